@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/local/backend.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "backends/local/enqueue.hpp"
+#include "backends/local/inspect.hpp"
+
+namespace dlock::local {
+namespace {
+
+using std::chrono::milliseconds;
+
+// A safety net below the kernel's notifications.
+constexpr auto kLookAnyway = milliseconds(250);
+// Without notifications (no inotify instance or watch left) this is how waiters wait.
+constexpr auto kLookUnwatched = milliseconds(10);
+// The kernel reports the close of a dying process a little before it drops its locks.
+constexpr auto kLookAgain = milliseconds(1);
+// Between tries of one who could not even draw a ticket.
+constexpr auto kTryAgain = milliseconds(5);
+
+constexpr std::size_t kRememberedTokens = 4096;
+
+std::string without_trailing_slash(std::string path) {
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return path;
+}
+
+Failure late(const std::string& path) { return make_failure(Error::too_slow, path); }
+
+}  // namespace
+
+LocalBackend::LocalBackend(const StoreOptions& options, core::Env& env, EventSink& sink)
+    : env_(env),
+      sink_(sink),
+      path_(without_trailing_slash(options.path)),
+      trust_file_system_(options.flag("trust_filesystem")),
+      helper_(env),
+      watcher_(env, *this) {}
+
+asio::awaitable<Failure> LocalBackend::connect(TimePoint deadline) {
+  if (directory_) co_return Failure{};
+  co_return co_await open_directory_in_time(deadline);
+}
+
+void LocalBackend::describe(const Directory& directory) {
+  capabilities_ = {};
+  capabilities_.guarantee = Guarantee::exclusive;
+  capabilities_.assumptions = {
+      {"one_kernel",
+       "all who use the directory run under one kernel (containers of one host do, hosts that "
+       "mount "
+       "it do not)"},
+      {"lock_files_kept", "nobody removes, replaces or edits files in the directory"},
+  };
+  if (directory.file_system.verdict != FileSystem::Verdict::good) {
+    capabilities_.assumptions.push_back(
+        {"filesystem_keeps_locks",
+         "the operator's word (trust_filesystem) that locks on a file "
+         "system of " +
+             directory.file_system.name + " reach every process"});
+  }
+  capabilities_.fair = true;
+  // What a reboot forgets begins again at the clock.
+  capabilities_.token =
+      directory.file_system.forgets ? TokenStrength::time_seeded : TokenStrength::durable;
+  capabilities_.wake_up = watcher_.running() ? WakeUp::push : WakeUp::poll;
+  capabilities_.lease_scope = LeaseScope::none;
+  capabilities_.can_list = true;
+  capabilities_.can_evict = false;
+  capabilities_.notes = {"directory " + directory.path, "file system " + directory.file_system.name,
+                         "no lease: a stopped holder keeps the lock, a dead one frees it at once"};
+}
+
+ClaimPtr LocalBackend::make_claim(ClaimRequest request) {
+  return std::make_shared<LocalClaim>(std::move(request), env_);
+}
+
+ClaimAnswer LocalBackend::grant(const LocalClaim& claim) const {
+  ClaimAnswer answer;
+  answer.status = ClaimStatus::granted;
+  answer.token = claim.ticket;
+  return answer;
+}
+
+asio::awaitable<ClaimAnswer> LocalBackend::claim(ClaimPtr claim, TimePoint deadline) {
+  auto ours = std::static_pointer_cast<LocalClaim>(std::move(claim));
+  if (ours->gone) drop(*ours);
+  if (ours->state == LocalClaim::State::granted) co_return grant(*ours);
+  if (ours->state == LocalClaim::State::waiting) {
+    auto answer = look(*ours);
+    if (!ours->gone) co_return answer;
+    drop(*ours);
+  }
+  co_return co_await enqueue(std::move(ours), deadline);
+}
+
+// Only what is before us in the queue counts: who comes later has a higher ticket.
+bool LocalBackend::has_others_before(LocalClaim& claim) const {
+  if (claim.is_next) return false;
+  if (!claim.line->is_first(claim.ticket)) return true;
+  std::optional<std::uint64_t> somebody;
+  const auto found = claim.file.find_locked(kTicketBase, kTicketBase + claim.ticket, somebody);
+  // Who cannot look does not know that he is next.
+  claim.is_next = found.ok() && !somebody;
+  return !claim.is_next;
+}
+
+ClaimAnswer LocalBackend::look(LocalClaim& claim) {
+  ClaimAnswer answer;
+  answer.status = ClaimStatus::waiting;
+  if (has_others_before(claim)) return answer;
+  bool current = false;
+  const auto asked =
+      directory_ ? claim.file.is_current(directory_->get(), claim.file_name.c_str(), current)
+                 : SystemResult{};
+  if (!asked.ok()) {
+    answer.status = ClaimStatus::unavailable;
+    answer.failure = system_failure(asked.error, path_);
+    return answer;
+  }
+  if (!current) {
+    claim.gone = true;
+    return answer;
+  }
+  claim.state = LocalClaim::State::granted;
+  write_holder(claim.file, claim.ticket, claim.request().owner, env_.wall_clock_ms());
+  remember(claim);
+  return grant(claim);
+}
+
+asio::awaitable<void> LocalBackend::wait(ClaimPtr claim, TimePoint deadline) {
+  const auto ours = std::static_pointer_cast<LocalClaim>(std::move(claim));
+  if (ours->state != LocalClaim::State::waiting) {
+    co_await ours->signal.wait_until(std::min(deadline, env_.now() + kTryAgain));
+    ours->interrupted = false;
+    co_return;
+  }
+  bool woken = false;
+  while (!closed_ && !ours->gone && !ours->interrupted && env_.now() < deadline) {
+    TimePoint until = deadline;
+    if (ours->line->is_first(ours->ticket)) {
+      if (!has_others_before(*ours)) break;
+      // Between the look and the watch the one before us may have gone: look again.
+      if (start_watching(ours)) continue;
+      const Duration pause = woken                    ? Duration(kLookAgain)
+                             : ours->line->watch >= 0 ? Duration(kLookAnyway)
+                                                      : Duration(kLookUnwatched);
+      until = std::min(deadline, env_.now() + pause);
+    }
+    woken = co_await ours->signal.wait_until(until);
+  }
+  ours->interrupted = false;
+}
+
+void LocalBackend::interrupt(Claim& claim) noexcept {
+  auto& ours = static_cast<LocalClaim&>(claim);
+  ours.interrupted = true;
+  ours.signal.notify();
+}
+
+bool LocalBackend::start_watching(const LocalClaimPtr& claim) {
+  auto& line = claim->line;
+  if (line->watch >= 0 || !directory_) return false;
+  const int watch = watcher_.watch_file(directory_->path_of(line->file()));
+  if (watch < 0) return false;
+  lines_.set_watch(line, watch);
+  return true;
+}
+
+// Without a lease there is nothing to extend; the core does not ask.
+asio::awaitable<std::vector<ExtendAnswer>> LocalBackend::extend(std::vector<ClaimPtr> claims,
+                                                                TimePoint /*deadline*/) {
+  ExtendAnswer extended;
+  extended.status = ExtendStatus::extended;
+  std::vector<ExtendAnswer> answers(claims.size(), extended);
+  co_return answers;
+}
+
+asio::awaitable<ReleaseAnswer> LocalBackend::release(ClaimPtr claim, bool /*search*/,
+                                                     TimePoint /*deadline*/) {
+  const auto ours = std::static_pointer_cast<LocalClaim>(std::move(claim));
+  ReleaseAnswer answer;
+  const bool lost = ours->gone && ours->state == LocalClaim::State::granted;
+  answer.status = lost ? ReleaseStatus::not_holder : ReleaseStatus::released;
+  drop(*ours);
+  co_return answer;
+}
+
+// The byte is unlocked before the close: a process that inherited the descriptor would keep it.
+void LocalBackend::drop(LocalClaim& claim) {
+  if (claim.file && claim.state != LocalClaim::State::none) {
+    claim.file.unlock(kTicketBase + claim.ticket);
+  }
+  claim.file.close();
+  leave_line(claim);
+  claim.state = LocalClaim::State::none;
+  claim.ticket = 0;
+  claim.is_next = false;
+  claim.gone = false;
+}
+
+void LocalBackend::leave_line(LocalClaim& claim) {
+  const auto line = std::move(claim.line);
+  claim.line.reset();
+  if (!line) return;
+  const bool another_is_first = line->leave(claim.ticket);
+  if (line->empty()) {
+    if (lines_.find(line->file()) == line) watcher_.unwatch(lines_.remove(*line));
+  } else if (another_is_first) {
+    if (const auto first = line->first()) first->signal.notify();
+  }
+}
+
+void LocalBackend::take_place(const LocalClaimPtr& claim, std::uint64_t ticket,
+                              LocalClaim::State state) {
+  claim->ticket = ticket;
+  claim->state = state;
+  claim->is_next = state == LocalClaim::State::granted;
+  claim->line = lines_.of(claim->file_name);
+  claim->line->join(ticket, claim);
+  if (state == LocalClaim::State::granted) remember(*claim);
+}
+
+void LocalBackend::remember(const LocalClaim& claim) {
+  if (tokens_.size() >= kRememberedTokens) tokens_.clear();
+  tokens_[claim.file_name] = claim.ticket;
+}
+
+std::uint64_t LocalBackend::known_token(const std::string& file) const {
+  const auto found = tokens_.find(file);
+  return found == tokens_.end() ? 0 : found->second;
+}
+
+void LocalBackend::on_file_closed(int watch) {
+  const auto line = lines_.watched(watch);
+  const auto first = line ? line->first() : nullptr;
+  if (first && first->state == LocalClaim::State::waiting) first->signal.notify();
+}
+
+void LocalBackend::on_name_changed(std::string_view file) {
+  if (const auto line = lines_.find(std::string(file))) check_file(line);
+}
+
+void LocalBackend::check_file(const std::shared_ptr<Line>& line) {
+  for (const auto& claim : line->everybody()) {
+    bool current = false;
+    const bool asked =
+        directory_ &&
+        claim->file.is_current(directory_->get(), claim->file_name.c_str(), current).ok();
+    if (asked && !current) lose(claim);
+  }
+}
+
+// Out of the line at once: those who come now stand in the queue of another file.
+void LocalBackend::lose(const LocalClaimPtr& claim) {
+  claim->gone = true;
+  leave_line(*claim);
+  claim->signal.notify();
+  if (claim->state == LocalClaim::State::granted) {
+    sink_.on_claim_gone(claim, LossReason::removed);
+  }
+}
+
+void LocalBackend::on_directory_gone() {
+  sink_.on_warning(fmt::format("the lock directory {} was removed or moved away", path_));
+  directory_.reset();
+  watcher_.stop();
+  for (const auto& line : lines_.all()) {
+    for (const auto& claim : line->everybody()) lose(claim);
+  }
+}
+
+void LocalBackend::on_events_lost() {
+  for (const auto& line : lines_.all()) {
+    check_file(line);
+    if (const auto first = line->first()) first->signal.notify();
+  }
+}
+
+asio::awaitable<Result<LockStatus>> LocalBackend::inspect(std::string name, TimePoint deadline) {
+  auto result = std::make_shared<Result<LockStatus>>();
+  result->failure = co_await open_directory_in_time(deadline);
+  if (result->failure.error) co_return std::move(*result);
+  core::Job job = [result, directory = directory_, name = std::move(name),
+                   now_ms = env_.wall_clock_ms()] {
+    *result = read_status(*directory, name, now_ms);
+  };
+  if (const bool done = co_await helper_.run(std::move(job), deadline); done)
+    co_return std::move(*result);
+  Result<LockStatus> failed;
+  failed.failure = late(path_);
+  co_return failed;
+}
+
+asio::awaitable<Result<std::vector<LockStatus>>> LocalBackend::list(std::string prefix,
+                                                                    TimePoint deadline) {
+  auto result = std::make_shared<Result<std::vector<LockStatus>>>();
+  result->failure = co_await open_directory_in_time(deadline);
+  if (result->failure.error) co_return std::move(*result);
+  core::Job job = [result, directory = directory_, prefix = std::move(prefix),
+                   now_ms = env_.wall_clock_ms()] {
+    *result = read_all(*directory, prefix, now_ms);
+  };
+  if (const bool done = co_await helper_.run(std::move(job), deadline); done)
+    co_return std::move(*result);
+  Result<std::vector<LockStatus>> failed;
+  failed.failure = late(path_);
+  co_return failed;
+}
+
+asio::awaitable<Failure> LocalBackend::evict(std::string name, std::uint64_t token,
+                                             TimePoint deadline) {
+  auto found = co_await inspect(name, deadline);
+  if (found.failure.error) co_return found.failure;
+  const auto& status = *found.value;
+  if (!status.held) co_return make_failure(Error::not_held, "");
+  if (status.token != token) {
+    co_return make_failure(Error::other_token, fmt::format("its token is {}", *status.token));
+  }
+  const bool named = status.owner && status.owner->pid > 0;
+  co_return make_failure(
+      Error::cannot_evict,
+      named ? fmt::format("local store has no lease; end process {} on {}", status.owner->pid,
+                          status.owner->host)
+            : fmt::format("local store has no lease; end the process that has {} open "
+                          "(fuser, lslocks)",
+                          path_));
+}
+
+asio::awaitable<void> LocalBackend::close(TimePoint /*deadline*/) {
+  closed_ = true;
+  watcher_.stop();
+  for (const auto& line : lines_.all()) {
+    for (const auto& claim : line->everybody()) claim->signal.notify();
+  }
+  co_return;
+}
+
+int LocalBackend::inheritable_descriptor(const Claim& claim) const noexcept {
+  const auto& ours = static_cast<const LocalClaim&>(claim);
+  return ours.state == LocalClaim::State::granted ? ours.file.descriptor() : -1;
+}
+
+}  // namespace dlock::local

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The embedded store: one file per lock, a queue of kernel locks on its bytes. README.md has the
+// algorithm and what it promises.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "backends/local/claim.hpp"
+#include "backends/local/directory.hpp"
+#include "backends/local/enqueue.hpp"
+#include "backends/local/helper.hpp"
+#include "backends/local/line.hpp"
+#include "backends/local/watcher.hpp"
+#include "core/env.hpp"
+#include "dlock/backend.hpp"
+
+namespace dlock::local {
+
+class LocalBackend final : public Backend, private Watcher::Listener {
+ public:
+  LocalBackend(const StoreOptions& options, core::Env& env, EventSink& sink);
+
+  asio::awaitable<Failure> connect(TimePoint deadline) override;
+  const Capabilities& capabilities() const noexcept override { return capabilities_; }
+  ClaimPtr make_claim(ClaimRequest request) override;
+  asio::awaitable<ClaimAnswer> claim(ClaimPtr claim, TimePoint deadline) override;
+  asio::awaitable<void> wait(ClaimPtr claim, TimePoint deadline) override;
+  void interrupt(Claim& claim) noexcept override;
+  asio::awaitable<std::vector<ExtendAnswer>> extend(std::vector<ClaimPtr> claims,
+                                                    TimePoint deadline) override;
+  asio::awaitable<ReleaseAnswer> release(ClaimPtr claim, bool search, TimePoint deadline) override;
+  asio::awaitable<Result<LockStatus>> inspect(std::string name, TimePoint deadline) override;
+  asio::awaitable<Result<std::vector<LockStatus>>> list(std::string prefix,
+                                                        TimePoint deadline) override;
+  asio::awaitable<Failure> evict(std::string name, std::uint64_t token,
+                                 TimePoint deadline) override;
+  asio::awaitable<void> close(TimePoint deadline) override;
+  int inheritable_descriptor(const Claim& claim) const noexcept override;
+
+ private:
+  using LocalClaimPtr = std::shared_ptr<LocalClaim>;
+
+  void on_file_closed(int watch) override;
+  void on_name_changed(std::string_view file) override;
+  void on_directory_gone() override;
+  void on_events_lost() override;
+
+  // Entering the queue.
+  asio::awaitable<ClaimAnswer> enqueue(LocalClaimPtr claim, TimePoint deadline);
+  asio::awaitable<std::optional<ClaimAnswer>> enqueue_once(LocalClaimPtr claim, TimePoint deadline);
+  asio::awaitable<std::optional<ClaimAnswer>> settle(LocalClaimPtr claim, Entry entry,
+                                                     TimePoint deadline);
+  asio::awaitable<Failure> open_directory_in_time(TimePoint deadline);
+  asio::awaitable<Failure> open_file(LocalClaimPtr claim, TimePoint deadline);
+  asio::awaitable<SystemResult> take_guard(LocalClaimPtr claim, TimePoint deadline);
+  asio::awaitable<Failure> raise_limit(LocalClaimPtr claim, std::uint64_t raised,
+                                       TimePoint deadline);
+  void describe(const Directory& directory);
+  void take_place(const LocalClaimPtr& claim, std::uint64_t ticket, LocalClaim::State state);
+
+  // In the queue.
+  ClaimAnswer look(LocalClaim& claim);
+  bool has_others_before(LocalClaim& claim) const;
+  bool start_watching(const LocalClaimPtr& claim);
+  void drop(LocalClaim& claim);
+  void leave_line(LocalClaim& claim);
+  void check_file(const std::shared_ptr<Line>& line);
+  void lose(const LocalClaimPtr& claim);
+
+  ClaimAnswer grant(const LocalClaim& claim) const;
+  void remember(const LocalClaim& claim);
+  std::uint64_t known_token(const std::string& file) const;
+
+  core::Env& env_;
+  EventSink& sink_;
+  const std::string path_;
+  const bool trust_file_system_;
+  Capabilities capabilities_;
+  DirectoryPtr directory_;  ///< null: not connected, or gone
+  Lines lines_;
+  Helper helper_;
+  Watcher watcher_;
+  /// Tokens this process has seen, to notice a counter that goes backwards.
+  std::unordered_map<std::string, std::uint64_t> tokens_;
+  bool closed_ = false;
+};
+
+}  // namespace dlock::local

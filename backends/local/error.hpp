@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What can go wrong with locks in files: codes of the category `dlock.local`, each with the
+// portable dlock::errc it stands for.
+#pragma once
+
+#include <string>
+
+#include "backends/local/format.hpp"
+#include "dlock/backend.hpp"
+
+namespace dlock::local {
+
+/// Values are permanent.
+enum class Error {
+  directory_unusable = 1,  ///< the path is not a directory, or cannot become one
+  permission = 2,          ///< the system refuses our user
+  foreign_file = 3,        ///< a file of ours would have this name, but it is none
+  damaged_file = 4,        ///< a lock file that cannot be right: truncated, altered, gone backwards
+  descriptors_used_up = 5,  ///< RLIMIT_NOFILE, or the system's own limit
+  no_space = 6,             ///< disk or quota full
+  file_system_refused = 7,  ///< a network file system, or one we do not know
+  locks_not_kept = 8,       ///< the self-test: two openers got the same lock
+  no_boot_id = 9,           ///< /proc is not there
+  tokens_used_up = 10,      ///< 2^53 tickets
+  too_slow = 11,            ///< the disk did not answer in time
+  system = 12,              ///< anything else the system said
+  cannot_evict = 13,        ///< there is no lease that could end
+  not_held = 14,            ///< evict: nobody holds it
+  other_token = 15,         ///< evict: held under another token
+  removed = 16,             ///< the directory or file went away meanwhile
+};
+
+const boost::system::error_category& category() noexcept;
+boost::system::error_code make_error_code(Error error) noexcept;
+
+/// The failure that a system call left in `number`, about `what` (a path).
+Failure system_failure(int number, std::string_view what);
+Failure make_failure(Error error, std::string text);
+/// No failure if the front of the file is sound.
+Failure front_failure(FrontError error, std::string_view path);
+
+}  // namespace dlock::local
+
+template <>
+struct boost::system::is_error_code_enum<dlock::local::Error> : std::true_type {};

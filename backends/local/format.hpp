@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The bytes of a lock file. Pure. Little-endian, whatever the machine.
+//
+//   0    header  64   stamp `dlock/1\n`, ledger, length of the name, CRC-32 of what is before it
+//   64   name   512   the lock's name, zero-padded
+//   576  holder 256   a record: who holds it (written by the holder alone)
+//   1024 queue  124 x 256   records of waiters, at ticket modulo 124
+//
+// Header and holder are near each other so that a grant writes both at once. Records are for
+// people: nobody decides anything by them. What counts are the ledger and the kernel's locks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "backends/local/tickets.hpp"
+#include "dlock/lock_status.hpp"
+
+namespace dlock::local {
+
+using Bytes = std::span<unsigned char>;
+using ConstBytes = std::span<const unsigned char>;
+
+inline constexpr std::size_t kHeaderSize = 64;
+inline constexpr std::size_t kNameSize = 512;
+inline constexpr std::size_t kFrontSize = kHeaderSize + kNameSize;  ///< read at every acquire
+inline constexpr std::size_t kRecordSize = 256;
+inline constexpr std::size_t kHolderOffset = kFrontSize;
+inline constexpr std::size_t kQueueOffset = 1024;
+inline constexpr std::uint64_t kQueueRecords = 124;
+inline constexpr std::size_t kFileSize = kQueueOffset + kQueueRecords * kRecordSize;
+/// Allocated at creation, so that a full disk cannot stop a grant half-way.
+inline constexpr std::size_t kNewFileSize = 4096;
+
+// Byte locks: where no data is, they need none.
+inline constexpr std::uint64_t kGuardByte = std::uint64_t{1} << 60;
+inline constexpr std::uint64_t kTicketBase = kGuardByte + 1;
+
+void encode_header(const Ledger& ledger, std::size_t name_size, Bytes out);
+/// `out` is kFrontSize long.
+void encode_front(const Ledger& ledger, std::string_view name, Bytes out);
+
+enum class FrontError { none, truncated, foreign, other_version, damaged };
+struct Front {
+  FrontError error = FrontError::none;
+  Ledger ledger;
+  std::string_view name;  ///< in the bytes parsed
+};
+Front parse_front(ConstBytes bytes);
+const char* to_string(FrontError error) noexcept;
+
+struct Record {
+  std::uint64_t ticket = 0;
+  std::int64_t since_ms = 0;  ///< wall clock, since 1970: when the claim was made or granted
+  Owner owner;
+};
+/// Host and app are cut to fit. `out` is kRecordSize long.
+void encode_record(const Record& record, Bytes out);
+std::optional<Record> parse_record(ConstBytes bytes);
+std::size_t queue_offset(std::uint64_t ticket);
+
+}  // namespace dlock::local

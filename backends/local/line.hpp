@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Those of this process who hold or wait for one lock, by ticket. Only the first of them has
+// anything to look at: the others stand behind it. So a process with 10,000 waiters makes no more
+// system calls at a hand-over than one with a single waiter.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace dlock::local {
+
+class LocalClaim;
+
+class Line {
+ public:
+  explicit Line(std::string file) : file_(std::move(file)) {}
+
+  const std::string& file() const noexcept { return file_; }
+  void join(std::uint64_t ticket, const std::shared_ptr<LocalClaim>& claim);
+  /// True if that was the first one, and another is now.
+  bool leave(std::uint64_t ticket) noexcept;
+  bool empty() const noexcept { return places_.empty(); }
+  /// Null if nobody is there.
+  std::shared_ptr<LocalClaim> first() const noexcept;
+  bool is_first(std::uint64_t ticket) const noexcept;
+  std::vector<std::shared_ptr<LocalClaim>> everybody() const;
+
+  int watch = -1;  ///< of the file, while the first one waits; -1 none
+
+ private:
+  std::string file_;
+  std::map<std::uint64_t, std::weak_ptr<LocalClaim>> places_;
+};
+
+/// The lines of one directory, by file and by watch.
+class Lines {
+ public:
+  std::shared_ptr<Line> of(const std::string& file);
+  std::shared_ptr<Line> find(const std::string& file) const;
+  std::shared_ptr<Line> watched(int watch) const;
+  void set_watch(const std::shared_ptr<Line>& line, int watch);
+  /// Forgets it; returns its watch, to be ended.
+  int remove(const Line& line);
+  std::vector<std::shared_ptr<Line>> all() const;
+
+ private:
+  std::unordered_map<std::string, std::shared_ptr<Line>> by_file_;
+  std::unordered_map<int, std::weak_ptr<Line>> by_watch_;
+};
+
+}  // namespace dlock::local

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Lock name <-> file name, injective. `orders/42` is the file `orders%2F42.lock`, in one folder, so
+// that `a`, `a/b` and `a/1700000000` are three files that never meet. A name too long for a file
+// name keeps its beginning and ends in `%~` and its SHA-256; `%~` cannot come out of escaping.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace dlock::local {
+
+std::string file_name(std::string_view lock_name);
+
+/// Whether the file could be a lock of ours, by its name.
+bool is_lock_file_name(std::string_view file);
+
+/// The lock's name; empty if only the file itself can tell (a hashed name), or it is none of ours.
+std::optional<std::string> lock_name(std::string_view file);
+
+/// `prefix` names whole parts: `a` is a prefix of `a` and `a/b`, not of `ab`. Empty: of all.
+bool has_prefix(std::string_view lock_name, std::string_view prefix);
+
+}  // namespace dlock::local

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the rest of dlock knows of the local store: its schemes, its options, how to make one.
+#include "backends/local/backend.hpp"
+#include "dlock/local.hpp"
+
+namespace dlock::local {
+namespace {
+
+std::unique_ptr<Backend> create(const StoreOptions& options, core::Env& env, EventSink& sink) {
+  if (options.path.empty()) {
+    Diagnostics diagnostics;
+    diagnostics.store = options.name;
+    diagnostics.server_text = "the URL names no directory: write file:///var/lib/app/locks";
+    throw LockError(make_error_code(dlock::errc::config_invalid), std::move(diagnostics));
+  }
+  return std::make_unique<LocalBackend>(options, env, sink);
+}
+
+BackendDescriptor describe() {
+  BackendDescriptor descriptor;
+  descriptor.name = "local";
+  descriptor.schemes = {"file", "local"};
+  descriptor.address = BackendDescriptor::Address::path;
+  OptionSpec trust;
+  trust.name = "trust_filesystem";
+  trust.kind = OptionSpec::Kind::boolean;
+  trust.default_value = "false";
+  trust.help = "use a file system that is not known to keep locks for all (network, FUSE)";
+  descriptor.options = {trust};
+  descriptor.create = create;
+  return descriptor;
+}
+
+}  // namespace
+
+const BackendDescriptor& backend() {
+  static const BackendDescriptor descriptor = describe();
+  return descriptor;
+}
+
+}  // namespace dlock::local

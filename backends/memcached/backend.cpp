@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Connecting, what the store declares, and what is only looked at.
+#include "backends/memcached/backend.hpp"
+
+#include <fmt/format.h>
+
+#include "backends/memcached/error.hpp"
+#include "backends/memcached/look.hpp"
+#include "backends/memcached/together.hpp"
+
+namespace dlock::memcached {
+
+using std::chrono::milliseconds;
+
+MemcachedBackend::MemcachedBackend(const StoreOptions& options, core::Env& env, EventSink& sink)
+    : env_(env), sink_(sink), options_(options), names_(options.string("key")) {
+  const Poller::Pace pace{options.duration("poll_interval"), options.duration("poll_interval_max")};
+  for (const auto& endpoint : options.endpoints) {
+    Session::Settings settings;
+    settings.server = endpoint;
+    settings.flags = static_cast<std::uint32_t>(options.integer("flags"));
+    settings.canary_key = names_.canary_key();
+    servers_.push_back(std::make_shared<Server>(env, sink, std::move(settings), pace));
+    servers_.back()->on_changed = [this] { on_changed(); };
+  }
+  declare();
+}
+
+MemcachedBackend::~MemcachedBackend() {
+  for (const auto& server : servers_) {
+    server->on_changed = {};
+    server->stop();
+  }
+}
+
+// A name lives on one server, so one that is down takes only its own names with it.
+asio::awaitable<Failure> MemcachedBackend::connect(TimePoint deadline) {
+  std::vector<asio::awaitable<Failure>> tasks;
+  for (const auto& server : servers_) tasks.push_back(reach(server, deadline));
+  const auto failures = co_await together(env_, std::move(tasks));
+  const Failure* unreached = nullptr;
+  for (const auto& failure : failures) {
+    if (!failure.error) continue;
+    if (failure.error.default_error_condition() != errc::unavailable) co_return failure;
+    unreached = &failure;
+  }
+  bool any = false;
+  for (const auto& server : servers_) any = any || server->facts();
+  if (!any) co_return *unreached;
+  if (unreached != nullptr) {
+    sink_.on_warning(
+        fmt::format("{}; the names pinned to that server are unavailable until it is "
+                    "back, the others are not affected",
+                    unreached->text));
+  }
+  declare();
+  connected_ = true;
+  co_return Failure{};
+}
+
+asio::awaitable<Failure> MemcachedBackend::reach(std::shared_ptr<Server> server,
+                                                 TimePoint deadline) {
+  server->start();
+  // A server that hangs must not use up the time in which the others could serve.
+  constexpr std::chrono::seconds kPatience{5};
+  const bool alone = servers_.size() == 1;
+  const auto until = alone ? deadline : std::min<TimePoint>(deadline, env_.now() + kPatience);
+  Worker::Work<Answer> work = [](Session& session) { return session.ready(); };
+  auto ran = co_await server->worker().run<Answer>(std::move(work), until);
+  if (!ran.result) {
+    co_return failure(Error::not_connected, fmt::format("{}: no answer", server->address()));
+  }
+  auto& answer = *ran.result;
+  if (answer.done()) co_return Failure{};
+  if (answer.failure.text.find(server->address()) == std::string::npos) {
+    answer.failure.text = fmt::format("{}: {}", server->address(), answer.failure.text);
+  }
+  co_return std::move(answer.failure);
+}
+
+void MemcachedBackend::declare() {
+  std::vector<ServerFacts> known;
+  for (const auto& server : servers_) {
+    if (server->facts()) known.push_back(*server->facts());
+  }
+  capabilities_ = memcached::declare(known, options_.duration("lease"));
+  if (servers_.size() > 1) {
+    capabilities_.notes.push_back(
+        fmt::format("each name is pinned to one of {} servers; every client must list the same "
+                    "servers in the same order",
+                    servers_.size()));
+  }
+}
+
+void MemcachedBackend::on_changed() {
+  if (!connected_) return;
+  declare();
+  sink_.on_capabilities_changed();
+}
+
+const std::shared_ptr<Server>& MemcachedBackend::server_of_name(const std::string& name) const {
+  return servers_[server_of(name, servers_.size())];
+}
+
+asio::awaitable<Result<LockStatus>> MemcachedBackend::inspect(std::string name,
+                                                              TimePoint deadline) {
+  const auto server = server_of_name(name);
+  Worker::Work<Peek> work = [key = names_.lock_key(name), token_key = names_.token_key(name)](
+                                Session& session) { return peek(session, key, token_key); };
+  auto ran = co_await server->worker().run<Peek>(std::move(work), deadline);
+  Result<LockStatus> result;
+  if (!ran.result) {
+    result.failure = failure(Error::no_answer, server->address());
+  } else if (!ran.result->answer.done()) {
+    result.failure = std::move(ran.result->answer.failure);
+  } else {
+    result.value = describe(name, *ran.result, env_.wall_clock_ms());
+  }
+  co_return result;
+}
+
+asio::awaitable<Result<std::vector<LockStatus>>> MemcachedBackend::list(std::string, TimePoint) {
+  Result<std::vector<LockStatus>> result;
+  result.failure = failure(Error::cannot_list,
+                           "memcached has no command that lists all keys; its crawler's dump is "
+                           "neither complete nor always on");
+  co_return result;
+}
+
+asio::awaitable<Failure> MemcachedBackend::evict(std::string name, std::uint64_t token,
+                                                 TimePoint deadline) {
+  const auto server = server_of_name(name);
+  Worker::Work<Failure> work = [key = names_.lock_key(name), token_key = names_.token_key(name),
+                                token](Session& session) {
+    return memcached::evict(session, key, token_key, token);
+  };
+  auto ran = co_await server->worker().run<Failure>(std::move(work), deadline);
+  if (!ran.result) co_return failure(Error::no_answer, server->address());
+  if (!ran.result->error) server->given_back(names_.lock_key(name));
+  co_return std::move(*ran.result);
+}
+
+asio::awaitable<void> MemcachedBackend::close(TimePoint deadline) {
+  for (const auto& server : servers_) server->stop();
+  for (const auto& server : servers_) co_await server->ended(deadline);
+}
+
+}  // namespace dlock::memcached

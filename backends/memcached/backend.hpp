@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The Memcached backend: README.md says what it does and why. Here are the SPI's calls; each
+// becomes one job of the name's server (acquire.hpp, renew.hpp, release.hpp, look.hpp).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/memcached/claim.hpp"
+#include "backends/memcached/names.hpp"
+#include "backends/memcached/server.hpp"
+#include "dlock/backend.hpp"
+
+namespace dlock::memcached {
+
+class MemcachedBackend final : public Backend {
+ public:
+  MemcachedBackend(const StoreOptions& options, core::Env& env, EventSink& sink);
+  ~MemcachedBackend() override;
+
+  asio::awaitable<Failure> connect(TimePoint deadline) override;
+  const Capabilities& capabilities() const noexcept override { return capabilities_; }
+  ClaimPtr make_claim(ClaimRequest request) override;
+  asio::awaitable<ClaimAnswer> claim(ClaimPtr claim, TimePoint deadline) override;
+  asio::awaitable<void> wait(ClaimPtr claim, TimePoint deadline) override;
+  void interrupt(Claim& claim) noexcept override;
+  asio::awaitable<std::vector<ExtendAnswer>> extend(std::vector<ClaimPtr> claims,
+                                                    TimePoint deadline) override;
+  asio::awaitable<ReleaseAnswer> release(ClaimPtr claim, bool search, TimePoint deadline) override;
+  asio::awaitable<Result<LockStatus>> inspect(std::string name, TimePoint deadline) override;
+  asio::awaitable<Result<std::vector<LockStatus>>> list(std::string prefix,
+                                                        TimePoint deadline) override;
+  asio::awaitable<Failure> evict(std::string name, std::uint64_t token,
+                                 TimePoint deadline) override;
+  asio::awaitable<void> close(TimePoint deadline) override;
+
+ private:
+  using Claims = std::vector<KeyClaimPtr>;
+
+  asio::awaitable<Failure> reach(std::shared_ptr<Server> server, TimePoint deadline);
+  void declare();
+  void on_changed();
+  const std::shared_ptr<Server>& server_of_name(const std::string& name) const;
+  asio::awaitable<std::vector<ExtendAnswer>> extend_on(std::shared_ptr<Server> server,
+                                                       Claims claims, TimePoint deadline);
+
+  core::Env& env_;
+  EventSink& sink_;
+  const StoreOptions options_;
+  const KeyMap names_;
+  std::vector<std::shared_ptr<Server>> servers_;  ///< in the order of the URL, for good
+  Capabilities capabilities_;
+  bool connected_ = false;
+};
+
+}  // namespace dlock::memcached

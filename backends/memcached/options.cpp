@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/memcached/options.hpp"
+
+#include <fmt/format.h>
+
+#include "backends/memcached/backend.hpp"
+#include "backends/memcached/lease.hpp"
+#include "backends/memcached/names.hpp"
+#include "dlock/memcached.hpp"
+
+namespace dlock::memcached {
+namespace {
+
+[[noreturn]] void refuse(const StoreOptions& options, std::string_view option, std::string text) {
+  if (const auto origin = options.origin.find(option); origin != options.origin.end()) {
+    text = origin->second.text() + ": " + text;
+  }
+  throw LockError(make_error_code(errc::config_invalid), {{}, options.name, std::move(text)});
+}
+
+std::unique_ptr<Backend> create(const StoreOptions& options, core::Env& env, EventSink& sink) {
+  check_options(options);
+  return std::make_unique<MemcachedBackend>(options, env, sink);
+}
+
+constexpr std::string_view kNoTls =
+    "libmemcached has no TLS: use memcached:// through a TLS proxy on this machine";
+
+}  // namespace
+
+std::vector<OptionSpec> option_specs() {
+  using Kind = OptionSpec::Kind;
+  std::vector<OptionSpec> specs;
+  specs.push_back({.name = "lease",
+                   .kind = Kind::duration,
+                   .default_value = "30s",
+                   .min = kShortestLease.count(),
+                   .max = kLongestLease.count(),
+                   .choices = {},
+                   .help = "how long a dead holder keeps the lock; memcached counts whole seconds, "
+                           "and reads more than 30 days as a date"});
+  specs.push_back({.name = "key",
+                   .kind = Kind::text,
+                   .default_value = "dlock:{name}",
+                   .choices = {},
+                   .help = "a lock's key; {name} stands for the lock's name"});
+  specs.push_back({.name = "poll_interval",
+                   .kind = Kind::duration,
+                   .default_value = "10ms",
+                   .min = 1,
+                   .max = 60'000,
+                   .choices = {},
+                   .help = "how often a waiter looks at first; one request for all waiters"});
+  specs.push_back({.name = "poll_interval_max",
+                   .kind = Kind::duration,
+                   .default_value = "50ms",
+                   .min = 1,
+                   .max = 60'000,
+                   .choices = {},
+                   .help = "how rarely a waiter looks at last"});
+  specs.push_back({.name = "flags",
+                   .kind = Kind::integer,
+                   .default_value = "0",
+                   .min = 0,
+                   .max = UINT32_MAX,
+                   .choices = {},
+                   .help = "the flags of a lock's item; 1 where tooz looks at it, too"});
+  return specs;
+}
+
+void check_options(const StoreOptions& options) {
+  if (options.endpoints.empty()) {
+    refuse(options, {}, "a Memcached URL names its servers: memcached://host1,host2");
+  }
+  if (options.path.size() > 1) {
+    refuse(options, {},
+           fmt::format("the path '{0}' means nothing to Memcached: write it into the keys, "
+                       "key={1}:{{name}}",
+                       options.path, options.path.substr(1)));
+  }
+  if (!options.username.empty() || !options.password.empty()) {
+    refuse(options, {},
+           "Memcached's text protocol knows no login here: leave user and password out, and guard "
+           "the server's port");
+  }
+  const auto& key = options.string("key");
+  if (const auto error = key_template_error(key); !error.empty()) {
+    refuse(options, "key", fmt::format("key '{}': {}", key, error));
+  }
+  if (options.duration("poll_interval") > options.duration("poll_interval_max")) {
+    refuse(options, "poll_interval", "poll_interval is longer than poll_interval_max");
+  }
+}
+
+const BackendDescriptor& backend() {
+  static const BackendDescriptor descriptor{
+      .name = "memcached",
+      .schemes = {"memcached"},
+      .address = BackendDescriptor::Address::hosts,
+      .default_port = 11211,
+      .options = option_specs(),
+      .lease_option = "lease",
+      .refused_schemes = {{"memcached+tls", kNoTls}},
+      .create = &create,
+  };
+  return descriptor;
+}
+
+}  // namespace dlock::memcached

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One server as the procedures see it, on the worker's thread: connects when a command needs it,
+// looks at the server on every new connection (a restart breaks them all), and keeps the canary: a
+// key whose loss or change says that the server lost everything (flush_all, or a restart behind a
+// proxy). All clients share one canary per server and key template; its value is random.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "backends/memcached/client.hpp"
+
+namespace dlock::memcached {
+
+class Session final : public Commands {
+ public:
+  struct Settings {
+    Endpoint server;
+    std::uint32_t flags = 0;
+    std::string canary_key;
+  };
+  /// Called on the worker's thread whenever the server was asked.
+  using OnFacts = std::function<void(const ServerFacts&)>;
+
+  Session(core::Env& env, Settings settings, OnFacts on_facts);
+
+  /// For the commands from now on.
+  void until(TimePoint deadline) { client_.until(deadline); }
+  /// Connected, inspected, and fit for locks.
+  Answer ready();
+
+  TimePoint now() const override { return env_.now(); }
+  std::int64_t wall_clock_us() const override { return env_.wall_clock_ms() * 1000; }
+  TimePoint deadline() const override { return client_.deadline(); }
+  Answer add(const std::string& key, const std::string& value, std::time_t exptime) override;
+  Answer cas(const std::string& key, const std::string& value, std::time_t exptime,
+             std::uint64_t cas) override;
+  Number increment(const std::string& key, std::uint64_t by) override;
+  Found gets(const std::vector<std::string>& keys) override;
+  Found gets_and_canary(std::vector<std::string> keys) override;
+  Answer refresh_facts() override;
+  const ServerFacts& facts() const override { return facts_; }
+
+ private:
+  Answer inspect();
+  Answer renew_canary();
+
+  core::Env& env_;
+  const Settings settings_;
+  const OnFacts on_facts_;
+  Client client_;
+  ServerFacts facts_;
+  std::string canary_;
+};
+
+}  // namespace dlock::memcached

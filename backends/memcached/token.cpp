@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/memcached/token.hpp"
+
+#include <algorithm>
+
+namespace dlock::memcached {
+
+std::uint64_t token_seed(std::int64_t wall_clock_us, std::uint64_t min_token) {
+  const auto clock = static_cast<std::uint64_t>(std::max<std::int64_t>(wall_clock_us, 1));
+  return std::max(clock, min_token + 1);
+}
+
+std::uint64_t token_raise(std::uint64_t token, std::uint64_t min_token) {
+  return token > min_token ? 0 : min_token - token + 1;
+}
+
+}  // namespace dlock::memcached

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Fencing tokens from a counter that a cache may lose at any time. Pure.
+//
+// The counter starts at the wall clock's microseconds and is counted up by one per grant. A lock is
+// not granted a million times a second, so the clock stays ahead of it, and a lost counter starts
+// again above all that it ever gave, as long as no client's clock is behind by more than the lock
+// was idle: `time_seeded`.
+#pragma once
+
+#include <cstdint>
+#include <ctime>
+
+namespace dlock::memcached {
+
+/// Lua and JSON readers count in doubles.
+inline constexpr std::uint64_t kTokenLimit = 1ULL << 53U;
+/// How long a counter is kept: the keys of names that nobody uses any more go away by themselves.
+/// The longest exptime that is not a date.
+inline constexpr std::time_t kTokenExptime = 2'592'000;
+
+/// The first value of a counter.
+std::uint64_t token_seed(std::int64_t wall_clock_us, std::uint64_t min_token);
+/// By how much a counter that stands at `token` must be raised for a token above `min_token`.
+std::uint64_t token_raise(std::uint64_t token, std::uint64_t min_token);
+
+}  // namespace dlock::memcached

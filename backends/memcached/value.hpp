@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a lock's key holds: whose it is (`id` decides that, all else is for people). Lines of
+// `key=value`, so that a plain `get` shows it. Pure.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "dlock/lock_status.hpp"
+
+namespace dlock::memcached {
+
+struct Value {
+  Owner owner;
+  std::string name;  ///< the lock's, which its key may only abbreviate
+  std::chrono::milliseconds lease{0};
+  std::int64_t since_ms = 0;    ///< granted, on the holder's wall clock
+  std::int64_t renewed_ms = 0;  ///< likewise
+};
+
+std::string write_value(const Value& value);
+/// Empty for what another client wrote.
+std::optional<Value> read_value(std::string_view data);
+/// Whether the key is the claim's: decided by the owner id alone.
+bool belongs_to(std::string_view data, std::string_view owner_id);
+
+}  // namespace dlock::memcached

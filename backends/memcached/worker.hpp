@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The thread that talks to one server: libmemcached blocks, the loop must not. Jobs go in, in
+// order, and their results come back to the loop. The caller is never held up past his deadline:
+// a job that has not begun by then never will (surely not done), one that is under way is left to
+// itself (maybe done), and whatever is asked next finds out what it did.
+//
+// One worker per server, so that a stopped server holds up its own locks only. The queue is an
+// io_context of its own, so there is no mutex here; the thread is one of Env's helpers, which it
+// waits for at its end.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <memory>
+#include <optional>
+
+#include "backends/memcached/session.hpp"
+#include "core/signal.hpp"
+
+namespace dlock::memcached {
+
+/// A job's end, as far as the caller waited for it.
+template <class T>
+struct Ran {
+  std::optional<T> result;
+  bool started = false;  ///< without a result: maybe done
+};
+
+class Worker : public std::enable_shared_from_this<Worker> {
+ public:
+  template <class T>
+  using Work = detail::UniqueFunction<T(Session&)>;
+
+  Worker(core::Env& env, Session::Settings settings);
+
+  /// Called on the loop whenever the server said how it is. Set before start().
+  std::function<void(ServerFacts)> on_facts;
+
+  // Loop only.
+  void start();
+  /// Jobs that wait are dropped; the one under way is bounded by its deadline.
+  void stop();
+  /// True once the thread has ended.
+  asio::awaitable<bool> ended(TimePoint deadline);
+
+  template <class T>
+  asio::awaitable<Ran<T>> run(Work<T> work, TimePoint deadline) {
+    auto job = std::make_shared<TypedJob<T>>(env_, std::move(work));
+    job->deadline = deadline;
+    if (!post(job)) co_return Ran<T>{};
+    co_await job->finished.wait_until(deadline);
+    Ran<T> ran;
+    if (job->is_finished) {
+      ran.result = std::move(job->result);
+      ran.started = ran.result.has_value();
+    } else {
+      ran.started = !job->claim_state(State::abandoned);
+    }
+    co_return ran;
+  }
+
+ private:
+  enum class State { queued, running, abandoned };
+
+  struct Job {
+    explicit Job(core::Env& env) : finished(env) {}
+    virtual ~Job() = default;
+    virtual void work(Session& session) = 0;
+    /// From queued, once.
+    bool claim_state(State next) noexcept {
+      auto expected = State::queued;
+      return state.compare_exchange_strong(expected, next);
+    }
+
+    std::atomic<State> state{State::queued};
+    TimePoint deadline{};
+    core::Signal finished;     ///< the loop's
+    bool is_finished = false;  ///< the loop's
+  };
+
+  template <class T>
+  struct TypedJob final : Job {
+    TypedJob(core::Env& env, Work<T> what) : Job(env), body(std::move(what)) {}
+    void work(Session& session) override { result.emplace(body(session)); }
+    Work<T> body;
+    std::optional<T> result;  ///< written by the worker before it hands the job back
+  };
+
+  bool post(std::shared_ptr<Job> job);
+  void main();
+  void carry_out(std::shared_ptr<Job> job);
+
+  core::Env& env_;
+  const Session::Settings settings_;
+  const asio::any_io_executor loop_;
+  asio::io_context queue_{1};
+  std::optional<asio::executor_work_guard<asio::io_context::executor_type>> more_;
+  Session* session_ = nullptr;  ///< the worker's
+  std::atomic<bool> stopping_{false};
+  bool started_ = false;
+  bool ended_ = false;
+  core::Signal end_;
+};
+
+}  // namespace dlock::memcached

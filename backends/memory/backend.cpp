@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The SPI over SharedStore. Every call ends at once; wake-ups come from whichever loop released,
+// and are posted to ours.
+#include <boost/asio/post.hpp>
+#include <map>
+
+#include "backends/memory/error.hpp"
+#include "backends/memory/store.hpp"
+#include "core/env.hpp"
+#include "core/signal.hpp"
+#include "dlock/backend.hpp"
+#include "dlock/memory.hpp"
+
+namespace dlock::memory {
+namespace {
+
+class MemoryClaim final : public Claim {
+ public:
+  MemoryClaim(ClaimRequest request, core::Env& env) : Claim(std::move(request)), moved(env) {}
+  core::Signal moved;
+  bool granted = false;
+};
+
+Failure failure(Error error) { return {make_error_code(error), {}}; }
+
+Capabilities declare() {
+  Capabilities capabilities;
+  capabilities.guarantee = Guarantee::exclusive;
+  capabilities.assumptions = {{"one_process", "all users of the lock are threads of one process"}};
+  capabilities.fair = true;
+  capabilities.token = TokenStrength::durable;
+  capabilities.wake_up = WakeUp::push;
+  capabilities.lease_scope = LeaseScope::none;
+  capabilities.can_list = true;
+  capabilities.can_evict = true;
+  capabilities.notes = {"in process: for tests of code that uses locks"};
+  return capabilities;
+}
+
+/// Wakes of other loops find their way here as long as the backend lives.
+struct Mailbox {
+  explicit Mailbox(EventSink& events) : sink(&events) {}
+  EventSink* sink;  ///< null when the backend has gone
+};
+
+class MemoryBackend final : public Backend {
+ public:
+  MemoryBackend(const StoreOptions& options, core::Env& env, EventSink& sink)
+      : env_(env),
+        name_(options.endpoints.empty() ? std::string() : options.endpoints.front().host),
+        mailbox_(std::make_shared<Mailbox>(sink)) {}
+  ~MemoryBackend() override { mailbox_->sink = nullptr; }
+
+  asio::awaitable<Failure> connect(TimePoint) override {
+    store_ = SharedStore::get(name_);
+    co_return Failure{};
+  }
+
+  const Capabilities& capabilities() const noexcept override { return capabilities_; }
+
+  ClaimPtr make_claim(ClaimRequest request) override {
+    return std::make_shared<MemoryClaim>(std::move(request), env_);
+  }
+
+  asio::awaitable<ClaimAnswer> claim(ClaimPtr claim, TimePoint) override {
+    auto mine = std::static_pointer_cast<MemoryClaim>(claim);
+    const auto& request = mine->request();
+    const auto grant = store_->claim(request.name, request.owner, request.queue, request.min_token,
+                                     env_.now(), wake_of(mine));
+    ClaimAnswer answer;
+    answer.status = grant.granted   ? ClaimStatus::granted
+                    : request.queue ? ClaimStatus::waiting
+                                    : ClaimStatus::busy;
+    if (grant.granted) answer.token = grant.token;
+    mine->granted = grant.granted;
+    co_return answer;
+  }
+
+  asio::awaitable<void> wait(ClaimPtr claim, TimePoint deadline) override {
+    auto mine = std::static_pointer_cast<MemoryClaim>(claim);
+    co_await mine->moved.wait_until(deadline);
+  }
+
+  void interrupt(Claim& claim) noexcept override {
+    static_cast<MemoryClaim&>(claim).moved.notify();
+  }
+
+  asio::awaitable<std::vector<ExtendAnswer>> extend(std::vector<ClaimPtr> claims,
+                                                    TimePoint) override {
+    co_return std::vector<ExtendAnswer>(claims.size());
+  }
+
+  asio::awaitable<ReleaseAnswer> release(ClaimPtr claim, bool, TimePoint) override {
+    auto& mine = static_cast<MemoryClaim&>(*claim);
+    const bool was_granted = std::exchange(mine.granted, false);
+    const bool was_there = store_->release(mine.request().name, mine.request().owner.id);
+    ReleaseAnswer answer;
+    answer.status = was_granted && !was_there ? ReleaseStatus::not_holder : ReleaseStatus::released;
+    co_return answer;
+  }
+
+  asio::awaitable<Result<LockStatus>> inspect(std::string name, TimePoint) override {
+    Result<LockStatus> result;
+    result.value = store_->inspect(name, env_.now());
+    co_return result;
+  }
+
+  asio::awaitable<Result<std::vector<LockStatus>>> list(std::string prefix, TimePoint) override {
+    Result<std::vector<LockStatus>> result;
+    result.value.emplace();
+    for (const auto& name : store_->held_names()) {
+      const bool below = prefix.empty() || name == prefix || name.starts_with(prefix + "/");
+      if (below) result.value->push_back(store_->inspect(name, env_.now()));
+    }
+    co_return result;
+  }
+
+  asio::awaitable<Failure> evict(std::string name, std::uint64_t token, TimePoint) override {
+    const auto held = store_->holder_token(name);
+    if (!held) co_return failure(Error::not_held);
+    if (*held != token) co_return failure(Error::not_holder);
+    store_->evict(name);
+    co_return Failure{};
+  }
+
+  asio::awaitable<void> close(TimePoint) override {
+    store_.reset();
+    co_return;
+  }
+
+ private:
+  SharedStore::Wake wake_of(const std::shared_ptr<MemoryClaim>& claim) {
+    return [executor = env_.executor(), store = std::weak_ptr(store_),
+            box = std::weak_ptr(mailbox_), weak = std::weak_ptr(claim)] {
+      asio::post(executor, [store, box, weak] {
+        const auto mine = weak.lock();
+        const auto mailbox = box.lock();
+        const auto shared = store.lock();
+        if (!mine || !mailbox || mailbox->sink == nullptr || !shared) return;
+        mine->moved.notify();
+        if (mine->granted && !shared->holds(mine->request().name, mine->request().owner.id)) {
+          mine->granted = false;
+          mailbox->sink->on_claim_gone(mine, LossReason::evicted);
+        }
+      });
+    };
+  }
+
+  core::Env& env_;
+  const std::string name_;
+  std::shared_ptr<Mailbox> mailbox_;
+  std::shared_ptr<SharedStore> store_;
+  const Capabilities capabilities_ = declare();
+};
+
+}  // namespace
+
+const BackendDescriptor& backend() {
+  static const BackendDescriptor descriptor{
+      .name = "memory",
+      .schemes = {"memory"},
+      .address = BackendDescriptor::Address::name,
+      .default_port = 0,
+      .options = {},
+      .lease_option = {},
+      .refused_schemes = {},
+      .create = [](const StoreOptions& options, core::Env& env,
+                   EventSink& sink) -> std::unique_ptr<Backend> {
+        return std::make_unique<MemoryBackend>(options, env, sink);
+      }};
+  return descriptor;
+}
+
+}  // namespace dlock::memory

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The store behind `memory://name`: queues of claims, shared by all managers of the process that
+// open the same name. Shared between loops, hence the one mutex that a backend has; it stands for
+// the server that other backends talk to.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dlock/clock.hpp"
+#include "dlock/lock_status.hpp"
+
+namespace dlock::memory {
+
+/// Thread safety: all members from any thread. Wake-ups are called without the mutex.
+class SharedStore {
+ public:
+  using Wake = std::function<void()>;
+  struct Grant {
+    bool granted = false;
+    std::uint64_t token = 0;
+  };
+
+  /// The store of that name; it lives as long as anybody has it open.
+  static std::shared_ptr<SharedStore> get(const std::string& name);
+
+  /// Joins the queue, or asks how it stands; `wake` is called when the place moved to the front or
+  /// the entry was removed. Without `queue`: leaves nothing behind if somebody else is in front.
+  Grant claim(const std::string& lock, const Owner& owner, bool queue, std::uint64_t min_token,
+              TimePoint now, Wake wake);
+  /// Whether the owner is in front of the queue.
+  bool holds(const std::string& lock, const std::string& owner_id) const;
+  /// Leaves the queue; false if it was not in it.
+  bool release(const std::string& lock, const std::string& owner_id);
+
+  LockStatus inspect(const std::string& lock, TimePoint now) const;
+  std::vector<std::string> held_names() const;
+  /// The holder's token, empty if nobody holds it.
+  std::optional<std::uint64_t> holder_token(const std::string& lock) const;
+  void evict(const std::string& lock);
+
+ private:
+  struct Entry {
+    Owner owner;
+    std::uint64_t token = 0;  ///< 0 while waiting
+    TimePoint since{};
+    Wake wake;
+  };
+  struct Queue {
+    std::deque<Entry> entries;
+    std::uint64_t last_token = 0;
+  };
+  void remove(Queue& queue, std::deque<Entry>::iterator entry, std::vector<Wake>& wakes);
+
+  mutable std::mutex mutex_;
+  std::map<std::string, Queue> queues_;
+};
+
+}  // namespace dlock::memory

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Connecting, and what the store declares.
+#include "backends/redis/backend.hpp"
+
+#include "backends/redis/value.hpp"
+
+namespace dlock::redis {
+namespace {
+
+constexpr std::chrono::milliseconds kShortestLease{100};
+constexpr std::chrono::hours kLongestLease{24 * 30};
+
+bool same_promise(const Capabilities& a, const Capabilities& b) {
+  if (a.guarantee != b.guarantee || a.wake_up != b.wake_up ||
+      a.shortfalls.size() != b.shortfalls.size()) {
+    return false;
+  }
+  for (std::size_t i = 0; i < a.shortfalls.size(); ++i) {
+    if (a.shortfalls[i].reason != b.shortfalls[i].reason) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+RedisBackend::RedisBackend(const StoreOptions& options, DialSettings settings, core::Env& env,
+                           EventSink& sink)
+    : env_(env),
+      sink_(sink),
+      settings_(std::make_shared<const DialSettings>(std::move(settings))),
+      names_(options.string("key")),
+      lease_(options.duration("lease")),
+      poll_(options.duration("poll")),
+      fsync_declared_(options.string("durability") == "appendfsync-always"),
+      instance_(core::make_uuid(env)),
+      link_(std::make_shared<Link>(env, settings_, static_cast<Link::Listener&>(*this))),
+      subscriber_(make_subscriber()),
+      capabilities_(declare(facts_, declaration())) {}
+
+RedisBackend::~RedisBackend() {
+  subscriber_->stop();
+  link_->stop();
+}
+
+std::shared_ptr<Subscriber> RedisBackend::make_subscriber() {
+  Subscriber::Callbacks callbacks;
+  callbacks.on_message = [this](const std::string& owner_id) {
+    const auto found = claims_->find(owner_id);
+    if (found != claims_->end()) found->second->wake();
+  };
+  callbacks.on_subscribed = [this] {
+    wake_up_denied_ = false;
+    wake_all();
+  };
+  callbacks.on_denied = [this](const Failure& why) {
+    if (std::exchange(wake_up_denied_, true)) return;
+    capabilities_ = declare(facts_, declaration());
+    sink_.on_warning("waiters can only poll, SUBSCRIBE is refused: " + why.text);
+  };
+  callbacks.in_use = [this] { return waiting_ > 0; };
+  return std::make_shared<Subscriber>(env_, settings_, std::string(kChannelPrefix) + instance_,
+                                      std::move(callbacks));
+}
+
+Declaration RedisBackend::declaration() const {
+  Declaration declaration;
+  declaration.fsync_always_declared = fsync_declared_;
+  declaration.wake_up_denied = wake_up_denied_;
+  declaration.lease = lease_;
+  declaration.shortest_lease = kShortestLease;
+  declaration.longest_lease = kLongestLease;
+  return declaration;
+}
+
+asio::awaitable<Failure> RedisBackend::connect(TimePoint deadline) {
+  auto failure = co_await link_->open(deadline);
+  announced_ = !failure.error;
+  co_return failure;
+}
+
+void RedisBackend::on_inspected(const ServerFacts& facts, ServerChange change) {
+  facts_ = facts;
+  if (change != ServerChange::none) {
+    ++epoch_;
+    last_change_ =
+        change == ServerChange::failed_over ? LossReason::failover : LossReason::store_restarted;
+  }
+  auto now = declare(facts_, declaration());
+  const bool changed = !same_promise(capabilities_, now);
+  capabilities_ = std::move(now);
+  if (changed && announced_) sink_.on_capabilities_changed();
+}
+
+// The core asks about every held lock at once; those who wait look for themselves, their queue may
+// be gone.
+void RedisBackend::on_up() {
+  if (!announced_) return;
+  sink_.on_link_up();
+  wake_all();
+}
+
+void RedisBackend::on_down(const Failure& why) {
+  if (announced_) sink_.on_link_down(why);
+}
+
+void RedisBackend::on_old_connection_kept() {
+  sink_.on_warning(
+      "an old connection could not be killed: a request that arrives late may keep a lock busy for "
+      "one lease; ACL SETUSER <user> +client|kill +client|id");
+}
+
+void RedisBackend::wake_all() {
+  for (const auto& [id, claim] : *claims_) claim->wake();
+}
+
+ClaimPtr RedisBackend::make_claim(ClaimRequest request) {
+  auto keys = names_.keys(request.name);
+  auto owner = write_owner(request.owner);
+  auto waiter = write_waiter(instance_, owner);
+  auto claim = std::make_shared<KeyClaim>(std::move(request), env_, std::move(keys),
+                                          std::move(owner), std::move(waiter), claims_);
+  claim->epoch = epoch_;
+  return claim;
+}
+
+asio::awaitable<void> RedisBackend::close(TimePoint) {
+  closed_ = true;
+  announced_ = false;
+  wake_all();
+  subscriber_->stop();
+  link_->stop();
+  co_return;
+}
+
+}  // namespace dlock::redis

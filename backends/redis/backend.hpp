@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The Redis backend: one string key per lock, scripts that decide atomically, one connection for
+// all locks and one to be woken on. README.md says what it does and why.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/redis/calls.hpp"
+#include "backends/redis/claim.hpp"
+#include "backends/redis/guarantee.hpp"
+#include "backends/redis/link.hpp"
+#include "backends/redis/names.hpp"
+#include "backends/redis/subscriber.hpp"
+#include "dlock/backend.hpp"
+
+namespace dlock::redis {
+
+class RedisBackend final : public Backend, private Link::Listener {
+ public:
+  RedisBackend(const StoreOptions& options, DialSettings settings, core::Env& env, EventSink& sink);
+  ~RedisBackend() override;
+
+  asio::awaitable<Failure> connect(TimePoint deadline) override;
+  const Capabilities& capabilities() const noexcept override { return capabilities_; }
+  ClaimPtr make_claim(ClaimRequest request) override;
+  asio::awaitable<ClaimAnswer> claim(ClaimPtr claim, TimePoint deadline) override;
+  asio::awaitable<void> wait(ClaimPtr claim, TimePoint deadline) override;
+  void interrupt(Claim& claim) noexcept override;
+  asio::awaitable<std::vector<ExtendAnswer>> extend(std::vector<ClaimPtr> claims,
+                                                    TimePoint deadline) override;
+  asio::awaitable<ReleaseAnswer> release(ClaimPtr claim, bool search, TimePoint deadline) override;
+  asio::awaitable<Result<LockStatus>> inspect(std::string name, TimePoint deadline) override;
+  asio::awaitable<Result<std::vector<LockStatus>>> list(std::string prefix,
+                                                        TimePoint deadline) override;
+  asio::awaitable<Failure> evict(std::string name, std::uint64_t token,
+                                 TimePoint deadline) override;
+  asio::awaitable<void> close(TimePoint deadline) override;
+
+ private:
+  void on_inspected(const ServerFacts& facts, ServerChange change) override;
+  void on_up() override;
+  void on_down(const Failure& why) override;
+  void on_old_connection_kept() override;
+
+  Declaration declaration() const;
+  std::shared_ptr<Subscriber> make_subscriber();
+  void wake_all();
+
+  ClaimAnswer take_acquired(KeyClaim& claim, const ScriptAnswer& answer, TimePoint sent);
+  ExtendAnswer take_renewed(KeyClaim& claim, const ScriptAnswer& answer, TimePoint sent);
+  Validity validity(const Claim& claim, TimePoint sent) const;
+
+  asio::awaitable<Result<std::vector<std::string>>> scan(std::string prefix, TimePoint deadline);
+  asio::awaitable<Failure> describe(std::vector<std::string> names,
+                                    std::shared_ptr<std::vector<LockStatus>> into,
+                                    TimePoint deadline);
+
+  core::Env& env_;
+  EventSink& sink_;
+  const std::shared_ptr<const DialSettings> settings_;
+  const KeyMap names_;
+  const std::chrono::milliseconds lease_;
+  const std::chrono::milliseconds poll_;
+  const bool fsync_declared_;
+  const std::string instance_;  ///< names our subscription
+
+  std::shared_ptr<Link> link_;
+  std::shared_ptr<Subscriber> subscriber_;
+  ServerFacts facts_;
+  Capabilities capabilities_;
+  bool wake_up_denied_ = false;
+  bool announced_ = false;  ///< the core knows that we are connected
+  bool closed_ = false;
+  int waiting_ = 0;
+  std::uint64_t epoch_ = 0;  ///< counts the servers that stood behind the address
+  LossReason last_change_ = LossReason::removed;
+  std::shared_ptr<ClaimRegistry> claims_ = std::make_shared<ClaimRegistry>();
+};
+
+}  // namespace dlock::redis

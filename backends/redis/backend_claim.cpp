@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Getting the lock, waiting for it, keeping it and giving it back: what is sent, and what the
+// answers mean to the core.
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "backends/redis/backend.hpp"
+
+namespace dlock::redis {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// How long the last token is remembered: while it is, tokens rise whatever the server's clock
+/// does.
+constexpr std::chrono::hours kFenceMemory{48};
+/// How long a free lock is kept for the waiter that was woken.
+constexpr milliseconds kFirstTry{500};
+
+std::string count(milliseconds time) { return std::to_string(time.count()); }
+
+/// For what could not be sent.
+template <class Answer, class Status>
+Answer not_done(Status status, Failure failure) {
+  Answer answer;
+  answer.status = status;
+  answer.failure = std::move(failure);
+  return answer;
+}
+
+std::uint64_t to_token(const std::string& text) {
+  std::uint64_t token = 0;
+  std::from_chars(text.data(), text.data() + text.size(), token);
+  return token;
+}
+
+ScriptCall acquire_call(const KeyClaim& claim, milliseconds poll) {
+  const auto& request = claim.request();
+  const auto fence = std::max<milliseconds>(kFenceMemory, 2 * request.lease);
+  ScriptCall call;
+  call.keys = {claim.keys.lock, claim.keys.fence, claim.keys.queue, claim.keys.alive,
+               claim.keys.next};
+  call.arguments = {claim.owner,   count(request.lease),         std::to_string(request.min_token),
+                    count(fence),  request.queue ? "1" : "0",    claim.waiter,
+                    claim.arrival, count(waiter_patience(poll)), claim.maybe_queued ? "1" : "0"};
+  return call;
+}
+
+ScriptCall renew_call(const KeyClaim& claim) {
+  ScriptCall call;
+  call.keys = {claim.keys.lock, claim.keys.alive};
+  call.arguments = {claim.owner, count(claim.request().lease)};
+  return call;
+}
+
+ScriptCall release_call(const KeyClaim& claim, bool search) {
+  ScriptCall call;
+  call.keys = {claim.keys.lock, claim.keys.queue, claim.keys.alive, claim.keys.next};
+  const bool queued = claim.maybe_queued || search;
+  call.arguments = {claim.owner, queued ? claim.waiter : std::string(), std::string(kChannelPrefix),
+                    count(kFirstTry)};
+  return call;
+}
+
+ClaimStatus status_of_failure(const ScriptAnswer& answer) {
+  switch (answer.kind) {
+    case ScriptAnswer::Kind::refused:
+      return is_permanent(answer.verdict) ? ClaimStatus::failed : ClaimStatus::unavailable;
+    case ScriptAnswer::Kind::not_sent:
+      return ClaimStatus::unavailable;
+    case ScriptAnswer::Kind::unknown:
+    case ScriptAnswer::Kind::reply:
+      break;
+  }
+  return ClaimStatus::unknown;
+}
+
+}  // namespace
+
+Validity RedisBackend::validity(const Claim& claim, TimePoint sent) const {
+  const Duration lease = claim.request().lease;
+  return {sent + lease, sent + lease / 3};
+}
+
+asio::awaitable<ClaimAnswer> RedisBackend::claim(ClaimPtr claim, TimePoint deadline) {
+  const auto ours = std::static_pointer_cast<KeyClaim>(claim);
+  ours->woken = false;
+  const bool ready = co_await link_->ready(deadline);
+  if (!ready) {
+    const auto status = link_->failed_for_good() ? ClaimStatus::failed : ClaimStatus::unavailable;
+    co_return not_done<ClaimAnswer>(status, link_->failure());
+  }
+  auto call = acquire_call(*ours, poll_);
+  if (ours->request().queue) ours->maybe_queued = true;
+  const auto sent = env_.now();
+  const auto connection = link_->connection();
+  const auto answer =
+      co_await run_script(env_, connection, scripts().acquire, std::move(call), deadline);
+  co_return take_acquired(*ours, answer, sent);
+}
+
+ClaimAnswer RedisBackend::take_acquired(KeyClaim& claim, const ScriptAnswer& answer,
+                                        TimePoint sent) {
+  if (answer.kind != ScriptAnswer::Kind::reply) {
+    return not_done<ClaimAnswer>(status_of_failure(answer), answer.failure);
+  }
+  ClaimAnswer result;
+  const auto code = static_cast<AcquireCode>(answer.code());
+  if ((code == AcquireCode::granted || code == AcquireCode::already_ours) &&
+      answer.items.size() == 2) {
+    claim.was_granted = true;
+    claim.releasing = false;
+    claim.maybe_queued = false;
+    claim.epoch = epoch_;
+    result.status = ClaimStatus::granted;
+    result.token = to_token(answer.items[1].text);
+    result.validity = validity(claim, sent);
+    return result;
+  }
+  if (code == AcquireCode::busy && answer.items.size() == 4) {
+    claim.standing.rank = answer.items[1].integer;
+    claim.standing.remaining = milliseconds(answer.items[2].integer);
+    claim.arrival = answer.items[3].text;
+    claim.asked = env_.now();
+    result.status = claim.request().queue ? ClaimStatus::waiting : ClaimStatus::busy;
+    return result;
+  }
+  if (code == AcquireCode::no_token_left) {
+    return not_done<ClaimAnswer>(ClaimStatus::failed, {Error::token_too_high, ""});
+  }
+  return not_done<ClaimAnswer>(ClaimStatus::unknown,
+                               {Error::unexpected, "an answer of another form"});
+}
+
+asio::awaitable<void> RedisBackend::wait(ClaimPtr claim, TimePoint deadline) {
+  const auto ours = std::static_pointer_cast<KeyClaim>(claim);
+  subscriber_->want();
+  const auto look_at = ours->asked + poll_delay(ours->standing, poll_, env_.random());
+  const auto until = std::min(deadline, look_at);
+  ++waiting_;
+  while (!ours->woken && !closed_) {
+    const bool told = co_await ours->signal.wait_until(until);
+    if (!told) break;
+  }
+  --waiting_;
+  ours->woken = false;
+}
+
+void RedisBackend::interrupt(Claim& claim) noexcept { static_cast<KeyClaim&>(claim).wake(); }
+
+asio::awaitable<std::vector<ExtendAnswer>> RedisBackend::extend(std::vector<ClaimPtr> claims,
+                                                                TimePoint deadline) {
+  std::vector<ExtendAnswer> answers(claims.size());
+  const bool ready = co_await link_->ready(deadline);
+  if (!ready) {
+    for (auto& answer : answers) answer.failure = link_->failure();
+    co_return answers;
+  }
+  std::vector<ScriptCall> calls;
+  calls.reserve(claims.size());
+  for (const auto& claim : claims) calls.push_back(renew_call(static_cast<KeyClaim&>(*claim)));
+  const auto sent = env_.now();
+  const auto connection = link_->connection();
+  const auto results =
+      co_await run_scripts(env_, connection, scripts().renew, std::move(calls), deadline);
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    answers[i] = take_renewed(static_cast<KeyClaim&>(*claims[i]), results[i], sent);
+  }
+  co_return answers;
+}
+
+ExtendAnswer RedisBackend::take_renewed(KeyClaim& claim, const ScriptAnswer& answer,
+                                        TimePoint sent) {
+  using Kind = ScriptAnswer::Kind;
+  ExtendAnswer result;
+  // Another program's data under our key: ours is no longer there.
+  const bool replaced =
+      answer.kind == Kind::refused && answer.verdict.error == Error::foreign_format;
+  if (answer.kind != Kind::reply && !replaced) {
+    const auto status =
+        answer.kind == Kind::unknown ? ExtendStatus::unknown : ExtendStatus::unavailable;
+    return not_done<ExtendAnswer>(status, answer.failure);
+  }
+  const auto code = replaced ? RenewCode::taken : static_cast<RenewCode>(answer.code());
+  switch (code) {
+    case RenewCode::renewed:
+      claim.epoch = epoch_;
+      result.status = ExtendStatus::extended;
+      result.validity = validity(claim, sent);
+      return result;
+    case RenewCode::taken:
+      result.status = ExtendStatus::gone;
+      result.reason = LossReason::taken;
+      return result;
+    case RenewCode::gone:
+      result.status = ExtendStatus::gone;
+      result.reason = claim.epoch == epoch_ ? LossReason::removed : last_change_;
+      return result;
+  }
+  return not_done<ExtendAnswer>(ExtendStatus::unknown,
+                                {Error::unexpected, "an answer of another form"});
+}
+
+// The same request finds late copies of an acquire, too: it asks for whatever is the owner's.
+asio::awaitable<ReleaseAnswer> RedisBackend::release(ClaimPtr claim, bool search,
+                                                     TimePoint deadline) {
+  using Kind = ScriptAnswer::Kind;
+  const auto ours = std::static_pointer_cast<KeyClaim>(claim);
+  const bool before = ours->releasing;
+  if (closed_) co_return not_done<ReleaseAnswer>(ReleaseStatus::unavailable, link_->failure());
+  const bool ready = co_await link_->ready(deadline);
+  if (!ready) {
+    const auto status = before ? ReleaseStatus::unknown : ReleaseStatus::unavailable;
+    co_return not_done<ReleaseAnswer>(status, link_->failure());
+  }
+  auto call = release_call(*ours, search);
+  const auto connection = link_->connection();
+  const auto answer =
+      co_await run_script(env_, connection, scripts().release, std::move(call), deadline);
+  const bool replaced =
+      answer.kind == Kind::refused && answer.verdict.error == Error::foreign_format;
+  if (answer.kind == Kind::unknown) ours->releasing = true;
+  if (answer.kind != Kind::reply && !replaced) {
+    const auto status = answer.kind == Kind::unknown || before ? ReleaseStatus::unknown
+                                                               : ReleaseStatus::unavailable;
+    co_return not_done<ReleaseAnswer>(status, answer.failure);
+  }
+  // An earlier release without an answer may have done it.
+  const bool done =
+      answer.code() == static_cast<int>(ReleaseCode::released) || before || !ours->was_granted;
+  ours->maybe_queued = false;
+  ReleaseAnswer result;
+  result.status = done ? ReleaseStatus::released : ReleaseStatus::not_holder;
+  co_return result;
+}
+
+}  // namespace dlock::redis

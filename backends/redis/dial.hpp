@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From an address to a connection that is logged in: resolve, connect, TLS, AUTH, SELECT. Each
+// failure says what to check. Also the errors that come before a server has spoken.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "backends/redis/connection.hpp"
+
+namespace dlock::redis {
+
+struct DialSettings {
+  std::string host;
+  std::uint16_t port = 0;
+  std::string socket_path;  ///< instead of host and port
+  bool tls = false;
+  std::string tls_ca;
+  std::string tls_cert;
+  std::string tls_key;
+  bool tls_verify = true;
+  std::string tls_server_name;
+  std::string username;
+  std::string password;
+  int database = 0;
+
+  /// For people; without secrets.
+  std::string address() const;
+};
+
+struct Dialled {
+  std::shared_ptr<Connection> connection;  ///< null on failure
+  Failure failure;
+  bool permanent = false;  ///< trying again will not help
+};
+
+/// `database`: false on a subscriber, which needs none.
+asio::awaitable<Dialled> dial(core::Env& env, std::shared_ptr<const DialSettings> settings,
+                              bool database, TimePoint deadline);
+
+}  // namespace dlock::redis

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/redis/error.hpp"
+
+#include <array>
+
+namespace dlock::redis {
+namespace {
+
+const char* text_of(Error error) {
+  switch (error) {
+    case Error::connection_lost:
+      return "the connection to the Redis server was lost";
+    case Error::no_answer:
+      return "the Redis server did not answer in time";
+    case Error::not_connected:
+      return "the Redis server cannot be reached; check address, port and whether it runs";
+    case Error::unknown_host:
+      return "the Redis server's host name cannot be resolved";
+    case Error::tls_failed:
+      return "no TLS connection to the Redis server; check scheme, port and certificates";
+    case Error::access_denied:
+      return "the Redis server refuses what we need; grant the right by ACL SETUSER";
+    case Error::authentication_failed:
+      return "the Redis server refused our user name or password";
+    case Error::no_scripting:
+      return "the Redis server does not let us run scripts; allow EVAL and EVALSHA";
+    case Error::read_only:
+      return "the Redis server is a replica; name the master";
+    case Error::loading:
+      return "the Redis server is still loading its data";
+    case Error::busy:
+      return "the Redis server is busy with a long script";
+    case Error::out_of_memory:
+      return "the Redis server has no memory left; raise maxmemory";
+    case Error::refused:
+      return "the Redis server takes no commands at the moment";
+    case Error::foreign_format:
+      return "the lock's key holds another program's data type";
+    case Error::cluster:
+      return "the Redis server is part of a cluster or a Sentinel, which redis:// does not serve";
+    case Error::unexpected:
+      return "the Redis server answered something unexpected";
+    case Error::closed:
+      return "the connection to the Redis server was closed by us";
+    case Error::held_with_other_token:
+      return "the lock is held with another token";
+    case Error::not_held:
+      return "nobody holds the lock";
+    case Error::token_too_high:
+      return "the fencing tokens of this lock have come to their end (2^53)";
+    case Error::no_database:
+      return "the Redis server has no database of this number";
+    case Error::configuration:
+      return "the store's settings cannot be used";
+  }
+  return "unknown Redis error";
+}
+
+errc condition_of(Error error) {
+  switch (error) {
+    case Error::connection_lost:
+    case Error::no_answer:
+    case Error::not_connected:
+    case Error::unknown_host:
+    case Error::read_only:
+    case Error::loading:
+    case Error::busy:
+    case Error::out_of_memory:
+    case Error::refused:
+      return errc::unavailable;
+    case Error::tls_failed:
+    case Error::access_denied:
+    case Error::authentication_failed:
+      return errc::access_denied;
+    case Error::no_scripting:
+      return errc::config_unsafe;
+    case Error::foreign_format:
+    case Error::unexpected:
+    case Error::token_too_high:
+      return errc::protocol;
+    case Error::cluster:
+      return errc::not_supported;
+    case Error::closed:
+      return errc::closed;
+    case Error::held_with_other_token:
+      return errc::not_holder;
+    case Error::not_held:
+      return errc::not_found;
+    case Error::no_database:
+    case Error::configuration:
+      return errc::config_invalid;
+  }
+  return errc::protocol;
+}
+
+class Category final : public boost::system::error_category {
+ public:
+  const char* name() const noexcept override { return "dlock.redis"; }
+  std::string message(int value) const override { return text_of(static_cast<Error>(value)); }
+  boost::system::error_condition default_error_condition(int value) const noexcept override {
+    return make_error_condition(condition_of(static_cast<Error>(value)));
+  }
+};
+
+struct Rule {
+  std::string_view code;
+  Verdict verdict;
+};
+
+using Next = Verdict::Next;
+
+constexpr std::array<Rule, 23> kRules{{
+    {"NOSCRIPT", {Error::refused, Next::load_script}},
+    {"LOADING", {Error::loading, Next::retry}},
+    {"BUSY", {Error::busy, Next::retry}},
+    {"READONLY", {Error::read_only, Next::reconnect}},
+    {"MASTERDOWN", {Error::read_only, Next::reconnect}},
+    {"OOM", {Error::out_of_memory, Next::retry}},
+    {"NOREPLICAS", {Error::refused, Next::retry}},
+    {"MISCONF", {Error::refused, Next::retry}},
+    {"TRYAGAIN", {Error::refused, Next::retry}},
+    {"NOPERM", {Error::access_denied, Next::give_up}},
+    {"NOAUTH", {Error::access_denied, Next::give_up}},
+    {"DENIED", {Error::access_denied, Next::give_up}},
+    {"WRONGPASS", {Error::authentication_failed, Next::give_up}},
+    {"WRONGTYPE", {Error::foreign_format, Next::give_up}},
+    {"MOVED", {Error::cluster, Next::give_up}},
+    {"ASK", {Error::cluster, Next::give_up}},
+    {"CROSSSLOT", {Error::cluster, Next::give_up}},
+    {"CLUSTERDOWN", {Error::cluster, Next::give_up}},
+    {"ERR max number of clients", {Error::refused, Next::retry}},
+    {"ERR AUTH", {Error::authentication_failed, Next::give_up}},
+    {"ERR invalid password", {Error::authentication_failed, Next::give_up}},
+    {"ERR DB index", {Error::no_database, Next::give_up}},
+    {"ERR Client sent AUTH", {Error::authentication_failed, Next::give_up}},
+}};
+
+bool contains(std::string_view text, std::string_view word) {
+  return text.find(word) != std::string_view::npos;
+}
+
+/// A script's error of servers before 7: `ERR Error running script (...): @user_script:3: OOM ...`.
+std::string_view cause(std::string_view text) {
+  constexpr std::string_view kMark = "@user_script:";
+  if (!text.starts_with("ERR ")) return text;
+  const auto mark = text.find(kMark);
+  if (mark == std::string_view::npos) return text;
+  const auto end = text.find(": ", mark + kMark.size());
+  return end == std::string_view::npos ? text : text.substr(end + 2);
+}
+
+bool is_about_scripting(std::string_view text) {
+  const bool scripting = contains(text, "'eval") || contains(text, "`eval") ||
+                         contains(text, "'EVAL") || contains(text, "`EVAL");
+  return scripting && (text.starts_with("NOPERM") || contains(text, "unknown command"));
+}
+
+}  // namespace
+
+const boost::system::error_category& redis_category() noexcept {
+  static const Category category;
+  return category;
+}
+
+boost::system::error_code make_error_code(Error error) noexcept {
+  return {static_cast<int>(error), redis_category()};
+}
+
+Verdict judge(std::string_view text) {
+  if (is_about_scripting(text)) return {Error::no_scripting, Next::give_up};
+  const auto what = cause(text);
+  for (const auto& rule : kRules) {
+    if (!what.starts_with(rule.code)) continue;
+    const bool whole_word = what.size() == rule.code.size() || contains(rule.code, " ") ||
+                            what[rule.code.size()] == ' ';
+    if (whole_word) return rule.verdict;
+  }
+  if (contains(what, "can't run this command") || contains(what, "No permissions to access")) {
+    return {Error::access_denied, Next::give_up};
+  }
+  // Killed in the middle by an operator, before it wrote anything (SCRIPT KILL allows no other).
+  if (contains(what, "Script killed by user")) return {Error::busy, Next::retry};
+  return {Error::unexpected, Next::give_up};
+}
+
+}  // namespace dlock::redis

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the server says of itself: the lines of INFO that decide what it can promise. Pure.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace dlock::redis {
+
+using InfoLines = std::map<std::string, std::string, std::less<>>;
+
+/// `key:value` lines; section headings and anything else are skipped.
+InfoLines parse_info(std::string_view text);
+
+struct ServerFacts {
+  bool info_known = false;  ///< false: INFO is not allowed, and what it would say is unknown
+  std::string version;
+  std::string run_id;
+  std::string replication_id;           ///< of the data set; a promoted replica gets a new one
+  std::string previous_replication_id;  ///< of the data set that a promoted replica came from
+  bool replica = false;
+  std::int64_t replicas = 0;
+  bool cluster = false;
+  bool sentinel = false;
+  bool loading = false;
+  std::string eviction_policy;
+  bool append_only = false;
+  bool append_broken = false;  ///< the last write to the append-only file failed
+
+  /// Of CONFIG GET; empty where it is not allowed.
+  std::optional<std::string> fsync;
+  std::optional<std::string> no_fsync_on_rewrite;
+};
+
+ServerFacts facts_from(const InfoLines& lines);
+
+/// What a reconnect found behind the address.
+enum class ServerChange { none, restarted, failed_over };
+ServerChange compare(const ServerFacts& before, const ServerFacts& after);
+
+}  // namespace dlock::redis

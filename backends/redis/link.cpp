@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/redis/link.hpp"
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+
+#include "backends/redis/error.hpp"
+
+namespace dlock::redis {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kFirstPause{10};
+constexpr milliseconds kLongestPause{1000};
+constexpr std::chrono::seconds kLongestAttempt{5};
+
+}  // namespace
+
+Link::Link(core::Env& env, std::shared_ptr<const DialSettings> settings, Listener& listener)
+    : env_(env), settings_(std::move(settings)), listener_(listener), patience_(kLongestAttempt) {}
+
+asio::awaitable<Failure> Link::open(TimePoint deadline) {
+  const auto self = shared_from_this();
+  if (stopped_) co_return Failure{Error::closed, ""};
+  if (!life_) {
+    // Shorter than our own patience, so that a silent port's failure can still be told.
+    patience_ =
+        std::clamp<Duration>((deadline - env_.now()) * 3 / 4, milliseconds(10), kLongestAttempt);
+    permanent_ = false;
+    failure_ = {};
+    life_ = std::make_shared<Life>(env_);
+    asio::co_spawn(env_.executor(), run(self, life_), asio::detached);
+  }
+  const bool connected = co_await ready(deadline);
+  if (connected) co_return Failure{};
+  const auto why = failure();
+  end_life();
+  co_return why;
+}
+
+void Link::stop() {
+  stopped_ = true;
+  end_life();
+  tell_waiters();
+}
+
+void Link::end_life() {
+  if (auto life = std::exchange(life_, {})) {
+    life->over = true;
+    life->wake.notify();
+  }
+  if (auto connection = std::exchange(connection_, {})) connection->close({Error::closed, ""});
+}
+
+asio::awaitable<bool> Link::ready(TimePoint deadline) {
+  const auto self = shared_from_this();
+  while (!up() && !permanent_ && !stopped_ && env_.now() < deadline) {
+    core::OneShot<bool> told(env_);
+    waiters_.push_back(told);
+    co_await told.get_until(deadline);
+  }
+  co_return up() && !stopped_;
+}
+
+void Link::tell_waiters() {
+  for (const auto& waiter : std::exchange(waiters_, {})) waiter.set(true);
+}
+
+Failure Link::failure() const {
+  if (stopped_) return {Error::closed, ""};
+  if (failure_.error) return failure_;
+  return {Error::not_connected, settings_->address() + ": no answer in time"};
+}
+
+asio::awaitable<Link::Attempt> Link::attempt(std::shared_ptr<Life> life) {
+  Attempt made;
+  const auto deadline = env_.now() + patience_;
+  auto dialled = co_await dial(env_, settings_, true, deadline);
+  made.failure = std::move(dialled.failure);
+  made.permanent = dialled.permanent;
+  if (!dialled.connection) co_return made;
+  auto inspected = co_await inspect_server(dialled.connection, deadline);
+  made.failure = std::move(inspected.failure);
+  made.permanent = inspected.permanent;
+  if (made.failure.error || life->over) {
+    dialled.connection->close({Error::closed, ""});
+    co_return made;
+  }
+  const auto change = compare(facts_, inspected.facts);
+  const bool same_run = facts_.info_known && facts_.run_id == inspected.facts.run_id;
+  if (same_run && !old_clients_.empty()) {
+    const bool killed = co_await kill_clients(dialled.connection, old_clients_, deadline);
+    if (!killed && !life->over && dialled.connection->is_open()) listener_.on_old_connection_kept();
+  }
+  if (life->over || !dialled.connection->is_open()) {
+    made.failure = dialled.connection->failure();
+    dialled.connection->close({Error::closed, ""});
+    co_return made;
+  }
+  old_clients_.clear();
+  client_ = inspected.client_id.value_or(0);
+  facts_ = std::move(inspected.facts);
+  listener_.on_inspected(facts_, change);
+  made.connection = std::move(dialled.connection);
+  co_return made;
+}
+
+Duration Link::backoff(int failures) {
+  const auto longest =
+      std::min<Duration>(kFirstPause * (1 << std::min(failures, 10)), kLongestPause);
+  const auto half = static_cast<std::uint64_t>(longest.count() / 2);
+  return longest / 2 + Duration(static_cast<std::int64_t>(env_.random() % half));
+}
+
+asio::awaitable<void> Link::run(std::shared_ptr<Link> self, std::shared_ptr<Life> life) {
+  int failures = 0;
+  while (!life->over) {
+    auto made = co_await self->attempt(life);
+    if (life->over) break;
+    if (made.connection) {
+      failures = 0;
+      co_await self->stay_up(life, std::move(made.connection));
+      continue;
+    }
+    self->failure_ = std::move(made.failure);
+    self->permanent_ = made.permanent;
+    if (made.permanent) self->tell_waiters();
+    co_await life->wake.wait_until(self->env_.now() + self->backoff(failures));
+    ++failures;
+  }
+}
+
+asio::awaitable<void> Link::stay_up(std::shared_ptr<Life> life,
+                                    std::shared_ptr<Connection> connection) {
+  connection->on_end = [life] { life->wake.notify(); };
+  connection_ = connection;
+  permanent_ = false;
+  failure_ = {};
+  if (up()) {
+    tell_waiters();
+    listener_.on_up();
+  }
+  while (connection->is_open() && !life->over) {
+    co_await life->wake.wait_until(kNever);
+  }
+  if (life->over) co_return;
+  if (client_ != 0) old_clients_.push_back(client_);
+  failure_ = connection->failure();
+  failure_.text = settings_->address() + (failure_.text.empty() ? "" : ": ") + failure_.text;
+  connection_.reset();
+  listener_.on_down(failure_);
+}
+
+}  // namespace dlock::redis

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How lock names become Redis keys. A template with `{name}` in the name's place (default
+// `dlock:{{name}}`: the outer braces are the key's), so that other programs' locks can be met on
+// their own keys. In the name `%`, `{` and `}` are
+// percent-escaped: braces belong to the template alone, and keys of ours beside the lock's own are
+// told apart by a `%` that no escaped name can have. Injective. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace dlock::redis {
+
+/// All keys of one lock; in a cluster they share a slot.
+struct LockKeys {
+  std::string lock;   ///< string `token:owner`, expires with the lease
+  std::string fence;  ///< the last token given out
+  std::string queue;  ///< zset: waiters by arrival
+  std::string alive;  ///< zset: waiters by when they count as dead
+  std::string next;   ///< who was woken and has the first try
+};
+
+inline constexpr std::string_view kNamePlace = "{name}";
+
+/// Empty, or why it cannot be a template.
+std::string template_error(std::string_view key_template);
+
+class KeyMap {
+ public:
+  /// `key_template` without error.
+  explicit KeyMap(std::string_view key_template);
+
+  std::string key(std::string_view name) const;
+  LockKeys keys(std::string_view name) const;
+  /// The name behind a lock's key; empty for any other key.
+  std::optional<std::string> name(std::string_view key) const;
+  /// For SCAN MATCH: finds every lock's key whose name begins with `prefix` (and others).
+  std::string pattern(std::string_view prefix) const;
+
+ private:
+  std::string before_;
+  std::string after_;
+  bool tagged_;  ///< the template has a hash tag of its own
+};
+
+}  // namespace dlock::redis

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a `redis://`, `rediss://` or `redis+unix://` URL and a YAML block may say, beyond what holds
+// for every store.
+#pragma once
+
+#include <vector>
+
+#include "backends/redis/dial.hpp"
+#include "dlock/backend.hpp"
+
+namespace dlock::redis {
+
+std::vector<OptionSpec> option_specs();
+
+/// Where and how to connect. Throws LockError{config_invalid} for what the specs cannot express.
+DialSettings dial_settings(const StoreOptions& options);
+
+}  // namespace dlock::redis

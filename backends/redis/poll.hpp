@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// When a waiter looks for itself, although nobody has told it to: a message may be lost, a holder
+// may die, and clients of another make tell nobody. Pure.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "dlock/clock.hpp"
+
+namespace dlock::redis {
+
+struct Standing {
+  std::int64_t rank = 0;                    ///< in the queue, 0 is first; -1: not in it
+  std::chrono::milliseconds remaining{-1};  ///< of the holder's lease; -1: unknown or without end
+};
+
+/// The first in the queue look at least once per `bound`, and when the holder's lease is over;
+/// those far behind up to five times less often, so that the load does not grow with the queue.
+/// Jittered, so that waiters do not march in step.
+Duration poll_delay(const Standing& standing, std::chrono::milliseconds bound, std::uint64_t dice);
+
+/// How long the server keeps a waiter in the queue that does not look any more.
+std::chrono::milliseconds waiter_patience(std::chrono::milliseconds bound);
+
+}  // namespace dlock::redis

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/redis/scripts.hpp"
+
+#include <fmt/format.h>
+#include <openssl/evp.h>
+
+#include <array>
+#include <stdexcept>
+
+namespace dlock::redis {
+namespace {
+
+// KEYS lock fence queue alive next; ARGV owner, lease ms, min token, fence ms, queue 0|1, waiter,
+// arrival ('' the first time), patience ms, cleanup 0|1, tag
+// -> {1|2, token, tag} | {0, rank, ms left, arrival, tag} | {3, tag}
+//
+// The token is above the last one, above min token, and no less than the server's clock, so it
+// keeps rising when the fence key is lost. Who was woken (`next`) has the first try.
+constexpr std::string_view kAcquire = R"lua(
+local tag = ARGV[10]
+local held = redis.call('GET', KEYS[1])
+if held then
+  local colon = string.find(held, ':', 1, true)
+  if colon and string.sub(held, colon + 1) == ARGV[1] then
+    redis.call('PEXPIRE', KEYS[1], ARGV[2])
+    redis.call('ZREM', KEYS[3], ARGV[6])
+    redis.call('ZREM', KEYS[4], ARGV[6])
+    return {2, string.sub(held, 1, colon - 1), tag}
+  end
+end
+local aside = redis.call('MGET', KEYS[2], KEYS[5])
+local clock = redis.call('TIME')
+local us = clock[1] * 1000000 + clock[2]
+if not held and (not aside[2] or aside[2] == ARGV[6]) then
+  local token = math.max((tonumber(aside[1] or '0') or 0) + 1, us, tonumber(ARGV[3]) + 1)
+  if token >= 9007199254740992 then return {3, tag} end
+  token = string.format('%.0f', token)
+  redis.call('SET', KEYS[2], token, 'PX', ARGV[4])
+  redis.call('SET', KEYS[1], token .. ':' .. ARGV[1], 'PX', ARGV[2], 'NX')
+  if aside[2] then redis.call('DEL', KEYS[5]) end
+  if ARGV[9] == '1' then
+    redis.call('ZREM', KEYS[3], ARGV[6])
+    redis.call('ZREM', KEYS[4], ARGV[6])
+  end
+  return {1, token, tag}
+end
+local left = -1
+if held then left = redis.call('PTTL', KEYS[1]) end
+if ARGV[5] ~= '1' then return {0, -1, left, '', tag} end
+local arrival = ARGV[7]
+if arrival == '' then arrival = string.format('%.0f', us) end
+redis.call('ZADD', KEYS[3], arrival, ARGV[6])
+redis.call('ZADD', KEYS[4], string.format('%.0f', us / 1000 + ARGV[8]), ARGV[6])
+redis.call('PEXPIRE', KEYS[3], ARGV[8] * 2)
+redis.call('PEXPIRE', KEYS[4], ARGV[8] * 2)
+return {0, redis.call('ZRANK', KEYS[3], ARGV[6]), left, arrival, tag}
+)lua";
+
+// KEYS lock alive; ARGV owner, lease ms, tag -> {1 renewed | 0 gone | 2 somebody else's, tag}
+//
+// Removing what is not there writes nothing, but a replica refuses it: its word that the lock is
+// gone would be no proof.
+constexpr std::string_view kRenew = R"lua(
+local held = redis.call('GET', KEYS[1])
+if held then
+  local colon = string.find(held, ':', 1, true)
+  if colon and string.sub(held, colon + 1) == ARGV[1] then
+    redis.call('PEXPIRE', KEYS[1], ARGV[2])
+    return {1, ARGV[3]}
+  end
+end
+redis.call('ZREM', KEYS[2], '')
+if held then return {2, ARGV[3]} end
+return {0, ARGV[3]}
+)lua";
+
+// Wakes the first waiter who can hear it and reserves the free lock for it, shortly. The dead are
+// dropped on the way, at most 64 at a time. Where PUBLISH is not allowed, waiters poll.
+constexpr std::string_view kWake = R"lua(
+local function wake(queue, alive, next_key, prefix, reserve)
+  local now = nil
+  for _ = 1, 64 do
+    local head = redis.call('ZRANGE', queue, 0, 0)[1]
+    if not head then return end
+    if not now then
+      local clock = redis.call('TIME')
+      now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+    end
+    local patience = redis.call('ZSCORE', alive, head)
+    redis.call('ZREM', queue, head)
+    redis.call('ZREM', alive, head)
+    if patience and tonumber(patience) > now then
+      local heard = redis.pcall('PUBLISH', prefix .. string.sub(head, 1, 36),
+                                string.sub(head, 38, 73))
+      if type(heard) ~= 'number' then return end
+      if heard > 0 then
+        redis.pcall('SET', next_key, head, 'PX', reserve)
+        return
+      end
+    end
+  end
+end
+)lua";
+
+// KEYS lock queue alive next; ARGV owner, waiter, channel prefix, reserve ms, tag
+// -> {1 released | 0 was not ours, tag}
+//
+// Also withdraws a waiter; one that was woken already passes the news on.
+constexpr std::string_view kRelease = R"lua(
+local held = redis.call('GET', KEYS[1])
+local ours = 0
+if held then
+  local colon = string.find(held, ':', 1, true)
+  if colon and string.sub(held, colon + 1) == ARGV[1] then
+    redis.call('DEL', KEYS[1])
+    held = false
+    ours = 1
+  end
+end
+if ARGV[2] ~= '' then
+  redis.call('ZREM', KEYS[2], ARGV[2])
+  redis.call('ZREM', KEYS[3], ARGV[2])
+end
+local reserved = redis.call('GET', KEYS[4])
+if reserved and reserved == ARGV[2] then
+  redis.call('DEL', KEYS[4])
+  reserved = false
+end
+if not held and not reserved then wake(KEYS[2], KEYS[3], KEYS[4], ARGV[3], ARGV[4]) end
+return {ours, ARGV[5]}
+)lua";
+
+// KEYS lock queue alive next; ARGV token, channel prefix, reserve ms, tag
+// -> {1 evicted | 0 nobody holds it, tag} | {2, the value there, tag}
+constexpr std::string_view kEvict = R"lua(
+local held = redis.call('GET', KEYS[1])
+if not held then return {0, ARGV[4]} end
+local colon = string.find(held, ':', 1, true)
+if not colon or string.sub(held, 1, colon - 1) ~= ARGV[1] then return {2, held, ARGV[4]} end
+redis.call('DEL', KEYS[1])
+wake(KEYS[2], KEYS[3], KEYS[4], ARGV[2], ARGV[3])
+return {1, ARGV[4]}
+)lua";
+
+// KEYS lock queue alive; ARGV most waiters, tag
+// -> {type, value, ms left, server time us, waiters, {waiter...}, tag}; writes nothing
+constexpr std::string_view kInspect = R"lua(
+local kind = redis.call('TYPE', KEYS[1])
+kind = kind.ok or kind
+local value = ''
+if kind == 'string' then value = redis.call('GET', KEYS[1]) end
+local clock = redis.call('TIME')
+local us = clock[1] * 1000000 + clock[2]
+local waiting = {}
+local all = redis.call('ZRANGE', KEYS[2], 0, tonumber(ARGV[1]) - 1)
+for _, waiter in ipairs(all) do
+  local patience = redis.call('ZSCORE', KEYS[3], waiter)
+  if patience and tonumber(patience) * 1000 > us then waiting[#waiting + 1] = waiter end
+end
+return {kind, value, redis.call('PTTL', KEYS[1]), string.format('%.0f', us),
+        redis.call('ZCARD', KEYS[2]), waiting, ARGV[2]}
+)lua";
+
+std::string sha1_hex(std::string_view text) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned int length = 0;
+  if (EVP_Digest(text.data(), text.size(), digest.data(), &length, EVP_sha1(), nullptr) != 1) {
+    throw std::runtime_error("OpenSSL gives no SHA-1, by which Redis names scripts");
+  }
+  std::string hex;
+  for (unsigned int i = 0; i < length; ++i) hex += fmt::format("{:02x}", digest.at(i));
+  return hex;
+}
+
+}  // namespace
+
+Script::Script(std::string source) : text(std::move(source)), sha(sha1_hex(text)) {}
+
+Scripts::Scripts()
+    : acquire(std::string(kAcquire)),
+      renew(std::string(kRenew)),
+      release(std::string(kWake) + std::string(kRelease)),
+      evict(std::string(kWake) + std::string(kEvict)),
+      inspect(std::string(kInspect)) {}
+
+const Scripts& scripts() {
+  static const Scripts all;
+  return all;
+}
+
+}  // namespace dlock::redis

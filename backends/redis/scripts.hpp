@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What runs on the server, atomically. The algorithm is in README.md; each script says what it
+// takes and gives. The last argument of each is a tag that its reply ends with: replies come in
+// order, and one that does not answer its own request means that the stream cannot be trusted.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace dlock::redis {
+
+struct Script {
+  explicit Script(std::string source);
+  std::string text;
+  std::string sha;  ///< as EVALSHA wants it
+};
+
+struct Scripts {
+  Scripts();
+  Script acquire;
+  Script renew;
+  Script release;
+  Script evict;
+  Script inspect;
+};
+
+/// What acquire answers first.
+enum class AcquireCode { busy = 0, granted = 1, already_ours = 2, no_token_left = 3 };
+/// What renew answers first.
+enum class RenewCode { gone = 0, renewed = 1, taken = 2 };
+/// What release answers first.
+enum class ReleaseCode { not_ours = 0, released = 1 };
+/// What evict answers first.
+enum class EvictCode { not_held = 0, evicted = 1, other_token = 2 };
+
+const Scripts& scripts();
+
+/// Of the channel that an instance (a UUID) listens on.
+inline constexpr std::string_view kChannelPrefix = "dlock:wake:";
+
+}  // namespace dlock::redis

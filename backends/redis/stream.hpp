@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A connected byte stream: TCP, TLS over TCP, or a Unix socket, from one template. Loop only.
+#pragma once
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/stream.hpp>
+#include <boost/asio/write.hpp>
+#include <memory>
+#include <type_traits>
+
+#include "core/fork.hpp"
+#include "dlock/detail/unique_function.hpp"
+#include "dlock/error.hpp"
+
+namespace dlock::redis {
+
+namespace asio = boost::asio;
+
+class Stream {
+ public:
+  using OnRead = detail::UniqueFunction<void(error_code, std::size_t)>;
+  using OnWritten = detail::UniqueFunction<void(error_code)>;
+
+  Stream() = default;
+  virtual ~Stream() = default;
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  /// The buffers, and the stream, must live until the handlers were called; close() ends both.
+  virtual void read_some(asio::mutable_buffer into, OnRead handler) = 0;
+  virtual void write_all(asio::const_buffer bytes, OnWritten handler) = 0;
+  virtual void close() noexcept = 0;
+};
+
+using TcpSocket = asio::ip::tcp::socket;
+using UnixSocket = asio::local::stream_protocol::socket;
+using TlsSocket = asio::ssl::stream<TcpSocket>;
+
+template <class Socket>
+class SocketStream final : public Stream {
+ public:
+  template <class... Args>
+  explicit SocketStream(Args&&... args) : socket_(std::forward<Args>(args)...) {}
+  ~SocketStream() override { shut(); }
+
+  Socket& socket() noexcept { return socket_; }
+  /// Once it is open: a fork()ed child must not keep the server's end of it open.
+  void opened() {
+    descriptor_ = lowest().native_handle();
+    core::close_in_fork_child(descriptor_);
+  }
+
+  void read_some(asio::mutable_buffer into, OnRead handler) override {
+    socket_.async_read_some(into, [handler = std::move(handler)](
+                                      error_code ec, std::size_t n) mutable { handler(ec, n); });
+  }
+  void write_all(asio::const_buffer bytes, OnWritten handler) override {
+    asio::async_write(
+        socket_, bytes,
+        [handler = std::move(handler)](error_code ec, std::size_t) mutable { handler(ec); });
+  }
+  void close() noexcept override { shut(); }
+
+ private:
+  auto& lowest() noexcept { return socket_.lowest_layer(); }
+  void shut() noexcept {
+    if (descriptor_ >= 0) core::keep_in_fork_child(std::exchange(descriptor_, -1));
+    error_code ignored;
+    lowest().close(ignored);
+  }
+
+  Socket socket_;
+  int descriptor_ = -1;
+};
+
+}  // namespace dlock::redis

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The one connection on which we hear that a lock may be free for one of our waiters. Made when
+// somebody first waits, made anew when it ends; each time it stands, waiters must look once for
+// themselves, since what was said before was not heard. Loop only.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "backends/redis/dial.hpp"
+
+namespace dlock::redis {
+
+class Subscriber final : public std::enable_shared_from_this<Subscriber> {
+ public:
+  struct Callbacks {
+    std::function<void(const std::string&)> on_message;
+    std::function<void()> on_subscribed;
+    std::function<void(const Failure&)> on_denied;
+    /// Whether anybody waits: an idle subscription is not worth a ping.
+    std::function<bool()> in_use;
+  };
+
+  Subscriber(core::Env& env, std::shared_ptr<const DialSettings> settings, std::string channel,
+             Callbacks callbacks);
+
+  /// Somebody waits.
+  void want();
+  /// No callback comes after this.
+  void stop();
+
+ private:
+  static asio::awaitable<void> run(std::shared_ptr<Subscriber> self);
+  asio::awaitable<Failure> subscribe(TimePoint deadline);
+  asio::awaitable<void> listen();
+
+  core::Env& env_;
+  const std::shared_ptr<const DialSettings> settings_;
+  const std::string channel_;
+  Callbacks callbacks_;
+  std::shared_ptr<Connection> connection_;
+  core::Signal wake_;
+  bool running_ = false;
+  bool stopped_ = false;
+};
+
+}  // namespace dlock::redis

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What stands in a lock's key: `token:owner`, with owner = `uuid,host,pid,app`. One string, so that
+// clients that only compare values (redis-py, redsync, node-redlock, ...) and we exclude each
+// other. And what stands for a waiter in the queue: whom to tell, and the owner. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "dlock/lock_status.hpp"
+
+namespace dlock::redis {
+
+/// Length of a UUID's text; the scripts cut by it.
+inline constexpr std::size_t kUuidLength = 36;
+
+std::string write_owner(const Owner& owner);
+/// Never fails: what we did not write becomes an owner with an id only.
+Owner read_owner(std::string_view text);
+
+struct LockValue {
+  std::optional<std::uint64_t> token;  ///< empty: not in our format
+  Owner owner;
+};
+LockValue read_value(std::string_view text);
+
+/// `instance`: the UUID that names our subscription.
+std::string write_waiter(std::string_view instance, std::string_view owner);
+Owner read_waiter(std::string_view text);
+
+}  // namespace dlock::redis

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Options, connecting, and what the store declares.
+#include "backends/zookeeper/backend.hpp"
+
+#include <fmt/format.h>
+
+#include "backends/zookeeper/error.hpp"
+#include "backends/zookeeper/feeler.hpp"
+#include "backends/zookeeper/four_letter.hpp"
+#include "backends/zookeeper/options.hpp"
+
+namespace dlock::zookeeper {
+
+using std::chrono::milliseconds;
+
+ZooKeeperBackend::ZooKeeperBackend(const StoreOptions& options, core::Env& env, EventSink& sink)
+    : env_(env),
+      sink_(sink),
+      options_(options),
+      names_(options.given("chroot") ? options.string("chroot") : std::string(), options.path) {
+  Session::Settings settings;
+  settings.endpoints = options.endpoints;
+  settings.timeout = options.duration("session_timeout");
+  if (!options.username.empty()) settings.digest = options.username + ":" + options.password;
+  settings.creator_acl = options.string("acl") == "creator";
+  settings.root = names_.root();
+  session_ = std::make_shared<Session>(env, std::move(settings), sink);
+  doubts_ = std::make_shared<Doubts>(env, session_);
+  session_->on_beat = [doubts = std::weak_ptr(doubts_)] {
+    if (const auto alive = doubts.lock()) alive->search();
+  };
+  session_->on_down = [this, alive = std::weak_ptr(alive_)] {
+    if (!alive.expired()) on_link_down();
+  };
+  session_->on_over = [this, alive = std::weak_ptr(alive_)] {
+    if (!alive.expired()) on_session_over();
+  };
+  session_->on_new = [this, alive = std::weak_ptr(alive_)] {
+    if (!alive.expired()) on_new_session();
+  };
+}
+
+ZooKeeperBackend::~ZooKeeperBackend() { session_->stop(); }
+
+// What another server tells us at once after the connection comes in no order that proves our own
+// node to be there still: then it takes another look.
+void ZooKeeperBackend::on_link_down() {
+  for (auto* claim : *claims_) claim->before_decides = false;
+}
+
+void ZooKeeperBackend::on_session_over() {
+  doubts_->clear();
+  for (auto* claim : *claims_) {
+    claim->leave_queue();
+    claim->wake();
+  }
+}
+
+// The servers' limits may have changed since we connected.
+void ZooKeeperBackend::on_new_session() {
+  const auto lease = std::chrono::duration_cast<milliseconds>(session_->timeout());
+  if (lease == capabilities_.lease) return;
+  const auto asked = options_.duration("session_timeout");
+  sink_.on_warning(timeout_error({asked, lease}, std::nullopt));
+  capabilities_.lease = capabilities_.shortest_lease = capabilities_.longest_lease = lease;
+  sink_.on_capabilities_changed();
+}
+
+asio::awaitable<Failure> ZooKeeperBackend::connect(TimePoint deadline) {
+  auto failure = co_await session_->open(deadline);
+  if (!failure.error) failure = co_await check_timeout(deadline);
+  if (!failure.error) failure = co_await make_root(deadline);
+  if (failure.error) {
+    co_await session_->drop(env_.now() + std::chrono::seconds(1));
+    co_return failure;
+  }
+  const auto patience = std::min<TimePoint>(deadline, env_.now() + milliseconds(500));
+  auto words = co_await ask_server(env_, session_->server(), "srvr", patience);
+  declare(std::move(words));
+  session_->announce();
+  co_return Failure{};
+}
+
+asio::awaitable<Failure> ZooKeeperBackend::check_timeout(TimePoint deadline) {
+  const auto asked = options_.duration("session_timeout");
+  const AskedTimeout session{asked, std::chrono::duration_cast<milliseconds>(session_->timeout())};
+  auto text = timeout_error(session, std::nullopt);
+  if (text.empty()) {
+    const auto felt =
+        co_await feel_timeout(env_, session_->addresses(), feeler_timeout(asked), deadline);
+    text = timeout_error(session, felt);
+  }
+  if (text.empty()) co_return Failure{};
+  const auto origin = options_.origin.find("session_timeout");
+  if (origin != options_.origin.end()) text = origin->second.text() + ": " + text;
+  co_return Failure{Error::session_timeout, std::move(text)};
+}
+
+asio::awaitable<Failure> ZooKeeperBackend::make_root(TimePoint deadline) {
+  int rc = ZCONNECTIONLOSS;
+  while (is_loss(rc)) {
+    const bool ready = co_await session_->ready(deadline);
+    if (!ready) break;
+    auto pending = session_->client().exists(names_.root());
+    rc = (co_await reply_until(std::move(pending), deadline)).rc;
+    if (rc != ZNONODE) continue;
+    for (const auto& node : names_.root_nodes()) {
+      if (!session_->connected()) break;
+      auto made = session_->client().create(node, {}, Client::Mode::persistent);
+      rc = (co_await reply_until(std::move(made), deadline)).rc;
+      if (rc == ZNODEEXISTS) rc = ZOK;
+      if (rc != ZOK) break;
+    }
+  }
+  if (rc == ZNONODE) co_return Failure{Error::no_chroot, options_.string("chroot")};
+  co_return failure_of(rc, "making the root " + names_.root());
+}
+
+void ZooKeeperBackend::declare(std::string server_words) {
+  capabilities_ = {};
+  auto& all = capabilities_;
+  all.guarantee = Guarantee::exclusive;
+  all.assumptions = {
+      {"majority_intact", "a majority of the ensemble keeps what it has confirmed"},
+      {"clock_rate_bounded",
+       "the clocks of holder and servers run equally fast, within the drift margin"},
+      {"two_tick_minimum",
+       "the servers' minSessionTimeout is not below its default of two ticks, or the session "
+       "timeout is three ticks at least"},
+  };
+  all.fair = true;
+  all.token = TokenStrength::durable;
+  all.wake_up = WakeUp::push;
+  all.lease_scope = LeaseScope::session;
+  all.lease = std::chrono::duration_cast<milliseconds>(session_->timeout());
+  all.shortest_lease = all.longest_lease = all.lease;
+  all.can_list = true;
+  all.can_evict = true;
+  all.notes.push_back(
+      fmt::format("session timeout {} ms, as the server granted it", all.lease.count()));
+  const auto version = line_value(server_words, "Zookeeper version");
+  if (!version.empty()) {
+    all.notes.push_back(fmt::format("server version {}, {}", version.substr(0, version.find('-')),
+                                    line_value(server_words, "Mode")));
+  }
+}
+
+ClaimPtr ZooKeeperBackend::make_claim(ClaimRequest request) {
+  auto path = names_.path(request.name);
+  auto claim = std::make_shared<NodeClaim>(std::move(request), env_, std::move(path), claims_);
+  claim->session = session_->number();
+  return claim;
+}
+
+}  // namespace dlock::zookeeper

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ZooKeeper backend: Curator's lock recipe in the fewest round trips, on one session. README.md
+// says what it does and why; the decisions are in queue.hpp, deadline.hpp and session_timeout.hpp.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backends/zookeeper/claim.hpp"
+#include "backends/zookeeper/doubts.hpp"
+#include "backends/zookeeper/names.hpp"
+#include "backends/zookeeper/queue.hpp"
+#include "backends/zookeeper/session.hpp"
+#include "dlock/backend.hpp"
+
+namespace dlock::zookeeper {
+
+class ZooKeeperBackend final : public Backend {
+ public:
+  ZooKeeperBackend(const StoreOptions& options, core::Env& env, EventSink& sink);
+  ~ZooKeeperBackend() override;
+
+  asio::awaitable<Failure> connect(TimePoint deadline) override;
+  const Capabilities& capabilities() const noexcept override { return capabilities_; }
+  ClaimPtr make_claim(ClaimRequest request) override;
+  asio::awaitable<ClaimAnswer> claim(ClaimPtr claim, TimePoint deadline) override;
+  asio::awaitable<void> wait(ClaimPtr claim, TimePoint deadline) override;
+  void interrupt(Claim& claim) noexcept override;
+  asio::awaitable<std::vector<ExtendAnswer>> extend(std::vector<ClaimPtr> claims,
+                                                    TimePoint deadline) override;
+  asio::awaitable<ReleaseAnswer> release(ClaimPtr claim, bool search, TimePoint deadline) override;
+  asio::awaitable<Result<LockStatus>> inspect(std::string name, TimePoint deadline) override;
+  asio::awaitable<Result<std::vector<LockStatus>>> list(std::string prefix,
+                                                        TimePoint deadline) override;
+  asio::awaitable<Failure> evict(std::string name, std::uint64_t token,
+                                 TimePoint deadline) override;
+  asio::awaitable<void> close(TimePoint deadline) override;
+
+ private:
+  using Answer = std::optional<ClaimAnswer>;  ///< empty: look again at how the claim stands
+
+  // connect
+  asio::awaitable<Failure> check_timeout(TimePoint deadline);
+  asio::awaitable<Failure> make_root(TimePoint deadline);
+  void declare(std::string server_words);
+  void on_link_down();
+  void on_session_over();
+  void on_new_session();
+
+  // claim
+  void forget_old_session(NodeClaim& claim);
+  /// Connected, and the claim's node belongs to this session.
+  bool usable(const NodeClaim& claim) const;
+  asio::awaitable<Answer> enter(NodeClaimPtr claim, TimePoint deadline);
+  asio::awaitable<Answer> find_own(NodeClaimPtr claim, TimePoint deadline);
+  asio::awaitable<Answer> look(NodeClaimPtr claim, TimePoint deadline);
+  asio::awaitable<Answer> judge(NodeClaimPtr claim, std::vector<std::string> children,
+                                TimePoint deadline);
+  asio::awaitable<bool> learn_births(NodeClaimPtr claim, std::vector<std::string> nodes,
+                                     Births& births, std::vector<std::string>& children,
+                                     TimePoint deadline);
+  asio::awaitable<Answer> stand_behind(NodeClaimPtr claim, Standing standing, TimePoint deadline);
+  asio::awaitable<Answer> take(NodeClaimPtr claim, TimePoint deadline);
+  asio::awaitable<Answer> give_up_place(NodeClaimPtr claim, ClaimAnswer answer, TimePoint deadline);
+  void watch_own(const NodeClaimPtr& claim);
+  void on_own_node(const NodeClaimPtr& claim, WatchEvent event);
+  void remove_strays(const NodeClaim& claim, const std::vector<std::string>& children);
+
+  // release
+  asio::awaitable<int> remove_own(NodeClaimPtr claim, TimePoint deadline);
+  asio::awaitable<int> remove_copies(NodeClaimPtr claim, TimePoint deadline);
+
+  // inspect
+  asio::awaitable<Reply> fresh_children(std::string path, TimePoint deadline);
+  asio::awaitable<std::optional<Births>> births_of(std::string path,
+                                                   std::vector<std::string> children,
+                                                   TimePoint deadline);
+  asio::awaitable<Result<LockStatus>> describe(std::string name, std::vector<std::string> children,
+                                               TimePoint deadline);
+
+  core::Env& env_;
+  EventSink& sink_;
+  const StoreOptions options_;
+  const NameMap names_;
+  std::shared_ptr<Session> session_;
+  std::shared_ptr<Doubts> doubts_;
+  Capabilities capabilities_;
+  bool closed_ = false;
+  /// For callbacks that may come after us.
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  std::shared_ptr<ClaimRegistry> claims_ = std::make_shared<ClaimRegistry>();
+};
+
+}  // namespace dlock::zookeeper

@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Getting the lock: create and list sent together, one round trip when nobody is ahead; else watch
+// the nearest predecessor and look again when it has gone.
+#include <fmt/format.h>
+
+#include "backends/zookeeper/backend.hpp"
+#include "backends/zookeeper/contender.hpp"
+#include "backends/zookeeper/error.hpp"
+#include "backends/zookeeper/metadata.hpp"
+
+namespace dlock::zookeeper {
+namespace {
+
+using std::chrono::milliseconds;
+using Place = NodeClaim::Place;
+
+/// How long a lock is held before we ask to be told if its node is taken away: short holds never
+/// pay for it.
+constexpr milliseconds kOwnWatchDelay{200};
+
+ClaimAnswer failed(Failure failure) {
+  ClaimAnswer answer;
+  answer.status = ClaimStatus::failed;
+  answer.failure = std::move(failure);
+  return answer;
+}
+
+/// At the deadline: whether something of ours may be in the queue.
+ClaimAnswer no_answer(const NodeClaim& claim, const Session& session) {
+  ClaimAnswer answer;
+  answer.status = claim.place == Place::nowhere ? ClaimStatus::unavailable : ClaimStatus::unknown;
+  answer.failure.error = session.connected() ? Error::no_answer : Error::not_connected;
+  answer.failure.text = "servers " + session.addresses();
+  return answer;
+}
+
+struct Entrance {
+  std::vector<PendingReply> parents;
+  PendingReply create;
+  PendingReply list;
+};
+
+/// One segment. The parents come into it only after the server has missed one.
+Entrance send_entrance(Client& client, const NodeClaim& claim, const std::string& data,
+                       const std::vector<std::string>& root,
+                       const std::vector<std::string>& nodes) {
+  const Client::Burst burst(client);
+  std::vector<PendingReply> parents;
+  for (const auto& node : root) {
+    parents.push_back(client.create(node, {}, Client::Mode::persistent));
+  }
+  for (const auto& node : nodes) {
+    parents.push_back(client.create(node, {}, Client::Mode::container));
+  }
+  const auto prefix = claim.directory + "/" + contender_prefix(claim.request().owner.id);
+  auto create = client.create(prefix, data, Client::Mode::ephemeral_sequential);
+  auto list = client.children(claim.directory);
+  return {std::move(parents), std::move(create), std::move(list)};
+}
+
+struct Two {
+  PendingReply first;
+  PendingReply second;
+};
+
+Two sync_and_list(Client& client, const std::string& directory) {
+  const Client::Burst burst(client);
+  auto sync = client.sync(directory);
+  auto list = client.children(directory);
+  return {std::move(sync), std::move(list)};
+}
+
+std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+}  // namespace
+
+asio::awaitable<ClaimAnswer> ZooKeeperBackend::claim(ClaimPtr claim, TimePoint deadline) {
+  const auto ours = std::static_pointer_cast<NodeClaim>(claim);
+  ours->woken = false;
+  while (!closed_) {
+    const bool ready = co_await session_->ready(deadline);
+    if (!ready) break;
+    forget_old_session(*ours);
+    Answer answer;
+    switch (ours->place) {
+      case Place::nowhere:
+        answer = co_await enter(ours, deadline);
+        break;
+      case Place::doubtful:
+        answer = co_await find_own(ours, deadline);
+        break;
+      case Place::queued:
+        answer = co_await look(ours, deadline);
+        break;
+      case Place::granted: {
+        const auto reply = co_await session_->prove(deadline);
+        if (reply.rc == ZOK && ours->place == Place::granted)
+          answer = co_await take(ours, deadline);
+        break;
+      }
+    }
+    if (answer) co_return std::move(*answer);
+    if (env_.now() >= deadline) break;
+  }
+  co_return no_answer(*ours, *session_);
+}
+
+bool ZooKeeperBackend::usable(const NodeClaim& claim) const {
+  return session_->connected() && claim.session == session_->number();
+}
+
+void ZooKeeperBackend::forget_old_session(NodeClaim& claim) {
+  if (claim.session == session_->number()) return;
+  claim.leave_queue();
+  claim.session = session_->number();
+}
+
+asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::enter(NodeClaimPtr claim,
+                                                                  TimePoint deadline) {
+  const auto data = write_metadata(
+      {claim->request().owner, std::chrono::duration_cast<milliseconds>(session_->timeout())});
+  claim->entering = true;
+  auto sent = send_entrance(session_->client(), *claim, data, {}, {});
+  auto created = co_await reply_until(sent.create, deadline);
+  if (created.rc == ZNONODE && usable(*claim)) {
+    sent = send_entrance(session_->client(), *claim, data, names_.root_nodes(),
+                         names_.nodes(claim->request().name));
+    created = co_await reply_until(sent.create, deadline);
+  }
+  claim->entering = false;
+  if (is_loss(created.rc)) {
+    if (claim->session == session_->number()) {
+      claim->place = Place::doubtful;
+      doubts_->add(claim);
+    }
+    co_return Answer();
+  }
+  if (created.rc != ZOK) {
+    for (auto& parent : sent.parents) {
+      const auto reply = co_await reply_until(parent, deadline);
+      if (reply.rc != ZOK && reply.rc != ZNODEEXISTS) created.rc = reply.rc;
+    }
+    if (created.rc == ZNONODE) co_return Answer();  // reaped this very moment
+    co_return failed(failure_of(created.rc, "creating a node below " + claim->directory));
+  }
+  claim->place = Place::queued;
+  claim->removing = false;
+  claim->node = last_part(created.text);
+  claim->czxid = created.stat.czxid;
+  claim->waiting = std::make_unique<Session::Waiting>(session_);
+  const auto listing = co_await reply_until(sent.list, deadline);
+  if (listing.rc != ZOK) co_return Answer();
+  co_return co_await judge(claim, listing.children, deadline);
+}
+
+// After a create whose answer was lost: adopt the node if it is there and of this session.
+asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::find_own(NodeClaimPtr claim,
+                                                                     TimePoint deadline) {
+  auto sent = sync_and_list(session_->client(), claim->directory);
+  const auto synced = co_await reply_until(sent.first, deadline);
+  const auto listing = co_await reply_until(sent.second, deadline);
+  if (is_loss(synced.rc) || is_loss(listing.rc)) co_return Answer();
+  const auto session_id = session_->client().session_id();
+  for (const auto& copy : copies_of(claim->request().owner.id, listing.children)) {
+    if (!usable(*claim)) co_return Answer();
+    const auto path = claim->directory + "/" + copy;
+    auto pending = session_->client().exists(path);
+    const auto reply = co_await reply_until(std::move(pending), deadline);
+    if (is_loss(reply.rc)) co_return Answer();
+    if (reply.rc != ZOK || !usable(*claim)) continue;
+    if (claim->place == Place::doubtful && reply.stat.ephemeral_owner == session_id) {
+      claim->place = Place::queued;
+      claim->node = copy;
+      claim->czxid = reply.stat.czxid;
+      claim->waiting = std::make_unique<Session::Waiting>(session_);
+    } else {
+      session_->client().remove(path);
+    }
+  }
+  if (claim->place == Place::doubtful) claim->place = Place::nowhere;
+  co_return Answer();
+}
+
+asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::look(NodeClaimPtr claim,
+                                                                 TimePoint deadline) {
+  // We were giving the place up, and have not heard whether it is gone.
+  if (claim->removing) {
+    ClaimAnswer unused;
+    co_await give_up_place(claim, std::move(unused), deadline);
+    co_return Answer();
+  }
+  if (claim->before_gone && claim->before_decides) co_return co_await take(claim, deadline);
+  auto pending = session_->client().children(claim->directory);
+  const auto listing = co_await reply_until(std::move(pending), deadline);
+  if (is_loss(listing.rc)) co_return Answer();
+  if (listing.rc != ZOK && listing.rc != ZNONODE) {
+    auto refused = failed(failure_of(listing.rc, "listing " + claim->directory));
+    co_return co_await give_up_place(claim, std::move(refused), deadline);
+  }
+  co_return co_await judge(claim, listing.children, deadline);
+}
+
+asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::judge(NodeClaimPtr claim,
+                                                                  std::vector<std::string> children,
+                                                                  TimePoint deadline) {
+  Births births;
+  auto standing = standing_of(claim->node, children, births);
+  while (standing.kind == Standing::Kind::unborn) {
+    const bool learned =
+        co_await learn_births(claim, std::move(standing.unborn), births, children, deadline);
+    if (!learned) co_return Answer();
+    standing = standing_of(claim->node, children, births);
+  }
+  if (claim->place != Place::queued) co_return Answer();  // its node was taken away meanwhile
+  remove_strays(*claim, children);
+  if (standing.kind == Standing::Kind::first) co_return co_await take(claim, deadline);
+  if (standing.kind == Standing::Kind::behind) {
+    if (claim->request().queue) {
+      co_return co_await stand_behind(claim, std::move(standing), deadline);
+    }
+    ClaimAnswer busy;
+    busy.status = ClaimStatus::busy;
+    co_return co_await give_up_place(claim, std::move(busy), deadline);
+  }
+  // Our node was made before this listing was asked for. Either the listing is a lagging server's,
+  // or somebody took the node away.
+  if (!usable(*claim)) co_return Answer();
+  auto sent = sync_and_list(session_->client(), claim->directory);
+  const auto synced = co_await reply_until(sent.first, deadline);
+  const auto listing = co_await reply_until(sent.second, deadline);
+  if (is_loss(synced.rc) || is_loss(listing.rc)) co_return Answer();
+  const auto again = standing_of(claim->node, listing.children, births);
+  if (again.kind == Standing::Kind::missing) claim->leave_queue();
+  co_return Answer();
+}
+
+asio::awaitable<bool> ZooKeeperBackend::learn_births(NodeClaimPtr claim,
+                                                     std::vector<std::string> nodes, Births& births,
+                                                     std::vector<std::string>& children,
+                                                     TimePoint deadline) {
+  std::vector<PendingReply> pending;
+  if (usable(*claim)) {
+    const Client::Burst burst(session_->client());
+    for (const auto& node : nodes) {
+      pending.push_back(session_->client().exists(claim->directory + "/" + node));
+    }
+  }
+  bool all = pending.size() == nodes.size();
+  for (std::size_t i = 0; i < pending.size(); ++i) {
+    const auto reply = co_await reply_until(pending[i], deadline);
+    all = all && !is_loss(reply.rc);
+    if (reply.rc == ZOK) births[nodes[i]] = reply.stat.czxid;
+    if (reply.rc == ZNONODE) std::erase(children, nodes[i]);
+  }
+  co_return all;
+}
+
+asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::stand_behind(NodeClaimPtr claim,
+                                                                         Standing standing,
+                                                                         TimePoint deadline) {
+  if (!usable(*claim)) co_return Answer();
+  const auto path = claim->directory + "/" + standing.watch;
+  const std::weak_ptr<NodeClaim> weak = claim;
+  auto old = std::move(claim->before);
+  claim->before_gone = false;
+  claim->before_decides = standing.watch_decides;
+  claim->before = session_->watch(path, [weak](WatchEvent event) {
+    const auto waiter = weak.lock();
+    if (!waiter || event == WatchEvent::set) return;
+    // Of a node that only changed, or whose watch came to nothing, only another look can tell.
+    if (event == WatchEvent::changed || event == WatchEvent::failed) waiter->before_decides = false;
+    waiter->before_gone = true;
+    waiter->wake();
+  });
+  claim->woken = false;
+  const auto ask = [&] {
+    const Client::Burst burst(session_->client());
+    if (!claim->own) watch_own(claim);
+    return session_->set_watch(path);
+  };
+  auto pending = ask();
+  old.reset();
+  const auto reply = co_await reply_until(std::move(pending), deadline);
+  if (claim->place != Place::queued || is_loss(reply.rc)) co_return Answer();
+  if (reply.rc == ZNONODE) co_return Answer();  // gone between listing and watch
+  if (reply.rc != ZOK) {
+    auto refused = failed(failure_of(reply.rc, "watching " + path));
+    co_return co_await give_up_place(claim, std::move(refused), deadline);
+  }
+  ClaimAnswer waiting;
+  waiting.status = ClaimStatus::waiting;
+  co_return waiting;
+}
+
+asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::take(NodeClaimPtr claim,
+                                                                 TimePoint deadline) {
+  const auto token = static_cast<std::uint64_t>(claim->czxid);
+  if (token <= claim->request().min_token) {
+    Failure failure{Error::token_too_low, fmt::format("token {} of this ensemble is not above {}",
+                                                      token, claim->request().min_token)};
+    auto answer = failed(std::move(failure));
+    co_return co_await give_up_place(claim, std::move(answer), deadline);
+  }
+  // The last write of this session may be old when our turn comes without one.
+  if (session_->validity().until - env_.now() < session_->timeout() / 6) {
+    if (!usable(*claim)) co_return Answer();
+    const auto reply = co_await session_->prove(deadline);
+    if (is_loss(reply.rc)) co_return Answer();
+  }
+  if (claim->place != Place::queued && claim->place != Place::granted) co_return Answer();
+  claim->place = Place::granted;
+  claim->was_granted = true;
+  claim->before.reset();
+  claim->waiting.reset();
+  if (!claim->own) {
+    const std::weak_ptr<NodeClaim> weak = claim;
+    env_.call_at(env_.now() + kOwnWatchDelay, [this, weak, alive = std::weak_ptr(alive_)] {
+      const auto held = weak.lock();
+      if (!held || alive.expired() || held->place != Place::granted || held->own) return;
+      if (usable(*held)) watch_own(held);
+    });
+  }
+  ClaimAnswer granted;
+  granted.status = ClaimStatus::granted;
+  granted.token = token;
+  granted.validity = session_->validity();
+  co_return granted;
+}
+
+asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::give_up_place(NodeClaimPtr claim,
+                                                                          ClaimAnswer answer,
+                                                                          TimePoint deadline) {
+  if (!usable(*claim)) co_return Answer();
+  claim->own.reset();
+  claim->before.reset();
+  claim->removing = true;
+  auto pending = session_->client().remove(claim->path());
+  const auto reply = co_await reply_until(std::move(pending), deadline);
+  // What could not be taken away, the core withdraws for certain.
+  if (is_loss(reply.rc)) co_return no_answer(*claim, *session_);
+  claim->leave_queue();
+  claim->removing = false;
+  co_return answer;
+}
+
+void ZooKeeperBackend::watch_own(const NodeClaimPtr& claim) {
+  const std::weak_ptr<NodeClaim> weak = claim;
+  const auto told = [this, weak, alive = std::weak_ptr(alive_)](WatchEvent event) {
+    const auto ours = weak.lock();
+    if (ours && !alive.expired()) on_own_node(ours, event);
+  };
+  claim->own = session_->watch(claim->path(), told);
+  session_->set_watch(claim->path());
+}
+
+void ZooKeeperBackend::on_own_node(const NodeClaimPtr& claim, WatchEvent event) {
+  if (claim->removing || event == WatchEvent::set || event == WatchEvent::failed) return;
+  if (event == WatchEvent::changed) {
+    claim->own_changed = true;
+    if (session_->connected()) session_->set_watch(claim->path());
+    return;
+  }
+  const bool granted = claim->place == Place::granted;
+  // An operator's break marks the node in the transaction that deletes it.
+  const auto why = claim->own_changed ? LossReason::evicted : LossReason::removed;
+  claim->leave_queue();
+  if (granted) {
+    sink_.on_claim_gone(claim, why);
+  } else {
+    claim->wake();
+  }
+}
+
+// A late copy of a create whose answer was lost: the claim has only one place.
+void ZooKeeperBackend::remove_strays(const NodeClaim& claim,
+                                     const std::vector<std::string>& children) {
+  if (!usable(claim)) return;
+  for (const auto& copy : copies_of(claim.request().owner.id, children)) {
+    if (copy != claim.node) session_->client().remove(claim.directory + "/" + copy);
+  }
+}
+
+asio::awaitable<void> ZooKeeperBackend::wait(ClaimPtr claim, TimePoint deadline) {
+  const auto ours = std::static_pointer_cast<NodeClaim>(claim);
+  while (!ours->woken && !closed_) {
+    if (const bool done = co_await ours->signal.wait_until(deadline); !done) break;
+  }
+  ours->woken = false;
+}
+
+void ZooKeeperBackend::interrupt(Claim& claim) noexcept { static_cast<NodeClaim&>(claim).wake(); }
+
+}  // namespace dlock::zookeeper

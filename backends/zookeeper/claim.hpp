@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the backend keeps about one claim: its node, and where it stands in the queue.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_set>
+
+#include "backends/zookeeper/session.hpp"
+#include "core/signal.hpp"
+#include "dlock/backend.hpp"
+
+namespace dlock::zookeeper {
+
+struct NodeClaim;
+/// All claims that live, to be told when the session is over.
+using ClaimRegistry = std::unordered_set<NodeClaim*>;
+
+struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
+  NodeClaim(ClaimRequest request, core::Env& env, std::string path,
+            std::shared_ptr<ClaimRegistry> all)
+      : Claim(std::move(request)),
+        directory(std::move(path)),
+        signal(env),
+        registry_(std::move(all)) {
+    registry_->insert(this);
+  }
+  ~NodeClaim() override { registry_->erase(this); }
+  NodeClaim(const NodeClaim&) = delete;
+  NodeClaim& operator=(const NodeClaim&) = delete;
+
+  enum class Place {
+    nowhere,   ///< nothing of ours is in the queue
+    doubtful,  ///< a create was sent and its answer lost
+    queued,    ///< `node` is in the queue
+    granted,   ///< `node` is first
+  };
+
+  std::string path() const { return directory + "/" + node; }
+  void wake() {
+    woken = true;
+    signal.notify();
+  }
+  /// The node is no longer there, or no longer ours.
+  void leave_queue() {
+    place = Place::nowhere;
+    node.clear();
+    czxid = 0;
+    before.reset();
+    own.reset();
+    waiting.reset();
+    own_changed = before_gone = before_decides = false;
+  }
+
+  const std::string directory;  ///< the lock's node
+  Place place = Place::nowhere;
+  std::uint64_t session = 0;  ///< the number of the session that `node` belongs to
+  std::string node;
+  std::int64_t czxid = 0;
+
+  std::unique_ptr<Session::Watch> before;  ///< of the nearest predecessor
+  bool before_gone = false;                ///< since the last listing
+  bool before_decides = false;             ///< and then we are first
+  std::unique_ptr<Session::Watch> own;     ///< of our own node
+  bool own_changed = false;
+  std::unique_ptr<Session::Waiting> waiting;
+
+  bool was_granted = false;
+  bool entering = false;  ///< a create is on its way
+  bool removing = false;  ///< a delete was sent
+  bool woken = false;
+  core::Signal signal;
+
+ private:
+  std::shared_ptr<ClaimRegistry> registry_;
+};
+
+using NodeClaimPtr = std::shared_ptr<NodeClaim>;
+
+}  // namespace dlock::zookeeper

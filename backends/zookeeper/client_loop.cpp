@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the library is driven: sockets, timers, the session's state, its end.
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <cstring>
+
+#include "backends/zookeeper/client.hpp"
+#include "backends/zookeeper/client_request.hpp"
+
+namespace dlock::zookeeper {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// The library would try a refused connection again at once.
+constexpr milliseconds kShortestPause{10};
+/// Replies that one step takes, so that a flood of them does not keep the loop from its timers.
+constexpr int kRepliesPerStep = 64;
+
+void ignore_session_event(zhandle_t*, int, int, const char*, void*) {}
+
+/// Its log would go to our user's standard error, through a buffer that threads share.
+void silence_library() {
+  static const bool once = [] {
+    zoo_set_debug_level(static_cast<ZooLogLevel>(0));
+    return true;
+  }();
+  static_cast<void>(once);
+}
+
+std::uint64_t inode_of(int descriptor) {
+  struct stat status {};
+  return ::fstat(descriptor, &status) == 0 ? status.st_ino : 0;
+}
+
+}  // namespace
+
+Client::Client(core::Env& env, Options options, Listener& listener)
+    : env_(env), options_(std::move(options)), listener_(&listener) {}
+
+Client::~Client() {
+  if (handle_ != nullptr) close([] {});
+}
+
+bool Client::start() {
+  silence_library();
+  handle_ = zookeeper_init(options_.addresses.c_str(), &ignore_session_event,
+                           static_cast<int>(options_.session_timeout.count()), nullptr, nullptr,
+                           ZOO_NO_LOG_CLIENTENV);
+  if (handle_ == nullptr) return false;
+  // Else every step resolves the (numeric) addresses again.
+  zoo_set_servers_resolution_delay(handle_, -1);
+  if (!options_.digest.empty()) {
+    zoo_add_auth(handle_, "digest", options_.digest.data(),
+                 static_cast<int>(options_.digest.size()), nullptr, nullptr);
+  }
+  post_step();
+  return true;
+}
+
+void Client::close(core::Job done) {
+  state_ = State::closed;
+  env_.cancel(std::exchange(timer_, 0));
+  drop_descriptor();
+  for (auto* request : std::exchange(pending_, {})) {
+    request->client = nullptr;
+    Reply closing;
+    closing.rc = ZCLOSING;
+    request->result.set(std::move(closing));
+  }
+  auto* handle = std::exchange(handle_, nullptr);
+  if (handle == nullptr) {
+    asio::post(env_.executor(), [done = std::move(done)]() mutable { done(); });
+    return;
+  }
+  env_.run_blocking([handle] { zookeeper_close(handle); }, std::move(done));
+}
+
+std::int64_t Client::session_id() const noexcept {
+  return handle_ == nullptr ? 0 : zoo_client_id(handle_)->client_id;
+}
+
+milliseconds Client::session_timeout() const noexcept {
+  return milliseconds(handle_ == nullptr ? 0 : zoo_recv_timeout(handle_));
+}
+
+std::string Client::server() const {
+  return connected() ? zoo_get_current_server(handle_) : std::string();
+}
+
+void Client::set_addresses(const std::string& addresses) {
+  if (handle_ == nullptr || addresses == options_.addresses) return;
+  options_.addresses = addresses;
+  zoo_set_servers(handle_, addresses.c_str());
+  post_step();
+}
+
+// The library itself waits two thirds of the session, in which every lock is lost. With other
+// servers to go to, less will do: a heartbeat sent a quarter of the session after the one before it
+// can still be repeated there.
+TimePoint Client::patience_ends() const noexcept {
+  const auto others = std::count(options_.addresses.begin(), options_.addresses.end(), ',');
+  if (!socket_ || others == 0) return kNever;
+  if (state_ == State::connecting) {
+    // Longer each time round, or servers that are only slow would never be reached.
+    const auto first =
+        std::max<Duration>(options_.session_timeout / (4 * others), milliseconds(50));
+    const auto rounds = std::min<std::ptrdiff_t>(attempts_ / (others + 1), 10);
+    return opened_ + std::min<Duration>(first * (1 << rounds), options_.session_timeout * 2 / 3);
+  }
+  return pending_.empty() ? kNever : waiting_ + options_.session_timeout * 3 / 10;
+}
+
+void Client::post_step() {
+  if (step_posted_) return;
+  step_posted_ = true;
+  asio::post(env_.executor(), [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (!self) return;
+    self->step_posted_ = false;
+    self->step(0);
+  });
+}
+
+void Client::step(int events) {
+  if (handle_ == nullptr || state_ == State::over) return;
+  // Both only for a ready socket: without one the library says "invalid state" and does nothing.
+  for (int i = 0; events != 0 && i < kRepliesPerStep; ++i) {
+    if (zookeeper_process(handle_, events) != ZOK || (events & ZOOKEEPER_READ) == 0) break;
+    events = ZOOKEEPER_READ;
+  }
+  // As if the server had hung up: the library goes on to the next one. While connected only after a
+  // look at the socket: after a pause of the process the answers may be lying there.
+  if ((events != 0 || !connected()) && env_.now() >= patience_ends()) {
+    ::shutdown(socket_->native_handle(), SHUT_RDWR);
+  }
+  int descriptor = -1;
+  int interest = 0;
+  timeval timeout{};
+  const auto before = env_.now();
+  const int rc = zookeeper_interest(handle_, &descriptor, &interest, &timeout);
+  // On an error the number it gave is that of a socket it has closed.
+  if (rc != ZOK) descriptor = -1;
+  interest = open_descriptor(descriptor, before) >= 0 ? interest : 0;
+  arm(interest, std::chrono::seconds(timeout.tv_sec) + std::chrono::microseconds(timeout.tv_usec));
+  tell_listener();
+}
+
+/// Makes the duplicate follow the library's socket. The library's own number, or -1.
+int Client::open_descriptor(int descriptor, TimePoint before) {
+  const auto inode = descriptor < 0 ? 0 : inode_of(descriptor);
+  if (socket_ && inode == inode_) return descriptor;
+  drop_descriptor();
+  if (descriptor < 0) return -1;
+  // The library leaves its socket open across exec.
+  ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+  const int duplicate = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+  if (duplicate < 0) return -1;  // out of descriptors: looked at by the clock until there is one
+  socket_.emplace(env_.executor(), duplicate);
+  inode_ = inode;
+  opened_ = before;
+  ++attempts_;
+  return descriptor;
+}
+
+// At once: as long as the duplicate is open, the server is not told that the connection has ended.
+void Client::drop_descriptor() noexcept {
+  if (!socket_) return;
+  boost::system::error_code ignored;
+  socket_->close(ignored);
+  socket_.reset();
+  ++socket_number_;
+  reading_ = false;
+  writing_ = false;
+}
+
+void Client::wait_for_socket(int interest) {
+  using Socket = asio::posix::stream_descriptor;
+  const auto wait = [this](Socket::wait_type type, int event, bool Client::*flag) {
+    if (this->*flag) return;
+    this->*flag = true;
+    socket_->async_wait(type, [weak = weak_from_this(), number = socket_number_, event,
+                               flag](const boost::system::error_code& ec) {
+      const auto self = weak.lock();
+      if (!self || self->socket_number_ != number) return;
+      (*self).*flag = false;
+      if (!ec) self->step(event);
+    });
+  };
+  if ((interest & ZOOKEEPER_READ) != 0) wait(Socket::wait_read, ZOOKEEPER_READ, &Client::reading_);
+  if ((interest & ZOOKEEPER_WRITE) != 0) {
+    wait(Socket::wait_write, ZOOKEEPER_WRITE, &Client::writing_);
+  }
+}
+
+// A timer that comes too early only asks the library again; so one that is set is left alone.
+void Client::arm(int interest, Duration timeout) {
+  if (zoo_state(handle_) == ZOO_EXPIRED_SESSION_STATE) return;
+  if (interest != 0) wait_for_socket(interest);
+  const bool calm = zoo_state(handle_) == ZOO_CONNECTED_STATE && interest != 0;
+  const auto pause = std::max<Duration>(timeout, calm ? milliseconds(1) : kShortestPause);
+  // While connecting its answer may be a third of the session: our own pace is quicker.
+  const auto now = env_.now();
+  auto due = now + (interest == 0 ? std::min<Duration>(pause, 10 * kShortestPause) : pause);
+  due = std::clamp(patience_ends(), now + kShortestPause, std::max(due, now + kShortestPause));
+  if (timer_ != 0 && timer_due_ <= due) return;
+  env_.cancel(timer_);
+  timer_due_ = due;
+  timer_ = env_.call_at(due, [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (!self) return;
+    self->timer_ = 0;
+    // After a pause of the process the library would call a connection silent that is not.
+    self->step(self->connected() ? ZOOKEEPER_READ : 0);
+  });
+}
+
+void Client::tell_listener() {
+  const auto keep = shared_from_this();
+  for (const auto& [path, event] : std::exchange(watch_events_, {})) {
+    if (state_ == State::closed) return;
+    listener_->on_watch(path, event);
+  }
+  if (state_ == State::closed) return;
+  const int now = zoo_state(handle_);
+  if (now == ZOO_EXPIRED_SESSION_STATE || now == ZOO_AUTH_FAILED_STATE) {
+    state_ = State::over;
+    drop_descriptor();
+    env_.cancel(std::exchange(timer_, 0));
+    listener_->on_session_over(now == ZOO_AUTH_FAILED_STATE);
+  } else if (now == ZOO_CONNECTED_STATE && state_ == State::connecting) {
+    if (created_ == TimePoint{}) created_ = opened_;
+    state_ = State::connected;
+    attempts_ = 0;
+    listener_->on_connected();
+  } else if (now != ZOO_CONNECTED_STATE && state_ == State::connected) {
+    state_ = State::connecting;
+    listener_->on_disconnected();
+  }
+}
+
+void Client::cork(bool on) noexcept {
+  if (!socket_) return;
+  const int value = on ? 1 : 0;
+  ::setsockopt(socket_->native_handle(), IPPROTO_TCP, TCP_CORK, &value, sizeof value);
+}
+
+}  // namespace dlock::zookeeper

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A request on its way. Owned by the library, whose callback deletes it: so also results of a
+// transaction, which the library writes to, live in here.
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "backends/zookeeper/client.hpp"
+
+namespace dlock::zookeeper {
+
+struct Client::Request {
+  Request(Client& owner, core::Env& env, bool is_write)
+      : client(&owner), result(env), sent(env.now()), write(is_write) {}
+
+  Client* client;  ///< null once the request was completed without the library
+  PendingReply result;
+  TimePoint sent;
+  bool write;
+  bool proof = false;
+  std::string watched;    ///< of get_and_watch: the path
+  std::string forgotten;  ///< of forget_watch: the path
+  std::array<zoo_op_result_t, 2> results{};
+};
+
+}  // namespace dlock::zookeeper

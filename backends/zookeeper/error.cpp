@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/zookeeper/error.hpp"
+
+#include <fmt/format.h>
+#include <zookeeper/zookeeper.h>
+
+namespace dlock::zookeeper {
+namespace {
+
+const char* text_of(Error error) {
+  switch (error) {
+    case Error::connection_lost:
+      return "the connection to the ZooKeeper server was lost";
+    case Error::no_answer:
+      return "the ZooKeeper server did not answer in time";
+    case Error::not_connected:
+      return "no ZooKeeper server can be reached; check addresses, ports and the servers' quorum";
+    case Error::unknown_host:
+      return "none of the ZooKeeper host names can be resolved";
+    case Error::session_expired:
+      return "the ZooKeeper session has expired";
+    case Error::access_denied:
+      return "the ZooKeeper node's ACL does not let us do this; check user name and password";
+    case Error::authentication_failed:
+      return "the ZooKeeper server refused our authentication";
+    case Error::no_chroot:
+      return "the chroot does not exist on the ZooKeeper server; create it or leave it out";
+    case Error::session_timeout:
+      return "the ZooKeeper server does not grant this session_timeout";
+    case Error::name_is_taken:
+      return "the lock's node belongs to another program: it is ephemeral or has no room for us";
+    case Error::token_too_low:
+      return "the fencing token would not be above the one that was asked for";
+    case Error::unexpected:
+      return "the ZooKeeper server answered something unexpected";
+    case Error::closed:
+      return "the ZooKeeper session was closed by us";
+    case Error::held_with_other_token:
+      return "the lock is held with another token";
+    case Error::not_held:
+      return "nobody holds the lock";
+    case Error::out_of_descriptors:
+      return "this process or the system has run out of file descriptors";
+  }
+  return "unknown ZooKeeper error";
+}
+
+errc condition_of(Error error) {
+  switch (error) {
+    case Error::connection_lost:
+    case Error::no_answer:
+    case Error::not_connected:
+    case Error::unknown_host:
+    case Error::session_expired:
+    case Error::out_of_descriptors:
+      return errc::unavailable;
+    case Error::access_denied:
+    case Error::authentication_failed:
+      return errc::access_denied;
+    case Error::no_chroot:
+    case Error::session_timeout:
+      return errc::config_invalid;
+    case Error::name_is_taken:
+    case Error::unexpected:
+      return errc::protocol;
+    case Error::token_too_low:
+      return errc::config_unsafe;
+    case Error::closed:
+      return errc::closed;
+    case Error::held_with_other_token:
+      return errc::not_holder;
+    case Error::not_held:
+      return errc::not_found;
+  }
+  return errc::protocol;
+}
+
+class Category final : public boost::system::error_category {
+ public:
+  const char* name() const noexcept override { return "dlock.zookeeper"; }
+  std::string message(int value) const override { return text_of(static_cast<Error>(value)); }
+  boost::system::error_condition default_error_condition(int value) const noexcept override {
+    return make_error_condition(condition_of(static_cast<Error>(value)));
+  }
+};
+
+Error error_of(int rc) {
+  switch (rc) {
+    case ZCONNECTIONLOSS:
+    case ZRUNTIMEINCONSISTENCY:
+    case ZSESSIONMOVED:
+      return Error::connection_lost;
+    case ZOPERATIONTIMEOUT:
+    case ZTHROTTLEDOP:
+      return Error::no_answer;
+    case ZSESSIONEXPIRED:
+    case ZINVALIDSTATE:
+      return Error::session_expired;
+    case ZNOAUTH:
+      return Error::access_denied;
+    case ZAUTHFAILED:
+    case ZSESSIONCLOSEDREQUIRESASLAUTH:
+      return Error::authentication_failed;
+    case ZNOCHILDRENFOREPHEMERALS:
+      return Error::name_is_taken;
+    case ZCLOSING:
+      return Error::closed;
+    default:
+      return Error::unexpected;
+  }
+}
+
+}  // namespace
+
+const boost::system::error_category& zookeeper_category() noexcept {
+  static const Category category;
+  return category;
+}
+
+boost::system::error_code make_error_code(Error error) noexcept {
+  return {static_cast<int>(error), zookeeper_category()};
+}
+
+Failure failure_of(int rc, std::string_view doing) {
+  if (rc == ZOK) return {};
+  return {error_of(rc), fmt::format("{}: {}", doing, zerror(rc))};
+}
+
+bool is_loss(int rc) noexcept {
+  switch (rc) {
+    case ZCONNECTIONLOSS:
+    case ZOPERATIONTIMEOUT:
+    case ZRUNTIMEINCONSISTENCY:
+    case ZSESSIONEXPIRED:
+    case ZINVALIDSTATE:
+    case ZCLOSING:
+    case ZAUTHFAILED:
+    case ZMARSHALLINGERROR:
+    case ZSYSTEMERROR:
+    case ZSESSIONMOVED:
+    case ZTHROTTLEDOP:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace dlock::zookeeper

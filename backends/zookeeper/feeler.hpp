@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A second, short-lived session that feels the server's shortest timeout; see session_timeout.hpp.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <optional>
+#include <string>
+
+#include "backends/zookeeper/session_timeout.hpp"
+#include "core/env.hpp"
+
+namespace dlock::zookeeper {
+
+namespace asio = boost::asio;
+
+/// Empty if no session came about by the deadline.
+asio::awaitable<std::optional<AskedTimeout>> feel_timeout(core::Env& env, std::string addresses,
+                                                          std::chrono::milliseconds timeout,
+                                                          TimePoint deadline);
+
+}  // namespace dlock::zookeeper

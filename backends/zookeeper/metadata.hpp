@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What we write into a contender's node: who it is, for people. Lines of `key=value`, so that a
+// plain `get` shows it; other clients ignore it, and theirs may hold anything. Pure.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "dlock/lock_status.hpp"
+
+namespace dlock::zookeeper {
+
+struct Metadata {
+  Owner owner;
+  std::chrono::milliseconds session_timeout{0};
+};
+
+std::string write_metadata(const Metadata& metadata);
+/// Empty for data that we did not write.
+std::optional<Metadata> read_metadata(std::string_view data);
+
+}  // namespace dlock::zookeeper

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/zookeeper/options.hpp"
+
+#include <fmt/format.h>
+
+#include "backends/zookeeper/backend.hpp"
+#include "backends/zookeeper/names.hpp"
+#include "dlock/zookeeper.hpp"
+
+namespace dlock::zookeeper {
+namespace {
+
+[[noreturn]] void refuse(const StoreOptions& options, std::string_view option, std::string text) {
+  if (const auto origin = options.origin.find(option); origin != options.origin.end()) {
+    text = origin->second.text() + ": " + text;
+  }
+  throw LockError(make_error_code(errc::config_invalid), {{}, options.name, std::move(text)});
+}
+
+std::unique_ptr<Backend> create(const StoreOptions& options, core::Env& env, EventSink& sink) {
+  check_options(options);
+  return std::make_unique<ZooKeeperBackend>(options, env, sink);
+}
+
+constexpr std::string_view kNoTls =
+    "Debian's ZooKeeper C client is built without TLS: use zookeeper:// through a tunnel or a "
+    "TLS proxy on this machine";
+
+}  // namespace
+
+std::vector<OptionSpec> option_specs() {
+  using Kind = OptionSpec::Kind;
+  std::vector<OptionSpec> specs;
+  specs.push_back({.name = "session_timeout",
+                   .kind = Kind::duration,
+                   .default_value = "10s",
+                   .min = 300,
+                   .max = 60'000,
+                   .choices = {},
+                   .help = "how long the servers keep a silent client's locks; three of their "
+                           "ticks at least"});
+  specs.push_back({.name = "chroot",
+                   .kind = Kind::text,
+                   .default_value = {},
+                   .choices = {},
+                   .help = "a node that must exist, below which the URL's path starts"});
+  specs.push_back({.name = "acl",
+                   .kind = Kind::choice,
+                   .default_value = "open",
+                   .choices = "open|creator",
+                   .help = "who may touch our nodes: everybody, or who logs in as we do"});
+  return specs;
+}
+
+void check_options(const StoreOptions& options) {
+  if (options.endpoints.empty()) {
+    refuse(options, {}, "a ZooKeeper URL names its servers: zookeeper://host1,host2,host3/root");
+  }
+  if (const auto error = path_error(options.path); !error.empty()) {
+    refuse(options, {}, fmt::format("the path '{}' cannot be the root: {}", options.path, error));
+  }
+  if (options.given("chroot")) {
+    const auto& chroot = options.string("chroot");
+    if (const auto error = path_error(chroot); !error.empty() || chroot.empty()) {
+      refuse(options, "chroot", fmt::format("chroot '{}': {}", chroot, error));
+    }
+  }
+  if (options.string("acl") == "creator" && options.username.empty()) {
+    refuse(options, "acl",
+           "acl=creator needs somebody to be: write zookeeper://user:password@host, or acl=open");
+  }
+}
+
+const BackendDescriptor& backend() {
+  static const BackendDescriptor descriptor{
+      .name = "zookeeper",
+      .schemes = {"zookeeper", "zk"},
+      .address = BackendDescriptor::Address::hosts,
+      .default_port = 2181,
+      .options = option_specs(),
+      .lease_option = "session_timeout",
+      .refused_schemes = {{"zk+tls", kNoTls}, {"zookeeper+tls", kNoTls}},
+      .create = &create,
+  };
+  return descriptor;
+}
+
+}  // namespace dlock::zookeeper

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a `zookeeper://` URL and a YAML block may say, beyond what holds for every store.
+#pragma once
+
+#include <vector>
+
+#include "dlock/backend.hpp"
+
+namespace dlock::zookeeper {
+
+std::vector<OptionSpec> option_specs();
+
+/// Throws LockError{config_invalid} for what the specs cannot express.
+void check_options(const StoreOptions& options);
+
+}  // namespace dlock::zookeeper

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who owns the lock, by one listing of its node's children. Pure.
+//
+// The sequence number orders the children while it lasts. At its end (2^31 - 1) the server gives
+// the same number again, or negative ones that repeat; such nodes are younger than all others, and
+// among themselves only the czxid tells their order.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backends/zookeeper/contender.hpp"
+
+namespace dlock::zookeeper {
+
+/// Node name -> the transaction that created it.
+using Births = std::map<std::string, std::int64_t, std::less<>>;
+
+struct Standing {
+  enum class Kind {
+    first,    ///< we own the lock
+    behind,   ///< wait for `watch` to go
+    missing,  ///< our node is not in this listing
+    unborn,   ///< the births of `unborn` are needed to tell
+  };
+  Kind kind = Kind::missing;
+  std::string watch;
+  /// When `watch` goes, we are first without another listing: it was first itself, and nodes of
+  /// its kind leave nothing behind.
+  bool watch_decides = false;
+  std::vector<std::string> unborn;
+};
+
+Standing standing_of(std::string_view own, const std::vector<std::string>& children,
+                     const Births& births = {});
+
+/// The contenders of a listing, first in line first. Those at the end of the counter whose birth is
+/// not known come last, by name.
+std::vector<Contender> in_line(const std::vector<std::string>& children, const Births& births = {});
+
+/// True for a number that several children may share.
+bool needs_birth(const Contender& contender);
+
+}  // namespace dlock::zookeeper

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/zookeeper/session.hpp"
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
+
+#include "backends/zookeeper/error.hpp"
+#include "backends/zookeeper/resolver.hpp"
+
+namespace dlock::zookeeper {
+
+using std::chrono::milliseconds;
+
+Session::Session(core::Env& env, Settings settings, EventSink& sink)
+    : env_(env), settings_(std::move(settings)), sink_(sink) {}
+
+Session::~Session() { stop_timers(); }
+
+void Session::stop_timers() noexcept {
+  env_.cancel(std::exchange(beat_timer_, 0));
+  env_.cancel(std::exchange(lookup_timer_, 0));
+}
+
+asio::awaitable<Failure> Session::open(TimePoint deadline) {
+  const auto self = shared_from_this();
+  if (!client_) {
+    auto addresses = co_await resolve(env_, settings_.endpoints, deadline);
+    if (closed_) co_return Failure{Error::closed, ""};
+    if (addresses.empty()) co_return Failure{Error::unknown_host, ""};
+    addresses_ = std::move(addresses);
+    authentication_failed_ = false;
+    if (!start_client()) co_return Failure{Error::out_of_descriptors, ""};
+    look_up_again();
+  }
+  const bool up = co_await ready(deadline);
+  if (up) co_return Failure{};
+  if (closed_) co_return Failure{Error::closed, ""};
+  if (authentication_failed_) co_return Failure{Error::authentication_failed, ""};
+  co_return Failure{Error::not_connected, "tried " + addresses_};
+}
+
+bool Session::start_client() {
+  rule_started_ = false;
+  ++number_;
+  client_ = std::make_shared<Client>(
+      env_, Client::Options{addresses_, settings_.timeout, settings_.digest, settings_.creator_acl},
+      *this);
+  if (client_->start()) return true;
+  client_.reset();
+  return false;
+}
+
+asio::awaitable<void> Session::close(TimePoint deadline) {
+  const auto self = shared_from_this();
+  closed_ = true;
+  co_await drop(deadline);
+}
+
+asio::awaitable<void> Session::drop(TimePoint deadline) {
+  const auto self = shared_from_this();
+  stop_timers();
+  tell_waiters();
+  const auto client = std::exchange(client_, {});
+  if (!client) co_return;
+  core::OneShot<bool> done(env_);
+  client->close([done] { done.set(true); });
+  co_await done.get_until(deadline);
+}
+
+void Session::stop() {
+  closed_ = true;
+  stop_timers();
+  client_.reset();
+}
+
+asio::awaitable<bool> Session::ready(TimePoint deadline) {
+  const auto self = shared_from_this();
+  while (!connected() && !closed_ && !authentication_failed_ && env_.now() < deadline) {
+    core::OneShot<bool> up(env_);
+    ready_waiters_.push_back(up);
+    co_await up.get_until(deadline);
+  }
+  co_return connected() && !closed_ && env_.now() < deadline;
+}
+
+void Session::tell_waiters() {
+  for (const auto& waiter : std::exchange(ready_waiters_, {})) waiter.set(true);
+}
+
+Validity Session::validity() const noexcept { return {rule_.valid_until(), rule_.renew_at()}; }
+
+asio::awaitable<Reply> Session::prove(TimePoint deadline) {
+  auto pending = client_->prove(settings_.root);
+  co_return co_await reply_until(std::move(pending), deadline);
+}
+
+void Session::on_connected() {
+  env_.cancel(std::exchange(lookup_timer_, 0));
+  if (!rule_started_) {
+    rule_started_ = true;
+    rule_ = DeadlineRule(client_->created(), client_->session_timeout());
+    last_answer_ = env_.now();
+    if (announced_ && on_new) on_new();
+  }
+  for (const auto& path : unanswered_watches()) set_watch(path);
+  arm_beat(env_.now() + rule_.interval());
+  tell_waiters();
+  if (announced_) sink_.on_link_up();
+}
+
+std::vector<std::string> Session::unanswered_watches() const {
+  std::vector<std::string> paths;
+  for (const auto& [path, watched] : watched_) {
+    if (watched.failed && watched.asking == 0) paths.push_back(path);
+  }
+  return paths;
+}
+
+void Session::on_disconnected() {
+  if (on_down) on_down();
+  if (announced_) sink_.on_link_down({Error::connection_lost, "tried " + addresses_});
+  look_up_again();
+}
+
+// The library's handle may not be closed from within a step of it.
+void Session::on_session_over(bool authentication_failed) {
+  authentication_failed_ = authentication_failed;
+  asio::post(env_.executor(), [self = shared_from_this()] {
+    if (!self->closed_) self->start_again();
+  });
+}
+
+void Session::start_again() {
+  std::exchange(client_, {})->close([] {});
+  stop_timers();
+  watched_.clear();
+  if (authentication_failed_) {
+    tell_waiters();
+    sink_.on_warning(make_error_code(Error::authentication_failed).message());
+  }
+  start_or_try_later();
+  if (on_over) on_over();
+  if (announced_) sink_.on_session_gone(LossReason::session_ended);
+}
+
+// A refused password is not tried again at once; and without a descriptor left, nothing can be.
+void Session::start_or_try_later() {
+  if (!authentication_failed_ && start_client()) return look_up_again();
+  ++number_;
+  lookup_timer_ = env_.call_at(env_.now() + std::chrono::seconds(1), [this] {
+    lookup_timer_ = 0;
+    authentication_failed_ = false;
+    start_or_try_later();
+  });
+}
+
+void Session::on_answer(TimePoint sent, TimePoint received, bool committed) {
+  last_answer_ = received;
+  if (committed) {
+    rule_.committed(sent, received);
+  } else {
+    rule_.answered(sent, received);
+  }
+}
+
+void Session::arm_beat(TimePoint when) {
+  env_.cancel(beat_timer_);
+  beat_timer_ = env_.call_at(when, [this] {
+    beat_timer_ = 0;
+    beat();
+  });
+}
+
+void Session::beat() {
+  if (closed_ || !connected()) return;  // armed again by on_connected
+  const auto now = env_.now();
+  const auto due = waiting_ > 0 ? rule_.renew_at() : last_answer_ + rule_.interval();
+  if (now < due) return arm_beat(due);
+  if (waiting_ > 0) {
+    client_->prove(settings_.root);
+  } else {
+    client_->exists(settings_.root);
+  }
+  arm_beat(now + rule_.interval());
+  if (on_beat) on_beat();
+}
+
+// Names may have moved while nobody answers; once connected, the next loss is soon enough.
+void Session::look_up_again() {
+  if (all_numeric(settings_.endpoints) || lookup_timer_ != 0) return;
+  const auto pause =
+      std::clamp<Duration>(settings_.timeout / 6, milliseconds(250), std::chrono::seconds(5));
+  lookup_timer_ = env_.call_at(env_.now() + pause, [this] {
+    lookup_timer_ = 0;
+    if (closed_ || connected()) return;
+    look_up_again();
+    if (std::exchange(looking_up_, true)) return;
+    asio::co_spawn(
+        env_.executor(),
+        [](std::shared_ptr<Session> self) -> asio::awaitable<void> {
+          auto addresses = co_await resolve(self->env_, self->settings_.endpoints,
+                                            self->env_.now() + std::chrono::seconds(10));
+          self->looking_up_ = false;
+          if (self->closed_ || addresses.empty()) co_return;
+          self->addresses_ = addresses;
+          if (self->client_ && !self->connected()) self->client_->set_addresses(addresses);
+        }(shared_from_this()),
+        asio::detached);
+  });
+}
+
+Session::Waiting::Waiting(std::shared_ptr<Session> session) : session_(std::move(session)) {
+  ++session_->waiting_;
+}
+
+Session::Waiting::~Waiting() { --session_->waiting_; }
+
+std::unique_ptr<Session::Watch> Session::watch(const std::string& path, OnWatch callback) {
+  const auto id = ++last_watch_;
+  watched_[path].shares.emplace(id, std::move(callback));
+  return std::make_unique<Watch>(shared_from_this(), path, id);
+}
+
+PendingReply Session::set_watch(const std::string& path) {
+  ++watched_[path].asking;
+  return client_->get_and_watch(path);
+}
+
+void Session::on_watch(const std::string& path, WatchEvent event) {
+  const auto entry = watched_.find(path);
+  if (entry == watched_.end()) return;
+  const bool answer =
+      event == WatchEvent::set || event == WatchEvent::absent || event == WatchEvent::failed;
+  if (answer) --entry->second.asking;
+  entry->second.armed = event == WatchEvent::set;
+  entry->second.failed = event == WatchEvent::failed;
+  const auto shares = entry->second.shares;  // a callback may drop or add some
+  for (const auto& [id, callback] : shares) callback(event);
+  if (const auto again = watched_.find(path); again != watched_.end()) drop_if_unused(again);
+}
+
+void Session::unwatch(const std::string& path, std::uint64_t id) {
+  const auto entry = watched_.find(path);
+  if (entry == watched_.end() || entry->second.shares.erase(id) == 0) return;
+  drop_if_unused(entry);
+}
+
+void Session::drop_if_unused(std::map<std::string, Watched>::iterator entry) {
+  if (!entry->second.shares.empty() || entry->second.asking > 0) return;
+  if (entry->second.armed && connected()) client_->forget_watch(entry->first);
+  watched_.erase(entry);
+}
+
+}  // namespace dlock::zookeeper

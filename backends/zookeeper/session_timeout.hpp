@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whether a session timeout will do. A server grants what lies between its limits, by default 2 and
+// 20 ticks, and clips the rest silently. Our deadline rule needs 3 ticks. The tick itself is not
+// told to clients, but the minimum can be felt: by asking for less. Pure.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+namespace dlock::zookeeper {
+
+struct AskedTimeout {
+  std::chrono::milliseconds asked{0};
+  std::chrono::milliseconds granted{0};
+};
+
+/// What to ask a second, short-lived session for: it is granted as asked exactly if `timeout` has
+/// three ticks or more.
+std::chrono::milliseconds feeler_timeout(std::chrono::milliseconds timeout);
+
+/// Empty if it will do, else a sentence that names the value to write. `feeler`: what came of the
+/// second session, if it came about.
+std::string timeout_error(AskedTimeout session, std::optional<AskedTimeout> feeler);
+
+}  // namespace dlock::zookeeper

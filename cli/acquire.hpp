@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Waiting for a lock in a program that a signal may end meanwhile.
+#pragma once
+
+#include <memory>
+
+#include "cli/arguments.hpp"
+#include "cli/signals.hpp"
+#include "dlock/distributed_lock.hpp"
+
+namespace dlock::cli {
+
+struct Acquired {
+  LockHandle handle;    ///< empty: not acquired
+  int exit_status = 0;  ///< then; what there was to say has been said
+};
+
+/// Ends early by a signal, with nothing left in the store.
+Acquired acquire(DistributedLock& lock, const Arguments& arguments, Signals& signals);
+
+}  // namespace dlock::cli

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/arguments.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <sstream>
+#include <string_view>
+
+#include "cli/exit_codes.hpp"
+#include "core/config/duration.hpp"
+#include "dlock/options.hpp"
+#include "dlock/version.hpp"
+
+namespace dlock::cli {
+
+namespace {
+
+using Milliseconds = std::chrono::milliseconds;
+
+/// An option whose value is a duration; `forever` where a wait may have no end.
+CLI::Option* add_duration(CLI::App& app, const std::string& name,
+                          std::optional<Milliseconds>& target, const std::string& help,
+                          bool allow_forever = false) {
+  auto* option = app.add_option_function<std::string>(
+      name,
+      [&target, name, allow_forever](const std::string& text) {
+        if (allow_forever && text == "forever") {
+          target = kWaitForever;
+          return;
+        }
+        const auto duration = core::parse_duration(text);
+        if (!duration)
+          throw CLI::ValidationError(name, fmt::format("'{}': {}", text, duration.error));
+        target = *duration.value;
+      },
+      help);
+  return option->type_name("DURATION");
+}
+
+std::string exit_table() {
+  std::string text = "Exit status:\n";
+  for (const auto& [code, meaning] : kExitMeanings) {
+    text += fmt::format("  {:<4} {}\n", status(code), meaning);
+  }
+  return text;
+}
+
+class Parser {
+ public:
+  Parser() {
+    app_.name("dlock");
+    app_.require_subcommand(1);
+    app_.set_version_flag("--version", "dlock " DLOCK_VERSION);
+    app_.add_option("--config", arguments_.config_file,
+                    "Configuration file (YAML); default: the file that DLOCK_CONFIG names")
+        ->type_name("FILE");
+    app_.add_option("--store", arguments_.store_url,
+                    "One store for every lock, instead of a file; default: DLOCK_STORE")
+        ->type_name("URL");
+    app_.footer(exit_table() +
+                "\nDurations: 500ms, 10s, 1m30s, 2h. 'dlock VERB --help' says more.");
+    add_run();
+    add_hold();
+    add_status();
+    add_list();
+    add_break();
+    add_doctor();
+  }
+
+  ParsedArguments parse(int argc, const char* const* argv) {
+    // The command of `run` is none of CLI11's business: everything behind the first `--`.
+    const char* const* end = argv + argc;
+    const char* const* dashes =
+        std::find_if(argv, end, [](const char* word) { return std::string_view(word) == "--"; });
+    if (dashes != end) arguments_.command.assign(dashes + 1, end);
+    try {
+      app_.parse(static_cast<int>(dashes - argv), argv);
+      check(dashes != end);
+    } catch (const CLI::ParseError& error) {
+      return explain(error);
+    }
+    return {std::move(arguments_), {}, {}};
+  }
+
+ private:
+  CLI::App& add_verb(const char* name, Verb verb, const char* help) {
+    auto* app = app_.add_subcommand(name, help);
+    app->fallthrough();  // --store and --config may stand behind the verb, too
+    app->footer("");
+    app->callback([this, verb] { arguments_.verb = verb; });
+    return *app;
+  }
+
+  void add_name(CLI::App& app) {
+    app.add_option("NAME", arguments_.name, "The lock, for example orders/42")
+        ->required()
+        ->type_name("");
+  }
+
+  void add_json(CLI::App& app) {
+    app.add_flag("--json", arguments_.json, "Print JSON instead of a table");
+  }
+
+  void add_acquire_options(CLI::App& app) {
+    add_duration(app, "--wait", arguments_.wait,
+                 "How long to wait for the lock; 0 tries once (default: the configuration's, else "
+                 "forever)",
+                 true);
+    add_duration(app, "--lease", arguments_.lease,
+                 "How long a dead holder may block the others (default: the store's)");
+    app.add_option("-E,--conflict-exit-code", arguments_.conflict_exit_code,
+                   "Exit status when the lock is not obtained in time (default: 75)")
+        ->check(CLI::Range(0, 255))
+        ->type_name("N");
+    app.add_flag_function(
+        "--shared", [this](std::int64_t) { shared_ = true; },
+        "A shared lock (not in this version: refused)");
+  }
+
+  void add_run() {
+    auto& app = add_verb("run", Verb::run,
+                         "Run a command under a lock: dlock run NAME [OPTIONS] -- COMMAND "
+                         "[ARGUMENT...]");
+    add_name(app);
+    add_acquire_options(app);
+    app.add_option("--on-lost", on_lost_,
+                   "When the lock is being lost: term ends the command, warn only says so "
+                   "(default: term)")
+        ->check(CLI::IsMember({"term", "warn"}))
+        ->type_name("term|warn");
+    add_duration(app, "--kill-after", arguments_.kill_after,
+                 "How long after SIGTERM a command that is still there gets SIGKILL, at the latest "
+                 "when the lock is over (default: 5s)");
+  }
+
+  void add_hold() {
+    auto& app = add_verb("hold", Verb::hold,
+                         "Hold a lock until standard input closes, and tell of it in JSON lines");
+    add_name(app);
+    add_acquire_options(app);
+    add_duration(app, "--for", arguments_.hold_for, "Give the lock back after this long");
+    add_json(app);
+  }
+
+  void add_status() {
+    auto& app = add_verb("status", Verb::status, "Who holds a lock and who waits for it");
+    add_name(app);
+    add_json(app);
+  }
+
+  void add_list() {
+    auto& app = add_verb("list", Verb::list, "The locks below a prefix");
+    app.add_option("PREFIX", arguments_.name, "A lock name; its parts come first in those listed")
+        ->type_name("");
+    add_json(app);
+  }
+
+  void add_break() {
+    auto& app = add_verb("break", Verb::break_lock, "Take a lock from its holder");
+    add_name(app);
+    app.add_option("--token", arguments_.token,
+                   "Only if it is still held with this token (see status)")
+        ->required()
+        ->type_name("N");
+    add_json(app);
+  }
+
+  void add_doctor() {
+    auto& app = add_verb("doctor", Verb::doctor, "Reach every store and say what it promises");
+    add_json(app);
+  }
+
+  void check(bool has_dashes) {
+    if (!arguments_.config_file.empty() && !arguments_.store_url.empty()) {
+      throw CLI::ValidationError("--config", "--store stands beside it; give one of them");
+    }
+    if (arguments_.verb == Verb::run && arguments_.command.empty()) {
+      throw CLI::ValidationError(
+          "run", has_dashes ? "there is no command behind --"
+                            : "there is no command; write: dlock run NAME -- COMMAND ARGUMENT...");
+    }
+    if (arguments_.verb != Verb::run && has_dashes) {
+      throw CLI::ValidationError("--", "only `run` takes a command");
+    }
+    if (shared_) {
+      throw CLI::ValidationError("--shared",
+                                 "shared locks are not in this version of dlock; leave it out for "
+                                 "an exclusive one");
+    }
+    if (arguments_.lease && arguments_.lease->count() == 0) {
+      throw CLI::ValidationError("--lease", "'0': write 1ms or more");
+    }
+    arguments_.on_lost = on_lost_ == "warn" ? OnLost::warn : OnLost::terminate;
+  }
+
+  ParsedArguments explain(const CLI::ParseError& error) {
+    std::ostringstream out;
+    std::ostringstream err;
+    if (app_.exit(error, out, err) == 0) return {std::nullopt, out.str(), {}};
+    const auto verbs = app_.get_subcommands();
+    return {std::nullopt,
+            {},
+            fmt::format("{} (try 'dlock {}--help')", error.what(),
+                        verbs.empty() ? "" : verbs.front()->get_name() + " ")};
+  }
+
+  CLI::App app_{"dlock: one lock for many processes, on the store of your choice"};
+  Arguments arguments_;
+  std::string on_lost_ = "term";
+  bool shared_ = false;
+};
+
+}  // namespace
+
+ParsedArguments parse_arguments(int argc, const char* const* argv) {
+  return Parser().parse(argc, argv);
+}
+
+}  // namespace dlock::cli

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The command line as plain data.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dlock::cli {
+
+enum class Verb { run, hold, status, list, break_lock, doctor };
+enum class OnLost { terminate, warn };
+
+struct Arguments {
+  using Milliseconds = std::chrono::milliseconds;
+
+  Verb verb = Verb::status;
+  std::string config_file;
+  std::string store_url;
+
+  std::string name;  ///< of `list`: the prefix
+  bool json = false;
+
+  std::optional<Milliseconds> wait;
+  std::optional<Milliseconds> lease;
+  std::optional<int> conflict_exit_code;
+  OnLost on_lost = OnLost::terminate;
+  std::optional<Milliseconds> kill_after;
+  std::vector<std::string> command;
+
+  std::optional<Milliseconds> hold_for;
+  std::uint64_t token = 0;
+};
+
+/// What parsing led to: arguments, or a text to print and a status to exit with.
+struct ParsedArguments {
+  std::optional<Arguments> arguments;
+  std::string output;     ///< for standard output (--help, --version)
+  std::string complaint;  ///< for standard error
+};
+
+/// Does not exit, print or read anything else.
+ParsedArguments parse_arguments(int argc, const char* const* argv);
+
+}  // namespace dlock::cli

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One function per verb; each returns the exit status and throws LockError for what main() tells.
+#pragma once
+
+#include "cli/arguments.hpp"
+
+namespace dlock::cli {
+
+int run(const Arguments& arguments);
+int hold(const Arguments& arguments, bool stdin_ends_it);
+int show_status(const Arguments& arguments);
+int list(const Arguments& arguments);
+int break_lock(const Arguments& arguments);
+int doctor(const Arguments& arguments);
+
+}  // namespace dlock::cli

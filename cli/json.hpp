@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The JSON that dlock prints. Names and order are a contract: scripts depend on them, a test pins
+// them. What is not known is null, never left out.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "dlock/capabilities.hpp"
+#include "dlock/lock_handle.hpp"
+#include "dlock/lock_manager.hpp"
+#include "dlock/lock_status.hpp"
+
+namespace dlock::cli {
+
+/// One line of `hold`.
+struct HoldEvent {
+  HandleState state = HandleState::held;
+  LossReason reason = LossReason::none;
+  std::string name;
+  std::string store;
+  std::optional<std::uint64_t> token;
+  std::optional<std::chrono::nanoseconds> remaining;
+};
+std::string to_json(const HoldEvent& event);
+
+std::string to_json(const LockStatus& status);
+std::string to_json(const std::vector<LockStatus>& all);
+
+/// What `break` did.
+struct BrokenLock {
+  std::string name;
+  std::uint64_t token = 0;
+};
+std::string to_json(const BrokenLock& broken);
+
+/// `dlock doctor`'s finding on one store.
+struct StoreFinding {
+  StoreReport report;
+  std::chrono::milliseconds took{0};  ///< to reach it, or to give up
+};
+std::string to_json(const std::vector<StoreFinding>& findings);
+
+}  // namespace dlock::cli

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The dlock command: one lock for many processes, on the store of your choice.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <exception>
+
+#include "cli/arguments.hpp"
+#include "cli/child.hpp"
+#include "cli/commands.hpp"
+#include "cli/exit_codes.hpp"
+#include "cli/output.hpp"
+#include "cli/signals.hpp"
+#include "dlock/error.hpp"
+
+namespace {
+
+using dlock::cli::Arguments;
+using dlock::cli::Exit;
+using dlock::cli::status;
+using dlock::cli::Verb;
+
+/// A number of 0 to 2 that is free would be given to the next file opened, and our messages would
+/// be written into it.
+void occupy_standard_descriptors() {
+  for (int descriptor = 0; descriptor <= 2; ++descriptor) {
+    if (::fcntl(descriptor, F_GETFD) < 0) ::open("/dev/null", O_RDWR);
+  }
+}
+
+bool is_null_device(int descriptor) {
+  struct stat info {};
+  return ::fstat(descriptor, &info) == 0 && S_ISCHR(info.st_mode) &&
+         info.st_rdev == ::makedev(1, 3);
+}
+
+int dispatch(const Arguments& arguments, bool stdin_ends_hold) {
+  switch (arguments.verb) {
+    case Verb::run:
+      return dlock::cli::run(arguments);
+    case Verb::hold:
+      return dlock::cli::hold(arguments, stdin_ends_hold);
+    case Verb::status:
+      return dlock::cli::show_status(arguments);
+    case Verb::list:
+      return dlock::cli::list(arguments);
+    case Verb::break_lock:
+      return dlock::cli::break_lock(arguments);
+    case Verb::doctor:
+      return dlock::cli::doctor(arguments);
+  }
+  return status(Exit::usage);
+}
+
+std::string explanation(const dlock::LockError& error) {
+  // A complaint about the configuration says it all, and begins with file and line.
+  if (error.code() == dlock::errc::config_invalid && error.lock().empty() &&
+      !error.server_text().empty()) {
+    return error.store().empty()
+               ? error.server_text()
+               : fmt::format("{} (store '{}')", error.server_text(), error.store());
+  }
+  const std::string& subject = error.lock().empty() ? error.store() : error.lock();
+  return fmt::format("{}{}{}{}{}", subject, subject.empty() ? "" : ": ", error.code().message(),
+                     error.server_text().empty() ? "" : ": ", error.server_text());
+}
+
+int guarded(const Arguments& arguments, bool stdin_ends_hold) {
+  try {
+    return dispatch(arguments, stdin_ends_hold);
+  } catch (const dlock::cli::OutputClosed&) {
+    return status(Exit::ok);
+  } catch (const dlock::LockError& error) {
+    dlock::cli::complain(explanation(error));
+    return status(dlock::cli::exit_of(error.code()));
+  } catch (const std::exception& error) {
+    dlock::cli::complain(error.what());
+    return status(Exit::unavailable);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  dlock::cli::remember_open_descriptors();
+  const bool stdin_open = ::fcntl(STDIN_FILENO, F_GETFD) >= 0;
+  occupy_standard_descriptors();
+  dlock::cli::ignore_broken_pipes();
+  try {
+    auto parsed = dlock::cli::parse_arguments(argc, argv);
+    if (parsed.arguments) {
+      return guarded(*parsed.arguments, stdin_open && !is_null_device(STDIN_FILENO));
+    }
+    if (!parsed.complaint.empty()) {
+      dlock::cli::complain(parsed.complaint);
+      return status(Exit::usage);
+    }
+    while (!parsed.output.empty() && parsed.output.back() == '\n') parsed.output.pop_back();
+    dlock::cli::print_line(parsed.output);
+  } catch (const dlock::cli::OutputClosed&) {
+    return status(Exit::ok);
+  } catch (const std::exception& error) {
+    dlock::cli::complain(error.what());
+    return status(Exit::usage);
+  }
+  return status(Exit::ok);
+}

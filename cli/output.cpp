@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/output.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+
+namespace dlock::cli {
+
+namespace {
+
+/// 0, or the errno.
+int write_all(int descriptor, std::string_view text) noexcept {
+  while (!text.empty()) {
+    const ssize_t written = ::write(descriptor, text.data(), text.size());
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      return errno;
+    }
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
+
+/// A message that nobody takes is dropped: whoever waits for its reader does not watch the lock.
+void write_bounded(int descriptor, std::string_view text) noexcept {
+  constexpr int kPatience_ms = 100;
+  while (!text.empty()) {
+    pollfd polled{descriptor, POLLOUT, 0};
+    if (::poll(&polled, 1, kPatience_ms) <= 0) return;
+    // A pipe that says it is ready takes so much at once.
+    const ssize_t written =
+        ::write(descriptor, text.data(), std::min<std::size_t>(text.size(), PIPE_BUF));
+    if (written <= 0) return;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+}  // namespace
+
+void print_line(std::string_view text) {
+  std::string line(text);
+  line += '\n';
+  if (write_all(STDOUT_FILENO, line) != 0) throw OutputClosed{};
+}
+
+std::string printable(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7F) {
+      result += fmt::format("\\x{:02x}", byte);
+    } else {
+      result += c;
+    }
+  }
+  return result;
+}
+
+void complain(std::string_view text) noexcept {
+  try {
+    std::string line = "dlock: ";
+    line += printable(text);
+    line += '\n';
+    write_bounded(STDERR_FILENO, line);
+  } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for a message
+  }
+}
+
+}  // namespace dlock::cli

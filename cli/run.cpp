@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `dlock run`: a command under a lock. Nothing of ours on standard output.
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <csignal>
+#include <system_error>
+
+#include "cli/acquire.hpp"
+#include "cli/child.hpp"
+#include "cli/commands.hpp"
+#include "cli/exit_codes.hpp"
+#include "cli/loss_policy.hpp"
+#include "cli/open.hpp"
+#include "cli/output.hpp"
+#include "cli/process_tree.hpp"
+#include "cli/wake.hpp"
+#include "core/hold.hpp"
+
+namespace dlock::cli {
+
+namespace {
+
+/// The command while it runs: forwards signals, watches the lock, waits for its end.
+class Supervisor {
+ public:
+  Supervisor(const Arguments& arguments, LockHandle& handle, Signals& signals, pid_t child)
+      : arguments_(arguments),
+        handle_(handle),
+        signals_(signals),
+        child_(child),
+        policy_(arguments.on_lost, arguments.kill_after) {
+    handle_.on_state([wake = wake_](HandleState, LossReason) { wake->notify(); });
+  }
+
+  /// The exit status of dlock, as far as the command decides it.
+  int wait() {
+    while (true) {
+      const auto ask_again_in = watch_lock();
+      wait_for({signals_.descriptor(), wake_->descriptor()}, ask_again_in);
+      wake_->clear();
+      while (const auto signal = signals_.next()) forward(*signal);
+      if (const auto status = reap()) {
+        // What it left behind must not go on without the lock.
+        if (policy_.was_lost() && arguments_.on_lost == OnLost::terminate) {
+          signal_descendants(SIGKILL);
+        }
+        return *status;
+      }
+    }
+  }
+
+  bool was_lost() const noexcept { return policy_.was_lost(); }
+
+ private:
+  std::optional<Duration> watch_lock() {
+    while (true) {
+      const auto state = handle_.state();
+      const auto step = policy_.step(state, handle_.remaining(), BoottimeClock::now());
+      act(step.action, state);
+      if (step.action == LossPolicy::Action::none) return step.ask_again_in;
+    }
+  }
+
+  void act(LossPolicy::Action action, HandleState state) {
+    const std::string why =
+        state == HandleState::lost
+            ? fmt::format("the lock {} is lost ({})", arguments_.name,
+                          to_string(handle_.loss_reason()))
+            : fmt::format("the lock {} could not be renewed and is about to end", arguments_.name);
+    switch (action) {
+      case LossPolicy::Action::none:
+        break;
+      case LossPolicy::Action::warn_suspect:
+        complain(fmt::format("the lock {} is suspect: its store does not answer", arguments_.name));
+        break;
+      case LossPolicy::Action::warn_lost:
+        complain(fmt::format("{}; the command goes on without it", why));
+        break;
+      case LossPolicy::Action::terminate:
+        // Ended first, explained then: standard error may be a pipe that blocks.
+        signal_descendants(SIGTERM);
+        complain(fmt::format("{}: ending the command", why));
+        break;
+      case LossPolicy::Action::kill:
+        signal_descendants(SIGKILL);
+        complain("the command did not end in time and was killed");
+        break;
+    }
+  }
+
+  void forward(const ReceivedSignal& signal) const {
+    if (signal.number == SIGCHLD || signal.number == SIGCONT) return;
+    // Ctrl-C has reached the command already; twice is another meaning. A hangup is not repeated to
+    // everybody by the terminal.
+    if (signal.from_terminal && signal.number != SIGHUP) return;
+    ::kill(child_, signal.number);
+  }
+
+  /// Also orphans that we adopted, of which nobody wants to know.
+  std::optional<int> reap() const {
+    std::optional<int> ended;
+    int raw = 0;
+    while (true) {
+      const pid_t pid = ::waitpid(-1, &raw, WNOHANG);
+      if (pid < 0 && errno == EINTR) continue;
+      if (pid <= 0) return ended;
+      if (pid != child_) continue;
+      if (WIFEXITED(raw)) ended = WEXITSTATUS(raw);
+      if (WIFSIGNALED(raw)) ended = signal_status(WTERMSIG(raw));
+    }
+  }
+
+  const Arguments& arguments_;
+  LockHandle& handle_;
+  Signals& signals_;
+  const pid_t child_;
+  LossPolicy policy_;
+  std::shared_ptr<Wake> wake_ = std::make_shared<Wake>();
+};
+
+ChildOptions child_options(const Arguments& arguments, const LockHandle& handle) {
+  ChildOptions options;
+  options.command = arguments.command;
+  options.environment = {{"DLOCK_NAME", handle.name()}, {"DLOCK_HELD_STORE", handle.store()}};
+  if (const auto token = handle.token()) {
+    options.environment.emplace_back("DLOCK_TOKEN", fmt::format("{}", *token));
+  } else {
+    options.removed_environment.emplace_back("DLOCK_TOKEN");  // an outer dlock's
+  }
+  options.inherited_descriptor = core::inheritable_descriptor(handle);
+  return options;
+}
+
+int tell_not_started(const Arguments& arguments, int error) {
+  complain(
+      fmt::format("{}: {}", arguments.command.front(), std::generic_category().message(error)));
+  return status(error == ENOENT ? Exit::not_found : Exit::cannot_execute);
+}
+
+}  // namespace
+
+int run(const Arguments& arguments) {
+  Signals signals({SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGCHLD});
+  LockManager locks = open_manager(arguments);
+  const auto lock = locks.lock(arguments.name);
+  auto [handle, failed] = acquire(*lock, arguments, signals);
+  if (!handle) return failed;
+
+  adopt_orphans();
+  const auto [child, error] = start_child(child_options(arguments, handle), signals);
+  if (child < 0) {
+    handle.release();
+    return tell_not_started(arguments, error);
+  }
+  Supervisor supervisor(arguments, handle, signals, child);
+  const int ended = supervisor.wait();
+
+  const error_code released = handle.release();
+  if (supervisor.was_lost() || released == errc::lock_lost) {
+    complain(fmt::format("the lock {} was lost while the command ran (its own status: {})",
+                         arguments.name, ended));
+    return status(Exit::lost);
+  }
+  if (released) {
+    complain(fmt::format("warning: {}: the release was not confirmed: {}", arguments.name,
+                         released.message()));
+  }
+  return ended;
+}
+
+}  // namespace dlock::cli

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "cli/output.hpp"
+#include "core/config/duration.hpp"
+
+namespace dlock::cli {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+/// Whole seconds, where there are seconds: `3m20s`, `740ms`.
+std::string rounded(milliseconds duration) {
+  if (duration >= std::chrono::seconds(10)) {
+    return core::format_duration(std::chrono::floor<std::chrono::seconds>(duration));
+  }
+  return core::format_duration(duration);
+}
+
+std::string who(const Owner& owner) {
+  if (owner.host.empty() && owner.app.empty()) {
+    return owner.id.empty() ? "somebody" : fmt::format("an unknown client ({})", owner.id);
+  }
+  std::string text = owner.app.empty() ? "a process" : owner.app;
+  if (owner.pid != 0) text += fmt::format(" (pid {})", owner.pid);
+  if (!owner.host.empty()) text += fmt::format(" on {}", owner.host);
+  return text;
+}
+
+std::string token_of(const LockStatus& status) {
+  return status.token ? fmt::format("{}", *status.token) : "-";
+}
+
+std::string indented(std::string_view label, std::string_view text) {
+  return fmt::format("\n  {:<10}{}", label, printable(text));
+}
+
+using Row = std::array<std::string, 6>;
+
+std::string table(const std::vector<Row>& rows) {
+  std::array<std::size_t, std::tuple_size_v<Row>> widths{};
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const Row& row : rows) {
+    if (!text.empty()) text += '\n';
+    for (std::size_t i = 0; i + 1 < row.size(); ++i) {
+      text += fmt::format("{:<{}}  ", row[i], widths[i]);
+    }
+    text += row.back();
+  }
+  return text;
+}
+
+std::string finding_text(const StoreFinding& finding) {
+  const StoreReport& report = finding.report;
+  if (!report.capabilities) {
+    return fmt::format("{} ({}): not reached after {} ms: {}{}", report.name, report.backend,
+                       finding.took.count(), report.error.message(),
+                       report.message.empty() ? "" : ": " + report.message);
+  }
+  const Capabilities& can = *report.capabilities;
+  std::string text =
+      fmt::format("{} ({}): reached in {} ms", report.name, report.backend, finding.took.count());
+  text += indented("promises", fmt::format("{}{}, tokens {}, wakes waiters by {}",
+                                           to_string(can.guarantee), can.fair ? ", fair" : "",
+                                           to_string(can.token), to_string(can.wake_up)));
+  text += indented("lease", can.lease_scope == LeaseScope::none
+                                ? std::string("none: a dead holder's lock is free at once")
+                                : fmt::format("{} per {}", core::format_duration(can.lease),
+                                              to_string(can.lease_scope)));
+  for (const auto& [name, meaning] : can.assumptions) {
+    text += indented("assuming", fmt::format("{}: {}", name, meaning));
+  }
+  for (const auto& [reason, remedy] : can.shortfalls) {
+    text += indented("not more", fmt::format("{}; to change that: {}", reason, remedy));
+  }
+  for (const auto& note : can.notes) text += indented("server", note);
+  if (report.error) {
+    text += indented("REFUSED", report.message.empty() ? report.error.message() : report.message);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string to_text(const LockStatus& status) {
+  std::string text;
+  if (!status.held) {
+    text = fmt::format("{}: free", printable(status.name));
+  } else {
+    text =
+        printable(fmt::format("{}: held by {}", status.name, who(status.owner.value_or(Owner{}))));
+    if (status.held_for) text += indented("for", rounded(*status.held_for));
+    if (status.token) text += indented("token", token_of(status));
+    if (status.remaining) text += indented("lease left", rounded(*status.remaining));
+  }
+  for (const auto& owner : status.waiting) text += indented("waiting", who(owner));
+  for (const auto& note : status.notes) text += indented("note", note);
+  return text;
+}
+
+std::string to_text(const std::vector<LockStatus>& all) {
+  std::vector<Row> rows{{"NAME", "HELD BY", "FOR", "TOKEN", "LEASE LEFT", "WAITING"}};
+  for (const auto& status : all) {
+    rows.push_back({printable(status.name),
+                    status.held ? printable(who(status.owner.value_or(Owner{}))) : "(free)",
+                    status.held_for ? rounded(*status.held_for) : "-", token_of(status),
+                    status.remaining ? rounded(*status.remaining) : "-",
+                    fmt::format("{}", status.waiting.size())});
+  }
+  return table(rows);
+}
+
+std::string to_text(const std::vector<StoreFinding>& findings) {
+  std::string text;
+  for (const auto& finding : findings) {
+    if (!text.empty()) text += "\n\n";
+    text += finding_text(finding);
+  }
+  return text;
+}
+
+}  // namespace dlock::cli

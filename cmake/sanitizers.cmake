@@ -1,0 +1,12 @@
+# DLOCK_SANITIZE=address (with undefined behaviour) or thread, for the whole build.
+if(DLOCK_SANITIZE STREQUAL "address")
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+                      -Wno-maybe-uninitialized)  # GCC: false alarms in instrumented code
+  add_link_options(-fsanitize=address,undefined)
+elseif(DLOCK_SANITIZE STREQUAL "thread")
+  # GCC warns that fences are not modelled; Asio's scheduler has one where a mutex already orders.
+  add_compile_options(-fsanitize=thread -fno-omit-frame-pointer -Wno-tsan)
+  add_link_options(-fsanitize=thread)
+elseif(NOT DLOCK_SANITIZE STREQUAL "")
+  message(FATAL_ERROR "DLOCK_SANITIZE is '${DLOCK_SANITIZE}': write address or thread, or leave it empty")
+endif()

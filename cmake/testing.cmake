@@ -1,0 +1,51 @@
+# dlock_test(NAME LABEL tier SOURCES file... [LINK target...] [TIMEOUT seconds] [PROCESSORS n]
+#            [DEFINES NAME=value...])
+#
+# One GoogleTest program; each of its cases becomes a ctest test `tier.Suite.Case`. The label is the
+# tier (unit, contract, live, cli, package): `ctest -L unit`. PROCESSORS tells ctest how many cores
+# a case keeps busy (servers count), so that `ctest -j` does not pile them up.
+include(GoogleTest)
+find_package(GTest REQUIRED)
+
+# A case that hangs ends there. Sanitizers slow everything down; a loaded machine does too.
+set(dlock_timeout_unit 120)
+set(dlock_timeout_contract 300)
+set(dlock_timeout_live 600)
+set(dlock_timeout_cli 300)
+set(dlock_timeout_package 900)
+
+function(dlock_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL;TIMEOUT;PROCESSORS" "SOURCES;LINK;DEFINES")
+  if(NOT DEFINED dlock_timeout_${arg_LABEL})
+    message(FATAL_ERROR "dlock_test(${name}): no tier '${arg_LABEL}'")
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT ${dlock_timeout_${arg_LABEL}})
+  endif()
+  if(NOT arg_PROCESSORS)
+    set(arg_PROCESSORS 1)
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_definitions(${name} PRIVATE ${arg_DEFINES})
+  # Debian's GTest package has no target for gmock.
+  target_link_libraries(${name} PRIVATE ${arg_LINK} gmock GTest::gtest_main)
+  dlock_warnings(${name})
+  add_dependencies(dlock_tests_${arg_LABEL} ${name})
+  gtest_discover_tests(${name}
+    TEST_PREFIX ${arg_LABEL}.
+    DISCOVERY_TIMEOUT 120
+    PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} PROCESSORS ${arg_PROCESSORS}
+      # A fork()ed child may lock and start threads of its own: a test does.
+      ENVIRONMENT "TSAN_OPTIONS=die_after_fork=0")
+endfunction()
+
+# All test programs, and those of each tier, to build them without the rest.
+if(NOT TARGET dlock_tests)
+  add_custom_target(dlock_tests)
+  foreach(tier unit contract live cli package)
+    add_custom_target(dlock_tests_${tier})
+    add_dependencies(dlock_tests dlock_tests_${tier})
+  endforeach()
+endif()

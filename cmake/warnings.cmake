@@ -1,0 +1,10 @@
+# dlock_warnings(target): the warnings every target of ours is built with. PRIVATE, so that a
+# consumer's own code is never judged by them; errors only where DLOCK_WERROR says so (the presets).
+function(dlock_warnings target)
+  target_compile_options(${target} PRIVATE
+    -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wold-style-cast
+    # g++ 12 takes the operator new of an inlined coroutine frame for another one than its delete.
+    # And at -O3 it sees overlapping copies in std::string's operator+ (GCC bug 105651).
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-mismatched-new-delete -Wno-restrict>
+    $<$<BOOL:${DLOCK_WERROR}>:-Werror>)
+endfunction()

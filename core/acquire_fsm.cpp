@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/acquire_fsm.hpp"
+
+#include <algorithm>
+
+#include "core/error.hpp"
+
+namespace dlock::core {
+
+AcquireFsm::Step AcquireFsm::begin(TimePoint now) { return claim(now); }
+
+AcquireFsm::Step AcquireFsm::claim(TimePoint now) {
+  state_ = State::claiming;
+  sent_ = now;
+  return {Do::claim, kNever};
+}
+
+AcquireFsm::Step AcquireFsm::on_answer(const ClaimAnswer& answer, bool usable, TimePoint now,
+                                       std::uint64_t dice) {
+  switch (answer.status) {
+    case ClaimStatus::granted:
+      may_exist_ = true;
+      if (error_) return fail(*error_);
+      // A grant that came too late to be believed: ask how it stands.
+      if (!usable) return try_again(answer, now, dice);
+      granted_ = true;
+      state_ = State::finished;
+      return {Do::finish, kNever};
+    case ClaimStatus::waiting:
+    case ClaimStatus::busy:
+      // `busy` leaves nothing, but an earlier request of unknown outcome may have.
+      may_exist_ = answer.status == ClaimStatus::waiting || last_unknown_.has_value();
+      answered_ = true;
+      unreachable_since_.reset();
+      backoff_.reset();
+      failure_ = {};
+      if (error_) return fail(*error_);
+      if (limits_.once || now >= limits_.deadline) return fail(errc::timed_out);
+      state_ = State::waiting;
+      return {Do::wait, limits_.deadline};
+    case ClaimStatus::unknown:
+      may_exist_ = true;
+      last_unknown_ = now;
+      return try_again(answer, now, dice);
+    case ClaimStatus::unavailable:
+      return try_again(answer, now, dice);
+    case ClaimStatus::failed:
+      break;
+  }
+  failure_ = answer.failure;
+  return fail(error_ ? *error_ : portable(answer.failure.error));
+}
+
+AcquireFsm::Step AcquireFsm::try_again(const ClaimAnswer& answer, TimePoint now,
+                                       std::uint64_t dice) {
+  answered_ = false;
+  failure_ = answer.failure;
+  if (error_) return fail(*error_);
+  if (!unreachable_since_) unreachable_since_ = sent_;
+  const bool patient = limits_.retry.kind == RetryPolicy::Kind::forever;
+  const auto out_of_patience = patient ? kNever : *unreachable_since_ + limits_.connect_timeout;
+  const auto pause = limits_.once ? std::nullopt : backoff_.next(now, dice);
+  if (!pause || now >= out_of_patience || now >= limits_.deadline) return fail(errc::unavailable);
+  state_ = State::pausing;
+  return {Do::pause, std::min({now + *pause, limits_.deadline, out_of_patience})};
+}
+
+AcquireFsm::Step AcquireFsm::on_woken(TimePoint now) {
+  if (error_) return fail(*error_);
+  if (now >= limits_.deadline) {
+    return fail(answered_ ? errc::timed_out : errc::unavailable);
+  }
+  return claim(now);
+}
+
+bool AcquireFsm::on_cancel() { return give_up(errc::cancelled); }
+
+bool AcquireFsm::on_closed() { return give_up(errc::closed); }
+
+bool AcquireFsm::on_deadline() {
+  if (limits_.once) return false;
+  return give_up(answered_ ? errc::timed_out : errc::unavailable);
+}
+
+bool AcquireFsm::on_out_of_reach(const Failure& why) {
+  if (limits_.retry.kind == RetryPolicy::Kind::forever) return false;
+  failure_ = why;
+  return give_up(errc::unavailable);
+}
+
+bool AcquireFsm::give_up(errc error) {
+  if (error_ || state_ == State::finished) return false;
+  error_ = error;
+  return state_ == State::claiming;
+}
+
+AcquireFsm::Step AcquireFsm::fail(errc error) {
+  error_ = error;
+  state_ = State::finished;
+  return {Do::finish, kNever};
+}
+
+}  // namespace dlock::core

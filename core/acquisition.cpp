@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/acquisition.hpp"
+
+#include "core/error.hpp"
+#include "core/hold.hpp"
+#include "core/store.hpp"
+
+namespace dlock::core {
+
+Acquisition::Acquisition(std::shared_ptr<Store> store, Request request,
+                         detail::AcquireHandler handler)
+    : store_(std::move(store)),
+      request_(std::move(request)),
+      handler_(std::move(handler)),
+      fsm_(request_.limits),
+      pause_(store_->env()) {}
+
+Acquisition::~Acquisition() { store_->env().cancel(deadline_timer_); }
+
+asio::awaitable<void> Acquisition::run() {
+  const auto self = shared_from_this();
+  auto& env = store_->env();
+  if (request_.limits.deadline != kNever) {
+    deadline_timer_ = env.call_at(request_.limits.deadline, [this] {
+      deadline_timer_ = 0;
+      interrupt(fsm_.on_deadline());
+    });
+  }
+  ClaimAnswer answer;
+  auto step = fsm_.begin(env.now());
+  while (step.what != AcquireFsm::Do::finish) {
+    switch (step.what) {
+      case AcquireFsm::Do::claim:
+        answer = co_await claim();
+        step = fsm_.on_answer(answer, usable(answer), env.now(), env.random());
+        break;
+      case AcquireFsm::Do::wait:
+        co_await wait(step.until);
+        step = fsm_.on_woken(env.now());
+        break;
+      case AcquireFsm::Do::pause:
+        co_await pause_.wait_until(step.until);
+        step = fsm_.on_woken(env.now());
+        break;
+      case AcquireFsm::Do::finish:
+        break;
+    }
+  }
+  env.cancel(std::exchange(deadline_timer_, 0));
+  finish(answer);
+  store_->forget(*this);
+}
+
+asio::awaitable<ClaimAnswer> Acquisition::claim() {
+  ClaimAnswer answer;
+  answer.failure = co_await store_->ready(request_.require);
+  if (answer.failure.error) {
+    answer.status = portable(answer.failure.error) == errc::unavailable ? ClaimStatus::unavailable
+                                                                        : ClaimStatus::failed;
+    co_return answer;
+  }
+  if (!claim_) {
+    answer.failure = store_->make_claim(request_, claim_);
+    if (answer.failure.error) {
+      answer.status = ClaimStatus::failed;
+      co_return answer;
+    }
+  }
+  try {
+    // Connecting has its own patience (connect_timeout); the request's begins here.
+    const auto until = store_->env().now() + store_->request_timeout();
+    answer = co_await store_->backend().claim(claim_, until);
+  } catch (const std::exception& error) {
+    answer.status = ClaimStatus::unknown;
+    answer.failure = make_failure(errc::protocol, error.what());
+  }
+  co_return answer;
+}
+
+asio::awaitable<void> Acquisition::wait(TimePoint until) {
+  bool broken = false;
+  try {
+    co_await store_->backend().wait(claim_, until);
+  } catch (const std::exception&) {
+    broken = true;
+  }
+  // A wait that fails must not become a busy loop of claims.
+  if (broken) co_await pause_.wait_until(store_->env().now() + std::chrono::milliseconds(100));
+}
+
+bool Acquisition::usable(const ClaimAnswer& answer) const {
+  return answer.status == ClaimStatus::granted &&
+         local_deadline(answer.validity, store_->margin(request_)) > store_->env().now();
+}
+
+void Acquisition::interrupt(bool tell_now) {
+  if (tell_now) tell_error();
+  pause_.notify();
+  if (claim_) store_->backend().interrupt(*claim_);
+}
+
+void Acquisition::finish(const ClaimAnswer& last) {
+  if (fsm_.granted()) {
+    if (request_.diagnostics != nullptr) *request_.diagnostics = {};
+    tell({}, LockHandle(store_->hold(claim_, last, request_)));
+    return;
+  }
+  if (claim_ && fsm_.must_withdraw()) store_->withdraw(claim_, fsm_.last_unknown());
+  tell_error();
+}
+
+void Acquisition::tell_error() {
+  if (!handler_) return;
+  if (request_.diagnostics != nullptr) {
+    *request_.diagnostics = {request_.name, store_->name(), fsm_.failure().text};
+  }
+  tell(told_code(fsm_.error(), fsm_.failure()), LockHandle());
+}
+
+void Acquisition::tell(error_code ec, LockHandle handle) {
+  if (auto handler = std::exchange(handler_, {})) handler(ec, std::move(handle));
+}
+
+}  // namespace dlock::core

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Acquisition: one acquire under way. Carries out AcquireFsm against a backend; tells the caller
+// exactly once.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/acquire_fsm.hpp"
+#include "core/signal.hpp"
+#include "dlock/distributed_lock.hpp"
+
+namespace dlock::core {
+
+class Store;
+
+/// Loop only.
+class Acquisition : public std::enable_shared_from_this<Acquisition> {
+ public:
+  struct Request {
+    std::string name;
+    AcquireFsm::Limits limits;
+    std::optional<std::chrono::milliseconds> lease;
+    std::vector<std::string> require;  ///< of the route
+    std::uint64_t min_token = 0;
+    Diagnostics* diagnostics = nullptr;
+  };
+
+  Acquisition(std::shared_ptr<Store> store, Request request, detail::AcquireHandler handler);
+  ~Acquisition();
+
+  asio::awaitable<void> run();
+
+  void cancel() { interrupt(fsm_.on_cancel()); }
+  void close() { interrupt(fsm_.on_closed()); }
+  void out_of_reach(const Failure& why) { interrupt(fsm_.on_out_of_reach(why)); }
+
+ private:
+  asio::awaitable<ClaimAnswer> claim();
+  asio::awaitable<void> wait(TimePoint until);
+  bool usable(const ClaimAnswer& answer) const;
+  void interrupt(bool tell_now);
+  void finish(const ClaimAnswer& last);
+  void tell(error_code ec, LockHandle handle);
+  void tell_error();
+
+  const std::shared_ptr<Store> store_;
+  const Request request_;
+  detail::AcquireHandler handler_;
+  AcquireFsm fsm_;
+  Signal pause_;
+  ClaimPtr claim_;
+  TimerId deadline_timer_ = 0;
+};
+
+}  // namespace dlock::core

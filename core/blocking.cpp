@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The blocking forms over the one asynchronous call: the caller sleeps until the loop has decided.
+// Deadlines are the loop's business, so the caller's wait has none of its own.
+#include <condition_variable>
+#include <mutex>
+
+#include "dlock/distributed_lock.hpp"
+
+namespace dlock::inline v0 {
+namespace {
+
+struct Outcome {
+  std::mutex mutex;
+  std::condition_variable told;
+  bool done = false;
+  error_code ec;
+  LockHandle handle;
+
+  void set(error_code result, LockHandle got) {
+    const std::lock_guard lock(mutex);
+    done = true;
+    ec = result;
+    handle = std::move(got);
+    told.notify_one();
+  }
+  void wait() {
+    std::unique_lock lock(mutex);
+    told.wait(lock, [&] { return done; });
+  }
+};
+
+[[noreturn]] void fail(error_code ec, Diagnostics diagnostics, const DistributedLock& lock) {
+  if (diagnostics.lock.empty()) diagnostics.lock = lock.name();
+  throw LockError(ec, std::move(diagnostics));
+}
+
+}  // namespace
+
+LockHandle DistributedLock::acquire(AcquireOptions options, std::stop_token stop,
+                                    error_code& ec) noexcept {
+  auto outcome = std::make_shared<Outcome>();
+  const auto cancel = start_acquire(options, [outcome](error_code result, LockHandle got) {
+    outcome->set(result, std::move(got));
+  });
+  {
+    const std::stop_callback stopper(std::move(stop), [&cancel] { cancel(); });
+    outcome->wait();
+  }
+  ec = outcome->ec;
+  return std::move(outcome->handle);
+}
+
+LockHandle DistributedLock::acquire(AcquireOptions options, std::stop_token stop) {
+  Diagnostics diagnostics;
+  auto* const wanted = std::exchange(options.diagnostics, &diagnostics);
+  error_code ec;
+  auto handle = acquire(options, std::move(stop), ec);
+  if (wanted != nullptr) *wanted = diagnostics;
+  if (ec) fail(ec, std::move(diagnostics), *this);
+  return handle;
+}
+
+std::optional<LockHandle> DistributedLock::try_acquire(AcquireOptions options, std::stop_token stop,
+                                                       error_code& ec) noexcept {
+  if (!options.wait) options.wait = std::chrono::milliseconds(0);
+  auto handle = acquire(options, std::move(stop), ec);
+  if (ec == errc::timed_out) ec = {};
+  if (!handle) return std::nullopt;
+  return handle;
+}
+
+std::optional<LockHandle> DistributedLock::try_acquire(AcquireOptions options,
+                                                       std::stop_token stop) {
+  Diagnostics diagnostics;
+  auto* const wanted = std::exchange(options.diagnostics, &diagnostics);
+  error_code ec;
+  auto handle = try_acquire(options, std::move(stop), ec);
+  if (wanted != nullptr) *wanted = diagnostics;
+  if (ec) fail(ec, std::move(diagnostics), *this);
+  return handle;
+}
+
+}  // namespace dlock::inline v0

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/config/options.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/config/fail.hpp"
+#include "core/config/requirements.hpp"
+#include "core/config/retry.hpp"
+#include "core/config/secret.hpp"
+#include "core/config/suggest.hpp"
+#include "core/config/url.hpp"
+#include "dlock/options.hpp"
+
+namespace dlock::core {
+
+namespace {
+
+using Kind = OptionSpec::Kind;
+using std::chrono::milliseconds;
+
+constexpr std::int64_t kHour_ms = 3'600'000;
+constexpr std::int64_t kMonth_ms = 30LL * 24 * kHour_ms;
+
+constexpr std::string_view kLeaseOption = "lease";
+
+// `wait` and `lease` have no default here: a store without them leaves the choice to the caller.
+constexpr std::array<OptionSpec, 8> kCoreOptions{{
+    {"wait", Kind::duration, "", 0, kMonth_ms, "",
+     "how long an acquire waits when it does not say; `forever` is allowed"},
+    {"lease", Kind::duration, "", 1, kMonth_ms, "",
+     "how long a dead holder keeps the lock; only on a store whose lease is per lock"},
+    {"connect_timeout", Kind::duration, "15s", 100, kHour_ms, "",
+     "`unavailable` once the store has been out of reach this long on end"},
+    {"request_timeout", Kind::duration, "", 10, kHour_ms, "",
+     "the longest that one request may take; default a third of the lease, 1s to 5s"},
+    {"release_timeout", Kind::duration, "5s", 0, kHour_ms, "",
+     "how long a release, and the end of the program, wait to be confirmed"},
+    {"drift_margin", Kind::duration, "", 0, kHour_ms, "",
+     "taken off every lease; default 1 % of it, at least 20ms"},
+    {"require", Kind::text, "", 0, INT64_MAX, "",
+     "refuse the store if it cannot promise it: exclusive, fair, token; a word or a list"},
+    {"app", Kind::text, "", 0, INT64_MAX, "",
+     "what we call ourselves in the owner's data; default the program's name"},
+}};
+
+constexpr std::array<std::string_view, 3> kAuthKeys{"auth.username", "auth.password_env",
+                                                    "auth.password_file"};
+
+const OptionSpec* find_spec(std::span<const OptionSpec> specs, std::string_view name) {
+  const auto found = std::find_if(specs.begin(), specs.end(),
+                                  [&](const OptionSpec& spec) { return spec.name == name; });
+  return found == specs.end() ? nullptr : &*found;
+}
+
+bool starts_with(std::string_view text, std::string_view prefix) {
+  return text.substr(0, prefix.size()) == prefix;
+}
+
+/// One store under way from configuration to options.
+class Resolver {
+ public:
+  Resolver(const StoreConfig& store, const BackendDescriptor& backend, ParsedUrl url)
+      : store_(store), backend_(backend), url_(std::move(url)) {}
+
+  ResolvedStore run() {
+    result_.backend = &backend_;
+    result_.options.name = store_.name;
+    result_.options.scheme = url_.scheme;
+    address();
+    defaults();
+    for (const Setting& setting : merged()) apply(setting);
+    retry();
+    if (result_.options.app.empty()) result_.options.app = program_name();
+    return std::move(result_);
+  }
+
+ private:
+  [[noreturn]] void fail(const Origin& origin, const std::string& text) const {
+    fail_config(origin, store_.name, text);
+  }
+
+  BackendDescriptor::Address address_kind() const {
+    const auto& paths = backend_.path_schemes;
+    const bool path = std::find(paths.begin(), paths.end(), url_.scheme) != paths.end();
+    return path ? BackendDescriptor::Address::path : backend_.address;
+  }
+
+  void address() {
+    StoreOptions& options = result_.options;
+    options.path = url_.path;
+    options.username = url_.username.value_or("");
+    options.password = url_.password.value_or("");
+    switch (address_kind()) {
+      case BackendDescriptor::Address::hosts:
+        if (url_.hosts.empty()) {
+          fail(store_.origin, fmt::format("url: '{0}' names no host; write {1}://host1,host2{2}",
+                                          redacted_url(store_.url), url_.scheme, url_.path));
+        }
+        for (const auto& host : url_.hosts) {
+          const auto port = host.port.value_or(backend_.default_port);
+          if (port == 0) {
+            fail(store_.origin, fmt::format("url: '{0}' has no port; write {0}:PORT", host.name));
+          }
+          options.endpoints.push_back({host.name, port});
+        }
+        break;
+      case BackendDescriptor::Address::path:
+        // `file://locks/app` would mean the host `locks`: surely not what was meant.
+        if (!url_.hosts.empty() && !(url_.hosts.size() == 1 && url_.hosts[0].name == "localhost")) {
+          fail(store_.origin,
+               fmt::format("url: '{0}' names a host, but this store is a folder; write three "
+                           "slashes and an absolute path: {1}:///{2}{3}",
+                           redacted_url(store_.url), url_.scheme, url_.hosts[0].name, url_.path));
+        }
+        if (url_.path.size() < 2) {
+          fail(store_.origin, fmt::format("url: '{0}' names no folder; write for example "
+                                          "{1}:///var/lib/app/locks",
+                                          redacted_url(store_.url), url_.scheme));
+        }
+        break;
+      case BackendDescriptor::Address::name:
+        if (url_.hosts.size() != 1 || url_.path.size() > 1) {
+          fail(store_.origin, fmt::format("url: '{0}' names no store; write for example {1}://test",
+                                          redacted_url(store_.url), url_.scheme));
+        }
+        options.endpoints.push_back({url_.hosts[0].name, 0});
+        break;
+    }
+  }
+
+  void defaults() {
+    for (const OptionSpec& spec : backend_.options) {
+      if (spec.default_value.empty()) continue;
+      const auto error = apply_option(spec, spec.default_value, result_.options);
+      if (!error.empty()) {
+        fail({}, fmt::format("backend {}: the default of {} is wrong: {}", backend_.name, spec.name,
+                             error));
+      }
+    }
+  }
+
+  /// The URL's query and the settings beside it as one list.
+  const std::vector<Setting>& merged() {
+    for (const auto& [key, value] : url_.query) add({key, value, store_.origin});
+    for (const Setting& setting : store_.settings) add(setting);
+    return all_;
+  }
+
+  void add(Setting setting) {
+    for (const Setting& other : all_) {
+      if (other.key == setting.key) {
+        fail(setting.origin,
+             fmt::format("{0}: written twice (also {1}); keep one of them", setting.key,
+                         other.origin.text() == setting.origin.text()
+                             ? std::string("there, in the URL's query")
+                             : "at " + other.origin.text()));
+      }
+    }
+    all_.push_back(std::move(setting));
+  }
+
+  void apply(const Setting& setting) {
+    if (setting.key == "retry" || starts_with(setting.key, "retry.")) return;  // all at once
+    if (starts_with(setting.key, "auth.")) return auth(setting);
+    if (setting.key == kLeaseOption) check_lease_is_a_setting(setting);
+    if (const auto* spec = find_spec(backend_.options, setting.key)) {
+      apply_to_backend(*spec, setting);
+      // A lease per lock belongs to both: the backend's limits, the core's default.
+      if (setting.key == kLeaseOption) {
+        result_.settings.lease = result_.options.duration(kLeaseOption);
+      }
+      return;
+    }
+    if (apply_secret_reference(setting)) return;
+    if (const auto* spec = find_spec(kCoreOptions, setting.key))
+      return apply_to_core(*spec, setting);
+    unknown(setting);
+  }
+
+  void apply_to_backend(const OptionSpec& spec, const Setting& setting) {
+    // A URL is one line that comes from somewhere safe or does not; a file is committed.
+    if (spec.kind == Kind::secret && setting.origin.line != 0) {
+      fail(setting.origin, fmt::format("{0}: a secret does not belong into a configuration file; "
+                                       "write {0}_env: VARIABLE or {0}_file: PATH",
+                                       setting.key));
+    }
+    const auto error = apply_option(spec, setting.value, result_.options);
+    if (!error.empty()) fail(setting.origin, fmt::format("{}: {}", setting.key, error));
+    result_.options.origin[setting.key] = setting.origin;
+  }
+
+  /// `password_env` and `password_file` beside an option `password` of kind secret.
+  bool apply_secret_reference(const Setting& setting) {
+    for (const std::string_view suffix : {"_env", "_file"}) {
+      const std::string_view key = setting.key;
+      if (key.size() <= suffix.size() || key.substr(key.size() - suffix.size()) != suffix) continue;
+      const std::string option(key.substr(0, key.size() - suffix.size()));
+      const auto* spec = find_spec(backend_.options, option);
+      if (spec == nullptr || spec->kind != Kind::secret) continue;
+      result_.options.text[option] = secret(setting, suffix == "_env");
+      result_.options.origin[option] = setting.origin;
+      return true;
+    }
+    return false;
+  }
+
+  std::string secret(const Setting& setting, bool from_environment) const {
+    const auto value =
+        from_environment ? secret_from_environment(setting.value) : secret_from_file(setting.value);
+    if (!value) fail(setting.origin, fmt::format("{}: {}", setting.key, value.error));
+    return *value.value;
+  }
+
+  void auth(const Setting& setting) {
+    if (setting.key == "auth.username") {
+      if (!result_.options.username.empty()) {
+        fail(setting.origin, "auth.username: the URL names a user, too; keep one of them");
+      }
+      result_.options.username = setting.value;
+      return;
+    }
+    if (setting.key == "auth.password_env" || setting.key == "auth.password_file") {
+      if (!result_.options.password.empty()) {
+        fail(setting.origin, fmt::format("{}: there is another password (in the URL, or by another "
+                                         "key); keep one of them",
+                                         setting.key));
+      }
+      result_.options.password = secret(setting, setting.key == "auth.password_env");
+      return;
+    }
+    if (setting.key == "auth.password") {
+      fail(setting.origin,
+           "auth.password: a secret does not belong into the configuration; write password_env: "
+           "VARIABLE or password_file: PATH instead");
+    }
+    fail(setting.origin,
+         fmt::format("{}: unknown key; {}", setting.key, suggestion(setting.key, kAuthKeys)));
+  }
+
+  void check_lease_is_a_setting(const Setting& setting) const {
+    if (backend_.lease_option == kLeaseOption) return;
+    if (backend_.lease_option.empty()) {
+      fail(setting.origin, fmt::format("lease: a {} store has no lease: the kernel frees a dead "
+                                       "holder's lock at once; remove it",
+                                       backend_.name));
+    }
+    fail(setting.origin, fmt::format("lease: on a {0} store the session is the lease; write {1}: "
+                                     "{2} instead",
+                                     backend_.name, backend_.lease_option, setting.value));
+  }
+
+  void apply_to_core(const OptionSpec& spec, const Setting& setting) {
+    StoreSettings& settings = result_.settings;
+    if (spec.name == "app") {
+      if (setting.value.empty()) fail(setting.origin, "app: it is empty; write a name");
+      result_.options.app = setting.value;
+      return;
+    }
+    if (spec.name == "require") {
+      auto words = parse_requirements(setting.value);
+      if (!words) fail(setting.origin, fmt::format("require: {}", words.error));
+      settings.require = std::move(*words.value);
+      return;
+    }
+    if (spec.name == "wait" && setting.value == "forever") {
+      settings.wait = kWaitForever;
+      return;
+    }
+    StoreOptions scratch;
+    const auto error = apply_option(spec, setting.value, scratch);
+    if (!error.empty()) fail(setting.origin, fmt::format("{}: {}", setting.key, error));
+    const milliseconds value = scratch.duration(spec.name);
+    if (spec.name == "wait") settings.wait = value;
+    if (spec.name == "lease") settings.lease = value;
+    if (spec.name == "connect_timeout") settings.connect_timeout = value;
+    if (spec.name == "request_timeout") settings.request_timeout = value;
+    if (spec.name == "release_timeout") settings.release_timeout = value;
+    if (spec.name == "drift_margin") settings.drift_margin = value;
+  }
+
+  void retry() {
+    const Setting* culprit = nullptr;
+    auto policy = parse_retry(all_, culprit);
+    if (!policy) fail(culprit == nullptr ? store_.origin : culprit->origin, policy.error);
+    result_.settings.retry = *policy.value;
+  }
+
+  [[noreturn]] void unknown(const Setting& setting) const {
+    std::vector<std::string_view> known;
+    for (const auto& spec : backend_.options) known.push_back(spec.name);
+    for (const auto& spec : kCoreOptions) {
+      if (spec.name == kLeaseOption && backend_.lease_option != kLeaseOption) continue;
+      if (find_spec(backend_.options, spec.name) == nullptr) known.push_back(spec.name);
+    }
+    known.insert(known.end(), {"retry", "auth"});
+    fail(setting.origin, fmt::format("{}: unknown key of a {} store; {}", setting.key,
+                                     backend_.name, suggestion(setting.key, known)));
+  }
+
+  const StoreConfig& store_;
+  const BackendDescriptor& backend_;
+  const ParsedUrl url_;
+  std::vector<Setting> all_;
+  ResolvedStore result_;
+};
+
+ParsedUrl parse_store_url(const StoreConfig& store) {
+  auto url = parse_url(store.url);
+  if (!url) {
+    fail_config(store.origin, store.name,
+                fmt::format("url: '{}': {}", redacted_url(store.url), url.error));
+  }
+  return std::move(*url.value);
+}
+
+const BackendDescriptor& backend_of(const StoreConfig& store, const std::string& scheme,
+                                    std::span<const BackendDescriptor* const> backends) {
+  std::vector<std::string_view> known;
+  for (const BackendDescriptor* backend : backends) {
+    for (const std::string_view served : backend->schemes) {
+      if (served == scheme) return *backend;
+      known.push_back(served);
+    }
+    for (const auto& [refused, reason] : backend->refused_schemes) {
+      if (refused == scheme) {
+        fail_config(store.origin, store.name,
+                    fmt::format("url: {}:// is refused: {}", scheme, reason));
+      }
+    }
+  }
+  const std::string_view nearest = nearest_word(scheme, known);
+  fail_config(
+      store.origin, store.name,
+      fmt::format("url: no backend of this program serves {}://; {}it has: {}. (A backend "
+                  "can be left out of a build by -DDLOCK_BACKEND_...=OFF)",
+                  scheme, nearest.empty() ? "" : fmt::format("did you mean {}://? ", nearest),
+                  known.empty() ? std::string("none") : fmt::format("{}", fmt::join(known, ", "))));
+}
+
+}  // namespace
+
+std::span<const OptionSpec> core_options() { return kCoreOptions; }
+
+const BackendDescriptor& find_backend(const StoreConfig& store,
+                                      std::span<const BackendDescriptor* const> backends) {
+  return backend_of(store, parse_store_url(store).scheme, backends);
+}
+
+ResolvedStore resolve_store(const StoreConfig& store,
+                            std::span<const BackendDescriptor* const> backends) {
+  ParsedUrl url = parse_store_url(store);
+  const BackendDescriptor& backend = backend_of(store, url.scheme, backends);
+  return Resolver(store, backend, std::move(url)).run();
+}
+
+void override_setting(StoreConfig& store, const Setting& setting) {
+  store.url = without_parameter(store.url, setting.key);
+  std::erase_if(store.settings, [&](const Setting& old) { return old.key == setting.key; });
+  store.settings.push_back(setting);
+}
+
+}  // namespace dlock::core

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the core itself takes from a store's configuration, parsed and checked: the settings that
+// mean the same on every store.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dlock::core {
+
+/// When to try a failed request again, under Curator's names. Plain data; core/backoff.* reads it.
+struct RetryPolicy {
+  enum class Kind { forever, n_times, one_time, until_elapsed, exponential, bounded_exponential };
+  Kind kind = Kind::exponential;
+  std::chrono::milliseconds base{
+      100};  ///< the first pause; of forever, n-times, until-elapsed: each
+  std::chrono::milliseconds max{3000};      ///< the longest pause of the exponential ones
+  std::optional<int> times = std::nullopt;  ///< tries after the first; empty: no limit
+  std::optional<std::chrono::milliseconds> elapsed = std::nullopt;  ///< of until-elapsed
+};
+
+struct StoreSettings {
+  std::optional<std::chrono::milliseconds> wait;   ///< default of AcquireOptions::wait
+  std::optional<std::chrono::milliseconds> lease;  ///< default of AcquireOptions::lease
+  /// `unavailable` once the store has been out of reach this long on end.
+  std::chrono::milliseconds connect_timeout{15'000};
+  /// The longest that one request may take. Default: a third of the lease, 1 s to 5 s.
+  std::optional<std::chrono::milliseconds> request_timeout;
+  /// How long release() and closing the manager wait for a release to be confirmed.
+  std::chrono::milliseconds release_timeout{5'000};
+  /// Taken off every lease. Default: 1 % of the lease, at least 20 ms.
+  std::optional<std::chrono::milliseconds> drift_margin;
+  RetryPolicy retry;
+  std::vector<std::string> require;  ///< `exclusive`, `fair`, `token`
+};
+
+}  // namespace dlock::core

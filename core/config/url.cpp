@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Boost.URL does the parsing. What it does not know is a list of hosts in one authority (RFC 3986
+// has one host), so the authority is cut out first and parsed host by host.
+#include "core/config/url.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/url/authority_view.hpp>
+#include <boost/url/parse.hpp>
+#include <boost/url/url_view.hpp>
+
+namespace dlock::core {
+
+namespace {
+
+namespace urls = boost::urls;
+
+/// Where the parts of a URL begin and end, as far as can be said without reading them.
+struct Cut {
+  std::string_view scheme;
+  std::string_view user_info;  ///< without the `@`
+  bool has_user_info = false;
+  std::string_view hosts;
+  std::string_view rest;  ///< path, query and fragment
+};
+
+std::optional<Cut> cut(std::string_view url) {
+  const std::size_t colon = url.find("://");
+  if (colon == std::string_view::npos || colon == 0) return std::nullopt;
+  Cut parts;
+  parts.scheme = url.substr(0, colon);
+  const std::string_view after = url.substr(colon + 3);
+  // A raw `/`, `?` or `#` in a password would end the authority here: it must be escaped.
+  const std::size_t end = std::min(after.find_first_of("/?#"), after.size());
+  parts.rest = after.substr(end);
+  parts.hosts = after.substr(0, end);
+  const std::size_t at = parts.hosts.rfind('@');
+  if (at != std::string_view::npos) {
+    parts.has_user_info = true;
+    parts.user_info = parts.hosts.substr(0, at);
+    parts.hosts.remove_prefix(at + 1);
+  }
+  return parts;
+}
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return result;
+}
+
+Parsed<ParsedUrl::Host> parse_host(std::string_view text) {
+  if (text.empty()) return {{}, "a host in its list is empty; write host1,host2"};
+  const auto authority = urls::parse_authority(urls::string_view(text.data(), text.size()));
+  if (authority.has_error()) {
+    const bool colons = std::count(text.begin(), text.end(), ':') > 1;
+    return {{},
+            fmt::format("'{}' is not a host or host:port{}", text,
+                        colons ? "; an IPv6 address stands in brackets: [::1]:2181" : "")};
+  }
+  ParsedUrl::Host host;
+  host.name = authority->host_address();
+  if (host.name.empty()) return {{}, fmt::format("'{}' has no host", text)};
+  if (authority->has_port() && !authority->port().empty()) {
+    if (authority->port_number() == 0) {
+      return {{}, fmt::format("the port of '{}' is not within 1 to 65535", text)};
+    }
+    host.port = authority->port_number();
+  }
+  return {host, {}};
+}
+
+std::string parse_hosts(std::string_view list, ParsedUrl& url) {
+  while (!list.empty()) {
+    const std::size_t comma = std::min(list.find(','), list.size());
+    const auto host = parse_host(list.substr(0, comma));
+    if (!host) return host.error;
+    url.hosts.push_back(*host.value);
+    if (comma == list.size()) break;
+    list.remove_prefix(comma + 1);
+    if (list.empty()) return "its list of hosts ends with a comma";
+  }
+  return {};
+}
+
+}  // namespace
+
+Parsed<ParsedUrl> parse_url(std::string_view text) {
+  const auto parts = cut(text);
+  if (!parts) return {{}, "it is not a URL; write for example zookeeper://host1,host2/root"};
+
+  // `redis://:pa/ss@host` would be a host `:pa`: say nothing that shows a part of a password.
+  const std::string_view path = parts->rest.substr(0, parts->rest.find('?'));
+  if (path.find('@') != std::string_view::npos) {
+    return {{}, "it has an '@' behind a '/'; in a password write / as %2F, in a path @ as %40"};
+  }
+
+  // Everything but the hosts goes through Boost.URL with one host that is surely right.
+  std::string one_host = fmt::format("{}://", parts->scheme);
+  if (parts->has_user_info) one_host += fmt::format("{}@", parts->user_info);
+  one_host += fmt::format("h{}", parts->rest);
+  const auto parsed = urls::parse_uri(one_host);
+  if (parsed.has_error()) {
+    return {{},
+            fmt::format("it is not a URL ({}); percent-escape special characters, in a password "
+                        "also / as %2F, @ as %40 and : as %3A",
+                        parsed.error().message())};
+  }
+  if (parsed->has_fragment()) return {{}, "it has a '#'; write it as %23"};
+
+  ParsedUrl url;
+  url.scheme = lower(parts->scheme);
+  if (auto error = parse_hosts(parts->hosts, url); !error.empty()) {
+    if (parts->rest.find('@') == std::string_view::npos) return {{}, std::move(error)};
+    return {{}, "it has an '@' in its query, but no host before; in a password write ? as %3F"};
+  }
+  url.path = parsed->path();
+  if (parts->has_user_info) {
+    url.username = parsed->user();
+    if (parsed->has_password()) url.password = parsed->password();
+  }
+  for (const auto& parameter : parsed->params()) {
+    if (!parameter.has_value) {
+      return {{}, fmt::format("'{0}' in its query has no value; write {0}=...", parameter.key)};
+    }
+    url.query.emplace_back(parameter.key, parameter.value);
+  }
+  return {std::move(url), {}};
+}
+
+std::string redacted_url(std::string_view url) {
+  const std::size_t scheme = url.find("://");
+  const std::size_t start = scheme == std::string_view::npos ? 0 : scheme + 3;
+  // The last @ of the whole text, not of the authority: an unescaped `/` in a password must not
+  // make its second half visible.
+  const std::size_t at = url.rfind('@');
+  std::string shown(url.substr(0, start));
+  if (at != std::string_view::npos && at >= start) {
+    const std::string_view user = url.substr(start, at - start);
+    const std::size_t colon = user.find(':');
+    shown += colon == std::string_view::npos ? std::string(user)
+                                             : fmt::format("{}:***", user.substr(0, colon));
+    shown += url.substr(at);
+  } else {
+    shown += url.substr(start);
+  }
+  // Any parameter may be somebody's idea of a password.
+  if (const std::size_t query = shown.find('?'); query != std::string::npos) {
+    for (const std::string_view word : {"password=", "secret="}) {
+      std::size_t found = query;
+      while ((found = shown.find(word, found)) != std::string::npos) {
+        found += word.size();
+        const std::size_t end = std::min(shown.find('&', found), shown.size());
+        shown.replace(found, end - found, "***");
+      }
+    }
+  }
+  return shown;
+}
+
+std::string without_parameter(std::string_view url, std::string_view key) {
+  const std::size_t question = url.find('?');
+  if (question == std::string_view::npos) return std::string(url);
+  std::string result(url.substr(0, question));
+  std::string_view query = url.substr(question + 1);
+  char separator = '?';
+  while (!query.empty()) {
+    const std::size_t end = std::min(query.find('&'), query.size());
+    const std::string_view parameter = query.substr(0, end);
+    if (parameter.substr(0, parameter.find('=')) != key) {
+      result += separator;
+      result += parameter;
+      separator = '&';
+    }
+    query.remove_prefix(std::min(end + 1, query.size()));
+  }
+  return result;
+}
+
+}  // namespace dlock::core

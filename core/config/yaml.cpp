@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Config::from_*: the shape of a configuration. Which keys a store may have is not known here; that
+// is checked against its backend when the manager is opened (options.hpp).
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+
+#include "core/config/duration.hpp"
+#include "core/config/fail.hpp"
+#include "core/config/requirements.hpp"
+#include "core/config/suggest.hpp"
+#include "core/config/url.hpp"
+#include "core/config/yaml_node.hpp"
+#include "core/config/zk_lock.hpp"
+#include "core/routes.hpp"
+#include "dlock/config.hpp"
+#include "dlock/options.hpp"
+
+namespace dlock::core {
+
+namespace {
+
+using Entry = YamlFile::Entry;
+
+constexpr std::array<std::string_view, 3> kTopKeys{"stores", "locks", "zk-lock"};
+constexpr std::array<std::string_view, 5> kRouteKeys{"match", "store", "wait", "lease", "require"};
+
+bool is_store_name(std::string_view name) {
+  return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
+  });
+}
+
+class Reader {
+ public:
+  explicit Reader(const std::string& file_name) : file_(file_name) {}
+
+  Config read(const YAML::Node& root) {
+    std::vector<std::string> foreign;
+    const auto top = file_.entries(root, "the configuration");
+    const bool seed =
+        std::any_of(top.begin(), top.end(), [](const Entry& e) { return e.key == "zk-lock"; });
+    const bool ours = std::any_of(top.begin(), top.end(), [](const Entry& e) {
+      return e.key == "stores" || e.key == "locks";
+    });
+    for (const Entry& entry : top) {
+      if (entry.key == "stores") stores(entry.value);
+      if (entry.key == "zk-lock") read_zk_lock(file_, entry.value, config_);
+    }
+    for (const Entry& entry : top) {
+      if (entry.key == "locks") {
+        routes(entry.value);
+      } else if (entry.key != "stores" && entry.key != "zk-lock") {
+        // An application.yml with the seed's block in it belongs to others, too.
+        if (ours || !seed) file_.fail_unknown(entry, "", kTopKeys);
+        foreign.push_back(entry.key);
+      }
+    }
+    if (!foreign.empty()) {
+      config_.warnings.push_back(fmt::format("{}: read 'zk-lock' only; not ours: {}", file_.name(),
+                                             fmt::join(foreign, ", ")));
+    }
+    finish(root);
+    return std::move(config_);
+  }
+
+ private:
+  void stores(const YAML::Node& node) {
+    for (const Entry& entry : file_.entries(node, "stores")) {
+      if (!is_store_name(entry.key)) {
+        file_.fail(entry.key_node, fmt::format("'{}' is not a name for a store; use letters, "
+                                               "digits, '-', '_' and '.'",
+                                               entry.key));
+      }
+      config_.stores.push_back(store(entry));
+    }
+  }
+
+  StoreConfig store(const Entry& entry) const {
+    StoreConfig store;
+    store.name = entry.key;
+    store.origin = file_.origin(entry.key_node);
+    if (entry.value.IsScalar()) {  // zk: "zookeeper://..."
+      store.url = entry.value.Scalar();
+      return store;
+    }
+    for (const Entry& setting : file_.entries(entry.value, fmt::format("store '{}'", entry.key))) {
+      if (setting.key == "url") {
+        store.url = file_.scalar(setting.value, "url");
+        store.origin = file_.origin(setting.key_node);
+      } else {
+        file_.flatten(setting, "", store.settings);
+      }
+    }
+    if (store.url.empty()) {
+      file_.fail(store.origin, fmt::format("store '{}' has no url; write for example "
+                                           "url: \"zookeeper://host1,host2/root\"",
+                                           entry.key));
+    }
+    return store;
+  }
+
+  void routes(const YAML::Node& node) {
+    if (!node.IsSequence()) {
+      file_.fail(node, "locks: a list is expected here; write `- { match: \"**\", store: name }`");
+    }
+    for (const auto& item : node) config_.locks.push_back(route(item));
+  }
+
+  RouteConfig route(const YAML::Node& node) const {
+    RouteConfig route;
+    route.store.clear();
+    route.origin = file_.origin(node);
+    bool has_match = false;
+    for (const Entry& entry : file_.entries(node, "locks")) {
+      if (entry.key == "match") {
+        has_match = true;
+        route.match = file_.scalar(entry.value, "match");
+        if (const auto error = pattern_error(route.match); !error.empty()) {
+          file_.fail(entry.key_node, fmt::format("match: '{}': {}", route.match, error));
+        }
+      } else if (entry.key == "store") {
+        route.store = file_.scalar(entry.value, "store");
+        check_store(entry, route.store);
+      } else if (entry.key == "wait" && entry.value.IsScalar() &&
+                 entry.value.Scalar() == "forever") {
+        route.wait = kWaitForever;
+      } else if (entry.key == "wait" || entry.key == "lease") {
+        (entry.key == "wait" ? route.wait : route.lease) = duration(entry);
+      } else if (entry.key == "require") {
+        auto words = parse_requirements(file_.scalar_or_list(entry.value, "require"));
+        if (!words) file_.fail(entry.key_node, fmt::format("require: {}", words.error));
+        route.require = std::move(*words.value);
+      } else {
+        file_.fail_unknown(entry, " of a route", kRouteKeys);
+      }
+    }
+    if (!has_match) file_.fail(node, "locks: a route needs `match`; \"**\" matches every name");
+    if (route.store.empty()) {
+      if (config_.stores.size() != 1) {
+        file_.fail(node, fmt::format("locks: the route '{}' needs `store`", route.match));
+      }
+      route.store = config_.stores.front().name;
+    }
+    return route;
+  }
+
+  std::chrono::milliseconds duration(const Entry& entry) const {
+    const std::string text = file_.scalar(entry.value, entry.key);
+    const auto duration = parse_duration(text);
+    if (!duration) {
+      file_.fail(entry.key_node, fmt::format("{}: '{}': {}", entry.key, text, duration.error));
+    }
+    if (entry.key == "lease" && duration.value->count() == 0) {
+      file_.fail(entry.key_node, "lease: '0': write 1ms or more");
+    }
+    return *duration.value;
+  }
+
+  void check_store(const Entry& entry, const std::string& name) const {
+    std::vector<std::string_view> known;
+    for (const auto& store : config_.stores) {
+      if (store.name == name) return;
+      known.push_back(store.name);
+    }
+    file_.fail(entry.key_node, fmt::format("store: there is no store '{}'; {}", name,
+                                           known.empty() ? std::string("`stores` is empty")
+                                                         : suggestion(name, known)));
+  }
+
+  void finish(const YAML::Node& root) {
+    if (config_.stores.empty()) {
+      file_.fail(root,
+                 "no store is configured; write for example\nstores:\n  main: { url: "
+                 "\"file:///var/lib/app/locks\" }");
+    }
+    if (config_.locks.empty()) {
+      if (config_.stores.size() > 1) {
+        file_.fail(root,
+                   "several stores, but no `locks` that say which lock goes where; write for "
+                   "example\nlocks:\n  - { match: \"**\", store: " +
+                       config_.stores.front().name + " }");
+      }
+      RouteConfig all;
+      all.store = config_.stores.front().name;
+      all.origin = config_.stores.front().origin;
+      config_.locks.push_back(std::move(all));
+    }
+    for (std::size_t i = 0; i < config_.locks.size(); ++i) {
+      for (std::size_t j = 0; j < i; ++j) {
+        if (!pattern_covers(config_.locks[j].match, config_.locks[i].match)) continue;
+        config_.warnings.push_back(config_message(
+            config_.locks[i].origin, {},
+            fmt::format("the route '{}' is never reached: '{}' in line {} matches first; move it "
+                        "up or remove it",
+                        config_.locks[i].match, config_.locks[j].match,
+                        config_.locks[j].origin.line)));
+        break;
+      }
+    }
+  }
+
+  const YamlFile file_;
+  Config config_;
+};
+
+}  // namespace
+
+Config config_from_url(std::string_view url, Origin origin) {
+  StoreConfig store;
+  store.url = url;
+  store.origin = std::move(origin);
+  if (const auto parsed = parse_url(url); !parsed) {
+    fail_config(store.origin, {}, fmt::format("'{}': {}", redacted_url(url), parsed.error));
+  }
+  RouteConfig all;
+  all.origin = store.origin;
+  Config config;
+  config.stores.push_back(std::move(store));
+  config.locks.push_back(std::move(all));
+  return config;
+}
+
+}  // namespace dlock::core
+
+namespace dlock::inline v0 {
+
+Config Config::from_url(std::string_view url) { return core::config_from_url(url, {"URL"}); }
+
+Config Config::from_yaml(std::string_view text, const std::string& file_name) {
+  std::vector<YAML::Node> documents;
+  try {
+    documents = YAML::LoadAll(std::string(text));
+  } catch (const YAML::Exception& error) {
+    core::fail_config({file_name, error.mark.line + 1, error.mark.column + 1}, {},
+                      fmt::format("not YAML: {}", error.msg));
+  }
+  if (documents.size() > 1) {
+    core::YamlFile(file_name).fail(documents[1], "one document is expected; remove the `---`");
+  }
+  if (documents.empty() || documents[0].IsNull()) {
+    core::fail_config({file_name}, {}, "the file is empty; it needs `stores:`");
+  }
+  try {
+    return core::Reader(file_name).read(documents[0]);
+  } catch (const YAML::Exception& error) {
+    core::fail_config({file_name, error.mark.line + 1, error.mark.column + 1}, {}, error.msg);
+  }
+}
+
+Config Config::from_file(const std::string& path) {
+  errno = 0;
+  std::ifstream file(path);
+  std::ostringstream text;
+  if (file) text << file.rdbuf();
+  // An empty file fails, too, but without an errno; a folder opens and fails here.
+  if (!file || (text.fail() && errno != 0)) {
+    const int error = errno != 0 ? errno : EIO;
+    core::fail_config(
+        {path}, {},
+        fmt::format("the file cannot be read: {}", std::generic_category().message(error)));
+  }
+  return from_yaml(text.str(), path);
+}
+
+}  // namespace dlock::inline v0

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The `zk-lock:` block of the Java starter that many come from, read unchanged: a store `zk` and a
+// route for every name. Its own defaults are absurd (a session of ten minutes, 17 days to connect);
+// they are put right with a warning that says the value used.
+#pragma once
+
+#include "core/config/yaml_node.hpp"
+#include "dlock/config.hpp"
+
+namespace dlock::core {
+
+/// Adds the block's store to `config`, and warnings.
+void read_zk_lock(const YamlFile& file, const YAML::Node& block, Config& config);
+
+}  // namespace dlock::core

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/engine.hpp"
+
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <boost/asio/system_executor.hpp>
+
+#include "core/config/options.hpp"
+#include "core/error.hpp"
+#include "core/fork.hpp"
+#include "core/name.hpp"
+
+namespace dlock::core {
+namespace {
+
+/// One lock name on the store that its route names.
+class RoutedLock final : public DistributedLock {
+ public:
+  RoutedLock(std::shared_ptr<Engine> engine, std::string name, const RouteConfig& route)
+      : engine_(std::move(engine)), name_(std::move(name)), route_(route) {}
+
+  const std::string& name() const noexcept override { return name_; }
+  Engine& engine() const noexcept override { return *engine_; }
+  detail::Canceller start_acquire(AcquireOptions options, detail::AcquireHandler handler) override {
+    return engine_->start_acquire(name_, route_, options, std::move(handler));
+  }
+
+ private:
+  const std::shared_ptr<Engine> engine_;
+  const std::string name_;
+  const RouteConfig& route_;  ///< the engine's
+};
+
+spdlog::logger& default_logger() {
+  // Not registered with spdlog: the application's own loggers are none of our business.
+  static const auto logger =
+      std::make_shared<spdlog::logger>("dlock", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  return *logger;
+}
+
+// Threads of the parent do not exist in a fork()ed child, and destroying what they used would
+// touch what is shared with the parent (the epoll set): the child keeps it, reachable, until it
+// ends.
+template <class T>
+void leak(T object) {
+  static auto* const kept = new std::vector<T>();
+  kept->push_back(std::move(object));
+}
+
+}  // namespace
+
+std::shared_ptr<Engine> Engine::make(Config config, OpenOptions options) {
+  return std::make_shared<Engine>(std::move(config), std::move(options));
+}
+
+Engine::Engine(Config config, OpenOptions options)
+    : options_(std::move(options)),
+      routes_(config.locks),
+      reentry_(std::make_shared<Reentry>()),
+      generation_(fork_generation()) {
+  for (const auto& store : config.stores) {
+    auto resolved = resolve_store(store, options_.backends);
+    Store::Setup setup{
+        std::move(resolved.settings), std::move(resolved.options), resolved.backend, {}};
+    for (const auto& route : routes_.all()) {
+      if (route.store != store.name) continue;
+      setup.required_by_routes.insert(setup.required_by_routes.end(), route.require.begin(),
+                                      route.require.end());
+    }
+    setups_.push_back(std::move(setup));
+  }
+  for (const auto& warning : config.warnings) log(LogLevel::warning, warning);
+  make_runtime();
+}
+
+Engine::~Engine() = default;
+
+void Engine::make_runtime() {
+  runtime_ = std::make_unique<Runtime>();
+  for (const auto& setup : setups_) {
+    runtime_->stores.emplace(setup.options.name, std::make_shared<Store>(*this, setup));
+  }
+}
+
+bool Engine::start_locked() {
+  if (closed_) return false;
+  if (started_) return true;
+  if (fork_generation() != generation_) {
+    // Opened before a fork() and not used there: begin anew, with nothing of the parent's.
+    leak(std::shared_ptr<Runtime>(std::move(runtime_)));
+    make_runtime();
+    reentry_ = std::make_shared<Reentry>();
+    generation_ = fork_generation();
+  }
+  runtime_->callbacks->start();
+  runtime_->loop = std::thread([&io = runtime_->env.context()] { io.run(); });
+  started_ = true;
+  return true;
+}
+
+bool Engine::is_foreign() const noexcept { return started_ && fork_generation() != generation_; }
+
+// What is posted here runs: close() shuts the door before it posts its own work.
+bool Engine::post(Job job) {
+  if (is_foreign()) return false;
+  const std::lock_guard lock(mutex_);
+  if (!start_locked()) return false;
+  asio::post(env().executor(), [job = std::move(job)]() mutable { job(); });
+  return true;
+}
+
+const std::shared_ptr<Reentry>& Engine::reentry() {
+  if (!started_) {
+    const std::lock_guard lock(mutex_);
+    start_locked();
+  }
+  return reentry_;
+}
+
+asio::any_io_executor Engine::callback_executor() {
+  if (is_foreign()) return asio::system_executor();
+  const std::lock_guard lock(mutex_);
+  if (!start_locked()) return asio::system_executor();
+  return runtime_->callbacks->executor();
+}
+
+std::shared_ptr<Store> Engine::store(const std::string& name) const {
+  return runtime_->stores.at(name);
+}
+
+std::vector<std::string> Engine::store_names() const {
+  std::vector<std::string> names;
+  names.reserve(setups_.size());
+  for (const auto& setup : setups_) names.push_back(setup.options.name);
+  return names;
+}
+
+const RouteConfig& Engine::route(const std::string& name) const {
+  if (auto wrong = name_error(name); !wrong.empty()) {
+    throw LockError(make_error_code(errc::invalid_name), {name, {}, std::move(wrong)});
+  }
+  const auto* route = routes_.find(name);
+  if (route == nullptr) {
+    throw LockError(
+        make_error_code(errc::config_invalid),
+        {name, {}, "no entry of `locks:` matches it; add { match: \"**\", store: ... }"});
+  }
+  return *route;
+}
+
+std::shared_ptr<DistributedLock> Engine::lock(std::string name) {
+  const auto& found = route(name);
+  return std::make_shared<RoutedLock>(self(), std::move(name), found);
+}
+
+detail::Canceller Engine::start_acquire(const std::string& name, const RouteConfig& route,
+                                        AcquireOptions options, detail::AcquireHandler handler) {
+  const auto setup = std::find_if(setups_.begin(), setups_.end(), [&](const Store::Setup& s) {
+    return s.options.name == route.store;
+  });
+  const auto wait = options.wait ? options.wait : route.wait ? route.wait : setup->settings.wait;
+  Acquisition::Request request;
+  request.name = name;
+  request.lease = options.lease ? options.lease : route.lease;
+  request.require = route.require;
+  request.diagnostics = options.diagnostics;
+  request.limits.once = wait && wait->count() <= 0;
+  request.limits.connect_timeout = setup->settings.connect_timeout;
+  request.limits.retry = setup->settings.retry;
+  // A wait so long that the clock would overflow is one for ever.
+  if (wait && !request.limits.once && *wait < std::chrono::hours(24 * 365 * 10)) {
+    request.limits.deadline = env().now() + *wait;
+  }
+
+  auto underway = std::make_shared<std::weak_ptr<Acquisition>>();
+  auto shared_handler = std::make_shared<detail::AcquireHandler>(std::move(handler));
+  const bool posted = post([this, underway, shared_handler, request, store_name = route.store] {
+    auto at = store(store_name);
+    auto acquisition = std::make_shared<Acquisition>(at, request, std::move(*shared_handler));
+    *underway = acquisition;
+    at->acquire(std::move(acquisition));
+  });
+  if (!posted) {
+    (*shared_handler)(make_error_code(errc::closed), LockHandle());
+    return [] {};
+  }
+  return [weak = std::weak_ptr(self()), underway] {
+    if (const auto engine = weak.lock()) {
+      engine->post([underway] {
+        if (const auto acquisition = underway->lock()) acquisition->cancel();
+      });
+    }
+  };
+}
+
+void Engine::release(const std::shared_ptr<Hold>& hold, Releaser::Done done) noexcept {
+  auto shared_done = std::make_shared<Releaser::Done>(std::move(done));
+  const bool posted = post([hold, shared_done] {
+    if (const auto at = hold->store().lock()) {
+      at->release(hold, std::move(*shared_done));
+    } else if (*shared_done) {
+      (*shared_done)(make_error_code(errc::closed));
+    }
+  });
+  if (!posted && *shared_done) (*shared_done)(make_error_code(errc::closed));
+}
+
+asio::awaitable<void> Engine::close_stores() {
+  std::vector<std::shared_ptr<OneShot<bool>>> closed;
+  for (const auto& [name, store] : runtime_->stores) {
+    auto one = std::make_shared<OneShot<bool>>(env());
+    closed.push_back(one);
+    asio::co_spawn(env().executor(), store->close(),
+                   [one](const std::exception_ptr&) { one->set(true); });
+  }
+  for (const auto& one : closed) co_await one->get_until(kNever);
+}
+
+void Engine::close() noexcept {
+  if (is_foreign()) return leak(self());
+  auto done = std::make_shared<std::promise<void>>();
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(closed_, true) || !started_) return;
+    asio::post(env().executor(), [this, done] {
+      asio::co_spawn(env().executor(), close_stores(),
+                     [done](const std::exception_ptr&) { done->set_value(); });
+    });
+  }
+  done->get_future().wait();
+  runtime_->env.context().stop();
+  runtime_->loop.join();
+  runtime_->callbacks->finish();
+}
+
+void Engine::log(LogLevel level, std::string_view text) const noexcept {
+  if (options_.log) return options_.log(level, text);
+  static constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info,
+                                                          spdlog::level::warn, spdlog::level::err};
+  default_logger().log(kLevels[static_cast<int>(level)], "dlock: {}", text);
+}
+
+}  // namespace dlock::core
+
+namespace dlock::inline v0::detail {
+
+boost::asio::any_io_executor callback_executor(const DistributedLock& lock) {
+  return lock.engine().callback_executor();
+}
+
+boost::asio::any_io_executor callback_executor(const LockHandle& handle) {
+  const auto& hold = core::HandleAccess::hold(handle);
+  if (!hold) return boost::asio::system_executor();
+  return hold->host().callback_executor();
+}
+
+}  // namespace dlock::inline v0::detail

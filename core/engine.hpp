@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Engine: everything behind one LockManager. Two threads, however many locks: the loop, on which
+// all stores live, and the callback thread. Both start with the first use, so that a program may
+// open its manager, fork() its workers, and lock in them.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "core/acquisition.hpp"
+#include "core/callbacks.hpp"
+#include "core/real_env.hpp"
+#include "core/reentry.hpp"
+#include "core/routes.hpp"
+#include "core/store.hpp"
+#include "dlock/lock_manager.hpp"
+
+namespace dlock::core {
+
+/// Thread safety: all members from any thread, if not said otherwise.
+class Engine final : public Host {
+ public:
+  /// Throws LockError{config_invalid}.
+  static std::shared_ptr<Engine> make(Config config, OpenOptions options);
+  explicit Engine(Config config, OpenOptions options);
+  ~Engine() override;
+
+  std::shared_ptr<DistributedLock> lock(std::string name);
+  detail::Canceller start_acquire(const std::string& name, const RouteConfig& route,
+                                  AcquireOptions options, detail::AcquireHandler handler);
+  void release(const std::shared_ptr<Hold>& hold, Releaser::Done done) noexcept override;
+
+  /// The store that `name` is routed to. Throws LockError{invalid_name, config_invalid}.
+  const RouteConfig& route(const std::string& name) const;
+  std::vector<std::string> store_names() const;
+
+  /// Runs a coroutine of a store on the loop and waits for it; `closed` is thrown as LockError.
+  template <class T>
+  T run_on(const std::string& store,
+           std::function<asio::awaitable<T>(std::shared_ptr<Store>)> operation);
+
+  /// Does what LockManager::close() says.
+  void close() noexcept;
+
+  Env& env() noexcept override { return runtime_->env; }
+  void post_callback(Job job) override { runtime_->callbacks->post(std::move(job)); }
+  /// This process's own: starts the threads, so that an engine from before a fork() begins anew.
+  const std::shared_ptr<Reentry>& reentry();
+  /// Starts the threads.
+  asio::any_io_executor callback_executor() override;
+  void log(LogLevel level, std::string_view text) const noexcept override;
+
+ private:
+  struct Runtime {
+    RealEnv env;
+    std::shared_ptr<Callbacks> callbacks = std::make_shared<Callbacks>();
+    std::map<std::string, std::shared_ptr<Store>> stores;
+    std::thread loop;
+  };
+
+  void make_runtime();
+  std::shared_ptr<Engine> self() { return std::static_pointer_cast<Engine>(shared_from_this()); }
+  bool start_locked();
+  bool is_foreign() const noexcept;
+  bool post(Job job);
+  std::shared_ptr<Store> store(const std::string& name) const;
+  asio::awaitable<void> close_stores();
+
+  const OpenOptions options_;
+  const Routes routes_;
+  std::vector<Store::Setup> setups_;
+  std::shared_ptr<Reentry> reentry_;
+
+  std::mutex mutex_;  ///< of starting and closing; not locked by the child of a started engine
+  std::atomic<bool> started_ = false;
+  bool closed_ = false;
+  std::atomic<unsigned> generation_;
+  std::unique_ptr<Runtime> runtime_;
+};
+
+template <class T>
+T Engine::run_on(const std::string& name,
+                 std::function<asio::awaitable<T>(std::shared_ptr<Store>)> operation) {
+  auto promise = std::make_shared<std::promise<T>>();
+  auto result = promise->get_future();
+  const bool posted = post([this, name, operation = std::move(operation), promise] {
+    asio::co_spawn(env().executor(), operation(store(name)),
+                   [promise](const std::exception_ptr& error, T value) {
+                     if (error) {
+                       promise->set_exception(error);
+                     } else {
+                       promise->set_value(std::move(value));
+                     }
+                   });
+  });
+  if (!posted) throw LockError(make_error_code(errc::closed), {{}, name, {}});
+  return result.get();
+}
+
+}  // namespace dlock::core

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Env: time, timers, randomness and helper threads, the only doors through which they reach dlock.
+// The real one runs on Asio and a timerfd on CLOCK_BOOTTIME; the simulation's runs the same
+// coroutines under virtual time. No clock is read and no timer is made anywhere else.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <cstdint>
+#include <string>
+
+#include "dlock/clock.hpp"
+#include "dlock/detail/unique_function.hpp"
+
+namespace dlock::core {
+
+namespace asio = boost::asio;
+using Job = detail::UniqueFunction<void()>;
+
+/// Names a timer of one Env; 0 names none.
+using TimerId = std::uint64_t;
+
+class Env {
+ public:
+  virtual ~Env() = default;
+
+  /// The present moment on the clock of leases. Any thread.
+  virtual TimePoint now() const noexcept = 0;
+
+  /// Milliseconds since 1970 on the wall clock: for people and for metadata, never for a decision.
+  /// Any thread.
+  virtual std::int64_t wall_clock_ms() const noexcept = 0;
+
+  /// Uniform 64 bits. Any thread.
+  virtual std::uint64_t random() noexcept = 0;
+
+  /// The loop: runs one handler at a time.
+  virtual asio::any_io_executor executor() const = 0;
+
+  /// Calls `job` on the loop at or soon after `when`, never inside this call. Loop only.
+  virtual TimerId call_at(TimePoint when, Job job) = 0;
+  /// The job will not run. Harmless if it ran already, or for id 0. Loop only.
+  virtual void cancel(TimerId id) noexcept = 0;
+
+  /// Runs `job` on a helper thread (it may block, bounded), then `done` on the loop. Loop only.
+  virtual void run_blocking(Job job, Job done) = 0;
+};
+
+/// A random v4 UUID, lower case, 36 characters.
+std::string make_uuid(Env& env);
+
+}  // namespace dlock::core

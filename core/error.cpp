@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/error.hpp"
+
+#include <fmt/format.h>
+
+namespace dlock::inline v0 {
+namespace {
+
+class Category final : public boost::system::error_category {
+ public:
+  const char* name() const noexcept override { return "dlock"; }
+  std::string message(int value) const override { return text(static_cast<errc>(value)); }
+
+ private:
+  static const char* text(errc value) noexcept {
+    switch (value) {
+      case errc::timed_out:
+        return "not obtained in time: somebody else holds it";
+      case errc::cancelled:
+        return "stopped by the caller";
+      case errc::lock_lost:
+        return "the lock was lost";
+      case errc::not_holder:
+        return "somebody else holds it";
+      case errc::unavailable:
+        return "the store is out of reach";
+      case errc::closed:
+        return "the lock manager is closed, or belongs to the parent process";
+      case errc::invalid_name:
+        return "not a lock name";
+      case errc::invalid_argument:
+        return "an option is out of range for this store";
+      case errc::config_invalid:
+        return "the configuration cannot be used";
+      case errc::config_unsafe:
+        return "the store as configured cannot give what `require` asks for";
+      case errc::not_supported:
+        return "this store cannot do that";
+      case errc::access_denied:
+        return "the store refused access";
+      case errc::protocol:
+        return "the server's answer was not understood";
+      case errc::operation_not_permitted:
+        return "the calling thread does not own the mutex";
+      case errc::not_found:
+        return "nobody holds it";
+    }
+    return "unknown dlock error";
+  }
+};
+
+std::string sentence_head(const Diagnostics& diagnostics) {
+  std::string head;
+  if (!diagnostics.lock.empty()) head = fmt::format("lock '{}'", diagnostics.lock);
+  if (!diagnostics.store.empty()) {
+    head += fmt::format("{}store '{}'", head.empty() ? "" : ", ", diagnostics.store);
+  }
+  if (!diagnostics.server_text.empty()) {
+    head += fmt::format("{}{}", head.empty() ? "" : ": ", diagnostics.server_text);
+  }
+  return head;
+}
+
+}  // namespace
+
+const boost::system::error_category& dlock_category() noexcept {
+  static const Category category;
+  return category;
+}
+
+LockError::LockError(error_code ec, Diagnostics diagnostics)
+    : system_error(ec, sentence_head(diagnostics)), diagnostics_(std::move(diagnostics)) {}
+
+}  // namespace dlock::inline v0
+
+namespace dlock::core {
+
+errc portable(const error_code& ec) noexcept {
+  const auto condition = ec.default_error_condition();
+  return condition.category() == dlock_category() && condition.value() != 0
+             ? static_cast<errc>(condition.value())
+             : errc::protocol;
+}
+
+error_code told_code(errc error, const Failure& cause) noexcept {
+  return cause.error && portable(cause.error) == error ? cause.error : make_error_code(error);
+}
+
+}  // namespace dlock::core

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a fork() does to locks. The child gets copies of our objects without our threads, with our
+// descriptors. It must touch neither loop nor library handle (they are shared with the parent), and
+// must close the descriptors that keep a lock (or it holds the lock of a killed parent).
+#pragma once
+
+namespace dlock::core {
+
+/// How many fork()s lie between the program's start and this process. Cheap. An object remembers
+/// the value it was made under; another value means that it belongs to a parent process.
+unsigned fork_generation() noexcept;
+
+/// A descriptor that a fork()ed child closes at once, before fork() returns in it. Thread-safe.
+void close_in_fork_child(int descriptor);
+/// Before the descriptor is closed here. Thread-safe.
+void keep_in_fork_child(int descriptor) noexcept;
+
+}  // namespace dlock::core

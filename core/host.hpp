@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a store and its holds need of the manager they belong to. The Engine is one; the simulation
+// has its own, so that stores run unchanged under virtual time.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "core/env.hpp"
+#include "core/releaser.hpp"
+#include "dlock/lock_manager.hpp"
+
+namespace dlock::core {
+
+class Hold;
+
+class Host : public std::enable_shared_from_this<Host> {
+ public:
+  virtual ~Host() = default;
+  virtual Env& env() noexcept = 0;
+  /// Runs user code, apart from the loop. Any thread; in the order of the calls.
+  virtual void post_callback(Job job) = 0;
+  /// For completion handlers without an executor of their own. Any thread.
+  virtual asio::any_io_executor callback_executor() = 0;
+  /// Gives a hold back on its store's loop. Any thread.
+  virtual void release(const std::shared_ptr<Hold>& hold, Releaser::Done done) noexcept = 0;
+  virtual void log(LogLevel level, std::string_view text) const noexcept = 0;
+};
+
+}  // namespace dlock::core

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whether a granted claim may still be believed ours. Pure: (state, event, now) -> change.
+//
+// The rule: the local deadline is the store's own patience counted from before the last request
+// that it confirmed, less the drift margin (Chubby's lease and jeopardy: Burrows, OSDI 2006,
+// section 2.8; here the client's word is per lock, and `lost` is final). A confirmation that
+// arrives after the deadline comes too late: somebody may have been told already.
+#pragma once
+
+#include "dlock/backend.hpp"
+
+namespace dlock::core {
+
+class LeaseFsm {
+ public:
+  enum class Change { none, suspect, held, lost };
+
+  /// `retry_pause`: how long after a failed renewal the next one is tried.
+  LeaseFsm(Validity validity, Duration margin, Duration retry_pause);
+
+  /// Until when the lock may be believed; kNever without a lease.
+  TimePoint deadline() const noexcept { return deadline_; }
+  /// When to send the next renewal; kNever while one is under way, without a lease, and when lost.
+  TimePoint renew_at() const noexcept;
+  bool is_lost() const noexcept { return state_ == State::lost; }
+  LossReason reason() const noexcept { return reason_; }
+
+  void on_extend_sent() noexcept { in_flight_ = true; }
+  Change on_extended(Validity validity, TimePoint now);
+  Change on_extend_failed(TimePoint now);
+  Change on_gone(LossReason reason);
+  Change on_link_down();
+  Change on_link_up(TimePoint now);
+  /// Time passed.
+  Change on_time(TimePoint now);
+
+ private:
+  enum class State { held, suspect, lost };
+  Change lose(LossReason reason);
+
+  Duration margin_;
+  Duration retry_pause_;
+  TimePoint deadline_;
+  TimePoint renew_at_;
+  bool in_flight_ = false;
+  bool link_up_ = true;
+  State state_ = State::held;
+  LossReason reason_ = LossReason::none;
+};
+
+/// The moment `validity` ends for us.
+TimePoint local_deadline(const Validity& validity, Duration margin);
+
+/// 1 % of the lease, at least 20 ms: two clocks may drift apart, and our own timers run late.
+Duration default_drift_margin(Duration lease);
+
+}  // namespace dlock::core

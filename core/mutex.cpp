@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dlock/mutex.hpp"
+
+#include "core/engine.hpp"
+
+namespace dlock::inline v0 {
+namespace {
+
+[[noreturn]] void fail(errc error, const DistributedLock& lock) {
+  throw LockError(make_error_code(error), {lock.name(), {}, {}});
+}
+
+}  // namespace
+
+Mutex::Mutex(std::shared_ptr<DistributedLock> lock) : lock_(std::move(lock)) {}
+
+void Mutex::lock() { enter(std::nullopt, false); }
+
+bool Mutex::try_lock() { return enter(std::chrono::milliseconds(0), true); }
+
+bool Mutex::try_lock_within(std::chrono::milliseconds wait) {
+  return enter(std::max(wait, std::chrono::milliseconds(0)), true);
+}
+
+bool Mutex::enter(std::optional<std::chrono::milliseconds> wait, bool try_only) {
+  auto& reentry = *lock_->engine().reentry();
+  if (reentry.is_foreign()) fail(errc::closed, *lock_);
+  if (auto* entry = reentry.find(lock_->name())) {
+    if (entry->handle.state() == HandleState::lost) fail(errc::lock_lost, *lock_);
+    ++entry->depth;
+    return true;
+  }
+  AcquireOptions options;
+  options.wait = wait;
+  if (!try_only) {
+    reentry.enter(lock_->name(), lock_->acquire(options));
+    return true;
+  }
+  auto handle = lock_->try_acquire(options);
+  if (!handle) return false;
+  reentry.enter(lock_->name(), std::move(*handle));
+  return true;
+}
+
+void Mutex::unlock() {
+  auto& reentry = *lock_->engine().reentry();
+  if (reentry.is_foreign()) return;
+  auto* entry = reentry.find(lock_->name());
+  if (entry == nullptr) fail(errc::operation_not_permitted, *lock_);
+  if (--entry->depth > 0) return;
+  auto handle = reentry.leave(lock_->name());
+  handle.release();
+}
+
+LockHandle* Mutex::held() const {
+  auto& reentry = *lock_->engine().reentry();
+  if (reentry.is_foreign()) return nullptr;
+  auto* entry = reentry.find(lock_->name());
+  return entry == nullptr ? nullptr : &entry->handle;
+}
+
+}  // namespace dlock::inline v0

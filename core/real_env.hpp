@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The Env of production: an io_context, a timerfd on CLOCK_BOOTTIME (so that a deadline which
+// passed during suspend is noticed at resume), and helper threads made when something must block.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <condition_variable>
+#include <mutex>
+#include <random>
+
+#include "core/env.hpp"
+#include "core/timer_queue.hpp"
+
+namespace dlock::core {
+
+class RealEnv final : public Env {
+ public:
+  /// Throws std::system_error if the system has no descriptor left.
+  RealEnv();
+  /// Waits for the helper threads, which are bounded.
+  ~RealEnv() override;
+
+  TimePoint now() const noexcept override { return BoottimeClock::now(); }
+  std::int64_t wall_clock_ms() const noexcept override;
+  std::uint64_t random() noexcept override;
+  asio::any_io_executor executor() const override { return io_.get_executor(); }
+  TimerId call_at(TimePoint when, Job job) override;
+  void cancel(TimerId id) noexcept override;
+  void run_blocking(Job job, Job done) override;
+
+  /// Whoever owns the Env runs this from one thread.
+  asio::io_context& context() noexcept { return io_; }
+
+ private:
+  void arm();
+  void await_timer();
+  void run_due();
+
+  TimerQueue timers_;  // outlives io_: what dies with the loop's handlers still cancels timers
+  mutable asio::io_context io_{1};
+  asio::posix::stream_descriptor timer_;
+  TimePoint armed_ = kNever;
+  bool running_due_ = false;
+  std::mutex helpers_mutex_;
+  std::condition_variable no_helpers_;
+  int helpers_ = 0;
+  std::mutex random_mutex_;
+  std::mt19937_64 random_;
+};
+
+}  // namespace dlock::core

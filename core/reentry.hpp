@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who has entered what: the per-thread re-entry of Mutex and synchronized, one table per manager.
+// The stores know nothing of it; a DistributedLock alone is not re-entrant.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "dlock/lock_handle.hpp"
+
+namespace dlock::core {
+
+/// Thread safety: all members from any thread; an entry is touched by its own thread only.
+class Reentry {
+ public:
+  struct Entry {
+    LockHandle handle;
+    int depth = 1;
+  };
+
+  Reentry();
+
+  /// The calling thread's entry; null if it has not entered. Stays valid until leave().
+  Entry* find(const std::string& name);
+  void enter(const std::string& name, LockHandle handle);
+  /// Takes the calling thread's entry out.
+  LockHandle leave(const std::string& name);
+  /// This process is a fork()ed child: the table's mutex may be locked for ever.
+  bool is_foreign() const noexcept;
+
+ private:
+  /// Numbers threads; an std::thread::id is used again when its thread has ended.
+  static std::uint64_t this_thread() noexcept;
+  using Key = std::pair<std::string, std::uint64_t>;
+
+  const unsigned generation_;
+  std::mutex mutex_;
+  std::map<Key, Entry> entries_;
+};
+
+}  // namespace dlock::core

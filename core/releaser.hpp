@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Carries out ReleaseFsm: gives locks back and withdraws claims, in the background, for certain.
+#pragma once
+
+#include "core/release_fsm.hpp"
+#include "core/task_group.hpp"
+#include "dlock/backend.hpp"
+#include "dlock/detail/unique_function.hpp"
+
+namespace dlock::core {
+
+/// Loop only.
+class Releaser {
+ public:
+  /// Called once, on the loop.
+  using Done = detail::UniqueFunction<void(error_code)>;
+
+  Releaser(Env& env, Backend& backend, TaskGroup& tasks)
+      : env_(env), backend_(backend), tasks_(tasks) {}
+
+  /// Starts at once: the request is on its way before any later one of this loop. `done` hears the
+  /// first definite answer, or `unavailable` when `patience` is over first; the work goes on.
+  void start(ClaimPtr claim, ReleaseFsm::Limits limits, Duration patience, Done done = {});
+
+ private:
+  struct Waiter;
+  asio::awaitable<void> run(ClaimPtr claim, ReleaseFsm::Limits limits,
+                            std::shared_ptr<Waiter> waiter);
+
+  Env& env_;
+  Backend& backend_;
+  TaskGroup& tasks_;
+};
+
+}  // namespace dlock::core

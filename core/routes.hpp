@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which store a lock goes to: the first route whose pattern matches its name. Patterns are lock
+// names in which `*` stands for any run of bytes within one part, and a part `**` for any number of
+// parts, none included: `billing/**` is `billing` and everything below it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dlock/config.hpp"
+
+namespace dlock::core {
+
+class Routes {
+ public:
+  explicit Routes(std::vector<RouteConfig> routes) : routes_(std::move(routes)) {}
+
+  /// The first match; null if there is none. Valid as long as this object.
+  const RouteConfig* find(std::string_view name) const;
+
+  const std::vector<RouteConfig>& all() const noexcept { return routes_; }
+
+ private:
+  std::vector<RouteConfig> routes_;
+};
+
+bool pattern_matches(std::string_view pattern, std::string_view name);
+
+/// Empty if it is a pattern, else what is wrong with it and what to write.
+std::string pattern_error(std::string_view pattern);
+
+/// True if every name that `second` matches is surely matched by `first`, so that a route with
+/// `second` behind it is never reached. May say false where it is hard to tell.
+bool pattern_covers(std::string_view first, std::string_view second);
+
+}  // namespace dlock::core

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/store.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/error.hpp"
+
+namespace dlock::core {
+namespace {
+
+using std::chrono::milliseconds;
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) return "unknown";
+  return name.data();
+}
+
+bool meets(const Capabilities& capabilities, const std::string& requirement) {
+  if (requirement == "exclusive") return capabilities.guarantee == Guarantee::exclusive;
+  if (requirement == "fair") return capabilities.fair;
+  if (requirement == "token") return capabilities.token == TokenStrength::durable;
+  return false;
+}
+
+}  // namespace
+
+Store::Store(Host& host, Setup setup)
+    : host_(host),
+      env_(host.env()),
+      setup_(std::move(setup)),
+      tasks_(env_),
+      connecting_(env_),
+      backend_(setup_.descriptor->create(setup_.options, env_, *this)),
+      renewer_(std::make_shared<Renewer>(
+          env_, *backend_, tasks_,
+          [this](const ClaimPtr& claim) { withdraw(claim, std::nullopt); })),
+      releaser_(env_, *backend_, tasks_),
+      me_{{}, host_name(), ::getpid(), setup_.options.app} {}
+
+void Store::acquire(std::shared_ptr<Acquisition> acquisition) {
+  acquisitions_.insert(acquisition);
+  if (closed_) acquisition->close();
+  tasks_.spawn(acquisition->run());
+}
+
+void Store::forget(Acquisition& acquisition) {
+  acquisitions_.erase(acquisition.shared_from_this());
+}
+
+asio::awaitable<Failure> Store::connected(std::optional<milliseconds> timeout) {
+  if (closed_) co_return make_failure(errc::closed, "");
+  if (link_ == Link::up) co_return Failure{};
+  const auto self = shared_from_this();
+  auto waiter = std::make_shared<Signal>(env_);
+  connect_waiters_.push_back(waiter);
+  if (link_ == Link::never) {
+    link_ = Link::connecting;
+    connecting_.spawn(connect());
+  }
+  // Named first: g++ 12 takes both sides of a ?: within an expression that awaits.
+  const auto until = timeout ? env_.now() + *timeout : kNever;
+  const bool told = co_await waiter->wait_until(until);
+  if (told) co_return connect_failure_;
+  co_return make_failure(errc::unavailable, fmt::format("not reached in {} ms", timeout->count()));
+}
+
+asio::awaitable<Failure> Store::ready(std::vector<std::string> route_requires) {
+  auto failure = co_await connected();
+  if (!failure.error) failure = unmet_requirement(std::move(route_requires));
+  co_return failure;
+}
+
+asio::awaitable<void> Store::connect() {
+  const auto self = shared_from_this();
+  try {
+    connect_failure_ = co_await backend_->connect(env_.now() + setup_.settings.connect_timeout);
+  } catch (const std::exception& error) {
+    connect_failure_ = make_failure(errc::protocol, error.what());
+  }
+  if (closed_) connect_failure_ = make_failure(errc::closed, "");
+  link_ = connect_failure_.error ? Link::never : Link::up;
+  if (link_ == Link::up) warn_once_of_shortfalls();
+  for (const auto& waiter : std::exchange(connect_waiters_, {})) waiter->notify();
+}
+
+Failure Store::unmet_requirement(std::vector<std::string> required) const {
+  const auto& capabilities = backend_->capabilities();
+  required.insert(required.end(), setup_.settings.require.begin(), setup_.settings.require.end());
+  for (const auto& requirement : required) {
+    if (meets(capabilities, requirement)) continue;
+    std::string text =
+        fmt::format("require: {}, but {} store '{}' offers {}", requirement,
+                    setup_.descriptor->name, name(), to_string(capabilities.guarantee));
+    for (const auto& shortfall : capabilities.shortfalls) {
+      text += fmt::format("; {}: {}", shortfall.reason, shortfall.remedy);
+    }
+    return make_failure(errc::config_unsafe, std::move(text));
+  }
+  return {};
+}
+
+void Store::warn_once_of_shortfalls() {
+  const auto& capabilities = backend_->capabilities();
+  if (warned_ || capabilities.shortfalls.empty() || !setup_.settings.require.empty()) return;
+  warned_ = true;
+  std::string text =
+      fmt::format("store '{}' promises {} only", name(), to_string(capabilities.guarantee));
+  for (const auto& shortfall : capabilities.shortfalls) {
+    text += fmt::format("; {}: {}", shortfall.reason, shortfall.remedy);
+  }
+  host_.log(LogLevel::warning, text);
+}
+
+Duration Store::lease_of(const std::optional<milliseconds>& asked) const {
+  const auto& capabilities = backend_->capabilities();
+  if (capabilities.lease_scope != LeaseScope::claim) return capabilities.lease;
+  return asked.value_or(setup_.settings.lease.value_or(capabilities.lease));
+}
+
+Failure Store::make_claim(const Acquisition::Request& request, ClaimPtr& claim) {
+  const auto& capabilities = backend_->capabilities();
+  const auto lease = std::chrono::duration_cast<milliseconds>(lease_of(request.lease));
+  if (capabilities.lease_scope == LeaseScope::claim &&
+      (lease < capabilities.shortest_lease || lease > capabilities.longest_lease)) {
+    return make_failure(
+        errc::invalid_argument,
+        fmt::format("lease {} ms: this store gives {} ms to {} ms", lease.count(),
+                    capabilities.shortest_lease.count(), capabilities.longest_lease.count()));
+  }
+  if (capabilities.lease_scope == LeaseScope::session && request.lease &&
+      *request.lease < capabilities.lease) {
+    return make_failure(
+        errc::invalid_argument,
+        fmt::format("lease {} ms: a dead holder's session lasts {} ms here; set {} of the store "
+                    "to {} ms or less",
+                    request.lease->count(), capabilities.lease.count(),
+                    setup_.descriptor->lease_option, request.lease->count()));
+  }
+  ClaimRequest wanted;
+  wanted.name = request.name;
+  wanted.owner = me_;
+  wanted.owner.id = make_uuid(env_);
+  wanted.lease = lease;
+  wanted.queue = !request.limits.once;
+  wanted.min_token = request.min_token;
+  claim = backend_->make_claim(std::move(wanted));
+  return {};
+}
+
+Duration Store::margin(const Acquisition::Request& request) const {
+  if (backend_->capabilities().lease_scope == LeaseScope::none) return Duration::zero();
+  if (setup_.settings.drift_margin) return *setup_.settings.drift_margin;
+  return default_drift_margin(lease_of(request.lease));
+}
+
+// Long enough for a slow store, short enough that a renewal can be tried again within its lease.
+Duration Store::request_timeout() const {
+  if (setup_.settings.request_timeout) return *setup_.settings.request_timeout;
+  const auto& capabilities = backend_->capabilities();
+  if (capabilities.lease_scope == LeaseScope::none) return std::chrono::seconds(5);
+  return std::clamp<Duration>(lease_of(std::nullopt) / 3, std::chrono::seconds(1),
+                              std::chrono::seconds(5));
+}
+
+std::shared_ptr<Hold> Store::hold(const ClaimPtr& claim, const ClaimAnswer& answer,
+                                  const Acquisition::Request& request) {
+  const auto drift = margin(request);
+  auto hold = std::make_shared<Hold>(
+      host_.shared_from_this(), weak_from_this(),
+      Hold::Identity{request.name, name(), answer.token, backend_->inheritable_descriptor(*claim)},
+      claim, local_deadline(answer.validity, drift));
+  renewer_->add(
+      hold, claim, answer.validity,
+      {backend_->capabilities().lease_scope, request_timeout(), drift, lease_of(request.lease)});
+  return hold;
+}
+
+ReleaseFsm::Limits Store::release_limits(TimePoint lease_over) const {
+  return {request_timeout(), lease_over, std::nullopt, lease_of(std::nullopt) / 4};
+}
+
+void Store::release(const std::shared_ptr<Hold>& hold, Releaser::Done done) {
+  const auto [claim, until] = renewer_->remove(*hold);
+  if (!claim) {
+    if (done) done(make_error_code(errc::lock_lost));
+    return;
+  }
+  const bool session = backend_->capabilities().lease_scope == LeaseScope::session;
+  releaser_.start(claim, release_limits(session ? kNever : until), setup_.settings.release_timeout,
+                  std::move(done));
+}
+
+void Store::withdraw(const ClaimPtr& claim, std::optional<TimePoint> last_unknown) {
+  const bool per_claim = backend_->capabilities().lease_scope == LeaseScope::claim;
+  auto limits = release_limits(per_claim ? env_.now() + claim->request().lease : kNever);
+  if (last_unknown) {
+    const auto lease = std::max<Duration>(
+        std::max<Duration>(claim->request().lease, backend_->capabilities().lease),
+        std::chrono::seconds(1));
+    limits.late_copies_until = *last_unknown + lease;
+    limits.search_pause = lease / 4;
+  }
+  releaser_.start(claim, limits, setup_.settings.release_timeout);
+}
+
+void Store::on_link_up() {
+  env_.cancel(std::exchange(out_of_reach_timer_, 0));
+  renewer_->on_link_up();
+}
+
+void Store::on_link_down(const Failure& why) {
+  renewer_->on_link_down();
+  if (out_of_reach_timer_ != 0) return;
+  out_of_reach_timer_ = env_.call_at(env_.now() + setup_.settings.connect_timeout, [this, why] {
+    out_of_reach_timer_ = 0;
+    for (const auto& acquisition : std::set(acquisitions_)) acquisition->out_of_reach(why);
+  });
+}
+
+void Store::on_session_gone(LossReason why) { renewer_->on_session_gone(why); }
+
+void Store::on_claim_gone(const ClaimPtr& claim, LossReason why) {
+  renewer_->on_claim_gone(*claim, why);
+}
+
+void Store::on_capabilities_changed() {
+  warned_ = false;
+  warn_once_of_shortfalls();
+  if (const auto unmet = unmet_requirement(setup_.required_by_routes); unmet.error) {
+    host_.log(LogLevel::error, unmet.text);
+  }
+}
+
+void Store::on_warning(std::string_view text) {
+  host_.log(LogLevel::warning, fmt::format("store '{}': {}", name(), text));
+}
+
+asio::awaitable<StoreReport> Store::report(std::optional<milliseconds> timeout) {
+  StoreReport report;
+  report.name = name();
+  report.backend = std::string(setup_.descriptor->name);
+  auto failure = co_await connected(timeout);
+  report.reached = !failure.error;
+  if (report.reached) {
+    report.capabilities = backend_->capabilities();
+    failure = unmet_requirement(setup_.required_by_routes);
+  }
+  report.error = failure.error;
+  report.message = failure.text;
+  co_return report;
+}
+
+asio::awaitable<void> Store::close() {
+  const auto self = shared_from_this();
+  closed_ = true;
+  for (const auto& acquisition : std::set(acquisitions_)) acquisition->close();
+  for (const auto& hold : renewer_->holds()) {
+    hold->become(HandleState::lost, LossReason::closed);
+    release(hold, {});
+  }
+  renewer_->stop();
+  connect_failure_ = make_failure(errc::closed, "");
+  for (const auto& waiter : std::exchange(connect_waiters_, {})) waiter->notify();
+  co_await tasks_.wait_idle(env_.now() + setup_.settings.release_timeout);
+  env_.cancel(std::exchange(out_of_reach_timer_, 0));
+  // Calls that are still under way complete when the backend closes.
+  if (link_ != Link::never) co_await backend_->close(env_.now() + std::chrono::seconds(2));
+  co_await tasks_.wait_idle(env_.now() + std::chrono::seconds(1));
+  co_await connecting_.wait_idle(env_.now() + std::chrono::seconds(1));
+}
+
+}  // namespace dlock::core

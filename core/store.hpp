@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Store: one configured store at work. Connects its backend when first used, checks what it
+// promises against `require`, and owns what is under way on it: acquisitions, held locks, releases.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "core/acquisition.hpp"
+#include "core/config/settings.hpp"
+#include "core/host.hpp"
+#include "core/renewer.hpp"
+#include "core/task_group.hpp"
+#include "dlock/lock_manager.hpp"
+
+namespace dlock::core {
+
+/// Loop only, but for name() and settings().
+class Store final : public EventSink, public std::enable_shared_from_this<Store> {
+ public:
+  struct Setup {
+    StoreSettings settings;
+    StoreOptions options;
+    const BackendDescriptor* descriptor = nullptr;
+    /// What any of the routes to it requires: for connect() and doctor; an acquire answers for its
+    /// own route only.
+    std::vector<std::string> required_by_routes;
+  };
+
+  /// Throws LockError{config_invalid} for what the backend refuses.
+  Store(Host& host, Setup setup);
+
+  const std::string& name() const noexcept { return setup_.options.name; }
+  const Setup& setup() const noexcept { return setup_; }
+  Env& env() noexcept { return env_; }
+  Backend& backend() noexcept { return *backend_; }
+
+  void acquire(std::shared_ptr<Acquisition> acquisition);
+  void forget(Acquisition& acquisition);
+
+  /// Connected, and good for what is required of it, by its own configuration and by the route's.
+  /// Bounded by connect_timeout; callers that come while it connects share the attempt.
+  asio::awaitable<Failure> ready(std::vector<std::string> route_requires);
+  /// Connected, whatever it promises (doctor, status).
+  asio::awaitable<Failure> connected(
+      std::optional<std::chrono::milliseconds> timeout = std::nullopt);
+
+  /// The lease that a claim asks for; a failure if this store cannot give what was asked.
+  Failure make_claim(const Acquisition::Request& request, ClaimPtr& claim);
+  Duration margin(const Acquisition::Request& request) const;
+  Duration request_timeout() const;
+
+  /// A claim was granted: from now on it is renewed.
+  std::shared_ptr<Hold> hold(const ClaimPtr& claim, const ClaimAnswer& answer,
+                             const Acquisition::Request& request);
+  void release(const std::shared_ptr<Hold>& hold, Releaser::Done done);
+  void withdraw(const ClaimPtr& claim, std::optional<TimePoint> last_unknown);
+
+  /// For doctor; `timeout` (default connect_timeout) bounds the wait for a store not yet reached.
+  asio::awaitable<StoreReport> report(std::optional<std::chrono::milliseconds> timeout);
+  /// Ends everything, bounded by release_timeout and a little.
+  asio::awaitable<void> close();
+
+ private:
+  void on_link_up() override;
+  void on_link_down(const Failure& why) override;
+  void on_session_gone(LossReason why) override;
+  void on_claim_gone(const ClaimPtr& claim, LossReason why) override;
+  void on_capabilities_changed() override;
+  void on_warning(std::string_view text) override;
+
+  asio::awaitable<void> connect();
+  Failure unmet_requirement(std::vector<std::string> required) const;
+  void warn_once_of_shortfalls();
+  Duration lease_of(const std::optional<std::chrono::milliseconds>& asked) const;
+  ReleaseFsm::Limits release_limits(TimePoint lease_over) const;
+
+  Host& host_;
+  Env& env_;
+  const Setup setup_;
+  TaskGroup tasks_;
+  TaskGroup connecting_;  ///< apart: closing ends it by closing the backend
+  std::unique_ptr<Backend> backend_;
+  std::shared_ptr<Renewer> renewer_;
+  Releaser releaser_;
+  std::set<std::shared_ptr<Acquisition>> acquisitions_;
+
+  enum class Link { never, connecting, up } link_ = Link::never;
+  Failure connect_failure_;
+  std::vector<std::shared_ptr<Signal>> connect_waiters_;
+  TimerId out_of_reach_timer_ = 0;
+  bool warned_ = false;
+  bool closed_ = false;
+  Owner me_;
+};
+
+}  // namespace dlock::core

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The SPI: what a store must do for dlock, and what it declares it can do. For authors of
+// backends; users of locks never need it. Waiting, retry, deadlines, renewal, re-entry, events and
+// metrics live in core/, once, above this line.
+//
+// The core guarantees to a backend: every call comes on its loop; at most one call per claim is
+// outstanding (a release may follow an extend in flight).
+// A backend guarantees to the core: every call ends by its deadline; `unavailable` means surely not
+// done, `unknown` means maybe done; a validity is never later than the store's patience counted
+// from the moment before the request was sent.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dlock/capabilities.hpp"
+#include "dlock/clock.hpp"
+#include "dlock/config.hpp"
+#include "dlock/error.hpp"
+#include "dlock/lock_handle.hpp"
+#include "dlock/lock_status.hpp"
+
+namespace dlock::core {
+class Env;
+}
+
+namespace dlock::inline v0 {
+
+namespace asio = boost::asio;
+
+enum class Mode { exclusive };
+
+/// One attempt to get one lock, from its first request until it is released. The same request is
+/// repeated until the outcome is known: `owner.id` makes it idempotent.
+struct ClaimRequest {
+  std::string name;  ///< checked by the core: valid by DESIGN's rules
+  Mode mode = Mode::exclusive;
+  Owner owner;  ///< owner.id is a lower-case UUID (36 characters), unique per claim
+  /// How long the store shall keep a dead holder; meaningful with LeaseScope::claim.
+  std::chrono::milliseconds lease{0};
+  /// Whether the claimant will wait: a store without places need not leave anything otherwise.
+  bool queue = true;
+  /// The token must be greater than this.
+  std::uint64_t min_token = 0;
+};
+
+/// A claim and whatever its backend keeps about it. Created by Backend::make_claim, kept alive by
+/// the core until the last call on it is over. Touched on the loop only.
+class Claim {
+ public:
+  explicit Claim(ClaimRequest request) : request_(std::move(request)) {}
+  virtual ~Claim() = default;
+  Claim(const Claim&) = delete;
+  Claim& operator=(const Claim&) = delete;
+  const ClaimRequest& request() const noexcept { return request_; }
+
+ private:
+  ClaimRequest request_;
+};
+using ClaimPtr = std::shared_ptr<Claim>;
+
+/// Until when the store keeps a claim without further news from us.
+struct Validity {
+  /// The store's own patience, counted from before sending; kNever without a lease. The core takes
+  /// its drift margin off.
+  TimePoint until = kNever;
+  /// When to extend. kNever: never. Per claim: usually a third of the lease after sending.
+  TimePoint renew_at = kNever;
+};
+
+/// The part common to all answers: what failed, for the user.
+struct Failure {
+  error_code error;  ///< in the backend's own category
+  std::string text;  ///< the server's or the system's words; never a secret
+};
+
+enum class ClaimStatus {
+  granted,      ///< ours, with token and validity
+  waiting,      ///< we have a place in the store and wait in it: call wait(), then claim() again
+  busy,         ///< somebody else holds it and nothing of ours is left: wait(), then claim() again
+  unavailable,  ///< surely not done; try again
+  unknown,      ///< maybe done; claim() again with the same claim, or release() it
+  failed,       ///< surely not done, and trying again will not help
+};
+
+struct ClaimAnswer {
+  ClaimStatus status = ClaimStatus::unavailable;
+  std::optional<std::uint64_t> token;
+  Validity validity;
+  Failure failure;
+};
+
+enum class ExtendStatus {
+  extended,
+  gone,         ///< no longer ours, for `reason`
+  unavailable,  ///< surely not done
+  unknown,      ///< maybe done; the old validity counts
+};
+
+struct ExtendAnswer {
+  ExtendStatus status = ExtendStatus::unavailable;
+  Validity validity;
+  LossReason reason = LossReason::none;
+  Failure failure;
+};
+
+enum class ReleaseStatus {
+  released,     ///< it was ours and is gone, or nothing of ours was there (withdrawal)
+  not_holder,   ///< it was granted to us once and had gone before this release
+  unavailable,  ///< surely not done; the core tries again until the lease is over
+  unknown,      ///< maybe done; likewise
+};
+
+struct ReleaseAnswer {
+  ReleaseStatus status = ReleaseStatus::unavailable;
+  Failure failure;
+};
+
+/// What happens unasked. Implemented by the core; called on the loop only.
+class EventSink {
+ public:
+  virtual ~EventSink() = default;
+  /// The server can be reached again; claims that were waiting still are.
+  virtual void on_link_up() = 0;
+  /// Held locks become suspect; their validity stands.
+  virtual void on_link_down(const Failure& why) = 0;
+  /// Every claim of the session is gone: held ones are lost, waiting ones must be made anew.
+  virtual void on_session_gone(LossReason why) = 0;
+  /// A granted claim is no longer ours.
+  virtual void on_claim_gone(const ClaimPtr& claim, LossReason why) = 0;
+  /// The capabilities changed (another server, another setting). `require` is checked again.
+  virtual void on_capabilities_changed() = 0;
+  /// For the log: something an operator should know.
+  virtual void on_warning(std::string_view text) = 0;
+};
+
+template <class T>
+struct Result {
+  std::optional<T> value;  ///< empty on failure
+  Failure failure;
+};
+
+/// One store, reached. All members run on the loop of `Env::executor()`.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  /// Reaches the server, inspects its settings and computes capabilities(). Called before any other
+  /// call, and again after a failure; not concurrently. A clear `error` is success.
+  virtual asio::awaitable<Failure> connect(TimePoint deadline) = 0;
+
+  /// What the store promises as configured. Valid after connect().
+  virtual const Capabilities& capabilities() const noexcept = 0;
+
+  /// No I/O.
+  virtual ClaimPtr make_claim(ClaimRequest request) = 0;
+
+  /// Asks for the lock, or asks how the claim stands. Idempotent per owner id.
+  virtual asio::awaitable<ClaimAnswer> claim(ClaimPtr claim, TimePoint deadline) = 0;
+
+  /// Returns when claim() should be called again: the lock may be free, the session is gone, a poll
+  /// is due, interrupt() was called, or the deadline is reached. Survives a lost link.
+  virtual asio::awaitable<void> wait(ClaimPtr claim, TimePoint deadline) = 0;
+  /// Ends a wait() on this claim soon. Harmless if there is none.
+  virtual void interrupt(Claim& claim) noexcept = 0;
+
+  /// Renews granted claims; one answer for each, in order. With a session lease the claims are all
+  /// that are held and one heartbeat renews them; without a lease it is never called.
+  virtual asio::awaitable<std::vector<ExtendAnswer>> extend(std::vector<ClaimPtr> claims,
+                                                            TimePoint deadline) = 0;
+
+  /// Gives back a granted claim if it is still ours, or withdraws a waiting or unknown one.
+  /// `search`: also look for copies of a request whose outcome was unknown and that may have
+  /// arrived late.
+  virtual asio::awaitable<ReleaseAnswer> release(ClaimPtr claim, bool search,
+                                                 TimePoint deadline) = 0;
+
+  virtual asio::awaitable<Result<LockStatus>> inspect(std::string name, TimePoint deadline) = 0;
+  virtual asio::awaitable<Result<std::vector<LockStatus>>> list(std::string prefix,
+                                                                TimePoint deadline) = 0;
+  /// not_holder: held with another token; not_found: not held.
+  virtual asio::awaitable<Failure> evict(std::string name, std::uint64_t token,
+                                         TimePoint deadline) = 0;
+
+  /// Ends the session and all I/O; pending calls complete. No other call follows.
+  virtual asio::awaitable<void> close(TimePoint deadline) = 0;
+
+  /// For a command that must keep the lock alive beyond our process, as under flock(1): a
+  /// descriptor that holds the granted claim as long as it is open anywhere; -1 where there is no
+  /// such thing.
+  virtual int inheritable_descriptor(const Claim&) const noexcept { return -1; }
+};
+
+/// What a store accepts in its URL and YAML block. The core parses and checks values by it, before
+/// the backend sees any.
+struct OptionSpec {
+  enum class Kind { duration, integer, boolean, text, secret, choice };
+  std::string_view name;
+  Kind kind = Kind::text;
+  /// As it would be written in the configuration; empty: not set.
+  std::string_view default_value = {};
+  /// Limits of durations (in milliseconds) and integers, inclusive.
+  std::int64_t min = 0;
+  std::int64_t max = INT64_MAX;
+  /// Of a choice, separated by `|`.
+  std::string_view choices = {};
+  std::string_view help = {};
+};
+
+struct Endpoint {
+  std::string host;  ///< without brackets
+  std::uint16_t port = 0;
+};
+
+/// One store's configuration, parsed and checked against the backend's OptionSpecs.
+struct StoreOptions {
+  std::string name;    ///< in the configuration
+  std::string scheme;  ///< as written: `zookeeper`, `zk`
+  std::vector<Endpoint> endpoints;
+  std::string path;  ///< decoded, with its leading slash; empty if there was none
+  std::string username;
+  std::string password;
+  std::string app;  ///< what we call ourselves in owner metadata
+  /// Every option of the backend that has a value, by name.
+  std::map<std::string, std::string, std::less<>> text;
+  std::map<std::string, std::int64_t, std::less<>> number;  ///< durations in ms, integers, 0/1
+  std::map<std::string, Origin, std::less<>> origin;        ///< only of what the user wrote
+
+  std::chrono::milliseconds duration(std::string_view option) const;
+  std::int64_t integer(std::string_view option) const;
+  bool flag(std::string_view option) const;
+  const std::string& string(std::string_view option) const;
+  bool given(std::string_view option) const { return origin.find(option) != origin.end(); }
+};
+
+/// How the rest of dlock learns of a backend. One object per backend, listed by the build.
+struct BackendDescriptor {
+  std::string_view name;                  ///< `zookeeper`
+  std::vector<std::string_view> schemes;  ///< `zookeeper`, `zk`
+  enum class Address { hosts, path, name } address = Address::hosts;
+  std::uint16_t default_port = 0;
+  std::vector<OptionSpec> options;
+  /// The option that --lease sets: `session_timeout`, `lease`; empty: there is no lease.
+  std::string_view lease_option;
+  /// Schemes that users try and that cannot work, with the reason (`zk+tls`).
+  std::vector<std::pair<std::string_view, std::string_view>> refused_schemes = {};
+  /// Throws LockError{config_invalid} for what the specs cannot express. No I/O. `env` and `sink`
+  /// outlive the backend.
+  std::unique_ptr<Backend> (*create)(const StoreOptions& options, core::Env& env, EventSink& sink);
+  /// Those of `schemes` whose address is a path, whatever `address` says: sockets in the file
+  /// system (`redis+unix`).
+  std::vector<std::string_view> path_schemes = {};
+};
+
+}  // namespace dlock::inline v0

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a store can promise, as its server is configured. Declared by the backend, checked against
+// `require`, printed by `dlock doctor`, measured by the comparison suite.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dlock::inline v0 {
+
+/// exclusive: never two holders, under the named assumptions. best_effort: usually one.
+enum class Guarantee { exclusive, best_effort };
+
+/// How far fencing tokens keep rising. durable: through everything short of restoring an old
+/// backup. time_seeded: through data loss too, while no server clock steps back. none: no token.
+enum class TokenStrength { durable, time_seeded, none };
+
+/// How a waiter learns that its turn has come: told by the store, or by asking again.
+enum class WakeUp { push, poll };
+
+/// What the store's patience is tied to: each claim, the whole session, or (none) the life of the
+/// process or connection, which the kernel watches.
+enum class LeaseScope { claim, session, none };
+
+struct Capabilities {
+  Guarantee guarantee = Guarantee::best_effort;
+  /// What `guarantee` rests on, by name (`server_clock_not_stepped`), each with a sentence.
+  struct Assumption {
+    std::string name;
+    std::string meaning;
+  };
+  std::vector<Assumption> assumptions;
+  /// Why the guarantee is not more, each with the setting that would raise it. Empty if it is full.
+  struct Shortfall {
+    std::string reason;
+    std::string remedy;
+  };
+  std::vector<Shortfall> shortfalls;
+
+  bool fair = false;         ///< first come, first served
+  bool shared_mode = false;  ///< readers beside readers
+  bool permits = false;      ///< semaphores
+  TokenStrength token = TokenStrength::none;
+  WakeUp wake_up = WakeUp::poll;
+  LeaseScope lease_scope = LeaseScope::claim;
+
+  /// The lease in force: the session timeout the server granted, or the default per claim.
+  /// Meaningless with LeaseScope::none.
+  std::chrono::milliseconds lease{0};
+  std::chrono::milliseconds shortest_lease{0};
+  std::chrono::milliseconds longest_lease{0};
+
+  bool can_list = false;   ///< `list(prefix)` works
+  bool can_evict = false;  ///< `evict(name, token)` works
+
+  /// What the server said of itself: version, settings that matter. For people.
+  std::vector<std::string> notes;
+};
+
+const char* to_string(Guarantee value) noexcept;
+const char* to_string(TokenStrength value) noexcept;
+const char* to_string(WakeUp value) noexcept;
+const char* to_string(LeaseScope value) noexcept;
+
+}  // namespace dlock::inline v0

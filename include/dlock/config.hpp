@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The configuration as plain data: which stores there are, and which lock name goes to which.
+// Reading it does no I/O beyond the file itself; what a backend makes of its settings is checked
+// against the backend's own list of options when the manager is opened.
+//
+//   stores:
+//     zk: { url: "zookeeper://zk1,zk2,zk3/app", session_timeout: 10s }
+//   locks:
+//     - { match: "billing/**", store: zk, require: [exclusive, fair] }
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dlock::inline v0 {
+
+/// Where a value was written, so that a message can point there.
+struct Origin {
+  std::string file;  ///< a path, or `URL`, or an environment variable's name
+  int line = 0;      ///< from 1; 0 where there are no lines
+  int column = 0;    ///< from 1; 0 where it is not known
+  /// `dlock.yaml:3:5`
+  std::string text() const;
+};
+
+/// One `key: value`, unparsed. Nested keys are joined with a dot: `retry.policy`.
+struct Setting {
+  std::string key;
+  std::string value;
+  Origin origin;
+};
+
+struct StoreConfig {
+  std::string name = "default";
+  std::string url;
+  std::vector<Setting> settings;  ///< beside the URL's own query; a key in both is an error
+  Origin origin;
+};
+
+struct RouteConfig {
+  /// Lock names: parts of literals with `*` (within a part) and `**` (any number of parts).
+  std::string match = "**";
+  std::string store = "default";
+  std::optional<std::chrono::milliseconds> wait;   ///< default of AcquireOptions::wait
+  std::optional<std::chrono::milliseconds> lease;  ///< default of AcquireOptions::lease
+  /// `exclusive`, `fair`, `token` (durable tokens): refuse a store that cannot.
+  std::vector<std::string> require;
+  Origin origin;
+};
+
+struct Config {
+  std::vector<StoreConfig> stores;
+  std::vector<RouteConfig> locks;  ///< first match wins
+  /// What was read but is not as its writer meant it (the seed starter's `zk-lock:` block).
+  std::vector<std::string> warnings;
+
+  /// One store, one route `**`. Throws LockError{config_invalid}.
+  static Config from_url(std::string_view url);
+  /// Throws LockError{config_invalid} with file, line, value and remedy.
+  static Config from_yaml(std::string_view text, const std::string& file_name);
+  static Config from_file(const std::string& path);
+};
+
+}  // namespace dlock::inline v0

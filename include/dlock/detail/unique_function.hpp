@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A move-only std::function. std::move_only_function is C++23, and Boost 1.81 has no such type
+// outside Asio, which the public headers keep out.
+#pragma once
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace dlock::inline v0::detail {
+
+template <class Signature>
+class UniqueFunction;
+
+/// Holds any callable, also a move-only one. Empty when default-constructed or moved from.
+/// Calling an empty one is undefined. Distinct objects: thread-safe; shared objects: not.
+template <class R, class... Args>
+class UniqueFunction<R(Args...)> {
+ public:
+  UniqueFunction() = default;
+  UniqueFunction(std::nullptr_t) {}  // NOLINT(google-explicit-constructor): as std::function
+
+  template <class F>
+  requires(!std::is_same_v<std::remove_cvref_t<F>, UniqueFunction> &&
+           std::is_invocable_r_v<R, F&, Args...>)
+      UniqueFunction(F f)  // NOLINT(google-explicit-constructor): as std::function
+      : callable_(std::make_unique<Holder<F>>(std::move(f))) {}
+
+  R operator()(Args... args) { return callable_->call(std::forward<Args>(args)...); }
+  explicit operator bool() const noexcept { return callable_ != nullptr; }
+
+ private:
+  struct Callable {
+    virtual ~Callable() = default;
+    virtual R call(Args... args) = 0;
+  };
+  template <class F>
+  struct Holder final : Callable {
+    explicit Holder(F function) : f(std::move(function)) {}
+    R call(Args... args) override { return f(std::forward<Args>(args)...); }
+    F f;
+  };
+  std::unique_ptr<Callable> callable_;
+};
+
+}  // namespace dlock::inline v0::detail

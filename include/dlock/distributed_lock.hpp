@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// DistributedLock: one lock name on some store. What is behind it (a ZooKeeper ensemble, files in
+// a directory) is a matter of configuration and not visible here. No Asio in this header: the
+// async_ twins are declared here and defined in <dlock/async.hpp>.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "dlock/detail/unique_function.hpp"
+#include "dlock/error.hpp"
+#include "dlock/lock_handle.hpp"
+#include "dlock/options.hpp"
+
+namespace dlock::core {
+class Engine;
+}
+
+namespace dlock::inline v0 {
+
+namespace detail {
+/// Called exactly once, on an unspecified thread that must not be kept.
+using AcquireHandler = UniqueFunction<void(error_code, LockHandle)>;
+/// Asks a running acquire to stop; harmless when it is over. Any thread.
+using Canceller = std::function<void()>;
+}  // namespace detail
+
+/// Thread safety: all members may be called from any thread at the same time.
+class DistributedLock {
+ public:
+  virtual ~DistributedLock() = default;
+  DistributedLock(const DistributedLock&) = delete;
+  DistributedLock& operator=(const DistributedLock&) = delete;
+
+  virtual const std::string& name() const noexcept = 0;
+
+  /// Waits for the lock and takes it. Not re-entrant: a second acquire by the same thread waits
+  /// for the first (use Mutex for re-entry).
+  /// Throws LockError: timed_out, cancelled (by `stop`), unavailable, config_unsafe,
+  /// invalid_argument, access_denied, closed.
+  LockHandle acquire(AcquireOptions options = {}, std::stop_token stop = {});
+  /// Same; on error returns an empty handle and sets `ec`.
+  LockHandle acquire(AcquireOptions options, std::stop_token stop, error_code& ec) noexcept;
+
+  /// Tries to take the lock; waits `options.wait` at most, default not at all.
+  /// nullopt: somebody else holds it. It may also fail while nobody holds the lock, when another
+  /// try is under way, as std::mutex::try_lock may. Throws LockError for anything but busy.
+  std::optional<LockHandle> try_acquire(AcquireOptions options = {}, std::stop_token stop = {});
+  /// Same; busy is nullopt with a clear `ec`.
+  std::optional<LockHandle> try_acquire(AcquireOptions options, std::stop_token stop,
+                                        error_code& ec) noexcept;
+
+  /// Asynchronous twin of acquire(), for any Asio completion token; in <dlock/async.hpp>.
+  template <class CompletionToken>
+  auto async_acquire(AcquireOptions options, CompletionToken&& token);
+  template <class CompletionToken>
+  auto async_acquire(CompletionToken&& token);
+
+  /// The one thing an implementation does. A wait that is not given is the lock's default.
+  virtual detail::Canceller start_acquire(AcquireOptions options,
+                                          detail::AcquireHandler handler) = 0;
+
+  /// What Mutex and the async_ twins need of the manager: its re-entry table, its callback thread.
+  virtual core::Engine& engine() const noexcept = 0;
+
+ protected:
+  DistributedLock() = default;
+};
+
+}  // namespace dlock::inline v0

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Everything a user of locks needs, without Asio. Coroutines: <dlock/async.hpp> too.
+#pragma once
+
+#include "dlock/capabilities.hpp"
+#include "dlock/config.hpp"
+#include "dlock/distributed_lock.hpp"
+#include "dlock/error.hpp"
+#include "dlock/lock_handle.hpp"
+#include "dlock/lock_manager.hpp"
+#include "dlock/lock_status.hpp"
+#include "dlock/mutex.hpp"
+#include "dlock/options.hpp"
+#include "dlock/synchronized.hpp"
+#include "dlock/version.hpp"

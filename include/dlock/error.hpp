@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What can go wrong, in one portable vocabulary. Every operation completes with a
+// boost::system::error_code; each backend has a category of its own (`dlock.zookeeper`, ...) whose
+// codes map to dlock::errc, so `ec == dlock::errc::unavailable` works whatever the store.
+#pragma once
+
+#include <boost/system/error_code.hpp>
+#include <boost/system/system_error.hpp>
+#include <string>
+
+namespace dlock::inline v0 {
+
+/// The portable conditions, by what the caller does next. Values are permanent.
+enum class errc {
+  /// The wait ran out; somebody else holds the lock. Nothing of ours is left in the store.
+  timed_out = 1,
+  /// Stopped by the caller (stop token, cancellation slot). Nothing of ours is left in the store.
+  cancelled = 2,
+  /// The lock was held and is no longer: stop the work. Final for this handle.
+  lock_lost = 3,
+  /// Somebody else holds what was to be released, renewed or broken. It was left alone.
+  not_holder = 4,
+  /// The store could not be reached for longer than `connect_timeout`. Safe to try again.
+  unavailable = 5,
+  /// The manager was closed, or this process is a fork()ed child of the one that opened it.
+  closed = 6,
+  /// The lock name breaks the rules; refused before any byte was sent.
+  invalid_name = 7,
+  /// An option is out of range for this store; the message names it and its limits.
+  invalid_argument = 8,
+  /// The configuration cannot be read; the message has file, line, value and remedy.
+  config_invalid = 9,
+  /// The store, as its server is configured, cannot give what `require` asks for.
+  config_unsafe = 10,
+  /// This store has no such operation; the message says why.
+  not_supported = 11,
+  /// The store refused who we are or what we may do.
+  access_denied = 12,
+  /// The server answered something we do not understand.
+  protocol = 13,
+  /// `Mutex::unlock()` by a thread that does not own it: a bug in the caller.
+  operation_not_permitted = 14,
+  /// No such lock, holder or token (status, break).
+  not_found = 15,
+};
+
+/// The category of dlock's own codes and of the portable conditions.
+const boost::system::error_category& dlock_category() noexcept;
+
+inline boost::system::error_code make_error_code(errc e) noexcept {
+  return {static_cast<int>(e), dlock_category()};
+}
+inline boost::system::error_condition make_error_condition(errc e) noexcept {
+  return {static_cast<int>(e), dlock_category()};
+}
+
+using boost::system::error_code;
+
+/// What an error code alone cannot say. Filled through AcquireOptions::diagnostics by the forms
+/// that do not throw; LockError carries the same.
+struct Diagnostics {
+  std::string lock;         ///< the lock's name
+  std::string store;        ///< the store's name in the configuration, never a URL
+  std::string server_text;  ///< what the server or the system said, or which setting to change
+};
+
+/// Thrown by the blocking forms. what() is one sentence with lock, store and the server's words.
+class LockError : public boost::system::system_error {
+ public:
+  LockError(error_code ec, Diagnostics diagnostics);
+
+  const std::string& lock() const noexcept { return diagnostics_.lock; }
+  const std::string& store() const noexcept { return diagnostics_.store; }
+  const std::string& server_text() const noexcept { return diagnostics_.server_text; }
+
+ private:
+  Diagnostics diagnostics_;
+};
+
+}  // namespace dlock::inline v0
+
+template <>
+struct std::is_error_condition_enum<dlock::errc> : std::true_type {};
+template <>
+struct boost::system::is_error_condition_enum<dlock::errc> : std::true_type {};

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LockHandle: a lock that is held. Move-only; the owner is the handle, never the thread, so it may
+// be taken on one thread and released on another.
+//
+//   dlock::LockHandle held = lock->acquire({.wait = 5s});
+//   write(record, held.token());      // the guarded resource refuses lower tokens
+//   held.check();                     // throws LockError{lock_lost} if it is no longer ours
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "dlock/detail/unique_function.hpp"
+#include "dlock/error.hpp"
+
+namespace dlock::core {
+class Hold;
+struct HandleAccess;
+}  // namespace dlock::core
+
+namespace dlock::inline v0 {
+
+/// held: ours. suspect: a renewal is overdue or the link is down, the local deadline has not yet
+/// passed; may become held again. lost: no longer ours, final. released: given back by us, final.
+enum class HandleState { held, suspect, lost, released };
+
+enum class LossReason {
+  none,
+  expired,          ///< the local deadline passed without a renewal the store confirmed
+  session_ended,    ///< the store ended our session
+  removed,          ///< our entry in the store is gone: deleted or flushed
+  taken,            ///< the store says somebody else holds it
+  evicted,          ///< an operator broke it, or the store dropped it under memory pressure
+  store_restarted,  ///< the store came back without its data
+  failover,         ///< another server took over that may not know us
+  closed,           ///< the manager was closed, or the process is a fork()ed child
+};
+
+const char* to_string(HandleState value) noexcept;
+const char* to_string(LossReason value) noexcept;
+
+using StateCallback = std::function<void(HandleState, LossReason)>;
+
+/// Thread safety: distinct handles are independent; one handle may be read (state, token,
+/// remaining, check, stop_token) from any thread while no other moves, releases or destroys it.
+class LockHandle {
+ public:
+  /// An empty handle: owns nothing, state() is released.
+  LockHandle() noexcept;
+  explicit LockHandle(std::shared_ptr<core::Hold> hold) noexcept;
+  LockHandle(LockHandle&&) noexcept;
+  LockHandle& operator=(LockHandle&&) noexcept;
+  /// Starts the release and does not wait for it: the manager does, when it is closed.
+  ~LockHandle();
+
+  /// True if there is a lock in it that was neither released nor moved away. Says nothing about
+  /// loss.
+  explicit operator bool() const noexcept { return hold_ != nullptr; }
+
+  const std::string& name() const noexcept;
+  /// The store's name in the configuration, never its URL.
+  const std::string& store() const noexcept;
+
+  /// The fencing token; empty on a store of token strength `none`.
+  std::optional<std::uint64_t> token() const noexcept;
+
+  /// The state now. Compares the clock with the local deadline: never says held or suspect after
+  /// it.
+  HandleState state() const noexcept;
+  LossReason loss_reason() const noexcept;
+  /// What is left to the local deadline; zero once lost; empty where the store has no lease.
+  std::optional<std::chrono::nanoseconds> remaining() const noexcept;
+
+  /// Throws LockError{lock_lost} if the lock is not ours any more by the local deadline.
+  void check() const;
+  /// Same, without throwing.
+  void check(error_code& ec) const noexcept;
+
+  /// Requested when the lock is lost. Stop callbacks run on the manager's callback thread.
+  std::stop_token stop_token() const noexcept;
+
+  /// Calls `callback` at each change: suspect, held again, lost (exactly once, final). Called at
+  /// once with the present state if that is not held. Runs on the manager's callback thread,
+  /// one call at a time; it may block or call dlock. It must not throw.
+  void on_state(StateCallback callback);
+
+  /// Gives the lock back and waits until the store confirmed it, at most `release_timeout`
+  /// (store option, default 5 s). Empties the handle.
+  /// Returns lock_lost if it was no longer ours (the next owner is left alone); unavailable if the
+  /// store did not answer in time (the release goes on in the background).
+  error_code release() noexcept;
+
+  /// For async.hpp: starts the release; `done` is called once, on an unspecified thread.
+  void start_release(detail::UniqueFunction<void(error_code)> done) noexcept;
+
+ private:
+  friend struct core::HandleAccess;
+  std::shared_ptr<core::Hold> hold_;
+};
+
+}  // namespace dlock::inline v0

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LockManager: a URL or a YAML file in, locks out. One manager serves a whole process: it keeps one
+// connection (session) per store, one background thread for all I/O and one for user callbacks,
+// however many locks and waiters there are.
+//
+//   auto locks =
+//   dlock::LockManager::open("zookeeper://10.0.0.1,10.0.0.2,10.0.0.3/app?session_timeout=10s");
+//   auto lock = locks.lock("orders/42");
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dlock/capabilities.hpp"
+#include "dlock/config.hpp"
+#include "dlock/distributed_lock.hpp"
+#include "dlock/lock_status.hpp"
+
+namespace dlock::core {
+class Engine;
+}
+
+namespace dlock::inline v0 {
+
+struct BackendDescriptor;  // <dlock/backend.hpp>
+
+enum class LogLevel { debug, info, warning, error };
+
+struct OpenOptions {
+  /// The backends to choose from by URL scheme, for who links one alone:
+  /// `{.backends = {&dlock::local::backend()}}`.
+  std::vector<const BackendDescriptor*> backends = {};
+  /// Where warnings go (a store without `require` that promises little, clipped values). Called on
+  /// any thread, must not throw. Default: standard error, through spdlog, from `warning` up.
+  std::function<void(LogLevel, std::string_view)> log = {};
+
+  /// With all backends that were built into the target dlock::dlock (defined there, not in
+  /// dlock::core).
+  static OpenOptions built_in();
+};
+
+/// One store of a manager, as `dlock doctor` shows it.
+struct StoreReport {
+  std::string name;     ///< in the configuration
+  std::string backend;  ///< `zookeeper`, `local`, ...
+  bool reached = false;
+  std::optional<Capabilities> capabilities;  ///< empty if never reached
+  error_code error;                          ///< why not reached, or why `require` refuses it
+  std::string message;
+};
+
+/// Move-only. Thread safety: all members may be called from any thread, but not while another
+/// moves or destroys the object.
+class LockManager {
+ public:
+  /// Reads the URL and checks every value; connects on first use.
+  /// Throws LockError{config_invalid} with what to write instead.
+  static LockManager open(std::string_view url) { return open(url, OpenOptions::built_in()); }
+  static LockManager open(std::string_view url, OpenOptions options);
+  /// Same from a YAML file; errors carry file and line.
+  static LockManager from_file(const std::string& path) {
+    return from_file(path, OpenOptions::built_in());
+  }
+  static LockManager from_file(const std::string& path, OpenOptions options);
+  static LockManager from_config(Config config, OpenOptions options);
+  /// What DLOCK_CONFIG (a file) or DLOCK_STORE (a URL) names; config_invalid if neither is set.
+  static LockManager from_environment() { return from_environment(OpenOptions::built_in()); }
+  static LockManager from_environment(OpenOptions options);
+
+  LockManager(LockManager&&) noexcept;
+  LockManager& operator=(LockManager&&) noexcept;
+  /// close(). In a fork()ed child: touches nothing of the parent's.
+  ~LockManager();
+
+  /// Reaches every store now and checks `require`. Throws LockError{unavailable, config_unsafe,
+  /// access_denied}; the error_code form returns the first failure. `timeout`: default each
+  /// store's connect_timeout.
+  void connect(std::optional<std::chrono::milliseconds> timeout = std::nullopt);
+
+  /// The lock of that name, on the store its route names. No I/O.
+  /// Throws LockError{invalid_name}, or {config_invalid} if no route matches.
+  std::shared_ptr<DistributedLock> lock(std::string name);
+
+  /// Who holds the lock and who waits. Throws LockError{unavailable, not_supported, ...}.
+  LockStatus status(const std::string& name);
+  /// Every lock whose name starts with the prefix's parts, of all stores that can list.
+  std::vector<LockStatus> list(const std::string& prefix = {});
+  /// Takes the lock from its holder if it still has `token`; the holder is told.
+  /// Throws LockError{not_holder, not_found, not_supported, unavailable}.
+  void evict(const std::string& name, std::uint64_t token);
+
+  /// Tries to reach every store and reports what each promises. Does not throw for a store that is
+  /// down.
+  std::vector<StoreReport> inspect(std::optional<std::chrono::milliseconds> timeout = std::nullopt);
+
+  /// Releases what is still held (those handles become lost, reason closed), waits for releases
+  /// under way, each store's `release_timeout` at most, and ends the threads. Later calls answer
+  /// `closed`.
+  void close() noexcept;
+
+ private:
+  explicit LockManager(std::shared_ptr<core::Engine> engine) noexcept;
+  std::shared_ptr<core::Engine> engine_;
+};
+
+}  // namespace dlock::inline v0

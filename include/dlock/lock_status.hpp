@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a store knows about one lock: for `dlock status`, `dlock list` and dashboards. It is a
+// picture of the past by the time it is read; never decide ownership from it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dlock::inline v0 {
+
+/// Who holds or waits, as the claimant wrote it into the store. Nobody checks that it is true.
+struct Owner {
+  std::string id;    ///< unique per claim
+  std::string host;  ///< host name
+  std::int64_t pid = 0;
+  std::string app;  ///< `app` of the configuration, default the program's name
+};
+
+struct LockStatus {
+  std::string name;
+  bool held = false;
+  std::optional<std::uint64_t> token;
+  std::optional<Owner> owner;
+  /// How long ago the present claim was made, on the store's clock. Empty where the store cannot
+  /// tell.
+  std::optional<std::chrono::milliseconds> held_for;
+  /// How long the store keeps the holder without news from it. Empty without a lease.
+  std::optional<std::chrono::milliseconds> remaining;
+  /// Who waits, first in line first. Foreign clients that write no metadata have only an id.
+  std::vector<Owner> waiting;
+  /// Things an operator should know: foreign formats, session ids, what `break` would do.
+  std::vector<std::string> notes;
+};
+
+}  // namespace dlock::inline v0

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The in-process store for tests of code that uses locks: `memory://name`.
+#pragma once
+
+namespace dlock::inline v0 {
+struct BackendDescriptor;
+}
+
+namespace dlock::memory {
+
+/// For OpenOptions::backends, when this backend is linked alone.
+const BackendDescriptor& backend();
+
+}  // namespace dlock::memory

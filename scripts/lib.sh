@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# What the scripts share. Source it first: it goes to the project's folder and sets strict mode.
+# shellcheck shell=bash
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+jobs=${DLOCK_JOBS:-$(nproc)}
+
+packages_to_build="build-essential cmake ninja-build pkg-config ccache libboost1.81-dev
+  libboost-url1.81-dev libboost-json1.81-dev libfmt-dev libspdlog-dev libyaml-cpp-dev libcli11-dev
+  libzookeeper-st-dev libhiredis-dev libmemcached-dev libssl-dev"
+packages_for_zookeeper="libzookeeper-java default-jre-headless"
+packages_for_servers="$packages_for_zookeeper redis-server memcached"
+packages_to_test="libgtest-dev libgmock-dev clang-format clang-tidy $packages_for_servers"
+
+say() { printf '\n==> %s\n' "$*" >&2; }
+
+die() {
+  printf '%s: %s\n' "$(basename "$0")" "$*" >&2
+  exit 1
+}
+
+installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+
+# need_packages NAME...: installs those that are missing, and nothing else.
+need_packages() {
+  local package missing=""
+  if ! command -v dpkg-query >/dev/null; then
+    say "Not a Debian system: expecting the equivalents of: $*"
+    return
+  fi
+  for package in "$@"; do
+    installed "$package" || missing="$missing $package"
+  done
+  [ -n "$missing" ] || return 0
+  local sudo=""
+  if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null || die "please run as root: apt-get install$missing"
+    sudo=sudo
+  fi
+  say "Installing$missing"
+  # RUNLEVEL=1: server packages are wanted for their programs; where no systemd runs, this keeps
+  # their start scripts from leaving a server behind.
+  local install="env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -q
+    --no-install-recommends"
+  # shellcheck disable=SC2086
+  $sudo $install $missing >&2 || {
+    # The package lists may be old, or not there yet.
+    $sudo apt-get update -q >&2
+    $sudo $install $missing >&2 || die "could not install$missing"
+  }
+}
+
+# field NAME: its value in the one-line JSON object on standard input.
+field() { sed -n "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/p"; }

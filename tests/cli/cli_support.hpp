@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The real dlock binary, run by tests.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "testkit/await.hpp"
+#include "testkit/process.hpp"
+#include "testkit/temp_dir.hpp"
+
+namespace dlock::cli_test {
+
+using namespace std::chrono_literals;
+using testkit::patience;
+using testkit::within;
+
+/// A process of the binary under test. No configuration comes from the environment of the test.
+inline testkit::ProcessOptions dlock(std::vector<std::string> arguments) {
+  testkit::ProcessOptions options;
+  options.argv = {DLOCK_BINARY};
+  options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
+  options.unset_env = {"DLOCK_CONFIG", "DLOCK_STORE", "DLOCK_TOKEN", "DLOCK_NAME"};
+  return options;
+}
+
+/// With `--store URL` in front.
+inline testkit::ProcessOptions dlock_on(const std::string& url,
+                                        std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), {"--store", url});
+  return dlock(std::move(arguments));
+}
+
+inline testkit::Finished finish(testkit::ProcessOptions options, std::string_view input = {}) {
+  return testkit::run(std::move(options), input);
+}
+
+/// One line of JSON from a process; an empty object at its end.
+inline boost::json::object read_event(testkit::Process& process) {
+  const auto line = process.read_line(patience());
+  if (!line) {
+    ADD_FAILURE() << "no line; stderr: " << process.collected_stderr();
+    return {};
+  }
+  boost::json::error_code error;
+  const auto value = boost::json::parse(*line, error);
+  if (error || !value.is_object()) {
+    ADD_FAILURE() << "not a JSON object: " << *line;
+    return {};
+  }
+  return value.as_object();
+}
+
+inline std::string text(const boost::json::object& object, const char* key) {
+  const auto* value = object.if_contains(key);
+  return value != nullptr && value->is_string() ? std::string(value->as_string()) : "(none)";
+}
+
+/// A local store in a folder of its own.
+class LocalStore {
+ public:
+  std::string url() const { return "file://" + (folder_.path() / "locks").string(); }
+  const testkit::TempDir& folder() const { return folder_; }
+
+ private:
+  testkit::TempDir folder_{"dlock-cli-test"};
+};
+
+/// `dlock status --json` of a lock.
+inline boost::json::object status_of(const std::string& url, const std::string& name) {
+  const auto result = finish(dlock_on(url, {"status", name, "--json"}));
+  EXPECT_EQ(result.status.shell_status(), 0) << result.err;
+  boost::json::error_code error;
+  const auto value = boost::json::parse(result.out, error);
+  return value.is_object() ? value.as_object() : boost::json::object{};
+}
+
+inline bool is_held(const std::string& url, const std::string& name) {
+  const auto status = status_of(url, name);
+  const auto* held = status.if_contains("held");
+  return held != nullptr && held->is_bool() && held->as_bool();
+}
+
+inline std::size_t waiting(const std::string& url, const std::string& name) {
+  const auto status = status_of(url, name);
+  const auto* queue = status.if_contains("waiting");
+  return queue != nullptr && queue->is_array() ? queue->as_array().size() : 0;
+}
+
+}  // namespace dlock::cli_test

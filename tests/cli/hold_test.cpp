@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `dlock hold`: the protocol that scripts depend on. What is pinned here is a contract.
+#include <csignal>
+
+#include "tests/cli/cli_support.hpp"
+
+namespace dlock::cli_test {
+namespace {
+
+using testkit::Process;
+
+std::string keys(const boost::json::object& object) {
+  std::string joined;
+  for (const auto& pair : object) {
+    joined += (joined.empty() ? "" : " ") + std::string(pair.key());
+  }
+  return joined;
+}
+
+TEST(CliHold, PrintsOneJsonObjectALine) {
+  const LocalStore store;
+  Process hold(dlock_on(store.url(), {"hold", "orders/42"}));
+  const auto held = read_event(hold);
+  EXPECT_EQ(keys(held), "event name token store remaining_ms");
+  EXPECT_EQ(text(held, "event"), "held");
+  EXPECT_EQ(text(held, "name"), "orders/42");
+  EXPECT_EQ(text(held, "store"), "default");
+  EXPECT_TRUE(held.at("token").is_number());
+  EXPECT_TRUE(held.at("remaining_ms").is_null());  // the local store has no lease
+  EXPECT_TRUE(is_held(store.url(), "orders/42"));
+
+  hold.close_stdin();
+  const auto released = read_event(hold);
+  EXPECT_EQ(keys(released), "event name token store");
+  EXPECT_EQ(text(released, "event"), "released");
+  EXPECT_EQ(released.at("token"), held.at("token"));
+  EXPECT_EQ(hold.wait(patience())->shell_status(), 0);
+  EXPECT_EQ(hold.unread_stdout() + hold.collected_stderr(), "");
+  EXPECT_FALSE(is_held(store.url(), "orders/42"));
+}
+
+TEST(CliHold, IgnoresWhatComesOnStandardInput) {
+  const LocalStore store;
+  Process hold(dlock_on(store.url(), {"hold", "x"}));
+  EXPECT_EQ(text(read_event(hold), "event"), "held");
+  hold.write(std::string(100'000, 'x'));
+  EXPECT_TRUE(is_held(store.url(), "x"));
+  hold.close_stdin();
+  EXPECT_EQ(text(read_event(hold), "event"), "released");
+}
+
+TEST(CliHold, EndsInOrderBySignals) {
+  const LocalStore store;
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+    Process hold(dlock_on(store.url(), {"hold", "x"}));
+    EXPECT_EQ(text(read_event(hold), "event"), "held");
+    hold.signal(signal);
+    EXPECT_EQ(text(read_event(hold), "event"), "released");
+    EXPECT_EQ(hold.wait(patience())->shell_status(), 0);
+  }
+}
+
+TEST(CliHold, EndsAfterAWhile) {
+  const LocalStore store;
+  for (const auto input :
+       {testkit::ProcessOptions::Input::null, testkit::ProcessOptions::Input::closed,
+        testkit::ProcessOptions::Input::pipe}) {
+    auto options = dlock_on(store.url(), {"hold", "x", "--for", "200ms"});
+    options.stdin_from = input;
+    const auto start = testkit::Clock::now();
+    Process hold(options);
+    EXPECT_EQ(text(read_event(hold), "event"), "held");
+    EXPECT_EQ(text(read_event(hold), "event"), "released");
+    EXPECT_GE(testkit::Clock::now() - start, 200ms);
+    EXPECT_EQ(hold.wait(patience())->shell_status(), 0);
+  }
+}
+
+// /dev/null and a closed standard input do not end it: that is how a service manager starts it.
+TEST(CliHold, HoldsOnWithoutStandardInput) {
+  const LocalStore store;
+  for (const auto input :
+       {testkit::ProcessOptions::Input::null, testkit::ProcessOptions::Input::closed}) {
+    auto options = dlock_on(store.url(), {"hold", "x"});
+    options.stdin_from = input;
+    Process hold(options);
+    EXPECT_EQ(text(read_event(hold), "event"), "held");
+    EXPECT_FALSE(hold.wait(within(200ms)));
+    EXPECT_TRUE(is_held(store.url(), "x"));
+    hold.signal(SIGTERM);
+    EXPECT_EQ(text(read_event(hold), "event"), "released");
+  }
+}
+
+TEST(CliHold, GivesUpInTime) {
+  const LocalStore store;
+  Process first(dlock_on(store.url(), {"hold", "x"}));
+  EXPECT_EQ(text(read_event(first), "event"), "held");
+  const auto second = finish(dlock_on(store.url(), {"hold", "x", "--wait", "0"}));
+  EXPECT_EQ(second.status.shell_status(), 75);
+  EXPECT_EQ(second.out, "");
+  EXPECT_EQ(finish(dlock_on(store.url(), {"hold", "x", "--wait", "0", "-E", "3"})).status.code, 3);
+}
+
+TEST(CliHold, AReaderThatLeavesIsSuccessAndFreesTheLock) {
+  const LocalStore store;
+  Process hold(dlock_on(store.url(), {"hold", "x", "--for", "300ms"}));
+  EXPECT_EQ(text(read_event(hold), "event"), "held");
+  hold.close_stdout();
+  EXPECT_EQ(hold.wait(patience())->shell_status(), 0);
+  EXPECT_FALSE(is_held(store.url(), "x"));
+}
+
+// The local store has no lease: a stopped holder keeps the lock, and has it when it goes on.
+TEST(CliHold, AStopOnTheLocalStoreLosesNothing) {
+  const LocalStore store;
+  Process hold(dlock_on(store.url(), {"hold", "x"}));
+  EXPECT_EQ(text(read_event(hold), "event"), "held");
+  ASSERT_TRUE(hold.pause());
+  EXPECT_EQ(
+      finish(dlock_on(store.url(), {"run", "x", "--wait", "200ms", "--", "true"})).status.code, 75);
+  hold.resume();
+  hold.close_stdin();
+  EXPECT_EQ(text(read_event(hold), "event"), "released");
+}
+
+}  // namespace
+}  // namespace dlock::cli_test

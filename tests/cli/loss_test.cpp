@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Losing a lock on a real ZooKeeper, as scripts and commands see it.
+
+#include <csignal>
+#include <optional>
+
+#include "testkit/servers/zookeeper.hpp"
+#include "tests/cli/cli_support.hpp"
+
+namespace dlock::cli_test {
+namespace {
+
+using testkit::Process;
+using testkit::ZooKeeperServer;
+
+class CliLoss : public testing::Test {
+ protected:
+  void SetUp() override { server_.start(); }
+  std::string url() const { return server_.url() + "app?session_timeout=2s"; }
+
+  /// A rival that got the lock.
+  std::unique_ptr<Process> rival(const std::string& name) {
+    auto process = std::make_unique<Process>(dlock_on(url(), {"hold", name}));
+    EXPECT_EQ(text(read_event(*process), "event"), "held");
+    return process;
+  }
+
+  ZooKeeperServer server_{{.tick = 300ms}};
+};
+
+TEST_F(CliLoss, AStoppedHolderSaysLostFirstAndLeavesTheNextOwnerAlone) {
+  Process hold(dlock_on(url(), {"hold", "x"}));
+  const auto held = read_event(hold);
+  EXPECT_EQ(text(held, "event"), "held");
+  EXPECT_TRUE(held.at("remaining_ms").is_number());
+  ASSERT_TRUE(hold.pause());
+  const auto next = rival("x");
+  hold.close_stdin();
+  hold.resume();
+
+  const auto lost = read_event(hold);
+  EXPECT_EQ(text(lost, "event"), "lost");
+  EXPECT_EQ(text(lost, "name"), "x");
+  EXPECT_NE(text(lost, "reason"), "(none)");
+  EXPECT_EQ(lost.at("token"), held.at("token"));
+  EXPECT_EQ(hold.wait(patience())->shell_status(), 76);
+  EXPECT_EQ(hold.unread_stdout(), "");
+
+  EXPECT_TRUE(is_held(url(), "x"));
+  next->close_stdin();
+  EXPECT_EQ(text(read_event(*next), "event"), "released");
+}
+
+TEST_F(CliLoss, AStoppedRunEndsItsCommand) {
+  Process process(dlock_on(url(), {"run", "x", "--", "sh", "-c", "sleep 1000 & echo $$ $!; wait"}));
+  const auto line = process.read_line(patience());
+  ASSERT_TRUE(line);
+  const pid_t shell = std::stoi(*line);
+  const pid_t inner = std::stoi(line->substr(line->find(' ')));
+  ASSERT_TRUE(process.pause());
+  const auto next = rival("x");
+  process.resume();
+  EXPECT_EQ(process.wait(patience())->shell_status(), 76);
+  EXPECT_FALSE(testkit::process_start_time(shell));
+  EXPECT_FALSE(testkit::process_start_time(inner));
+  EXPECT_NE(process.collected_stderr().find("the lock x is lost"), std::string::npos)
+      << process.collected_stderr();
+  EXPECT_TRUE(is_held(url(), "x"));
+}
+
+TEST_F(CliLoss, ARunThatCannotRenewEndsItsCommandBeforeTheLockIsOver) {
+  const std::string script =
+      "trap 'echo told; exit 0' TERM; echo ready; while :; do sleep 0.05; done";
+  Process process(dlock_on(url(), {"run", "x", "--", "sh", "-c", script}));
+  ASSERT_EQ(process.read_line(patience()), "ready");
+  server_.pause();
+  const auto paused = testkit::Clock::now();
+  EXPECT_EQ(process.read_line(patience()), "told");
+  EXPECT_LT(testkit::Clock::now() - paused, 2s);
+  const auto ended = process.wait(patience());
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->shell_status(), 76);
+  server_.resume();
+}
+
+TEST_F(CliLoss, ACommandThatDoesNotListenIsKilled) {
+  const std::string script = "trap '' TERM; echo ready; while :; do sleep 0.05; done";
+  Process process(dlock_on(url(), {"run", "x", "--kill-after", "100ms", "--", "sh", "-c", script}));
+  ASSERT_EQ(process.read_line(patience()), "ready");
+  server_.pause();
+  const auto paused = testkit::Clock::now();
+  EXPECT_TRUE(process.stderr_shows("was killed", patience())) << process.collected_stderr();
+  EXPECT_LT(testkit::Clock::now() - paused, 2s);
+  EXPECT_EQ(process.wait(patience())->shell_status(), 76);
+  server_.resume();
+}
+
+TEST_F(CliLoss, OnLostWarnLetsTheCommandGoOn) {
+  Process process(dlock_on(
+      url(), {"run", "x", "--on-lost", "warn", "--", "sh", "-c", "echo ready; read line; exit 0"}));
+  ASSERT_EQ(process.read_line(patience()), "ready");
+  ASSERT_TRUE(process.pause());
+  const auto next = rival("x");
+  process.resume();
+  EXPECT_TRUE(process.stderr_shows("goes on without it", patience()));
+  EXPECT_TRUE(process.running());
+  process.write("go\n");
+  EXPECT_EQ(process.wait(patience())->shell_status(), 76);
+}
+
+TEST_F(CliLoss, AShortOutageIsSuspectAndThenHeldAgain) {
+  Process hold(dlock_on(server_.url() + "app?session_timeout=6s", {"hold", "x"}));
+  EXPECT_EQ(text(read_event(hold), "event"), "held");
+  server_.pause();
+  EXPECT_EQ(text(read_event(hold), "event"), "suspect");
+  server_.resume();
+  EXPECT_EQ(text(read_event(hold), "event"), "held");
+  hold.close_stdin();
+  EXPECT_EQ(text(read_event(hold), "event"), "released");
+  EXPECT_EQ(hold.wait(patience())->shell_status(), 0);
+}
+
+TEST_F(CliLoss, ABrokenLockIsLostToItsHolder) {
+  Process hold(dlock_on(url(), {"hold", "x"}));
+  const auto held = read_event(hold);
+  const auto token = held.at("token").to_number<std::uint64_t>();
+  EXPECT_EQ(
+      finish(dlock_on(url(), {"break", "x", "--token", std::to_string(token + 1)})).status.code,
+      75);
+  const auto broken =
+      finish(dlock_on(url(), {"break", "x", "--token", std::to_string(token), "--json"}));
+  EXPECT_EQ(broken.status.shell_status(), 0) << broken.err;
+  EXPECT_EQ(broken.out,
+            "{\"event\":\"broken\",\"name\":\"x\",\"token\":" + std::to_string(token) + "}\n");
+  EXPECT_EQ(text(read_event(hold), "event"), "lost");
+  EXPECT_EQ(hold.wait(patience())->shell_status(), 76);
+}
+
+TEST_F(CliLoss, AKilledRunEndsItsCommandAndFreesTheLockInASession) {
+  Process process(dlock_on(url(), {"run", "x", "--", "sh", "-c", "echo $$; exec sleep 1000"}));
+  const pid_t command = std::stoi(process.read_line(patience()).value_or("0"));
+  ASSERT_TRUE(testkit::process_start_time(command));
+  process.kill_and_wait();
+  EXPECT_TRUE(
+      testkit::eventually(patience(), [&] { return !testkit::process_start_time(command); }));
+  const auto next = rival("x");
+}
+
+TEST_F(CliLoss, ACtrlCWhileWaitingLeavesNoNodeBehind) {
+  const auto holder = rival("x");
+  Process waiter(dlock_on(url(), {"run", "x", "--", "true"}));
+  ASSERT_TRUE(testkit::eventually(patience(), [&] { return waiting(url(), "x") == 1; }));
+  waiter.signal(SIGINT);
+  EXPECT_EQ(waiter.wait(patience())->shell_status(), 130);
+  EXPECT_EQ(waiting(url(), "x"), 0U);
+}
+
+TEST_F(CliLoss, LeaseSetsTheSessionTimeout) {
+  const auto result = finish(dlock_on(url(), {"hold", "x", "--lease", "3s", "--for", "0s"}));
+  ASSERT_EQ(result.status.shell_status(), 0) << result.err;
+  const auto first = boost::json::parse(result.out.substr(0, result.out.find('\n'))).as_object();
+  const auto remaining = first.at("remaining_ms").to_number<std::int64_t>();
+  EXPECT_GT(remaining, 1'000);
+  EXPECT_LE(remaining, 3'000);
+}
+
+TEST_F(CliLoss, ASessionThatTheServerClipsIsRefusedWithFileAndLine) {
+  const testkit::TempDir folder("dlock-cli-test");
+  const auto file = (folder / "dlock.yaml").string();
+  // Two to twenty ticks of 300 ms: 600 ms to 6 s.
+  testkit::write_file(
+      file, "stores:\n  zk:\n    url: \"" + server_.url() + "app\"\n    session_timeout: 30s\n");
+  const auto result = finish(dlock({"--config", file, "run", "x", "--", "true"}));
+  EXPECT_EQ(result.status.shell_status(), 78) << result.err;
+  EXPECT_NE(result.err.find(file + ":4"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("6000"), std::string::npos) << result.err;
+}
+
+}  // namespace
+}  // namespace dlock::cli_test

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `status`, `list`, `break`, `doctor`: their JSON is a contract, their tables are for people.
+#include <unistd.h>
+
+#include "testkit/ports.hpp"
+#include "tests/cli/cli_support.hpp"
+
+namespace dlock::cli_test {
+namespace {
+
+namespace json = boost::json;
+using testkit::Process;
+
+std::string keys(const json::object& object) {
+  std::string joined;
+  for (const auto& pair : object) {
+    joined += (joined.empty() ? "" : " ") + std::string(pair.key());
+  }
+  return joined;
+}
+
+constexpr const char* kStatusKeys = "name held token owner since_ms remaining_ms waiting notes";
+
+TEST(CliStatus, OfAHeldLock) {
+  const LocalStore store;
+  Process hold(dlock_on(store.url(), {"hold", "orders/42"}));
+  const auto held = read_event(hold);
+  const auto status = status_of(store.url(), "orders/42");
+  EXPECT_EQ(keys(status), kStatusKeys);
+  EXPECT_EQ(text(status, "name"), "orders/42");
+  EXPECT_EQ(status.at("held"), json::value(true));
+  EXPECT_EQ(status.at("token"), held.at("token"));
+  EXPECT_TRUE(status.at("remaining_ms").is_null());
+  ASSERT_TRUE(status.at("owner").is_object());
+  const auto& owner = status.at("owner").as_object();
+  EXPECT_EQ(keys(owner), "host pid app id");
+  EXPECT_EQ(owner.at("pid"), json::value(hold.pid()));
+  EXPECT_EQ(text(owner, "app"), "dlock");
+  EXPECT_EQ(text(owner, "id").size(), 36U);
+
+  const auto people = finish(dlock_on(store.url(), {"status", "orders/42"}));
+  EXPECT_NE(
+      people.out.find("orders/42: held by dlock (pid " + std::to_string(hold.pid()) + ") on "),
+      std::string::npos)
+      << people.out;
+}
+
+TEST(CliStatus, OfAFreeLock) {
+  const LocalStore store;
+  const auto status = status_of(store.url(), "x");
+  EXPECT_EQ(keys(status), kStatusKeys);
+  EXPECT_EQ(status.at("held"), json::value(false));
+  EXPECT_TRUE(status.at("owner").is_null());
+  EXPECT_EQ(finish(dlock_on(store.url(), {"status", "x"})).out, "x: free\n");
+}
+
+TEST(CliStatus, OfALockThatIsWaitedFor) {
+  const LocalStore store;
+  Process holder(dlock_on(store.url(), {"hold", "x"}));
+  EXPECT_EQ(text(read_event(holder), "event"), "held");
+  Process first(dlock_on(store.url(), {"hold", "x"}));
+  ASSERT_TRUE(testkit::eventually(patience(), [&] { return waiting(store.url(), "x") == 1; }));
+  Process second(dlock_on(store.url(), {"hold", "x"}));
+  ASSERT_TRUE(testkit::eventually(patience(), [&] { return waiting(store.url(), "x") == 2; }));
+  const auto status = status_of(store.url(), "x");
+  const auto& queue = status.at("waiting").as_array();
+  EXPECT_EQ(queue[0].as_object().at("pid"), json::value(first.pid()));
+  EXPECT_EQ(queue[1].as_object().at("pid"), json::value(second.pid()));
+}
+
+TEST(CliList, ShowsTheLocksBelowAPrefix) {
+  const LocalStore store;
+  Process a(dlock_on(store.url(), {"hold", "orders/1"}));
+  Process b(dlock_on(store.url(), {"hold", "orders/2"}));
+  Process c(dlock_on(store.url(), {"hold", "ordersX"}));
+  for (auto* hold : {&a, &b, &c}) EXPECT_EQ(text(read_event(*hold), "event"), "held");
+
+  const auto names = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "list");
+    arguments.emplace_back("--json");
+    const auto result = finish(dlock_on(store.url(), arguments));
+    std::vector<std::string> found;
+    const auto listed = json::parse(result.out);
+    for (const auto& item : listed.as_array()) {
+      EXPECT_EQ(keys(item.as_object()), kStatusKeys);
+      if (item.as_object().at("held").as_bool()) found.push_back(text(item.as_object(), "name"));
+    }
+    std::sort(found.begin(), found.end());
+    return found;
+  };
+  EXPECT_EQ(names({}), (std::vector<std::string>{"orders/1", "orders/2", "ordersX"}));
+  EXPECT_EQ(names({"orders"}), (std::vector<std::string>{"orders/1", "orders/2"}));
+  EXPECT_EQ(names({"orders/2"}), (std::vector<std::string>{"orders/2"}));
+
+  const auto table = finish(dlock_on(store.url(), {"list"})).out;
+  EXPECT_EQ(table.substr(0, 4), "NAME") << table;
+  EXPECT_NE(table.find("orders/2"), std::string::npos) << table;
+}
+
+// The local store refuses: the way to free a lock there is to end its holder.
+TEST(CliBreak, IsRefusedOnTheLocalStoreWithThePidToEnd) {
+  const LocalStore store;
+  Process hold(dlock_on(store.url(), {"hold", "x"}));
+  const auto held = read_event(hold);
+  const auto token = std::to_string(held.at("token").to_number<std::uint64_t>());
+  const auto result = finish(dlock_on(store.url(), {"break", "x", "--token", token}));
+  EXPECT_EQ(result.status.shell_status(), 64) << result.err;
+  EXPECT_NE(result.err.find(std::to_string(hold.pid())), std::string::npos) << result.err;
+  EXPECT_TRUE(is_held(store.url(), "x"));
+  EXPECT_EQ(finish(dlock_on(store.url(), {"break", "y", "--token", "1"})).status.code, 75);
+}
+
+TEST(CliDoctor, SaysWhatAStorePromises) {
+  const LocalStore store;
+  const auto result = finish(dlock_on(store.url(), {"doctor", "--json"}));
+  EXPECT_EQ(result.status.shell_status(), 0) << result.err;
+  const auto findings = json::parse(result.out);
+  ASSERT_EQ(findings.as_array().size(), 1U);
+  const auto& finding = findings.as_array()[0].as_object();
+  EXPECT_EQ(keys(finding),
+            "store backend reached connect_ms error message guarantee assumptions shortfalls fair "
+            "token wake_up lease_scope lease_ms notes");
+  EXPECT_EQ(text(finding, "backend"), "local");
+  EXPECT_EQ(text(finding, "guarantee"), "exclusive");
+  EXPECT_EQ(text(finding, "lease_scope"), "none");
+
+  const auto people = finish(dlock_on(store.url(), {"doctor"})).out;
+  EXPECT_NE(people.find("promises  exclusive, fair"), std::string::npos) << people;
+}
+
+TEST(CliDoctor, ReachesEveryStoreAndSaysWhichItCannot) {
+  const LocalStore store;
+  const testkit::Port nobody;
+  const auto file = (store.folder() / "dlock.yaml").string();
+  testkit::write_file(
+      file, "stores:\n  here: \"" + store.url() +
+                "\"\n  gone: { url: \"zookeeper://127.0.0.1:" + std::to_string(nobody.number()) +
+                "/app\", connect_timeout: 1s }\nlocks:\n  - { match: \"a/**\", "
+                "store: gone }\n  - { match: \"**\", store: here }\n");
+  const auto result = finish(dlock({"--config", file, "doctor"}));
+  EXPECT_EQ(result.status.shell_status(), 69) << result.err;
+  EXPECT_NE(result.out.find("here (local): reached in "), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("gone (zookeeper): not reached after "), std::string::npos)
+      << result.out;
+}
+
+TEST(CliDoctor, RefusesWhatCannotGiveWhatIsRequired) {
+  const auto result =
+      finish(dlock({"--store", "memory://x?require=exclusive,token", "doctor", "--json"}));
+  const auto findings = json::parse(result.out);
+  const auto& finding = findings.as_array().at(0).as_object();
+  const bool refused = !finding.at("error").is_null();
+  EXPECT_EQ(result.status.shell_status(), refused ? 78 : 0) << result.out;
+}
+
+}  // namespace
+}  // namespace dlock::cli_test

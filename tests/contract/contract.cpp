@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/contract/contract.hpp"
+
+#include <boost/json.hpp>
+#include <condition_variable>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+
+namespace dlock::contract {
+namespace {
+
+testkit::ProcessOptions hold_command(const std::string& url, const std::string& name) {
+  testkit::ProcessOptions options;
+  options.argv = {DLOCK_BINARY, "--store", url, "hold", name};
+  options.unset_env = {"DLOCK_CONFIG", "DLOCK_STORE", "DLOCK_TOKEN", "DLOCK_NAME"};
+  return options;
+}
+
+boost::json::object parse(const std::string& line) {
+  boost::json::error_code error;
+  const auto value = boost::json::parse(line, error);
+  if (error || !value.is_object()) {
+    ADD_FAILURE() << "not a JSON object: " << line;
+    return {};
+  }
+  return value.as_object();
+}
+
+std::string text(const boost::json::object& object, const char* key) {
+  const auto* value = object.if_contains(key);
+  return value != nullptr && value->is_string() ? std::string(value->as_string()) : std::string();
+}
+
+/// For a store without processes: a manager and a thread of its own.
+class ThreadPeer final : public Peer {
+ public:
+  ThreadPeer(const std::string& url, const std::string& name)
+      : manager_(LockManager::open(url)),
+        thread_([this, lock = manager_.lock(name)](const std::stop_token& stop) {
+          error_code ec;
+          auto handle = lock->acquire({.wait = kWaitForever}, stop, ec);
+          const std::lock_guard guard(mutex_);
+          handle_ = std::move(handle);
+          changed_.notify_all();
+        }) {}
+  ~ThreadPeer() override { release(); }
+
+  std::optional<std::uint64_t> wait_held(testkit::Deadline deadline) override {
+    std::unique_lock guard(mutex_);
+    changed_.wait_until(guard, deadline, [this] { return static_cast<bool>(handle_); });
+    return handle_ ? handle_.token() : std::nullopt;
+  }
+  bool is_held() override { return wait_held(within(0s)).has_value(); }
+  void release() override {
+    thread_.request_stop();
+    if (thread_.joinable()) thread_.join();
+    if (handle_) handle_.release();
+  }
+  std::optional<std::string> wait_lost(testkit::Deadline deadline) override {
+    if (!eventually(deadline, [this] { return handle_.state() == HandleState::lost; })) return {};
+    return to_string(handle_.loss_reason());
+  }
+
+ private:
+  LockManager manager_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  LockHandle handle_;
+  std::jthread thread_;
+};
+
+}  // namespace
+
+ProcessPeer::ProcessPeer(const std::string& url, const std::string& name)
+    : process_(hold_command(url, name)) {}
+
+std::optional<std::uint64_t> ProcessPeer::wait_held(testkit::Deadline deadline) {
+  if (token_) return token_;
+  const auto line = process_.read_line(deadline);
+  if (!line) return {};
+  const auto event = parse(*line);
+  EXPECT_EQ(text(event, "event"), "held") << *line;
+  if (const auto* token = event.if_contains("token")) {
+    token_ = token->to_number<std::uint64_t>();
+  }
+  return token_;
+}
+
+void ProcessPeer::release() {
+  if (!token_) process_.signal(SIGTERM);  // it reads its input only once it holds the lock
+  process_.close_stdin();
+  EXPECT_TRUE(process_.wait(patience())) << "dlock hold did not end";
+}
+
+std::optional<std::string> ProcessPeer::wait_lost(testkit::Deadline deadline) {
+  while (const auto line = process_.read_line(deadline)) {
+    const auto event = parse(*line);
+    if (text(event, "event") == "lost") return text(event, "reason");
+  }
+  return {};
+}
+
+void Contract::SetUp() {
+  url_ = harness().fresh_url();
+  observer_.emplace(open());
+  const auto reports = observer_->inspect();
+  ASSERT_EQ(reports.size(), 1U);
+  ASSERT_TRUE(reports[0].reached) << reports[0].message;
+  capabilities_ = reports[0].capabilities.value();
+}
+
+LockManager Contract::open() const { return LockManager::open(url_); }
+
+std::unique_ptr<Peer> Contract::peer(const std::string& name) const {
+  if (harness().has_processes()) return process_peer(name);
+  return std::make_unique<ThreadPeer>(url_, name);
+}
+
+std::unique_ptr<ProcessPeer> Contract::process_peer(const std::string& name) const {
+  return std::make_unique<ProcessPeer>(url_, name);
+}
+
+bool Contract::waiters_become(const std::string& name, std::size_t count) {
+  // A long queue takes the store a while to tell: asked again at once, it would do nothing else.
+  auto next = testkit::Clock::now();
+  return eventually(patience(), [&] {
+    const auto started = testkit::Clock::now();
+    if (started < next) return false;
+    const bool all = waiting(name) == count;
+    next = testkit::Clock::now() + 5 * (testkit::Clock::now() - started);
+    return all;
+  });
+}
+
+bool Contract::becomes_free(const std::string& name) {
+  return eventually(patience(), [&] {
+    const auto status = observer().status(name);
+    return !status.held && status.waiting.empty();
+  });
+}
+
+error_code error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const LockError& error) {
+    return error.code();
+  }
+  return {};
+}
+
+std::string store_name(const ::testing::TestParamInfo<Store>& info) { return info.param.name; }
+
+}  // namespace dlock::contract

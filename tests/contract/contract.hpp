@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The fixture of the contract suite, and its peers: somebody else who wants the same lock, in a
+// process of his own where the store has processes.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "dlock/dlock.hpp"
+#include "testkit/await.hpp"
+#include "testkit/process.hpp"
+#include "tests/contract/harness.hpp"
+
+namespace dlock::contract {
+
+using namespace std::chrono_literals;  // NOLINT: a header of tests only
+using testkit::eventually;
+using testkit::patience;
+using testkit::within;
+
+/// Acquires as soon as it is made, and holds until told otherwise.
+class Peer {
+ public:
+  virtual ~Peer() = default;
+  /// Waits until it holds the lock; its token. nullopt at the deadline.
+  virtual std::optional<std::uint64_t> wait_held(testkit::Deadline deadline) = 0;
+  virtual bool is_held() = 0;
+  /// Gives the lock back, or stops waiting for it; returns when that is done.
+  virtual void release() = 0;
+  /// Waits until it was told that the lock is lost; the reason.
+  virtual std::optional<std::string> wait_lost(testkit::Deadline deadline) = 0;
+};
+
+/// `dlock hold`, the real command.
+class ProcessPeer final : public Peer {
+ public:
+  ProcessPeer(const std::string& url, const std::string& name);
+  std::optional<std::uint64_t> wait_held(testkit::Deadline deadline) override;
+  bool is_held() override { return wait_held(within(0s)).has_value(); }
+  void release() override;
+  std::optional<std::string> wait_lost(testkit::Deadline deadline) override;
+  testkit::Process& process() { return process_; }
+
+ private:
+  testkit::Process process_;
+  std::optional<std::uint64_t> token_;
+};
+
+/// The parameter is the store.
+class Contract : public ::testing::TestWithParam<Store> {
+ protected:
+  void SetUp() override;
+
+  Harness& harness() const { return GetParam().harness(); }
+  const std::string& url() const { return url_; }
+  /// A manager of its own on this test's store.
+  LockManager open() const;
+  /// The manager that the test looks at the store with.
+  LockManager& observer() { return *observer_; }
+  const Capabilities& capabilities() const { return capabilities_; }
+
+  /// Somebody else: a process, or a manager of its own.
+  std::unique_ptr<Peer> peer(const std::string& name) const;
+  std::unique_ptr<ProcessPeer> process_peer(const std::string& name) const;
+
+  std::size_t waiting(const std::string& name) { return observer().status(name).waiting.size(); }
+  bool waiters_become(const std::string& name, std::size_t count);
+  /// Nobody holds it and nobody waits, soon.
+  bool becomes_free(const std::string& name);
+
+ private:
+  std::string url_;
+  std::optional<LockManager> observer_;
+  Capabilities capabilities_;
+};
+
+/// The error that `call` throws; a clear one if it throws none.
+error_code error_of(const std::function<void()>& call);
+
+std::string store_name(const ::testing::TestParamInfo<Store>& info);
+
+/// Runs the suite on every store.
+#define DLOCK_CONTRACT(suite)                                                               \
+  INSTANTIATE_TEST_SUITE_P(Stores, suite, ::testing::ValuesIn(::dlock::contract::stores()), \
+                           ::dlock::contract::store_name)
+/// On every store that other processes reach.
+#define DLOCK_CONTRACT_OF_PROCESSES(suite)                                                  \
+  INSTANTIATE_TEST_SUITE_P(Stores, suite,                                                   \
+                           ::testing::ValuesIn(::dlock::contract::stores_with_processes()), \
+                           ::dlock::contract::store_name)
+
+/// No data races hide in a name: PrintTo would print bytes otherwise.
+inline void PrintTo(const Store& store, std::ostream* out) { *out << store.name; }
+
+}  // namespace dlock::contract

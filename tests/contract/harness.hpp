@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the contract suite must know of a backend to run on it. A new backend is one file that makes
+// a Harness, and one line in harnesses.cpp.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "dlock/lock_manager.hpp"
+
+namespace dlock::contract {
+
+class Harness {
+ public:
+  virtual ~Harness() = default;
+
+  /// A store for one test, with nothing in it. The first call starts the server, if there is one;
+  /// it serves all tests of this process.
+  virtual std::string fresh_url() = 0;
+
+  /// Whether other processes reach the store. If not, a test's peers live in this process.
+  virtual bool has_processes() const { return true; }
+
+  /// The longest that the lock of a killed process stays taken.
+  virtual std::chrono::milliseconds dead_holder_bound() const = 0;
+
+  /// Takes a lock that `manager` holds away from it, behind its back.
+  virtual void take_away(LockManager& manager, const std::string& url, const std::string& name);
+};
+
+/// One backend: its name as the tests show it, and its harness, made when first used.
+struct Store {
+  const char* name;
+  Harness& (*harness)();
+};
+
+/// All of them.
+std::vector<Store> stores();
+/// Those that other processes reach.
+std::vector<Store> stores_with_processes();
+
+}  // namespace dlock::contract

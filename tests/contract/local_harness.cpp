@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
+
+#include "backends/local/names.hpp"
+#include "testkit/temp_dir.hpp"
+#include "tests/contract/harness.hpp"
+
+namespace dlock::contract {
+namespace {
+
+class LocalHarness final : public Harness {
+ public:
+  std::string fresh_url() override {
+    return "file://" + (folder_ / ("locks-" + std::to_string(++last_))).string();
+  }
+  std::chrono::milliseconds dead_holder_bound() const override { return std::chrono::seconds(1); }
+
+  // Nothing can be broken there, but a file can be removed.
+  void take_away(LockManager& /*manager*/, const std::string& url,
+                 const std::string& name) override {
+    const std::filesystem::path directory = url.substr(std::string("file://").size());
+    std::filesystem::remove(directory / local::file_name(name));
+  }
+
+ private:
+  testkit::TempDir folder_{"dlock-contract"};
+  int last_ = 0;
+};
+
+}  // namespace
+
+Harness& local_harness() {
+  static LocalHarness harness;
+  return harness;
+}
+
+}  // namespace dlock::contract

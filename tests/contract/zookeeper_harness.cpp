@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <optional>
+
+#include "testkit/servers/zookeeper.hpp"
+#include "tests/contract/harness.hpp"
+
+namespace dlock::contract {
+namespace {
+
+constexpr std::chrono::milliseconds kTick{500};
+constexpr std::chrono::milliseconds kSession{5000};
+
+class ZooKeeperHarness final : public Harness {
+ public:
+  std::string fresh_url() override {
+    if (!server_) {
+      testkit::ZooKeeperOptions options;
+      options.tick = kTick;
+      server_.emplace(options).start();
+    }
+    return server_->url() + "contract-" + std::to_string(++last_) +
+           "?session_timeout=" + std::to_string(kSession.count()) + "ms";
+  }
+  // The server looks for dead sessions once a tick.
+  std::chrono::milliseconds dead_holder_bound() const override { return kSession + kTick; }
+
+ private:
+  std::optional<testkit::ZooKeeperServer> server_;
+  int last_ = 0;
+};
+
+}  // namespace
+
+Harness& zookeeper_harness() {
+  static ZooKeeperHarness harness;
+  return harness;
+}
+
+}  // namespace dlock::contract

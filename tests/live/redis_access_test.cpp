@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Getting in: TLS, passwords, rights, sockets; and what the store promises as it is configured.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "testkit/process.hpp"
+#include "tests/live/redis_support.hpp"
+
+namespace dlock::testkit {
+namespace {
+
+using testing::AnyOf;
+using testing::Contains;
+using testing::Field;
+using testing::HasSubstr;
+
+constexpr const char* kFast = "?connect_timeout=3s";
+
+/// What connecting says; empty if it succeeds.
+std::string connect_error(const std::string& url, error_code* ec = nullptr) {
+  const auto start = Clock::now();
+  try {
+    auto locks = open_redis(url);
+    locks.connect();
+    locks.lock("x")->acquire().release();
+    return {};
+  } catch (const LockError& error) {
+    EXPECT_LT(Clock::now() - start, 8s) << error.what();
+    if (ec != nullptr) *ec = error.code();
+    return error.what();
+  }
+}
+
+void openssl(const TempDir& folder, const std::vector<std::string>& arguments) {
+  ProcessOptions options;
+  options.argv = {"openssl"};
+  options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
+  options.working_directory = folder.path();
+  const auto finished = run(options);
+  ASSERT_TRUE(finished.status.success()) << finished.err;
+}
+
+/// A certificate authority and a certificate it signed for 127.0.0.1 and `locks.test`.
+void make_authority(const TempDir& folder, const std::string& name) {
+  openssl(folder, {"req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", "-subj",
+                   "/CN=" + name, "-keyout", name + ".key", "-out", name + ".crt"});
+}
+
+void make_certificate(const TempDir& folder, const std::string& authority, const std::string& name,
+                      bool expired) {
+  write_file(folder / (name + ".ext"), "subjectAltName=IP:127.0.0.1,DNS:locks.test\n");
+  openssl(folder, {"req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=" + name, "-keyout",
+                   name + ".key", "-out", name + ".csr"});
+  openssl(folder, {"x509", "-req", "-in", name + ".csr", "-CA", authority + ".crt", "-CAkey",
+                   authority + ".key", "-CAcreateserial", "-days", expired ? "-1" : "30",
+                   "-extfile", name + ".ext", "-out", name + ".crt"});
+}
+
+class RedisTls : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new TempDir("dlock-redis-tls");
+    make_authority(*folder_, "ca");
+    make_authority(*folder_, "other");
+    make_certificate(*folder_, "ca", "server", false);
+    make_certificate(*folder_, "ca", "old", true);
+    make_certificate(*folder_, "ca", "client", false);
+  }
+  static void TearDownTestSuite() { delete std::exchange(folder_, nullptr); }
+
+  static std::string file(const std::string& name) { return (*folder_ / name).string(); }
+
+  /// TLS on a port of its own beside the plain one.
+  struct TlsServer {
+    explicit TlsServer(const std::string& certificate, const std::string& clients = "no")
+        : server({"--tls-port", std::to_string(port.number()), "--tls-cert-file",
+                  file(certificate + ".crt"), "--tls-key-file", file(certificate + ".key"),
+                  "--tls-ca-cert-file", file("ca.crt"), "--tls-auth-clients", clients}) {
+      server.start();
+    }
+    std::string url(const std::string& rest) const {
+      return "rediss://127.0.0.1:" + std::to_string(port.number()) + kFast + rest;
+    }
+    Port port;
+    RedisServer server;
+  };
+
+  static TempDir* folder_;
+};
+TempDir* RedisTls::folder_ = nullptr;
+
+TEST_F(RedisTls, TheRightAuthorityAndNothingElse) {
+  TlsServer server("server");
+  EXPECT_EQ(connect_error(server.url("&tls_ca=" + file("ca.crt"))), "");
+  EXPECT_EQ(connect_error(server.url("&tls_ca=" + file("ca.crt") + "&tls_server_name=locks.test")),
+            "");
+  EXPECT_EQ(connect_error(server.url("&tls_verify=false")), "");
+  EXPECT_THAT(connect_error(server.url("&tls_ca=" + file("other.crt"))),
+              HasSubstr("certificate is refused"));
+  EXPECT_THAT(connect_error(server.url("")), HasSubstr("certificate is refused"));
+  EXPECT_THAT(
+      connect_error(server.url("&tls_ca=" + file("ca.crt") + "&tls_server_name=other.test")),
+      HasSubstr("tls_server_name"));
+  EXPECT_THAT(connect_error(server.url("&tls_ca=/nowhere.pem")), HasSubstr("/nowhere.pem"));
+}
+
+TEST_F(RedisTls, AnExpiredCertificate) {
+  TlsServer server("old");
+  EXPECT_THAT(connect_error(server.url("&tls_ca=" + file("ca.crt"))), HasSubstr("expired"));
+}
+
+TEST_F(RedisTls, ACertificateOfOurOwn) {
+  TlsServer server("server", "yes");
+  const auto ca = "&tls_ca=" + file("ca.crt");
+  EXPECT_EQ(connect_error(server.url(ca + "&tls_cert=" + file("client.crt") +
+                                     "&tls_key=" + file("client.key"))),
+            "");
+  EXPECT_THAT(connect_error(server.url(ca)), AnyOf(HasSubstr("certificate"), HasSubstr("closed")));
+}
+
+TEST_F(RedisTls, PlainTextToATlsPortAndTheOtherWayRound) {
+  TlsServer server("server");
+  const auto tls_port = std::to_string(server.port.number());
+  EXPECT_THAT(connect_error("redis://127.0.0.1:" + tls_port + kFast), HasSubstr("rediss://"));
+  EXPECT_THAT(connect_error("rediss://127.0.0.1:" + std::to_string(server.server.port()) + kFast),
+              HasSubstr("TLS"));
+}
+
+class RedisAccess : public testing::Test {
+ protected:
+  std::string url(const std::string& user, const std::string& rest = {}) {
+    return "redis://" + user + "127.0.0.1:" + std::to_string(server_.port()) + kFast + rest;
+  }
+  void user(const std::string& rules) {
+    RedisClient admin(server_.port());
+    redis::Command command{"ACL", "SETUSER", "app", "reset", "on", ">secret"};
+    std::string word;
+    for (const char c : rules + " ") {
+      if (c != ' ') {
+        word += c;
+      } else if (!word.empty()) {
+        command.push_back(std::exchange(word, {}));
+      }
+    }
+    const auto reply = admin.ask(command);
+    ASSERT_EQ(reply.text, "OK");
+  }
+  RedisServer server_;
+};
+
+TEST_F(RedisAccess, Passwords) {
+  server_.start();
+  user("+@all ~* &*");
+  EXPECT_EQ(connect_error(url("app:secret@")), "");
+  error_code ec;
+  EXPECT_THAT(connect_error(url("app:wrong@"), &ec), HasSubstr("WRONGPASS"));
+  EXPECT_EQ(ec, errc::access_denied);
+  EXPECT_THAT(connect_error(url(":secret@")), HasSubstr("without any password"));
+  RedisClient(server_.port()).ask({"CONFIG", "SET", "requirepass", "pw"});
+  EXPECT_EQ(connect_error(url(":pw@")), "");
+  EXPECT_THAT(connect_error(url("")), HasSubstr("NOAUTH"));
+  EXPECT_THAT(connect_error(url(":wrong@")), HasSubstr("WRONGPASS"));
+}
+
+TEST_F(RedisAccess, TheLeastRightsAreEnough) {
+  server_.start();
+  // As README.md gives them.
+  user(
+      "~dlock:* &dlock:* +evalsha +eval +script|load +get +set +del +mget +time +type +pexpire "
+      "+pttl +zadd +zrem +zrange +zrank +zscore +zcard +publish +subscribe +ping +info +client|id "
+      "+client|kill +scan +select");
+  auto locks = open_redis(url("app:secret@", "&poll=30s"));
+  auto lock = locks.lock("x");
+  auto held = lock->acquire();
+  auto waiting = std::async(std::launch::async, [&] { return lock->acquire({.wait = 20s}); });
+  ASSERT_TRUE(eventually(patience(), [&] { return locks.status("x").waiting.size() == 1; }));
+  EXPECT_EQ(locks.list().size(), 1U);
+  held.release();
+  auto next = waiting.get();
+  locks.evict("x", *next.token());
+}
+
+TEST_F(RedisAccess, F36_ScriptingDeniedIsNamed) {
+  server_.start();
+  user("+@all ~* &* -evalsha -eval");
+  error_code ec;
+  EXPECT_THAT(connect_error(url("app:secret@"), &ec), HasSubstr("'evalsha'"));
+  EXPECT_EQ(ec, errc::config_unsafe);
+  user("+@all ~* &* -eval");
+  EXPECT_THAT(connect_error(url("app:secret@"), &ec), HasSubstr("'eval'"));
+  EXPECT_EQ(ec, errc::config_unsafe);
+}
+
+TEST_F(RedisAccess, F36_ScriptingRenamedAwayIsNamed) {
+  RedisServer server({"--rename-command", "EVAL", "", "--rename-command", "EVALSHA", ""});
+  server.start();
+  error_code ec;
+  EXPECT_THAT(connect_error(redis_url(server.port()), &ec), HasSubstr("EVALSHA"));
+  EXPECT_EQ(ec, errc::config_unsafe);
+}
+
+TEST_F(RedisAccess, AMissingKeyRightIsNamed) {
+  server_.start();
+  user("+@all ~other:* &*");
+  error_code ec;
+  EXPECT_THAT(connect_error(url("app:secret@"), &ec), HasSubstr("NOPERM"));
+  EXPECT_EQ(ec, errc::access_denied);
+}
+
+TEST_F(RedisAccess, WithoutTheChannelWaitersPoll) {
+  server_.start();
+  user("+@all ~* resetchannels");
+  auto warnings = std::make_shared<WarningLog>();
+  auto locks = open_redis(url("app:secret@", "&poll=100ms"), warnings);
+  auto lock = locks.lock("x");
+  auto held = lock->acquire();
+  auto waiting = std::async(std::launch::async, [&] { return lock->acquire({.wait = 20s}); });
+  ASSERT_TRUE(eventually(patience(), [&] {
+    return warnings->all().find("waiters can only poll") != std::string::npos;
+  }));
+  held.release();
+  waiting.get().release();
+  EXPECT_EQ(locks.inspect().front().capabilities->wake_up, WakeUp::poll);
+}
+
+TEST_F(RedisAccess, UnixSocketsAndDatabases) {
+  TempDir folder("dlock-redis-unix");
+  const auto path = (folder / "r.sock").string();
+  RedisServer server({"--unixsocket", path});
+  server.start();
+  auto locks = open_redis("redis+unix://" + path + "?db=3");
+  auto held = locks.lock("x")->acquire();
+  RedisClient client(server.port());
+  EXPECT_EQ(client.ask({"EXISTS", "dlock:{x}"}).integer, 0);
+  client.ask({"SELECT", "3"});
+  EXPECT_EQ(client.ask({"EXISTS", "dlock:{x}"}).integer, 1);
+  EXPECT_THAT(connect_error("redis+unix://" + path + "?db=99&connect_timeout=3s"),
+              HasSubstr("out of range"));
+  EXPECT_THAT(connect_error("redis+unix:///nowhere/r.sock?connect_timeout=1s"),
+              HasSubstr("/nowhere/r.sock"));
+}
+
+TEST_F(RedisAccess, NobodyListens) {
+  Port port;
+  error_code ec;
+  EXPECT_THAT(
+      connect_error("redis://127.0.0.1:" + std::to_string(port.number()) + "?connect_timeout=1s",
+                    &ec),
+      HasSubstr("refused"));
+  EXPECT_EQ(ec, errc::unavailable);
+}
+
+TEST_F(RedisAccess, ExclusiveOnlyWithADurableAppendOnlyFile) {
+  server_.start();
+  EXPECT_THAT(connect_error(url("", "&require=exclusive")), HasSubstr("appendonly yes"));
+  RedisServer every_second({"--appendonly", "yes"});
+  every_second.start();
+  EXPECT_THAT(connect_error(redis_url(every_second.port(), "&require=exclusive")),
+              HasSubstr("appendfsync always"));
+  RedisServer durable({"--appendonly", "yes", "--appendfsync", "always"});
+  durable.start();
+  EXPECT_EQ(connect_error(redis_url(durable.port(), "&require=exclusive")), "");
+  auto locks = open_redis(redis_url(durable.port()));
+  locks.connect();
+  const auto report = locks.inspect().front();
+  EXPECT_THAT(report.capabilities->assumptions,
+              Contains(Field(&Capabilities::Assumption::name, "server_clock_not_stepped")));
+  // What it promises, it keeps: a kill and a restart lose nothing.
+  auto held = locks.lock("x")->acquire();
+  durable.kill9();
+  durable.start();
+  EXPECT_FALSE(open_redis(redis_url(durable.port())).lock("x")->try_acquire());
+  EXPECT_TRUE(eventually(patience(), [&] { return held.state() == HandleState::held; }));
+  EXPECT_FALSE(held.release());
+}
+
+TEST_F(RedisAccess, WhereConfigIsForbiddenTheOperatorMayDeclare) {
+  RedisServer durable(
+      {"--appendonly", "yes", "--appendfsync", "always", "--rename-command", "CONFIG", ""});
+  durable.start();
+  EXPECT_THAT(connect_error(redis_url(durable.port(), "&require=exclusive")),
+              HasSubstr("durability=appendfsync-always"));
+  EXPECT_EQ(
+      connect_error(redis_url(durable.port(), "&require=exclusive&durability=appendfsync-always")),
+      "");
+}
+
+TEST_F(RedisAccess, AReplicaMakesItBestEffort) {
+  server_.start();
+  RedisServer replica({"--replicaof", "127.0.0.1 " + std::to_string(server_.port())});
+  replica.start();
+  RedisClient client(server_.port());
+  ASSERT_TRUE(eventually(patience(),
+                         [&] { return client.info("replication", "connected_slaves") == "1"; }));
+  EXPECT_THAT(connect_error(url("", "&require=exclusive")), HasSubstr("without replicas"));
+  EXPECT_THAT(connect_error(redis_url(replica.port(), "&connect_timeout=1s")),
+              HasSubstr("replica"));
+}
+
+}  // namespace
+}  // namespace dlock::testkit

@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The failures that users met, on real servers: rows of FAILURES.md, named by their ids.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <future>
+#include <mutex>
+#include <thread>
+
+#include "dlock/async.hpp"
+#include "tests/live/redis_support.hpp"
+
+namespace dlock::testkit {
+namespace {
+
+class RedisFaults : public testing::Test {
+ protected:
+  explicit RedisFaults(std::vector<std::string> options = {}) : server_(std::move(options)) {}
+  void SetUp() override { server_.start(); }
+  LockManager open(std::string_view rest = {}) {
+    return open_redis(redis_url(server_.port(), rest));
+  }
+  RedisClient& client() {
+    if (!client_) client_.emplace(server_.port());
+    return *client_;
+  }
+  std::int64_t exists(const std::string& key) { return client().ask({"EXISTS", key}).integer; }
+
+  RedisServer server_;
+  std::optional<RedisClient> client_;
+};
+
+std::future<LockHandle> acquire_later(const std::shared_ptr<DistributedLock>& lock) {
+  return std::async(std::launch::async, [lock] { return lock->acquire({.wait = 60s}); });
+}
+
+/// Passes everything on, but for the next reply to a request with `word` in it.
+class ReplySwallower {
+ public:
+  explicit ReplySwallower(std::string word, Verdict verdict)
+      : word_(std::move(word)), verdict_(verdict) {}
+  DataHook hook() {
+    return [this](Direction direction, ConnectionId connection, std::string_view bytes) {
+      const std::lock_guard lock(mutex_);
+      if (direction == Direction::to_server) {
+        if (armed_ && bytes.find(word_) != std::string_view::npos) target_ = connection;
+        return Verdict::forward;
+      }
+      if (!armed_ || target_ != connection) return Verdict::forward;
+      armed_ = false;
+      ++swallowed_;
+      return verdict_;
+    };
+  }
+  void arm() {
+    const std::lock_guard lock(mutex_);
+    armed_ = true;
+    target_ = 0;
+  }
+  int swallowed() {
+    const std::lock_guard lock(mutex_);
+    return swallowed_;
+  }
+
+ private:
+  const std::string word_;
+  const Verdict verdict_;
+  std::mutex mutex_;
+  bool armed_ = false;
+  ConnectionId target_ = 0;
+  int swallowed_ = 0;
+};
+
+TEST_F(RedisFaults, F02_ALateReleaseFreesNobodysLock) {
+  FaultProxy proxy(server_.port());
+  auto a = open_redis(redis_url(proxy.port(), "&lease=300ms&request_timeout=100ms"));
+  auto b = open();
+  auto held = a.lock("x")->acquire();
+  proxy.refuse(true);
+  proxy.drop_all();
+  auto next = b.lock("x")->acquire({.wait = 30s});
+  EXPECT_EQ(held.state(), HandleState::lost);
+  proxy.refuse(false);
+  EXPECT_EQ(held.release(), errc::lock_lost);
+  EXPECT_FALSE(b.lock("x")->try_acquire());
+  EXPECT_EQ(next.state(), HandleState::held);
+  EXPECT_FALSE(next.release());
+}
+
+TEST_F(RedisFaults, F10_ALostReplyLeavesNothingAndDelaysNobody) {
+  for (const auto verdict : {Verdict::reset, Verdict::swallow}) {
+    FaultProxy proxy(server_.port());
+    ReplySwallower swallower("EVALSHA", verdict);
+    proxy.on_data(swallower.hook());
+    auto locks = open_redis(redis_url(proxy.port(), "&request_timeout=500ms"));
+    locks.connect();
+    auto lock = locks.lock("x");
+    swallower.arm();
+    auto held = lock->acquire({.wait = 20s});  // asked again: it is ours already
+    EXPECT_EQ(swallower.swallowed(), 1);
+    EXPECT_FALSE(held.release());
+    // Given up: withdrawn, although nobody knows whether it was granted.
+    swallower.arm();
+    EXPECT_THROW(lock->try_acquire(), LockError);
+    EXPECT_EQ(swallower.swallowed(), 2);
+    EXPECT_TRUE(eventually(within(10s), [&] { return exists("dlock:{x}") == 0; }));
+    auto again = lock->try_acquire({.wait = 5s});
+    EXPECT_TRUE(again);
+  }
+}
+
+TEST_F(RedisFaults, F10_ALostReplyToAReleaseIsAskedAgain) {
+  FaultProxy proxy(server_.port());
+  ReplySwallower swallower("EVALSHA", Verdict::reset);
+  proxy.on_data(swallower.hook());
+  auto locks = open_redis(redis_url(proxy.port()));
+  auto held = locks.lock("x")->acquire();
+  swallower.arm();
+  EXPECT_FALSE(held.release());
+  EXPECT_EQ(exists("dlock:{x}"), 0);
+}
+
+TEST_F(RedisFaults, ALateCopyOfARequestCannotArriveAfterAReconnect) {
+  FaultProxy proxy(server_.port());
+  auto locks = open_redis(redis_url(proxy.port(), "&request_timeout=500ms"));
+  locks.connect();
+  auto lock = locks.lock("x");
+  // The request stays in the proxy while its client has gone, and arrives when all is over.
+  proxy.hold(proxy.connections().front(), Direction::to_server, true);
+  const auto old_connection = proxy.connections().front();
+  auto held = lock->acquire({.wait = 20s});
+  EXPECT_FALSE(held.release());
+  proxy.hold(old_connection, Direction::to_server, false);
+  auto probe = open();
+  EXPECT_TRUE(eventually(patience(), [&] {
+    return client().info("clients", "connected_clients") == "2" ||
+           client().info("clients", "connected_clients") == "3";
+  }));
+  EXPECT_EQ(exists("dlock:{x}"), 0);
+}
+
+TEST_F(RedisFaults, AKilledConnectionIsMadeAnewAndLocksStay) {
+  auto locks = open("&lease=10s");
+  auto held = locks.lock("x")->acquire();
+  LossLog log;
+  log.record(held);
+  for (int i = 0; i < 5; ++i) {
+    client().ask({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
+    ASSERT_TRUE(eventually(patience(), [&] {
+      return log.count(HandleState::held) == static_cast<std::size_t>(i) + 1;
+    }));
+  }
+  EXPECT_EQ(log.count(HandleState::lost), 0U);
+  EXPECT_FALSE(held.release());
+}
+
+TEST_F(RedisFaults, F04_ABusyServerDuringARenewalLosesNothing) {
+  auto locks = open("&lease=3s");
+  auto held = locks.lock("x")->acquire();
+  client().ask({"CONFIG", "SET", "busy-reply-threshold", "50"});
+  const auto value = client().ask({"GET", "dlock:{x}"}).text;
+  for (int i = 0; i < 2; ++i) {
+    // A second of work: two ticks of the watchdog meet BUSY.
+    client().ask({"EVAL",
+                  "local t = redis.call('TIME') repeat local n = redis.call('TIME') until (n[1] - "
+                  "t[1]) * 1000000 + n[2] - t[2] > 1100000 return 1",
+                  "0"});
+  }
+  const auto end = Clock::now() + 4s;
+  EXPECT_TRUE(eventually(patience(), [&] { return Clock::now() > end; }));
+  EXPECT_EQ(held.state(), HandleState::held);
+  EXPECT_EQ(client().ask({"GET", "dlock:{x}"}).text, value);
+}
+
+TEST_F(RedisFaults, F06_ASilentServerIsToldByTheDeadline) {
+  auto locks = open("&lease=1s");
+  auto held = locks.lock("x")->acquire();
+  LossLog log;
+  log.record(held);
+  const auto latest = BoottimeClock::now() + 1s;
+  server_.pause();
+  ASSERT_TRUE(log.wait_for(HandleState::lost, within(10s)));
+  server_.resume();
+  EXPECT_EQ(log.count(HandleState::lost), 1U);
+  EXPECT_LE(log.entries().back().when, latest + 300ms);  // renewals had moved the deadline at most
+  EXPECT_EQ(held.loss_reason(), LossReason::expired);
+  EXPECT_TRUE(locks.lock("x")->try_acquire({.wait = 20s}));
+}
+
+TEST_F(RedisFaults, F07_ALostMessageIsCoveredByThePoll) {
+  auto holder = open();
+  FaultProxy proxy(server_.port());
+  auto waiters = open_redis(redis_url(proxy.port(), "&poll=300ms"));
+  auto held = holder.lock("x")->acquire();
+  proxy.on_data([](Direction direction, ConnectionId, std::string_view bytes) {
+    const bool message = direction == Direction::to_client &&
+                         bytes.find("\r\nmessage\r\n") != std::string_view::npos;
+    return message ? Verdict::swallow : Verdict::forward;
+  });
+  auto waiting = acquire_later(waiters.lock("x"));
+  ASSERT_TRUE(eventually(patience(), [&] { return client().calls("subscribe") == 1; }));
+  ASSERT_TRUE(eventually(patience(), [&] { return !holder.status("x").waiting.empty(); }));
+  held.release();
+  EXPECT_EQ(waiting.wait_for(5s), std::future_status::ready);
+  waiting.get().release();
+}
+
+TEST_F(RedisFaults, F07_AKilledSubscriptionIsMadeAnewAndWaitersLook) {
+  auto holder = open();
+  auto waiters = open("&poll=30s");
+  auto held = holder.lock("x")->acquire();
+  auto waiting = acquire_later(waiters.lock("x"));
+  ASSERT_TRUE(eventually(patience(), [&] { return client().calls("subscribe") == 1; }));
+  held.release();
+  client().ask({"CLIENT", "KILL", "TYPE", "pubsub"});
+  EXPECT_EQ(waiting.wait_for(10s), std::future_status::ready);
+}
+
+TEST_F(RedisFaults, F09_WaitersGoOnAfterAServersRestart) {
+  constexpr int kWaiters = 50;
+  auto locks = open("&lease=2s");
+  auto lock = locks.lock("x");
+  auto held = lock->acquire();
+  std::atomic<int> done = 0;
+  std::atomic<int> failed = 0;
+  for (int i = 0; i < kWaiters; ++i) {
+    lock->async_acquire({.wait = 60s}, [&](error_code ec, LockHandle) {
+      if (ec) ++failed;
+      ++done;
+    });
+  }
+  ASSERT_TRUE(eventually(patience(), [&] {
+    return locks.status("x").waiting.size() == static_cast<std::size_t>(kWaiters);
+  }));
+  server_.kill9();
+  server_.start();
+  EXPECT_TRUE(eventually(patience(), [&] { return done == kWaiters; })) << done;
+  EXPECT_EQ(failed, 0);
+  EXPECT_EQ(held.state(), HandleState::lost);
+}
+
+TEST_F(RedisFaults, F22_ARestartWithoutDataIsToldAtOnce) {
+  auto locks = open("&lease=30s");
+  auto held = locks.lock("x")->acquire();
+  LossLog log;
+  log.record(held);
+  server_.kill9();
+  server_.start();
+  ASSERT_TRUE(log.wait_for(HandleState::lost, within(10s)));
+  EXPECT_EQ(held.loss_reason(), LossReason::store_restarted);
+  EXPECT_TRUE(locks.lock("x")->try_acquire());
+}
+
+TEST_F(RedisFaults, F31_AFlushIsToldAtTheNextRenewal) {
+  auto locks = open("&lease=600ms");
+  auto held = locks.lock("x")->acquire();
+  LossLog log;
+  log.record(held);
+  client().ask({"FLUSHALL"});
+  ASSERT_TRUE(log.wait_for(HandleState::lost, within(10s)));
+  EXPECT_EQ(held.loss_reason(), LossReason::removed);
+}
+
+TEST_F(RedisFaults, F32_ATakenLockIsToldAtTheNextRenewal) {
+  auto locks = open("&lease=600ms");
+  auto held = locks.lock("x")->acquire();
+  LossLog log;
+  log.record(held);
+  client().ask({"SET", "dlock:{x}", "somebody else"});
+  ASSERT_TRUE(log.wait_for(HandleState::lost, within(10s)));
+  EXPECT_EQ(held.loss_reason(), LossReason::taken);
+  EXPECT_EQ(held.release(), errc::lock_lost);
+  EXPECT_EQ(client().ask({"GET", "dlock:{x}"}).text, "somebody else");
+}
+
+TEST_F(RedisFaults, F35_AFlushedScriptCacheIsNotNoticed) {
+  auto locks = open("&lease=600ms");
+  auto held = locks.lock("x")->acquire();
+  client().ask({"SCRIPT", "FLUSH"});
+  const auto evals = client().calls("eval");
+  // The renewal by its text, then by its hash again.
+  ASSERT_TRUE(eventually(patience(), [&] { return client().calls("eval") == evals + 1; }));
+  const auto hashes = client().calls("evalsha");
+  ASSERT_TRUE(eventually(patience(), [&] { return client().calls("evalsha") > hashes + 1; }));
+  EXPECT_EQ(client().calls("eval"), evals + 1);
+  client().ask({"SCRIPT", "FLUSH"});
+  EXPECT_FALSE(held.release());
+  EXPECT_TRUE(locks.lock("x")->try_acquire());
+}
+
+// One address for both servers, as a virtual one would be: a socket's path. The replica was cut off
+// before the grant.
+TEST(RedisFailover, F03_APromotedReplicaBehindTheAddressIsToldAsFailover) {
+  TempDir folder("dlock-redis-failover");
+  const auto path = (folder / "first.sock").string();
+  RedisServer first({"--unixsocket", path});
+  first.start();
+  FaultProxy cut(first.port());
+  RedisServer second({"--unixsocket", (folder / "second.sock").string(), "--replicaof",
+                      "127.0.0.1 " + std::to_string(cut.port())});
+  second.start();
+  RedisClient replica(second.port());
+  ASSERT_TRUE(eventually(
+      patience(), [&] { return replica.info("replication", "master_link_status") == "up"; }));
+  auto locks = open_redis("redis+unix://" + path);
+  EXPECT_EQ(locks.inspect().front().capabilities->guarantee, Guarantee::best_effort);
+  cut.refuse(true);
+  cut.drop_all();
+  auto held = locks.lock("x")->acquire();
+  LossLog log;
+  log.record(held);
+  replica.ask({"REPLICAOF", "NO", "ONE"});
+  std::filesystem::rename(folder / "second.sock", path);
+  first.kill9();
+  ASSERT_TRUE(log.wait_for(HandleState::lost, within(20s)));
+  EXPECT_EQ(held.loss_reason(), LossReason::failover);
+  auto next = locks.lock("x")->acquire({.wait = 20s});
+  EXPECT_GT(*next.token(), *held.token());
+}
+
+TEST_F(RedisFaults, AReplicaIsRefusedAndItsWordIsNoProofOfLoss) {
+  RedisServer other;
+  other.start();
+  auto locks = open("&lease=2s&connect_timeout=1s");
+  auto held = locks.lock("x")->acquire();
+  // Demoted under our feet: it will take the other's (empty) data.
+  client().ask({"REPLICAOF", "127.0.0.1", std::to_string(other.port())});
+  LossLog log;
+  log.record(held);
+  ASSERT_TRUE(log.wait_for(HandleState::lost, within(20s)));
+  EXPECT_EQ(held.loss_reason(), LossReason::expired);
+  error_code ec;
+  locks.lock("y")->acquire({.wait = 3s}, {}, ec);
+  EXPECT_EQ(ec, errc::unavailable) << ec.message();
+}
+
+TEST_F(RedisFaults, WatchdogKeepsForThreeLeasesAndStopsWithTheRelease) {
+  auto locks = open("&lease=500ms");
+  auto held = locks.lock("x")->acquire();
+  const auto end = Clock::now() + 1600ms;
+  EXPECT_TRUE(eventually(within(10s), [&] { return Clock::now() > end; }));
+  EXPECT_EQ(held.state(), HandleState::held);
+  EXPECT_EQ(exists("dlock:{x}"), 1);
+  held.release();
+  RedisClient monitor(server_.port());
+  monitor.ask({"MONITOR"});
+  const auto seen = monitor.next(within(1500ms));
+  EXPECT_FALSE(seen) << seen->text;
+}
+
+TEST_F(RedisFaults, F05_CancelledAcquiresLeaveNoRenewalAndNoKey) {
+  auto locks = open("&lease=300ms");
+  auto lock = locks.lock("x");
+  for (int i = 0; i < 300; ++i) {
+    std::stop_source stop;
+    std::thread stopper([&stop, i] {
+      for (int spin = 0; spin < (i % 50) * 200; ++spin)
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+      stop.request_stop();
+    });
+    error_code ec;
+    auto held = lock->acquire({.wait = 20s}, stop.get_token(), ec);
+    stopper.join();
+    if (held) held.release();
+  }
+  ASSERT_TRUE(eventually(within(10s), [&] { return exists("dlock:{x}") == 0; }));
+  RedisClient monitor(server_.port());
+  monitor.ask({"MONITOR"});
+  const auto seen = monitor.next(within(900ms));
+  EXPECT_FALSE(seen) << seen->text;
+}
+
+TEST_F(RedisFaults, F82_AThousandLocksRenewInBatchesThroughADelay) {
+  constexpr int kLocks = 1000;
+  FaultProxy proxy(server_.port());
+  auto locks = open_redis(redis_url(proxy.port(), "&lease=3s"));
+  locks.connect();
+  std::mutex mutex;
+  std::vector<LockHandle> held;
+  std::atomic<int> failed = 0;
+  for (int i = 0; i < kLocks; ++i) {
+    locks.lock("many/" + std::to_string(i))
+        ->async_acquire({.wait = 30s}, [&](error_code ec, LockHandle handle) {
+          const std::lock_guard guard(mutex);
+          if (ec) ++failed;
+          held.push_back(std::move(handle));
+        });
+  }
+  ASSERT_TRUE(eventually(patience(), [&] {
+    const std::lock_guard guard(mutex);
+    return held.size() == kLocks;
+  }));
+  ASSERT_EQ(failed, 0);
+  proxy.delay(Direction::to_server, 50ms);
+  const auto before = proxy.stats();
+  auto shortest = std::chrono::nanoseconds(3s);
+  const auto end = Clock::now() + 6s;
+  while (Clock::now() < end) {
+    for (auto& handle : held) shortest = std::min(shortest, *handle.remaining());
+    std::this_thread::sleep_for(5ms);
+  }
+  const auto after = proxy.stats();
+  const auto turns = after.turns - before.turns;
+  std::printf("shortest remaining %.2f s of 3 s, %llu turns, %llu segments for about %d renewals\n",
+              std::chrono::duration<double>(shortest).count(),
+              static_cast<unsigned long long>(turns),
+              static_cast<unsigned long long>(after.to_server.segments - before.to_server.segments),
+              6 * kLocks);
+  EXPECT_GT(shortest, 1500ms);
+  EXPECT_LT(turns, 60U);
+  for (auto& handle : held) EXPECT_EQ(handle.state(), HandleState::held);
+}
+
+TEST_F(RedisFaults, F27_ADelayedReplyShortensTheLease) {
+  FaultProxy proxy(server_.port());
+  auto locks = open_redis(redis_url(proxy.port(), "&lease=1s&request_timeout=2s"));
+  locks.connect();
+  proxy.delay(Direction::to_client, 800ms);
+  auto held = locks.lock("x")->acquire({.wait = 10s});
+  EXPECT_LE(held.remaining().value_or(1h), 200ms);
+}
+
+class RedisEviction : public RedisFaults {
+ protected:
+  RedisEviction() : RedisFaults({"--maxmemory", "3mb", "--maxmemory-policy", "allkeys-lru"}) {}
+};
+
+TEST_F(RedisEviction, F20_IsRefusedOnDemandAndToldAtTheNextRenewal) {
+  auto strict = open("&require=exclusive");
+  try {
+    strict.connect();
+    FAIL();
+  } catch (const LockError& error) {
+    EXPECT_EQ(error.code(), errc::config_unsafe);
+    EXPECT_THAT(error.what(), testing::HasSubstr("maxmemory-policy noeviction"));
+  }
+  auto locks = open("&lease=6s");
+  auto held = locks.lock("x")->acquire();
+  LossLog log;
+  log.record(held);
+  const std::string junk(100, 'x');
+  for (int i = 0; i < 200 && exists("dlock:{x}") == 1; ++i) {
+    for (int k = 0; k < 500; ++k) {
+      client().send({"SET", "junk" + std::to_string(i) + "/" + std::to_string(k), junk});
+    }
+    for (int k = 0; k < 500; ++k) ASSERT_TRUE(client().next(patience()));
+  }
+  EXPECT_EQ(exists("dlock:{x}"), 0);
+  ASSERT_TRUE(log.wait_for(HandleState::lost, within(10s)));
+  EXPECT_EQ(held.loss_reason(), LossReason::removed);
+}
+
+class RedisFull : public RedisFaults {
+ protected:
+  RedisFull() : RedisFaults({"--maxmemory", "3mb", "--maxmemory-policy", "noeviction"}) {}
+};
+
+TEST_F(RedisFull, AFullServerGrantsNothingButRenewsAndReleases) {
+  auto locks = open("&lease=600ms&connect_timeout=1s");
+  auto held = locks.lock("x")->acquire();
+  client().ask({"CONFIG", "SET", "maxmemory", "100kb"});  // less than it uses already
+  const auto end = Clock::now() + 1s;
+  EXPECT_TRUE(eventually(within(10s), [&] { return Clock::now() > end; }));
+  EXPECT_EQ(held.state(), HandleState::held);
+  error_code ec;
+  locks.lock("y")->acquire({.wait = 3s}, {}, ec);
+  EXPECT_EQ(ec, errc::unavailable) << ec.message();
+  EXPECT_FALSE(held.release());
+  EXPECT_EQ(exists("dlock:{x}"), 0);
+}
+
+}  // namespace
+}  // namespace dlock::testkit

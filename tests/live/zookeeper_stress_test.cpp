@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Many threads on few locks while the links break all the time: exclusion holds, nothing crashes,
+// nothing is left in the store. Meant for the sanitizer builds too (F68, F70).
+//
+// DLOCK_STRESS_SECONDS sets how long (default 5).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <random>
+
+#include "testkit/servers/zookeeper.hpp"
+#include "testkit/zookeeper_frames.hpp"
+#include "tests/live/zookeeper_support.hpp"
+
+namespace dlock::testkit {
+namespace {
+
+using testing::IsEmpty;
+
+std::chrono::seconds stress_time() {
+  const char* given = std::getenv("DLOCK_STRESS_SECONDS");
+  return std::chrono::seconds(given == nullptr ? 5 : std::atoi(given));
+}
+
+/// Who is inside, by what the holders themselves believe.
+struct Guarded {
+  std::atomic<int> inside{0};
+  std::atomic<int> overlaps{0};
+  std::atomic<std::uint64_t> last_token{0};
+  std::atomic<int> stale_tokens{0};
+  std::atomic<int> grants{0};
+};
+
+/// Takes and gives the lock, and checks at each end that nobody else was in between; a holder that
+/// may have lost it by then says nothing.
+void work(const std::shared_ptr<DistributedLock>& lock, Guarded& guarded,
+          const std::atomic<bool>& stop, unsigned seed) {
+  std::mt19937 dice(seed);
+  while (!stop) {
+    error_code ec;
+    auto held = lock->try_acquire({.wait = std::chrono::milliseconds(dice() % 300)}, {}, ec);
+    if (!held) continue;
+    ++guarded.grants;
+    const auto token = held->token().value_or(0);
+    auto last = guarded.last_token.load();
+    while (last < token && !guarded.last_token.compare_exchange_weak(last, token)) {
+    }
+    if (last >= token && held->state() == HandleState::held) ++guarded.stale_tokens;
+    if (++guarded.inside != 1 && held->state() == HandleState::held) ++guarded.overlaps;
+    std::this_thread::sleep_for(std::chrono::microseconds(dice() % 2000));
+    --guarded.inside;
+    held->release();
+  }
+}
+
+TEST(ZooKeeperStress, F68_LinksBreakAllTheTime) {
+  ZooKeeperServer server({.tick = 500ms});
+  server.start();
+  ZooKeeperFrames frames;
+  FaultProxy proxy(server.port(), frames.filter());
+  Guarded guarded;
+  {
+    std::vector<LockManager> managers;
+    for (int i = 0; i < 3; ++i) {
+      managers.push_back(open_zookeeper(url_of({proxy.port()}, "/app?session_timeout=4s")));
+      managers.back().connect();
+    }
+    std::atomic<bool> stop{false};
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < 12; ++i) {
+      threads.emplace_back(work, managers[i % 3].lock("job"), std::ref(guarded), std::cref(stop),
+                           i);
+    }
+    std::mt19937 dice(7);
+    const auto end = within(stress_time());
+    while (Clock::now() < end) {
+      const auto connects = frames.connects();
+      switch (dice() % 4) {
+        case 0:
+          proxy.drop_all();
+          break;
+        case 1:
+          proxy.reset_after(Direction::to_server, dice() % 2000);
+          break;
+        case 2:
+          proxy.reset_after(Direction::to_client, dice() % 2000);
+          break;
+        case 3:
+          frames.once(FrameKind::reply, opcode::create2, Verdict::reset);
+          break;
+      }
+      eventually(within(100ms), [&] { return frames.connects() > connects; });
+      const auto grants = guarded.grants.load();
+      eventually(within(200ms), [&] { return guarded.grants > grants + 3; });
+    }
+    stop = true;
+    for (auto& thread : threads) thread.join();
+  }
+  EXPECT_EQ(guarded.overlaps, 0);
+  EXPECT_EQ(guarded.stale_tokens, 0);
+  EXPECT_GT(guarded.grants, 10);
+  std::cout << guarded.grants << " grants, " << frames.connects() << " connections\n";
+  BareClient client(server.port());
+  EXPECT_TRUE(eventually(within(10s), [&] { return client.children("/app/job").empty(); }));
+  EXPECT_EQ(number_after(server.four_letter("wchs"), "Total watches:"), 0);
+}
+
+}  // namespace
+}  // namespace dlock::testkit

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A backend whose answers a test writes down beforehand, and a host to run a Store on: for the
+// core's own rules (deadlines, withdrawal, loss), which no real server can be made to show one by
+// one.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/host.hpp"
+#include "core/signal.hpp"
+#include "core/store.hpp"
+#include "tests/support/virtual_env.hpp"
+
+namespace dlock::tests {
+
+/// What the test decides and what it observes. Lives outside the backend.
+struct Script {
+  /// An answer and how long it takes.
+  template <class Answer>
+  struct Timed {
+    Answer answer;
+    Duration after{};
+  };
+  Capabilities capabilities;
+  std::deque<Timed<ClaimAnswer>> claims;      ///< none left: granted for a lease
+  std::deque<Timed<ExtendAnswer>> extends;    ///< none left: extended for a lease
+  std::deque<Timed<ReleaseAnswer>> releases;  ///< none left: released
+  Failure connect_failure;
+  Duration connect_takes{};
+
+  EventSink* sink = nullptr;
+  int claim_calls = 0;
+  int wait_calls = 0;
+  std::vector<std::size_t> extend_batches;
+  std::vector<TimePoint> extend_times;
+  std::vector<bool> release_searches;
+  bool closed = false;
+  std::uint64_t last_token = 0;
+  std::vector<ClaimPtr> granted;
+  std::function<void()> wake;  ///< ends the present wait
+};
+
+class ScriptedClaim final : public Claim {
+ public:
+  ScriptedClaim(ClaimRequest request, core::Env& env) : Claim(std::move(request)), woken(env) {}
+  core::Signal woken;
+};
+
+class ScriptedBackend final : public Backend {
+ public:
+  ScriptedBackend(Script& script, core::Env& env, EventSink& sink) : script_(script), env_(env) {
+    script_.sink = &sink;
+  }
+
+  asio::awaitable<Failure> connect(TimePoint deadline) override {
+    co_await core::sleep_until(env_, std::min(deadline, env_.now() + script_.connect_takes));
+    co_return script_.connect_failure;
+  }
+  const Capabilities& capabilities() const noexcept override { return script_.capabilities; }
+  ClaimPtr make_claim(ClaimRequest request) override {
+    return std::make_shared<ScriptedClaim>(std::move(request), env_);
+  }
+
+  asio::awaitable<ClaimAnswer> claim(ClaimPtr claim, TimePoint deadline) override {
+    ++script_.claim_calls;
+    const auto sent = env_.now();
+    Script::Timed<ClaimAnswer> next;
+    next.answer.status = ClaimStatus::granted;
+    if (!script_.claims.empty()) {
+      next = script_.claims.front();
+      script_.claims.pop_front();
+    }
+    if (sent + next.after > deadline) {
+      next.after = deadline - sent;
+      next.answer.status = ClaimStatus::unknown;
+    }
+    if (next.after > Duration::zero()) co_await core::sleep_until(env_, sent + next.after);
+    if (next.answer.status == ClaimStatus::granted) {
+      next.answer.token = ++script_.last_token;
+      if (next.answer.validity.until == kNever) next.answer.validity = validity(sent);
+      script_.granted.push_back(claim);
+    }
+    co_return next.answer;
+  }
+
+  asio::awaitable<void> wait(ClaimPtr claim, TimePoint deadline) override {
+    ++script_.wait_calls;
+    auto mine = std::static_pointer_cast<ScriptedClaim>(claim);
+    script_.wake = [mine] { mine->woken.notify(); };
+    co_await mine->woken.wait_until(deadline);
+  }
+  void interrupt(Claim& claim) noexcept override {
+    static_cast<ScriptedClaim&>(claim).woken.notify();
+  }
+
+  asio::awaitable<std::vector<ExtendAnswer>> extend(std::vector<ClaimPtr> claims,
+                                                    TimePoint deadline) override {
+    script_.extend_batches.push_back(claims.size());
+    script_.extend_times.push_back(env_.now());
+    const auto sent = env_.now();
+    Script::Timed<ExtendAnswer> next;
+    next.answer.status = ExtendStatus::extended;
+    if (!script_.extends.empty()) {
+      next = script_.extends.front();
+      script_.extends.pop_front();
+    }
+    if (sent + next.after > deadline) {
+      next.after = deadline - sent;
+      next.answer.status = ExtendStatus::unknown;
+    }
+    if (next.after > Duration::zero()) co_await core::sleep_until(env_, sent + next.after);
+    next.answer.validity = validity(sent);
+    co_return std::vector<ExtendAnswer>(claims.size(), next.answer);
+  }
+
+  asio::awaitable<ReleaseAnswer> release(ClaimPtr, bool search, TimePoint deadline) override {
+    script_.release_searches.push_back(search);
+    Script::Timed<ReleaseAnswer> next;
+    next.answer.status = ReleaseStatus::released;
+    if (!script_.releases.empty()) {
+      next = script_.releases.front();
+      script_.releases.pop_front();
+    }
+    const auto until = std::min(deadline, env_.now() + next.after);
+    if (until > env_.now()) co_await core::sleep_until(env_, until);
+    co_return next.answer;
+  }
+
+  asio::awaitable<Result<LockStatus>> inspect(std::string, TimePoint) override {
+    co_return Result<LockStatus>{};
+  }
+  asio::awaitable<Result<std::vector<LockStatus>>> list(std::string, TimePoint) override {
+    co_return Result<std::vector<LockStatus>>{};
+  }
+  asio::awaitable<Failure> evict(std::string, std::uint64_t, TimePoint) override {
+    co_return Failure{};
+  }
+  asio::awaitable<void> close(TimePoint) override {
+    script_.closed = true;
+    co_return;
+  }
+
+ private:
+  Validity validity(TimePoint sent) const {
+    if (script_.capabilities.lease_scope == LeaseScope::none) return {};
+    const Duration lease = script_.capabilities.lease;
+    return {sent + lease, sent + lease / 3};
+  }
+
+  Script& script_;
+  core::Env& env_;
+};
+
+/// A manager without threads: one store under virtual time.
+class VirtualHost final : public core::Host {
+ public:
+  core::Env& env() noexcept override { return env_; }
+  void post_callback(core::Job job) override {
+    env_.run_blocking([] {}, std::move(job));
+  }
+  asio::any_io_executor callback_executor() override { return env_.executor(); }
+  void release(const std::shared_ptr<core::Hold>& hold,
+               core::Releaser::Done done) noexcept override {
+    if (const auto store = hold->store().lock()) store->release(hold, std::move(done));
+  }
+  void log(LogLevel, std::string_view text) const noexcept override { logged.emplace_back(text); }
+  VirtualEnv& virtual_env() noexcept { return env_; }
+
+  mutable std::vector<std::string> logged;
+
+ private:
+  VirtualEnv env_;
+};
+
+/// A store over a script, and what an acquire on it came to.
+class StoreFixture {
+ public:
+  explicit StoreFixture(LeaseScope scope = LeaseScope::claim, core::StoreSettings settings = {}) {
+    script().capabilities.lease_scope = scope;
+    script().capabilities.guarantee = Guarantee::exclusive;
+    script().capabilities.lease = std::chrono::seconds(9);
+    script().capabilities.shortest_lease = std::chrono::seconds(1);
+    script().capabilities.longest_lease = std::chrono::hours(1);
+    static const BackendDescriptor descriptor = make_descriptor();
+    core::Store::Setup setup;
+    setup.settings = std::move(settings);
+    setup.options.name = "scripted";
+    setup.descriptor = &descriptor;
+    store = std::make_shared<core::Store>(*host, std::move(setup));
+  }
+
+  ~StoreFixture() {
+    asio::co_spawn(env().executor(), store->close(), [](const std::exception_ptr&) {});
+    env().run_for(std::chrono::minutes(1));
+  }
+  StoreFixture(const StoreFixture&) = delete;
+  StoreFixture& operator=(const StoreFixture&) = delete;
+
+  struct Outcome {
+    bool told = false;
+    int times_told = 0;
+    TimePoint at{};
+    error_code ec;
+    LockHandle handle;
+    std::weak_ptr<core::Acquisition> acquisition;
+  };
+
+  std::shared_ptr<Outcome> acquire(std::optional<std::chrono::milliseconds> wait = std::nullopt) {
+    core::Acquisition::Request request;
+    request.name = "orders/42";
+    request.limits.once = wait && wait->count() == 0;
+    if (wait && !request.limits.once) request.limits.deadline = env().now() + *wait;
+    request.limits.connect_timeout = store->setup().settings.connect_timeout;
+    request.limits.retry = store->setup().settings.retry;
+    auto outcome = std::make_shared<Outcome>();
+    auto acquisition = std::make_shared<core::Acquisition>(
+        store, request, [this, outcome](error_code ec, LockHandle handle) {
+          outcome->told = true;
+          ++outcome->times_told;
+          outcome->at = env().now();
+          outcome->ec = ec;
+          outcome->handle = std::move(handle);
+        });
+    outcome->acquisition = acquisition;
+    store->acquire(std::move(acquisition));
+    return outcome;
+  }
+
+  Script& script() { return current(); }
+  VirtualEnv& env() { return host->virtual_env(); }
+  std::shared_ptr<VirtualHost> host = std::make_shared<VirtualHost>();
+  std::shared_ptr<core::Store> store;
+
+ private:
+  /// One fixture at a time per program: a BackendDescriptor's factory has no state.
+  static Script*& slot() {
+    static Script* script = nullptr;
+    return script;
+  }
+  Script& current() {
+    slot() = &script_;
+    return script_;
+  }
+  static BackendDescriptor make_descriptor() {
+    BackendDescriptor descriptor{};
+    descriptor.name = "scripted";
+    descriptor.lease_option = "lease";
+    descriptor.create = [](const StoreOptions&, core::Env& env,
+                           EventSink& sink) -> std::unique_ptr<Backend> {
+      return std::make_unique<ScriptedBackend>(*slot(), env, sink);
+    };
+    return descriptor;
+  }
+
+  Script script_;
+};
+
+}  // namespace dlock::tests

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The core's rules about time and loss, with the production coroutines under virtual time.
+#include <gtest/gtest.h>
+
+#include "tests/support/scripted_backend.hpp"
+
+namespace dlock::tests {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr seconds kLease{9};
+constexpr milliseconds kMargin{90};  // 1 % of the lease
+
+using Told = std::vector<std::pair<HandleState, LossReason>>;
+
+std::shared_ptr<Told> watch(LockHandle& handle) {
+  auto told = std::make_shared<Told>();
+  handle.on_state([told](HandleState state, LossReason why) { told->emplace_back(state, why); });
+  return told;
+}
+
+ExtendAnswer extend_answer(ExtendStatus status, LossReason why = LossReason::none) {
+  ExtendAnswer answer;
+  answer.status = status;
+  answer.reason = why;
+  return answer;
+}
+
+ClaimAnswer claim_answer(ClaimStatus status) {
+  ClaimAnswer answer;
+  answer.status = status;
+  return answer;
+}
+
+TEST(Store, AHeldLockIsRenewedAtAThirdAndNoLongerAfterItsRelease) {
+  StoreFixture fixture;
+  auto got = fixture.acquire();
+  fixture.env().run_for(seconds(1));
+  ASSERT_TRUE(got->handle);
+  const auto granted = fixture.env().now() - seconds(1);
+  fixture.env().run_for(seconds(28));
+  ASSERT_EQ(fixture.script().extend_times.size(), 9U);
+  for (std::size_t i = 0; i < 9; ++i) {
+    EXPECT_EQ(fixture.script().extend_times[i], granted + seconds(3) * static_cast<int>(i + 1));
+  }
+  EXPECT_EQ(got->handle.state(), HandleState::held);
+  got->handle = LockHandle();
+  fixture.env().run_for(seconds(60));
+  EXPECT_EQ(fixture.script().extend_times.size(), 9U);
+  EXPECT_EQ(fixture.script().release_searches, std::vector<bool>{false});
+}
+
+TEST(Store, TheDeadlineCountsFromBeforeSendingNotFromTheReply) {  // F27
+  StoreFixture fixture;
+  fixture.script().claims.push_back({claim_answer(ClaimStatus::granted), milliseconds(2900)});
+  const auto sent = fixture.env().now();
+  auto got = fixture.acquire();
+  fixture.env().run_for(milliseconds(2900));
+  ASSERT_TRUE(got->handle);
+  EXPECT_EQ(got->handle.remaining(), sent + kLease - kMargin - fixture.env().now());
+}
+
+TEST(Store, AGrantWhoseDeadlineHasPassedIsNotTold) {
+  StoreFixture fixture;
+  auto stale = claim_answer(ClaimStatus::granted);
+  stale.validity = {fixture.env().now() + milliseconds(50), kNever};
+  fixture.script().claims.push_back({stale, milliseconds(60)});
+  auto got = fixture.acquire();
+  fixture.env().run_for(milliseconds(70));
+  EXPECT_FALSE(got->told);
+  fixture.env().run_for(seconds(1));
+  ASSERT_TRUE(got->handle);  // asked again, with a fresh lease
+  EXPECT_GT(got->handle.remaining(), seconds(7));
+}
+
+TEST(Store, UnansweredRenewalsAreSuspectThenLostExactlyAtTheDeadline) {
+  StoreFixture fixture;
+  auto got = fixture.acquire();
+  const auto sent = fixture.env().now();
+  fixture.env().run_for(milliseconds(1));
+  auto told = watch(got->handle);
+  TimePoint lost_at{};
+  got->handle.on_state([&](HandleState state, LossReason) {
+    if (state == HandleState::lost) lost_at = fixture.env().now();
+  });
+  for (int i = 0; i < 100; ++i) {
+    fixture.script().extends.push_back({extend_answer(ExtendStatus::extended), seconds(1000)});
+  }
+  fixture.env().run_for(seconds(60));
+  EXPECT_EQ(*told, (Told{{HandleState::suspect, LossReason::none},
+                         {HandleState::lost, LossReason::expired}}));
+  EXPECT_EQ(lost_at, sent + kLease - kMargin);
+  EXPECT_TRUE(got->handle.stop_token().stop_requested());
+  EXPECT_GT(fixture.script().extend_times.size(), 2U);      // F04: tried again within the lease
+  EXPECT_EQ(fixture.script().release_searches.size(), 1U);  // what may be left is withdrawn
+  EXPECT_EQ(got->handle.release(), errc::lock_lost);
+}
+
+TEST(Store, OneFailedRenewalHealsInsideTheLease) {
+  StoreFixture fixture;
+  auto got = fixture.acquire();
+  fixture.env().run_for(milliseconds(1));
+  auto told = watch(got->handle);
+  fixture.script().extends.push_back({extend_answer(ExtendStatus::unavailable), {}});
+  fixture.env().run_for(seconds(60));
+  EXPECT_EQ(*told, (Told{{HandleState::suspect, LossReason::none},
+                         {HandleState::held, LossReason::none}}));
+  EXPECT_EQ(got->handle.state(), HandleState::held);
+}
+
+TEST(Store, AfterAPauseTheFirstCallSaysLostAndItIsToldOnce) {  // F01, F26
+  StoreFixture fixture;
+  auto got = fixture.acquire();
+  fixture.env().run_for(seconds(1));
+  auto told = watch(got->handle);
+  fixture.env().pause_for(kLease);
+  EXPECT_EQ(got->handle.state(), HandleState::lost);
+  EXPECT_THROW(got->handle.check(), LockError);
+  EXPECT_EQ(got->handle.remaining(), Duration::zero());
+  fixture.env().run_for(seconds(60));
+  EXPECT_EQ(*told, (Told{{HandleState::lost, LossReason::expired}}));
+  EXPECT_TRUE(fixture.script().extend_times.empty());  // a lost lock is not renewed
+}
+
+TEST(Store, ARenewalAnsweredAfterTheDeadlineDoesNotBringItBack) {
+  StoreFixture fixture;
+  auto got = fixture.acquire();
+  fixture.env().run_for(milliseconds(2999));
+  auto told = watch(got->handle);
+  fixture.script().extends.push_back({extend_answer(ExtendStatus::extended), milliseconds(10)});
+  fixture.env().run_for(milliseconds(5));  // sent, not answered
+  fixture.env().pause_for(kLease);
+  fixture.env().run_for(seconds(60));
+  EXPECT_EQ(*told, (Told{{HandleState::lost, LossReason::expired}}));
+  EXPECT_EQ(got->handle.state(), HandleState::lost);
+}
+
+TEST(Store, GoneAtTheRenewalIsToldWithItsReason) {
+  StoreFixture fixture;
+  auto got = fixture.acquire();
+  fixture.env().run_for(milliseconds(1));
+  auto told = watch(got->handle);
+  fixture.script().extends.push_back({extend_answer(ExtendStatus::gone, LossReason::taken), {}});
+  fixture.env().run_for(seconds(4));
+  EXPECT_EQ(*told, (Told{{HandleState::lost, LossReason::taken}}));
+  EXPECT_EQ(got->handle.release(), errc::lock_lost);
+  fixture.env().run_for(seconds(60));
+  EXPECT_TRUE(fixture.script().release_searches.empty());  // the next owner is left alone
+}
+
+TEST(Store, EventsOfTheStoreLoseTheLock) {
+  StoreFixture fixture(LeaseScope::session);
+  auto first = fixture.acquire();
+  auto second = fixture.acquire();
+  fixture.env().run_for(milliseconds(1));
+  auto told = watch(first->handle);
+  fixture.script().sink->on_claim_gone(fixture.script().granted[0], LossReason::removed);
+  EXPECT_EQ(first->handle.state(), HandleState::lost);
+  EXPECT_EQ(second->handle.state(), HandleState::held);
+  fixture.script().sink->on_session_gone(LossReason::session_ended);
+  EXPECT_EQ(second->handle.state(), HandleState::lost);
+  EXPECT_EQ(second->handle.loss_reason(), LossReason::session_ended);
+  fixture.env().run_for(seconds(1));
+  EXPECT_EQ(told->size(), 1U);
+}
+
+TEST(Store, OnStateIsCalledAtOnceIfNotHeldNow) {
+  StoreFixture fixture(LeaseScope::session);
+  auto got = fixture.acquire();
+  fixture.env().run_for(milliseconds(1));
+  fixture.script().sink->on_session_gone(LossReason::session_ended);
+  auto told = watch(got->handle);
+  fixture.env().run_for(milliseconds(1));
+  EXPECT_EQ(*told, (Told{{HandleState::lost, LossReason::session_ended}}));
+}
+
+TEST(Store, LinkDownIsSuspectAndARenewalAfterLinkUpMakesItHeldAgain) {
+  StoreFixture fixture;
+  auto got = fixture.acquire();
+  fixture.env().run_for(seconds(1));
+  auto told = watch(got->handle);
+  fixture.script().sink->on_link_down({});
+  fixture.env().run_for(milliseconds(500));
+  fixture.script().sink->on_link_up();
+  fixture.env().run_for(milliseconds(1));
+  EXPECT_EQ(*told, (Told{{HandleState::suspect, LossReason::none},
+                         {HandleState::held, LossReason::none}}));
+}
+
+TEST(Store, OneHeartbeatRenewsAllLocksOfASession) {
+  StoreFixture fixture(LeaseScope::session);
+  std::vector<std::shared_ptr<StoreFixture::Outcome>> held;
+  for (int i = 0; i < 50; ++i) {
+    held.push_back(fixture.acquire());
+    fixture.env().run_for(milliseconds(20));
+  }
+  fixture.env().run_for(seconds(3));
+  ASSERT_FALSE(fixture.script().extend_batches.empty());
+  EXPECT_EQ(fixture.script().extend_batches.front(), 50U);
+  EXPECT_LE(fixture.script().extend_batches.size(), 2U);
+}
+
+TEST(Store, LocksThatAreDueTogetherAreRenewedTogether) {  // F82
+  StoreFixture fixture;
+  std::vector<std::shared_ptr<StoreFixture::Outcome>> held;
+  for (int i = 0; i < 1000; ++i) held.push_back(fixture.acquire());
+  fixture.env().run_for(milliseconds(3100));
+  EXPECT_EQ(fixture.script().extend_batches, std::vector<std::size_t>{1000});
+}
+
+TEST(Store, AGrantThatComesAfterTheCancelIsGivenBack) {
+  StoreFixture fixture;
+  fixture.script().claims.push_back({claim_answer(ClaimStatus::granted), seconds(1)});
+  auto got = fixture.acquire();
+  fixture.env().run_for(milliseconds(500));
+  got->acquisition.lock()->cancel();
+  EXPECT_TRUE(got->told);  // at once
+  EXPECT_EQ(got->ec, errc::cancelled);
+  fixture.env().run_for(seconds(1));
+  EXPECT_EQ(got->times_told, 1);
+  EXPECT_EQ(fixture.script().release_searches, std::vector<bool>{false});
+}
+
+TEST(Store, TheWaitEndsAtItsDeadlineEvenWhileTheStoreIsSilent) {
+  StoreFixture fixture;
+  fixture.script().claims.push_back({claim_answer(ClaimStatus::granted), seconds(1000)});
+  const auto start = fixture.env().now();
+  auto got = fixture.acquire(milliseconds(250));
+  fixture.env().run_for(seconds(60));
+  EXPECT_EQ(got->ec, errc::unavailable);
+  EXPECT_EQ(got->at, start + milliseconds(250));
+  EXPECT_EQ(got->times_told, 1);
+}
+
+TEST(Store, AWithdrawnClaimOfUnknownOutcomeIsSearchedForUntilNoCopyCanArrive) {  // F10
+  StoreFixture fixture;
+  fixture.script().claims.push_back({claim_answer(ClaimStatus::granted), seconds(1000)});
+  auto got = fixture.acquire(milliseconds(1));
+  fixture.env().run_for(seconds(30));
+  const auto& searches = fixture.script().release_searches;
+  ASSERT_GE(searches.size(), 4U);
+  for (const bool search : searches) EXPECT_TRUE(search);
+}
+
+TEST(Store, ATimedOutWaiterIsWithdrawn) {
+  StoreFixture fixture;
+  fixture.script().claims.push_back({claim_answer(ClaimStatus::waiting), {}});
+  auto got = fixture.acquire(seconds(2));
+  fixture.env().run_for(seconds(3));
+  EXPECT_EQ(got->ec, errc::timed_out);
+  EXPECT_EQ(fixture.script().wait_calls, 1);
+  EXPECT_EQ(fixture.script().release_searches, std::vector<bool>{false});
+}
+
+TEST(Store, AnOutageInsideALongWaitEndsItAfterTheConnectTimeout) {
+  StoreFixture fixture;
+  fixture.script().claims.push_back({claim_answer(ClaimStatus::waiting), {}});
+  auto got = fixture.acquire();
+  fixture.env().run_for(seconds(100));
+  EXPECT_FALSE(got->told);
+  fixture.script().sink->on_link_down(core::make_failure(errc::unavailable, "connection refused"));
+  const auto down = fixture.env().now();
+  fixture.env().run_for(seconds(60));
+  EXPECT_EQ(got->ec, errc::unavailable);
+  EXPECT_EQ(got->at, down + seconds(15));
+}
+
+TEST(Store, AShortOutageDoesNotEndAWait) {
+  StoreFixture fixture;
+  fixture.script().claims.push_back({claim_answer(ClaimStatus::waiting), {}});
+  auto got = fixture.acquire();
+  fixture.env().run_for(seconds(1));
+  fixture.script().sink->on_link_down({});
+  fixture.env().run_for(seconds(14));
+  fixture.script().sink->on_link_up();
+  fixture.env().run_for(seconds(60));
+  EXPECT_FALSE(got->told);
+  fixture.script().wake();
+  fixture.env().run_for(milliseconds(1));
+  EXPECT_TRUE(got->handle);
+}
+
+TEST(Store, AFailedReleaseIsTriedAgainUntilDone) {  // F12
+  StoreFixture fixture(LeaseScope::none);
+  auto got = fixture.acquire();
+  fixture.env().run_for(milliseconds(1));
+  ReleaseAnswer down;
+  for (int i = 0; i < 20; ++i) fixture.script().releases.push_back({down, {}});
+  error_code outcome;
+  got->handle.start_release([&](error_code ec) { outcome = ec; });
+  fixture.env().run_for(seconds(6));
+  EXPECT_EQ(outcome, errc::unavailable);  // who waits is told after release_timeout
+  fixture.env().run_for(seconds(60));
+  EXPECT_EQ(fixture.script().release_searches.size(), 21U);
+}
+
+TEST(Store, ReleaseOfWhatIsNoLongerOursSaysSo) {
+  StoreFixture fixture;
+  auto got = fixture.acquire();
+  fixture.env().run_for(milliseconds(1));
+  ReleaseAnswer not_ours;
+  not_ours.status = ReleaseStatus::not_holder;
+  fixture.script().releases.push_back({not_ours, {}});
+  error_code outcome;
+  got->handle.start_release([&](error_code ec) { outcome = ec; });
+  fixture.env().run_for(milliseconds(1));
+  EXPECT_EQ(outcome, errc::lock_lost);
+}
+
+TEST(Store, ClosingReleasesWhatIsHeldAndTellsEveryone) {
+  StoreFixture fixture;
+  auto held = fixture.acquire();
+  fixture.env().run_for(milliseconds(1));
+  fixture.script().claims.push_back({claim_answer(ClaimStatus::waiting), {}});
+  auto waiting = fixture.acquire();
+  fixture.env().run_for(milliseconds(1));
+  auto told = watch(held->handle);
+  asio::co_spawn(fixture.env().executor(), fixture.store->close(), [](std::exception_ptr) {});
+  fixture.env().run_for(seconds(1));
+  EXPECT_EQ(*told, (Told{{HandleState::lost, LossReason::closed}}));
+  EXPECT_EQ(waiting->ec, errc::closed);
+  EXPECT_EQ(fixture.script().release_searches.size(), 2U);
+  EXPECT_TRUE(fixture.script().closed);
+  auto after = fixture.acquire();
+  fixture.env().run_for(milliseconds(1));
+  EXPECT_EQ(after->ec, errc::closed);
+}
+
+TEST(Store, AStoreThatCannotGiveWhatIsRequiredIsRefusedWithTheRemedy) {
+  core::StoreSettings settings;
+  settings.require = {"exclusive"};
+  StoreFixture fixture(LeaseScope::claim, settings);
+  fixture.script().capabilities.guarantee = Guarantee::best_effort;
+  fixture.script().capabilities.shortfalls = {{"it forgets", "set appendfsync always"}};
+  auto got = fixture.acquire();
+  fixture.env().run_for(seconds(1));
+  EXPECT_EQ(got->ec, errc::config_unsafe);
+  EXPECT_EQ(fixture.script().claim_calls, 0);
+}
+
+TEST(Store, WithoutARequirementOneWarningIsGiven) {
+  StoreFixture fixture;
+  fixture.script().capabilities.guarantee = Guarantee::best_effort;
+  fixture.script().capabilities.shortfalls = {{"it forgets", "set appendfsync always"}};
+  fixture.acquire();
+  fixture.acquire();
+  fixture.env().run_for(seconds(1));
+  ASSERT_EQ(fixture.host->logged.size(), 1U);
+  EXPECT_NE(fixture.host->logged[0].find("set appendfsync always"), std::string::npos);
+}
+
+TEST(Store, AnUnreachableStoreIsUnavailableWithinTheConnectTimeout) {
+  StoreFixture fixture;
+  fixture.script().connect_failure = core::make_failure(errc::unavailable, "connection refused");
+  fixture.script().connect_takes = milliseconds(10);
+  const auto start = fixture.env().now();
+  auto got = fixture.acquire();
+  fixture.env().run_for(seconds(60));
+  EXPECT_EQ(got->ec, errc::unavailable);
+  EXPECT_LE(got->at, start + seconds(15) + milliseconds(20));
+}
+
+}  // namespace
+}  // namespace dlock::tests
