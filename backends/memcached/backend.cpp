@@ -47,6 +47,7 @@ asio::awaitable<Failure> MemcachedBackend::connect(TimePoint deadline) {
   }
   bool any = false;
   for (const auto& server : servers_) any = any || server->facts();
+  if (!any && unreached == nullptr) co_return failure(Error::closed);  // closed meanwhile
   if (!any) co_return *unreached;
   if (unreached != nullptr) {
     sink_.on_warning(

@@ -70,7 +70,9 @@ class Contract : public ::testing::TestWithParam<Store> {
   std::unique_ptr<Peer> peer(const std::string& name) const;
   std::unique_ptr<ProcessPeer> process_peer(const std::string& name) const;
 
-  std::size_t waiting(const std::string& name) { return observer().status(name).waiting.size(); }
+  /// How many wait. On a store that does not show them: how many ever began to, at least.
+  std::size_t waiting(const std::string& name);
+  /// Soon; on such a store, "no longer" cannot be seen, and is true.
   bool waiters_become(const std::string& name, std::size_t count);
   /// Nobody holds it and nobody waits, soon.
   bool becomes_free(const std::string& name);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,13 @@ class Harness {
 
   /// The longest that the lock of a killed process stays taken.
   virtual std::chrono::milliseconds dead_holder_bound() const = 0;
+
+  /// Whether a lock's status names those who wait for it. A store that keeps no places for them
+  /// cannot.
+  virtual bool shows_waiters() const { return true; }
+  /// If not: how many requests for the lock have been refused since fresh_url(). Each waiter begins
+  /// with one.
+  virtual std::size_t asked_in_vain(const std::string& /*name*/) { return 0; }
 
   /// Takes a lock that `manager` holds away from it, behind its back.
   virtual void take_away(LockManager& manager, const std::string& url, const std::string& name);

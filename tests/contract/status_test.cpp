@@ -42,14 +42,14 @@ TEST_P(StatusContract, ShowsHolderAndQueue) {
   EXPECT_EQ(status.owner->id.size(), 36U);
   EXPECT_LT(status.held_for.value_or(0ms), 10min);
   EXPECT_EQ(status.remaining.has_value(), capabilities().lease_scope != LeaseScope::none);
-  ASSERT_EQ(status.waiting.size(), 3U);
+  ASSERT_EQ(status.waiting.size(), harness().shows_waiters() ? 3U : 0U);
   std::set<std::string> ids{status.owner->id};
   for (const auto& waiter : status.waiting) {
     EXPECT_EQ(waiter.pid != ::getpid(), harness().has_processes());
     EXPECT_FALSE(waiter.host.empty());
     ids.insert(waiter.id);
   }
-  EXPECT_EQ(ids.size(), 4U);
+  EXPECT_EQ(ids.size(), 1 + status.waiting.size());
   for (const auto& waiter : waiters) waiter->release();
   EXPECT_TRUE(waiters_become("a", 0));
 }
@@ -108,7 +108,8 @@ TEST_P(StatusContract, EvictTakesTheLockFromItsHolderOrSaysWhyNot) {
   observer().evict("a", *token);
   const auto reason = holder->wait_lost(patience());
   ASSERT_TRUE(reason);
-  EXPECT_TRUE(*reason == "evicted" || *reason == "removed") << *reason;
+  // Taken: told by a renewal, and the next owner was there before it.
+  EXPECT_TRUE(*reason == "evicted" || *reason == "removed" || *reason == "taken") << *reason;
   const auto next = waiter.get();
   EXPECT_GT(*next.token(), *token);
   EXPECT_EQ(error_of([&] { observer().evict("a", *token); }), errc::not_holder);
