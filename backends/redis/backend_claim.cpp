@@ -50,7 +50,7 @@ ScriptCall acquire_call(const KeyClaim& claim, milliseconds poll) {
 
 ScriptCall renew_call(const KeyClaim& claim) {
   ScriptCall call;
-  call.keys = {claim.keys.lock, claim.keys.alive};
+  call.keys = {claim.keys.lock, claim.keys.alive, claim.keys.broken};
   call.arguments = {claim.owner, count(claim.request().lease)};
   return call;
 }
@@ -193,6 +193,10 @@ ExtendAnswer RedisBackend::take_renewed(KeyClaim& claim, const ScriptAnswer& ans
     case RenewCode::taken:
       result.status = ExtendStatus::gone;
       result.reason = LossReason::taken;
+      return result;
+    case RenewCode::evicted:
+      result.status = ExtendStatus::gone;
+      result.reason = LossReason::evicted;
       return result;
     case RenewCode::gone:
       result.status = ExtendStatus::gone;

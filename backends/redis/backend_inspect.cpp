@@ -183,7 +183,7 @@ asio::awaitable<Failure> RedisBackend::evict(std::string name, std::uint64_t tok
   if (!ready) co_return link_->failure();
   const auto keys = names_.keys(name);
   ScriptCall call;
-  call.keys = {keys.lock, keys.queue, keys.alive, keys.next};
+  call.keys = {keys.lock, keys.queue, keys.alive, keys.next, keys.broken};
   call.arguments = {std::to_string(token), std::string(kChannelPrefix), "500"};
   const auto connection = link_->connection();
   const auto answer =

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/redis/calls.hpp"
 
+#include <fmt/format.h>
+
 namespace dlock::redis {
 namespace {
 
@@ -10,6 +12,7 @@ using Kind = ScriptAnswer::Kind;
 constexpr std::chrono::milliseconds kShortestSilence{100};
 
 struct Sent {
+  const Script* script;
   std::string tag;
   Pending pending;
 };
@@ -24,19 +27,26 @@ Sent send(Connection& connection, const Script& script, bool by_hash, const Scri
   command.insert(command.end(), call.keys.begin(), call.keys.end());
   command.insert(command.end(), call.arguments.begin(), call.arguments.end());
   command.push_back(tag);
-  return {std::move(tag), connection.send(command)};
+  return {&script, std::move(tag), connection.send(command)};
 }
 
-void take_reply(Connection& connection, const std::string& tag, Reply reply, ScriptAnswer& answer) {
-  if (reply.is_error()) {
-    answer.kind = Kind::refused;
-    answer.verdict = judge(reply.text);
-    answer.failure = {answer.verdict.error, reply.text};
-    if (answer.verdict.next == Verdict::Next::reconnect) connection.close(answer.failure);
-    return;
+void take_error(Connection& connection, const Script& script, std::string text,
+                ScriptAnswer& answer) {
+  answer.kind = Kind::refused;
+  answer.verdict = judge(text);
+  if (const auto command = refused_command(text, script.text); !command.empty()) {
+    text += fmt::format(" That is '{0}': ACL SETUSER <user> +{0}", command);
   }
-  const bool ours =
-      reply.kind == Reply::Kind::array && !reply.items.empty() && reply.items.back().text == tag;
+  answer.failure = {answer.verdict.error, std::move(text)};
+  if (answer.verdict.next == Verdict::Next::reconnect) connection.close(answer.failure);
+}
+
+void take_reply(Connection& connection, const Sent& sent, Reply reply, ScriptAnswer& answer) {
+  if (reply.is_error()) {
+    return take_error(connection, *sent.script, std::move(reply.text), answer);
+  }
+  const bool ours = reply.kind == Reply::Kind::array && !reply.items.empty() &&
+                    reply.items.back().text == sent.tag;
   if (!ours) {
     answer.kind = Kind::unknown;
     answer.failure = {Error::unexpected, "a reply does not belong to its request"};
@@ -61,7 +71,7 @@ asio::awaitable<ScriptAnswer> await_answer(core::Env& env, std::shared_ptr<Conne
   }
   switch (outcome->kind) {
     case Outcome::Kind::reply:
-      take_reply(*connection, sent.tag, std::move(outcome->reply), answer);
+      take_reply(*connection, sent, std::move(outcome->reply), answer);
       break;
     case Outcome::Kind::not_sent:
     case Outcome::Kind::lost:

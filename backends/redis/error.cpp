@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/redis/error.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cctype>
+#include <charconv>
 
 namespace dlock::redis {
 namespace {
@@ -149,6 +152,19 @@ std::string_view cause(std::string_view text) {
   return end == std::string_view::npos ? text : text.substr(end + 2);
 }
 
+constexpr std::string_view kCommandRefused = "can't run this command";
+
+/// The command that a line of a script calls, in lower case; empty if it calls none.
+std::string called_in(std::string_view line) {
+  const auto call = line.find("call('");
+  if (call == std::string_view::npos) return {};
+  const auto name = line.substr(call + 6);
+  std::string command(name.substr(0, name.find('\'')));
+  std::transform(command.begin(), command.end(), command.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return command;
+}
+
 bool is_about_scripting(std::string_view text) {
   const bool scripting = contains(text, "'eval") || contains(text, "`eval") ||
                          contains(text, "'EVAL") || contains(text, "`EVAL");
@@ -175,12 +191,27 @@ Verdict judge(std::string_view text) {
                             what[rule.code.size()] == ' ';
     if (whole_word) return rule.verdict;
   }
-  if (contains(what, "can't run this command") || contains(what, "No permissions to access")) {
+  if (contains(what, kCommandRefused) || contains(what, "No permissions to access") ||
+      contains(what, "can't access at least one of the keys")) {
     return {Error::access_denied, Next::give_up};
   }
   // Killed in the middle by an operator, before it wrote anything (SCRIPT KILL allows no other).
   if (contains(what, "Script killed by user")) return {Error::busy, Next::retry};
   return {Error::unexpected, Next::give_up};
+}
+
+std::string refused_command(std::string_view text, std::string_view script) {
+  constexpr std::string_view kMark = "@user_script:";
+  const auto mark = text.rfind(kMark);
+  if (mark == std::string_view::npos || !contains(text, kCommandRefused)) return {};
+  auto digits = text.substr(mark + kMark.size());
+  while (digits.starts_with(' ')) digits.remove_prefix(1);
+  int line = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), line);
+  for (; line > 1 && !script.empty(); --line) {
+    script.remove_prefix(std::min(script.size(), script.find('\n') + 1));
+  }
+  return called_in(script.substr(0, script.find('\n')));
 }
 
 }  // namespace dlock::redis

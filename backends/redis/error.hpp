@@ -57,6 +57,10 @@ struct Verdict {
 /// `text`: the reply without its leading `-`. Pure.
 Verdict judge(std::string_view text);
 
+/// The server says only in which line of a script a command was not allowed: names the command.
+/// Empty if `text` is about something else. Pure.
+std::string refused_command(std::string_view text, std::string_view script);
+
 inline bool is_permanent(const Verdict& verdict) noexcept {
   return verdict.next == Verdict::Next::give_up;
 }

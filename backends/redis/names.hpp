@@ -15,11 +15,12 @@ namespace dlock::redis {
 
 /// All keys of one lock; in a cluster they share a slot.
 struct LockKeys {
-  std::string lock;   ///< string `token:owner`, expires with the lease
-  std::string fence;  ///< the last token given out
-  std::string queue;  ///< zset: waiters by arrival
-  std::string alive;  ///< zset: waiters by when they count as dead
-  std::string next;   ///< who was woken and has the first try
+  std::string lock;    ///< string `token:owner`, expires with the lease
+  std::string fence;   ///< the last token given out
+  std::string queue;   ///< zset: waiters by arrival
+  std::string alive;   ///< zset: waiters by when they count as dead
+  std::string next;    ///< who was woken and has the first try
+  std::string broken;  ///< the value that an operator has removed, for its holder to find
 };
 
 inline constexpr std::string_view kNamePlace = "{name}";

@@ -56,7 +56,8 @@ redis.call('PEXPIRE', KEYS[4], ARGV[8] * 2)
 return {0, redis.call('ZRANK', KEYS[3], ARGV[6]), left, arrival, tag}
 )lua";
 
-// KEYS lock alive; ARGV owner, lease ms, tag -> {1 renewed | 0 gone | 2 somebody else's, tag}
+// KEYS lock alive broken; ARGV owner, lease ms, tag
+// -> {1 renewed | 0 gone | 2 somebody else's | 3 broken by an operator, tag}
 //
 // Removing what is not there writes nothing, but a replica refuses it: its word that the lock is
 // gone would be no proof.
@@ -70,6 +71,8 @@ if held then
   end
 end
 redis.call('ZREM', KEYS[2], '')
+local broken = redis.call('GET', KEYS[3])
+if broken and string.sub(broken, -#ARGV[1] - 1) == ':' .. ARGV[1] then return {3, ARGV[3]} end
 if held then return {2, ARGV[3]} end
 return {0, ARGV[3]}
 )lua";
@@ -130,13 +133,17 @@ if not held and not reserved then wake(KEYS[2], KEYS[3], KEYS[4], ARGV[3], ARGV[
 return {ours, ARGV[5]}
 )lua";
 
-// KEYS lock queue alive next; ARGV token, channel prefix, reserve ms, tag
+// KEYS lock queue alive next broken; ARGV token, channel prefix, reserve ms, tag
 // -> {1 evicted | 0 nobody holds it, tag} | {2, the value there, tag}
+//
+// What is removed is kept aside until its holder has surely asked for it.
 constexpr std::string_view kEvict = R"lua(
 local held = redis.call('GET', KEYS[1])
 if not held then return {0, ARGV[4]} end
 local colon = string.find(held, ':', 1, true)
 if not colon or string.sub(held, 1, colon - 1) ~= ARGV[1] then return {2, held, ARGV[4]} end
+local left = redis.call('PTTL', KEYS[1])
+redis.call('SET', KEYS[5], held, 'PX', math.max(left, 0) + 1000)
 redis.call('DEL', KEYS[1])
 wake(KEYS[2], KEYS[3], KEYS[4], ARGV[2], ARGV[3])
 return {1, ARGV[4]}

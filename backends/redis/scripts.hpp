@@ -28,7 +28,7 @@ struct Scripts {
 /// What acquire answers first.
 enum class AcquireCode { busy = 0, granted = 1, already_ours = 2, no_token_left = 3 };
 /// What renew answers first.
-enum class RenewCode { gone = 0, renewed = 1, taken = 2 };
+enum class RenewCode { gone = 0, renewed = 1, taken = 2, evicted = 3 };
 /// What release answers first.
 enum class ReleaseCode { not_ours = 0, released = 1 };
 /// What evict answers first.

@@ -55,7 +55,8 @@ TEST(RedisNames, AllKeysOfALockAreInOneSlotAndNoTwoMeet) {
     for (const char* name : {"a", "b", "a/b", "a%fence", "a}%fence", "{a}%fence", "a%25fence", "a%",
                              "%fence", "{a", "a}", "fence", "a%7D", "{app}:a", "ay"}) {
       const auto keys = map.keys(name);
-      for (const auto& key : {keys.lock, keys.fence, keys.queue, keys.alive, keys.next}) {
+      for (const auto& key :
+           {keys.lock, keys.fence, keys.queue, keys.alive, keys.next, keys.broken}) {
         all.insert(key);
         ++count;
         EXPECT_EQ(slot_text(key), slot_text(keys.lock)) << key_template << ' ' << key;

@@ -105,6 +105,20 @@ TEST(RedisError, Replies) {
   }
 }
 
+TEST(RedisError, TheRefusedCommandOfAScriptIsNamedByItsLine) {
+  const std::string script = "local a = 1\nredis.call('SET', KEYS[1], a)\nreturn a\n";
+  const std::string refused =
+      "ERR The user executing the script can't run this command or subcommand";
+  EXPECT_EQ(refused_command(refused + " script: ab, on @user_script:2.", script), "set");
+  EXPECT_EQ(refused_command("ERR Error running script: @user_script:2: @user_script: 2: " + refused,
+                            script),
+            "set");
+  EXPECT_EQ(refused_command(refused + " script: ab, on @user_script:3.", script), "");
+  EXPECT_EQ(refused_command(refused + " script: ab, on @user_script:99.", script), "");
+  EXPECT_EQ(refused_command(refused, script), "");
+  EXPECT_EQ(refused_command("WRONGTYPE script: ab, on @user_script:2.", script), "");
+}
+
 TEST(RedisError, EveryCodeHasAMessageAndACondition) {
   for (int code = 1; code <= static_cast<int>(Error::configuration); ++code) {
     const error_code ec(code, redis_category());
