@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Leases that are renewed for as long as they should be, and no longer.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "testkit/fault_proxy.hpp"
+#include "tests/live/memcached_support.hpp"
+#include "tests/support/memcached_watch.hpp"
+
+namespace dlock::testkit {
+namespace {
+
+class MemcachedWatchdog : public MemcachedTest {};
+
+TEST_F(MemcachedWatchdog, AJobThreeLeasesLongKeepsItsLockAndItsEndEndsTheRenewals) {
+  MemcachedWatch watch(port(), "fetchers mutations");
+  int seen = 0;
+  const auto requests = [&] {
+    watch.read([&](std::string_view line) {
+      if (line.find(MemcachedWatch::of_key("dlock:x")) != line.npos) ++seen;
+    });
+    return seen;
+  };
+  auto locks = open_memcached(url("?lease=3s"));
+  auto held = locks.lock("x")->acquire();
+  States states(held);
+  // A rival who asks all the while; his polls ask for the key, too, so they are over afterwards.
+  {
+    auto others = open_memcached(url("?lease=3s"));
+    EXPECT_FALSE(others.lock("x")->try_acquire({.wait = 9500ms}));
+  }
+  EXPECT_EQ(held.state(), HandleState::held);
+  EXPECT_TRUE(states.losses().empty());
+  // It is still renewed: look and store, each second.
+  const auto before = requests();
+  ASSERT_TRUE(eventually(patience(), [&] { return requests() >= before + 4; }));
+  EXPECT_FALSE(held.release());
+  ASSERT_TRUE(eventually(patience(), [&] { return !has_key(port(), "dlock:x"); }));
+
+  // Our own last look is told, too: what comes after it is counted.
+  delete_key(port(), "end");
+  talk(port(), "set end 0 0 1\r\nx", "STORED");
+  bool ended = false;
+  int after = 0;
+  const auto look = [&] {
+    watch.read([&](std::string_view line) {
+      if (ended && line.find(MemcachedWatch::of_key("dlock:x")) != line.npos) ++after;
+      if (line.find(MemcachedWatch::of_key("end")) != line.npos) ended = true;
+    });
+    return after > 0;
+  };
+  ASSERT_TRUE(eventually(patience(), [&] { return look() || ended; }));
+  EXPECT_FALSE(eventually(within(4s), look)) << "renewed after its release";
+}
+
+// All due locks in one look, then a store each; none waits until half its lease is gone.
+TEST_F(MemcachedWatchdog, AThousandLocksAreRenewedInTime) {
+  constexpr int kLocks = 1000;
+  constexpr auto kLease = 9s;
+  FaultProxy proxy(port());
+  auto locks = open_memcached(memcached_url(proxy.port(), "?lease=9s"));
+  std::vector<LockHandle> held;
+  for (int i = 0; i < kLocks; ++i) held.push_back(locks.lock(fmt::format("n/{}", i))->acquire());
+  const auto renewed = stat(port(), "cas_hits");
+  const auto turns = proxy.stats().turns;
+  Duration least = kLease;
+  Duration most{0};
+  const auto all_twice = [&] {
+    for (const auto& lock : held) {
+      EXPECT_NE(lock.state(), HandleState::lost) << lock.name();
+      const auto remaining = lock.remaining().value_or(0s);
+      least = std::min<Duration>(least, remaining);
+      most = std::max<Duration>(most, remaining);
+    }
+    return testing::Test::HasFailure() || stat(port(), "cas_hits") >= renewed + 2 * kLocks;
+  };
+  ASSERT_TRUE(eventually(patience(), all_twice));
+  EXPECT_GT(least, kLease / 2);
+  EXPECT_LE(most, kLease - 20ms) << "the drift margin is off";
+  // One round trip each, and a share of a look: 64 at a time, two more for each portion.
+  const auto renewals = stat(port(), "cas_hits") - renewed;
+  const auto per_lock =
+      static_cast<double>(proxy.stats().turns - turns) / static_cast<double>(renewals);
+  EXPECT_LT(per_lock, 1.5);
+  RecordProperty("round_trips_per_renewal", fmt::format("{:.2f}", per_lock));
+  RecordProperty(
+      "least_remaining_ms",
+      std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(least).count()));
+  for (auto& lock : held) EXPECT_FALSE(lock.release());
+  std::string all = "get";
+  for (int i = 0; i < kLocks; ++i) all += fmt::format(" dlock:n/{}", i);
+  EXPECT_EQ(talk(port(), all, "END\r\n"), "END\r\n");
+}
+
+// F73: the child has the parent's socket, and must not say a word on it.
+TEST_F(MemcachedWatchdog, F73_AForkedChildLeavesTheConnectionAlone) {
+  FaultProxy proxy(port());
+  auto locks = open_memcached(memcached_url(proxy.port(), "?lease=3s"));
+  auto held = locks.lock("x")->acquire();
+  const auto connections = proxy.stats().connections;
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ::alarm(60);
+    int wrong = 0;
+    try {
+      LockManager mine = std::move(locks);
+      LockHandle copy = std::move(held);
+      if (copy.state() != HandleState::lost) wrong = 1;
+      if (!copy.release()) wrong = 2;
+      mine.close();
+    } catch (...) {
+      wrong = 3;
+    }
+    ::_exit(wrong);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  States states(held);
+  auto others = open_memcached(url("?lease=3s"));
+  EXPECT_FALSE(others.lock("x")->try_acquire({.wait = 4500ms})) << "renewed all the same";
+  EXPECT_TRUE(states.losses().empty());
+  EXPECT_FALSE(held.release());
+  EXPECT_EQ(proxy.stats().connections, connections) << "the parent's connection was broken";
+}
+
+}  // namespace
+}  // namespace dlock::testkit
