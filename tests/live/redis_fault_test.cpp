@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <future>
 #include <mutex>
-#include <thread>
 
 #include "dlock/async.hpp"
 #include "tests/live/redis_support.hpp"
@@ -16,131 +15,10 @@
 namespace dlock::testkit {
 namespace {
 
-class RedisFaults : public testing::Test {
+class RedisFaults : public RedisTest {
  protected:
-  explicit RedisFaults(std::vector<std::string> options = {}) : server_(std::move(options)) {}
-  void SetUp() override { server_.start(); }
-  LockManager open(std::string_view rest = {}) {
-    return open_redis(redis_url(server_.port(), rest));
-  }
-  RedisClient& client() {
-    if (!client_) client_.emplace(server_.port());
-    return *client_;
-  }
-  std::int64_t exists(const std::string& key) { return client().ask({"EXISTS", key}).integer; }
-
-  RedisServer server_;
-  std::optional<RedisClient> client_;
+  using RedisTest::RedisTest;
 };
-
-std::future<LockHandle> acquire_later(const std::shared_ptr<DistributedLock>& lock) {
-  return std::async(std::launch::async, [lock] { return lock->acquire({.wait = 60s}); });
-}
-
-/// Passes everything on, but for the next reply to a request with `word` in it.
-class ReplySwallower {
- public:
-  explicit ReplySwallower(std::string word, Verdict verdict)
-      : word_(std::move(word)), verdict_(verdict) {}
-  DataHook hook() {
-    return [this](Direction direction, ConnectionId connection, std::string_view bytes) {
-      const std::lock_guard lock(mutex_);
-      if (direction == Direction::to_server) {
-        if (armed_ && bytes.find(word_) != std::string_view::npos) target_ = connection;
-        return Verdict::forward;
-      }
-      if (!armed_ || target_ != connection) return Verdict::forward;
-      armed_ = false;
-      ++swallowed_;
-      return verdict_;
-    };
-  }
-  void arm() {
-    const std::lock_guard lock(mutex_);
-    armed_ = true;
-    target_ = 0;
-  }
-  int swallowed() {
-    const std::lock_guard lock(mutex_);
-    return swallowed_;
-  }
-
- private:
-  const std::string word_;
-  const Verdict verdict_;
-  std::mutex mutex_;
-  bool armed_ = false;
-  ConnectionId target_ = 0;
-  int swallowed_ = 0;
-};
-
-TEST_F(RedisFaults, F02_ALateReleaseFreesNobodysLock) {
-  FaultProxy proxy(server_.port());
-  auto a = open_redis(redis_url(proxy.port(), "&lease=300ms&request_timeout=100ms"));
-  auto b = open();
-  auto held = a.lock("x")->acquire();
-  proxy.refuse(true);
-  proxy.drop_all();
-  auto next = b.lock("x")->acquire({.wait = 30s});
-  EXPECT_EQ(held.state(), HandleState::lost);
-  proxy.refuse(false);
-  EXPECT_EQ(held.release(), errc::lock_lost);
-  EXPECT_FALSE(b.lock("x")->try_acquire());
-  EXPECT_EQ(next.state(), HandleState::held);
-  EXPECT_FALSE(next.release());
-}
-
-TEST_F(RedisFaults, F10_ALostReplyLeavesNothingAndDelaysNobody) {
-  for (const auto verdict : {Verdict::reset, Verdict::swallow}) {
-    FaultProxy proxy(server_.port());
-    ReplySwallower swallower("EVALSHA", verdict);
-    proxy.on_data(swallower.hook());
-    auto locks = open_redis(redis_url(proxy.port(), "&request_timeout=500ms"));
-    locks.connect();
-    auto lock = locks.lock("x");
-    swallower.arm();
-    auto held = lock->acquire({.wait = 20s});  // asked again: it is ours already
-    EXPECT_EQ(swallower.swallowed(), 1);
-    EXPECT_FALSE(held.release());
-    // Given up: withdrawn, although nobody knows whether it was granted.
-    swallower.arm();
-    EXPECT_THROW(lock->try_acquire(), LockError);
-    EXPECT_EQ(swallower.swallowed(), 2);
-    EXPECT_TRUE(eventually(within(10s), [&] { return exists("dlock:{x}") == 0; }));
-    auto again = lock->try_acquire({.wait = 5s});
-    EXPECT_TRUE(again);
-  }
-}
-
-TEST_F(RedisFaults, F10_ALostReplyToAReleaseIsAskedAgain) {
-  FaultProxy proxy(server_.port());
-  ReplySwallower swallower("EVALSHA", Verdict::reset);
-  proxy.on_data(swallower.hook());
-  auto locks = open_redis(redis_url(proxy.port()));
-  auto held = locks.lock("x")->acquire();
-  swallower.arm();
-  EXPECT_FALSE(held.release());
-  EXPECT_EQ(exists("dlock:{x}"), 0);
-}
-
-TEST_F(RedisFaults, ALateCopyOfARequestCannotArriveAfterAReconnect) {
-  FaultProxy proxy(server_.port());
-  auto locks = open_redis(redis_url(proxy.port(), "&request_timeout=500ms"));
-  locks.connect();
-  auto lock = locks.lock("x");
-  // The request stays in the proxy while its client has gone, and arrives when all is over.
-  proxy.hold(proxy.connections().front(), Direction::to_server, true);
-  const auto old_connection = proxy.connections().front();
-  auto held = lock->acquire({.wait = 20s});
-  EXPECT_FALSE(held.release());
-  proxy.hold(old_connection, Direction::to_server, false);
-  auto probe = open();
-  EXPECT_TRUE(eventually(patience(), [&] {
-    return client().info("clients", "connected_clients") == "2" ||
-           client().info("clients", "connected_clients") == "3";
-  }));
-  EXPECT_EQ(exists("dlock:{x}"), 0);
-}
 
 TEST_F(RedisFaults, AKilledConnectionIsMadeAnewAndLocksStay) {
   auto locks = open("&lease=10s");
@@ -335,42 +213,6 @@ TEST_F(RedisFaults, AReplicaIsRefusedAndItsWordIsNoProofOfLoss) {
   error_code ec;
   locks.lock("y")->acquire({.wait = 3s}, {}, ec);
   EXPECT_EQ(ec, errc::unavailable) << ec.message();
-}
-
-TEST_F(RedisFaults, WatchdogKeepsForThreeLeasesAndStopsWithTheRelease) {
-  auto locks = open("&lease=500ms");
-  auto held = locks.lock("x")->acquire();
-  const auto end = Clock::now() + 1600ms;
-  EXPECT_TRUE(eventually(within(10s), [&] { return Clock::now() > end; }));
-  EXPECT_EQ(held.state(), HandleState::held);
-  EXPECT_EQ(exists("dlock:{x}"), 1);
-  held.release();
-  RedisClient monitor(server_.port());
-  monitor.ask({"MONITOR"});
-  const auto seen = monitor.next(within(1500ms));
-  EXPECT_FALSE(seen) << seen->text;
-}
-
-TEST_F(RedisFaults, F05_CancelledAcquiresLeaveNoRenewalAndNoKey) {
-  auto locks = open("&lease=300ms");
-  auto lock = locks.lock("x");
-  for (int i = 0; i < 300; ++i) {
-    std::stop_source stop;
-    std::thread stopper([&stop, i] {
-      for (int spin = 0; spin < (i % 50) * 200; ++spin)
-        std::atomic_signal_fence(std::memory_order_seq_cst);
-      stop.request_stop();
-    });
-    error_code ec;
-    auto held = lock->acquire({.wait = 20s}, stop.get_token(), ec);
-    stopper.join();
-    if (held) held.release();
-  }
-  ASSERT_TRUE(eventually(within(10s), [&] { return exists("dlock:{x}") == 0; }));
-  RedisClient monitor(server_.port());
-  monitor.ask({"MONITOR"});
-  const auto seen = monitor.next(within(900ms));
-  EXPECT_FALSE(seen) << seen->text;
 }
 
 TEST_F(RedisFaults, F82_AThousandLocksRenewInBatchesThroughADelay) {

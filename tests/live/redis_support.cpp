@@ -68,6 +68,10 @@ long RedisClient::calls(const std::string& command) {
   return std::strtol(line.c_str() + 6, nullptr, 10);
 }
 
+std::future<LockHandle> acquire_later(const std::shared_ptr<DistributedLock>& lock) {
+  return std::async(std::launch::async, [lock] { return lock->acquire({.wait = 60s}); });
+}
+
 void LossLog::record(LockHandle& handle) {
   handle.on_state([shared = shared_](HandleState state, LossReason reason) {
     const std::lock_guard lock(shared->mutex);

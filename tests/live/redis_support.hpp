@@ -8,8 +8,10 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <future>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -61,6 +63,27 @@ class RedisClient {
   TcpStream stream_;
   redis::ReplyReader reader_;
 };
+
+/// A server of its own, plain by default.
+class RedisTest : public testing::Test {
+ protected:
+  explicit RedisTest(std::vector<std::string> options = {}) : server_(std::move(options)) {}
+  void SetUp() override { server_.start(); }
+  LockManager open(std::string_view rest = {}) {
+    return open_redis(redis_url(server_.port(), rest));
+  }
+  RedisClient& client() {
+    if (!client_) client_.emplace(server_.port());
+    return *client_;
+  }
+  std::int64_t exists(const std::string& key) { return client().ask({"EXISTS", key}).integer; }
+
+  RedisServer server_;
+  std::optional<RedisClient> client_;
+};
+
+/// On a thread of its own.
+std::future<LockHandle> acquire_later(const std::shared_ptr<DistributedLock>& lock);
 
 /// The states that a handle was told, with the moments.
 class LossLog {
