@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Losing a lock on a real ZooKeeper, as scripts and commands see it.
-
+// Losing a lock on real stores that have a lease, as scripts and commands see it.
+#include <algorithm>
 #include <csignal>
+#include <memory>
 #include <optional>
 
+#include "dlock/backend.hpp"
+#include "dlock/lock_manager.hpp"
+#include "testkit/servers/redis.hpp"
 #include "testkit/servers/zookeeper.hpp"
 #include "tests/cli/cli_support.hpp"
 
@@ -12,12 +16,26 @@ namespace dlock::cli_test {
 namespace {
 
 using testkit::Process;
-using testkit::ZooKeeperServer;
 
-class CliLoss : public testing::Test {
+/// A store that frees a silent holder's lock after a while that `--lease` sets.
+struct LeasedStore {
+  const char* name;
+  std::unique_ptr<testkit::Server> (*make)();
+  const char* suffix;  ///< of its URL; the lease follows
+};
+
+std::unique_ptr<testkit::Server> make_zookeeper() {
+  return std::make_unique<testkit::ZooKeeperServer>(testkit::ZooKeeperOptions{.tick = 300ms});
+}
+
+std::unique_ptr<testkit::Server> make_redis() { return std::make_unique<testkit::RedisServer>(); }
+
+class CliLoss : public testing::TestWithParam<LeasedStore> {
  protected:
-  void SetUp() override { server_.start(); }
-  std::string url() const { return server_.url() + "app?session_timeout=2s"; }
+  void SetUp() override { server_->start(); }
+  std::string url(const std::string& lease = "2s") const {
+    return server_->url() + GetParam().suffix + lease;
+  }
 
   /// A rival that got the lock.
   std::unique_ptr<Process> rival(const std::string& name) {
@@ -26,10 +44,28 @@ class CliLoss : public testing::Test {
     return process;
   }
 
-  ZooKeeperServer server_{{.tick = 300ms}};
+  const std::unique_ptr<testkit::Server> server_ = GetParam().make();
 };
 
-TEST_F(CliLoss, AStoppedHolderSaysLostFirstAndLeavesTheNextOwnerAlone) {
+/// Those that this build has.
+std::vector<LeasedStore> leased_stores() {
+  std::vector<LeasedStore> stores{
+      {"redis", make_redis, "?lease="},
+      {"zookeeper", make_zookeeper, "app?session_timeout="},
+  };
+  const auto built_in = OpenOptions::built_in().backends;
+  std::erase_if(stores, [&](const LeasedStore& store) {
+    return std::none_of(built_in.begin(), built_in.end(), [&](const BackendDescriptor* backend) {
+      return backend->name == store.name;
+    });
+  });
+  return stores;
+}
+
+INSTANTIATE_TEST_SUITE_P(Stores, CliLoss, testing::ValuesIn(leased_stores()),
+                         [](const auto& store) { return std::string(store.param.name); });
+
+TEST_P(CliLoss, AStoppedHolderSaysLostFirstAndLeavesTheNextOwnerAlone) {
   Process hold(dlock_on(url(), {"hold", "x"}));
   const auto held = read_event(hold);
   EXPECT_EQ(text(held, "event"), "held");
@@ -52,7 +88,7 @@ TEST_F(CliLoss, AStoppedHolderSaysLostFirstAndLeavesTheNextOwnerAlone) {
   EXPECT_EQ(text(read_event(*next), "event"), "released");
 }
 
-TEST_F(CliLoss, AStoppedRunEndsItsCommand) {
+TEST_P(CliLoss, AStoppedRunEndsItsCommand) {
   Process process(dlock_on(url(), {"run", "x", "--", "sh", "-c", "sleep 1000 & echo $$ $!; wait"}));
   const auto line = process.read_line(patience());
   ASSERT_TRUE(line);
@@ -69,34 +105,34 @@ TEST_F(CliLoss, AStoppedRunEndsItsCommand) {
   EXPECT_TRUE(is_held(url(), "x"));
 }
 
-TEST_F(CliLoss, ARunThatCannotRenewEndsItsCommandBeforeTheLockIsOver) {
+TEST_P(CliLoss, ARunThatCannotRenewEndsItsCommandBeforeTheLockIsOver) {
   const std::string script =
       "trap 'echo told; exit 0' TERM; echo ready; while :; do sleep 0.05; done";
   Process process(dlock_on(url(), {"run", "x", "--", "sh", "-c", script}));
   ASSERT_EQ(process.read_line(patience()), "ready");
-  server_.pause();
+  server_->pause();
   const auto paused = testkit::Clock::now();
   EXPECT_EQ(process.read_line(patience()), "told");
   EXPECT_LT(testkit::Clock::now() - paused, 2s);
   const auto ended = process.wait(patience());
   ASSERT_TRUE(ended);
   EXPECT_EQ(ended->shell_status(), 76);
-  server_.resume();
+  server_->resume();
 }
 
-TEST_F(CliLoss, ACommandThatDoesNotListenIsKilled) {
+TEST_P(CliLoss, ACommandThatDoesNotListenIsKilled) {
   const std::string script = "trap '' TERM; echo ready; while :; do sleep 0.05; done";
   Process process(dlock_on(url(), {"run", "x", "--kill-after", "100ms", "--", "sh", "-c", script}));
   ASSERT_EQ(process.read_line(patience()), "ready");
-  server_.pause();
+  server_->pause();
   const auto paused = testkit::Clock::now();
   EXPECT_TRUE(process.stderr_shows("was killed", patience())) << process.collected_stderr();
   EXPECT_LT(testkit::Clock::now() - paused, 2s);
   EXPECT_EQ(process.wait(patience())->shell_status(), 76);
-  server_.resume();
+  server_->resume();
 }
 
-TEST_F(CliLoss, OnLostWarnLetsTheCommandGoOn) {
+TEST_P(CliLoss, OnLostWarnLetsTheCommandGoOn) {
   Process process(dlock_on(
       url(), {"run", "x", "--on-lost", "warn", "--", "sh", "-c", "echo ready; read line; exit 0"}));
   ASSERT_EQ(process.read_line(patience()), "ready");
@@ -109,19 +145,19 @@ TEST_F(CliLoss, OnLostWarnLetsTheCommandGoOn) {
   EXPECT_EQ(process.wait(patience())->shell_status(), 76);
 }
 
-TEST_F(CliLoss, AShortOutageIsSuspectAndThenHeldAgain) {
-  Process hold(dlock_on(server_.url() + "app?session_timeout=6s", {"hold", "x"}));
+TEST_P(CliLoss, AShortOutageIsSuspectAndThenHeldAgain) {
+  Process hold(dlock_on(url("6s"), {"hold", "x"}));
   EXPECT_EQ(text(read_event(hold), "event"), "held");
-  server_.pause();
+  server_->pause();
   EXPECT_EQ(text(read_event(hold), "event"), "suspect");
-  server_.resume();
+  server_->resume();
   EXPECT_EQ(text(read_event(hold), "event"), "held");
   hold.close_stdin();
   EXPECT_EQ(text(read_event(hold), "event"), "released");
   EXPECT_EQ(hold.wait(patience())->shell_status(), 0);
 }
 
-TEST_F(CliLoss, ABrokenLockIsLostToItsHolder) {
+TEST_P(CliLoss, ABrokenLockIsLostToItsHolder) {
   Process hold(dlock_on(url(), {"hold", "x"}));
   const auto held = read_event(hold);
   const auto token = held.at("token").to_number<std::uint64_t>();
@@ -137,7 +173,7 @@ TEST_F(CliLoss, ABrokenLockIsLostToItsHolder) {
   EXPECT_EQ(hold.wait(patience())->shell_status(), 76);
 }
 
-TEST_F(CliLoss, AKilledRunEndsItsCommandAndFreesTheLockInASession) {
+TEST_P(CliLoss, AKilledRunEndsItsCommandAndFreesTheLockInALease) {
   Process process(dlock_on(url(), {"run", "x", "--", "sh", "-c", "echo $$; exec sleep 1000"}));
   const pid_t command = std::stoi(process.read_line(patience()).value_or("0"));
   ASSERT_TRUE(testkit::process_start_time(command));
@@ -147,7 +183,7 @@ TEST_F(CliLoss, AKilledRunEndsItsCommandAndFreesTheLockInASession) {
   const auto next = rival("x");
 }
 
-TEST_F(CliLoss, ACtrlCWhileWaitingLeavesNoNodeBehind) {
+TEST_P(CliLoss, ACtrlCWhileWaitingLeavesNothingBehind) {
   const auto holder = rival("x");
   Process waiter(dlock_on(url(), {"run", "x", "--", "true"}));
   ASSERT_TRUE(testkit::eventually(patience(), [&] { return waiting(url(), "x") == 1; }));
@@ -156,7 +192,7 @@ TEST_F(CliLoss, ACtrlCWhileWaitingLeavesNoNodeBehind) {
   EXPECT_EQ(waiting(url(), "x"), 0U);
 }
 
-TEST_F(CliLoss, LeaseSetsTheSessionTimeout) {
+TEST_P(CliLoss, LeaseSetsTheStoresPatience) {
   const auto result = finish(dlock_on(url(), {"hold", "x", "--lease", "3s", "--for", "0s"}));
   ASSERT_EQ(result.status.shell_status(), 0) << result.err;
   const auto first = boost::json::parse(result.out.substr(0, result.out.find('\n'))).as_object();
@@ -165,12 +201,14 @@ TEST_F(CliLoss, LeaseSetsTheSessionTimeout) {
   EXPECT_LE(remaining, 3'000);
 }
 
-TEST_F(CliLoss, ASessionThatTheServerClipsIsRefusedWithFileAndLine) {
+TEST(CliZooKeeper, ASessionThatTheServerClipsIsRefusedWithFileAndLine) {
+  testkit::ZooKeeperServer server({.tick = 300ms});
+  server.start();
   const testkit::TempDir folder("dlock-cli-test");
   const auto file = (folder / "dlock.yaml").string();
   // Two to twenty ticks of 300 ms: 600 ms to 6 s.
   testkit::write_file(
-      file, "stores:\n  zk:\n    url: \"" + server_.url() + "app\"\n    session_timeout: 30s\n");
+      file, "stores:\n  zk:\n    url: \"" + server.url() + "app\"\n    session_timeout: 30s\n");
   const auto result = finish(dlock({"--config", file, "run", "x", "--", "true"}));
   EXPECT_EQ(result.status.shell_status(), 78) << result.err;
   EXPECT_NE(result.err.find(file + ":4"), std::string::npos) << result.err;
