@@ -7,14 +7,14 @@
 //  - it opens and closes its own descriptor and often gets the same number back, so Asio watches a
 //    duplicate, compared by inode after each step;
 //  - it asks for a step by the clock (zookeeper_interest), which becomes an Env timer;
+//  - of an even number of servers it would try only every other one;
+//  - of an even number of servers it would try only every other one;
 //  - closing a session may block for seconds: that happens on a helper thread, and every request
 //    has been completed before;
 //  - its socket is open across exec unless told otherwise (a fork()ed child never calls it: the
-//  core
-//    keeps all of the parent's objects there untouched);
+//    core keeps all of the parent's objects there untouched);
 //  - a request sent while there is no connection is kept and sent later, when nobody waits for it
-//  any
-//    more: callers submit only while connected().
+//    any more: callers submit only while connected().
 #pragma once
 
 #include <zookeeper/zookeeper.h>
@@ -146,6 +146,7 @@ class Client final : public std::enable_shared_from_this<Client> {
   void finish(Request& request, Reply reply, bool committed);
 
   void step(int events);
+  void skip_no_server(int rc);
   void post_step();
   int open_descriptor(int descriptor, TimePoint before);
   void drop_descriptor() noexcept;
@@ -173,9 +174,10 @@ class Client final : public std::enable_shared_from_this<Client> {
   int corked_ = 0;
   core::TimerId timer_ = 0;
   TimePoint timer_due_ = kNever;
-  int attempts_ = 0;     ///< sockets opened since we were last connected
-  TimePoint opened_{};   ///< before the present socket was opened
-  TimePoint waiting_{};  ///< since when the oldest pending request is the server's turn
+  int attempts_ = 0;         ///< sockets opened since we were last connected, or got a new list
+  bool list_is_new_ = true;  ///< not connected since the library got its list of servers
+  TimePoint opened_{};       ///< before the present socket was opened
+  TimePoint waiting_{};      ///< since when the oldest pending request is the server's turn
   TimePoint created_{};
 };
 

@@ -99,6 +99,8 @@ std::string Client::server() const {
 void Client::set_addresses(const std::string& addresses) {
   if (handle_ == nullptr || addresses == options_.addresses) return;
   options_.addresses = addresses;
+  list_is_new_ = true;
+  attempts_ = 0;
   zoo_set_servers(handle_, addresses.c_str());
   post_step();
 }
@@ -134,7 +136,9 @@ void Client::step(int events) {
   if (handle_ == nullptr || state_ == State::over) return;
   // Both only for a ready socket: without one the library says "invalid state" and does nothing.
   for (int i = 0; events != 0 && i < kRepliesPerStep; ++i) {
-    if (zookeeper_process(handle_, events) != ZOK || (events & ZOOKEEPER_READ) == 0) break;
+    const int rc = zookeeper_process(handle_, events);
+    skip_no_server(rc);
+    if (rc != ZOK || (events & ZOOKEEPER_READ) == 0) break;
     events = ZOOKEEPER_READ;
   }
   // As if the server had hung up: the library goes on to the next one. While connected only after a
@@ -147,11 +151,21 @@ void Client::step(int events) {
   timeval timeout{};
   const auto before = env_.now();
   const int rc = zookeeper_interest(handle_, &descriptor, &interest, &timeout);
+  skip_no_server(rc);
   // On an error the number it gave is that of a socket it has closed.
   if (rc != ZOK) descriptor = -1;
   interest = open_descriptor(descriptor, before) >= 0 ? interest : 0;
   arm(interest, std::chrono::seconds(timeout.tv_sec) + std::chrono::microseconds(timeout.tv_usec));
   tell_listener();
+}
+
+/// On a failure the library moves on in its list twice: when it gives the connection up, and when
+/// it dials. Going round but one puts the first of these back. A new list it takes as it is, once.
+void Client::skip_no_server(int rc) {
+  if (rc == ZOK || rc == ZNOTHING || rc == ZINVALIDSTATE) return;
+  const auto others = std::count(options_.addresses.begin(), options_.addresses.end(), ',');
+  list_is_new_ = list_is_new_ && attempts_ <= others;
+  for (auto i = others; i > 0 && !list_is_new_; --i) zoo_cycle_next_server(handle_);
 }
 
 /// Makes the duplicate follow the library's socket. The library's own number, or -1.
@@ -240,6 +254,7 @@ void Client::tell_listener() {
     if (created_ == TimePoint{}) created_ = opened_;
     state_ = State::connected;
     attempts_ = 0;
+    list_is_new_ = false;
     listener_->on_connected();
   } else if (now != ZOO_CONNECTED_STATE && state_ == State::connected) {
     state_ = State::connecting;

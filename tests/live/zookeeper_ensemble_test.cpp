@@ -79,13 +79,15 @@ TEST_F(ZooKeeperEnsembleFailure, F11_LostCreateReplyThroughALaggingFollower) {
   auto lock = locks.lock("job");
   lock->acquire().release();
   for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(eventually(patience(), [&] { return first.stats().open > 0; }));
     // From here the second server answers reads from before the create, and its `sync` waits.
     ensemble_.cut(followers[0], *leader);
+    // Whoever is connected stays; who has to come back, comes to the second.
+    first.refuse(true);
+    second.refuse(false);
     frames.once(FrameKind::reply, opcode::create2, Verdict::reset);
     auto acquiring = std::async(std::launch::async, [&] { return lock->acquire({.wait = 60s}); });
     ASSERT_TRUE(eventually(patience(), [&] { return frames.pending_once() == 0; }));
-    first.refuse(true);
-    second.refuse(false);
     ASSERT_TRUE(eventually(patience(), [&] { return second.stats().open > 0; }));
     ensemble_.heal();
     auto held = acquiring.get();

@@ -320,5 +320,24 @@ TEST_F(ZooKeeperFailure, F67_StatusShowsHolderSessionAndAge) {
   EXPECT_THAT(locks.list(), IsEmpty());
 }
 
+// The library's own way round its list leaves out every other server of an even number.
+TEST_F(ZooKeeperFailure, EveryServerOfTheListIsTried) {
+  std::vector<std::unique_ptr<FaultProxy>> proxies;
+  std::vector<std::uint16_t> ports;
+  for (int i = 0; i < 4; ++i) {
+    proxies.push_back(std::make_unique<FaultProxy>(server_.port()));
+    ports.push_back(proxies.back()->port());
+  }
+  auto locks = open_zookeeper(url_of(ports, "/app?session_timeout=2s&connect_timeout=30s"));
+  for (std::size_t only = 0; only < 8; ++only) {
+    for (std::size_t i = 0; i < ports.size(); ++i) proxies[i]->refuse(i != only % ports.size());
+    for (const auto& proxy : proxies) proxy->drop_all();
+    auto held = locks.lock("job")->acquire({.wait = 30s});
+    EXPECT_EQ(held.state(), HandleState::held);
+    EXPECT_EQ(proxies[only % ports.size()]->stats().open, 1U);
+    EXPECT_FALSE(held.release());
+  }
+}
+
 }  // namespace
 }  // namespace dlock::testkit
