@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `dlock doctor` over all stores at once: what each promises as its server is configured, what that
+// rests on, and which setting lowers it.
+#include "dlock/backend.hpp"
+#include "dlock/lock_manager.hpp"
+#include "testkit/servers/memcached.hpp"
+#include "testkit/servers/redis.hpp"
+#include "tests/cli/cli_support.hpp"
+#include "tests/support/every_store.hpp"
+
+namespace dlock::cli_test {
+namespace {
+
+namespace json = boost::json;
+
+bool is_built(std::string_view backend) {
+  for (const auto* built : OpenOptions::built_in().backends) {
+    if (built->name == backend) return true;
+  }
+  return false;
+}
+
+json::array array_of(const json::object& object, const char* key) {
+  const auto* value = object.if_contains(key);
+  return value != nullptr && value->is_array() ? value->as_array() : json::array{};
+}
+
+/// The remedies of a store's shortfalls, one after the other.
+std::string remedies(const json::object& finding) {
+  std::string all;
+  for (const auto& shortfall : array_of(finding, "shortfalls")) {
+    all += text(shortfall.as_object(), "remedy") + "\n";
+  }
+  return all;
+}
+
+json::object finding_of(const std::string& url) {
+  const auto result = finish(dlock_on(url, {"doctor", "--json"}));
+  EXPECT_EQ(result.status.shell_status(), 0) << result.err;
+  const auto findings = json::parse(result.out);
+  return findings.as_array().at(0).as_object();
+}
+
+TEST(CliDoctorOfAll, SaysWhatEachPromisesAndWhatLowersIt) {
+  const auto stores = testkit::start_every_store();
+  const testkit::TempDir folder("dlock-cli-test");
+  const auto file = (folder / "dlock.yaml").string();
+  std::string yaml = "stores:\n";
+  std::string locks = "locks:\n";
+  for (const auto& store : stores) {
+    yaml += "  my-" + store.backend + ": \"" + store.url + "\"\n";
+    locks += "  - { match: \"" + store.backend + "/**\", store: my-" + store.backend + " }\n";
+  }
+  testkit::write_file(file, yaml + locks);
+
+  const auto result = finish(dlock({"--config", file, "doctor", "--json"}));
+  ASSERT_EQ(result.status.shell_status(), 0) << result.err;
+  const auto findings = json::parse(result.out).as_array();
+  ASSERT_EQ(findings.size(), stores.size());
+  const auto people = finish(dlock({"--config", file, "doctor"})).out;
+  for (std::size_t i = 0; i < stores.size(); ++i) {
+    const auto& finding = findings[i].as_object();
+    SCOPED_TRACE(stores[i].backend);
+    EXPECT_EQ(text(finding, "store"), "my-" + stores[i].backend);
+    EXPECT_EQ(text(finding, "backend"), stores[i].backend);
+    EXPECT_EQ(finding.at("reached"), json::value(true));
+    const bool exclusive = text(finding, "guarantee") == "exclusive";
+    const auto assumptions = array_of(finding, "assumptions");
+    EXPECT_FALSE(assumptions.empty());
+    for (const auto& assumption : assumptions) {
+      const auto name = text(assumption.as_object(), "name");
+      EXPECT_NE(text(assumption.as_object(), "meaning"), "");
+      EXPECT_NE(people.find(name + ": "), std::string::npos) << name;
+    }
+    const auto shortfalls = array_of(finding, "shortfalls");
+    EXPECT_EQ(shortfalls.empty(), exclusive) << "what lowers it has a name";
+    for (const auto& shortfall : shortfalls) {
+      const auto remedy = text(shortfall.as_object(), "remedy");
+      EXPECT_NE(remedy, "");
+      EXPECT_NE(people.find("; to change that: " + remedy), std::string::npos) << people;
+    }
+    EXPECT_NE(people.find("my-" + stores[i].backend + " (" + stores[i].backend + "): reached in "),
+              std::string::npos)
+        << people;
+  }
+}
+
+TEST(CliDoctorOfAll, RefusesOnlyTheStoresThatCannotGiveWhatIsRequired) {
+  const auto stores = testkit::start_every_store();
+  const testkit::TempDir folder("dlock-cli-test");
+  const auto file = (folder / "dlock.yaml").string();
+  std::string yaml = "stores:\n";
+  std::string locks = "locks:\n";
+  for (const auto& store : stores) {
+    yaml += "  " + store.backend + ": { url: \"" + store.url + "\", require: exclusive }\n";
+    locks += "  - { match: \"" + store.backend + "/**\", store: " + store.backend + " }\n";
+  }
+  testkit::write_file(file, yaml + locks);
+  const auto result = finish(dlock({"--config", file, "doctor", "--json"}));
+  bool any = false;
+  const auto findings = json::parse(result.out);
+  for (const auto& value : findings.as_array()) {
+    const auto& finding = value.as_object();
+    const bool refused = !finding.at("error").is_null();
+    EXPECT_EQ(refused, text(finding, "guarantee") == "best_effort") << text(finding, "store");
+    any = any || refused;
+    if (!refused) continue;
+    for (const auto& shortfall : array_of(finding, "shortfalls")) {
+      EXPECT_NE(text(finding, "message").find(text(shortfall.as_object(), "remedy")),
+                std::string::npos)
+          << text(finding, "message");
+    }
+  }
+  EXPECT_EQ(result.status.shell_status(), any ? 78 : 0) << result.err;
+}
+
+TEST(CliDoctorOfAll, ASettingOfTheServerMovesThePromise) {
+  if (is_built("redis")) {
+    testkit::RedisServer bare;
+    bare.start();
+    EXPECT_NE(remedies(finding_of(bare.url())).find("appendonly yes"), std::string::npos);
+    testkit::RedisServer durable({"--appendonly", "yes", "--appendfsync", "always"});
+    durable.start();
+    EXPECT_EQ(text(finding_of(durable.url()), "guarantee"), "exclusive");
+    testkit::RedisServer evicting(
+        {"--appendonly", "yes", "--appendfsync", "always", "--maxmemory-policy", "allkeys-lru"});
+    evicting.start();
+    EXPECT_EQ(remedies(finding_of(evicting.url())), "CONFIG SET maxmemory-policy noeviction\n");
+  }
+  if (is_built("memcached")) {
+    testkit::MemcachedServer bare;
+    bare.start();
+    EXPECT_NE(remedies(finding_of(bare.url())).find("-M"), std::string::npos);
+    testkit::MemcachedServer keeping({"-M"});
+    keeping.start();
+    const auto finding = finding_of(keeping.url());
+    EXPECT_EQ(text(finding, "guarantee"), "best_effort");
+    EXPECT_EQ(remedies(finding).find("start memcached with -M"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace dlock::cli_test
