@@ -8,6 +8,7 @@
 //   ticket_office --store none                            oversells
 //   ticket_office --store file:///var/tmp/locks           sells exactly the stock
 //   ticket_office --store zookeeper://127.0.0.1:2181/     the same
+//   ticket_office --store redis://127.0.0.1/              the same
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/prctl.h>
