@@ -70,8 +70,8 @@ class RedisBackend final : public Backend, private Link::Listener {
   std::shared_ptr<Link> link_;
   std::shared_ptr<Subscriber> subscriber_;
   ServerFacts facts_;
-  Capabilities capabilities_;
   bool wake_up_denied_ = false;
+  Capabilities capabilities_;  ///< made of the above: stands after it
   bool announced_ = false;  ///< the core knows that we are connected
   bool closed_ = false;
   int waiting_ = 0;
