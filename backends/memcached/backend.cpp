@@ -37,6 +37,7 @@ MemcachedBackend::~MemcachedBackend() {
 // A name lives on one server, so one that is down takes only its own names with it.
 asio::awaitable<Failure> MemcachedBackend::connect(TimePoint deadline) {
   std::vector<asio::awaitable<Failure>> tasks;
+  tasks.reserve(servers_.size());
   for (const auto& server : servers_) tasks.push_back(reach(server, deadline));
   const auto failures = co_await together(env_, std::move(tasks));
   const Failure* unreached = nullptr;

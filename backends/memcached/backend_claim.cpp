@@ -86,6 +86,7 @@ asio::awaitable<std::vector<ExtendAnswer>> MemcachedBackend::extend(std::vector<
     places.push_back(i);
   }
   std::vector<asio::awaitable<std::vector<ExtendAnswer>>> tasks;
+  tasks.reserve(by_server.size());
   for (auto& [server, group] : by_server) {
     tasks.push_back(extend_on(server->shared_from_this(), std::move(group.first), deadline));
   }

@@ -81,8 +81,9 @@ Capabilities declare(const std::vector<ServerFacts>& servers, std::chrono::milli
       {"clock_rate_bounded",
        "the clocks of holder and server run equally fast, within the drift margin"},
   };
-  all.shortfalls.push_back({"memcached forgets every lock at a restart or flush_all",
-                            "no setting of memcached changes that; take a zookeeper store"});
+  all.shortfalls.push_back(
+      {"memcached forgets every lock at a restart or flush_all",
+       "take a store that keeps its data (zookeeper); no setting of memcached does"});
   const auto evicting =
       std::find_if(servers.begin(), servers.end(), [](const auto& one) { return one.evicts; });
   if (evicting != servers.end()) {

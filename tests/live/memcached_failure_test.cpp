@@ -100,6 +100,7 @@ TEST_F(MemcachedFailure, AnAddThatArrivesAfterTheWithdrawalIsGoneWithinALease) {
 TEST_F(MemcachedFailure, F06_AStoppedServerCostsTheLockAtItsLocalDeadline) {
   auto locks = open_memcached(url("?lease=3s"));
   auto held = locks.lock("x")->acquire();
+  EXPECT_LE(*held.remaining(), 3s - 20ms) << "the lease less the drift margin";
   States states(held);
   server_.pause();
   const auto stopped = BoottimeClock::now();
