@@ -7,6 +7,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 jobs=${DLOCK_JOBS:-$(nproc)}
 
+# Clones of the project share what the compiler has done.
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+
 packages_to_build="build-essential cmake ninja-build pkg-config ccache libboost1.81-dev
   libboost-url1.81-dev libboost-json1.81-dev libfmt-dev libspdlog-dev libyaml-cpp-dev libcli11-dev
   libzookeeper-st-dev libhiredis-dev libmemcached-dev libssl-dev"

@@ -47,6 +47,7 @@ Entrance send_entrance(Client& client, const NodeClaim& claim, const std::string
                        const std::vector<std::string>& nodes) {
   const Client::Burst burst(client);
   std::vector<PendingReply> parents;
+  parents.reserve(root.size() + nodes.size());
   for (const auto& node : root) {
     parents.push_back(client.create(node, {}, Client::Mode::persistent));
   }

@@ -170,13 +170,13 @@ asio::awaitable<Result<std::vector<LockStatus>>> ZooKeeperBackend::list(std::str
     for (const auto& [path, one] : pending) {
       auto listing = co_await reply_until(one, deadline);
       if (is_loss(listing.rc)) co_return result;
-      const auto base = path == "/" ? std::string() : path;
+      const auto base = path == "/" ? path : path + "/";
       bool contended = false;
       for (const auto& child : listing.children) {
         if (parse_contender(child)) {
           contended = true;
-        } else if (base + "/" + child != "/zookeeper") {
-          paths.push_back(base + "/" + child);
+        } else if (auto below = base + child; below != "/zookeeper") {
+          paths.push_back(std::move(below));
         }
       }
       const auto name = contended ? names_.name(path) : std::nullopt;
