@@ -26,7 +26,7 @@ asio::awaitable<bool> take_and_give_back(std::shared_ptr<dlock::DistributedLock>
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
-  auto locks = dlock::LockManager::open(std::string("file://") + argv[1]);
+  auto locks = dlock::LockManager::open(argv[1]);
   asio::io_context io;
   auto good = asio::co_spawn(io, take_and_give_back(locks.lock("consumer")), asio::use_future);
   io.run();

@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a user of the library writes. Built against the installed package, against the sources, and
-// with pkg-config; run with a folder for its locks.
+// with pkg-config; run with the URL of a store.
 #include <dlock/dlock.hpp>
 #include <iostream>
 #include <memory>
 #include <string>
 
-#ifdef ONE_BACKEND
+#ifdef BACKEND
 #include <dlock/backend.hpp>
-#include <dlock/local.hpp>
+#include BACKEND_HEADER
 #endif
 
 int main(int argc, char** argv) try {
   if (argc != 2) return 2;
-  const std::string url = std::string("file://") + argv[1];
-#ifdef ONE_BACKEND
-  auto locks = dlock::LockManager::open(url, {.backends = {&dlock::local::backend()}});
+#ifdef BACKEND
+  auto locks = dlock::LockManager::open(argv[1], {.backends = {&BACKEND()}});
 #else
-  auto locks = dlock::LockManager::open(url);
+  auto locks = dlock::LockManager::open(argv[1]);
 #endif
   const std::shared_ptr<dlock::DistributedLock> lock = locks.lock("consumer");
   dlock::LockHandle held = lock->acquire();
