@@ -58,6 +58,7 @@ TEST_F(MemcachedCost, FiftyWaitersArePolledInOneRequest) {
   constexpr int kNames = 50;
   auto holders = open_memcached(url());
   std::vector<LockHandle> held;
+  held.reserve(kNames);
   for (int i = 0; i < kNames; ++i) held.push_back(holders.lock(fmt::format("n/{}", i))->acquire());
 
   FaultProxy proxy(port());
@@ -81,7 +82,8 @@ TEST_F(MemcachedCost, FiftyWaitersArePolledInOneRequest) {
   ASSERT_TRUE(eventually(patience(), [&] {
     const auto last_gets = std::exchange(gets, stat(port(), "cmd_get"));
     const auto last_turns = std::exchange(turns, proxy.stats().turns);
-    return turns > last_turns && (gets - last_gets) >= 50 * static_cast<int>(turns - last_turns);
+    return turns > last_turns &&
+           (gets - last_gets) >= 50 * static_cast<std::int64_t>(turns - last_turns);
   }));
   const auto start = Clock::now();
   gets = stat(port(), "cmd_get");
@@ -123,6 +125,7 @@ TEST_F(MemcachedCost, SixteenThreadsOfTwoManagersExcludeEachOther) {
   int counter = 0;
   std::uint64_t last = 0;
   std::vector<std::thread> threads;
+  threads.reserve(16);
   for (int t = 0; t < 16; ++t) {
     threads.emplace_back([&, t] {
       const auto lock = (t % 2 == 0 ? one : two).lock("counter");

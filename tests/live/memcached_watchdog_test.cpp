@@ -59,11 +59,12 @@ TEST_F(MemcachedWatchdog, AJobThreeLeasesLongKeepsItsLockAndItsEndEndsTheRenewal
 
 // All due locks in one look, then a store each; none waits until half its lease is gone.
 TEST_F(MemcachedWatchdog, AThousandLocksAreRenewedInTime) {
-  constexpr int kLocks = 1000;
+  constexpr std::int64_t kLocks = 1000;
   constexpr auto kLease = 9s;
   FaultProxy proxy(port());
   auto locks = open_memcached(memcached_url(proxy.port(), "?lease=9s"));
   std::vector<LockHandle> held;
+  held.reserve(kLocks);
   for (int i = 0; i < kLocks; ++i) held.push_back(locks.lock(fmt::format("n/{}", i))->acquire());
   const auto renewed = stat(port(), "cas_hits");
   const auto turns = proxy.stats().turns;

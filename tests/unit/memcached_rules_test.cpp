@@ -42,7 +42,7 @@ TEST(MemcachedNames, F49_KeysAreShortPlainAndDistinct) {
     names.emplace_back(seed);
   }
   for (const std::size_t size : {200U, 230U, 231U, 240U, 241U, 242U, 243U, 250U, 400U, 512U}) {
-    names.push_back(std::string(size, 'x'));
+    names.emplace_back(size, 'x');
     names.push_back(std::string(size - 1, 'x') + "y");
     names.push_back(std::string(size / 2, ' ') + "z");
   }
