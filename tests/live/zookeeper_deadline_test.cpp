@@ -36,10 +36,18 @@ class ZooKeeperDeadline : public testing::Test {
     return open_zookeeper(url(ensemble_.server(server).port()));
   }
 
-  static void wait_for_heartbeats(const ZooKeeperFrames& frames, std::uint64_t count) {
+  static bool wait_for_heartbeats(const ZooKeeperFrames& frames, std::uint64_t count,
+                                  Deadline deadline = patience()) {
     const auto before = frames.replies(opcode::multi);
-    ASSERT_TRUE(
-        eventually(patience(), [&] { return frames.replies(opcode::multi) >= before + count; }));
+    return eventually(deadline, [&] { return frames.replies(opcode::multi) >= before + count; });
+  }
+  /// When the newest heartbeat was answered.
+  static Clock::time_point last_heartbeat(const ZooKeeperFrames& frames) {
+    Clock::time_point when{};
+    for (const auto& frame : frames.log()) {
+      if (frame.kind == FrameKind::reply && frame.opcode == opcode::multi) when = frame.at;
+    }
+    return when;
   }
   /// When the process was told that it lost the lock.
   static TimePoint told_lost(Process& process) {
@@ -77,6 +85,7 @@ class ZooKeeperDeadline : public testing::Test {
 // its leader at that moment: the leader has not heard of the session since before the pause.
 TEST_F(ZooKeeperDeadline, FollowerCutFromItsLeaderAfterALongSilence) {
   Closest closest;
+  int void_rounds = 0;
   for (int i = 0; i < repeats(); ++i) {
     ASSERT_TRUE(ensemble_.wait_until_whole(patience()));
     const auto leader = ensemble_.leader();
@@ -91,19 +100,25 @@ TEST_F(ZooKeeperDeadline, FollowerCutFromItsLeaderAfterALongSilence) {
     Process holder(std::move(options));
     ASSERT_THAT(holder.read_line(patience()).value_or(""), testing::HasSubstr("held"));
 
-    wait_for_heartbeats(frames, 3);
+    ASSERT_TRUE(wait_for_heartbeats(frames, 3));
     holder.pause();
     auto granted = rival_of(rival, "job");
-    std::this_thread::sleep_for(kSession * 6 / 10);
+    std::this_thread::sleep_until(last_heartbeat(frames) + kSession * 6 / 10);
     frames.clear();
     holder.resume();
-    wait_for_heartbeats(frames, 1);
-    ensemble_.cut(followers[0], *leader);
+    // A slow machine wakes it too late for a heartbeat: lost, rightly, and another round.
+    const bool in_time = wait_for_heartbeats(frames, 1, within(kSession));
+    if (in_time) {
+      ensemble_.cut(followers[0], *leader);
+    } else {
+      ASSERT_LT(++void_rounds, 3 * repeats());
+      --i;
+    }
 
     const auto when = granted.get();
     const auto told = told_lost(holder);
     EXPECT_GT(when, told) << "round " << i;
-    closest.add(when - told);
+    if (in_time) closest.add(when - told);
     holder.kill_and_wait();
     ensemble_.heal();
   }
@@ -126,7 +141,7 @@ TEST_F(ZooKeeperDeadline, FollowerCutFromItsLeaderAfterHeldBackRequests) {
     auto held = holder.lock("job")->acquire();
     StateLog log;
     log.record(held);
-    wait_for_heartbeats(frames, 3);
+    ASSERT_TRUE(wait_for_heartbeats(frames, 3));
     auto granted = rival_of(rival, "job");
     proxy.hold(Direction::to_server, true);
     std::this_thread::sleep_for(kSession * 6 / 10 - std::chrono::milliseconds(dice() % 200));
