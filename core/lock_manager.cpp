@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dlock/lock_manager.hpp"
 
-#include <cstdlib>
-
+#include "core/config/environment.hpp"
 #include "core/engine.hpp"
 #include "core/error.hpp"
 
@@ -85,14 +84,7 @@ LockManager LockManager::from_file(const std::string& path, OpenOptions options)
 }
 
 LockManager LockManager::from_environment(OpenOptions options) {
-  if (const char* file = std::getenv("DLOCK_CONFIG"); file != nullptr && *file != '\0') {
-    return from_file(file, std::move(options));
-  }
-  if (const char* url = std::getenv("DLOCK_STORE"); url != nullptr && *url != '\0') {
-    return open(url, std::move(options));
-  }
-  throw LockError(make_error_code(errc::config_invalid),
-                  {{}, {}, "no store: set DLOCK_CONFIG to a file or DLOCK_STORE to a URL"});
+  return from_config(core::config_from_environment(), std::move(options));
 }
 
 std::shared_ptr<DistributedLock> LockManager::lock(std::string name) {

@@ -70,7 +70,8 @@ class LockManager {
   }
   static LockManager from_file(const std::string& path, OpenOptions options);
   static LockManager from_config(Config config, OpenOptions options);
-  /// What DLOCK_CONFIG (a file) or DLOCK_STORE (a URL) names; config_invalid if neither is set.
+  /// What DLOCK_CONFIG (a file) or DLOCK_STORE (a URL) names; config_invalid if neither is
+  /// set, or both.
   static LockManager from_environment() { return from_environment(OpenOptions::built_in()); }
   static LockManager from_environment(OpenOptions options);
 
