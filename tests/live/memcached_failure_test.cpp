@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
 #include <map>
 
 #include "backends/memcached/names.hpp"
@@ -97,6 +98,33 @@ TEST_F(MemcachedFailure, AnAddThatArrivesAfterTheWithdrawalIsGoneWithinALease) {
   EXPECT_LT(Clock::now() - arrived, 8s);
 }
 
+// The connection breaks while the add is on its way, and the acquire goes on with a new one: the
+// core hears of nothing. When the old add arrives after the release, nobody holds that lock.
+TEST_F(MemcachedFailure, ACopyOfABrokenAddIsTakenAway) {
+  FaultProxy proxy(port());
+  auto locks = open_memcached(memcached_url(proxy.port()));
+  locks.connect();
+  std::promise<void> seen;
+  bool armed = true;
+  proxy.on_data([&](Direction direction, ConnectionId, std::string_view bytes) {
+    const bool add = direction == Direction::to_server && bytes.find("add dlock:x ") != bytes.npos;
+    if (!add || !std::exchange(armed, false)) return Verdict::forward;
+    seen.set_value();
+    return Verdict::hold;
+  });
+  auto acquiring = std::async(std::launch::async, [&] { return locks.lock("x")->acquire(); });
+  seen.get_future().wait();
+  proxy.drop_clients();
+  auto held = acquiring.get();
+  EXPECT_FALSE(held.release());
+  EXPECT_FALSE(has_key(port(), "dlock:x"));
+  const auto sets = stat(port(), "cmd_set");
+  proxy.release_held();
+  ASSERT_TRUE(eventually(patience(), [&] { return stat(port(), "cmd_set") > sets; }));
+  EXPECT_TRUE(eventually(within(15s), [&] { return !has_key(port(), "dlock:x"); }))
+      << "the lease is 30 s";
+}
+
 TEST_F(MemcachedFailure, F06_AStoppedServerCostsTheLockAtItsLocalDeadline) {
   auto locks = open_memcached(url("?lease=3s"));
   auto held = locks.lock("x")->acquire();
@@ -120,6 +148,34 @@ TEST_F(MemcachedFailure, F06_AStoppedServerCostsTheLockAtItsLocalDeadline) {
   EXPECT_EQ(held.release(), errc::lock_lost);
   EXPECT_FALSE(next.release());
   EXPECT_EQ(states.losses().size(), 1U);
+}
+
+// Taken at ten moments between two ticks of the server's clock, and cut off from it together: when
+// a rival is granted one, its holder knows.
+TEST_F(MemcachedFailure, WhoIsCutOffKnowsBeforeAnotherHolds) {
+  constexpr int kLocks = 10;
+  FaultProxy proxy(port());
+  auto locks = open_memcached(memcached_url(proxy.port(), "?lease=3s"));
+  auto others = open_memcached(url("?lease=3s&poll_interval=2ms&poll_interval_max=5ms"));
+  const auto name = [](int i) { return fmt::format("n/{}", i); };
+  std::vector<LockHandle> held;
+  held.reserve(kLocks);
+  const auto begin = Clock::now();
+  for (int i = 0; i < kLocks; ++i) {
+    eventually(begin + i * 100ms, [] { return false; });
+    held.push_back(locks.lock(name(i))->acquire());
+  }
+  proxy.hold(Direction::to_server, true);
+  std::vector<std::future<HandleState>> rivals;
+  rivals.reserve(kLocks);
+  for (int i = 0; i < kLocks; ++i) {
+    rivals.push_back(std::async(std::launch::async, [&, i] {
+      const auto next = others.lock(name(i))->acquire({.wait = 30s});
+      return held[static_cast<std::size_t>(i)].state();
+    }));
+  }
+  for (auto& rival : rivals) EXPECT_EQ(rival.get(), HandleState::lost);
+  proxy.drop_all();
 }
 
 TEST_F(MemcachedFailure, AShortStopIsSurvived) {
