@@ -124,13 +124,14 @@ ClaimPtr RedisBackend::make_claim(ClaimRequest request) {
   return claim;
 }
 
-asio::awaitable<void> RedisBackend::close(TimePoint) {
+asio::awaitable<void> RedisBackend::close(TimePoint deadline) {
   closed_ = true;
   announced_ = false;
   wake_all();
   subscriber_->stop();
   link_->stop();
-  co_return;
+  co_await subscriber_->stopped(deadline);
+  co_await link_->stopped(deadline);
 }
 
 }  // namespace dlock::redis

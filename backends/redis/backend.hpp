@@ -72,7 +72,7 @@ class RedisBackend final : public Backend, private Link::Listener {
   ServerFacts facts_;
   bool wake_up_denied_ = false;
   Capabilities capabilities_;  ///< made of the above: stands after it
-  bool announced_ = false;  ///< the core knows that we are connected
+  bool announced_ = false;     ///< the core knows that we are connected
   bool closed_ = false;
   int waiting_ = 0;
   std::uint64_t epoch_ = 0;  ///< counts the servers that stood behind the address

@@ -38,16 +38,22 @@ struct Resolved {
   Endpoints endpoints;
 };
 
+error_code aborted() { return asio::error::operation_aborted; }
+
 asio::awaitable<std::optional<Resolved>> resolve(core::Env& env, std::string host,
-                                                 std::uint16_t port, TimePoint deadline) {
+                                                 std::uint16_t port, std::shared_ptr<DialStop> stop,
+                                                 TimePoint deadline) {
   auto resolver = std::make_shared<tcp::resolver>(env.executor());
   core::OneShot<Resolved> done(env);
   resolver->async_resolve(host, std::to_string(port),
                           [resolver, done](error_code ec, Endpoints endpoints) {
                             done.set({ec, std::move(endpoints)});
                           });
+  stop->step([done] { done.set({aborted(), {}}); });
   auto resolved = co_await done.get_until(deadline);
-  if (!resolved) resolver->cancel();
+  stop->step_over();
+  // Harmless when it is done.
+  resolver->cancel();
   co_return resolved;
 }
 
@@ -63,11 +69,15 @@ void tune(Socket& socket) {
 template <class Socket>
 asio::awaitable<std::optional<error_code>> connect_tcp(core::Env& env,
                                                        std::shared_ptr<SocketStream<Socket>> stream,
-                                                       Endpoints endpoints, TimePoint deadline) {
+                                                       Endpoints endpoints,
+                                                       std::shared_ptr<DialStop> stop,
+                                                       TimePoint deadline) {
   core::OneShot<error_code> done(env);
   asio::async_connect(stream->socket().lowest_layer(), endpoints,
                       [stream, done](error_code ec, const tcp::endpoint&) { done.set(ec); });
+  stop->step([done] { done.set(aborted()); });
   auto ec = co_await done.get_until(deadline);
+  stop->step_over();
   if (ec && !*ec) {
     tune(stream->socket().lowest_layer());
     stream->opened();
@@ -84,12 +94,14 @@ Opened success(std::shared_ptr<Stream> stream) {
 }
 
 asio::awaitable<Opened> open_unix(core::Env& env, std::shared_ptr<const DialSettings> settings,
-                                  TimePoint deadline) {
+                                  std::shared_ptr<DialStop> stop, TimePoint deadline) {
   auto stream = std::make_shared<SocketStream<UnixSocket>>(env.executor());
   core::OneShot<error_code> done(env);
   const asio::local::stream_protocol::endpoint endpoint(settings->socket_path);
   stream->socket().async_connect(endpoint, [stream, done](error_code ec) { done.set(ec); });
+  stop->step([done] { done.set(aborted()); });
   const auto ec = co_await done.get_until(deadline);
+  stop->step_over();
   if (!ec || *ec) {
     stream->close();
     co_return unreachable(*settings, ec ? ec->message() : "no answer in time");
@@ -99,24 +111,33 @@ asio::awaitable<Opened> open_unix(core::Env& env, std::shared_ptr<const DialSett
 }
 
 asio::awaitable<TlsContext> tls_context(core::Env& env,
-                                        std::shared_ptr<const DialSettings> settings) {
+                                        std::shared_ptr<const DialSettings> settings,
+                                        std::shared_ptr<DialStop> stop) {
   auto made = std::make_shared<TlsContext>();
   core::OneShot<bool> done(env);
   env.run_blocking([made, settings] { *made = make_tls_context(*settings); },
                    [done] { done.set(true); });
-  co_await done.get_until(kNever);
-  co_return *made;
+  stop->step([done] { done.set(false); });
+  const auto finished = co_await done.get_until(kNever);
+  stop->step_over();
+  if (finished.value_or(false)) co_return *made;
+  // Somebody may still be writing to `made`.
+  TlsContext none;
+  none.error = aborted().message();
+  co_return none;
 }
 
 asio::awaitable<Opened> start_tls(core::Env& env, std::shared_ptr<SocketStream<TlsSocket>> stream,
                                   std::shared_ptr<const DialSettings> settings,
-                                  TimePoint deadline) {
+                                  std::shared_ptr<DialStop> stop, TimePoint deadline) {
   core::OneShot<error_code> done(env);
   const auto prepared = expect_server(stream->socket(), *settings);
   if (prepared) co_return failed(Error::tls_failed, prepared.message(), true);
   stream->socket().async_handshake(asio::ssl::stream_base::client,
                                    [stream, done](error_code ec) { done.set(ec); });
+  stop->step([done] { done.set(aborted()); });
   const auto ec = co_await done.get_until(deadline);
+  stop->step_over();
   if (ec && !*ec) co_return success(std::move(stream));
   if (!ec) {
     stream->close();
@@ -132,25 +153,26 @@ asio::awaitable<Opened> start_tls(core::Env& env, std::shared_ptr<SocketStream<T
 }
 
 asio::awaitable<Opened> open_tcp(core::Env& env, std::shared_ptr<const DialSettings> settings,
-                                 TimePoint deadline) {
-  auto resolved = co_await resolve(env, settings->host, settings->port, deadline);
+                                 std::shared_ptr<DialStop> stop, TimePoint deadline) {
+  auto resolved = co_await resolve(env, settings->host, settings->port, stop, deadline);
   if (!resolved) co_return failed(Error::unknown_host, settings->host + ": no answer in time");
   if (resolved->ec) {
     co_return failed(Error::unknown_host, settings->host + ": " + resolved->ec.message());
   }
   if (!settings->tls) {
     auto stream = std::make_shared<SocketStream<TcpSocket>>(env.executor());
-    const auto ec = co_await connect_tcp(env, stream, std::move(resolved->endpoints), deadline);
+    const auto ec =
+        co_await connect_tcp(env, stream, std::move(resolved->endpoints), stop, deadline);
     if (ec && !*ec) co_return success(std::move(stream));
     co_return unreachable(*settings, ec ? ec->message() : "no answer in time");
   }
-  const auto made = co_await tls_context(env, settings);
+  const auto made = co_await tls_context(env, settings, stop);
   if (!made.context) co_return failed(Error::configuration, made.error, true);
   // The stream keeps what it needs of the context (OpenSSL counts its users).
   auto stream = std::make_shared<SocketStream<TlsSocket>>(env.executor(), *made.context);
-  const auto ec = co_await connect_tcp(env, stream, std::move(resolved->endpoints), deadline);
+  const auto ec = co_await connect_tcp(env, stream, std::move(resolved->endpoints), stop, deadline);
   if (!ec || *ec) co_return unreachable(*settings, ec ? ec->message() : "no answer in time");
-  co_return co_await start_tls(env, std::move(stream), std::move(settings), deadline);
+  co_return co_await start_tls(env, std::move(stream), std::move(settings), stop, deadline);
 }
 
 Command auth_command(const DialSettings& settings) {
@@ -208,12 +230,12 @@ std::string DialSettings::address() const {
 }
 
 asio::awaitable<Dialled> dial(core::Env& env, std::shared_ptr<const DialSettings> settings,
-                              bool database, TimePoint deadline) {
+                              bool database, std::shared_ptr<DialStop> stop, TimePoint deadline) {
   Opened opened;
   if (settings->socket_path.empty()) {
-    opened = co_await open_tcp(env, settings, deadline);
+    opened = co_await open_tcp(env, settings, stop, deadline);
   } else {
-    opened = co_await open_unix(env, settings, deadline);
+    opened = co_await open_unix(env, settings, stop, deadline);
   }
   if (!opened.stream) {
     Dialled dialled;
@@ -223,6 +245,9 @@ asio::awaitable<Dialled> dial(core::Env& env, std::shared_ptr<const DialSettings
   }
   auto connection = std::make_shared<Connection>(env, std::move(opened.stream));
   connection->start();
+  stop->step([weak = std::weak_ptr<Connection>(connection)] {
+    if (const auto ours = weak.lock()) ours->close({Error::closed, ""});
+  });
   co_return co_await log_in(std::move(connection), std::move(settings), database, deadline);
 }
 

@@ -5,8 +5,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "backends/redis/connection.hpp"
 
@@ -36,8 +38,29 @@ struct Dialled {
   bool permanent = false;  ///< trying again will not help
 };
 
-/// `database`: false on a subscriber, which needs none.
+/// Ends a dial from outside: the step under way fails soon, and whatever would come after it. Loop
+/// only.
+class DialStop {
+ public:
+  void stop() {
+    stopped_ = true;
+    if (const auto end = std::exchange(end_, {})) end();
+  }
+  /// A step begins; `end` makes it fail.
+  void step(std::function<void()> end) {
+    end_ = std::move(end);
+    if (stopped_) stop();
+  }
+  void step_over() { end_ = {}; }
+
+ private:
+  std::function<void()> end_;
+  bool stopped_ = false;
+};
+
+/// `database`: false on a subscriber, which needs none. A `stop` after the end closes the
+/// connection.
 asio::awaitable<Dialled> dial(core::Env& env, std::shared_ptr<const DialSettings> settings,
-                              bool database, TimePoint deadline);
+                              bool database, std::shared_ptr<DialStop> stop, TimePoint deadline);
 
 }  // namespace dlock::redis

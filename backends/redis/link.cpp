@@ -50,8 +50,15 @@ void Link::end_life() {
   if (auto life = std::exchange(life_, {})) {
     life->over = true;
     life->wake.notify();
+    life->dialling->stop();
+    last_life_ = std::move(life);
   }
   if (auto connection = std::exchange(connection_, {})) connection->close({Error::closed, ""});
+}
+
+asio::awaitable<void> Link::stopped(TimePoint deadline) {
+  const auto life = last_life_;
+  if (life) co_await life->ended.get_until(deadline);
 }
 
 asio::awaitable<bool> Link::ready(TimePoint deadline) {
@@ -77,7 +84,7 @@ Failure Link::failure() const {
 asio::awaitable<Link::Attempt> Link::attempt(std::shared_ptr<Life> life) {
   Attempt made;
   const auto deadline = env_.now() + patience_;
-  auto dialled = co_await dial(env_, settings_, true, deadline);
+  auto dialled = co_await dial(env_, settings_, true, life->dialling, deadline);
   made.failure = std::move(dialled.failure);
   made.permanent = dialled.permanent;
   if (!dialled.connection) co_return made;
@@ -130,6 +137,7 @@ asio::awaitable<void> Link::run(std::shared_ptr<Link> self, std::shared_ptr<Life
     co_await life->wake.wait_until(self->env_.now() + self->backoff(failures));
     ++failures;
   }
+  life->ended.set(true);
 }
 
 asio::awaitable<void> Link::stay_up(std::shared_ptr<Life> life,

@@ -33,6 +33,8 @@ class Link final : public std::enable_shared_from_this<Link> {
   asio::awaitable<Failure> open(TimePoint deadline);
   /// Ends it for good. The listener is not called any more.
   void stop();
+  /// After stop(): waits until nothing of it is under way.
+  asio::awaitable<void> stopped(TimePoint deadline);
 
   /// True when connected; false at the deadline, or when only the operator can help.
   asio::awaitable<bool> ready(TimePoint deadline);
@@ -53,9 +55,11 @@ class Link final : public std::enable_shared_from_this<Link> {
   };
   /// One life of the loop: from open() to stop(), or to a failed open().
   struct Life {
-    explicit Life(core::Env& env) : wake(env) {}
+    explicit Life(core::Env& env) : wake(env), ended(env) {}
     core::Signal wake;
     bool over = false;
+    std::shared_ptr<DialStop> dialling = std::make_shared<DialStop>();
+    core::OneShot<bool> ended;  ///< the loop is
   };
 
   asio::awaitable<Attempt> attempt(std::shared_ptr<Life> life);
@@ -69,7 +73,8 @@ class Link final : public std::enable_shared_from_this<Link> {
   const std::shared_ptr<const DialSettings> settings_;
   Listener& listener_;
   std::shared_ptr<Life> life_;
-  Duration patience_;  ///< of one attempt
+  std::shared_ptr<Life> last_life_;  ///< that may still be ending
+  Duration patience_;                ///< of one attempt
   std::shared_ptr<Connection> connection_;
   ServerFacts facts_;
   std::vector<std::int64_t> old_clients_;  ///< may still have requests of ours

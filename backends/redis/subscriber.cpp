@@ -28,7 +28,8 @@ Subscriber::Subscriber(core::Env& env, std::shared_ptr<const DialSettings> setti
       settings_(std::move(settings)),
       channel_(std::move(channel)),
       callbacks_(std::move(callbacks)),
-      wake_(env) {}
+      wake_(env),
+      ended_(env) {}
 
 void Subscriber::want() {
   if (running_ || stopped_) return;
@@ -39,7 +40,13 @@ void Subscriber::want() {
 void Subscriber::stop() {
   stopped_ = true;
   if (connection_) connection_->close({Error::closed, ""});
+  dialling_->stop();
   wake_.notify();
+}
+
+asio::awaitable<void> Subscriber::stopped(TimePoint deadline) {
+  const auto self = shared_from_this();
+  if (running_) co_await ended_.get_until(deadline);
 }
 
 asio::awaitable<void> Subscriber::run(std::shared_ptr<Subscriber> self) {
@@ -60,10 +67,11 @@ asio::awaitable<void> Subscriber::run(std::shared_ptr<Subscriber> self) {
     co_await self->wake_.wait_until(until);
     pause = std::min<Duration>(pause * 2, seconds(1));
   }
+  self->ended_.set(true);
 }
 
 asio::awaitable<Failure> Subscriber::subscribe(TimePoint deadline) {
-  auto dialled = co_await dial(env_, settings_, false, deadline);
+  auto dialled = co_await dial(env_, settings_, false, dialling_, deadline);
   if (!dialled.connection) co_return std::move(dialled.failure);
   connection_ = std::move(dialled.connection);
   if (stopped_) connection_->close({Error::closed, ""});

@@ -30,6 +30,8 @@ class Subscriber final : public std::enable_shared_from_this<Subscriber> {
   void want();
   /// No callback comes after this.
   void stop();
+  /// After stop(): waits until nothing of it is under way.
+  asio::awaitable<void> stopped(TimePoint deadline);
 
  private:
   static asio::awaitable<void> run(std::shared_ptr<Subscriber> self);
@@ -42,6 +44,8 @@ class Subscriber final : public std::enable_shared_from_this<Subscriber> {
   Callbacks callbacks_;
   std::shared_ptr<Connection> connection_;
   core::Signal wake_;
+  const std::shared_ptr<DialStop> dialling_ = std::make_shared<DialStop>();
+  core::OneShot<bool> ended_;
   bool running_ = false;
   bool stopped_ = false;
 };

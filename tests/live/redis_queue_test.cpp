@@ -321,7 +321,12 @@ TEST_F(RedisQueue, HandOverBesideARawPubSubHandOver) {
   RedisClient subscriber(server_.port());
   subscriber.ask({"SUBSCRIBE", "raw"});
   for (int i = 0; i < kRounds; ++i) {
-    auto heard = std::async(std::launch::async, [&] { return subscriber.next(patience()); });
+    std::atomic<bool> listens = false;
+    auto heard = std::async(std::launch::async, [&] {
+      listens = true;
+      return subscriber.next(patience());
+    });
+    ASSERT_TRUE(eventually(patience(), [&] { return listens.load(); }));
     const auto start = Clock::now();
     client().ask({"PUBLISH", "raw", "x"});
     ASSERT_TRUE(heard.get());
