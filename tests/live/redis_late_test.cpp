@@ -88,6 +88,21 @@ TEST_F(RedisLate, F02_ALateReleaseFreesNobodysLock) {
   EXPECT_FALSE(next.release());
 }
 
+// The server has given it to somebody else, and this holder does not know yet: it asks, and is
+// told.
+TEST_F(RedisLate, F02_AReleaseOfWhatIsAnothersFreesNothing) {
+  auto a = open();
+  auto b = open();
+  auto held = a.lock("x")->acquire();
+  client().ask({"DEL", "dlock:{x}"});
+  auto next = b.lock("x")->acquire({.wait = 30s});
+  ASSERT_EQ(held.state(), HandleState::held);
+  EXPECT_EQ(held.release(), errc::lock_lost);
+  EXPECT_EQ(exists("dlock:{x}"), 1);
+  EXPECT_FALSE(a.lock("x")->try_acquire());
+  EXPECT_FALSE(next.release());
+}
+
 TEST_F(RedisLate, F10_ALostReplyLeavesNothingAndDelaysNobody) {
   for (const auto verdict : {Verdict::reset, Verdict::swallow}) {
     FaultProxy proxy(server_.port());
@@ -147,6 +162,22 @@ class RedisLateCopy : public RedisLate {
   std::optional<FaultProxy> proxy_;
   ConnectionId old_ = 0;
 };
+
+TEST_F(RedisLateCopy, F02_OfAReleaseFreesNobodysLock) {
+  client().ask({"ACL", "SETUSER", "default", "-client|kill"});
+  auto a = open_redis(redis_url(proxy_->port(), "&request_timeout=300ms"));
+  auto held = a.lock("x")->acquire();
+  old_ = proxy_->connections().front();
+  proxy_->hold(old_, Direction::to_server, true);
+  EXPECT_FALSE(held.release());  // asked again on a new connection
+  auto b = open();
+  auto next = b.lock("x")->acquire({.wait = 30s});
+  const auto before = client().calls("evalsha");
+  ASSERT_NO_FATAL_FAILURE(deliver());
+  EXPECT_GT(client().calls("evalsha"), before) << "it has arrived";
+  EXPECT_EQ(exists("dlock:{x}"), 1);
+  EXPECT_FALSE(next.release());
+}
 
 TEST_F(RedisLateCopy, IsNotReadAfterAReconnect) {
   auto locks = open_redis(redis_url(proxy_->port(), "&request_timeout=300ms"));
