@@ -14,6 +14,15 @@ set(dlock_timeout_live 600)
 set(dlock_timeout_cli 300)
 set(dlock_timeout_package 900)
 
+# What every test program runs with.
+if(DLOCK_SANITIZE STREQUAL "address")
+  set(dlock_test_environment
+    "LSAN_OPTIONS=print_suppressions=0:suppressions=${CMAKE_CURRENT_LIST_DIR}/lsan_suppressions.txt")
+else()
+  # A fork()ed child may lock and start threads of its own: a test does.
+  set(dlock_test_environment "TSAN_OPTIONS=die_after_fork=0")
+endif()
+
 function(dlock_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL;TIMEOUT;PROCESSORS" "SOURCES;LINK;DEFINES")
   if(NOT DEFINED dlock_timeout_${arg_LABEL})
@@ -37,8 +46,7 @@ function(dlock_test name)
     TEST_PREFIX ${arg_LABEL}.
     DISCOVERY_TIMEOUT 120
     PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} PROCESSORS ${arg_PROCESSORS}
-      # A fork()ed child may lock and start threads of its own: a test does.
-      ENVIRONMENT "TSAN_OPTIONS=die_after_fork=0")
+      ENVIRONMENT "${dlock_test_environment}")
 endfunction()
 
 # All test programs, and those of each tier, to build them without the rest.
