@@ -125,6 +125,8 @@ Answer Client::judge(int code) {
   if (const auto space = text.find(") "); text.starts_with("(0x") && space != std::string::npos) {
     text.erase(0, space + 2);
   }
+  // And ends with a line of the library's source.
+  text.erase(std::min(text.size(), text.rfind(" -> ")));
   switch (rc) {
     case MEMCACHED_SERVER_MEMORY_ALLOCATION_FAILURE:
       return {Outcome::refused, failure(Error::out_of_memory, std::move(text))};

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "backends/memcached/error.hpp"
 
 namespace dlock::memcached {
@@ -25,6 +27,20 @@ Session::Session(core::Env& env, Settings settings, OnFacts on_facts)
       on_facts_(std::move(on_facts)),
       client_(env, settings_.server, settings_.flags) {
   facts_.address = fmt::format("{}:{}", settings_.server.host, settings_.server.port);
+}
+
+// The wall clock has whole milliseconds here, and a counter that is lost and made anew within one
+// of them must not stand lower than before: what is missing is counted from when the millisecond
+// was first seen.
+std::int64_t Session::wall_clock_us() const {
+  const auto ms = env_.wall_clock_ms();
+  const auto now = env_.now();
+  if (ms != wall_ms_) {
+    wall_ms_ = ms;
+    wall_ms_seen_ = now;
+  }
+  const auto beyond = std::chrono::floor<std::chrono::microseconds>(now - wall_ms_seen_).count();
+  return ms * 1000 + std::clamp<std::int64_t>(beyond, 0, 999);
 }
 
 Answer Session::ready() {

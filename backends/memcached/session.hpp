@@ -31,7 +31,7 @@ class Session final : public Commands {
   Answer ready();
 
   TimePoint now() const override { return env_.now(); }
-  std::int64_t wall_clock_us() const override { return env_.wall_clock_ms() * 1000; }
+  std::int64_t wall_clock_us() const override;
   TimePoint deadline() const override { return client_.deadline(); }
   Answer add(const std::string& key, const std::string& value, std::time_t exptime) override;
   Answer cas(const std::string& key, const std::string& value, std::time_t exptime,
@@ -52,6 +52,8 @@ class Session final : public Commands {
   Client client_;
   ServerFacts facts_;
   std::string canary_;
+  mutable std::int64_t wall_ms_ = 0;  ///< as last read
+  mutable TimePoint wall_ms_seen_{};  ///< when it had just become that
 };
 
 }  // namespace dlock::memcached
