@@ -4,6 +4,7 @@
 // `dlock run`, and none is lost.
 #include <memory>
 
+#include "testkit/servers/redis.hpp"
 #include "testkit/servers/zookeeper.hpp"
 #include "tests/cli/cli_support.hpp"
 
@@ -49,6 +50,14 @@ TEST(CliCounter, LosesNoneOnZooKeeper) {
   server.start();
   const testkit::TempDir folder("dlock-cli-test");
   count_to(server.url() + "app", folder);
+}
+
+TEST(CliCounter, LosesNoneOnRedis) {
+  // As exclusion needs it; with less, each command would warn.
+  testkit::RedisServer server({"--appendonly", "yes", "--appendfsync", "always"});
+  server.start();
+  const testkit::TempDir folder("dlock-cli-test");
+  count_to(server.url() + "?require=exclusive", folder);
 }
 
 }  // namespace
