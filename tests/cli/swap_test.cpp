@@ -30,17 +30,34 @@ TEST(CliSwap, RunningProgramsAreMovedThroughAllStoresByOneLine) {
     options.argv = {DLOCK_SWAP_PROGRAM, config, counter, std::to_string(kRounds)};
     programs.push_back(std::make_unique<Process>(options));
   }
+  // The lock is held on every store, and freed only on the one that the programs are moved to: they
+  // stand until then, and go on although the others are taken.
+  std::vector<LockManager> managers;
+  std::vector<LockHandle> held;
+  managers.reserve(stores.size());
+  held.reserve(stores.size());
   for (const auto& store : stores) {
+    OpenOptions options = OpenOptions::built_in();
+    options.log = [](LogLevel, std::string_view) {};
+    managers.push_back(LockManager::open(store.url, std::move(options)));
+    held.push_back(managers.back().lock("swap/counter")->acquire());
+  }
+  for (std::size_t i = 0; i < stores.size(); ++i) {
+    const auto& store = stores[i];
     SCOPED_TRACE(store.backend);
     testkit::write_file(config, "stores:\n  main: \"" + store.url +
                                     "\"\nlocks:\n  - { match: \"**\", store: main }\n");
     testkit::write_file(counter, "0 0\n");
     for (const auto& program : programs) ASSERT_TRUE(program->write("go\n"));
+    EXPECT_EQ(programs.front()->read_line(within(300ms)), std::nullopt);
+    EXPECT_EQ(testkit::read_file(counter), "0 0\n");
+    EXPECT_FALSE(held[i].release());
     for (const auto& program : programs) {
       ASSERT_EQ(program->read_line(patience()), "done") << program->collected_stderr();
     }
     const auto count = testkit::read_file(counter);
     EXPECT_EQ(count.substr(0, count.find(' ')), std::to_string(kPrograms * kThreads * kRounds));
+    held[i] = managers[i].lock("swap/counter")->acquire();
   }
   for (const auto& program : programs) {
     program->close_stdin();
