@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What happened to the locks of a run, as an observer outside of dlock wrote it down: plain data on
+// one clock, in the order of time. The checkers read it and nothing else, so that they cannot
+// believe what dlock believes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dlock/clock.hpp"
+
+namespace dlock::checkers {
+
+using GrantId = std::uint64_t;
+
+enum class EventKind {
+  wanted,     ///< a client began to ask for `name`
+  given_up,   ///< ... and stopped asking without a grant
+  granted,    ///< acquire returned: `name`, `client`, `token`, `until`
+  extended,   ///< the holder may believe it up to `until`
+  releasing,  ///< the holder called release(): from here it claims nothing
+  told_lost,  ///< the holder was told that it lost the lock
+  died,       ///< `client` was killed: it asks for nothing and believes nothing any more
+  faulted,    ///< something was broken; progress is not owed any more
+  healed,     ///< ... and all is whole again: stores and clients can reach each other
+};
+
+struct Event {
+  TimePoint at;
+  EventKind kind = EventKind::granted;
+  std::string name;
+  std::string client;
+  GrantId grant = 0;  ///< unique in a run; of granted, extended, releasing, told_lost
+  std::optional<std::uint64_t> token;
+  TimePoint until = kNever;  ///< the holder's local deadline; kNever: the store has no lease
+};
+
+using History = std::vector<Event>;
+
+/// One broken promise: what, of whom, when, in words.
+struct Violation {
+  std::string what;
+  TimePoint at;
+};
+using Violations = std::vector<Violation>;
+
+/// A grant from its beginning to its end, put together from a history.
+struct Grant {
+  std::string name;
+  std::string client;
+  std::optional<std::uint64_t> token;
+  TimePoint granted;
+  std::optional<TimePoint> releasing;
+  std::optional<TimePoint> told_lost;
+  std::optional<TimePoint> died;
+  /// The deadlines, by the time from which each was known.
+  std::map<TimePoint, TimePoint> deadlines;
+
+  /// Whether the holder had reason to believe at `when` that the lock is its own.
+  bool believed_at(TimePoint when) const;
+};
+
+/// The grants of a history, by id; what makes no sense (time running backwards, a grant twice, an
+/// event of a grant that was never made, anything after its end) goes to `broken`.
+std::map<GrantId, Grant> grants_of(const History& history, Violations& broken);
+
+}  // namespace dlock::checkers
