@@ -259,19 +259,21 @@ TEST(MemcachedEviction, F19_IsToldAsEvictedAndWarnedOfOnce) {
   auto locks = open_memcached(memcached_url(port, "?lease=9s"), warnings);
   auto held = locks.lock("orders/42")->acquire();
   States states(held);
-  // Values of the lock's own size, hence of its slab class; a little more each way.
+  // Keys and values as long as the lock's, hence of its slab class.
   const auto reply = talk(port, "get dlock:orders/42", "END\r\n");
   const auto size = static_cast<std::size_t>(std::stoul(reply.substr(reply.find(" 0 ") + 3)));
+  const std::string value(size, '.');
+  int junk = 0;
+  // `me` looks without making the item recently used.
   ASSERT_TRUE(eventually(patience(), [&] {
     std::string flood;
     for (int i = 0; i < 5000; ++i) {
-      static int junk = 0;
-      flood += fmt::format("set junk/{:09} 0 0 {} noreply\r\n{}\r\n", junk++, size,
-                           std::string(size, '.'));
+      flood += fmt::format("set junk:{:010} 0 0 {} noreply\r\n{}\r\n", junk++, size, value);
     }
     talk(port, flood + "version", "VERSION");
-    return states.wait_for(HandleState::lost, within(1ms));
+    return talk(port, "me dlock:orders/42", "\r\n").starts_with("EN");
   }));
+  ASSERT_TRUE(states.wait_for(HandleState::lost, patience()));
   EXPECT_EQ(states.losses().at(0).reason, LossReason::evicted);
   EXPECT_GT(stat(port, "evictions"), 0);
   EXPECT_EQ(warnings->count("is evicting"), 1);

@@ -44,6 +44,13 @@ class MemcachedWatch {
     unread_.erase(0, start);
   }
 
+  /// Of a line: rises with each, over all of the server's threads.
+  static std::uint64_t number_of(std::string_view line) {
+    constexpr std::string_view kNumber = " gid=";
+    const auto at = line.find(kNumber);
+    return at == line.npos ? 0 : std::stoull(std::string(line.substr(at + kNumber.size(), 20)));
+  }
+
   /// As the lines spell a key, with the `key=` in front and the space behind.
   static std::string of_key(std::string_view key) {
     return " key=" +
