@@ -50,7 +50,7 @@ std::shared_ptr<Subscriber> RedisBackend::make_subscriber() {
     if (found != claims_->end()) found->second->wake();
   };
   callbacks.on_subscribed = [this] {
-    wake_up_denied_ = false;
+    if (std::exchange(wake_up_denied_, false)) capabilities_ = declare(facts_, declaration());
     wake_all();
   };
   callbacks.on_denied = [this](const Failure& why) {
@@ -80,6 +80,9 @@ asio::awaitable<Failure> RedisBackend::connect(TimePoint deadline) {
 }
 
 void RedisBackend::on_inspected(const ServerFacts& facts, ServerChange change) {
+  if (facts_.publish_refused.empty() && !facts.publish_refused.empty()) {
+    sink_.on_warning("waiters can only poll, PUBLISH is refused: " + facts.publish_refused);
+  }
   facts_ = facts;
   if (change != ServerChange::none) {
     ++epoch_;

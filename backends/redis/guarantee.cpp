@@ -72,10 +72,10 @@ void add_notes(const ServerFacts& facts, const Declaration& declaration, Capabil
                                        : "durability=appendfsync-always is the operator's "
                                          "declaration, not the server's word");
   }
-  if (declaration.wake_up_denied) {
-    all.notes.emplace_back(
-        "waiters poll: SUBSCRIBE is not allowed; ACL SETUSER <user> +subscribe +publish "
-        "&dlock:wake:*");
+  if (all.wake_up == WakeUp::poll) {
+    all.notes.push_back(fmt::format(
+        "waiters poll: {} is not allowed; ACL SETUSER <user> +subscribe +publish &dlock:wake:*",
+        facts.publish_refused.empty() ? "SUBSCRIBE" : "PUBLISH"));
   }
 }
 
@@ -101,7 +101,8 @@ Capabilities declare(const ServerFacts& facts, const Declaration& declaration) {
   }
   all.fair = false;
   all.token = TokenStrength::time_seeded;
-  all.wake_up = declaration.wake_up_denied ? WakeUp::poll : WakeUp::push;
+  const bool polls = declaration.wake_up_denied || !facts.publish_refused.empty();
+  all.wake_up = polls ? WakeUp::poll : WakeUp::push;
   all.lease_scope = LeaseScope::claim;
   all.lease = declaration.lease;
   all.shortest_lease = declaration.shortest_lease;

@@ -34,6 +34,9 @@ struct ServerFacts {
   /// Of CONFIG GET; empty where it is not allowed.
   std::optional<std::string> fsync;
   std::optional<std::string> no_fsync_on_rewrite;
+
+  /// The server's words where PUBLISH is not allowed: nobody can be woken.
+  std::string publish_refused;
 };
 
 ServerFacts facts_from(const InfoLines& lines);

@@ -24,6 +24,8 @@ std::vector<Pending> ask(Connection& connection) {
   for (const auto* script : {&scripts().acquire, &scripts().renew, &scripts().release}) {
     asked.push_back(connection.send(words({"SCRIPT", "LOAD", script->text})));
   }
+  // Nobody listens there. Inside a release a refusal could only be passed over.
+  asked.push_back(connection.send(words({"PUBLISH", std::string(kChannelPrefix) + "probe", ""})));
   return asked;
 }
 
@@ -86,6 +88,7 @@ asio::awaitable<Inspected> inspect_server(std::shared_ptr<Connection> connection
   if (replies[1].kind == Reply::Kind::integer) result.client_id = replies[1].integer;
   result.facts.fsync = config_value(replies[2]);
   result.facts.no_fsync_on_rewrite = config_value(replies[3]);
+  if (replies.back().is_error()) result.facts.publish_refused = replies.back().text;
   if (!result.failure.error) judge_facts(result);
   co_return result;
 }
@@ -94,10 +97,14 @@ asio::awaitable<bool> kill_clients(std::shared_ptr<Connection> connection,
                                    std::vector<std::int64_t> ids, TimePoint deadline) {
   std::vector<Pending> asked;
   asked.reserve(ids.size());
+  bool allowed = true;
   for (const auto id : ids) {
+    if (id == 0) {
+      allowed = false;
+      continue;
+    }
     asked.push_back(connection->send(words({"CLIENT", "KILL", "ID", std::to_string(id)})));
   }
-  bool allowed = true;
   for (auto& one : asked) {
     const auto outcome = co_await one.get_until(deadline);
     const bool replied = outcome && outcome->kind == Outcome::Kind::reply;

@@ -96,9 +96,12 @@ asio::awaitable<Link::Attempt> Link::attempt(std::shared_ptr<Life> life) {
     co_return made;
   }
   const auto change = compare(facts_, inspected.facts);
-  const bool same_run = facts_.info_known && facts_.run_id == inspected.facts.run_id;
-  if (same_run && !old_clients_.empty()) {
-    const bool killed = co_await kill_clients(dialled.connection, old_clients_, deadline);
+  const bool told = facts_.info_known && inspected.facts.info_known;
+  const bool same_run = told && facts_.run_id == inspected.facts.run_id;
+  // Another run has none of our connections, and what has their numbers there is somebody else's.
+  if (!old_clients_.empty() && (same_run || !told)) {
+    bool killed = false;
+    if (same_run) killed = co_await kill_clients(dialled.connection, old_clients_, deadline);
     if (!killed && !life->over && dialled.connection->is_open()) listener_.on_old_connection_kept();
   }
   if (life->over || !dialled.connection->is_open()) {
@@ -154,7 +157,7 @@ asio::awaitable<void> Link::stay_up(std::shared_ptr<Life> life,
     co_await life->wake.wait_until(kNever);
   }
   if (life->over) co_return;
-  if (client_ != 0) old_clients_.push_back(client_);
+  old_clients_.push_back(client_);
   failure_ = connection->failure();
   failure_.text = settings_->address() + (failure_.text.empty() ? "" : ": ") + failure_.text;
   connection_.reset();

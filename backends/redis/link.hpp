@@ -77,7 +77,7 @@ class Link final : public std::enable_shared_from_this<Link> {
   Duration patience_;                ///< of one attempt
   std::shared_ptr<Connection> connection_;
   ServerFacts facts_;
-  std::vector<std::int64_t> old_clients_;  ///< may still have requests of ours
+  std::vector<std::int64_t> old_clients_;  ///< may still have requests of ours; 0: unknown
   std::int64_t client_ = 0;                ///< the number of `connection_`, 0: unknown
   Failure failure_;
   bool permanent_ = false;

@@ -273,6 +273,35 @@ TEST_F(RedisAccess, WithoutTheChannelWaitersPoll) {
   EXPECT_EQ(locks.inspect().front().capabilities->wake_up, WakeUp::poll);
 }
 
+TEST_F(RedisAccess, WithoutPublishWaitersPollAndItIsSaid) {
+  user("+@all ~* &* -publish");
+  auto warnings = std::make_shared<WarningLog>();
+  auto locks = open_redis(url("app:secret@", "&poll=100ms"), warnings);
+  auto lock = locks.lock("x");
+  auto held = lock->acquire();
+  EXPECT_THAT(warnings->all(), HasSubstr("PUBLISH is refused"));
+  const auto promised = locks.inspect().front().capabilities.value();
+  EXPECT_EQ(promised.wake_up, WakeUp::poll);
+  EXPECT_THAT(promised.notes, Contains(HasSubstr("+publish")));
+  auto waiting = acquire_later(lock);
+  ASSERT_TRUE(eventually(patience(), [&] { return locks.status("x").waiting.size() == 1; }));
+  held.release();
+  waiting.get().release();
+}
+
+TEST_F(RedisAccess, AnOldConnectionThatCannotBeKilledIsSaid) {
+  for (const std::string right : {"-client|kill", "-client|id", "-info"}) {
+    user("+@all ~* &* " + right);
+    auto warnings = std::make_shared<WarningLog>();
+    auto locks = open_redis(url("app:secret@"), warnings);
+    locks.connect();
+    client().ask({"CLIENT", "KILL", "USER", "app"});
+    EXPECT_TRUE(eventually(patience(), [&] {
+      return warnings->all().find("an old connection could not be killed") != std::string::npos;
+    })) << right;
+  }
+}
+
 TEST_F(RedisAccess, UnixSocketsAndDatabases) {
   TempDir folder("dlock-redis-unix");
   const auto path = (folder / "r.sock").string();

@@ -36,34 +36,34 @@ TEST_F(RedisFaults, AKilledConnectionIsMadeAnewAndLocksStay) {
 }
 
 TEST_F(RedisFaults, F04_ABusyServerDuringARenewalLosesNothing) {
-  auto locks = open("&lease=3s");
+  auto locks = open("&lease=5s");
   auto held = locks.lock("x")->acquire();
   client().ask({"CONFIG", "SET", "busy-reply-threshold", "50"});
   const auto value = client().ask({"GET", "dlock:{x}"}).text;
   for (int i = 0; i < 2; ++i) {
-    // A second of work: two ticks of the watchdog meet BUSY.
+    // Two ticks of the watchdog, in a third of five seconds each, meet BUSY.
     client().ask({"EVAL",
                   "local t = redis.call('TIME') repeat local n = redis.call('TIME') until (n[1] - "
-                  "t[1]) * 1000000 + n[2] - t[2] > 1100000 return 1",
+                  "t[1]) * 1000000 + n[2] - t[2] > 1800000 return 1",
                   "0"});
   }
-  const auto end = Clock::now() + 4s;
+  const auto end = Clock::now() + 5s;
   EXPECT_TRUE(eventually(patience(), [&] { return Clock::now() > end; }));
   EXPECT_EQ(held.state(), HandleState::held);
   EXPECT_EQ(client().ask({"GET", "dlock:{x}"}).text, value);
 }
 
 TEST_F(RedisFaults, F06_ASilentServerIsToldByTheDeadline) {
-  auto locks = open("&lease=1s");
+  auto locks = open("&lease=2s");
   auto held = locks.lock("x")->acquire();
   LossLog log;
   log.record(held);
-  const auto latest = BoottimeClock::now() + 1s;
+  const auto latest = BoottimeClock::now() + 2s;
   server_.pause();
   ASSERT_TRUE(log.wait_for(HandleState::lost, within(10s)));
   server_.resume();
   EXPECT_EQ(log.count(HandleState::lost), 1U);
-  EXPECT_LE(log.entries().back().when, latest + 300ms);  // renewals had moved the deadline at most
+  EXPECT_LE(log.entries().back().when, latest + 500ms);  // renewals had moved the deadline at most
   EXPECT_EQ(held.loss_reason(), LossReason::expired);
   EXPECT_TRUE(locks.lock("x")->try_acquire({.wait = 20s}));
 }
@@ -133,7 +133,7 @@ TEST_F(RedisFaults, F22_ARestartWithoutDataIsToldAtOnce) {
 }
 
 TEST_F(RedisFaults, F31_AFlushIsToldAtTheNextRenewal) {
-  auto locks = open("&lease=600ms");
+  auto locks = open("&lease=3s");
   auto held = locks.lock("x")->acquire();
   LossLog log;
   log.record(held);
@@ -143,7 +143,7 @@ TEST_F(RedisFaults, F31_AFlushIsToldAtTheNextRenewal) {
 }
 
 TEST_F(RedisFaults, F32_ATakenLockIsToldAtTheNextRenewal) {
-  auto locks = open("&lease=600ms");
+  auto locks = open("&lease=3s");
   auto held = locks.lock("x")->acquire();
   LossLog log;
   log.record(held);
@@ -155,7 +155,7 @@ TEST_F(RedisFaults, F32_ATakenLockIsToldAtTheNextRenewal) {
 }
 
 TEST_F(RedisFaults, F35_AFlushedScriptCacheIsNotNoticed) {
-  auto locks = open("&lease=600ms");
+  auto locks = open("&lease=3s");
   auto held = locks.lock("x")->acquire();
   client().ask({"SCRIPT", "FLUSH"});
   const auto evals = client().calls("eval");
@@ -301,11 +301,11 @@ class RedisFull : public RedisFaults {
 };
 
 TEST_F(RedisFull, AFullServerGrantsNothingButRenewsAndReleases) {
-  auto locks = open("&lease=600ms&connect_timeout=1s");
+  auto locks = open("&lease=3s&connect_timeout=1s");
   auto held = locks.lock("x")->acquire();
   client().ask({"CONFIG", "SET", "maxmemory", "100kb"});  // less than it uses already
-  const auto end = Clock::now() + 1s;
-  EXPECT_TRUE(eventually(within(10s), [&] { return Clock::now() > end; }));
+  const auto before = client().calls("evalsha");
+  ASSERT_TRUE(eventually(patience(), [&] { return client().calls("evalsha") > before + 1; }));
   EXPECT_EQ(held.state(), HandleState::held);
   error_code ec;
   locks.lock("y")->acquire({.wait = 3s}, {}, ec);

@@ -165,6 +165,7 @@ TEST_F(RedisQueue, SixteenContendersNeedAtMostFourCommandsAnAcquire) {
   std::atomic<std::uint64_t> last_token = 0;
   std::atomic<int> out_of_order = 0;
   std::vector<std::thread> threads;
+  threads.reserve(managers.size());
   for (auto& manager : managers) {
     threads.emplace_back([&, lock = manager->lock("hot")] {
       for (int i = 0; i < kRounds; ++i) {
@@ -188,12 +189,13 @@ TEST_F(RedisQueue, SixteenContendersNeedAtMostFourCommandsAnAcquire) {
 TEST_F(RedisQueue, F50_DeadWaitersAreSkippedAtOnce) {
   auto holder = open();
   auto held = holder.lock("q")->acquire();
-  std::vector<std::unique_ptr<LockManager>> dead;
   // Waiters whose processes have gone: their places stay, nobody listens.
   for (int i = 0; i < 5; ++i) {
     const auto id = "0000000" + std::to_string(i) + "-89ab-cdef-0123-456789abcdef";
-    client().ask({"ZADD", "dlock:{q}%queue", std::to_string(i), id + " " + id + ",h,1,a"});
-    client().ask({"ZADD", "dlock:{q}%alive", "9000000000000", id + " " + id + ",h,1,a"});
+    auto waiter = id;
+    waiter.append(" ").append(id).append(",h,1,a");
+    client().ask({"ZADD", "dlock:{q}%queue", std::to_string(i), waiter});
+    client().ask({"ZADD", "dlock:{q}%alive", "9000000000000", waiter});
   }
   auto live = open("&poll=30s");
   auto waiting = acquire_later(live.lock("q"));
