@@ -61,8 +61,9 @@ void RealEnv::run_blocking(Job job, Job done) {
   }
   std::thread([this, job = std::move(job), done = std::move(done)]() mutable {
     job();
-    asio::post(io_, [done = std::move(done)]() mutable { done(); });
+    // Before `done`: what both share then ends with `done`, on the loop.
     job = {};
+    asio::post(io_, [done = std::move(done)]() mutable { done(); });
     // Notified under the mutex: the destructor must not return in between.
     const std::lock_guard lock(helpers_mutex_);
     --helpers_;

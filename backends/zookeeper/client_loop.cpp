@@ -8,7 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <cstring>
 
@@ -92,8 +95,14 @@ milliseconds Client::session_timeout() const noexcept {
   return milliseconds(handle_ == nullptr ? 0 : zoo_recv_timeout(handle_));
 }
 
+// Not zoo_get_current_server: its answer is in a buffer that all threads share.
 std::string Client::server() const {
-  return connected() ? zoo_get_current_server(handle_) : std::string();
+  asio::ip::tcp::endpoint peer;
+  auto length = static_cast<socklen_t>(peer.capacity());
+  if (!connected() || zookeeper_get_connected_host(handle_, peer.data(), &length) == nullptr) {
+    return {};
+  }
+  return fmt::format("{}:{}", peer.address().to_string(), peer.port());
 }
 
 void Client::set_addresses(const std::string& addresses) {

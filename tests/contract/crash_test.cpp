@@ -70,6 +70,7 @@ TEST_P(CrashContract, AStoppedHolderOnAStoreWithALeaseSaysLostFirst) {
   ASSERT_TRUE(holder->process().pause());
   auto manager = open();
   if (capabilities().lease_scope == LeaseScope::none) {
+    manager.connect();
     EXPECT_FALSE(manager.lock("a")->try_acquire({.wait = 500ms})) << "it keeps the lock";
     EXPECT_TRUE(holder->process().resume());
     holder->release();
