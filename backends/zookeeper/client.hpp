@@ -21,6 +21,7 @@
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -147,6 +148,8 @@ class Client final : public std::enable_shared_from_this<Client> {
 
   void step(int events);
   void skip_no_server(int rc);
+  std::ptrdiff_t servers() const noexcept;
+  bool is_first_round() const noexcept;
   void post_step();
   int open_descriptor(int descriptor, TimePoint before);
   void drop_descriptor() noexcept;
@@ -175,7 +178,7 @@ class Client final : public std::enable_shared_from_this<Client> {
   core::TimerId timer_ = 0;
   TimePoint timer_due_ = kNever;
   int attempts_ = 0;         ///< sockets opened since we were last connected, or got a new list
-  bool list_is_new_ = true;  ///< not connected since the library got its list of servers
+  bool list_is_new_ = true;  ///< nothing was lost since the library got its list of servers
   TimePoint opened_{};       ///< before the present socket was opened
   TimePoint waiting_{};      ///< since when the oldest pending request is the server's turn
   TimePoint created_{};

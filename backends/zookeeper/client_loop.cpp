@@ -118,7 +118,7 @@ void Client::set_addresses(const std::string& addresses) {
 // servers to go to, less will do: a heartbeat sent a quarter of the session after the one before it
 // can still be repeated there.
 TimePoint Client::patience_ends() const noexcept {
-  const auto others = std::count(options_.addresses.begin(), options_.addresses.end(), ',');
+  const auto others = servers() - 1;
   if (!socket_ || others == 0) return kNever;
   if (state_ == State::connecting) {
     // Longer each time round, or servers that are only slow would never be reached.
@@ -169,13 +169,20 @@ void Client::step(int events) {
 }
 
 /// On a failure the library moves on in its list twice: when it gives the connection up, and when
-/// it dials. Going round but one puts the first of these back. A new list it takes as it is, once.
+/// it dials. Going round but one puts the first of these back. Not for a new list: its first round,
+/// and the connection that came of it, are counted elsewhere in the library.
 void Client::skip_no_server(int rc) {
   if (rc == ZOK || rc == ZNOTHING || rc == ZINVALIDSTATE) return;
-  const auto others = std::count(options_.addresses.begin(), options_.addresses.end(), ',');
-  list_is_new_ = list_is_new_ && attempts_ <= others;
-  for (auto i = others; i > 0 && !list_is_new_; --i) zoo_cycle_next_server(handle_);
+  const bool first_round = is_first_round();
+  list_is_new_ = first_round && state_ != State::connected;
+  for (auto i = servers(); i > 1 && !first_round; --i) zoo_cycle_next_server(handle_);
 }
+
+std::ptrdiff_t Client::servers() const noexcept {
+  return std::count(options_.addresses.begin(), options_.addresses.end(), ',') + 1;
+}
+
+bool Client::is_first_round() const noexcept { return list_is_new_ && attempts_ <= servers(); }
 
 /// Makes the duplicate follow the library's socket. The library's own number, or -1.
 int Client::open_descriptor(int descriptor, TimePoint before) {
@@ -262,8 +269,8 @@ void Client::tell_listener() {
   } else if (now == ZOO_CONNECTED_STATE && state_ == State::connecting) {
     if (created_ == TimePoint{}) created_ = opened_;
     state_ = State::connected;
+    list_is_new_ = is_first_round();
     attempts_ = 0;
-    list_is_new_ = false;
     listener_->on_connected();
   } else if (now != ZOO_CONNECTED_STATE && state_ == State::connected) {
     state_ = State::connecting;

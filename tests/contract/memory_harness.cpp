@@ -9,7 +9,7 @@ namespace {
 class MemoryHarness final : public Harness {
  public:
   std::string fresh_url() override {
-    const auto url = "memory://contract-" + std::to_string(++last_);
+    auto url = "memory://contract-" + std::to_string(++last_);
     // The store lives as long as anybody has it open, as a server outlives its clients.
     server_.emplace(LockManager::open(url)).connect();
     return url;

@@ -16,7 +16,6 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 constexpr auto kTick = 500ms;
-constexpr auto kSession = 2000ms;
 
 class ZooKeeperEnsembleFailure : public testing::Test {
  protected:
