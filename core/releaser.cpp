@@ -31,7 +31,9 @@ asio::awaitable<void> Releaser::run(ClaimPtr claim, ReleaseFsm::Limits limits,
   auto step = fsm.begin(env_.now());
   while (step.what != ReleaseFsm::Do::finish) {
     if (step.what == ReleaseFsm::Do::pause) {
-      co_await sleep_until(env_, step.until);
+      if (mode_ == Mode::hurried && fsm.outcome()) break;
+      if (mode_ != Mode::over) co_await pause_until(step.until);
+      if (mode_ == Mode::over) break;
       step = fsm.on_pause_over(env_.now());
       continue;
     }
@@ -50,5 +52,21 @@ asio::awaitable<void> Releaser::run(ClaimPtr claim, ReleaseFsm::Limits limits,
   }
   waiter->tell(make_error_code(errc::unavailable));
 }
+
+asio::awaitable<void> Releaser::pause_until(TimePoint when) {
+  Signal pause(env_);
+  pauses_.insert(&pause);
+  co_await pause.wait_until(when);
+  pauses_.erase(&pause);
+}
+
+void Releaser::change_to(Mode mode) {
+  mode_ = mode;
+  for (auto* pause : pauses_) pause->notify();
+}
+
+void Releaser::hurry() { change_to(Mode::hurried); }
+
+void Releaser::give_up() { change_to(Mode::over); }
 
 }  // namespace dlock::core

@@ -3,7 +3,10 @@
 // Carries out ReleaseFsm: gives locks back and withdraws claims, in the background, for certain.
 #pragma once
 
+#include <set>
+
 #include "core/release_fsm.hpp"
+#include "core/signal.hpp"
 #include "core/task_group.hpp"
 #include "dlock/backend.hpp"
 #include "dlock/detail/unique_function.hpp"
@@ -23,14 +26,27 @@ class Releaser {
   /// first definite answer, or `unavailable` when `patience` is over first; the work goes on.
   void start(ClaimPtr claim, ReleaseFsm::Limits limits, Duration patience, Done done = {});
 
+  /// The store is closing: what has been given back is searched for late copies once more, now, and
+  /// not again. What has not been given back yet is still tried.
+  void hurry();
+  /// Nothing is tried again.
+  void give_up();
+
  private:
   struct Waiter;
+  enum class Mode { patient, hurried, over };
+
+  /// Ends early when the mode changes.
+  asio::awaitable<void> pause_until(TimePoint when);
+  void change_to(Mode mode);
   asio::awaitable<void> run(ClaimPtr claim, ReleaseFsm::Limits limits,
                             std::shared_ptr<Waiter> waiter);
 
   Env& env_;
   Backend& backend_;
   TaskGroup& tasks_;
+  Mode mode_ = Mode::patient;
+  std::set<Signal*> pauses_;
 };
 
 }  // namespace dlock::core

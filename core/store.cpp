@@ -266,7 +266,9 @@ asio::awaitable<void> Store::close() {
   renewer_->stop();
   connect_failure_ = make_failure(errc::closed, "");
   for (const auto& waiter : std::exchange(connect_waiters_, {})) waiter->notify();
+  releaser_.hurry();
   co_await tasks_.wait_idle(env_.now() + setup_.settings.release_timeout);
+  releaser_.give_up();
   env_.cancel(std::exchange(out_of_reach_timer_, 0));
   // Calls that are still under way complete when the backend closes.
   if (link_ != Link::never) co_await backend_->close(env_.now() + std::chrono::seconds(2));

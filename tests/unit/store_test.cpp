@@ -310,6 +310,37 @@ TEST(Store, ReleaseOfWhatIsNoLongerOursSaysSo) {
   EXPECT_EQ(outcome, errc::lock_lost);
 }
 
+TEST(Store, ClosingLooksForALateCopyOnceMoreAndWaitsForNone) {
+  StoreFixture fixture;
+  fixture.script().claims.push_back({claim_answer(ClaimStatus::unknown), {}});
+  auto got = fixture.acquire(milliseconds(0));
+  fixture.env().run_for(milliseconds(100));
+  const auto searches = fixture.script().release_searches.size();
+  ASSERT_GE(searches, 1U);
+  asio::co_spawn(fixture.env().executor(), fixture.store->close(), [](std::exception_ptr) {});
+  fixture.env().run_for(milliseconds(1));
+  EXPECT_TRUE(fixture.script().closed);
+  EXPECT_EQ(fixture.script().release_searches.size(), searches + 1);
+  fixture.env().run_for(seconds(60));
+  EXPECT_EQ(fixture.script().release_searches.size(), searches + 1);
+}
+
+TEST(Store, ClosingGivesUpWhatTheStoreDoesNotAnswer) {
+  StoreFixture fixture(LeaseScope::none);
+  auto got = fixture.acquire();
+  fixture.env().run_for(milliseconds(1));
+  ReleaseAnswer down;
+  for (int i = 0; i < 1000; ++i) fixture.script().releases.push_back({down, {}});
+  asio::co_spawn(fixture.env().executor(), fixture.store->close(), [](std::exception_ptr) {});
+  fixture.env().run_for(seconds(4));
+  EXPECT_FALSE(fixture.script().closed) << "it is tried for release_timeout";
+  fixture.env().run_for(seconds(2));
+  EXPECT_TRUE(fixture.script().closed);
+  const auto tried = fixture.script().release_searches.size();
+  fixture.env().run_for(seconds(60));
+  EXPECT_EQ(fixture.script().release_searches.size(), tried);
+}
+
 TEST(Store, ClosingReleasesWhatIsHeldAndTellsEveryone) {
   StoreFixture fixture;
   auto held = fixture.acquire();
