@@ -269,7 +269,7 @@ TEST_F(ZooKeeperFailure, F71_AnAddressThatChangesIsLookedUpAgain) {
                   "-rm",
                   "sh",
                   "-c",
-                  "mount --bind \"$1\" /etc/hosts && exec \"$2\" \"$3\" job",
+                  R"(mount --bind "$1" /etc/hosts && exec "$2" "$3" job)",
                   "sh",
                   hosts.string(),
                   DLOCK_ZOOKEEPER_PROCESS,

@@ -198,8 +198,9 @@ TEST_F(ZooKeeperQueue, OneReleaseWakesOneOfAHundredWaiters) {
     return handle;
   };
   // Each has asked after its own node and the one before it.
-  ASSERT_TRUE(
-      eventually(patience(), [&] { return frames_.replies(opcode::get_data) >= 2 * kWaiters; }));
+  ASSERT_TRUE(eventually(patience(), [&] {
+    return frames_.replies(opcode::get_data) >= std::uint64_t{2} * kWaiters;
+  }));
   const auto listings = frames_.requests(opcode::get_children2);
   EXPECT_EQ(frames_.notifications(), 0U);
   held.release();

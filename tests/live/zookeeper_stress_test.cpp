@@ -17,8 +17,6 @@
 namespace dlock::testkit {
 namespace {
 
-using testing::IsEmpty;
-
 std::chrono::seconds stress_time() {
   const char* given = std::getenv("DLOCK_STRESS_SECONDS");
   return std::chrono::seconds(given == nullptr ? 5 : std::atoi(given));

@@ -309,6 +309,7 @@ TEST(Engine, SixteenThreadsThroughOneMutexLoseNothing) {
   EXPECT_EQ(counter, 16 * 50);
 }
 
+#if defined(__cpp_lib_source_location)  // else synchronized() takes a name
 struct Service {
   static std::string work(LockManager& locks) {
     return synchronized(
@@ -326,6 +327,7 @@ TEST(Engine, SynchronizedIsNamedAfterItsCallerAndNests) {
   EXPECT_EQ(name, "billing");
   EXPECT_TRUE(locks.list().empty());
 }
+#endif
 
 int exit_status_of(const std::function<bool()>& in_child) {
   const pid_t child = ::fork();

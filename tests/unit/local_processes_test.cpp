@@ -3,10 +3,10 @@
 // The local store between processes: exclusion, order, crashes, stopped processes, wake-ups.
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <fstream>
 #include <memory>
 #include <string>
