@@ -258,23 +258,17 @@ TEST_F(ZooKeeperFailure, F16_WaitersGoOnAfterTheServerRestarts) {
   }
 }
 
-// The host's name points elsewhere at first; a process in a mount namespace of its own sees a hosts
-// file that we may change.
+// The host's name points elsewhere at first.
 TEST_F(ZooKeeperFailure, F71_AnAddressThatChangesIsLookedUpAgain) {
   const TempDir folder;
   const auto hosts = folder / "hosts";
   write_file(hosts, "127.0.0.99 zk.test\n");
   ProcessOptions options;
-  options.argv = {"unshare",
-                  "-rm",
-                  "sh",
-                  "-c",
-                  R"(mount --bind "$1" /etc/hosts && exec "$2" "$3" job)",
-                  "sh",
-                  hosts.string(),
-                  DLOCK_ZOOKEEPER_PROCESS,
+  options.argv = {DLOCK_ZOOKEEPER_PROCESS,
                   "zookeeper://zk.test:" + std::to_string(server_.port()) +
-                      "/app?session_timeout=2s&connect_timeout=60s"};
+                      "/app?session_timeout=2s&connect_timeout=60s",
+                  "job"};
+  options.env = {{"LD_PRELOAD", DLOCK_HOSTS_SHIM}, {"DLOCK_TEST_HOSTS", hosts.string()}};
   Process process(std::move(options));
   EXPECT_FALSE(process.read_line(within(1s)).has_value());
   ASSERT_TRUE(process.running()) << process.collected_stderr();
