@@ -68,7 +68,7 @@ Event event(const std::string& text) {
     } else if (int number = 0; word == "until" && in >> number) {
       event.until = second(number);
     } else {
-      throw std::invalid_argument("what is '" + word + "' in: " + text);
+      throw std::invalid_argument(fmt::format("what is '{}' in: {}", word, text));
     }
   }
   return event;
