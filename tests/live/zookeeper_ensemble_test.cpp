@@ -130,11 +130,14 @@ TEST_F(ZooKeeperEnsembleFailure, F66_AStaleListingLetsNobodyIn) {
 TEST_F(ZooKeeperEnsembleFailure, ASilentServerIsLeftInTimeToKeepTheLock) {
   const auto followers = ensemble_.followers();
   FaultProxy proxy(port(followers[0]));
-  auto locks = open_zookeeper(url({proxy.port(), port(followers[1])}));
+  // A long session: what is left of it for the other server has to do on a loaded machine, too.
+  const auto both =
+      url_of({proxy.port(), port(followers[1])}, "/app?session_timeout=8s&connect_timeout=30s");
+  auto locks = open_zookeeper(both);
   FaultProxy* silent = nullptr;
   // Which of the two it is connected to is a matter of chance.
   for (int i = 0; i < 20 && silent == nullptr; ++i) {
-    locks = open_zookeeper(url({proxy.port(), port(followers[1])}));
+    locks = open_zookeeper(both);
     locks.connect();
     if (proxy.stats().open > 0) silent = &proxy;
   }
