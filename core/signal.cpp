@@ -6,7 +6,10 @@
 
 namespace dlock::core {
 
-Signal::~Signal() { env_.cancel(timer_); }
+// One that nobody waits for any more may end on a helper thread, and touches nothing of the loop's.
+Signal::~Signal() {
+  if (timer_ != 0) env_.cancel(timer_);
+}
 
 asio::awaitable<bool> Signal::wait_until(TimePoint deadline) {
   if (pending_) {
