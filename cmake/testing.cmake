@@ -14,7 +14,8 @@ set(dlock_timeout_live 600)
 set(dlock_timeout_cli 300)
 set(dlock_timeout_package 900)
 
-# What every test program runs with.
+# What every test program runs with. The suppression is for a leak of the ZooKeeper C client, by the
+# name of its function.
 if(DLOCK_SANITIZE STREQUAL "address")
   set(dlock_test_environment
     "LSAN_OPTIONS=print_suppressions=0:suppressions=${CMAKE_CURRENT_LIST_DIR}/lsan_suppressions.txt")

@@ -8,7 +8,6 @@
 //    duplicate, compared by inode after each step;
 //  - it asks for a step by the clock (zookeeper_interest), which becomes an Env timer;
 //  - of an even number of servers it would try only every other one;
-//  - of an even number of servers it would try only every other one;
 //  - closing a session may block for seconds: that happens on a helper thread, and every request
 //    has been completed before;
 //  - its socket is open across exec unless told otherwise (a fork()ed child never calls it: the

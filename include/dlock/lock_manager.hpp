@@ -102,8 +102,9 @@ class LockManager {
   std::vector<StoreReport> inspect(std::optional<std::chrono::milliseconds> timeout = std::nullopt);
 
   /// Releases what is still held (those handles become lost, reason closed), waits for releases
-  /// under way, each store's `release_timeout` at most, and ends the threads. Later calls answer
-  /// `closed`.
+  /// under way, each store's `release_timeout` at most, and ends the threads. A late copy of a
+  /// request that was never answered is looked for once more; one that arrives after that lasts a
+  /// lease at most. Later calls answer `closed`.
   void close() noexcept;
 
  private:

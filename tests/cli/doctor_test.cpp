@@ -42,17 +42,25 @@ json::object finding_of(const std::string& url) {
   return findings.as_array().at(0).as_object();
 }
 
+/// A configuration of all of them: each store named `prefix` + its backend, with `options`, and the
+/// locks below that name routed to it.
+std::string yaml_of(const std::vector<testkit::RunningStore>& all, const std::string& prefix,
+                    const std::string& options = {}) {
+  std::string stores = "stores:\n";
+  std::string locks = "locks:\n";
+  for (const auto& store : all) {
+    const auto name = prefix + store.backend;
+    stores += "  " + name + ": { url: \"" + store.url + "\"" + options + " }\n";
+    locks += "  - { match: \"" + store.backend + "/**\", store: " + name + " }\n";
+  }
+  return stores + locks;
+}
+
 TEST(CliDoctorOfAll, SaysWhatEachPromisesAndWhatLowersIt) {
   const auto stores = testkit::start_every_store();
   const testkit::TempDir folder("dlock-cli-test");
   const auto file = (folder / "dlock.yaml").string();
-  std::string yaml = "stores:\n";
-  std::string locks = "locks:\n";
-  for (const auto& store : stores) {
-    yaml += "  my-" + store.backend + ": \"" + store.url + "\"\n";
-    locks += "  - { match: \"" + store.backend + "/**\", store: my-" + store.backend + " }\n";
-  }
-  testkit::write_file(file, yaml + locks);
+  testkit::write_file(file, yaml_of(stores, "my-"));
 
   const auto result = finish(dlock({"--config", file, "doctor", "--json"}));
   ASSERT_EQ(result.status.shell_status(), 0) << result.err;
@@ -90,13 +98,7 @@ TEST(CliDoctorOfAll, RefusesOnlyTheStoresThatCannotGiveWhatIsRequired) {
   const auto stores = testkit::start_every_store();
   const testkit::TempDir folder("dlock-cli-test");
   const auto file = (folder / "dlock.yaml").string();
-  std::string yaml = "stores:\n";
-  std::string locks = "locks:\n";
-  for (const auto& store : stores) {
-    yaml += "  " + store.backend + ": { url: \"" + store.url + "\", require: exclusive }\n";
-    locks += "  - { match: \"" + store.backend + "/**\", store: " + store.backend + " }\n";
-  }
-  testkit::write_file(file, yaml + locks);
+  testkit::write_file(file, yaml_of(stores, "", ", require: exclusive"));
   const auto result = finish(dlock({"--config", file, "doctor", "--json"}));
   bool any = false;
   const auto findings = json::parse(result.out);

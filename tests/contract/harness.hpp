@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the contract suite must know of a backend to run on it. A new backend is one file that makes
-// a Harness, and one line in harnesses.cpp.
+// a Harness: NAME_harness() in NAME_harness.cpp.
 #pragma once
 
 #include <chrono>
@@ -44,7 +44,7 @@ struct Store {
   Harness& (*harness)();
 };
 
-/// All of them.
+/// Those of every backend that is built; generated.
 std::vector<Store> stores();
 /// Those that other processes reach.
 std::vector<Store> stores_with_processes();

@@ -103,6 +103,7 @@ TEST_F(ZooKeeperDeadline, FollowerCutFromItsLeaderAfterALongSilence) {
     ASSERT_TRUE(wait_for_heartbeats(frames, 3));
     holder.pause();
     auto granted = rival_of(rival, "job");
+    // The silence is the fault itself, not a wait for something.
     std::this_thread::sleep_until(last_heartbeat(frames) + kSession * 6 / 10);
     frames.clear();
     holder.resume();

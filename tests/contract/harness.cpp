@@ -1,29 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// The backends that the contract suite runs on: one line each, if they are built.
 #include "tests/contract/harness.hpp"
 
 namespace dlock::contract {
-
-Harness& local_harness();
-Harness& memcached_harness();
-Harness& memory_harness();
-Harness& redis_harness();
-Harness& zookeeper_harness();
-
-std::vector<Store> stores() {
-  return {
-      {"local", local_harness},
-#ifdef DLOCK_CONTRACT_MEMCACHED
-      {"memcached", memcached_harness},
-#endif
-      {"memory", memory_harness},
-#ifdef DLOCK_CONTRACT_REDIS
-      {"redis", redis_harness},
-#endif
-      {"zookeeper", zookeeper_harness},
-  };
-}
 
 std::vector<Store> stores_with_processes() {
   auto all = stores();
