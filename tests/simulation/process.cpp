@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/simulation/process.hpp"
+
+#include <cmath>
+
+namespace dlock::simulation {
+
+/// Every handler goes to the end of the process's queue.
+struct Process::Executor {
+  Context* context_ptr;
+
+  asio::execution_context& query(asio::execution::context_t) const noexcept { return *context_ptr; }
+  static constexpr asio::execution::blocking_t::never_t query(
+      asio::execution::blocking_t) noexcept {
+    return {};
+  }
+  Executor require(asio::execution::blocking_t::never_t) const { return *this; }
+  bool operator==(const Executor&) const noexcept = default;
+  template <class F>
+  void execute(F f) const {
+    context_ptr->ready.emplace_back(std::move(f));
+    if (context_ptr->process != nullptr) context_ptr->process->wake();
+  }
+};
+
+Process::Context::~Context() {
+  shutdown();
+  // What dies with a handler may still queue another.
+  while (!ready.empty()) {
+    const auto job = std::move(ready.front());
+    ready.pop_front();
+  }
+  destroy();
+}
+
+Process::Process(World& world, std::string name, Clock clock)
+    : world_(world), name_(std::move(name)), clock_(clock), started_(world.now()) {
+  context_.process = this;
+}
+
+Process::~Process() {
+  context_.process = nullptr;
+  for (const auto id : timers_) world_.cancel(id);
+}
+
+TimePoint Process::now() const noexcept {
+  const auto passed = static_cast<double>((world_.now() - started_).count());
+  return started_ + Duration(std::llround(passed * (1 + clock_.drift)));
+}
+
+// A little later rather than earlier: a timer never fires before its time.
+TimePoint Process::to_world(TimePoint when) const noexcept {
+  const auto passed = static_cast<double>((when - started_).count());
+  return started_ + Duration(std::llround(passed / (1 + clock_.drift)) + 1);
+}
+
+std::int64_t Process::wall_clock_ms() const noexcept {
+  return 1'700'000'000'000 +
+         std::chrono::duration_cast<milliseconds>(world_.now().time_since_epoch()).count() +
+         clock_.wall_offset.count();
+}
+
+asio::any_io_executor Process::executor() const { return Executor{&context_}; }
+
+core::TimerId Process::call_at(TimePoint when, Job job) {
+  const auto due = std::max(to_world(when), world_.now());
+  auto id = std::make_shared<core::TimerId>(0);
+  *id = world_.at(due, [this, id, job = std::move(job)]() mutable {
+    timers_.erase(*id);
+    deliver(std::move(job));
+  });
+  timers_.insert(*id);
+  return *id;
+}
+
+void Process::cancel(core::TimerId id) noexcept {
+  if (timers_.erase(id) != 0) world_.cancel(id);
+}
+
+void Process::run_blocking(Job job, Job done) {
+  job();
+  const auto id = std::make_shared<core::TimerId>(0);
+  *id = world_.after(microseconds(20), [this, id, done = std::move(done)]() mutable {
+    timers_.erase(*id);
+    deliver(std::move(done));
+  });
+  timers_.insert(*id);
+}
+
+void Process::deliver(Job job) {
+  context_.ready.push_back(std::move(job));
+  wake();
+}
+
+void Process::wake() {
+  if (scheduled_ || paused_) return;
+  scheduled_ = true;
+  world_.runnable(*this);
+}
+
+void Process::pause() {
+  paused_ = true;
+  paused_at_ = world_.now();
+}
+
+void Process::resume() {
+  paused_ = false;
+  if (!context_.ready.empty()) wake();
+}
+
+void Process::run_ready() {
+  scheduled_ = false;
+  while (!paused_ && !context_.ready.empty()) {
+    auto job = std::move(context_.ready.front());
+    context_.ready.pop_front();
+    job();
+  }
+}
+
+}  // namespace dlock::simulation

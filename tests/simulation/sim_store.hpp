@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// SimStore: one simulated kind of store: its servers, and the production backend wired to them in
+// each process. The servers do what the real ones do, the mistakes included; what they may do wrong
+// is said in `faults`.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dlock/backend.hpp"
+#include "tests/checkers/leftovers.hpp"
+#include "tests/simulation/network.hpp"
+
+namespace dlock::simulation {
+
+class SimStore {
+ public:
+  /// Told whenever the servers forget a lock, or a claim on one, that is granted and in its lease:
+  /// the one who holds it cannot know yet.
+  using OnForgotten =
+      std::function<void(const std::string& lock, const std::string& owner_id, Fault cause)>;
+
+  virtual ~SimStore() = default;
+
+  virtual std::string_view name() const = 0;
+  /// Of the production backend, for its options and their defaults.
+  virtual const BackendDescriptor& descriptor() const = 0;
+  /// The options as a user would have written them; short leases, so that much happens.
+  virtual StoreOptions options() const = 0;
+  /// The production backend for one process. `process` and `sink` outlive it.
+  virtual std::unique_ptr<Backend> make_backend(Process& process, EventSink& sink) = 0;
+
+  /// Those of the store and of messages that can strike it as it is set up.
+  virtual std::vector<Fault> faults() const = 0;
+  /// Makes one of the store's own faults happen, for `lock` where it is about one. False if it
+  /// makes no sense at the moment (it is down already, nobody holds the lock).
+  virtual bool strike(Fault fault, Process& near, const std::string& lock) = 0;
+  /// Every server is up and reaches every other one, from now on.
+  virtual void heal() = 0;
+  /// Its kernel closes the connections of a process that has crashed.
+  virtual void on_crash(Process& process) = 0;
+
+  /// What there is in the servers: keys or nodes, watches and subscriptions.
+  virtual checkers::Belongings belongings() const = 0;
+  /// Whether a key may outlive its lock by design (a token's counter).
+  virtual bool is_permitted(const std::string& key) const = 0;
+  /// After this long without any client, nothing but the permitted is left.
+  virtual Duration longest_lease() const = 0;
+  /// How long a wanted lock may take after everything is whole again and no holder keeps it.
+  virtual Duration progress_bound() const = 0;
+
+  OnForgotten on_forgotten = [](const std::string&, const std::string&, Fault) {};
+};
+
+/// `exclusive`: set up, and struck, such that its promise holds. Otherwise as installed.
+struct Kind {
+  std::string_view name;
+  std::unique_ptr<SimStore> (*make)(World& world, Network& network, bool exclusive);
+  bool can_be_exclusive;
+  bool can_be_less;
+};
+/// All of them.
+const std::vector<Kind>& kinds();
+
+}  // namespace dlock::simulation
