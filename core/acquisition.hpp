@@ -4,6 +4,8 @@
 // exactly once.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -31,12 +33,16 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
   ~Acquisition();
 
   asio::awaitable<void> run();
+  /// Counts the acquisitions of this process.
+  std::uint64_t number() const noexcept { return number_; }
 
   void cancel() { interrupt(fsm_.on_cancel()); }
   void close() { interrupt(fsm_.on_closed()); }
   void out_of_reach(const Failure& why) { interrupt(fsm_.on_out_of_reach(why)); }
 
  private:
+  inline static std::atomic<std::uint64_t> last_number_{0};
+
   asio::awaitable<ClaimAnswer> claim();
   asio::awaitable<void> wait(TimePoint until);
   bool usable(const ClaimAnswer& answer) const;
@@ -45,6 +51,7 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
   void tell(error_code ec, LockHandle handle);
   void tell_error();
 
+  const std::uint64_t number_ = ++last_number_;
   const std::shared_ptr<Store> store_;
   const Request request_;
   detail::AcquireHandler handler_;

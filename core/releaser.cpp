@@ -55,9 +55,9 @@ asio::awaitable<void> Releaser::run(ClaimPtr claim, ReleaseFsm::Limits limits,
 
 asio::awaitable<void> Releaser::pause_until(TimePoint when) {
   Signal pause(env_);
-  pauses_.insert(&pause);
+  const auto place = pauses_.insert(pauses_.end(), &pause);
   co_await pause.wait_until(when);
-  pauses_.erase(&pause);
+  pauses_.erase(place);
 }
 
 void Releaser::change_to(Mode mode) {

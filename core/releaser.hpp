@@ -3,7 +3,7 @@
 // Carries out ReleaseFsm: gives locks back and withdraws claims, in the background, for certain.
 #pragma once
 
-#include <set>
+#include <list>
 
 #include "core/release_fsm.hpp"
 #include "core/signal.hpp"
@@ -46,7 +46,7 @@ class Releaser {
   Backend& backend_;
   TaskGroup& tasks_;
   Mode mode_ = Mode::patient;
-  std::set<Signal*> pauses_;
+  std::list<Signal*> pauses_;
 };
 
 }  // namespace dlock::core

@@ -30,14 +30,14 @@ void Renewer::add(const std::shared_ptr<Hold>& hold, const ClaimPtr& claim,
                   const Validity& validity, const Limits& limits) {
   const LeaseFsm lease(validity, limits.drift_margin, retry_pause(limits.lease));
   const auto added =
-      entries_.insert_or_assign(claim.get(), Entry{hold, claim, lease, limits, kNever}).first;
+      entries_.insert_or_assign(claim->number(), Entry{hold, claim, lease, limits, kNever}).first;
   schedule(added->second);
   arm();
 }
 
 Renewer::Removed Renewer::remove(const Hold& hold) {
   const auto claim = hold.claim();
-  const auto found = entries_.find(claim.get());
+  const auto found = claim ? entries_.find(claim->number()) : entries_.end();
   if (found == entries_.end()) return {};
   const auto& entry = found->second;
   const auto deadline = entry.lease.deadline();
@@ -50,7 +50,7 @@ Renewer::Removed Renewer::remove(const Hold& hold) {
 std::vector<std::shared_ptr<Hold>> Renewer::holds() const {
   std::vector<std::shared_ptr<Hold>> all;
   all.reserve(entries_.size());
-  for (const auto& [claim, entry] : entries_) all.push_back(entry.hold);
+  for (const auto& [number, entry] : entries_) all.push_back(entry.hold);
   return all;
 }
 
@@ -62,11 +62,11 @@ void Renewer::stop() {
 
 template <class Event>
 void Renewer::for_each(Event event) {
-  std::vector<const Claim*> claims;
-  claims.reserve(entries_.size());
-  for (const auto& [claim, entry] : entries_) claims.push_back(claim);
-  for (const auto* claim : claims) {
-    if (const auto found = entries_.find(claim); found != entries_.end()) {
+  std::vector<std::uint64_t> numbers;
+  numbers.reserve(entries_.size());
+  for (const auto& [number, entry] : entries_) numbers.push_back(number);
+  for (const auto number : numbers) {
+    if (const auto found = entries_.find(number); found != entries_.end()) {
       apply(found->second, event(found->second.lease));
     }
   }
@@ -86,7 +86,7 @@ void Renewer::on_session_gone(LossReason why) {
 }
 
 void Renewer::on_claim_gone(const Claim& claim, LossReason why) {
-  const auto found = entries_.find(&claim);
+  const auto found = entries_.find(claim.number());
   if (found != entries_.end()) apply(found->second, found->second.lease.on_gone(why));
 }
 
@@ -112,10 +112,10 @@ void Renewer::apply(Entry& entry, LeaseFsm::Change change) {
 }
 
 void Renewer::schedule(Entry& entry) {
-  const auto* key = entry.claim.get();
-  due_.erase({entry.due, key});
+  const auto number = entry.claim->number();
+  due_.erase({entry.due, number});
   entry.due = std::min(entry.lease.deadline(), entry.lease.renew_at());
-  if (entry.due != kNever) due_.insert({entry.due, key});
+  if (entry.due != kNever) due_.insert({entry.due, number});
 }
 
 void Renewer::arm() {
@@ -137,7 +137,7 @@ void Renewer::on_timer() {
   expire_overdue(now);
   auto claims = take_due(now);
   if (!claims.empty()) {
-    const auto& first = entries_.at(claims.front().get());
+    const auto& first = entries_.at(claims.front()->number());
     // An unanswered renewal leaves time for another try before the deadline.
     const auto patience =
         std::max<Duration>((first.lease.deadline() - now) / 2, std::chrono::milliseconds(20));
@@ -148,13 +148,13 @@ void Renewer::on_timer() {
 }
 
 void Renewer::expire_overdue(TimePoint now) {
-  std::vector<const Claim*> overdue;
-  for (const auto& [when, claim] : due_) {
+  std::vector<std::uint64_t> overdue;
+  for (const auto& [when, number] : due_) {
     if (when > now) break;
-    overdue.push_back(claim);
+    overdue.push_back(number);
   }
-  for (const auto* claim : overdue) {
-    if (const auto found = entries_.find(claim); found != entries_.end()) {
+  for (const auto number : overdue) {
+    if (const auto found = entries_.find(number); found != entries_.end()) {
       apply(found->second, found->second.lease.on_time(now));
     }
   }
@@ -164,8 +164,8 @@ std::vector<ClaimPtr> Renewer::take_due(TimePoint now) {
   std::vector<Entry*> due;
   bool any_due = false;
   bool whole_session = false;
-  for (const auto& [when, claim] : due_) {
-    auto& entry = entries_.at(claim);
+  for (const auto& [when, number] : due_) {
+    auto& entry = entries_.at(number);
     if (!whole_session && when > now + batch_window(entry.limits.lease)) break;
     if (entry.lease.renew_at() == kNever) continue;
     any_due = any_due || entry.lease.renew_at() <= now;
@@ -194,7 +194,7 @@ asio::awaitable<void> Renewer::renew(std::vector<ClaimPtr> claims, TimePoint dea
   answers.resize(claims.size());
   const auto now = env_.now();
   for (std::size_t i = 0; i < claims.size(); ++i) {
-    if (const auto found = entries_.find(claims[i].get()); found != entries_.end()) {
+    if (const auto found = entries_.find(claims[i]->number()); found != entries_.end()) {
       on_answer(found->second, answers[i], now);
     }
   }

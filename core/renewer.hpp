@@ -6,9 +6,9 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
-#include <unordered_map>
 #include <vector>
 
 #include "core/hold.hpp"
@@ -57,7 +57,7 @@ class Renewer : public std::enable_shared_from_this<Renewer> {
     Limits limits;
     TimePoint due = kNever;  ///< its place in due_
   };
-  using Entries = std::unordered_map<const Claim*, Entry>;
+  using Entries = std::map<std::uint64_t, Entry>;  ///< by the claims' numbers
 
   void apply(Entry& entry, LeaseFsm::Change change);
   void schedule(Entry& entry);
@@ -75,7 +75,7 @@ class Renewer : public std::enable_shared_from_this<Renewer> {
   TaskGroup& tasks_;
   OnLeftBehind on_left_behind_;
   Entries entries_;
-  std::set<std::pair<TimePoint, const Claim*>> due_;
+  std::set<std::pair<TimePoint, std::uint64_t>> due_;
   TimerId timer_ = 0;
   TimePoint armed_ = kNever;
 };

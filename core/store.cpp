@@ -43,14 +43,12 @@ Store::Store(Host& host, Setup setup)
       me_{{}, host_name(), ::getpid(), setup_.options.app} {}
 
 void Store::acquire(std::shared_ptr<Acquisition> acquisition) {
-  acquisitions_.insert(acquisition);
+  acquisitions_.emplace(acquisition->number(), acquisition);
   if (closed_) acquisition->close();
   tasks_.spawn(acquisition->run());
 }
 
-void Store::forget(Acquisition& acquisition) {
-  acquisitions_.erase(acquisition.shared_from_this());
-}
+void Store::forget(Acquisition& acquisition) { acquisitions_.erase(acquisition.number()); }
 
 asio::awaitable<Failure> Store::connected(std::optional<milliseconds> timeout) {
   if (closed_) co_return make_failure(errc::closed, "");
@@ -218,7 +216,8 @@ void Store::on_link_down(const Failure& why) {
   if (out_of_reach_timer_ != 0) return;
   out_of_reach_timer_ = env_.call_at(env_.now() + setup_.settings.connect_timeout, [this, why] {
     out_of_reach_timer_ = 0;
-    for (const auto& acquisition : std::set(acquisitions_)) acquisition->out_of_reach(why);
+    for (const auto& [number, acquisition] : std::map(acquisitions_))
+      acquisition->out_of_reach(why);
   });
 }
 
@@ -258,7 +257,7 @@ asio::awaitable<StoreReport> Store::report(std::optional<milliseconds> timeout) 
 asio::awaitable<void> Store::close() {
   const auto self = shared_from_this();
   closed_ = true;
-  for (const auto& acquisition : std::set(acquisitions_)) acquisition->close();
+  for (const auto& [number, acquisition] : std::map(acquisitions_)) acquisition->close();
   for (const auto& hold : renewer_->holds()) {
     hold->become(HandleState::lost, LossReason::closed);
     release(hold, {});

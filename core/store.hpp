@@ -6,7 +6,6 @@
 
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 
 #include "core/acquisition.hpp"
@@ -86,7 +85,7 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   std::unique_ptr<Backend> backend_;
   std::shared_ptr<Renewer> renewer_;
   Releaser releaser_;
-  std::set<std::shared_ptr<Acquisition>> acquisitions_;
+  std::map<std::uint64_t, std::shared_ptr<Acquisition>> acquisitions_;  ///< by their numbers
 
   enum class Link { never, connecting, up } link_ = Link::never;
   Failure connect_failure_;

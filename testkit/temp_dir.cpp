@@ -16,11 +16,16 @@ namespace {
   throw std::system_error(error, std::generic_category(), what);
 }
 
+std::filesystem::path default_parent() {
+  const char* base = std::getenv("TMPDIR");
+  return base != nullptr && *base != '\0' ? base : "/tmp";
+}
+
 }  // namespace
 
-TempDir::TempDir(std::string_view prefix) {
-  const char* base = std::getenv("TMPDIR");
-  std::filesystem::path parent = base != nullptr && *base != '\0' ? base : "/tmp";
+TempDir::TempDir(std::string_view prefix) : TempDir(prefix, default_parent()) {}
+
+TempDir::TempDir(std::string_view prefix, const std::filesystem::path& parent) {
   std::string pattern = (parent / (std::string(prefix) + "-XXXXXX")).string();
   if (::mkdtemp(pattern.data()) == nullptr) fail(errno, "cannot make " + pattern);
   path_ = pattern;

@@ -15,6 +15,8 @@ class TempDir {
  public:
   /// Throws std::system_error when the folder cannot be made.
   explicit TempDir(std::string_view prefix = "dlock-test");
+  /// Below `parent` instead.
+  TempDir(std::string_view prefix, const std::filesystem::path& parent);
   ~TempDir();
   TempDir(TempDir&& other) noexcept;
   TempDir& operator=(TempDir&& other) noexcept;

@@ -33,11 +33,13 @@ Failure late(const std::string& path) { return make_failure(Error::too_slow, pat
 
 }  // namespace
 
-LocalBackend::LocalBackend(const StoreOptions& options, core::Env& env, EventSink& sink)
+LocalBackend::LocalBackend(const StoreOptions& options, core::Env& env, EventSink& sink,
+                           WakeBy wake_by)
     : env_(env),
       sink_(sink),
       path_(without_trailing_slash(options.path)),
       trust_file_system_(options.flag("trust_filesystem")),
+      wake_by_(wake_by),
       helper_(env),
       watcher_(env, *this) {}
 

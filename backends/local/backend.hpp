@@ -22,7 +22,11 @@ namespace dlock::local {
 
 class LocalBackend final : public Backend, private Watcher::Listener {
  public:
-  LocalBackend(const StoreOptions& options, core::Env& env, EventSink& sink);
+  /// How waiters learn of a change. `looks` is what is left where inotify has nothing to give, and
+  /// what an executor that cannot wait for descriptors needs.
+  enum class WakeBy { inotify, looks };
+  LocalBackend(const StoreOptions& options, core::Env& env, EventSink& sink,
+               WakeBy wake_by = WakeBy::inotify);
 
   asio::awaitable<Failure> connect(TimePoint deadline) override;
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
@@ -79,6 +83,7 @@ class LocalBackend final : public Backend, private Watcher::Listener {
   EventSink& sink_;
   const std::string path_;
   const bool trust_file_system_;
+  const WakeBy wake_by_;
   Capabilities capabilities_;
   DirectoryPtr directory_;  ///< null: not connected, or gone
   Lines lines_;

@@ -62,7 +62,7 @@ asio::awaitable<Failure> LocalBackend::open_directory_in_time(TimePoint deadline
   if (directory_) co_return Failure{};  // another was quicker
   if (!in_time) co_return make_failure(Error::too_slow, path_);
   if (opened->failure.error) co_return opened->failure;
-  const int error = watcher_.start(path_);
+  const int error = wake_by_ == WakeBy::inotify ? watcher_.start(path_) : 0;
   if (error == ENOENT || error == ENOTDIR) co_return system_failure(error, path_);
   if (error != 0) {
     sink_.on_warning(system_failure(error, "inotify").text +

@@ -13,7 +13,8 @@ namespace dlock::memcached {
 
 using std::chrono::milliseconds;
 
-MemcachedBackend::MemcachedBackend(const StoreOptions& options, core::Env& env, EventSink& sink)
+MemcachedBackend::MemcachedBackend(const StoreOptions& options, core::Env& env, EventSink& sink,
+                                   const Driver& driver)
     : env_(env), sink_(sink), options_(options), names_(options.string("key")) {
   const Poller::Pace pace{options.duration("poll_interval"), options.duration("poll_interval_max")};
   for (const auto& endpoint : options.endpoints) {
@@ -21,6 +22,7 @@ MemcachedBackend::MemcachedBackend(const StoreOptions& options, core::Env& env, 
     settings.server = endpoint;
     settings.flags = static_cast<std::uint32_t>(options.integer("flags"));
     settings.canary_key = names_.canary_key();
+    settings.driver = driver;
     servers_.push_back(std::make_shared<Server>(env, sink, std::move(settings), pace));
     servers_.back()->on_changed = [this] { on_changed(); };
   }
@@ -64,17 +66,27 @@ asio::awaitable<Failure> MemcachedBackend::connect(TimePoint deadline) {
 asio::awaitable<Failure> MemcachedBackend::reach(std::shared_ptr<Server> server,
                                                  TimePoint deadline) {
   server->start();
-  // A server that hangs must not use up the time in which the others could serve.
-  constexpr std::chrono::seconds kPatience{5};
+  // A connection that hangs must not use up the time of another one; and a server that hangs not
+  // that in which the others could serve.
+  constexpr std::chrono::seconds kPatience{3};
   const bool alone = servers_.size() == 1;
-  const auto until = alone ? deadline : std::min<TimePoint>(deadline, env_.now() + kPatience);
-  Worker::Work<Answer> work = [](Session& session) { return session.ready(); };
-  auto ran = co_await server->worker().run<Answer>(std::move(work), until);
-  if (!ran.result) {
-    co_return failure(Error::not_connected, fmt::format("{}: no answer", server->address()));
+  Answer answer;
+  bool again = true;
+  while (again) {
+    const auto began = env_.now();
+    const auto until = std::min<TimePoint>(deadline, began + kPatience);
+    Worker::Work<Answer> work = [](Session& session) { return session.ready(); };
+    auto ran = co_await server->worker().run<Answer>(std::move(work), until);
+    if (ran.result) {
+      answer = std::move(*ran.result);
+    } else {
+      answer.failure = failure(Error::no_answer, "no answer");
+    }
+    if (answer.done()) co_return Failure{};
+    // A worker that was stopped meanwhile answers at once.
+    const bool was_silent = env_.now() - began > kPatience / 2;
+    again = alone && was_silent && env_.now() < deadline;
   }
-  auto& answer = *ran.result;
-  if (answer.done()) co_return Failure{};
   if (answer.failure.text.find(server->address()) == std::string::npos) {
     answer.failure.text = fmt::format("{}: {}", server->address(), answer.failure.text);
   }

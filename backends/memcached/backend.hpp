@@ -17,7 +17,8 @@ namespace dlock::memcached {
 
 class MemcachedBackend final : public Backend {
  public:
-  MemcachedBackend(const StoreOptions& options, core::Env& env, EventSink& sink);
+  MemcachedBackend(const StoreOptions& options, core::Env& env, EventSink& sink,
+                   const Driver& driver = library_driver());
   ~MemcachedBackend() override;
 
   asio::awaitable<Failure> connect(TimePoint deadline) override;

@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// libmemcached for one server: text protocol, one connection, each call bounded. The handle blocks
-// its thread and is for one thread alone (Worker's).
-//
-//  - NO_BLOCK does not make it asynchronous; it makes POLL_TIMEOUT the limit of every wait.
-//  - After an answer that did not come in time the handle is thrown away: what came late would be
-//    taken for the answer to the next request, and libmemcached keeps a failed server disabled for
-//    seconds.
-//  - It knows one server only. It never ejects, fails over or re-hashes: that makes second owners.
-//  - Its sockets are closed on exec. A fork()ed child keeps a copy that it never uses; no lock
-//  hangs
-//    on a connection.
+// What Session asks of one connection to one server: single commands, each bounded by a deadline,
+// each blocking its thread. LibraryClient is the real one; the simulation has its own. With it the
+// queue of the thread on which it blocks.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,47 +13,52 @@
 #include "backends/memcached/commands.hpp"
 #include "core/env.hpp"
 
-struct memcached_st;
-
 namespace dlock::memcached {
 
 class Client {
  public:
-  Client(core::Env& env, Endpoint server, std::uint32_t flags);
-  ~Client();
-  Client(const Client&) = delete;
-  Client& operator=(const Client&) = delete;
+  virtual ~Client() = default;
 
   void until(TimePoint deadline) { deadline_ = deadline; }
   TimePoint deadline() const { return deadline_; }
 
-  /// Makes a handle; the first command connects.
-  void open();
-  void drop();
-  bool is_open() const noexcept { return handle_ != nullptr; }
+  /// The first command connects.
+  virtual void open() = 0;
+  virtual void drop() = 0;
+  virtual bool is_open() const noexcept = 0;
 
-  Answer add(const std::string& key, const std::string& value, std::time_t exptime);
-  Answer cas(const std::string& key, const std::string& value, std::time_t exptime,
-             std::uint64_t cas);
-  Number increment(const std::string& key, std::uint64_t by);
-  Found gets(const std::vector<std::string>& keys);
+  virtual Answer add(const std::string& key, const std::string& value, std::time_t exptime) = 0;
+  virtual Answer cas(const std::string& key, const std::string& value, std::time_t exptime,
+                     std::uint64_t cas) = 0;
+  virtual Number increment(const std::string& key, std::uint64_t by) = 0;
+  virtual Found gets(const std::vector<std::string>& keys) = 0;
   /// `what`: null for the general ones, or `settings`.
-  Answer stats(const char* what, ServerFacts& into);
+  virtual Answer stats(const char* what, ServerFacts& into) = 0;
 
  private:
-  struct Free {
-    void operator()(memcached_st* handle) const noexcept;
-  };
-
-  /// False: no time is left, nothing must be sent.
-  bool limit();
-  Answer judge(int code);
-
-  core::Env& env_;
-  const Endpoint server_;
-  const std::uint32_t flags_;
   TimePoint deadline_{};
-  std::unique_ptr<memcached_st, Free> handle_;
 };
+
+/// The jobs of one worker's thread.
+class JobQueue {
+ public:
+  virtual ~JobQueue() = default;
+  /// Any thread. After close(): dropped by the queue's end.
+  virtual void post(core::Job job) = 0;
+  /// Carries out jobs, in order, on the calling thread; returns after close(), when none is left.
+  virtual void run() = 0;
+  /// Any thread.
+  virtual void close() = 0;
+};
+
+/// How a backend blocks: on libmemcached in a thread, or on a simulated server.
+struct Driver {
+  std::function<std::unique_ptr<Client>(core::Env& env, Endpoint server, std::uint32_t flags)>
+      make_client;
+  std::function<std::unique_ptr<JobQueue>()> make_queue;
+};
+
+/// libmemcached; a queue for a thread of its own.
+const Driver& library_driver();
 
 }  // namespace dlock::memcached

@@ -81,7 +81,7 @@ asio::awaitable<void> Server::check_held() {
   const auto self = shared_from_this();
   std::vector<KeyClaimPtr> claims;
   std::vector<RenewOrder> orders;
-  for (const auto& [raw, weak] : held_) {
+  for (const auto& [number, weak] : held_) {
     auto claim = weak.lock();
     if (!claim) continue;
     orders.push_back(order_of(*claim));
@@ -97,7 +97,7 @@ asio::awaitable<void> Server::check_held() {
   if (!ran.result || stopped_) co_return;
   for (std::size_t i = 0; i < claims.size(); ++i) {
     const auto& result = (*ran.result)[i];
-    if (result.status != ExtendStatus::gone || held_.erase(claims[i].get()) == 0) continue;
+    if (result.status != ExtendStatus::gone || held_.erase(claims[i]->number()) == 0) continue;
     sink_.on_claim_gone(claims[i], result.reason);
   }
 }

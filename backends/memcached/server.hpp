@@ -36,8 +36,8 @@ class Server : public std::enable_shared_from_this<Server> {
   /// Called when it answers for the first time, or with other settings.
   std::function<void()> on_changed;
 
-  void hold(const KeyClaimPtr& claim) { held_[claim.get()] = claim; }
-  void forget(const KeyClaim& claim) { held_.erase(&claim); }
+  void hold(const KeyClaimPtr& claim) { held_[claim->number()] = claim; }
+  void forget(const KeyClaim& claim) { held_.erase(claim.number()); }
 
   /// Until its key may be free, a poll failed, or the claim is woken otherwise.
   asio::awaitable<void> wait(KeyClaimPtr claim, TimePoint deadline);
@@ -68,7 +68,7 @@ class Server : public std::enable_shared_from_this<Server> {
   bool stopped_ = false;
   std::optional<ServerFacts> facts_;
   std::optional<std::uint64_t> evictions_seen_;
-  std::map<const KeyClaim*, std::weak_ptr<KeyClaim>> held_;
+  std::map<std::uint64_t, std::weak_ptr<KeyClaim>> held_;
 };
 
 }  // namespace dlock::memcached

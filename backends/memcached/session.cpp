@@ -25,7 +25,7 @@ Session::Session(core::Env& env, Settings settings, OnFacts on_facts)
     : env_(env),
       settings_(std::move(settings)),
       on_facts_(std::move(on_facts)),
-      client_(env, settings_.server, settings_.flags) {
+      client_(settings_.driver.make_client(env, settings_.server, settings_.flags)) {
   facts_.address = fmt::format("{}:{}", settings_.server.host, settings_.server.port);
 }
 
@@ -44,24 +44,24 @@ std::int64_t Session::wall_clock_us() const {
 }
 
 Answer Session::ready() {
-  if (client_.is_open()) return {Outcome::done, {}};
-  if (client_.deadline() <= env_.now()) {
+  if (client_->is_open()) return {Outcome::done, {}};
+  if (client_->deadline() <= env_.now()) {
     return {Outcome::unavailable, failure(Error::line_busy)};
   }
-  client_.open();
+  client_->open();
   auto answer = inspect();
-  if (!answer.done()) client_.drop();
+  if (!answer.done()) client_->drop();
   return not_sent(std::move(answer));
 }
 
 Answer Session::inspect() {
   auto seen = facts_;
-  auto answer = client_.stats(nullptr, seen);
+  auto answer = client_->stats(nullptr, seen);
   if (!answer.done()) return answer;
   if (auto error = version_error(seen.version); !error.empty()) {
     return {Outcome::refused, failure(Error::bad_version, std::move(error))};
   }
-  answer = client_.stats("settings", seen);
+  answer = client_->stats("settings", seen);
   if (!answer.done()) return answer;
   facts_ = std::move(seen);
   return renew_canary();
@@ -70,9 +70,9 @@ Answer Session::inspect() {
 // Whoever comes first lays it; a value that is not the one we know is a loss, once we knew one.
 Answer Session::renew_canary() {
   const auto& key = settings_.canary_key;
-  auto answer = client_.add(key, core::make_uuid(env_), 0);
+  auto answer = client_->add(key, core::make_uuid(env_), 0);
   if (answer.done() || answer.outcome == Outcome::not_stored) {
-    auto found = client_.gets({key});
+    auto found = client_->gets({key});
     answer = std::move(found.answer);
     const auto* item = found.get(key);
     const std::string value = item == nullptr ? std::string() : item->value;
@@ -89,20 +89,20 @@ Answer Session::renew_canary() {
 Answer Session::add(const std::string& key, const std::string& value, std::time_t exptime) {
   auto answer = ready();
   if (!answer.done()) return answer;
-  return client_.add(key, value, exptime);
+  return client_->add(key, value, exptime);
 }
 
 Answer Session::cas(const std::string& key, const std::string& value, std::time_t exptime,
                     std::uint64_t cas) {
   auto answer = ready();
   if (!answer.done()) return answer;
-  return client_.cas(key, value, exptime, cas);
+  return client_->cas(key, value, exptime, cas);
 }
 
 Number Session::increment(const std::string& key, std::uint64_t by) {
   auto answer = ready();
   if (!answer.done()) return {std::move(answer), 0};
-  return client_.increment(key, by);
+  return client_->increment(key, by);
 }
 
 Found Session::gets(const std::vector<std::string>& keys) {
@@ -110,7 +110,7 @@ Found Session::gets(const std::vector<std::string>& keys) {
   for (int attempt = 0; attempt < 2; ++attempt) {
     auto answer = ready();
     if (!answer.done()) return {std::move(answer), {}};
-    found = client_.gets(keys);
+    found = client_->gets(keys);
     const bool broken = found.answer.outcome == Outcome::unknown &&
                         found.answer.failure.error != make_error_code(Error::no_answer);
     if (!broken) break;
@@ -139,7 +139,7 @@ Answer Session::refresh_facts() {
   auto answer = ready();
   if (!answer.done()) return answer;
   auto seen = facts_;
-  answer = client_.stats(nullptr, seen);
+  answer = client_->stats(nullptr, seen);
   if (!answer.done()) return not_sent(std::move(answer));
   facts_ = std::move(seen);
   if (canary_.empty()) return renew_canary();

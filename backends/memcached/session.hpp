@@ -19,6 +19,7 @@ class Session final : public Commands {
     Endpoint server;
     std::uint32_t flags = 0;
     std::string canary_key;
+    Driver driver = library_driver();
   };
   /// Called on the worker's thread whenever the server was asked.
   using OnFacts = std::function<void(const ServerFacts&)>;
@@ -26,13 +27,13 @@ class Session final : public Commands {
   Session(core::Env& env, Settings settings, OnFacts on_facts);
 
   /// For the commands from now on.
-  void until(TimePoint deadline) { client_.until(deadline); }
+  void until(TimePoint deadline) { client_->until(deadline); }
   /// Connected, inspected, and fit for locks.
   Answer ready();
 
   TimePoint now() const override { return env_.now(); }
   std::int64_t wall_clock_us() const override;
-  TimePoint deadline() const override { return client_.deadline(); }
+  TimePoint deadline() const override { return client_->deadline(); }
   Answer add(const std::string& key, const std::string& value, std::time_t exptime) override;
   Answer cas(const std::string& key, const std::string& value, std::time_t exptime,
              std::uint64_t cas) override;
@@ -49,7 +50,7 @@ class Session final : public Commands {
   core::Env& env_;
   const Settings settings_;
   const OnFacts on_facts_;
-  Client client_;
+  std::unique_ptr<Client> client_;
   ServerFacts facts_;
   std::string canary_;
   mutable std::int64_t wall_ms_ = 0;  ///< as last read

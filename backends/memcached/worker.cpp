@@ -12,12 +12,15 @@ constexpr std::chrono::milliseconds kHeadStart{15};
 }  // namespace
 
 Worker::Worker(core::Env& env, Session::Settings settings)
-    : env_(env), settings_(std::move(settings)), loop_(env.executor()), end_(env) {}
+    : env_(env),
+      settings_(std::move(settings)),
+      loop_(env.executor()),
+      queue_(settings_.driver.make_queue()),
+      end_(env) {}
 
 void Worker::start() {
   if (started_) return;
   started_ = true;
-  more_.emplace(queue_.get_executor());
   // The last reference must not die on the helper's thread: `done` keeps us, on the loop.
   core::Job job = [this] { main(); };
   core::Job done = [self = shared_from_this()] {
@@ -29,7 +32,7 @@ void Worker::start() {
 
 void Worker::stop() {
   stopping_.store(true);
-  more_.reset();
+  queue_->close();
 }
 
 asio::awaitable<bool> Worker::ended(TimePoint deadline) {
@@ -41,7 +44,7 @@ asio::awaitable<bool> Worker::ended(TimePoint deadline) {
 
 bool Worker::post(std::shared_ptr<Job> job) {
   if (!started_ || stopping_.load()) return false;
-  asio::post(queue_, [this, job = std::move(job)]() mutable { carry_out(std::move(job)); });
+  queue_->post([this, job = std::move(job)]() mutable { carry_out(std::move(job)); });
   return true;
 }
 
@@ -50,7 +53,7 @@ void Worker::main() {
     asio::post(loop_, [self = shared_from_this(), facts] { self->on_facts(facts); });
   });
   session_ = &session;
-  queue_.run();
+  queue_->run();
   session_ = nullptr;
 }
 

@@ -5,17 +5,14 @@
 // a job that has not begun by then never will (surely not done), one that is under way is left to
 // itself (maybe done), and whatever is asked next finds out what it did.
 //
-// One worker per server, so that a stopped server holds up its own locks only. The queue is an
-// io_context of its own, so there is no mutex here; the thread is one of Env's helpers, which it
-// waits for at its end.
+// One worker per server, so that a stopped server holds up its own locks only. The thread is one of
+// Env's helpers, which it waits for at its end.
 #pragma once
 
 #include <atomic>
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/io_context.hpp>
 #include <memory>
-#include <optional>
 
 #include "backends/memcached/session.hpp"
 #include "core/signal.hpp"
@@ -96,8 +93,7 @@ class Worker : public std::enable_shared_from_this<Worker> {
   core::Env& env_;
   const Session::Settings settings_;
   const asio::any_io_executor loop_;
-  asio::io_context queue_{1};
-  std::optional<asio::executor_work_guard<asio::io_context::executor_type>> more_;
+  const std::unique_ptr<JobQueue> queue_;
   Session* session_ = nullptr;  ///< the worker's
   std::atomic<bool> stopping_{false};
   bool started_ = false;

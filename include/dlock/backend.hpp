@@ -11,6 +11,7 @@
 // from the moment before the request was sent.
 #pragma once
 
+#include <atomic>
 #include <boost/asio/awaitable.hpp>
 #include <chrono>
 #include <cstdint>
@@ -57,13 +58,17 @@ struct ClaimRequest {
 /// the core until the last call on it is over. Touched on the loop only.
 class Claim {
  public:
-  explicit Claim(ClaimRequest request) : request_(std::move(request)) {}
+  explicit Claim(ClaimRequest request) : number_(++last_number_), request_(std::move(request)) {}
   virtual ~Claim() = default;
   Claim(const Claim&) = delete;
   Claim& operator=(const Claim&) = delete;
   const ClaimRequest& request() const noexcept { return request_; }
+  /// Counts the claims of this process: an order that does not depend on where they lie in memory.
+  std::uint64_t number() const noexcept { return number_; }
 
  private:
+  inline static std::atomic<std::uint64_t> last_number_{0};
+  const std::uint64_t number_;
   ClaimRequest request_;
 };
 using ClaimPtr = std::shared_ptr<Claim>;

@@ -29,11 +29,8 @@ std::string describe(const Numbered& one) {
   return fmt::format("grant {} of '{}' to {}", one.id, one.grant->name, one.grant->client);
 }
 
-}  // namespace
-
-Violations check_exclusion(const History& history) {
-  Violations found;
-  const auto grants = grants_of(history, found);
+std::vector<Overlap> overlaps(const std::map<GrantId, Grant>& grants) {
+  std::vector<Overlap> found;
   for (const auto& [name, list] : by_name(grants)) {
     // Whoever has stopped believing never starts again: an extension after the deadline makes no
     // sense, and has been found.
@@ -42,13 +39,28 @@ Violations check_exclusion(const History& history) {
       const auto when = one.grant->granted;
       std::erase_if(believers,
                     [when](const Numbered& earlier) { return !earlier.grant->believed_at(when); });
-      for (const auto& earlier : believers) {
-        found.push_back(
-            {fmt::format("{} while {} believes that it holds it", describe(one), describe(earlier)),
-             when});
-      }
+      for (const auto& earlier : believers) found.push_back({earlier.id, one.id, when});
       believers.push_back(one);
     }
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<Overlap> overlaps_of(const History& history, Violations& broken) {
+  return overlaps(grants_of(history, broken));
+}
+
+Violations check_exclusion(const History& history) {
+  Violations found;
+  const auto grants = grants_of(history, found);
+  for (const auto& one : overlaps(grants)) {
+    const Numbered later{one.later, &grants.at(one.later)};
+    const Numbered earlier{one.earlier, &grants.at(one.earlier)};
+    found.push_back(
+        {fmt::format("{} while {} believes that it holds it", describe(later), describe(earlier)),
+         one.at});
   }
   return found;
 }

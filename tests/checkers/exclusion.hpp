@@ -5,6 +5,15 @@
 
 namespace dlock::checkers {
 
+/// Somebody was granted a name while an earlier holder believed that it holds it.
+struct Overlap {
+  GrantId earlier = 0;
+  GrantId later = 0;
+  TimePoint at;
+};
+/// Every one of them; what makes no sense in the history goes to `broken`.
+std::vector<Overlap> overlaps_of(const History& history, Violations& broken);
+
 /// The first promise: when a name is granted, nobody else believes that it holds it. An earlier
 /// holder must have called release(), been told that the lock is lost, or be past its local
 /// deadline. A history that makes no sense is a violation, too.

@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "tests/simulation/fiber.hpp"
+
 namespace dlock::simulation {
 
 /// Every handler goes to the end of the process's queue.
@@ -78,13 +80,12 @@ void Process::cancel(core::TimerId id) noexcept {
 }
 
 void Process::run_blocking(Job job, Job done) {
-  job();
-  const auto id = std::make_shared<core::TimerId>(0);
-  *id = world_.after(microseconds(20), [this, id, done = std::move(done)]() mutable {
-    timers_.erase(*id);
-    deliver(std::move(done));
+  auto ended = std::make_shared<Job>(std::move(done));
+  Fiber::start([this, job = std::move(job), ended]() mutable {
+    job();
+    job = {};
+    call_at(now() + microseconds(20), std::move(*ended));
   });
-  timers_.insert(*id);
 }
 
 void Process::deliver(Job job) {
@@ -105,6 +106,7 @@ void Process::pause() {
 
 void Process::resume() {
   paused_ = false;
+  resumed_ = world_.now();
   if (!context_.ready.empty()) wake();
 }
 

@@ -42,7 +42,7 @@ class Process final : public core::Env {
   asio::any_io_executor executor() const override;
   core::TimerId call_at(TimePoint when, Job job) override;
   void cancel(core::TimerId id) noexcept override;
-  /// The job runs at once, `done` a little later. Must not block; what would, waits in a Lane.
+  /// The job runs in a fiber of its own, which may park.
   void run_blocking(Job job, Job done) override;
 
   /// What comes from outside: runs on its loop, after a pause if there is one.
@@ -51,6 +51,8 @@ class Process final : public core::Env {
   void pause();
   void resume();
   bool is_paused() const noexcept { return paused_; }
+  /// On the world's clock; the beginning if it never paused.
+  TimePoint resumed() const noexcept { return resumed_; }
   /// From now on nothing of it reaches the world: stores treat it as a host that is gone.
   void crash() noexcept { alive_ = false; }
   bool is_alive() const noexcept { return alive_; }
@@ -80,6 +82,7 @@ class Process final : public core::Env {
   const TimePoint started_;
   Duration stood_still_{};  ///< a planted clock that does not count suspend
   TimePoint paused_at_{};
+  TimePoint resumed_{};
   bool paused_ = false;
   bool alive_ = true;
   bool scheduled_ = false;

@@ -35,6 +35,8 @@ class SimStore {
   /// The production backend for one process. `process` and `sink` outlive it.
   virtual std::unique_ptr<Backend> make_backend(Process& process, EventSink& sink) = 0;
 
+  /// Whether its processes can be cut off from it.
+  virtual bool has_network() const { return true; }
   /// Those of the store and of messages that can strike it as it is set up.
   virtual std::vector<Fault> faults() const = 0;
   /// Makes one of the store's own faults happen, for `lock` where it is about one. False if it
@@ -51,20 +53,21 @@ class SimStore {
   virtual bool is_permitted(const std::string& key) const = 0;
   /// After this long without any client, nothing but the permitted is left.
   virtual Duration longest_lease() const = 0;
+  /// How far ahead of the moment before a request was sent its confirmation lets a holder believe.
+  virtual Duration lease() const { return longest_lease(); }
   /// How long a wanted lock may take after everything is whole again and no holder keeps it.
   virtual Duration progress_bound() const = 0;
 
   OnForgotten on_forgotten = [](const std::string&, const std::string&, Fault) {};
 };
 
-/// `exclusive`: set up, and struck, such that its promise holds. Otherwise as installed.
+/// `make`, exclusive: set up, and struck, such that it promises exclusion; otherwise as installed.
+/// Null if it cannot be that.
 struct Kind {
   std::string_view name;
   std::unique_ptr<SimStore> (*make)(World& world, Network& network, bool exclusive);
-  bool can_be_exclusive;
-  bool can_be_less;
 };
-/// All of them.
+/// Those of every backend that is built; generated.
 const std::vector<Kind>& kinds();
 
 }  // namespace dlock::simulation

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/memcached/client.hpp"
+#include "backends/memcached/library_client.hpp"
 
 #include <libmemcached/memcached.h>
 
@@ -67,18 +67,18 @@ class FetchedItem {
 
 }  // namespace
 
-void Client::Free::operator()(memcached_st* handle) const noexcept {
+void LibraryClient::Free::operator()(memcached_st* handle) const noexcept {
   // It says `quit` and waits for the server to hang up: not for long.
   behave(handle, MEMCACHED_BEHAVIOR_POLL_TIMEOUT, 20);
   memcached_free(handle);
 }
 
-Client::Client(core::Env& env, Endpoint server, std::uint32_t flags)
+LibraryClient::LibraryClient(core::Env& env, Endpoint server, std::uint32_t flags)
     : env_(env), server_(std::move(server)), flags_(flags) {}
 
-Client::~Client() = default;
+LibraryClient::~LibraryClient() = default;
 
-void Client::open() {
+void LibraryClient::open() {
   handle_.reset(memcached_create(nullptr));
   auto* handle = handle_.get();
   behave(handle, MEMCACHED_BEHAVIOR_NO_BLOCK, 1);
@@ -88,10 +88,10 @@ void Client::open() {
   memcached_server_add(handle, server_.host.c_str(), server_.port);
 }
 
-void Client::drop() { handle_.reset(); }
+void LibraryClient::drop() { handle_.reset(); }
 
-bool Client::limit() {
-  const auto left = std::chrono::floor<milliseconds>(deadline_ - env_.now()).count();
+bool LibraryClient::limit() {
+  const auto left = std::chrono::floor<milliseconds>(deadline() - env_.now()).count();
   if (left < 1 || !handle_) return false;
   auto* handle = handle_.get();
   const auto limit_ms = std::min<std::int64_t>(left, 60'000);
@@ -102,7 +102,7 @@ bool Client::limit() {
   return true;
 }
 
-Answer Client::judge(int code) {
+Answer LibraryClient::judge(int code) {
   const auto rc = static_cast<memcached_return_t>(code);
   switch (rc) {
     case MEMCACHED_SUCCESS:
@@ -152,20 +152,20 @@ Answer Client::judge(int code) {
   }
 }
 
-Answer Client::add(const std::string& key, const std::string& value, std::time_t exptime) {
+Answer LibraryClient::add(const std::string& key, const std::string& value, std::time_t exptime) {
   if (!limit()) return no_time();
   return judge(memcached_add(handle_.get(), key.data(), key.size(), value.data(), value.size(),
                              exptime, flags_));
 }
 
-Answer Client::cas(const std::string& key, const std::string& value, std::time_t exptime,
-                   std::uint64_t cas) {
+Answer LibraryClient::cas(const std::string& key, const std::string& value, std::time_t exptime,
+                          std::uint64_t cas) {
   if (!limit()) return no_time();
   return judge(memcached_cas(handle_.get(), key.data(), key.size(), value.data(), value.size(),
                              exptime, flags_, cas));
 }
 
-Number Client::increment(const std::string& key, std::uint64_t by) {
+Number LibraryClient::increment(const std::string& key, std::uint64_t by) {
   Number number;
   if (!limit()) return {no_time(), 0};
   // The plain call takes 32 bits only; the group key chooses among servers, and there is one.
@@ -174,7 +174,7 @@ Number Client::increment(const std::string& key, std::uint64_t by) {
   return number;
 }
 
-Found Client::gets(const std::vector<std::string>& keys) {
+Found LibraryClient::gets(const std::vector<std::string>& keys) {
   Found found;
   if (!limit()) return {no_time(), {}};
   std::vector<const char*> texts;
@@ -198,7 +198,7 @@ Found Client::gets(const std::vector<std::string>& keys) {
   return found;
 }
 
-Answer Client::stats(const char* what, ServerFacts& into) {
+Answer LibraryClient::stats(const char* what, ServerFacts& into) {
   if (!limit()) return no_time();
   return judge(memcached_stat_execute(handle_.get(), what, &take_stat_line, &into));
 }

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/simulation/client.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+
+namespace dlock::simulation {
+
+/// What a holder has heard of its loss: by a callback, by asking, or both.
+struct Client::Told {
+  bool noticed = false;
+  int callbacks = 0;
+};
+
+namespace {
+
+/// The backend behind the tap of one client.
+class TappedKind final : public SimStore {
+ public:
+  TappedKind(SimStore& kind, Calls& calls) : kind_(kind), calls_(calls) {}
+  std::string_view name() const override { return kind_.name(); }
+  const BackendDescriptor& descriptor() const override { return kind_.descriptor(); }
+  StoreOptions options() const override { return kind_.options(); }
+  std::unique_ptr<Backend> make_backend(Process& process, EventSink& sink) override {
+    return tap(kind_.make_backend(process, sink), process, calls_);
+  }
+  std::vector<Fault> faults() const override { return kind_.faults(); }
+  bool strike(Fault fault, Process& near, const std::string& lock) override {
+    return kind_.strike(fault, near, lock);
+  }
+  void heal() override { kind_.heal(); }
+  void on_crash(Process& process) override { kind_.on_crash(process); }
+  checkers::Belongings belongings() const override { return kind_.belongings(); }
+  bool is_permitted(const std::string& key) const override { return kind_.is_permitted(key); }
+  Duration longest_lease() const override { return kind_.longest_lease(); }
+  Duration progress_bound() const override { return kind_.progress_bound(); }
+
+ private:
+  SimStore& kind_;
+  Calls& calls_;
+};
+
+}  // namespace
+
+Client::Client(World& world, Recorder& recorder, SimStore& kind, const Work& work, std::string name,
+               Process::Clock clock)
+    : world_(world),
+      recorder_(recorder),
+      kind_(kind),
+      work_(work),
+      process_(world, std::move(name), clock),
+      host_(std::make_shared<SimHost>(process_)) {
+  TappedKind tapped(kind, calls_);
+  store_ = make_store(host_, tapped);
+}
+
+Client::~Client() = default;
+
+void Client::start() {
+  for (int i = 0; i < work_.actors; ++i) {
+    ++running_;
+    asio::co_spawn(process_.executor(), act(process_.name() + static_cast<char>('a' + i)),
+                   [this](const std::exception_ptr&) { --running_; });
+  }
+  ++running_;
+  asio::co_spawn(process_.executor(), look_around(),
+                 [this](const std::exception_ptr&) { --running_; });
+}
+
+bool Client::ends() const {
+  return stopping_ || !process_.is_alive() || recorder_.acquisitions() >= work_.enough;
+}
+
+void Client::crash() {
+  if (!process_.is_alive()) return;
+  recorder_.died(process_);
+  process_.crash();
+  kind_.on_crash(process_);
+  if (process_.is_paused()) process_.resume();
+  close();
+}
+
+void Client::close() {
+  asio::co_spawn(process_.executor(), store_->close(),
+                 [this](const std::exception_ptr&) { closed_ = true; });
+}
+
+asio::awaitable<void> Client::act(std::string actor) {
+  co_await core::sleep_until(process_, process_.now() + world_.between({}, work_.longest_think));
+  while (!ends()) {
+    const auto& lock = work_.locks[world_.below(work_.locks.size())];
+    auto wanted = want(actor, lock);
+    auto outcome = co_await wanted.get_until(kNever);
+    if (outcome->ec) {
+      recorder_.given_up(process_, actor, lock);
+    } else {
+      co_await work(lock, *outcome);
+      co_await give_back(std::move(*outcome));
+    }
+    const auto think = world_.between({}, work_.longest_think);
+    co_await core::sleep_until(process_, process_.now() + think);
+  }
+}
+
+// As `dlock status` and `dlock list` do, now and then.
+asio::awaitable<void> Client::look_around() {
+  while (!ends()) {
+    co_await core::sleep_until(process_,
+                               process_.now() + world_.between(milliseconds(50), seconds(2)));
+    if (ends()) break;
+    const auto failure = co_await store_->connected();
+    if (failure.error) continue;
+    const auto deadline = process_.now() + seconds(1);
+    if (world_.chance(0.5)) {
+      auto name = work_.locks[world_.below(work_.locks.size())];
+      co_await store_->backend().inspect(std::move(name), deadline);
+    } else {
+      std::string prefix;
+      co_await store_->backend().list(std::move(prefix), deadline);
+    }
+  }
+}
+
+core::OneShot<Client::Outcome> Client::want(const std::string& actor, const std::string& lock) {
+  core::Acquisition::Request request;
+  request.name = lock;
+  const auto& settings = store_->setup().settings;
+  request.limits.connect_timeout = settings.connect_timeout;
+  request.limits.retry = settings.retry;
+  const auto how = world_.below(10);
+  request.limits.once = how == 0;
+  if (how == 1 || how == 2) {
+    request.limits.deadline = process_.now() + world_.between(milliseconds(5), work_.lease * 2);
+  }
+  core::OneShot<Outcome> done(process_);
+  recorder_.wanted(process_, actor, lock);
+  auto acquisition = std::make_shared<core::Acquisition>(
+      store_, request, [this, done, actor, lock](error_code ec, LockHandle handle) {
+        Outcome outcome;
+        outcome.ec = ec;
+        if (!ec) {
+          outcome.told = std::make_shared<Told>();
+          outcome.grant =
+              recorder_.granted(process_, actor, lock, core::HandleAccess::hold(handle));
+          handle.on_state(
+              [this, told = outcome.told, grant = outcome.grant](HandleState state, LossReason) {
+                if (state != HandleState::lost) return;
+                if (!told->noticed || told->callbacks > 0) recorder_.told_lost(process_, grant);
+                told->noticed = true;
+                ++told->callbacks;
+              });
+        }
+        outcome.handle = std::move(handle);
+        done.set(std::move(outcome));
+      });
+  if (how == 3) {
+    const auto when = process_.now() + world_.between({}, work_.longest_hold * 4);
+    process_.call_at(when, [weak = std::weak_ptr(acquisition)] {
+      if (const auto alive = weak.lock()) alive->cancel();
+    });
+  }
+  store_->acquire(std::move(acquisition));
+  return done;
+}
+
+Duration Client::hold_time() {
+  if (world_.chance(0.06)) return world_.between(work_.lease / 2, work_.lease * 2);
+  return world_.between({}, work_.longest_hold);
+}
+
+// Looks before each write, as a program should; the write itself may still be late.
+asio::awaitable<void> Client::work(std::string lock, Outcome& held) {
+  const auto writes = world_.below(3);
+  const auto pause = hold_time() / static_cast<int>(writes + 1);
+  for (std::uint64_t i = 0; i <= writes; ++i) {
+    co_await core::sleep_until(process_, process_.now() + pause);
+    const auto state = held.handle.state();
+    if (state == HandleState::lost || !process_.is_alive()) co_return;
+    const auto token = held.handle.token();
+    if (i == writes || !token) continue;
+    world_.after(
+        world_.between({}, milliseconds(2)),
+        [this, lock, grant = held.grant, token = *token] { recorder_.write(grant, lock, token); });
+  }
+}
+
+asio::awaitable<void> Client::give_back(Outcome held) {
+  if (held.handle.state() == HandleState::lost) {
+    if (!held.told->noticed) recorder_.told_lost(process_, held.grant);
+    held.told->noticed = true;
+  } else {
+    recorder_.releasing(process_, held.grant);
+  }
+  if (world_.chance(0.3)) co_return;  // the handle's destructor gives it back
+  core::OneShot<bool> done(process_);
+  held.handle.start_release([done](error_code) { done.set(true); });
+  co_await done.get_until(kNever);
+}
+
+}  // namespace dlock::simulation

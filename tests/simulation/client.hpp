@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Client: one simulated program that uses locks: a process, its store, and several actors in it,
+// each of which wants a lock, works under it, gives it back, and wants one again.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/acquisition.hpp"
+#include "core/signal.hpp"
+#include "tests/simulation/host.hpp"
+#include "tests/simulation/recorder.hpp"
+#include "tests/simulation/tap.hpp"
+
+namespace dlock::simulation {
+
+/// What the programs of a run do.
+struct Work {
+  std::vector<std::string> locks;
+  int actors = 2;
+  Duration longest_think{};
+  Duration longest_hold{};  ///< now and then twice a lease
+  Duration lease{};
+  /// Stop wanting locks when so many were granted in the whole run.
+  std::uint64_t enough = 60;
+};
+
+class Client {
+ public:
+  Client(World& world, Recorder& recorder, SimStore& kind, const Work& work, std::string name,
+         Process::Clock clock);
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  void start();
+  /// The actors finish what they are at and end.
+  void stop() noexcept { stopping_ = true; }
+  bool is_idle() const noexcept { return running_ == 0; }
+  /// Killed: unseen by everybody it takes itself apart.
+  void crash();
+  /// Closes the store; true when done, after the world has run on.
+  void close();
+  bool is_closed() const noexcept { return closed_; }
+  /// After that: the store's end.
+  void destroy() { store_.reset(); }
+
+  Process& process() noexcept { return process_; }
+  Calls& calls() noexcept { return calls_; }
+
+ private:
+  struct Told;
+  struct Outcome {
+    error_code ec;
+    LockHandle handle;
+    GrantId grant = 0;
+    std::shared_ptr<Told> told;
+  };
+
+  asio::awaitable<void> act(std::string actor);
+  asio::awaitable<void> look_around();
+  core::OneShot<Outcome> want(const std::string& actor, const std::string& lock);
+  asio::awaitable<void> work(std::string lock, Outcome& held);
+  asio::awaitable<void> give_back(Outcome held);
+  Duration hold_time();
+  bool ends() const;
+
+  World& world_;
+  Recorder& recorder_;
+  SimStore& kind_;
+  const Work& work_;
+  Calls calls_;
+  Process process_;
+  std::shared_ptr<SimHost> host_;
+  std::shared_ptr<core::Store> store_;
+  int running_ = 0;
+  bool stopping_ = false;
+  bool closed_ = false;
+};
+
+}  // namespace dlock::simulation

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The planted defects: deliberate mistakes in the sources, each behind DLOCK_PLANTED(name), that
+// the simulation must find without knowing which one is in.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace dlock::simulation {
+
+struct Defect {
+  std::string_view name;
+  std::string_view what;
+  /// On which simulated store it can show; `any`: on each.
+  std::string_view store;
+  /// With the store as installed, not as exclusive.
+  bool as_installed = false;
+};
+
+/// Those of the core, and of every backend that is built.
+std::vector<Defect> all_defects();
+
+}  // namespace dlock::simulation

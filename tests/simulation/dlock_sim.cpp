@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// dlock-sim: runs the simulation by hand. Replays one seed with its trace, runs many, or hunts the
+// planted defects.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <thread>
+
+#include "tests/simulation/hunt.hpp"
+
+namespace {
+
+using namespace dlock::simulation;
+using dlock::Duration;
+
+struct Arguments {
+  std::string store = "all";
+  std::string mode = "both";
+  std::uint64_t seed = 0;
+  std::uint64_t first = 1;
+  std::uint64_t seeds = 1000;
+  std::uint64_t again = 0;
+  std::uint64_t most = 5000;
+  std::string defect;
+  bool trace = false;
+  bool hunt = false;
+  bool table = false;
+  int jobs = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+};
+
+/// The word by which a mode is asked for.
+const char* mode_name(bool exclusive) { return exclusive ? "exclusive" : "as-installed"; }
+
+bool can_be(const Kind& kind, bool exclusive) {
+  World world(1);
+  Network network(world);
+  return kind.make(world, network, exclusive) != nullptr;
+}
+
+/// Calls `f(kind, exclusive)` for all that was asked for.
+template <class F>
+void for_each_asked(const Arguments& asked, F f) {
+  for (const auto& kind : kinds()) {
+    if (asked.store != "all" && asked.store != kind.name) continue;
+    for (const bool exclusive : {true, false}) {
+      if (asked.mode != "both" && asked.mode != mode_name(exclusive)) continue;
+      if (can_be(kind, exclusive)) f(kind, exclusive);
+    }
+  }
+}
+
+void print_violations(const dlock::checkers::Violations& violations) {
+  constexpr std::size_t kShown = 5;
+  for (std::size_t i = 0; i < std::min(violations.size(), kShown); ++i) {
+    const auto& violation = violations[i];
+    const auto seconds = std::chrono::duration<double>(violation.at.time_since_epoch()).count();
+    fmt::print("  at {:.6f} s: {}\n", seconds - 3600, violation.what);
+  }
+  if (violations.size() > kShown) fmt::print("  and {} more\n", violations.size() - kShown);
+}
+
+std::string replay_command(const Kind& kind, bool exclusive, std::uint64_t seed,
+                           std::string_view defect) {
+  return fmt::format("dlock-sim --store {} --mode {} --seed {} --trace{}{}", kind.name,
+                     mode_name(exclusive), seed, defect.empty() ? "" : " --defect ", defect);
+}
+
+void print_table(const FaultTable& table) {
+  fmt::print("  {:<18}", "fault");
+  for (const auto& call : kCallNames) fmt::print("{:>9}", call);
+  fmt::print("\n");
+  for (std::size_t fault = 0; fault < kFaults; ++fault) {
+    std::uint64_t any = 0;
+    for (const auto& row : table.struck) any += row.at(fault);
+    if (any == 0) continue;
+    fmt::print("  {:<18}", kFaultNames.at(fault));
+    for (const auto& row : table.struck) fmt::print("{:>9}", row.at(fault));
+    fmt::print("\n");
+  }
+}
+
+void print_lateness(std::vector<Duration> lateness) {
+  if (lateness.empty()) return;
+  std::sort(lateness.begin(), lateness.end());
+  const auto ms = [&](double part) {
+    const auto at = static_cast<std::size_t>(part * static_cast<double>(lateness.size() - 1));
+    return std::chrono::duration<double, std::milli>(lateness.at(at)).count();
+  };
+  fmt::print(
+      "  losses told: {}; after the local deadline by: p50 {:.3f} ms, p99.9 {:.3f} ms, "
+      "worst {:.3f} ms\n",
+      lateness.size(), ms(0.5), ms(0.999), ms(1));
+}
+
+int print_sum(const Kind& kind, bool exclusive, const Sum& sum, double seconds,
+              const Arguments& asked) {
+  fmt::print(
+      "{} ({}): {} seeds, {} acquisitions checked, {:.0f} % contended, {:.0f} a second, "
+      "{:.0f} s simulated\n",
+      kind.name, mode_name(exclusive), sum.runs, sum.acquisitions,
+      sum.acquisitions == 0
+          ? 0.0
+          : 100.0 * static_cast<double>(sum.contended) / static_cast<double>(sum.acquisitions),
+      static_cast<double>(sum.acquisitions) / seconds,
+      std::chrono::duration<double>(sum.simulated).count());
+  for (const auto& [cause, count] : sum.doubles) {
+    fmt::print("  double grants by {}: {}, each told to the earlier holder\n", to_string(cause),
+               count);
+  }
+  print_lateness(sum.lateness);
+  if (asked.table) print_table(sum.faults);
+  if (!sum.bad_seed) {
+    fmt::print("  violations: none\n");
+    return 0;
+  }
+  fmt::print("  violations in {} runs; the first is seed {}:\n", sum.bad_runs, *sum.bad_seed);
+  print_violations(sum.violations);
+  fmt::print("  replay: {}\n", replay_command(kind, exclusive, *sum.bad_seed, asked.defect));
+  return 1;
+}
+
+int replay(const Arguments& asked) {
+  int status = 0;
+  for_each_asked(asked, [&](const Kind& kind, bool exclusive) {
+    const auto result = run({asked.seed, &kind, exclusive, asked.trace, asked.defect});
+    fmt::print("{}", result.trace);
+    fmt::print("{} ({}), seed {}: {} acquisitions, {} violations\n", kind.name,
+               mode_name(exclusive), asked.seed, result.acquisitions, result.violations.size());
+    print_violations(result.violations);
+    if (!result.violations.empty()) status = 1;
+  });
+  return status;
+}
+
+int run_many(const Arguments& asked) {
+  int status = 0;
+  for_each_asked(asked, [&](const Kind& kind, bool exclusive) {
+    const auto began = std::chrono::steady_clock::now();
+    Campaign what;
+    what.kind = &kind;
+    what.exclusive = exclusive;
+    what.first_seed = asked.first;
+    what.seeds = asked.seeds;
+    what.defect = asked.defect;
+    what.jobs = asked.jobs;
+    const auto sum = campaign(what);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+    status |= print_sum(kind, exclusive, sum, took.count(), asked);
+  });
+  return status;
+}
+
+/// The same seed twice: the same trace, byte for byte.
+int run_again(const Arguments& asked) {
+  int status = 0;
+  for_each_asked(asked, [&](const Kind& kind, bool exclusive) {
+    std::uint64_t different = 0;
+    std::size_t bytes = 0;
+    for (std::uint64_t i = 0; i < asked.again; ++i) {
+      const RunOptions options{asked.first + i, &kind, exclusive, true, {}};
+      const auto first = run(options);
+      const auto second = run(options);
+      bytes += first.trace.size();
+      if (first.trace != second.trace) {
+        if (different++ == 0) fmt::print("  seed {} differs from itself\n", options.seed);
+      }
+    }
+    fmt::print("{} ({}): {} seeds run twice, {} bytes of trace, {} different\n", kind.name,
+               mode_name(exclusive), asked.again, bytes, different);
+    if (different != 0) status = 1;
+  });
+  return status;
+}
+
+int hunt(const Arguments& asked) {
+  int missed = 0;
+  std::vector<std::uint64_t> needed;
+  for (const auto& defect : all_defects()) {
+    if (!asked.defect.empty() && asked.defect != defect.name) continue;
+    Campaign what;
+    what.exclusive = !defect.as_installed;
+    what.first_seed = asked.first;
+    what.seeds = asked.most;
+    what.defect = defect.name;
+    what.jobs = asked.jobs;
+    what.until_found = true;
+    std::optional<std::uint64_t> best;
+    std::string how;
+    for (const auto& kind : kinds()) {
+      if (asked.store != "all" && asked.store != kind.name) continue;
+      if (defect.store != "any" && defect.store != kind.name) continue;
+      if (!can_be(kind, what.exclusive)) continue;
+      what.kind = &kind;
+      const auto sum = campaign(what);
+      if (!sum.bad_seed) continue;
+      const auto seeds = *sum.bad_seed - asked.first + 1;
+      if (best && *best <= seeds) continue;
+      best = seeds;
+      how = fmt::format("{}: {}", kind.name, sum.violations.front().what);
+    }
+    if (best) {
+      needed.push_back(*best);
+      fmt::print("{:<36} found at seed {:>5}  {}\n", defect.name, *best, how);
+    } else {
+      ++missed;
+      fmt::print("{:<36} NOT FOUND in {} seeds ({})\n", defect.name, asked.most, defect.what);
+    }
+    std::fflush(stdout);
+  }
+  std::sort(needed.begin(), needed.end());
+  if (!needed.empty()) {
+    fmt::print("{} found, {} missed; seeds needed: median {}, most {}\n", needed.size(), missed,
+               needed[needed.size() / 2], needed.back());
+  }
+  return missed == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Arguments asked;
+  CLI::App app("Simulated stores, production code, every fault: is anybody wrong about a lock?");
+  app.add_option("--store", asked.store, "zookeeper, redis, memcached, local or all");
+  app.add_option("--mode", asked.mode, "exclusive, as-installed or both");
+  app.add_option("--seed", asked.seed, "run this one seed");
+  app.add_flag("--trace", asked.trace, "with --seed: every step");
+  app.add_option("--first", asked.first, "the first of many seeds");
+  app.add_option("--seeds", asked.seeds, "how many");
+  app.add_option("--again", asked.again, "run so many seeds twice and compare their traces");
+  app.add_flag("--table", asked.table, "how often each fault struck each call");
+  app.add_flag("--hunt", asked.hunt, "plant each defect in turn and look for a seed that shows it");
+  app.add_option("--defect", asked.defect, "plant this one");
+  app.add_option("--most", asked.most, "with --hunt: seeds to try before giving up");
+  app.add_option("--jobs", asked.jobs, "threads");
+  CLI11_PARSE(app, argc, argv);
+  if (asked.seed != 0) return replay(asked);
+  if (asked.again != 0) return run_again(asked);
+  if (asked.hunt) return hunt(asked);
+  return run_many(asked);
+}

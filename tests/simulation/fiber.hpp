@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Fiber: a helper thread of a simulated process, for code that blocks. It is a real thread, but
+// only one of it and the world ever runs: it runs until it parks or ends, and goes on when it is
+// resumed. So a blocking call takes simulated time, and the run stays the same for the same seed.
+#pragma once
+
+#include <memory>
+
+#include "core/env.hpp"
+
+namespace dlock::simulation {
+
+struct FiberThread;
+
+class Fiber {
+ public:
+  /// Runs `job` until it parks or ends.
+  static std::shared_ptr<Fiber> start(core::Job job);
+  ~Fiber();
+  Fiber(const Fiber&) = delete;
+  Fiber& operator=(const Fiber&) = delete;
+
+  /// Runs on until it parks again or ends. From the world only.
+  void resume();
+  bool ended() const noexcept;
+
+  /// In a fiber: gives the word back to whoever started or resumed it.
+  static void park();
+  /// Those of this world (its thread) that have not ended.
+  static std::size_t alive();
+  /// The one that runs; null in the world.
+  static std::shared_ptr<Fiber> current();
+
+ private:
+  Fiber() = default;
+
+  FiberThread* thread_ = nullptr;
+};
+
+}  // namespace dlock::simulation

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The backend's Client over a simulated connection to a SimServer: blocks its fiber as libmemcached
+// blocks its thread, and fails as that does.
+#pragma once
+
+#include <deque>
+#include <memory>
+
+#include "backends/memcached/client.hpp"
+#include "tests/simulation/memcached/sim_server.hpp"
+#include "tests/simulation/network.hpp"
+
+namespace dlock::simulation::memcached {
+
+/// `process`, `network` and `server` outlive what it makes.
+dlock::memcached::Driver make_driver(Process& process, Network& network, SimServer& server);
+
+}  // namespace dlock::simulation::memcached

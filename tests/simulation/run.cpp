@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/simulation/run.hpp"
+
+#include <algorithm>
+#include <list>
+
+#include "core/planted.hpp"
+#include "tests/simulation/client.hpp"
+#include "tests/simulation/fiber.hpp"
+#include "tests/simulation/recorder.hpp"
+#include "tests/simulation/verdict.hpp"
+
+namespace dlock::simulation {
+namespace {
+
+class Run {
+ public:
+  explicit Run(const RunOptions& options)
+      : exclusive_(options.exclusive),
+        world_(options.seed, options.tracing),
+        network_(world_),
+        store_(options.kind->make(world_, network_, options.exclusive)),
+        recorder_(world_) {
+    store_->on_forgotten = [this](const std::string& lock, const std::string& owner, Fault cause) {
+      recorder_.forgotten(lock, owner, cause);
+    };
+    world_.on_step([this](Process& process) { recorder_.look_at(process); });
+    faults_ = store_->faults();
+    for (const auto fault :
+         {Fault::client_paused, Fault::client_crashed, Fault::client_clock_jump}) {
+      faults_.push_back(fault);
+    }
+    if (store_->has_network()) faults_.push_back(Fault::client_cut);
+    choose_work();
+  }
+
+  RunResult go() {
+    const auto began = world_.now();
+    recorder_.faulted();
+    const auto clients = 2 + world_.below(3);
+    for (std::uint64_t i = 0; i < clients; ++i) start_client();
+    while (recorder_.acquisitions() < work_.enough * 7 / 10 && world_.now() < began + seconds(60)) {
+      world_.run_until(world_.now() + milliseconds(50));
+    }
+    heal();
+    const auto patience = world_.now() + 3 * store_->progress_bound() + seconds(20);
+    while (!all_idle() && world_.now() < patience) {
+      world_.run_until(world_.now() + milliseconds(50));
+      if (recorder_.acquisitions() >= work_.enough) stop_all();
+    }
+    const auto end = world_.now();
+    RunResult result;
+    close_all(result);
+    result.acquisitions = recorder_.acquisitions();
+    result.contended = recorder_.contended();
+    result.simulated = world_.now() - began;
+    result.faults = table_;
+    result.lateness = recorder_.lateness();
+    judge({recorder_, *store_, healed_, end, is_broken()}, result);
+    result.trace = world_.trace_text();
+    return result;
+  }
+
+ private:
+  void choose_work() {
+    work_.locks = {"orders/42"};
+    if (world_.chance(0.3)) work_.locks.emplace_back("orders/42/lines");
+    work_.actors = static_cast<int>(1 + world_.below(3));
+    work_.lease = store_->longest_lease();
+    const Duration spans[] = {milliseconds(1), milliseconds(10), milliseconds(60)};
+    work_.longest_think = spans[world_.below(3)];
+    work_.longest_hold = spans[world_.below(3)];
+    work_.enough = 40 + world_.below(60);
+    const double rates[] = {0.01, 0.05, 0.15, 0.4};
+    fault_rate_ = rates[world_.below(4)];
+  }
+
+  void start_client() {
+    Process::Clock clock;
+    // Together with a server's, well inside the drift margin of 1 %.
+    clock.drift = (static_cast<double>(world_.below(601)) - 300) / 100'000;
+    clock.wall_offset = milliseconds(static_cast<std::int64_t>(world_.below(20'000))) - seconds(10);
+    auto& client = clients_.emplace_back(world_, recorder_, *store_, work_,
+                                         fmt::format("p{}", clients_.size() + 1), clock);
+    client.calls().on_begin = [this, &client](Call call, const std::string& lock) {
+      return on_call(client, call, lock);
+    };
+    client.start();
+  }
+
+  Blow on_call(Client& client, Call call, const std::string& lock) {
+    if (is_healed_ || !client.process().is_alive()) return {};
+    // Rare calls are struck as often as frequent ones.
+    const bool rare =
+        call == Call::connect || call == Call::inspect || call == Call::list || call == Call::evict;
+    if (!world_.chance(rare ? std::max(fault_rate_, 0.3) : fault_rate_)) return {};
+    const auto fault = faults_[world_.below(faults_.size())];
+    if (is_of_message(fault)) {
+      network_.arm(client.process(), fault,
+                   [this, &client, fault] { table_.count(client.calls().under_way, fault); });
+      return {};
+    }
+    const auto when = world_.below(3);
+    if (when != 0) {
+      std::array<int, kCalls> only{};
+      only.at(static_cast<std::size_t>(call)) = 1;
+      return {when == 1 ? Blow::When::before : Blow::When::after,
+              [this, &client, fault, lock, only] { strike(client, fault, lock, only); }};
+    }
+    const auto soon = call == Call::wait ? milliseconds(100) : milliseconds(1);
+    world_.after(world_.between({}, soon), [this, &client, fault, lock] {
+      strike(client, fault, lock, client.calls().under_way);
+    });
+    return {};
+  }
+
+  void strike(Client& client, Fault fault, const std::string& lock,
+              const std::array<int, kCalls>& under_way) {
+    auto& process = client.process();
+    if (is_healed_ || !process.is_alive() || process.is_paused()) return;
+    if (std::all_of(under_way.begin(), under_way.end(), [](int n) { return n == 0; })) return;
+    const auto& about = lock.empty() ? work_.locks.front() : lock;
+    if (is_of_process(fault)) {
+      strike_process(client, fault);
+    } else if (!store_->strike(fault, process, about)) {
+      return;
+    }
+    world_.trace("{}: {} strikes", process.name(), to_string(fault));
+    table_.count(under_way, fault);
+  }
+
+  void strike_process(Client& client, Fault fault) {
+    auto& process = client.process();
+    const auto lease = store_->longest_lease();
+    const auto while_ = world_.chance(0.5) ? world_.between(milliseconds(5), milliseconds(300))
+                                           : world_.between(milliseconds(300), lease * 2);
+    switch (fault) {
+      case Fault::client_paused:
+        process.pause();
+        world_.after(while_, [&process] {
+          if (process.is_paused()) process.resume();
+        });
+        break;
+      case Fault::client_crashed:
+        client.crash();
+        world_.after(world_.between(milliseconds(1), seconds(1)), [this] {
+          if (!is_healed_) start_client();
+        });
+        break;
+      case Fault::client_clock_jump:
+        process.jump_wall_clock(milliseconds(static_cast<std::int64_t>(world_.below(7'200'000))) -
+                                std::chrono::hours(1));
+        break;
+      case Fault::client_cut:
+        network_.cut(process);
+        world_.after(while_, [this, &process] { network_.mend(process); });
+        break;
+      default:
+        break;
+    }
+  }
+
+  void heal() {
+    is_healed_ = true;
+    healed_ = world_.now();
+    for (auto& client : clients_) {
+      if (client.process().is_paused()) client.process().resume();
+      network_.mend(client.process());
+      network_.disarm(client.process());
+    }
+    store_->heal();
+    const bool nobody = std::none_of(clients_.begin(), clients_.end(),
+                                     [](Client& client) { return client.process().is_alive(); });
+    if (nobody) start_client();
+    recorder_.healed();
+  }
+
+  /// Tokens go back only where the store's data, or its clock, did.
+  bool is_broken() const {
+    if (exclusive_) return false;
+    for (const auto& calls : table_.struck) {
+      for (const auto fault : {Fault::server_restarted, Fault::server_emptied, Fault::failover,
+                               Fault::evicted, Fault::server_clock_jump}) {
+        if (calls.at(static_cast<std::size_t>(fault)) > 0) return true;
+      }
+    }
+    return false;
+  }
+
+  bool all_idle() {
+    return std::all_of(clients_.begin(), clients_.end(),
+                       [](Client& client) { return client.is_idle(); });
+  }
+  void stop_all() {
+    for (auto& client : clients_) client.stop();
+  }
+  void close_all(RunResult& result) {
+    for (auto& client : clients_) {
+      if (client.process().is_alive()) client.close();
+    }
+    const auto patience = world_.now() + seconds(60);
+    const auto all_closed = [this] {
+      return std::all_of(clients_.begin(), clients_.end(),
+                         [](Client& client) { return client.is_closed() && client.is_idle(); });
+    };
+    while (!all_closed() && world_.now() < patience) {
+      world_.run_until(world_.now() + milliseconds(200));
+    }
+    if (!all_closed()) result.violations.push_back({"a store does not close", world_.now()});
+    for (auto& client : clients_) client.destroy();
+    world_.run_until(world_.now() + store_->longest_lease() * 2 + seconds(2));
+    if (Fiber::alive() != 0) {
+      result.violations.push_back({"a helper thread does not end", world_.now()});
+    }
+  }
+
+  const bool exclusive_;
+  World world_;
+  Network network_;
+  std::unique_ptr<SimStore> store_;
+  Recorder recorder_;
+  Work work_;
+  std::vector<Fault> faults_;
+  double fault_rate_ = 0;
+  FaultTable table_;
+  bool is_healed_ = false;
+  TimePoint healed_{};
+  std::list<Client> clients_;
+};
+
+}  // namespace
+
+RunResult run(const RunOptions& options) {
+  core::planted_defect = options.defect;
+  Run one(options);
+  auto result = one.go();
+  core::planted_defect = {};
+  return result;
+}
+
+}  // namespace dlock::simulation

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/simulation/verdict.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "tests/checkers/exclusion.hpp"
+#include "tests/checkers/progress.hpp"
+
+namespace dlock::simulation {
+namespace {
+
+/// 1 % of a lease or 20 ms: what the core's own margin allows a late timer.
+constexpr milliseconds kLatestTelling{20};
+
+void add(checkers::Violations& to, checkers::Violations more) {
+  std::move(more.begin(), more.end(), std::back_inserter(to));
+}
+
+/// The last time that the store forgot the lock of that grant, up to `when`. That may have been
+/// before the grant was heard of; but not before what granted it was sent, which was another lock
+/// of the same claim. `until`: the first deadline.
+const Forgotten* forgotten_by(const Scene& scene, GrantId grant, TimePoint until, TimePoint when) {
+  const auto& owner = scene.recorder.owner_of(grant);
+  const auto sent = until == kNever ? TimePoint{} : until - scene.store.lease();
+  const Forgotten* last = nullptr;
+  for (const auto& forgotten : scene.recorder.forgotten()) {
+    if (forgotten.owner_id == owner && forgotten.at >= sent && forgotten.at <= when) {
+      last = &forgotten;
+    }
+  }
+  return last;
+}
+
+// A renewal that was sent after the store had forgotten must not have been taken for a success:
+// then the holder believes longer than a lease from that moment on. A deposed server that some can
+// still reach goes on saying yes; that is what a failover costs.
+void check_told(const Scene& scene, const Forgotten& forgotten, const checkers::Grant& grant,
+                GrantId id, checkers::Violations& found) {
+  if (forgotten.cause == Fault::failover) return;
+  const auto last = grant.deadlines.rbegin()->second;
+  if (last == kNever || last <= forgotten.at + scene.store.longest_lease()) return;
+  found.push_back({fmt::format("grant {} was prolonged after the store had forgotten it ({})", id,
+                               to_string(forgotten.cause)),
+                   last});
+}
+
+void check_overlaps(const Scene& scene, RunResult& result) {
+  const auto& history = scene.recorder.history();
+  checkers::Violations none;
+  const auto grants = checkers::grants_of(history, none);
+  for (const auto& overlap : checkers::overlaps_of(history, none)) {
+    const auto& earlier = grants.at(overlap.earlier);
+    bool caused = false;
+    for (const auto id : {overlap.earlier, overlap.later}) {
+      const auto& grant = grants.at(id);
+      const auto first = grant.deadlines.begin()->second;
+      const auto* cause = forgotten_by(scene, id, first, overlap.at);
+      if (cause == nullptr) continue;
+      if (!std::exchange(caused, true)) ++result.doubles[cause->cause];
+      check_told(scene, *cause, grant, id, result.violations);
+    }
+    if (caused) continue;
+    result.violations.push_back(
+        {fmt::format("grant {} of '{}' to {} while grant {} to {} believes that it holds it",
+                     overlap.later, earlier.name, grants.at(overlap.later).client, overlap.earlier,
+                     earlier.client),
+         overlap.at});
+  }
+}
+
+/// Without the grants that the store had forgotten before they were heard of: their tokens are
+/// older than they seem.
+checkers::History without_stale_grants(const Scene& scene) {
+  checkers::History kept;
+  std::set<GrantId> stale;
+  for (const auto& event : scene.recorder.history()) {
+    if (event.kind == checkers::EventKind::granted &&
+        forgotten_by(scene, event.grant, event.until, event.at) != nullptr) {
+      stale.insert(event.grant);
+    }
+    if (event.grant == 0 || stale.find(event.grant) == stale.end()) kept.push_back(event);
+  }
+  return kept;
+}
+
+void check_left(const Scene& scene, RunResult& result) {
+  const auto left = scene.store.belongings();
+  for (const auto& key : left.keys) {
+    if (!scene.store.is_permitted(key)) {
+      result.violations.push_back({"left behind: " + key, scene.end});
+    }
+  }
+  for (const auto& watch : left.watches) {
+    result.violations.push_back({"left behind: watch of " + watch, scene.end});
+  }
+}
+
+}  // namespace
+
+void judge(const Scene& scene, RunResult& result) {
+  const auto& history = scene.recorder.history();
+  auto& found = result.violations;
+  add(found, checkers::check_telling(history));
+  check_overlaps(scene, result);
+  if (!scene.broken) add(found, checkers::check_tokens(without_stale_grants(scene)));
+  add(found, checkers::check_progress(history, scene.store.progress_bound(), scene.end));
+  for (const auto& [lock, writes] : scene.recorder.writes()) {
+    if (!scene.broken) add(found, checkers::check_register(writes));
+  }
+  check_left(scene, result);
+  for (const auto late : scene.recorder.lateness()) {
+    if (late > kLatestTelling) {
+      found.push_back(
+          {fmt::format("a loss was told {} ms after the local deadline", late / milliseconds(1)),
+           scene.end});
+    }
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.at < b.at; });
+}
+
+}  // namespace dlock::simulation

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is wrong with a run, by what the recorder saw and what is left in the store.
+#pragma once
+
+#include "tests/simulation/recorder.hpp"
+#include "tests/simulation/run.hpp"
+#include "tests/simulation/sim_store.hpp"
+
+namespace dlock::simulation {
+
+struct Scene {
+  const Recorder& recorder;
+  const SimStore& store;
+  TimePoint healed;
+  TimePoint end;
+  /// The store was struck by something that its promise does not cover.
+  bool broken;
+};
+
+/// Adds to `result.violations` and counts `result.doubles`.
+void judge(const Scene& scene, RunResult& result);
+
+}  // namespace dlock::simulation
