@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "core/planted.hpp"
 
 namespace dlock::core {
 
@@ -20,7 +21,7 @@ AcquireFsm::Step AcquireFsm::on_answer(const ClaimAnswer& answer, bool usable, T
   switch (answer.status) {
     case ClaimStatus::granted:
       may_exist_ = true;
-      if (error_) return fail(*error_);
+      if (error_ && !DLOCK_PLANTED("core_grant_after_giving_up_is_kept")) return fail(*error_);
       // A grant that came too late to be believed: ask how it stands.
       if (!usable) return try_again(answer, now, dice);
       granted_ = true;
@@ -39,8 +40,9 @@ AcquireFsm::Step AcquireFsm::on_answer(const ClaimAnswer& answer, bool usable, T
       state_ = State::waiting;
       return {Do::wait, limits_.deadline};
     case ClaimStatus::unknown:
+      if (DLOCK_PLANTED("core_unknown_is_not_done")) return try_again(answer, now, dice);
       may_exist_ = true;
-      last_unknown_ = now;
+      if (!DLOCK_PLANTED("core_no_search_for_late_copies")) last_unknown_ = now;
       return try_again(answer, now, dice);
     case ClaimStatus::unavailable:
       return try_again(answer, now, dice);

@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/hold.hpp"
+#include "core/planted.hpp"
 #include "core/store.hpp"
 
 namespace dlock::core {
@@ -89,6 +90,7 @@ asio::awaitable<void> Acquisition::wait(TimePoint until) {
 }
 
 bool Acquisition::usable(const ClaimAnswer& answer) const {
+  if (DLOCK_PLANTED("core_stale_grant_is_taken")) return answer.status == ClaimStatus::granted;
   return answer.status == ClaimStatus::granted &&
          local_deadline(answer.validity, store_->margin(request_)) > store_->env().now();
 }
@@ -105,6 +107,7 @@ void Acquisition::finish(const ClaimAnswer& last) {
     tell({}, LockHandle(store_->hold(claim_, last, request_)));
     return;
   }
+  if (DLOCK_PLANTED("core_given_up_claim_is_left")) return tell_error();
   if (claim_ && fsm_.must_withdraw()) store_->withdraw(claim_, fsm_.last_unknown());
   tell_error();
 }

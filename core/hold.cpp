@@ -3,6 +3,7 @@
 
 #include "core/fork.hpp"
 #include "core/host.hpp"
+#include "core/planted.hpp"
 
 namespace dlock::core {
 namespace {
@@ -42,6 +43,7 @@ std::optional<Duration> Hold::remaining() noexcept {
   if (is_foreign() || is_final(state_.load(std::memory_order_acquire))) return Duration::zero();
   const TimePoint deadline{Duration(deadline_.load(std::memory_order_acquire))};
   if (deadline == kNever) return std::nullopt;
+  if (DLOCK_PLANTED("core_remaining_never_ends")) return std::chrono::hours(1);
   return std::max(deadline - host_->env().now(), Duration::zero());
 }
 
@@ -88,6 +90,9 @@ void Hold::notify(HandleState state, LossReason reason) {
   host_->post_callback([self = shared_from_this(), callbacks = callbacks_, state, reason] {
     if (state == HandleState::lost) self->stop_.request_stop();
     for (const auto& callback : callbacks) (*callback)(state, reason);
+    if (DLOCK_PLANTED("core_lost_is_told_twice")) {
+      for (const auto& callback : callbacks) (*callback)(state, reason);
+    }
   });
   if (state == HandleState::lost) callbacks_.clear();
 }

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/lease_fsm.hpp"
+#include "core/planted.hpp"
 
 #include <algorithm>
 
 namespace dlock::core {
 
 TimePoint local_deadline(const Validity& validity, Duration margin) {
+  if (DLOCK_PLANTED("core_margin_is_added") && validity.until != kNever) {
+    return validity.until + margin * 4;
+  }
   return validity.until == kNever ? kNever : validity.until - margin;
 }
 
@@ -25,6 +29,7 @@ TimePoint LeaseFsm::renew_at() const noexcept {
 
 LeaseFsm::Change LeaseFsm::on_extended(Validity validity, TimePoint now) {
   in_flight_ = false;
+  if (DLOCK_PLANTED("core_late_extension_counts")) now = TimePoint{};
   if (const auto change = on_time(now); change == Change::lost || is_lost()) return change;
   deadline_ = std::max(deadline_, local_deadline(validity, margin_));
   renew_at_ = validity.renew_at;
@@ -46,6 +51,7 @@ LeaseFsm::Change LeaseFsm::on_extend_failed(TimePoint now) {
 
 LeaseFsm::Change LeaseFsm::on_gone(LossReason reason) {
   in_flight_ = false;
+  if (DLOCK_PLANTED("core_gone_is_ignored")) return Change::none;
   return is_lost() ? Change::none : lose(reason);
 }
 
@@ -64,6 +70,7 @@ LeaseFsm::Change LeaseFsm::on_link_up(TimePoint now) {
 }
 
 LeaseFsm::Change LeaseFsm::on_time(TimePoint now) {
+  if (DLOCK_PLANTED("core_deadline_is_not_watched")) return Change::none;
   return !is_lost() && now >= deadline_ ? lose(LossReason::expired) : Change::none;
 }
 

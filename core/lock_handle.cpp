@@ -6,6 +6,7 @@
 
 #include "core/hold.hpp"
 #include "core/host.hpp"
+#include "core/planted.hpp"
 
 namespace dlock::inline v0 {
 namespace {
@@ -26,7 +27,10 @@ LockHandle& LockHandle::operator=(LockHandle&& other) noexcept {
   return *this;
 }
 
-LockHandle::~LockHandle() { start_release({}); }
+LockHandle::~LockHandle() {
+  if (DLOCK_PLANTED("core_dropped_handle_is_forgotten")) return;
+  start_release({});
+}
 
 const std::string& LockHandle::name() const noexcept {
   return hold_ ? hold_->identity().name : kNoName;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/release_fsm.hpp"
+#include "core/planted.hpp"
 
 #include <algorithm>
 
@@ -30,6 +31,7 @@ ReleaseFsm::Step ReleaseFsm::on_answer(ReleaseStatus status, TimePoint now) {
     search_ = true;
     return {Do::pause, false, std::min(now + limits_.search_pause, *limits_.late_copies_until)};
   }
+  if (DLOCK_PLANTED("core_failed_release_is_dropped")) return {Do::finish, false, kNever};
   // What is not released when its lease is over has been freed by the store.
   if (now >= limits_.lease_over) return {Do::finish, false, kNever};
   ++failures_;

@@ -7,6 +7,7 @@
 
 #include "backends/local/enqueue.hpp"
 #include "backends/local/inspect.hpp"
+#include "core/planted.hpp"
 
 namespace dlock::local {
 namespace {
@@ -102,10 +103,12 @@ asio::awaitable<ClaimAnswer> LocalBackend::claim(ClaimPtr claim, TimePoint deadl
 
 // Only what is before us in the queue counts: who comes later has a higher ticket.
 bool LocalBackend::has_others_before(LocalClaim& claim) const {
+  if (DLOCK_PLANTED("local_queue_is_not_kept")) return false;
   if (claim.is_next) return false;
   if (!claim.line->is_first(claim.ticket)) return true;
   std::optional<std::uint64_t> somebody;
   const auto found = claim.file.find_locked(kTicketBase, kTicketBase + claim.ticket, somebody);
+  if (DLOCK_PLANTED("local_only_our_own_line_counts")) somebody.reset();
   // Who cannot look does not know that he is next.
   claim.is_next = found.ok() && !somebody;
   return !claim.is_next;
@@ -194,6 +197,9 @@ asio::awaitable<ReleaseAnswer> LocalBackend::release(ClaimPtr claim, bool /*sear
 
 // The byte is unlocked before the close: a process that inherited the descriptor would keep it.
 void LocalBackend::drop(LocalClaim& claim) {
+  if (DLOCK_PLANTED("local_release_keeps_the_file") && claim.state == LocalClaim::State::granted) {
+    new LockFile(std::move(claim.file));
+  }
   if (claim.file && claim.state != LocalClaim::State::none) {
     claim.file.unlock(kTicketBase + claim.ticket);
   }
@@ -209,7 +215,8 @@ void LocalBackend::leave_line(LocalClaim& claim) {
   const auto line = std::move(claim.line);
   claim.line.reset();
   if (!line) return;
-  const bool another_is_first = line->leave(claim.ticket);
+  const bool another_is_first =
+      line->leave(claim.ticket) && !DLOCK_PLANTED("local_next_in_line_is_not_woken");
   if (line->empty()) {
     if (lines_.find(line->file()) == line) watcher_.unwatch(lines_.remove(*line));
   } else if (another_is_first) {

@@ -6,6 +6,7 @@
 #include "backends/memcached/backend.hpp"
 #include "backends/memcached/error.hpp"
 #include "backends/memcached/together.hpp"
+#include "core/planted.hpp"
 
 namespace dlock::memcached {
 namespace {
@@ -164,7 +165,7 @@ asio::awaitable<ReleaseAnswer> MemcachedBackend::release(ClaimPtr any_claim, boo
   if (answer.status == ReleaseStatus::released || answer.status == ReleaseStatus::not_holder) {
     claim->granted = false;
     claim->server->given_back(claim->key);
-    if (claim->late_until > env_.now()) {
+    if (claim->late_until > env_.now() && !DLOCK_PLANTED("memcached_late_add_is_left")) {
       claim->server->add_stray(order, std::exchange(claim->late_until, TimePoint{}));
     }
   }

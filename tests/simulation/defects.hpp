@@ -13,9 +13,7 @@ struct Defect {
   std::string_view name;
   std::string_view what;
   /// On which simulated store it can show; `any`: on each.
-  std::string_view store;
-  /// With the store as installed, not as exclusive.
-  bool as_installed = false;
+  std::string_view store = "any";
 };
 
 /// Those of the core, and of every backend that is built.

@@ -176,45 +176,54 @@ int run_again(const Arguments& asked) {
   return status;
 }
 
+/// The fewest seeds that show it, on any store, as exclusive before as installed.
+struct Catch {
+  std::uint64_t seeds = 0;
+  std::string how;
+};
+
+std::optional<Catch> look_for(const Defect& defect, const Arguments& asked) {
+  std::optional<Catch> best;
+  for_each_asked(asked, [&](const Kind& kind, bool exclusive) {
+    if (defect.store != "any" && defect.store != kind.name) return;
+    Campaign what;
+    what.kind = &kind;
+    what.exclusive = exclusive;
+    what.first_seed = asked.first;
+    what.seeds = best ? best->seeds - 1 : asked.most;
+    what.defect = defect.name;
+    what.jobs = asked.jobs;
+    what.until_found = true;
+    if (what.seeds == 0) return;
+    const auto sum = campaign(what);
+    if (!sum.bad_seed) return;
+    best = Catch{
+        *sum.bad_seed - asked.first + 1,
+        fmt::format("{} ({}): {}", kind.name, mode_name(exclusive), sum.violations.front().what)};
+  });
+  return best;
+}
+
 int hunt(const Arguments& asked) {
   int missed = 0;
   std::vector<std::uint64_t> needed;
   for (const auto& defect : all_defects()) {
     if (!asked.defect.empty() && asked.defect != defect.name) continue;
-    Campaign what;
-    what.exclusive = !defect.as_installed;
-    what.first_seed = asked.first;
-    what.seeds = asked.most;
-    what.defect = defect.name;
-    what.jobs = asked.jobs;
-    what.until_found = true;
-    std::optional<std::uint64_t> best;
-    std::string how;
-    for (const auto& kind : kinds()) {
-      if (asked.store != "all" && asked.store != kind.name) continue;
-      if (defect.store != "any" && defect.store != kind.name) continue;
-      if (!can_be(kind, what.exclusive)) continue;
-      what.kind = &kind;
-      const auto sum = campaign(what);
-      if (!sum.bad_seed) continue;
-      const auto seeds = *sum.bad_seed - asked.first + 1;
-      if (best && *best <= seeds) continue;
-      best = seeds;
-      how = fmt::format("{}: {}", kind.name, sum.violations.front().what);
-    }
-    if (best) {
-      needed.push_back(*best);
-      fmt::print("{:<36} found at seed {:>5}  {}\n", defect.name, *best, how);
+    if (asked.store != "all" && defect.store != "any" && defect.store != asked.store) continue;
+    const auto found = look_for(defect, asked);
+    if (found) {
+      needed.push_back(found->seeds);
+      fmt::print("{:<38} {:>6}  {}\n", defect.name, found->seeds, found->how);
     } else {
       ++missed;
-      fmt::print("{:<36} NOT FOUND in {} seeds ({})\n", defect.name, asked.most, defect.what);
+      fmt::print("{:<38} missed in {} seeds: {}\n", defect.name, asked.most, defect.what);
     }
     std::fflush(stdout);
   }
   std::sort(needed.begin(), needed.end());
   if (!needed.empty()) {
-    fmt::print("{} found, {} missed; seeds needed: median {}, most {}\n", needed.size(), missed,
-               needed[needed.size() / 2], needed.back());
+    fmt::print("planted defects: {} caught, {} missed; seeds needed: median {}, most {}\n",
+               needed.size(), missed, needed[needed.size() / 2], needed.back());
   }
   return missed == 0 ? 0 : 1;
 }

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "core/planted.hpp"
 #include "tests/simulation/fiber.hpp"
 
 namespace dlock::simulation {
@@ -46,14 +47,14 @@ Process::~Process() {
 }
 
 TimePoint Process::now() const noexcept {
-  const auto passed = static_cast<double>((world_.now() - started_).count());
+  const auto passed = static_cast<double>((world_.now() - started_ - stood_still_).count());
   return started_ + Duration(std::llround(passed * (1 + clock_.drift)));
 }
 
 // A little later rather than earlier: a timer never fires before its time.
 TimePoint Process::to_world(TimePoint when) const noexcept {
   const auto passed = static_cast<double>((when - started_).count());
-  return started_ + Duration(std::llround(passed / (1 + clock_.drift)) + 1);
+  return started_ + stood_still_ + Duration(std::llround(passed / (1 + clock_.drift)) + 1);
 }
 
 std::int64_t Process::wall_clock_ms() const noexcept {
@@ -107,6 +108,8 @@ void Process::pause() {
 void Process::resume() {
   paused_ = false;
   resumed_ = world_.now();
+  // A clock that stops in suspend, and its timers with it.
+  if (DLOCK_PLANTED("clock_stops_in_suspend")) stood_still_ += world_.now() - paused_at_;
   if (!context_.ready.empty()) wake();
 }
 

@@ -195,6 +195,7 @@ class Run {
     for (auto& client : clients_) client.stop();
   }
   void close_all(RunResult& result) {
+    stop_all();
     for (auto& client : clients_) {
       if (client.process().is_alive()) client.close();
     }
@@ -207,7 +208,9 @@ class Run {
       world_.run_until(world_.now() + milliseconds(200));
     }
     if (!all_closed()) result.violations.push_back({"a store does not close", world_.now()});
-    for (auto& client : clients_) client.destroy();
+    for (auto& client : clients_) {
+      if (client.is_idle()) client.destroy();
+    }
     world_.run_until(world_.now() + store_->longest_lease() * 2 + seconds(2));
     if (Fiber::alive() != 0) {
       result.violations.push_back({"a helper thread does not end", world_.now()});

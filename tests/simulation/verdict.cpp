@@ -87,6 +87,17 @@ checkers::History without_stale_grants(const Scene& scene) {
   return kept;
 }
 
+/// A holder whose deadline has passed, and who runs, knows of it.
+void check_silence(const Scene& scene, RunResult& result) {
+  checkers::Violations none;
+  for (const auto& [id, grant] : checkers::grants_of(scene.recorder.history(), none)) {
+    const auto last = grant.deadlines.rbegin()->second;
+    const bool ended = grant.releasing || grant.told_lost || grant.died;
+    if (ended || last == kNever || last + kLatestTelling > scene.end) continue;
+    result.violations.push_back({fmt::format("the loss of grant {} was never told", id), last});
+  }
+}
+
 void check_left(const Scene& scene, RunResult& result) {
   const auto left = scene.store.belongings();
   for (const auto& key : left.keys) {
@@ -111,6 +122,7 @@ void judge(const Scene& scene, RunResult& result) {
   for (const auto& [lock, writes] : scene.recorder.writes()) {
     if (!scene.broken) add(found, checkers::check_register(writes));
   }
+  check_silence(scene, result);
   check_left(scene, result);
   for (const auto late : scene.recorder.lateness()) {
     if (late > kLatestTelling) {
