@@ -15,13 +15,6 @@ namespace {
 using asio::ip::tcp;
 using Endpoints = tcp::resolver::results_type;
 
-/// A stream under way, or why there is none.
-struct Opened {
-  std::shared_ptr<Stream> stream;
-  Failure failure;
-  bool permanent = false;
-};
-
 Opened failed(Error error, std::string text, bool permanent = false) {
   Opened opened;
   opened.failure = {error, std::move(text)};
@@ -232,7 +225,9 @@ std::string DialSettings::address() const {
 asio::awaitable<Dialled> dial(core::Env& env, std::shared_ptr<const DialSettings> settings,
                               bool database, std::shared_ptr<DialStop> stop, TimePoint deadline) {
   Opened opened;
-  if (settings->socket_path.empty()) {
+  if (settings->open_stream) {
+    opened = co_await settings->open_stream(env, settings, stop, deadline);
+  } else if (settings->socket_path.empty()) {
     opened = co_await open_tcp(env, settings, stop, deadline);
   } else {
     opened = co_await open_unix(env, settings, stop, deadline);

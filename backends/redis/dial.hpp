@@ -14,6 +14,19 @@
 
 namespace dlock::redis {
 
+struct DialSettings;
+class DialStop;
+
+/// A stream under way, or why there is none.
+struct Opened {
+  std::shared_ptr<Stream> stream;
+  Failure failure;
+  bool permanent = false;  ///< trying again will not help
+};
+using OpenStream = std::function<asio::awaitable<Opened>(
+    core::Env& env, std::shared_ptr<const DialSettings> settings, std::shared_ptr<DialStop> stop,
+    TimePoint deadline)>;
+
 struct DialSettings {
   std::string host;
   std::uint16_t port = 0;
@@ -27,6 +40,9 @@ struct DialSettings {
   std::string username;
   std::string password;
   int database = 0;
+  /// Opens the byte stream instead of a socket: a simulated network. Everything above it is the
+  /// same.
+  OpenStream open_stream;
 
   /// For people; without secrets.
   std::string address() const;
