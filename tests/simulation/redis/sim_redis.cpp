@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/simulation/redis/sim_redis.hpp"
+
+#include <algorithm>
+
+#include "backends/redis/backend.hpp"
+#include "backends/redis/options.hpp"
+#include "backends/redis/poll.hpp"
+#include "backends/redis/value.hpp"
+#include "core/config/options.hpp"
+#include "dlock/redis.hpp"
+
+namespace dlock::simulation {
+
+std::unique_ptr<SimStore> make_redis(World& world, Network& network, bool exclusive) {
+  return std::make_unique<redis::SimRedis>(world, network, exclusive);
+}
+
+namespace redis {
+namespace {
+
+constexpr milliseconds kLease{3000};
+constexpr milliseconds kPoll{200};
+/// The server's wall clock is stepped by at most this.
+constexpr milliseconds kLongestJump = 2 * kLease;
+
+std::string_view given(std::string_view option) {
+  if (option == "lease") return "3s";
+  if (option == "poll") return "200ms";
+  return {};
+}
+
+}  // namespace
+
+SimRedis::SimRedis(World& world, Network& network, bool exclusive)
+    : world_(world), network_(network), exclusive_(exclusive), names_(options().string("key")) {
+  primary_ = std::make_shared<Server>(world_, settings(), Lineage{make_run_id(world_)});
+  watch(primary_);
+  address_->server = primary_;
+}
+
+SimRedis::~SimRedis() {
+  world_.cancel(starting_);
+  world_.cancel(deposing_);
+}
+
+const BackendDescriptor& SimRedis::descriptor() const { return production::backend(); }
+
+StoreOptions SimRedis::options() const {
+  StoreOptions options;
+  options.name = "redis";
+  options.scheme = "redis";
+  options.endpoints.push_back({"simulated", 6379});
+  options.app = "simulation";
+  for (const auto& spec : production::backend().options) {
+    const auto value = given(spec.name).empty() ? spec.default_value : given(spec.name);
+    core::apply_option(spec, value, options);
+  }
+  return options;
+}
+
+ServerSettings SimRedis::settings() const {
+  if (exclusive_) return {};
+  ServerSettings settings;
+  settings.eviction_policy = "volatile-lru";
+  settings.fsync = "everysec";
+  settings.replicas = 1;
+  return settings;
+}
+
+std::unique_ptr<Backend> SimRedis::make_backend(Process& process, EventSink& sink) {
+  auto client = std::make_shared<Client>(Client{process, network_});
+  clients_.push_back(client);
+  auto settings = production::dial_settings(options());
+  settings.open_stream = [client, address = std::weak_ptr(address_)](
+                             core::Env&, std::shared_ptr<const production::DialSettings> dialled,
+                             std::shared_ptr<production::DialStop> stop, TimePoint deadline) {
+    return open_simulated(client, address, std::move(dialled), std::move(stop), deadline);
+  };
+  return std::make_unique<production::RedisBackend>(options(), std::move(settings), process, sink);
+}
+
+void SimRedis::watch(const std::shared_ptr<Server>& server) {
+  server->keys().on_change = [this, to = server.get()](const std::string& key, const Entry* entry) {
+    on_change(*to, key, entry);
+  };
+}
+
+std::optional<Promises::Holder> SimRedis::holder(Server& server, const std::string& lock) const {
+  const auto* entry = server.keys().find(names_.key(lock), server.now_ms());
+  const auto* value = entry != nullptr ? std::get_if<std::string>(&entry->value) : nullptr;
+  if (value == nullptr) return std::nullopt;
+  const auto until = entry->expires_ms ? server.world_time(*entry->expires_ms) : kNever;
+  return Promises::Holder{production::read_value(*value).owner.id, until};
+}
+
+void SimRedis::on_change(Server& server, const std::string& key, const Entry* entry) {
+  const bool counts = &server == primary_.get();
+  if (counts) history_.note(world_.now(), key, entry);
+  const auto lock = names_.name(key);
+  if (striking_ || !lock) return;
+  const auto now = holder(server, *lock);
+  if (now) promises_.made(*lock, *now);
+  if (counts) return promises_.settled(*lock, now);
+  // What a deposed server grants or renews, the new one does not know.
+  if (!now) promises_.settled(*lock, holder(*primary_, *lock));
+  audit(Fault::failover);
+}
+
+void SimRedis::audit(Fault cause) {
+  const auto found = promises_.audit(
+      world_.now(), [this](const std::string& lock) { return holder(*primary_, lock); });
+  for (const auto& [lock, owner_id] : found.broken) {
+    world_.trace("redis: has forgotten {} of {} ({})", lock, owner_id, to_string(cause));
+    on_forgotten(lock, owner_id, cause);
+  }
+  if (!found.again) return;
+  world_.at(*found.again + milliseconds(1), [this, cause, alive = std::weak_ptr(alive_)] {
+    if (!alive.expired()) audit(cause);
+  });
+}
+
+void SimRedis::on_crash(Process& process) {
+  std::erase_if(clients_, [](const auto& weak) { return weak.expired(); });
+  for (const auto& weak : clients_) {
+    const auto client = weak.lock();
+    if (client && &client->process == &process) client->crashed = true;
+  }
+  for (auto* server : {primary_.get(), deposed_.get()}) {
+    if (server == nullptr) continue;
+    for (const auto& [id, session] : server->sessions()) {
+      if (session->is_of(process)) session->hang_up_later(network_.latency());
+    }
+  }
+}
+
+checkers::Belongings SimRedis::belongings() const {
+  checkers::Belongings all;
+  for (const auto& [key, entry] : primary_->keys().all()) {
+    if (primary_->keys().find(key, primary_->now_ms()) != nullptr) all.keys.insert(key);
+  }
+  all.watches = primary_->subscriptions();
+  return all;
+}
+
+bool SimRedis::is_permitted(const std::string& key) const { return key.ends_with("%fence"); }
+
+// The queue of a lock expires last: twice the patience with a waiter that does not look any more.
+// A clock that was set back keeps everything for that much longer.
+Duration SimRedis::longest_lease() const {
+  const Duration queue = 2 * production::waiter_patience(kPoll);
+  return queue + (exclusive_ ? Duration::zero() : Duration(kLongestJump));
+}
+
+// What may stand in the way of a waiter, one after the other: a dial to a server that did not
+// answer (5 s) and the backoff after it (1 s); the core's own pause before it tries again (3 s); a
+// dead holder's lease; a reservation for a waiter that is gone (0.5 s), and there may be a few; and
+// the longest pause between two looks, five times the poll interval. A server's clock that was set
+// back adds that much to a dead holder's lease.
+Duration SimRedis::progress_bound() const {
+  const Duration reach = seconds(5) + seconds(1) + seconds(3);
+  const Duration jump = exclusive_ ? Duration::zero() : Duration(kLongestJump);
+  return reach + Duration(kLease) + jump + 4 * milliseconds(500) + 5 * kPoll;
+}
+
+}  // namespace redis
+}  // namespace dlock::simulation
