@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The simulated server against the real one: the same commands and the production scripts, one by
+// one, and the same answers.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <hiredis/hiredis.h>
+
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+
+#include "backends/redis/scripts.hpp"
+#include "testkit/servers/redis.hpp"
+#include "tests/simulation/redis/server.hpp"
+#include "tests/simulation/redis/session.hpp"
+
+namespace dlock::simulation::redis {
+namespace {
+
+/// A blocking connection to a real server.
+class RealConnection {
+ public:
+  explicit RealConnection(std::uint16_t port) : context_(::redisConnect("127.0.0.1", port)) {}
+  ~RealConnection() { ::redisFree(context_); }
+  RealConnection(const RealConnection&) = delete;
+  RealConnection& operator=(const RealConnection&) = delete;
+
+  Reply ask(const Command& command) {
+    std::vector<const char*> words;
+    std::vector<std::size_t> sizes;
+    for (const auto& word : command) {
+      words.push_back(word.data());
+      sizes.push_back(word.size());
+    }
+    auto* raw = static_cast<redisReply*>(
+        ::redisCommandArgv(context_, static_cast<int>(words.size()), words.data(), sizes.data()));
+    if (raw == nullptr) return error("the connection broke");
+    auto reply = taken(*raw);
+    ::freeReplyObject(raw);
+    return reply;
+  }
+
+ private:
+  static Reply taken(const redisReply& raw) {
+    const auto size = static_cast<std::size_t>(raw.len);
+    switch (raw.type) {
+      case REDIS_REPLY_STATUS:
+        return status(std::string(raw.str, size));
+      case REDIS_REPLY_ERROR:
+        return error(std::string(raw.str, size));
+      case REDIS_REPLY_STRING:
+        return bulk(std::string(raw.str, size));
+      case REDIS_REPLY_INTEGER:
+        return integer(raw.integer);
+      case REDIS_REPLY_ARRAY: {
+        std::vector<Reply> items;
+        for (std::size_t i = 0; i < raw.elements; ++i) items.push_back(taken(*raw.element[i]));
+        return array(std::move(items));
+      }
+      default:
+        return nil();
+    }
+  }
+  redisContext* context_;
+};
+
+std::optional<double> as_number(const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != 0) return std::nullopt;
+  return value;
+}
+
+/// What comes of the clock may differ a little: times left, times of day.
+bool alike(const Reply& a, const Reply& b) {
+  if (a.kind != b.kind || a.items.size() != b.items.size()) return false;
+  if (a.kind == Reply::Kind::integer && a.integer != b.integer) {
+    return a.integer > 1000 && std::llabs(a.integer - b.integer) < 5000;
+  }
+  if (a.text != b.text) {
+    const auto x = as_number(a.text);
+    const auto y = as_number(b.text);
+    const bool time_of_day = x && y && *x > 1e9;
+    if (!time_of_day || std::abs(*x - *y) > 20e6) return false;
+  }
+  for (std::size_t i = 0; i < a.items.size(); ++i) {
+    if (!alike(a.items[i], b.items[i])) return false;
+  }
+  return true;
+}
+
+/// A real server and a simulated one, asked the same.
+class Both {
+ public:
+  Both() {
+    real_server_.start();
+    real_ = std::make_unique<RealConnection>(real_server_.port());
+    listener_ = std::make_unique<RealConnection>(real_server_.port());
+    const auto now = std::chrono::duration_cast<milliseconds>(
+        std::chrono::system_clock::now().time_since_epoch());
+    simulated_->set_clock_offset(now - milliseconds(simulated_->now_ms()));
+    session_->set_id(simulated_->admit(session_));
+    hearing_->set_id(simulated_->admit(hearing_));
+  }
+
+  void listen(const std::string& channel) {
+    listener_->ask({"SUBSCRIBE", channel});
+    simulated_->serve(*hearing_, {"SUBSCRIBE", channel});
+  }
+  /// Both answer alike. The simulated answer.
+  Reply ask(const Command& command) {
+    world.run_until(started_ + (std::chrono::steady_clock::now() - really_started_));
+    const auto real = real_->ask(command);
+    auto simulated = simulated_->serve(*session_, command);
+    EXPECT_TRUE(alike(real, simulated))
+        << to_text(array({bulk(command[0]), bulk(command.size() > 1 ? command[1] : "")}))
+        << "\nreal:      " << to_text(real) << "\nsimulated: " << to_text(simulated);
+    return simulated;
+  }
+
+  World world{1};
+
+ private:
+  std::shared_ptr<Session> make_session() {
+    return std::make_shared<Session>(world, simulated_, client_, std::weak_ptr<SimStream>());
+  }
+
+  const TimePoint started_ = world.now();
+  const std::chrono::steady_clock::time_point really_started_ = std::chrono::steady_clock::now();
+  testkit::RedisServer real_server_;
+  std::unique_ptr<RealConnection> real_;
+  std::unique_ptr<RealConnection> listener_;
+  Network network_{world};
+  Process process_{world, "test", {}};
+  std::shared_ptr<Client> client_ = std::make_shared<Client>(Client{process_, network_});
+  std::shared_ptr<Server> simulated_ =
+      std::make_shared<Server>(world, ServerSettings{}, Lineage{make_run_id(world)});
+  std::shared_ptr<Session> session_ = make_session();
+  std::shared_ptr<Session> hearing_ = make_session();
+};
+
+TEST(SimulatedRedisAnswers, ResultsOfScriptsAreConvertedAsByRedis) {
+  Both both;
+  for (const char* script : {
+           "return nil",
+           "return true",
+           "return false",
+           "return 3.99",
+           "return -3.99",
+           "return 'text'",
+           "return ''",
+           "return {}",
+           "return {1, 'a', 2.5, {3, {}}, false, true}",
+           "return {1, 2, nil, 4}",
+           "return {ok = 'FINE'}",
+           "return {err = 'ERR of our own'}",
+           "return redis.status_reply('YES')",
+           "return redis.call('GET', 'none') == false",
+           "return redis.call('SET', 'a', 'b')",
+           "return redis.call('SET', 'a', 'b').ok",
+           "return redis.call('SET', 'a', 12345678901234567)",
+           "return redis.call('GET', 'a')",
+           "return redis.call('SET', 'a', 0.1)",
+           "return redis.call('GET', 'a')",
+           "return redis.call('MGET', 'a', 'none', 'b')",
+           "return type(redis.pcall('ZCARD', 'a'))",
+           "return redis.pcall('ZCARD', 'a').err",
+           "return redis.pcall('ZCARD', 'a')",
+           "redis.call('ZCARD', 'a')",
+           "local a = 1\nreturn redis.call('ZADD', 'a', 1, 'x')",
+           "return redis.call('ZADD', 'set', 1.5, 'x')",
+           "return redis.call('ZADD', 'set', 1.5, 'x')",
+           "return redis.call('ZADD', 'set', '1700000000000000', 'y')",
+           "return redis.call('ZSCORE', 'set', 'x')",
+           "return redis.call('ZSCORE', 'set', 'y')",
+           "return redis.call('ZRANGE', 'set', 0, -1)",
+           "return redis.call('ZRANK', 'set', 'none')",
+           "return redis.call('TYPE', 'set')",
+           "return redis.call('TYPE', 'set').ok",
+           "return redis.call('TYPE', 'none')",
+           "return redis.call('PTTL', 'set')",
+           "return redis.call('PTTL', 'none')",
+           "return redis.call('PEXPIRE', 'set', 0)",
+           "return redis.call('PEXPIRE', 'set', 100)",
+           "return redis.call('GET', {})",
+           "return #ARGV",
+           "return string.format('%.0f', redis.call('TIME')[1] / 60)",
+           "return tonumber(nil or '7')",
+       }) {
+    both.ask({"EVAL", script, "0"});
+  }
+}
+
+TEST(SimulatedRedisAnswers, PlainCommandsAnswerAsRedisDoes) {
+  Both both;
+  for (const Command& command : std::vector<Command>{
+           {"PING"},
+           {"GET", "a"},
+           {"SET", "a", "1", "PX", "100000"},
+           {"SET", "a", "2", "NX"},
+           {"SET", "a", "2", "PX", "0"},
+           {"SET", "a", "2", "BAD"},
+           {"INCR", "a"},
+           {"PTTL", "a"},
+           {"SET", "b", "text"},
+           {"INCR", "b"},
+           {"PTTL", "b"},
+           {"PEXPIRE", "b", "60000"},
+           {"PEXPIRE", "c", "60000"},
+           {"PEXPIRE", "b", "x"},
+           {"DEL", "a", "b", "c"},
+           {"ZADD", "z", "3", "c"},
+           {"ZADD", "z", "1", "b"},
+           {"ZADD", "z", "1", "a"},
+           {"ZADD", "z", "x", "a"},
+           {"ZRANGE", "z", "0", "-1"},
+           {"ZRANGE", "z", "-2", "-1"},
+           {"ZRANGE", "z", "0", "0"},
+           {"ZRANK", "z", "c"},
+           {"ZSCORE", "z", "c"},
+           {"ZSCORE", "z", "none"},
+           {"ZCARD", "z"},
+           {"GET", "z"},
+           {"SET", "z2", "x"},
+           {"ZREM", "z2", "x"},
+           {"ZREM", "z", "a", "b", "none"},
+           {"ZREM", "z", "c"},
+           {"TYPE", "z"},
+           {"PUBLISH", "nobody", "text"},
+           {"CLIENT", "KILL", "ID", "4711"},
+           {"CONFIG", "GET", "no-appendfsync-on-rewrite"},
+           {"EVALSHA", std::string(40, '0'), "0"},
+           {"SCRIPT", "LOAD", "return 1"},
+       }) {
+    both.ask(command);
+  }
+}
+
+/// Calls of the production scripts, by chance.
+class Calls {
+ public:
+  explicit Calls(World& world) : world_(world) {}
+
+  Command next() {
+    const auto& all = production::scripts();
+    switch (world_.below(9)) {
+      case 0:
+      case 1:
+      case 2:
+      case 3:
+        return acquire(all.acquire);
+      case 4:
+        return call(all.renew, {key(""), key("%alive"), key("%broken")}, {owner(), "30000"});
+      case 5:
+      case 6:
+        return call(all.release, {key(""), key("%queue"), key("%alive"), key("%next")},
+                    {owner(), world_.chance(0.5) ? waiter() : "", "dlock:wake:", "60000"});
+      case 7:
+        return call(all.evict,
+                    {key(""), key("%queue"), key("%alive"), key("%next"), key("%broken")},
+                    {std::to_string(last_token_), "dlock:wake:", "60000"});
+      default:
+        return call(all.inspect, {key(""), key("%queue"), key("%alive")}, {"10"});
+    }
+  }
+  void note(const Reply& reply) {
+    if (reply.items.size() == 3)
+      last_token_ = static_cast<std::uint64_t>(as_number(reply.items[1].text).value_or(0));
+  }
+  std::string waiter() { return instance(world_.below(2)) + " " + owner(); }
+  static std::string instance(std::uint64_t n) {
+    return fmt::format("00000000-0000-4000-8000-00000000000{}", n);
+  }
+
+ private:
+  static std::string key(std::string_view suffix) { return fmt::format("dlock:{{x}}{}", suffix); }
+  std::string owner() { return fmt::format("{},host,1,app", instance(world_.below(3) + 4)); }
+
+  Command acquire(const production::Script& script) {
+    // Above the clock, so that both give the same tokens.
+    const auto least = std::to_string(5'000'000'000'000'000 + world_.below(1000));
+    const auto arrival = world_.chance(0.7) ? std::to_string(1000 + world_.below(1000)) : "";
+    const std::string queue = world_.chance(0.7) ? "1" : "0";
+    return call(script, {key(""), key("%fence"), key("%queue"), key("%alive"), key("%next")},
+                {owner(), "30000", least, "600000", queue, waiter(), arrival, "60000",
+                 world_.chance(0.5) ? "1" : "0"});
+  }
+  Command call(const production::Script& script, std::vector<std::string> keys,
+               const std::vector<std::string>& arguments) {
+    Command command{"EVAL", script.text, std::to_string(keys.size())};
+    command.insert(command.end(), keys.begin(), keys.end());
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    command.push_back(std::to_string(++tag_));
+    return command;
+  }
+
+  World& world_;
+  std::uint64_t last_token_ = 0;
+  std::uint64_t tag_ = 0;
+};
+
+TEST(SimulatedRedisAnswers, ProductionScriptsDoAsOnRedis) {
+  Both both;
+  both.listen("dlock:wake:" + Calls::instance(0));
+  for (int round = 0; round < 60 && !::testing::Test::HasFailure(); ++round) {
+    Calls calls(both.world);
+    for (int i = 0; i < 40; ++i) {
+      // Now and then an operator's hand, a waiter that is dead, or another program's data.
+      if (both.world.chance(0.03)) both.ask({"DEL", "dlock:{x}"});
+      if (both.world.chance(0.1)) both.ask({"ZADD", "dlock:{x}%alive", "1", calls.waiter()});
+      if (both.world.chance(0.01)) both.ask({"ZADD", "dlock:{x}", "1", "foreign"});
+      calls.note(both.ask(calls.next()));
+    }
+    for (const char* suffix : {"", "%fence", "%queue", "%alive", "%next", "%broken"}) {
+      const auto key = std::string("dlock:{x}") + suffix;
+      both.ask({"GET", key});
+      both.ask({"ZRANGE", key, "0", "-1"});
+      both.ask({"PTTL", key});
+      both.ask({"DEL", key});
+    }
+  }
+}
+
+}  // namespace
+}  // namespace dlock::simulation::redis
