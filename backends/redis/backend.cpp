@@ -4,6 +4,7 @@
 #include "backends/redis/backend.hpp"
 
 #include "backends/redis/value.hpp"
+#include "core/planted.hpp"
 
 namespace dlock::redis {
 namespace {
@@ -51,7 +52,7 @@ std::shared_ptr<Subscriber> RedisBackend::make_subscriber() {
   };
   callbacks.on_subscribed = [this] {
     if (std::exchange(wake_up_denied_, false)) capabilities_ = declare(facts_, declaration());
-    wake_all();
+    if (!DLOCK_PLANTED("redis_subscribe_without_recheck")) wake_all();
   };
   callbacks.on_denied = [this](const Failure& why) {
     if (std::exchange(wake_up_denied_, true)) return;
@@ -120,6 +121,7 @@ void RedisBackend::wake_all() {
 ClaimPtr RedisBackend::make_claim(ClaimRequest request) {
   auto keys = names_.keys(request.name);
   auto owner = write_owner(request.owner);
+  if (DLOCK_PLANTED("redis_same_owner_for_all")) owner.replace(0, kUuidLength, instance_);
   auto waiter = write_waiter(instance_, owner);
   auto claim = std::make_shared<KeyClaim>(std::move(request), env_, std::move(keys),
                                           std::move(owner), std::move(waiter), claims_);

@@ -7,6 +7,10 @@
 #include <array>
 #include <stdexcept>
 
+#ifdef DLOCK_PLANTING
+#include "backends/redis/planted_scripts.hpp"
+#endif
+
 namespace dlock::redis {
 namespace {
 
@@ -192,6 +196,9 @@ Scripts::Scripts()
 
 const Scripts& scripts() {
   static const Scripts all;
+#ifdef DLOCK_PLANTING
+  if (const auto* planted = planted_scripts(all)) return *planted;
+#endif
   return all;
 }
 

@@ -75,6 +75,7 @@ CommandContext Server::context() {
 
 Reply Server::serve(Session& session, const Command& command) {
   ++served_;
+  if (before_command) before_command();
   const auto name = upper(command.front());
   if (name == "EVALSHA" || name == "EVAL") return evaluate(command, name == "EVALSHA");
   if (name == "SCRIPT") return script(command);

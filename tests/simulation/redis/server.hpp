@@ -48,6 +48,8 @@ class Server final : public std::enable_shared_from_this<Server> {
   TimePoint world_time(std::int64_t expires_ms) const noexcept;
 
   Reply serve(Session& session, const Command& command);
+  /// Called before each command.
+  std::function<void()> before_command;
   /// For a test.
   std::uint64_t commands_served() const noexcept { return served_; }
 

@@ -84,6 +84,10 @@ void SimRedis::watch(const std::shared_ptr<Server>& server) {
   server->keys().on_change = [this, to = server.get()](const std::string& key, const Entry* entry) {
     on_change(*to, key, entry);
   };
+  // In time: a command may be about to grant what has just expired too early.
+  server->before_command = [this] {
+    if (shortened_) audit(*shortened_);
+  };
 }
 
 std::optional<Promises::Holder> SimRedis::holder(Server& server, const std::string& lock) const {
@@ -114,9 +118,13 @@ void SimRedis::audit(Fault cause) {
     world_.trace("redis: has forgotten {} of {} ({})", lock, owner_id, to_string(cause));
     on_forgotten(lock, owner_id, cause);
   }
-  if (!found.again) return;
-  world_.at(*found.again + milliseconds(1), [this, cause, alive = std::weak_ptr(alive_)] {
-    if (!alive.expired()) audit(cause);
+  const bool watched = shortened_.has_value();
+  shortened_ = found.again ? std::optional(cause) : std::nullopt;
+  if (!found.again || watched) return;
+  world_.at(*found.again, [this, alive = std::weak_ptr(alive_)] {
+    if (alive.expired() || !shortened_) return;
+    const auto since = *std::exchange(shortened_, std::nullopt);
+    audit(since);
   });
 }
 

@@ -73,6 +73,8 @@ class SimRedis final : public SimStore {
   History history_;
   Promises promises_;
   std::vector<std::weak_ptr<Client>> clients_;
+  std::optional<Fault>
+      shortened_;          ///< some promises will be broken by this, when their keys expire
   bool striking_ = false;  ///< what changes is a fault's doing, no client's
   TimerId starting_ = 0;
   TimerId deposing_ = 0;
