@@ -145,12 +145,22 @@ bool SimRedis::remove(const std::string& lock) {
 bool SimRedis::jump_clock() {
   const auto by = std::chrono::duration_cast<milliseconds>(
       world_.between(-Duration(kLongestJump), Duration(kLongestJump)));
-  world_.trace("redis: the server's clock jumps by {} ms", by.count());
-  for (auto* server : {primary_.get(), deposed_.get()}) {
-    if (server != nullptr) server->set_clock_offset(server->clock_offset() + by);
-  }
-  audit(Fault::server_clock_jump);
+  step_clock(by);
   return true;
+}
+
+// A server does not wait for a look to drop what has expired: a clock that goes back must not bring
+// it to life again.
+void SimRedis::step_clock(milliseconds by) {
+  world_.trace("redis: the server's clock jumps by {} ms", by.count());
+  striking_ = true;
+  for (auto* server : {primary_.get(), deposed_.get()}) {
+    if (server == nullptr) continue;
+    server->keys().sweep(server->now_ms());
+    server->set_clock_offset(server->clock_offset() + by);
+  }
+  striking_ = false;
+  audit(Fault::server_clock_jump);
 }
 
 void SimRedis::heal() {

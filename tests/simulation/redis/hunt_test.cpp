@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs by chance find nothing in the backend as it is, and find what was planted.
+// Runs by chance find nothing in the backend as it is. What they do find: defects_test.cpp.
 #include "tests/simulation/redis/hunt.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-
-#include "core/planted.hpp"
-#include "tests/simulation/redis/defects.hpp"
 
 namespace dlock::simulation::redis {
 namespace {
@@ -17,16 +14,6 @@ namespace {
 std::uint64_t hunts(std::uint64_t few) {
   const char* more = std::getenv("DLOCK_HUNTS");
   return more != nullptr ? std::strtoull(more, nullptr, 10) : few;
-}
-
-/// The first seed that finds something; 0: none.
-std::uint64_t search(std::uint64_t seeds) {
-  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
-    for (const bool exclusive : {true, false}) {
-      if (!hunt(seed, exclusive).complaint.empty()) return seed;
-    }
-  }
-  return 0;
 }
 
 TEST(SimulatedRedisHunt, NothingIsFoundInTheBackend) {
@@ -40,17 +27,6 @@ TEST(SimulatedRedisHunt, NothingIsFoundInTheBackend) {
       if (show != nullptr) std::fputs(hunt(seed, exclusive, true).trace.c_str(), stderr);
       return;
     }
-  }
-}
-
-TEST(SimulatedRedisHunt, DISABLED_EveryDefect) {
-  for (const auto& defect : kDefects) {
-    core::planted_defect = defect.name;
-    const auto seed = search(hunts(200));
-    core::planted_defect = {};
-    std::printf("%-36s %s %llu\n", std::string(defect.name).c_str(),
-                seed == 0 ? "NOT FOUND" : "seed", static_cast<unsigned long long>(seed));
-    std::fflush(stdout);
   }
 }
 

@@ -30,7 +30,11 @@ bool Keyspace::remove(const std::string& key, std::int64_t now_ms) {
 }
 
 void Keyspace::sweep(std::int64_t now_ms) {
-  std::erase_if(entries_, [now_ms](const auto& one) { return has_expired(one.second, now_ms); });
+  std::erase_if(entries_, [&](const auto& one) {
+    const bool gone = has_expired(one.second, now_ms);
+    if (gone && on_change) on_change(one.first, nullptr);
+    return gone;
+  });
 }
 
 }  // namespace dlock::simulation::redis

@@ -54,6 +54,11 @@ class Program {
     last = attempt;
     return attempt;
   }
+  void cancel(const Attempt& attempt) {
+    process.deliver([weak = attempt.acquisition] {
+      if (const auto acquisition = weak.lock()) acquisition->cancel();
+    });
+  }
   /// Gives the last one back.
   void release() { last->handle = LockHandle(); }
 

@@ -45,6 +45,7 @@ class SimRedis final : public SimStore {
   bool is_up() const noexcept { return address_->server != nullptr; }
   /// How far a replica is behind, or how much a crash loses; for tests, else by chance.
   std::optional<Duration> next_lag;
+  void step_clock(milliseconds by);
 
  private:
   ServerSettings settings() const;

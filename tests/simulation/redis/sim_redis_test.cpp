@@ -126,9 +126,7 @@ TEST(SimulatedRedis, ALateAcquireAfterAWithdrawalLeavesNothing) {
   const auto attempt = program.acquire();
   stage.pass(milliseconds(1));
   ASSERT_FALSE(attempt->told);
-  program.process.deliver([weak = attempt->acquisition] {
-    if (const auto acquisition = weak.lock()) acquisition->cancel();
-  });
+  program.cancel(*attempt);
   stage.pass(seconds(4));
   const auto left = stage.redis.belongings();
   EXPECT_FALSE(left.keys.contains("dlock:{orders/42}"));
