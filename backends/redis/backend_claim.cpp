@@ -39,22 +39,15 @@ std::uint64_t to_token(const std::string& text) {
 
 ScriptCall acquire_call(const KeyClaim& claim, milliseconds poll) {
   const auto& request = claim.request();
-  auto fence = std::max<milliseconds>(kFenceMemory, 2 * request.lease);
-  if (DLOCK_PLANTED("redis_fence_forgotten")) fence = request.lease;
-  auto lease = request.lease;
-  if (DLOCK_PLANTED("redis_lease_halved")) lease /= 2;
+  const auto fence = std::max<milliseconds>(kFenceMemory, 2 * request.lease);
   ScriptCall call;
   call.keys = {claim.keys.lock, claim.keys.fence, claim.keys.queue, claim.keys.alive,
                claim.keys.next};
-  call.arguments = {claim.owner,
-                    count(lease),
-                    std::to_string(request.min_token),
-                    count(fence),
-                    request.queue ? "1" : "0",
-                    claim.waiter,
-                    claim.arrival,
-                    count(waiter_patience(poll)),
-                    claim.maybe_queued ? "1" : "0"};
+  call.arguments = {claim.owner,   count(request.lease),         std::to_string(request.min_token),
+                    count(fence),  request.queue ? "1" : "0",    claim.waiter,
+                    claim.arrival, count(waiter_patience(poll)), claim.maybe_queued ? "1" : "0"};
+  if (DLOCK_PLANTED("redis_lease_halved")) call.arguments[1] = count(request.lease / 2);
+  if (DLOCK_PLANTED("redis_fence_forgotten")) call.arguments[3] = count(request.lease);
   return call;
 }
 

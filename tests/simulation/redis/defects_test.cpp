@@ -165,6 +165,19 @@ bool a_message_before_the_subscription_is_made_up_for() {
   return waiter->held();
 }
 
+bool a_dead_holder_is_followed() {
+  Stage stage(true);
+  auto& holder = stage.program("holder");
+  holder.acquire();
+  stage.pass(milliseconds(100));
+  const auto waiter = stage.program("waiter").acquire();
+  stage.pass(seconds(1));
+  holder.process.crash();
+  stage.redis.on_crash(holder.process);
+  stage.pass(stage.redis.progress_bound());
+  return waiter->held();
+}
+
 using Scenario = bool (*)();
 
 const std::map<std::string_view, Scenario>& scenarios() {
@@ -179,6 +192,7 @@ const std::map<std::string_view, Scenario>& scenarios() {
       {"redis_answers_mixed_up", &each_lock_gets_its_own_answer},
       {"redis_token_ignores_fence", &tokens_rise_though_the_clock_goes_back},
       {"redis_fence_forgotten", &tokens_rise_though_the_clock_goes_back},
+      {"redis_lost_wakeup", &a_dead_holder_is_followed},
       {"redis_subscribe_without_recheck", &a_message_before_the_subscription_is_made_up_for},
   };
   return all;

@@ -10,6 +10,7 @@ namespace {
 
 constexpr milliseconds kShortestOutage{50};
 constexpr milliseconds kLongestOutage{2000};
+constexpr milliseconds kLongestLoading{300};
 constexpr milliseconds kLongestJump{6000};
 
 }  // namespace
@@ -76,6 +77,9 @@ bool SimRedis::restart(Fault cause, Snapshot left) {
 void SimRedis::start() {
   starting_ = 0;
   address_->server = primary_;
+  if (world_.chance(0.3)) {
+    primary_->load_until(world_.now() + world_.between({}, kLongestLoading));
+  }
   world_.trace("redis: up");
 }
 
@@ -165,9 +169,11 @@ void SimRedis::step_clock(milliseconds by) {
 
 void SimRedis::heal() {
   end_deposed();
-  if (is_up()) return;
-  world_.cancel(starting_);
-  start();
+  if (!is_up()) {
+    world_.cancel(starting_);
+    start();
+  }
+  primary_->load_until({});
 }
 
 }  // namespace dlock::simulation::redis

@@ -19,6 +19,11 @@ void History::note(TimePoint when, const std::string& key, const Entry* entry) {
   }
 }
 
+void History::forget(const std::string& key) {
+  oldest_.erase(key);
+  std::erase_if(changes_, [&](const Change& change) { return change.key == key; });
+}
+
 Snapshot History::at(TimePoint when) const {
   auto data = oldest_;
   for (const auto& change : changes_) {

@@ -16,6 +16,8 @@ class History {
  public:
   /// A key changed; null: it has gone.
   void note(TimePoint when, const std::string& key, const Entry* entry);
+  /// A key has gone for good, from what was before, too.
+  void forget(const std::string& key);
   /// The data as it was then, at most kDepth ago.
   Snapshot at(TimePoint when) const;
 

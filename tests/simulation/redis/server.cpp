@@ -77,6 +77,11 @@ Reply Server::serve(Session& session, const Command& command) {
   ++served_;
   if (before_command) before_command();
   const auto name = upper(command.front());
+  const bool answers_meanwhile = name == "INFO" || name == "CONFIG" || name == "CLIENT" ||
+                                 name == "SUBSCRIBE" || name == "AUTH" || name == "SELECT";
+  if (is_loading() && !answers_meanwhile) {
+    return error("LOADING Redis is loading the dataset in memory");
+  }
   if (name == "EVALSHA" || name == "EVAL") return evaluate(command, name == "EVALSHA");
   if (name == "SCRIPT") return script(command);
   if (name == "SUBSCRIBE") return subscribe(session, command);
@@ -91,15 +96,17 @@ Reply Server::serve(Session& session, const Command& command) {
   return run_command(with, command);
 }
 
+bool Server::is_loading() const noexcept { return world_.now() < loading_until_; }
+
 Reply Server::info() const {
-  return bulk(
-      fmt::format("# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:{}\r\n"
-                  "# Memory\r\nmaxmemory_policy:{}\r\n"
-                  "# Persistence\r\nloading:0\r\naof_enabled:{}\r\naof_last_write_status:ok\r\n"
-                  "# Replication\r\nrole:master\r\nconnected_slaves:{}\r\nmaster_replid:{}\r\n"
-                  "master_replid2:{}\r\n# Cluster\r\ncluster_enabled:0\r\n",
-                  run_id_, settings_.eviction_policy, settings_.append_only ? 1 : 0,
-                  settings_.replicas, lineage_.id, lineage_.previous));
+  return bulk(fmt::format(
+      "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:{}\r\n"
+      "# Memory\r\nmaxmemory_policy:{}\r\n"
+      "# Persistence\r\nloading:{}\r\naof_enabled:{}\r\naof_last_write_status:ok\r\n"
+      "# Replication\r\nrole:master\r\nconnected_slaves:{}\r\nmaster_replid:{}\r\n"
+      "master_replid2:{}\r\n# Cluster\r\ncluster_enabled:0\r\n",
+      run_id_, settings_.eviction_policy, is_loading() ? 1 : 0, settings_.append_only ? 1 : 0,
+      settings_.replicas, lineage_.id, lineage_.previous));
 }
 
 Reply Server::config(const Command& command) const {

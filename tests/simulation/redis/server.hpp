@@ -47,6 +47,8 @@ class Server final : public std::enable_shared_from_this<Server> {
   /// The world's moment at which a key with that expiry is gone.
   TimePoint world_time(std::int64_t expires_ms) const noexcept;
 
+  /// It is up, but reads its data until then.
+  void load_until(TimePoint when) noexcept { loading_until_ = when; }
   Reply serve(Session& session, const Command& command);
   /// Called before each command.
   std::function<void()> before_command;
@@ -64,6 +66,7 @@ class Server final : public std::enable_shared_from_this<Server> {
   std::multiset<std::string> subscriptions() const;
 
  private:
+  bool is_loading() const noexcept;
   Reply info() const;
   Reply config(const Command& command) const;
   Reply client(Session& session, const Command& command);
@@ -79,6 +82,7 @@ class Server final : public std::enable_shared_from_this<Server> {
   const std::string run_id_;
   Keyspace keys_;
   milliseconds clock_offset_{0};
+  TimePoint loading_until_{};
   std::map<std::int64_t, std::shared_ptr<Session>> sessions_;
   std::int64_t last_session_ = 0;
   std::set<std::string> known_scripts_;

@@ -100,7 +100,10 @@ std::optional<Promises::Holder> SimRedis::holder(Server& server, const std::stri
 
 void SimRedis::on_change(Server& server, const std::string& key, const Entry* entry) {
   const bool counts = &server == primary_.get();
-  if (counts) history_.note(world_.now(), key, entry);
+  // What a fault has taken, and its holder has been given up for, does not come back with an older
+  // state of the data.
+  if (counts && striking_) history_.forget(key);
+  if (counts && !striking_) history_.note(world_.now(), key, entry);
   const auto lock = names_.name(key);
   if (striking_ || !lock) return;
   const auto now = holder(server, *lock);
