@@ -21,7 +21,7 @@ AcquireFsm::Step AcquireFsm::on_answer(const ClaimAnswer& answer, bool usable, T
   switch (answer.status) {
     case ClaimStatus::granted:
       may_exist_ = true;
-      if (error_ && !DLOCK_PLANTED("core_grant_after_giving_up_is_kept")) return fail(*error_);
+      if (error_) return fail(*error_);
       // A grant that came too late to be believed: ask how it stands.
       if (!usable) return try_again(answer, now, dice);
       granted_ = true;

@@ -29,7 +29,6 @@ TimePoint LeaseFsm::renew_at() const noexcept {
 
 LeaseFsm::Change LeaseFsm::on_extended(Validity validity, TimePoint now) {
   in_flight_ = false;
-  if (DLOCK_PLANTED("core_late_extension_counts")) now = TimePoint{};
   if (const auto change = on_time(now); change == Change::lost || is_lost()) return change;
   deadline_ = std::max(deadline_, local_deadline(validity, margin_));
   renew_at_ = validity.renew_at;

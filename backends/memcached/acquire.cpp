@@ -122,8 +122,10 @@ class Acquirer {
   }
 
   Verdict stop_for(Answer answer) {
-    // An add that went before may have happened all the same.
-    if (result_.late_add) return stop(ClaimStatus::unknown, std::move(answer.failure));
+    // An add that went before may have happened all the same, or did and was answered too slowly.
+    bool added = result_.late_add || (in_doubt_ && !order_.in_doubt);
+    if (DLOCK_PLANTED("memcached_slow_add_is_forgotten")) added = result_.late_add;
+    if (added) return stop(ClaimStatus::unknown, std::move(answer.failure));
     const bool hopeless = answer.outcome == Outcome::refused &&
                           answer.failure.error != make_error_code(Error::out_of_memory);
     return stop(hopeless ? ClaimStatus::failed : ClaimStatus::unavailable,

@@ -55,6 +55,11 @@ asio::awaitable<ClaimAnswer> MemcachedBackend::claim(ClaimPtr any_claim, TimePoi
   answer.status = result.status;
   answer.failure = std::move(result.failure);
   if (result.late_add) claim->late_until = late_until(*claim, env_.now());
+  // An add may still come in: who gives up now has something to withdraw.
+  if (result.status == ClaimStatus::busy && claim->late_until > env_.now() &&
+      !DLOCK_PLANTED("memcached_busy_forgets_a_late_add")) {
+    answer.status = ClaimStatus::waiting;
+  }
   if (result.status == ClaimStatus::granted) {
     answer.token = result.token;
     answer.validity = validity_from(result.sent, claim->request().lease);

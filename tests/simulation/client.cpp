@@ -34,6 +34,10 @@ class TappedKind final : public SimStore {
   bool is_permitted(const std::string& key) const override { return kind_.is_permitted(key); }
   Duration longest_lease() const override { return kind_.longest_lease(); }
   Duration progress_bound() const override { return kind_.progress_bound(); }
+  Duration calm_bound() const override { return kind_.calm_bound(); }
+  std::vector<std::string> owners(const std::string& lock) const override {
+    return kind_.owners(lock);
+  }
 
  private:
   SimStore& kind_;
@@ -67,9 +71,7 @@ void Client::start() {
                  [this](const std::exception_ptr&) { --running_; });
 }
 
-bool Client::ends() const {
-  return stopping_ || !process_.is_alive() || recorder_.acquisitions() >= work_.enough;
-}
+bool Client::ends() const { return stopping_ || !process_.is_alive(); }
 
 void Client::crash() {
   if (!process_.is_alive()) return;
@@ -97,7 +99,8 @@ asio::awaitable<void> Client::act(std::string actor) {
       co_await work(lock, *outcome);
       co_await give_back(std::move(*outcome));
     }
-    const auto think = world_.between({}, work_.longest_think);
+    const auto think = work_.resting ? world_.between(milliseconds(400), milliseconds(1200))
+                                     : world_.between({}, work_.longest_think);
     co_await core::sleep_until(process_, process_.now() + think);
   }
 }

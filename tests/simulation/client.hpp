@@ -23,8 +23,10 @@ struct Work {
   Duration longest_think{};
   Duration longest_hold{};  ///< now and then twice a lease
   Duration lease{};
-  /// Stop wanting locks when so many were granted in the whole run.
+  /// How many grants make a run.
   std::uint64_t enough = 60;
+  /// For a while: long pauses.
+  bool resting = false;
 };
 
 class Client {

@@ -55,10 +55,10 @@ GrantId Recorder::granted(Process& who, const std::string& actor, const std::str
   event.until = deadline_of(who, *hold);
   const auto claim = hold->claim();
   owners_[id] = claim ? claim->request().owner.id : std::string();
-  world_.trace("{}: granted '{}' as {} with token {} for {} ms", actor, lock, id,
+  world_.trace("{}: granted '{}' to {} as {} with token {} for {} ms", actor, lock, owners_[id], id,
                event.token.value_or(0),
                event.until == kNever ? -1 : (event.until - world_.now()) / milliseconds(1));
-  live_[id] = {&who, lock, hold, event.until};
+  live_[id] = {&who, lock, hold, event.until, false};
   add(std::move(event));
   return id;
 }
@@ -112,6 +112,12 @@ void Recorder::died(const Process& who) {
   }
 }
 
+void Recorder::gone(const std::string& owner_id) {
+  for (auto& [id, live] : live_) {
+    if (owners_.at(id) == owner_id) live.gone = true;
+  }
+}
+
 void Recorder::faulted() {
   checkers::Event event;
   event.kind = EventKind::faulted;
@@ -140,6 +146,12 @@ void Recorder::write(GrantId grant, const std::string& lock, std::uint64_t token
 void Recorder::look_at(Process& who) {
   for (auto& [id, live] : live_) {
     if (live.process != &who) continue;
+    if (live.gone && !who.is_paused()) {
+      violations_.push_back(
+          {fmt::format("grant {} is gone by an answered renewal, and nobody is told", id),
+           world_.now()});
+      live.gone = false;
+    }
     const auto hold = live.hold.lock();
     if (!hold || hold->remaining() == Duration::zero()) continue;
     const auto until = deadline_of(who, *hold);

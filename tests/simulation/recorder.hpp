@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -42,9 +43,19 @@ class Recorder {
   void releasing(const Process& who, GrantId grant);
   void told_lost(const Process& who, GrantId grant);
   void died(const Process& who);
+  /// A renewal of the process was answered: that claim is gone. Its holder must hear of it in the
+  /// same step.
+  void gone(const std::string& owner_id);
   void faulted();
   void healed();
   void forgotten(const std::string& lock, const std::string& owner_id, Fault cause);
+  /// A lock was made by a request of that owner.
+  void made(const std::string& owner_id) { made_[owner_id] = world_.now(); }
+  /// The last time that one was; empty: unknown.
+  std::optional<TimePoint> last_made(const std::string& owner_id) const {
+    const auto found = made_.find(owner_id);
+    return found == made_.end() ? std::nullopt : std::optional(found->second);
+  }
   /// A guarded resource takes the write, or refuses a stale token.
   void write(GrantId grant, const std::string& lock, std::uint64_t token);
   /// After a step of the process: deadlines that moved.
@@ -60,6 +71,8 @@ class Recorder {
   std::uint64_t acquisitions() const noexcept { return last_grant_; }
   std::uint64_t contended() const noexcept { return contended_; }
 
+  /// What the observer itself found wrong.
+  const checkers::Violations& violations() const noexcept { return violations_; }
   /// Losses of running processes that were not told before, by how long after the local deadline
   /// they were told; negative: before it.
   const std::vector<Duration>& lateness() const noexcept { return lateness_; }
@@ -70,6 +83,7 @@ class Recorder {
     std::string lock;
     std::weak_ptr<core::Hold> hold;
     TimePoint until;  ///< on the world's clock
+    bool gone = false;
   };
   void add(checkers::Event event);
   TimePoint deadline_of(Process& who, core::Hold& hold) const;
@@ -88,7 +102,9 @@ class Recorder {
   std::map<std::string, std::uint64_t> highest_;
   std::map<std::string, std::vector<checkers::Write>> writes_;
   std::vector<Forgotten> forgotten_;
+  std::map<std::string, TimePoint> made_;
   std::vector<Duration> lateness_;
+  checkers::Violations violations_;
   GrantId last_grant_ = 0;
   std::uint64_t contended_ = 0;
 };

@@ -24,6 +24,7 @@ class Run {
     store_->on_forgotten = [this](const std::string& lock, const std::string& owner, Fault cause) {
       recorder_.forgotten(lock, owner, cause);
     };
+    store_->on_made = [this](const std::string& owner) { recorder_.made(owner); };
     world_.on_step([this](Process& process) { recorder_.look_at(process); });
     faults_ = store_->faults();
     for (const auto fault :
@@ -39,24 +40,28 @@ class Run {
     recorder_.faulted();
     const auto clients = 2 + world_.below(3);
     for (std::uint64_t i = 0; i < clients; ++i) start_client();
-    while (recorder_.acquisitions() < work_.enough * 7 / 10 && world_.now() < began + seconds(60)) {
-      world_.run_until(world_.now() + milliseconds(50));
-    }
+    const auto begun = work_.enough * 6 / 10;
+    while (recorder_.acquisitions() < begun && world_.now() < began + seconds(60)) tick();
     heal();
-    const auto patience = world_.now() + 3 * store_->progress_bound() + seconds(20);
-    while (!all_idle() && world_.now() < patience) {
-      world_.run_until(world_.now() + milliseconds(50));
-      if (recorder_.acquisitions() >= work_.enough) stop_all();
-    }
+    work_.resting = true;
+    calm_ = world_.now() + store_->progress_bound();
+    while (world_.now() < calm_) tick();
+    work_.resting = false;
+    const auto enough = recorder_.acquisitions() + work_.enough * 3 / 10;
+    const auto patience = world_.now() + store_->progress_bound() + seconds(20);
+    while (recorder_.acquisitions() < enough && world_.now() < patience) tick();
+    stop_all();
+    while (!all_idle() && world_.now() < patience) tick();
     const auto end = world_.now();
     RunResult result;
+    result.violations = std::move(orphans_);
     close_all(result);
     result.acquisitions = recorder_.acquisitions();
     result.contended = recorder_.contended();
     result.simulated = world_.now() - began;
     result.faults = table_;
     result.lateness = recorder_.lateness();
-    judge({recorder_, *store_, healed_, end, is_broken()}, result);
+    judge({recorder_, *store_, calm_, end, is_broken()}, result);
     result.trace = world_.trace_text();
     return result;
   }
@@ -66,13 +71,51 @@ class Run {
     work_.locks = {"orders/42"};
     if (world_.chance(0.3)) work_.locks.emplace_back("orders/42/lines");
     work_.actors = static_cast<int>(1 + world_.below(3));
-    work_.lease = store_->longest_lease();
+    work_.lease = store_->lease();
     const Duration spans[] = {milliseconds(1), milliseconds(10), milliseconds(60)};
     work_.longest_think = spans[world_.below(3)];
     work_.longest_hold = spans[world_.below(3)];
-    work_.enough = 40 + world_.below(60);
+    work_.enough = 50 + world_.below(80);
     const double rates[] = {0.01, 0.05, 0.15, 0.4};
     fault_rate_ = rates[world_.below(4)];
+  }
+
+  void tick() {
+    world_.run_until(world_.now() + milliseconds(50));
+    look_for_orphans();
+  }
+
+  // What a process has in the store while its core keeps no claim for it any more: nobody takes
+  // care of it. Late copies of a request are looked for once a second.
+  void look_for_orphans() {
+    if (is_broken()) return;  // what a store has lost and found again is nobody's
+    std::map<std::string, TimePoint> seen;
+    for (const auto& lock : work_.locks) {
+      for (const auto& owner : store_->owners(lock)) {
+        if (!is_orphan(owner)) continue;
+        const auto before = orphaned_.find(owner);
+        const auto since = before == orphaned_.end() ? world_.now() : before->second;
+        seen[owner] = since;
+        if (world_.now() - since == kOrphanPatience) {
+          orphans_.push_back(
+              {fmt::format("'{}' of {} is in the store, and nobody takes care of it", lock, owner),
+               world_.now()});
+        }
+      }
+    }
+    orphaned_ = std::move(seen);
+  }
+  bool is_orphan(const std::string& owner) {
+    for (auto& client : clients_) {
+      const auto& claims = client.calls().claims;
+      const auto found = claims.find(owner);
+      if (found == claims.end()) continue;
+      auto& process = client.process();
+      const bool can_act = !process.is_paused() && !network_.is_cut(process);
+      const bool has_had_time = world_.now() - last_fault_[&process] > kOrphanPatience;
+      return can_act && has_had_time && found->second.expired();
+    }
+    return false;
   }
 
   void start_client() {
@@ -85,6 +128,7 @@ class Run {
     client.calls().on_begin = [this, &client](Call call, const std::string& lock) {
       return on_call(client, call, lock);
     };
+    client.calls().on_gone = [this](const std::string& owner) { recorder_.gone(owner); };
     client.start();
   }
 
@@ -96,8 +140,10 @@ class Run {
     if (!world_.chance(rare ? std::max(fault_rate_, 0.3) : fault_rate_)) return {};
     const auto fault = faults_[world_.below(faults_.size())];
     if (is_of_message(fault)) {
-      network_.arm(client.process(), fault,
-                   [this, &client, fault] { table_.count(client.calls().under_way, fault); });
+      network_.arm(client.process(), fault, [this, &client, fault] {
+        last_fault_[&client.process()] = world_.now();
+        table_.count(client.calls().under_way, fault);
+      });
       return {};
     }
     const auto when = world_.below(3);
@@ -131,14 +177,15 @@ class Run {
 
   void strike_process(Client& client, Fault fault) {
     auto& process = client.process();
-    const auto lease = store_->longest_lease();
+    const auto lease = store_->lease();
     const auto while_ = world_.chance(0.5) ? world_.between(milliseconds(5), milliseconds(300))
                                            : world_.between(milliseconds(300), lease * 2);
     switch (fault) {
       case Fault::client_paused:
         process.pause();
-        world_.after(while_, [&process] {
+        world_.after(while_, [this, &process] {
           if (process.is_paused()) process.resume();
+          last_fault_[&process] = world_.now();
         });
         break;
       case Fault::client_crashed:
@@ -153,7 +200,10 @@ class Run {
         break;
       case Fault::client_cut:
         network_.cut(process);
-        world_.after(while_, [this, &process] { network_.mend(process); });
+        world_.after(while_, [this, &process] {
+          network_.mend(process);
+          last_fault_[&process] = world_.now();
+        });
         break;
       default:
         break;
@@ -162,11 +212,11 @@ class Run {
 
   void heal() {
     is_healed_ = true;
-    healed_ = world_.now();
     for (auto& client : clients_) {
       if (client.process().is_paused()) client.process().resume();
       network_.mend(client.process());
       network_.disarm(client.process());
+      last_fault_[&client.process()] = world_.now();
     }
     store_->heal();
     const bool nobody = std::none_of(clients_.begin(), clients_.end(),
@@ -227,7 +277,11 @@ class Run {
   double fault_rate_ = 0;
   FaultTable table_;
   bool is_healed_ = false;
-  TimePoint healed_{};
+  TimePoint calm_{};
+  static constexpr Duration kOrphanPatience = milliseconds(1500);
+  std::map<const Process*, TimePoint> last_fault_;  ///< that it has to recover from
+  std::map<std::string, TimePoint> orphaned_;       ///< owner ids, and since when
+  checkers::Violations orphans_;
   std::list<Client> clients_;
 };
 

@@ -49,6 +49,9 @@ class SimStore {
 
   /// What there is in the servers: keys or nodes, watches and subscriptions.
   virtual checkers::Belongings belongings() const = 0;
+  /// By what owner ids the store knows those who hold the lock, or whose place keeps others
+  /// waiting.
+  virtual std::vector<std::string> owners(const std::string& lock) const = 0;
   /// Whether a key may outlive its lock by design (a token's counter).
   virtual bool is_permitted(const std::string& key) const = 0;
   /// After this long without any client, nothing but the permitted is left.
@@ -57,7 +60,11 @@ class SimStore {
   virtual Duration lease() const { return longest_lease(); }
   /// How long a wanted lock may take after everything is whole again and no holder keeps it.
   virtual Duration progress_bound() const = 0;
+  /// The same long after that, when nothing that was broken is left over.
+  virtual Duration calm_bound() const = 0;
 
+  /// Told when a late copy of a request makes a lock anew that was forgotten.
+  std::function<void(const std::string& owner_id)> on_made = [](const std::string&) {};
   OnForgotten on_forgotten = [](const std::string&, const std::string&, Fault) {};
 };
 

@@ -16,7 +16,10 @@ class Tap final : public Backend {
   }
   const Capabilities& capabilities() const noexcept override { return backend_->capabilities(); }
   ClaimPtr make_claim(ClaimRequest request) override {
-    return backend_->make_claim(std::move(request));
+    auto owner_id = request.owner.id;
+    auto claim = backend_->make_claim(std::move(request));
+    calls_.claims[std::move(owner_id)] = claim;
+    return claim;
   }
   asio::awaitable<ClaimAnswer> claim(ClaimPtr claim, TimePoint deadline) override {
     const auto lock = claim->request().name;
@@ -33,7 +36,12 @@ class Tap final : public Backend {
   asio::awaitable<std::vector<ExtendAnswer>> extend(std::vector<ClaimPtr> claims,
                                                     TimePoint deadline) override {
     const auto lock = claims.front()->request().name;
-    return struck(Call::extend, lock, backend_->extend(std::move(claims), deadline));
+    auto renewal = backend_->extend(claims, deadline);
+    auto answers = co_await struck(Call::extend, lock, std::move(renewal));
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      if (answers[i].status == ExtendStatus::gone) calls_.on_gone(claims[i]->request().owner.id);
+    }
+    co_return answers;
   }
   asio::awaitable<ReleaseAnswer> release(ClaimPtr claim, bool search, TimePoint deadline) override {
     const auto lock = claim->request().name;

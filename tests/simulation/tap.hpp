@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -52,6 +53,11 @@ struct Blow {
 /// The calls of one process that are under way.
 struct Calls {
   std::array<int, kCalls> under_way{};
+  /// Every claim that was made, by its owner id. The core keeps one alive as long as it takes care
+  /// of what it may have in the store.
+  std::map<std::string, std::weak_ptr<Claim>> claims;
+  /// Called when a renewal was answered: gone.
+  std::function<void(const std::string& owner_id)> on_gone = [](const std::string&) {};
   /// Called at the beginning of each.
   std::function<Blow(Call, const std::string& lock)> on_begin = [](Call, const std::string&) {
     return Blow();

@@ -41,8 +41,11 @@ const Forgotten* forgotten_by(const Scene& scene, GrantId grant, TimePoint until
 void check_told(const Scene& scene, const Forgotten& forgotten, const checkers::Grant& grant,
                 GrantId id, checkers::Violations& found) {
   if (forgotten.cause == Fault::failover) return;
+  // A late copy of its own request, or older data, may bring it back.
+  const auto made = scene.recorder.last_made(forgotten.owner_id);
+  if (scene.broken || (made && *made > forgotten.at)) return;
   const auto last = grant.deadlines.rbegin()->second;
-  if (last == kNever || last <= forgotten.at + scene.store.longest_lease()) return;
+  if (last == kNever || last <= forgotten.at + scene.store.lease()) return;
   found.push_back({fmt::format("grant {} was prolonged after the store had forgotten it ({})", id,
                                to_string(forgotten.cause)),
                    last});
@@ -87,6 +90,29 @@ checkers::History without_stale_grants(const Scene& scene) {
   return kept;
 }
 
+/// The history as if everything had been broken up to that moment.
+checkers::History broken_until(const checkers::History& history, TimePoint when) {
+  checkers::History all;
+  checkers::Event mark;
+  mark.kind = checkers::EventKind::faulted;
+  mark.at = history.front().at;
+  all.push_back(mark);
+  bool healed = false;
+  for (const auto& event : history) {
+    if (event.kind == checkers::EventKind::faulted || event.kind == checkers::EventKind::healed) {
+      continue;
+    }
+    if (!healed && event.at >= when) {
+      mark.kind = checkers::EventKind::healed;
+      mark.at = when;
+      all.push_back(mark);
+      healed = true;
+    }
+    all.push_back(event);
+  }
+  return all;
+}
+
 /// A holder whose deadline has passed, and who runs, knows of it.
 void check_silence(const Scene& scene, RunResult& result) {
   checkers::Violations none;
@@ -119,6 +145,9 @@ void judge(const Scene& scene, RunResult& result) {
   check_overlaps(scene, result);
   if (!scene.broken) add(found, checkers::check_tokens(without_stale_grants(scene)));
   add(found, checkers::check_progress(history, scene.store.progress_bound(), scene.end));
+  add(found, checkers::check_progress(broken_until(history, scene.calm), scene.store.calm_bound(),
+                                      scene.end));
+  add(found, scene.recorder.violations());
   for (const auto& [lock, writes] : scene.recorder.writes()) {
     if (!scene.broken) add(found, checkers::check_register(writes));
   }

@@ -12,7 +12,8 @@ namespace dlock::simulation {
 struct Scene {
   const Recorder& recorder;
   const SimStore& store;
-  TimePoint healed;
+  /// Long after all was whole again.
+  TimePoint calm;
   TimePoint end;
   /// The store was struck by something that its promise does not cover.
   bool broken;

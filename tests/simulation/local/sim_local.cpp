@@ -39,11 +39,14 @@ class SimLocal final : public SimStore {
 
   // Lock files stay for good; what could be left is a kernel lock on one.
   checkers::Belongings belongings() const override { return {}; }
+  std::vector<std::string> owners(const std::string&) const override { return {}; }
   bool is_permitted(const std::string&) const override { return true; }
   Duration longest_lease() const override { return milliseconds(500); }
   // A crash or a release is seen at the next look of the first in line, 250 ms at the latest; a
   // waiter that was paused in front of the others is not there when all is whole.
   Duration progress_bound() const override { return seconds(2); }
+  // A look each 10 ms, and 250 ms where a watch would have told.
+  Duration calm_bound() const override { return milliseconds(300); }
 
  private:
   testkit::TempDir folder_{"dlock-sim", "/dev/shm"};

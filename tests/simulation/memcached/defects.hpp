@@ -18,6 +18,10 @@ inline constexpr std::array kDefects = {
     Defect{"memcached_token_is_read", "the token is read, not counted up"},
     Defect{"memcached_look_takes_anybodys", "after a lost answer whatever is there is ours"},
     Defect{"memcached_late_add_is_left", "an add that comes in late is not looked for"},
+    Defect{"memcached_slow_add_is_forgotten",
+           "an add that was answered slowly counts as not done when the next question fails"},
+    Defect{"memcached_busy_forgets_a_late_add",
+           "who gives up a busy lock leaves an add behind that is still on its way"},
     Defect{"memcached_nobody_polls", "waiters are not looked after"},
 };
 

@@ -21,14 +21,22 @@ using memcached::SimServer;
 class SimMemcached final : public SimStore {
  public:
   SimMemcached(World& world, Network& network, bool exclusive)
-      : world_(world), network_(network), exclusive_(exclusive), server_(world) {}
+      : world_(world),
+        network_(network),
+        exclusive_(exclusive),
+        lease_(world.chance(0.5) ? seconds(3) : seconds(10)),
+        server_(world) {
+    server_.on_added = [this](const std::string& text) {
+      if (const auto value = dlock::memcached::read_value(text)) on_made(value->owner.id);
+    };
+  }
 
   std::string_view name() const override { return "memcached"; }
   const BackendDescriptor& descriptor() const override { return dlock::memcached::backend(); }
   StoreOptions options() const override {
     StoreConfig config;
     config.name = "memcached";
-    config.url = "memcached://10.0.0.1?lease=3s";
+    config.url = "memcached://10.0.0.1?lease=" + std::to_string(lease_.count()) + "s";
     const BackendDescriptor* known[] = {&dlock::memcached::backend()};
     return core::resolve_store(config, known).options;
   }
@@ -74,15 +82,24 @@ class SimMemcached final : public SimStore {
     for (const auto& [key, item] : server_.live()) all.keys.insert(key);
     return all;
   }
+  std::vector<std::string> owners(const std::string& lock) const override {
+    const auto* item = server_.get(names_.lock_key(lock));
+    const auto value = item == nullptr ? std::nullopt : dlock::memcached::read_value(item->value);
+    if (!value) return {};
+    return {value->owner.id};
+  }
   bool is_permitted(const std::string& key) const override {
     return key.ends_with("%t") || key == names_.canary_key();
   }
   /// The lease, and the second that rounding up may add.
-  Duration longest_lease() const override { return seconds(4); }
-  Duration lease() const override { return seconds(3); }
+  Duration longest_lease() const override { return lease_ + seconds(1); }
+  Duration lease() const override { return lease_; }
   // A dead holder's lease, rounded up. A connection that was silent when all was healed costs its
   // next request 1 s, or 3 s where it is the first one; then a poll.
-  Duration progress_bound() const override { return seconds(4) + seconds(3) + seconds(1); }
+  Duration progress_bound() const override { return longest_lease() + seconds(3) + seconds(1); }
+
+  // A poll, 50 ms and a quarter, and the round trips of taking it.
+  Duration calm_bound() const override { return milliseconds(300); }
 
  private:
   void forget(const std::string& key, Fault cause) {
@@ -98,6 +115,7 @@ class SimMemcached final : public SimStore {
   World& world_;
   Network& network_;
   const bool exclusive_;
+  const seconds lease_;
   const dlock::memcached::KeyMap names_{"dlock:{name}"};
   mutable SimServer server_;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/simulation/memcached/sim_server.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 namespace dlock::simulation::memcached {
@@ -8,6 +9,13 @@ namespace {
 
 /// From here on an exptime is a date, long past.
 constexpr std::time_t kFirstDate = 60 * 60 * 24 * 30 + 1;
+
+/// For the trace: on one line, and without what differs from run to run.
+std::string brief(const std::string& value) {
+  auto text = value.substr(0, 47);
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
 
 }  // namespace
 
@@ -35,16 +43,24 @@ const SimServer::Item* SimServer::get(const std::string& key) {
 
 SimServer::Code SimServer::add(const std::string& key, const std::string& value,
                                std::time_t exptime) {
-  if (get(key) != nullptr) return Code::not_stored;
+  const bool there = get(key) != nullptr;
+  world_.trace("memcached: add {} {} -> {}", key, brief(value), there ? "NOT_STORED" : "STORED");
+  if (there) return Code::not_stored;
   store(key, value, exptime);
+  on_added(value);
   return Code::stored;
 }
 
 SimServer::Code SimServer::cas(const std::string& key, const std::string& value,
                                std::time_t exptime, std::uint64_t cas) {
   const auto* item = get(key);
+  const bool same = item != nullptr && item->cas == cas;
+  world_.trace("memcached: cas {} {} for {} s -> {}", key, brief(value), exptime,
+               same              ? "STORED"
+               : item == nullptr ? "NOT_FOUND"
+                                 : "EXISTS");
   if (item == nullptr) return Code::not_found;
-  if (item->cas != cas) return Code::exists;
+  if (!same) return Code::exists;
   store(key, value, exptime);
   return Code::stored;
 }

@@ -36,6 +36,9 @@ class SimServer {
   std::map<std::string, std::string> stats() const;
   std::map<std::string, std::string> settings() const;
 
+  /// Told of each add that was stored.
+  std::function<void(const std::string& value)> on_added = [](const std::string&) {};
+
   bool is_up() const noexcept { return up_; }
   void kill();
   void start();

@@ -13,27 +13,26 @@
 namespace dlock::simulation {
 
 std::unique_ptr<SimStore> make_redis(World& world, Network& network, bool exclusive) {
-  return std::make_unique<redis::SimRedis>(world, network, exclusive);
+  // Short leases end often; what stays behind by mistake shows under long ones.
+  const milliseconds lease = world.chance(0.5) ? seconds(3) : seconds(10);
+  return std::make_unique<redis::SimRedis>(world, network, exclusive, lease);
 }
 
 namespace redis {
 namespace {
 
-constexpr milliseconds kLease{3000};
 constexpr milliseconds kPoll{200};
 /// The server's wall clock is stepped by at most this.
-constexpr milliseconds kLongestJump = 2 * kLease;
-
-std::string_view given(std::string_view option) {
-  if (option == "lease") return "3s";
-  if (option == "poll") return "200ms";
-  return {};
-}
+constexpr milliseconds kLongestJump{6000};
 
 }  // namespace
 
-SimRedis::SimRedis(World& world, Network& network, bool exclusive)
-    : world_(world), network_(network), exclusive_(exclusive), names_(options().string("key")) {
+SimRedis::SimRedis(World& world, Network& network, bool exclusive, milliseconds lease)
+    : world_(world),
+      network_(network),
+      exclusive_(exclusive),
+      lease_(lease),
+      names_(options().string("key")) {
   primary_ = std::make_shared<Server>(world_, settings(), Lineage{make_run_id(world_)});
   watch(primary_);
   address_->server = primary_;
@@ -53,9 +52,10 @@ StoreOptions SimRedis::options() const {
   options.endpoints.push_back({"simulated", 6379});
   options.app = "simulation";
   for (const auto& spec : production::backend().options) {
-    const auto value = given(spec.name).empty() ? spec.default_value : given(spec.name);
-    core::apply_option(spec, value, options);
+    core::apply_option(spec, spec.default_value, options);
   }
+  options.number["lease"] = lease_.count();
+  options.number["poll"] = kPoll.count();
   return options;
 }
 
@@ -154,6 +154,14 @@ checkers::Belongings SimRedis::belongings() const {
   return all;
 }
 
+std::vector<std::string> SimRedis::owners(const std::string& lock) const {
+  // A waiter's entry delays nobody, and may come in late and stay.
+  const auto held = holder(*primary_, lock);
+  return held ? std::vector{held->owner_id} : std::vector<std::string>();
+}
+
+Duration SimRedis::lease() const { return lease_; }
+
 bool SimRedis::is_permitted(const std::string& key) const { return key.ends_with("%fence"); }
 
 // The queue of a lock expires last: twice the patience with a waiter that does not look any more.
@@ -171,8 +179,11 @@ Duration SimRedis::longest_lease() const {
 Duration SimRedis::progress_bound() const {
   const Duration reach = seconds(5) + seconds(1) + seconds(3);
   const Duration jump = exclusive_ ? Duration::zero() : Duration(kLongestJump);
-  return reach + Duration(kLease) + jump + 4 * milliseconds(500) + 5 * kPoll;
+  return reach + Duration(lease_) + jump + 4 * milliseconds(500) + 5 * kPoll;
 }
+
+// Somebody who is woken and has given up meanwhile, twice on end; a look at last.
+Duration SimRedis::calm_bound() const { return 2 * milliseconds(500) + 5 * kPoll; }
 
 }  // namespace redis
 }  // namespace dlock::simulation

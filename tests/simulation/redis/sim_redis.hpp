@@ -24,7 +24,7 @@ namespace redis {
 
 class SimRedis final : public SimStore {
  public:
-  SimRedis(World& world, Network& network, bool exclusive);
+  SimRedis(World& world, Network& network, bool exclusive, milliseconds lease = seconds(3));
   ~SimRedis() override;
 
   std::string_view name() const override { return "redis"; }
@@ -36,9 +36,12 @@ class SimRedis final : public SimStore {
   void heal() override;
   void on_crash(Process& process) override;
   checkers::Belongings belongings() const override;
+  std::vector<std::string> owners(const std::string& lock) const override;
   bool is_permitted(const std::string& key) const override;
+  Duration lease() const override;
   Duration longest_lease() const override;
   Duration progress_bound() const override;
+  Duration calm_bound() const override;
 
   /// Whose data count, be it up or on its way up. For tests.
   Server& primary() noexcept { return *primary_; }
@@ -67,6 +70,7 @@ class SimRedis final : public SimStore {
   World& world_;
   Network& network_;
   const bool exclusive_;
+  const milliseconds lease_;
   const production::KeyMap names_;
   std::shared_ptr<Server> primary_;
   std::shared_ptr<Server> deposed_;  ///< still talks to those who were connected to it
