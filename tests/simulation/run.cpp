@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <list>
+#include <set>
 
 #include "core/planted.hpp"
 #include "tests/simulation/client.hpp"
@@ -86,7 +87,9 @@ class Run {
   }
 
   // What a process has in the store while its core keeps no claim for it any more: nobody takes
-  // care of it. Late copies of a request are looked for once a second.
+  // care of it. A request that is not answered holds the line up for a third of a lease, and late
+  // copies are looked for in between. What comes out of a network that was cut for longer than a
+  // lease is looked for no more, by design.
   void look_for_orphans() {
     if (is_broken()) return;  // what a store has lost and found again is nobody's
     std::map<std::string, TimePoint> seen;
@@ -112,8 +115,9 @@ class Run {
       if (found == claims.end()) continue;
       auto& process = client.process();
       const bool can_act = !process.is_paused() && !network_.is_cut(process);
-      const bool has_had_time = world_.now() - last_fault_[&process] > kOrphanPatience;
-      return can_act && has_had_time && found->second.expired();
+      const bool has_had_time = world_.now() - last_fault_[&process] > milliseconds(1500);
+      const bool was_cut = cut_.find(&process) != cut_.end();
+      return can_act && has_had_time && !was_cut && found->second.expired();
     }
     return false;
   }
@@ -200,6 +204,7 @@ class Run {
         break;
       case Fault::client_cut:
         network_.cut(process);
+        cut_.insert(&process);
         world_.after(while_, [this, &process] {
           network_.mend(process);
           last_fault_[&process] = world_.now();
@@ -278,7 +283,8 @@ class Run {
   FaultTable table_;
   bool is_healed_ = false;
   TimePoint calm_{};
-  static constexpr Duration kOrphanPatience = milliseconds(1500);
+  static constexpr Duration kOrphanPatience = seconds(5);
+  std::set<const Process*> cut_;                    ///< at any time
   std::map<const Process*, TimePoint> last_fault_;  ///< that it has to recover from
   std::map<std::string, TimePoint> orphaned_;       ///< owner ids, and since when
   checkers::Violations orphans_;
