@@ -14,9 +14,11 @@ namespace dlock::zookeeper {
 
 using std::chrono::milliseconds;
 
-ZooKeeperBackend::ZooKeeperBackend(const StoreOptions& options, core::Env& env, EventSink& sink)
+ZooKeeperBackend::ZooKeeperBackend(const StoreOptions& options, core::Env& env, EventSink& sink,
+                                   Library& library)
     : env_(env),
       sink_(sink),
+      library_(library),
       options_(options),
       names_(options.given("chroot") ? options.string("chroot") : std::string(), options.path) {
   Session::Settings settings;
@@ -25,7 +27,7 @@ ZooKeeperBackend::ZooKeeperBackend(const StoreOptions& options, core::Env& env, 
   if (!options.username.empty()) settings.digest = options.username + ":" + options.password;
   settings.creator_acl = options.string("acl") == "creator";
   settings.root = names_.root();
-  session_ = std::make_shared<Session>(env, std::move(settings), sink);
+  session_ = std::make_shared<Session>(env, std::move(settings), library, sink);
   doubts_ = std::make_shared<Doubts>(env, session_);
   session_->on_beat = [doubts = std::weak_ptr(doubts_)] {
     if (const auto alive = doubts.lock()) alive->search();
@@ -76,7 +78,7 @@ asio::awaitable<Failure> ZooKeeperBackend::connect(TimePoint deadline) {
     co_return failure;
   }
   const auto patience = std::min<TimePoint>(deadline, env_.now() + milliseconds(500));
-  auto words = co_await ask_server(env_, session_->server(), "srvr", patience);
+  auto words = co_await library_.ask_server(env_, session_->server(), "srvr", patience);
   declare(std::move(words));
   session_->announce();
   co_return Failure{};
@@ -87,8 +89,8 @@ asio::awaitable<Failure> ZooKeeperBackend::check_timeout(TimePoint deadline) {
   const AskedTimeout session{asked, std::chrono::duration_cast<milliseconds>(session_->timeout())};
   auto text = timeout_error(session, std::nullopt);
   if (text.empty()) {
-    const auto felt =
-        co_await feel_timeout(env_, session_->addresses(), feeler_timeout(asked), deadline);
+    const auto felt = co_await feel_timeout(library_, env_, session_->addresses(),
+                                            feeler_timeout(asked), deadline);
     text = timeout_error(session, felt);
   }
   if (text.empty()) co_return Failure{};

@@ -20,7 +20,8 @@ namespace dlock::zookeeper {
 
 class ZooKeeperBackend final : public Backend {
  public:
-  ZooKeeperBackend(const StoreOptions& options, core::Env& env, EventSink& sink);
+  /// `library` outlives the backend.
+  ZooKeeperBackend(const StoreOptions& options, core::Env& env, EventSink& sink, Library& library);
   ~ZooKeeperBackend() override;
 
   asio::awaitable<Failure> connect(TimePoint deadline) override;
@@ -83,6 +84,7 @@ class ZooKeeperBackend final : public Backend {
 
   core::Env& env_;
   EventSink& sink_;
+  Library& library_;
   const StoreOptions options_;
   const NameMap names_;
   std::shared_ptr<Session> session_;

@@ -1,36 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One ZooKeeper session over libzookeeper_st, driven by our loop: requests in, results out, nothing
-// blocks. Narrow on purpose, so that another client library could stand behind it.
-//
-// Traps of the library that are dealt with here, and nowhere else:
-//  - it opens and closes its own descriptor and often gets the same number back, so Asio watches a
-//    duplicate, compared by inode after each step;
-//  - it asks for a step by the clock (zookeeper_interest), which becomes an Env timer;
-//  - of an even number of servers it would try only every other one;
-//  - closing a session may block for seconds: that happens on a helper thread, and every request
-//    has been completed before;
-//  - its socket is open across exec unless told otherwise (a fork()ed child never calls it: the
-//    core keeps all of the parent's objects there untouched);
-//  - a request sent while there is no connection is kept and sent later, when nobody waits for it
-//    any more: callers submit only while connected().
+// One ZooKeeper session: requests in, results out, on our loop, nothing blocks. An interface, so
+// that another client library, or a simulated ensemble, can stand behind it; library_client.hpp is
+// the real one.
 #pragma once
 
 #include <zookeeper/zookeeper.h>
 
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <vector>
 
 #include "core/signal.hpp"
+#include "dlock/clock.hpp"
 
 namespace dlock::zookeeper {
 
@@ -59,7 +43,7 @@ enum class WatchEvent {
   changed,  ///< its data changed; the watch is used up
 };
 
-class Client final : public std::enable_shared_from_this<Client> {
+class Client {
  public:
   /// Called on the loop, from a step of the client, never inside a submission. May not destroy or
   /// close the client.
@@ -84,45 +68,45 @@ class Client final : public std::enable_shared_from_this<Client> {
     bool creator_acl = false;
   };
 
-  Client(core::Env& env, Options options, Listener& listener);
-  ~Client();
+  Client() = default;
+  virtual ~Client() = default;
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
   /// After construction. False: the library refuses (no descriptor or memory left).
-  bool start();
+  virtual bool start() = 0;
   /// Ends the session in the background; `done` is called on the loop, not inside this call. Every
   /// pending request completes with ZCLOSING. The listener is not called any more.
-  void close(core::Job done);
+  virtual void close(core::Job done) = 0;
 
-  bool connected() const noexcept { return state_ == State::connected; }
-  std::int64_t session_id() const noexcept;
+  virtual bool connected() const noexcept = 0;
+  virtual std::int64_t session_id() const noexcept = 0;
   /// As the server granted it.
-  std::chrono::milliseconds session_timeout() const noexcept;
+  virtual std::chrono::milliseconds session_timeout() const noexcept = 0;
   /// Before the request that made the session was sent.
-  TimePoint created() const noexcept { return created_; }
+  virtual TimePoint created() const noexcept = 0;
   /// The server we talk to, `1.2.3.4:2181`; empty while disconnected.
-  std::string server() const;
+  virtual std::string server() const = 0;
 
-  void set_addresses(const std::string& addresses);
+  virtual void set_addresses(const std::string& addresses) = 0;
 
   enum class Mode { persistent, container, ephemeral_sequential };
-  PendingReply create(const std::string& path, std::string_view data, Mode mode);
-  PendingReply remove(const std::string& path);
-  PendingReply set(const std::string& path, std::string_view data);
-  PendingReply exists(const std::string& path);
-  PendingReply get(const std::string& path);
+  virtual PendingReply create(const std::string& path, std::string_view data, Mode mode) = 0;
+  virtual PendingReply remove(const std::string& path) = 0;
+  virtual PendingReply set(const std::string& path, std::string_view data) = 0;
+  virtual PendingReply exists(const std::string& path) = 0;
+  virtual PendingReply get(const std::string& path) = 0;
   /// Sets a watch if the node is there (and none if it is not). Tells the listener.
-  PendingReply get_and_watch(const std::string& path);
-  PendingReply children(const std::string& path);
-  PendingReply sync(const std::string& path);
+  virtual PendingReply get_and_watch(const std::string& path) = 0;
+  virtual PendingReply children(const std::string& path) = 0;
+  virtual PendingReply sync(const std::string& path) = 0;
   /// A write that changes nothing: a transaction of one `check`.
-  PendingReply prove(const std::string& path);
+  virtual PendingReply prove(const std::string& path) = 0;
   /// One transaction that sets the node's data, then deletes it: its watchers see a change and find
   /// it gone, which a plain deletion never looks like.
-  PendingReply mark_and_remove(const std::string& path, std::string_view data);
+  virtual PendingReply mark_and_remove(const std::string& path, std::string_view data) = 0;
   /// Takes our watch off the node, on the server too.
-  void forget_watch(const std::string& path);
+  virtual void forget_watch(const std::string& path) = 0;
 
   /// While it lives, submissions are gathered into one segment.
   class Burst {
@@ -137,50 +121,10 @@ class Client final : public std::enable_shared_from_this<Client> {
   };
 
  private:
-  enum class State { connecting, connected, over, closed };
-  struct Request;
-  struct Callbacks;
+  /// On: what is submitted from now on may be held back. Off: it goes out.
+  virtual void cork(bool on) noexcept = 0;
 
-  Request* begin(bool write);
-  PendingReply submitted(Request* request, int rc);
-  void finish(Request& request, Reply reply, bool committed);
-
-  void step(int events);
-  void skip_no_server(int rc);
-  std::ptrdiff_t servers() const noexcept;
-  bool is_first_round() const noexcept;
-  void post_step();
-  int open_descriptor(int descriptor, TimePoint before);
-  void drop_descriptor() noexcept;
-  void wait_for_socket(int interest);
-  void arm(int interest, Duration timeout);
-  void tell_listener();
-  void forget_watch_here(const std::string& path);
-  void cork(bool on) noexcept;
-  TimePoint patience_ends() const noexcept;
-
-  core::Env& env_;
-  Options options_;
-  Listener* listener_;
-  zhandle_t* handle_ = nullptr;
-  State state_ = State::connecting;
-  std::unordered_set<Request*> pending_;
-  std::vector<std::pair<std::string, WatchEvent>> watch_events_;
-
-  std::optional<asio::posix::stream_descriptor> socket_;  ///< a duplicate of the library's
-  std::uint64_t inode_ = 0;
-  std::uint64_t socket_number_ = 0;  ///< counts sockets, so that a late handler knows its own
-  bool reading_ = false;
-  bool writing_ = false;
-  bool step_posted_ = false;
   int corked_ = 0;
-  core::TimerId timer_ = 0;
-  TimePoint timer_due_ = kNever;
-  int attempts_ = 0;         ///< sockets opened since we were last connected, or got a new list
-  bool list_is_new_ = true;  ///< nothing was lost since the library got its list of servers
-  TimePoint opened_{};       ///< before the present socket was opened
-  TimePoint waiting_{};      ///< since when the oldest pending request is the server's turn
-  TimePoint created_{};
 };
 
 /// The result, or ZOPERATIONTIMEOUT at the deadline.

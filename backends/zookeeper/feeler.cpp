@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/zookeeper/feeler.hpp"
 
-#include "backends/zookeeper/client.hpp"
-
 namespace dlock::zookeeper {
 namespace {
 
@@ -20,14 +18,15 @@ class Feeler final : public Client::Listener {
 
 }  // namespace
 
-asio::awaitable<std::optional<AskedTimeout>> feel_timeout(core::Env& env, std::string addresses,
+asio::awaitable<std::optional<AskedTimeout>> feel_timeout(Library& library, core::Env& env,
+                                                          std::string addresses,
                                                           std::chrono::milliseconds timeout,
                                                           TimePoint deadline) {
   Feeler feeler(env);
   Client::Options options;
   options.addresses = std::move(addresses);
   options.session_timeout = timeout;
-  const auto client = std::make_shared<Client>(env, std::move(options), feeler);
+  const auto client = library.make_client(env, std::move(options), feeler);
   std::optional<AskedTimeout> felt;
   if (!client->start()) co_return felt;
   const auto connected = co_await feeler.connected.get_until(deadline);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "backends/zookeeper/library.hpp"
 #include "backends/zookeeper/session_timeout.hpp"
 #include "core/env.hpp"
 
@@ -15,7 +16,8 @@ namespace dlock::zookeeper {
 namespace asio = boost::asio;
 
 /// Empty if no session came about by the deadline.
-asio::awaitable<std::optional<AskedTimeout>> feel_timeout(core::Env& env, std::string addresses,
+asio::awaitable<std::optional<AskedTimeout>> feel_timeout(Library& library, core::Env& env,
+                                                          std::string addresses,
                                                           std::chrono::milliseconds timeout,
                                                           TimePoint deadline);
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "backends/zookeeper/backend.hpp"
+#include "backends/zookeeper/library_client.hpp"
 #include "backends/zookeeper/names.hpp"
 #include "dlock/zookeeper.hpp"
 
@@ -19,7 +20,7 @@ namespace {
 
 std::unique_ptr<Backend> create(const StoreOptions& options, core::Env& env, EventSink& sink) {
   check_options(options);
-  return std::make_unique<ZooKeeperBackend>(options, env, sink);
+  return std::make_unique<ZooKeeperBackend>(options, env, sink, c_library());
 }
 
 constexpr std::string_view kNoTls =

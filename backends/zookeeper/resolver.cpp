@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <boost/asio/ip/tcp.hpp>
 #include <memory>
+#include <optional>
 
 #include "core/signal.hpp"
 
@@ -23,20 +24,20 @@ bool is_numeric(const std::string& host) {
 
 // Shared with the look-ups under way, which may outlive the coroutine's patience.
 struct Lookups {
-  explicit Lookups(core::Env& env) : resolver(env.executor()), done(env) {}
+  explicit Lookups(core::Env& env) : done(env) {}
 
   void finish_one() {
     if (--missing == 0) done.set(true);
   }
 
-  tcp::resolver resolver;
+  std::optional<tcp::resolver> resolver;  ///< brings a thread along: only when a name needs it
   core::OneShot<bool> done;
   std::vector<std::vector<std::string>> found;  ///< per endpoint
   std::size_t missing = 0;
 };
 
 void look_up(const std::shared_ptr<Lookups>& lookups, std::size_t index, const Endpoint& endpoint) {
-  lookups->resolver.async_resolve(
+  lookups->resolver->async_resolve(
       endpoint.host, std::to_string(endpoint.port),
       [lookups, index](const boost::system::error_code& ec,
                        const tcp::resolver::results_type& results) {
@@ -68,12 +69,13 @@ asio::awaitable<std::string> resolve(core::Env& env, std::vector<Endpoint> endpo
       lookups->found[i].push_back(fmt::format("{}:{}", endpoint.host, endpoint.port));
       continue;
     }
+    if (!lookups->resolver) lookups->resolver.emplace(env.executor());
     ++lookups->missing;
     look_up(lookups, i, endpoint);
   }
   if (lookups->missing > 0) {
     co_await lookups->done.get_until(deadline);
-    lookups->resolver.cancel();
+    lookups->resolver->cancel();
   }
   std::vector<std::string> addresses;
   for (const auto& some : lookups->found) {

@@ -13,8 +13,8 @@ namespace dlock::zookeeper {
 
 using std::chrono::milliseconds;
 
-Session::Session(core::Env& env, Settings settings, EventSink& sink)
-    : env_(env), settings_(std::move(settings)), sink_(sink) {}
+Session::Session(core::Env& env, Settings settings, Library& library, EventSink& sink)
+    : env_(env), settings_(std::move(settings)), library_(library), sink_(sink) {}
 
 Session::~Session() { stop_timers(); }
 
@@ -44,9 +44,8 @@ asio::awaitable<Failure> Session::open(TimePoint deadline) {
 bool Session::start_client() {
   rule_started_ = false;
   ++number_;
-  client_ = std::make_shared<Client>(
-      env_, Client::Options{addresses_, settings_.timeout, settings_.digest, settings_.creator_acl},
-      *this);
+  client_ = library_.make_client(
+      env_, {addresses_, settings_.timeout, settings_.digest, settings_.creator_acl}, *this);
   if (client_->start()) return true;
   client_.reset();
   return false;

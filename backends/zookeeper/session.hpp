@@ -15,6 +15,7 @@
 
 #include "backends/zookeeper/client.hpp"
 #include "backends/zookeeper/deadline.hpp"
+#include "backends/zookeeper/library.hpp"
 #include "dlock/backend.hpp"
 
 namespace dlock::zookeeper {
@@ -29,7 +30,7 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
     std::string root;  ///< what the reads and writes of the heartbeat are about
   };
 
-  Session(core::Env& env, Settings settings, EventSink& sink);
+  Session(core::Env& env, Settings settings, Library& library, EventSink& sink);
   ~Session() override;
 
   /// Makes the first session, or another after a failed start.
@@ -129,6 +130,7 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
 
   core::Env& env_;
   const Settings settings_;
+  Library& library_;
   EventSink& sink_;
   std::shared_ptr<Client> client_;
   std::string addresses_;

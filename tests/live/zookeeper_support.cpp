@@ -24,7 +24,7 @@ BareClient::BareClient(std::uint16_t port, std::chrono::milliseconds session_tim
   zookeeper::Client::Options options;
   options.addresses = "127.0.0.1:" + std::to_string(port);
   options.session_timeout = session_timeout;
-  client_ = std::make_shared<zookeeper::Client>(env_, std::move(options), *this);
+  client_ = zookeeper::c_library().make_client(env_, std::move(options), *this);
   if (!client_->start()) throw std::runtime_error("zookeeper_init failed");
   loop_ = std::thread([this] {
     const auto work = asio::make_work_guard(env_.context());

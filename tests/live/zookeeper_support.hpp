@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "backends/zookeeper/client.hpp"
+#include "backends/zookeeper/library_client.hpp"
 #include "core/real_env.hpp"
 #include "dlock/lock_manager.hpp"
 #include "dlock/zookeeper.hpp"

@@ -15,8 +15,8 @@
 #include <boost/asio/post.hpp>
 #include <cstring>
 
-#include "backends/zookeeper/client.hpp"
-#include "backends/zookeeper/client_request.hpp"
+#include "backends/zookeeper/library_client.hpp"
+#include "backends/zookeeper/library_client_request.hpp"
 
 namespace dlock::zookeeper {
 namespace {
@@ -46,14 +46,14 @@ std::uint64_t inode_of(int descriptor) {
 
 }  // namespace
 
-Client::Client(core::Env& env, Options options, Listener& listener)
+LibraryClient::LibraryClient(core::Env& env, Options options, Listener& listener)
     : env_(env), options_(std::move(options)), listener_(&listener) {}
 
-Client::~Client() {
+LibraryClient::~LibraryClient() {
   if (handle_ != nullptr) close([] {});
 }
 
-bool Client::start() {
+bool LibraryClient::start() {
   silence_library();
   handle_ = zookeeper_init(options_.addresses.c_str(), &ignore_session_event,
                            static_cast<int>(options_.session_timeout.count()), nullptr, nullptr,
@@ -69,7 +69,7 @@ bool Client::start() {
   return true;
 }
 
-void Client::close(core::Job done) {
+void LibraryClient::close(core::Job done) {
   state_ = State::closed;
   env_.cancel(std::exchange(timer_, 0));
   drop_descriptor();
@@ -87,16 +87,16 @@ void Client::close(core::Job done) {
   env_.run_blocking([handle] { zookeeper_close(handle); }, std::move(done));
 }
 
-std::int64_t Client::session_id() const noexcept {
+std::int64_t LibraryClient::session_id() const noexcept {
   return handle_ == nullptr ? 0 : zoo_client_id(handle_)->client_id;
 }
 
-milliseconds Client::session_timeout() const noexcept {
+milliseconds LibraryClient::session_timeout() const noexcept {
   return milliseconds(handle_ == nullptr ? 0 : zoo_recv_timeout(handle_));
 }
 
 // Not zoo_get_current_server: its answer is in a buffer that all threads share.
-std::string Client::server() const {
+std::string LibraryClient::server() const {
   asio::ip::tcp::endpoint peer;
   auto length = static_cast<socklen_t>(peer.capacity());
   if (!connected() || zookeeper_get_connected_host(handle_, peer.data(), &length) == nullptr) {
@@ -105,7 +105,7 @@ std::string Client::server() const {
   return fmt::format("{}:{}", peer.address().to_string(), peer.port());
 }
 
-void Client::set_addresses(const std::string& addresses) {
+void LibraryClient::set_addresses(const std::string& addresses) {
   if (handle_ == nullptr || addresses == options_.addresses) return;
   options_.addresses = addresses;
   list_is_new_ = true;
@@ -117,7 +117,7 @@ void Client::set_addresses(const std::string& addresses) {
 // The library itself waits two thirds of the session, in which every lock is lost. With other
 // servers to go to, less will do: a heartbeat sent a quarter of the session after the one before it
 // can still be repeated there.
-TimePoint Client::patience_ends() const noexcept {
+TimePoint LibraryClient::patience_ends() const noexcept {
   const auto others = servers() - 1;
   if (!socket_ || others == 0) return kNever;
   if (state_ == State::connecting) {
@@ -130,7 +130,7 @@ TimePoint Client::patience_ends() const noexcept {
   return pending_.empty() ? kNever : waiting_ + options_.session_timeout * 3 / 10;
 }
 
-void Client::post_step() {
+void LibraryClient::post_step() {
   if (step_posted_) return;
   step_posted_ = true;
   asio::post(env_.executor(), [weak = weak_from_this()] {
@@ -141,7 +141,7 @@ void Client::post_step() {
   });
 }
 
-void Client::step(int events) {
+void LibraryClient::step(int events) {
   if (handle_ == nullptr || state_ == State::over) return;
   // Both only for a ready socket: without one the library says "invalid state" and does nothing.
   for (int i = 0; events != 0 && i < kRepliesPerStep; ++i) {
@@ -171,21 +171,23 @@ void Client::step(int events) {
 /// On a failure the library moves on in its list twice: when it gives the connection up, and when
 /// it dials. Going round but one puts the first of these back. Not for a new list: its first round,
 /// and the connection that came of it, are counted elsewhere in the library.
-void Client::skip_no_server(int rc) {
+void LibraryClient::skip_no_server(int rc) {
   if (rc == ZOK || rc == ZNOTHING || rc == ZINVALIDSTATE) return;
   const bool first_round = is_first_round();
   list_is_new_ = first_round && state_ != State::connected;
   for (auto i = servers(); i > 1 && !first_round; --i) zoo_cycle_next_server(handle_);
 }
 
-std::ptrdiff_t Client::servers() const noexcept {
+std::ptrdiff_t LibraryClient::servers() const noexcept {
   return std::count(options_.addresses.begin(), options_.addresses.end(), ',') + 1;
 }
 
-bool Client::is_first_round() const noexcept { return list_is_new_ && attempts_ <= servers(); }
+bool LibraryClient::is_first_round() const noexcept {
+  return list_is_new_ && attempts_ <= servers();
+}
 
 /// Makes the duplicate follow the library's socket. The library's own number, or -1.
-int Client::open_descriptor(int descriptor, TimePoint before) {
+int LibraryClient::open_descriptor(int descriptor, TimePoint before) {
   const auto inode = descriptor < 0 ? 0 : inode_of(descriptor);
   if (socket_ && inode == inode_) return descriptor;
   drop_descriptor();
@@ -202,7 +204,7 @@ int Client::open_descriptor(int descriptor, TimePoint before) {
 }
 
 // At once: as long as the duplicate is open, the server is not told that the connection has ended.
-void Client::drop_descriptor() noexcept {
+void LibraryClient::drop_descriptor() noexcept {
   if (!socket_) return;
   boost::system::error_code ignored;
   socket_->close(ignored);
@@ -212,9 +214,9 @@ void Client::drop_descriptor() noexcept {
   writing_ = false;
 }
 
-void Client::wait_for_socket(int interest) {
+void LibraryClient::wait_for_socket(int interest) {
   using Socket = asio::posix::stream_descriptor;
-  const auto wait = [this](Socket::wait_type type, int event, bool Client::*flag) {
+  const auto wait = [this](Socket::wait_type type, int event, bool LibraryClient::*flag) {
     if (this->*flag) return;
     this->*flag = true;
     socket_->async_wait(type, [weak = weak_from_this(), number = socket_number_, event,
@@ -225,14 +227,15 @@ void Client::wait_for_socket(int interest) {
       if (!ec) self->step(event);
     });
   };
-  if ((interest & ZOOKEEPER_READ) != 0) wait(Socket::wait_read, ZOOKEEPER_READ, &Client::reading_);
+  if ((interest & ZOOKEEPER_READ) != 0)
+    wait(Socket::wait_read, ZOOKEEPER_READ, &LibraryClient::reading_);
   if ((interest & ZOOKEEPER_WRITE) != 0) {
-    wait(Socket::wait_write, ZOOKEEPER_WRITE, &Client::writing_);
+    wait(Socket::wait_write, ZOOKEEPER_WRITE, &LibraryClient::writing_);
   }
 }
 
 // A timer that comes too early only asks the library again; so one that is set is left alone.
-void Client::arm(int interest, Duration timeout) {
+void LibraryClient::arm(int interest, Duration timeout) {
   if (zoo_state(handle_) == ZOO_EXPIRED_SESSION_STATE) return;
   if (interest != 0) wait_for_socket(interest);
   const bool calm = zoo_state(handle_) == ZOO_CONNECTED_STATE && interest != 0;
@@ -253,7 +256,7 @@ void Client::arm(int interest, Duration timeout) {
   });
 }
 
-void Client::tell_listener() {
+void LibraryClient::tell_listener() {
   const auto keep = shared_from_this();
   for (const auto& [path, event] : std::exchange(watch_events_, {})) {
     if (state_ == State::closed) return;
@@ -278,7 +281,7 @@ void Client::tell_listener() {
   }
 }
 
-void Client::cork(bool on) noexcept {
+void LibraryClient::cork(bool on) noexcept {
   if (!socket_) return;
   const int value = on ? 1 : 0;
   ::setsockopt(socket_->native_handle(), IPPROTO_TCP, TCP_CORK, &value, sizeof value);

@@ -7,15 +7,15 @@
 #include <array>
 #include <string>
 
-#include "backends/zookeeper/client.hpp"
+#include "backends/zookeeper/library_client.hpp"
 
 namespace dlock::zookeeper {
 
-struct Client::Request {
-  Request(Client& owner, core::Env& env, bool is_write)
+struct LibraryClient::Request {
+  Request(LibraryClient& owner, core::Env& env, bool is_write)
       : client(&owner), result(env), sent(env.now()), write(is_write) {}
 
-  Client* client;  ///< null once the request was completed without the library
+  LibraryClient* client;  ///< null once the request was completed without the library
   PendingReply result;
   TimePoint sent;
   bool write;

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The requests. How the library is driven is in library_client_loop.cpp.
+#include "backends/zookeeper/library_client.hpp"
+
+#include <array>
+#include <boost/asio/post.hpp>
+#include <memory>
+
+#include "backends/zookeeper/error.hpp"
+#include "backends/zookeeper/four_letter.hpp"
+#include "backends/zookeeper/library_client_request.hpp"
+
+namespace dlock::zookeeper {
+namespace {
+
+NodeStat stat_of(const Stat* stat) {
+  if (stat == nullptr) return {};
+  return {stat->czxid, stat->ctime, stat->ephemeralOwner};
+}
+
+int flags_of(Client::Mode mode) {
+  switch (mode) {
+    case Client::Mode::persistent:
+      return ZOO_PERSISTENT;
+    case Client::Mode::container:
+      return ZOO_CONTAINER;
+    case Client::Mode::ephemeral_sequential:
+      return ZOO_EPHEMERAL_SEQUENTIAL;
+  }
+  return ZOO_PERSISTENT;
+}
+
+int length_of(std::string_view data) { return static_cast<int>(data.size()); }
+
+}  // namespace
+
+// The library calls these from a step, or from its close on a helper thread when the request has
+// been completed and has no client any more.
+struct LibraryClient::Callbacks {
+  static void done(const void* data, Reply reply) {
+    const auto* const_request = static_cast<const Request*>(data);
+    const std::unique_ptr<Request> request(const_cast<Request*>(const_request));
+    if (request->client == nullptr) return;
+    // A check that fails is a transaction like any other: the majority has agreed that it fails.
+    const bool committed =
+        request->write && (reply.rc == ZOK || (request->proof && reply.rc == ZNONODE));
+    request->client->finish(*request, std::move(reply), committed);
+  }
+  static void on_void(int rc, const void* data) { done(data, {rc, {}, {}, {}}); }
+  static void on_string(int rc, const char* value, const void* data) {
+    done(data, {rc, value == nullptr ? "" : value, {}, {}});
+  }
+  static void on_string_stat(int rc, const char* value, const Stat* stat, const void* data) {
+    done(data, {rc, value == nullptr ? "" : value, {}, stat_of(stat)});
+  }
+  static void on_stat(int rc, const Stat* stat, const void* data) {
+    done(data, {rc, {}, {}, stat_of(stat)});
+  }
+  static void on_data(int rc, const char* value, int length, const Stat* stat, const void* data) {
+    Reply reply{rc, {}, {}, stat_of(stat)};
+    if (value != nullptr && length > 0) reply.text.assign(value, static_cast<std::size_t>(length));
+    done(data, std::move(reply));
+  }
+  static void on_children(int rc, const String_vector* strings, const Stat* stat,
+                          const void* data) {
+    Reply reply{rc, {}, {}, stat_of(stat)};
+    if (strings != nullptr) {
+      reply.children.assign(strings->data, strings->data + strings->count);
+    }
+    done(data, std::move(reply));
+  }
+  static void on_watch(zhandle_t*, int type, int, const char* path, void* context) {
+    if (type == ZOO_SESSION_EVENT || path == nullptr) return;
+    const auto event = type == ZOO_DELETED_EVENT ? WatchEvent::deleted : WatchEvent::changed;
+    static_cast<LibraryClient*>(context)->watch_events_.emplace_back(path, event);
+  }
+};
+
+LibraryClient::Request* LibraryClient::begin(bool write) {
+  auto* request = new Request(*this, env_, write);
+  if (pending_.empty()) waiting_ = request->sent;
+  pending_.insert(request);
+  return request;
+}
+
+PendingReply LibraryClient::submitted(Request* request, int rc) {
+  auto pending = request->result;
+  // Not at once: who tries again in a loop must let others run.
+  if (rc != ZOK) {
+    asio::post(env_.executor(), [rc, owned = std::unique_ptr<Request>(request)] {
+      Reply refused;
+      refused.rc = rc;
+      if (owned->client != nullptr) owned->client->finish(*owned, std::move(refused), false);
+    });
+  }
+  // The library may not have got rid of all bytes: only a step tells.
+  post_step();
+  return pending;
+}
+
+void LibraryClient::finish(Request& request, Reply reply, bool committed) {
+  pending_.erase(&request);
+  waiting_ = env_.now();
+  if (!is_loss(reply.rc)) listener_->on_answer(request.sent, waiting_, committed);
+  if (!request.watched.empty()) {
+    const auto event = reply.rc == ZOK       ? WatchEvent::set
+                       : reply.rc == ZNONODE ? WatchEvent::absent
+                                             : WatchEvent::failed;
+    watch_events_.emplace_back(request.watched, event);
+  }
+  if (!request.forgotten.empty() && is_loss(reply.rc)) forget_watch_here(request.forgotten);
+  request.result.set(std::move(reply));
+}
+
+PendingReply LibraryClient::create(const std::string& path, std::string_view data, Mode mode) {
+  auto* request = begin(true);
+  const auto* acl = options_.creator_acl ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
+  return submitted(request, zoo_acreate2(handle_, path.c_str(), data.data(), length_of(data), acl,
+                                         flags_of(mode), &Callbacks::on_string_stat, request));
+}
+
+PendingReply LibraryClient::remove(const std::string& path) {
+  auto* request = begin(true);
+  return submitted(request, zoo_adelete(handle_, path.c_str(), -1, &Callbacks::on_void, request));
+}
+
+PendingReply LibraryClient::set(const std::string& path, std::string_view data) {
+  auto* request = begin(true);
+  return submitted(request, zoo_aset(handle_, path.c_str(), data.data(), length_of(data), -1,
+                                     &Callbacks::on_stat, request));
+}
+
+PendingReply LibraryClient::exists(const std::string& path) {
+  auto* request = begin(false);
+  return submitted(request, zoo_aexists(handle_, path.c_str(), 0, &Callbacks::on_stat, request));
+}
+
+PendingReply LibraryClient::get(const std::string& path) {
+  auto* request = begin(false);
+  return submitted(request, zoo_aget(handle_, path.c_str(), 0, &Callbacks::on_data, request));
+}
+
+PendingReply LibraryClient::get_and_watch(const std::string& path) {
+  auto* request = begin(false);
+  request->watched = path;
+  return submitted(request, zoo_awget(handle_, path.c_str(), &Callbacks::on_watch, this,
+                                      &Callbacks::on_data, request));
+}
+
+PendingReply LibraryClient::children(const std::string& path) {
+  auto* request = begin(false);
+  return submitted(request,
+                   zoo_aget_children2(handle_, path.c_str(), 0, &Callbacks::on_children, request));
+}
+
+PendingReply LibraryClient::sync(const std::string& path) {
+  auto* request = begin(false);
+  return submitted(request, zoo_async(handle_, path.c_str(), &Callbacks::on_string, request));
+}
+
+PendingReply LibraryClient::prove(const std::string& path) {
+  auto* request = begin(true);
+  request->proof = true;
+  zoo_op_t operation{};
+  zoo_check_op_init(&operation, path.c_str(), -1);
+  return submitted(request, zoo_amulti(handle_, 1, &operation, request->results.data(),
+                                       &Callbacks::on_void, request));
+}
+
+PendingReply LibraryClient::mark_and_remove(const std::string& path, std::string_view data) {
+  auto* request = begin(true);
+  std::array<zoo_op_t, 2> operations{};
+  zoo_set_op_init(&operations[0], path.c_str(), data.data(), length_of(data), -1, nullptr);
+  zoo_delete_op_init(&operations[1], path.c_str(), -1);
+  return submitted(request, zoo_amulti(handle_, 2, operations.data(), request->results.data(),
+                                       &Callbacks::on_void, request));
+}
+
+void LibraryClient::forget_watch(const std::string& path) {
+  if (handle_ == nullptr || state_ == State::over) return;
+  if (state_ != State::connected) return forget_watch_here(path);
+  auto* request = begin(false);
+  request->forgotten = path;
+  // The parameter's type is a slip of the library's header: it takes the function itself.
+  auto* completion = reinterpret_cast<void_completion_t*>(&Callbacks::on_void);
+  submitted(request, zoo_aremove_all_watches(handle_, path.c_str(), ZWATCHTYPE_DATA, 0, completion,
+                                             request));
+}
+
+// What the library still knows, it sets again on the next connection.
+void LibraryClient::forget_watch_here(const std::string& path) {
+  zoo_aremove_all_watches(handle_, path.c_str(), ZWATCHTYPE_DATA, 1, nullptr, nullptr);
+}
+
+Library& c_library() noexcept {
+  class CLibrary final : public Library {
+   public:
+    std::shared_ptr<Client> make_client(core::Env& env, Client::Options options,
+                                        Client::Listener& listener) override {
+      return std::make_shared<LibraryClient>(env, std::move(options), listener);
+    }
+    asio::awaitable<std::string> ask_server(core::Env& env, std::string address, std::string word,
+                                            TimePoint deadline) override {
+      return zookeeper::ask_server(env, std::move(address), std::move(word), deadline);
+    }
+  };
+  static CLibrary library;
+  return library;
+}
+
+}  // namespace dlock::zookeeper
