@@ -203,7 +203,7 @@ void Ensemble::cut(int id, Duration time) {
 
 void Ensemble::leave_leader(int id) {
   for (auto& other : servers_) {
-    if (other.id != id && other.leader == id && other.up) look(other);
+    if (other.role == Role::following && other.leader == id) look(other);
   }
 }
 

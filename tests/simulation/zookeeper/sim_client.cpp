@@ -16,13 +16,21 @@ using zookeeper::Reply;
 using zookeeper::WatchEvent;
 using Kind = Operation::Kind;
 
+std::string SimClient::address_of(int server) { return fmt::format("10.0.0.{}:2181", server + 1); }
+
 SimClient::SimClient(Wire::Ends ends, Process& process, Options options, Listener& listener)
     : ends_(ends),
       process_(process),
       options_(std::move(options)),
       listener_(&listener),
-      timeout_(options_.session_timeout),
-      next_server_(static_cast<int>(ends.world.below(ensemble::Ensemble::kServers))) {}
+      timeout_(options_.session_timeout) {
+  for (int id = 0; id < ensemble::Ensemble::kServers; ++id) {
+    if (options_.addresses.find(address_of(id)) != std::string::npos) servers_.push_back(id);
+  }
+  std::rotate(servers_.begin(),
+              servers_.begin() + static_cast<std::ptrdiff_t>(ends.world.below(servers_.size())),
+              servers_.end());
+}
 
 SimClient::~SimClient() {
   if (state_ != State::closed) close([] {});
@@ -57,13 +65,13 @@ void SimClient::drop() {
   inbox_.clear();
 }
 
+// It does not notice: what it sends now goes nowhere.
 void SimClient::crash() {
-  if (const auto wire = std::exchange(wire_, {})) wire->crash();
-  inbox_.clear();
+  if (wire_) wire_->crash();
 }
 
 std::string SimClient::server() const {
-  return connected() && wire_ ? fmt::format("10.0.0.{}:2181", wire_->server() + 1) : std::string();
+  return connected() && wire_ ? address_of(wire_->server()) : std::string();
 }
 
 PendingReply SimClient::submit(Operation operation) {
@@ -137,7 +145,8 @@ void SimClient::dial() {
   const auto weak = weak_from_this();
   opened_ = process_.now();
   ++attempts_;
-  const int to = std::exchange(next_server_, (next_server_ + 1) % ensemble::Ensemble::kServers);
+  const int to = servers_.front();
+  std::rotate(servers_.begin(), servers_.begin() + 1, servers_.end());
   wire_ = std::make_shared<Wire>(ends_, process_, to, [weak](Arrival arrival) {
     const auto self = weak.lock();
     if (!self) return;
@@ -244,12 +253,12 @@ void SimClient::lose(int rc) {
 
 /// As LibraryClient::patience_ends.
 TimePoint SimClient::patience_ends() const {
-  if (!wire_) return kNever;
-  constexpr int kOthers = ensemble::Ensemble::kServers - 1;
+  const auto others = static_cast<int>(servers_.size()) - 1;
+  if (!wire_ || others == 0) return kNever;
   if (state_ == State::connecting) {
     const auto first =
-        std::max<Duration>(options_.session_timeout / (4 * kOthers), milliseconds(50));
-    const auto rounds = std::min(attempts_ / (kOthers + 1), 10);
+        std::max<Duration>(options_.session_timeout / (4 * others), milliseconds(50));
+    const auto rounds = std::min(attempts_ / (others + 1), 10);
     return opened_ + std::min<Duration>(first * (1 << rounds), options_.session_timeout * 2 / 3);
   }
   return pending_.empty() ? kNever : waiting_ + options_.session_timeout * 3 / 10;

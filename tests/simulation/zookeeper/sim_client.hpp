@@ -16,6 +16,8 @@ namespace dlock::simulation {
 
 class SimClient final : public zookeeper::Client, public std::enable_shared_from_this<SimClient> {
  public:
+  static std::string address_of(int server);
+
   SimClient(Wire::Ends ends, Process& process, Options options, Listener& listener);
   ~SimClient() override;
   SimClient(const SimClient&) = delete;
@@ -88,7 +90,7 @@ class SimClient final : public zookeeper::Client, public std::enable_shared_from
   milliseconds timeout_{0};
   std::int64_t seen_ = 0;
   std::uint64_t last_number_ = 0;
-  int next_server_;
+  std::vector<int> servers_;  ///< by address, the first one to dial first
   int attempts_ = 0;
   std::size_t round_trips_ = 0;
   TimePoint opened_{};

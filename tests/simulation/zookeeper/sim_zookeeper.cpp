@@ -45,6 +45,7 @@ StoreOptions SimZooKeeper::options() const {
   options.path = kRoot;
   options.app = "simulation";
   for (int id = 1; id <= ensemble::Ensemble::kServers; ++id) {
+    if (pinned_ >= 0 && pinned_ != id - 1) continue;
     options.endpoints.push_back({"10.0.0." + std::to_string(id), 2181});
   }
   for (const auto& spec : zookeeper::option_specs()) {

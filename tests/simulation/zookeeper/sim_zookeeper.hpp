@@ -29,6 +29,8 @@ class SimZooKeeper final : public SimStore {
   Duration longest_lease() const override;
   Duration progress_bound() const override;
 
+  /// Stores that are made from now on know this server only; -1: all.
+  void pin(int server) noexcept { pinned_ = server; }
   ensemble::Ensemble& servers() noexcept { return servers_; }
   /// The newest session of that process that is connected; 0: none.
   std::int64_t session_of(const Process& process) const;
@@ -62,6 +64,7 @@ class SimZooKeeper final : public SimStore {
   Network& network_;
   ensemble::Ensemble servers_;
   Driver driver_;
+  int pinned_ = -1;
   std::vector<std::weak_ptr<SimClient>> clients_;
 };
 

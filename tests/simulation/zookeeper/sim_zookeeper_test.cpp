@@ -8,17 +8,220 @@
 namespace dlock::simulation {
 namespace {
 
+constexpr auto kLock = "orders/42";
+
 TEST(SimZooKeeper, AnUncontendedAcquireIsOneRoundTrip) {
   Bench bench;
   auto& program = bench.program("a");
-  auto first = program.acquire("orders/42");
+  auto first = program.acquire(kLock);
   ASSERT_TRUE(bench.granted(first)) << first->ec.message() << bench.world.trace_text();
   program.release(first);
   bench.run(seconds(1));
   const auto before = bench.zookeeper.client_of(program.process).round_trips();
-  auto again = program.acquire("orders/42");
+  auto again = program.acquire(kLock);
   ASSERT_TRUE(bench.granted(again));
   EXPECT_EQ(bench.zookeeper.client_of(program.process).round_trips() - before, 1U);
+  EXPECT_GT(*again->handle.token(), 0U);
+}
+
+TEST(SimZooKeeper, AReleaseHandsOverToTheWaiter) {
+  Bench bench;
+  auto& a = bench.program("a");
+  auto& b = bench.program("b");
+  auto first = a.acquire(kLock);
+  ASSERT_TRUE(bench.granted(first));
+  auto second = b.acquire(kLock);
+  bench.run(seconds(5));
+  EXPECT_FALSE(second->told);
+  const auto token = first->handle.token();
+  a.release(first);
+  ASSERT_TRUE(bench.granted(second, milliseconds(500))) << bench.world.trace_text();
+  EXPECT_GT(*second->handle.token(), *token);
+  b.release(second);
+  bench.run(seconds(30));
+  const auto left = bench.zookeeper.belongings();
+  for (const auto& key : left.keys) EXPECT_TRUE(bench.zookeeper.is_permitted(key)) << key;
+  EXPECT_TRUE(left.watches.empty()) << *left.watches.begin();
+}
+
+TEST(SimZooKeeper, TheNodeOfALostReplyIsAdopted) {
+  Bench bench;
+  auto& a = bench.program("a");
+  auto warm = a.acquire(kLock);
+  ASSERT_TRUE(bench.granted(warm));
+  a.release(warm);
+  bench.run(seconds(1));
+  bench.network.arm(a.process, Fault::reset_after, [] {});
+  auto lost = a.acquire(kLock);
+  ASSERT_TRUE(bench.granted(lost)) << bench.world.trace_text();
+  bench.run(seconds(10));
+  EXPECT_EQ(bench.contenders(kLock), 1U);
+}
+
+// Which of our faults may leave copies: none stays.
+TEST(SimZooKeeper, NoMessageFaultLeavesACopy) {
+  for (int fault = 0; fault <= static_cast<int>(Fault::overtaken); ++fault) {
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      Bench bench(seed);
+      auto& a = bench.program("a");
+      auto warm = a.acquire(kLock);
+      ASSERT_TRUE(bench.granted(warm));
+      a.release(warm);
+      bench.run(seconds(1));
+      bench.network.arm(a.process, static_cast<Fault>(fault), [] {});
+      auto struck = a.acquire(kLock);
+      ASSERT_TRUE(bench.granted(struck)) << bench.world.trace_text();
+      bench.run(seconds(10));
+      EXPECT_EQ(bench.contenders(kLock), 1U)
+          << to_string(static_cast<Fault>(fault)) << " " << seed << bench.world.trace_text();
+      EXPECT_FALSE(struck->lost_at) << to_string(static_cast<Fault>(fault)) << " " << seed;
+    }
+  }
+}
+
+/// How long before the rival's grant the holder was told. The holder knows one server only, or it
+/// would be rescued by another; the fault strikes once a holds and b waits.
+Duration told_before(Bench& bench, int server, const std::function<void(Program&)>& fault) {
+  bench.zookeeper.pin(server);
+  auto& a = bench.program("a");
+  auto held = a.acquire(kLock);
+  EXPECT_TRUE(bench.granted(held));
+  bench.zookeeper.pin(-1);
+  auto& b = bench.program("b");
+  auto rival = b.acquire(kLock);
+  bench.run(bench.world.between(seconds(3), seconds(6)));
+  fault(a);
+  EXPECT_TRUE(bench.granted(rival)) << bench.world.trace_text();
+  bench.run(seconds(1));
+  if (!held->lost_at) ADD_FAILURE() << "never told" << bench.world.trace_text();
+  return rival->at - held->lost_at.value_or(rival->at + seconds(9));
+}
+
+TEST(SimZooKeeper, WhoIsCutOffIsToldBeforeTheRivalOwnsTheLock) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    Bench bench(seed);
+    const auto cut = [&](Program& a) { bench.network.cut(a.process); };
+    EXPECT_GT(told_before(bench, -1, cut), Duration{}) << seed;
+  }
+}
+
+TEST(SimZooKeeper, AHolderOnACutFollowerIsToldBeforeTheRivalOwnsTheLock) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    Bench bench(seed, {.sync_limit = 10});
+    auto& servers = bench.zookeeper.servers();
+    const int follower = (servers.leader() + 1) % ensemble::Ensemble::kServers;
+    const auto cut = [&](Program&) { servers.cut(follower, seconds(60)); };
+    EXPECT_GT(told_before(bench, follower, cut), Duration{}) << seed;
+  }
+}
+
+TEST(SimZooKeeper, AHolderOnADeposedLeaderIsToldBeforeTheRivalOwnsTheLock) {
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    Bench bench(seed, {.sync_limit = 10});
+    auto& servers = bench.zookeeper.servers();
+    const int leader = servers.leader();
+    const auto cut = [&](Program&) {
+      servers.cut(leader, seconds(60));
+      servers.leave_leader(leader);
+    };
+    EXPECT_GT(told_before(bench, leader, cut), Duration{}) << seed;
+    EXPECT_TRUE(servers.is_leading(leader)) << "it still thinks so, or the test shows nothing";
+  }
+}
+
+// Silent first, then one write whose server is cut off before its leader's next ping: the case that
+// stamp + 2T/3 alone does not cover.
+TEST(SimZooKeeper, AHolderThatWasSilentBeforeTheCutIsToldBeforeTheRivalOwnsTheLock) {
+  auto least = Duration::max();
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    Bench bench(seed, {.tick = milliseconds(seed % 2 == 0 ? 1000 : 750), .sync_limit = 10});
+    auto& servers = bench.zookeeper.servers();
+    const int follower = (servers.leader() + 1) % ensemble::Ensemble::kServers;
+    const auto pause_and_cut = [&](Program& a) {
+      a.process.pause();
+      bench.run(bench.world.between(milliseconds(100), milliseconds(1900)));
+      servers.cut_after_write(bench.zookeeper.session_of(a.process), seconds(60));
+      a.process.resume();
+    };
+    const auto before = told_before(bench, follower, pause_and_cut);
+    EXPECT_GT(before, Duration{}) << seed;
+    least = std::min(least, before);
+  }
+  EXPECT_LT(least, seconds(1)) << "not as close as it can be";
+}
+
+TEST(SimZooKeeper, APausedHolderLearnsOfItsLossWhenItRuns) {
+  Bench bench;
+  auto& a = bench.program("a");
+  auto& b = bench.program("b");
+  auto held = a.acquire(kLock);
+  ASSERT_TRUE(bench.granted(held));
+  auto rival = b.acquire(kLock);
+  bench.run(seconds(2));
+  a.process.pause();
+  ASSERT_TRUE(bench.granted(rival));
+  EXPECT_FALSE(held->lost_at);
+  a.process.resume();
+  EXPECT_EQ(held->handle.state(), HandleState::lost);
+  bench.run(seconds(5));
+  EXPECT_TRUE(held->lost_at);
+  auto third = a.acquire(kLock);
+  bench.run(seconds(10));
+  EXPECT_FALSE(third->told);
+  b.release(rival);
+  EXPECT_TRUE(bench.granted(third));
+}
+
+TEST(SimZooKeeper, AnElectionLosesNothing) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    Bench bench(seed);
+    auto& a = bench.program("a");
+    auto& b = bench.program("b");
+    auto held = a.acquire(kLock);
+    ASSERT_TRUE(bench.granted(held));
+    auto waits = b.acquire(kLock);
+    bench.run(seconds(1));
+    bench.zookeeper.servers().kill(bench.zookeeper.servers().leader(), milliseconds(500));
+    bench.run(seconds(8));
+    // It may take longer than the holder can believe.
+    EXPECT_TRUE(!waits->told || held->lost_at.value_or(kNever) < waits->at) << seed;
+    a.release(held);
+    EXPECT_TRUE(bench.granted(waits, seconds(20))) << seed << bench.world.trace_text();
+  }
+}
+
+TEST(SimZooKeeper, ACrashedHolderIsFollowedAfterItsSession) {
+  Bench bench;
+  auto& a = bench.program("a");
+  auto& b = bench.program("b");
+  auto held = a.acquire(kLock);
+  ASSERT_TRUE(bench.granted(held));
+  auto rival = b.acquire(kLock);
+  bench.run(seconds(1));
+  const auto crashed = bench.world.now();
+  a.process.crash();
+  bench.zookeeper.on_crash(a.process);
+  ASSERT_TRUE(bench.granted(rival));
+  EXPECT_GT(rival->at - crashed, seconds(2));
+  EXPECT_LT(rival->at - crashed, seconds(5));
+}
+
+TEST(SimZooKeeper, ANodeRemovedByHandIsReported) {
+  Bench bench;
+  auto& a = bench.program("a");
+  auto held = a.acquire(kLock);
+  ASSERT_TRUE(bench.granted(held));
+  bench.run(seconds(1));
+  int forgotten = 0;
+  bench.zookeeper.on_forgotten = [&](const std::string& lock, const std::string&, Fault cause) {
+    EXPECT_EQ(lock, kLock);
+    EXPECT_EQ(cause, Fault::deleted);
+    ++forgotten;
+  };
+  EXPECT_TRUE(bench.zookeeper.strike(Fault::deleted, a.process, kLock));
+  bench.run(milliseconds(100));
+  EXPECT_EQ(forgotten, 1);
+  EXPECT_TRUE(held->lost_at);
 }
 
 }  // namespace

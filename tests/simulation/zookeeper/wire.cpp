@@ -26,7 +26,9 @@ void Wire::open(std::int64_t session, milliseconds timeout, std::int64_t seen) {
 
 void Wire::send(std::uint64_t request, Operation operation) {
   if (dead_ || process_ == nullptr) return;
-  const auto fate = ends_.network.fate(*process_);
+  auto fate = ends_.network.fate(*process_);
+  // Over TCP a request comes twice only if its connection broke in between: nobody hears of it.
+  if (fate.twice && operation.kind == Operation::Kind::create) fate.reply = Fate::Break::reset;
   fates_[request] = fate;
   operation.session = session_;
   ends_.world.trace("{} -> server {}: {} {}", process_->name(), server_, to_string(operation.kind),
