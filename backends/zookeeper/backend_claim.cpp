@@ -94,12 +94,12 @@ asio::awaitable<ClaimAnswer> ZooKeeperBackend::claim(ClaimPtr claim, TimePoint d
       case Place::queued:
         answer = co_await look(ours, deadline);
         break;
-      case Place::granted: {
-        const auto reply = co_await session_->prove(deadline);
-        if (reply.rc == ZOK && ours->place == Place::granted)
-          answer = co_await take(ours, deadline);
+      case Place::granted:
+        // It was not handed out: too old when it came. Its node may have been taken away since.
+        ours->place = Place::queued;
+        ours->before_decides = false;
+        answer = co_await look(ours, deadline);
         break;
-      }
     }
     if (answer) co_return std::move(*answer);
     if (env_.now() >= deadline) break;

@@ -4,6 +4,8 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 
+#include "core/error.hpp"
+
 namespace dlock::simulation {
 
 /// What a holder has heard of its loss: by a callback, by asking, or both.
@@ -32,6 +34,9 @@ class TappedKind final : public SimStore {
   void on_crash(Process& process) override { kind_.on_crash(process); }
   checkers::Belongings belongings() const override { return kind_.belongings(); }
   bool is_permitted(const std::string& key) const override { return kind_.is_permitted(key); }
+  Duration lease() const override { return kind_.lease(); }
+  Duration believes_on() const override { return kind_.believes_on(); }
+  bool has_network() const override { return kind_.has_network(); }
   Duration longest_lease() const override { return kind_.longest_lease(); }
   Duration progress_bound() const override { return kind_.progress_bound(); }
   Duration calm_bound() const override { return kind_.calm_bound(); }
@@ -114,7 +119,10 @@ asio::awaitable<void> Client::look_around() {
     const auto failure = co_await store_->connected();
     if (failure.error) continue;
     const auto deadline = process_.now() + seconds(1);
-    if (world_.chance(0.5)) {
+    if (world_.chance(0.2)) {
+      auto name = work_.locks[world_.below(work_.locks.size())];
+      co_await break_lock(std::move(name), deadline);
+    } else if (world_.chance(0.5)) {
       auto name = work_.locks[world_.below(work_.locks.size())];
       co_await store_->backend().inspect(std::move(name), deadline);
     } else {
@@ -122,6 +130,19 @@ asio::awaitable<void> Client::look_around() {
       co_await store_->backend().list(std::move(prefix), deadline);
     }
   }
+}
+
+// As `dlock break` does: a holder that runs is told.
+asio::awaitable<void> Client::break_lock(std::string lock, TimePoint deadline) {
+  if (!store_->backend().capabilities().can_evict) co_return;
+  const auto status = co_await store_->backend().inspect(lock, deadline);
+  if (!status.value || !status.value->held || !status.value->token) co_return;
+  const auto owner = status.value->owner ? status.value->owner->id : std::string();
+  const auto begun = world_.now();
+  const auto failure = co_await store_->backend().evict(lock, *status.value->token, deadline);
+  const auto what = core::portable(failure.error);
+  const bool surely_not = what == errc::not_holder || what == errc::not_found;
+  if (!surely_not) recorder_.broken(lock, owner, begun);
 }
 
 core::OneShot<Client::Outcome> Client::want(const std::string& actor, const std::string& lock) {

@@ -63,6 +63,7 @@ class Client {
 
   asio::awaitable<void> act(std::string actor);
   asio::awaitable<void> look_around();
+  asio::awaitable<void> break_lock(std::string lock, TimePoint deadline);
   core::OneShot<Outcome> want(const std::string& actor, const std::string& lock);
   asio::awaitable<void> work(std::string lock, Outcome& held);
   asio::awaitable<void> give_back(Outcome held);

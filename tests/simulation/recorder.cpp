@@ -133,7 +133,11 @@ void Recorder::healed() {
 
 void Recorder::forgotten(const std::string& lock, const std::string& owner_id, Fault cause) {
   world_.trace("the store forgets '{}' of {}: {}", lock, owner_id, to_string(cause));
-  forgotten_.push_back({world_.now(), lock, owner_id, cause});
+  forgotten_.push_back({world_.now(), world_.now(), lock, owner_id, cause});
+}
+
+void Recorder::broken(const std::string& lock, const std::string& owner_id, TimePoint begun) {
+  forgotten_.push_back({begun, world_.now(), lock, owner_id, Fault::deleted});
 }
 
 void Recorder::write(GrantId grant, const std::string& lock, std::uint64_t token) {

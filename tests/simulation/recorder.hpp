@@ -25,7 +25,8 @@ using checkers::GrantId;
 
 /// The servers forgot a lock that somebody held.
 struct Forgotten {
-  TimePoint at;
+  TimePoint at;  ///< not before
+  TimePoint by;  ///< not after
   std::string lock;
   std::string owner_id;
   Fault cause;
@@ -49,6 +50,8 @@ class Recorder {
   void faulted();
   void healed();
   void forgotten(const std::string& lock, const std::string& owner_id, Fault cause);
+  /// An operator broke the lock of that owner, after `begun`.
+  void broken(const std::string& lock, const std::string& owner_id, TimePoint begun);
   /// A lock was made by a request of that owner.
   void made(const std::string& owner_id) { made_[owner_id] = world_.now(); }
   /// The last time that one was; empty: unknown.

@@ -58,6 +58,8 @@ class SimStore {
   virtual Duration longest_lease() const = 0;
   /// How far ahead of the moment before a request was sent its confirmation lets a holder believe.
   virtual Duration lease() const { return longest_lease(); }
+  /// How long a holder may still believe, after the store forgot its lock and a renewal was sent.
+  virtual Duration believes_on() const { return lease(); }
   /// How long a wanted lock may take after everything is whole again and no holder keeps it.
   virtual Duration progress_bound() const = 0;
   /// The same long after that, when nothing that was broken is left over.

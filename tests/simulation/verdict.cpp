@@ -45,10 +45,11 @@ void check_told(const Scene& scene, const Forgotten& forgotten, const checkers::
   const auto made = scene.recorder.last_made(forgotten.owner_id);
   if (scene.broken || (made && *made > forgotten.at)) return;
   const auto last = grant.deadlines.rbegin()->second;
-  if (last == kNever || last <= forgotten.at + scene.store.lease()) return;
-  found.push_back({fmt::format("grant {} was prolonged after the store had forgotten it ({})", id,
-                               to_string(forgotten.cause)),
-                   last});
+  if (last == kNever || last <= forgotten.by + scene.store.believes_on()) return;
+  found.push_back(
+      {fmt::format("grant {} was prolonged to {} ms after the store had forgotten it ({})", id,
+                   (last - forgotten.by) / milliseconds(1), to_string(forgotten.cause)),
+       last});
 }
 
 void check_overlaps(const Scene& scene, RunResult& result) {

@@ -91,6 +91,12 @@ void Ensemble::forward(Server& from, Operation write, Origin origin) {
 }
 
 void Ensemble::propose(Server& leader, Operation write, Origin origin, Job committed) {
+  const bool is_expiry = write.kind == Kind::close_session && origin.server < 0;
+  if (write.session != 0 && write.kind != Kind::open_session && !is_expiry) {
+    auto& newest = leader.establishments[write.session];
+    if (write.establishment < newest) return;
+    newest = write.establishment;
+  }
   number(leader, write);
   const auto proposal = std::make_shared<Proposal>();
   proposal->write = std::move(write);
@@ -217,7 +223,7 @@ void Ensemble::on_session_opened(Server& server, const Proposal& proposal) {
   if (proposal.origin.server != server.id) return;
   const auto found = server.connections.find(proposal.origin.connection);
   if (found == server.connections.end()) return;
-  establish(server, found->first, true);
+  establish(server, found->first, 0);
 }
 
 }  // namespace dlock::simulation::ensemble

@@ -50,24 +50,31 @@ void Ensemble::connect(int id, std::shared_ptr<Peer> peer, std::int64_t session,
   if (server.role == Role::leading) return establish(server, number, revalidate(server, session));
   const int to = server.leader;
   send(id, to, [this, id, to, number, session] {
-    const bool valid = revalidate(this->server(to), session);
+    const auto valid = revalidate(this->server(to), session);
     send(to, id, [this, id, number, valid] { establish(this->server(id), number, valid); });
   });
 }
 
-bool Ensemble::revalidate(Server& leader, std::int64_t session) {
-  if (leader.expiries.find(session) == leader.expiries.end()) return false;
+std::optional<std::uint64_t> Ensemble::revalidate(Server& leader, std::int64_t session) {
+  if (leader.expiries.find(session) == leader.expiries.end()) return std::nullopt;
   touch(leader, session);
-  return true;
+  return leader.establishments[session] = ++last_number_;
 }
 
-void Ensemble::establish(Server& server, std::uint64_t number, bool valid) {
+void Ensemble::establish(Server& server, std::uint64_t number,
+                         std::optional<std::uint64_t> establishment) {
   const auto found = server.connections.find(number);
   if (found == server.connections.end()) return;
   const auto peer = found->second.peer;
-  if (valid) return peer->on_session(found->second.session, found->second.timeout);
+  found->second.establishment = establishment.value_or(0);
+  if (establishment) return peer->on_session(found->second.session, found->second.timeout);
   peer->on_session(0, {});
   close(server, number);
+}
+
+std::uint64_t Ensemble::establishment_of(const Peer& peer) {
+  const auto [server, number] = find(peer);
+  return server == nullptr ? 0 : server->connections.at(number).establishment;
 }
 
 void Ensemble::receive(const Peer& peer, std::uint64_t request, Operation operation) {
@@ -76,6 +83,7 @@ void Ensemble::receive(const Peer& peer, std::uint64_t request, Operation operat
   auto& connection = server->connections.at(number);
   connection.heard = world_.now();
   operation.session = connection.session;
+  operation.establishment = connection.establishment;
   if (server->role == Role::leading) {
     touch(*server, connection.session);
   } else {
@@ -166,8 +174,14 @@ Outcome Ensemble::answer(Server& server, Connection& connection, const Operation
 
 void Ensemble::tell_watchers(Server& server, const std::vector<Change>& changes) {
   for (const auto& change : changes) {
+    std::vector<std::uint64_t> told;
     for (auto& [number, connection] : server.connections) {
-      if (connection.watches.erase(change.path) != 0) connection.peer->on_change(change);
+      if (connection.watches.erase(change.path) != 0) told.push_back(number);
+    }
+    // A connection may break over it.
+    for (const auto number : told) {
+      const auto connection = server.connections.find(number);
+      if (connection != server.connections.end()) connection->second.peer->on_change(change);
     }
   }
 }

@@ -25,9 +25,13 @@ class SimZooKeeper final : public SimStore {
   void heal() override { servers_.heal(); }
   void on_crash(Process& process) override;
   checkers::Belongings belongings() const override;
+  std::vector<std::string> owners(const std::string& lock) const override;
   bool is_permitted(const std::string& key) const override;
+  Duration lease() const override;
+  Duration believes_on() const override;
   Duration longest_lease() const override;
   Duration progress_bound() const override;
+  Duration calm_bound() const override;
 
   /// Stores that are made from now on know this server only; -1: all.
   void pin(int server) noexcept { pinned_ = server; }

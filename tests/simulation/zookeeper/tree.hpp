@@ -61,7 +61,10 @@ struct Operation {
   std::string path = {};
   std::string data = {};
   Mode mode = Mode::persistent;
-  std::int64_t session = 0;              ///< whose; 0: a server's or an operator's
+  std::int64_t session = 0;  ///< whose; 0: a server's or an operator's
+  /// Which establishment of the session it comes over: what comes over an earlier one than the
+  /// leader has heard of is refused, the session has moved.
+  std::uint64_t establishment = 0;
   std::chrono::milliseconds timeout{0};  ///< of open_session
   std::int32_t sequence = 0;  ///< the leader's: of a sequential node, or where one's begin
   std::vector<std::string> watches = {};  ///< of set_watches

@@ -31,6 +31,7 @@ void Wire::send(std::uint64_t request, Operation operation) {
   if (fate.twice && operation.kind == Operation::Kind::create) fate.reply = Fate::Break::reset;
   fates_[request] = fate;
   operation.session = session_;
+  operation.establishment = ends_.servers.establishment_of(*this);
   ends_.world.trace("{} -> server {}: {} {}", process_->name(), server_, to_string(operation.kind),
                     operation.path);
   if (fate.overtaken && !silent_there_ && !is_cut() && operation.is_write()) {
