@@ -8,6 +8,7 @@
 #include "backends/zookeeper/contender.hpp"
 #include "backends/zookeeper/error.hpp"
 #include "backends/zookeeper/metadata.hpp"
+#include "core/planted.hpp"
 
 namespace dlock::zookeeper {
 namespace {
@@ -67,7 +68,8 @@ struct Two {
 
 Two sync_and_list(Client& client, const std::string& directory) {
   const Client::Burst burst(client);
-  auto sync = client.sync(directory);
+  auto sync = DLOCK_PLANTED("zk_no_sync_after_lost_reply") ? client.children(directory)
+                                                           : client.sync(directory);
   auto list = client.children(directory);
   return {std::move(sync), std::move(list)};
 }
@@ -170,7 +172,8 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::find_own(NodeClaimPt
     const auto reply = co_await reply_until(std::move(pending), deadline);
     if (is_loss(reply.rc)) co_return Answer();
     if (reply.rc != ZOK || !usable(*claim)) continue;
-    if (claim->place == Place::doubtful && reply.stat.ephemeral_owner == session_id) {
+    const bool ours = reply.stat.ephemeral_owner == session_id;
+    if (claim->place == Place::doubtful && (ours || DLOCK_PLANTED("zk_adopt_dying_session"))) {
       claim->place = Place::queued;
       claim->node = copy;
       claim->czxid = reply.stat.czxid;
@@ -269,6 +272,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::stand_behind(NodeCla
   claim->before = session_->watch(path, [weak](WatchEvent event) {
     const auto waiter = weak.lock();
     if (!waiter || event == WatchEvent::set) return;
+    if (DLOCK_PLANTED("zk_missed_wakeup") && event == WatchEvent::absent) return;
     // Of a node that only changed, or whose watch came to nothing, only another look can tell.
     if (event == WatchEvent::changed || event == WatchEvent::failed) waiter->before_decides = false;
     waiter->before_gone = true;
@@ -284,8 +288,9 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::stand_behind(NodeCla
   old.reset();
   const auto reply = co_await reply_until(std::move(pending), deadline);
   if (claim->place != Place::queued || is_loss(reply.rc)) co_return Answer();
-  if (reply.rc == ZNONODE) co_return Answer();  // gone between listing and watch
-  if (reply.rc != ZOK) {
+  const bool missed = DLOCK_PLANTED("zk_missed_wakeup") && reply.rc == ZNONODE;
+  if (reply.rc == ZNONODE && !missed) co_return Answer();  // gone between listing and watch
+  if (reply.rc != ZOK && !missed) {
     auto refused = failed(failure_of(reply.rc, "watching " + path));
     co_return co_await give_up_place(claim, std::move(refused), deadline);
   }
@@ -296,7 +301,10 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::stand_behind(NodeCla
 
 asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::take(NodeClaimPtr claim,
                                                                  TimePoint deadline) {
-  const auto token = static_cast<std::uint64_t>(claim->czxid);
+  auto token = static_cast<std::uint64_t>(claim->czxid);
+  if (DLOCK_PLANTED("zk_token_is_sequence")) {
+    token = 1 + static_cast<std::uint64_t>(parse_contender(claim->node)->sequence);
+  }
   if (token <= claim->request().min_token) {
     Failure failure{Error::token_too_low, fmt::format("token {} of this ensemble is not above {}",
                                                       token, claim->request().min_token)};
@@ -339,7 +347,8 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::give_up_place(NodeCl
   auto pending = session_->client().remove(claim->path());
   const auto reply = co_await reply_until(std::move(pending), deadline);
   // What could not be taken away, the core withdraws for certain.
-  if (is_loss(reply.rc)) co_return no_answer(*claim, *session_);
+  const bool left_behind = DLOCK_PLANTED("zk_busy_left_behind");
+  if (is_loss(reply.rc) && !left_behind) co_return no_answer(*claim, *session_);
   claim->leave_queue();
   claim->removing = false;
   co_return answer;
@@ -357,6 +366,7 @@ void ZooKeeperBackend::watch_own(const NodeClaimPtr& claim) {
 
 void ZooKeeperBackend::on_own_node(const NodeClaimPtr& claim, WatchEvent event) {
   if (claim->removing || event == WatchEvent::set || event == WatchEvent::failed) return;
+  if (DLOCK_PLANTED("zk_own_watch_ignored")) return;
   if (event == WatchEvent::changed) {
     claim->own_changed = true;
     if (session_->connected()) session_->set_watch(claim->path());

@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <limits>
+#include "core/planted.hpp"
 
 namespace dlock::zookeeper {
 namespace {
@@ -114,6 +115,7 @@ std::vector<std::string> copies_of(std::string_view id, const std::vector<std::s
   std::vector<std::string> copies;
   for (const auto& child : children) {
     if (child.starts_with(prefix)) copies.push_back(child);
+    if (DLOCK_PLANTED("zk_keep_duplicate") && !copies.empty()) break;
   }
   return copies;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <tuple>
+#include "core/planted.hpp"
 
 namespace dlock::zookeeper {
 namespace {
@@ -20,6 +21,7 @@ auto rank(const Contender& contender, const Births& births) {
 }  // namespace
 
 bool needs_birth(const Contender& contender) {
+  if (DLOCK_PLANTED("zk_order_by_suffix_at_counter_end")) return false;
   return contender.kind != Contender::Kind::seal &&
          (contender.sequence < 0 || contender.sequence == std::numeric_limits<std::int32_t>::max());
 }
@@ -65,6 +67,7 @@ Standing standing_of(std::string_view own, const std::vector<std::string>& child
   standing.kind = Standing::Kind::behind;
   standing.watch = before->name;
   standing.watch_decides = before == line.begin() && before->kind == Contender::Kind::mutex;
+  if (DLOCK_PLANTED("zk_trust_any_predecessor")) standing.watch_decides = true;
   return standing;
 }
 

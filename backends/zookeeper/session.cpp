@@ -8,6 +8,7 @@
 
 #include "backends/zookeeper/error.hpp"
 #include "backends/zookeeper/resolver.hpp"
+#include "core/planted.hpp"
 
 namespace dlock::zookeeper {
 
@@ -91,7 +92,9 @@ void Session::tell_waiters() {
 Validity Session::validity() const noexcept { return {rule_.valid_until(), rule_.renew_at()}; }
 
 asio::awaitable<Reply> Session::prove(TimePoint deadline) {
-  auto pending = client_->prove(settings_.root);
+  auto pending = DLOCK_PLANTED("zk_sync_as_heartbeat")   ? client_->sync(settings_.root)
+                 : DLOCK_PLANTED("zk_read_as_heartbeat") ? client_->exists(settings_.root)
+                                                         : client_->prove(settings_.root);
   co_return co_await reply_until(std::move(pending), deadline);
 }
 
@@ -140,6 +143,7 @@ void Session::start_again() {
     sink_.on_warning(make_error_code(Error::authentication_failed).message());
   }
   start_or_try_later();
+  if (DLOCK_PLANTED("zk_session_gone_not_told")) return;
   if (on_over) on_over();
   if (announced_) sink_.on_session_gone(LossReason::session_ended);
 }
@@ -157,7 +161,7 @@ void Session::start_or_try_later() {
 
 void Session::on_answer(TimePoint sent, TimePoint received, bool committed) {
   last_answer_ = received;
-  if (committed) {
+  if (committed || DLOCK_PLANTED("zk_sync_as_heartbeat") || DLOCK_PLANTED("zk_read_as_heartbeat")) {
     rule_.committed(sent, received);
   } else {
     rule_.answered(sent, received);
@@ -248,7 +252,8 @@ void Session::unwatch(const std::string& path, std::uint64_t id) {
 
 void Session::drop_if_unused(std::map<std::string, Watched>::iterator entry) {
   if (!entry->second.shares.empty() || entry->second.asking > 0) return;
-  if (entry->second.armed && connected()) client_->forget_watch(entry->first);
+  const bool leak = DLOCK_PLANTED("zk_watch_leak");
+  if (entry->second.armed && connected() && !leak) client_->forget_watch(entry->first);
   watched_.erase(entry);
 }
 

@@ -5,6 +5,7 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -71,9 +72,13 @@ struct Program {
 struct Bench {
   explicit Bench(std::uint64_t seed = 1, ensemble::Settings settings = {})
       : world(seed, true), zookeeper(world, network, settings) {}
+  // A store that is not closed keeps what waits in it for ever.
   ~Bench() {
-    programs.clear();
-    run(seconds(1));
+    for (const auto& program : programs) {
+      program->process.resume();
+      asio::co_spawn(program->process.executor(), program->store->close(), asio::detached);
+    }
+    run(seconds(30));
   }
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
@@ -104,5 +109,24 @@ struct Bench {
   SimZooKeeper zookeeper;
   std::vector<std::unique_ptr<Program>> programs;
 };
+
+/// How long before the rival's grant the holder was told; negative: after it, or not yet a second
+/// later; empty: the rival was not granted. The holder knows that server only (-1: all), or another
+/// one would rescue it; the fault strikes once a holds and b waits.
+inline std::optional<Duration> told_before(Bench& bench, int server, const std::string& lock,
+                                           const std::function<void(Program&)>& fault) {
+  bench.zookeeper.pin(server);
+  auto& a = bench.program("a");
+  auto held = a.acquire(lock);
+  if (!bench.granted(held)) return {};
+  bench.zookeeper.pin(-1);
+  auto& b = bench.program("b");
+  auto rival = b.acquire(lock);
+  bench.run(bench.world.between(seconds(3), seconds(6)));
+  fault(a);
+  if (!bench.granted(rival)) return {};
+  bench.run(seconds(1));
+  return rival->at - held->lost_at.value_or(rival->at + seconds(9));
+}
 
 }  // namespace dlock::simulation

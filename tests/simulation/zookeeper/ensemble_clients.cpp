@@ -104,10 +104,11 @@ void Ensemble::receive(const Peer& peer, std::uint64_t request, Operation operat
   drain(*server, number);
 }
 
-// Asks nobody: a leader that was deposed answers too.
+// Asks nobody: a leader that was deposed answers too, and its own clients without waiting for what
+// is outstanding.
 void Ensemble::sync(Server& leader, Origin origin) {
+  if (origin.server == leader.id) return complete(origin, {});
   auto reply = [this, id = leader.id, origin] {
-    if (origin.server == id) return complete(origin, {});
     const auto count = server(id).applied;
     send(id, origin.server, [this, origin, count] {
       apply_later(server(origin.server), count, [this, origin] { complete(origin, {}); });

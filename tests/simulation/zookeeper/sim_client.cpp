@@ -33,7 +33,7 @@ SimClient::SimClient(Wire::Ends ends, Process& process, Options options, Listene
 }
 
 SimClient::~SimClient() {
-  if (state_ != State::closed) close([] {});
+  if (state_ != State::closed) end();
 }
 
 bool SimClient::start() {
@@ -43,7 +43,7 @@ bool SimClient::start() {
 }
 
 // The server is asked to end the session; if that is lost, it ends by itself.
-void SimClient::close(core::Job done) {
+void SimClient::end() {
   if (wire_ && state_ == State::connected) {
     Operation end;
     end.kind = Kind::close_session;
@@ -57,6 +57,10 @@ void SimClient::close(core::Job done) {
     closing.rc = ZCLOSING;
     request.result.set(std::move(closing));
   }
+}
+
+void SimClient::close(core::Job done) {
+  end();
   process_.run_blocking([] {}, std::move(done));
 }
 

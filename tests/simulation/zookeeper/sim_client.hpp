@@ -64,6 +64,7 @@ class SimClient final : public zookeeper::Client, public std::enable_shared_from
   zookeeper::PendingReply submit(ensemble::Operation operation);
   void dial();
   void drop();
+  void end();
   void step();
   void take(Arrival arrival);
   void on_session(std::int64_t session, milliseconds timeout);
