@@ -75,7 +75,8 @@ class ZooKeeperBackend final : public Backend {
   asio::awaitable<int> remove_copies(NodeClaimPtr claim, TimePoint deadline);
 
   // inspect
-  asio::awaitable<Reply> fresh_children(std::string path, TimePoint deadline);
+  /// `settled`: whatever this session sent before is in it, or never will be; costs a write.
+  asio::awaitable<Reply> fresh_children(std::string path, bool settled, TimePoint deadline);
   asio::awaitable<std::optional<Births>> births_of(std::string path,
                                                    std::vector<std::string> children,
                                                    TimePoint deadline);

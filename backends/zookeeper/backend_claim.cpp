@@ -66,12 +66,16 @@ struct Two {
   PendingReply second;
 };
 
-Two sync_and_list(Client& client, const std::string& directory) {
+/// A listing after everything that this session sent before has been agreed on, or never will be.
+/// Not `sync`: a leader answers that of its own clients while transactions are outstanding, ours
+/// from another connection among them (found by the simulation).
+Two settle_and_list(Client& client, const std::string& root, const std::string& directory) {
   const Client::Burst burst(client);
-  auto sync = DLOCK_PLANTED("zk_no_sync_after_lost_reply") ? client.children(directory)
-                                                           : client.sync(directory);
+  auto settled = DLOCK_PLANTED("zk_no_sync_after_lost_reply") ? client.children(directory)
+                 : DLOCK_PLANTED("zk_sync_after_lost_reply")  ? client.sync(directory)
+                                                              : client.prove(root);
   auto list = client.children(directory);
-  return {std::move(sync), std::move(list)};
+  return {std::move(settled), std::move(list)};
 }
 
 std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
@@ -160,10 +164,10 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::enter(NodeClaimPtr c
 // After a create whose answer was lost: adopt the node if it is there and of this session.
 asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::find_own(NodeClaimPtr claim,
                                                                      TimePoint deadline) {
-  auto sent = sync_and_list(session_->client(), claim->directory);
-  const auto synced = co_await reply_until(sent.first, deadline);
+  auto sent = settle_and_list(session_->client(), names_.root(), claim->directory);
+  const auto settled = co_await reply_until(sent.first, deadline);
   const auto listing = co_await reply_until(sent.second, deadline);
-  if (is_loss(synced.rc) || is_loss(listing.rc)) co_return Answer();
+  if (is_loss(settled.rc) || is_loss(listing.rc)) co_return Answer();
   const auto session_id = session_->client().session_id();
   for (const auto& copy : copies_of(claim->request().owner.id, listing.children)) {
     if (!usable(*claim)) co_return Answer();
@@ -230,10 +234,10 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::judge(NodeClaimPtr c
   // Our node was made before this listing was asked for. Either the listing is a lagging server's,
   // or somebody took the node away.
   if (!usable(*claim)) co_return Answer();
-  auto sent = sync_and_list(session_->client(), claim->directory);
-  const auto synced = co_await reply_until(sent.first, deadline);
+  auto sent = settle_and_list(session_->client(), names_.root(), claim->directory);
+  const auto settled = co_await reply_until(sent.first, deadline);
   const auto listing = co_await reply_until(sent.second, deadline);
-  if (is_loss(synced.rc) || is_loss(listing.rc)) co_return Answer();
+  if (is_loss(settled.rc) || is_loss(listing.rc)) co_return Answer();
   const auto again = standing_of(claim->node, listing.children, births);
   if (again.kind == Standing::Kind::missing) claim->leave_queue();
   co_return Answer();
@@ -327,7 +331,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::take(NodeClaimPtr cl
     env_.call_at(env_.now() + kOwnWatchDelay, [this, weak, alive = std::weak_ptr(alive_)] {
       const auto held = weak.lock();
       if (!held || alive.expired() || held->place != Place::granted || held->own) return;
-      if (usable(*held)) watch_own(held);
+      if (held->session == session_->number()) watch_own(held);
     });
   }
   ClaimAnswer granted;

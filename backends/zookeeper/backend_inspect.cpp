@@ -52,15 +52,17 @@ std::string_view note_on(const Contender& contender) {
 }  // namespace
 
 // What we read must be at least as new as what others have been told already.
-asio::awaitable<Reply> ZooKeeperBackend::fresh_children(std::string path, TimePoint deadline) {
+asio::awaitable<Reply> ZooKeeperBackend::fresh_children(std::string path, bool settled,
+                                                        TimePoint deadline) {
   Reply reply;
   reply.rc = ZCONNECTIONLOSS;
   if (!session_->connected()) co_return reply;
-  auto sync = session_->client().sync(path);
-  auto list = session_->client().children(path);
-  const auto synced = co_await reply_until(std::move(sync), deadline);
+  auto& client = session_->client();
+  auto before = settled ? client.prove(names_.root()) : client.sync(path);
+  auto list = client.children(path);
+  const auto answer = co_await reply_until(std::move(before), deadline);
   reply = co_await reply_until(std::move(list), deadline);
-  if (is_loss(synced.rc)) reply.rc = synced.rc;
+  if (is_loss(answer.rc)) reply.rc = answer.rc;
   co_return reply;
 }
 
@@ -87,7 +89,7 @@ asio::awaitable<Result<LockStatus>> ZooKeeperBackend::inspect(std::string name,
   while (!closed_) {
     const bool ready = co_await session_->ready(deadline);
     if (!ready) break;
-    auto listing = co_await fresh_children(names_.path(name), deadline);
+    auto listing = co_await fresh_children(names_.path(name), false, deadline);
     if (listing.rc == ZNONODE) listing = Reply{ZOK, {}, {}, {}};
     if (!is_loss(listing.rc) && listing.rc != ZOK) {
       result.failure = failure_of(listing.rc, "listing " + names_.path(name));
@@ -201,7 +203,7 @@ asio::awaitable<Failure> ZooKeeperBackend::evict(std::string name, std::uint64_t
   while (!closed_) {
     const bool ready = co_await session_->ready(deadline);
     if (!ready) break;
-    const auto listing = co_await fresh_children(path, deadline);
+    const auto listing = co_await fresh_children(path, false, deadline);
     const auto births = co_await births_of(path, listing.children, deadline);
     if (!session_->connected() || !births || is_loss(listing.rc)) continue;
     const auto line = in_line(listing.children, *births);

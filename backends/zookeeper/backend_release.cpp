@@ -79,7 +79,7 @@ asio::awaitable<int> ZooKeeperBackend::remove_own(NodeClaimPtr claim, TimePoint 
 
 asio::awaitable<int> ZooKeeperBackend::remove_copies(NodeClaimPtr claim, TimePoint deadline) {
   if (!usable(*claim)) co_return ZCONNECTIONLOSS;
-  const auto listing = co_await fresh_children(claim->directory, deadline);
+  const auto listing = co_await fresh_children(claim->directory, true, deadline);
   if (listing.rc == ZNONODE) co_return ZOK;
   if (listing.rc != ZOK) co_return listing.rc;
   std::vector<PendingReply> pending;

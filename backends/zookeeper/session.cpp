@@ -227,7 +227,16 @@ std::unique_ptr<Session::Watch> Session::watch(const std::string& path, OnWatch 
 }
 
 PendingReply Session::set_watch(const std::string& path) {
-  ++watched_[path].asking;
+  auto& watched = watched_[path];
+  if (!connected()) {
+    watched.failed = true;  // asked with the next connection
+    PendingReply none(env_);
+    Reply lost;
+    lost.rc = ZCONNECTIONLOSS;
+    none.set(std::move(lost));
+    return none;
+  }
+  ++watched.asking;
   return client_->get_and_watch(path);
 }
 

@@ -90,7 +90,7 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
   using OnWatch = std::function<void(WatchEvent)>;
   std::unique_ptr<Watch> watch(const std::string& path, OnWatch callback);
   /// Asks the server (again) to watch; what becomes of it, every share of it is told. After a lost
-  /// answer it is asked again with the next connection.
+  /// answer, or without a connection, it is asked again with the next connection.
   PendingReply set_watch(const std::string& path);
 
   /// Called at each beat (a quarter of the session), while connected.

@@ -35,6 +35,7 @@ class TappedKind final : public SimStore {
   checkers::Belongings belongings() const override { return kind_.belongings(); }
   bool is_permitted(const std::string& key) const override { return kind_.is_permitted(key); }
   Duration lease() const override { return kind_.lease(); }
+  Duration remembers() const override { return kind_.remembers(); }
   Duration believes_on() const override { return kind_.believes_on(); }
   bool has_network() const override { return kind_.has_network(); }
   Duration longest_lease() const override { return kind_.longest_lease(); }

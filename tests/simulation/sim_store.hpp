@@ -58,6 +58,9 @@ class SimStore {
   virtual Duration longest_lease() const = 0;
   /// How far ahead of the moment before a request was sent its confirmation lets a holder believe.
   virtual Duration lease() const { return longest_lease(); }
+  /// How long before the moment at which `lease` begins a loss still is one of the same lock, not
+  /// of another one of the same claim.
+  virtual Duration remembers() const { return Duration::zero(); }
   /// How long a holder may still believe, after the store forgot its lock and a renewal was sent.
   virtual Duration believes_on() const { return lease(); }
   /// How long a wanted lock may take after everything is whole again and no holder keeps it.

@@ -23,9 +23,10 @@ void add(checkers::Violations& to, checkers::Violations more) {
 /// The last time that the store forgot the lock of that grant, up to `when`. That may have been
 /// before the grant was heard of; but not before what granted it was sent, which was another lock
 /// of the same claim. `until`: the first deadline.
-const Forgotten* forgotten_by(const Scene& scene, GrantId grant, TimePoint until, TimePoint when) {
+const Forgotten* forgotten_by(const Scene& scene, GrantId grant, TimePoint until, TimePoint when,
+                              Duration before = {}) {
   const auto& owner = scene.recorder.owner_of(grant);
-  const auto sent = until == kNever ? TimePoint{} : until - scene.store.lease();
+  const auto sent = until == kNever ? TimePoint{} : until - scene.store.lease() - before;
   const Forgotten* last = nullptr;
   for (const auto& forgotten : scene.recorder.forgotten()) {
     if (forgotten.owner_id == owner && forgotten.at >= sent && forgotten.at <= when) {
@@ -83,7 +84,8 @@ checkers::History without_stale_grants(const Scene& scene) {
   std::set<GrantId> stale;
   for (const auto& event : scene.recorder.history()) {
     if (event.kind == checkers::EventKind::granted &&
-        forgotten_by(scene, event.grant, event.until, event.at) != nullptr) {
+        forgotten_by(scene, event.grant, event.until, event.at, scene.store.remembers()) !=
+            nullptr) {
       stale.insert(event.grant);
     }
     if (event.grant == 0 || stale.find(event.grant) == stale.end()) kept.push_back(event);

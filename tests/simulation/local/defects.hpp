@@ -5,7 +5,7 @@
 
 #include "tests/simulation/defects.hpp"
 
-namespace dlock::simulation::local {
+namespace dlock::simulation::planted::local {
 
 inline constexpr std::array kDefects = {
     Defect{"local_queue_is_not_kept", "who looks is next"},
@@ -13,4 +13,4 @@ inline constexpr std::array kDefects = {
     Defect{"local_release_keeps_the_file", "a released lock's descriptor stays open"},
 };
 
-}  // namespace dlock::simulation::local
+}  // namespace dlock::simulation::planted::local

@@ -5,7 +5,7 @@
 
 #include "tests/simulation/defects.hpp"
 
-namespace dlock::simulation::memcached {
+namespace dlock::simulation::planted::memcached {
 
 inline constexpr std::array kDefects = {
     Defect{"memcached_exptime_not_rounded_up", "the item dies up to a second before the lease"},
@@ -25,4 +25,4 @@ inline constexpr std::array kDefects = {
     Defect{"memcached_nobody_polls", "waiters are not looked after"},
 };
 
-}  // namespace dlock::simulation::memcached
+}  // namespace dlock::simulation::planted::memcached

@@ -40,3 +40,7 @@ inline constexpr std::array<Defect, 22> kDefects{{
 }};
 
 }  // namespace dlock::simulation::redis
+
+namespace dlock::simulation::planted::redis {
+using simulation::redis::kDefects;
+}

@@ -6,14 +6,14 @@
 #include <array>
 #include <string_view>
 
-namespace dlock::simulation {
+namespace dlock::simulation::planted::zookeeper {
 
-struct ZooKeeperDefect {
+struct Defect {
   std::string_view name;
   std::string_view what;
 };
 
-inline constexpr std::array<ZooKeeperDefect, 20> kZooKeeperDefects = {{
+inline constexpr std::array<Defect, 21> kDefects = {{
     {"zk_deadline_two_thirds_only", "the deadline is stamp + 2T/3, whatever was heard before"},
     {"zk_deadline_full_timeout", "the deadline is stamp + T"},
     {"zk_deadline_from_reply", "the deadline counts from the reply, without a base"},
@@ -22,6 +22,7 @@ inline constexpr std::array<ZooKeeperDefect, 20> kZooKeeperDefects = {{
     {"zk_read_as_heartbeat", "held locks are proven by a read, and any answer counts as a proof"},
     {"zk_trust_any_predecessor", "when the watched node goes, we are first, whatever it was"},
     {"zk_no_sync_after_lost_reply", "after a lost reply a lagging server's listing is believed"},
+    {"zk_sync_after_lost_reply", "after a lost reply `sync` is taken for a barrier, as it is none"},
     {"zk_adopt_dying_session", "our id on a node is enough, whichever session it belongs to"},
     {"zk_token_is_sequence", "the token is the sequence number, which begins again"},
     {"zk_missed_wakeup", "a predecessor that went between listing and watching is waited for"},
@@ -36,4 +37,4 @@ inline constexpr std::array<ZooKeeperDefect, 20> kZooKeeperDefects = {{
     {"zk_watch_leak", "watches that nobody needs stay on the server"},
 }};
 
-}  // namespace dlock::simulation
+}  // namespace dlock::simulation::planted::zookeeper

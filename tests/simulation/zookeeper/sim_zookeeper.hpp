@@ -28,6 +28,7 @@ class SimZooKeeper final : public SimStore {
   std::vector<std::string> owners(const std::string& lock) const override;
   bool is_permitted(const std::string& key) const override;
   Duration lease() const override;
+  Duration remembers() const override { return seconds(10); }
   Duration believes_on() const override;
   Duration longest_lease() const override;
   Duration progress_bound() const override;
