@@ -48,12 +48,12 @@ ZooKeeperBackend::~ZooKeeperBackend() { session_->stop(); }
 // What another server tells us at once after the connection comes in no order that proves our own
 // node to be there still: then it takes another look.
 void ZooKeeperBackend::on_link_down() {
-  for (auto* claim : *claims_) claim->before_decides = false;
+  for (const auto& [number, claim] : *claims_) claim->before_decides = false;
 }
 
 void ZooKeeperBackend::on_session_over() {
   doubts_->clear();
-  for (auto* claim : *claims_) {
+  for (const auto& [number, claim] : *claims_) {
     claim->leave_queue();
     claim->wake();
   }

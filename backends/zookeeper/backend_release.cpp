@@ -130,7 +130,7 @@ asio::awaitable<std::vector<ExtendAnswer>> ZooKeeperBackend::extend(std::vector<
 
 asio::awaitable<void> ZooKeeperBackend::close(TimePoint deadline) {
   closed_ = true;
-  for (auto* claim : *claims_) claim->wake();
+  for (const auto& [number, claim] : *claims_) claim->wake();
   co_await session_->close(deadline);
   on_session_over();
 }

@@ -3,9 +3,9 @@
 // What the backend keeps about one claim: its node, and where it stands in the queue.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
-#include <unordered_set>
 
 #include "backends/zookeeper/session.hpp"
 #include "core/signal.hpp"
@@ -14,8 +14,8 @@
 namespace dlock::zookeeper {
 
 struct NodeClaim;
-/// All claims that live, to be told when the session is over.
-using ClaimRegistry = std::unordered_set<NodeClaim*>;
+/// All claims that live, by their numbers, to be told when the session is over.
+using ClaimRegistry = std::map<std::uint64_t, NodeClaim*>;
 
 struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
   NodeClaim(ClaimRequest request, core::Env& env, std::string path,
@@ -24,9 +24,9 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
         directory(std::move(path)),
         signal(env),
         registry_(std::move(all)) {
-    registry_->insert(this);
+    registry_->emplace(number(), this);
   }
-  ~NodeClaim() override { registry_->erase(this); }
+  ~NodeClaim() override { registry_->erase(number()); }
   NodeClaim(const NodeClaim&) = delete;
   NodeClaim& operator=(const NodeClaim&) = delete;
 

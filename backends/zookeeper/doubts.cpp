@@ -6,6 +6,7 @@
 #include <boost/asio/detached.hpp>
 
 #include "backends/zookeeper/contender.hpp"
+#include "backends/zookeeper/error.hpp"
 #include "core/planted.hpp"
 
 namespace dlock::zookeeper {
@@ -29,26 +30,35 @@ void Doubts::search() {
   for (const auto& doubt : doubts_) {
     asio::co_spawn(env_.executor(), search_one(shared_from_this(), doubt), asio::detached);
   }
-  // Those whose time has come were searched once more just now.
-  const auto now = env_.now();
-  std::erase_if(doubts_, [now](const Doubt& doubt) { return doubt.until <= now; });
+}
+
+void Doubts::settle(const std::string& id, TimePoint searched) {
+  std::erase_if(doubts_,
+                [&](const Doubt& doubt) { return doubt.id == id && doubt.until <= searched; });
 }
 
 asio::awaitable<void> Doubts::search_one(std::shared_ptr<Doubts> self, Doubt doubt) {
   auto& session = *self->session_;
   if (!session.connected()) co_return;
   const auto number = session.number();
+  const auto began = self->env_.now();
+  const auto deadline = began + session.timeout() / 4;
+  const auto proof = co_await session.prove(deadline);
+  const bool proven = !is_loss(proof.rc);
+  if (!session.connected() || session.number() != number) co_return;
   auto pending = session.client().children(doubt.directory);
-  const auto listing =
-      co_await reply_until(std::move(pending), self->env_.now() + session.timeout() / 4);
-  if (listing.rc != ZOK || !session.connected() || session.number() != number) co_return;
+  const auto listing = co_await reply_until(std::move(pending), deadline);
+  if (is_loss(listing.rc) || !session.connected() || session.number() != number) co_return;
   const auto claim = doubt.claim.lock();
   // The claim is finding out by itself.
   if (claim && (claim->entering || claim->place == NodeClaim::Place::doubtful)) co_return;
+  bool clean = true;
   for (const auto& copy : copies_of(doubt.id, listing.children)) {
     if (claim && claim->node == copy) continue;
+    clean = false;
     session.client().remove(doubt.directory + "/" + copy);
   }
+  if (proven && clean) self->settle(doubt.id, began);
 }
 
 }  // namespace dlock::zookeeper

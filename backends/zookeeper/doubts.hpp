@@ -2,7 +2,10 @@
 //
 // Creates whose answer was lost. Whatever became of the claim since, a late copy of the request may
 // still reach the server, over a connection we have left, and would queue up for nobody. So the
-// lock is searched at each beat, until no server keeps such a connection any more.
+// lock is searched at each beat, until no server keeps such a connection any more. And a leader
+// that is cut off from its quorum keeps what it was asked, for as long as it believes in itself,
+// and may carry it out when it is back: so the last search follows a write of ours that a majority
+// has agreed on, which is behind all that in the log.
 #pragma once
 
 #include <functional>
@@ -32,6 +35,7 @@ class Doubts : public std::enable_shared_from_this<Doubts> {
     std::weak_ptr<NodeClaim> claim;
     TimePoint until;
   };
+  void settle(const std::string& id, TimePoint searched);
   static asio::awaitable<void> search_one(std::shared_ptr<Doubts> self, Doubt doubt);
 
   core::Env& env_;

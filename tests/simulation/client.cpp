@@ -135,7 +135,10 @@ asio::awaitable<void> Client::look_around() {
 
 // As `dlock break` does: a holder that runs is told.
 asio::awaitable<void> Client::break_lock(std::string lock, TimePoint deadline) {
-  if (!store_->backend().capabilities().can_evict) co_return;
+  const auto& can = store_->backend().capabilities();
+  // Where tokens come after the lock (Memcached), a new holder without one may be taken for the one
+  // before; its README says so.
+  if (!can.can_evict || can.wake_up == WakeUp::poll) co_return;
   const auto status = co_await store_->backend().inspect(lock, deadline);
   if (!status.value || !status.value->held || !status.value->token) co_return;
   const auto owner = status.value->owner ? status.value->owner->id : std::string();

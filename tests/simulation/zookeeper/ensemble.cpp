@@ -91,11 +91,10 @@ void Ensemble::forward(Server& from, Operation write, Origin origin) {
 }
 
 void Ensemble::propose(Server& leader, Operation write, Origin origin, Job committed) {
-  const bool is_expiry = write.kind == Kind::close_session && origin.server < 0;
-  if (write.session != 0 && write.kind != Kind::open_session && !is_expiry) {
-    auto& newest = leader.establishments[write.session];
-    if (write.establishment < newest) return;
-    newest = write.establishment;
+  // What a server held back while its client went on to another one comes too late.
+  if (origin.server >= 0) {
+    const auto owner = leader.owners.emplace(write.session, origin.server).first;
+    write.moved = owner->second != origin.server;
   }
   number(leader, write);
   const auto proposal = std::make_shared<Proposal>();
@@ -223,7 +222,7 @@ void Ensemble::on_session_opened(Server& server, const Proposal& proposal) {
   if (proposal.origin.server != server.id) return;
   const auto found = server.connections.find(proposal.origin.connection);
   if (found == server.connections.end()) return;
-  establish(server, found->first, 0);
+  establish(server, found->first, true);
 }
 
 }  // namespace dlock::simulation::ensemble

@@ -82,7 +82,6 @@ class Ensemble {
   /// Where the session is connected; -1: nowhere.
   int server_of(std::int64_t session) const;
   std::int64_t session_of(const Peer& peer) const;
-  std::uint64_t establishment_of(const Peer& peer);
   /// What a majority has agreed on.
   const Tree& committed() const noexcept { return committed_; }
   const Tree& tree_of(int server) const { return servers_.at(at(server)).tree; }
@@ -117,7 +116,6 @@ class Ensemble {
   struct Connection {
     std::shared_ptr<Peer> peer;
     std::int64_t session = 0;
-    std::uint64_t establishment = 0;
     milliseconds timeout{0};
     TimePoint heard{};
     std::deque<Pending> pending;
@@ -151,7 +149,7 @@ class Ensemble {
     std::deque<ProposalPtr> outstanding;
     std::map<std::string, std::int32_t> next_sequence;  ///< of parents with outstanding children
     std::map<std::int64_t, TimePoint> expiries;
-    std::map<std::int64_t, std::uint64_t> establishments;
+    std::map<std::int64_t, int> owners;  ///< the server that each session was last seen at
     std::int64_t last_zxid = 0;
   };
   struct Link {
@@ -185,9 +183,7 @@ class Ensemble {
 
   // ensemble_clients.cpp
   std::pair<Server*, std::uint64_t> find(const Peer& peer);
-  /// `establishment`: 0 for a new session; empty: it is not valid.
-  void establish(Server& server, std::uint64_t connection,
-                 std::optional<std::uint64_t> establishment);
+  void establish(Server& server, std::uint64_t connection, bool valid);
   void complete(const Origin& origin, Outcome outcome);
   void drain(Server& server, std::uint64_t connection);
   Outcome answer(Server& server, Connection& connection, const Operation& read);
@@ -195,7 +191,7 @@ class Ensemble {
   void close(Server& server, std::uint64_t connection);
   void tell_watchers(Server& server, const std::vector<Change>& changes);
   void touch(Server& leader, std::int64_t session);
-  std::optional<std::uint64_t> revalidate(Server& leader, std::int64_t session);
+  bool revalidate(Server& leader, std::int64_t session, int at);
   TimePoint bucket(TimePoint when) const;
   void close_silent(Server& server);
 

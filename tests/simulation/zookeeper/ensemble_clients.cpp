@@ -47,34 +47,29 @@ void Ensemble::connect(int id, std::shared_ptr<Peer> peer, std::int64_t session,
     open.timeout = connection.timeout;
     return forward(server, std::move(open), {id, number, 0});
   }
-  if (server.role == Role::leading) return establish(server, number, revalidate(server, session));
+  if (server.role == Role::leading)
+    return establish(server, number, revalidate(server, session, id));
   const int to = server.leader;
   send(id, to, [this, id, to, number, session] {
-    const auto valid = revalidate(this->server(to), session);
+    const bool valid = revalidate(this->server(to), session, id);
     send(to, id, [this, id, number, valid] { establish(this->server(id), number, valid); });
   });
 }
 
-std::optional<std::uint64_t> Ensemble::revalidate(Server& leader, std::int64_t session) {
-  if (leader.expiries.find(session) == leader.expiries.end()) return std::nullopt;
+bool Ensemble::revalidate(Server& leader, std::int64_t session, int at) {
+  if (leader.expiries.find(session) == leader.expiries.end()) return false;
   touch(leader, session);
-  return leader.establishments[session] = ++last_number_;
+  leader.owners[session] = at;
+  return true;
 }
 
-void Ensemble::establish(Server& server, std::uint64_t number,
-                         std::optional<std::uint64_t> establishment) {
+void Ensemble::establish(Server& server, std::uint64_t number, bool valid) {
   const auto found = server.connections.find(number);
   if (found == server.connections.end()) return;
   const auto peer = found->second.peer;
-  found->second.establishment = establishment.value_or(0);
-  if (establishment) return peer->on_session(found->second.session, found->second.timeout);
+  if (valid) return peer->on_session(found->second.session, found->second.timeout);
   peer->on_session(0, {});
   close(server, number);
-}
-
-std::uint64_t Ensemble::establishment_of(const Peer& peer) {
-  const auto [server, number] = find(peer);
-  return server == nullptr ? 0 : server->connections.at(number).establishment;
 }
 
 void Ensemble::receive(const Peer& peer, std::uint64_t request, Operation operation) {
@@ -83,7 +78,6 @@ void Ensemble::receive(const Peer& peer, std::uint64_t request, Operation operat
   auto& connection = server->connections.at(number);
   connection.heard = world_.now();
   operation.session = connection.session;
-  operation.establishment = connection.establishment;
   if (server->role == Role::leading) {
     touch(*server, connection.session);
   } else {
@@ -140,6 +134,8 @@ void Ensemble::drain(Server& server, std::uint64_t number) {
     auto& front = connection.pending.front();
     const bool waits = front.operation.is_write() || front.operation.kind == Kind::sync;
     if (waits && !front.outcome) return;
+    // The client is to come back, here or elsewhere, and thereby say where its session is now.
+    if (waits && front.outcome->code == Code::session_moved) return close(server, number);
     const auto peer = connection.peer;
     const auto pending = std::move(front);
     connection.pending.pop_front();

@@ -34,6 +34,7 @@ void Ensemble::look(Server& server) {
   server.outstanding.clear();
   server.next_sequence.clear();
   server.expiries.clear();
+  server.owners.clear();
   server.touched.clear();
   server.applies_until = {};
   while (!server.connections.empty()) close(server, server.connections.begin()->first);

@@ -188,6 +188,26 @@ TEST(SimZooKeeper, ACrashedHolderIsFollowedAfterItsSession) {
   EXPECT_LT(rival->at - crashed, seconds(5));
 }
 
+// A leader that cannot reach the others keeps what it was asked, for longer than two sessions, and
+// ends no session meanwhile: afterwards it carries out a create that nobody waits for.
+TEST(SimZooKeeper, ACreateThatComesAfterTwoSessionsIsTakenAwayAgain) {
+  Bench bench(1, {.sync_limit = 10});
+  auto& servers = bench.zookeeper.servers();
+  bench.zookeeper.pin(servers.leader());
+  auto& a = bench.program("a");
+  auto warm = a.acquire(kLock);
+  ASSERT_TRUE(bench.granted(warm));
+  a.release(warm);
+  bench.run(seconds(1));
+  servers.cut(servers.leader(), milliseconds(9500));
+  auto gives_up = a.acquire(kLock, seconds(1));
+  bench.run(seconds(20));
+  ASSERT_TRUE(gives_up->told);
+  EXPECT_TRUE(gives_up->ec);
+  EXPECT_TRUE(servers.is_whole());
+  EXPECT_EQ(bench.contenders(kLock), 0U) << bench.world.trace_text();
+}
+
 TEST(SimZooKeeper, ANodeRemovedByHandIsReported) {
   Bench bench;
   auto& a = bench.program("a");

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 namespace dlock::simulation::ensemble {
 
@@ -48,6 +49,11 @@ Outcome Tree::apply(const Operation& write, std::int64_t zxid, std::int64_t time
   const bool opens = write.kind == Kind::open_session;
   if (write.session != 0 && !opens && sessions_.find(write.session) == sessions_.end()) {
     outcome.code = Code::session_expired;
+    outcome.zxid = zxid;
+    return outcome;
+  }
+  if (write.moved) {
+    outcome.code = Code::session_moved;
     outcome.zxid = zxid;
     return outcome;
   }
@@ -118,8 +124,9 @@ Outcome Tree::create(const Operation& write, std::int64_t time_ms, std::vector<C
     outcome.code = Code::node_exists;
     return outcome;
   }
-  const auto next = static_cast<std::int32_t>(
-      static_cast<std::uint32_t>(sequential ? write.sequence : parent->second.next_sequence) + 1U);
+  constexpr auto kEnd = std::numeric_limits<std::int32_t>::max();
+  const auto used = sequential ? write.sequence : parent->second.next_sequence;
+  const auto next = used == kEnd ? kEnd : used + 1;
   parent->second.next_sequence = std::max(parent->second.next_sequence, next);
   parent->second.had_children = true;
   ++parent->second.children;

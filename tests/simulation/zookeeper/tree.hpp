@@ -22,6 +22,7 @@ enum class Code {
   node_exists = -110,
   not_empty = -111,
   session_expired = -112,
+  session_moved = -118,
   no_watcher = -121,
 };
 
@@ -61,14 +62,13 @@ struct Operation {
   std::string path = {};
   std::string data = {};
   Mode mode = Mode::persistent;
-  std::int64_t session = 0;  ///< whose; 0: a server's or an operator's
-  /// Which establishment of the session it comes over: what comes over an earlier one than the
-  /// leader has heard of is refused, the session has moved.
-  std::uint64_t establishment = 0;
+  std::int64_t session = 0;              ///< whose; 0: a server's or an operator's
   std::chrono::milliseconds timeout{0};  ///< of open_session
   std::int32_t sequence = 0;  ///< the leader's: of a sequential node, or where one's begin
   std::vector<std::string> watches = {};  ///< of set_watches
   std::int64_t seen = 0;                  ///< of set_watches: the newest transaction the client saw
+
+  bool moved = false;  ///< the leader's: sent where its session is no more
 
   bool is_write() const noexcept { return kind <= Kind::reap; }
 };

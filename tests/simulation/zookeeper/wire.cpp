@@ -31,7 +31,6 @@ void Wire::send(std::uint64_t request, Operation operation) {
   if (fate.twice && operation.kind == Operation::Kind::create) fate.reply = Fate::Break::reset;
   fates_[request] = fate;
   operation.session = session_;
-  operation.establishment = ends_.servers.establishment_of(*this);
   ends_.world.trace("{} -> server {}: {} {}", process_->name(), server_, to_string(operation.kind),
                     operation.path);
   if (fate.overtaken && !silent_there_ && !is_cut() && operation.is_write()) {
@@ -73,7 +72,8 @@ void Wire::to_server(const Fate& fate, Job job) {
 void Wire::reset() {
   if (dead_) return;
   dead_ = true;
-  ends_.servers.disconnect(*this);
+  // Not from within what the server is doing.
+  ends_.world.after({}, [self = shared_from_this()] { self->ends_.servers.disconnect(*self); });
   if (on_arrival_) on_arrival_({});
 }
 
