@@ -322,6 +322,11 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::take(NodeClaimPtr cl
     if (is_loss(reply.rc)) co_return Answer();
   }
   if (claim->place != Place::queued && claim->place != Place::granted) co_return Answer();
+  // Marked by an operator who breaks it, most likely: what was just asked comes before a listing.
+  if (claim->own_in_doubt) {
+    claim->before_decides = false;
+    co_return Answer();
+  }
   claim->place = Place::granted;
   claim->was_granted = true;
   claim->before.reset();
@@ -369,10 +374,11 @@ void ZooKeeperBackend::watch_own(const NodeClaimPtr& claim) {
 }
 
 void ZooKeeperBackend::on_own_node(const NodeClaimPtr& claim, WatchEvent event) {
+  if (event == WatchEvent::set) claim->own_in_doubt = false;
   if (claim->removing || event == WatchEvent::set || event == WatchEvent::failed) return;
   if (DLOCK_PLANTED("zk_own_watch_ignored")) return;
   if (event == WatchEvent::changed) {
-    claim->own_changed = true;
+    claim->own_changed = claim->own_in_doubt = true;
     if (session_->connected()) session_->set_watch(claim->path());
     return;
   }

@@ -50,7 +50,7 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
     before.reset();
     own.reset();
     waiting.reset();
-    own_changed = before_gone = before_decides = false;
+    own_changed = own_in_doubt = before_gone = before_decides = false;
   }
 
   const std::string directory;  ///< the lock's node
@@ -64,6 +64,7 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
   bool before_decides = false;             ///< and then we are first
   std::unique_ptr<Session::Watch> own;     ///< of our own node
   bool own_changed = false;
+  bool own_in_doubt = false;  ///< it changed: whether it still is there has been asked
   std::unique_ptr<Session::Waiting> waiting;
 
   bool was_granted = false;

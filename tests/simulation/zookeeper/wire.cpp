@@ -34,8 +34,10 @@ void Wire::send(std::uint64_t request, Operation operation) {
   ends_.world.trace("{} -> server {}: {} {}", process_->name(), server_, to_string(operation.kind),
                     operation.path);
   if (fate.overtaken && !silent_there_ && !is_cut() && operation.is_write()) {
-    ends_.world.after(*fate.overtaken,
-                      [&servers = ends_.servers, operation] { servers.submit(operation, {}); });
+    // Once its session stands elsewhere, or here again, a server refuses what comes late.
+    ends_.world.after(*fate.overtaken, [&servers = ends_.servers, operation] {
+      if (servers.server_of(operation.session) < 0) servers.submit(operation, {});
+    });
   }
   to_server(fate, [self = shared_from_this(), request, operation, twice = fate.twice] {
     self->ends_.servers.receive(*self, request, operation);
