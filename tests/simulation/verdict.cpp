@@ -29,7 +29,7 @@ const Forgotten* forgotten_by(const Scene& scene, GrantId grant, TimePoint until
   const auto sent = until == kNever ? TimePoint{} : until - scene.store.lease() - before;
   const Forgotten* last = nullptr;
   for (const auto& forgotten : scene.recorder.forgotten()) {
-    if (forgotten.owner_id == owner && forgotten.at >= sent && forgotten.at <= when) {
+    if (forgotten.owner_id == owner && forgotten.by >= sent && forgotten.at <= when) {
       last = &forgotten;
     }
   }

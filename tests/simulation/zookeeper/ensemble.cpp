@@ -178,6 +178,7 @@ void Ensemble::append(const ProposalPtr& proposal) {
   log_.push_back(proposal);
   std::vector<Change> changes;
   committed_.apply(proposal->write, proposal->zxid, proposal->time_ms, changes);
+  if (proposal->write.kind == Kind::create) on_created(proposal->write.path);
   if (auto job = std::exchange(proposal->committed, {})) job();
 }
 

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -63,6 +64,9 @@ class Ensemble {
   /// A write that comes over no connection: a late packet's, or an operator's. False without a
   /// leader.
   bool submit(Operation write, Job committed);
+
+  /// Told of each create that a majority has agreed on, with the path as it was asked for.
+  std::function<void(const std::string& path)> on_created = [](const std::string&) {};
 
   // What goes wrong.
   void kill(int server, Duration down);

@@ -34,7 +34,12 @@ asio::awaitable<std::string> SimZooKeeper::Driver::ask_server(core::Env&, std::s
 }
 
 SimZooKeeper::SimZooKeeper(World& world, Network& network, ensemble::Settings settings)
-    : world_(world), network_(network), servers_(world, settings), driver_(*this) {}
+    : world_(world), network_(network), servers_(world, settings), driver_(*this) {
+  servers_.on_created = [this](const std::string& path) {
+    const auto name = path.substr(path.rfind('/') + 1);
+    if (name.starts_with("_c_")) on_made(name.substr(3, 36));
+  };
+}
 
 const BackendDescriptor& SimZooKeeper::descriptor() const { return zookeeper::backend(); }
 
@@ -206,9 +211,9 @@ bool SimZooKeeper::is_permitted(const std::string& key) const {
 // What a committed write is worth at most.
 Duration SimZooKeeper::lease() const { return kSessionTimeout * 2 / 3; }
 
-// A heartbeat is the session's, whatever became of a node; its own watch tells, which is set 200 ms
-// after the grant.
-Duration SimZooKeeper::believes_on() const { return lease() + milliseconds(500); }
+// A heartbeat is the session's, whatever became of a node; its own watch tells soon after it can be
+// heard, and is set 200 ms after the grant.
+Duration SimZooKeeper::believes_on() const { return lease() + milliseconds(1500); }
 
 // A leader that was just elected (two ticks and a little) gives each session its whole time again
 // and ends it at a whole tick; as long may the last late request take.
