@@ -379,7 +379,7 @@ void ZooKeeperBackend::on_own_node(const NodeClaimPtr& claim, WatchEvent event) 
   if (DLOCK_PLANTED("zk_own_watch_ignored")) return;
   if (event == WatchEvent::changed) {
     claim->own_changed = claim->own_in_doubt = true;
-    if (session_->connected()) session_->set_watch(claim->path());
+    session_->set_watch(claim->path());
     return;
   }
   const bool granted = claim->place == Place::granted;
