@@ -170,7 +170,8 @@ std::shared_ptr<Hold> Store::hold(const ClaimPtr& claim, const ClaimAnswer& answ
   const auto drift = margin(request);
   auto hold = std::make_shared<Hold>(
       host_.shared_from_this(), weak_from_this(),
-      Hold::Identity{request.name, name(), answer.token, backend_->inheritable_descriptor(*claim)},
+      Hold::Identity{request.name, name(), answer.token, backend_->inheritable_descriptor(*claim),
+                     claim->request().mode},
       claim, local_deadline(answer.validity, drift));
   renewer_->add(
       hold, claim, answer.validity,

@@ -29,6 +29,7 @@
 #include "dlock/error.hpp"
 #include "dlock/lock_handle.hpp"
 #include "dlock/lock_status.hpp"
+#include "dlock/mode.hpp"
 
 namespace dlock::core {
 class Env;
@@ -37,8 +38,6 @@ class Env;
 namespace dlock::inline v0 {
 
 namespace asio = boost::asio;
-
-enum class Mode { exclusive };
 
 /// One attempt to get one lock, from its first request until it is released. The same request is
 /// repeated until the outcome is known: `owner.id` makes it idempotent.
