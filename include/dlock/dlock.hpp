@@ -7,6 +7,7 @@
 #include "dlock/config.hpp"
 #include "dlock/distributed_lock.hpp"
 #include "dlock/error.hpp"
+#include "dlock/fenced_register.hpp"
 #include "dlock/lock_handle.hpp"
 #include "dlock/lock_manager.hpp"
 #include "dlock/lock_status.hpp"
