@@ -39,9 +39,11 @@ Store::Store(Host& host, Setup setup)
       tasks_(env_),
       connecting_(env_),
       backend_(setup_.descriptor->create(setup_.options, env_, *this)),
-      renewer_(std::make_shared<Renewer>(
-          env_, *backend_, tasks_,
-          [this](const ClaimPtr& claim) { withdraw(claim, std::nullopt); })),
+      renewer_(std::make_shared<Renewer>(env_, *backend_, tasks_,
+                                         [this](const ClaimPtr& claim) {
+                                           claim->mark_lost();
+                                           withdraw(claim, std::nullopt);
+                                         })),
       releaser_(env_, *backend_, tasks_),
       tokens_(kMostTokens),
       me_{{}, host_name(), ::getpid(), setup_.options.app} {}

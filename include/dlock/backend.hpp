@@ -64,11 +64,17 @@ class Claim {
   const ClaimRequest& request() const noexcept { return request_; }
   /// Counts the claims of this process: an order that does not depend on where they lie in memory.
   std::uint64_t number() const noexcept { return number_; }
+  /// Its holder was told that it lost the lock: what the store still has of it may stay for the
+  /// store's lock delay, if there is one. Set by the core before release(), never for a lock that
+  /// was given back.
+  bool is_lost() const noexcept { return lost_; }
+  void mark_lost() noexcept { lost_ = true; }
 
  private:
   inline static std::atomic<std::uint64_t> last_number_{0};
   const std::uint64_t number_;
   ClaimRequest request_;
+  bool lost_ = false;
 };
 using ClaimPtr = std::shared_ptr<Claim>;
 
