@@ -23,7 +23,7 @@ constexpr std::string_view kFirst = "dlock-register=1 sha256=";
 constexpr std::size_t kDigest = 64;
 /// Longer than any first line: a lock name has 512 bytes, each three when it is escaped.
 constexpr std::size_t kLongestHeader = 2048;
-constexpr std::size_t kChunk = 64 * 1024;
+constexpr std::size_t kChunk = 65'536;
 
 class Descriptor {
  public:
