@@ -113,6 +113,7 @@ class Holder {
     event.name = handle_.name();
     event.store = handle_.store();
     event.token = handle_.token();
+    event.sequencer = handle_.sequencer();
     event.remaining = handle_.remaining();
     print_line(to_json(event));
   }
@@ -122,6 +123,7 @@ class Holder {
     event.name = handle_.name();
     event.store = handle_.store();
     event.token = handle_.token();
+    event.sequencer = handle_.sequencer();
     const error_code error = handle_.release();
     if (error == errc::lock_lost && !lost_) {
       // Nobody had told us yet: the store did, when asked to let go.

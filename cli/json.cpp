@@ -101,6 +101,8 @@ std::string to_json(const HoldEvent& event) {
     object["remaining_ms"] = ms_or_null(event.remaining);
   }
   if (event.state == HandleState::lost) object["reason"] = to_string(event.reason);
+  object["sequencer"] =
+      event.sequencer ? json::value(event.sequencer->to_string()) : json::value(nullptr);
   return json::serialize(object);
 }
 

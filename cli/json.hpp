@@ -13,6 +13,7 @@
 #include "dlock/lock_handle.hpp"
 #include "dlock/lock_manager.hpp"
 #include "dlock/lock_status.hpp"
+#include "dlock/sequencer.hpp"
 
 namespace dlock::cli {
 
@@ -24,6 +25,7 @@ struct HoldEvent {
   std::string store;
   std::optional<std::uint64_t> token;
   std::optional<std::chrono::nanoseconds> remaining;
+  std::optional<Sequencer> sequencer;  ///< the last field of each line
 };
 std::string to_json(const HoldEvent& event);
 

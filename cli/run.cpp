@@ -125,10 +125,13 @@ ChildOptions child_options(const Arguments& arguments, const LockHandle& handle)
   ChildOptions options;
   options.command = arguments.command;
   options.environment = {{"DLOCK_NAME", handle.name()}, {"DLOCK_HELD_STORE", handle.store()}};
-  if (const auto token = handle.token()) {
-    options.environment.emplace_back("DLOCK_TOKEN", fmt::format("{}", *token));
+  if (const auto sequencer = handle.sequencer()) {
+    options.environment.emplace_back("DLOCK_TOKEN", fmt::format("{}", sequencer->token()));
+    options.environment.emplace_back("DLOCK_SEQUENCER", sequencer->to_string());
   } else {
-    options.removed_environment.emplace_back("DLOCK_TOKEN");  // an outer dlock's
+    // An outer dlock's.
+    options.removed_environment.emplace_back("DLOCK_TOKEN");
+    options.removed_environment.emplace_back("DLOCK_SEQUENCER");
   }
   options.inherited_descriptor = core::inheritable_descriptor(handle);
   return options;

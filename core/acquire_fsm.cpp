@@ -53,6 +53,13 @@ AcquireFsm::Step AcquireFsm::on_answer(const ClaimAnswer& answer, bool usable, T
   return fail(error_ ? *error_ : portable(answer.failure.error));
 }
 
+AcquireFsm::Step AcquireFsm::on_refused_grant(Failure why) {
+  may_exist_ = true;
+  if (error_) return fail(*error_);
+  failure_ = std::move(why);
+  return fail(portable(failure_.error));
+}
+
 AcquireFsm::Step AcquireFsm::try_again(const ClaimAnswer& answer, TimePoint now,
                                        std::uint64_t dice) {
   answered_ = false;

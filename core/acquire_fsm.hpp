@@ -7,6 +7,7 @@
 //                  -> waiting | busy -> wait -> claim
 //                  -> unavailable | unknown -> pause -> claim
 //                  -> failed                             -> finish, error
+//                  -> granted, but refused               -> finish, error; the grant is given back
 //   deadline or cancel: at once in wait and pause; while a claim is under way the caller is told
 //   at once, the answer is awaited, and whatever it left in the store is withdrawn.
 //
@@ -39,6 +40,8 @@ class AcquireFsm {
   Step begin(TimePoint now);
   /// `usable`: a grant's local deadline lies in the future.
   Step on_answer(const ClaimAnswer& answer, bool usable, TimePoint now, std::uint64_t dice);
+  /// Instead of on_answer(): granted, and the grant must not be used, for `why`; it is given back.
+  Step on_refused_grant(Failure why);
   /// A wait or a pause is over.
   Step on_woken(TimePoint now);
 

@@ -33,7 +33,7 @@ asio::awaitable<void> Acquisition::run() {
     switch (step.what) {
       case AcquireFsm::Do::claim:
         answer = co_await claim();
-        step = fsm_.on_answer(answer, usable(answer), env.now(), env.random());
+        step = judge(answer);
         break;
       case AcquireFsm::Do::wait:
         co_await wait(step.until);
@@ -87,6 +87,16 @@ asio::awaitable<void> Acquisition::wait(TimePoint until) {
   }
   // A wait that fails must not become a busy loop of claims.
   if (broken) co_await pause_.wait_until(store_->env().now() + std::chrono::milliseconds(100));
+}
+
+AcquireFsm::Step Acquisition::judge(const ClaimAnswer& answer) {
+  auto& env = store_->env();
+  const bool good = usable(answer);
+  if (good && answer.token) {
+    auto regressed = store_->token_regression(request_.name, *answer.token);
+    if (regressed.error) return fsm_.on_refused_grant(std::move(regressed));
+  }
+  return fsm_.on_answer(answer, good, env.now(), env.random());
 }
 
 bool Acquisition::usable(const ClaimAnswer& answer) const {

@@ -45,6 +45,7 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
 
   asio::awaitable<ClaimAnswer> claim();
   asio::awaitable<void> wait(TimePoint until);
+  AcquireFsm::Step judge(const ClaimAnswer& answer);
   bool usable(const ClaimAnswer& answer) const;
   void interrupt(bool tell_now);
   void finish(const ClaimAnswer& last);

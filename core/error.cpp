@@ -44,6 +44,14 @@ class Category final : public boost::system::error_category {
         return "the calling thread does not own the mutex";
       case errc::not_found:
         return "nobody holds it";
+      case errc::stale_token:
+        return "a higher token has been seen: this grant is no longer the newest";
+      case errc::token_regressed:
+        return "the store's tokens have gone back";
+      case errc::invalid_sequencer:
+        return "not a sequencer";
+      case errc::corrupt_file:
+        return "the file is not as it was written";
     }
     return "unknown dlock error";
   }

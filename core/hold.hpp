@@ -29,6 +29,7 @@ class Hold : public std::enable_shared_from_this<Hold> {
     std::string store;
     std::optional<std::uint64_t> token;
     int inheritable_descriptor = -1;
+    Mode mode = Mode::exclusive;
   };
 
   Hold(std::shared_ptr<Host> host, std::weak_ptr<Store> store, Identity identity,

@@ -44,6 +44,12 @@ std::optional<std::uint64_t> LockHandle::token() const noexcept {
   return hold_ ? hold_->identity().token : std::nullopt;
 }
 
+std::optional<Sequencer> LockHandle::sequencer() const {
+  const auto token_of_grant = token();
+  if (!token_of_grant) return std::nullopt;
+  return Sequencer(name(), hold_->identity().mode, *token_of_grant, store());
+}
+
 HandleState LockHandle::state() const noexcept {
   return hold_ ? hold_->state() : HandleState::released;
 }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dlock/lock_manager.hpp"
 
+#include <fmt/format.h>
+
 #include "core/config/environment.hpp"
 #include "core/engine.hpp"
 #include "core/error.hpp"
+#include "core/standing.hpp"
 
 namespace dlock::inline v0 {
 namespace {
@@ -113,6 +116,25 @@ LockStatus LockManager::status(const std::string& name) {
       store, [name](std::shared_ptr<Store> at) { return inspect_lock(std::move(at), name); });
   if (!result.value) fail(result.failure, name, store);
   return std::move(*result.value);
+}
+
+StandingReport LockManager::check(const Sequencer& sequencer) {
+  StandingReport report;
+  try {
+    const auto& store = engine_->route(sequencer.name()).store;
+    if (store == sequencer.store()) {
+      return core::standing_of(sequencer, status(sequencer.name()));
+    }
+    report.error = make_error_code(errc::config_invalid);
+    report.message = fmt::format(
+        "granted by the store '{}', but here the lock is routed to '{}'; give the "
+        "store one name in both configurations",
+        sequencer.store(), store);
+  } catch (const LockError& error) {
+    report.error = error.code();
+    report.message = error.server_text();
+  }
+  return report;
 }
 
 std::vector<LockStatus> LockManager::list(const std::string& prefix) {

@@ -20,6 +20,9 @@ std::string host_name() {
   return name.data();
 }
 
+/// Names whose last token is remembered: some 10 MB at most.
+constexpr std::size_t kMostTokens = 50'000;
+
 bool meets(const Capabilities& capabilities, const std::string& requirement) {
   if (requirement == "exclusive") return capabilities.guarantee == Guarantee::exclusive;
   if (requirement == "fair") return capabilities.fair;
@@ -36,10 +39,13 @@ Store::Store(Host& host, Setup setup)
       tasks_(env_),
       connecting_(env_),
       backend_(setup_.descriptor->create(setup_.options, env_, *this)),
-      renewer_(std::make_shared<Renewer>(
-          env_, *backend_, tasks_,
-          [this](const ClaimPtr& claim) { withdraw(claim, std::nullopt); })),
+      renewer_(std::make_shared<Renewer>(env_, *backend_, tasks_,
+                                         [this](const ClaimPtr& claim) {
+                                           claim->mark_lost();
+                                           withdraw(claim, std::nullopt);
+                                         })),
       releaser_(env_, *backend_, tasks_),
+      tokens_(kMostTokens),
       me_{{}, host_name(), ::getpid(), setup_.options.app} {}
 
 void Store::acquire(std::shared_ptr<Acquisition> acquisition) {
@@ -165,12 +171,28 @@ Duration Store::request_timeout() const {
                               std::chrono::seconds(5));
 }
 
+Failure Store::token_regression(const std::string& name, std::uint64_t token) const {
+  const auto last = tokens_.find(name);
+  if (!last || token > *last) return {};
+  return make_failure(
+      errc::token_regressed,
+      fmt::format(
+          "{} store '{}' granted token {}, but this process had token {} before: the store "
+          "has lost its data, was restored from an old copy, or its clock was set back. The "
+          "grant was given back: resources that have seen {} would refuse its writes. Bring "
+          "the store's data back; or, if no resource has seen the higher token, start "
+          "this process anew",
+          setup_.descriptor->name, this->name(), token, *last, *last));
+}
+
 std::shared_ptr<Hold> Store::hold(const ClaimPtr& claim, const ClaimAnswer& answer,
                                   const Acquisition::Request& request) {
   const auto drift = margin(request);
+  if (answer.token) tokens_.raise(request.name, *answer.token);
   auto hold = std::make_shared<Hold>(
       host_.shared_from_this(), weak_from_this(),
-      Hold::Identity{request.name, name(), answer.token, backend_->inheritable_descriptor(*claim)},
+      Hold::Identity{request.name, name(), answer.token, backend_->inheritable_descriptor(*claim),
+                     claim->request().mode},
       claim, local_deadline(answer.validity, drift));
   renewer_->add(
       hold, claim, answer.validity,

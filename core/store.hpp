@@ -10,6 +10,7 @@
 
 #include "core/acquisition.hpp"
 #include "core/config/settings.hpp"
+#include "core/highest_tokens.hpp"
 #include "core/host.hpp"
 #include "core/renewer.hpp"
 #include "core/task_group.hpp"
@@ -52,7 +53,11 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   Duration margin(const Acquisition::Request& request) const;
   Duration request_timeout() const;
 
-  /// A claim was granted: from now on it is renewed.
+  /// token_regressed if `token` is not above the last one that was handed out for this name: the
+  /// store has lost what it knew, and whoever guards a resource by tokens would refuse ours.
+  Failure token_regression(const std::string& name, std::uint64_t token) const;
+
+  /// A claim was granted: from now on it is renewed, and its token is remembered.
   std::shared_ptr<Hold> hold(const ClaimPtr& claim, const ClaimAnswer& answer,
                              const Acquisition::Request& request);
   void release(const std::shared_ptr<Hold>& hold, Releaser::Done done);
@@ -85,6 +90,7 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   std::unique_ptr<Backend> backend_;
   std::shared_ptr<Renewer> renewer_;
   Releaser releaser_;
+  HighestTokens tokens_;  ///< of the grants that were handed out
   std::map<std::uint64_t, std::shared_ptr<Acquisition>> acquisitions_;  ///< by their numbers
 
   enum class Link { never, connecting, up } link_ = Link::never;

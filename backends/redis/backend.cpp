@@ -33,6 +33,7 @@ RedisBackend::RedisBackend(const StoreOptions& options, DialSettings settings, c
       names_(options.string("key")),
       lease_(options.duration("lease")),
       poll_(options.duration("poll")),
+      lock_delay_(options.duration("lock_delay")),
       fsync_declared_(options.string("durability") == "appendfsync-always"),
       instance_(core::make_uuid(env)),
       link_(std::make_shared<Link>(env, settings_, static_cast<Link::Listener&>(*this))),
@@ -69,6 +70,7 @@ Declaration RedisBackend::declaration() const {
   declaration.fsync_always_declared = fsync_declared_;
   declaration.wake_up_denied = wake_up_denied_;
   declaration.lease = lease_;
+  declaration.lock_delay = lock_delay_;
   declaration.shortest_lease = kShortestLease;
   declaration.longest_lease = kLongestLease;
   return declaration;

@@ -64,6 +64,7 @@ class RedisBackend final : public Backend, private Link::Listener {
   const KeyMap names_;
   const std::chrono::milliseconds lease_;
   const std::chrono::milliseconds poll_;
+  const std::chrono::milliseconds lock_delay_;
   const bool fsync_declared_;
   const std::string instance_;  ///< names our subscription
 

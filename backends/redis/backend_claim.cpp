@@ -37,24 +37,30 @@ std::uint64_t to_token(const std::string& text) {
   return token;
 }
 
-ScriptCall acquire_call(const KeyClaim& claim, milliseconds poll) {
+/// How long the server keeps the key without news from us: the holder believes the lease only.
+milliseconds kept_for(const KeyClaim& claim, milliseconds lock_delay) {
+  return claim.request().lease + lock_delay;
+}
+
+ScriptCall acquire_call(const KeyClaim& claim, milliseconds poll, milliseconds lock_delay) {
   const auto& request = claim.request();
-  const auto fence = std::max<milliseconds>(kFenceMemory, 2 * request.lease);
+  const auto fence = std::max<milliseconds>(kFenceMemory, 2 * kept_for(claim, lock_delay));
   ScriptCall call;
   call.keys = {claim.keys.lock, claim.keys.fence, claim.keys.queue, claim.keys.alive,
                claim.keys.next};
-  call.arguments = {claim.owner,   count(request.lease),         std::to_string(request.min_token),
-                    count(fence),  request.queue ? "1" : "0",    claim.waiter,
-                    claim.arrival, count(waiter_patience(poll)), claim.maybe_queued ? "1" : "0"};
+  call.arguments = {
+      claim.owner,   count(kept_for(claim, lock_delay)), std::to_string(request.min_token),
+      count(fence),  request.queue ? "1" : "0",          claim.waiter,
+      claim.arrival, count(waiter_patience(poll)),       claim.maybe_queued ? "1" : "0"};
   if (DLOCK_PLANTED("redis_lease_halved")) call.arguments[1] = count(request.lease / 2);
   if (DLOCK_PLANTED("redis_fence_forgotten")) call.arguments[3] = count(request.lease);
   return call;
 }
 
-ScriptCall renew_call(const KeyClaim& claim) {
+ScriptCall renew_call(const KeyClaim& claim, milliseconds lock_delay) {
   ScriptCall call;
   call.keys = {claim.keys.lock, claim.keys.alive, claim.keys.broken};
-  call.arguments = {claim.owner, count(claim.request().lease)};
+  call.arguments = {claim.owner, count(kept_for(claim, lock_delay))};
   return call;
 }
 
@@ -97,14 +103,14 @@ asio::awaitable<ClaimAnswer> RedisBackend::claim(ClaimPtr claim, TimePoint deadl
     const auto status = link_->failed_for_good() ? ClaimStatus::failed : ClaimStatus::unavailable;
     co_return not_done<ClaimAnswer>(status, link_->failure());
   }
-  auto call = acquire_call(*ours, poll_);
+  auto call = acquire_call(*ours, poll_, lock_delay_);
   if (ours->request().queue) ours->maybe_queued = true;
   const auto sent = env_.now();
   const auto connection = link_->connection();
   const auto answer =
       co_await run_script(env_, connection, scripts().acquire, std::move(call), deadline);
   if (DLOCK_PLANTED("redis_setnx_then_expire") && answer.code() == 1) {
-    auto expire = renew_call(*ours);
+    auto expire = renew_call(*ours, lock_delay_);
     co_await run_script(env_, connection, scripts().renew, std::move(expire), deadline);
   }
   co_return take_acquired(*ours, answer, sent);
@@ -174,7 +180,9 @@ asio::awaitable<std::vector<ExtendAnswer>> RedisBackend::extend(std::vector<Clai
   }
   std::vector<ScriptCall> calls;
   calls.reserve(claims.size());
-  for (const auto& claim : claims) calls.push_back(renew_call(static_cast<KeyClaim&>(*claim)));
+  for (const auto& claim : claims) {
+    calls.push_back(renew_call(static_cast<KeyClaim&>(*claim), lock_delay_));
+  }
   const auto sent = env_.now();
   const auto connection = link_->connection();
   const auto results =
@@ -232,6 +240,10 @@ asio::awaitable<ReleaseAnswer> RedisBackend::release(ClaimPtr claim, bool search
   using Kind = ScriptAnswer::Kind;
   const auto ours = std::static_pointer_cast<KeyClaim>(claim);
   const bool before = ours->releasing;
+  // Left to expire: what its holder may still do is over then.
+  if (ours->is_lost() && lock_delay_.count() > 0) {
+    co_return not_done<ReleaseAnswer>(ReleaseStatus::released, {});
+  }
   if (DLOCK_PLANTED("redis_withdraw_forgotten") && !ours->was_granted) {
     co_return not_done<ReleaseAnswer>(ReleaseStatus::released, {});
   }

@@ -69,8 +69,20 @@ void add_holder(const std::string& text, std::int64_t now_us, LockStatus& status
   if (age >= 0) status.held_for = std::chrono::duration_cast<milliseconds>(microseconds(age));
 }
 
+/// What is left of the lease; the lock delay comes after it, and only with locks of ours.
+void add_remaining(milliseconds left, milliseconds lock_delay, LockStatus& status) {
+  if (!status.token) lock_delay = milliseconds(0);
+  status.remaining = std::max(left - lock_delay, milliseconds(0));
+  if (left <= lock_delay) {
+    status.notes.push_back(
+        fmt::format("its holder has lost it; nobody is granted it for another {} ms (lock_delay)",
+                    left.count()));
+  }
+}
+
 /// Empty if the answer is none of our script's.
-std::optional<LockStatus> read_status(std::string name, const std::vector<Reply>& items) {
+std::optional<LockStatus> read_status(std::string name, const std::vector<Reply>& items,
+                                      milliseconds lock_delay) {
   if (items.size() != 6) return {};
   LockStatus status;
   status.name = std::move(name);
@@ -80,7 +92,9 @@ std::optional<LockStatus> read_status(std::string name, const std::vector<Reply>
   } else if (type != "none") {
     note_foreign(type, status);
   }
-  if (status.held && items[2].integer >= 0) status.remaining = milliseconds(items[2].integer);
+  if (status.held && items[2].integer >= 0) {
+    add_remaining(milliseconds(items[2].integer), lock_delay, status);
+  }
   if (status.held && items[2].integer == -1) {
     status.notes.emplace_back("the key never expires: a dead holder keeps it for ever");
   }
@@ -109,7 +123,7 @@ asio::awaitable<Failure> RedisBackend::describe(std::vector<std::string> names,
     for (auto i = at; i < end; ++i) {
       const auto& answer = answers[i - at];
       if (answer.kind != ScriptAnswer::Kind::reply) co_return answer.failure;
-      auto status = read_status(names[i], answer.items);
+      auto status = read_status(names[i], answer.items, lock_delay_);
       if (!status) co_return Failure{Error::unexpected, "an answer of another form"};
       into->push_back(std::move(*status));
     }

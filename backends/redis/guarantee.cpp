@@ -72,6 +72,11 @@ void add_notes(const ServerFacts& facts, const Declaration& declaration, Capabil
                                        : "durability=appendfsync-always is the operator's "
                                          "declaration, not the server's word");
   }
+  if (declaration.lock_delay.count() > 0) {
+    all.notes.push_back(
+        fmt::format("lock_delay {} ms: so long after a loss nobody is granted the lock",
+                    declaration.lock_delay.count()));
+  }
   if (all.wake_up == WakeUp::poll) {
     all.notes.push_back(fmt::format(
         "waiters poll: {} is not allowed; ACL SETUSER <user> +subscribe +publish &dlock:wake:*",

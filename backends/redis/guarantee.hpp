@@ -15,6 +15,7 @@ struct Declaration {
   /// The subscription is not allowed: waiters only poll.
   bool wake_up_denied = false;
   std::chrono::milliseconds lease{0};
+  std::chrono::milliseconds lock_delay{0};
   std::chrono::milliseconds shortest_lease{0};
   std::chrono::milliseconds longest_lease{0};
 };

@@ -15,6 +15,7 @@ namespace {
 using Kind = OptionSpec::Kind;
 
 constexpr std::int64_t kLongestLease_ms = 30LL * 24 * 3'600'000;
+constexpr std::int64_t kLongestDelay_ms = 3'600'000;
 constexpr std::string_view kUnixScheme = "redis+unix";
 constexpr std::string_view kTlsScheme = "rediss";
 constexpr std::string_view kLater =
@@ -91,6 +92,8 @@ std::vector<OptionSpec> option_specs() {
   std::vector<OptionSpec> specs;
   specs.push_back(duration_option("lease", "30s", 100, kLongestLease_ms,
                                   "how long a dead holder keeps the lock; renewed each third"));
+  specs.push_back(duration_option("lock_delay", "0", 0, kLongestDelay_ms,
+                                  "how long after a loss nobody is granted the lock"));
   specs.push_back(duration_option("poll", "1s", 10, 60'000,
                                   "how often the first waiters look although nobody woke them"));
   specs.push_back(text_option(

@@ -26,6 +26,7 @@ constexpr std::int64_t kHour_ms = 3'600'000;
 constexpr std::int64_t kMonth_ms = 30LL * 24 * kHour_ms;
 
 constexpr std::string_view kLeaseOption = "lease";
+constexpr std::string_view kLockDelayOption = "lock_delay";
 
 // `wait` and `lease` have no default here: a store without them leaves the choice to the caller.
 constexpr std::array<OptionSpec, 8> kCoreOptions{{
@@ -178,6 +179,7 @@ class Resolver {
     if (apply_secret_reference(setting)) return;
     if (const auto* spec = find_spec(kCoreOptions, setting.key))
       return apply_to_core(*spec, setting);
+    if (setting.key == kLockDelayOption) refuse_lock_delay(setting);
     unknown(setting);
   }
 
@@ -251,6 +253,27 @@ class Resolver {
     fail(setting.origin, fmt::format("lease: on a {0} store the session is the lease; write {1}: "
                                      "{2} instead",
                                      backend_.name, backend_.lease_option, setting.value));
+  }
+
+  /// An option of some stores. Why the others have it not is what their users need to know.
+  [[noreturn]] void refuse_lock_delay(const Setting& setting) const {
+    std::string why;
+    if (backend_.lease_option.empty()) {
+      why =
+          "it has no lease: the kernel frees a lock when its holder is gone, and nobody loses one "
+          "that is alive";
+    } else if (backend_.lease_option != kLeaseOption) {
+      why =
+          "its server frees all that a session held when the session ends, and keeps nothing "
+          "longer";
+    } else {
+      why =
+          "it does not promise to keep anything for as long as it was told, so it cannot keep a "
+          "lost lock from the others either";
+    }
+    fail(setting.origin, fmt::format("{}: a {} store cannot delay: {}; remove it. Fencing tokens "
+                                     "refuse what is late (docs/fencing.md)",
+                                     kLockDelayOption, backend_.name, why));
   }
 
   void apply_to_core(const OptionSpec& spec, const Setting& setting) {

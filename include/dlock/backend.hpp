@@ -29,6 +29,7 @@
 #include "dlock/error.hpp"
 #include "dlock/lock_handle.hpp"
 #include "dlock/lock_status.hpp"
+#include "dlock/mode.hpp"
 
 namespace dlock::core {
 class Env;
@@ -37,8 +38,6 @@ class Env;
 namespace dlock::inline v0 {
 
 namespace asio = boost::asio;
-
-enum class Mode { exclusive };
 
 /// One attempt to get one lock, from its first request until it is released. The same request is
 /// repeated until the outcome is known: `owner.id` makes it idempotent.
@@ -65,11 +64,17 @@ class Claim {
   const ClaimRequest& request() const noexcept { return request_; }
   /// Counts the claims of this process: an order that does not depend on where they lie in memory.
   std::uint64_t number() const noexcept { return number_; }
+  /// Its holder was told that it lost the lock: what the store still has of it may stay for the
+  /// store's lock delay, if there is one. Set by the core before release(), never for a lock that
+  /// was given back.
+  bool is_lost() const noexcept { return lost_; }
+  void mark_lost() noexcept { lost_ = true; }
 
  private:
   inline static std::atomic<std::uint64_t> last_number_{0};
   const std::uint64_t number_;
   ClaimRequest request_;
+  bool lost_ = false;
 };
 using ClaimPtr = std::shared_ptr<Claim>;
 

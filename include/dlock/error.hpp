@@ -43,6 +43,17 @@ enum class errc {
   operation_not_permitted = 14,
   /// No such lock, holder or token (status, break).
   not_found = 15,
+  /// The guarded resource has seen a higher token: this grant is no longer the newest. Nothing was
+  /// written.
+  stale_token = 16,
+  /// The store granted a token that is not above an earlier one of the same lock; the grant was
+  /// given back. The message names both tokens and what to do.
+  token_regressed = 17,
+  /// Not the text of a sequencer, or of none that can be; the message says what is wrong with it.
+  invalid_sequencer = 18,
+  /// A file is not as it was written: truncated, altered, or another program's. Nothing was
+  /// written.
+  corrupt_file = 19,
 };
 
 /// The category of dlock's own codes and of the portable conditions.

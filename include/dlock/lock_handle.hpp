@@ -18,6 +18,7 @@
 
 #include "dlock/detail/unique_function.hpp"
 #include "dlock/error.hpp"
+#include "dlock/sequencer.hpp"
 
 namespace dlock::core {
 class Hold;
@@ -69,6 +70,12 @@ class LockHandle {
 
   /// The fencing token; empty on a store of token strength `none`.
   std::optional<std::uint64_t> token() const noexcept;
+
+  /// The grant in a form to pass on to the service that is guarded; empty where token() is. Stays
+  /// what it was when the lock is lost: that is what the service refuses it by.
+  /// Throws LockError{invalid_sequencer} if the store's name in the configuration has over 255
+  /// bytes.
+  std::optional<Sequencer> sequencer() const;
 
   /// The state now. Compares the clock with the local deadline: never says held or suspect after
   /// it.

@@ -22,6 +22,7 @@
 #include "dlock/config.hpp"
 #include "dlock/distributed_lock.hpp"
 #include "dlock/lock_status.hpp"
+#include "dlock/sequencer.hpp"
 
 namespace dlock::core {
 class Engine;
@@ -93,6 +94,12 @@ class LockManager {
   LockStatus status(const std::string& name);
   /// Every lock whose name starts with the prefix's parts, of all stores that can list.
   std::vector<LockStatus> list(const std::string& prefix = {});
+  /// Whether that grant is still the present one of its lock, by the word of its store: for a
+  /// service that was handed it (docs/fencing.md). The store must have the same name in the
+  /// service's configuration, and the lock's name must be routed to it; else `unknown`, with the
+  /// reason. A store that cannot be asked is `unknown` too, with its failure. Waits for the answer,
+  /// at most connect_timeout and a request_timeout.
+  StandingReport check(const Sequencer& sequencer);
   /// Takes the lock from its holder if it still has `token`; the holder is told.
   /// Throws LockError{not_holder, not_found, not_supported, unavailable}.
   void evict(const std::string& name, std::uint64_t token);

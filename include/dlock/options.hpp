@@ -21,7 +21,7 @@ struct AcquireOptions {
 
   /// The longest that a dead holder may block the others. Default: the store's `lease`. A store
   /// whose lease belongs to the session, or that has none, accepts any value it beats, else
-  /// `invalid_argument` names the setting.
+  /// `invalid_argument` names the setting. A store's `lock_delay` comes on top of it.
   std::optional<std::chrono::milliseconds> lease = std::nullopt;
 
   /// Where to write what the error code cannot say. Must outlive the operation. Default: nowhere.

@@ -22,19 +22,23 @@ TEST(CliHold, PrintsOneJsonObjectALine) {
   const LocalStore store;
   Process hold(dlock_on(store.url(), {"hold", "orders/42"}));
   const auto held = read_event(hold);
-  EXPECT_EQ(keys(held), "event name token store remaining_ms");
+  EXPECT_EQ(keys(held), "event name token store remaining_ms sequencer");
   EXPECT_EQ(text(held, "event"), "held");
   EXPECT_EQ(text(held, "name"), "orders/42");
   EXPECT_EQ(text(held, "store"), "default");
   EXPECT_TRUE(held.at("token").is_number());
   EXPECT_TRUE(held.at("remaining_ms").is_null());  // the local store has no lease
+  EXPECT_EQ(text(held, "sequencer"),
+            "dlock1:exclusive:" + std::to_string(held.at("token").to_number<std::uint64_t>()) +
+                ":default:orders/42");
   EXPECT_TRUE(is_held(store.url(), "orders/42"));
 
   hold.close_stdin();
   const auto released = read_event(hold);
-  EXPECT_EQ(keys(released), "event name token store");
+  EXPECT_EQ(keys(released), "event name token store sequencer");
   EXPECT_EQ(text(released, "event"), "released");
   EXPECT_EQ(released.at("token"), held.at("token"));
+  EXPECT_EQ(released.at("sequencer"), held.at("sequencer"));
   EXPECT_EQ(hold.wait(patience())->shell_status(), 0);
   EXPECT_EQ(hold.unread_stdout() + hold.collected_stderr(), "");
   EXPECT_FALSE(is_held(store.url(), "orders/42"));

@@ -146,14 +146,17 @@ TEST(CliRun, TellsTheCommandWhatItHolds) {
   const LocalStore store;
   auto options =
       dlock_on(store.url(), {"run", "orders/42", "--", "sh", "-c",
-                             "echo \"$DLOCK_NAME $DLOCK_HELD_STORE\"; echo $DLOCK_TOKEN"});
-  options.env = {{"DLOCK_TOKEN", "an outer one"}};
+                             "echo \"$DLOCK_NAME $DLOCK_HELD_STORE\"; echo $DLOCK_TOKEN; echo "
+                             "$DLOCK_SEQUENCER"});
+  options.env = {{"DLOCK_TOKEN", "an outer one"}, {"DLOCK_SEQUENCER", "an outer one"}};
   const auto first = finish(options);
   const auto second = finish(options);
   const std::string head = "orders/42 default\n";
   ASSERT_EQ(first.out.substr(0, head.size()), head);
   EXPECT_GT(std::stoull(second.out.substr(head.size())),
             std::stoull(first.out.substr(head.size())));
+  const auto token = std::to_string(std::stoull(second.out.substr(head.size())));
+  EXPECT_EQ(second.out, head + token + "\ndlock1:exclusive:" + token + ":default:orders/42\n");
 }
 
 TEST(CliRun, TakesTheStoreFromTheEnvironmentToo) {

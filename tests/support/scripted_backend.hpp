@@ -41,7 +41,8 @@ struct Script {
   std::vector<TimePoint> extend_times;
   std::vector<bool> release_searches;
   bool closed = false;
-  std::uint64_t last_token = 0;
+  bool tokens = true;            ///< grants carry tokens
+  std::uint64_t last_token = 0;  ///< the next grant has one more
   std::vector<ClaimPtr> granted;
   std::function<void()> wake;  ///< ends the present wait
 };
@@ -82,7 +83,7 @@ class ScriptedBackend final : public Backend {
     }
     if (next.after > Duration::zero()) co_await core::sleep_until(env_, sent + next.after);
     if (next.answer.status == ClaimStatus::granted) {
-      next.answer.token = ++script_.last_token;
+      if (script_.tokens) next.answer.token = ++script_.last_token;
       if (next.answer.validity.until == kNever) next.answer.validity = validity(sent);
       script_.granted.push_back(claim);
     }
@@ -211,9 +212,10 @@ class StoreFixture {
     std::weak_ptr<core::Acquisition> acquisition;
   };
 
-  std::shared_ptr<Outcome> acquire(std::optional<std::chrono::milliseconds> wait = std::nullopt) {
+  std::shared_ptr<Outcome> acquire(std::optional<std::chrono::milliseconds> wait = std::nullopt,
+                                   const std::string& name = "orders/42") {
     core::Acquisition::Request request;
-    request.name = "orders/42";
+    request.name = name;
     request.limits.once = wait && wait->count() == 0;
     if (wait && !request.limits.once) request.limits.deadline = env().now() + *wait;
     request.limits.connect_timeout = store->setup().settings.connect_timeout;

@@ -38,6 +38,24 @@ TEST(AcquireFsm, GrantedAtOnce) {
   EXPECT_FALSE(fsm.must_withdraw());
 }
 
+TEST(AcquireFsm, ARefusedGrantIsGivenBackAndItsReasonTold) {
+  AcquireFsm fsm(limits());
+  fsm.begin(kStart);
+  const auto step = fsm.on_refused_grant(make_failure(errc::token_regressed, "5 after 9"));
+  EXPECT_EQ(step.what, Do::finish);
+  EXPECT_FALSE(fsm.granted());
+  EXPECT_EQ(fsm.error(), errc::token_regressed);
+  EXPECT_EQ(fsm.failure().text, "5 after 9");
+  EXPECT_TRUE(fsm.must_withdraw());
+
+  AcquireFsm cancelled(limits());
+  cancelled.begin(kStart);
+  EXPECT_TRUE(cancelled.on_cancel());
+  cancelled.on_refused_grant(make_failure(errc::token_regressed, ""));
+  EXPECT_EQ(cancelled.error(), errc::cancelled) << "told already";
+  EXPECT_TRUE(cancelled.must_withdraw());
+}
+
 TEST(AcquireFsm, WaitsAndClaimsAgainWhenWoken) {
   AcquireFsm fsm(limits());
   fsm.begin(kStart);

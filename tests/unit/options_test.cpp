@@ -187,6 +187,11 @@ TEST(Options, ComplaintsSayWhereWhatAndWhatInstead) {
       {store("keeper://h?format=kazoo&format=curator"), "format: written twice"},
       {store("keeper://h", {{"lease", "10s"}}), "write session_timeout: 10s instead"},
       {store("folder:///a", {{"lease", "10s"}}), "has no lease"},
+      {store("folder:///a", {{"lock_delay", "10s"}}),
+       "dlock.yaml:3:5: store 'zk': lock_delay: a folder store cannot delay: it has no lease: the "
+       "kernel frees"},
+      {store("keeper://h", {{"lock_delay", "10s"}}), "frees all that a session held"},
+      {store("cache://h?lock_delay=10s"), "does not promise to keep anything"},
       {store("cache://h", {{"lease", "1ms"}}), "'1ms' is too small; write 100ms or more"},
       {store("keeper://h", {{"require", "exclusiv"}}), "did you mean 'exclusive'?"},
       {store("keeper://h", {{"app", ""}}), "app: it is empty"},

@@ -25,7 +25,8 @@ TEST(RedisOptions, Taken) {
        {"redis://localhost", "redis://localhost:6380/3", "redis://:secret@h/0?lease=100ms",
         "redis://user:p%2Fw@[::1]:6379", "rediss://h?tls_ca=/ca.pem&tls_verify=false",
         "redis+unix:///run/redis/redis.sock?db=2", "redis://h?key=%7Bname%7D&poll=50ms",
-        "redis://h?key=redlock:%7Bname%7D", "redis://h?durability=appendfsync-always"}) {
+        "redis://h?key=redlock:%7Bname%7D", "redis://h?lock_delay=15s", "redis://h?lock_delay=0",
+        "redis://h?durability=appendfsync-always"}) {
     EXPECT_NO_THROW(open(url)) << url;
   }
 }
@@ -42,7 +43,8 @@ TEST(RedisOptions, Refused) {
       {"redis://h?tls_ca=/x", "rediss://"},       {"rediss://h?tls_cert=/x", "belong together"},
       {"redis://h?durability=yes", "durability"}, {"redis+unix://h/x.sock", "path"},
       {"redis+sentinel://h", "not built yet"},    {"redis+tls://h", "rediss://"},
-      {"redis://h?colour=red", "unknown key"},
+      {"redis://h?colour=red", "unknown key"},    {"redis://h?lock_delay=61m", "too large"},
+      {"redis://h?lock_delay=5", "no unit"},
   };
   for (const auto& row : table) {
     try {

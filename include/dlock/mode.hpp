@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// In which way a lock is held.
+#pragma once
+
+namespace dlock::inline v0 {
+
+enum class Mode { exclusive };
+
+const char* to_string(Mode value) noexcept;
+
+}  // namespace dlock::inline v0

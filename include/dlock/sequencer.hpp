@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sequencer: a grant of a lock in a form that can be passed on, so that the service that does the
+// work can refuse it when the grant is no longer the newest one. The holder sends it with each
+// request; the service checks it, by the store (LockManager::check), by the highest it has seen
+// (<dlock/sequencer_check.hpp>), in its database (docs/fencing.md), or in a file
+// (<dlock/fenced_register.hpp>).
+//
+//   request.set("X-Lock", held.sequencer()->to_string());     // dlock1:exclusive:17:zk:orders/42
+//   const auto sequencer = dlock::Sequencer::parse(request["X-Lock"]);
+//
+// Whoever can write the text can write any token into it: it protects against holders that are
+// late, not against ones that lie.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "dlock/error.hpp"
+#include "dlock/mode.hpp"
+
+namespace dlock::inline v0 {
+
+/// Fencing tokens are below 2^53, which JSON and Lua still count exactly.
+inline constexpr std::uint64_t kTokenEnd = std::uint64_t{1} << 53;
+
+/// One grant: which lock, how, the how-manieth, by which store. A value; distinct objects are
+/// independent, and one may be read from any thread.
+class Sequencer {
+ public:
+  /// The longest text that parse() looks at; to_string() is always shorter.
+  static constexpr std::size_t kLongestText = 4096;
+
+  /// `store` is its name in the configuration, 1 to 255 bytes.
+  /// Throws LockError{invalid_sequencer} if the name is no lock name, the token not below 2^53, or
+  /// the store's name empty or too long.
+  Sequencer(std::string name, Mode mode, std::uint64_t token, std::string store);
+
+  const std::string& name() const noexcept { return name_; }
+  Mode mode() const noexcept { return mode_; }
+  std::uint64_t token() const noexcept { return token_; }
+  const std::string& store() const noexcept { return store_; }
+
+  /// `dlock1:exclusive:17:zk:orders/42`: version, mode, token, store, name. Letters, digits and
+  /// `-_./:~` only, so it is a header's value, a word of a shell, and a parameter in a URL, all
+  /// without quoting. Other bytes of the names are `~` and two capital hexadecimal digits; not
+  /// `%`, which everybody on the way of a URL takes for his own.
+  std::string to_string() const;
+
+  /// What to_string() wrote, and nothing else: one grant has one text. Any bytes may be given.
+  /// Throws LockError{invalid_sequencer} that says what is wrong with it.
+  static Sequencer parse(std::string_view text);
+  /// Same; on error returns an empty optional, sets `ec`, and tells `why` if it is given.
+  static std::optional<Sequencer> parse(std::string_view text, error_code& ec,
+                                        std::string* why = nullptr);
+
+  friend bool operator==(const Sequencer&, const Sequencer&) = default;
+
+ private:
+  std::string name_;
+  Mode mode_;
+  std::uint64_t token_;
+  std::string store_;
+};
+
+/// How a grant stands, by the word of its store.
+enum class Standing {
+  current,     ///< it is the present grant of its lock
+  superseded,  ///< the lock is held by another grant
+  not_held,    ///< nobody holds the lock
+  unknown,     ///< the store did not say
+};
+
+const char* to_string(Standing value) noexcept;
+
+/// LockManager::check()'s answer. It is a picture of the past by the time it is read: the grant may
+/// end before whatever is done next.
+struct StandingReport {
+  Standing standing = Standing::unknown;
+  std::optional<std::uint64_t> present_token;  ///< of who holds the lock, if that has one
+  error_code error;                            ///< why it is unknown; else clear
+  std::string message;                         ///< the store's words, or what to check
+};
+
+}  // namespace dlock::inline v0

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LockManager::check where it has nobody to ask.
+#include <gtest/gtest.h>
+
+#include "dlock/backend.hpp"
+#include "dlock/dlock.hpp"
+#include "dlock/memory.hpp"
+
+namespace dlock {
+namespace {
+
+LockManager two_stores() {
+  Config config;
+  config.stores.push_back({"a", "memory://standing-a", {}, {}});
+  config.stores.push_back({"b", "memory://standing-b", {}, {}});
+  RouteConfig route;
+  route.store = "b";
+  config.locks.push_back(route);
+  OpenOptions options;
+  options.backends = {&memory::backend()};
+  return LockManager::from_config(config, std::move(options));
+}
+
+TEST(Standing, OfAGrantOfAnotherStoreIsUnknown) {
+  auto locks = two_stores();
+  const auto held = locks.lock("orders/42")->acquire();
+  const auto ours = *held.sequencer();
+  EXPECT_EQ(ours.store(), "b");
+  EXPECT_EQ(locks.check(ours).standing, Standing::current);
+  for (const auto* store : {"a", "elsewhere"}) {
+    const auto report = locks.check({ours.name(), ours.mode(), ours.token(), store});
+    EXPECT_EQ(report.standing, Standing::unknown);
+    EXPECT_EQ(report.error, errc::config_invalid);
+    EXPECT_NE(report.message.find("routed to 'b'"), std::string::npos) << report.message;
+  }
+}
+
+TEST(Standing, OfAClosedManagerIsUnknown) {
+  auto locks = two_stores();
+  locks.close();
+  const auto report = locks.check({"orders/42", Mode::exclusive, 1, "b"});
+  EXPECT_EQ(report.standing, Standing::unknown);
+  EXPECT_EQ(report.error, errc::closed);
+}
+
+}  // namespace
+}  // namespace dlock
