@@ -152,6 +152,10 @@ Failure Store::make_claim(const Acquisition::Request& request, ClaimPtr& claim) 
   wanted.lease = lease;
   wanted.queue = !request.limits.once;
   wanted.min_token = request.min_token;
+  // A counter that the store may have lost goes on from where we know it to have been.
+  if (capabilities.token == TokenStrength::time_seeded) {
+    wanted.min_token = std::max(wanted.min_token, tokens_.find(request.name).value_or(0));
+  }
   claim = backend_->make_claim(std::move(wanted));
   return {};
 }
