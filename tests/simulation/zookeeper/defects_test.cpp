@@ -73,9 +73,10 @@ bool granted_behind_a_waiter(std::uint64_t seed) {
 
 bool token_falls(std::uint64_t seed) {
   Bench bench(seed);
-  auto& a = bench.program("a");
   std::uint64_t last = 0;
   for (int i = 0; i < 3; ++i) {
+    // Each time another one: who knows a higher token takes no lower one.
+    auto& a = bench.program(std::string(1, static_cast<char>('a' + i)));
     auto held = a.acquire(kLock);
     if (!bench.granted(held)) return false;
     const auto token = *held->handle.token();
@@ -275,7 +276,6 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"zk_busy_left_behind", &stuck_after_busy, 100},
                     Case{"zk_delete_not_retried", &stuck_after_release<Fault::reset_before>, 3},
                     Case{"zk_keep_duplicate", &stuck_after_create<Fault::duplicated>, 20},
-                    Case{"zk_late_copies_forgotten", &stuck_after_create<Fault::overtaken>, 100},
                     Case{"zk_no_sync_after_lost_reply", &two_nodes_after_lost_reply, 5000},
                     Case{"zk_session_gone_not_told", &stuck_after_session, 3},
                     Case{"zk_order_by_suffix_at_counter_end", &two_holders_at_the_counters_end, 50},
