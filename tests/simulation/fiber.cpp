@@ -1,117 +1,100 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/simulation/fiber.hpp"
 
-#include <semaphore>
-#include <string_view>
-#include <thread>
-#include <vector>
+#include <boost/context/fiber.hpp>
+#include <boost/context/pooled_fixedsize_stack.hpp>
+#include <utility>
 
-#include "core/planted.hpp"
+#include "tests/simulation/stack_switch.hpp"
 
 namespace dlock::simulation {
+namespace {
 
-struct FiberThread {
-  std::binary_semaphore go{0};
-  std::binary_semaphore back{0};
+constexpr std::size_t kStackSize = 256 * 1024;
+
+thread_local Fiber* running = nullptr;
+thread_local std::size_t alive_here = 0;
+
+/// Of this thread; what has ended is used again.
+boost::context::pooled_fixedsize_stack& stacks() {
+  static thread_local boost::context::pooled_fixedsize_stack pool(kStackSize);
+  return pool;
+}
+
+/// Hands out one stack that somebody else owns.
+struct Borrowed {
+  boost::context::stack_context stack;
+  boost::context::stack_context allocate() const { return stack; }
+  void deallocate(boost::context::stack_context&) const noexcept {}
+};
+
+}  // namespace
+
+struct Fiber::Stack {
+  Stack() : memory(stacks().allocate()), switches(memory.sp, memory.size) {}
+  ~Stack() { stacks().deallocate(memory); }
+  Stack(const Stack&) = delete;
+  Stack& operator=(const Stack&) = delete;
+
+  boost::context::stack_context memory;
+  StackSwitch switches;
+  boost::context::fiber inside;
+  boost::context::fiber outside;
   core::Job job;
-  std::shared_ptr<Fiber> fiber;  ///< kept until it ends
-  std::string_view defect;
-  bool ended = true;
-  bool quit = false;
-  std::jthread thread{[this] { main(); }};
-
-  ~FiberThread() {
-    quit = true;
-    go.release();
-  }
-  void main();
+  std::shared_ptr<Fiber> itself;  ///< kept until it ends
 };
 
-namespace {
+Fiber::Fiber() : stack_(std::make_unique<Stack>()) {}
 
-thread_local FiberThread* running = nullptr;
-
-}  // namespace
-
-void FiberThread::main() {
-  running = this;
-  for (;;) {
-    go.acquire();
-    if (quit) return;
-    core::planted_defect = defect;
-    job();
-    job = {};
-    ended = true;
-    back.release();
-  }
-}
-
-namespace {
-
-/// Threads whose fiber has ended, for the next one.
-struct Pool {
-  std::vector<std::unique_ptr<FiberThread>> all;
-  std::vector<FiberThread*> idle;
-
-  Pool() = default;
-  Pool(const Pool&) = delete;
-  Pool& operator=(const Pool&) = delete;
-  // What parks for ever has been reported; its stack cannot be taken apart.
-  ~Pool() {
-    for (auto& thread : all) {
-      if (thread->ended) continue;
-      thread->thread.detach();
-      static_cast<void>(thread.release());
-    }
-  }
-};
-
-Pool& pool() {
-  static thread_local Pool threads;
-  return threads;
-}
-
-}  // namespace
+// What parks for ever keeps itself alive, and is reported by alive().
+Fiber::~Fiber() = default;
 
 std::shared_ptr<Fiber> Fiber::start(core::Job job) {
-  auto& threads = pool();
-  if (threads.idle.empty()) {
-    threads.all.push_back(std::make_unique<FiberThread>());
-    threads.idle.push_back(threads.all.back().get());
-  }
   std::shared_ptr<Fiber> fiber(new Fiber());
-  fiber->thread_ = threads.idle.back();
-  threads.idle.pop_back();
-  fiber->thread_->job = std::move(job);
-  fiber->thread_->fiber = fiber;
-  fiber->thread_->defect = core::planted_defect;
-  fiber->thread_->ended = false;
+  auto& stack = *fiber->stack_;
+  stack.job = std::move(job);
+  stack.itself = fiber;
+  stack.inside = boost::context::fiber(std::allocator_arg, Borrowed{stack.memory},
+                                       [&stack](boost::context::fiber&& outside) {
+                                         stack.switches.entered();
+                                         stack.outside = std::move(outside);
+                                         stack.job();
+                                         stack.job = {};
+                                         stack.switches.leave_for_good();
+                                         return std::move(stack.outside);
+                                       });
+  ++alive_here;
   fiber->resume();
   return fiber;
 }
 
-Fiber::~Fiber() = default;
-
 void Fiber::resume() {
-  auto* const thread = thread_;
-  if (thread == nullptr) return;
-  thread->go.release();
-  thread->back.acquire();
-  if (!thread->ended) return;
-  pool().idle.push_back(thread);
-  thread_ = nullptr;
-  const auto last = std::move(thread->fiber);
+  if (ended()) return;
+  const auto itself = shared_from_this();
+  auto& stack = *stack_;
+  auto* const before = std::exchange(running, this);
+  stack.switches.enter();
+  stack.inside = std::move(stack.inside).resume();
+  stack.switches.left();
+  running = before;
+  if (stack.inside) return;
+  --alive_here;
+  stack.itself.reset();
 }
 
-bool Fiber::ended() const noexcept { return thread_ == nullptr; }
-
-std::size_t Fiber::alive() { return pool().all.size() - pool().idle.size(); }
+bool Fiber::ended() const noexcept { return !stack_->inside; }
 
 void Fiber::park() {
-  running->back.release();
-  running->go.acquire();
+  auto& stack = *running->stack_;
+  stack.switches.leave();
+  stack.outside = std::move(stack.outside).resume();
+  stack.switches.entered();
 }
 
-std::shared_ptr<Fiber> Fiber::current() { return running == nullptr ? nullptr : running->fiber; }
+std::size_t Fiber::alive() { return alive_here; }
+
+std::shared_ptr<Fiber> Fiber::current() {
+  return running == nullptr ? nullptr : running->shared_from_this();
+}
 
 }  // namespace dlock::simulation

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fiber: a helper thread of a simulated process, for code that blocks. It is a real thread, but
-// only one of it and the world ever runs: it runs until it parks or ends, and goes on when it is
-// resumed. So a blocking call takes simulated time, and the run stays the same for the same seed.
+// Fiber: a helper thread of a simulated process, for code that blocks. It has a stack of its own
+// and runs on the world's thread until it parks or ends, and goes on when it is resumed. So a
+// blocking call takes simulated time, and the run stays the same for the same seed.
 #pragma once
 
 #include <memory>
@@ -11,9 +11,7 @@
 
 namespace dlock::simulation {
 
-struct FiberThread;
-
-class Fiber {
+class Fiber : public std::enable_shared_from_this<Fiber> {
  public:
   /// Runs `job` until it parks or ends.
   static std::shared_ptr<Fiber> start(core::Job job);
@@ -33,9 +31,11 @@ class Fiber {
   static std::shared_ptr<Fiber> current();
 
  private:
-  Fiber() = default;
+  struct Stack;
 
-  FiberThread* thread_ = nullptr;
+  Fiber();
+
+  std::unique_ptr<Stack> stack_;
 };
 
 }  // namespace dlock::simulation

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/simulation/hunt.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
 #include <mutex>
@@ -26,21 +24,6 @@ void add(Sum& sum, std::uint64_t seed, RunResult result) {
   sum.violations = std::move(result.violations);
 }
 
-/// A fiber is a thread, and a switch to one is several times quicker on the same core.
-void stay_on_one_core(int number) {
-  cpu_set_t allowed;
-  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
-  int skip = number % std::max(CPU_COUNT(&allowed), 1);
-  for (std::size_t core = 0; core < CPU_SETSIZE; ++core) {
-    if (!CPU_ISSET(core, &allowed) || skip-- > 0) continue;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(core, &one);
-    ::sched_setaffinity(0, sizeof one, &one);
-    return;
-  }
-}
-
 }  // namespace
 
 Sum campaign(const Campaign& what, const std::function<void(std::uint64_t)>& progress) {
@@ -48,8 +31,7 @@ Sum campaign(const Campaign& what, const std::function<void(std::uint64_t)>& pro
   std::mutex mutex;
   std::atomic<std::uint64_t> next{0};
   std::atomic<bool> found{false};
-  const auto work = [&](int number) {
-    stay_on_one_core(number);
+  const auto work = [&] {
     for (;;) {
       const auto index = next.fetch_add(1);
       if (index >= what.seeds || (what.until_found && found)) return;
@@ -66,7 +48,7 @@ Sum campaign(const Campaign& what, const std::function<void(std::uint64_t)>& pro
     }
   };
   std::vector<std::jthread> threads;
-  for (int i = 0; i < what.jobs; ++i) threads.emplace_back(work, i);
+  for (int i = 0; i < what.jobs; ++i) threads.emplace_back(work);
   threads.clear();
   return sum;
 }
