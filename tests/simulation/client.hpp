@@ -50,6 +50,8 @@ class Client {
   void destroy() { store_.reset(); }
 
   Process& process() noexcept { return process_; }
+  /// An operator's break that it sent may strike until then.
+  TimePoint breaking_until() const noexcept { return breaking_until_; }
   Calls& calls() noexcept { return calls_; }
 
  private:
@@ -81,6 +83,7 @@ class Client {
   int running_ = 0;
   bool stopping_ = false;
   bool closed_ = false;
+  TimePoint breaking_until_{};
 };
 
 }  // namespace dlock::simulation

@@ -72,6 +72,8 @@ std::string replay_command(const Kind& kind, bool exclusive, std::uint64_t seed,
 void print_table(const FaultTable& table) {
   fmt::print("  {:<18}", "fault");
   for (const auto& call : kCallNames) fmt::print("{:>9}", call);
+  fmt::print("\n  {:<18}", "(called)");
+  for (const auto count : table.called) fmt::print("{:>9}", count);
   fmt::print("\n");
   for (std::size_t fault = 0; fault < kFaults; ++fault) {
     std::uint64_t any = 0;

@@ -54,6 +54,8 @@ class SimStore {
   virtual std::vector<std::string> owners(const std::string& lock) const = 0;
   /// Whether a key may outlive its lock by design (a token's counter).
   virtual bool is_permitted(const std::string& key) const = 0;
+  /// Whether its tokens may go back, struck by those faults beyond its promise.
+  virtual bool tokens_fall(const std::set<Fault>& struck) const { return !struck.empty(); }
   /// After this long without any client, nothing but the permitted is left.
   virtual Duration longest_lease() const = 0;
   /// How far ahead of the moment before a request was sent its confirmation lets a holder believe.
@@ -70,6 +72,10 @@ class SimStore {
 
   /// Told when a late copy of a request makes a lock anew that was forgotten.
   std::function<void(const std::string& owner_id)> on_made = [](const std::string&) {};
+  /// Told when a request takes a lock off the servers: its holder's, or an operator's, where the
+  /// store cannot tell the two apart.
+  std::function<void(const std::string& lock, const std::string& owner_id)> on_taken_off =
+      [](const std::string&, const std::string&) {};
   OnForgotten on_forgotten = [](const std::string&, const std::string&, Fault) {};
 };
 

@@ -27,6 +27,7 @@ inline constexpr std::array<std::string_view, kCalls> kCallNames = {
 /// How often each fault struck each call.
 struct FaultTable {
   std::array<std::array<std::uint64_t, kFaults>, kCalls> struck{};
+  std::array<std::uint64_t, kCalls> called{};
 
   void count(const std::array<int, kCalls>& under_way, Fault fault) noexcept {
     for (std::size_t call = 0; call < kCalls; ++call) {
@@ -35,6 +36,7 @@ struct FaultTable {
   }
   void add(const FaultTable& other) noexcept {
     for (std::size_t call = 0; call < kCalls; ++call) {
+      called.at(call) += other.called.at(call);
       for (std::size_t fault = 0; fault < kFaults; ++fault) {
         struck.at(call).at(fault) += other.struck.at(call).at(fault);
       }

@@ -146,13 +146,13 @@ void judge(const Scene& scene, RunResult& result) {
   auto& found = result.violations;
   add(found, checkers::check_telling(history));
   check_overlaps(scene, result);
-  if (!scene.broken) add(found, checkers::check_tokens(without_stale_grants(scene)));
+  if (!scene.tokens_fall) add(found, checkers::check_tokens(without_stale_grants(scene)));
   add(found, checkers::check_progress(history, scene.store.progress_bound(), scene.end));
   add(found, checkers::check_progress(broken_until(history, scene.calm), scene.store.calm_bound(),
                                       scene.end));
   add(found, scene.recorder.violations());
   for (const auto& [lock, writes] : scene.recorder.writes()) {
-    if (!scene.broken) add(found, checkers::check_register(writes));
+    if (!scene.tokens_fall) add(found, checkers::check_register(writes));
   }
   check_silence(scene, result);
   check_left(scene, result);

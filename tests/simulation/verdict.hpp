@@ -17,6 +17,8 @@ struct Scene {
   TimePoint end;
   /// The store was struck by something that its promise does not cover.
   bool broken;
+  /// So much that its tokens may go back.
+  bool tokens_fall;
 };
 
 /// Adds to `result.violations` and counts `result.doubles`.

@@ -29,6 +29,10 @@ class SimMemcached final : public SimStore {
     server_.on_added = [this](const std::string& text) {
       if (const auto value = dlock::memcached::read_value(text)) on_made(value->owner.id);
     };
+    server_.on_removed = [this](const std::string& text) {
+      const auto value = dlock::memcached::read_value(text);
+      if (value) on_taken_off(value->name, value->owner.id);
+    };
   }
 
   std::string_view name() const override { return "memcached"; }

@@ -61,6 +61,7 @@ SimServer::Code SimServer::cas(const std::string& key, const std::string& value,
                                  : "EXISTS");
   if (item == nullptr) return Code::not_found;
   if (!same) return Code::exists;
+  if (exptime < 0 || exptime >= kFirstDate) on_removed(item->value);
   store(key, value, exptime);
   return Code::stored;
 }

@@ -38,6 +38,8 @@ class SimServer {
 
   /// Told of each add that was stored.
   std::function<void(const std::string& value)> on_added = [](const std::string&) {};
+  /// Told of what a request made expire.
+  std::function<void(const std::string& value)> on_removed = [](const std::string&) {};
 
   bool is_up() const noexcept { return up_; }
   void kill();

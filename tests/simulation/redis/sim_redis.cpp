@@ -162,6 +162,12 @@ std::vector<std::string> SimRedis::owners(const std::string& lock) const {
 
 Duration SimRedis::lease() const { return lease_; }
 
+bool SimRedis::tokens_fall(const std::set<Fault>& struck) const {
+  return struck.contains(Fault::server_clock_jump) &&
+         (struck.contains(Fault::server_restarted) || struck.contains(Fault::server_emptied) ||
+          struck.contains(Fault::failover) || struck.contains(Fault::evicted));
+}
+
 bool SimRedis::is_permitted(const std::string& key) const { return key.ends_with("%fence"); }
 
 // The queue of a lock expires last: twice the patience with a waiter that does not look any more.

@@ -91,6 +91,8 @@ class Ensemble {
   const Tree& tree_of(int server) const { return servers_.at(at(server)).tree; }
   /// `server/path` of each watch.
   std::multiset<std::string> watches() const;
+  /// Whether a leader has said that it is over, agreed on or not.
+  bool was_ended(std::int64_t session) const { return ended_.contains(session); }
   const Settings& settings() const noexcept { return settings_; }
   /// Also on a leader that has been deposed and does not know it.
   bool is_leading(int server) const;
@@ -219,6 +221,7 @@ class Ensemble {
   Tree committed_;
   std::int64_t last_session_ = 0x100000000;
   std::uint64_t last_number_ = 0;
+  std::set<std::int64_t> ended_;
   Duration slowness_{};
   std::int64_t cut_after_ = 0;
   Duration cut_time_{};

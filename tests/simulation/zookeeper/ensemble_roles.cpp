@@ -160,6 +160,7 @@ void Ensemble::expire(Server& leader) {
   for (const auto session : over) {
     world_.trace("server {}: session 0x{:x} is over", leader.id, session);
     leader.expiries.erase(session);
+    ended_.insert(session);
     Operation end;
     end.kind = Kind::close_session;
     end.session = session;

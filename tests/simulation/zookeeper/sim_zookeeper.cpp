@@ -99,7 +99,7 @@ bool SimZooKeeper::cut_something(Process& near, const std::string& lock) {
   const int close_by = server_near(near, lock);
   const int leader = servers_.leader();
   const auto time = world_.between(kSessionTimeout / 2, 4 * kSessionTimeout);
-  const auto flavour = world_.below(3);
+  const auto flavour = world_.below(4);
   if (flavour == 0 || close_by < 0) {
     auto cut = close_by;
     if (cut < 0) cut = static_cast<int>(world_.below(ensemble::Ensemble::kServers));
@@ -114,10 +114,27 @@ bool SimZooKeeper::cut_something(Process& near, const std::string& lock) {
   }
   const auto session = session_of(near);
   if (session == 0 || servers_.server_of(session) == leader) return false;
+  if (flavour == 3) {
+    hold_back(near);
+    servers_.cut_after_write(session, time);
+    return true;
+  }
   // Less than T/12, which is what the deadline's rule has for the way to the leader.
   servers_.slow_links(world_.between(milliseconds(5), milliseconds(60)), kSessionTimeout);
   servers_.cut_after_write(session, time);
   return true;
+}
+
+/// What it says, or hears, is late: the leader has heard of it long before it knows so.
+void SimZooKeeper::hold_back(Process& process) {
+  if (world_.chance(0.4)) {
+    process.pause();
+    world_.after(world_.between(milliseconds(100), kSessionTimeout * 2 / 3), [&process] {
+      if (process.is_paused()) process.resume();
+    });
+    return;
+  }
+  network_.arm(process, world_.chance(0.5) ? Fault::request_late : Fault::reply_late, [] {});
 }
 
 std::string SimZooKeeper::path_of(const std::string& lock) {
@@ -194,10 +211,13 @@ checkers::Belongings SimZooKeeper::belongings() const {
   return all;
 }
 
-// A node that nobody takes care of stands in the way of all that come after it.
+// A node that nobody takes care of stands in the way of all that come after it. Those of a session
+// that a leader has called over go with it, at the latest a session's time after the next election.
 std::vector<std::string> SimZooKeeper::owners(const std::string& lock) const {
   std::vector<std::string> all;
   for (const auto& child : servers_.committed().children(path_of(lock))) {
+    const auto* node = servers_.committed().find(path_of(lock) + "/" + child);
+    if (servers_.was_ended(node->stat.owner)) continue;
     if (zookeeper::parse_contender(child)) all.push_back(child.substr(3, 36));
   }
   return all;

@@ -60,6 +60,7 @@ class SimZooKeeper final : public SimStore {
     SimZooKeeper& store_;
   };
 
+  void hold_back(Process& process);
   bool cut_something(Process& near, const std::string& lock);
   bool remove_by_hand(const std::string& lock);
   /// Where the lock's holder is connected, or the process; -1: nowhere.
