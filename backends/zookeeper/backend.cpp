@@ -9,7 +9,6 @@
 #include "backends/zookeeper/feeler.hpp"
 #include "backends/zookeeper/four_letter.hpp"
 #include "backends/zookeeper/options.hpp"
-#include "core/planted.hpp"
 
 namespace dlock::zookeeper {
 
@@ -56,7 +55,6 @@ void ZooKeeperBackend::on_session_over() {
   doubts_->clear();
   for (const auto& [number, claim] : *claims_) {
     claim->leave_queue();
-    if (DLOCK_PLANTED("zk_adopt_dying_session")) claim->place = NodeClaim::Place::doubtful;
     claim->wake();
   }
 }

@@ -4,6 +4,8 @@
 // the nearest predecessor and look again when it has gone.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "backends/zookeeper/backend.hpp"
 #include "backends/zookeeper/contender.hpp"
 #include "backends/zookeeper/error.hpp"
@@ -120,6 +122,7 @@ bool ZooKeeperBackend::usable(const NodeClaim& claim) const {
 void ZooKeeperBackend::forget_old_session(NodeClaim& claim) {
   if (claim.session == session_->number()) return;
   claim.leave_queue();
+  if (DLOCK_PLANTED("zk_adopt_dying_session")) claim.place = Place::doubtful;
   claim.session = session_->number();
 }
 
@@ -315,11 +318,17 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::take(NodeClaimPtr cl
     auto answer = failed(std::move(failure));
     co_return co_await give_up_place(claim, std::move(answer), deadline);
   }
-  // The last write of this session may be old when our turn comes without one.
+  // The last write of this session may be old when our turn comes without one. What made it our
+  // turn is as old then, and an operator may have broken our place since (found by the simulation).
   if (session_->validity().until - env_.now() < session_->timeout() / 6) {
     if (!usable(*claim)) co_return Answer();
-    const auto reply = co_await session_->prove(deadline);
-    if (is_loss(reply.rc)) co_return Answer();
+    auto sent = settle_and_list(session_->client(), names_.root(), claim->directory);
+    const auto settled = co_await reply_until(sent.first, deadline);
+    const auto listing = co_await reply_until(sent.second, deadline);
+    if (is_loss(settled.rc) || is_loss(listing.rc)) co_return Answer();
+    const auto& there = listing.children;
+    const bool is_there = std::find(there.begin(), there.end(), claim->node) != there.end();
+    if (!is_there && claim->place == Place::queued) claim->leave_queue();
   }
   if (claim->place != Place::queued && claim->place != Place::granted) co_return Answer();
   // Marked by an operator who breaks it, most likely: what was just asked comes before a listing.

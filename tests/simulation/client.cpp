@@ -14,6 +14,9 @@ struct Client::Told {
 
 namespace {
 
+/// As long a message may be on its way.
+constexpr Duration kLate = seconds(5);
+
 /// The backend behind the tap of one client.
 class TappedKind final : public SimStore {
  public:
@@ -143,13 +146,14 @@ asio::awaitable<void> Client::break_lock(std::string lock, TimePoint deadline) {
   const auto begun = world_.now();
   breaking_until_ = kNever;
   const auto failure = co_await store_->backend().evict(lock, *status.value->token, deadline);
-  // Whatever the answer: a repetition says that there is nothing, after the first try did it.
-  static_cast<void>(failure);
+  // Whatever the answer: a repetition says that there is nothing, after the first try did it; and
+  // what was not answered may still be on its way.
+  const auto by = world_.now() + (failure.error ? kLate : Duration::zero());
   // Where a token comes after its lock (Memcached), the store says whom it struck.
   if (store_->backend().capabilities().wake_up != WakeUp::poll) {
-    recorder_.broken(lock, owner, begun);
+    recorder_.broken(lock, owner, begun, by);
   }
-  breaking_until_ = world_.now() + seconds(5);  // it may still be on its way
+  breaking_until_ = world_.now() + kLate;
 }
 
 core::OneShot<Client::Outcome> Client::want(const std::string& actor, const std::string& lock) {

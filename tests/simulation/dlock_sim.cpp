@@ -10,7 +10,9 @@
 #include <string>
 #include <thread>
 
+#include "core/planted.hpp"
 #include "tests/simulation/hunt.hpp"
+#include "tests/simulation/scenario.hpp"
 
 namespace {
 
@@ -28,6 +30,7 @@ struct Arguments {
   std::string defect;
   bool trace = false;
   bool hunt = false;
+  bool scenarios = false;
   bool table = false;
   int jobs = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 };
@@ -178,12 +181,13 @@ int run_again(const Arguments& asked) {
   return status;
 }
 
-/// The fewest seeds that show it, on any store, as exclusive before as installed.
+/// How a planted defect came to light.
 struct Catch {
   std::uint64_t seeds = 0;
   std::string how;
 };
 
+/// By chance: the fewest seeds that show it, on any store, as exclusive before as installed.
 std::optional<Catch> look_for(const Defect& defect, const Arguments& asked) {
   std::optional<Catch> best;
   for_each_asked(asked, [&](const Kind& kind, bool exclusive) {
@@ -206,27 +210,71 @@ std::optional<Catch> look_for(const Defect& defect, const Arguments& asked) {
   return best;
 }
 
+/// The first seed of any scenario of its store that goes wrong; they know nothing of it.
+std::optional<Catch> try_scenarios(const Defect& defect) {
+  dlock::core::planted_defect = defect.name;
+  std::optional<Catch> best;
+  for (const auto& [store, scenarios] : all_scenarios()) {
+    if (defect.store != "any" && defect.store != store) continue;
+    for (const auto& scenario : scenarios) {
+      const auto most = best ? best->seeds - 1 : scenario.seeds;
+      for (std::uint64_t seed = 1; seed <= most; ++seed) {
+        if (!scenario.goes_wrong(seed)) continue;
+        best = Catch{seed, fmt::format("{}, scenario: {}", store, scenario.name)};
+        break;
+      }
+    }
+  }
+  dlock::core::planted_defect = {};
+  return best;
+}
+
+/// Nothing is planted: nothing goes wrong.
+int run_scenarios(const Arguments& asked) {
+  int wrong = 0;
+  for (const auto& [store, scenarios] : all_scenarios()) {
+    if (asked.store != "all" && asked.store != store) continue;
+    for (const auto& scenario : scenarios) {
+      std::uint64_t bad = 0;
+      for (std::uint64_t seed = 1; seed <= scenario.seeds && bad == 0; ++seed) {
+        if (scenario.goes_wrong(seed)) bad = seed;
+      }
+      if (bad != 0) ++wrong;
+      fmt::print("{:<10} {:<50} {}\n", store, scenario.name,
+                 bad == 0 ? fmt::format("{} seeds, as it has to be", scenario.seeds)
+                          : fmt::format("goes wrong with seed {}", bad));
+    }
+  }
+  return wrong == 0 ? 0 : 1;
+}
+
 int hunt(const Arguments& asked) {
   int missed = 0;
+  int by_scenario = 0;
   std::vector<std::uint64_t> needed;
   for (const auto& defect : all_defects()) {
     if (!asked.defect.empty() && asked.defect != defect.name) continue;
     if (asked.store != "all" && defect.store != "any" && defect.store != asked.store) continue;
-    const auto found = look_for(defect, asked);
+    auto found = look_for(defect, asked);
     if (found) {
       needed.push_back(found->seeds);
+    } else if (found = try_scenarios(defect); found) {
+      ++by_scenario;
+    }
+    if (found) {
       fmt::print("{:<38} {:>6}  {}\n", defect.name, found->seeds, found->how);
     } else {
       ++missed;
-      fmt::print("{:<38} missed in {} seeds: {}\n", defect.name, asked.most, defect.what);
+      fmt::print("{:<38} MISSED in {} seeds: {}\n", defect.name, asked.most, defect.what);
     }
     std::fflush(stdout);
   }
   std::sort(needed.begin(), needed.end());
+  fmt::print("planted defects: {} caught by chance", needed.size());
   if (!needed.empty()) {
-    fmt::print("planted defects: {} caught, {} missed; seeds needed: median {}, most {}\n",
-               needed.size(), missed, needed[needed.size() / 2], needed.back());
+    fmt::print(" (seeds needed: median {}, most {})", needed[needed.size() / 2], needed.back());
   }
+  fmt::print(", {} by a scenario, {} missed\n", by_scenario, missed);
   return missed == 0 ? 0 : 1;
 }
 
@@ -244,12 +292,14 @@ int main(int argc, char** argv) {
   app.add_option("--again", asked.again, "run so many seeds twice and compare their traces");
   app.add_flag("--table", asked.table, "how often each fault struck each call");
   app.add_flag("--hunt", asked.hunt, "plant each defect in turn and look for a seed that shows it");
+  app.add_flag("--scenarios", asked.scenarios, "the chosen courses of events, nothing planted");
   app.add_option("--defect", asked.defect, "plant this one");
-  app.add_option("--most", asked.most, "with --hunt: seeds to try before giving up");
+  app.add_option("--most", asked.most, "with --hunt: seeds to try before the scenarios");
   app.add_option("--jobs", asked.jobs, "threads");
   CLI11_PARSE(app, argc, argv);
   if (asked.seed != 0) return replay(asked);
   if (asked.again != 0) return run_again(asked);
   if (asked.hunt) return hunt(asked);
+  if (asked.scenarios) return run_scenarios(asked);
   return run_many(asked);
 }

@@ -136,8 +136,9 @@ void Recorder::forgotten(const std::string& lock, const std::string& owner_id, F
   forgotten_.push_back({world_.now(), world_.now(), lock, owner_id, cause});
 }
 
-void Recorder::broken(const std::string& lock, const std::string& owner_id, TimePoint begun) {
-  forgotten_.push_back({begun, world_.now(), lock, owner_id, Fault::deleted});
+void Recorder::broken(const std::string& lock, const std::string& owner_id, TimePoint begun,
+                      TimePoint by) {
+  forgotten_.push_back({begun, by, lock, owner_id, Fault::deleted});
 }
 
 void Recorder::write(GrantId grant, const std::string& lock, std::uint64_t token) {

@@ -50,8 +50,8 @@ class Recorder {
   void faulted();
   void healed();
   void forgotten(const std::string& lock, const std::string& owner_id, Fault cause);
-  /// An operator broke the lock of that owner, after `begun`.
-  void broken(const std::string& lock, const std::string& owner_id, TimePoint begun);
+  /// An operator breaks the lock of that owner, between `begun` and `by`.
+  void broken(const std::string& lock, const std::string& owner_id, TimePoint begun, TimePoint by);
   /// A lock was made by a request of that owner.
   void made(const std::string& owner_id) { made_[owner_id] = world_.now(); }
   /// The last time that one was; empty: unknown.

@@ -31,7 +31,7 @@ class Run {
       const bool broken = std::any_of(clients_.begin(), clients_.end(), [this](Client& client) {
         return client.breaking_until() > world_.now();
       });
-      if (broken) recorder_.broken(lock, owner, world_.now());
+      if (broken) recorder_.broken(lock, owner, world_.now(), world_.now());
     };
     world_.on_step([this](Process& process) { recorder_.look_at(process); });
     faults_ = store_->faults();
@@ -99,7 +99,7 @@ class Run {
     work_.enough = 50 + world_.below(80);
     const double rates[] = {0.01, 0.05, 0.15, 0.4};
     fault_rate_ = rates[world_.below(4)];
-    if (!world_.chance(0.1)) return;
+    if (!world_.chance(0.15)) return;
     // Holders who keep their locks for long, and renew them: what is wrong with a deadline shows.
     work_.longest_hold = work_.lease * 3;
     work_.enough = 20 + world_.below(20);

@@ -5,50 +5,50 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/simulation/redis/fixture.hpp"
+#include "tests/simulation/redis/bench.hpp"
 
 namespace dlock::simulation::redis {
 namespace {
 
 TEST(SimulatedRedis, DeclaresWhatItsSetUpPromises) {
   for (const bool exclusive : {true, false}) {
-    Stage stage(exclusive);
-    auto& program = stage.program("a");
-    program.acquire();
-    stage.pass(milliseconds(100));
+    RedisBench bench(exclusive);
+    auto& program = bench.program("a");
+    program.acquire(kLock);
+    bench.run(milliseconds(100));
     const auto guarantee = program.store->backend().capabilities().guarantee;
     EXPECT_EQ(guarantee == Guarantee::exclusive, exclusive);
   }
 }
 
 TEST(SimulatedRedis, AnUncontendedAcquireIsOneRoundTrip) {
-  Stage stage(true);
-  auto& program = stage.program("a");
-  program.acquire();
-  stage.pass(seconds(1));
+  RedisBench bench(true);
+  auto& program = bench.program("a");
+  program.acquire(kLock);
+  bench.run(seconds(1));
   program.release();
-  stage.pass(seconds(1));
-  const auto before = stage.redis.primary().commands_served();
-  const auto start = stage.world.now();
-  const auto again = program.acquire();
-  stage.pass(milliseconds(100));
+  bench.run(seconds(1));
+  const auto before = bench.store.primary().commands_served();
+  const auto start = bench.world.now();
+  const auto again = program.acquire(kLock);
+  bench.run(milliseconds(100));
   ASSERT_TRUE(again->held());
-  EXPECT_EQ(stage.redis.primary().commands_served() - before, 1U);
+  EXPECT_EQ(bench.store.primary().commands_served() - before, 1U);
   EXPECT_LT(again->at - start, milliseconds(50));
 }
 
 TEST(SimulatedRedis, AHandOverWakesOneWaiter) {
-  Stage stage(true);
-  auto& holder = stage.program("holder");
-  holder.acquire();
-  stage.pass(milliseconds(100));
-  const auto first = stage.program("first").acquire();
-  stage.pass(milliseconds(300));
-  const auto second = stage.program("second").acquire();
-  stage.pass(milliseconds(300));
-  const auto start = stage.world.now();
+  RedisBench bench(true);
+  auto& holder = bench.program("holder");
+  holder.acquire(kLock);
+  bench.run(milliseconds(100));
+  const auto first = bench.program("first").acquire(kLock);
+  bench.run(milliseconds(300));
+  const auto second = bench.program("second").acquire(kLock);
+  bench.run(milliseconds(300));
+  const auto start = bench.world.now();
   holder.release();
-  stage.pass(milliseconds(100));
+  bench.run(milliseconds(100));
   ASSERT_TRUE(first->held());
   EXPECT_FALSE(second->told);
   EXPECT_LT(first->at - start, milliseconds(50));
@@ -56,115 +56,115 @@ TEST(SimulatedRedis, AHandOverWakesOneWaiter) {
 
 TEST(SimulatedRedis, ALostReplyIsAdopted) {
   for (const auto fault : {Fault::reply_lost, Fault::reset_after}) {
-    Stage stage(true);
-    auto& program = stage.program("a");
-    program.acquire();
-    stage.pass(seconds(1));
+    RedisBench bench(true);
+    auto& program = bench.program("a");
+    program.acquire(kLock);
+    bench.run(seconds(1));
     program.release();
-    stage.pass(seconds(1));
-    stage.network.arm(program.process, fault, [] {});
-    const auto attempt = program.acquire();
-    stage.pass(seconds(4));
+    bench.run(seconds(1));
+    bench.network.arm(program.process, fault, [] {});
+    const auto attempt = program.acquire(kLock);
+    bench.run(seconds(4));
     EXPECT_TRUE(attempt->held()) << to_string(fault);
-    EXPECT_TRUE(stage.forgotten.empty());
+    EXPECT_TRUE(bench.forgotten.empty());
   }
 }
 
 TEST(SimulatedRedis, ARestartWithItsDataKeepsTheLock) {
-  Stage stage(true);
-  auto& program = stage.program("a");
-  const auto attempt = program.acquire();
-  stage.pass(seconds(1));
-  ASSERT_TRUE(stage.redis.strike(Fault::server_restarted, program.process, "orders/42"));
-  stage.pass(milliseconds(2500));
-  ASSERT_TRUE(stage.redis.is_up());
-  stage.pass(seconds(10));
+  RedisBench bench(true);
+  auto& program = bench.program("a");
+  const auto attempt = program.acquire(kLock);
+  bench.run(seconds(1));
+  ASSERT_TRUE(bench.store.strike(Fault::server_restarted, program.process, "orders/42"));
+  bench.run(milliseconds(2500));
+  ASSERT_TRUE(bench.store.is_up());
+  bench.run(seconds(10));
   EXPECT_TRUE(attempt->held());
-  EXPECT_TRUE(stage.forgotten.empty());
+  EXPECT_TRUE(bench.forgotten.empty());
 }
 
 TEST(SimulatedRedis, AFailoverThatLosesTheLockIsTold) {
-  Stage stage(false);
-  auto& program = stage.program("a");
-  program.acquire();
-  stage.pass(seconds(3));
+  RedisBench bench(false);
+  auto& program = bench.program("a");
+  program.acquire(kLock);
+  bench.run(seconds(3));
   program.release();
-  stage.pass(milliseconds(500));
-  const auto attempt = program.acquire();
-  stage.pass(milliseconds(50));
+  bench.run(milliseconds(500));
+  const auto attempt = program.acquire(kLock);
+  bench.run(milliseconds(50));
   ASSERT_TRUE(attempt->held());
-  stage.redis.next_lag = milliseconds(300);
-  ASSERT_TRUE(stage.redis.strike(Fault::failover, program.process, "orders/42"));
-  ASSERT_EQ(stage.forgotten.size(), 1U);
-  EXPECT_EQ(stage.forgotten.front(), (std::pair<std::string, Fault>{"orders/42", Fault::failover}));
-  stage.pass(seconds(3));
+  bench.store.next_lag = milliseconds(300);
+  ASSERT_TRUE(bench.store.strike(Fault::failover, program.process, "orders/42"));
+  ASSERT_EQ(bench.forgotten.size(), 1U);
+  EXPECT_EQ(bench.forgotten.front(), (std::pair<std::string, Fault>{"orders/42", Fault::failover}));
+  bench.run(seconds(3));
   ASSERT_TRUE(attempt->lost());
   EXPECT_EQ(attempt->handle.loss_reason(), LossReason::failover);
 }
 
 TEST(SimulatedRedis, ADeletedLockIsToldAtTheNextRenewal) {
-  Stage stage(true);
-  auto& program = stage.program("a");
-  const auto attempt = program.acquire();
-  stage.pass(milliseconds(100));
-  ASSERT_TRUE(stage.redis.strike(Fault::deleted, program.process, "orders/42"));
-  EXPECT_EQ(stage.forgotten.size(), 1U);
-  stage.pass(milliseconds(1000));
+  RedisBench bench(true);
+  auto& program = bench.program("a");
+  const auto attempt = program.acquire(kLock);
+  bench.run(milliseconds(100));
+  ASSERT_TRUE(bench.store.strike(Fault::deleted, program.process, "orders/42"));
+  EXPECT_EQ(bench.forgotten.size(), 1U);
+  bench.run(milliseconds(1000));
   ASSERT_TRUE(attempt->lost());
   EXPECT_EQ(attempt->handle.loss_reason(), LossReason::removed);
 }
 
 // The client kills its old connection before it sends anything else: the late copy never arrives.
 TEST(SimulatedRedis, ALateAcquireAfterAWithdrawalLeavesNothing) {
-  Stage stage(true);
-  auto& program = stage.program("a");
-  program.acquire();
-  stage.pass(seconds(1));
+  RedisBench bench(true);
+  auto& program = bench.program("a");
+  program.acquire(kLock);
+  bench.run(seconds(1));
   program.release();
-  stage.pass(seconds(1));
-  stage.network.arm(program.process, Fault::overtaken, [] {});
-  const auto attempt = program.acquire();
-  stage.pass(milliseconds(1));
+  bench.run(seconds(1));
+  bench.network.arm(program.process, Fault::overtaken, [] {});
+  const auto attempt = program.acquire(kLock);
+  bench.run(milliseconds(1));
   ASSERT_FALSE(attempt->told);
   program.cancel(*attempt);
-  stage.pass(seconds(4));
-  const auto left = stage.redis.belongings();
+  bench.run(seconds(4));
+  const auto left = bench.store.belongings();
   EXPECT_FALSE(left.keys.contains("dlock:{orders/42}"));
 }
 
 TEST(SimulatedRedis, NothingIsLeftOfACrashedWaiter) {
-  Stage stage(true);
-  auto& holder = stage.program("holder");
-  const auto held = holder.acquire();
-  stage.pass(milliseconds(100));
-  auto& waiter = stage.program("waiter");
-  waiter.acquire();
-  stage.pass(seconds(1));
-  EXPECT_EQ(stage.redis.belongings().watches.size(), 1U);
+  RedisBench bench(true);
+  auto& holder = bench.program("holder");
+  const auto held = holder.acquire(kLock);
+  bench.run(milliseconds(100));
+  auto& waiter = bench.program("waiter");
+  waiter.acquire(kLock);
+  bench.run(seconds(1));
+  EXPECT_EQ(bench.store.belongings().watches.size(), 1U);
   waiter.process.crash();
-  stage.redis.on_crash(waiter.process);
-  stage.pass(milliseconds(100));
-  EXPECT_TRUE(stage.redis.belongings().watches.empty());
+  bench.store.on_crash(waiter.process);
+  bench.run(milliseconds(100));
+  EXPECT_TRUE(bench.store.belongings().watches.empty());
   holder.release();
-  stage.pass(stage.redis.longest_lease());
-  for (const auto& key : stage.redis.belongings().keys) {
-    EXPECT_TRUE(stage.redis.is_permitted(key)) << key;
+  bench.run(bench.store.longest_lease());
+  for (const auto& key : bench.store.belongings().keys) {
+    EXPECT_TRUE(bench.store.is_permitted(key)) << key;
   }
 }
 
 TEST(SimulatedRedis, TheSameSeedGivesTheSameRun) {
   const auto trace = [](std::uint64_t seed) {
-    Stage stage(false, seed);
-    auto& first = stage.program("first");
-    auto& second = stage.program("second");
-    first.acquire();
-    stage.pass(milliseconds(500));
-    second.acquire();
-    stage.redis.strike(Fault::failover, first.process, "orders/42");
-    stage.pass(seconds(1));
+    RedisBench bench(false, seed);
+    auto& first = bench.program("first");
+    auto& second = bench.program("second");
+    first.acquire(kLock);
+    bench.run(milliseconds(500));
+    second.acquire(kLock);
+    bench.store.strike(Fault::failover, first.process, "orders/42");
+    bench.run(seconds(1));
     first.release();
-    stage.pass(seconds(5));
-    return stage.world.trace_text();
+    bench.run(seconds(5));
+    return bench.world.trace_text();
   };
   EXPECT_EQ(trace(7), trace(7));
   EXPECT_NE(trace(7), trace(8));

@@ -53,25 +53,30 @@ void Ensemble::send(int from, int to, Job job) {
     const auto now = std::max(server(from).association, server(to).association);
     if (associated(from, to) && now == association) job();
   };
-  auto& between = link(from, to);
-  if (between.is_cut) {
-    between.held.emplace_back(to, std::move(guarded));
-  } else {
-    deliver(from, to, std::move(guarded));
-  }
+  deliver(from, to, std::move(guarded));
 }
 
 void Ensemble::deliver(int from, int to, Job job) {
+  link(from, to).queue.at(from < to ? 0 : 1).push_back(std::move(job));
+  arrive_later(from, to);
+}
+
+/// What is the next by then.
+void Ensemble::arrive_later(int from, int to) {
   auto& last = link(from, to).last.at(from < to ? 0 : 1);
   const auto travels = slowness_ + world_.between(microseconds(40), microseconds(300));
   last = std::max(last, world_.now() + travels);
-  after(last - world_.now(), [this, from, to, job = std::move(job)]() mutable {
+  after(last - world_.now(), [this, from, to] {
     auto& between = link(from, to);
+    const std::size_t direction = from < to ? 0 : 1;
     if (between.is_cut) {
-      between.held.emplace_back(to, std::move(job));
-    } else {
-      job();
+      ++between.held.at(direction);
+      return;
     }
+    auto& queue = between.queue.at(direction);
+    auto next = std::move(queue.front());
+    queue.pop_front();
+    next();
   });
 }
 

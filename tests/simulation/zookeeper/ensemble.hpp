@@ -160,8 +160,10 @@ class Ensemble {
   };
   struct Link {
     bool is_cut = false;
-    std::array<TimePoint, 2> last{};  ///< per direction: arrivals keep their order
-    std::vector<std::pair<int, Job>> held;
+    // Per direction, towards the higher server first.
+    std::array<TimePoint, 2> last{};
+    std::array<std::deque<Job>, 2> queue;  ///< on their way, in their order
+    std::array<int, 2> held{};             ///< that would have arrived, were it not cut
   };
 
   static std::size_t at(int server) { return static_cast<std::size_t>(server); }
@@ -174,6 +176,7 @@ class Ensemble {
   /// Over the link, in order; void if their association has ended when it arrives.
   void send(int from, int to, Job job);
   void deliver(int from, int to, Job job);
+  void arrive_later(int from, int to);
   bool associated(int a, int b) const;
 
   // ensemble.cpp: the log

@@ -225,8 +225,11 @@ void Ensemble::mend(int id) {
     if (other.id == id) continue;
     auto& between = link(id, other.id);
     between.is_cut = false;
-    for (auto& [to, job] : std::exchange(between.held, {})) {
-      deliver(to == id ? other.id : id, to, std::move(job));
+    const auto held = std::exchange(between.held, {});
+    for (const bool up : {true, false}) {
+      const int from = (id < other.id) == up ? id : other.id;
+      const int to = from == id ? other.id : id;
+      for (int i = 0; i < held.at(up ? 0 : 1); ++i) arrive_later(from, to);
     }
   }
 }

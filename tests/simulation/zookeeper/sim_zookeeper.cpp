@@ -99,7 +99,14 @@ bool SimZooKeeper::cut_something(Process& near, const std::string& lock) {
   const int close_by = server_near(near, lock);
   const int leader = servers_.leader();
   const auto time = world_.between(kSessionTimeout / 2, 4 * kSessionTimeout);
-  const auto flavour = world_.below(4);
+  const auto flavour = world_.below(5);
+  if (flavour > 2) {
+    auto* const holder = holder_of(lock);
+    if (holder == nullptr) return false;
+    hold_back(holder->process());
+    servers_.cut_after_write(holder->session_id(), time);
+    return true;
+  }
   if (flavour == 0 || close_by < 0) {
     auto cut = close_by;
     if (cut < 0) cut = static_cast<int>(world_.below(ensemble::Ensemble::kServers));
@@ -114,15 +121,22 @@ bool SimZooKeeper::cut_something(Process& near, const std::string& lock) {
   }
   const auto session = session_of(near);
   if (session == 0 || servers_.server_of(session) == leader) return false;
-  if (flavour == 3) {
-    hold_back(near);
-    servers_.cut_after_write(session, time);
-    return true;
-  }
   // Less than T/12, which is what the deadline's rule has for the way to the leader.
   servers_.slow_links(world_.between(milliseconds(5), milliseconds(60)), kSessionTimeout);
   servers_.cut_after_write(session, time);
   return true;
+}
+
+SimClient* SimZooKeeper::holder_of(const std::string& lock) const {
+  const auto first = first_of(lock);
+  if (first.empty()) return nullptr;
+  const auto session = servers_.committed().find(path_of(lock) + "/" + first)->stat.owner;
+  for (const auto& weak : clients_) {
+    const auto client = weak.lock();
+    const bool runs = client && client->connected() && !client->process().is_paused();
+    if (runs && client->session_id() == session) return client.get();
+  }
+  return nullptr;
 }
 
 /// What it says, or hears, is late: the leader has heard of it long before it knows so.

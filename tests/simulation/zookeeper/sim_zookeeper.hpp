@@ -60,6 +60,7 @@ class SimZooKeeper final : public SimStore {
     SimZooKeeper& store_;
   };
 
+  SimClient* holder_of(const std::string& lock) const;
   void hold_back(Process& process);
   bool cut_something(Process& near, const std::string& lock);
   bool remove_by_hand(const std::string& lock);

@@ -11,21 +11,21 @@ namespace {
 constexpr auto kLock = "orders/42";
 
 TEST(SimZooKeeper, AnUncontendedAcquireIsOneRoundTrip) {
-  Bench bench;
+  EnsembleBench bench;
   auto& program = bench.program("a");
   auto first = program.acquire(kLock);
   ASSERT_TRUE(bench.granted(first)) << first->ec.message() << bench.world.trace_text();
   program.release(first);
   bench.run(seconds(1));
-  const auto before = bench.zookeeper.client_of(program.process).round_trips();
+  const auto before = bench.store.client_of(program.process).round_trips();
   auto again = program.acquire(kLock);
   ASSERT_TRUE(bench.granted(again));
-  EXPECT_EQ(bench.zookeeper.client_of(program.process).round_trips() - before, 1U);
+  EXPECT_EQ(bench.store.client_of(program.process).round_trips() - before, 1U);
   EXPECT_GT(*again->handle.token(), 0U);
 }
 
 TEST(SimZooKeeper, AReleaseHandsOverToTheWaiter) {
-  Bench bench;
+  EnsembleBench bench;
   auto& a = bench.program("a");
   auto& b = bench.program("b");
   auto first = a.acquire(kLock);
@@ -39,13 +39,13 @@ TEST(SimZooKeeper, AReleaseHandsOverToTheWaiter) {
   EXPECT_GT(*second->handle.token(), *token);
   b.release(second);
   bench.run(seconds(30));
-  const auto left = bench.zookeeper.belongings();
-  for (const auto& key : left.keys) EXPECT_TRUE(bench.zookeeper.is_permitted(key)) << key;
+  const auto left = bench.store.belongings();
+  for (const auto& key : left.keys) EXPECT_TRUE(bench.store.is_permitted(key)) << key;
   EXPECT_TRUE(left.watches.empty()) << *left.watches.begin();
 }
 
 TEST(SimZooKeeper, TheNodeOfALostReplyIsAdopted) {
-  Bench bench;
+  EnsembleBench bench;
   auto& a = bench.program("a");
   auto warm = a.acquire(kLock);
   ASSERT_TRUE(bench.granted(warm));
@@ -62,7 +62,7 @@ TEST(SimZooKeeper, TheNodeOfALostReplyIsAdopted) {
 TEST(SimZooKeeper, NoMessageFaultLeavesACopy) {
   for (int fault = 0; fault <= static_cast<int>(Fault::overtaken); ++fault) {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-      Bench bench(seed);
+      EnsembleBench bench(seed);
       auto& a = bench.program("a");
       auto warm = a.acquire(kLock);
       ASSERT_TRUE(bench.granted(warm));
@@ -81,7 +81,7 @@ TEST(SimZooKeeper, NoMessageFaultLeavesACopy) {
 
 TEST(SimZooKeeper, WhoIsCutOffIsToldBeforeTheRivalOwnsTheLock) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
-    Bench bench(seed);
+    EnsembleBench bench(seed);
     const auto cut = [&](Program& a) { bench.network.cut(a.process); };
     EXPECT_GT(told_before(bench, -1, kLock, cut).value(), Duration{}) << seed;
   }
@@ -89,8 +89,8 @@ TEST(SimZooKeeper, WhoIsCutOffIsToldBeforeTheRivalOwnsTheLock) {
 
 TEST(SimZooKeeper, AHolderOnACutFollowerIsToldBeforeTheRivalOwnsTheLock) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
-    Bench bench(seed, {.sync_limit = 10});
-    auto& servers = bench.zookeeper.servers();
+    EnsembleBench bench(seed, {.sync_limit = 10});
+    auto& servers = bench.store.servers();
     const int follower = (servers.leader() + 1) % ensemble::Ensemble::kServers;
     const auto cut = [&](Program&) { servers.cut(follower, seconds(60)); };
     EXPECT_GT(told_before(bench, follower, kLock, cut).value(), Duration{}) << seed;
@@ -99,8 +99,8 @@ TEST(SimZooKeeper, AHolderOnACutFollowerIsToldBeforeTheRivalOwnsTheLock) {
 
 TEST(SimZooKeeper, AHolderOnADeposedLeaderIsToldBeforeTheRivalOwnsTheLock) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
-    Bench bench(seed, {.sync_limit = 10});
-    auto& servers = bench.zookeeper.servers();
+    EnsembleBench bench(seed, {.sync_limit = 10});
+    auto& servers = bench.store.servers();
     const int leader = servers.leader();
     const auto cut = [&](Program&) {
       servers.cut(leader, seconds(60));
@@ -116,13 +116,13 @@ TEST(SimZooKeeper, AHolderOnADeposedLeaderIsToldBeforeTheRivalOwnsTheLock) {
 TEST(SimZooKeeper, AHolderThatWasSilentBeforeTheCutIsToldBeforeTheRivalOwnsTheLock) {
   auto least = Duration::max();
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
-    Bench bench(seed, {.tick = milliseconds(seed % 2 == 0 ? 1000 : 750), .sync_limit = 10});
-    auto& servers = bench.zookeeper.servers();
+    EnsembleBench bench(seed, {.tick = milliseconds(seed % 2 == 0 ? 1000 : 750), .sync_limit = 10});
+    auto& servers = bench.store.servers();
     const int follower = (servers.leader() + 1) % ensemble::Ensemble::kServers;
     const auto pause_and_cut = [&](Program& a) {
       a.process.pause();
       bench.run(bench.world.between(milliseconds(100), milliseconds(1900)));
-      servers.cut_after_write(bench.zookeeper.session_of(a.process), seconds(60));
+      servers.cut_after_write(bench.store.session_of(a.process), seconds(60));
       a.process.resume();
     };
     const auto before = told_before(bench, follower, kLock, pause_and_cut).value();
@@ -133,7 +133,7 @@ TEST(SimZooKeeper, AHolderThatWasSilentBeforeTheCutIsToldBeforeTheRivalOwnsTheLo
 }
 
 TEST(SimZooKeeper, APausedHolderLearnsOfItsLossWhenItRuns) {
-  Bench bench;
+  EnsembleBench bench;
   auto& a = bench.program("a");
   auto& b = bench.program("b");
   auto held = a.acquire(kLock);
@@ -156,14 +156,14 @@ TEST(SimZooKeeper, APausedHolderLearnsOfItsLossWhenItRuns) {
 
 TEST(SimZooKeeper, AnElectionLosesNothing) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    Bench bench(seed);
+    EnsembleBench bench(seed);
     auto& a = bench.program("a");
     auto& b = bench.program("b");
     auto held = a.acquire(kLock);
     ASSERT_TRUE(bench.granted(held));
     auto waits = b.acquire(kLock);
     bench.run(seconds(1));
-    bench.zookeeper.servers().kill(bench.zookeeper.servers().leader(), milliseconds(500));
+    bench.store.servers().kill(bench.store.servers().leader(), milliseconds(500));
     bench.run(seconds(8));
     // It may take longer than the holder can believe.
     EXPECT_TRUE(!waits->told || held->lost_at.value_or(kNever) < waits->at) << seed;
@@ -173,7 +173,7 @@ TEST(SimZooKeeper, AnElectionLosesNothing) {
 }
 
 TEST(SimZooKeeper, ACrashedHolderIsFollowedAfterItsSession) {
-  Bench bench;
+  EnsembleBench bench;
   auto& a = bench.program("a");
   auto& b = bench.program("b");
   auto held = a.acquire(kLock);
@@ -182,7 +182,7 @@ TEST(SimZooKeeper, ACrashedHolderIsFollowedAfterItsSession) {
   bench.run(seconds(1));
   const auto crashed = bench.world.now();
   a.process.crash();
-  bench.zookeeper.on_crash(a.process);
+  bench.store.on_crash(a.process);
   ASSERT_TRUE(bench.granted(rival));
   EXPECT_GT(rival->at - crashed, seconds(2));
   EXPECT_LT(rival->at - crashed, seconds(5));
@@ -191,9 +191,9 @@ TEST(SimZooKeeper, ACrashedHolderIsFollowedAfterItsSession) {
 // A leader that cannot reach the others keeps what it was asked, for longer than two sessions, and
 // ends no session meanwhile: afterwards it carries out a create that nobody waits for.
 TEST(SimZooKeeper, ACreateThatComesAfterTwoSessionsIsTakenAwayAgain) {
-  Bench bench(1, {.sync_limit = 10});
-  auto& servers = bench.zookeeper.servers();
-  bench.zookeeper.pin(servers.leader());
+  EnsembleBench bench(1, {.sync_limit = 10});
+  auto& servers = bench.store.servers();
+  bench.store.pin(servers.leader());
   auto& a = bench.program("a");
   auto warm = a.acquire(kLock);
   ASSERT_TRUE(bench.granted(warm));
@@ -209,18 +209,18 @@ TEST(SimZooKeeper, ACreateThatComesAfterTwoSessionsIsTakenAwayAgain) {
 }
 
 TEST(SimZooKeeper, ANodeRemovedByHandIsReported) {
-  Bench bench;
+  EnsembleBench bench;
   auto& a = bench.program("a");
   auto held = a.acquire(kLock);
   ASSERT_TRUE(bench.granted(held));
   bench.run(seconds(1));
   int forgotten = 0;
-  bench.zookeeper.on_forgotten = [&](const std::string& lock, const std::string&, Fault cause) {
+  bench.store.on_forgotten = [&](const std::string& lock, const std::string&, Fault cause) {
     EXPECT_EQ(lock, kLock);
     EXPECT_EQ(cause, Fault::deleted);
     ++forgotten;
   };
-  EXPECT_TRUE(bench.zookeeper.strike(Fault::deleted, a.process, kLock));
+  EXPECT_TRUE(bench.store.strike(Fault::deleted, a.process, kLock));
   bench.run(milliseconds(100));
   EXPECT_EQ(forgotten, 1);
   EXPECT_TRUE(held->lost_at);

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What has to come of a few chosen events.
+#include "tests/simulation/scenario.hpp"
+
+#include "tests/simulation/redis/bench.hpp"
+
+namespace dlock::simulation {
+namespace redis {
+namespace {
+
+bool has_key(RedisBench& bench, const std::string& key) {
+  return bench.store.belongings().keys.contains(key);
+}
+
+/// Connected, and nothing held.
+Program& connected(RedisBench& bench, const std::string& name) {
+  auto& program = bench.program(name);
+  program.acquire(kLock);
+  bench.run(seconds(1));
+  program.release();
+  bench.run(seconds(1));
+  return program;
+}
+
+std::uint64_t token_of(RedisBench& bench, Program& program) {
+  const auto attempt = program.acquire(kLock);
+  bench.run(milliseconds(500));
+  const auto token = attempt->handle.token().value_or(0);
+  program.release();
+  bench.run(seconds(5));
+  return token;
+}
+
+// Each tells whether all went well.
+
+bool the_deadline_counts_from_before_sending(std::uint64_t seed) {
+  RedisBench bench(true, seed);
+  auto& program = connected(bench, "a");
+  bench.network.arm(program.process, Fault::reply_late, [] {});
+  const auto start = bench.world.now();
+  const auto attempt = program.acquire(kLock);
+  while (!attempt->told && bench.world.now() < start + seconds(10)) bench.run(milliseconds(1));
+  const auto left = attempt->handle.remaining().value_or(Duration::max());
+  // After a second it has asked again, and the lease runs from there.
+  const auto took = attempt->at - start;
+  return took > milliseconds(900) || left <= seconds(3) - took;
+}
+
+bool a_claim_that_was_given_up_leaves_the_queue(std::uint64_t seed) {
+  RedisBench bench(true, seed);
+  bench.program("holder").acquire(kLock);
+  bench.run(milliseconds(100));
+  const auto attempt = bench.program("waiter").acquire(kLock);
+  bench.run(seconds(1));
+  bench.program("waiter").cancel(*attempt);
+  bench.run(milliseconds(100));
+  return !has_key(bench, std::string(kKey) + "%queue");
+}
+
+bool a_try_without_an_answer_keeps_nothing(std::uint64_t seed) {
+  RedisBench bench(true, seed);
+  auto& program = connected(bench, "a");
+  bench.network.arm(program.process, Fault::reply_lost, [] {});
+  program.acquire(kLock, milliseconds(0));
+  bench.run(milliseconds(2500));
+  return !has_key(bench, kKey);
+}
+
+bool a_late_acquire_never_arrives(std::uint64_t seed) {
+  RedisBench bench(true, seed);
+  auto& program = connected(bench, "a");
+  bench.network.arm(program.process, Fault::overtaken, [] {});
+  const auto attempt = program.acquire(kLock);
+  bench.run(milliseconds(1));
+  program.cancel(*attempt);
+  for (int i = 0; i < 400; ++i) {
+    bench.run(milliseconds(5));
+    if (has_key(bench, kKey)) return false;
+  }
+  return true;
+}
+
+bool a_lost_release_is_repeated(std::uint64_t seed) {
+  RedisBench bench(true, seed);
+  auto& program = connected(bench, "a");
+  program.acquire(kLock);
+  bench.run(milliseconds(300));
+  bench.network.arm(program.process, Fault::request_lost, [] {});
+  program.release();
+  bench.run(milliseconds(2000));
+  return !has_key(bench, kKey);
+}
+
+bool a_release_wakes_the_next(std::uint64_t seed) {
+  RedisBench bench(true, seed);
+  auto& holder = bench.program("holder");
+  holder.acquire(kLock);
+  bench.run(milliseconds(100));
+  const auto waiter = bench.program("waiter").acquire(kLock);
+  bench.run(seconds(1));
+  // Right after it has looked by itself.
+  const auto before = bench.store.primary().commands_served();
+  while (bench.store.primary().commands_served() == before) bench.run(microseconds(100));
+  holder.release();
+  bench.run(milliseconds(60));
+  return waiter->held();
+}
+
+bool a_failover_is_called_by_its_name(std::uint64_t seed) {
+  RedisBench bench(false, seed);
+  auto& program = connected(bench, "a");
+  const auto attempt = program.acquire(kLock);
+  bench.run(milliseconds(50));
+  bench.store.next_lag = milliseconds(300);
+  bench.store.strike(Fault::failover, program.process, kLock);
+  bench.run(seconds(3));
+  return attempt->lost() && attempt->handle.loss_reason() == LossReason::failover;
+}
+
+bool each_lock_gets_its_own_answer(std::uint64_t seed) {
+  RedisBench bench(true, seed);
+  auto& program = connected(bench, "a");
+  const auto first = program.acquire("first");
+  const auto second = program.acquire("second");
+  bench.run(milliseconds(100));
+  bench.store.strike(Fault::deleted, program.process, "first");
+  bench.run(milliseconds(1100));
+  return first->lost() && second->held();
+}
+
+bool tokens_rise_though_the_clock_goes_back(std::uint64_t seed) {
+  RedisBench bench(false, seed);
+  auto& program = connected(bench, "a");
+  const auto before = token_of(bench, program);
+  bench.store.step_clock(seconds(-60));
+  // Another one: who knows a higher token asks for one above it.
+  return token_of(bench, connected(bench, "b")) > before;
+}
+
+bool a_message_before_the_subscription_is_made_up_for(std::uint64_t seed) {
+  RedisBench bench(true, seed);
+  auto& holder = bench.program("holder");
+  holder.acquire(kLock);
+  bench.run(milliseconds(100));
+  const auto waiter = bench.program("waiter").acquire(kLock);
+  while (!has_key(bench, std::string(kKey) + "%queue")) bench.run(microseconds(20));
+  holder.release();
+  bench.run(seconds(5));
+  return waiter->held();
+}
+
+bool a_dead_holder_is_followed(std::uint64_t seed) {
+  RedisBench bench(true, seed);
+  auto& holder = bench.program("holder");
+  holder.acquire(kLock);
+  bench.run(milliseconds(100));
+  const auto waiter = bench.program("waiter").acquire(kLock);
+  bench.run(seconds(1));
+  holder.process.crash();
+  bench.store.on_crash(holder.process);
+  bench.run(bench.store.progress_bound());
+  return waiter->held();
+}
+
+template <bool (*goes_well)(std::uint64_t)>
+bool fails(std::uint64_t seed) {
+  return !goes_well(seed);
+}
+
+}  // namespace
+}  // namespace redis
+
+std::vector<Scenario> redis_scenarios() {
+  using namespace redis;
+  return {
+      {"the deadline counts from before sending", &fails<&the_deadline_counts_from_before_sending>,
+       8},
+      {"a claim that was given up leaves the queue",
+       &fails<&a_claim_that_was_given_up_leaves_the_queue>, 1},
+      {"a try without an answer keeps nothing", &fails<&a_try_without_an_answer_keeps_nothing>, 1},
+      {"a late acquire never arrives", &fails<&a_late_acquire_never_arrives>, 1},
+      {"a lost release is repeated", &fails<&a_lost_release_is_repeated>, 1},
+      {"a release wakes the next", &fails<&a_release_wakes_the_next>, 1},
+      {"a failover is called by its name", &fails<&a_failover_is_called_by_its_name>, 1},
+      {"each lock gets its own answer", &fails<&each_lock_gets_its_own_answer>, 1},
+      {"tokens rise though the clock goes back", &fails<&tokens_rise_though_the_clock_goes_back>,
+       1},
+      {"a message before the subscription is made up for",
+       &fails<&a_message_before_the_subscription_is_made_up_for>, 1},
+      {"a dead holder is followed", &fails<&a_dead_holder_is_followed>, 1},
+  };
+}
+
+}  // namespace dlock::simulation
