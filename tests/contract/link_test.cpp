@@ -138,7 +138,7 @@ TEST_P(LinkContract, F70_SixtyFourThreadsWhileLinksBreak) {
   std::vector<std::jthread> threads;
   for (unsigned i = 0; i < kThreads; ++i) {
     threads.emplace_back(testkit::work_under_a_lock, managers[i % 4].lock("a"), std::ref(guarded),
-                         std::cref(stop), i);
+                         std::cref(stop), i, 10s);
   }
   std::mt19937 dice(70);  // NOLINT: the same breaks at each run
   for (int i = 0; i < kBreaks; ++i) {

@@ -39,7 +39,7 @@ TEST(ZooKeeperStress, F68_LinksBreakAllTheTime) {
     std::vector<std::thread> threads;
     for (unsigned i = 0; i < 12; ++i) {
       threads.emplace_back(work_under_a_lock, managers[i % 3].lock("job"), std::ref(guarded),
-                           std::cref(stop), i);
+                           std::cref(stop), i, 300ms);
     }
     std::mt19937 dice(7);
     const auto end = within(stress_time());

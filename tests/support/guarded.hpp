@@ -26,11 +26,13 @@ struct Guarded {
 /// Takes and gives the lock, and checks at each end that nobody else was in between; a holder that
 /// may have lost it by then says nothing.
 inline void work_under_a_lock(const std::shared_ptr<DistributedLock>& lock, Guarded& guarded,
-                              const std::atomic<bool>& stop, unsigned seed) {
+                              const std::atomic<bool>& stop, unsigned seed,
+                              std::chrono::milliseconds longest_wait) {
   std::mt19937 dice(seed);
+  std::uniform_int_distribution<std::chrono::milliseconds::rep> wait(0, longest_wait.count());
   while (!stop) {
     error_code ec;
-    auto held = lock->try_acquire({.wait = std::chrono::milliseconds(dice() % 300)}, {}, ec);
+    auto held = lock->try_acquire({.wait = std::chrono::milliseconds(wait(dice))}, {}, ec);
     if (!held) continue;
     ++guarded.grants;
     const auto token = held->token().value_or(0);
