@@ -6,12 +6,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 #include <stop_token>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "dlock/async.hpp"
 #include "testkit/fault_proxy.hpp"
 #include "tests/live/memcached_support.hpp"
 #include "tests/support/memcached_watch.hpp"
@@ -105,6 +107,38 @@ TEST_F(MemcachedWatchdog, F82_AThousandLocksAreRenewedInTime) {
   std::string all = "get";
   for (int i = 0; i < kLocks; ++i) all += fmt::format(" dlock:n/{}", i);
   EXPECT_EQ(talk(port(), all, "END\r\n"), "END\r\n");
+}
+
+// More locks than can be renewed one after the other through a slow wire: whoever gets one of them
+// finds that its holder was told.
+TEST_F(MemcachedWatchdog, F82_RenewalsThatCannotKeepUpAreToldAsLossesInTime) {
+  constexpr std::size_t kLocks = 60;
+  FaultProxy proxy(port());
+  auto locks = open_memcached(memcached_url(proxy.port(), "?lease=3s"));
+  auto others = open_memcached(url("?lease=30s"));
+  std::vector<LockHandle> held;
+  held.reserve(kLocks);
+  for (std::size_t i = 0; i < kLocks; ++i) {
+    held.push_back(locks.lock(fmt::format("n/{}", i))->acquire());
+  }
+  proxy.delay(Direction::to_client, 200ms);
+  std::atomic<int> taken = 0;
+  std::atomic<int> not_told = 0;
+  std::vector<LockHandle> next(kLocks);
+  for (std::size_t i = 0; i < kLocks; ++i) {
+    others.lock(fmt::format("n/{}", i))
+        ->async_acquire({.wait = 8s}, [&, i](error_code ec, LockHandle got) {
+          if (!ec) {
+            ++taken;
+            if (held[i].state() != HandleState::lost) ++not_told;
+          }
+          next[i] = std::move(got);
+        });
+  }
+  ASSERT_TRUE(eventually(patience(), [&] { return taken >= 10; })) << taken;
+  others.close();
+  EXPECT_EQ(not_told, 0);
+  proxy.delay(Direction::to_client, 0ms);
 }
 
 TEST_F(MemcachedWatchdog, F05_CancelledAcquiresLeaveNoRenewalAndNoKey) {
