@@ -185,18 +185,19 @@ class Conductor {
     expect_nothing_left();
   }
 
-  // A late copy of a request lasts for a lease.
   void expect_nothing_left() {
     auto locks = open_direct(store_);
+    const auto latest = testkit::within(store_.leftover_bound());
     for (int i = 0; i < options_.names; ++i) {
-      const bool free = testkit::eventually(testkit::within(2 * store_.lease() + 2s), [&] {
-        const auto status = locks.status(lock_name(i));
+      LockStatus status;
+      const bool free = testkit::eventually(latest, [&] {
+        status = locks.status(lock_name(i));
         return !status.held && status.waiting.empty();
       });
-      if (!free) {
-        records_.seen.push_back(
-            {fmt::format("{} is still taken when all have gone", lock_name(i)), records_.end});
-      }
+      if (free) continue;
+      records_.seen.push_back({fmt::format("when all have gone, {} is {} and {} wait", lock_name(i),
+                                           status.held ? "held" : "free", status.waiting.size()),
+                               records_.end});
     }
   }
 

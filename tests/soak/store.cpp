@@ -169,6 +169,8 @@ class RedisStore final : public OneServerStore<testkit::RedisServer> {
   std::string direct_url() const override { return at(server_.port()); }
   std::chrono::milliseconds lease() const override { return 2s; }
   std::chrono::milliseconds progress_bound() const override { return 20s; }
+  // A waiter that does not look any more keeps its place for 20 s, if nobody comes by.
+  std::chrono::milliseconds leftover_bound() const override { return 22s; }
 
  private:
   static std::string at(std::uint16_t port) {

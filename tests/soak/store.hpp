@@ -38,6 +38,11 @@ class SoakStore {
   virtual std::chrono::milliseconds lease() const = 0;
   /// After a heal, each worker has been granted something within this.
   virtual std::chrono::milliseconds progress_bound() const = 0;
+  /// When all have gone, nothing is left after this: a late copy of a request lasts for a lease,
+  /// and whatever stands for a waiter that was killed has its own patience.
+  virtual std::chrono::milliseconds leftover_bound() const {
+    return 2 * lease() + std::chrono::seconds(2);
+  }
   /// Where two may hold a lock after one of these, as the store declares (docs/guarantees.md).
   virtual std::vector<std::string> excepted() const { return {}; }
 };
