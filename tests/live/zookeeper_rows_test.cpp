@@ -53,7 +53,7 @@ TEST_F(ZooKeeperRows, F05_CancelledAcquiresLeaveNoHeartbeatAndNoNode) {
   lock->acquire().release();
   std::mt19937 dice(5);
   int granted = 0;
-  for (int i = 0; i < 1000; ++i) {
+  for (int i = 0; i < 500; ++i) {
     std::stop_source stop;
     std::thread stopper([&stop, moment = dice() % 700] {
       std::this_thread::sleep_for(std::chrono::microseconds(moment));
@@ -74,7 +74,7 @@ TEST_F(ZooKeeperRows, F05_CancelledAcquiresLeaveNoHeartbeatAndNoNode) {
   EXPECT_FALSE(
       eventually(within(kSession), [&] { return frames_.requests(opcode::multi) > beats; }));
   EXPECT_THAT(client.children("/app/job"), IsEmpty());
-  std::printf("%d of 1000 were granted\n", granted);
+  std::printf("%d of 500 were granted\n", granted);
 }
 
 TEST_F(ZooKeeperRows, F06_ASilentServerIsToldByTheDeadline) {
