@@ -95,7 +95,7 @@ TEST_F(CliMargin, IsShownInJsonAndIsKept) {
   const auto when = told(*process);
   ASSERT_EQ(process->wait(patience())->shell_status(), 76);
   const auto text_of = process->collected_stderr();
-  const auto begin = text_of.find("{\"event\":\"terminating\"");
+  const auto begin = text_of.find(R"({"event":"terminating")");
   ASSERT_NE(begin, std::string::npos) << text_of;
   const auto event =
       boost::json::parse(text_of.substr(begin, text_of.find('\n', begin) - begin)).as_object();

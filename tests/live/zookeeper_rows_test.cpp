@@ -18,7 +18,6 @@ namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::SizeIs;
 
 constexpr auto kTick = 500ms;
 constexpr auto kSession = 2000ms;
@@ -97,7 +96,7 @@ TEST_F(ZooKeeperRows, F06_ASilentServerIsToldByTheDeadline) {
 }
 
 TEST_F(ZooKeeperRows, F27_ADelayedReplyShortensTheLease) {
-  constexpr auto kDelay = 500ms;
+  static constexpr auto kDelay = 500ms;
   auto locks = proxied();
   auto lock = locks.lock("job");
   lock->acquire().release();
