@@ -133,6 +133,8 @@ class Parser {
     add_duration(app, "--kill-after", arguments_.kill_after,
                  "How long after SIGTERM a command that is still there gets SIGKILL, at the latest "
                  "when the lock is over (default: 5s)");
+    app.add_flag("--json", arguments_.json,
+                 "Tell of a lock that is going in JSON lines on standard error");
   }
 
   void add_hold() {

@@ -106,6 +106,17 @@ std::string to_json(const HoldEvent& event) {
   return json::serialize(object);
 }
 
+std::string to_json(const RunEvent& event) {
+  const bool has_reason = event.reason != LossReason::none;
+  return json::serialize(json::object{
+      {"event", event.event},
+      {"name", event.name},
+      {"token", or_null(event.token)},
+      {"remaining_ms", ms_or_null(event.remaining)},
+      {"margin_ms", ms_or_null(event.margin)},
+      {"reason", has_reason ? json::value(to_string(event.reason)) : json::value(nullptr)}});
+}
+
 std::string to_json(const LockStatus& status) { return json::serialize(status_object(status)); }
 
 std::string to_json(const std::vector<LockStatus>& all) { return array_of(all, status_object); }

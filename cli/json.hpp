@@ -29,6 +29,17 @@ struct HoldEvent {
 };
 std::string to_json(const HoldEvent& event);
 
+/// What `run` does because the lock is going, or why it worries.
+struct RunEvent {
+  std::string_view event;  ///< suspect, terminating, killing, lost
+  LossReason reason = LossReason::none;
+  std::string name;
+  std::optional<std::uint64_t> token;
+  std::optional<std::chrono::nanoseconds> remaining;
+  std::optional<std::chrono::nanoseconds> margin;  ///< of `terminating`, where there is a deadline
+};
+std::string to_json(const RunEvent& event);
+
 std::string to_json(const LockStatus& status);
 std::string to_json(const std::vector<LockStatus>& all);
 

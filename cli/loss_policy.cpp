@@ -50,7 +50,9 @@ LossPolicy::Step LossPolicy::step(HandleState state, std::optional<Duration> rem
 
   if (!terminated_at_) {
     if (!lost_ && !deadline_) return {};
-    const TimePoint terminate_at = lost_ ? now : *deadline_ - margin();
+    // A timer and a signal may be late, the margin is a promise.
+    const Duration delivery = std::clamp<Duration>(margin() / 20, 10ms, 100ms);
+    const TimePoint terminate_at = lost_ ? now : *deadline_ - margin() - delivery;
     if (now < terminate_at) return {Action::none, terminate_at - now};
     terminated_at_ = now;
     return {Action::terminate, Duration(0)};

@@ -33,11 +33,13 @@ class LossPolicy {
   /// `remaining`: to the local deadline; empty without a lease. Each action is asked for once.
   Step step(HandleState state, std::optional<Duration> remaining, TimePoint now);
 
+  /// How long before the local deadline the command has its SIGTERM.
+  Duration margin() const;
+
   /// The command was told to end, or ran on without the lock: its own status does not count.
   bool was_lost() const noexcept { return lost_ || terminated_at_.has_value(); }
 
  private:
-  Duration margin() const;
   TimePoint kill_at() const;
   Step warn_only(HandleState state);
 

@@ -72,4 +72,11 @@ void complain(std::string_view text) noexcept {
   }
 }
 
+void complain_json(const std::string& object) noexcept {
+  try {
+    write_bounded(STDERR_FILENO, object + '\n');
+  } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for a message
+  }
+}
+
 }  // namespace dlock::cli

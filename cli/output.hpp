@@ -20,4 +20,7 @@ std::string printable(std::string_view text);
 /// A line `dlock: text` on standard error, printable. Never throws. Any thread.
 void complain(std::string_view text) noexcept;
 
+/// A line of JSON there, for scripts that asked for it. Never throws.
+void complain_json(const std::string& object) noexcept;
+
 }  // namespace dlock::cli

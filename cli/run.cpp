@@ -12,6 +12,7 @@
 #include "cli/child.hpp"
 #include "cli/commands.hpp"
 #include "cli/exit_codes.hpp"
+#include "cli/json.hpp"
 #include "cli/loss_policy.hpp"
 #include "cli/open.hpp"
 #include "cli/output.hpp"
@@ -22,6 +23,8 @@
 namespace dlock::cli {
 
 namespace {
+
+using namespace std::chrono_literals;
 
 /// The command while it runs: forwards signals, watches the lock, waits for its end.
 class Supervisor {
@@ -65,30 +68,53 @@ class Supervisor {
   }
 
   void act(LossPolicy::Action action, HandleState state) {
-    const std::string why =
-        state == HandleState::lost
-            ? fmt::format("the lock {} is lost ({})", arguments_.name,
-                          to_string(handle_.loss_reason()))
-            : fmt::format("the lock {} could not be renewed and is about to end", arguments_.name);
+    const bool lost = state == HandleState::lost;
+    const auto left = handle_.remaining();
+    const std::string why = lost ? fmt::format("the lock {} is lost ({})", arguments_.name,
+                                               to_string(handle_.loss_reason()))
+                                 : fmt::format("the lock {} could not be renewed", arguments_.name);
     switch (action) {
       case LossPolicy::Action::none:
         break;
       case LossPolicy::Action::warn_suspect:
-        complain(fmt::format("the lock {} is suspect: its store does not answer", arguments_.name));
+        tell("suspect",
+             fmt::format("the lock {} is suspect: its store does not answer", arguments_.name));
         break;
       case LossPolicy::Action::warn_lost:
-        complain(fmt::format("{}; the command goes on without it", why));
+        tell("lost", fmt::format("{}; the command goes on without it", why));
         break;
-      case LossPolicy::Action::terminate:
+      case LossPolicy::Action::terminate: {
         // Ended first, explained then: standard error may be a pipe that blocks.
         signal_descendants(SIGTERM);
-        complain(fmt::format("{}: ending the command", why));
+        if (lost || !left) {
+          tell("terminating", fmt::format("{}: ending the command", why));
+          break;
+        }
+        const auto margin = policy_.margin();
+        tell("terminating",
+             fmt::format("{} and is over in {} ms: ending the command, {} ms before that at least",
+                         why, *left / 1ms, margin / 1ms),
+             margin);
         break;
+      }
       case LossPolicy::Action::kill:
         signal_descendants(SIGKILL);
-        complain("the command did not end in time and was killed");
+        tell("killing", "the command did not end in time and was killed");
         break;
     }
+  }
+
+  void tell(std::string_view event, const std::string& words,
+            std::optional<Duration> margin = {}) const {
+    if (!arguments_.json) return complain(words);
+    RunEvent told;
+    told.event = event;
+    told.reason = handle_.loss_reason();
+    told.name = arguments_.name;
+    told.token = handle_.token();
+    told.remaining = handle_.remaining();
+    told.margin = margin;
+    complain_json(to_json(told));
   }
 
   void forward(const ReceivedSignal& signal) const {

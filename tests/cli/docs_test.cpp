@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <regex>
 #include <set>
+#include <sstream>
 
 #include "cli/exit_codes.hpp"
 #include "cli/open.hpp"
@@ -102,6 +103,63 @@ TEST(CliDocs, EveryRetryPolicyAndParameterIsExplained) {
   for (const auto key : core::retry_keys()) {
     EXPECT_NE(page.find(key == "policy" ? "policy:" : fmt::format("`{}`", key)), std::string::npos)
         << key;
+  }
+}
+
+/// `Suite.Test` of every test in the sources that a CMakeLists.txt names.
+std::set<std::string> tests_of_the_tree() {
+  std::string lists;
+  std::vector<std::filesystem::path> sources;
+  const std::string folder = std::string(DLOCK_DOCS) + "/../tests";
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.path().filename() == "CMakeLists.txt") lists += testkit::read_file(entry.path());
+    if (entry.path().string().ends_with("_test.cpp")) sources.push_back(entry.path());
+  }
+  std::set<std::string> tests;
+  const std::regex test(R"(\nTEST(?:_F|_P)?\((\w+),\s*(\w+)\))");
+  for (const auto& source : sources) {
+    if (lists.find(source.filename().string()) == std::string::npos) continue;
+    const std::string text = testkit::read_file(source);
+    for (auto it = std::sregex_iterator(text.begin(), text.end(), test);
+         it != std::sregex_iterator(); ++it) {
+      tests.insert((*it)[1].str() + "." + (*it)[2].str());
+    }
+  }
+  return tests;
+}
+
+TEST(CliDocs, EveryFailureNamesItsTestsAndNoneIsMissing) {
+  const std::string page = manual("failures.md");
+  const auto tests = tests_of_the_tree();
+  std::set<std::string> named;
+  const std::regex test(R"(`(\w+\.\w+)`)");
+  std::istringstream lines(page);
+  std::size_t rows = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (!std::regex_search(line, std::regex(R"(^\| F\d\d \|)"))) continue;
+    ++rows;
+    const auto row = line.substr(2, 3);
+    const auto before = named.size();
+    for (auto it = std::sregex_iterator(line.begin(), line.end(), test);
+         it != std::sregex_iterator(); ++it) {
+      EXPECT_TRUE(tests.count((*it)[1])) << row << " names a test that is not: " << (*it)[1];
+      named.insert((*it)[1]);
+    }
+    EXPECT_TRUE(named.size() > before || line.find(row + "_") != std::string::npos)
+        << row << " has no test";
+    for (const auto& one : tests) {
+      // Several rows may share a test: F28_F29_...
+      if (!std::regex_search(one, std::regex(R"(\.(F\d\d_)*)" + row + "_"))) continue;
+      EXPECT_NE(line.find("`" + one + "`"), std::string::npos) << one << " is not in row " << row;
+    }
+    const bool judged = std::regex_search(
+        line, std::regex(R"(\| (passes|simulated only: |no such mode( yet)?: )[^|]* \|$)"));
+    EXPECT_TRUE(judged) << row << " does not say what came of it";
+  }
+  EXPECT_GE(rows, 60U);
+  for (const auto& one : tests) {
+    if (!std::regex_search(one, std::regex(R"(\.F\d\d_)"))) continue;
+    EXPECT_TRUE(named.count(one)) << one << " is in no row";
   }
 }
 

@@ -86,7 +86,7 @@ TEST_P(AcquireContract, AWaiterIsServed) {
   EXPECT_EQ(held.state(), HandleState::held);
 }
 
-TEST_P(AcquireContract, ReleaseFromAnotherThread) {
+TEST_P(AcquireContract, F44_ReleaseFromAnotherThread) {
   auto manager = open();
   auto held = manager.lock("a")->acquire();
   error_code ec = make_error_code(errc::protocol);

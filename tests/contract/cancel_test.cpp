@@ -31,7 +31,7 @@ class CancelContract : public Contract {
 };
 DLOCK_CONTRACT(CancelContract);
 
-TEST_P(CancelContract, AtRandomMomentsOfAWaitLeavesNoWaiter) {
+TEST_P(CancelContract, F56_AtRandomMomentsOfAWaitLeavesNoWaiter) {
   auto manager = open();
   manager.connect();
   const auto other = peer("a");
@@ -43,7 +43,7 @@ TEST_P(CancelContract, AtRandomMomentsOfAWaitLeavesNoWaiter) {
   EXPECT_TRUE(manager.lock("a")->acquire({.wait = 30s}));
 }
 
-TEST_P(CancelContract, AtRandomMomentsOfAGrantLeavesNoHolder) {
+TEST_P(CancelContract, F56_AtRandomMomentsOfAGrantLeavesNoHolder) {
   auto manager = open();
   manager.connect();
   int granted = 0;

@@ -98,6 +98,12 @@ std::string store_name(const ::testing::TestParamInfo<Store>& info);
                            ::testing::ValuesIn(::dlock::contract::stores_with_processes()), \
                            ::dlock::contract::store_name)
 
+/// On every store behind a link that can break.
+#define DLOCK_CONTRACT_OF_LINKS(suite)                                                   \
+  INSTANTIATE_TEST_SUITE_P(Stores, suite,                                                \
+                           ::testing::ValuesIn(::dlock::contract::stores_with_a_link()), \
+                           ::dlock::contract::store_name)
+
 /// No data races hide in a name: PrintTo would print bytes otherwise.
 inline void PrintTo(const Store& store, std::ostream* out) { *out << store.name; }
 

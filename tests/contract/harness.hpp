@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ class Harness {
   /// Whether other processes reach the store. If not, a test's peers live in this process.
   virtual bool has_processes() const { return true; }
 
+  /// The port that fresh_url() leads to, for a proxy in between; 0: there is no link to break.
+  virtual std::uint16_t port() const { return 0; }
+
   /// The longest that the lock of a killed process stays taken.
   virtual std::chrono::milliseconds dead_holder_bound() const = 0;
 
@@ -33,6 +37,9 @@ class Harness {
   /// If not: how many requests for the lock have been refused since fresh_url(). Each waiter begins
   /// with one.
   virtual std::size_t asked_in_vain(const std::string& /*name*/) { return 0; }
+
+  /// Whether there is a server that can be reached through another port.
+  virtual bool has_link() const { return false; }
 
   /// Takes a lock that `manager` holds away from it, behind its back.
   virtual void take_away(LockManager& manager, const std::string& url, const std::string& name);
@@ -48,5 +55,7 @@ struct Store {
 std::vector<Store> stores();
 /// Those that other processes reach.
 std::vector<Store> stores_with_processes();
+/// Those behind a link that can break.
+std::vector<Store> stores_with_a_link();
 
 }  // namespace dlock::contract

@@ -26,6 +26,8 @@ class MemcachedHarness final : public Harness {
     return server_->url() + "?lease=" + std::to_string(kLease.count()) + "ms&key=" + prefix_ +
            "%7Bname%7D";
   }
+  bool has_link() const override { return true; }
+  std::uint16_t port() const override { return server_->port(); }
   // The server counts whole seconds: a lease is asked for with one more.
   milliseconds dead_holder_bound() const override { return kLease + milliseconds(1000); }
   bool shows_waiters() const override { return false; }

@@ -64,7 +64,7 @@ const std::vector<std::string>& accepted() {
   return names;
 }
 
-TEST_P(NamesContract, AcceptedNamesAreKeptApart) {
+TEST_P(NamesContract, F49_AcceptedNamesAreKeptApart) {
   auto manager = open();
   std::vector<LockHandle> held;
   for (const auto& name : accepted()) {
@@ -107,7 +107,7 @@ TEST_P(NamesContract, NestedNamesAreHeldAtOnceByThree) {
   }
 }
 
-TEST_P(NamesContract, InvalidNamesAreRefusedBeforeAnyByteIsSent) {
+TEST_P(NamesContract, F49_InvalidNamesAreRefusedBeforeAnyByteIsSent) {
   using namespace std::string_literals;
   auto manager = open();  // not connected
   for (const auto& name : {""s,

@@ -22,6 +22,8 @@ class RedisHarness final : public Harness {
     return "redis://127.0.0.1:" + std::to_string(server_->port()) + "/" + std::to_string(++last_) +
            "?lease=" + std::to_string(kLease.count()) + "ms";
   }
+  bool has_link() const override { return true; }
+  std::uint16_t port() const override { return server_->port(); }
   // The first waiters look when the lease is over.
   std::chrono::milliseconds dead_holder_bound() const override { return kLease; }
 

@@ -21,6 +21,8 @@ class ZooKeeperHarness final : public Harness {
     return server_->url() + "contract-" + std::to_string(++last_) +
            "?session_timeout=" + std::to_string(kSession.count()) + "ms";
   }
+  bool has_link() const override { return true; }
+  std::uint16_t port() const override { return server_->port(); }
   // The server looks for dead sessions once a tick.
   std::chrono::milliseconds dead_holder_bound() const override { return kSession + kTick; }
 

@@ -6,10 +6,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
+#include <stop_token>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "dlock/async.hpp"
 #include "testkit/fault_proxy.hpp"
 #include "tests/live/memcached_support.hpp"
 #include "tests/support/memcached_watch.hpp"
@@ -19,7 +23,7 @@ namespace {
 
 class MemcachedWatchdog : public MemcachedTest {};
 
-TEST_F(MemcachedWatchdog, AJobThreeLeasesLongKeepsItsLockAndItsEndEndsTheRenewals) {
+TEST_F(MemcachedWatchdog, F05_AJobThreeLeasesLongKeepsItsLockAndItsEndEndsTheRenewals) {
   MemcachedWatch watch(port(), "fetchers mutations");
   int seen = 0;
   const auto requests = [&] {
@@ -66,7 +70,7 @@ TEST_F(MemcachedWatchdog, AJobThreeLeasesLongKeepsItsLockAndItsEndEndsTheRenewal
 }
 
 // All due locks in one look, then a store each; none waits until half its lease is gone.
-TEST_F(MemcachedWatchdog, AThousandLocksAreRenewedInTime) {
+TEST_F(MemcachedWatchdog, F82_AThousandLocksAreRenewedInTime) {
   constexpr std::int64_t kLocks = 1000;
   constexpr auto kLease = 9s;
   FaultProxy proxy(port());
@@ -103,6 +107,76 @@ TEST_F(MemcachedWatchdog, AThousandLocksAreRenewedInTime) {
   std::string all = "get";
   for (int i = 0; i < kLocks; ++i) all += fmt::format(" dlock:n/{}", i);
   EXPECT_EQ(talk(port(), all, "END\r\n"), "END\r\n");
+}
+
+// More locks than can be renewed one after the other through a slow wire: whoever gets one of them
+// finds that its holder was told.
+TEST_F(MemcachedWatchdog, F82_RenewalsThatCannotKeepUpAreToldAsLossesInTime) {
+  constexpr std::size_t kLocks = 60;
+  FaultProxy proxy(port());
+  auto locks = open_memcached(memcached_url(proxy.port(), "?lease=3s"));
+  auto others = open_memcached(url("?lease=30s"));
+  std::vector<LockHandle> held;
+  held.reserve(kLocks);
+  for (std::size_t i = 0; i < kLocks; ++i) {
+    held.push_back(locks.lock(fmt::format("n/{}", i))->acquire());
+  }
+  proxy.delay(Direction::to_client, 200ms);
+  std::atomic<int> taken = 0;
+  std::atomic<int> not_told = 0;
+  std::vector<LockHandle> next(kLocks);
+  for (std::size_t i = 0; i < kLocks; ++i) {
+    others.lock(fmt::format("n/{}", i))
+        ->async_acquire({.wait = 8s}, [&, i](error_code ec, LockHandle got) {
+          if (!ec) {
+            ++taken;
+            if (held[i].state() != HandleState::lost) ++not_told;
+          }
+          next[i] = std::move(got);
+        });
+  }
+  ASSERT_TRUE(eventually(patience(), [&] { return taken >= 10; })) << taken;
+  others.close();
+  EXPECT_EQ(not_told, 0);
+  proxy.delay(Direction::to_client, 0ms);
+}
+
+TEST_F(MemcachedWatchdog, F05_CancelledAcquiresLeaveNoRenewalAndNoKey) {
+  auto locks = open_memcached(url("?lease=3s"));
+  auto lock = locks.lock("x");
+  for (int i = 0; i < 1000; ++i) {
+    std::stop_source stop;
+    std::thread stopper([&stop, i] {
+      std::this_thread::sleep_for(std::chrono::microseconds(i * 7 % 500));
+      stop.request_stop();
+    });
+    error_code ec;
+    auto held = lock->acquire({.wait = 20s}, stop.get_token(), ec);
+    stopper.join();
+    if (held) held.release();
+  }
+  ASSERT_TRUE(eventually(patience(), [&] { return !has_key(port(), "dlock:x"); }));
+  // A renewal is a store under condition; for a lease, there is none.
+  const auto renewals = [&] { return stat(port(), "cas_hits") + stat(port(), "cas_misses"); };
+  const auto before = renewals();
+  EXPECT_FALSE(eventually(within(3s), [&] { return renewals() > before; }));
+  EXPECT_FALSE(has_key(port(), "dlock:x"));
+}
+
+TEST_F(MemcachedWatchdog, F27_ADelayedReplyShortensTheLease) {
+  FaultProxy proxy(port());
+  auto locks = open_memcached(memcached_url(proxy.port(), "?lease=3s"));
+  locks.connect();
+  bool armed = true;
+  proxy.on_data([&](Direction direction, ConnectionId, std::string_view bytes) {
+    const bool add = direction == Direction::to_server && bytes.find("add dlock:x ") != bytes.npos;
+    if (add && std::exchange(armed, false)) proxy.delay(Direction::to_client, 200ms);
+    return Verdict::forward;
+  });
+  auto held = locks.lock("x")->acquire({.wait = 20s});
+  // The reply to the add, and the one to the token's count.
+  EXPECT_LE(held.remaining().value_or(1h), 3s - 400ms);
+  proxy.delay(Direction::to_client, 0ms);
 }
 
 // F73: the child has the parent's socket, and must not say a word on it.

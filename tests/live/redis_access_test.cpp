@@ -363,7 +363,7 @@ TEST_F(RedisAccess, WhereConfigIsForbiddenTheOperatorMayDeclare) {
       "");
 }
 
-TEST_F(RedisAccess, AReplicaMakesItBestEffort) {
+TEST_F(RedisAccess, F39_AReplicaMakesItBestEffort) {
   RedisServer replica({"--replicaof", "127.0.0.1 " + std::to_string(server_.port())});
   replica.start();
   RedisClient client(server_.port());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The failures that users met, on real servers: rows of FAILURES.md, named by their ids.
+// The failures that users met, on real servers: rows of docs/failures.md, named by their numbers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -215,10 +215,12 @@ TEST_F(RedisFaults, AReplicaIsRefusedAndItsWordIsNoProofOfLoss) {
   EXPECT_EQ(ec, errc::unavailable) << ec.message();
 }
 
-TEST_F(RedisFaults, F82_AThousandLocksRenewInBatchesThroughADelay) {
-  constexpr int kLocks = 1000;
+// All that are due go in one batch; the wire is slow, and no renewal is late by a third of a lease.
+TEST_F(RedisFaults, F82_TenThousandLocksAreRenewedInBatchesThroughADelay) {
+  constexpr int kLocks = 10'000;
+  constexpr auto kLease = 6s;
   FaultProxy proxy(server_.port());
-  auto locks = open_redis(redis_url(proxy.port(), "&lease=3s"));
+  auto locks = open_redis(redis_url(proxy.port(), "&lease=6s"));
   locks.connect();
   std::mutex mutex;
   std::vector<LockHandle> held;
@@ -236,23 +238,23 @@ TEST_F(RedisFaults, F82_AThousandLocksRenewInBatchesThroughADelay) {
     return held.size() == kLocks;
   }));
   ASSERT_EQ(failed, 0);
-  proxy.delay(Direction::to_server, 50ms);
+  proxy.delay(Direction::to_client, 200ms);
   const auto before = proxy.stats();
-  auto shortest = std::chrono::nanoseconds(3s);
-  const auto end = Clock::now() + 6s;
+  auto shortest = std::chrono::nanoseconds(kLease);
+  const auto end = Clock::now() + kLease + kLease / 3;
   while (Clock::now() < end) {
     for (auto& handle : held) shortest = std::min(shortest, *handle.remaining());
-    std::this_thread::sleep_for(5ms);
+    std::this_thread::sleep_for(10ms);
   }
-  const auto after = proxy.stats();
-  const auto turns = after.turns - before.turns;
-  std::printf("shortest remaining %.2f s of 3 s, %llu turns, %llu segments for about %d renewals\n",
-              std::chrono::duration<double>(shortest).count(),
-              static_cast<unsigned long long>(turns),
-              static_cast<unsigned long long>(after.to_server.segments - before.to_server.segments),
-              6 * kLocks);
-  EXPECT_GT(shortest, 1500ms);
-  EXPECT_LT(turns, 60U);
+  const auto turns = proxy.stats().turns - before.turns;
+  // A renewal is due when two thirds of the lease are left; the round trip comes on top.
+  const auto worst_lag = kLease * 2 / 3 - shortest;
+  std::printf("worst lag %.0f ms of a lease of %.0f s, %llu turns for about %d renewals\n",
+              std::chrono::duration<double, std::milli>(worst_lag).count(),
+              std::chrono::duration<double>(kLease).count(), static_cast<unsigned long long>(turns),
+              4 * kLocks);
+  EXPECT_LT(worst_lag, kLease / 3);
+  EXPECT_LT(turns, kLocks / 10) << "in batches";
   for (auto& handle : held) EXPECT_EQ(handle.state(), HandleState::held);
 }
 

@@ -100,7 +100,7 @@ TEST_F(RedisQueue, StatusListAndBreak) {
   EXPECT_TRUE(locks.status("orders/42").held);
 }
 
-TEST_F(RedisQueue, OneReleaseWakesOneOfAHundredWaiters) {
+TEST_F(RedisQueue, F51_OneReleaseWakesOneOfAHundredWaiters) {
   constexpr int kWaiters = 100;
   auto holder = open();
   auto waiters = open("&poll=30s");

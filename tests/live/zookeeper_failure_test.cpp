@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One server, and what happens to holders and waiters when processes die or stop, links break,
-// replies are lost and nodes are taken away. Named after the rows of FAILURES.
+// replies are lost and nodes are taken away. Named after the rows of docs/failures.md.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "testkit/process.hpp"
 #include "testkit/servers/zookeeper.hpp"
-#include "testkit/temp_dir.hpp"
 #include "testkit/zookeeper_frames.hpp"
 #include "tests/live/zookeeper_support.hpp"
 
@@ -256,24 +255,6 @@ TEST_F(ZooKeeperFailure, F16_WaitersGoOnAfterTheServerRestarts) {
     EXPECT_LE(BoottimeClock::now() - healed, kSession + kTick + 500ms);
     next.release();
   }
-}
-
-// The host's name points elsewhere at first.
-TEST_F(ZooKeeperFailure, F71_AnAddressThatChangesIsLookedUpAgain) {
-  const TempDir folder;
-  const auto hosts = folder / "hosts";
-  write_file(hosts, "127.0.0.99 zk.test\n");
-  ProcessOptions options;
-  options.argv = {DLOCK_ZOOKEEPER_PROCESS,
-                  "zookeeper://zk.test:" + std::to_string(server_.port()) +
-                      "/app?session_timeout=2s&connect_timeout=60s",
-                  "job"};
-  options.env = {{"LD_PRELOAD", DLOCK_HOSTS_SHIM}, {"DLOCK_TEST_HOSTS", hosts.string()}};
-  Process process(std::move(options));
-  EXPECT_FALSE(process.read_line(within(1s)).has_value());
-  ASSERT_TRUE(process.running()) << process.collected_stderr();
-  write_file(hosts, "127.0.0.1 zk.test\n");
-  EXPECT_THAT(next_line(process), HasSubstr("held")) << process.collected_stderr();
 }
 
 TEST_F(ZooKeeperFailure, TokensRiseThroughALostParent) {

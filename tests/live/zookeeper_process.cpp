@@ -5,7 +5,8 @@
 // acquires, prints `held TOKEN`, and every change of state as `state NAME REASON WHEN`, WHEN being
 // nanoseconds on the clock of leases, which all processes of a machine share. On a line from
 // standard input it does as told: `check` prints `ok` or `lost`, `release` prints its error_code's
-// message or `released`, and the end of input ends it.
+// message or `released`, `cycle` takes and gives another lock a hundred times and prints `cycled`,
+// and the end of input ends it.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -43,6 +44,10 @@ int hold(const std::string& url, const std::string& name) {
     } else if (line == "release") {
       const auto ec = held.release();
       say(ec == dlock::errc::lock_lost ? "release: lost" : ec ? ec.message() : "released");
+    } else if (line == "cycle") {
+      const auto other = locks.lock(name + "/cycle");
+      for (int i = 0; i < 100; ++i) other->acquire({.wait = std::chrono::seconds(20)}).release();
+      say("cycled");
     }
   }
   return 0;

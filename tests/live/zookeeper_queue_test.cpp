@@ -84,7 +84,7 @@ TEST_F(ZooKeeperQueue, HandOverBehindAPlainNodeNeedsNoListing) {
   next.release();
 }
 
-TEST_F(ZooKeeperQueue, AWriterThatStepsDownToAReaderIsNotPassed) {
+TEST_F(ZooKeeperQueue, F58_AWriterThatStepsDownToAReaderIsNotPassed) {
   auto locks = proxied();
   auto lock = locks.lock("rw");
   lock->acquire().release();
@@ -169,7 +169,7 @@ TEST_F(ZooKeeperQueue, NamesMayNest) {
   EXPECT_EQ(locks.list("a").size(), 4U);
 }
 
-TEST_F(ZooKeeperQueue, OneReleaseWakesOneOfAHundredWaiters) {
+TEST_F(ZooKeeperQueue, F51_OneReleaseWakesOneOfAHundredWaiters) {
   constexpr int kWaiters = 100;
   auto holder = direct();
   auto waiters = proxied();

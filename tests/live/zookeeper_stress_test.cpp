@@ -13,6 +13,7 @@
 #include "testkit/servers/zookeeper.hpp"
 #include "testkit/zookeeper_frames.hpp"
 #include "tests/live/zookeeper_support.hpp"
+#include "tests/support/guarded.hpp"
 
 namespace dlock::testkit {
 namespace {
@@ -20,37 +21,6 @@ namespace {
 std::chrono::seconds stress_time() {
   const char* given = std::getenv("DLOCK_STRESS_SECONDS");
   return std::chrono::seconds(given == nullptr ? 5 : std::atoi(given));
-}
-
-/// Who is inside, by what the holders themselves believe.
-struct Guarded {
-  std::atomic<int> inside{0};
-  std::atomic<int> overlaps{0};
-  std::atomic<std::uint64_t> last_token{0};
-  std::atomic<int> stale_tokens{0};
-  std::atomic<int> grants{0};
-};
-
-/// Takes and gives the lock, and checks at each end that nobody else was in between; a holder that
-/// may have lost it by then says nothing.
-void work(const std::shared_ptr<DistributedLock>& lock, Guarded& guarded,
-          const std::atomic<bool>& stop, unsigned seed) {
-  std::mt19937 dice(seed);
-  while (!stop) {
-    error_code ec;
-    auto held = lock->try_acquire({.wait = std::chrono::milliseconds(dice() % 300)}, {}, ec);
-    if (!held) continue;
-    ++guarded.grants;
-    const auto token = held->token().value_or(0);
-    auto last = guarded.last_token.load();
-    while (last < token && !guarded.last_token.compare_exchange_weak(last, token)) {
-    }
-    if (last >= token && held->state() == HandleState::held) ++guarded.stale_tokens;
-    if (++guarded.inside != 1 && held->state() == HandleState::held) ++guarded.overlaps;
-    std::this_thread::sleep_for(std::chrono::microseconds(dice() % 2000));
-    --guarded.inside;
-    held->release();
-  }
 }
 
 TEST(ZooKeeperStress, F68_LinksBreakAllTheTime) {
@@ -68,8 +38,8 @@ TEST(ZooKeeperStress, F68_LinksBreakAllTheTime) {
     std::atomic<bool> stop{false};
     std::vector<std::thread> threads;
     for (unsigned i = 0; i < 12; ++i) {
-      threads.emplace_back(work, managers[i % 3].lock("job"), std::ref(guarded), std::cref(stop),
-                           i);
+      threads.emplace_back(work_under_a_lock, managers[i % 3].lock("job"), std::ref(guarded),
+                           std::cref(stop), i, 300ms);
     }
     std::mt19937 dice(7);
     const auto end = within(stress_time());

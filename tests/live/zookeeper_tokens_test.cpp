@@ -36,7 +36,7 @@ void make_anew(ZooKeeperServer& server) {
 
 // ZooKeeper itself turns away a session that has seen a later transaction than the server has; so
 // the old session has to end first, and the server to be made anew before there is the next one.
-TEST(ZooKeeperTokens, OfAServerThatWasMadeAnewAreRefusedByWhoKnowsBetter) {
+TEST(ZooKeeperTokens, F81_OfAServerThatWasMadeAnewAreRefusedByWhoKnowsBetter) {
   ZooKeeperServer server({.tick = 500ms});
   server.start();
   FaultProxy proxy(server.port());

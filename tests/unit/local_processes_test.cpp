@@ -3,15 +3,18 @@
 // The local store between processes: exclusion, order, crashes, stopped processes, wake-ups.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "backends/local/format.hpp"
 #include "backends/local/names.hpp"
 #include "testkit/process.hpp"
 #include "testkit/temp_dir.hpp"
@@ -185,6 +188,80 @@ TEST_F(LocalProcesses, F73_AForkedChildDoesNotKeepTheLockOfItsKilledParent) {
   const auto claim = store.make("a");
   EXPECT_EQ(store.run(store.acquire(claim, Store::in(10s))).status, ClaimStatus::granted);
   EXPECT_EQ(::kill(child, SIGKILL), 0) << "the child was alive all the time";
+}
+
+// The holder is dead, and what is written in the file names a process that lives: its number was
+// given to another. Of two who find that at the same time, one gets the lock.
+TEST_F(LocalProcesses, F77_APidInTheFileDecidesNothing) {
+  auto [dead, last] = holder("a");
+  std::uint64_t token = last;
+  dead->kill_and_wait();
+  {
+    std::fstream file(path() + "/" + file_name("a"),
+                      std::ios::binary | std::ios::in | std::ios::out);
+    std::array<char, kRecordSize> bytes{};
+    file.seekg(static_cast<std::streamoff>(kHolderOffset));
+    file.read(bytes.data(), bytes.size());
+    const std::vector<unsigned char> read(bytes.begin(), bytes.end());
+    auto record = parse_record(read);
+    ASSERT_TRUE(record);
+    record->owner.pid = ::getpid();
+    std::array<unsigned char, kRecordSize> changed{};
+    encode_record(*record, changed);
+    file.seekp(static_cast<std::streamoff>(kHolderOffset));
+    file.write(reinterpret_cast<const char*>(changed.data()), changed.size());
+  }
+  for (int round = 0; round < 10; ++round) {
+    const auto one = peer({"hold", "a"});
+    const auto two = peer({"hold", "a"});
+    // Whoever is second waits: it is in line before the first lets go.
+    Store store(path());
+    ASSERT_FALSE(store.connect().error);
+    ASSERT_TRUE(waiters_are(store, "a", 1));
+    std::optional<std::string> first;
+    std::optional<std::string> second;
+    ASSERT_TRUE(testkit::eventually(patience(), [&] {
+      first = one->read_line(within(0s));
+      second = two->read_line(within(0s));
+      return first || second;
+    }));
+    EXPECT_FALSE(first && second);
+    EXPECT_FALSE((first ? two : one)->read_line(within(20ms))) << "exactly one";
+    const auto check = [&token](const std::string& line) {
+      const auto next = std::stoull(line.substr(5));
+      EXPECT_GT(next, token);
+      token = next;
+    };
+    check(first ? *first : *second);
+    (first ? one : two)->kill_and_wait();
+    const auto other = (first ? two : one)->read_line(patience());
+    ASSERT_TRUE(other);
+    check(*other);
+  }
+}
+
+// Other families of locks on our files: they neither keep us out nor let anybody in, which is what
+// the manual says of them.
+TEST_F(LocalProcesses, F79_FlockAndClassicRecordLocksAreNotOurs) {
+  Store store(path());
+  ASSERT_FALSE(store.connect().error);
+  const auto first = store.make("a");
+  ASSERT_EQ(store.ask(first).status, ClaimStatus::granted);
+  ASSERT_EQ(store.release(first), ReleaseStatus::released);
+  const auto file = path() + "/" + file_name("a");
+  const int tool = ::open(file.c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(tool, 0);
+  ASSERT_EQ(::flock(tool, LOCK_EX | LOCK_NB), 0);
+  const auto holder = store.make("a");
+  EXPECT_EQ(store.ask(holder).status, ClaimStatus::granted) << "under a flock of somebody's";
+  Store another(path());
+  ASSERT_FALSE(another.connect().error);
+  EXPECT_EQ(another.ask(another.make("a", false)).status, ClaimStatus::busy);
+  ::close(tool);
+  EXPECT_EQ(another.ask(another.make("a", false)).status, ClaimStatus::busy);
+  const auto manual = testkit::read_file(DLOCK_LOCAL_MANUAL);
+  EXPECT_NE(manual.find("Tools that use `flock`"), std::string::npos);
+  EXPECT_TRUE(testkit::read_file(file).starts_with("dlock/1\n")) << "whose it is";
 }
 
 TEST_F(LocalProcesses, AnInheritedDescriptorKeepsTheLock) {

@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(RedisCodec, WritesCommandsWithAnyBytes) {
+TEST(RedisCodec, F49_WritesCommandsWithAnyBytes) {
   std::string out = "+";
   append_command({"SET", "a b", std::string("\r\n\0x", 4)}, out);
   EXPECT_EQ(out, std::string("+*3\r\n$3\r\nSET\r\n$3\r\na b\r\n$4\r\n\r\n\0x\r\n", 33));

@@ -53,7 +53,7 @@ TEST(Store, AHeldLockIsRenewedAtAThirdAndNoLongerAfterItsRelease) {
   EXPECT_EQ(fixture.script().release_searches, std::vector<bool>{false});
 }
 
-TEST(Store, TheDeadlineCountsFromBeforeSendingNotFromTheReply) {  // F27
+TEST(Store, F27_TheDeadlineCountsFromBeforeSendingNotFromTheReply) {
   StoreFixture fixture;
   fixture.script().claims.push_back({claim_answer(ClaimStatus::granted), milliseconds(2900)});
   const auto sent = fixture.env().now();
@@ -63,7 +63,7 @@ TEST(Store, TheDeadlineCountsFromBeforeSendingNotFromTheReply) {  // F27
   EXPECT_EQ(got->handle.remaining(), sent + kLease - kMargin - fixture.env().now());
 }
 
-TEST(Store, AGrantWhoseDeadlineHasPassedIsNotTold) {
+TEST(Store, F84_AGrantWhoseDeadlineHasPassedIsNotTold) {
   StoreFixture fixture;
   auto stale = claim_answer(ClaimStatus::granted);
   stale.validity = {fixture.env().now() + milliseconds(50), kNever};
@@ -99,7 +99,7 @@ TEST(Store, UnansweredRenewalsAreSuspectThenLostExactlyAtTheDeadline) {
   EXPECT_EQ(got->handle.release(), errc::lock_lost);
 }
 
-TEST(Store, OneFailedRenewalHealsInsideTheLease) {
+TEST(Store, F04_OneFailedRenewalHealsInsideTheLease) {
   StoreFixture fixture;
   auto got = fixture.acquire();
   fixture.env().run_for(milliseconds(1));
@@ -111,7 +111,7 @@ TEST(Store, OneFailedRenewalHealsInsideTheLease) {
   EXPECT_EQ(got->handle.state(), HandleState::held);
 }
 
-TEST(Store, AfterAPauseTheFirstCallSaysLostAndItIsToldOnce) {  // F01, F26
+TEST(Store, F26_AfterAPauseTheFirstCallSaysLostAndItIsToldOnce) {
   StoreFixture fixture;
   auto got = fixture.acquire();
   fixture.env().run_for(seconds(1));
@@ -190,7 +190,7 @@ TEST(Store, LinkDownIsSuspectAndARenewalAfterLinkUpMakesItHeldAgain) {
                          {HandleState::held, LossReason::none}}));
 }
 
-TEST(Store, OneHeartbeatRenewsAllLocksOfASession) {
+TEST(Store, F82_OneHeartbeatRenewsAllLocksOfASession) {
   StoreFixture fixture(LeaseScope::session);
   std::vector<std::shared_ptr<StoreFixture::Outcome>> held;
   for (int i = 0; i < 50; ++i) {
@@ -203,7 +203,7 @@ TEST(Store, OneHeartbeatRenewsAllLocksOfASession) {
   EXPECT_LE(fixture.script().extend_batches.size(), 2U);
 }
 
-TEST(Store, LocksThatAreDueTogetherAreRenewedTogether) {  // F82
+TEST(Store, F82_LocksThatAreDueTogetherAreRenewedTogether) {
   StoreFixture fixture;
   std::vector<std::shared_ptr<StoreFixture::Outcome>> held;
   for (int i = 0; i < 1000; ++i) held.push_back(fixture.acquire());
@@ -235,7 +235,7 @@ TEST(Store, TheWaitEndsAtItsDeadlineEvenWhileTheStoreIsSilent) {
   EXPECT_EQ(got->times_told, 1);
 }
 
-TEST(Store, AWithdrawnClaimOfUnknownOutcomeIsSearchedForUntilNoCopyCanArrive) {  // F10
+TEST(Store, AWithdrawnClaimOfUnknownOutcomeIsSearchedForUntilNoCopyCanArrive) {
   StoreFixture fixture;
   fixture.script().claims.push_back({claim_answer(ClaimStatus::granted), seconds(1000)});
   auto got = fixture.acquire(milliseconds(1));
@@ -283,7 +283,7 @@ TEST(Store, AShortOutageDoesNotEndAWait) {
   EXPECT_TRUE(got->handle);
 }
 
-TEST(Store, AFailedReleaseIsTriedAgainUntilDone) {  // F12
+TEST(Store, F12_AFailedReleaseIsTriedAgainUntilDone) {
   StoreFixture fixture(LeaseScope::none);
   auto got = fixture.acquire();
   fixture.env().run_for(milliseconds(1));
