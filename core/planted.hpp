@@ -2,7 +2,8 @@
 //
 // Planted defects: what the simulation must be able to find. DLOCK_PLANTED("name") is the constant
 // false in every build but the simulation's own copy of the sources (tests/simulation), where one
-// defect at a time can be switched on. The list is tests/simulation/defects.cpp.
+// defect at a time can be switched on. They are listed in tests/simulation, */defects.hpp and
+// core_defects.hpp.
 #pragma once
 
 #ifdef DLOCK_PLANTING

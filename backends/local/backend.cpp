@@ -215,8 +215,7 @@ void LocalBackend::leave_line(LocalClaim& claim) {
   const auto line = std::move(claim.line);
   claim.line.reset();
   if (!line) return;
-  const bool another_is_first =
-      line->leave(claim.ticket) && !DLOCK_PLANTED("local_next_in_line_is_not_woken");
+  const bool another_is_first = line->leave(claim.ticket);
   if (line->empty()) {
     if (lines_.find(line->file()) == line) watcher_.unwatch(lines_.remove(*line));
   } else if (another_is_first) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tells the sanitizers that the world's thread goes over to a fiber's stack and back; nothing
-// without them. Boost.Context does so only in builds of its own.
+// Tells AddressSanitizer that the world's thread goes over to a fiber's stack and back; nothing
+// without it. Boost.Context does so only in builds of its own.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,6 @@ class StackSwitch {
  public:
   /// `top`: of a stack that grows downwards.
   StackSwitch(void* top, std::size_t size);
-  ~StackSwitch();
   StackSwitch(const StackSwitch&) = delete;
   StackSwitch& operator=(const StackSwitch&) = delete;
 
@@ -29,10 +28,8 @@ class StackSwitch {
   std::size_t size_;
   const void* world_bottom_ = nullptr;
   std::size_t world_size_ = 0;
-  void* world_fake_ = nullptr;  ///< AddressSanitizer's shadow of what is on that stack
+  void* world_fake_ = nullptr;  ///< its shadow of what is on that stack
   void* fiber_fake_ = nullptr;
-  void* world_ = nullptr;  ///< ThreadSanitizer's names of the two
-  void* fiber_ = nullptr;
 };
 
 }  // namespace dlock::simulation
