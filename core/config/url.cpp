@@ -158,8 +158,8 @@ Parsed<ParsedUrl> parse_url(std::string_view text) {
   }
   for (const auto& parameter : parsed->params()) {
     if (!parameter.has_value) {
-      // An '@': perhaps what stands before it is a part of a password.
-      if (parameter.key.find('@') != std::string::npos) {
+      // An '@' behind: perhaps this is a part of a password.
+      if (parts->rest.find('@') != std::string_view::npos) {
         return {{}, "a parameter in its query has no value; write key=value"};
       }
       return {{}, fmt::format("'{0}' in its query has no value; write {0}=...", parameter.key)};
