@@ -12,6 +12,8 @@ namespace dlock::zookeeper {
 namespace {
 
 constexpr std::string_view kFirstLine = "dlock=1";
+/// Ours is far shorter.
+constexpr std::size_t kLongestData = 65536;
 constexpr std::int64_t kLongestSession_ms = 24LL * 3'600'000;
 
 std::string one_line(std::string_view text) {
@@ -46,7 +48,7 @@ std::string write_metadata(const Metadata& metadata) {
 }
 
 std::optional<Metadata> read_metadata(std::string_view data) {
-  if (!data.starts_with(kFirstLine)) return {};
+  if (data.size() > kLongestData || !data.starts_with(kFirstLine)) return {};
   Metadata metadata;
   while (!data.empty()) {
     const auto end = data.find('\n');
