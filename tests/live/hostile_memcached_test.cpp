@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <functional>
+#include <limits>
+#include <optional>
 
 #include "testkit/scripted_server.hpp"
 #include "tests/live/hostile.hpp"
@@ -99,6 +101,30 @@ const Row kRows[] = {
 
 INSTANTIATE_TEST_SUITE_P(All, HostileMemcached, testing::ValuesIn(kRows),
                          [](const auto& tested) { return std::string(tested.param.name); });
+
+// libmemcached reads on for as long as the server says more: the acquire does not wait for it.
+// Closing does (docs/security.md), so the server hangs up first.
+TEST(HostileMemcachedStats, WithoutEndHoldUpNoAcquire) {
+  std::string lines;
+  while (lines.size() < 65536) lines += "STAT a b\r\n";
+  auto server = std::make_optional<ScriptedServer>(
+      liar({"", "stats", {"", lines, std::numeric_limits<std::size_t>::max()}}));
+  const long before = memory_kib("VmRSS");
+  auto locks = std::make_optional(LockManager::open(
+      fmt::format("memcached://127.0.0.1:{}?{}", server->port(), kImpatient), quiet()));
+  error_code error;
+  const auto start = testkit::Clock::now();
+  const auto handle = locks->lock("orders/42")->acquire({.wait = 1500ms}, {}, error);
+  EXPECT_LT(testkit::Clock::now() - start, 10s);
+  EXPECT_FALSE(handle);
+  EXPECT_EQ(error, errc::unavailable) << error.message();
+  EXPECT_GT(server->bytes_sent(), lines.size()) << "it was not read";
+  server.reset();
+  const auto hung_up = testkit::Clock::now();
+  locks.reset();
+  EXPECT_LT(testkit::Clock::now() - hung_up, 10s);
+  EXPECT_LT(memory_kib("VmHWM") - before, 64 * 1024);
+}
 
 class HostileMemcachedValue : public testing::TestWithParam<Row> {};
 
