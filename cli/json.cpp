@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/json.hpp"
 
+#include <algorithm>
 #include <boost/json.hpp>
+
+#include "core/name.hpp"
 
 namespace dlock::cli {
 
@@ -10,13 +13,24 @@ namespace {
 namespace json = boost::json;
 using std::chrono::milliseconds;
 
+/// What others wrote may be any bytes, and JSON is UTF-8.
+json::string utf8(std::string_view text) {
+  json::string result;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = core::utf8_length(text, at);
+    result += length == 0 ? std::string_view("\xEF\xBF\xBD") : text.substr(at, length);
+    at += std::max<std::size_t>(length, 1);
+  }
+  return result;
+}
+
 template <class T>
 json::value or_null(const std::optional<T>& value) {
   return value ? json::value(*value) : json::value(nullptr);
 }
 
 json::value or_null(const std::string& text) {
-  return text.empty() ? json::value(nullptr) : json::value(text);
+  return text.empty() ? json::value(nullptr) : json::value(utf8(text));
 }
 
 template <class D>
@@ -36,8 +50,8 @@ json::object status_object(const LockStatus& status) {
   json::array waiting;
   for (const auto& owner : status.waiting) waiting.push_back(owner_object(owner));
   json::array notes;
-  for (const auto& note : status.notes) notes.push_back(json::string(note));
-  return {{"name", status.name},
+  for (const auto& note : status.notes) notes.push_back(utf8(note));
+  return {{"name", utf8(status.name)},
           {"held", status.held},
           {"token", or_null(status.token)},
           {"owner", status.owner ? json::value(owner_object(*status.owner)) : json::value(nullptr)},
@@ -66,10 +80,10 @@ json::object finding_object(const StoreFinding& finding) {
   }
   json::array shortfalls;
   for (const auto& [reason, remedy] : can.shortfalls) {
-    shortfalls.push_back(json::object{{"reason", reason}, {"remedy", remedy}});
+    shortfalls.push_back(json::object{{"reason", utf8(reason)}, {"remedy", utf8(remedy)}});
   }
   json::array notes;
-  for (const auto& note : can.notes) notes.push_back(json::string(note));
+  for (const auto& note : can.notes) notes.push_back(utf8(note));
   object["guarantee"] = to_string(can.guarantee);
   object["assumptions"] = std::move(assumptions);
   object["shortfalls"] = std::move(shortfalls);

@@ -13,6 +13,7 @@
 #include "cli/child.hpp"
 #include "cli/commands.hpp"
 #include "cli/exit_codes.hpp"
+#include "cli/hide_password.hpp"
 #include "cli/output.hpp"
 #include "cli/signals.hpp"
 #include "dlock/error.hpp"
@@ -92,6 +93,11 @@ int main(int argc, char** argv) {
   dlock::cli::ignore_broken_pipes();
   try {
     auto parsed = dlock::cli::parse_arguments(argc, argv);
+    if (dlock::cli::hide_passwords(argc, argv)) {
+      dlock::cli::complain(
+          "warning: a password on the command line: others on this machine may have seen it; write "
+          "the URL into DLOCK_STORE, or use --config with password_env or password_file");
+    }
     if (parsed.arguments) {
       return guarded(*parsed.arguments, stdin_open && !is_null_device(STDIN_FILENO));
     }

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <climits>
 
+#include "core/name.hpp"
+
 namespace dlock::cli {
 
 namespace {
@@ -51,13 +53,21 @@ void print_line(std::string_view text) {
 std::string printable(std::string_view text) {
   std::string result;
   result.reserve(text.size());
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7F) {
-      result += fmt::format("\\x{:02x}", byte);
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = core::utf8_length(text, at);
+    const auto character = text.substr(at, std::max<std::size_t>(length, 1));
+    const auto byte = static_cast<unsigned char>(character.front());
+    // U+0080 to U+009F are control characters, too.
+    const bool control = byte < 0x20 || byte == 0x7F ||
+                         (byte == 0xC2 && static_cast<unsigned char>(character.back()) < 0xA0);
+    if (length != 0 && !control) {
+      result += character;
     } else {
-      result += c;
+      for (const char c : character) {
+        result += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+      }
     }
+    at += character.size();
   }
   return result;
 }

@@ -64,7 +64,7 @@ std::string finding_text(const StoreFinding& finding) {
   if (!report.capabilities) {
     return fmt::format("{} ({}): not reached after {} ms: {}{}", report.name, report.backend,
                        finding.took.count(), report.error.message(),
-                       report.message.empty() ? "" : ": " + report.message);
+                       report.message.empty() ? "" : ": " + printable(report.message));
   }
   const Capabilities& can = *report.capabilities;
   std::string text =

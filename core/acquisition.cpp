@@ -93,8 +93,8 @@ AcquireFsm::Step Acquisition::judge(const ClaimAnswer& answer) {
   auto& env = store_->env();
   const bool good = usable(answer);
   if (good && answer.token) {
-    auto regressed = store_->token_regression(request_.name, *answer.token);
-    if (regressed.error) return fsm_.on_refused_grant(std::move(regressed));
+    auto refused = store_->refused_token(request_.name, *answer.token);
+    if (refused.error) return fsm_.on_refused_grant(std::move(refused));
   }
   return fsm_.on_answer(answer, good, env.now(), env.random());
 }

@@ -227,6 +227,11 @@ Failure read_fenced(const std::string& path, std::optional<FencedContent>& conte
   // Not blocked by a FIFO of that name.
   const Descriptor file(open_file(path, O_RDONLY | O_NONBLOCK));
   if (!file.is_open()) return errno == ENOENT ? Failure{} : system_failure("opening", path);
+  struct stat info = {};
+  if (::fstat(file.get(), &info) != 0) return system_failure("looking at", path);
+  if (!S_ISREG(info.st_mode)) {
+    return make_failure(errc::corrupt_file, path + ": it is not a regular file");
+  }
   std::string all;
   std::array<char, kChunk> chunk{};
   while (true) {

@@ -11,8 +11,14 @@ namespace {
 
 constexpr std::size_t kLongestName = 512;
 
-/// The length of the UTF-8 sequence at `at`, 0 if it is none (Unicode 15, table 3-7: neither
-/// overlong forms nor surrogates).
+int hex_value(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;  // percent_escape() writes capitals only
+}
+
+}  // namespace
+
 std::size_t utf8_length(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) -> unsigned {
     return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0U;
@@ -34,14 +40,6 @@ std::size_t utf8_length(std::string_view text, std::size_t at) {
   }
   return 0;
 }
-
-int hex_value(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;  // percent_escape() writes capitals only
-}
-
-}  // namespace
 
 std::string name_error(std::string_view name) {
   if (name.empty()) return "a lock name is empty; write 1 to 512 bytes";

@@ -21,6 +21,10 @@ std::string percent_escape(std::string_view text, const std::function<bool(unsig
 /// Undoes percent_escape(); text that it cannot have made is returned as it is.
 std::string percent_unescape(std::string_view text);
 
+/// The length of the UTF-8 sequence at `at`, 0 if it is none (Unicode 15, table 3-7: neither
+/// overlong forms nor surrogates).
+std::size_t utf8_length(std::string_view text, std::size_t at);
+
 /// 64 lower-case hexadecimal digits, for keys too long for their store.
 std::string sha256_hex(std::string_view text);
 

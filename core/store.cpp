@@ -175,7 +175,15 @@ Duration Store::request_timeout() const {
                               std::chrono::seconds(5));
 }
 
-Failure Store::token_regression(const std::string& name, std::uint64_t token) const {
+Failure Store::refused_token(const std::string& name, std::uint64_t token) const {
+  if (token == 0 || token >= kTokenEnd) {
+    return make_failure(
+        errc::protocol,
+        fmt::format("{} store '{}' granted token {}: a token is 1 or more and below 2^53. The "
+                    "grant was given back: whoever answered is no such store, or its data was "
+                    "altered",
+                    setup_.descriptor->name, this->name(), token));
+  }
   const auto last = tokens_.find(name);
   if (!last || token > *last) return {};
   return make_failure(

@@ -55,7 +55,7 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
 
   /// token_regressed if `token` is not above the last one that was handed out for this name: the
   /// store has lost what it knew, and whoever guards a resource by tokens would refuse ours.
-  Failure token_regression(const std::string& name, std::uint64_t token) const;
+  Failure refused_token(const std::string& name, std::uint64_t token) const;
 
   /// A claim was granted: from now on it is renewed, and its token is remembered.
   std::shared_ptr<Hold> hold(const ClaimPtr& claim, const ClaimAnswer& answer,

@@ -15,8 +15,8 @@ packages_to_build="build-essential cmake ninja-build pkg-config ccache libboost1
   libzookeeper-st-dev libhiredis-dev libmemcached-dev libssl-dev"
 packages_for_zookeeper="libzookeeper-java default-jre-headless"
 packages_for_servers="$packages_for_zookeeper redis-server memcached"
-packages_to_test="libgtest-dev libgmock-dev sqlite3 clang-format clang-tidy liblua5.1-0-dev
-  libboost-context1.81-dev $packages_for_servers"
+packages_to_test="libgtest-dev libgmock-dev sqlite3 clang-format clang-tidy clang-16
+  libclang-rt-16-dev liblua5.1-0-dev libboost-context1.81-dev $packages_for_servers"
 
 say() { printf '\n==> %s\n' "$*" >&2; }
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstdlib>
+#include <cstdint>
 
 #include "backends/memcached/lease.hpp"
 
@@ -47,10 +47,18 @@ void take_stat(ServerFacts& facts, std::string_view key, std::string_view value)
   }
 }
 
+namespace {
+
+/// When the server was started. A server may say anything: unsigned, so that nothing overflows.
+std::uint64_t started(const ServerFacts& facts) {
+  return static_cast<std::uint64_t>(facts.time) - static_cast<std::uint64_t>(facts.uptime);
+}
+
+}  // namespace
+
 bool same_run(const ServerFacts& before, const ServerFacts& after) {
-  const auto started_before = before.time - before.uptime;
-  const auto started_after = after.time - after.uptime;
-  return before.pid == after.pid && std::abs(started_after - started_before) <= 1;
+  // One second apart at most, either way.
+  return before.pid == after.pid && started(after) - started(before) + 1 <= 2;
 }
 
 LossReason reason_of_loss(const ServerFacts& before, const ServerFacts& after) {

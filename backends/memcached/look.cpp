@@ -21,6 +21,11 @@ std::optional<std::uint64_t> read_counter(const Item* item) {
   return value;
 }
 
+/// Of a moment that another client wrote: it may be any number.
+std::chrono::milliseconds age_of(std::int64_t since_ms, std::int64_t now_ms) {
+  return std::chrono::milliseconds(now_ms - std::clamp<std::int64_t>(since_ms, 0, now_ms));
+}
+
 }  // namespace
 
 PollResult look_all(Commands& server, const std::vector<std::string>& keys,
@@ -85,9 +90,9 @@ LockStatus describe(const std::string& name, const Peek& seen, std::int64_t now_
     return status;
   }
   status.owner = value->owner;
-  status.held_for = milliseconds(std::max<std::int64_t>(now_ms - value->since_ms, 0));
-  const auto age = milliseconds(std::max<std::int64_t>(now_ms - value->renewed_ms, 0));
-  status.remaining = std::max(value->lease - age, milliseconds(0));
+  status.held_for = age_of(value->since_ms, now_ms);
+  const auto lease = std::clamp(value->lease, milliseconds(0), kLongestLease);
+  status.remaining = std::max(lease - age_of(value->renewed_ms, now_ms), milliseconds(0));
   status.notes.emplace_back("times are by the holder's wall clock");
   return status;
 }

@@ -4,6 +4,7 @@
 // answers mean to the core.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "backends/redis/backend.hpp"
@@ -19,6 +20,10 @@ using std::chrono::milliseconds;
 constexpr std::chrono::hours kFenceMemory{48};
 /// How long a free lock is kept for the waiter that was woken.
 constexpr milliseconds kFirstTry{500};
+/// Of a lease of 30 days with a lock delay.
+constexpr std::chrono::hours kLongestLeft{24 * 31};
+/// Positions in the queue behind it are all the same to us.
+constexpr std::int64_t kLastRank = 1'000'000;
 
 std::string count(milliseconds time) { return std::to_string(time.count()); }
 
@@ -31,10 +36,17 @@ Answer not_done(Status status, Failure failure) {
   return answer;
 }
 
+/// 0, which is no token and refused as such, for what is no number.
 std::uint64_t to_token(const std::string& text) {
   std::uint64_t token = 0;
-  std::from_chars(text.data(), text.data() + text.size(), token);
-  return token;
+  const auto* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, token);
+  return error == std::errc() && stop == end ? token : 0;
+}
+
+/// What a server says is left of a lease. It may say anything, and no lease is longer.
+milliseconds to_remaining(std::int64_t left_ms) {
+  return milliseconds(std::clamp<std::int64_t>(left_ms, -1, milliseconds(kLongestLeft).count()));
 }
 
 /// How long the server keeps the key without news from us: the holder believes the lease only.
@@ -138,8 +150,8 @@ ClaimAnswer RedisBackend::take_acquired(KeyClaim& claim, const ScriptAnswer& ans
     return result;
   }
   if (code == AcquireCode::busy && answer.items.size() == 4) {
-    claim.standing.rank = answer.items[1].integer;
-    claim.standing.remaining = milliseconds(answer.items[2].integer);
+    claim.standing.rank = std::clamp<std::int64_t>(answer.items[1].integer, -1, kLastRank);
+    claim.standing.remaining = to_remaining(answer.items[2].integer);
     claim.arrival = answer.items[3].text;
     claim.asked = env_.now();
     result.status = claim.request().queue ? ClaimStatus::waiting : ClaimStatus::busy;

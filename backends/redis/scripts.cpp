@@ -37,7 +37,7 @@ local clock = redis.call('TIME')
 local us = clock[1] * 1000000 + clock[2]
 if not held and (not aside[2] or aside[2] == ARGV[6]) then
   local token = math.max((tonumber(aside[1] or '0') or 0) + 1, us, tonumber(ARGV[3]) + 1)
-  if token >= 9007199254740992 then return {3, tag} end
+  if not (token < 9007199254740992) then return {3, tag} end
   token = string.format('%.0f', token)
   redis.call('SET', KEYS[2], token, 'PX', ARGV[4])
   redis.call('SET', KEYS[1], token .. ':' .. ARGV[1], 'PX', ARGV[2], 'NX')

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/name.hpp"
+#include "dlock/sequencer.hpp"
 
 namespace dlock::redis {
 namespace {
@@ -61,7 +62,8 @@ LockValue read_value(std::string_view text) {
   LockValue value;
   const auto colon = text.find(':');
   std::uint64_t token = 0;
-  if (colon == std::string_view::npos || !to_number(text.substr(0, colon), token)) {
+  if (colon == std::string_view::npos || !to_number(text.substr(0, colon), token) ||
+      token >= kTokenEnd) {
     value.owner = foreign(text);
     return value;
   }

@@ -22,7 +22,7 @@ std::string write_owner(const Owner& owner);
 Owner read_owner(std::string_view text);
 
 struct LockValue {
-  std::optional<std::uint64_t> token;  ///< empty: not in our format
+  std::optional<std::uint64_t> token;  ///< empty: not in our format. Below 2^53
   Owner owner;
 };
 LockValue read_value(std::string_view text);

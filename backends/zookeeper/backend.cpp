@@ -9,6 +9,7 @@
 #include "backends/zookeeper/feeler.hpp"
 #include "backends/zookeeper/four_letter.hpp"
 #include "backends/zookeeper/options.hpp"
+#include "backends/zookeeper/words.hpp"
 
 namespace dlock::zookeeper {
 

@@ -19,6 +19,8 @@ using std::chrono::milliseconds;
 constexpr std::size_t kMostWaiters = 1000;
 /// Listings that are on their way at once.
 constexpr std::size_t kListingsAtOnce = 128;
+/// Nodes whose data is: anybody's, so of up to a server's limit of 1 MiB each.
+constexpr std::size_t kDataAtOnce = 32;
 
 Failure no_answer(const Session& session) {
   return {session.connected() ? Error::no_answer : Error::not_connected,
@@ -70,15 +72,14 @@ asio::awaitable<std::optional<Births>> ZooKeeperBackend::births_of(
     std::string path, std::vector<std::string> children, TimePoint deadline) {
   std::vector<std::pair<std::string, PendingReply>> pending;
   if (!session_->connected()) co_return std::nullopt;
-  for (const auto& contender : in_line(children)) {
-    if (!needs_birth(contender)) continue;
-    pending.emplace_back(contender.name, session_->client().exists(path + "/" + contender.name));
+  for (const auto& name : births_to_ask(in_line(children), {})) {
+    pending.emplace_back(name, session_->client().exists(path + "/" + name));
   }
   Births births;
   for (const auto& [name, one] : pending) {
     const auto reply = co_await reply_until(one, deadline);
     if (is_loss(reply.rc)) co_return std::nullopt;
-    births[name] = reply.stat.czxid;
+    if (reply.rc == ZOK) births[name] = reply.stat.czxid;
   }
   co_return births;
 }
@@ -121,14 +122,23 @@ asio::awaitable<Result<LockStatus>> ZooKeeperBackend::describe(std::string name,
         fmt::format("{} in line, the first {} are named", line.size(), kMostWaiters));
     line.resize(kMostWaiters);
   }
-  std::vector<PendingReply> pending;
-  pending.reserve(line.size());
-  for (const auto& one : line) pending.push_back(session_->client().get(path + "/" + one.name));
+  std::deque<PendingReply> pending;
   bool first = true;
   for (std::size_t i = 0; i < line.size(); ++i) {
-    const auto reply = co_await reply_until(pending[i], deadline);
-    if (is_loss(reply.rc)) co_return result;
+    while (pending.size() < std::min(kDataAtOnce, line.size() - i)) {
+      if (!session_->connected()) co_return result;
+      const auto node = path + "/" + line[i + pending.size()].name;
+      pending.push_back(session_->client().get(node));
+    }
+    auto asked = std::move(pending.front());
+    pending.pop_front();
+    auto reply = co_await reply_until(std::move(asked), deadline);
+    if (reply.rc == ZNOAUTH && session_->connected()) {  // the node may be seen all the same
+      auto look = session_->client().exists(path + "/" + line[i].name);
+      reply = co_await reply_until(std::move(look), deadline);
+    }
     if (reply.rc == ZNONODE) continue;
+    if (reply.rc != ZOK) co_return result;
     const auto metadata = read_metadata(reply.text);
     if (!first) {
       status.waiting.push_back(owner_of(line[i], metadata));

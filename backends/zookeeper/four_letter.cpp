@@ -64,12 +64,4 @@ asio::awaitable<std::string> ask_server(core::Env& env, std::string address, std
   co_return finished ? conversation->answer : std::string();
 }
 
-std::string line_value(const std::string& text, const std::string& key) {
-  const auto at = text.find(key + ": ");
-  if (at == std::string::npos) return {};
-  const auto from = at + key.size() + 2;
-  const auto end = text.find_first_of(",\r\n", from);
-  return text.substr(from, end == std::string::npos ? end : end - from);
-}
-
 }  // namespace dlock::zookeeper

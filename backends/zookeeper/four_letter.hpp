@@ -17,7 +17,4 @@ namespace asio = boost::asio;
 asio::awaitable<std::string> ask_server(core::Env& env, std::string address, std::string word,
                                         TimePoint deadline);
 
-/// The value of a `Key: value` line, up to a comma. Pure.
-std::string line_value(const std::string& text, const std::string& key);
-
 }  // namespace dlock::zookeeper

@@ -33,6 +33,17 @@ int flags_of(Client::Mode mode) {
 
 int length_of(std::string_view data) { return static_cast<int>(data.size()); }
 
+/// The library believes the server's count, and does not say that the names ended before it.
+bool take_all(const String_vector* strings, std::vector<std::string>& into) {
+  if (strings == nullptr || strings->count < 0) return false;
+  if (strings->count > 0 && strings->data == nullptr) return false;
+  for (std::int32_t i = 0; i < strings->count; ++i) {
+    if (strings->data[i] == nullptr) return false;
+    into.emplace_back(strings->data[i]);
+  }
+  return true;
+}
+
 }  // namespace
 
 // The library calls these from a step, or from its close on a helper thread when the request has
@@ -65,9 +76,7 @@ struct LibraryClient::Callbacks {
   static void on_children(int rc, const String_vector* strings, const Stat* stat,
                           const void* data) {
     Reply reply{rc, {}, {}, stat_of(stat)};
-    if (strings != nullptr) {
-      reply.children.assign(strings->data, strings->data + strings->count);
-    }
+    if (rc == ZOK && !take_all(strings, reply.children)) reply.rc = ZMARSHALLINGERROR;
     done(data, std::move(reply));
   }
   static void on_watch(zhandle_t*, int type, int, const char* path, void* context) {

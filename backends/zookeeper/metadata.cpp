@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "core/name.hpp"
@@ -11,6 +12,9 @@ namespace dlock::zookeeper {
 namespace {
 
 constexpr std::string_view kFirstLine = "dlock=1";
+/// Ours is far shorter.
+constexpr std::size_t kLongestData = 65536;
+constexpr std::int64_t kLongestSession_ms = 24LL * 3'600'000;
 
 std::string one_line(std::string_view text) {
   return core::percent_escape(text, [](unsigned char c) { return c >= 0x20 && c != 0x7F; });
@@ -28,7 +32,9 @@ void take(Metadata& into, std::string_view key, std::string_view value) {
   if (key == "pid") into.owner.pid = to_number(value);
   if (key == "app") into.owner.app = core::percent_unescape(value);
   if (key == "session_timeout_ms") {
-    into.session_timeout = std::chrono::milliseconds(to_number(value));
+    // Anybody may have written it; the servers' own limit is below a day.
+    const auto written = std::clamp<std::int64_t>(to_number(value), 0, kLongestSession_ms);
+    into.session_timeout = std::chrono::milliseconds(written);
   }
 }
 
@@ -42,7 +48,7 @@ std::string write_metadata(const Metadata& metadata) {
 }
 
 std::optional<Metadata> read_metadata(std::string_view data) {
-  if (!data.starts_with(kFirstLine)) return {};
+  if (data.size() > kLongestData || !data.starts_with(kFirstLine)) return {};
   Metadata metadata;
   while (!data.empty()) {
     const auto end = data.find('\n');

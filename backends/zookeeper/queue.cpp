@@ -3,19 +3,52 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <tuple>
+#include <utility>
 #include "core/planted.hpp"
 
 namespace dlock::zookeeper {
 namespace {
 
-/// Seals, then numbered nodes by number, then those past the counter's end by birth.
-auto rank(const Contender& contender, const Births& births) {
-  if (contender.kind == Contender::Kind::seal) return std::tuple(0, std::int64_t{0});
-  if (!needs_birth(contender)) return std::tuple(1, std::int64_t{contender.sequence});
+/// Numbered nodes by age: the smallest number among those that are younger than a given birth.
+class NumbersByAge {
+ public:
+  NumbersByAge(const std::vector<Contender>& line, const Births& births) {
+    for (const auto& contender : line) {
+      if (contender.kind == Contender::Kind::seal || needs_birth(contender)) continue;
+      const auto born = births.find(contender.name);
+      if (born != births.end()) oldest_first_.emplace_back(born->second, contender.sequence);
+    }
+    std::sort(oldest_first_.begin(), oldest_first_.end());
+    for (auto i = oldest_first_.size(); i-- > 1;) {
+      auto& smallest = oldest_first_[i - 1].second;
+      smallest = std::min(smallest, oldest_first_[i].second);
+    }
+  }
+  std::optional<std::int32_t> smallest_after(std::int64_t birth) const {
+    const auto next = std::upper_bound(oldest_first_.begin(), oldest_first_.end(),
+                                       std::pair(birth, std::numeric_limits<std::int32_t>::max()));
+    if (next == oldest_first_.end()) return {};
+    return next->second;
+  }
+
+ private:
+  std::vector<std::pair<std::int64_t, std::int32_t>> oldest_first_;
+};
+
+/// Seals, then numbered nodes by number, then those past the counter's end by birth; but one of
+/// these that is older than a numbered node is before it.
+auto rank(const Contender& contender, const Births& births, const NumbersByAge& numbers) {
+  using Rank = std::tuple<int, std::int64_t, int, std::int64_t>;
+  if (contender.kind == Contender::Kind::seal) return Rank{0, 0, 0, 0};
+  if (!needs_birth(contender)) return Rank{1, contender.sequence, 1, 0};
   const auto born = births.find(contender.name);
-  return std::tuple(2,
-                    born == births.end() ? std::numeric_limits<std::int64_t>::max() : born->second);
+  if (born == births.end()) return Rank{2, 0, 0, std::numeric_limits<std::int64_t>::max()};
+  if (const auto younger = numbers.smallest_after(born->second)) {
+    return Rank{1, *younger, 0, born->second};
+  }
+  return Rank{2, 0, 0, born->second};
 }
 
 }  // namespace
@@ -31,14 +64,25 @@ std::vector<Contender> in_line(const std::vector<std::string>& children, const B
   for (const auto& child : children) {
     if (auto contender = parse_contender(child)) line.push_back(std::move(*contender));
   }
+  const NumbersByAge numbers(line, births);
   // A tie of two numbered nodes is a writer that steps down to a reader: both are ahead of whoever
   // comes later, so the name may decide.
   std::sort(line.begin(), line.end(), [&](const Contender& a, const Contender& b) {
-    const auto left = rank(a, births);
-    const auto right = rank(b, births);
+    const auto left = rank(a, births, numbers);
+    const auto right = rank(b, births, numbers);
     return left != right ? left < right : a.name < b.name;
   });
   return line;
+}
+
+std::vector<std::string> births_to_ask(const std::vector<Contender>& line, const Births& births) {
+  std::vector<std::string> unborn;
+  if (std::none_of(line.begin(), line.end(), needs_birth)) return unborn;
+  for (const auto& contender : line) {
+    const bool seal = contender.kind == Contender::Kind::seal;
+    if (!seal && births.find(contender.name) == births.end()) unborn.push_back(contender.name);
+  }
+  return unborn;
 }
 
 Standing standing_of(std::string_view own, const std::vector<std::string>& children,
@@ -48,16 +92,10 @@ Standing standing_of(std::string_view own, const std::vector<std::string>& child
                                [&](const Contender& contender) { return contender.name == own; });
   if (me == line.end()) return {};
   Standing standing;
-  if (needs_birth(*me)) {
-    for (const auto& contender : line) {
-      if (needs_birth(contender) && births.find(contender.name) == births.end()) {
-        standing.unborn.push_back(contender.name);
-      }
-    }
-    if (!standing.unborn.empty()) {
-      standing.kind = Standing::Kind::unborn;
-      return standing;
-    }
+  standing.unborn = births_to_ask(line, births);
+  if (!standing.unborn.empty()) {
+    standing.kind = Standing::Kind::unborn;
+    return standing;
   }
   if (me == line.begin()) {
     standing.kind = Standing::Kind::first;

@@ -3,8 +3,9 @@
 // Who owns the lock, by one listing of its node's children. Pure.
 //
 // The sequence number orders the children while it lasts. At its end (2^31 - 1) the server gives
-// the same number again, or negative ones that repeat; such nodes are younger than all others, and
-// among themselves only the czxid tells their order.
+// the same number again, or negative ones that repeat; among such nodes only the czxid tells the
+// order, and between them and the numbered ones too: the server makes them younger than all that
+// have a number, but whoever writes a name by hand does not.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +41,12 @@ Standing standing_of(std::string_view own, const std::vector<std::string>& child
                      const Births& births = {});
 
 /// The contenders of a listing, first in line first. Those at the end of the counter whose birth is
-/// not known come last, by name.
+/// not known come last, by name; where no birth is known, they count as younger than all numbers.
 std::vector<Contender> in_line(const std::vector<std::string>& children, const Births& births = {});
+
+/// The nodes whose births `in_line` needs beside the known ones: none while every number is one
+/// that only one child can have.
+std::vector<std::string> births_to_ask(const std::vector<Contender>& line, const Births& births);
 
 /// True for a number that several children may share.
 bool needs_birth(const Contender& contender);

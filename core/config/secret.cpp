@@ -3,12 +3,19 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
 #include <system_error>
 
 namespace dlock::core {
+
+namespace {
+
+constexpr std::size_t kLongestSecret = 4096;
+
+}  // namespace
 
 Parsed<std::string> secret_from_environment(const std::string& variable) {
   const char* value = std::getenv(variable.c_str());  // NOLINT(concurrency-mt-unsafe): read at open
@@ -23,7 +30,15 @@ Parsed<std::string> secret_from_file(const std::string& path) {
   errno = 0;
   std::ifstream file(path);
   std::string line;
-  if (!file || !std::getline(file, line)) {
+  // Not all of whatever it is: /dev/zero has no end of a line.
+  std::array<char, kLongestSecret + 1> buffer{};
+  file.getline(buffer.data(), buffer.size());
+  line = buffer.data();
+  if (file.fail() && line.size() == kLongestSecret) {
+    return {{},
+            fmt::format("the first line of the file {} has over {} bytes", path, kLongestSecret)};
+  }
+  if (file.fail()) {
     const std::string reason =
         errno != 0 ? std::generic_category().message(errno) : std::string("it is empty");
     return {{}, fmt::format("the file {} cannot be read: {}", path, reason)};

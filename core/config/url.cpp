@@ -10,6 +10,7 @@
 #include <boost/url/authority_view.hpp>
 #include <boost/url/parse.hpp>
 #include <boost/url/url_view.hpp>
+#include <charconv>
 
 namespace dlock::core {
 
@@ -45,6 +46,15 @@ std::optional<Cut> cut(std::string_view url) {
   return parts;
 }
 
+/// `host:secret`, when `@host` was forgotten: what no port is may be a password.
+std::string without_odd_port(std::string_view host) {
+  const auto colon = host.find(':');
+  const auto port = host.substr(std::min(colon, host.size() - 1) + 1);
+  const bool odd = colon != std::string_view::npos && colon == host.rfind(':') &&
+                   port.find_first_not_of("0123456789") != std::string_view::npos;
+  return odd ? fmt::format("{}:***", host.substr(0, colon)) : std::string(host);
+}
+
 std::string lower(std::string_view text) {
   std::string result(text);
   std::transform(result.begin(), result.end(), result.begin(), [](char c) {
@@ -53,31 +63,36 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-Parsed<ParsedUrl::Host> parse_host(std::string_view text) {
+Parsed<ParsedUrl::Host> parse_host(std::string_view text, bool behind_user) {
   if (text.empty()) return {{}, "a host in its list is empty; write host1,host2"};
   const auto authority = urls::parse_authority(urls::string_view(text.data(), text.size()));
   if (authority.has_error()) {
     const bool colons = std::count(text.begin(), text.end(), ':') > 1;
     return {{},
-            fmt::format("'{}' is not a host or host:port{}", text,
+            fmt::format("'{}' is not a host or host:port{}",
+                        behind_user ? std::string(text) : without_odd_port(text),
                         colons ? "; an IPv6 address stands in brackets: [::1]:2181" : "")};
   }
   ParsedUrl::Host host;
   host.name = authority->host_address();
   if (host.name.empty()) return {{}, fmt::format("'{}' has no host", text)};
   if (authority->has_port() && !authority->port().empty()) {
-    if (authority->port_number() == 0) {
+    // Not Boost's number: of 99999 it keeps what 16 bits can hold.
+    const std::string_view digits(authority->port().data(), authority->port().size());
+    std::uint16_t port = 0;
+    const auto [stop, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+    if (failed != std::errc() || stop != digits.data() + digits.size() || port == 0) {
       return {{}, fmt::format("the port of '{}' is not within 1 to 65535", text)};
     }
-    host.port = authority->port_number();
+    host.port = port;
   }
   return {host, {}};
 }
 
-std::string parse_hosts(std::string_view list, ParsedUrl& url) {
+std::string parse_hosts(std::string_view list, bool behind_user, ParsedUrl& url) {
   while (!list.empty()) {
     const std::size_t comma = std::min(list.find(','), list.size());
-    const auto host = parse_host(list.substr(0, comma));
+    const auto host = parse_host(list.substr(0, comma), behind_user);
     if (!host) return host.error;
     url.hosts.push_back(*host.value);
     if (comma == list.size()) break;
@@ -91,12 +106,26 @@ std::string parse_hosts(std::string_view list, ParsedUrl& url) {
 
 Parsed<ParsedUrl> parse_url(std::string_view text) {
   const auto parts = cut(text);
-  if (!parts) return {{}, "it is not a URL; write for example zookeeper://host1,host2/root"};
+  // Else `://` stands somewhere behind, and the parts are none.
+  const bool scheme = parts && std::all_of(parts->scheme.begin(), parts->scheme.end(), [](char c) {
+                        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                               (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.';
+                      });
+  if (!scheme) return {{}, "it is not a URL; write for example zookeeper://host1,host2/root"};
 
   // `redis://:pa/ss@host` would be a host `:pa`: say nothing that shows a part of a password.
   const std::string_view path = parts->rest.substr(0, parts->rest.find('?'));
   if (path.find('@') != std::string_view::npos) {
     return {{}, "it has an '@' behind a '/'; in a password write / as %2F, in a path @ as %40"};
+  }
+
+  if (parts->user_info.find('@') != std::string_view::npos) {
+    return {{}, "it has an '@' in its user or password; write it as %40"};
+  }
+  // `redis://user:12?34@host` would be the host `user`: likewise.
+  if (!parts->has_user_info && parts->hosts.find(':') != std::string_view::npos &&
+      parts->rest.find('@') != std::string_view::npos) {
+    return {{}, "it has an '@' in its query; in a password write ? as %3F, in a query @ as %40"};
   }
 
   // Everything but the hosts goes through Boost.URL with one host that is surely right.
@@ -110,11 +139,15 @@ Parsed<ParsedUrl> parse_url(std::string_view text) {
                         "also / as %2F, @ as %40 and : as %3A",
                         parsed.error().message())};
   }
+  // `[::1]name@` is a host to it, and what follows a path.
+  if (!parsed->path().empty() && parsed->path().front() != '/') {
+    return {{}, "it is not a URL; percent-escape special characters in user and password"};
+  }
   if (parsed->has_fragment()) return {{}, "it has a '#'; write it as %23"};
 
   ParsedUrl url;
   url.scheme = lower(parts->scheme);
-  if (auto error = parse_hosts(parts->hosts, url); !error.empty()) {
+  if (auto error = parse_hosts(parts->hosts, parts->has_user_info, url); !error.empty()) {
     if (parts->rest.find('@') == std::string_view::npos) return {{}, std::move(error)};
     return {{}, "it has an '@' in its query, but no host before; in a password write ? as %3F"};
   }
@@ -125,6 +158,10 @@ Parsed<ParsedUrl> parse_url(std::string_view text) {
   }
   for (const auto& parameter : parsed->params()) {
     if (!parameter.has_value) {
+      // An '@' behind: perhaps this is a part of a password.
+      if (parts->rest.find('@') != std::string_view::npos) {
+        return {{}, "a parameter in its query has no value; write key=value"};
+      }
       return {{}, fmt::format("'{0}' in its query has no value; write {0}=...", parameter.key)};
     }
     url.query.emplace_back(parameter.key, parameter.value);
@@ -146,7 +183,9 @@ std::string redacted_url(std::string_view url) {
                                              : fmt::format("{}:***", user.substr(0, colon));
     shown += url.substr(at);
   } else {
-    shown += url.substr(start);
+    const auto end = std::min(url.find_first_of("/?#", start), url.size());
+    if (end > start) shown += without_odd_port(url.substr(start, end - start));
+    shown += url.substr(end);
   }
   // Any parameter may be somebody's idea of a password.
   if (const std::size_t query = shown.find('?'); query != std::string::npos) {

@@ -9,7 +9,6 @@
 #include <array>
 #include <cerrno>
 #include <fstream>
-#include <sstream>
 #include <system_error>
 
 #include "core/config/duration.hpp"
@@ -17,6 +16,7 @@
 #include "core/config/requirements.hpp"
 #include "core/config/suggest.hpp"
 #include "core/config/url.hpp"
+#include "core/config/yaml_document.hpp"
 #include "core/config/yaml_node.hpp"
 #include "core/config/zk_lock.hpp"
 #include "core/routes.hpp"
@@ -233,24 +233,20 @@ Config config_from_url(std::string_view url, Origin origin) {
 
 namespace dlock::inline v0 {
 
+namespace {
+
+constexpr std::size_t kLongestFile = std::size_t{1} << 20U;
+
+}  // namespace
+
 Config Config::from_url(std::string_view url) { return core::config_from_url(url, {"URL"}); }
 
 Config Config::from_yaml(std::string_view text, const std::string& file_name) {
-  std::vector<YAML::Node> documents;
-  try {
-    documents = YAML::LoadAll(std::string(text));
-  } catch (const YAML::Exception& error) {
-    core::fail_config({file_name, error.mark.line + 1, error.mark.column + 1}, {},
-                      fmt::format("not YAML: {}", error.msg));
-  }
-  if (documents.size() > 1) {
-    core::YamlFile(file_name).fail(documents[1], "one document is expected; remove the `---`");
-  }
-  if (documents.empty() || documents[0].IsNull()) {
+  const YAML::Node document = core::load_document(std::string(text), file_name);
+  if (document.IsNull())
     core::fail_config({file_name}, {}, "the file is empty; it needs `stores:`");
-  }
   try {
-    return core::Reader(file_name).read(documents[0]);
+    return core::Reader(file_name).read(document);
   } catch (const YAML::Exception& error) {
     core::fail_config({file_name, error.mark.line + 1, error.mark.column + 1}, {}, error.msg);
   }
@@ -259,16 +255,23 @@ Config Config::from_yaml(std::string_view text, const std::string& file_name) {
 Config Config::from_file(const std::string& path) {
   errno = 0;
   std::ifstream file(path);
-  std::ostringstream text;
-  if (file) text << file.rdbuf();
-  // An empty file fails, too, but without an errno; a folder opens and fails here.
-  if (!file || (text.fail() && errno != 0)) {
+  std::string text;
+  std::array<char, 4096> chunk{};
+  while (file && text.size() <= kLongestFile) {
+    file.read(chunk.data(), chunk.size());
+    text.append(chunk.data(), static_cast<std::size_t>(file.gcount()));
+  }
+  if (text.size() > kLongestFile) {
+    core::fail_config({path}, {}, "the file is longer than 1 MiB: it is no configuration of dlock");
+  }
+  // A folder opens, and fails to be read.
+  if (!file.eof() || file.bad()) {
     const int error = errno != 0 ? errno : EIO;
     core::fail_config(
         {path}, {},
         fmt::format("the file cannot be read: {}", std::generic_category().message(error)));
   }
-  return from_yaml(text.str(), path);
+  return from_yaml(text, path);
 }
 
 }  // namespace dlock::inline v0

@@ -10,6 +10,13 @@
 
 namespace dlock::core {
 
+namespace {
+
+constexpr std::size_t kMostSettings = 200;  // of one store
+constexpr std::size_t kLongestKey = 100;    // with those that it is in
+
+}  // namespace
+
 Origin YamlFile::origin(const YAML::Node& node) const {
   const YAML::Mark mark = node.Mark();
   if (mark.is_null()) return {name_, 0, 0};
@@ -64,11 +71,18 @@ std::string YamlFile::scalar_or_list(const YAML::Node& node, std::string_view ke
 void YamlFile::flatten(const Entry& entry, const std::string& prefix,
                        std::vector<Setting>& settings) const {
   const std::string key = prefix + entry.key;
+  // An alias may stand for what it is in: without an end, or with one that nobody lives to see.
+  if (settings.size() >= kMostSettings || key.size() > kLongestKey) {
+    fail(entry.key_node, fmt::format("{}: too many settings, or too deep in each other",
+                                     std::string_view(key).substr(0, kLongestKey)));
+  }
   if (!entry.value.IsMap()) {
     // Where the key stands: a reader looks for the key.
     settings.push_back({key, scalar_or_list(entry.value, key), origin(entry.key_node)});
     return;
   }
+  // So every branch ends in a setting, or in a complaint, and their number ends all of it.
+  if (entry.value.size() == 0) fail(entry.key_node, fmt::format("{}: it has no value", key));
   for (const Entry& inner : entries(entry.value, key)) flatten(inner, key + ".", settings);
 }
 

@@ -35,6 +35,16 @@ TEST_F(RedisFaults, AKilledConnectionIsMadeAnewAndLocksStay) {
   EXPECT_FALSE(held.release());
 }
 
+// Lua takes the word for a number that is neither above nor below any other.
+TEST_F(RedisFaults, AFenceThatIsNotANumberGrantsNothing) {
+  client().ask({"SET", "dlock:{x}%fence", "nan"});
+  auto locks = open();
+  error_code error;
+  EXPECT_FALSE(locks.lock("x")->acquire({.wait = 10s}, {}, error));
+  EXPECT_NE(error, errc::timed_out);
+  EXPECT_EQ(exists("dlock:{x}"), 0) << "nothing was taken";
+}
+
 TEST_F(RedisFaults, F04_ABusyServerDuringARenewalLosesNothing) {
   auto locks = open("&lease=5s");
   auto held = locks.lock("x")->acquire();

@@ -61,7 +61,7 @@ TEST(Url, RefusesTheRestWithARemedy) {
       {"zk://a/b c", "percent-escape"},
       {"zk://a/b#c", "write it as %23"},
       {"zk://a?flag", "'flag' in its query has no value"},
-      {"z k://a", "percent-escape"},
+      {"z k://a", "it is not a URL"},
       {"zk://:2181", "has no host"},
   };
   for (const auto& [text, complaint] : table) {
@@ -84,6 +84,18 @@ TEST(Url, NeverShowsAPassword) {
     EXPECT_EQ(redacted_url(url).find("ret"), std::string::npos) << redacted_url(url);
     EXPECT_EQ(parse_url(url).error.find("ret"), std::string::npos) << parse_url(url).error;
     EXPECT_EQ(parse_url(url).error.find("sec"), std::string::npos) << parse_url(url).error;
+  }
+}
+
+TEST(Url, APasswordInTheWrongPlaceIsNotShownEither) {
+  for (const char* url :
+       {"redis://app:hunter2", "redis://:hunter2", "redis://:hunter2/0",
+        "redis://app:hunter2@h:99999", "redis://app:hunter2@x@h", "redis://u:12?hunter2@h",
+        "redis://u:12?hunter2=x@h", "redis://[::1]u:hunter2@h", "redis:/u:hunter2@h",
+        "redis//u:hunter2@h", "u:hunter2@h", "redis://u:hunter2%zz@h"}) {
+    EXPECT_FALSE(parse_url(url)) << url;
+    EXPECT_EQ(parse_url(url).error.find("hunter2"), std::string::npos) << parse_url(url).error;
+    EXPECT_EQ(redacted_url(url).find("hunter2"), std::string::npos) << redacted_url(url);
   }
 }
 

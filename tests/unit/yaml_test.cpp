@@ -120,11 +120,24 @@ TEST(Yaml, ComplaintsSayWhereWhatAndWhatInstead) {
       {"stores:\n  a: \"memory://x\"\n  b: \"memory://x\"\nlocks:\n  - { match: \"**\" }",
        "the route '**' needs `store`"},
       {"stores: { a: \"memory://x\" }\n---\nstores: {}", "one document is expected"},
+      // YAML::LoadAll does not come back from this one.
+      {"--- ,\n", "dlock.yaml"},
+      // An alias inside of what it stands for, and one that grows with every level.
+      {"stores: { a: &a { url: \"memory://x\", retry: *a } }", "too deep in each other"},
+      {"stores: { a: &a { x: *a, y: *a } }", "too deep in each other"},
+      {"stores: { a: { url: \"memory://x\", l: &a { x: {} } } }", "l.x: it has no value"},
   };
   for (const auto& [text, expected] : table) {
     EXPECT_NE(complaint(text).find(expected), std::string::npos)
         << text << "\nwanted: " << expected << "\n   got: " << complaint(text);
   }
+}
+
+TEST(Yaml, AnUnquotedSecretThatIsAnAliasIsNotShown) {
+  const auto said =
+      complaint("stores: { a: { url: \"memory://x\", auth: { password: *hunter2 } } }");
+  EXPECT_NE(said.find("dlock.yaml:1:"), std::string::npos) << said;
+  EXPECT_EQ(said.find("hunter2"), std::string::npos) << said;
 }
 
 TEST(Yaml, WarnsOfRoutesThatAreNeverReached) {

@@ -86,17 +86,35 @@ TEST(Queue, AtTheCountersEndBirthsDecide) {
 
   const auto asked = standing_of(own, children);
   EXPECT_EQ(asked.kind, Kind::unborn);
-  EXPECT_THAT(asked.unborn, UnorderedElementsAre(own, tied, negative));
+  EXPECT_THAT(asked.unborn, UnorderedElementsAre(own, tied, negative, numbered));
 
-  const Births births = {{own, 20}, {tied, 30}, {negative, 10}};
+  const Births births = {{own, 20}, {tied, 30}, {negative, 10}, {numbered, 5}};
   const auto standing = standing_of(own, children, births);
   EXPECT_EQ(standing.kind, Kind::behind);
   EXPECT_EQ(standing.watch, negative);
   EXPECT_FALSE(standing.watch_decides);
   EXPECT_EQ(standing_of(tied, children, births).watch, own);
+  EXPECT_EQ(standing_of(numbered, children, births).kind, Kind::first);
+}
 
-  // Who still has a number of his own needs nobody's birth: all others are younger.
-  EXPECT_EQ(standing_of(numbered, children).kind, Kind::first);
+// A name that was written by hand, or a counter that went all the way round.
+TEST(Queue, ANodeWithoutANumberOfItsOwnThatIsOlderIsNotPassed) {
+  const auto own = mutex(1, "0000000007");
+  const auto earlier = mutex(2, "0000000003");
+  for (const char* number : {"2147483647", "-000000001", "-2147483648"}) {
+    const auto old = mutex(3, number);
+    const std::vector<std::string> children = {own, old, earlier};
+    EXPECT_EQ(standing_of(own, children).kind, Kind::unborn) << number;
+    // Between the two.
+    EXPECT_EQ(standing_of(own, children, {{earlier, 10}, {old, 20}, {own, 30}}).watch, old);
+    EXPECT_EQ(standing_of(earlier, children, {{earlier, 10}, {old, 20}, {own, 30}}).kind,
+              Kind::first);
+    // Before both: whoever comes next waits for it, too.
+    EXPECT_EQ(standing_of(old, children, {{earlier, 20}, {old, 10}, {own, 30}}).kind, Kind::first);
+    EXPECT_EQ(standing_of(earlier, children, {{earlier, 20}, {old, 10}, {own, 30}}).watch, old);
+    // After both.
+    EXPECT_EQ(standing_of(old, children, {{earlier, 10}, {old, 30}, {own, 20}}).watch, own);
+  }
 }
 
 TEST(Queue, ListsContendersInLine) {

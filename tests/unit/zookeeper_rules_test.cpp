@@ -6,10 +6,10 @@
 #include <zookeeper/zookeeper.h>
 
 #include "backends/zookeeper/error.hpp"
-#include "backends/zookeeper/four_letter.hpp"
 #include "backends/zookeeper/metadata.hpp"
 #include "backends/zookeeper/options.hpp"
 #include "backends/zookeeper/session_timeout.hpp"
+#include "backends/zookeeper/words.hpp"
 #include "dlock/zookeeper.hpp"
 
 namespace dlock::zookeeper {
