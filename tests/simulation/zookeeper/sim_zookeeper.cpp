@@ -262,8 +262,9 @@ Duration SimZooKeeper::progress_bound() const {
   return longest_lease() + 2 * (kSessionTimeout * 2 / 3) + seconds(3) + seconds(2);
 }
 
-// A watch event and a round trip; the next in line may just have given up, a few times on end.
-Duration SimZooKeeper::calm_bound() const { return milliseconds(500); }
+// A watch event and a round trip; the next in line may just have given up, a few times on end; a
+// follower may lag by 400 ms, for the answer and for the watch.
+Duration SimZooKeeper::calm_bound() const { return milliseconds(500 + 2 * 400); }
 
 // It rests on the majority alone, which always is there.
 std::unique_ptr<SimStore> make_zookeeper(World& world, Network& network, bool exclusive) {
