@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `dlock compare`: hands the arguments to the comparison suite.
+#include <stdexcept>
+
+#include "cli/commands.hpp"
+#include "cli/exit_codes.hpp"
+#include "cli/output.hpp"
+#include "compare/drivers/worker.hpp"
+#include "compare/suite/options.hpp"
+
+namespace dlock::cli {
+
+namespace {
+
+dlock::compare::Depth depth_of(CompareDepth depth) {
+  using dlock::compare::Depth;
+  if (depth == CompareDepth::quick) return Depth::quick;
+  return depth == CompareDepth::full ? Depth::full : Depth::standard;
+}
+
+}  // namespace
+
+int compare(const Arguments& arguments, const std::string& command_line) {
+  dlock::compare::Options options;
+  options.depth = depth_of(arguments.depth);
+  options.scenarios = arguments.scenarios;
+  options.stores = arguments.stores;
+  options.peers = arguments.peers;
+  options.out = arguments.out_folder;
+  options.plant = arguments.plant;
+  options.command_line = command_line;
+  if (!arguments.store_url.empty()) options.urls.push_back(arguments.store_url);
+  try {
+    return dlock::compare::run_suite(options);
+  } catch (const std::invalid_argument& error) {
+    complain(error.what());
+    return status(Exit::usage);
+  }
+}
+
+int compare_report(const Arguments& arguments) {
+  std::vector<std::filesystem::path> files(arguments.raw_files.begin(), arguments.raw_files.end());
+  const std::filesystem::path out(arguments.out_folder.empty() ? "." : arguments.out_folder);
+  return dlock::compare::render_reports(files, out);
+}
+
+int compare_worker() { return dlock::compare::worker_main(); }
+
+}  // namespace dlock::cli
