@@ -81,8 +81,8 @@ class Guard {
     ++grant_;
     told_ = false;
     token_ = lock_->token();
-    if (plant_ == "falling_token" && token_)
-      token_ = 1'000'000 - static_cast<std::uint64_t>(grant_);
+    // Planted: a token that is too high, so that the next one falls.
+    if (plant_ == "high_token" && token_) *token_ += 1'000'000'000;
     until_ = deadline();
     boost::json::object granted = at("granted");
     if (token_) granted["token"] = *token_;
@@ -146,6 +146,7 @@ class Guard {
     boost::json::object told = at("told_lost");
     if (lock_) told["reason"] = lock_->lost();
     say(told);
+    if (plant_ == "twice") say(told);  // planted: a holder that is told twice
   }
 
   // Planted: a holder that hears nothing and believes for ever.

@@ -90,6 +90,15 @@ boost::json::array texts(const checkers::Violations& violations) {
   return all;
 }
 
+/// What is wrong with the tokens alone: the checker also tells what makes no sense in the history.
+checkers::Violations fallen_tokens(const checkers::History& history) {
+  auto found = checkers::check_tokens(history);
+  for (const auto& other : checkers::check_telling(history)) {
+    std::erase_if(found, [&](const auto& one) { return one.what == other.what; });
+  }
+  return found;
+}
+
 }  // namespace
 
 boost::json::object judge(Outcome& outcome) {
@@ -125,7 +134,7 @@ boost::json::object judge(Outcome& outcome) {
   boost::json::array missed;
   for (const auto& one : outcome.missed) missed.push_back(boost::json::string(one));
   return {{"values", std::move(values)},
-          {"tokens_fell", texts(checkers::check_tokens(history))},
+          {"tokens_fell", texts(fallen_tokens(history))},
           {"telling", texts(checkers::check_telling(history))},
           {"missed", std::move(missed)}};
 }
