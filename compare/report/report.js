@@ -35,7 +35,7 @@
         return td;
       }));
     });
-    return make('div', {class: 'table' + (block.wide ? ' wide' : ''), tabindex: '0'},
+    return make('div', {class: 'table' + (block.headers.length > 7 ? ' wide' : ''), tabindex: '0'},
                 make('table', {}, head, make('tbody', {}, ...rows)));
   }
 

@@ -273,7 +273,6 @@ object trade_offs(const Figures& figures) {
     return std::string(store.description->at("words").as_string());
   });
   object all = table(std::move(headers), std::move(rows));
-  all["wide"] = true;
   return section("trade-offs", "The trade-offs, measured",
                  array{words("Times of recovery are with the short leases of the safety scenarios: "
                              "two seconds (ZooKeeper's session, Redis), three (Memcached)."),

@@ -209,6 +209,15 @@ void record(const Case& one) {
   one.context.add(std::move(result));
 }
 
+/// A quick run leaves out stores whose clients are the same as another's.
+bool is_left_out(const object& scenario, const std::string& store, Depth depth) {
+  const auto* without = scenario.if_contains("quick_without");
+  if (without == nullptr || depth != Depth::quick) return false;
+  const auto& ids = without->as_array();
+  return std::any_of(ids.begin(), ids.end(),
+                     [&](const auto& id) { return id.as_string() == store; });
+}
+
 }  // namespace
 
 double plan_speed(const Options& options, std::size_t stores) {
@@ -229,6 +238,7 @@ void run_speed(Context& context, Store& store) {
   for (const auto& entry : scenarios("speed")) {
     const auto& scenario = entry.as_object();
     if (!is_wanted(context.options, scenario.at("id").as_string())) continue;
+    if (is_left_out(scenario, store.kind().id, depth)) continue;
     context.progress.begin(
         fmt::format("{}: {}", store.kind().title, scenario.at("title").as_string().c_str()));
     const auto duration = duration_of(scenario, depth);
