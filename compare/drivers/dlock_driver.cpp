@@ -81,14 +81,15 @@ class DlockDriver : public Driver {
 
   std::unique_ptr<Crowd> holders(int count) override {
     auto crowd = std::make_unique<DlockCrowd>();
-    for (int i = 0; i < count; ++i) crowd->start(locks_.lock(fmt::format("many/{}", i)));
+    for (int i = 0; i < count; ++i)
+      crowd->start(locks_.lock(fmt::format("dlock-compare/many/{}", i)));
     crowd->wait_for_grants(static_cast<std::size_t>(count));
     return crowd;
   }
 
   std::unique_ptr<Crowd> waiters(int count) override {
     auto crowd = std::make_unique<DlockCrowd>();
-    const auto lock = locks_.lock("one");
+    const auto lock = locks_.lock("dlock-compare/one");
     crowd->start(lock);
     crowd->wait_for_grants(1);
     for (int i = 0; i < count; ++i) crowd->start(lock);

@@ -6,6 +6,7 @@
 #include <hiredis/hiredis.h>
 #include <libmemcached/memcached.h>
 
+#include <algorithm>
 #include <memory>
 #include <stdexcept>
 #include <thread>
@@ -116,7 +117,9 @@ class NaiveMemcached : public Naive {
 class NaiveZooKeeper : public Guarded {
  public:
   explicit NaiveZooKeeper(const Job& job)
-      : session_(parse_address(job.text("url")).hosts), parent_("/naive-" + job.text("lock")) {}
+      : session_(parse_address(job.text("url")).hosts), parent_("/naive-" + job.text("lock")) {
+    std::replace(parent_.begin() + 1, parent_.end(), '/', '_');
+  }
 
   void acquire() override {
     session_.make(parent_);

@@ -39,7 +39,7 @@ struct Case {
     return {{"program", program},
             {"driver", driver.name},
             {"url", store.url()},
-            {"lock", fmt::format("{}-{}-{}", driver.name, param, repeat)},
+            {"lock", fmt::format("dlock-compare/{}-{}-{}", driver.name, param, repeat)},
             {"duration_ms", duration.count()}};
   }
 };
@@ -139,7 +139,7 @@ object measure_cost(const Case& one) {
 /// A lease so short that renewals fall into the time that is looked at; no other option of the URL.
 std::string with_short_lease(const Store& store) {
   const auto url = store.url();
-  if (store.kind().family == "local") return url;
+  if (store.kind().family == "local" || store.faults().empty()) return url;  // or the user's own
   const char* option = store.kind().family == "zookeeper" ? "session_timeout" : "lease";
   return fmt::format("{}?{}=3s", url.substr(0, url.find('?')), option);
 }
@@ -209,6 +209,14 @@ void record(const Case& one) {
   one.context.add(std::move(result));
 }
 
+/// Peers take long to start: they are measured where `peers_at` says, or everywhere.
+bool peers_are_measured(const object& scenario, const value& param) {
+  const auto* at = scenario.if_contains("peers_at");
+  if (at == nullptr) return true;
+  const auto& params = at->as_array();
+  return std::find(params.begin(), params.end(), param) != params.end();
+}
+
 /// A quick run leaves out stores whose clients are the same as another's.
 bool is_left_out(const object& scenario, const std::string& store, Depth depth) {
   const auto* without = scenario.if_contains("quick_without");
@@ -246,6 +254,7 @@ void run_speed(Context& context, Store& store) {
     for (const auto& param : at_depth(scenario, "params", depth).as_array()) {
       for (int repeat = 0; repeat < repeats(depth); ++repeat) {
         for (const auto& driver : drivers) {
+          if (!driver.command.empty() && !peers_are_measured(scenario, param)) continue;
           record({context, store, scenario, driver, param.to_number<std::int64_t>(), repeat,
                   duration});
         }

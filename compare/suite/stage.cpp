@@ -49,7 +49,7 @@ TimePoint moment(const boost::json::value& nanoseconds) {
 
 std::string unique_id() {
   static std::atomic<int> last{0};
-  return std::to_string(++last);
+  return fmt::format("{}-{}", ::getpid(), ++last);  // others may compare on the same store
 }
 
 }  // namespace
@@ -130,7 +130,7 @@ void Stage::start_client(const std::string& name, bool through_proxy) {
   object job{{"program", "guard"},
              {"driver", driver_},
              {"url", url},
-             {"lock", "lock" + id_},
+             {"lock", "dlock-compare/" + id_},
              {"resource", (context_.folder / ("resource-" + id_)).string()},
              {"first_grant", client.first_grant},
              {"lease_ms", store_.lease().count()}};
@@ -167,7 +167,7 @@ void Stage::step(const boost::json::array& words) {
   if (verb == "release_all") return release_all(words.at(1).to_number<std::int64_t>());
   if (verb == "remove_parent") {
     ZooKeeperSession session(parse_address(store_.url()).hosts);
-    return session.remove("/dlock/lock" + id_);
+    return session.remove("/dlock/dlock-compare/" + id_);
   }
   if (verb == "fault" || verb == "heal") {
     if (verb == "fault") mark(EventKind::faulted);

@@ -11,6 +11,7 @@
 #include <ctime>
 #include <stdexcept>
 
+#include "cli/exit_codes.hpp"
 #include "cli/output.hpp"
 #include "cli/signals.hpp"
 #include "compare/report/report.hpp"
@@ -32,8 +33,6 @@ namespace dlock::compare {
 namespace {
 
 using boost::json::object;
-
-constexpr int kContradicted = 1;
 
 /// The stores that can be run here; the others go to `missing`, with what to install.
 std::vector<std::string> usable_stores(const Options& options, boost::json::array& missing) {
@@ -129,11 +128,11 @@ object raw_of(Context& context, object machine, boost::json::array descriptions,
 }
 
 int status_of(const object& raw, int signal) {
-  if (signal != 0) return 128 + signal;
+  if (signal != 0) return cli::signal_status(signal);
   for (const auto& result : raw.at("results").as_array()) {
     const auto* found = result.as_object().if_contains("contradictions");
-    if (found != nullptr && !found->as_array().empty()) return kContradicted;
-    if (result.as_object().contains("failed")) return kContradicted;
+    if (found != nullptr && !found->as_array().empty()) return cli::status(cli::Exit::contradicted);
+    if (result.as_object().contains("failed")) return cli::status(cli::Exit::contradicted);
   }
   return 0;
 }
@@ -177,11 +176,14 @@ int render_reports(const std::vector<std::filesystem::path>& files,
                    const std::filesystem::path& out) {
   std::vector<object> runs;
   for (const auto& file : files) {
-    auto raw = boost::json::parse(testkit::read_file(file)).as_object();
-    if (!raw.contains("schema") || raw.at("schema") != 1) {
-      throw std::runtime_error(file.string() + " is no raw.json of this version of dlock compare");
+    boost::json::error_code error;
+    auto raw = boost::json::parse(testkit::read_file(file), error);
+    const auto* fields = error ? nullptr : raw.if_object();
+    if (fields == nullptr || !fields->contains("schema") || fields->at("schema") != 1) {
+      throw std::invalid_argument(file.string() +
+                                  " is no raw.json of this version of dlock compare");
     }
-    runs.push_back(std::move(raw));
+    runs.push_back(std::move(raw.as_object()));
   }
   std::filesystem::create_directories(out);
   cli::print_line(write_reports(runs, out));
