@@ -63,8 +63,8 @@ std::vector<std::string> usable_stores(const Options& options, boost::json::arra
   return usable;
 }
 
-/// One store: what it is, what it declares, and its speed.
-object visit(Context& context, Store& store) {
+/// One store: what it is, what it declares (both also of a run that is interrupted), and its speed.
+void visit(Context& context, Store& store, boost::json::array& descriptions) {
   context.progress.begin("starting " + store.kind().title);
   object description{{"id", store.kind().id},
                      {"title", store.kind().title},
@@ -79,10 +79,10 @@ object visit(Context& context, Store& store) {
   } catch (const std::exception& error) {
     context.progress.note(fmt::format("{}: {}", store.kind().title, error.what()));
     description["failed"] = error.what();
-    return description;
   }
-  run_speed(context, store);
-  return description;
+  const bool reached = !description.contains("failed");
+  descriptions.push_back(std::move(description));
+  if (reached) run_speed(context, store);
 }
 
 void measure_all(Context& context, const std::vector<std::string>& stores,
@@ -92,12 +92,12 @@ void measure_all(Context& context, const std::vector<std::string>& stores,
                         plan_safety(options, stores) + 3.0 * static_cast<double>(stores.size()));
   for (const auto& id : stores) {
     const auto store = make_store(id, Pace::working);
-    descriptions.push_back(visit(context, *store));
+    visit(context, *store, descriptions);
     context.progress.done(3);
   }
   for (const auto& url : options.urls) {
     const auto store = make_user_store(url);
-    descriptions.push_back(visit(context, *store));
+    visit(context, *store, descriptions);
   }
   run_safety(context, stores, options.urls);
 }
