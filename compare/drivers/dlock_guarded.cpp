@@ -37,17 +37,8 @@ class DlockGuarded : public Guarded {
     const auto error = held_.release();
     return error ? error.message() : "";
   }
-  // The handle can be released by any thread: it is the owner, and moving it is explicit. What
-  // belongs to a thread is the Mutex.
-  std::string release_by_another_thread() override {
-    Mutex mutex(lock_);
-    try {
-      mutex.unlock();
-    } catch (const std::exception& error) {
-      return error.what();
-    }
-    return "";
-  }
+  // A handle may be released by any thread: it is the owner itself. MutexGuarded is what has one.
+  std::string release_by_another_thread() override { return release(); }
 
  private:
   static OpenOptions quiet() {
@@ -62,9 +53,35 @@ class DlockGuarded : public Guarded {
   LockHandle held_;
 };
 
+/// Held through a Mutex, whose owner is a thread.
+class MutexGuarded : public Guarded {
+ public:
+  explicit MutexGuarded(const Job& job)
+      : manager_(LockManager::open(job.text("url"))), mutex_(manager_.lock(job.text("lock"))) {}
+
+  void acquire() override { mutex_.lock(); }
+  Until until() override { return std::nullopt; }
+  std::optional<std::uint64_t> token() override { return std::nullopt; }
+  std::string lost() override { return {}; }
+  std::string release() override {
+    try {
+      mutex_.unlock();
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    return {};
+  }
+  std::string release_by_another_thread() override { return release(); }
+
+ private:
+  LockManager manager_;
+  Mutex mutex_;
+};
+
 }  // namespace
 
 std::unique_ptr<Guarded> make_dlock_guarded(const Job& job, std::function<void()> on_loss) {
+  if (job.text("hold_by") == "mutex") return std::make_unique<MutexGuarded>(job);
   return std::make_unique<DlockGuarded>(job, std::move(on_loss));
 }
 

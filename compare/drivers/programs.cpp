@@ -81,7 +81,6 @@ void run_pairs(const Job& job) {
   const auto clients = clients_of(*driver, job, Use::own);
   const std::int64_t count = job.number("count", 0);
   std::atomic<bool> never{false};
-  Measured warmup;
   // Connections, scripts and parents are made by the first pairs: they are not what is measured.
   on_threads(clients.size(), [&](std::size_t i) {
     Measured own;

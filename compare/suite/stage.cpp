@@ -142,6 +142,7 @@ void Stage::start_client(const std::string& name, bool through_proxy) {
     // One client is enough to break a promise; of two that dawdle the order would be right again.
     if ((plant == "dawdle") == (name == "B")) job["plant"] = plant;
   }
+  if (const auto* by = scenario_.if_contains("ours_hold_by")) job["hold_by"] = *by;
   client.worker = std::make_unique<Worker>(context_, job);
   client.worker->await("ready", within(kPatience));
 }
