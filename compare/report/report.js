@@ -71,7 +71,7 @@
     const labels = {ticks: {color: ink, autoSkip: line, maxRotation: line ? 0 : 0}, grid: {display: false},
       title: {display: Boolean(block.x), text: block.x, color: ink}};
     const datasets = block.sets.map((set) => ({
-      label: set.label, data: set.data, spanGaps: true,
+      label: set.label, data: set.data, spanGaps: true, skipNull: true,
       backgroundColor: colorOf(set.label), borderColor: colorOf(set.label),
       borderWidth: line ? 2 : 0, borderDash: set.dashed ? [5, 4] : [], pointRadius: line ? 2.5 : 0,
       maxBarThickness: 16, borderRadius: 2, dashed: set.dashed,

@@ -228,8 +228,13 @@ object trade_offs(const Figures& figures) {
   for (const auto& store : stores) headers.push_back(boost::json::string(store.title));
   const auto add = [&](const char* what, auto&& value) {
     array row{cell(what)};
-    for (const auto& store : stores) row.push_back(cell(value(store)));
-    rows.push_back(std::move(row));
+    bool any = false;
+    for (const auto& store : stores) {
+      const std::string said = value(store);
+      any = any || said != "-";
+      row.push_back(cell(said));
+    }
+    if (any) rows.push_back(std::move(row));
   };
   const auto figure = [&](std::string_view scenario, std::string_view metric,
                           std::string_view unit) {
