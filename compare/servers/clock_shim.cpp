@@ -6,11 +6,11 @@
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstdlib>
+#include <ctime>
 
 namespace {
 

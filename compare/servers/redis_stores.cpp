@@ -35,7 +35,7 @@ void fill_redis(std::uint16_t port) {
     }
     stream->send(batch);
     std::size_t answered = 0;
-    while (answered < 100 * 5) {  // "+OK\r\n"
+    while (answered < 100 * std::string_view("+OK\r\n").size()) {
       const auto more = stream->receive_some(within(std::chrono::seconds(5)));
       if (more.empty()) throw std::runtime_error("redis does not answer while it is being filled");
       answered += more.size();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 
 #include "compare/drivers/histogram.hpp"
 
@@ -28,12 +29,12 @@ std::size_t inversions(const std::vector<Turn>& turns) {
   constexpr std::int64_t margin = 1'000'000;
   std::map<std::int64_t, std::int64_t> next_asked;  // by client, of its turn after the present one
   std::size_t found = 0;
-  for (auto turn = turns.rbegin(); turn != turns.rend(); ++turn) {
+  for (const auto& turn : std::ranges::reverse_view(turns)) {
     const bool passed = std::any_of(next_asked.begin(), next_asked.end(), [&](const auto& other) {
-      return other.first != turn->client && other.second + margin < turn->asked;
+      return other.first != turn.client && other.second + margin < turn.asked;
     });
     if (passed) ++found;
-    next_asked[turn->client] = turn->asked;
+    next_asked[turn.client] = turn.asked;
   }
   return found;
 }

@@ -92,6 +92,7 @@ object measure_contend(const Case& one) {
   std::vector<std::unique_ptr<Worker>> workers;
   for (std::int64_t i = 0; i < processes; ++i) {
     auto job = one.job("contend");
+    job["max_turns"] = 100'000 / one.param;
     job["clients"] = one.param / processes + (i < one.param % processes ? 1 : 0);
     workers.push_back(std::make_unique<Worker>(one.context, job, one.driver.command));
   }
@@ -145,7 +146,7 @@ object measure_cost(const Case& one) {
 
 /// A lease so short that renewals fall into the time that is looked at; no other option of the URL.
 std::string with_short_lease(const Store& store) {
-  const auto url = store.url();
+  auto url = store.url();
   if (store.kind().family == "local" || store.faults().empty()) return url;  // or the user's own
   const char* option = store.kind().family == "zookeeper" ? "session_timeout" : "lease";
   return fmt::format("{}?{}=3s", url.substr(0, url.find('?')), option);

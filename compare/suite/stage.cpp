@@ -54,8 +54,8 @@ std::string unique_id() {
 
 }  // namespace
 
-GuardedResource::GuardedResource(const std::filesystem::path& socket)
-    : path_(socket), socket_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+GuardedResource::GuardedResource(std::filesystem::path socket)
+    : path_(std::move(socket)), socket_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   const std::string text = path_.string();

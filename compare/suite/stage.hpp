@@ -20,7 +20,7 @@ namespace dlock::compare {
 /// The resource that the lock guards: takes writes on a socket and stamps them.
 class GuardedResource {
  public:
-  explicit GuardedResource(const std::filesystem::path& socket);
+  explicit GuardedResource(std::filesystem::path socket);
   ~GuardedResource();
   GuardedResource(const GuardedResource&) = delete;
   GuardedResource& operator=(const GuardedResource&) = delete;
