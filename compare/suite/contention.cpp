@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <ranges>
 
 #include "compare/drivers/histogram.hpp"
 
@@ -29,7 +28,8 @@ std::size_t inversions(const std::vector<Turn>& turns) {
   constexpr std::int64_t margin = 1'000'000;
   std::map<std::int64_t, std::int64_t> next_asked;  // by client, of its turn after the present one
   std::size_t found = 0;
-  for (const auto& turn : std::ranges::reverse_view(turns)) {
+  const std::vector<Turn> latest_first(turns.rbegin(), turns.rend());
+  for (const auto& turn : latest_first) {
     const bool passed = std::any_of(next_asked.begin(), next_asked.end(), [&](const auto& other) {
       return other.first != turn.client && other.second + margin < turn.asked;
     });
@@ -40,6 +40,15 @@ std::size_t inversions(const std::vector<Turn>& turns) {
 }
 
 }  // namespace
+
+std::vector<Turn> until_the_first_stopped(std::vector<Turn> turns, std::size_t most) {
+  std::sort(turns.begin(), turns.end(), [](const Turn& a, const Turn& b) { return a.got < b.got; });
+  std::map<std::int64_t, std::size_t> counts;
+  const auto last = std::find_if(turns.begin(), turns.end(),
+                                 [&](const Turn& turn) { return ++counts[turn.client] == most; });
+  if (last != turns.end()) turns.erase(std::next(last), turns.end());
+  return turns;
+}
 
 boost::json::object judge_turns(std::vector<Turn> turns, std::size_t clients) {
   std::sort(turns.begin(), turns.end(), [](const Turn& a, const Turn& b) { return a.got < b.got; });

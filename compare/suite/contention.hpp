@@ -16,6 +16,10 @@ struct Turn {
   std::int64_t gave = 0;
 };
 
+/// Without what came after the first client had its `most` turns and stopped: the others went on
+/// among themselves.
+std::vector<Turn> until_the_first_stopped(std::vector<Turn> turns, std::size_t most);
+
 /// The figures of a contention: hand-over, fairness, order; `handover` as histogram; `overlaps`:
 /// grants that came before the one before was given back.
 boost::json::object judge_turns(std::vector<Turn> turns, std::size_t clients);

@@ -89,10 +89,11 @@ object measure_open(const Case& one) {
 /// Clients of several processes: within one, a library could pass the lock on by itself.
 object measure_contend(const Case& one) {
   const std::int64_t processes = std::min<std::int64_t>(4, one.param);
+  const std::int64_t most = 100'000 / one.param;
   std::vector<std::unique_ptr<Worker>> workers;
   for (std::int64_t i = 0; i < processes; ++i) {
     auto job = one.job("contend");
-    job["max_turns"] = 100'000 / one.param;
+    job["max_turns"] = most;
     job["clients"] = one.param / processes + (i < one.param % processes ? 1 : 0);
     workers.push_back(std::make_unique<Worker>(one.context, job, one.driver.command));
   }
@@ -108,7 +109,9 @@ object measure_contend(const Case& one) {
     }
     ++process;
   }
-  auto judged = judge_turns(std::move(turns), static_cast<std::size_t>(one.param));
+  auto judged =
+      judge_turns(until_the_first_stopped(std::move(turns), static_cast<std::size_t>(most)),
+                  static_cast<std::size_t>(one.param));
   const auto overlaps = judged.at("overlaps").to_number<std::int64_t>();
   if (overlaps > 0 && one.driver.name == "dlock") {
     // Nothing was broken here: no store may do that.

@@ -62,6 +62,13 @@ TEST(Contention, WhoWasPassedIsCounted) {
   EXPECT_DOUBLE_EQ(value(judged, "inversions_percent"), 50.0);
 }
 
+TEST(Contention, WhatComesAfterAClientHasStoppedIsLeftOut) {
+  const auto kept = until_the_first_stopped(
+      {{1, 0, 1, 2}, {1, 2, 3, 4}, {2, 0, 5, 6}, {2, 6, 7, 8}, {2, 8, 9, 10}}, 2);
+  ASSERT_EQ(kept.size(), 2U);
+  EXPECT_DOUBLE_EQ(value(judge_turns(kept, 2), "jain"), 0.5);
+}
+
 TEST(Contention, TwoHoldersAreSeen) {
   const auto judged = judge_turns({{1, 0, 100, 300}, {2, 0, 200, 400}}, 2);
   EXPECT_EQ(judged.at("overlaps").to_number<int>(), 1);
