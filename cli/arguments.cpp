@@ -67,6 +67,9 @@ class Parser {
     add_list();
     add_break();
     add_doctor();
+#ifdef DLOCK_WITH_COMPARE
+    add_compare();
+#endif
   }
 
   ParsedArguments parse(int argc, const char* const* argv) {
@@ -174,7 +177,51 @@ class Parser {
     add_json(app);
   }
 
+#ifdef DLOCK_WITH_COMPARE
+  void add_compare() {
+    auto& app = add_verb("compare", Verb::compare,
+                         "Measure which store should hold your locks: speed, safety under real "
+                         "faults, pitfalls");
+    app.require_subcommand(0, 1);
+    auto* quick = app.add_flag_callback(
+        "--quick", [this] { arguments_.depth = CompareDepth::quick; }, "All of it in two minutes");
+    app.add_flag_callback(
+           "--full", [this] { arguments_.depth = CompareDepth::full; },
+           "More clients, five repeats of each measurement")
+        ->excludes(quick);
+    app.add_option("--scenarios", arguments_.scenarios,
+                   "Only these, by id or the beginning of ids: speed, safety.flush (with commas)")
+        ->delimiter(',')
+        ->type_name("ID");
+    app.add_option("--stores", arguments_.stores,
+                   "Only these: local, zookeeper, zookeeper3, redis, redis-durable, "
+                   "redis-sentinel, memcached; they are started for it")
+        ->delimiter(',')
+        ->type_name("STORE");
+    app.add_option("--peers", arguments_.peers,
+                   "Other clients beside: kazoo, curator, redis-py, node-redlock")
+        ->delimiter(',')
+        ->type_name("CLIENT");
+    app.add_option("--out", arguments_.out_folder,
+                   "Where report.html, report.md and raw.json go (default: "
+                   "dlock-compare-DATE-TIME)")
+        ->type_name("DIR");
+    app.add_option("--plant", arguments_.plant, "")->group("");
+    auto* report = app.add_subcommand("report", "Render raw results again; two side by side");
+    report->fallthrough();
+    report->footer("");
+    report->add_option("RAW", arguments_.raw_files, "raw.json of a run; of two, to compare")
+        ->required()
+        ->expected(1, 2)
+        ->type_name("");
+    report->parse_complete_callback([this] { report_ = true; });
+    // Clients of the suite are processes of their own: this program again.
+    add_verb("compare-worker", Verb::compare_worker, "").group("");
+  }
+#endif
+
   void check(bool has_dashes) {
+    if (report_) arguments_.verb = Verb::compare_report;
     if (!arguments_.config_file.empty() && !arguments_.store_url.empty()) {
       throw CLI::ValidationError("--config", "--store stands beside it; give one of them");
     }
@@ -210,6 +257,7 @@ class Parser {
 
   CLI::App app_{"dlock: one lock for many processes, on the store of your choice"};
   Arguments arguments_;
+  bool report_ = false;
   std::string on_lost_ = "term";
   bool shared_ = false;
 };

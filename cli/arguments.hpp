@@ -11,7 +11,18 @@
 
 namespace dlock::cli {
 
-enum class Verb { run, hold, status, list, break_lock, doctor };
+enum class Verb {
+  run,
+  hold,
+  status,
+  list,
+  break_lock,
+  doctor,
+  compare,
+  compare_report,
+  compare_worker
+};
+enum class CompareDepth { quick, standard, full };
 enum class OnLost { terminate, warn };
 
 struct Arguments {
@@ -33,6 +44,14 @@ struct Arguments {
 
   std::optional<Milliseconds> hold_for;
   std::uint64_t token = 0;
+
+  CompareDepth depth = CompareDepth::standard;
+  std::vector<std::string> scenarios;
+  std::vector<std::string> stores;
+  std::vector<std::string> peers;
+  std::vector<std::string> raw_files;  ///< of `compare report`
+  std::string out_folder;
+  std::string plant;
 };
 
 /// What parsing led to: arguments, or a text to print and a status to exit with.

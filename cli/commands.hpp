@@ -13,5 +13,9 @@ int show_status(const Arguments& arguments);
 int list(const Arguments& arguments);
 int break_lock(const Arguments& arguments);
 int doctor(const Arguments& arguments);
+/// `command_line`: as it was written, for the report.
+int compare(const Arguments& arguments, const std::string& command_line);
+int compare_report(const Arguments& arguments);
+int compare_worker();
 
 }  // namespace dlock::cli

@@ -13,6 +13,7 @@ namespace dlock::cli {
 
 enum class Exit : int {
   ok = 0,
+  contradicted = 1,
   usage = 64,
   unavailable = 69,
   not_obtained = 75,
@@ -29,8 +30,10 @@ struct ExitMeaning {
 };
 
 /// For --help and the manual; a test compares docs/cli.md with it.
-inline constexpr std::array<ExitMeaning, 9> kExitMeanings{{
+inline constexpr std::array<ExitMeaning, 10> kExitMeanings{{
     {Exit::ok, "done; of `run`: the command's own status"},
+    {Exit::contradicted,
+     "of `compare`: what was measured contradicts what a store declares, or could not be measured"},
     {Exit::usage, "wrong usage: an option, a lock name, an operation that this store has not"},
     {Exit::unavailable, "the store is out of reach"},
     {Exit::not_obtained,

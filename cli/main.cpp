@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <exception>
+#include <string>
 
 #include "cli/arguments.hpp"
 #include "cli/child.hpp"
@@ -39,7 +40,7 @@ bool is_null_device(int descriptor) {
          info.st_rdev == ::makedev(1, 3);
 }
 
-int dispatch(const Arguments& arguments, bool stdin_ends_hold) {
+int dispatch(const Arguments& arguments, bool stdin_ends_hold, const std::string& command_line) {
   switch (arguments.verb) {
     case Verb::run:
       return dlock::cli::run(arguments);
@@ -53,6 +54,12 @@ int dispatch(const Arguments& arguments, bool stdin_ends_hold) {
       return dlock::cli::break_lock(arguments);
     case Verb::doctor:
       return dlock::cli::doctor(arguments);
+    case Verb::compare:
+      return dlock::cli::compare(arguments, command_line);
+    case Verb::compare_report:
+      return dlock::cli::compare_report(arguments);
+    case Verb::compare_worker:
+      return dlock::cli::compare_worker();
   }
   return status(Exit::usage);
 }
@@ -70,9 +77,9 @@ std::string explanation(const dlock::LockError& error) {
                      error.server_text().empty() ? "" : ": ", error.server_text());
 }
 
-int guarded(const Arguments& arguments, bool stdin_ends_hold) {
+int guarded(const Arguments& arguments, bool stdin_ends_hold, const std::string& command_line) {
   try {
-    return dispatch(arguments, stdin_ends_hold);
+    return dispatch(arguments, stdin_ends_hold, command_line);
   } catch (const dlock::cli::OutputClosed&) {
     return status(Exit::ok);
   } catch (const dlock::LockError& error) {
@@ -82,6 +89,12 @@ int guarded(const Arguments& arguments, bool stdin_ends_hold) {
     dlock::cli::complain(error.what());
     return status(Exit::unavailable);
   }
+}
+
+std::string joined(int argc, char** argv) {
+  std::string line;
+  for (int i = 0; i < argc; ++i) line += (i == 0 ? "" : " ") + std::string(argv[i]);
+  return line;
 }
 
 }  // namespace
@@ -99,7 +112,8 @@ int main(int argc, char** argv) {
           "the URL into DLOCK_STORE, or use --config with password_env or password_file");
     }
     if (parsed.arguments) {
-      return guarded(*parsed.arguments, stdin_open && !is_null_device(STDIN_FILENO));
+      return guarded(*parsed.arguments, stdin_open && !is_null_device(STDIN_FILENO),
+                     joined(argc, argv));
     }
     if (!parsed.complaint.empty()) {
       dlock::cli::complain(parsed.complaint);

@@ -2,7 +2,7 @@
 #            [DEFINES NAME=value...])
 #
 # One GoogleTest program; each of its cases becomes a ctest test `tier.Suite.Case`. The label is the
-# tier (unit, contract, simulation, live, soak, cli, package): `ctest -L unit`. PROCESSORS tells ctest how many cores
+# tier (unit, contract, simulation, live, soak, cli, compare, package): `ctest -L unit`. PROCESSORS tells ctest how many cores
 # a case keeps busy (servers count), so that `ctest -j` does not pile them up.
 include(GoogleTest)
 find_package(GTest REQUIRED)
@@ -14,6 +14,7 @@ set(dlock_timeout_simulation 600)
 set(dlock_timeout_live 600)
 set(dlock_timeout_soak 600)
 set(dlock_timeout_cli 300)
+set(dlock_timeout_compare 600)
 set(dlock_timeout_package 900)
 
 # What every test program runs with. The suppression is for a leak of the ZooKeeper C client, by the
@@ -55,7 +56,7 @@ endfunction()
 # All test programs, and those of each tier, to build them without the rest.
 if(NOT TARGET dlock_tests)
   add_custom_target(dlock_tests)
-  foreach(tier unit contract simulation live soak cli package)
+  foreach(tier unit contract simulation live soak cli compare package)
     add_custom_target(dlock_tests_${tier})
     add_dependencies(dlock_tests dlock_tests_${tier})
   endforeach()

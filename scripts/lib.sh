@@ -12,11 +12,13 @@ export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 
 packages_to_build="build-essential cmake ninja-build pkg-config ccache libboost1.81-dev
   libboost-url1.81-dev libboost-json1.81-dev libfmt-dev libspdlog-dev libyaml-cpp-dev libcli11-dev
-  libzookeeper-st-dev libhiredis-dev libmemcached-dev libssl-dev"
+  libzookeeper-st-dev libhiredis-dev libmemcached-dev libssl-dev libjs-chart.js"
 packages_for_zookeeper="libzookeeper-java default-jre-headless"
 packages_for_servers="$packages_for_zookeeper redis-server memcached"
 packages_to_test="libgtest-dev libgmock-dev sqlite3 clang-format clang-tidy clang-16
-  libclang-rt-16-dev liblua5.1-0-dev libboost-context1.81-dev $packages_for_servers"
+  libclang-rt-16-dev liblua5.1-0-dev libboost-context1.81-dev chromium fonts-dejavu-core
+  $packages_for_servers"
+packages_for_peers="python3-kazoo python3-redis libcurator-recipes-java default-jdk-headless nodejs npm"
 
 say() { printf '\n==> %s\n' "$*" >&2; }
 

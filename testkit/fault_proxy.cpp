@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "testkit/fault_proxy.hpp"
 
+#include <atomic>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -85,7 +86,7 @@ class FaultProxy::Impl {
     return state_->faults[detail::index_of(direction)];
   }
 
-  const std::uint16_t server_port_;
+  std::atomic<std::uint16_t> server_port_;
   Port port_;
   asio::io_context io_{1};
   asio::executor_work_guard<asio::io_context::executor_type> work_{io_.get_executor()};
@@ -103,6 +104,8 @@ FaultProxy::~FaultProxy() = default;
 std::uint16_t FaultProxy::port() const { return impl_->port_.number(); }
 
 std::uint16_t FaultProxy::server_port() const { return impl_->server_port_; }
+
+void FaultProxy::lead_to(std::uint16_t server_port) { impl_->server_port_ = server_port; }
 
 ProxyStats FaultProxy::stats() const {
   return impl_->on_thread([this] {

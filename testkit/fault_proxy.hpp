@@ -76,6 +76,8 @@ class FaultProxy {
 
   std::uint16_t port() const;
   std::uint16_t server_port() const;
+  /// Where connections that come from now on lead: an address that moved to another server.
+  void lead_to(std::uint16_t server_port);
 
   ProxyStats stats() const;
   std::vector<ConnectionId> connections() const;

@@ -98,6 +98,7 @@ Capabilities declare(const ServerFacts& facts, const Declaration& declaration) {
       {"clock_rate_bounded",
        "the clocks of holder and server run equally fast, within the drift margin"},
       {"settings_kept", "eviction, persistence and replication stay as they were inspected"},
+      {"keys_not_removed", "nobody flushes the server or deletes keys of locks by hand"},
   };
   if (!facts.fsync && declaration.fsync_always_declared) {
     all.assumptions.push_back(

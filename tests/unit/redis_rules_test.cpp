@@ -15,6 +15,7 @@ namespace dlock::redis {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::AllOf;
 using testing::Contains;
 using testing::Field;
 using testing::HasSubstr;
@@ -168,7 +169,8 @@ TEST(RedisGuarantee, ExclusiveOnlyWithNothingMissing) {
   EXPECT_EQ(all.guarantee, Guarantee::exclusive);
   EXPECT_TRUE(all.shortfalls.empty());
   EXPECT_THAT(all.assumptions,
-              Contains(Field(&Capabilities::Assumption::name, "server_clock_not_stepped")));
+              AllOf(Contains(Field(&Capabilities::Assumption::name, "server_clock_not_stepped")),
+                    Contains(Field(&Capabilities::Assumption::name, "keys_not_removed"))));
   EXPECT_EQ(all.token, TokenStrength::time_seeded);
   EXPECT_EQ(all.wake_up, WakeUp::push);
 }

@@ -55,6 +55,19 @@ TEST_F(FaultProxyTest, ForwardsBothWaysAndCounts) {
   EXPECT_EQ(stats.open, 1u);
 }
 
+TEST_F(FaultProxyTest, LeadsNewConnectionsElsewhere) {
+  Pair before = connect();
+  TcpListener other;
+  proxy.lead_to(other.port());
+  auto client = TcpStream::connect(proxy.port());
+  auto server = other.accept();
+  ASSERT_TRUE(client && server);
+  client->send("there");
+  EXPECT_EQ(server->receive(5), "there");
+  before.client.send("here");
+  EXPECT_EQ(before.server.receive(4), "here");
+}
+
 TEST_F(FaultProxyTest, ForwardsManyBytesUnchanged) {
   Pair pair = connect();
   std::string bytes;

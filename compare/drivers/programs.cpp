@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The programs that measure speed and size, the same for every driver.
+#include <fmt/format.h>
+
+#include <atomic>
+#include <barrier>
+#include <boost/json/array.hpp>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "compare/drivers/driver.hpp"
+#include "compare/drivers/histogram.hpp"
+#include "compare/drivers/worker.hpp"
+#include "testkit/await.hpp"
+
+namespace dlock::compare {
+
+namespace {
+
+using testkit::Clock;
+
+std::unique_ptr<Driver> driver_of(const Job& job) {
+  return make_driver(job.text("driver"), job.text("url"));
+}
+
+/// Runs `body(i)` on `count` threads; the first exception of any is thrown here, when all are done.
+template <class Body>
+void on_threads(std::size_t count, Body&& body) {
+  std::mutex mutex;
+  std::exception_ptr failure;
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < count; ++i) {
+    threads.emplace_back([&, i] {
+      try {
+        body(i);
+      } catch (...) {
+        const std::scoped_lock guard(mutex);
+        if (!failure) failure = std::current_exception();
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  if (failure) std::rethrow_exception(failure);
+}
+
+struct Measured {
+  Histogram acquire;
+  Histogram pair;
+};
+
+/// Acquire and release, back to back, until `over`; or `count` times.
+void pairs_of(Client& client, const std::atomic<bool>& over, std::int64_t count, Measured& out) {
+  for (std::int64_t i = 0; count == 0 ? !over.load(std::memory_order_relaxed) : i < count; ++i) {
+    const auto start = now_ns();
+    client.acquire();
+    const auto held = now_ns();
+    client.release();
+    const auto end = now_ns();
+    out.acquire.add(static_cast<std::uint64_t>(held - start));
+    out.pair.add(static_cast<std::uint64_t>(end - start));
+  }
+}
+
+std::vector<std::unique_ptr<Client>> clients_of(Driver& driver, const Job& job, Use use) {
+  std::vector<std::unique_ptr<Client>> clients;
+  const auto base = job.text("lock", "speed");
+  for (std::int64_t i = 0; i < job.number("clients", 1); ++i) {
+    clients.push_back(driver.client(use == Use::own ? fmt::format("{}/{}", base, i) : base, use));
+  }
+  return clients;
+}
+
+}  // namespace
+
+void run_pairs(const Job& job) {
+  const auto driver = driver_of(job);
+  const auto clients = clients_of(*driver, job, Use::own);
+  const std::int64_t count = job.number("count", 0);
+  std::atomic<bool> never{false};
+  // Connections, scripts and parents are made by the first pairs: they are not what is measured.
+  on_threads(clients.size(), [&](std::size_t i) {
+    Measured own;
+    pairs_of(*clients[i], never, job.number("warmup", 5), own);
+  });
+  await_go();
+  std::vector<Measured> measured(clients.size());
+  std::atomic<bool> over{false};
+  const double cpu = cpu_seconds();
+  const auto start = Clock::now();
+  std::jthread clock([&](const std::stop_token& stop) {
+    const auto end = start + job.milliseconds("duration_ms", 1000);
+    while (Clock::now() < end && !stop.stop_requested()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    over = true;
+  });
+  on_threads(clients.size(),
+             [&](std::size_t i) { pairs_of(*clients[i], over, count, measured[i]); });
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  Measured all;
+  for (const auto& one : measured) {
+    all.acquire.add(one.acquire);
+    all.pair.add(one.pair);
+  }
+  say({{"event", "result"},
+       {"pairs", all.pair.count()},
+       {"seconds", seconds},
+       {"cpu_seconds", cpu_seconds() - cpu},
+       {"acquire", all.acquire.to_json()},
+       {"pair", all.pair.to_json()}});
+}
+
+// Each request has its time; one that starts late because another took long counts from when it
+// was due, so a stall shows in every request that it delayed (coordinated omission).
+void run_open(const Job& job) {
+  const auto driver = driver_of(job);
+  const auto client = driver->client(job.text("lock", "open"), Use::own);
+  std::atomic<bool> never{false};
+  Measured warmup;
+  pairs_of(*client, never, 5, warmup);
+  await_go();
+  const std::int64_t rate = job.number("rate", 200);
+  const std::int64_t total = rate * job.number("duration_ms", 1000) / 1000;
+  const auto start = Clock::now();
+  Histogram latency;
+  for (std::int64_t i = 0; i < total; ++i) {
+    const auto due = start + std::chrono::nanoseconds(1'000'000'000 / rate) * i;
+    std::this_thread::sleep_until(due);
+    client->acquire();
+    const auto waited = Clock::now() - due;
+    client->release();
+    latency.add(static_cast<std::uint64_t>(std::max<std::int64_t>(waited.count(), 0)));
+  }
+  say({{"event", "result"}, {"rate", rate}, {"acquire", latency.to_json()}});
+}
+
+void run_contend(const Job& job) {
+  const auto driver = driver_of(job);
+  const auto clients = clients_of(*driver, job, Use::contended);
+  await_go();
+  const auto end = Clock::now() + job.milliseconds("duration_ms", 1000);
+  const auto hold = std::chrono::microseconds(job.number("hold_us", 0));
+  std::vector<boost::json::array> grants(clients.size());
+  // Enough to judge by; a lock that is only a system call would make millions.
+  const auto most = static_cast<std::size_t>(job.number("max_turns", 20'000));
+  on_threads(clients.size(), [&](std::size_t i) {
+    while (Clock::now() < end && grants[i].size() < most) {
+      const auto asked = now_ns();
+      clients[i]->acquire();
+      const auto got = now_ns();
+      if (hold.count() > 0) std::this_thread::sleep_for(hold);
+      const auto gave = now_ns();
+      clients[i]->release();
+      grants[i].push_back({i, asked, got, gave});
+    }
+  });
+  boost::json::array all;
+  for (auto& one : grants) {
+    for (auto& grant : one) all.push_back(std::move(grant));
+  }
+  say({{"event", "result"}, {"grants", std::move(all)}});
+}
+
+void run_crowd(const Job& job) {
+  const auto driver = driver_of(job);
+  const int count = static_cast<int>(job.number("count", 100));
+  await_go();
+  const bool holders = job.text("of") == "holders";
+  auto crowd = holders ? driver->holders(count) : driver->waiters(count);
+  say({{"event", "there"}});
+  std::string line;
+  read_command(line);  // the suite looks at us meanwhile
+  crowd.reset();
+  say({{"event", "result"}});
+}
+
+}  // namespace dlock::compare

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Curator as a client of the comparison suite; compare/README.md has the protocol. Threads share
+// one session, as it is used.
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.lang.management.ManagementFactory;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.TreeMap;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.apache.curator.framework.CuratorFramework;
+import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.recipes.locks.InterProcessLock;
+import org.apache.curator.framework.recipes.locks.InterProcessMutex;
+import org.apache.curator.retry.ExponentialBackoffRetry;
+
+public class Peer {
+  static String text(String job, String name) {
+    Matcher found = Pattern.compile("\"" + name + "\":\"((?:[^\"\\\\]|\\\\.)*)\"").matcher(job);
+    return found.find() ? found.group(1).replace("\\/", "/") : "";
+  }
+  static long number(String job, String name, long otherwise) {
+    Matcher found = Pattern.compile("\"" + name + "\":(-?\\d+)").matcher(job);
+    return found.find() ? Long.parseLong(found.group(1)) : otherwise;
+  }
+  static synchronized void say(String line) {
+    System.out.println(line);
+    System.out.flush();
+  }
+  interface Body { void run(int index) throws Exception; }
+  static void onThreads(int count, Body body) throws Exception {
+    List<Thread> threads = new ArrayList<>();
+    for (int i = 0; i < count; ++i) {
+      final int index = i;
+      Thread thread = new Thread(() -> {
+        try { body.run(index); } catch (Exception error) { throw new RuntimeException(error); }
+      });
+      thread.start();
+      threads.add(thread);
+    }
+    for (Thread thread : threads) thread.join();
+  }
+  static String summary(List<Long> values) {
+    Collections.sort(values);
+    TreeMap<Long, Long> buckets = new TreeMap<>();
+    double sum = 0;
+    for (long value : values) {
+      long digit = (long) Math.max(1, Math.pow(10, Long.toString(value).length() - 3));
+      buckets.merge(value / digit * digit, 1L, Long::sum);
+      sum += value;
+    }
+    StringBuilder list = new StringBuilder();
+    buckets.forEach((k, v) -> list.append(list.length() == 0 ? "" : ",").append("[" + k + "," + v + "]"));
+    StringBuilder out = new StringBuilder("{\"count\":" + values.size());
+    out.append(",\"mean_us\":" + sum / Math.max(1, values.size()) / 1000);
+    double[] percents = {50, 90, 99, 99.9, 100};
+    String[] names = {"p50_us", "p90_us", "p99_us", "p999_us", "max_us"};
+    for (int i = 0; i < percents.length; ++i) {
+      int index = Math.max(0, (int) Math.ceil(values.size() * percents[i] / 100) - 1);
+      out.append(",\"" + names[i] + "\":" + (values.isEmpty() ? 0 : values.get(index) / 1000.0));
+    }
+    return out.append(",\"buckets\":[" + list + "]}").toString();
+  }
+  static double cpu() {
+    return ((com.sun.management.OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean())
+        .getProcessCpuTime() / 1e9;
+  }
+
+  public static void main(String[] arguments) throws Exception {
+    BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
+    String job = in.readLine();
+    try {
+      run(in, job);
+      System.exit(0);
+    } catch (Exception error) {
+      say("{\"event\":\"failed\",\"why\":\"" + error.toString().replaceAll("[\"\\\\\n]", " ") + "\"}");
+      System.exit(1);
+    }
+  }
+
+  static void run(BufferedReader in, String job) throws Exception {
+    String hosts = text(job, "url").replaceFirst("^[^/]*//", "").replaceFirst("[/?].*$", "");
+    CuratorFramework client = CuratorFrameworkFactory.newClient(hosts, new ExponentialBackoffRetry(100, 3));
+    client.start();
+    client.blockUntilConnected();
+    boolean contended = text(job, "program").equals("contend");
+    int count = (int) number(job, "clients", 1);
+    long rounds = number(job, "count", 0);
+    long duration = number(job, "duration_ms", 1000) * 1_000_000;
+    List<InterProcessLock> locks = new ArrayList<>();
+    for (int i = 0; i < count; ++i) {
+      String name = text(job, "lock").replace('/', '_') + (contended ? "" : "_" + i);
+      locks.add(new InterProcessMutex(client, "/curator-peer/" + name));
+    }
+    if (contended) {
+      List<long[]> grants = Collections.synchronizedList(new ArrayList<>());
+      say("{\"event\":\"ready\"}");
+      in.readLine();
+      long end = System.nanoTime() + duration;
+      onThreads(count, (i) -> {
+        while (System.nanoTime() < end) {
+          long asked = System.nanoTime();
+          locks.get(i).acquire();
+          long got = System.nanoTime();
+          grants.add(new long[] {i, asked, got, System.nanoTime()});
+          locks.get(i).release();
+        }
+      });
+      StringBuilder rows = new StringBuilder();
+      for (long[] g : grants) {
+        rows.append(rows.length() == 0 ? "" : ",").append("[" + g[0] + "," + g[1] + "," + g[2] + "," + g[3] + "]");
+      }
+      say("{\"event\":\"result\",\"grants\":[" + rows + "]}");
+      return;
+    }
+    List<Long> acquires = Collections.synchronizedList(new ArrayList<>());
+    List<Long> pairs = Collections.synchronizedList(new ArrayList<>());
+    // A Java program is slow until it is compiled; that is not what is measured.
+    for (InterProcessLock lock : locks) {
+      for (int i = 0; i < Math.max(5, 300 / count); ++i) { lock.acquire(); lock.release(); }
+    }
+    say("{\"event\":\"ready\"}");
+    in.readLine();
+    double cpu = cpu();
+    long start = System.nanoTime();
+    onThreads(count, (i) -> {
+      for (long done = 0; rounds > 0 ? done < rounds : System.nanoTime() < start + duration; ++done) {
+        long begin = System.nanoTime();
+        locks.get(i).acquire();
+        long held = System.nanoTime();
+        locks.get(i).release();
+        acquires.add(held - begin);
+        pairs.add(System.nanoTime() - begin);
+      }
+    });
+    double seconds = (System.nanoTime() - start) / 1e9;
+    say("{\"event\":\"result\",\"pairs\":" + pairs.size() + ",\"seconds\":" + seconds + ",\"cpu_seconds\":"
+        + (cpu() - cpu) + ",\"acquire\":" + summary(acquires) + ",\"pair\":" + summary(pairs) + "}");
+  }
+}

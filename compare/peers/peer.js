@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// node-redlock as a client of the comparison suite; compare/README.md has the protocol. Clients are
+// tasks of one process on one connection, as it is used.
+'use strict';
+const readline = require('readline');
+const fs = require('fs');
+
+const say = (event) => fs.writeSync(1, JSON.stringify(event) + '\n');
+// CLOCK_MONOTONIC: turns are compared with other processes of the same program only.
+const hr = () => process.hrtime.bigint();
+
+function summary(values) {
+  const sorted = values.slice().sort((a, b) => a - b);
+  const at = (p) => sorted.length === 0 ? 0 : sorted[Math.max(0, Math.ceil(sorted.length * p / 100) - 1)] / 1000;
+  const buckets = new Map();
+  for (const value of sorted) {
+    const digit = Math.max(1, 10 ** (String(value).length - 3));
+    const key = Math.floor(value / digit) * digit;
+    buckets.set(key, (buckets.get(key) || 0) + 1);
+  }
+  return {count: sorted.length, mean_us: sorted.reduce((a, b) => a + b, 0) / Math.max(1, sorted.length) / 1000,
+          p50_us: at(50), p90_us: at(90), p99_us: at(99), p999_us: at(99.9), max_us: at(100),
+          buckets: [...buckets].sort((a, b) => a[0] - b[0])};
+}
+
+async function main() {
+  const lines = readline.createInterface({input: process.stdin})[Symbol.asyncIterator]();
+  const job = JSON.parse((await lines.next()).value);
+  const Redis = require('ioredis');
+  const Redlock = require('redlock');
+  const url = new URL(job.url);
+  const client = new Redis({host: url.hostname, port: Number(url.port)});
+  const redlock = new (Redlock.default || Redlock)([client], {retryCount: -1});
+  const acquire = (name) => redlock.acquire(['peer:' + name], 30000);
+  const release = (lock) => (lock.release ? lock.release() : lock.unlock());
+  const contended = job.program === 'contend';
+  const names = Array.from({length: job.clients || 1}, (_, i) => contended ? job.lock : `${job.lock}/${i}`);
+
+  if (!contended) for (const name of names) await release(await acquire(name));
+  say({event: 'ready'});
+  await lines.next();
+  const start = hr();
+  const cpu = process.cpuUsage();
+  const end = start + BigInt(job.duration_ms) * 1000000n;
+  if (contended) {
+    const grants = [];
+    await Promise.all(names.map(async (name, index) => {
+      while (hr() < end) {
+        const asked = Number(hr());
+        const lock = await acquire(name);
+        const got = Number(hr());
+        grants.push([index, asked, got, got]);
+        await release(lock);
+      }
+    }));
+    say({event: 'result', grants});
+  } else {
+    const acquires = [], pairs = [];
+    await Promise.all(names.map(async (name) => {
+      for (let done = 0; job.count ? done < job.count : hr() < end; ++done) {
+        const begin = hr();
+        const lock = await acquire(name);
+        const held = hr();
+        await release(lock);
+        acquires.push(Number(held - begin));
+        pairs.push(Number(hr() - begin));
+      }
+    }));
+    const used = process.cpuUsage(cpu);
+    say({event: 'result', pairs: pairs.length, seconds: Number(hr() - start) / 1e9,
+         cpu_seconds: (used.user + used.system) / 1e6, acquire: summary(acquires), pair: summary(pairs)});
+  }
+  process.exit(0);
+}
+
+main().catch((error) => { say({event: 'failed', why: String(error)}); process.exit(1); });

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# kazoo and redis-py as clients of the comparison suite; compare/README.md has the protocol.
+import json
+import resource
+import sys
+import threading
+import time
+from urllib.parse import urlsplit
+
+
+def say(**event):
+    sys.stdout.write(json.dumps(event) + "\n")
+    sys.stdout.flush()
+
+
+class Latencies:
+    """Times by microsecond, as histogram."""
+
+    def __init__(self):
+        self.values = []
+
+    def summary(self):
+        values = sorted(self.values)
+
+        def at(percent):
+            if not values:
+                return 0
+            index = max(0, -(-len(values) * percent // 100) - 1)
+            return values[int(index)] / 1000
+
+        buckets = {}
+        for value in values:
+            digit = max(1, 10 ** (len(str(value)) - 3))
+            buckets[value // digit * digit] = buckets.get(value // digit * digit, 0) + 1
+        return {"count": len(values), "mean_us": sum(values) / max(1, len(values)) / 1000,
+                "p50_us": at(50), "p90_us": at(90), "p99_us": at(99), "p999_us": at(99.9),
+                "max_us": at(100), "buckets": [[k, v] for k, v in sorted(buckets.items())]}
+
+
+def redis_client(url):
+    """A client for all threads, with a pool of connections, as redis-py is used."""
+    import redis
+    parts = urlsplit(url)
+    connection = redis.Redis(host=parts.hostname, port=parts.port)
+
+    def lock(name):
+        one = connection.lock("peer:" + name, timeout=30)
+        return (lambda: one.acquire()), (lambda: one.release())
+    return lock
+
+
+def kazoo_client(url):
+    """A session for all threads."""
+    import logging
+    from kazoo.client import KazooClient
+    logging.disable(logging.CRITICAL)
+    client = KazooClient(hosts=urlsplit(url).netloc)
+    client.start()
+
+    def lock(name):
+        one = client.Lock("/peer/" + name.replace("/", "_"), "me")
+        return (lambda: one.acquire()), (lambda: one.release())
+    return lock
+
+
+def on_threads(bodies):
+    threads = [threading.Thread(target=body) for body in bodies]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def cpu():
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+def run_pairs(job, locks):
+    acquire_times, pair_times = Latencies(), Latencies()
+    count = job.get("count", 0)
+    end = [0.0]
+
+    def body(lock):
+        take, give = lock
+        done = 0
+        while (done < count) if count else (time.monotonic() < end[0]):
+            start = time.monotonic_ns()
+            take()
+            held = time.monotonic_ns()
+            give()
+            acquire_times.values.append(held - start)
+            pair_times.values.append(time.monotonic_ns() - start)
+            done += 1
+
+    for take, give in locks:
+        take()
+        give()
+    say(event="ready")
+    sys.stdin.readline()
+    cpu_before, start = cpu(), time.monotonic()
+    end[0] = start + job["duration_ms"] / 1000
+    on_threads([lambda lock=lock: body(lock) for lock in locks])
+    say(event="result", pairs=len(pair_times.values), seconds=time.monotonic() - start,
+        cpu_seconds=cpu() - cpu_before, acquire=acquire_times.summary(), pair=pair_times.summary())
+
+
+def run_contend(job, locks):
+    grants = []
+    say(event="ready")
+    sys.stdin.readline()
+    end = time.monotonic() + job["duration_ms"] / 1000
+
+    def body(index, lock):
+        take, give = lock
+        while time.monotonic() < end:
+            asked = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+            take()
+            got = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+            grants.append([index, asked, got, time.clock_gettime_ns(time.CLOCK_BOOTTIME)])
+            give()
+
+    on_threads([lambda i=i, lock=lock: body(i, lock) for i, lock in enumerate(locks)])
+    say(event="result", grants=grants)
+
+
+def main():
+    job = json.loads(sys.stdin.readline())
+    try:
+        client = (redis_client if job["driver"] == "redis-py" else kazoo_client)(job["url"])
+        contended = job["program"] == "contend"
+        locks = [client(job["lock"] if contended else "%s/%d" % (job["lock"], i))
+                 for i in range(job.get("clients", 1))]
+        (run_contend if contended else run_pairs)(job, locks)
+    except Exception as error:
+        say(event="failed", why="%s: %s" % (type(error).__name__, error))
+        sys.exit(1)
+
+
+main()

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Figures out of a run's raw results: medians over the repeats, ratios within each repeat.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compare/drivers/histogram.hpp"
+
+namespace dlock::compare {
+
+struct Spot {
+  std::string_view scenario;
+  std::string_view store;
+  std::string_view driver;
+  std::int64_t param = 0;
+};
+
+struct Figure {
+  double value = 0;
+  /// Half the distance between the quartiles (of few repeats: between the extremes), as a share of
+  /// the value.
+  double spread = 0;
+  bool noisy() const { return spread > 0.15; }
+};
+
+class Figures {
+ public:
+  explicit Figures(const boost::json::object& raw) : raw_(raw) {}
+
+  const boost::json::object& raw() const { return raw_; }
+  std::optional<Figure> figure(const Spot& spot, std::string_view metric) const;
+  /// Of `spot` to the same with another driver.
+  std::optional<Figure> ratio(const Spot& spot, std::string_view to_driver,
+                              std::string_view metric) const;
+  /// Of all repeats together.
+  std::optional<Histogram> histogram(const Spot& spot, std::string_view name) const;
+  /// Why there is no figure; empty if there is none to tell.
+  std::string failure(const Spot& spot) const;
+  /// The parameters and drivers that were measured, in the order of the results.
+  std::vector<std::int64_t> params(std::string_view scenario) const;
+  std::vector<std::string> drivers(std::string_view scenario, std::string_view store) const;
+  /// Results of a kind and scenario; of any store if that is empty.
+  std::vector<const boost::json::object*> results(std::string_view kind, std::string_view scenario,
+                                                  std::string_view store = {}) const;
+
+ private:
+  std::vector<double> values(const Spot& spot, std::string_view metric) const;
+  std::vector<const boost::json::object*> at(const Spot& spot) const;
+
+  const boost::json::object& raw_;
+};
+
+/// "1.23 ms" of microseconds, "12,300", "0.98".
+std::string show(double value, std::string_view unit);
+
+}  // namespace dlock::compare

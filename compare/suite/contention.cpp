@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/suite/contention.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "compare/drivers/histogram.hpp"
+
+namespace dlock::compare {
+
+namespace {
+
+/// Jain's index of how often each got it: 1 when all as often, 1/n when only one did.
+double jain(const std::vector<Turn>& turns, std::size_t clients) {
+  std::map<std::int64_t, double> grants;
+  for (const auto& turn : turns) grants[turn.client] += 1;
+  double sum = 0, squares = 0;
+  for (const auto& [client, count] : grants) {
+    sum += count;
+    squares += count * count;
+  }
+  return squares == 0 ? 0 : sum * sum / (static_cast<double>(clients) * squares);
+}
+
+/// Turns in which somebody was passed by who had asked before, by more than a millisecond: less is
+/// the way to the server.
+std::size_t inversions(const std::vector<Turn>& turns) {
+  constexpr std::int64_t margin = 1'000'000;
+  std::map<std::int64_t, std::int64_t> next_asked;  // by client, of its turn after the present one
+  std::size_t found = 0;
+  const std::vector<Turn> latest_first(turns.rbegin(), turns.rend());
+  for (const auto& turn : latest_first) {
+    const bool passed = std::any_of(next_asked.begin(), next_asked.end(), [&](const auto& other) {
+      return other.first != turn.client && other.second + margin < turn.asked;
+    });
+    if (passed) ++found;
+    next_asked[turn.client] = turn.asked;
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<Turn> until_the_first_stopped(std::vector<Turn> turns, std::size_t most) {
+  std::sort(turns.begin(), turns.end(), [](const Turn& a, const Turn& b) { return a.got < b.got; });
+  std::map<std::int64_t, std::size_t> counts;
+  const auto last = std::find_if(turns.begin(), turns.end(),
+                                 [&](const Turn& turn) { return ++counts[turn.client] == most; });
+  if (last != turns.end()) turns.erase(std::next(last), turns.end());
+  return turns;
+}
+
+boost::json::object judge_turns(std::vector<Turn> turns, std::size_t clients) {
+  std::sort(turns.begin(), turns.end(), [](const Turn& a, const Turn& b) { return a.got < b.got; });
+  Histogram handover;
+  std::size_t retakes = 0, overlaps = 0;
+  for (std::size_t i = 1; i < turns.size(); ++i) {
+    const auto latency = turns[i].got - turns[i - 1].gave;
+    if (latency < 0) ++overlaps;
+    if (turns[i].client == turns[i - 1].client) {
+      ++retakes;
+    } else {
+      handover.add(static_cast<std::uint64_t>(std::max<std::int64_t>(latency, 0)));
+    }
+  }
+  const double count = std::max<double>(1, static_cast<double>(turns.size()));
+  const double seconds =
+      turns.size() < 2 ? 1 : static_cast<double>(turns.back().got - turns.front().got) / 1e9;
+  const boost::json::object values{
+      {"handover_p50_us", handover.percentile_ns(50) / 1000},
+      {"handover_p99_us", handover.percentile_ns(99) / 1000},
+      {"handovers_per_s", static_cast<double>(handover.count()) / seconds},
+      {"jain", jain(turns, clients)},
+      {"inversions_percent", 100.0 * static_cast<double>(inversions(turns)) / count},
+      {"retakes_percent", 100.0 * static_cast<double>(retakes) / count}};
+  return {{"values", values}, {"overlaps", overlaps}, {"handover", handover.to_json()}};
+}
+
+}  // namespace dlock::compare

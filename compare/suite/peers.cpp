@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/suite/peers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "compare/embedded.hpp"
+#include "testkit/servers/server.hpp"
+#include "testkit/temp_dir.hpp"
+
+namespace dlock::compare {
+
+namespace {
+
+struct Peer {
+  const char* name;
+  const char* family;
+  const char* program;              ///< a file of compare/peers/
+  std::vector<std::string> launch;  ///< before the program
+  const char* package;              ///< what to install
+  std::vector<std::string> probe;   ///< a command that succeeds if it is installed
+};
+
+const std::vector<Peer>& peers() {
+  const std::string jars =
+      "/usr/share/java/curator-recipes.jar:/usr/share/java/"
+      "curator-framework.jar:/usr/share/java/curator-client.jar:/usr/share/"
+      "java/zookeeper.jar:/usr/share/java/slf4j-api.jar:/usr/share/java/"
+      "slf4j-nop.jar:/usr/share/java/guava.jar";
+  static const std::vector<Peer> all{
+      {"kazoo",
+       "zookeeper",
+       "peer.py",
+       {"/usr/bin/python3"},
+       "python3-kazoo",
+       {"/usr/bin/python3", "-c", "import kazoo"}},
+      {"redis-py",
+       "redis",
+       "peer.py",
+       {"/usr/bin/python3"},
+       "python3-redis",
+       {"/usr/bin/python3", "-c", "import redis"}},
+      {"curator",
+       "zookeeper",
+       "Peer.java",
+       {"java", "-XX:TieredStopAtLevel=4", "-cp", jars},
+       "libcurator-recipes-java default-jdk-headless",
+       {"sh", "-c", "test -e /usr/share/java/curator-recipes.jar && command -v javac"}},
+      {"node-redlock",
+       "redis",
+       "peer.js",
+       {"node"},
+       "nodejs, and of npm: redlock ioredis, where NODE_PATH leads to them",
+       {"node", "-e", "require('redlock');require('ioredis')"}},
+  };
+  return all;
+}
+
+const Peer* find_peer(std::string_view name) {
+  const auto found = std::find_if(peers().begin(), peers().end(),
+                                  [&](const Peer& peer) { return peer.name == name; });
+  return found == peers().end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+void check_peers(const std::vector<std::string>& names) {
+  for (const auto& name : names) {
+    const Peer* peer = find_peer(name);
+    if (peer == nullptr) {
+      std::string known;
+      for (const auto& one : peers())
+        known += fmt::format("{}{}", known.empty() ? "" : ", ", one.name);
+      throw std::invalid_argument(fmt::format("no peer '{}'; there are: {}", name, known));
+    }
+    bool there = false;
+    try {
+      there = testkit::run({.argv = peer->probe}).status.success();
+    } catch (const std::system_error&) {
+      there = false;
+    }
+    if (!there) throw testkit::MissingPackage(name, peer->package);
+  }
+}
+
+std::vector<DriverProgram> drivers_for(Context& context, const Store& store,
+                                       std::string_view measure) {
+  std::vector<DriverProgram> drivers{{"dlock"}, {"floor"}};
+  if (measure != "pairs" && measure != "contend" && measure != "cost") return drivers;
+  for (const auto& name : context.options.peers) {
+    const Peer* peer = find_peer(name);
+    if (peer == nullptr || peer->family != store.kind().family) continue;
+    const auto program = context.folder / peer->program;
+    testkit::write_file(program, embedded(std::string("peers/") + peer->program));
+    auto command = peer->launch;
+    command.push_back(program.string());
+    drivers.push_back({name, std::move(command)});
+  }
+  return drivers;
+}
+
+}  // namespace dlock::compare

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A run from its beginning to its end.
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <cstdlib>
+#include <ctime>
+#include <stdexcept>
+
+#include "cli/exit_codes.hpp"
+#include "cli/output.hpp"
+#include "cli/signals.hpp"
+#include "compare/report/report.hpp"
+#include "compare/servers/store.hpp"
+#include "compare/suite/context.hpp"
+#include "compare/suite/machine.hpp"
+#include "compare/suite/peers.hpp"
+#include "compare/suite/run_folder.hpp"
+#include "compare/suite/safety.hpp"
+#include "compare/suite/scenario.hpp"
+#include "compare/suite/speed.hpp"
+#include "compare/suite/worker_process.hpp"
+#include "dlock/version.hpp"
+#include "testkit/servers/server.hpp"
+#include "testkit/temp_dir.hpp"
+
+namespace dlock::compare {
+
+namespace {
+
+using boost::json::object;
+
+/// The stores that can be run here; the others go to `missing`, with what to install.
+std::vector<std::string> usable_stores(const Options& options, boost::json::array& missing) {
+  std::vector<std::string> wanted = options.stores;
+  if (wanted.empty() && options.urls.empty()) {
+    for (const auto& kind : store_kinds()) wanted.push_back(kind.id);
+  }
+  std::vector<std::string> usable;
+  for (const auto& id : wanted) {
+    const auto store = make_store(id, Pace::short_leases);
+    try {
+      if (store->kind().family == "redis")
+        testkit::find_server_program("redis-server", "redis-server");
+      if (store->kind().family == "memcached")
+        testkit::find_server_program("memcached", "memcached");
+      if (store->kind().family == "zookeeper") {
+        testkit::find_server_program("java", "default-jre-headless");
+        if (!std::filesystem::exists("/usr/share/java/zookeeper.jar")) {
+          throw testkit::MissingPackage("zookeeper.jar", "libzookeeper-java");
+        }
+      }
+      usable.push_back(id);
+    } catch (const testkit::MissingPackage& error) {
+      if (!options.stores.empty()) throw;
+      missing.push_back(object{{"store", id}, {"why", error.what()}});
+    }
+  }
+  return usable;
+}
+
+/// One store: what it is, what it declares (both also of a run that is interrupted), and its speed.
+void visit(Context& context, Store& store, boost::json::array& descriptions) {
+  context.progress.begin("starting " + store.kind().title);
+  object description{{"id", store.kind().id},
+                     {"title", store.kind().title},
+                     {"family", store.kind().family},
+                     {"words", store.kind().words}};
+  try {
+    store.start();
+    description["version"] = store.version();
+    description["declared"] = run_worker(context, {{"program", "inspect"}, {"url", store.url()}});
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const std::exception& error) {
+    context.progress.note(fmt::format("{}: {}", store.kind().title, error.what()));
+    description["failed"] = error.what();
+  }
+  const bool reached = !description.contains("failed");
+  descriptions.push_back(std::move(description));
+  if (reached) run_speed(context, store);
+}
+
+void measure_all(Context& context, const std::vector<std::string>& stores,
+                 boost::json::array& descriptions) {
+  const auto& options = context.options;
+  context.progress.plan(plan_speed(options, stores.size() + options.urls.size()) +
+                        plan_safety(options, stores) + 3.0 * static_cast<double>(stores.size()));
+  for (const auto& id : stores) {
+    const auto store = make_store(id, Pace::working);
+    visit(context, *store, descriptions);
+    context.progress.done(3);
+  }
+  for (const auto& url : options.urls) {
+    const auto store = make_user_store(url);
+    visit(context, *store, descriptions);
+  }
+  run_safety(context, stores, options.urls);
+}
+
+std::string timestamp(const char* format) {
+  const std::time_t now = std::time(nullptr);
+  return fmt::format(fmt::runtime(format), fmt::localtime(now));
+}
+
+std::filesystem::path default_folder() { return "dlock-compare-" + timestamp("{:%Y%m%d-%H%M%S}"); }
+
+/// Everything is kept, also of a run that was interrupted.
+object raw_of(Context& context, object machine, boost::json::array descriptions,
+              boost::json::array missing, double seconds) {
+  machine["load_after"] = load_average();
+  const std::scoped_lock guard(context.mutex);
+  return {{"schema", 1},
+          {"dlock", DLOCK_VERSION},
+          {"command", context.options.command_line},
+          {"depth", to_string(context.options.depth)},
+          {"finished", timestamp("{:%Y-%m-%d %H:%M:%S %z}")},
+          {"seconds", seconds},
+          {"interrupted", context.interrupt.signal() != 0},
+          {"machine", std::move(machine)},
+          {"stores", std::move(descriptions)},
+          {"missing", std::move(missing)},
+          {"results", context.results}};
+}
+
+int status_of(const object& raw, int signal) {
+  if (signal != 0) return cli::signal_status(signal);
+  for (const auto& result : raw.at("results").as_array()) {
+    const auto* found = result.as_object().if_contains("contradictions");
+    if (found != nullptr && !found->as_array().empty()) return cli::status(cli::Exit::contradicted);
+    if (result.as_object().contains("failed")) return cli::status(cli::Exit::contradicted);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int run_suite(const Options& options) {
+  cli::Signals signals({SIGINT, SIGTERM, SIGHUP});
+  check_peers(options.peers);
+  RunFolder::sweep();
+  // Reports are written where the user is, all else below the run's folder.
+  const auto out = std::filesystem::absolute(options.out.empty() ? default_folder() : options.out);
+  std::filesystem::create_directories(out);
+  RunFolder folder;
+  ::setenv("TMPDIR", folder.path().c_str(), 1);
+  Interrupt interrupt(signals.descriptor(), [&folder] { folder.remove(); });
+  const auto start = testkit::Clock::now();
+  auto machine = describe_machine();
+  boost::json::array missing, descriptions;
+  object raw;
+  {
+    Progress progress;
+    Context context{options, interrupt, progress, folder.path()};
+    try {
+      const auto stores = usable_stores(options, missing);
+      for (const auto& one : missing) progress.note(one.at("why").as_string());
+      measure_all(context, stores, descriptions);
+    } catch (const Interrupted&) {
+      progress.note("interrupted; what was measured is kept");
+    }
+    raw = raw_of(context, std::move(machine), std::move(descriptions), std::move(missing),
+                 std::chrono::duration<double>(testkit::Clock::now() - start).count());
+  }
+  testkit::write_file(out / "raw.json", boost::json::serialize(raw));
+  cli::print_line(write_reports({raw}, out));
+  fmt::print(stderr, "dlock compare: {}\n", (out / "report.html").string());
+  return status_of(raw, interrupt.signal());
+}
+
+int render_reports(const std::vector<std::filesystem::path>& files,
+                   const std::filesystem::path& out) {
+  std::vector<object> runs;
+  for (const auto& file : files) {
+    boost::json::error_code error;
+    auto raw = boost::json::parse(testkit::read_file(file), error);
+    const auto* fields = error ? nullptr : raw.if_object();
+    if (fields == nullptr || !fields->contains("schema") || fields->at("schema") != 1) {
+      throw std::invalid_argument(file.string() +
+                                  " is no raw.json of this version of dlock compare");
+    }
+    runs.push_back(std::move(raw.as_object()));
+  }
+  std::filesystem::create_directories(out);
+  cli::print_line(write_reports(runs, out));
+  return 0;
+}
+
+}  // namespace dlock::compare
