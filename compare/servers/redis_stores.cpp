@@ -11,6 +11,7 @@
 #include "testkit/servers/redis.hpp"
 #include "testkit/sockets.hpp"
 #include "testkit/temp_dir.hpp"
+#include "testkit/wall_clock.hpp"
 
 namespace dlock::compare {
 
@@ -46,27 +47,19 @@ void fill_redis(std::uint16_t port) {
 /// redis-server with a wall clock that can be stepped.
 class ClockedRedis : public testkit::RedisServer {
  public:
-  using RedisServer::RedisServer;
-  void step(int seconds) const {
-    // Renamed into place: a half-written file would be a third time.
-    testkit::write_file(offset_file().string() + ".new", std::to_string(seconds));
-    std::filesystem::rename(offset_file().string() + ".new", offset_file());
+  explicit ClockedRedis(std::vector<std::string> options)
+      : RedisServer(std::move(options)), clock_(shim().string(), folder() / "clock") {
+    testkit::write_file(shim(), embedded("clock_shim.so"));
   }
+  void step(std::chrono::seconds by) { clock_.be_wrong_by(by); }
 
  protected:
-  std::vector<std::string> command() override {
-    const auto shim = folder() / "clock_shim.so";
-    testkit::write_file(shim, embedded("clock_shim.so"));
-    step(0);
-    std::vector<std::string> all{"/usr/bin/env", "LD_PRELOAD=" + shim.string(),
-                                 "DLOCK_CLOCK_OFFSET=" + offset_file().string()};
-    const auto server = RedisServer::command();
-    all.insert(all.end(), server.begin(), server.end());
-    return all;
-  }
+  std::vector<std::string> command() override { return clock_.with_it(RedisServer::command()); }
 
  private:
-  std::filesystem::path offset_file() const { return folder() / "offset"; }
+  std::filesystem::path shim() const { return folder() / "clock_shim.so"; }
+
+  testkit::WallClock clock_;
 };
 
 std::vector<std::string> options_of(std::string_view id, std::string_view flavour) {
@@ -115,7 +108,7 @@ class RedisStore : public Store {
     if (fault == "start_server") return server_->start();
     if (fault == "flush") return static_cast<void>(inline_command(port(), "FLUSHALL", "\n"));
     if (fault == "evict") return fill_redis(port());
-    if (fault == "step_clock" && clocked_ != nullptr) return clocked_->step(3600);
+    if (fault == "step_clock" && clocked_ != nullptr) return clocked_->step(std::chrono::hours(1));
     Store::apply(fault);
   }
 

@@ -14,7 +14,8 @@
 #include "testkit/servers/memcached.hpp"
 #include "testkit/servers/redis.hpp"
 #include "testkit/servers/zookeeper.hpp"
-#include "tests/live/wall_clock.hpp"
+#include "testkit/temp_dir.hpp"
+#include "testkit/wall_clock.hpp"
 #include "tests/support/every_store.hpp"
 
 namespace dlock::testkit {
@@ -71,7 +72,8 @@ class HoldersClock : public testing::TestWithParam<std::string> {
 INSTANTIATE_TEST_SUITE_P(Stores, HoldersClock, testing::ValuesIn(shared_stores(false)), name_of);
 
 TEST_P(HoldersClock, F25_SetByAnHourHasNoEffect) {
-  WallClock clock(DLOCK_CLOCK_SHIM);
+  const TempDir clock_folder("dlock-clock");
+  WallClock clock(DLOCK_CLOCK_SHIM, clock_folder.path() / "clock");
   const auto holder = hold(clock);
   auto line = holder->read_line(patience());
   ASSERT_TRUE(line) << holder->collected_stderr();

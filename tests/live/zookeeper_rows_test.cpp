@@ -9,8 +9,9 @@
 
 #include "testkit/process.hpp"
 #include "testkit/servers/zookeeper.hpp"
+#include "testkit/temp_dir.hpp"
+#include "testkit/wall_clock.hpp"
 #include "testkit/zookeeper_frames.hpp"
-#include "tests/live/wall_clock.hpp"
 #include "tests/live/zookeeper_support.hpp"
 
 namespace dlock::testkit {
@@ -146,7 +147,8 @@ TEST_F(ZooKeeperRows, F90_RequestIdsPassTheirEnd) {
   for (const auto end : {std::int64_t{1} << 31, std::int64_t{1} << 32}) {
     SCOPED_TRACE(end);
     frames_.clear();
-    WallClock clock(DLOCK_CLOCK_SHIM);
+    const TempDir clock_folder("dlock-clock");
+    WallClock clock(DLOCK_CLOCK_SHIM, clock_folder.path() / "clock");
     clock.be_wrong_by(std::chrono::seconds(end) - now - 60s);
     ProcessOptions options;
     options.argv = {DLOCK_ZOOKEEPER_PROCESS, url(proxy_->port()), "job"};
