@@ -45,7 +45,6 @@ class WallClock {
   std::string shim_;
   std::filesystem::path file_;
 };
-};
 
 /// A server whose wall clock can be set.
 template <class Kind>
