@@ -37,7 +37,6 @@ class SimRedis final : public SimStore {
   void on_crash(Process& process) override;
   checkers::Belongings belongings() const override;
   std::vector<std::string> owners(const std::string& lock) const override;
-  /// They follow the server's clock, and what it knows: one of them is enough.
   bool tokens_fall(const std::set<Fault>& struck) const override;
   bool is_permitted(const std::string& key) const override;
   Duration lease() const override;
