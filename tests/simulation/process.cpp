@@ -70,14 +70,25 @@ core::TimerId Process::call_at(TimePoint when, Job job) {
   auto id = std::make_shared<core::TimerId>(0);
   *id = world_.at(due, [this, id, job = std::move(job)]() mutable {
     timers_.erase(*id);
-    deliver(std::move(job));
+    due_.emplace(*id, std::move(job));
+    deliver([this, id = *id] { run_due(id); });
   });
   timers_.insert(*id);
   return *id;
 }
 
+// It may have been cancelled by what ran since it was due.
+void Process::run_due(core::TimerId id) {
+  auto due = due_.extract(id);
+  if (!due.empty()) due.mapped()();
+}
+
 void Process::cancel(core::TimerId id) noexcept {
-  if (timers_.erase(id) != 0) world_.cancel(id);
+  if (timers_.erase(id) != 0) {
+    world_.cancel(id);
+  } else {
+    due_.erase(id);
+  }
 }
 
 void Process::run_blocking(Job job, Job done) {

@@ -8,6 +8,7 @@
 #include <boost/asio/execution.hpp>
 #include <boost/asio/execution_context.hpp>
 #include <deque>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -74,6 +75,7 @@ class Process final : public core::Env {
   };
   struct Executor;
 
+  void run_due(core::TimerId id);
   void wake();
 
   World& world_;
@@ -87,6 +89,7 @@ class Process final : public core::Env {
   bool alive_ = true;
   bool scheduled_ = false;
   std::set<core::TimerId> timers_;
+  std::map<core::TimerId, Job> due_;  ///< of those that were, not run yet
   mutable Context context_;
 };
 
