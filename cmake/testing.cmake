@@ -2,8 +2,9 @@
 #            [DEFINES NAME=value...])
 #
 # One GoogleTest program; each of its cases becomes a ctest test `tier.Suite.Case`. The label is the
-# tier (unit, contract, simulation, live, soak, cli, compare, package): `ctest -L unit`. PROCESSORS tells ctest how many cores
-# a case keeps busy (servers count), so that `ctest -j` does not pile them up.
+# tier (unit, contract, simulation, live, soak, cli, compare, package): `ctest -L unit`. PROCESSORS
+# tells ctest how many cores a case keeps busy (servers count), so that `ctest -j` does not pile
+# them up.
 include(GoogleTest)
 find_package(GTest REQUIRED)
 
