@@ -8,6 +8,7 @@
 #include <charconv>
 
 #include "backends/redis/backend.hpp"
+#include "backends/redis/value.hpp"
 #include "core/planted.hpp"
 
 namespace dlock::redis {
@@ -20,8 +21,6 @@ using std::chrono::milliseconds;
 constexpr std::chrono::hours kFenceMemory{48};
 /// How long a free lock is kept for the waiter that was woken.
 constexpr milliseconds kFirstTry{500};
-/// Of a lease of 30 days with a lock delay.
-constexpr std::chrono::hours kLongestLeft{24 * 31};
 /// Positions in the queue behind it are all the same to us.
 constexpr std::int64_t kLastRank = 1'000'000;
 
@@ -42,11 +41,6 @@ std::uint64_t to_token(const std::string& text) {
   const auto* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, token);
   return error == std::errc() && stop == end ? token : 0;
-}
-
-/// What a server says is left of a lease. It may say anything, and no lease is longer.
-milliseconds to_remaining(std::int64_t left_ms) {
-  return milliseconds(std::clamp<std::int64_t>(left_ms, -1, milliseconds(kLongestLeft).count()));
 }
 
 /// How long the server keeps the key without news from us: the holder believes the lease only.
@@ -151,7 +145,7 @@ ClaimAnswer RedisBackend::take_acquired(KeyClaim& claim, const ScriptAnswer& ans
   }
   if (code == AcquireCode::busy && answer.items.size() == 4) {
     claim.standing.rank = std::clamp<std::int64_t>(answer.items[1].integer, -1, kLastRank);
-    claim.standing.remaining = to_remaining(answer.items[2].integer);
+    claim.standing.remaining = read_remaining(answer.items[2].integer);
     claim.arrival = answer.items[3].text;
     claim.asked = env_.now();
     result.status = claim.request().queue ? ClaimStatus::waiting : ClaimStatus::busy;

@@ -20,8 +20,6 @@ using std::chrono::milliseconds;
 constexpr std::int64_t kMostWaiters = 1000;
 /// Inspections that are on their way at once.
 constexpr std::size_t kAtOnce = 256;
-/// No lease is longer than 30 days; what a server says may be.
-constexpr std::int64_t kLongestLeft_ms = 31LL * 24 * 3'600'000;
 constexpr std::string_view kScanCount = "1000";
 
 ScriptCall inspect_call(const LockKeys& keys) {
@@ -95,8 +93,7 @@ std::optional<LockStatus> read_status(std::string name, const std::vector<Reply>
     note_foreign(type, status);
   }
   if (status.held && items[2].integer >= 0) {
-    add_remaining(milliseconds(std::min<std::int64_t>(items[2].integer, kLongestLeft_ms)),
-                  lock_delay, status);
+    add_remaining(read_remaining(items[2].integer), lock_delay, status);
   }
   if (status.held && items[2].integer == -1) {
     status.notes.emplace_back("the key never expires: a dead holder keeps it for ever");

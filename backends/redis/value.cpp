@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <vector>
 
@@ -70,6 +71,11 @@ LockValue read_value(std::string_view text) {
   value.token = token;
   value.owner = read_owner(text.substr(colon + 1));
   return value;
+}
+
+std::chrono::milliseconds read_remaining(std::int64_t left_ms) {
+  constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 31);
+  return std::chrono::milliseconds(std::clamp<std::int64_t>(left_ms, -1, kLongest.count()));
 }
 
 std::string write_waiter(std::string_view instance, std::string_view owner) {

@@ -5,6 +5,7 @@
 // other. And what stands for a waiter in the queue: whom to tell, and the owner. Pure.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -26,6 +27,10 @@ struct LockValue {
   Owner owner;
 };
 LockValue read_value(std::string_view text);
+
+/// What a server says is left of a lease; below 0: it says that there is no end. It may say
+/// anything, and no lease with its lock delay is longer than 31 days.
+std::chrono::milliseconds read_remaining(std::int64_t left_ms);
 
 /// `instance`: the UUID that names our subscription.
 std::string write_waiter(std::string_view instance, std::string_view owner);

@@ -78,6 +78,12 @@ array rows_of(const Run& run, const object& scenario, bool several_runs) {
   return rows;
 }
 
+/// A gap in the chart where nothing was measured.
+boost::json::value value_at(const Figures& figures, const Spot& spot, const object& metric) {
+  const auto figure = figures.figure(spot, metric.at("id").as_string());
+  return figure ? boost::json::value(figure->value) : boost::json::value(nullptr);
+}
+
 object bar_chart(const Figures& figures, const object& scenario, const object& metric) {
   const auto id = text(scenario, "id");
   const auto params = figures.params(id);
@@ -96,13 +102,7 @@ object bar_chart(const Figures& figures, const object& scenario, const object& m
   for (const auto& driver : drivers) {
     array data;
     for (const auto& store : stores_of(figures)) {
-      const auto figure =
-          figures.figure({id, store.id, driver, param}, metric.at("id").as_string());
-      if (figure) {
-        data.push_back(figure->value);
-      } else {
-        data.push_back(nullptr);
-      }
+      data.push_back(value_at(figures, {id, store.id, driver, param}, metric));
     }
     sets.push_back(object{{"label", driver}, {"data", std::move(data)}});
   }
@@ -125,13 +125,7 @@ object line_chart(const Figures& figures, const object& scenario, const object& 
     for (const char* driver : {"dlock", "floor"}) {
       array data;
       for (const auto param : figures.params(id)) {
-        const auto figure =
-            figures.figure({id, store.id, driver, param}, metric.at("id").as_string());
-        if (figure) {
-          data.push_back(figure->value);
-        } else {
-          data.push_back(nullptr);
-        }
+        data.push_back(value_at(figures, {id, store.id, driver, param}, metric));
       }
       sets.push_back(object{{"label", store.title},
                             {"dashed", std::string_view(driver) == "floor"},

@@ -5,11 +5,10 @@
 // (docs/security.md) is not among them.
 #include <fmt/format.h>
 
-#include <boost/endian/conversion.hpp>
-
 #include "testkit/scripted_server.hpp"
 #include "testkit/zookeeper_frames.hpp"
 #include "tests/live/hostile.hpp"
+#include "tests/live/hostile_zookeeper.hpp"
 
 namespace dlock::hostile {
 namespace {
@@ -18,15 +17,6 @@ using testkit::ScriptedAnswer;
 using testkit::ScriptedServer;
 namespace opcode = testkit::opcode;
 
-std::string number(std::int32_t value) {
-  std::string bytes(4, '\0');
-  boost::endian::store_big_s32(reinterpret_cast<unsigned char*>(bytes.data()), value);  // NOLINT
-  return bytes;
-}
-std::int32_t number_at(const std::string& bytes, std::size_t at) {
-  return boost::endian::load_big_s32(
-      reinterpret_cast<const unsigned char*>(bytes.data() + at));  // NOLINT
-}
 std::string buffer(const std::string& text) {
   return number(static_cast<std::int32_t>(text.size())) + text;
 }

@@ -3,22 +3,15 @@
 // A ZooKeeper server that lies, in the handshake or after it.
 #include <fmt/format.h>
 
-#include <boost/endian/conversion.hpp>
-
 #include "testkit/scripted_server.hpp"
 #include "tests/live/hostile.hpp"
+#include "tests/live/hostile_zookeeper.hpp"
 
 namespace dlock::hostile {
 namespace {
 
 using testkit::ScriptedAnswer;
 using testkit::ScriptedServer;
-
-std::string number(std::int32_t value) {
-  std::string bytes(4, '\0');
-  boost::endian::store_big_s32(reinterpret_cast<unsigned char*>(bytes.data()), value);  // NOLINT
-  return bytes;
-}
 
 std::string frame(const std::string& body) {
   return number(static_cast<std::int32_t>(body.size())) + body;
