@@ -3,8 +3,8 @@
 #
 # One GoogleTest program; each of its cases becomes a ctest test `tier.Suite.Case`. The label is the
 # tier (unit, contract, simulation, live, soak, cli, compare, package): `ctest -L unit`. PROCESSORS
-# tells ctest how many cores a case keeps busy (servers count), so that `ctest -j` does not pile
-# them up.
+# tells ctest how many slots a case takes of the two per core that scripts/test gives it: 1 for what
+# mostly waits, 2 for servers and for what computes, 4 for what measures.
 include(GoogleTest)
 find_package(GTest REQUIRED)
 
@@ -44,8 +44,9 @@ function(dlock_test name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_definitions(${name} PRIVATE ${arg_DEFINES})
   # Debian's GTest package has no target for gmock.
-  target_link_libraries(${name} PRIVATE ${arg_LINK} gmock GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE ${arg_LINK} fmt::fmt gmock GTest::gtest_main)
   dlock_warnings(${name})
+  dlock_precompile(${name} LIKE dlock_test_headers)
   add_dependencies(dlock_tests_${arg_LABEL} ${name})
   gtest_discover_tests(${name}
     TEST_PREFIX ${arg_LABEL}.
@@ -53,6 +54,17 @@ function(dlock_test name)
     PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} PROCESSORS ${arg_PROCESSORS}
       ENVIRONMENT "${dlock_test_environment}")
 endfunction()
+
+# The headers of every test program, parsed once.
+if(DLOCK_PRECOMPILE AND NOT TARGET dlock_test_headers)
+  file(WRITE ${PROJECT_BINARY_DIR}/test_headers.cpp "// Owns the precompiled headers.\n")
+  # A program, to be compiled as programs are.
+  add_executable(dlock_test_headers ${PROJECT_BINARY_DIR}/test_headers.cpp)
+  set_target_properties(dlock_test_headers PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+  target_link_libraries(dlock_test_headers PRIVATE Boost::headers fmt::fmt gmock GTest::gtest_main)
+  dlock_warnings(dlock_test_headers)
+  dlock_precompile(dlock_test_headers HEADERS ${dlock_asio_headers} <gmock/gmock.h> <gtest/gtest.h>)
+endif()
 
 # All test programs, and those of each tier, to build them without the rest.
 if(NOT TARGET dlock_tests)

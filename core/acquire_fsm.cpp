@@ -39,6 +39,11 @@ AcquireFsm::Step AcquireFsm::on_answer(const ClaimAnswer& answer, bool usable, T
       if (limits_.once || now >= limits_.deadline) return fail(errc::timed_out);
       state_ = State::waiting;
       return {Do::wait, limits_.deadline};
+    case ClaimStatus::sealed:
+      may_exist_ = true;
+      if (error_) return fail(*error_);
+      failure_ = answer.failure;
+      return fail(errc::moving);
     case ClaimStatus::unknown:
       if (DLOCK_PLANTED("core_unknown_is_not_done")) return try_again(answer, now, dice);
       may_exist_ = true;

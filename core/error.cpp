@@ -52,6 +52,14 @@ class Category final : public boost::system::error_category {
         return "not a sequencer";
       case errc::corrupt_file:
         return "the file is not as it was written";
+      case errc::moving:
+        return "a migration moves this lock to another store";
+      case errc::not_configured:
+        return "a migration names a store that is not configured here";
+      case errc::not_registered:
+        return "not registered with the migration";
+      case errc::window_closed:
+        return "the migration does not admit this phase now";
     }
     return "unknown dlock error";
   }

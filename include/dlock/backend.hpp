@@ -94,9 +94,11 @@ struct Failure {
 };
 
 enum class ClaimStatus {
-  granted,      ///< ours, with token and validity
-  waiting,      ///< we have a place in the store and wait in it: call wait(), then claim() again
-  busy,         ///< somebody else holds it and nothing of ours is left: wait(), then claim() again
+  granted,  ///< ours, with token and validity
+  waiting,  ///< we have a place in the store and wait in it: call wait(), then claim() again
+  busy,     ///< somebody else holds it and nothing of ours is left: wait(), then claim() again
+  sealed,   ///< a migration's record stands in the lock's place: nobody holds it here. Something
+            ///< of ours may stand behind the record: release() withdraws it
   unavailable,  ///< surely not done; try again
   unknown,      ///< maybe done; claim() again with the same claim, or release() it
   failed,       ///< surely not done, and trying again will not help
@@ -106,6 +108,7 @@ struct ClaimAnswer {
   ClaimStatus status = ClaimStatus::unavailable;
   std::optional<std::uint64_t> token;
   Validity validity;
+  std::string record;  ///< of `sealed`
   Failure failure;
 };
 
@@ -132,6 +135,24 @@ enum class ReleaseStatus {
 
 struct ReleaseAnswer {
   ReleaseStatus status = ReleaseStatus::unavailable;
+  Failure failure;
+};
+
+/// Of the calls that move a lock from one store to another. The record and the notes are texts of
+/// the core (core/migration/): a backend keeps them whole and compares them byte by byte. No two
+/// records of a name are ever equal.
+enum class RecordStatus {
+  done,
+  conflict,     ///< not done: it is not as was expected; `found` is what stands there
+  unavailable,  ///< surely not done
+  unknown,      ///< maybe done: read it
+  failed,       ///< surely not done, and trying again will not help
+};
+
+struct RecordAnswer {
+  RecordStatus status = RecordStatus::unavailable;
+  /// Of a read, and of a conflict. Empty: there is none.
+  std::optional<std::string> found;
   Failure failure;
 };
 
@@ -200,6 +221,30 @@ class Backend {
   /// not_holder: held with another token; not_found: not held.
   virtual asio::awaitable<Failure> evict(std::string name, std::uint64_t token,
                                          TimePoint deadline) = 0;
+
+  // Migration (optional; see Capabilities::can_seal and can_raise). One plan at a time works on a
+  // name. Every read is linearizable: it never answers what an earlier write had replaced.
+
+  /// The record of `name`; `found` empty: the lock is a lock.
+  virtual asio::awaitable<RecordAnswer> record(std::string name, TimePoint deadline);
+  /// Writes `record` in the place of a granted claim, in one atomic step with the check that the
+  /// claim still is ours; the claim is over with it. It meets everybody who locks this name, also
+  /// those who wait already and clients other than dlock. `conflict`: the claim is not ours.
+  virtual asio::awaitable<RecordAnswer> seal(ClaimPtr held, std::string record, TimePoint deadline);
+  /// Replaces the record `from` by `to` in one atomic step. An empty `to` opens the lock again,
+  /// with all later tokens above `min_token`; whoever waits behind the record goes on.
+  virtual asio::awaitable<RecordAnswer> set_record(std::string name, std::string from,
+                                                   std::optional<std::string> to,
+                                                   std::uint64_t min_token, TimePoint deadline);
+  /// While the claim is held: all later tokens of its name are above `min_token`. Its own stays.
+  virtual asio::awaitable<RecordAnswer> raise(ClaimPtr held, std::uint64_t min_token,
+                                              TimePoint deadline);
+  /// Small texts that outlive every lock, beside the locks and never in their way: what a plan is
+  /// about, and that it is finished. `key` is a lock name. As durable as the store.
+  virtual asio::awaitable<RecordAnswer> note(std::string key, TimePoint deadline);
+  /// Compare-and-set; an empty text stands for no note, on either side.
+  virtual asio::awaitable<RecordAnswer> set_note(std::string key, std::optional<std::string> from,
+                                                 std::optional<std::string> to, TimePoint deadline);
 
   /// Ends the session and all I/O; pending calls complete. No other call follows.
   virtual asio::awaitable<void> close(TimePoint deadline) = 0;

@@ -56,6 +56,12 @@ struct Capabilities {
   bool can_list = false;   ///< `list(prefix)` works
   bool can_evict = false;  ///< `evict(name, token)` works
 
+  bool can_raise = false;  ///< a claim's `min_token` and `raise` work: a migration may end here
+  bool can_seal = false;   ///< records work; a migration may leave only if nothing may lose them
+  /// What may lose a record, each with the setting that would keep it. Empty: nothing, short of
+  /// restoring an old backup.
+  std::vector<Shortfall> record_losses;
+
   /// What the server said of itself: version, settings that matter. For people.
   std::vector<std::string> notes;
 };

@@ -54,6 +54,15 @@ enum class errc {
   /// A file is not as it was written: truncated, altered, or another program's. Nothing was
   /// written.
   corrupt_file = 19,
+  /// A migration has moved the lock to another store, or is about to; this client's configuration
+  /// does not name the plan. The message names plan and store.
+  moving = 20,
+  /// A migration's record names a store that this configuration does not have.
+  not_configured = 21,
+  /// A migration in mode dual admits only registered clients, and this one's registration is over.
+  not_registered = 22,
+  /// A migration in mode dual does not admit clients of this phase now.
+  window_closed = 23,
 };
 
 /// The category of dlock's own codes and of the portable conditions.

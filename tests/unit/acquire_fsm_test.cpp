@@ -205,6 +205,14 @@ TEST(AcquireFsm, ABusyAnswerDoesNotForgetALateCopy) {
   EXPECT_TRUE(fsm.last_unknown());
 }
 
+TEST(AcquireFsm, ASealedLockIsMovingAndWhatStandsBehindTheRecordIsWithdrawn) {
+  AcquireFsm fsm(limits());
+  fsm.begin(kStart);
+  EXPECT_EQ(give(fsm, ClaimStatus::sealed).what, Do::finish);
+  EXPECT_EQ(fsm.error(), errc::moving);
+  EXPECT_TRUE(fsm.must_withdraw());
+}
+
 TEST(AcquireFsm, AFailureIsFinalAndKeepsItsMeaning) {
   AcquireFsm fsm(limits());
   fsm.begin(kStart);
