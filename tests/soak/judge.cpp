@@ -169,7 +169,8 @@ class Judge {
     return sum;
   }
 
-  /// Not only past its deadline when the next one holds: told.
+  /// Not only past its deadline when the next one holds: told. The time for which the machine let
+  /// the whole process wait is not ours.
   void told_before_the_next(const std::map<GrantId, checkers::Grant>& grants) {
     std::map<std::string, std::vector<TimePoint>> moments;
     for (const auto& [id, grant] : grants) moments[grant.name].push_back(grant.granted);
@@ -179,7 +180,10 @@ class Judge {
       const auto& all = moments[grant.name];
       const auto next = std::upper_bound(all.begin(), all.end(), grant.granted);
       if (next == all.end() || *next >= *grant.told_lost) continue;
-      if (!ran_through(worker_of(id), grant.deadlines.rbegin()->second, *grant.told_lost)) continue;
+      const auto until = grant.deadlines.rbegin()->second;
+      if (!ran_through(worker_of(id), until, *grant.told_lost)) continue;
+      const auto held_up = held_up_between(worker_of(id), until, *grant.told_lost);
+      if (*grant.told_lost - held_up <= *next) continue;
       violation(fmt::format("{} was told that it lost '{}' after the next one held it",
                             grant.client, grant.name),
                 *next);

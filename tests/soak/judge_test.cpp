@@ -91,6 +91,18 @@ TEST_F(SoakJudge, FindsWhoIsToldAfterTheNextOneHolds) {
   EXPECT_THAT(judge(records_, terms_).lateness, IsEmpty());
 }
 
+TEST_F(SoakJudge, WhoWasHeldUpByTheMachineIsNotToldLateByUs) {
+  granted(1, 0ms, 7, 2000ms);
+  note(Note::told_lost, 1, 6600ms);
+  granted(2, 2400ms, 8, 4400ms);
+  note(Note::releasing, 2, 2600ms);
+  records_.lines[1].push_back({at(1900ms), Note::held_up, 0, 0, 0, at(6500ms), "-"});
+  EXPECT_THAT(violations(), IsEmpty());
+  // ... but what is left of the time must be before the next one.
+  records_.lines[1].back().until = at(6100ms);
+  expect_violation("after the next one held it");
+}
+
 TEST_F(SoakJudge, KnowsTheMachinesLatenessFromOurs) {
   granted(1, 0ms, 7, 2000ms);
   note(Note::told_lost, 1, 2030ms);
