@@ -69,7 +69,6 @@ LeaseFsm::Change LeaseFsm::on_link_up(TimePoint now) {
 }
 
 LeaseFsm::Change LeaseFsm::on_time(TimePoint now) {
-  if (DLOCK_PLANTED("core_deadline_is_not_watched")) return Change::none;
   return !is_lost() && now >= deadline_ ? lose(LossReason::expired) : Change::none;
 }
 

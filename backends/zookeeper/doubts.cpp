@@ -7,14 +7,12 @@
 
 #include "backends/zookeeper/contender.hpp"
 #include "backends/zookeeper/error.hpp"
-#include "core/planted.hpp"
 
 namespace dlock::zookeeper {
 
 // A server closes a connection that was silent for a session's time, and looks once a tick, of
 // which a session has three at least.
 void Doubts::add(const NodeClaimPtr& claim) {
-  if (DLOCK_PLANTED("zk_late_copies_forgotten")) return;
   const auto until = env_.now() + 2 * session_->timeout();
   const auto known = std::find_if(doubts_.begin(), doubts_.end(), [&](const Doubt& doubt) {
     return doubt.id == claim->request().owner.id;

@@ -4,7 +4,10 @@
 // one session, as it is used.
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
+import java.io.OutputStream;
 import java.lang.management.ManagementFactory;
+import java.nio.file.Files;
+import java.nio.file.Paths;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -15,6 +18,7 @@ import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.locks.InterProcessLock;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
+import org.apache.curator.framework.state.ConnectionState;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
 public class Peer {
@@ -81,11 +85,93 @@ public class Peer {
     }
   }
 
+  // What compare/drivers/guard.cpp does. Curator's manual: while the state is SUSPENDED or LOST
+  // nobody may believe that he holds a lock.
+  static class Guard {
+    final BufferedReader in;
+    final InterProcessMutex lock;
+    final OutputStream resource;
+    long grant;
+    boolean told = true;
+    volatile boolean lost = false;
+    // System.nanoTime() does not count suspended time, the suite's clock does.
+    final long ahead;
+
+    Guard(BufferedReader in, String job, CuratorFramework client) throws Exception {
+      this.in = in;
+      lock = new InterProcessMutex(client, "/curator-peer/" + text(job, "lock").replace('/', '_'));
+      grant = number(job, "first_grant", 1) - 1;
+      // Java has no datagrams to a path.
+      resource = new ProcessBuilder("python3", "-c",
+          "import socket,sys\ns=socket.socket(socket.AF_UNIX,socket.SOCK_DGRAM)\n"
+          + "s.connect(sys.argv[1])\nfor l in sys.stdin: s.send(l.strip().encode())",
+          text(job, "resource")).start().getOutputStream();
+      String uptime = new String(Files.readAllBytes(Paths.get("/proc/uptime"))).split(" ")[0];
+      long difference = (long) (Double.parseDouble(uptime) * 1e9) - System.nanoTime();
+      ahead = Math.abs(difference) < 50_000_000 ? 0 : difference;
+      client.getConnectionStateListenable().addListener((c, state) -> {
+        if (state != ConnectionState.SUSPENDED && state != ConnectionState.LOST) return;
+        lost = true;
+        tellLoss(state.toString());
+      });
+    }
+    void event(String what, String more) {
+      say("{\"event\":\"" + what + "\",\"at\":" + (System.nanoTime() + ahead) + ",\"grant\":" + grant + more + "}");
+    }
+    synchronized void tellLoss(String why) {
+      if (told) return;
+      told = true;
+      event("told_lost", ",\"reason\":\"" + why + "\"");
+    }
+    void write() throws Exception {
+      resource.write((grant + " 0\n").getBytes());
+      resource.flush();
+    }
+    void giveBack(String what) {
+      synchronized (this) { told = true; }
+      String error = "";
+      try { lock.release(); } catch (Exception failed) { error = failed.getClass().getSimpleName(); }
+      event(what, ",\"error\":\"" + error + "\"");
+    }
+    void hold() throws Exception {
+      event("wanted", "");
+      lock.acquire();
+      synchronized (this) {
+        ++grant;
+        told = false;
+        lost = false;
+        event("granted", "");
+      }
+      for (write(); !lost; write()) {
+        for (int i = 0; i < 20 && !in.ready(); ++i) Thread.sleep(1);
+        if (in.ready() && in.readLine().equals("release")) {
+          event("releasing", "");
+          giveBack("released");
+          return;
+        }
+      }
+    }
+    void run() throws Exception {
+      say("{\"event\":\"ready\"}");
+      for (String command = in.readLine(); command != null; command = in.readLine()) {
+        if (command.equals("acquire")) hold();
+        if (command.equals("release")) giveBack("late_release");
+      }
+    }
+  }
+
   static void run(BufferedReader in, String job) throws Exception {
     String hosts = text(job, "url").replaceFirst("^[^/]*//", "").replaceFirst("[/?].*$", "");
-    CuratorFramework client = CuratorFrameworkFactory.newClient(hosts, new ExponentialBackoffRetry(100, 3));
+    boolean guard = text(job, "program").equals("guard");
+    int session = guard ? (int) number(job, "lease_ms", 60000) : 60000;
+    CuratorFramework client =
+        CuratorFrameworkFactory.newClient(hosts, session, 15000, new ExponentialBackoffRetry(100, 3));
     client.start();
     client.blockUntilConnected();
+    if (guard) {
+      new Guard(in, job, client).run();
+      return;
+    }
     boolean contended = text(job, "program").equals("contend");
     int count = (int) number(job, "clients", 1);
     long rounds = number(job, "count", 0);

@@ -24,6 +24,73 @@ function summary(values) {
           buckets: [...buckets].sort((a, b) => a[0] - b[0])};
 }
 
+// process.hrtime does not count suspended time, the suite's clock does.
+function clockAhead() {
+  const difference = Math.round(Number(fs.readFileSync('/proc/uptime', 'utf8').split(' ')[0]) * 1e9) - Number(hr());
+  return Math.abs(difference) < 50e6 ? 0 : difference;
+}
+
+// What compare/drivers/guard.cpp does, with Redlock's lock, extended at a third of its time.
+async function guard(job, redlock, lines) {
+  const ahead = clockAhead();
+  const now = () => Number(hr()) + ahead;
+  // Node has no datagrams to a path.
+  const resource = require('child_process').spawn('python3', ['-c',
+    'import socket,sys\ns=socket.socket(socket.AF_UNIX,socket.SOCK_DGRAM)\n' +
+    's.connect(sys.argv[1])\nfor l in sys.stdin: s.send(l.strip().encode())', job.resource],
+    {stdio: ['pipe', 'ignore', 'inherit']}).stdin;
+  let grant = job.first_grant - 1, lock = null, told = true, until = 0, lost = '';
+  const event = (what, more) => say({event: what, at: now(), grant, ...more});
+  const write = () => resource.write(`${grant} 0\n`);
+  const giveBack = async (what) => {
+    told = true;
+    let error = '';
+    try { await (lock.release ? lock.release() : lock.unlock()); } catch (failed) { error = failed.name; }
+    event(what, {error});
+  };
+  const renew = async (mine) => {
+    while (lock === mine && !told) {
+      await new Promise((done) => setTimeout(done, job.lease_ms / 3));
+      if (lock !== mine || told) return;
+      const sent = now();
+      try {
+        lock = mine = await mine.extend(job.lease_ms);
+        until = sent + job.lease_ms * 1e6;
+        if (!told) event('extended', {until});
+      } catch (failed) {
+        if (now() < until && !/resource/.test(String(failed))) continue;
+        lost = failed.name;
+        if (!told) { told = true; event('told_lost', {reason: lost}); }
+        return;
+      }
+    }
+  };
+  let sent = 0, beat = null;
+  say({event: 'ready'});
+  for await (const command of lines) {
+    if (command === 'acquire') {
+      event('wanted');
+      while (true) {
+        sent = now();
+        try { lock = await redlock.acquire(['peer:' + job.lock], job.lease_ms); break; } catch (failed) {
+          await new Promise((done) => setTimeout(done, 100));
+        }
+      }
+      ++grant;
+      told = false;
+      until = sent + job.lease_ms * 1e6;
+      event('granted', {until});
+      write();
+      beat = setInterval(() => { if (told) clearInterval(beat); else write(); }, 20);
+      renew(lock);
+    } else if (command === 'release') {
+      clearInterval(beat);
+      if (!told) event('releasing');
+      await giveBack(told ? 'late_release' : 'released');
+    }
+  }
+}
+
 async function main() {
   const lines = readline.createInterface({input: process.stdin})[Symbol.asyncIterator]();
   const job = JSON.parse((await lines.next()).value);
@@ -32,6 +99,7 @@ async function main() {
   const url = new URL(job.url);
   const client = new Redis({host: url.hostname, port: Number(url.port)});
   const redlock = new (Redlock.default || Redlock)([client], {retryCount: -1});
+  if (job.program === 'guard') return guard(job, redlock, lines);
   const acquire = (name) => redlock.acquire(['peer:' + name], 30000);
   const release = (lock) => (lock.release ? lock.release() : lock.unlock());
   const contended = job.program === 'contend';

@@ -3,6 +3,8 @@
 # kazoo and redis-py as clients of the comparison suite; compare/README.md has the protocol.
 import json
 import resource
+import select
+import socket
 import sys
 import threading
 import time
@@ -125,9 +127,149 @@ def run_contend(job, locks):
     say(event="result", grants=grants)
 
 
+def boot_ns():
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+
+
+class RedisGuarded:
+    """redis-py's Lock, renewed by a thread at a third of its time-out, as its manual has it."""
+
+    def __init__(self, job, on_loss):
+        import redis
+        parts = urlsplit(job["url"])
+        self.client = redis.Redis(host=parts.hostname, port=parts.port)
+        self.lease = job["lease_ms"] / 1000
+        self.lock = self.client.lock("peer:" + job["lock"], timeout=self.lease, thread_local=False)
+        self.on_loss = on_loss
+        self.client.ping()
+
+    def acquire(self):
+        self.lost = ""
+        while True:
+            sent = boot_ns()
+            if self.lock.acquire(blocking=False):
+                break
+            time.sleep(0.1)
+        self.until = sent + int(self.lease * 1e9)
+        self.stop = threading.Event()
+        threading.Thread(target=self.renew, args=(self.stop,), daemon=True).start()
+
+    def renew(self, stop):
+        from redis.exceptions import LockError
+        while not stop.wait(self.lease / 3):
+            sent = boot_ns()
+            try:
+                self.lock.reacquire()
+                self.until = sent + int(self.lease * 1e9)
+            except LockError as error:
+                self.lost = type(error).__name__
+                self.on_loss()
+                return
+            except Exception:
+                continue
+
+    def release(self):
+        self.stop.set()
+        self.lock.release()
+
+
+class KazooGuarded:
+    """kazoo's Lock. Its manual: hold nothing while the state is SUSPENDED or LOST."""
+
+    until = None
+
+    def __init__(self, job, on_loss):
+        import logging
+        from kazoo.client import KazooClient
+        logging.disable(logging.CRITICAL)
+        self.client = KazooClient(hosts=urlsplit(job["url"]).netloc, timeout=job["lease_ms"] / 1000,
+                                  connection_retry={"max_tries": -1, "max_delay": 1})
+        self.on_loss = on_loss
+        self.lost = "not held"
+        self.client.add_listener(self.listen)
+        self.client.start()
+        self.lock = self.client.Lock("/peer/" + job["lock"].replace("/", "_"), "me")
+
+    def listen(self, state):
+        if state != "CONNECTED" and not self.lost:
+            self.lost = state
+            self.on_loss()
+
+    def acquire(self):
+        self.lost = "not held"
+        self.lock.acquire()
+        self.lost = "" if self.client.connected else "SUSPENDED"
+
+    def release(self):
+        self.lost = "not held"
+        self.lock.release()
+
+
+class Guard:
+    """What compare/drivers/guard.cpp does, with a client that says less."""
+
+    def __init__(self, job):
+        self.told, self.grant, self.until = True, job["first_grant"] - 1, None
+        self.resource = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.resource.connect(job["resource"])
+        kind = RedisGuarded if job["driver"] == "redis-py" else KazooGuarded
+        self.lock = kind(job, self.tell_loss)
+
+    def event(self, what, **more):
+        say(event=what, at=boot_ns(), grant=self.grant, **more)
+
+    def tell_loss(self):
+        if not self.told:
+            self.told = True
+            self.event("told_lost", reason=self.lock.lost)
+
+    def write(self):
+        self.resource.send(b"%d 0" % self.grant)
+
+    def known_until(self):
+        self.until = self.lock.until
+        return {} if self.until is None else {"until": self.until}
+
+    def hold(self):
+        self.event("wanted")
+        self.lock.acquire()
+        self.grant += 1
+        self.told = False
+        self.event("granted", **self.known_until())
+        self.write()
+        while True:
+            if self.lock.lost:
+                return self.tell_loss()
+            if self.lock.until is not None and self.lock.until > self.until:
+                self.event("extended", **self.known_until())
+            if select.select([sys.stdin], [], [], 0.02)[0]:
+                if sys.stdin.readline().strip() == "release":
+                    self.event("releasing")
+                    return self.give_back("released")
+            self.write()
+
+    def give_back(self, what):
+        self.told = True
+        try:
+            self.lock.release()
+            self.event(what, error="")
+        except Exception as error:
+            self.event(what, error=type(error).__name__)
+
+    def run(self):
+        say(event="ready")
+        while command := sys.stdin.readline().strip():
+            if command == "acquire":
+                self.hold()
+            elif command == "release":
+                self.give_back("late_release")
+
+
 def main():
     job = json.loads(sys.stdin.readline())
     try:
+        if job["program"] == "guard":
+            return Guard(job).run()
         client = (redis_client if job["driver"] == "redis-py" else kazoo_client)(job["url"])
         contended = job["program"] == "contend"
         locks = [client(job["lock"] if contended else "%s/%d" % (job["lock"], i))

@@ -27,14 +27,26 @@ std::string milliseconds_or_dash(const object& result, const char* name) {
   return value ? show(*value, "ms") : "-";
 }
 
+bool is_peers(const object& result) { return result.at("kind").as_string() == "peer"; }
+
 std::string joined(const boost::json::array& texts) {
   std::string all;
   for (const auto& one : texts) all += (all.empty() ? "" : "; ") + std::string(one.as_string());
   return all;
 }
 
+/// Another client made us no promise: what was seen, and what it did not come to.
+object peers_verdict(const object& result) {
+  const bool twice = number(result, "double_grants").value_or(0) > 0;
+  const auto missed = joined(result.at("missed").as_array());
+  const std::string seen = twice ? "two holders" : "one holder";
+  if (missed.empty()) return cell(seen, twice ? "warn" : "good");
+  return cell(seen + "; " + missed, "warn");
+}
+
 object verdict(const object& result) {
   if (result.contains("failed")) return cell("not measured: " + text(result, "failed"), "bad");
+  if (is_peers(result)) return peers_verdict(result);
   const auto& found = result.at("contradictions").as_array();
   if (!found.empty()) return cell("contradicts: " + joined(found), "bad");
   const auto& broken = result.at("broken_assumptions").as_array();
@@ -53,8 +65,10 @@ object verdict(const object& result) {
 std::vector<const object*> in_order_of_stores(const Figures& figures, const std::string& scenario) {
   std::vector<const object*> ordered;
   for (const auto& store : figures.raw().at("stores").as_array()) {
-    for (const auto* result : figures.results("safety", scenario, store.at("id").as_string())) {
-      ordered.push_back(result);
+    for (const auto* kind : {"safety", "peer"}) {
+      for (const auto* result : figures.results(kind, scenario, store.at("id").as_string())) {
+        ordered.push_back(result);
+      }
     }
   }
   return ordered;
@@ -71,7 +85,8 @@ object safety_section(const Runs& runs, const object& scenario) {
         return cell(value ? fmt::format("{:.0f}", *value) : "-",
                     value.value_or(0) > 0 ? "warn" : "");
       };
-      row.push_back(cell(title_of(run.figures, text(*result, "store"))));
+      row.push_back(cell(title_of(run.figures, text(*result, "store")) +
+                         (is_peers(*result) ? ", with " + text(*result, "driver") : "")));
       row.push_back(verdict(*result));
       row.push_back(count("double_grants"));
       row.push_back(cell(milliseconds_or_dash(*result, "overlap_ms")));
@@ -80,6 +95,7 @@ object safety_section(const Runs& runs, const object& scenario) {
       row.push_back(cell(milliseconds_or_dash(*result, "told_ms")));
       row.push_back(cell(milliseconds_or_dash(*result, "granted_ms")));
       row.push_back(cell(milliseconds_or_dash(*result, "progress_ms")));
+      row.push_back(cell(milliseconds_or_dash(*result, "wake_up_ms")));
       rows.push_back(std::move(row));
     }
   }
@@ -91,7 +107,8 @@ object safety_section(const Runs& runs, const object& scenario) {
                 "with fencing",
                 "Fault to told",
                 "Fault to next grant",
-                "Heal to next grant"};
+                "Heal to next grant",
+                "Wake-up"};
   if (runs.size() > 1) headers.insert(headers.begin(), "Run");
   return section(text(scenario, "id"), text(scenario, "title"),
                  array{words(text(scenario, "words")), table(std::move(headers), std::move(rows))});

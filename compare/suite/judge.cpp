@@ -15,6 +15,9 @@ namespace {
 
 using checkers::EventKind;
 
+/// A push is a matter of milliseconds; the rest is for a machine that is busy with other things.
+constexpr std::chrono::milliseconds kLongestWakeUp{1000};
+
 double milliseconds(Duration duration) {
   return std::chrono::duration<double, std::milli>(duration).count();
 }
@@ -84,6 +87,26 @@ std::size_t passed_over(const checkers::History& history) {
   return found;
 }
 
+/// The longest from a holder's beginning to give back until the next one, who waited, has it; only
+/// where nothing was broken.
+std::optional<Duration> slowest_wake_up(const checkers::History& history) {
+  if (first_after(history, EventKind::faulted, TimePoint()) != nullptr) return std::nullopt;
+  std::optional<Duration> slowest;
+  TimePoint given_back = kNever;
+  int waiting = 0;
+  for (const auto& event : history) {
+    if (event.kind == EventKind::wanted) ++waiting;
+    if (event.kind == EventKind::releasing && waiting > 0) given_back = event.at;
+    if (event.kind != EventKind::granted) continue;
+    --waiting;
+    if (given_back != kNever) {
+      slowest = std::max(slowest.value_or(Duration(0)), event.at - given_back);
+    }
+    given_back = kNever;
+  }
+  return slowest;
+}
+
 boost::json::array texts(const checkers::Violations& violations) {
   boost::json::array all;
   for (const auto& one : violations) all.push_back(boost::json::string(one.what));
@@ -131,6 +154,9 @@ boost::json::object judge(Outcome& outcome) {
       if (next != nullptr) values["progress_ms"] = milliseconds(next->at - heal->at);
     }
   }
+  if (const auto slowest = slowest_wake_up(history)) {
+    values["wake_up_ms"] = milliseconds(*slowest);
+  }
   boost::json::array missed;
   for (const auto& one : outcome.missed) missed.push_back(boost::json::string(one));
   return {{"values", std::move(values)},
@@ -167,6 +193,12 @@ std::vector<std::string> contradictions(Outcome& outcome, const boost::json::obj
   if (declared.at("fair").as_bool() && count("passed_over") > 0) {
     found.push_back(fmt::format("declares first come, first served, and passed over {} client(s)",
                                 count("passed_over")));
+  }
+  const auto* wake_up = values.if_contains("wake_up_ms");
+  if (declared.at("wake_up") == "push" && wake_up != nullptr &&
+      wake_up->as_double() > milliseconds(kLongestWakeUp)) {
+    found.push_back(fmt::format("declares that waiters are told, and one waited on for {:.0f} ms",
+                                wake_up->as_double()));
   }
   for (const auto& missed : outcome.missed) found.push_back(missed);
   return found;

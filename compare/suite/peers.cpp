@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <mutex>
 #include <stdexcept>
 
 #include "compare/embedded.hpp"
@@ -64,6 +66,21 @@ const Peer* find_peer(std::string_view name) {
   return found == peers().end() ? nullptr : &*found;
 }
 
+/// Any thread.
+DriverProgram program_of(Context& context, const Peer& peer) {
+  const auto program = context.folder / peer.program;
+  {
+    static std::mutex mutex;
+    const std::scoped_lock guard(mutex);
+    if (!std::filesystem::exists(program)) {
+      testkit::write_file(program, embedded(std::string("peers/") + peer.program));
+    }
+  }
+  auto command = peer.launch;
+  command.push_back(program.string());
+  return {peer.name, std::move(command)};
+}
+
 }  // namespace
 
 void check_peers(const std::vector<std::string>& names) {
@@ -92,13 +109,23 @@ std::vector<DriverProgram> drivers_for(Context& context, const Store& store,
   for (const auto& name : context.options.peers) {
     const Peer* peer = find_peer(name);
     if (peer == nullptr || peer->family != store.kind().family) continue;
-    const auto program = context.folder / peer->program;
-    testkit::write_file(program, embedded(std::string("peers/") + peer->program));
-    auto command = peer->launch;
-    command.push_back(program.string());
-    drivers.push_back({name, std::move(command)});
+    drivers.push_back(program_of(context, *peer));
   }
   return drivers;
+}
+
+std::vector<std::string> guards_on(const Options& options, const StoreKind& kind) {
+  std::vector<std::string> names;
+  if (kind.id == "redis-sentinel") return names;  // their programs do not ask a Sentinel
+  for (const auto& name : options.peers) {
+    const Peer* peer = find_peer(name);
+    if (peer != nullptr && peer->family == kind.family) names.push_back(name);
+  }
+  return names;
+}
+
+DriverProgram guard_program(Context& context, const std::string& name) {
+  return program_of(context, *find_peer(name));
 }
 
 }  // namespace dlock::compare

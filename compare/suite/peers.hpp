@@ -22,6 +22,10 @@ struct DriverProgram {
 std::vector<DriverProgram> drivers_for(Context& context, const Store& store,
                                        std::string_view measure);
 
+/// The names of those of others that take part in the safety scenarios on this store.
+std::vector<std::string> guards_on(const Options& options, const StoreKind& kind);
+DriverProgram guard_program(Context& context, const std::string& name);
+
 /// Peers by name. Throws std::invalid_argument for one that there is not, and
 /// testkit::MissingPackage for one that is not installed.
 void check_peers(const std::vector<std::string>& names);

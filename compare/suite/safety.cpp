@@ -11,6 +11,7 @@
 #include <mutex>
 #include <thread>
 
+#include "compare/suite/peers.hpp"
 #include "compare/suite/scenario.hpp"
 #include "compare/suite/stage.hpp"
 
@@ -28,6 +29,7 @@ struct Task {
   std::string store;  ///< an id
   std::string url;    ///< of the user's own; empty: one of ours
   bool pitfall = false;
+  std::string peer = {};  ///< instead of dlock
 };
 
 bool contains(const object& scenario, const char* field, std::string_view wanted, bool otherwise) {
@@ -65,7 +67,12 @@ std::vector<Task> tasks_of(const Options& options, const std::vector<std::string
       const auto& scenario = entry.as_object();
       if (!is_wanted(options, scenario.at("id").as_string())) continue;
       for (const auto& store : stores) {
-        if (is_for(scenario, store)) tasks.push_back({scenario, store, {}, pitfall});
+        if (!is_for(scenario, store)) continue;
+        tasks.push_back({scenario, store, {}, pitfall});
+        if (pitfall) continue;
+        for (const auto& peer : guards_on(options, make_store(store, Pace::short_leases)->kind())) {
+          tasks.push_back({scenario, store, {}, false, peer});
+        }
       }
       // Others use the user's server: nothing is done to it, and nothing between it and us.
       const bool harmless = !pitfall && !scenario.contains("needs") &&
@@ -127,9 +134,12 @@ boost::json::array broken_assumptions(const object& scenario, const object& decl
 
 object play(Context& context, Servers& servers, const Task& task) {
   const auto store = servers.get(task);
-  Stage stage(context, task.scenario, *store, "dlock");
+  Stage stage(context, task.scenario, *store,
+              task.peer.empty() ? DriverProgram{"dlock"} : guard_program(context, task.peer));
   stage.play();
   object result = judge(stage.outcome());
+  result["events"] = std::move(stage.events());
+  if (!task.peer.empty()) return result;  // the store's word to us is not theirs
   result["declared"] = stage.declared();
   auto broken = broken_assumptions(task.scenario, stage.declared());
   boost::json::array found;
@@ -140,7 +150,6 @@ object play(Context& context, Servers& servers, const Task& task) {
   }
   result["contradictions"] = std::move(found);
   result["broken_assumptions"] = std::move(broken);
-  result["events"] = std::move(stage.events());
   return result;
 }
 
@@ -159,7 +168,7 @@ object play_pitfall(Context& context, Servers& servers, const Task& task) {
   const std::string what = text_or_empty(task.scenario, "shows");
   for (const std::string driver : {"naive", "dlock"}) {
     const auto store = servers.get(task);
-    Stage stage(context, task.scenario, *store, driver);
+    Stage stage(context, task.scenario, *store, DriverProgram{driver});
     stage.play();
     object judged = judge(stage.outcome());
     judged["happened"] = shows(what, stage, judged);
@@ -177,8 +186,9 @@ object play_pitfall(Context& context, Servers& servers, const Task& task) {
 
 void run_task(Context& context, Servers& servers, const Task& task) {
   const auto id = task.scenario.at("id").as_string();
-  context.progress.begin(
-      fmt::format("{}: {}", task.store, task.scenario.at("title").as_string().c_str()));
+  context.progress.begin(fmt::format("{}{}: {}", task.store,
+                                     task.peer.empty() ? "" : " with " + task.peer,
+                                     task.scenario.at("title").as_string().c_str()));
   object result;
   try {
     result = task.pitfall ? play_pitfall(context, servers, task) : play(context, servers, task);
@@ -187,7 +197,8 @@ void run_task(Context& context, Servers& servers, const Task& task) {
   } catch (const std::exception& error) {
     result["failed"] = error.what();
   }
-  result["kind"] = task.pitfall ? "pitfall" : "safety";
+  result["kind"] = task.pitfall ? "pitfall" : task.peer.empty() ? "safety" : "peer";
+  if (!task.peer.empty()) result["driver"] = task.peer;
   result["scenario"] = id;
   result["store"] = task.store;
   context.add(std::move(result));

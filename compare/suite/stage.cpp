@@ -99,7 +99,7 @@ void GuardedResource::receive(const std::stop_token& stop) {
   }
 }
 
-Stage::Stage(Context& context, const object& scenario, Store& store, std::string driver)
+Stage::Stage(Context& context, const object& scenario, Store& store, DriverProgram driver)
     : context_(context),
       scenario_(scenario),
       store_(store),
@@ -128,13 +128,13 @@ void Stage::start_client(const std::string& name, bool through_proxy) {
   }
   client.first_grant = static_cast<std::int64_t>(clients_.size()) * 1000;
   object job{{"program", "guard"},
-             {"driver", driver_},
+             {"driver", driver_.name},
              {"url", url},
              {"lock", "dlock-compare/" + id_},
              {"resource", (context_.folder / ("resource-" + id_)).string()},
              {"first_grant", client.first_grant},
              {"lease_ms", store_.lease().count()}};
-  if (driver_ == "naive") {
+  if (driver_.name == "naive") {
     job["naive"] = scenario_.at("naive");
     if (const auto* lease = scenario_.if_contains("lease_ms")) job["lease_ms"] = *lease;
     if (name == "A" && scenario_.contains("pause_between")) job["pause_between"] = 1;
@@ -143,7 +143,7 @@ void Stage::start_client(const std::string& name, bool through_proxy) {
     if ((plant == "dawdle") == (name == "B")) job["plant"] = plant;
   }
   if (const auto* by = scenario_.if_contains("ours_hold_by")) job["hold_by"] = *by;
-  client.worker = std::make_unique<Worker>(context_, job);
+  client.worker = std::make_unique<Worker>(context_, job, driver_.command);
   client.worker->await("ready", within(kPatience));
 }
 
@@ -151,7 +151,7 @@ void Stage::start_client(const std::string& name, bool through_proxy) {
 void Stage::step(const boost::json::array& words) {
   context_.interrupt.check();
   if (words.at(0) == "naive" || words.at(0) == "ours") {
-    if ((words.at(0) == "naive") != (driver_ == "naive")) return;
+    if ((words.at(0) == "naive") != (driver_.name == "naive")) return;
     return step(boost::json::array(words.begin() + 1, words.end()));
   }
   const std::string verb = text(words.at(0));

@@ -12,6 +12,7 @@
 #include "compare/servers/store.hpp"
 #include "compare/suite/context.hpp"
 #include "compare/suite/judge.hpp"
+#include "compare/suite/peers.hpp"
 #include "compare/suite/worker_process.hpp"
 #include "testkit/fault_proxy.hpp"
 
@@ -40,8 +41,8 @@ class GuardedResource {
 /// Not thread-safe; distinct stages are independent.
 class Stage {
  public:
-  /// `driver`: `dlock`, or `naive` with the flaw that the scenario names.
-  Stage(Context& context, const boost::json::object& scenario, Store& store, std::string driver);
+  /// `driver`: `dlock`, `naive` with the flaw that the scenario names, or a peer.
+  Stage(Context& context, const boost::json::object& scenario, Store& store, DriverProgram driver);
 
   /// Plays the steps. Throws what hinders the scenario; not what it finds out.
   void play();
@@ -77,7 +78,7 @@ class Stage {
   Context& context_;
   const boost::json::object& scenario_;
   Store& store_;
-  std::string driver_;
+  DriverProgram driver_;
   std::string id_;
   GuardedResource resource_;
   boost::json::object declared_;

@@ -20,8 +20,9 @@ Event event(int when, EventKind kind, const char* client, checkers::GrantId gran
   return {at(when), kind, "lock", client, grant, token, until};
 }
 
-boost::json::object declared(const char* guarantee, bool fair, const char* token) {
-  return {{"guarantee", guarantee}, {"fair", fair}, {"token", token}};
+boost::json::object declared(const char* guarantee, bool fair, const char* token,
+                             const char* wake_up = "poll") {
+  return {{"guarantee", guarantee}, {"fair", fair}, {"token", token}, {"wake_up", wake_up}};
 }
 
 std::size_t complaints(Outcome outcome, const boost::json::object& promise) {
@@ -82,6 +83,19 @@ TEST(Judge, AStaleWriteIsStoppedByTheTokenOnceTheNewerHasWritten) {
   EXPECT_EQ(judged.at("values").at("stale_writes_fenced").to_number<int>(), 0);
   outcome.writes.back().token = 7;
   EXPECT_EQ(judge(outcome).at("values").at("stale_writes_fenced").to_number<int>(), 1);
+}
+
+TEST(Judge, WhoIsToldLateOfAReleaseContradictsAPush) {
+  Outcome outcome;
+  outcome.history = {event(0, EventKind::wanted, "A"), event(0, EventKind::granted, "A", 1, 5),
+                     event(1, EventKind::wanted, "B"), event(100, EventKind::releasing, "A", 1),
+                     event(1200, EventKind::granted, "B", 2, 6)};
+  EXPECT_EQ(complaints(outcome, declared("exclusive", true, "durable", "push")), 1U);
+  EXPECT_EQ(complaints(outcome, declared("exclusive", true, "durable", "poll")), 0U);
+  EXPECT_EQ(judge(outcome).at("values").at("wake_up_ms").as_double(), 1100);
+  // ... but where something was broken, it takes as long as it takes.
+  outcome.history.insert(outcome.history.begin(), event(0, EventKind::faulted, ""));
+  EXPECT_EQ(complaints(outcome, declared("exclusive", true, "durable", "push")), 0U);
 }
 
 TEST(Judge, ToldTwiceContradicts) {

@@ -44,6 +44,7 @@ INSTANTIATE_TEST_SUITE_P(
               "declares exclusive, and granted"},
         Plant{"token", "high_token", "safety.holder_killed", "redis", "tokens, and they fell"},
         Plant{"order", "dawdle", "safety.order", "local", "first come, first served"},
+        Plant{"wake_up", "dawdle", "safety.wake_up", "redis", "declares that waiters are told"},
         Plant{"progress", "keep", "safety.order", "local", "nobody in line was granted"},
         Plant{"told_once", "twice", "safety.holder_paused", "redis", "told wrongly"}),
     [](const auto& one) { return std::string(one.param.name); });

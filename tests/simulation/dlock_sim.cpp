@@ -213,16 +213,22 @@ std::optional<Catch> look_for(const Defect& defect, const Arguments& asked) {
 /// The first seed of any scenario of its store that goes wrong; they know nothing of it.
 std::optional<Catch> try_scenarios(const Defect& defect) {
   dlock::core::planted_defect = defect.name;
-  std::optional<Catch> best;
+  std::vector<std::pair<std::string_view, Scenario>> chosen;
   for (const auto& [store, scenarios] : all_scenarios()) {
     if (defect.store != "any" && defect.store != store) continue;
-    for (const auto& scenario : scenarios) {
-      const auto most = best ? best->seeds - 1 : scenario.seeds;
-      for (std::uint64_t seed = 1; seed <= most; ++seed) {
-        if (!scenario.goes_wrong(seed)) continue;
-        best = Catch{seed, fmt::format("{}, scenario: {}", store, scenario.name)};
-        break;
-      }
+    for (const auto& scenario : scenarios) chosen.emplace_back(store, scenario);
+  }
+  // Those first that show it soon or never.
+  std::stable_sort(chosen.begin(), chosen.end(), [](const auto& left, const auto& right) {
+    return left.second.seeds < right.second.seeds;
+  });
+  std::optional<Catch> best;
+  for (const auto& [store, scenario] : chosen) {
+    const auto most = best ? std::min(best->seeds - 1, scenario.seeds) : scenario.seeds;
+    for (std::uint64_t seed = 1; seed <= most; ++seed) {
+      if (!scenario.goes_wrong(seed)) continue;
+      best = Catch{seed, fmt::format("{}, scenario: {}", store, scenario.name)};
+      break;
     }
   }
   dlock::core::planted_defect = {};

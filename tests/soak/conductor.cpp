@@ -38,6 +38,9 @@ class Conductor {
                        [this] { resume_worker(); }, 0.2, 2.0});
     faults_.push_back({"worker killed", [this](Dice& dice) { kill_worker(dice() % kWorkers); },
                        [] {}, 0.0, 0.05});
+    if (options_.only.empty()) return;
+    std::erase_if(faults_, [&](const StoreFault& fault) { return fault.kind != options_.only; });
+    if (faults_.empty()) throw std::invalid_argument("no fault here is called " + options_.only);
   }
 
   Records run() {
@@ -140,11 +143,32 @@ class Conductor {
                            terms_.progress_bound.count(), after_what),
                latest});
         }
+        say_who_stands_where();
         break;
       }
       std::this_thread::sleep_for(2ms);
     }
     records_.progress.push_back(BoottimeClock::now() - healed);
+  }
+
+  /// For whoever has to find out why nobody goes on.
+  void say_who_stands_where() {
+    auto locks = open_direct(store_);
+    for (int i = 0; i < options_.names; ++i) {
+      const auto status = locks.status(lock_name(i));
+      std::fprintf(stderr, "%s: held %d", lock_name(i).c_str(), status.held ? 1 : 0);
+      if (status.owner)
+        std::fprintf(stderr, " by pid %lld %s", static_cast<long long>(status.owner->pid),
+                     status.owner->id.c_str());
+      for (const auto& owner : status.waiting) {
+        std::fprintf(stderr, ", waits pid %lld %s", static_cast<long long>(owner.pid),
+                     owner.id.c_str());
+      }
+      std::fprintf(stderr, "\n");
+    }
+    for (const auto& worker : workers_) {
+      std::fprintf(stderr, "worker %d is pid %d\n", worker.number, worker.process->pid());
+    }
   }
 
   void stop_worker(std::size_t slot) {

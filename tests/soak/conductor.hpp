@@ -21,6 +21,7 @@ struct SoakOptions {
   std::chrono::seconds duration{60};
   unsigned seed = 1;
   int names = 5;
+  std::string only;  ///< this kind of fault; empty: all
 };
 
 Records run_soak(const SoakOptions& options, SoakStore& store, const Terms& terms);

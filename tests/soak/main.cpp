@@ -104,6 +104,7 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"zookeeper", "redis", "memcached", "local"}));
   app.add_option("--minutes", minutes, "How long")->check(CLI::PositiveNumber);
   app.add_option("--seed", options.seed, "Of the choice of faults");
+  app.add_option("--only", options.only, "This kind of fault, e.g. \"link silent\"");
   app.add_option("--names", options.names, "How many locks")->check(CLI::Range(1, 100));
   const auto* is_worker =
       app.add_option("--worker", worker.number, "Be a worker (the program starts these)");

@@ -81,6 +81,19 @@ bool a_late_acquire_never_arrives(std::uint64_t seed) {
   return true;
 }
 
+/// Where old connections may not be killed.
+bool a_late_acquire_is_given_back(std::uint64_t seed) {
+  RedisBench bench(true, seed);
+  bench.store.primary().forbid_kill();
+  auto& program = connected(bench, "a");
+  bench.network.arm(program.process, Fault::overtaken, [] {});
+  const auto attempt = program.acquire(kLock);
+  bench.run(milliseconds(1));
+  program.cancel(*attempt);
+  bench.run(milliseconds(2600));  // less than the lease
+  return !has_key(bench, kKey);
+}
+
 bool a_lost_release_is_repeated(std::uint64_t seed) {
   RedisBench bench(true, seed);
   auto& program = connected(bench, "a");
@@ -180,6 +193,7 @@ std::vector<Scenario> redis_scenarios() {
        &fails<&a_claim_that_was_given_up_leaves_the_queue>, 1},
       {"a try without an answer keeps nothing", &fails<&a_try_without_an_answer_keeps_nothing>, 1},
       {"a late acquire never arrives", &fails<&a_late_acquire_never_arrives>, 1},
+      {"a late acquire is given back", &fails<&a_late_acquire_is_given_back>, 4},
       {"a lost release is repeated", &fails<&a_lost_release_is_repeated>, 1},
       {"a release wakes the next", &fails<&a_release_wakes_the_next>, 1},
       {"a failover is called by its name", &fails<&a_failover_is_called_by_its_name>, 1},

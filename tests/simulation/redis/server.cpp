@@ -122,6 +122,9 @@ Reply Server::client(Session& session, const Command& command) {
   if (what != "KILL" || command.size() != 4 || upper(command[2]) != "ID") {
     return error("ERR syntax error");
   }
+  if (!kill_allowed_) {
+    return error("NOPERM this user has no permissions to run the 'client|kill' command");
+  }
   const auto found = sessions_.find(static_cast<std::int64_t>(to_size(command[3])));
   if (found == sessions_.end()) return integer(0);
   const auto killed = found->second;

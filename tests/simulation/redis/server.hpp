@@ -36,6 +36,8 @@ class Server final : public std::enable_shared_from_this<Server> {
  public:
   Server(World& world, ServerSettings settings, Lineage lineage);
   ~Server();
+  /// As an access list may have it. Default: allowed.
+  void forbid_kill() noexcept { kill_allowed_ = false; }
 
   Keyspace& keys() noexcept { return keys_; }
   const Lineage& lineage() const noexcept { return lineage_; }
@@ -78,6 +80,7 @@ class Server final : public std::enable_shared_from_this<Server> {
 
   World& world_;
   const ServerSettings settings_;
+  bool kill_allowed_ = true;
   const Lineage lineage_;
   const std::string run_id_;
   Keyspace keys_;

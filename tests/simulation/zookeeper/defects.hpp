@@ -30,7 +30,6 @@ inline constexpr std::array<Defect, 21> kDefects = {{
     {"zk_busy_left_behind", "a try that found the lock taken forgets a node whose delete was lost"},
     {"zk_delete_not_retried", "a release whose reply was lost counts as done"},
     {"zk_keep_duplicate", "of several copies of our create only one is ever seen"},
-    {"zk_late_copies_forgotten", "nobody searches for a create that arrives after its claim"},
     {"zk_session_gone_not_told", "claims do not learn that their session is over"},
     {"zk_order_by_suffix_at_counter_end", "at the counter's end the queue is ordered by number"},
     {"zk_own_watch_ignored", "what happens to our own node is not noticed"},

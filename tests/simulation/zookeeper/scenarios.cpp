@@ -160,6 +160,45 @@ bool two_nodes_after_lost_reply(std::uint64_t seed) {
   return bench.run_until([&] { return bench.contenders(kLock) > 1; }, seconds(4));
 }
 
+/// A leader that is cut off is asked for a node by a client that then gives up; it agrees with the
+/// others about it only when it is back.
+bool stuck_after_a_cut_leader(std::uint64_t seed) {
+  EnsembleBench bench(seed, {.sync_limit = 40});
+  auto& servers = bench.store.servers();
+  const int leader = servers.leader();
+  bench.store.pin(leader);
+  auto& a = bench.program("a");
+  auto warm = a.acquire(kLock);
+  if (!bench.granted(warm)) return false;
+  a.release(warm);
+  bench.run(seconds(1));
+  bench.store.pin(-1);
+  servers.cut(leader, bench.world.between(seconds(20), seconds(35)));
+  auto gives_up = a.acquire(kLock, milliseconds(500));
+  bench.run(seconds(50));
+  auto next = bench.program("z").acquire(kLock);
+  return !bench.granted(next, seconds(20));
+}
+
+/// The create is on its way to a majority when its server dies; its client goes to the leader.
+bool two_nodes_after_a_server_dies(std::uint64_t seed) {
+  EnsembleBench bench(seed);
+  auto& servers = bench.store.servers();
+  auto& a = bench.program("a");
+  auto warm = a.acquire(kLock);
+  if (!bench.granted(warm)) return false;
+  a.release(warm);
+  bench.run(seconds(1));
+  const int server = bench.server_of(a);
+  if (server == servers.leader() || server < 0) return false;
+  const auto slow = bench.world.between(milliseconds(100), milliseconds(600));
+  servers.slow_links(slow, seconds(8));
+  auto held = a.acquire(kLock);
+  bench.run(slow + milliseconds(5));
+  servers.kill(server, seconds(5));
+  return bench.run_until([&] { return bench.contenders(kLock) > 1; }, seconds(6));
+}
+
 bool stuck_after_session(std::uint64_t seed) {
   EnsembleBench bench(seed);
   auto& a = bench.program("a");
@@ -266,6 +305,8 @@ std::vector<Scenario> zookeeper_scenarios() {
           {"stuck after a release", &stuck_after_release<Fault::reset_before>, 3},
           {"stuck after a create", &stuck_after_create<Fault::duplicated>, 20},
           {"two nodes after a lost reply", &two_nodes_after_lost_reply, 5000},
+          {"stuck after a cut leader", &stuck_after_a_cut_leader, 20},
+          {"two nodes after a server dies", &two_nodes_after_a_server_dies, 200},
           {"stuck after a session", &stuck_after_session, 3},
           {"two holders at the counter's end", &two_holders_at_the_counters_end, 50},
           {"a loss is not told", &loss_is_not_told, 3},

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Other clients under the same faults: they play their parts, and what they do fails nobody's run.
+#include <gtest/gtest.h>
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/parse.hpp>
+#include <string>
+
+#include "testkit/process.hpp"
+#include "testkit/servers/server.hpp"
+#include "testkit/temp_dir.hpp"
+
+namespace dlock::compare {
+namespace {
+
+TEST(ComparePeers, StandUnderTheSameFaultsAndFailNobodysRun) {
+  testkit::TempDir folder;
+  const auto run = testkit::run(
+      {.argv = {DLOCK_COMMAND, "compare", "--quick", "--scenarios",
+                "safety.holder_killed,safety.holder_paused", "--stores", "redis,zookeeper",
+                "--peers", "kazoo,redis-py", "--out", folder.path().string()}},
+      {}, testkit::within(std::chrono::seconds(180)));
+  EXPECT_EQ(run.status.shell_status(), 0) << run.err;
+  const auto raw = boost::json::parse(testkit::read_file(folder.path() / "raw.json"));
+  int seen = 0;
+  for (const auto& entry : raw.at("results").as_array()) {
+    const auto& result = entry.as_object();
+    if (result.at("kind") != "peer") continue;
+    ++seen;
+    ASSERT_FALSE(result.contains("failed")) << result.at("failed");
+    // The first is granted it, and when it is killed or paused, the second.
+    EXPECT_GE(result.at("values").at("grants").to_number<int>(), 2) << entry;
+    // Paused, it goes on as if it held the lock; nobody could tell it before.
+    if (result.at("scenario") == "safety.holder_paused") {
+      EXPECT_GT(result.at("values").at("stale_writes").to_number<int>(), 0) << entry;
+    }
+  }
+  EXPECT_EQ(seen, 4);
+  const auto page = testkit::read_file(folder.path() / "report.md");
+  EXPECT_NE(page.find(", with kazoo"), std::string::npos);
+  EXPECT_NE(page.find(", with redis-py"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace dlock::compare
