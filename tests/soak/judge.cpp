@@ -244,6 +244,12 @@ Duration quantile(const std::vector<Duration>& sorted, double share) {
   return sorted.at(std::clamp<std::size_t>(rank, 1, sorted.size()) - 1);
 }
 
+bool told_in_time(const std::vector<Duration>& sorted, Duration bound) {
+  const auto first_late = std::upper_bound(sorted.begin(), sorted.end(), bound);
+  const auto late = static_cast<std::size_t>(sorted.end() - first_late);
+  return late <= std::max<std::size_t>(1, sorted.size() / 1000);
+}
+
 Judgement judge(const Records& records, const Terms& terms) {
   return Judge(records, terms).result();
 }

@@ -70,6 +70,9 @@ struct Judgement {
 
 /// The value that so large a share of the sorted ones does not exceed; 0 of none.
 Duration quantile(const std::vector<Duration>& sorted, double share);
+/// 99.9 % of the losses were told within `bound` of their deadline; of fewer than a thousand, all
+/// but one.
+bool told_in_time(const std::vector<Duration>& sorted, Duration bound);
 
 Judgement judge(const Records& records, const Terms& terms);
 
