@@ -237,9 +237,10 @@ class Backend {
   virtual asio::awaitable<RecordAnswer> record(std::string name, TimePoint deadline);
   /// Writes `record` in the place of a granted claim, in one atomic step with the check that the
   /// claim still is ours; the claim is over with it, nobody is told that it is lost, and a
-  /// release() does no harm. It meets everybody who locks this name, also those who wait already
-  /// (they are woken) and clients other than dlock. `conflict`: the claim is not ours, nothing was
-  /// written; `found` is the record that stands there, if one does.
+  /// release() does no harm. It meets everybody who locks this name, clients other than dlock and
+  /// those who wait already, too: the first of these is woken, another at the latest when those
+  /// before it have left. `conflict`: the claim is not ours, nothing was written; `found` is the
+  /// record that stands there, if one does.
   virtual asio::awaitable<RecordAnswer> seal(ClaimPtr held, std::string record, TimePoint deadline);
   /// Replaces the record `from` by `to` in one atomic step, and wakes whoever waits behind it. An
   /// empty `to` opens the lock again, with all later tokens above `min_token` (else it is not
