@@ -2,8 +2,11 @@
 //
 // What stands in ZooKeeper: the names of children, and a node's data. Input: the children, a line
 // each, of which the first is ours; also as data.
+#include <algorithm>
+
 #include "backends/zookeeper/metadata.hpp"
 #include "backends/zookeeper/names.hpp"
+#include "backends/zookeeper/offset.hpp"
 #include "backends/zookeeper/queue.hpp"
 #include "backends/zookeeper/words.hpp"
 #include "tests/fuzz/fuzz.hpp"
@@ -74,6 +77,14 @@ void check_foreign(std::string_view text) {
   require(read->session_timeout <= std::chrono::hours(24), "a session is no longer than a day");
 }
 
+void check_offsets(std::string_view text) {
+  const auto offsets = parse_offsets(text);
+  if (!offsets) return;
+  require(std::is_sorted(offsets->begin(), offsets->end()), "offsets rise");
+  const auto again = parse_offsets(write_offsets(*offsets));
+  require(again && again->back() == offsets->back(), "offsets are read back as they were written");
+}
+
 }  // namespace
 }  // namespace dlock::fuzz
 
@@ -85,6 +96,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check_line(children);
   check_order(children);
   check_metadata(text);
+  check_offsets(text);
   check_foreign(text);
   check_foreign("dlock=1\n" + std::string(text));
   zookeeper::path_error(text);
