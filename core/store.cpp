@@ -57,9 +57,9 @@ void Store::acquire(std::shared_ptr<Acquisition> acquisition) {
 
 void Store::forget(Acquisition& acquisition) { acquisitions_.erase(acquisition.number()); }
 
-void Store::receive(Guest& guest, asio::awaitable<void> work) {
-  guests_.insert(&guest);
-  if (closed_) guest.close();
+void Store::receive(std::shared_ptr<Guest> guest, asio::awaitable<void> work) {
+  if (closed_) guest->close();
+  guests_.insert(std::move(guest));
   tasks_.spawn(std::move(work));
 }
 
@@ -329,7 +329,7 @@ asio::awaitable<void> Store::close() {
   const auto self = shared_from_this();
   closed_ = true;
   for (const auto& [number, acquisition] : std::map(acquisitions_)) acquisition->close();
-  for (auto* const guest : std::set(guests_)) guest->close();
+  for (const auto& guest : std::set(guests_)) guest->close();
   for (const auto& hold : renewer_->holds()) {
     hold->become(HandleState::lost, LossReason::closed);
     release(hold, {});

@@ -49,9 +49,9 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
 
   void acquire(std::shared_ptr<Acquisition> acquisition);
   void forget(Acquisition& acquisition);
-  /// Runs `work`, which keeps `guest` alive; closing waits for it.
-  void receive(Guest& guest, asio::awaitable<void> work);
-  void dismiss(Guest& guest) { guests_.erase(&guest); }
+  /// Runs the guest's work and keeps it until it is dismissed; closing waits for it.
+  void receive(std::shared_ptr<Guest> guest, asio::awaitable<void> work);
+  void dismiss(const std::shared_ptr<Guest>& guest) { guests_.erase(guest); }
 
   /// Connected, and good for what is required of it, by its own configuration and by the route's.
   /// Bounded by connect_timeout; callers that come while it connects share the attempt.
@@ -112,7 +112,7 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   Releaser releaser_;
   HighestTokens tokens_;  ///< of the grants that were handed out
   std::map<std::uint64_t, std::shared_ptr<Acquisition>> acquisitions_;  ///< by their numbers
-  std::set<Guest*> guests_;
+  std::set<std::shared_ptr<Guest>> guests_;
   migration::Arrivals arrivals_;
 
   enum class Link { never, connecting, up } link_ = Link::never;

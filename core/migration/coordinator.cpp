@@ -5,6 +5,7 @@
 
 #include "core/error.hpp"
 #include "core/hold.hpp"
+#include "core/migration/ends.hpp"
 #include "core/migration/survey.hpp"
 #include "core/planted.hpp"
 
@@ -121,6 +122,22 @@ asio::awaitable<Coordinator::Course> Coordinator::step(Action action, std::strin
 
 asio::awaitable<Coordinator::Course> Coordinator::seal(std::string name) {
   Course course;
+  const auto& capabilities = source_->backend().capabilities();
+  // Its settings may have changed since the plan was made.
+  if (!keeps_records(capabilities)) {
+    const auto objected =
+        objections({source_->name(), capabilities, {}}, {target_->name(), capabilities, {}});
+    course.report = report_of(name, Verdict::refused, fmt::format("{}", fmt::join(objected, "; ")));
+    co_return course;
+  }
+  // A lock whose target is away could be had nowhere.
+  const auto reached = co_await target_->connected();
+  if (reached.error) {
+    course.report = report_of(
+        name, Verdict::unreachable,
+        fmt::format("the store '{}': {}", target_->name(), words_of(reached.error, reached)));
+    co_return course;
+  }
   auto locked = co_await lock(source_, request_for(*source_, name));
   if (locked.error == errc::moving) co_return course;  // another coordinator was here
   if (locked.error) {
@@ -165,7 +182,8 @@ asio::awaitable<Coordinator::Course> Coordinator::open(std::string name, Record 
     }
     drained = locked.handle.token().value_or(closing.floor);
   }
-  if (plan_.lossy_target && !DLOCK_PLANTED("move_no_lease_wait")) {
+  const bool lossy = plan_.lossy_target || !keeps_records(target_->backend().capabilities());
+  if (lossy && !DLOCK_PLANTED("move_no_lease_wait")) {
     // What the target has forgotten may be believed for one lease more.
     const bool slept = co_await pause(closing.max_lease);
     if (!slept) co_return course;

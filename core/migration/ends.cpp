@@ -23,6 +23,10 @@ void object_to_losses(const End& from, std::vector<std::string>& all) {
 
 }  // namespace
 
+bool keeps_records(const Capabilities& capabilities) {
+  return capabilities.can_seal && capabilities.record_losses.empty();
+}
+
 std::vector<std::string> objections(const End& from, const End& to) {
   std::vector<std::string> all;
   object_to_losses(from, all);
@@ -41,7 +45,7 @@ void describe_target(Plan& plan, const End& to,
                      std::optional<std::chrono::milliseconds> max_lease) {
   const auto& capabilities = to.capabilities;
   plan.leased_target = capabilities.lease_scope != LeaseScope::none;
-  plan.lossy_target = !capabilities.can_seal || !capabilities.record_losses.empty();
+  plan.lossy_target = !keeps_records(capabilities);
   if (!plan.leased_target) {
     plan.max_lease = std::chrono::milliseconds(0);
   } else if (max_lease) {

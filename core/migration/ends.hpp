@@ -20,6 +20,9 @@ struct End {
   std::optional<std::chrono::milliseconds> lease;
 };
 
+/// Nothing that stands in the store is forgotten, as its server is configured now.
+bool keeps_records(const Capabilities& capabilities);
+
 /// Why not, each with what to change. Empty: it can.
 std::vector<std::string> objections(const End& from, const End& to);
 

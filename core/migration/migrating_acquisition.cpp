@@ -20,7 +20,7 @@ std::shared_ptr<MigratingAcquisition> MigratingAcquisition::start(std::shared_pt
                                                                   detail::AcquireHandler handler) {
   auto acquisition = std::make_shared<MigratingAcquisition>(std::move(source), std::move(target),
                                                             std::move(request), std::move(handler));
-  acquisition->source_->receive(*acquisition, acquisition->run());
+  acquisition->source_->receive(acquisition, acquisition->run());
   return acquisition;
 }
 
@@ -69,7 +69,7 @@ asio::awaitable<void> MigratingAcquisition::run() {
   }
   env.cancel(std::exchange(deadline_timer_, 0));
   finish();
-  source_->dismiss(*this);
+  source_->dismiss(self);
 }
 
 Acquisition::Request MigratingAcquisition::request_for_target() const {

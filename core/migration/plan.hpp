@@ -40,8 +40,8 @@ std::string to_text(const Plan& plan);
 /// Empty unless it is exactly what to_text() writes; `why` (if given) then says what is wrong.
 std::optional<Plan> parse_plan(std::string_view text, std::string* why = nullptr);
 
-/// Longer texts do not fit into every store.
-inline constexpr std::size_t kLongestPlan = 500'000;
+/// A note may have 64 KiB: some hundreds or thousands of names.
+inline constexpr std::size_t kLongestPlan = 65'000;
 
 std::string plan_key(std::string_view plan);
 std::string home_key(std::string_view plan);

@@ -12,7 +12,7 @@ namespace dlock::core::migration {
 namespace {
 
 constexpr std::string_view kVersion = "dlock-move1";
-constexpr std::size_t kLongestRecord = 512;
+constexpr std::size_t kLongestText = 512;
 constexpr std::uint64_t kMostCounter = 999'999'999;
 constexpr std::uint64_t kMostMilliseconds = 99'999'999'999'999;
 
@@ -80,8 +80,8 @@ std::string to_text(const Record& record) {
 }
 
 std::optional<Record> parse_record(std::string_view text, std::string* why) {
-  Fields fields(text.substr(0, kLongestRecord + 1), ' ');
-  if (text.size() > kLongestRecord) fields.fail("it is too long for a record");
+  Fields fields(text.substr(0, kLongestText + 1), ' ');
+  if (text.size() > kLongestText) fields.fail("it is too long for a record");
   if (fields.word("version") != kVersion) {
     fields.fail("it does not begin with 'dlock-move1': it is no record, or of a later version");
   }
