@@ -60,6 +60,8 @@ asio::awaitable<void> MigratingAcquisition::run() {
         step = co_await recheck();
         break;
       case MoveClient::Do::pause:
+        // First what an outcome that came at once has left: it would end the pause at once.
+        co_await news_.wait_until(env.now());
         co_await news_.wait_until(step.until);
         step = fsm_.on_woken(env.now());
         break;

@@ -138,5 +138,65 @@ TEST_F(MigratingLock, AWaitInTheTargetEndsByDeadlineStopAndClose) {
   EXPECT_TRUE(s_->inspect("a", {}).waiting.empty());
 }
 
+TEST_F(MigratingLock, ManyProgramsFollowALockToAndFro) {
+  auto one = open();
+  auto other = open();
+  std::atomic<int> inside = 0;
+  std::atomic<int> most = 0;
+  std::atomic<std::uint64_t> last = 0;
+  std::atomic<bool> risen = true;
+  std::atomic<bool> over = false;
+  std::atomic<int> grants = 0;
+  const auto work = [&](LockManager& locks) {
+    const auto lock = locks.lock("a");
+    while (!over) {
+      auto held = lock->acquire();
+      most = std::max(most.load(), ++inside);
+      if (*held.token() <= last.exchange(*held.token())) risen = false;
+      ++grants;
+      --inside;
+      held.release();
+    }
+  };
+  std::vector<std::future<void>> workers;
+  for (auto* const locks : {&one, &one, &other, &other}) {
+    workers.push_back(std::async(std::launch::async, work, std::ref(*locks)));
+  }
+  auto operators = open("{ match: \"**\", store: s }");
+  for (int i = 0; i < 6; ++i) {
+    const auto before = grants.load();
+    while (grants < before + 20) std::this_thread::yield();
+    if (!s_->record("a").empty()) {
+      // Drain the target as a coordinator does: CLOSING, then its lock.
+      auto record = *core::migration::parse_record(s_->record("a"));
+      record = next_record(record, MoveState::closing, 0);
+      ASSERT_TRUE(s_->set_record("a", s_->record("a"), to_text(record), 0).done);
+      Owner owner;
+      owner.id = "drain" + std::to_string(i);
+      auto grant = t_->claim("a", owner, true, record.floor, {}, [] {});
+      while (!grant.granted) {
+        std::this_thread::yield();
+        grant = t_->claim("a", owner, true, record.floor, {}, [] {});
+      }
+      move_back(grant.token);
+      t_->release("a", owner.id);
+      continue;
+    }
+    auto held = operators.lock("a")->acquire();
+    Record record;
+    record.gen = {*held.token(), 1};
+    record.target = "t";
+    record.floor = *held.token();
+    record.plan = "p";
+    record.plan_id = "0123456789abcdef";
+    const auto owner = s_->inspect("a", {}).owner->id;
+    ASSERT_TRUE(s_->seal("a", owner, to_text(record)).done);
+  }
+  over = true;
+  for (auto& worker : workers) worker.get();
+  EXPECT_EQ(most, 1);
+  EXPECT_TRUE(risen);
+}
+
 }  // namespace
 }  // namespace dlock
