@@ -22,6 +22,9 @@ class MemoryClaim final : public Claim {
   bool granted = false;
 };
 
+/// Tokens are below it on every store.
+constexpr std::uint64_t kTokenLimit = std::uint64_t{1} << 53;
+
 Failure failure(Error error) { return {make_error_code(error), {}}; }
 
 RecordAnswer found(std::string text) {
@@ -134,6 +137,7 @@ class MemoryBackend final : public Backend {
   }
 
   asio::awaitable<Failure> evict(std::string name, std::uint64_t token, TimePoint) override {
+    if (!store_->record(name).empty()) co_return failure(Error::sealed);
     const auto held = store_->holder_token(name);
     if (!held) co_return failure(Error::not_held);
     if (*held != token) co_return failure(Error::not_holder);
@@ -161,6 +165,12 @@ class MemoryBackend final : public Backend {
 
   asio::awaitable<RecordAnswer> raise(ClaimPtr held, std::uint64_t min_token, TimePoint) override {
     const auto& request = held->request();
+    if (min_token >= kTokenLimit - 1) {
+      RecordAnswer refused;
+      refused.status = RecordStatus::failed;
+      refused.failure = failure(Error::token_too_low);
+      co_return refused;
+    }
     const bool ours = store_->raise(request.name, request.owner.id, min_token);
     co_return answer_of({ours, {}});
   }

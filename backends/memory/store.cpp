@@ -30,7 +30,7 @@ SharedStore::Grant SharedStore::claim(const std::string& lock, const Owner& owne
   auto& entries = waiting.entries;
   auto mine = find_owner(entries, owner.id);
   if (!waiting.record.empty()) {
-    if (mine != entries.end()) entries.erase(mine);
+    if (mine == entries.end() && queue) entries.push_back(Entry{owner, 0, now, std::move(wake)});
     return {false, 0, waiting.record};
   }
   if (mine == entries.end()) {
@@ -101,7 +101,8 @@ LockStatus SharedStore::inspect(const std::string& lock, TimePoint now) const {
   const auto queue = queues_.find(lock);
   if (queue == queues_.end()) return status;
   const bool sealed = !queue->second.record.empty();
-  if (sealed) status.notes.push_back("sealed by a migration: " + queue->second.record);
+  status.sealed = sealed;
+  if (sealed) status.notes.emplace_back("sealed by a migration: nobody takes it here");
   for (const auto& entry : queue->second.entries) {
     if (sealed || &entry != &queue->second.entries.front()) {
       status.waiting.push_back(entry.owner);
@@ -156,10 +157,8 @@ SharedStore::Exchange SharedStore::set_record(const std::string& lock, const std
     auto& queue = queues_[lock];
     if (queue.record != from || from.empty()) return {false, queue.record};
     queue.record = std::move(to);
-    if (queue.record.empty()) {
-      queue.last_token = std::max(queue.last_token, min_token);
-      if (!queue.entries.empty()) wakes.push_back(queue.entries.front().wake);
-    }
+    if (queue.record.empty()) queue.last_token = std::max(queue.last_token, min_token);
+    for (const auto& entry : queue.entries) wakes.push_back(entry.wake);
   }
   for (const auto& wake : wakes) wake();
   return {true, {}};

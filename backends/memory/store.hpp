@@ -27,7 +27,7 @@ class SharedStore {
   struct Grant {
     bool granted = false;
     std::uint64_t token = 0;
-    std::string record;  ///< not empty: sealed, and nothing of ours is left
+    std::string record;  ///< not empty: sealed; who waits has a place behind it
   };
   /// Of a compare-and-set.
   struct Exchange {
