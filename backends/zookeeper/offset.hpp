@@ -12,13 +12,10 @@
 #include <string>
 #include <vector>
 
+#include "backends/zookeeper/offset_text.hpp"
 #include "backends/zookeeper/session.hpp"
 
 namespace dlock::zookeeper {
-
-/// Oldest first; tokens that were given out stand on one of them. Pure.
-std::optional<std::vector<std::uint64_t>> parse_offsets(std::string_view text);
-std::string write_offsets(const std::vector<std::uint64_t>& offsets);
 
 /// Beside the library's codes.
 inline constexpr int kNoTokenLeft = ZAPIERROR;

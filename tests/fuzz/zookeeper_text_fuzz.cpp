@@ -6,7 +6,7 @@
 
 #include "backends/zookeeper/metadata.hpp"
 #include "backends/zookeeper/names.hpp"
-#include "backends/zookeeper/offset.hpp"
+#include "backends/zookeeper/offset_text.hpp"
 #include "backends/zookeeper/queue.hpp"
 #include "backends/zookeeper/words.hpp"
 #include "tests/fuzz/fuzz.hpp"
@@ -28,19 +28,19 @@ void check_line(const std::vector<std::string>& children) {
   const auto& own = children.front();
   const auto standing = standing_of(own, children);
   switch (standing.kind) {
-    case Standing::Kind::first:
+    case zookeeper::Standing::Kind::first:
       require(line.front().name == own, "the owner is first in line");
       break;
-    case Standing::Kind::behind: {
+    case zookeeper::Standing::Kind::behind: {
       bool found = false;
       for (const auto& child : children) found = found || child == standing.watch;
       require(found && standing.watch != own, "we wait for somebody else who is there");
       break;
     }
-    case Standing::Kind::missing:
+    case zookeeper::Standing::Kind::missing:
       require(!parse_contender(own), "a contender is in its line");
       break;
-    case Standing::Kind::unborn:
+    case zookeeper::Standing::Kind::unborn:
       require(!standing.unborn.empty(), "somebody's birth is to be asked for");
       break;
   }
