@@ -93,13 +93,6 @@ json::object finding_object(const StoreFinding& finding) {
   object["lease_scope"] = to_string(can.lease_scope);
   object["lease_ms"] =
       can.lease_scope == LeaseScope::none ? json::value(nullptr) : json::value(can.lease.count());
-  json::array losses;
-  for (const auto& [reason, remedy] : can.record_losses) {
-    losses.push_back(json::object{{"reason", utf8(reason)}, {"remedy", utf8(remedy)}});
-  }
-  object["migration"] = json::object{{"can_raise", can.can_raise},
-                                     {"can_seal", can.can_seal},
-                                     {"record_losses", std::move(losses)}};
   object["notes"] = std::move(notes);
   return object;
 }

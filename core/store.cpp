@@ -46,7 +46,6 @@ Store::Store(Host& host, Setup setup)
                                          })),
       releaser_(env_, *backend_, tasks_),
       tokens_(kMostTokens),
-      arrivals_(env_, *backend_),
       me_{{}, host_name(), ::getpid(), setup_.options.app} {}
 
 void Store::acquire(std::shared_ptr<Acquisition> acquisition) {
@@ -56,24 +55,6 @@ void Store::acquire(std::shared_ptr<Acquisition> acquisition) {
 }
 
 void Store::forget(Acquisition& acquisition) { acquisitions_.erase(acquisition.number()); }
-
-void Store::receive(std::shared_ptr<Guest> guest, asio::awaitable<void> work) {
-  if (closed_) guest->close();
-  guests_.insert(std::move(guest));
-  tasks_.spawn(std::move(work));
-}
-
-asio::awaitable<Failure> Store::admit(std::string name) {
-  auto failure = co_await arrivals_.read_if_old(env_.now() + request_timeout());
-  if (!failure.error) failure = arrivals_.admit(name, this->name());
-  co_return failure;
-}
-
-asio::awaitable<Failure> Store::check_plan(std::string plan, std::string id) {
-  auto failure = co_await arrivals_.check_id(std::move(plan), std::move(id), name(),
-                                             env_.now() + request_timeout());
-  co_return failure;
-}
 
 asio::awaitable<Failure> Store::connected(std::optional<milliseconds> timeout) {
   if (closed_) co_return make_failure(errc::closed, "");
@@ -139,18 +120,15 @@ void Store::warn_once_of_shortfalls() {
   host_.log(LogLevel::warning, text);
 }
 
-Duration Store::lease_of(const std::optional<milliseconds>& asked,
-                         const std::optional<milliseconds>& most) const {
+Duration Store::lease_of(const std::optional<milliseconds>& asked) const {
   const auto& capabilities = backend_->capabilities();
   if (capabilities.lease_scope != LeaseScope::claim) return capabilities.lease;
-  const auto lease = asked.value_or(setup_.settings.lease.value_or(capabilities.lease));
-  return most ? std::min(lease, *most) : lease;
+  return asked.value_or(setup_.settings.lease.value_or(capabilities.lease));
 }
 
 Failure Store::make_claim(const Acquisition::Request& request, ClaimPtr& claim) {
   const auto& capabilities = backend_->capabilities();
-  const auto lease =
-      std::chrono::duration_cast<milliseconds>(lease_of(request.lease, request.max_lease));
+  const auto lease = std::chrono::duration_cast<milliseconds>(lease_of(request.lease));
   if (capabilities.lease_scope == LeaseScope::claim &&
       (lease < capabilities.shortest_lease || lease > capabilities.longest_lease)) {
     return make_failure(
@@ -166,15 +144,6 @@ Failure Store::make_claim(const Acquisition::Request& request, ClaimPtr& claim) 
                     "to {} ms or less",
                     request.lease->count(), capabilities.lease.count(),
                     setup_.descriptor->lease_option, request.lease->count()));
-  }
-  if (capabilities.lease_scope == LeaseScope::session && request.max_lease &&
-      *request.max_lease < capabilities.lease) {
-    return make_failure(
-        errc::config_unsafe,
-        fmt::format("the plan allows leases of {} ms at most, a session of this store lasts {} ms; "
-                    "set {} of the store to {} ms or less",
-                    request.max_lease->count(), capabilities.lease.count(),
-                    setup_.descriptor->lease_option, request.max_lease->count()));
   }
   ClaimRequest wanted;
   wanted.name = request.name;
@@ -194,7 +163,7 @@ Failure Store::make_claim(const Acquisition::Request& request, ClaimPtr& claim) 
 Duration Store::margin(const Acquisition::Request& request) const {
   if (backend_->capabilities().lease_scope == LeaseScope::none) return Duration::zero();
   if (setup_.settings.drift_margin) return *setup_.settings.drift_margin;
-  return default_drift_margin(lease_of(request.lease, request.max_lease));
+  return default_drift_margin(lease_of(request.lease));
 }
 
 // Long enough for a slow store, short enough that a renewal can be tried again within its lease.
@@ -237,9 +206,9 @@ std::shared_ptr<Hold> Store::hold(const ClaimPtr& claim, const ClaimAnswer& answ
       Hold::Identity{request.name, name(), answer.token, backend_->inheritable_descriptor(*claim),
                      claim->request().mode},
       claim, local_deadline(answer.validity, drift));
-  renewer_->add(hold, claim, answer.validity,
-                {backend_->capabilities().lease_scope, request_timeout(), drift,
-                 lease_of(request.lease, request.max_lease)});
+  renewer_->add(
+      hold, claim, answer.validity,
+      {backend_->capabilities().lease_scope, request_timeout(), drift, lease_of(request.lease)});
   return hold;
 }
 
@@ -271,13 +240,7 @@ void Store::withdraw(const ClaimPtr& claim, std::optional<TimePoint> last_unknow
   releaser_.start(claim, limits, setup_.settings.release_timeout);
 }
 
-void Store::retire(Hold& hold) {
-  renewer_->remove(hold);
-  hold.give_back();
-}
-
 void Store::on_link_up() {
-  arrivals_.forget();
   env_.cancel(std::exchange(out_of_reach_timer_, 0));
   renewer_->on_link_up();
 }
@@ -329,7 +292,6 @@ asio::awaitable<void> Store::close() {
   const auto self = shared_from_this();
   closed_ = true;
   for (const auto& [number, acquisition] : std::map(acquisitions_)) acquisition->close();
-  for (const auto& guest : std::set(guests_)) guest->close();
   for (const auto& hold : renewer_->holds()) {
     hold->become(HandleState::lost, LossReason::closed);
     release(hold, {});

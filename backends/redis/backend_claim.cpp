@@ -16,6 +16,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
+/// How long the last token is remembered: while it is, tokens rise whatever the server's clock
+/// does.
+constexpr std::chrono::hours kFenceMemory{48};
 /// How long a free lock is kept for the waiter that was woken.
 constexpr milliseconds kFirstTry{500};
 /// Positions in the queue behind it are all the same to us.
@@ -146,14 +149,6 @@ ClaimAnswer RedisBackend::take_acquired(KeyClaim& claim, const ScriptAnswer& ans
     claim.arrival = answer.items[3].text;
     claim.asked = env_.now();
     result.status = claim.request().queue ? ClaimStatus::waiting : ClaimStatus::busy;
-    return result;
-  }
-  if (code == AcquireCode::sealed && answer.items.size() == 3) {
-    claim.standing = {};
-    claim.arrival = answer.items[2].text;
-    claim.asked = env_.now();
-    result.status = ClaimStatus::sealed;
-    result.record = answer.items[1].text;
     return result;
   }
   if (code == AcquireCode::no_token_left) {

@@ -4,7 +4,6 @@
 // be on the server.
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -15,10 +14,6 @@
 #include "dlock/backend.hpp"
 
 namespace dlock::redis {
-
-/// How long the last token is remembered: while it is, tokens rise whatever the server's clock
-/// does.
-inline constexpr std::chrono::hours kFenceMemory{48};
 
 struct KeyClaim;
 /// All that live, by owner id: who is told that a lock may be free.

@@ -11,7 +11,6 @@
 #include "backends/zookeeper/error.hpp"
 #include "backends/zookeeper/metadata.hpp"
 #include "core/planted.hpp"
-#include "dlock/sequencer.hpp"
 
 namespace dlock::zookeeper {
 namespace {
@@ -226,12 +225,8 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::judge(NodeClaimPtr c
   }
   if (claim->place != Place::queued) co_return Answer();  // its node was taken away meanwhile
   remove_strays(*claim, children);
-  claim->read_write = standing.read_write;
   if (standing.kind == Standing::Kind::first) co_return co_await take(claim, deadline);
   if (standing.kind == Standing::Kind::behind) {
-    if (!standing.seal.empty()) {
-      co_return co_await stand_behind_seal(claim, std::move(standing.seal), deadline);
-    }
     if (claim->request().queue) {
       co_return co_await stand_behind(claim, std::move(standing), deadline);
     }
@@ -277,8 +272,20 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::stand_behind(NodeCla
                                                                          TimePoint deadline) {
   if (!usable(*claim)) co_return Answer();
   const auto path = claim->directory + "/" + standing.watch;
+  const std::weak_ptr<NodeClaim> weak = claim;
   auto old = std::move(claim->before);
-  watch_before(claim, path, standing.watch_decides);
+  claim->before_gone = false;
+  claim->before_decides = standing.watch_decides;
+  claim->before = session_->watch(path, [weak](WatchEvent event) {
+    const auto waiter = weak.lock();
+    if (!waiter || event == WatchEvent::set) return;
+    if (DLOCK_PLANTED("zk_missed_wakeup") && event == WatchEvent::absent) return;
+    // Of a node that only changed, or whose watch came to nothing, only another look can tell.
+    if (event == WatchEvent::changed || event == WatchEvent::failed) waiter->before_decides = false;
+    waiter->before_gone = true;
+    waiter->wake();
+  });
+  claim->woken = false;
   const auto ask = [&] {
     const Client::Burst burst(session_->client());
     if (!claim->own) watch_own(claim);
@@ -299,43 +306,15 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::stand_behind(NodeCla
   co_return waiting;
 }
 
-void ZooKeeperBackend::watch_before(const NodeClaimPtr& claim, const std::string& path,
-                                    bool decides) {
-  const std::weak_ptr<NodeClaim> weak = claim;
-  claim->before_gone = false;
-  claim->before_decides = decides;
-  claim->before = session_->watch(path, [weak](WatchEvent event) {
-    const auto waiter = weak.lock();
-    if (!waiter || event == WatchEvent::set) return;
-    if (DLOCK_PLANTED("zk_missed_wakeup") && event == WatchEvent::absent) return;
-    // Of a node that only changed, or whose watch came to nothing, only another look can tell.
-    if (event == WatchEvent::changed || event == WatchEvent::failed) waiter->before_decides = false;
-    waiter->before_gone = true;
-    waiter->wake();
-  });
-  claim->woken = false;
-}
-
 asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::take(NodeClaimPtr claim,
                                                                  TimePoint deadline) {
-  auto born = static_cast<std::uint64_t>(claim->czxid);
+  auto token = static_cast<std::uint64_t>(claim->czxid);
   if (DLOCK_PLANTED("zk_token_is_sequence")) {
-    born = 1 + static_cast<std::uint64_t>(parse_contender(claim->node)->sequence);
+    token = 1 + static_cast<std::uint64_t>(parse_contender(claim->node)->sequence);
   }
-  const auto above = claim->request().min_token;
-  auto offset = co_await offset_.value(deadline);
-  if (offset.rc == ZOK && born + offset.offset <= above) {
-    offset.rc = co_await offset_.raise(above - born + 1, deadline);
-    offset.offset = offset_.all().back();
-  }
-  if (is_loss(offset.rc)) co_return Answer();
-  if (claim->place != Place::queued && claim->place != Place::granted) co_return Answer();
-  const auto token = claim->token != 0 ? claim->token : born + offset.offset;
-  if (offset.rc != ZOK || token >= kTokenEnd) {
-    Failure failure{Error::token_too_low,
-                    fmt::format("token {} of this ensemble is not above {}", token, above)};
-    if (offset.rc == ZBADARGUMENTS) failure.error = Error::damaged_offset;
-    if (offset.rc == ZNOAUTH) failure = failure_of(offset.rc, names_.offset());
+  if (token <= claim->request().min_token) {
+    Failure failure{Error::token_too_low, fmt::format("token {} of this ensemble is not above {}",
+                                                      token, claim->request().min_token)};
     auto answer = failed(std::move(failure));
     co_return co_await give_up_place(claim, std::move(answer), deadline);
   }
@@ -358,7 +337,6 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::take(NodeClaimPtr cl
     co_return Answer();
   }
   claim->place = Place::granted;
-  claim->token = token;
   claim->was_granted = true;
   claim->before.reset();
   claim->waiting.reset();

@@ -47,7 +47,6 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
     place = Place::nowhere;
     node.clear();
     czxid = 0;
-    token = 0;
     before.reset();
     own.reset();
     waiting.reset();
@@ -59,7 +58,6 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
   std::uint64_t session = 0;  ///< the number of the session that `node` belongs to
   std::string node;
   std::int64_t czxid = 0;
-  std::uint64_t token = 0;  ///< once it was granted: a later raise does not change it
 
   std::unique_ptr<Session::Watch> before;  ///< of the nearest predecessor
   bool before_gone = false;                ///< since the last listing
@@ -69,7 +67,6 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
   bool own_in_doubt = false;  ///< it changed: whether it still is there has been asked
   std::unique_ptr<Session::Waiting> waiting;
 
-  bool read_write = false;  ///< Curator's readers or writers were in the queue when we last looked
   bool was_granted = false;
   bool entering = false;  ///< a create is on its way
   bool removing = false;  ///< a delete was sent

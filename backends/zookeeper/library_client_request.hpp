@@ -20,10 +20,9 @@ struct LibraryClient::Request {
   TimePoint sent;
   bool write;
   bool proof = false;
-  std::string watched;    ///< of get_and_watch and exists_and_watch: the path
-  bool always = false;    ///< of the latter: also a node that is not there
+  std::string watched;    ///< of get_and_watch: the path
   std::string forgotten;  ///< of forget_watch: the path
-  std::array<zoo_op_result_t, 3> results{};
+  std::array<zoo_op_result_t, 2> results{};
 };
 
 }  // namespace dlock::zookeeper

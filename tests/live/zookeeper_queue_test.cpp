@@ -122,22 +122,15 @@ TEST_F(ZooKeeperQueue, ANodeReplacedByASealIsNotPassed) {
                                        {}, Mode::persistent);
   ASSERT_FALSE(seal.empty());
   ASSERT_TRUE(coordinator.remove(mover));
-  const auto error_of = [](const auto& call) {
-    try {
-      call();
-    } catch (const LockError& error) {
-      return error.code();
-    }
-    return error_code();
-  };
-  EXPECT_EQ(error_of([&] { waiting.get(); }), errc::moving);
+  ASSERT_TRUE(eventually(patience(), [&] { return frames_.replies(opcode::get_data) == 3; }));
   EXPECT_EQ(frames_.requests(opcode::get_children2), 2U);
-  EXPECT_EQ(error_of([&] { locks.lock("sealed")->try_acquire(); }), errc::moving);
+  EXPECT_FALSE(ready(waiting));
+  EXPECT_FALSE(locks.lock("sealed")->try_acquire().has_value());
   const auto status = locks.status("sealed");
   EXPECT_FALSE(status.held);
   EXPECT_THAT(status.notes, testing::Contains(testing::HasSubstr("sealed")));
   ASSERT_TRUE(coordinator.remove(seal));
-  lock->acquire().release();
+  waiting.get().release();
 }
 
 TEST_F(ZooKeeperQueue, AWaiterWhoseNodeIsTakenAwayQueuesUpAgain) {
@@ -219,8 +212,9 @@ TEST_F(ZooKeeperQueue, F51_OneReleaseWakesOneOfAHundredWaiters) {
   }
   // Whoever came when the one before him was himself waiting has to look again; the first has not.
   EXPECT_EQ(frames_.requests(opcode::get_children2), listings + kWaiters - 1);
-  EXPECT_TRUE(eventually(patience(), [&] { return watches_of_locks(server_) == 0; }))
-      << server_.four_letter("wchp");
+  EXPECT_TRUE(eventually(patience(), [&] {
+    return number_after(server_.four_letter("wchs"), "Total watches:") == 0;
+  })) << server_.four_letter("wchs");
 }
 
 TEST_F(ZooKeeperQueue, F52_WaitersThatGiveUpLeaveNoWatch) {
@@ -234,11 +228,14 @@ TEST_F(ZooKeeperQueue, F52_WaitersThatGiveUpLeaveNoWatch) {
     EXPECT_FALSE(lock->try_acquire({.wait = 3ms}, {}, ec).has_value());
   }
   // The holder's own, and nothing else.
-  EXPECT_TRUE(eventually(patience(), [&] { return watches_of_locks(server_) == 1; }))
-      << server_.four_letter("wchp");
+  EXPECT_TRUE(eventually(patience(), [&] {
+    return number_after(server_.four_letter("wchs"), "Total watches:") == 1;
+  })) << server_.four_letter("wchs");
   EXPECT_EQ(holder.status("busy").waiting.size(), 0U);
   held.release();
-  EXPECT_TRUE(eventually(patience(), [&] { return watches_of_locks(server_) == 0; }));
+  EXPECT_TRUE(eventually(patience(), [&] {
+    return number_after(server_.four_letter("wchs"), "Total watches:") == 0;
+  }));
 }
 
 TEST_F(ZooKeeperQueue, F52_AWatchGivenUpWhileDisconnectedDoesNotComeBack) {
@@ -254,8 +251,9 @@ TEST_F(ZooKeeperQueue, F52_AWatchGivenUpWhileDisconnectedDoesNotComeBack) {
   EXPECT_FALSE(waiting.get());
   proxy_->refuse(false);
   EXPECT_TRUE(eventually(patience(), [&] {
-    return holder.status("busy").waiting.empty() && watches_of_locks(server_) == 1;
-  })) << server_.four_letter("wchp");
+    return holder.status("busy").waiting.empty() &&
+           number_after(server_.four_letter("wchs"), "Total watches:") == 1;
+  })) << server_.four_letter("wchs");
   held.release();
 }
 

@@ -22,7 +22,6 @@
 #include "dlock/lock_manager.hpp"
 #include "dlock/zookeeper.hpp"
 #include "testkit/await.hpp"
-#include "testkit/servers/zookeeper.hpp"
 
 namespace dlock::testkit {
 
@@ -100,8 +99,7 @@ class StateLog {
   std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
 };
 
-/// How many watches the server has for its sessions, but for the one that each of ours has on the
-/// tokens' offset for as long as it lasts.
-long watches_of_locks(const ZooKeeperServer& server);
+/// The value behind a key in a four-letter word's answer such as "Total watches:3"; -1: not there.
+long number_after(const std::string& text, std::string_view key);
 
 }  // namespace dlock::testkit
