@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "testkit/await.hpp"
 #include "testkit/fault_proxy_connection.hpp"
 #include "testkit/ports.hpp"
 
@@ -57,9 +58,19 @@ class FaultProxy::Impl {
 
   void listen() {
     const tcp::endpoint here(asio::ip::address_v4::loopback(), port_.number());
-    acceptor_.open(here.protocol());
-    acceptor_.set_option(asio::socket_base::reuse_address(true));
-    acceptor_.bind(here);
+    // The port is reserved for us. A child that is being started may have a copy of a socket that
+    // we have just closed, until it runs its program.
+    const auto latest = within(std::chrono::seconds(5));
+    error_code error;
+    do {
+      acceptor_.open(here.protocol());
+      acceptor_.set_option(asio::socket_base::reuse_address(true));
+      acceptor_.bind(here, error);
+      if (error) acceptor_.close();
+      if (error == asio::error::address_in_use)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    } while (error == asio::error::address_in_use && Clock::now() < latest);
+    if (error) throw boost::system::system_error(error, "bind");
     acceptor_.listen();
     accept();
   }

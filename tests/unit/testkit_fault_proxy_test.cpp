@@ -128,6 +128,21 @@ TEST_F(FaultProxyTest, RefusesConnectionsWhileToldTo) {
   EXPECT_EQ(pair.server.receive(1), "x");
 }
 
+// Such as a child that is being started has until it runs its program.
+TEST_F(FaultProxyTest, ListensAgainWhenTheLastCopyOfItsSocketIsGone) {
+  proxy.refuse(true);
+  auto copy = std::make_optional<TcpListener>(proxy.port());
+  std::thread child([&copy] {
+    std::this_thread::sleep_for(20ms);  // it lives that long
+    copy.reset();
+  });
+  EXPECT_NO_THROW(proxy.refuse(false));
+  child.join();
+  Pair pair = connect();
+  pair.client.send("x");
+  EXPECT_EQ(pair.server.receive(1), "x");
+}
+
 TEST_F(FaultProxyTest, AServerThatIsNotThereResetsTheClient) {
   const Port nobody;
   FaultProxy to_nobody(nobody.number());
