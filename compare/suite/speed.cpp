@@ -252,18 +252,20 @@ double plan_speed(const Options& options, std::size_t stores) {
   return seconds * static_cast<double>(stores);
 }
 
+// The repeats are far apart: what else the machine does for some seconds spoils one of them, not
+// all.
 void run_speed(Context& context, Store& store) {
   const auto depth = context.options.depth;
-  for (const auto& entry : scenarios("speed")) {
-    const auto& scenario = entry.as_object();
-    if (!is_wanted(context.options, scenario.at("id").as_string())) continue;
-    if (is_left_out(scenario, store.kind().id, depth)) continue;
-    context.progress.begin(
-        fmt::format("{}: {}", store.kind().title, scenario.at("title").as_string().c_str()));
-    const auto duration = duration_of(scenario, depth);
-    const auto drivers = drivers_for(context, store, scenario.at("measure").as_string());
-    for (const auto& param : at_depth(scenario, "params", depth).as_array()) {
-      for (int repeat = 0; repeat < repeats(depth); ++repeat) {
+  for (int repeat = 0; repeat < repeats(depth); ++repeat) {
+    for (const auto& entry : scenarios("speed")) {
+      const auto& scenario = entry.as_object();
+      if (!is_wanted(context.options, scenario.at("id").as_string())) continue;
+      if (is_left_out(scenario, store.kind().id, depth)) continue;
+      context.progress.begin(
+          fmt::format("{}: {}", store.kind().title, scenario.at("title").as_string().c_str()));
+      const auto duration = duration_of(scenario, depth);
+      const auto drivers = drivers_for(context, store, scenario.at("measure").as_string());
+      for (const auto& param : at_depth(scenario, "params", depth).as_array()) {
         for (const auto& driver : drivers) {
           if (!driver.command.empty() && !peers_are_measured(scenario, param)) continue;
           record({context, store, scenario, driver, param.to_number<std::int64_t>(), repeat,
