@@ -67,6 +67,7 @@ class Parser {
     add_list();
     add_break();
     add_doctor();
+    add_migrate();
 #ifdef DLOCK_WITH_COMPARE
     add_compare();
 #endif
@@ -177,6 +178,67 @@ class Parser {
     add_json(app);
   }
 
+  void add_migrate() {
+    auto* app = app_.add_subcommand(
+        "migrate", "Move locks that are in use from one store to another (docs/migration.md)");
+    app->fallthrough();
+    app->require_subcommand(1);
+    app->footer(
+        "The stores are those of the configuration's route `migrate: { from: zk, to: redis, plan: "
+        "PLAN }`.\nIn order: plan, start, advance; then rollback, or finish. Each may be repeated "
+        "at any time, by anybody.\nExit status: 0 done, 3 waits for a holder (run it again), 4 "
+        "refused, with the reason.");
+    auto& plan = add_step(*app, "plan", Verb::migrate_plan,
+                          "Check stores and names, and say what start would write");
+    auto& start = add_step(*app, "start", Verb::migrate_start,
+                           "Publish the plan in both stores; no lock moves yet");
+    for (auto* step : {&plan, &start}) {
+      step->add_option("NAME", arguments_.names,
+                       "Locks to move: names, or patterns that are looked up in the source "
+                       "(default: the route's `match`)")
+          ->type_name("");
+      add_duration(*step, "--max-lease", arguments_.max_lease,
+                   "The longest lease in the target (default: the target's lease)");
+    }
+    add_step(*app, "status", Verb::migrate_status,
+             "How it stands: who holds what where, who lags behind, what comes next");
+    add_names(add_step(*app, "advance", Verb::migrate_advance,
+                       "Move locks to the target, each when its holder leaves; takes a rollback "
+                       "that is under way back"));
+    auto& rollback =
+        add_step(*app, "rollback", Verb::migrate_rollback, "Move locks back to the source");
+    add_names(rollback);
+    rollback.add_flag("--target-gone", arguments_.target_gone,
+                      "The target is dead for good, and you have stopped it: do not ask it, wait "
+                      "the longest lease instead");
+    rollback.add_flag("--withdraw", arguments_.withdraw,
+                      "With --all: end the plan when all locks are back");
+    add_names(add_step(*app, "finish", Verb::migrate_finish,
+                       "For good: no way back; with the last name the target is the locks' home"));
+  }
+
+  CLI::App& add_step(CLI::App& migrate, const char* name, Verb verb, const char* help) {
+    auto* app = migrate.add_subcommand(name, help);
+    app->fallthrough();
+    app->footer("");
+    app->callback([this, verb] { arguments_.verb = verb; });
+    app->add_option("PLAN", arguments_.plan, "The plan, as the configuration names it")
+        ->required()
+        ->type_name("");
+    add_json(*app);
+    return *app;
+  }
+
+  void add_names(CLI::App& app) {
+    auto* all = app.add_flag("--all", arguments_.all, "Every lock of the plan");
+    app.add_option("--name", arguments_.names, "This lock; may be given several times")
+        ->excludes(all)
+        ->type_name("NAME");
+    add_duration(app, "--wait", arguments_.wait,
+                 "How long to wait for holders; 0 tries once (default: 30s)", true);
+    app.parse_complete_callback([this] { chooses_names_ = true; });
+  }
+
 #ifdef DLOCK_WITH_COMPARE
   void add_compare() {
     auto& app = add_verb("compare", Verb::compare,
@@ -238,6 +300,12 @@ class Parser {
                                  "shared locks are not in this version of dlock; leave it out for "
                                  "an exclusive one");
     }
+    if (chooses_names_ && !arguments_.all && arguments_.names.empty()) {
+      throw CLI::ValidationError("--all", "say which locks: --all, or --name NAME");
+    }
+    if (arguments_.withdraw && !arguments_.all) {
+      throw CLI::ValidationError("--withdraw", "a plan is withdrawn as a whole; add --all");
+    }
     if (arguments_.lease && arguments_.lease->count() == 0) {
       throw CLI::ValidationError("--lease", "'0': write 1ms or more");
     }
@@ -258,6 +326,7 @@ class Parser {
   CLI::App app_{"dlock: one lock for many processes, on the store of your choice"};
   Arguments arguments_;
   bool report_ = false;
+  bool chooses_names_ = false;
   std::string on_lost_ = "term";
   bool shared_ = false;
 };

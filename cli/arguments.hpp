@@ -18,6 +18,12 @@ enum class Verb {
   list,
   break_lock,
   doctor,
+  migrate_plan,
+  migrate_start,
+  migrate_status,
+  migrate_advance,
+  migrate_rollback,
+  migrate_finish,
   compare,
   compare_report,
   compare_worker
@@ -44,6 +50,13 @@ struct Arguments {
 
   std::optional<Milliseconds> hold_for;
   std::uint64_t token = 0;
+
+  std::string plan;
+  std::vector<std::string> names;  ///< of a plan
+  bool all = false;
+  bool target_gone = false;
+  bool withdraw = false;
+  std::optional<Milliseconds> max_lease;
 
   CompareDepth depth = CompareDepth::standard;
   std::vector<std::string> scenarios;

@@ -13,9 +13,10 @@ Exit exit_of(const error_code& error) noexcept {
       error == errc::not_supported) {
     return Exit::usage;
   }
-  // Wrong credentials are a matter of the configuration: trying again does not help.
+  // Wrong credentials, or a route that does not name the plan of a migration, are a matter of the
+  // configuration: trying again does not help.
   if (error == errc::config_invalid || error == errc::config_unsafe ||
-      error == errc::access_denied) {
+      error == errc::access_denied || error == errc::moving || error == errc::not_configured) {
     return Exit::config;
   }
   return Exit::unavailable;

@@ -14,6 +14,8 @@ namespace dlock::cli {
 enum class Exit : int {
   ok = 0,
   contradicted = 1,
+  migrate_waits = 3,
+  migrate_refused = 4,
   usage = 64,
   unavailable = 69,
   not_obtained = 75,
@@ -30,10 +32,12 @@ struct ExitMeaning {
 };
 
 /// For --help and the manual; a test compares docs/cli.md with it.
-inline constexpr std::array<ExitMeaning, 10> kExitMeanings{{
+inline constexpr std::array<ExitMeaning, 12> kExitMeanings{{
     {Exit::ok, "done; of `run`: the command's own status"},
     {Exit::contradicted,
      "of `compare`: what was measured contradicts what a store declares, or could not be measured"},
+    {Exit::migrate_waits, "of `migrate`: waits for a holder, who is named; run it again"},
+    {Exit::migrate_refused, "of `migrate`: refused, with the reason"},
     {Exit::usage, "wrong usage: an option, a lock name, an operation that this store has not"},
     {Exit::unavailable, "the store is out of reach"},
     {Exit::not_obtained,

@@ -53,6 +53,7 @@ json::object status_object(const LockStatus& status) {
   for (const auto& note : status.notes) notes.push_back(utf8(note));
   return {{"name", utf8(status.name)},
           {"held", status.held},
+          {"sealed", status.sealed},
           {"token", or_null(status.token)},
           {"owner", status.owner ? json::value(owner_object(*status.owner)) : json::value(nullptr)},
           {"since_ms", ms_or_null(status.held_for)},
@@ -93,6 +94,13 @@ json::object finding_object(const StoreFinding& finding) {
   object["lease_scope"] = to_string(can.lease_scope);
   object["lease_ms"] =
       can.lease_scope == LeaseScope::none ? json::value(nullptr) : json::value(can.lease.count());
+  json::array losses;
+  for (const auto& [reason, remedy] : can.record_losses) {
+    losses.push_back(json::object{{"reason", utf8(reason)}, {"remedy", utf8(remedy)}});
+  }
+  object["migration"] = json::object{{"can_raise", can.can_raise},
+                                     {"can_seal", can.can_seal},
+                                     {"record_losses", std::move(losses)}};
   object["notes"] = std::move(notes);
   return object;
 }

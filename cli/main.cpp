@@ -54,6 +54,13 @@ int dispatch(const Arguments& arguments, bool stdin_ends_hold, const std::string
       return dlock::cli::break_lock(arguments);
     case Verb::doctor:
       return dlock::cli::doctor(arguments);
+    case Verb::migrate_plan:
+    case Verb::migrate_start:
+    case Verb::migrate_status:
+    case Verb::migrate_advance:
+    case Verb::migrate_rollback:
+    case Verb::migrate_finish:
+      return dlock::cli::migrate(arguments);
     case Verb::compare:
       return dlock::cli::compare(arguments, command_line);
     case Verb::compare_report:

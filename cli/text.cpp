@@ -59,6 +59,19 @@ std::string table(const std::vector<Row>& rows) {
   return text;
 }
 
+std::vector<std::string> migration_lines(const Capabilities& can) {
+  const bool leaves = can.can_seal && can.record_losses.empty();
+  std::vector<std::string> lines;
+  if (can.can_raise)
+    lines.emplace_back(leaves ? "locks may move here and away" : "locks may move here");
+  if (!can.can_raise) lines.emplace_back("locks can neither move here nor away");
+  if (!can.can_seal) return lines;
+  for (const auto& [reason, remedy] : can.record_losses) {
+    lines.push_back(fmt::format("a record may be lost: {}; to change that: {}", reason, remedy));
+  }
+  return lines;
+}
+
 std::string finding_text(const StoreFinding& finding) {
   const StoreReport& report = finding.report;
   if (!report.capabilities) {
@@ -82,6 +95,7 @@ std::string finding_text(const StoreFinding& finding) {
   for (const auto& [reason, remedy] : can.shortfalls) {
     text += indented("not more", fmt::format("{}; to change that: {}", reason, remedy));
   }
+  for (const auto& line : migration_lines(can)) text += indented("migration", line);
   for (const auto& note : can.notes) text += indented("server", note);
   if (report.error) {
     text += indented("REFUSED", report.message.empty() ? report.error.message() : report.message);
@@ -94,7 +108,7 @@ std::string finding_text(const StoreFinding& finding) {
 std::string to_text(const LockStatus& status) {
   std::string text;
   if (!status.held) {
-    text = fmt::format("{}: free", printable(status.name));
+    text = fmt::format("{}: {}", printable(status.name), status.sealed ? "sealed" : "free");
   } else {
     text =
         printable(fmt::format("{}: held by {}", status.name, who(status.owner.value_or(Owner{}))));
@@ -111,7 +125,9 @@ std::string to_text(const std::vector<LockStatus>& all) {
   std::vector<Row> rows{{"NAME", "HELD BY", "FOR", "TOKEN", "LEASE LEFT", "WAITING"}};
   for (const auto& status : all) {
     rows.push_back({printable(status.name),
-                    status.held ? printable(who(status.owner.value_or(Owner{}))) : "(free)",
+                    status.held     ? printable(who(status.owner.value_or(Owner{})))
+                    : status.sealed ? "(sealed)"
+                                    : "(free)",
                     status.held_for ? rounded(*status.held_for) : "-", token_of(status),
                     status.remaining ? rounded(*status.remaining) : "-",
                     fmt::format("{}", status.waiting.size())});

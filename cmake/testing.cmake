@@ -16,7 +16,7 @@ set(dlock_timeout_live 600)
 set(dlock_timeout_soak 600)
 set(dlock_timeout_cli 300)
 set(dlock_timeout_compare 600)
-set(dlock_timeout_package 900)
+set(dlock_timeout_package 2400) # compiles the library while other tests and builds run
 
 # What every test program runs with. The suppression is for a leak of the ZooKeeper C client, by the
 # name of its function.

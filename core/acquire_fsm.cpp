@@ -43,7 +43,7 @@ AcquireFsm::Step AcquireFsm::on_answer(const ClaimAnswer& answer, bool usable, T
       may_exist_ = true;
       if (error_) return fail(*error_);
       failure_ = answer.failure;
-      return fail(errc::moving);
+      return fail(answer.failure.error ? portable(answer.failure.error) : errc::moving);
     case ClaimStatus::unknown:
       if (DLOCK_PLANTED("core_unknown_is_not_done")) return try_again(answer, now, dice);
       may_exist_ = true;

@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/hold.hpp"
+#include "core/migration/sealed.hpp"
 #include "core/planted.hpp"
 #include "core/store.hpp"
 
@@ -55,6 +56,12 @@ asio::awaitable<void> Acquisition::run() {
 asio::awaitable<ClaimAnswer> Acquisition::claim() {
   ClaimAnswer answer;
   answer.failure = co_await store_->ready(request_.require);
+  // Also in the source of a plan: an earlier one may not have come to its end there.
+  if (!answer.failure.error && request_.plan.empty()) {
+    answer.failure = co_await store_->admit(request_.name);
+  } else if (!answer.failure.error) {
+    answer.failure = co_await store_->check_plan(request_.plan, request_.plan_id);
+  }
   if (answer.failure.error) {
     answer.status = portable(answer.failure.error) == errc::unavailable ? ClaimStatus::unavailable
                                                                         : ClaimStatus::failed;
@@ -89,8 +96,12 @@ asio::awaitable<void> Acquisition::wait(TimePoint until) {
   if (broken) co_await pause_.wait_until(store_->env().now() + std::chrono::milliseconds(100));
 }
 
-AcquireFsm::Step Acquisition::judge(const ClaimAnswer& answer) {
+AcquireFsm::Step Acquisition::judge(ClaimAnswer& answer) {
   auto& env = store_->env();
+  if (answer.status == ClaimStatus::sealed) {
+    record_ = answer.record;
+    answer.failure = migration::sealed_failure(record_, request_.name, store_->name());
+  }
   const bool good = usable(answer);
   if (good && answer.token) {
     auto refused = store_->refused_token(request_.name, *answer.token);

@@ -26,6 +26,11 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
     std::optional<std::chrono::milliseconds> lease;
     std::vector<std::string> require;  ///< of the route
     std::uint64_t min_token = 0;
+    /// The lease is this at most; config_unsafe where it belongs to a longer session.
+    std::optional<std::chrono::milliseconds> max_lease;
+    /// In a target: the plan, and which start of it. Refused if the store was not started with it.
+    std::string plan;
+    std::string plan_id;
     Diagnostics* diagnostics = nullptr;
   };
 
@@ -35,6 +40,10 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
   asio::awaitable<void> run();
   /// Counts the acquisitions of this process.
   std::uint64_t number() const noexcept { return number_; }
+  /// After errc::moving: the migration's record.
+  const std::string& record() const noexcept { return record_; }
+  /// After an error: what is to be said about it.
+  const Failure& failure() const noexcept { return fsm_.failure(); }
 
   void cancel() { interrupt(fsm_.on_cancel()); }
   void close() { interrupt(fsm_.on_closed()); }
@@ -45,7 +54,7 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
 
   asio::awaitable<ClaimAnswer> claim();
   asio::awaitable<void> wait(TimePoint until);
-  AcquireFsm::Step judge(const ClaimAnswer& answer);
+  AcquireFsm::Step judge(ClaimAnswer& answer);
   bool usable(const ClaimAnswer& answer) const;
   void interrupt(bool tell_now);
   void finish(const ClaimAnswer& last);
@@ -59,6 +68,7 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
   AcquireFsm fsm_;
   Signal pause_;
   ClaimPtr claim_;
+  std::string record_;
   TimerId deadline_timer_ = 0;
 };
 

@@ -11,6 +11,7 @@
 #include "core/config/options.hpp"
 #include "core/error.hpp"
 #include "core/fork.hpp"
+#include "core/migration/migrating_acquisition.hpp"
 #include "core/name.hpp"
 
 namespace dlock::core {
@@ -66,7 +67,8 @@ Engine::Engine(Config config, OpenOptions options)
     Store::Setup setup{
         std::move(resolved.settings), std::move(resolved.options), resolved.backend, {}};
     for (const auto& route : routes_.all()) {
-      if (route.store != store.name) continue;
+      const bool comes_to_it = route.migrate && route.migrate->to == store.name;
+      if (route.store != store.name && !comes_to_it) continue;
       setup.required_by_routes.insert(setup.required_by_routes.end(), route.require.begin(),
                                       route.require.end());
     }
@@ -156,41 +158,82 @@ std::shared_ptr<DistributedLock> Engine::lock(std::string name) {
   return std::make_shared<RoutedLock>(self(), std::move(name), found);
 }
 
-detail::Canceller Engine::start_acquire(const std::string& name, const RouteConfig& route,
-                                        AcquireOptions options, detail::AcquireHandler handler) {
-  const auto setup = std::find_if(setups_.begin(), setups_.end(), [&](const Store::Setup& s) {
-    return s.options.name == route.store;
-  });
-  const auto wait = options.wait ? options.wait : route.wait ? route.wait : setup->settings.wait;
+const Store::Setup& Engine::setup_of(const std::string& store) const {
+  return *std::find_if(setups_.begin(), setups_.end(),
+                       [&](const Store::Setup& setup) { return setup.options.name == store; });
+}
+
+Acquisition::Request Engine::make_request(const std::string& name, const RouteConfig& route,
+                                          const AcquireOptions& options, const std::string& store) {
+  const auto& settings = setup_of(store).settings;
+  // Of a lock that moves, the source's: one wait, wherever the lock is.
+  const auto& waits = setup_of(route.store).settings.wait;
+  const auto wait = options.wait ? options.wait : route.wait ? route.wait : waits;
   Acquisition::Request request;
   request.name = name;
   request.lease = options.lease ? options.lease : route.lease;
   request.require = route.require;
   request.diagnostics = options.diagnostics;
   request.limits.once = wait && wait->count() <= 0;
-  request.limits.connect_timeout = setup->settings.connect_timeout;
-  request.limits.retry = setup->settings.retry;
+  request.limits.connect_timeout = settings.connect_timeout;
+  request.limits.retry = settings.retry;
   // A wait so long that the clock would overflow is one for ever.
   if (wait && !request.limits.once && *wait < std::chrono::hours(24 * 365 * 10)) {
     request.limits.deadline = env().now() + *wait;
   }
+  return request;
+}
 
-  auto underway = std::make_shared<std::weak_ptr<Acquisition>>();
+std::function<void()> Engine::launch(Acquisition::Request request, const std::string& store_name,
+                                     detail::AcquireHandler handler) {
+  auto at = store(store_name);
+  auto acquisition = std::make_shared<Acquisition>(at, std::move(request), std::move(handler));
+  std::weak_ptr<Acquisition> underway = acquisition;
+  at->acquire(std::move(acquisition));
+  return [underway] {
+    if (const auto found = underway.lock()) found->cancel();
+  };
+}
+
+std::function<void()> Engine::launch_migrating(migration::MigratingAcquisition::Request request,
+                                               const MigrateConfig& migrate,
+                                               detail::AcquireHandler handler) {
+  const std::weak_ptr underway = migration::MigratingAcquisition::start(
+      store(migrate.from), store(migrate.to), std::move(request), std::move(handler));
+  return [underway] {
+    if (const auto found = underway.lock()) found->cancel();
+  };
+}
+
+detail::Canceller Engine::start_acquire(const std::string& name, const RouteConfig& route,
+                                        AcquireOptions options, detail::AcquireHandler handler) {
+  auto cancel = std::make_shared<std::function<void()>>();
   auto shared_handler = std::make_shared<detail::AcquireHandler>(std::move(handler));
-  const bool posted = post([this, underway, shared_handler, request, store_name = route.store] {
-    auto at = store(store_name);
-    auto acquisition = std::make_shared<Acquisition>(at, request, std::move(*shared_handler));
-    *underway = acquisition;
-    at->acquire(std::move(acquisition));
-  });
-  if (!posted) {
+  Job start;
+  if (route.migrate) {
+    migration::MigratingAcquisition::Request request;
+    request.source = make_request(name, route, options, route.migrate->from);
+    request.target = make_request(name, route, options, route.migrate->to);
+    request.plan = route.migrate->plan;
+    request.poll = route.migrate->poll;
+    request.stores = store_names();
+    start = [this, cancel, shared_handler, request = std::move(request), migrate = *route.migrate] {
+      *cancel = launch_migrating(request, migrate, std::move(*shared_handler));
+    };
+  } else {
+    start = [this, cancel, shared_handler, store_name = route.store,
+             request = make_request(name, route, options, route.store)] {
+      *cancel = launch(request, store_name, std::move(*shared_handler));
+    };
+  }
+  if (!post(std::move(start))) {
     (*shared_handler)(make_error_code(errc::closed), LockHandle());
     return [] {};
   }
-  return [weak = std::weak_ptr(self()), underway] {
+  return [weak = std::weak_ptr(self()), cancel] {
     if (const auto engine = weak.lock()) {
-      engine->post([underway] {
-        if (const auto acquisition = underway->lock()) acquisition->cancel();
+      engine->post([cancel] {
+        if (*cancel) (*cancel)();
       });
     }
   };

@@ -16,6 +16,7 @@
 
 #include "core/acquisition.hpp"
 #include "core/callbacks.hpp"
+#include "core/migration/migrating_acquisition.hpp"
 #include "core/real_env.hpp"
 #include "core/reentry.hpp"
 #include "core/routes.hpp"
@@ -46,6 +47,10 @@ class Engine final : public Host {
   T run_on(const std::string& store,
            std::function<asio::awaitable<T>(std::shared_ptr<Store>)> operation);
 
+  /// The loop only.
+  std::shared_ptr<Store> store(const std::string& name) const;
+  const Routes& routes() const noexcept { return routes_; }
+
   /// Does what LockManager::close() says.
   void close() noexcept;
 
@@ -70,7 +75,15 @@ class Engine final : public Host {
   bool start_locked();
   bool is_foreign() const noexcept;
   bool post(Job job);
-  std::shared_ptr<Store> store(const std::string& name) const;
+  const Store::Setup& setup_of(const std::string& store) const;
+  Acquisition::Request make_request(const std::string& name, const RouteConfig& route,
+                                    const AcquireOptions& options, const std::string& store);
+  /// On the loop; each returns what cancels it.
+  std::function<void()> launch(Acquisition::Request request, const std::string& store_name,
+                               detail::AcquireHandler handler);
+  std::function<void()> launch_migrating(migration::MigratingAcquisition::Request request,
+                                         const MigrateConfig& migrate,
+                                         detail::AcquireHandler handler);
   asio::awaitable<void> close_stores();
 
   const OpenOptions options_;

@@ -6,6 +6,7 @@
 #include "core/config/environment.hpp"
 #include "core/engine.hpp"
 #include "core/error.hpp"
+#include "core/migration/home.hpp"
 #include "core/standing.hpp"
 
 namespace dlock::inline v0 {
@@ -52,6 +53,21 @@ asio::awaitable<Failure> evict_lock(std::shared_ptr<Store> store, std::string na
   if (failure.error) co_return failure;
   failure = co_await store->backend().evict(std::move(name), token, operation_deadline(*store));
   co_return failure;
+}
+
+/// The store that the lock is in; of one that is being moved, by its record.
+std::string home_of(Engine& engine, const std::string& name) {
+  const auto& route = engine.route(name);
+  if (!route.migrate) return route.store;
+  const auto moved = engine.run_on<Result<bool>>(route.store, [name](std::shared_ptr<Store> at) {
+    return core::migration::has_moved(std::move(at), name);
+  });
+  if (!moved.value) fail(moved.failure, name, route.store);
+  return *moved.value ? route.migrate->to : route.store;
+}
+
+bool may_be_of(const RouteConfig& route, const std::string& store) {
+  return route.store == store || (route.migrate && route.migrate->to == store);
 }
 
 }  // namespace
@@ -111,7 +127,7 @@ void LockManager::connect(std::optional<milliseconds> timeout) {
 }
 
 LockStatus LockManager::status(const std::string& name) {
-  const auto& store = engine_->route(name).store;
+  const auto store = home_of(*engine_, name);
   auto result = engine_->run_on<Result<LockStatus>>(
       store, [name](std::shared_ptr<Store> at) { return inspect_lock(std::move(at), name); });
   if (!result.value) fail(result.failure, name, store);
@@ -121,15 +137,16 @@ LockStatus LockManager::status(const std::string& name) {
 StandingReport LockManager::check(const Sequencer& sequencer) {
   StandingReport report;
   try {
-    const auto& store = engine_->route(sequencer.name()).store;
-    if (store == sequencer.store()) {
+    const auto& route = engine_->route(sequencer.name());
+    // Of a lock that is being moved the tokens of both stores are one row.
+    if (may_be_of(route, sequencer.store())) {
       return core::standing_of(sequencer, status(sequencer.name()));
     }
     report.error = make_error_code(errc::config_invalid);
     report.message = fmt::format(
         "granted by the store '{}', but here the lock is routed to '{}'; give the "
         "store one name in both configurations",
-        sequencer.store(), store);
+        sequencer.store(), route.store);
   } catch (const LockError& error) {
     report.error = error.code();
     report.message = error.server_text();
@@ -159,7 +176,7 @@ std::vector<LockStatus> LockManager::list(const std::string& prefix) {
 }
 
 void LockManager::evict(const std::string& name, std::uint64_t token) {
-  const auto& store = engine_->route(name).store;
+  const auto store = home_of(*engine_, name);
   const auto failure = engine_->run_on<Failure>(store, [name, token](std::shared_ptr<Store> at) {
     return evict_lock(std::move(at), name, token);
   });

@@ -46,6 +46,7 @@ Store::Store(Host& host, Setup setup)
                                          })),
       releaser_(env_, *backend_, tasks_),
       tokens_(kMostTokens),
+      arrivals_(env_, *backend_),
       me_{{}, host_name(), ::getpid(), setup_.options.app} {}
 
 void Store::acquire(std::shared_ptr<Acquisition> acquisition) {
@@ -55,6 +56,49 @@ void Store::acquire(std::shared_ptr<Acquisition> acquisition) {
 }
 
 void Store::forget(Acquisition& acquisition) { acquisitions_.erase(acquisition.number()); }
+
+void Store::receive(std::shared_ptr<Guest> guest, asio::awaitable<void> work) {
+  if (closed_) guest->close();
+  guests_.push_back(std::move(guest));
+  tasks_.spawn(std::move(work));
+}
+
+asio::awaitable<Failure> Store::admit(std::string name) {
+  Failure failure;
+  if (!arrivals_.were_read()) failure = co_await read_arrivals();
+  if (failure.error) co_return failure;
+  if (arrivals_.are_old()) read_arrivals_meanwhile();
+  failure = arrivals_.admit(name, this->name());
+  if (!failure.error) co_return failure;
+  // Nobody is refused for what was so some time ago.
+  failure = co_await read_arrivals();
+  if (!failure.error) failure = arrivals_.admit(name, this->name());
+  co_return failure;
+}
+
+asio::awaitable<Failure> Store::read_arrivals() {
+  Failure failure;
+  try {
+    failure = co_await arrivals_.read(env_.now() + request_timeout());
+  } catch (const std::exception& error) {
+    failure = make_failure(errc::protocol, error.what());
+  }
+  co_return failure;
+}
+
+void Store::read_arrivals_meanwhile() {
+  if (std::exchange(reading_arrivals_, true)) return;
+  tasks_.spawn([](std::shared_ptr<Store> self) -> asio::awaitable<void> {
+    co_await self->read_arrivals();
+    self->reading_arrivals_ = false;
+  }(shared_from_this()));
+}
+
+asio::awaitable<Failure> Store::check_plan(std::string plan, std::string id) {
+  auto failure = co_await arrivals_.check_id(std::move(plan), std::move(id), name(),
+                                             env_.now() + request_timeout());
+  co_return failure;
+}
 
 asio::awaitable<Failure> Store::connected(std::optional<milliseconds> timeout) {
   if (closed_) co_return make_failure(errc::closed, "");
@@ -86,6 +130,8 @@ asio::awaitable<void> Store::connect() {
   } catch (const std::exception& error) {
     connect_failure_ = make_failure(errc::protocol, error.what());
   }
+  // What fails here is asked again by the first lock.
+  if (!connect_failure_.error) co_await read_arrivals();
   if (closed_) connect_failure_ = make_failure(errc::closed, "");
   link_ = connect_failure_.error ? Link::never : Link::up;
   if (link_ == Link::up) warn_once_of_shortfalls();
@@ -120,15 +166,18 @@ void Store::warn_once_of_shortfalls() {
   host_.log(LogLevel::warning, text);
 }
 
-Duration Store::lease_of(const std::optional<milliseconds>& asked) const {
+Duration Store::lease_of(const std::optional<milliseconds>& asked,
+                         const std::optional<milliseconds>& most) const {
   const auto& capabilities = backend_->capabilities();
   if (capabilities.lease_scope != LeaseScope::claim) return capabilities.lease;
-  return asked.value_or(setup_.settings.lease.value_or(capabilities.lease));
+  const auto lease = asked.value_or(setup_.settings.lease.value_or(capabilities.lease));
+  return most ? std::min(lease, *most) : lease;
 }
 
 Failure Store::make_claim(const Acquisition::Request& request, ClaimPtr& claim) {
   const auto& capabilities = backend_->capabilities();
-  const auto lease = std::chrono::duration_cast<milliseconds>(lease_of(request.lease));
+  const auto lease =
+      std::chrono::duration_cast<milliseconds>(lease_of(request.lease, request.max_lease));
   if (capabilities.lease_scope == LeaseScope::claim &&
       (lease < capabilities.shortest_lease || lease > capabilities.longest_lease)) {
     return make_failure(
@@ -144,6 +193,15 @@ Failure Store::make_claim(const Acquisition::Request& request, ClaimPtr& claim) 
                     "to {} ms or less",
                     request.lease->count(), capabilities.lease.count(),
                     setup_.descriptor->lease_option, request.lease->count()));
+  }
+  if (capabilities.lease_scope == LeaseScope::session && request.max_lease &&
+      *request.max_lease < capabilities.lease) {
+    return make_failure(
+        errc::config_unsafe,
+        fmt::format("the plan allows leases of {} ms at most, a session of this store lasts {} ms; "
+                    "set {} of the store to {} ms or less",
+                    request.max_lease->count(), capabilities.lease.count(),
+                    setup_.descriptor->lease_option, request.max_lease->count()));
   }
   ClaimRequest wanted;
   wanted.name = request.name;
@@ -163,7 +221,7 @@ Failure Store::make_claim(const Acquisition::Request& request, ClaimPtr& claim) 
 Duration Store::margin(const Acquisition::Request& request) const {
   if (backend_->capabilities().lease_scope == LeaseScope::none) return Duration::zero();
   if (setup_.settings.drift_margin) return *setup_.settings.drift_margin;
-  return default_drift_margin(lease_of(request.lease));
+  return default_drift_margin(lease_of(request.lease, request.max_lease));
 }
 
 // Long enough for a slow store, short enough that a renewal can be tried again within its lease.
@@ -206,9 +264,9 @@ std::shared_ptr<Hold> Store::hold(const ClaimPtr& claim, const ClaimAnswer& answ
       Hold::Identity{request.name, name(), answer.token, backend_->inheritable_descriptor(*claim),
                      claim->request().mode},
       claim, local_deadline(answer.validity, drift));
-  renewer_->add(
-      hold, claim, answer.validity,
-      {backend_->capabilities().lease_scope, request_timeout(), drift, lease_of(request.lease)});
+  renewer_->add(hold, claim, answer.validity,
+                {backend_->capabilities().lease_scope, request_timeout(), drift,
+                 lease_of(request.lease, request.max_lease)});
   return hold;
 }
 
@@ -238,6 +296,11 @@ void Store::withdraw(const ClaimPtr& claim, std::optional<TimePoint> last_unknow
     limits.search_pause = lease / 4;
   }
   releaser_.start(claim, limits, setup_.settings.release_timeout);
+}
+
+void Store::retire(Hold& hold) {
+  renewer_->remove(hold);
+  hold.give_back();
 }
 
 void Store::on_link_up() {
@@ -292,6 +355,7 @@ asio::awaitable<void> Store::close() {
   const auto self = shared_from_this();
   closed_ = true;
   for (const auto& [number, acquisition] : std::map(acquisitions_)) acquisition->close();
+  for (const auto& guest : std::vector(guests_)) guest->close();
   for (const auto& hold : renewer_->holds()) {
     hold->become(HandleState::lost, LossReason::closed);
     release(hold, {});

@@ -7,16 +7,25 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/acquisition.hpp"
 #include "core/config/settings.hpp"
 #include "core/highest_tokens.hpp"
 #include "core/host.hpp"
+#include "core/migration/arrivals.hpp"
 #include "core/renewer.hpp"
 #include "core/task_group.hpp"
 #include "dlock/lock_manager.hpp"
 
 namespace dlock::core {
+
+/// Work on a store that is more than one acquisition, and must end when the store closes.
+class Guest {
+ public:
+  virtual ~Guest() = default;
+  virtual void close() = 0;
+};
 
 /// Loop only, but for name() and settings().
 class Store final : public EventSink, public std::enable_shared_from_this<Store> {
@@ -40,6 +49,9 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
 
   void acquire(std::shared_ptr<Acquisition> acquisition);
   void forget(Acquisition& acquisition);
+  /// Runs the guest's work and keeps it until it is dismissed; closing waits for it.
+  void receive(std::shared_ptr<Guest> guest, asio::awaitable<void> work);
+  void dismiss(const std::shared_ptr<Guest>& guest) { std::erase(guests_, guest); }
 
   /// Connected, and good for what is required of it, by its own configuration and by the route's.
   /// Bounded by connect_timeout; callers that come while it connects share the attempt.
@@ -47,6 +59,11 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   /// Connected, whatever it promises (doctor, status).
   asio::awaitable<Failure> connected(
       std::optional<std::chrono::milliseconds> timeout = std::nullopt);
+
+  /// After ready(): whether a client that knows this store alone may lock `name` in it.
+  asio::awaitable<Failure> admit(std::string name);
+  /// After ready(): whether this is the store that a plan was started with.
+  asio::awaitable<Failure> check_plan(std::string plan, std::string id);
 
   /// The lease that a claim asks for; a failure if this store cannot give what was asked.
   Failure make_claim(const Acquisition::Request& request, ClaimPtr& claim);
@@ -62,6 +79,8 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
                              const Acquisition::Request& request);
   void release(const std::shared_ptr<Hold>& hold, Releaser::Done done);
   void withdraw(const ClaimPtr& claim, std::optional<TimePoint> last_unknown);
+  /// The claim was turned into a migration's record: it is not renewed any more, nor released.
+  void retire(Hold& hold);
 
   /// For doctor; `timeout` (default connect_timeout) bounds the wait for a store not yet reached.
   asio::awaitable<StoreReport> report(std::optional<std::chrono::milliseconds> timeout);
@@ -77,9 +96,12 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   void on_warning(std::string_view text) override;
 
   asio::awaitable<void> connect();
+  asio::awaitable<Failure> read_arrivals();
+  void read_arrivals_meanwhile();
   Failure unmet_requirement(std::vector<std::string> required) const;
   void warn_once_of_shortfalls();
-  Duration lease_of(const std::optional<std::chrono::milliseconds>& asked) const;
+  Duration lease_of(const std::optional<std::chrono::milliseconds>& asked,
+                    const std::optional<std::chrono::milliseconds>& most = std::nullopt) const;
   ReleaseFsm::Limits release_limits(TimePoint lease_over) const;
 
   Host& host_;
@@ -92,6 +114,9 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   Releaser releaser_;
   HighestTokens tokens_;  ///< of the grants that were handed out
   std::map<std::uint64_t, std::shared_ptr<Acquisition>> acquisitions_;  ///< by their numbers
+  std::vector<std::shared_ptr<Guest>> guests_;  ///< in the order in which they came
+  migration::Arrivals arrivals_;
+  bool reading_arrivals_ = false;
 
   enum class Link { never, connecting, up } link_ = Link::never;
   Failure connect_failure_;

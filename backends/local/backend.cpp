@@ -74,6 +74,13 @@ void LocalBackend::describe(const Directory& directory) {
   capabilities_.lease_scope = LeaseScope::none;
   capabilities_.can_list = true;
   capabilities_.can_evict = false;
+  capabilities_.can_raise = true;
+  capabilities_.can_seal = true;
+  if (directory.file_system.forgets) {
+    capabilities_.record_losses.push_back(
+        {"the directory is on " + directory.file_system.name + ": a reboot forgets it",
+         "a directory on a disk"});
+  }
   capabilities_.notes = {"directory " + directory.path, "file system " + directory.file_system.name,
                          "no lease: a stopped holder keeps the lock, a dead one frees it at once"};
 }
@@ -115,9 +122,10 @@ bool LocalBackend::has_others_before(LocalClaim& claim) const {
 }
 
 ClaimAnswer LocalBackend::look(LocalClaim& claim) {
+  const bool others = has_others_before(claim);
   ClaimAnswer answer;
   answer.status = ClaimStatus::waiting;
-  if (has_others_before(claim)) return answer;
+  if (others && !claim.sealed && !claim.maybe_sealed) return answer;
   bool current = false;
   const auto asked =
       directory_ ? claim.file.is_current(directory_->get(), claim.file_name.c_str(), current)
@@ -131,6 +139,38 @@ ClaimAnswer LocalBackend::look(LocalClaim& claim) {
     claim.gone = true;
     return answer;
   }
+  return look_at_book(claim, others);
+}
+
+// After the look at the queue: whoever left it had written his record before.
+ClaimAnswer LocalBackend::look_at_book(LocalClaim& claim, bool others_before) {
+  ClaimAnswer answer;
+  Book book;
+  answer.failure = read_book_unguarded(claim.file, directory_->path_of(claim.file_name), book);
+  if (answer.failure.error) {
+    answer.status = ClaimStatus::unavailable;
+    return answer;
+  }
+  claim.maybe_sealed = false;
+  claim.sealed = book.move.sealed() && !DLOCK_PLANTED("local_waiter_reads_no_record");
+  if (claim.sealed) {
+    // The others of this process do not look while we are before them.
+    for (const auto& other : claim.line->everybody()) {
+      if (other.get() == &claim || other->sealed) continue;
+      other->maybe_sealed = other->interrupted = true;
+      other->signal.notify();
+    }
+    answer.status = ClaimStatus::sealed;
+    answer.record = std::move(book.record);
+    return answer;
+  }
+  answer.status = ClaimStatus::waiting;
+  if (others_before) return answer;
+  // Drawn before the tokens were raised: it needs another.
+  if (claim.ticket <= book.move.floor && !DLOCK_PLANTED("local_old_ticket_is_taken")) {
+    claim.gone = true;
+    return answer;
+  }
   claim.state = LocalClaim::State::granted;
   write_holder(claim.file, claim.ticket, claim.request().owner, env_.wall_clock_ms());
   remember(claim);
@@ -139,6 +179,10 @@ ClaimAnswer LocalBackend::look(LocalClaim& claim) {
 
 asio::awaitable<void> LocalBackend::wait(ClaimPtr claim, TimePoint deadline) {
   const auto ours = std::static_pointer_cast<LocalClaim>(std::move(claim));
+  if (ours->sealed) {
+    co_await wait_behind_record(ours, deadline);
+    co_return;
+  }
   if (ours->state != LocalClaim::State::waiting) {
     co_await ours->signal.wait_until(std::min(deadline, env_.now() + kTryAgain));
     ours->interrupted = false;
@@ -151,6 +195,7 @@ asio::awaitable<void> LocalBackend::wait(ClaimPtr claim, TimePoint deadline) {
       if (!has_others_before(*ours)) break;
       // Between the look and the watch the one before us may have gone: look again.
       if (start_watching(ours)) continue;
+      if (finds_record(*ours)) break;
       const Duration pause = woken                    ? Duration(kLookAgain)
                              : ours->line->watch >= 0 ? Duration(kLookAnyway)
                                                       : Duration(kLookUnwatched);
@@ -209,6 +254,8 @@ void LocalBackend::drop(LocalClaim& claim) {
   claim.ticket = 0;
   claim.is_next = false;
   claim.gone = false;
+  claim.sealed = false;
+  claim.maybe_sealed = false;
 }
 
 void LocalBackend::leave_line(LocalClaim& claim) {
@@ -322,6 +369,9 @@ asio::awaitable<Result<std::vector<LockStatus>>> LocalBackend::list(std::string 
 
 asio::awaitable<Failure> LocalBackend::evict(std::string name, std::uint64_t token,
                                              TimePoint deadline) {
+  const auto standing = co_await record(name, deadline);
+  if (standing.failure.error) co_return standing.failure;
+  if (standing.found) co_return make_failure(Error::sealed, "dlock migrate moves or opens it");
   auto found = co_await inspect(name, deadline);
   if (found.failure.error) co_return found.failure;
   const auto& status = *found.value;

@@ -4,11 +4,13 @@
 // algorithm and what it promises.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
 
+#include "backends/local/book.hpp"
 #include "backends/local/claim.hpp"
 #include "backends/local/directory.hpp"
 #include "backends/local/enqueue.hpp"
@@ -42,6 +44,18 @@ class LocalBackend final : public Backend, private Watcher::Listener {
                                                         TimePoint deadline) override;
   asio::awaitable<Failure> evict(std::string name, std::uint64_t token,
                                  TimePoint deadline) override;
+  asio::awaitable<RecordAnswer> record(std::string name, TimePoint deadline) override;
+  asio::awaitable<RecordAnswer> seal(ClaimPtr held, std::string record,
+                                     TimePoint deadline) override;
+  asio::awaitable<RecordAnswer> set_record(std::string name, std::string from,
+                                           std::optional<std::string> to, std::uint64_t min_token,
+                                           TimePoint deadline) override;
+  asio::awaitable<RecordAnswer> raise(ClaimPtr held, std::uint64_t min_token,
+                                      TimePoint deadline) override;
+  asio::awaitable<RecordAnswer> note(std::string key, TimePoint deadline) override;
+  asio::awaitable<RecordAnswer> set_note(std::string key, std::optional<std::string> from,
+                                         std::optional<std::string> to,
+                                         TimePoint deadline) override;
   asio::awaitable<void> close(TimePoint deadline) override;
   int inheritable_descriptor(const Claim& claim) const noexcept override;
 
@@ -60,13 +74,24 @@ class LocalBackend final : public Backend, private Watcher::Listener {
                                                      TimePoint deadline);
   asio::awaitable<Failure> open_directory_in_time(TimePoint deadline);
   asio::awaitable<Failure> open_file(LocalClaimPtr claim, TimePoint deadline);
-  asio::awaitable<SystemResult> take_guard(LocalClaimPtr claim, TimePoint deadline);
+  asio::awaitable<SystemResult> take_guard(LockFile& file, TimePoint deadline);
   asio::awaitable<Failure> raise_limit(LocalClaimPtr claim, std::uint64_t raised,
                                        TimePoint deadline);
   void describe(const Directory& directory);
   void take_place(const LocalClaimPtr& claim, std::uint64_t ticket, LocalClaim::State state);
 
+  // Migration.
+  using Step = std::function<RecordAnswer(const Desk&)>;
+  using NoteStep = std::function<RecordAnswer(const Directory&)>;
+  /// `if_missing`: of a lock that has no file.
+  asio::awaitable<RecordAnswer> at_desk(std::string name, Step step, RecordAnswer if_missing,
+                                        TimePoint deadline);
+  asio::awaitable<RecordAnswer> with_notes(NoteStep step, TimePoint deadline);
+
   // In the queue.
+  ClaimAnswer look_at_book(LocalClaim& claim, bool others_before);
+  bool finds_record(LocalClaim& claim) const;
+  asio::awaitable<void> wait_behind_record(LocalClaimPtr claim, TimePoint deadline);
   ClaimAnswer look(LocalClaim& claim);
   bool has_others_before(LocalClaim& claim) const;
   bool start_watching(const LocalClaimPtr& claim);

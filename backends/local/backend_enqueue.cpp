@@ -101,13 +101,13 @@ asio::awaitable<Failure> LocalBackend::open_file(LocalClaimPtr claim, TimePoint 
 }
 
 // Never waited for in the kernel: a stopped process may hold it.
-asio::awaitable<SystemResult> LocalBackend::take_guard(LocalClaimPtr claim, TimePoint deadline) {
+asio::awaitable<SystemResult> LocalBackend::take_guard(LockFile& file, TimePoint deadline) {
   const auto give_up = std::min(deadline, env_.now() + kGuardPatience);
   Duration pause = kShortestGuardPause;
   for (;;) {
     SystemResult tried;
     for (int i = 0; i < kGuardTriesAtOnce; ++i) {
-      tried = claim->file.try_lock(kGuardByte);
+      tried = file.try_lock(kGuardByte);
       if (tried.error != EAGAIN) co_return tried;
     }
     const auto now = env_.now();
@@ -129,7 +129,7 @@ asio::awaitable<Failure> LocalBackend::raise_limit(LocalClaimPtr claim, std::uin
     co_return make_failure(Error::too_slow, directory->path_of(claim->file_name));
   }
   if (failure->error) co_return *failure;
-  const auto guard = co_await take_guard(claim, deadline);
+  const auto guard = co_await take_guard(claim->file, deadline);
   if (!guard.ok()) co_return system_failure(guard.error, directory->path_of(claim->file_name));
   co_return confirm_limit(claim->file, *directory, claim->file_name, raised);
 }
@@ -158,7 +158,7 @@ asio::awaitable<std::optional<ClaimAnswer>> LocalBackend::enqueue_once(LocalClai
     if (failure.error) co_return refusal(std::move(failure));
     if (!claim->file) co_return std::nullopt;  // it was made: now open it
   }
-  const auto guard = co_await take_guard(claim, deadline);
+  const auto guard = co_await take_guard(claim->file, deadline);
   if (guard.error == EAGAIN) {
     drop(*claim);
     co_return answer_of(ClaimStatus::busy);
@@ -190,6 +190,13 @@ asio::awaitable<std::optional<ClaimAnswer>> LocalBackend::settle(LocalClaimPtr c
     case Entry::What::busy:
       drop(*claim);
       co_return answer_of(ClaimStatus::busy);
+    case Entry::What::sealed: {
+      auto answer = answer_of(ClaimStatus::sealed);
+      answer.record = std::move(entry.record);
+      drop(*claim);
+      claim->sealed = true;
+      co_return answer;
+    }
     case Entry::What::raise: {
       auto failure = co_await raise_limit(claim, entry.raised, deadline);
       if (!failure.error) co_return std::nullopt;

@@ -34,6 +34,10 @@ class LocalClaim final : public Claim {
   /// Nobody is before us, and nobody can come before us.
   bool is_next = false;
   bool interrupted = false;
+  /// The last answer was that a record stands before us.
+  bool sealed = false;
+  /// Another of this process has met one.
+  bool maybe_sealed = false;
   core::Signal signal;
 };
 

@@ -6,33 +6,14 @@
 #include <array>
 #include <cerrno>
 
+#include "backends/local/book.hpp"
+#include "core/planted.hpp"
+
 namespace dlock::local {
 namespace {
 
-/// The guard byte, taken by the caller, given back on every way out.
-class Guard {
- public:
-  explicit Guard(LockFile& file) : file_(file) {}
-  Guard(const Guard&) = delete;
-  Guard& operator=(const Guard&) = delete;
-  ~Guard() { file_.unlock(kGuardByte); }
-
- private:
-  LockFile& file_;
-};
-
 // The part of the file that a grant reads and writes.
 using Buffer = std::array<unsigned char, kFrontSize + kRecordSize>;
-
-Failure read_front(const LockFile& file, const std::string& path, Buffer& buffer, Front& front) {
-  std::size_t size = 0;
-  const auto bytes = Bytes(buffer).first(kFrontSize);
-  if (const auto read = file.read(bytes, 0, size); !read.ok()) {
-    return system_failure(read.error, path);
-  }
-  front = parse_front(bytes.first(size));
-  return front_failure(front.error, path);
-}
 
 Failure gone_backwards(const std::string& path, std::uint64_t seen, std::uint64_t last) {
   return make_failure(
@@ -72,11 +53,20 @@ Entry failed(Failure failure) {
 Entry draw(LockFile& file, const EntryRequest& request, const std::string& path) {
   Buffer buffer;
   Front front;
-  if (auto failure = read_front(file, path, buffer, front); failure.error) return failed(failure);
+  if (auto failure = read_front(file, path, Bytes(buffer).first(kFrontSize), front); failure.error)
+    return failed(failure);
   if (front.name != request.claim.name) {
     return failed(
         make_failure(Error::foreign_file,
                      fmt::format("{}: the file is that of the lock '{}'", path, front.name)));
+  }
+  if (front.version == Version::moved) {
+    Entry entry;
+    Move move;
+    auto failure = read_move(file, path, move, entry.record);
+    if (failure.error) return failed(std::move(failure));
+    entry.what = Entry::What::sealed;
+    if (move.sealed() && !DLOCK_PLANTED("local_newcomer_reads_no_record")) return entry;
   }
   std::optional<std::uint64_t> somebody;
   if (const auto found = file.find_locked(kTicketBase, kEveryTicket, somebody); !found.ok()) {
@@ -101,7 +91,8 @@ Entry draw(LockFile& file, const EntryRequest& request, const std::string& path)
                                            : system_failure(locked.error, path));
     }
   }
-  encode_header(next.ledger, request.claim.name.size(), Bytes(buffer).first(kHeaderSize));
+  encode_header(next.ledger, request.claim.name.size(), front.version,
+                Bytes(buffer).first(kHeaderSize));
   auto written = ConstBytes(buffer).first(kHeaderSize);
   if (issue && !somebody) {
     encode_record(record_of(next.ticket, request.claim.owner, request.now_ms),
@@ -153,10 +144,11 @@ Failure confirm_limit(LockFile& file, const Directory& directory, const std::str
   const auto path = directory.path_of(file_name);
   Buffer buffer;
   Front front;
-  if (auto failure = read_front(file, path, buffer, front); failure.error) return failure;
+  if (auto failure = read_front(file, path, Bytes(buffer).first(kFrontSize), front); failure.error)
+    return failure;
   const auto confirmed = confirm(front.ledger, raised);
   if (confirmed == front.ledger) return {};
-  encode_header(confirmed, front.name.size(), Bytes(buffer).first(kHeaderSize));
+  encode_header(confirmed, front.name.size(), front.version, Bytes(buffer).first(kHeaderSize));
   const auto put = file.write(ConstBytes(buffer).first(kHeaderSize), 0);
   return put.ok() ? Failure{} : system_failure(put.error, path);
 }

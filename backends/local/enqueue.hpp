@@ -17,12 +17,14 @@ struct Entry {
     granted,   ///< `ticket` is ours and nobody else is there
     waiting,   ///< `ticket` is ours, others are before it
     busy,      ///< others are there, and we did not want to queue
+    sealed,    ///< `record` stands there: nobody holds it
     raise,     ///< no ticket yet: sync, confirm_limit(raised), enter again
     replaced,  ///< the file is not the lock's any more: open it again
     failed,
   };
   What what = What::failed;
   std::uint64_t ticket = 0;
+  std::string record;
   std::uint64_t raised = 0;  ///< with raise, and with a ticket if sync and confirm are due; else 0
   Failure failure;
 };

@@ -50,6 +50,10 @@ Row row(int value) {
       return {"nobody holds this lock", errc::not_found};
     case Error::removed:
       return {"the lock directory was removed meanwhile", errc::unavailable};
+    case Error::sealed:
+      return {"a migration has sealed this lock: nobody holds it here", errc::moving};
+    case Error::text_too_long:
+      return {"a record or note is longer than 64 KiB", errc::invalid_argument};
     case Error::other_token:
       return {"the lock is held under another token", errc::not_holder};
   }

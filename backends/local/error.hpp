@@ -29,6 +29,8 @@ enum class Error {
   not_held = 14,            ///< evict: nobody holds it
   other_token = 15,         ///< evict: held under another token
   removed = 16,             ///< the directory or file went away meanwhile
+  sealed = 17,              ///< a migration's record stands in the lock's place
+  text_too_long = 18,       ///< a record or a note
 };
 
 const boost::system::error_category& category() noexcept;

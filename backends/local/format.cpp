@@ -10,6 +10,7 @@ namespace dlock::local {
 namespace {
 
 constexpr std::string_view kStamp = "dlock/1\n";
+constexpr std::string_view kStampMoved = "dlock/2\n";
 constexpr std::string_view kStampOfAnyVersion = "dlock/";
 
 constexpr std::size_t kLast = 8;
@@ -18,6 +19,12 @@ constexpr std::size_t kRaised = 24;
 constexpr std::size_t kBoot = 32;
 constexpr std::size_t kNameLength = 48;
 constexpr std::size_t kHeaderCrc = 60;
+
+constexpr std::size_t kFloor = 0;
+constexpr std::size_t kPlace = 8;
+constexpr std::size_t kTextLength = 12;
+constexpr std::size_t kTextCrc = 16;
+constexpr std::size_t kMoveCrc = 28;
 
 constexpr std::size_t kTicket = 0;
 constexpr std::size_t kSince = 8;
@@ -73,9 +80,9 @@ bool has(ConstBytes in, std::string_view text) {
 
 }  // namespace
 
-void encode_header(const Ledger& ledger, std::size_t name_size, Bytes out) {
+void encode_header(const Ledger& ledger, std::size_t name_size, Version version, Bytes out) {
   std::fill_n(out.begin(), kHeaderSize, static_cast<unsigned char>(0));
-  put_text(out, 0, kStamp);
+  put_text(out, 0, version == Version::plain ? kStamp : kStampMoved);
   put_u64(out, kLast, ledger.last);
   put_u64(out, kLimit, ledger.limit);
   put_u64(out, kRaised, ledger.raised);
@@ -86,14 +93,18 @@ void encode_header(const Ledger& ledger, std::size_t name_size, Bytes out) {
 
 void encode_front(const Ledger& ledger, std::string_view name, Bytes out) {
   std::fill(out.begin(), out.end(), static_cast<unsigned char>(0));
-  encode_header(ledger, name.size(), out);
+  encode_header(ledger, name.size(), Version::plain, out);
   put_text(out, kHeaderSize, name);
 }
 
 Front parse_front(ConstBytes bytes) {
   Front front;
-  if (bytes.empty()) return {.error = FrontError::truncated, .ledger = {}, .name = {}};
-  if (!has(bytes, kStamp)) {
+  if (bytes.empty()) {
+    front.error = FrontError::truncated;
+    return front;
+  }
+  if (has(bytes, kStampMoved)) front.version = Version::moved;
+  if (!has(bytes, kStamp) && front.version != Version::moved) {
     // All zeros is what a crash of a file system leaves of a file.
     const bool zeros = std::all_of(bytes.begin(), bytes.end(), [](auto b) { return b == 0; });
     front.error = has(bytes, kStampOfAnyVersion) ? FrontError::other_version
@@ -169,6 +180,32 @@ std::optional<Record> parse_record(ConstBytes bytes) {
   record.owner.app = get_text(bytes, kApp, bytes[kAppLength]);
   return record;
 }
+
+void encode_move(const Move& move, Bytes out) {
+  std::fill_n(out.begin(), kMoveSize, static_cast<unsigned char>(0));
+  put_u64(out, kFloor, move.floor);
+  put_u32(out, kPlace, move.place);
+  put_u32(out, kTextLength, move.text_size);
+  put_u32(out, kTextCrc, move.text_crc);
+  put_u32(out, kMoveCrc, crc(out.first(kMoveCrc)));
+}
+
+std::optional<Move> parse_move(ConstBytes bytes) {
+  if (bytes.size() < kMoveSize) return {};
+  Move move;
+  move.floor = get_u64(bytes, kFloor);
+  move.place = get_u32(bytes, kPlace);
+  move.text_size = get_u32(bytes, kTextLength);
+  move.text_crc = get_u32(bytes, kTextCrc);
+  // The checksum of zeros is not zero: a hole is no Move.
+  const bool sound = get_u32(bytes, kMoveCrc) == crc(bytes.first(kMoveCrc));
+  if (!sound || move.place > 1 || move.text_size > kTextSize) return {};
+  return move;
+}
+
+std::size_t text_offset(std::uint32_t place) { return kFileSize + place * kTextSize; }
+
+std::uint32_t checksum(ConstBytes bytes) { return crc(bytes); }
 
 std::size_t queue_offset(std::uint64_t ticket) {
   return kQueueOffset + static_cast<std::size_t>(ticket % kQueueRecords) * kRecordSize;

@@ -45,6 +45,13 @@ class Records {
     return parse_front(ConstBytes(bytes_).first(std::min(bytes_.size(), kFrontSize)));
   }
 
+  /// Whether a migration's record stands there.
+  bool sealed() const {
+    if (front().version != Version::moved || bytes_.size() < kMoveOffset + kMoveSize) return false;
+    const auto move = parse_move(ConstBytes(bytes_).subspan(kMoveOffset, kMoveSize));
+    return move && move->sealed();
+  }
+
   std::optional<Record> of(std::uint64_t ticket) const {
     for (const auto offset : {kHolderOffset, queue_offset(ticket)}) {
       if (bytes_.size() < offset + kRecordSize) continue;
@@ -67,10 +74,12 @@ Owner nameless(std::uint64_t ticket) {
 
 LockStatus status_of(const LockFile& file, const Records& records, std::int64_t now_ms) {
   LockStatus status;
+  status.sealed = records.sealed();
+  if (status.sealed) status.notes.emplace_back("sealed by a migration: nobody takes it here");
   for (const auto ticket : locked_tickets(file)) {
     const auto record = records.of(ticket);
     auto owner = record ? record->owner : nameless(ticket);
-    if (status.held) {
+    if (status.held || status.sealed) {
       status.waiting.push_back(std::move(owner));
       continue;
     }
@@ -83,6 +92,14 @@ LockStatus status_of(const LockFile& file, const Records& records, std::int64_t 
     }
   }
   return status;
+}
+
+/// Most files are of locks that nobody holds: one short read tells.
+bool may_be_sealed(const LockFile& file) {
+  std::vector<unsigned char> bytes(kFrontSize);
+  std::size_t size = 0;
+  if (!file.read(bytes, 0, size).ok()) return false;
+  return parse_front(ConstBytes(bytes).first(size)).version == Version::moved;
 }
 
 struct CloseDirectory {
@@ -134,7 +151,8 @@ Result<std::vector<LockStatus>> read_all(const Directory& directory, const std::
     LockFile file;
     std::optional<std::uint64_t> somebody;
     if (!LockFile::open_to_look(directory.get(), file_name.c_str(), file).ok() ||
-        !file.find_locked(kTicketBase, kEveryTicket, somebody).ok() || !somebody) {
+        !file.find_locked(kTicketBase, kEveryTicket, somebody).ok() ||
+        (!somebody && !may_be_sealed(file))) {
       continue;
     }
     const Records records(file);
@@ -142,7 +160,7 @@ Result<std::vector<LockStatus>> read_all(const Directory& directory, const std::
     if (front.error != FrontError::none || !has_prefix(front.name, prefix)) continue;
     auto status = status_of(file, records, now_ms);
     status.name = front.name;
-    if (status.held) result.value->push_back(std::move(status));
+    if (status.held || status.sealed) result.value->push_back(std::move(status));
   }
   std::sort(result.value->begin(), result.value->end(),
             [](const LockStatus& a, const LockStatus& b) { return a.name < b.name; });

@@ -45,6 +45,9 @@ class LockFile {
   /// Returns what there is, shorter at the end of the file.
   SystemResult read(Bytes out, std::uint64_t offset, std::size_t& size) const noexcept;
   SystemResult write(ConstBytes bytes, std::uint64_t offset) noexcept;
+  /// The same, and it is on disk when this returns; also when the process is killed meanwhile, it
+  /// was not seen by others before, as far as they wait for the guard. May block: helper thread.
+  SystemResult write_through(ConstBytes bytes, std::uint64_t offset) noexcept;
 
   /// The open file still is the one that the name leads to.
   SystemResult is_current(int directory, const char* file, bool& current) const noexcept;

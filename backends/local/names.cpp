@@ -9,6 +9,8 @@ namespace dlock::local {
 namespace {
 
 constexpr std::string_view kSuffix = ".lock";
+constexpr std::string_view kNoteSuffix = ".note";
+static_assert(kSuffix.size() == kNoteSuffix.size());
 constexpr std::string_view kHashMark = "%~";
 constexpr std::size_t kLongest = 255 - kSuffix.size();  // NAME_MAX of all file systems we accept
 constexpr std::size_t kKept = 100;                      // of a name that is too long, for people
@@ -39,9 +41,7 @@ std::string_view beginning(std::string_view text) {
   return text.substr(0, end);
 }
 
-}  // namespace
-
-std::string file_name(std::string_view lock_name) {
+std::string named(std::string_view lock_name, std::string_view suffix) {
   auto text = escaped(lock_name);
   if (text.size() > kLongest) {
     std::string hashed(beginning(text));
@@ -49,8 +49,14 @@ std::string file_name(std::string_view lock_name) {
     hashed += core::sha256_hex(lock_name);
     text = std::move(hashed);
   }
-  return text += kSuffix;
+  return text += suffix;
 }
+
+}  // namespace
+
+std::string file_name(std::string_view lock_name) { return named(lock_name, kSuffix); }
+
+std::string note_file_name(std::string_view key) { return named(key, kNoteSuffix); }
 
 bool is_lock_file_name(std::string_view file) {
   return file.size() > kSuffix.size() && file.ends_with(kSuffix) && file.front() != '.';

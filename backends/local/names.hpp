@@ -13,6 +13,9 @@ namespace dlock::local {
 
 std::string file_name(std::string_view lock_name);
 
+/// The file of a note: never that of a lock.
+std::string note_file_name(std::string_view key);
+
 /// Whether the file could be a lock of ours, by its name.
 bool is_lock_file_name(std::string_view file);
 

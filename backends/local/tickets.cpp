@@ -13,6 +13,16 @@ bool is_time_to_raise(std::uint64_t ticket, std::uint64_t limit) {
   return left == kTicketsPerSync / 2 || left == kTicketsPerSync / 4 || left == kTicketsPerSync / 8;
 }
 
+/// Nobody knows how many tickets of another boot were lost.
+Ledger of_this_boot(Ledger ledger, const BootId& boot) {
+  if (ledger.boot == boot) return ledger;
+  ledger.last = std::max({ledger.last, ledger.limit, ledger.raised});
+  ledger.limit = ledger.last;
+  ledger.raised = ledger.last;
+  ledger.boot = boot;
+  return ledger;
+}
+
 }  // namespace
 
 bool is_consistent(const Ledger& ledger) {
@@ -26,13 +36,7 @@ Ledger new_ledger(std::uint64_t above, const BootId& boot) {
 }
 
 NextTicket next_ticket(const Ledger& ledger, const BootId& boot, std::uint64_t min_token) {
-  NextTicket next{.ledger = ledger};
-  if (ledger.boot != boot) {
-    next.ledger.last = std::max({ledger.last, ledger.limit, ledger.raised});
-    next.ledger.limit = next.ledger.last;
-    next.ledger.raised = next.ledger.last;
-    next.ledger.boot = boot;
-  }
+  NextTicket next{.ledger = of_this_boot(ledger, boot)};
   const auto above = std::max(next.ledger.last, min_token);
   if (above >= kLastTicket) return next;
   if (above >= next.ledger.limit) {
@@ -48,6 +52,18 @@ NextTicket next_ticket(const Ledger& ledger, const BootId& boot, std::uint64_t m
     next.ledger.raised = std::max(next.ledger.raised, next.ledger.limit + kTicketsPerSync);
   }
   return next;
+}
+
+std::optional<Ledger> raised_above(const Ledger& ledger, const BootId& boot,
+                                   std::uint64_t min_token) {
+  auto above = of_this_boot(ledger, boot);
+  above.last = std::max(above.last, min_token);
+  if (above.last >= kLastTicket) return {};
+  if (above.last >= above.limit) {
+    above.limit = above.last + kTicketsPerSync;
+    above.raised = std::max(above.raised, above.limit);
+  }
+  return above;
 }
 
 Ledger confirm(Ledger ledger, std::uint64_t raised) {

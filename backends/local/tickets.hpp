@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 namespace dlock::local {
 
@@ -51,6 +52,11 @@ struct NextTicket {
 };
 
 NextTicket next_ticket(const Ledger& ledger, const BootId& boot, std::uint64_t min_token);
+
+/// All later tickets are above `min_token`. The ledger must be on disk before it counts. Empty: no
+/// ticket would be left.
+std::optional<Ledger> raised_above(const Ledger& ledger, const BootId& boot,
+                                   std::uint64_t min_token);
 
 /// The ledger once a sync has ended that began after `raised` had been written.
 Ledger confirm(Ledger ledger, std::uint64_t raised);

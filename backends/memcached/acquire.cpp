@@ -5,6 +5,7 @@
 
 #include "backends/memcached/error.hpp"
 #include "backends/memcached/lease.hpp"
+#include "backends/memcached/migration.hpp"
 #include "backends/memcached/release.hpp"
 #include "backends/memcached/token.hpp"
 #include "core/planted.hpp"
@@ -136,7 +137,14 @@ class Acquirer {
   bool take_token() {
     auto number = count(DLOCK_PLANTED("memcached_token_is_read") ? 0 : 1);
     if (number.answer.done()) {
-      if (const auto by = token_raise(number.value, order_.min_token); by > 0) number = count(by);
+      if (const auto by = token_raise(number.value, order_.min_token); by > 0) {
+        auto lifted = lift_counter(server_, order_.token_key, order_.min_token);
+        if (lifted.done()) {
+          number = count(1);
+        } else {
+          number.answer = std::move(lifted);
+        }
+      }
     }
     if (number.answer.done() && number.value < kTokenLimit) {
       result_.token = number.value;
@@ -164,7 +172,8 @@ class Acquirer {
       number = server_.increment(order_.token_key, by);
       if (number.answer.outcome == Outcome::not_found) {
         number.value = token_seed(server_.wall_clock_us(), order_.min_token);
-        number.answer = server_.add(order_.token_key, std::to_string(number.value), kTokenExptime);
+        number.answer = server_.add(order_.token_key, std::to_string(number.value),
+                                    token_exptime(number.value, server_.wall_clock_us()));
       }
       const bool again =
           number.answer.outcome == Outcome::not_stored ||

@@ -4,6 +4,7 @@
 // becomes one job of the name's server (acquire.hpp, renew.hpp, release.hpp, look.hpp).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,6 +36,12 @@ class MemcachedBackend final : public Backend {
                                                         TimePoint deadline) override;
   asio::awaitable<Failure> evict(std::string name, std::uint64_t token,
                                  TimePoint deadline) override;
+  asio::awaitable<RecordAnswer> raise(ClaimPtr held, std::uint64_t min_token,
+                                      TimePoint deadline) override;
+  asio::awaitable<RecordAnswer> note(std::string key, TimePoint deadline) override;
+  asio::awaitable<RecordAnswer> set_note(std::string key, std::optional<std::string> from,
+                                         std::optional<std::string> to,
+                                         TimePoint deadline) override;
   asio::awaitable<void> close(TimePoint deadline) override;
 
  private:
@@ -46,6 +53,10 @@ class MemcachedBackend final : public Backend {
   const std::shared_ptr<Server>& server_of_name(const std::string& name) const;
   asio::awaitable<std::vector<ExtendAnswer>> extend_on(std::shared_ptr<Server> server,
                                                        Claims claims, TimePoint deadline);
+
+  asio::awaitable<RecordAnswer> run_record(std::shared_ptr<Server> server,
+                                           std::function<RecordAnswer(Commands&)> step,
+                                           TimePoint deadline);
 
   core::Env& env_;
   EventSink& sink_;

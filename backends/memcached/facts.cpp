@@ -107,6 +107,8 @@ Capabilities declare(const std::vector<ServerFacts>& servers, std::chrono::milli
   all.longest_lease = kLongestLease;
   all.can_list = false;
   all.can_evict = true;
+  all.can_raise = true;
+  all.record_losses = all.shortfalls;  // of notes; there are no records
   for (const auto& server : servers) {
     all.notes.push_back(fmt::format("{}: memcached {}, {} MiB, evictions {}", server.address,
                                     server.version, server.max_bytes >> 20U,

@@ -11,6 +11,13 @@
 namespace dlock::memcached {
 namespace {
 
+/// Of a moment that another client wrote: it may be any number.
+std::chrono::milliseconds age_of(std::int64_t since_ms, std::int64_t now_ms) {
+  return std::chrono::milliseconds(now_ms - std::clamp<std::int64_t>(since_ms, 0, now_ms));
+}
+
+}  // namespace
+
 std::optional<std::uint64_t> read_counter(const Item* item) {
   if (item == nullptr) return std::nullopt;
   // A counter that has shrunk is padded with spaces.
@@ -20,13 +27,6 @@ std::optional<std::uint64_t> read_counter(const Item* item) {
   if (error != std::errc() || stopped == item->value.data()) return std::nullopt;
   return value;
 }
-
-/// Of a moment that another client wrote: it may be any number.
-std::chrono::milliseconds age_of(std::int64_t since_ms, std::int64_t now_ms) {
-  return std::chrono::milliseconds(now_ms - std::clamp<std::int64_t>(since_ms, 0, now_ms));
-}
-
-}  // namespace
 
 PollResult look_all(Commands& server, const std::vector<std::string>& keys,
                     const std::vector<ReleaseOrder>& strays) {

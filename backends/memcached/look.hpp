@@ -24,6 +24,9 @@ struct PollResult {
 PollResult look_all(Commands& server, const std::vector<std::string>& keys,
                     const std::vector<ReleaseOrder>& strays);
 
+/// The number in a counter; empty: none is there, or something else is.
+std::optional<std::uint64_t> read_counter(const Item* item);
+
 struct Peek {
   Answer answer;
   std::optional<std::string> value;      ///< of the lock's key

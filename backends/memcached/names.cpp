@@ -10,7 +10,7 @@
 namespace dlock::memcached {
 namespace {
 
-constexpr std::size_t kSuffix = 2;  ///< `%t`
+constexpr std::size_t kSuffix = 2;  ///< `%t`, `%n`
 constexpr std::size_t kDigest = 2 + 64;
 constexpr std::size_t kLongestTemplate = 100;
 

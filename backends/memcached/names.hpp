@@ -4,9 +4,10 @@
 //
 // `orders/42` is the key `dlock:orders/42`: the template with the escaped name for `{name}`.
 // Percent-escaped are `%`, space and control bytes; everything else, UTF-8 included, stays. Next to
-// it is the token counter, `dlock:orders/42%t`. A name too long for 250 bytes keeps its beginning
-// and ends in `%s` and its SHA-256. `%` before a small letter is never an escape, so whatever the
-// template, no name's key is another name's, nor a counter, nor the canary.
+// it is the token counter, `dlock:orders/42%t`, and a note of that name, `...%n`. A name too long
+// for 250 bytes keeps its beginning and ends in `%s` and its SHA-256. `%` before a small letter is
+// never an escape, so whatever the template, no name's key is another name's, nor a counter, nor
+// the canary.
 #pragma once
 
 #include <cstddef>
@@ -25,6 +26,7 @@ class KeyMap {
 
   std::string lock_key(std::string_view name) const { return around(body(name)); }
   std::string token_key(std::string_view name) const { return around(body(name) + "%t"); }
+  std::string note_key(std::string_view name) const { return around(body(name) + "%n"); }
   /// Its loss tells that the server lost everything.
   std::string canary_key() const { return around("%canary"); }
 

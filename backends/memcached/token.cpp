@@ -10,6 +10,12 @@ std::uint64_t token_seed(std::int64_t wall_clock_us, std::uint64_t min_token) {
   return std::max(clock, min_token + 1);
 }
 
+std::time_t token_exptime(std::uint64_t value, std::int64_t wall_clock_us) {
+  return value > static_cast<std::uint64_t>(std::max<std::int64_t>(wall_clock_us, 1))
+             ? 0
+             : kTokenExptime;
+}
+
 std::uint64_t token_raise(std::uint64_t token, std::uint64_t min_token) {
   return token > min_token ? 0 : min_token - token + 1;
 }

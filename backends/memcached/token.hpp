@@ -19,6 +19,10 @@ inline constexpr std::uint64_t kTokenLimit = 1ULL << 53U;
 /// The longest exptime that is not a date.
 inline constexpr std::time_t kTokenExptime = 2'592'000;
 
+/// When a counter that stands at `value` may be forgotten: never while it is ahead of the clock,
+/// which would seed it too low.
+std::time_t token_exptime(std::uint64_t value, std::int64_t wall_clock_us);
+
 /// The first value of a counter.
 std::uint64_t token_seed(std::int64_t wall_clock_us, std::uint64_t min_token);
 /// By how much a counter that stands at `token` must be raised for a token above `min_token`.

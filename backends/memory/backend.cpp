@@ -22,7 +22,23 @@ class MemoryClaim final : public Claim {
   bool granted = false;
 };
 
+/// Tokens are below it on every store.
+constexpr std::uint64_t kTokenLimit = std::uint64_t{1} << 53;
+
 Failure failure(Error error) { return {make_error_code(error), {}}; }
+
+RecordAnswer found(std::string text) {
+  RecordAnswer answer;
+  answer.status = RecordStatus::done;
+  if (!text.empty()) answer.found = std::move(text);
+  return answer;
+}
+
+RecordAnswer answer_of(SharedStore::Exchange exchange) {
+  auto answer = found(std::move(exchange.found));
+  if (!exchange.done) answer.status = RecordStatus::conflict;
+  return answer;
+}
 
 Capabilities declare() {
   Capabilities capabilities;
@@ -34,6 +50,8 @@ Capabilities declare() {
   capabilities.lease_scope = LeaseScope::none;
   capabilities.can_list = true;
   capabilities.can_evict = true;
+  capabilities.can_raise = true;
+  capabilities.can_seal = true;
   capabilities.notes = {"in process: for tests of code that uses locks"};
   return capabilities;
 }
@@ -69,9 +87,11 @@ class MemoryBackend final : public Backend {
     const auto grant = store_->claim(request.name, request.owner, request.queue, request.min_token,
                                      env_.now(), wake_of(mine));
     ClaimAnswer answer;
-    answer.status = grant.granted   ? ClaimStatus::granted
-                    : request.queue ? ClaimStatus::waiting
-                                    : ClaimStatus::busy;
+    answer.status = grant.granted           ? ClaimStatus::granted
+                    : !grant.record.empty() ? ClaimStatus::sealed
+                    : request.queue         ? ClaimStatus::waiting
+                                            : ClaimStatus::busy;
+    answer.record = grant.record;
     if (grant.granted) answer.token = grant.token;
     mine->granted = grant.granted;
     co_return answer;
@@ -117,11 +137,52 @@ class MemoryBackend final : public Backend {
   }
 
   asio::awaitable<Failure> evict(std::string name, std::uint64_t token, TimePoint) override {
+    if (!store_->record(name).empty()) co_return failure(Error::sealed);
     const auto held = store_->holder_token(name);
     if (!held) co_return failure(Error::not_held);
     if (*held != token) co_return failure(Error::not_holder);
     store_->evict(name);
     co_return Failure{};
+  }
+
+  asio::awaitable<RecordAnswer> record(std::string name, TimePoint) override {
+    co_return found(store_->record(name));
+  }
+
+  asio::awaitable<RecordAnswer> seal(ClaimPtr held, std::string record, TimePoint) override {
+    auto& mine = static_cast<MemoryClaim&>(*held);
+    const auto& request = mine.request();
+    auto answer = answer_of(store_->seal(request.name, request.owner.id, std::move(record)));
+    mine.granted = false;
+    co_return answer;
+  }
+
+  asio::awaitable<RecordAnswer> set_record(std::string name, std::string from,
+                                           std::optional<std::string> to, std::uint64_t min_token,
+                                           TimePoint) override {
+    co_return answer_of(store_->set_record(name, from, to.value_or(std::string()), min_token));
+  }
+
+  asio::awaitable<RecordAnswer> raise(ClaimPtr held, std::uint64_t min_token, TimePoint) override {
+    const auto& request = held->request();
+    if (min_token >= kTokenLimit - 1) {
+      RecordAnswer refused;
+      refused.status = RecordStatus::failed;
+      refused.failure = failure(Error::token_too_low);
+      co_return refused;
+    }
+    const bool ours = store_->raise(request.name, request.owner.id, min_token);
+    co_return answer_of({ours, {}});
+  }
+
+  asio::awaitable<RecordAnswer> note(std::string key, TimePoint) override {
+    co_return found(store_->note(key));
+  }
+
+  asio::awaitable<RecordAnswer> set_note(std::string key, std::optional<std::string> from,
+                                         std::optional<std::string> to, TimePoint) override {
+    co_return answer_of(
+        store_->set_note(key, from.value_or(std::string()), to.value_or(std::string())));
   }
 
   asio::awaitable<void> close(TimePoint) override {

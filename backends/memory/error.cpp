@@ -18,6 +18,8 @@ class Category final : public boost::system::error_category {
         return "nobody holds it";
       case Error::token_too_low:
         return "the store's tokens end";
+      case Error::sealed:
+        return "a migration's record stands in its place";
     }
     return "unknown error of the memory store";
   }
@@ -32,6 +34,8 @@ class Category final : public boost::system::error_category {
         return errc::not_found;
       case Error::token_too_low:
         return errc::unavailable;
+      case Error::sealed:
+        return errc::moving;
     }
     return errc::protocol;
   }

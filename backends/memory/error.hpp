@@ -7,7 +7,7 @@
 
 namespace dlock::memory {
 
-enum class Error { closed = 1, not_holder = 2, not_held = 3, token_too_low = 4 };
+enum class Error { closed = 1, not_holder = 2, not_held = 3, token_too_low = 4, sealed = 5 };
 
 const boost::system::error_category& category() noexcept;
 inline error_code make_error_code(Error e) noexcept { return {static_cast<int>(e), category()}; }

@@ -29,6 +29,10 @@ SharedStore::Grant SharedStore::claim(const std::string& lock, const Owner& owne
   auto& waiting = queues_[lock];
   auto& entries = waiting.entries;
   auto mine = find_owner(entries, owner.id);
+  if (!waiting.record.empty()) {
+    if (mine == entries.end() && queue) entries.push_back(Entry{owner, 0, now, std::move(wake)});
+    return {false, 0, waiting.record};
+  }
   if (mine == entries.end()) {
     if (!queue && !entries.empty()) return {};
     entries.push_back(Entry{owner, 0, now, std::move(wake)});
@@ -40,13 +44,13 @@ SharedStore::Grant SharedStore::claim(const std::string& lock, const Owner& owne
     mine->token = waiting.last_token;
     mine->since = now;
   }
-  return {true, mine->token};
+  return {true, mine->token, {}};
 }
 
 bool SharedStore::holds(const std::string& lock, const std::string& owner_id) const {
   const std::lock_guard guard(mutex_);
   const auto queue = queues_.find(lock);
-  return queue != queues_.end() && !queue->second.entries.empty() &&
+  return queue != queues_.end() && !queue->second.entries.empty() && queue->second.record.empty() &&
          queue->second.entries.front().owner.id == owner_id;
 }
 
@@ -86,6 +90,7 @@ std::optional<std::uint64_t> SharedStore::holder_token(const std::string& lock) 
   const std::lock_guard guard(mutex_);
   const auto queue = queues_.find(lock);
   if (queue == queues_.end() || queue->second.entries.empty()) return std::nullopt;
+  if (!queue->second.record.empty()) return std::nullopt;
   return queue->second.entries.front().token;
 }
 
@@ -95,8 +100,11 @@ LockStatus SharedStore::inspect(const std::string& lock, TimePoint now) const {
   status.name = lock;
   const auto queue = queues_.find(lock);
   if (queue == queues_.end()) return status;
+  const bool sealed = !queue->second.record.empty();
+  status.sealed = sealed;
+  if (sealed) status.notes.emplace_back("sealed by a migration: nobody takes it here");
   for (const auto& entry : queue->second.entries) {
-    if (&entry != &queue->second.entries.front()) {
+    if (sealed || &entry != &queue->second.entries.front()) {
       status.waiting.push_back(entry.owner);
       continue;
     }
@@ -112,9 +120,73 @@ std::vector<std::string> SharedStore::held_names() const {
   const std::lock_guard guard(mutex_);
   std::vector<std::string> names;
   for (const auto& [name, queue] : queues_) {
-    if (!queue.entries.empty()) names.push_back(name);
+    if (!queue.entries.empty() || !queue.record.empty()) names.push_back(name);
   }
   return names;
+}
+
+std::string SharedStore::record(const std::string& lock) const {
+  const std::lock_guard guard(mutex_);
+  const auto queue = queues_.find(lock);
+  return queue == queues_.end() ? std::string() : queue->second.record;
+}
+
+SharedStore::Exchange SharedStore::seal(const std::string& lock, const std::string& owner_id,
+                                        std::string record) {
+  std::vector<Wake> wakes;
+  {
+    const std::lock_guard guard(mutex_);
+    auto& queue = queues_[lock];
+    auto& entries = queue.entries;
+    const bool ours = queue.record.empty() && !entries.empty() &&
+                      entries.front().owner.id == owner_id && entries.front().token != 0;
+    if (!ours) return {false, queue.record};
+    entries.pop_front();
+    queue.record = std::move(record);
+    for (const auto& entry : entries) wakes.push_back(entry.wake);
+  }
+  for (const auto& wake : wakes) wake();
+  return {true, {}};
+}
+
+SharedStore::Exchange SharedStore::set_record(const std::string& lock, const std::string& from,
+                                              std::string to, std::uint64_t min_token) {
+  std::vector<Wake> wakes;
+  {
+    const std::lock_guard guard(mutex_);
+    auto& queue = queues_[lock];
+    if (queue.record != from || from.empty()) return {false, queue.record};
+    queue.record = std::move(to);
+    if (queue.record.empty()) queue.last_token = std::max(queue.last_token, min_token);
+    for (const auto& entry : queue.entries) wakes.push_back(entry.wake);
+  }
+  for (const auto& wake : wakes) wake();
+  return {true, {}};
+}
+
+bool SharedStore::raise(const std::string& lock, const std::string& owner_id,
+                        std::uint64_t min_token) {
+  const std::lock_guard guard(mutex_);
+  auto& queue = queues_[lock];
+  const bool ours =
+      queue.record.empty() && !queue.entries.empty() && queue.entries.front().owner.id == owner_id;
+  if (ours) queue.last_token = std::max(queue.last_token, min_token);
+  return ours;
+}
+
+std::string SharedStore::note(const std::string& key) const {
+  const std::lock_guard guard(mutex_);
+  const auto found = notes_.find(key);
+  return found == notes_.end() ? std::string() : found->second;
+}
+
+SharedStore::Exchange SharedStore::set_note(const std::string& key, const std::string& from,
+                                            std::string to) {
+  const std::lock_guard guard(mutex_);
+  auto& text = notes_[key];
+  if (text != from) return {false, text};
+  text = std::move(to);
+  return {true, {}};
 }
 
 }  // namespace dlock::memory

@@ -27,6 +27,12 @@ class SharedStore {
   struct Grant {
     bool granted = false;
     std::uint64_t token = 0;
+    std::string record;  ///< not empty: sealed; who waits has a place behind it
+  };
+  /// Of a compare-and-set.
+  struct Exchange {
+    bool done = false;
+    std::string found;  ///< what stands there, where that is not what was expected
   };
 
   /// The store of that name; it lives as long as anybody has it open.
@@ -47,6 +53,16 @@ class SharedStore {
   std::optional<std::uint64_t> holder_token(const std::string& lock) const;
   void evict(const std::string& lock);
 
+  // Migration: see <dlock/backend.hpp>. An empty text stands for no record, or no note.
+  std::string record(const std::string& lock) const;
+  Exchange seal(const std::string& lock, const std::string& owner_id, std::string record);
+  Exchange set_record(const std::string& lock, const std::string& from, std::string to,
+                      std::uint64_t min_token);
+  /// False: not held by this owner.
+  bool raise(const std::string& lock, const std::string& owner_id, std::uint64_t min_token);
+  std::string note(const std::string& key) const;
+  Exchange set_note(const std::string& key, const std::string& from, std::string to);
+
  private:
   struct Entry {
     Owner owner;
@@ -57,11 +73,13 @@ class SharedStore {
   struct Queue {
     std::deque<Entry> entries;
     std::uint64_t last_token = 0;
+    std::string record;  ///< in the place of the lock; empty: the lock is a lock
   };
   void remove(Queue& queue, std::deque<Entry>::iterator entry, std::vector<Wake>& wakes);
 
   mutable std::mutex mutex_;
   std::map<std::string, Queue> queues_;
+  std::map<std::string, std::string> notes_;
 };
 
 }  // namespace dlock::memory

@@ -37,6 +37,18 @@ class RedisBackend final : public Backend, private Link::Listener {
                                                         TimePoint deadline) override;
   asio::awaitable<Failure> evict(std::string name, std::uint64_t token,
                                  TimePoint deadline) override;
+  asio::awaitable<RecordAnswer> record(std::string name, TimePoint deadline) override;
+  asio::awaitable<RecordAnswer> seal(ClaimPtr held, std::string record,
+                                     TimePoint deadline) override;
+  asio::awaitable<RecordAnswer> set_record(std::string name, std::string from,
+                                           std::optional<std::string> to, std::uint64_t min_token,
+                                           TimePoint deadline) override;
+  asio::awaitable<RecordAnswer> raise(ClaimPtr held, std::uint64_t min_token,
+                                      TimePoint deadline) override;
+  asio::awaitable<RecordAnswer> note(std::string key, TimePoint deadline) override;
+  asio::awaitable<RecordAnswer> set_note(std::string key, std::optional<std::string> from,
+                                         std::optional<std::string> to,
+                                         TimePoint deadline) override;
   asio::awaitable<void> close(TimePoint deadline) override;
 
  private:
@@ -52,6 +64,10 @@ class RedisBackend final : public Backend, private Link::Listener {
   ClaimAnswer take_acquired(KeyClaim& claim, const ScriptAnswer& answer, TimePoint sent);
   ExtendAnswer take_renewed(KeyClaim& claim, const ScriptAnswer& answer, TimePoint sent);
   Validity validity(const Claim& claim, TimePoint sent) const;
+
+  enum class Access { reads, writes };
+  asio::awaitable<RecordAnswer> run_record(const Script& script, ScriptCall call, Access access,
+                                           TimePoint deadline);
 
   asio::awaitable<Result<std::vector<std::string>>> scan(std::string prefix, TimePoint deadline);
   asio::awaitable<Failure> describe(std::vector<std::string> names,

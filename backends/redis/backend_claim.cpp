@@ -16,9 +16,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// How long the last token is remembered: while it is, tokens rise whatever the server's clock
-/// does.
-constexpr std::chrono::hours kFenceMemory{48};
 /// How long a free lock is kept for the waiter that was woken.
 constexpr milliseconds kFirstTry{500};
 /// Positions in the queue behind it are all the same to us.
@@ -139,7 +136,7 @@ ClaimAnswer RedisBackend::take_acquired(KeyClaim& claim, const ScriptAnswer& ans
     claim.maybe_queued = false;
     claim.epoch = epoch_;
     result.status = ClaimStatus::granted;
-    result.token = to_token(answer.items[1].text);
+    result.token = claim.token = to_token(answer.items[1].text);
     result.validity = validity(claim, sent);
     return result;
   }
@@ -149,6 +146,14 @@ ClaimAnswer RedisBackend::take_acquired(KeyClaim& claim, const ScriptAnswer& ans
     claim.arrival = answer.items[3].text;
     claim.asked = env_.now();
     result.status = claim.request().queue ? ClaimStatus::waiting : ClaimStatus::busy;
+    return result;
+  }
+  if (code == AcquireCode::sealed && answer.items.size() == 3) {
+    claim.standing = {};
+    claim.arrival = answer.items[2].text;
+    claim.asked = env_.now();
+    result.status = ClaimStatus::sealed;
+    result.record = answer.items[1].text;
     return result;
   }
   if (code == AcquireCode::no_token_left) {

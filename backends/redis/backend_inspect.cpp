@@ -56,6 +56,11 @@ void note_foreign(const std::string& type, LockStatus& status) {
 }
 
 void add_holder(const std::string& text, std::int64_t now_us, LockStatus& status) {
+  if (text.starts_with(kRecordPrefix)) {
+    status.sealed = true;
+    status.notes.emplace_back("sealed by a migration: nobody takes it here");
+    return;
+  }
   const auto value = read_value(text);
   status.held = true;
   status.token = value.token;
@@ -186,7 +191,7 @@ asio::awaitable<Result<std::vector<LockStatus>>> RedisBackend::list(std::string 
   result.failure = co_await describe(std::move(*names.value), found, deadline);
   if (result.failure.error) co_return result;
   // What ended meanwhile is no lock any more.
-  std::erase_if(*found, [](const LockStatus& status) { return !status.held; });
+  std::erase_if(*found, [](const LockStatus& status) { return !status.held && !status.sealed; });
   result.value = std::move(*found);
   co_return result;
 }
@@ -208,6 +213,8 @@ asio::awaitable<Failure> RedisBackend::evict(std::string name, std::uint64_t tok
       co_return Failure{};
     case EvictCode::not_held:
       co_return Failure{Error::not_held, name};
+    case EvictCode::sealed:
+      co_return Failure{Error::sealed, "dlock migrate moves or opens it"};
     case EvictCode::other_token:
       break;
   }

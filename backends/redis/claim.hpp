@@ -4,6 +4,7 @@
 // be on the server.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -14,6 +15,10 @@
 #include "dlock/backend.hpp"
 
 namespace dlock::redis {
+
+/// How long the last token is remembered: while it is, tokens rise whatever the server's clock
+/// does.
+inline constexpr std::chrono::hours kFenceMemory{48};
 
 struct KeyClaim;
 /// All that live, by owner id: who is told that a lock may be free.
@@ -47,6 +52,7 @@ struct KeyClaim final : Claim {
   TimePoint asked{};
 
   bool was_granted = false;
+  std::uint64_t token = 0;  ///< of the last grant
   std::uint64_t epoch = 0;  ///< of the server that was last known to have it
   bool releasing = false;   ///< a release was sent and may have been done
 

@@ -55,6 +55,8 @@ const char* text_of(Error error) {
       return "the Redis server has no database of this number";
     case Error::configuration:
       return "the store's settings cannot be used";
+    case Error::sealed:
+      return "a migration has sealed this lock: nobody holds it here";
   }
   return "unknown Redis error";
 }
@@ -92,6 +94,8 @@ errc condition_of(Error error) {
     case Error::no_database:
     case Error::configuration:
       return errc::config_invalid;
+    case Error::sealed:
+      return errc::moving;
   }
   return errc::protocol;
 }

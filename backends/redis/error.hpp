@@ -37,6 +37,7 @@ enum class Error {
   token_too_high = 20,
   no_database = 21,
   configuration = 22,
+  sealed = 23,
 };
 
 const boost::system::error_category& redis_category() noexcept;

@@ -58,6 +58,15 @@ void check_replicas(const ServerFacts& facts, std::vector<Shortfall>& shortfalls
        "a server without replicas for the locks"});
 }
 
+/// A record has no expiry: only a policy that takes any key drops it.
+void check_records(const ServerFacts& facts, bool declared, std::vector<Shortfall>& losses) {
+  if (!facts.info_known || facts.eviction_policy.starts_with("allkeys")) {
+    check_eviction(facts, losses);
+  }
+  check_durability(facts, declared, losses);
+  check_replicas(facts, losses);
+}
+
 void add_notes(const ServerFacts& facts, const Declaration& declaration, Capabilities& all) {
   if (facts.info_known) {
     all.notes.push_back(
@@ -115,6 +124,9 @@ Capabilities declare(const ServerFacts& facts, const Declaration& declaration) {
   all.longest_lease = declaration.longest_lease;
   all.can_list = true;
   all.can_evict = true;
+  all.can_raise = true;
+  all.can_seal = true;
+  check_records(facts, declaration.fsync_always_declared, all.record_losses);
   add_notes(facts, declaration, all);
   return all;
 }

@@ -59,8 +59,8 @@ LockKeys KeyMap::keys(std::string_view name) const {
   auto lock = key(name);
   // Without a tag in the template the whole key is the tag of the others: the same slot.
   const auto base = tagged_ ? lock : "{" + lock + "}";
-  return {std::move(lock), base + "%fence", base + "%queue",
-          base + "%alive", base + "%next",  base + "%broken"};
+  return {std::move(lock), base + "%fence", base + "%queue", base + "%alive",
+          base + "%next",  base + "%note",  base + "%broken"};
 }
 
 std::optional<std::string> KeyMap::name(std::string_view key_text) const {

@@ -20,6 +20,7 @@ struct LockKeys {
   std::string queue;   ///< zset: waiters by arrival
   std::string alive;   ///< zset: waiters by when they count as dead
   std::string next;    ///< who was woken and has the first try
+  std::string note;    ///< string: a note of this name, which has nothing to do with the lock
   std::string broken;  ///< the value that an operator has removed, for its holder to find
 };
 

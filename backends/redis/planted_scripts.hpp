@@ -64,6 +64,23 @@ inline const Scripts* planted_scripts(const Scripts& all) {
         with_defect(all, &Scripts::release, "if not held and not reserved then", "if false then");
     return &bad;
   }
+  if (DLOCK_PLANTED("redis_seal_without_compare")) {
+    static const auto bad =
+        with_defect(all, &Scripts::seal, "if held == ARGV[1] then", "if true then");
+    return &bad;
+  }
+  if (DLOCK_PLANTED("redis_seal_beside_the_lock")) {
+    static const auto bad = with_defect(all, &Scripts::seal, "redis.call('SET', KEYS[1], ",
+                                        "redis.call('DEL', KEYS[1])\n"
+                                        "  redis.call('SET', KEYS[1] .. '%record', ");
+    return &bad;
+  }
+  if (DLOCK_PLANTED("redis_opening_without_raise")) {
+    static const auto bad =
+        with_defect(all, &Scripts::set_record,
+                    "if not raise(KEYS[2], ARGV[3], ARGV[4]) then return {3, ARGV[6]} end", "");
+    return &bad;
+  }
   return nullptr;
 }
 

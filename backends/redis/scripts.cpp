@@ -16,10 +16,11 @@ namespace {
 
 // KEYS lock fence queue alive next; ARGV owner, lease ms, min token, fence ms, queue 0|1, waiter,
 // arrival ('' the first time), patience ms, cleanup 0|1, tag
-// -> {1|2, token, tag} | {0, rank, ms left, arrival, tag} | {3, tag}
+// -> {1|2, token, tag} | {0, rank, ms left, arrival, tag} | {3, tag} | {4, record, arrival, tag}
 //
 // The token is above the last one, above min token, and no less than the server's clock, so it
-// keeps rising when the fence key is lost. Who was woken (`next`) has the first try.
+// keeps rising when the fence key is lost. One that is ahead of the clock is remembered until the
+// clock has caught up with it. Who was woken (`next`) has the first try.
 constexpr std::string_view kAcquire = R"lua(
 local tag = ARGV[10]
 local held = redis.call('GET', KEYS[1])
@@ -38,8 +39,9 @@ local us = clock[1] * 1000000 + clock[2]
 if not held and (not aside[2] or aside[2] == ARGV[6]) then
   local token = math.max((tonumber(aside[1] or '0') or 0) + 1, us, tonumber(ARGV[3]) + 1)
   if not (token < 9007199254740992) then return {3, tag} end
+  local memory = string.format('%.0f', ARGV[4] + math.max(token - us, 0) / 1000)
   token = string.format('%.0f', token)
-  redis.call('SET', KEYS[2], token, 'PX', ARGV[4])
+  redis.call('SET', KEYS[2], token, 'PX', memory)
   redis.call('SET', KEYS[1], token .. ':' .. ARGV[1], 'PX', ARGV[2], 'NX')
   if aside[2] then redis.call('DEL', KEYS[5]) end
   if ARGV[9] == '1' then
@@ -50,13 +52,18 @@ if not held and (not aside[2] or aside[2] == ARGV[6]) then
 end
 local left = -1
 if held then left = redis.call('PTTL', KEYS[1]) end
-if ARGV[5] ~= '1' then return {0, -1, left, '', tag} end
+local sealed = held and string.sub(held, 1, 13) == 'dlock:record:'
+if ARGV[5] ~= '1' then
+  if sealed then return {4, string.sub(held, 14), '', tag} end
+  return {0, -1, left, '', tag}
+end
 local arrival = ARGV[7]
 if arrival == '' then arrival = string.format('%.0f', us) end
 redis.call('ZADD', KEYS[3], arrival, ARGV[6])
 redis.call('ZADD', KEYS[4], string.format('%.0f', us / 1000 + ARGV[8]), ARGV[6])
 redis.call('PEXPIRE', KEYS[3], ARGV[8] * 2)
 redis.call('PEXPIRE', KEYS[4], ARGV[8] * 2)
+if sealed then return {4, string.sub(held, 14), arrival, tag} end
 return {0, redis.call('ZRANK', KEYS[3], ARGV[6]), left, arrival, tag}
 )lua";
 
@@ -138,12 +145,13 @@ return {ours, ARGV[5]}
 )lua";
 
 // KEYS lock queue alive next broken; ARGV token, channel prefix, reserve ms, tag
-// -> {1 evicted | 0 nobody holds it, tag} | {2, the value there, tag}
+// -> {1 evicted | 0 nobody holds it | 3 a record stands there, tag} | {2, the value there, tag}
 //
 // What is removed is kept aside until its holder has surely asked for it.
 constexpr std::string_view kEvict = R"lua(
 local held = redis.call('GET', KEYS[1])
 if not held then return {0, ARGV[4]} end
+if string.sub(held, 1, 13) == 'dlock:record:' then return {3, ARGV[4]} end
 local colon = string.find(held, ':', 1, true)
 if not colon or string.sub(held, 1, colon - 1) ~= ARGV[1] then return {2, held, ARGV[4]} end
 local left = redis.call('PTTL', KEYS[1])
@@ -172,6 +180,109 @@ return {kind, value, redis.call('PTTL', KEYS[1]), string.format('%.0f', us),
         redis.call('ZCARD', KEYS[2]), waiting, ARGV[2]}
 )lua";
 
+// A record has changed: all look again. Who gets there first when the lock is open has it; the
+// others keep their places.
+constexpr std::string_view kWakeAll = R"lua(
+local function wake_all(queue, next_key, prefix)
+  redis.call('DEL', next_key)
+  for _, waiter in ipairs(redis.call('ZRANGE', queue, 0, -1)) do
+    local heard = redis.pcall('PUBLISH', prefix .. string.sub(waiter, 1, 36),
+                              string.sub(waiter, 38, 73))
+    if type(heard) ~= 'number' then return end
+  end
+end
+)lua";
+
+// False: no token would be left.
+constexpr std::string_view kRaiseFence = R"lua(
+local function raise(fence, above, memory)
+  local clock = redis.call('TIME')
+  local us = clock[1] * 1000000 + clock[2]
+  local token = math.max(tonumber(redis.call('GET', fence) or '0') or 0, tonumber(above))
+  if not (token < 9007199254740991) then return false end
+  memory = string.format('%.0f', memory + math.max(token - us, 0) / 1000)
+  redis.call('SET', fence, string.format('%.0f', token), 'PX', memory)
+  return true
+end
+)lua";
+
+// Of the scripts below, what comes first: {1 done | 0 no record there, or not ours | 3 no token
+// left, tag} | {2, the record there, tag}
+
+// KEYS lock alive; ARGV tag
+//
+// What a replica answers may be old: it refuses the writing of nothing.
+constexpr std::string_view kRecord = R"lua(
+redis.call('ZREM', KEYS[2], '')
+local held = redis.call('GET', KEYS[1])
+if held and string.sub(held, 1, 13) == 'dlock:record:' then
+  return {2, string.sub(held, 14), ARGV[1]}
+end
+return {0, ARGV[1]}
+)lua";
+
+// KEYS lock queue next; ARGV token:owner, record, channel prefix, tag
+//
+// The token, too: a late copy of the acquire may have given the lock to the same owner again.
+constexpr std::string_view kSeal = R"lua(
+local held = redis.call('GET', KEYS[1])
+if not held then return {0, ARGV[4]} end
+if string.sub(held, 1, 13) == 'dlock:record:' then return {2, string.sub(held, 14), ARGV[4]} end
+if held == ARGV[1] then
+  redis.call('SET', KEYS[1], 'dlock:record:' .. ARGV[2])
+  wake_all(KEYS[2], KEYS[3], ARGV[3])
+  return {1, ARGV[4]}
+end
+return {0, ARGV[4]}
+)lua";
+
+// KEYS lock fence queue next; ARGV from, to ('' opens), min token, fence ms, channel prefix, tag
+constexpr std::string_view kSetRecord = R"lua(
+local held = redis.call('GET', KEYS[1])
+if not held or string.sub(held, 1, 13) ~= 'dlock:record:' then return {0, ARGV[6]} end
+if string.sub(held, 14) ~= ARGV[1] then return {2, string.sub(held, 14), ARGV[6]} end
+if ARGV[2] ~= '' then
+  redis.call('SET', KEYS[1], 'dlock:record:' .. ARGV[2])
+else
+  if not raise(KEYS[2], ARGV[3], ARGV[4]) then return {3, ARGV[6]} end
+  redis.call('DEL', KEYS[1])
+end
+wake_all(KEYS[3], KEYS[4], ARGV[5])
+return {1, ARGV[6]}
+)lua";
+
+// KEYS lock fence; ARGV owner, min token, fence ms, tag
+constexpr std::string_view kRaise = R"lua(
+local held = redis.call('GET', KEYS[1])
+local colon = held and string.find(held, ':', 1, true)
+if not colon or string.sub(held, colon + 1) ~= ARGV[1] then return {0, ARGV[4]} end
+if not raise(KEYS[2], ARGV[2], ARGV[3]) then return {3, ARGV[4]} end
+return {1, ARGV[4]}
+)lua";
+
+// KEYS note alive; ARGV tag
+constexpr std::string_view kNote = R"lua(
+redis.call('ZREM', KEYS[2], '')
+local text = redis.call('GET', KEYS[1])
+if text then return {2, text, ARGV[1]} end
+return {0, ARGV[1]}
+)lua";
+
+// KEYS note; ARGV from, to ('' for none, each), tag
+constexpr std::string_view kSetNote = R"lua(
+local text = redis.call('GET', KEYS[1]) or ''
+if text ~= ARGV[1] then
+  if text ~= '' then return {2, text, ARGV[3]} end
+  return {0, ARGV[3]}
+end
+if ARGV[2] == '' then
+  redis.call('DEL', KEYS[1])
+else
+  redis.call('SET', KEYS[1], ARGV[2])
+end
+return {1, ARGV[3]}
+)lua";
+
 std::string sha1_hex(std::string_view text) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned int length = 0;
@@ -192,7 +303,13 @@ Scripts::Scripts()
       renew(std::string(kRenew)),
       release(std::string(kWake) + std::string(kRelease)),
       evict(std::string(kWake) + std::string(kEvict)),
-      inspect(std::string(kInspect)) {}
+      inspect(std::string(kInspect)),
+      record(std::string(kRecord)),
+      seal(std::string(kWakeAll) + std::string(kSeal)),
+      set_record(std::string(kWakeAll) + std::string(kRaiseFence) + std::string(kSetRecord)),
+      raise(std::string(kRaiseFence) + std::string(kRaise)),
+      note(std::string(kNote)),
+      set_note(std::string(kSetNote)) {}
 
 const Scripts& scripts() {
   static const Scripts all;

@@ -22,6 +22,10 @@ std::string write_owner(const Owner& owner);
 /// Never fails: what we did not write becomes an owner with an id only.
 Owner read_owner(std::string_view text);
 
+/// What a lock's key begins with while a migration's record stands in it. No value of ours does: it
+/// begins with a token; and none that another client writes. The scripts know it, too.
+inline constexpr std::string_view kRecordPrefix = "dlock:record:";
+
 struct LockValue {
   std::optional<std::uint64_t> token;  ///< empty: not in our format. Below 2^53
   Owner owner;

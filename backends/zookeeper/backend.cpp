@@ -15,21 +15,30 @@ namespace dlock::zookeeper {
 
 using std::chrono::milliseconds;
 
+namespace {
+
+Session::Settings session_settings(const StoreOptions& options, const NameMap& names) {
+  Session::Settings settings;
+  settings.endpoints = options.endpoints;
+  settings.timeout = options.duration("session_timeout");
+  if (!options.username.empty()) settings.digest = options.username + ":" + options.password;
+  settings.creator_acl = options.string("acl") == "creator";
+  settings.root = names.root();
+  return settings;
+}
+
+}  // namespace
+
 ZooKeeperBackend::ZooKeeperBackend(const StoreOptions& options, core::Env& env, EventSink& sink,
                                    Library& library)
     : env_(env),
       sink_(sink),
       library_(library),
       options_(options),
-      names_(options.given("chroot") ? options.string("chroot") : std::string(), options.path) {
-  Session::Settings settings;
-  settings.endpoints = options.endpoints;
-  settings.timeout = options.duration("session_timeout");
-  if (!options.username.empty()) settings.digest = options.username + ":" + options.password;
-  settings.creator_acl = options.string("acl") == "creator";
-  settings.root = names_.root();
-  session_ = std::make_shared<Session>(env, std::move(settings), library, sink);
-  doubts_ = std::make_shared<Doubts>(env, session_);
+      names_(options.given("chroot") ? options.string("chroot") : std::string(), options.path),
+      session_(std::make_shared<Session>(env, session_settings(options, names_), library, sink)),
+      doubts_(std::make_shared<Doubts>(env, session_)),
+      offset_(session_, names_.offset()) {
   session_->on_beat = [doubts = std::weak_ptr(doubts_)] {
     if (const auto alive = doubts.lock()) alive->search();
   };
@@ -49,11 +58,13 @@ ZooKeeperBackend::~ZooKeeperBackend() { session_->stop(); }
 // What another server tells us at once after the connection comes in no order that proves our own
 // node to be there still: then it takes another look.
 void ZooKeeperBackend::on_link_down() {
+  offset_.doubt();
   for (const auto& [number, claim] : *claims_) claim->before_decides = false;
 }
 
 void ZooKeeperBackend::on_session_over() {
   doubts_->clear();
+  offset_.forget();
   for (const auto& [number, claim] : *claims_) {
     claim->leave_queue();
     claim->wake();
@@ -74,6 +85,8 @@ asio::awaitable<Failure> ZooKeeperBackend::connect(TimePoint deadline) {
   auto failure = co_await session_->open(deadline);
   if (!failure.error) failure = co_await check_timeout(deadline);
   if (!failure.error) failure = co_await make_root(deadline);
+  // Now, so that the first lock does not wait for it. What fails is asked again then.
+  if (!failure.error) co_await offset_.value(deadline);
   if (failure.error) {
     co_await session_->drop(env_.now() + std::chrono::seconds(1));
     co_return failure;
@@ -140,6 +153,8 @@ void ZooKeeperBackend::declare(std::string server_words) {
   all.shortest_lease = all.longest_lease = all.lease;
   all.can_list = true;
   all.can_evict = true;
+  all.can_raise = true;
+  all.can_seal = true;
   all.notes.push_back(
       fmt::format("session timeout {} ms, as the server granted it", all.lease.count()));
   const auto version = line_value(server_words, "Zookeeper version");

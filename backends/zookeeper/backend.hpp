@@ -11,7 +11,9 @@
 
 #include "backends/zookeeper/claim.hpp"
 #include "backends/zookeeper/doubts.hpp"
+#include "backends/zookeeper/known_seals.hpp"
 #include "backends/zookeeper/names.hpp"
+#include "backends/zookeeper/offset.hpp"
 #include "backends/zookeeper/queue.hpp"
 #include "backends/zookeeper/session.hpp"
 #include "dlock/backend.hpp"
@@ -38,6 +40,18 @@ class ZooKeeperBackend final : public Backend {
                                                         TimePoint deadline) override;
   asio::awaitable<Failure> evict(std::string name, std::uint64_t token,
                                  TimePoint deadline) override;
+  asio::awaitable<RecordAnswer> record(std::string name, TimePoint deadline) override;
+  asio::awaitable<RecordAnswer> seal(ClaimPtr held, std::string record,
+                                     TimePoint deadline) override;
+  asio::awaitable<RecordAnswer> set_record(std::string name, std::string from,
+                                           std::optional<std::string> to, std::uint64_t min_token,
+                                           TimePoint deadline) override;
+  asio::awaitable<RecordAnswer> raise(ClaimPtr held, std::uint64_t min_token,
+                                      TimePoint deadline) override;
+  asio::awaitable<RecordAnswer> note(std::string key, TimePoint deadline) override;
+  asio::awaitable<RecordAnswer> set_note(std::string key, std::optional<std::string> from,
+                                         std::optional<std::string> to,
+                                         TimePoint deadline) override;
   asio::awaitable<void> close(TimePoint deadline) override;
 
  private:
@@ -64,6 +78,10 @@ class ZooKeeperBackend final : public Backend {
                                      Births& births, std::vector<std::string>& children,
                                      TimePoint deadline);
   asio::awaitable<Answer> stand_behind(NodeClaimPtr claim, Standing standing, TimePoint deadline);
+  void ask_ahead(const NodeClaimPtr& claim, const std::string& seal);
+  void watch_before(const NodeClaimPtr& claim, const std::string& path, bool decides);
+  asio::awaitable<Answer> stand_behind_seal(NodeClaimPtr claim, std::string seal,
+                                            TimePoint deadline);
   asio::awaitable<Answer> take(NodeClaimPtr claim, TimePoint deadline);
   asio::awaitable<Answer> give_up_place(NodeClaimPtr claim, ClaimAnswer answer, TimePoint deadline);
   void watch_own(const NodeClaimPtr& claim);
@@ -73,6 +91,20 @@ class ZooKeeperBackend final : public Backend {
   // release
   asio::awaitable<int> remove_own(NodeClaimPtr claim, TimePoint deadline);
   asio::awaitable<int> remove_copies(NodeClaimPtr claim, TimePoint deadline);
+
+  // migration
+  struct Text {
+    int rc = ZCONNECTIONLOSS;
+    std::string node;  ///< empty: there is none
+    std::string text;
+    std::int32_t version = 0;
+  };
+  asio::awaitable<Text> find_seal(std::string directory, TimePoint deadline);
+  asio::awaitable<Text> read_text(std::string node, std::optional<PendingReply> pending,
+                                  TimePoint deadline);
+  asio::awaitable<int> raise_for(std::string node, std::uint64_t min_token, TimePoint deadline);
+  asio::awaitable<int> write_note(std::string path, Text found, std::string text,
+                                  TimePoint deadline);
 
   // inspect
   /// `settled`: whatever this session sent before is in it, or never will be; costs a write.
@@ -90,6 +122,8 @@ class ZooKeeperBackend final : public Backend {
   const NameMap names_;
   std::shared_ptr<Session> session_;
   std::shared_ptr<Doubts> doubts_;
+  Offset offset_;
+  KnownSeals seals_;
   Capabilities capabilities_;
   bool closed_ = false;
   /// For callbacks that may come after us.

@@ -11,6 +11,7 @@
 #include "backends/zookeeper/error.hpp"
 #include "backends/zookeeper/metadata.hpp"
 #include "core/planted.hpp"
+#include "dlock/sequencer.hpp"
 
 namespace dlock::zookeeper {
 namespace {
@@ -131,7 +132,13 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::enter(NodeClaimPtr c
   const auto data = write_metadata(
       {claim->request().owner, std::chrono::duration_cast<milliseconds>(session_->timeout())});
   claim->entering = true;
-  auto sent = send_entrance(session_->client(), *claim, data, {}, {});
+  const auto knock = [&] {
+    const Client::Burst burst(session_->client());
+    auto entrance = send_entrance(session_->client(), *claim, data, {}, {});
+    ask_ahead(claim, seals_.of(claim->directory));
+    return entrance;
+  };
+  auto sent = knock();
   auto created = co_await reply_until(sent.create, deadline);
   if (created.rc == ZNONODE && usable(*claim)) {
     sent = send_entrance(session_->client(), *claim, data, names_.root_nodes(),
@@ -139,6 +146,10 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::enter(NodeClaimPtr c
     created = co_await reply_until(sent.create, deadline);
   }
   claim->entering = false;
+  if (created.rc != ZOK) {
+    claim->before.reset();
+    claim->ahead.reset();
+  }
   if (is_loss(created.rc)) {
     if (claim->session == session_->number()) {
       claim->place = Place::doubtful;
@@ -161,7 +172,9 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::enter(NodeClaimPtr c
   claim->waiting = std::make_unique<Session::Waiting>(session_);
   const auto listing = co_await reply_until(sent.list, deadline);
   if (listing.rc != ZOK) co_return Answer();
-  co_return co_await judge(claim, listing.children, deadline);
+  auto answer = co_await judge(claim, listing.children, deadline);
+  claim->ahead.reset();
+  co_return answer;
 }
 
 // After a create whose answer was lost: adopt the node if it is there and of this session.
@@ -225,8 +238,16 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::judge(NodeClaimPtr c
   }
   if (claim->place != Place::queued) co_return Answer();  // its node was taken away meanwhile
   remove_strays(*claim, children);
+  claim->read_write = standing.read_write;
+  if (claim->ahead && standing.seal.empty()) {
+    seals_.missed(claim->directory);
+    claim->ahead.reset();
+  }
   if (standing.kind == Standing::Kind::first) co_return co_await take(claim, deadline);
   if (standing.kind == Standing::Kind::behind) {
+    if (!standing.seal.empty()) {
+      co_return co_await stand_behind_seal(claim, std::move(standing.seal), deadline);
+    }
     if (claim->request().queue) {
       co_return co_await stand_behind(claim, std::move(standing), deadline);
     }
@@ -272,20 +293,8 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::stand_behind(NodeCla
                                                                          TimePoint deadline) {
   if (!usable(*claim)) co_return Answer();
   const auto path = claim->directory + "/" + standing.watch;
-  const std::weak_ptr<NodeClaim> weak = claim;
   auto old = std::move(claim->before);
-  claim->before_gone = false;
-  claim->before_decides = standing.watch_decides;
-  claim->before = session_->watch(path, [weak](WatchEvent event) {
-    const auto waiter = weak.lock();
-    if (!waiter || event == WatchEvent::set) return;
-    if (DLOCK_PLANTED("zk_missed_wakeup") && event == WatchEvent::absent) return;
-    // Of a node that only changed, or whose watch came to nothing, only another look can tell.
-    if (event == WatchEvent::changed || event == WatchEvent::failed) waiter->before_decides = false;
-    waiter->before_gone = true;
-    waiter->wake();
-  });
-  claim->woken = false;
+  watch_before(claim, path, standing.watch_decides);
   const auto ask = [&] {
     const Client::Burst burst(session_->client());
     if (!claim->own) watch_own(claim);
@@ -306,15 +315,45 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::stand_behind(NodeCla
   co_return waiting;
 }
 
+void ZooKeeperBackend::watch_before(const NodeClaimPtr& claim, const std::string& path,
+                                    bool decides) {
+  const std::weak_ptr<NodeClaim> weak = claim;
+  claim->before_gone = false;
+  claim->before_decides = decides;
+  claim->before = session_->watch(path, [weak](WatchEvent event) {
+    const auto waiter = weak.lock();
+    if (!waiter || event == WatchEvent::set) return;
+    if (DLOCK_PLANTED("zk_missed_wakeup") && event == WatchEvent::absent) return;
+    // Only of a node that was watched and went is it known what became of it. One that changed, or
+    // had gone before it could be watched, may have left a seal in its place.
+    const bool trusted = DLOCK_PLANTED("zk_absent_decides") && event == WatchEvent::absent;
+    if (event != WatchEvent::deleted && !trusted) waiter->before_decides = false;
+    waiter->before_gone = true;
+    waiter->wake();
+  });
+  claim->woken = false;
+}
+
 asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::take(NodeClaimPtr claim,
                                                                  TimePoint deadline) {
-  auto token = static_cast<std::uint64_t>(claim->czxid);
+  auto born = static_cast<std::uint64_t>(claim->czxid);
   if (DLOCK_PLANTED("zk_token_is_sequence")) {
-    token = 1 + static_cast<std::uint64_t>(parse_contender(claim->node)->sequence);
+    born = 1 + static_cast<std::uint64_t>(parse_contender(claim->node)->sequence);
   }
-  if (token <= claim->request().min_token) {
-    Failure failure{Error::token_too_low, fmt::format("token {} of this ensemble is not above {}",
-                                                      token, claim->request().min_token)};
+  const auto above = claim->request().min_token;
+  auto offset = co_await offset_.value(deadline);
+  if (offset.rc == ZOK && born + offset.offset <= above) {
+    offset.rc = co_await offset_.raise(above - born + 1, deadline);
+    offset.offset = offset_.all().back();
+  }
+  if (is_loss(offset.rc)) co_return Answer();
+  if (claim->place != Place::queued && claim->place != Place::granted) co_return Answer();
+  const auto token = claim->token != 0 ? claim->token : born + offset.offset;
+  if (offset.rc != ZOK || token >= kTokenEnd) {
+    Failure failure{Error::token_too_low,
+                    fmt::format("token {} of this ensemble is not above {}", token, above)};
+    if (offset.rc == ZBADARGUMENTS) failure.error = Error::damaged_offset;
+    if (offset.rc == ZNOAUTH) failure = failure_of(offset.rc, names_.offset());
     auto answer = failed(std::move(failure));
     co_return co_await give_up_place(claim, std::move(answer), deadline);
   }
@@ -337,6 +376,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::take(NodeClaimPtr cl
     co_return Answer();
   }
   claim->place = Place::granted;
+  claim->token = token;
   claim->was_granted = true;
   claim->before.reset();
   claim->waiting.reset();

@@ -114,6 +114,8 @@ asio::awaitable<Result<LockStatus>> ZooKeeperBackend::describe(std::string name,
   const auto path = names_.path(name);
   const auto births = co_await births_of(path, children, deadline);
   if (!births || !session_->connected()) co_return result;
+  const auto offset = co_await offset_.value(deadline);
+  if (is_loss(offset.rc) || !session_->connected()) co_return result;
   auto line = in_line(children, *births);
   LockStatus status;
   status.name = name;
@@ -148,9 +150,10 @@ asio::awaitable<Result<LockStatus>> ZooKeeperBackend::describe(std::string name,
     if (!metadata || line[i].kind == Contender::Kind::seal) {
       status.notes.emplace_back(note_on(line[i]));
     }
-    if (line[i].kind == Contender::Kind::seal) continue;
+    status.sealed = line[i].kind == Contender::Kind::seal;
+    if (status.sealed) continue;
     status.held = true;
-    status.token = static_cast<std::uint64_t>(reply.stat.czxid);
+    status.token = static_cast<std::uint64_t>(reply.stat.czxid) + offset_.all().back();
     status.owner = owner_of(line[i], metadata);
     status.held_for =
         std::max(milliseconds(0), milliseconds(env_.wall_clock_ms() - reply.stat.ctime_ms));
@@ -187,7 +190,8 @@ asio::awaitable<Result<std::vector<LockStatus>>> ZooKeeperBackend::list(std::str
       for (const auto& child : listing.children) {
         if (parse_contender(child)) {
           contended = true;
-        } else if (auto below = base + child; below != "/zookeeper") {
+        } else if (auto below = base + child;
+                   below != "/zookeeper" && below != names_.notes() && below != names_.offset()) {
           paths.push_back(std::move(below));
         }
       }
@@ -221,16 +225,24 @@ asio::awaitable<Failure> ZooKeeperBackend::evict(std::string name, std::uint64_t
       return c.name == asked;
     });
     if (done) co_return Failure{};
-    if (line.empty() || line.front().kind == Contender::Kind::seal) {
-      co_return Failure{Error::not_held, name};
+    if (line.empty()) co_return Failure{Error::not_held, name};
+    if (line.front().kind == Contender::Kind::seal) {
+      co_return Failure{Error::sealed, "dlock migrate moves or opens it"};
     }
     const auto holder = path + "/" + line.front().name;
     auto look = session_->client().exists(holder);
     const auto found = co_await reply_until(std::move(look), deadline);
     if (is_loss(found.rc) || found.rc == ZNONODE || !session_->connected()) continue;
-    if (static_cast<std::uint64_t>(found.stat.czxid) != token) {
+    const auto offset = co_await offset_.value(deadline);
+    if (is_loss(offset.rc) || !session_->connected()) continue;
+    const auto born = static_cast<std::uint64_t>(found.stat.czxid);
+    // The one that was in force when it was granted.
+    const auto& offsets = offset_.all();
+    const bool same = std::any_of(offsets.begin(), offsets.end(),
+                                  [&](std::uint64_t one) { return born + one == token; });
+    if (!same) {
       co_return Failure{Error::held_with_other_token,
-                        fmt::format("{} is held with token {}", name, found.stat.czxid)};
+                        fmt::format("{} is held with token {}", name, born + offset.offset)};
     }
     asked = line.front().name;
     auto removal = session_->client().mark_and_remove(holder, "dlock: broken by an operator");

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "backends/zookeeper/session.hpp"
@@ -47,7 +48,9 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
     place = Place::nowhere;
     node.clear();
     czxid = 0;
+    token = 0;
     before.reset();
+    ahead.reset();
     own.reset();
     waiting.reset();
     own_changed = own_in_doubt = before_gone = before_decides = false;
@@ -58,15 +61,20 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
   std::uint64_t session = 0;  ///< the number of the session that `node` belongs to
   std::string node;
   std::int64_t czxid = 0;
+  std::uint64_t token = 0;  ///< once it was granted: a later raise does not change it
 
   std::unique_ptr<Session::Watch> before;  ///< of the nearest predecessor
   bool before_gone = false;                ///< since the last listing
   bool before_decides = false;             ///< and then we are first
-  std::unique_ptr<Session::Watch> own;     ///< of our own node
+  /// What stands at `before`, asked for together with our node, in case that it is a seal.
+  std::optional<PendingReply> ahead;
+  std::string ahead_path;
+  std::unique_ptr<Session::Watch> own;  ///< of our own node
   bool own_changed = false;
   bool own_in_doubt = false;  ///< it changed: whether it still is there has been asked
   std::unique_ptr<Session::Waiting> waiting;
 
+  bool read_write = false;  ///< Curator's readers or writers were in the queue when we last looked
   bool was_granted = false;
   bool entering = false;  ///< a create is on its way
   bool removing = false;  ///< a delete was sent

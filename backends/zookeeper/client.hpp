@@ -24,6 +24,7 @@ struct NodeStat {
   std::int64_t czxid = 0;
   std::int64_t ctime_ms = 0;
   std::int64_t ephemeral_owner = 0;
+  std::int32_t version = 0;  ///< counts the changes of its data
 };
 
 struct Reply {
@@ -36,11 +37,11 @@ using PendingReply = core::OneShot<Reply>;
 
 /// What becomes of a watch, in the order of the server's answers. `set` or `failed` comes first.
 enum class WatchEvent {
-  set,      ///< the node is there and watched
+  set,      ///< the node is there and watched; or not there, and watched all the same
   absent,   ///< the node is not there; there is no watch
   failed,   ///< the answer was lost; there is no watch
   deleted,  ///< the node has gone; the watch is used up
-  changed,  ///< its data changed; the watch is used up
+  changed,  ///< its data changed, or it was made; the watch is used up
 };
 
 class Client {
@@ -94,10 +95,16 @@ class Client {
   virtual PendingReply create(const std::string& path, std::string_view data, Mode mode) = 0;
   virtual PendingReply remove(const std::string& path) = 0;
   virtual PendingReply set(const std::string& path, std::string_view data) = 0;
+  /// ZBADVERSION if it is another one by now.
+  virtual PendingReply set_version(const std::string& path, std::string_view data,
+                                   std::int32_t version) = 0;
+  virtual PendingReply remove_version(const std::string& path, std::int32_t version) = 0;
   virtual PendingReply exists(const std::string& path) = 0;
   virtual PendingReply get(const std::string& path) = 0;
   /// Sets a watch if the node is there (and none if it is not). Tells the listener.
   virtual PendingReply get_and_watch(const std::string& path) = 0;
+  /// Sets a watch, also on a node that is not there. Tells the listener.
+  virtual PendingReply exists_and_watch(const std::string& path) = 0;
   virtual PendingReply children(const std::string& path) = 0;
   virtual PendingReply sync(const std::string& path) = 0;
   /// A write that changes nothing: a transaction of one `check`.
@@ -105,6 +112,10 @@ class Client {
   /// One transaction that sets the node's data, then deletes it: its watchers see a change and find
   /// it gone, which a plain deletion never looks like.
   virtual PendingReply mark_and_remove(const std::string& path, std::string_view data) = 0;
+  /// The same, and in it a persistent node `heir` with `text` is made: whoever comes to see the one
+  /// gone sees the other.
+  virtual PendingReply mark_and_replace(const std::string& path, std::string_view data,
+                                        const std::string& heir, std::string_view text) = 0;
   /// Takes our watch off the node, on the server too.
   virtual void forget_watch(const std::string& path) = 0;
 

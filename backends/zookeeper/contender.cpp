@@ -110,6 +110,12 @@ std::string contender_prefix(std::string_view id) {
   return std::string(kProtected).append(id).append("-lock-");
 }
 
+std::string seal_name(std::string_view id, bool among_readers_and_writers) {
+  return std::string(id)
+      .append(among_readers_and_writers ? "-__WRIT__" : "-lock-")
+      .append(kSealNumber);
+}
+
 std::vector<std::string> copies_of(std::string_view id, const std::vector<std::string>& children) {
   const auto prefix = contender_prefix(id);
   std::vector<std::string> copies;

@@ -33,6 +33,9 @@ std::optional<Contender> parse_contender(std::string_view node);
 /// `_c_<id>-lock-`, to which the server adds the sequence number.
 std::string contender_prefix(std::string_view id);
 
+/// The node of a seal. Where Curator's readers and writers queue, it must be one of them.
+std::string seal_name(std::string_view id, bool among_readers_and_writers);
+
 /// The nodes that carry this claim's id: one, or more after a create whose reply was lost.
 std::vector<std::string> copies_of(std::string_view id, const std::vector<std::string>& children);
 

@@ -41,6 +41,10 @@ const char* text_of(Error error) {
       return "nobody holds the lock";
     case Error::out_of_descriptors:
       return "this process or the system has run out of file descriptors";
+    case Error::sealed:
+      return "a migration has sealed this lock: nobody holds it here";
+    case Error::damaged_offset:
+      return "the node with the tokens' offset cannot be read; another program has written to it";
   }
   return "unknown ZooKeeper error";
 }
@@ -62,6 +66,7 @@ errc condition_of(Error error) {
       return errc::config_invalid;
     case Error::name_is_taken:
     case Error::unexpected:
+    case Error::damaged_offset:
       return errc::protocol;
     case Error::token_too_low:
       return errc::config_unsafe;
@@ -71,6 +76,8 @@ errc condition_of(Error error) {
       return errc::not_holder;
     case Error::not_held:
       return errc::not_found;
+    case Error::sealed:
+      return errc::moving;
   }
   return errc::protocol;
 }

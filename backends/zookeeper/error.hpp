@@ -29,6 +29,8 @@ enum class Error {
   held_with_other_token = 14,
   not_held = 15,
   out_of_descriptors = 16,
+  sealed = 17,
+  damaged_offset = 18,
 };
 
 const boost::system::error_category& zookeeper_category() noexcept;

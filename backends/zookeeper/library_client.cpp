@@ -16,7 +16,7 @@ namespace {
 
 NodeStat stat_of(const Stat* stat) {
   if (stat == nullptr) return {};
-  return {stat->czxid, stat->ctime, stat->ephemeralOwner};
+  return {stat->czxid, stat->ctime, stat->ephemeralOwner, stat->version};
 }
 
 int flags_of(Client::Mode mode) {
@@ -113,9 +113,10 @@ void LibraryClient::finish(Request& request, Reply reply, bool committed) {
   waiting_ = env_.now();
   if (!is_loss(reply.rc)) listener_->on_answer(request.sent, waiting_, committed);
   if (!request.watched.empty()) {
-    const auto event = reply.rc == ZOK       ? WatchEvent::set
-                       : reply.rc == ZNONODE ? WatchEvent::absent
-                                             : WatchEvent::failed;
+    const bool absent = reply.rc == ZNONODE;
+    const auto event = reply.rc == ZOK || (absent && request.always) ? WatchEvent::set
+                       : absent                                      ? WatchEvent::absent
+                                                                     : WatchEvent::failed;
     watch_events_.emplace_back(request.watched, event);
   }
   if (!request.forgotten.empty() && is_loss(reply.rc)) forget_watch_here(request.forgotten);
@@ -140,6 +141,19 @@ PendingReply LibraryClient::set(const std::string& path, std::string_view data) 
                                      &Callbacks::on_stat, request));
 }
 
+PendingReply LibraryClient::set_version(const std::string& path, std::string_view data,
+                                        std::int32_t version) {
+  auto* request = begin(true);
+  return submitted(request, zoo_aset(handle_, path.c_str(), data.data(), length_of(data), version,
+                                     &Callbacks::on_stat, request));
+}
+
+PendingReply LibraryClient::remove_version(const std::string& path, std::int32_t version) {
+  auto* request = begin(true);
+  return submitted(request,
+                   zoo_adelete(handle_, path.c_str(), version, &Callbacks::on_void, request));
+}
+
 PendingReply LibraryClient::exists(const std::string& path) {
   auto* request = begin(false);
   return submitted(request, zoo_aexists(handle_, path.c_str(), 0, &Callbacks::on_stat, request));
@@ -155,6 +169,14 @@ PendingReply LibraryClient::get_and_watch(const std::string& path) {
   request->watched = path;
   return submitted(request, zoo_awget(handle_, path.c_str(), &Callbacks::on_watch, this,
                                       &Callbacks::on_data, request));
+}
+
+PendingReply LibraryClient::exists_and_watch(const std::string& path) {
+  auto* request = begin(false);
+  request->watched = path;
+  request->always = true;
+  return submitted(request, zoo_awexists(handle_, path.c_str(), &Callbacks::on_watch, this,
+                                         &Callbacks::on_stat, request));
 }
 
 PendingReply LibraryClient::children(const std::string& path) {
@@ -183,6 +205,19 @@ PendingReply LibraryClient::mark_and_remove(const std::string& path, std::string
   zoo_set_op_init(&operations[0], path.c_str(), data.data(), length_of(data), -1, nullptr);
   zoo_delete_op_init(&operations[1], path.c_str(), -1);
   return submitted(request, zoo_amulti(handle_, 2, operations.data(), request->results.data(),
+                                       &Callbacks::on_void, request));
+}
+
+PendingReply LibraryClient::mark_and_replace(const std::string& path, std::string_view data,
+                                             const std::string& heir, std::string_view text) {
+  auto* request = begin(true);
+  const auto* acl = options_.creator_acl ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
+  std::array<zoo_op_t, 3> operations{};
+  zoo_set_op_init(&operations[0], path.c_str(), data.data(), length_of(data), -1, nullptr);
+  zoo_create_op_init(&operations[1], heir.c_str(), text.data(), length_of(text), acl,
+                     ZOO_PERSISTENT, nullptr, 0);
+  zoo_delete_op_init(&operations[2], path.c_str(), -1);
+  return submitted(request, zoo_amulti(handle_, 3, operations.data(), request->results.data(),
                                        &Callbacks::on_void, request));
 }
 

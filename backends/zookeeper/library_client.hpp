@@ -45,13 +45,19 @@ class LibraryClient final : public Client, public std::enable_shared_from_this<L
   PendingReply create(const std::string& path, std::string_view data, Mode mode) override;
   PendingReply remove(const std::string& path) override;
   PendingReply set(const std::string& path, std::string_view data) override;
+  PendingReply set_version(const std::string& path, std::string_view data,
+                           std::int32_t version) override;
+  PendingReply remove_version(const std::string& path, std::int32_t version) override;
   PendingReply exists(const std::string& path) override;
   PendingReply get(const std::string& path) override;
   PendingReply get_and_watch(const std::string& path) override;
+  PendingReply exists_and_watch(const std::string& path) override;
   PendingReply children(const std::string& path) override;
   PendingReply sync(const std::string& path) override;
   PendingReply prove(const std::string& path) override;
   PendingReply mark_and_remove(const std::string& path, std::string_view data) override;
+  PendingReply mark_and_replace(const std::string& path, std::string_view data,
+                                const std::string& heir, std::string_view text) override;
   void forget_watch(const std::string& path) override;
 
  private:

@@ -20,9 +20,10 @@ struct LibraryClient::Request {
   TimePoint sent;
   bool write;
   bool proof = false;
-  std::string watched;    ///< of get_and_watch: the path
+  std::string watched;    ///< of get_and_watch and exists_and_watch: the path
+  bool always = false;    ///< of the latter: also a node that is not there
   std::string forgotten;  ///< of forget_watch: the path
-  std::array<zoo_op_result_t, 2> results{};
+  std::array<zoo_op_result_t, 3> results{};
 };
 
 }  // namespace dlock::zookeeper

@@ -95,6 +95,23 @@ std::string NameMap::path(std::string_view lock) const {
   return out;
 }
 
+std::string NameMap::below_root(std::string_view node) const {
+  return std::string(root_ == "/" ? "" : root_).append("/").append(node);
+}
+
+// One node for the whole key, so that notes never have notes below them.
+std::string NameMap::note(std::string_view key) const {
+  auto out = notes() + "/";
+  while (!key.empty()) {
+    const auto c = decode(key);
+    const auto bytes = key.substr(0, c.length);
+    key.remove_prefix(c.length);
+    const bool escape = bytes == "%" || bytes == "/" || server_refuses(c.value);
+    out += escape ? escaped(bytes) : std::string(bytes);
+  }
+  return out;
+}
+
 std::vector<std::string> NameMap::nodes(std::string_view lock) const {
   return prefixes(path(lock), root_ == "/" ? 0 : root_.size());
 }

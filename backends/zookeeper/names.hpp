@@ -28,6 +28,10 @@ class NameMap {
   const std::vector<std::string>& root_nodes() const noexcept { return root_nodes_; }
 
   std::string path(std::string_view lock) const;
+  /// Nodes of ours that are no locks: a `%` that begins no escape is in no lock's path.
+  std::string offset() const { return below_root("%offset"); }
+  std::string notes() const { return below_root("%notes"); }
+  std::string note(std::string_view key) const;
   /// The nodes from below the root down to the lock's own.
   std::vector<std::string> nodes(std::string_view lock) const;
   /// Empty if no lock name maps to this path.
@@ -35,6 +39,7 @@ class NameMap {
 
  private:
   std::string part(std::string_view text, bool first) const;
+  std::string below_root(std::string_view node) const;
 
   std::string root_;
   std::vector<std::string> root_nodes_;

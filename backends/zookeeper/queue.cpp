@@ -92,6 +92,9 @@ Standing standing_of(std::string_view own, const std::vector<std::string>& child
                                [&](const Contender& contender) { return contender.name == own; });
   if (me == line.end()) return {};
   Standing standing;
+  standing.read_write = std::any_of(line.begin(), line.end(), [](const Contender& contender) {
+    return contender.kind == Contender::Kind::write || contender.kind == Contender::Kind::read;
+  });
   standing.unborn = births_to_ask(line, births);
   if (!standing.unborn.empty()) {
     standing.kind = Standing::Kind::unborn;
@@ -104,6 +107,7 @@ Standing standing_of(std::string_view own, const std::vector<std::string>& child
   const auto before = std::prev(me);
   standing.kind = Standing::Kind::behind;
   standing.watch = before->name;
+  if (line.front().kind == Contender::Kind::seal) standing.seal = line.front().name;
   standing.watch_decides = before == line.begin() && before->kind == Contender::Kind::mutex;
   if (DLOCK_PLANTED("zk_trust_any_predecessor")) standing.watch_decides = true;
   return standing;

@@ -34,6 +34,8 @@ struct Standing {
   /// When `watch` goes, we are first without another listing: it was first itself, and nodes of
   /// its kind leave nothing behind.
   bool watch_decides = false;
+  bool read_write = false;  ///< Curator's readers or writers are in the queue
+  std::string seal;         ///< the node of a migration's record before us; empty: none
   std::vector<std::string> unborn;
 };
 

@@ -226,6 +226,11 @@ std::unique_ptr<Session::Watch> Session::watch(const std::string& path, OnWatch 
   return std::make_unique<Watch>(shared_from_this(), path, id);
 }
 
+std::unique_ptr<Session::Watch> Session::watch_always(const std::string& path, OnWatch callback) {
+  watched_[path].always = true;
+  return watch(path, std::move(callback));
+}
+
 PendingReply Session::set_watch(const std::string& path) {
   auto& watched = watched_[path];
   if (!connected()) {
@@ -237,7 +242,7 @@ PendingReply Session::set_watch(const std::string& path) {
     return none;
   }
   ++watched.asking;
-  return client_->get_and_watch(path);
+  return watched.always ? client_->exists_and_watch(path) : client_->get_and_watch(path);
 }
 
 void Session::on_watch(const std::string& path, WatchEvent event) {

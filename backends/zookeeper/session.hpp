@@ -89,6 +89,8 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
   };
   using OnWatch = std::function<void(WatchEvent)>;
   std::unique_ptr<Watch> watch(const std::string& path, OnWatch callback);
+  /// Of a node that need not be there: its making is told as a change.
+  std::unique_ptr<Watch> watch_always(const std::string& path, OnWatch callback);
   /// Asks the server (again) to watch; what becomes of it, every share of it is told. After a lost
   /// answer, or without a connection, it is asked again with the next connection.
   PendingReply set_watch(const std::string& path);
@@ -105,6 +107,7 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
  private:
   struct Watched {
     std::map<std::uint64_t, OnWatch> shares;
+    bool always = false;
     bool armed = false;
     bool failed = false;
     int asking = 0;  ///< answers that are due

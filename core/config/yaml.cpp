@@ -19,6 +19,7 @@
 #include "core/config/yaml_document.hpp"
 #include "core/config/yaml_node.hpp"
 #include "core/config/zk_lock.hpp"
+#include "core/migration/record.hpp"
 #include "core/routes.hpp"
 #include "dlock/config.hpp"
 #include "dlock/options.hpp"
@@ -30,7 +31,11 @@ namespace {
 using Entry = YamlFile::Entry;
 
 constexpr std::array<std::string_view, 3> kTopKeys{"stores", "locks", "zk-lock"};
-constexpr std::array<std::string_view, 5> kRouteKeys{"match", "store", "wait", "lease", "require"};
+constexpr std::array<std::string_view, 6> kRouteKeys{"match", "store", "migrate",
+                                                     "wait",  "lease", "require"};
+constexpr std::array<std::string_view, 4> kMigrateKeys{"from", "to", "plan", "poll"};
+constexpr std::chrono::milliseconds kShortestPoll{50};
+constexpr std::chrono::milliseconds kLongestPoll{60'000};
 
 bool is_store_name(std::string_view name) {
   return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), [](char c) {
@@ -130,6 +135,8 @@ class Reader {
       } else if (entry.key == "store") {
         route.store = file_.scalar(entry.value, "store");
         check_store(entry, route.store);
+      } else if (entry.key == "migrate") {
+        route.migrate = migration(entry);
       } else if (entry.key == "wait" && entry.value.IsScalar() &&
                  entry.value.Scalar() == "forever") {
         route.wait = kWaitForever;
@@ -144,6 +151,14 @@ class Reader {
       }
     }
     if (!has_match) file_.fail(node, "locks: a route needs `match`; \"**\" matches every name");
+    if (route.migrate) {
+      if (!route.store.empty()) {
+        file_.fail(node, fmt::format("locks: the route '{}' has `store` and `migrate`; write "
+                                     "`migrate` instead of `store`",
+                                     route.match));
+      }
+      route.store = route.migrate->from;
+    }
     if (route.store.empty()) {
       if (config_.stores.size() != 1) {
         file_.fail(node, fmt::format("locks: the route '{}' needs `store`", route.match));
@@ -151,6 +166,51 @@ class Reader {
       route.store = config_.stores.front().name;
     }
     return route;
+  }
+
+  MigrateConfig migration(const Entry& block) const {
+    MigrateConfig migrate;
+    for (const Entry& entry : file_.entries(block.value, "migrate")) {
+      if (entry.key == "from" || entry.key == "to") {
+        auto& store = entry.key == "from" ? migrate.from : migrate.to;
+        store = file_.scalar(entry.value, entry.key);
+        check_store(entry, store);
+      } else if (entry.key == "plan") {
+        migrate.plan = file_.scalar(entry.value, "plan");
+      } else if (entry.key == "poll") {
+        migrate.poll = duration(entry);
+        if (migrate.poll < kShortestPoll || migrate.poll > kLongestPoll) {
+          file_.fail(entry.key_node,
+                     fmt::format("poll: '{}': write 50ms to 60s", entry.value.Scalar()));
+        }
+      } else {
+        file_.fail_unknown(entry, " of migrate", kMigrateKeys);
+      }
+    }
+    check_migration(block, migrate);
+    return migrate;
+  }
+
+  void check_migration(const Entry& block, const MigrateConfig& migrate) const {
+    for (const auto& [key, value] : {std::pair("from", migrate.from), std::pair("to", migrate.to),
+                                     std::pair("plan", migrate.plan)}) {
+      if (!value.empty() && migration::is_word(value)) continue;
+      if (!value.empty()) {
+        file_.fail(block.key_node, fmt::format("migrate: {}: '{}': write letters, digits, '-', '_' "
+                                               "and '.', 64 at most",
+                                               key, value));
+      }
+      file_.fail(block.key_node,
+                 fmt::format("migrate: `{}` is missing; write for example migrate: {{ from: zk, "
+                             "to: redis, plan: billing-2026 }}",
+                             key));
+    }
+    if (migrate.from == migrate.to) {
+      file_.fail(block.key_node,
+                 fmt::format("migrate: from and to are both '{}'; a lock moves from "
+                             "one store to another",
+                             migrate.from));
+    }
   }
 
   std::chrono::milliseconds duration(const Entry& entry) const {
@@ -171,7 +231,7 @@ class Reader {
       if (store.name == name) return;
       known.push_back(store.name);
     }
-    file_.fail(entry.key_node, fmt::format("store: there is no store '{}'; {}", name,
+    file_.fail(entry.key_node, fmt::format("{}: there is no store '{}'; {}", entry.key, name,
                                            known.empty() ? std::string("`stores` is empty")
                                                          : suggestion(name, known)));
   }

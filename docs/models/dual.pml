@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Migration in mode dual (docs/migration.md): one lock, stores S and T, and processes of a fixed
+ * Migration in mode dual: one lock, stores S and T, and processes of a fixed
  * phase: 0 locks S, 1 locks S and then T, 2 locks T. Who takes part registers under a lease, in one
  * step with the check that the window admits its phase; a coordinator moves the window. Checked:
  * one holder at most, and each holder's token above all earlier ones. Processes may be slow, crash,

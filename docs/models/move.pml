@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Migration in mode move (docs/migration.md): one lock, stores S and T, clients that follow the
+ * Migration in mode move: one lock, stores S and T, clients that follow the
  * record in S, and coordinators that change it. Everybody may be slow, crash, or lose a lease, at
  * any step. Checked: one holder at most, and each holder's token above all earlier ones.
  *
@@ -10,7 +10,13 @@
  *
  * Each BROKEN_... leaves one step out, and must be found out: scripts/check-models.
  * LOSSY: T may forget a lock before its lease is over. Then two may hold inside T, by T's own word,
- * but never one in S and one in T.
+ * but never one in S and one in T. Such a T keeps no record; any other one is closed by a rollback:
+ * a record in the lock's place there, with the gen of the CLOSING record. Whoever has a younger
+ * record of S may open it.
+ * T_KEEPS_NO_RECORD: T forgets nothing, and yet is not closed: all that a closed T does for those
+ * of the plan, their second look does alone.
+ * RETURNING: an earlier plan has brought the lock from T to S and left T closed. Its clients are
+ * still there: they lock T whenever it is open, and look at no record of S.
  */
 #ifndef CLIENTS
 #define CLIENTS 2
@@ -28,6 +34,9 @@
 #define LOSSES 2          /* of leases, in all */
 #endif
 
+#if !defined(LOSSY) && !defined(T_KEEPS_NO_RECORD)
+#define T_IS_CLOSED
+#endif
 #define IDS (CLIENTS + COORDINATORS + 1)
 #define NOBODY 0
 #define max(a, b) ((a) > (b) -> (a) : (b))
@@ -44,6 +53,13 @@ bool certificate = false;
 /* The stores: who holds the lock, and the newest token. */
 byte s_holder = NOBODY, s_token = 0;
 byte t_holder = NOBODY, t_token = 0;
+
+#ifdef RETURNING
+bool t_closed = true;
+#else
+bool t_closed = false;
+#endif
+byte t_closed_gen = 0;    /* of the record of S that it was closed for */
 
 /* What each one still believes. */
 bool s_claim[IDS], t_claim[IDS];
@@ -90,7 +106,20 @@ inline change(to, new_floor) {
   floor_token = new_floor
 }
 
+/* Compared with what was seen, and in the same write T is raised above the floor. */
+inline open_t(seen_closed, new_floor) {
+  atomic {
+    if
+    :: t_closed && t_closed_gen == seen_closed ->
+       t_closed = false;
+       t_token = max(t_token, new_floor)
+    :: else
+    fi
+  }
+}
+
 proctype Client(byte me) {
+  byte seen_closed = 0;
   byte token = 0, seen_gen = 0, seen_floor = 0, tries = 0, other = 0, read_gen = 0;
   mtype read = OPEN;
   bool good = false, alone = false;
@@ -121,11 +150,15 @@ again:
 #else
   :: atomic { certificate -> alone = true; seen_floor = 0 }
 #endif
+#ifdef RETURNING
+  :: atomic { !t_closed -> alone = true; seen_floor = 0 }
+#endif
   fi;
 
+lock_t:
   /* Step 2: lock T. */
   if
-  :: atomic { t_holder == NOBODY && !t_claim[me] ->
+  :: atomic { !t_closed && t_holder == NOBODY && !t_claim[me] ->
 #ifdef BROKEN_FLOOR_NOT_PASSED
        t_token = t_token + 1;
 #else
@@ -137,6 +170,16 @@ again:
        t_before[me] = closings;
        tries++ }
   :: atomic { gen != seen_gen && !alone -> goto again }
+  :: atomic { t_closed && alone -> goto again }
+  :: atomic { t_closed && !alone -> seen_closed = t_closed_gen };
+     if
+#ifdef BROKEN_ANY_CLOSED_PLACE_IS_OPENED
+     :: true -> open_t(seen_closed, seen_floor); goto lock_t
+#else
+     :: seen_closed < seen_gen -> open_t(seen_closed, seen_floor); goto lock_t
+     :: else -> goto again
+#endif
+     fi
   fi;
   /* Step 3: re-check, by a linearizable read. */
   if
@@ -187,6 +230,7 @@ over:
 
 /* One step of the plan at a time, whatever another left behind. */
 proctype Coordinator(byte me) {
+  byte seen_closed = 0;
   byte token = 0, seen_gen = 0, seen_floor = 0, other = 0, steps = 0;
 
 again:
@@ -213,6 +257,15 @@ again:
      :: atomic { s_holder != me -> s_claim[me] = false }
      :: atomic { s_claim[me] && s_holder == me -> s_claim[me] = false; s_holder = NOBODY }
      fi
+  /* ... and open T, if it is closed for an older record */
+#ifdef BROKEN_OPENED_BEFORE_THE_SEAL
+  :: atomic { t_closed && t_closed_gen <= gen ->
+#else
+  :: atomic { record == MOVED && t_closed && t_closed_gen < gen ->
+#endif
+       seen_closed = t_closed_gen;
+       seen_floor = floor_token };
+     open_t(seen_closed, seen_floor)
   /* rollback: close */
   :: atomic { record == MOVED -> change(CLOSING, floor_token); closings++ }
   /* abort: open T again */
@@ -222,11 +275,47 @@ again:
      token = 0;
 #ifndef BROKEN_ROLLBACK_WITHOUT_LOCKING_T
      if
-     :: atomic { t_holder == NOBODY ->
+     :: atomic { !t_closed && t_holder == NOBODY ->
           t_token = max(t_token, seen_floor) + 1;
           token = t_token;
           t_holder = me;
-          t_claim[me] = true }
+          t_claim[me] = true };
+#ifdef T_IS_CLOSED
+        /* the record, read while T is held; then T's lock becomes what closes it */
+        if
+        :: atomic { record == CLOSING && gen == seen_gen -> skip }
+        :: atomic { !(record == CLOSING && gen == seen_gen) ->
+             t_claim[me] = false;
+             if :: t_holder == me -> t_holder = NOBODY :: else fi;
+             goto again }
+        fi;
+#ifndef BROKEN_T_LEFT_OPEN
+        if
+        :: atomic { t_holder == me ->
+             t_closed = true;
+             t_closed_gen = seen_gen;
+             t_holder = NOBODY;
+             t_claim[me] = false }
+        :: atomic { t_holder != me -> t_claim[me] = false; goto again }
+        fi
+#endif
+#else
+        skip
+#endif
+     /* drained and closed before; T's newest token is the one under which it was */
+     :: atomic { t_closed -> seen_closed = t_closed_gen; token = max(t_token, seen_floor) };
+#ifndef BROKEN_NOT_CLOSED_ANEW
+        if
+        :: seen_closed < seen_gen ->
+           if
+           :: atomic { t_closed && t_closed_gen == seen_closed -> t_closed_gen = seen_gen }
+           :: atomic { !(t_closed && t_closed_gen == seen_closed) -> goto again }
+           fi
+        :: else
+        fi
+#else
+        skip
+#endif
      :: atomic { gen != seen_gen -> goto again }
      fi;
 #endif
@@ -251,10 +340,11 @@ again:
   :: atomic { record == MOVED -> seen_gen = gen; seen_floor = floor_token };
 #ifndef BROKEN_T_NOT_RAISED_AT_FINISH
      if
-     :: atomic { t_holder == NOBODY ->
+     :: atomic { !t_closed && t_holder == NOBODY ->
           t_token = max(t_token, seen_floor) + 1;
           t_holder = me;
           t_claim[me] = true }
+     :: atomic { t_closed -> goto again }
      :: atomic { gen != seen_gen -> goto again }
      fi;
 #endif

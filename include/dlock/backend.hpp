@@ -98,7 +98,8 @@ enum class ClaimStatus {
   waiting,  ///< we have a place in the store and wait in it: call wait(), then claim() again
   busy,     ///< somebody else holds it and nothing of ours is left: wait(), then claim() again
   sealed,   ///< a migration's record stands in the lock's place: nobody holds it here. Something
-            ///< of ours may stand behind the record: release() withdraws it
+            ///< of ours may stand behind the record: release() withdraws it; wait() returns when
+            ///< the record may have changed
   unavailable,  ///< surely not done; try again
   unknown,      ///< maybe done; claim() again with the same claim, or release() it
   failed,       ///< surely not done, and trying again will not help
@@ -148,6 +149,9 @@ enum class RecordStatus {
   unknown,      ///< maybe done: read it
   failed,       ///< surely not done, and trying again will not help
 };
+
+/// Of a record or a note, in bytes.
+inline constexpr std::size_t kLongestRecord = 65'536;
 
 struct RecordAnswer {
   RecordStatus status = RecordStatus::unavailable;
@@ -218,25 +222,36 @@ class Backend {
   virtual asio::awaitable<Result<LockStatus>> inspect(std::string name, TimePoint deadline) = 0;
   virtual asio::awaitable<Result<std::vector<LockStatus>>> list(std::string prefix,
                                                                 TimePoint deadline) = 0;
-  /// not_holder: held with another token; not_found: not held.
+  /// not_holder: held with another token; not_found: not held; moving: a record stands there.
   virtual asio::awaitable<Failure> evict(std::string name, std::uint64_t token,
                                          TimePoint deadline) = 0;
 
   // Migration (optional; see Capabilities::can_seal and can_raise). One plan at a time works on a
-  // name. Every read is linearizable: it never answers what an earlier write had replaced.
+  // name. Every read is linearizable: it never answers what an earlier write had replaced, nor what
+  // a crash of the writer could still undo. Texts are up to kLongestRecord bytes; an empty one and
+  // none are the same. After `unknown` a write may still be carried out for as long as any late
+  // request; read, and do not repeat a write with another text before the old one is out of date:
+  // the comparison makes a late copy harmless then.
 
   /// The record of `name`; `found` empty: the lock is a lock.
   virtual asio::awaitable<RecordAnswer> record(std::string name, TimePoint deadline);
   /// Writes `record` in the place of a granted claim, in one atomic step with the check that the
-  /// claim still is ours; the claim is over with it. It meets everybody who locks this name, also
-  /// those who wait already and clients other than dlock. `conflict`: the claim is not ours.
+  /// claim still is ours, under the token that it was granted with (a late copy of its request may
+  /// have been granted again); the claim is over with it, nobody is told that it is lost, and a
+  /// release() does no harm. It meets everybody who locks this name, clients other than dlock and
+  /// those who wait already, too: the first of these is woken, another at the latest when those
+  /// before it have left. `conflict`: the claim is not ours, nothing was written; `found` is the
+  /// record that stands there, if one does.
   virtual asio::awaitable<RecordAnswer> seal(ClaimPtr held, std::string record, TimePoint deadline);
-  /// Replaces the record `from` by `to` in one atomic step. An empty `to` opens the lock again,
-  /// with all later tokens above `min_token`; whoever waits behind the record goes on.
+  /// Replaces the record `from` by `to` in one atomic step, and wakes whoever waits behind it. An
+  /// empty `to` opens the lock again, with all later tokens above `min_token` (else it is not
+  /// used); whoever waits behind the record goes on. `conflict`: another record stands there, or
+  /// none.
   virtual asio::awaitable<RecordAnswer> set_record(std::string name, std::string from,
                                                    std::optional<std::string> to,
                                                    std::uint64_t min_token, TimePoint deadline);
   /// While the claim is held: all later tokens of its name are above `min_token`. Its own stays.
+  /// `conflict`: the claim is not ours.
   virtual asio::awaitable<RecordAnswer> raise(ClaimPtr held, std::uint64_t min_token,
                                               TimePoint deadline);
   /// Small texts that outlive every lock, beside the locks and never in their way: what a plan is

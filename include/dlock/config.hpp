@@ -41,10 +41,20 @@ struct StoreConfig {
   Origin origin;
 };
 
+/// A lock that is being moved from one store to another (docs/migration.md).
+struct MigrateConfig {
+  std::string from;
+  std::string to;
+  std::string plan;
+  /// How often at most a client that waits in `to` looks whether the lock has moved back.
+  std::chrono::milliseconds poll{1000};
+};
+
 struct RouteConfig {
   /// Lock names: parts of literals with `*` (within a part) and `**` (any number of parts).
   std::string match = "**";
-  std::string store = "default";
+  std::string store = "default";  ///< with `migrate`: its `from`
+  std::optional<MigrateConfig> migrate;
   std::optional<std::chrono::milliseconds> wait;   ///< default of AcquireOptions::wait
   std::optional<std::chrono::milliseconds> lease;  ///< default of AcquireOptions::lease
   /// `exclusive`, `fair`, `token` (durable tokens): refuse a store that cannot.

@@ -23,6 +23,8 @@ struct Owner {
 struct LockStatus {
   std::string name;
   bool held = false;
+  /// A migration's record stands in its place: nobody holds it here.
+  bool sealed = false;
   std::optional<std::uint64_t> token;
   std::optional<Owner> owner;
   /// How long ago the present claim was made, on the store's clock. Empty where the store cannot

@@ -20,7 +20,8 @@ std::string keys(const json::object& object) {
   return joined;
 }
 
-constexpr const char* kStatusKeys = "name held token owner since_ms remaining_ms waiting notes";
+constexpr const char* kStatusKeys =
+    "name held sealed token owner since_ms remaining_ms waiting notes";
 
 TEST(CliStatus, OfAHeldLock) {
   const LocalStore store;
@@ -120,7 +121,7 @@ TEST(CliDoctor, SaysWhatAStorePromises) {
   const auto& finding = findings.as_array()[0].as_object();
   EXPECT_EQ(keys(finding),
             "store backend reached connect_ms error message guarantee assumptions shortfalls fair "
-            "token wake_up lease_scope lease_ms notes");
+            "token wake_up lease_scope lease_ms migration notes");
   EXPECT_EQ(text(finding, "backend"), "local");
   EXPECT_EQ(text(finding, "guarantee"), "exclusive");
   EXPECT_EQ(text(finding, "lease_scope"), "none");

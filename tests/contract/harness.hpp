@@ -38,6 +38,9 @@ class Harness {
   /// with one.
   virtual std::size_t asked_in_vain(const std::string& /*name*/) { return 0; }
 
+  /// Stops the server, if there is one, and starts it on what it has kept.
+  virtual void restart_server() {}
+
   /// Whether there is a server that can be reached through another port.
   virtual bool has_link() const { return false; }
 

@@ -28,6 +28,7 @@ class MemcachedHarness final : public Harness {
   }
   bool has_link() const override { return true; }
   std::uint16_t port() const override { return server_->port(); }
+  void restart_server() override { server_->restart(); }
   // The server counts whole seconds: a lease is asked for with one more.
   milliseconds dead_holder_bound() const override { return kLease + milliseconds(1000); }
   bool shows_waiters() const override { return false; }

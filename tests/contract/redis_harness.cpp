@@ -24,6 +24,7 @@ class RedisHarness final : public Harness {
   }
   bool has_link() const override { return true; }
   std::uint16_t port() const override { return server_->port(); }
+  void restart_server() override { server_->restart(); }
   // The first waiters look when the lease is over.
   std::chrono::milliseconds dead_holder_bound() const override { return kLease; }
 

@@ -23,6 +23,7 @@ class ZooKeeperHarness final : public Harness {
   }
   bool has_link() const override { return true; }
   std::uint16_t port() const override { return server_->port(); }
+  void restart_server() override { server_->restart(); }
   // The server looks for dead sessions once a tick.
   std::chrono::milliseconds dead_holder_bound() const override { return kSession + kTick; }
 

@@ -75,6 +75,18 @@ void check_record(ConstBytes bytes) {
   require(queue_offset(record->ticket) + kRecordSize <= kFileSize, "a record is in the file");
 }
 
+void check_move(ConstBytes bytes) {
+  const auto move = parse_move(bytes);
+  if (!move) return;
+  require(move->text_size <= kTextSize && move->place <= 1, "a text is in its place");
+  std::array<unsigned char, kMoveSize> written{};
+  encode_move(*move, written);
+  const auto again = parse_move(written);
+  require(again && again->floor == move->floor && again->place == move->place &&
+              again->text_size == move->text_size && again->text_crc == move->text_crc,
+          "a move is read back as it was written");
+}
+
 }  // namespace
 }  // namespace dlock::fuzz
 
@@ -82,11 +94,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace dlock::fuzz;
   constexpr std::size_t kHeaderCrc = 60;
   constexpr std::size_t kRecordCrc = 252;
+  constexpr std::size_t kMoveCrc = 28;
   std::vector<unsigned char> bytes(data, data + size);
   check_front(bytes);
   check_record(bytes);
+  check_move(bytes);
   sign(bytes, kRecordCrc);
   check_record(bytes);
+  auto moved = bytes;
+  sign(moved, kMoveCrc);
+  check_move(moved);
   constexpr std::string_view kStamp = "dlock/1\n";
   bytes.resize(std::max(bytes.size(), dlock::local::kFrontSize));
   std::copy(kStamp.begin(), kStamp.end(), bytes.begin());

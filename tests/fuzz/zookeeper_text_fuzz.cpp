@@ -2,8 +2,11 @@
 //
 // What stands in ZooKeeper: the names of children, and a node's data. Input: the children, a line
 // each, of which the first is ours; also as data.
+#include <algorithm>
+
 #include "backends/zookeeper/metadata.hpp"
 #include "backends/zookeeper/names.hpp"
+#include "backends/zookeeper/offset_text.hpp"
 #include "backends/zookeeper/queue.hpp"
 #include "backends/zookeeper/words.hpp"
 #include "tests/fuzz/fuzz.hpp"
@@ -25,19 +28,19 @@ void check_line(const std::vector<std::string>& children) {
   const auto& own = children.front();
   const auto standing = standing_of(own, children);
   switch (standing.kind) {
-    case Standing::Kind::first:
+    case zookeeper::Standing::Kind::first:
       require(line.front().name == own, "the owner is first in line");
       break;
-    case Standing::Kind::behind: {
+    case zookeeper::Standing::Kind::behind: {
       bool found = false;
       for (const auto& child : children) found = found || child == standing.watch;
       require(found && standing.watch != own, "we wait for somebody else who is there");
       break;
     }
-    case Standing::Kind::missing:
+    case zookeeper::Standing::Kind::missing:
       require(!parse_contender(own), "a contender is in its line");
       break;
-    case Standing::Kind::unborn:
+    case zookeeper::Standing::Kind::unborn:
       require(!standing.unborn.empty(), "somebody's birth is to be asked for");
       break;
   }
@@ -74,6 +77,14 @@ void check_foreign(std::string_view text) {
   require(read->session_timeout <= std::chrono::hours(24), "a session is no longer than a day");
 }
 
+void check_offsets(std::string_view text) {
+  const auto offsets = parse_offsets(text);
+  if (!offsets) return;
+  require(std::is_sorted(offsets->begin(), offsets->end()), "offsets rise");
+  const auto again = parse_offsets(write_offsets(*offsets));
+  require(again && again->back() == offsets->back(), "offsets are read back as they were written");
+}
+
 }  // namespace
 }  // namespace dlock::fuzz
 
@@ -85,6 +96,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check_line(children);
   check_order(children);
   check_metadata(text);
+  check_offsets(text);
   check_foreign(text);
   check_foreign("dlock=1\n" + std::string(text));
   zookeeper::path_error(text);

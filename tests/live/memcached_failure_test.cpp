@@ -377,7 +377,9 @@ TEST_F(MemcachedFailure, F28_AnItemLivesLongerThanItsExptimeLessOne) {
   }));
   for (const auto& sample : samples) {
     EXPECT_GT(sample.gone - sample.sent, std::chrono::seconds(sample.exptime - 1)) << sample.key;
-    EXPECT_LT(sample.seen - sample.stored, std::chrono::seconds(sample.exptime)) << sample.key;
+    // The server counts its seconds by a timer, which a busy machine may run late.
+    EXPECT_LT(sample.seen - sample.stored, std::chrono::seconds(sample.exptime) + 500ms)
+        << sample.key;
   }
 }
 

@@ -116,11 +116,14 @@ TEST_F(RedisRows, F84_AGrantThatArrivesAfterItsLeaseIsNotHandedOut) {
     return client().ask({"ZCARD", "dlock:{x}%queue"}).integer == 1 &&
            client().calls("subscribe") == 1;
   }));
-  proxy.on_data([](Direction direction, ConnectionId, std::string_view bytes) {
-    // The message that it is its turn goes through, the answer to its claim does not.
-    const bool message = bytes.find("\r\nmessage\r\n") != std::string_view::npos;
-    return direction == Direction::to_client && !message ? Verdict::hold : Verdict::forward;
-  });
+  proxy.on_data(
+      [its_turn = false](Direction direction, ConnectionId, std::string_view bytes) mutable {
+        // The message that it is its turn goes through, the answer to its claim does not.
+        const bool message = bytes.find("\r\nmessage\r\n") != std::string_view::npos;
+        its_turn = its_turn || message;
+        return direction == Direction::to_client && its_turn && !message ? Verdict::hold
+                                                                         : Verdict::forward;
+      });
   const auto evals = client().calls("evalsha");
   held.release();
   // It has claimed, and its lease has run out in the reply's stead.

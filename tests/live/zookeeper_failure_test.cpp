@@ -212,6 +212,8 @@ TEST_F(ZooKeeperFailure, F32_ANodeDeletedByHandIsToldWithinASecond) {
 
 TEST_F(ZooKeeperFailure, ABrokenLockIsToldAsEvicted) {
   auto locks = proxied();
+  locks.connect();
+  frames_.clear();
   auto held = locks.lock("job")->acquire();
   ASSERT_TRUE(eventually(patience(), [&] { return frames_.replies(opcode::get_data) == 1; }));
   StateLog log;
@@ -228,6 +230,8 @@ TEST_F(ZooKeeperFailure, ABrokenLockIsToldAsEvicted) {
 
 TEST_F(ZooKeeperFailure, ADataChangeOfTheHoldersNodeIsNoLoss) {
   auto locks = proxied();
+  locks.connect();
+  frames_.clear();
   auto held = locks.lock("job")->acquire();
   ASSERT_TRUE(eventually(patience(), [&] { return frames_.replies(opcode::get_data) == 1; }));
   const auto children = BareClient(server_.port()).children("/app/job");

@@ -110,7 +110,7 @@ TEST(ZooKeeperHerd, F18_NobodyMissesThatTheOneBeforeHimHasGone) {
   EXPECT_EQ(herd.overlaps, 0);
   EXPECT_LT(longest, 5s);
   EXPECT_EQ(seen, cycles());
-  EXPECT_EQ(number_after(server.four_letter("wchs"), "Total watches:"), 0);
+  EXPECT_EQ(watches_of_locks(server), 0);
 }
 
 }  // namespace

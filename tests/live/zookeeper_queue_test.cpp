@@ -118,24 +118,36 @@ TEST_F(ZooKeeperQueue, ANodeReplacedByASealIsNotPassed) {
   frames_.clear();
   auto waiting = acquire_later(lock);
   ASSERT_TRUE(eventually(patience(), [&] { return frames_.replies(opcode::get_data) == 2; }));
-  const auto seal = coordinator.create(std::string("/app/sealed/") + kUuid + "-lock--0000000000",
-                                       {}, Mode::persistent);
+  const auto seal = coordinator.create(
+      std::string("/app/sealed/") + kUuid + "-lock--0000000000",
+      "dlock-move1 MOVED gen=17.1 target=redis floor=17 max_lease_ms=30000 plan=p "
+      "id=0123456789abcdef since_ms=0",
+      Mode::persistent);
   ASSERT_FALSE(seal.empty());
   ASSERT_TRUE(coordinator.remove(mover));
-  ASSERT_TRUE(eventually(patience(), [&] { return frames_.replies(opcode::get_data) == 3; }));
+  const auto error_of = [](const auto& call) {
+    try {
+      call();
+    } catch (const LockError& error) {
+      return error.code();
+    }
+    return error_code();
+  };
+  EXPECT_EQ(error_of([&] { waiting.get(); }), errc::moving);
   EXPECT_EQ(frames_.requests(opcode::get_children2), 2U);
-  EXPECT_FALSE(ready(waiting));
-  EXPECT_FALSE(locks.lock("sealed")->try_acquire().has_value());
+  EXPECT_EQ(error_of([&] { locks.lock("sealed")->try_acquire(); }), errc::moving);
   const auto status = locks.status("sealed");
   EXPECT_FALSE(status.held);
   EXPECT_THAT(status.notes, testing::Contains(testing::HasSubstr("sealed")));
   ASSERT_TRUE(coordinator.remove(seal));
-  waiting.get().release();
+  lock->acquire().release();
 }
 
 TEST_F(ZooKeeperQueue, AWaiterWhoseNodeIsTakenAwayQueuesUpAgain) {
   auto first = direct();
   auto second = proxied();
+  second.connect();
+  frames_.clear();
   auto held = first.lock("orders/42")->acquire();
   auto waiting = acquire_later(second.lock("orders/42"));
   BareClient operator_client(server_.port());
@@ -212,9 +224,8 @@ TEST_F(ZooKeeperQueue, F51_OneReleaseWakesOneOfAHundredWaiters) {
   }
   // Whoever came when the one before him was himself waiting has to look again; the first has not.
   EXPECT_EQ(frames_.requests(opcode::get_children2), listings + kWaiters - 1);
-  EXPECT_TRUE(eventually(patience(), [&] {
-    return number_after(server_.four_letter("wchs"), "Total watches:") == 0;
-  })) << server_.four_letter("wchs");
+  EXPECT_TRUE(eventually(patience(), [&] { return watches_of_locks(server_) == 0; }))
+      << server_.four_letter("wchp");
 }
 
 TEST_F(ZooKeeperQueue, F52_WaitersThatGiveUpLeaveNoWatch) {
@@ -228,19 +239,18 @@ TEST_F(ZooKeeperQueue, F52_WaitersThatGiveUpLeaveNoWatch) {
     EXPECT_FALSE(lock->try_acquire({.wait = 3ms}, {}, ec).has_value());
   }
   // The holder's own, and nothing else.
-  EXPECT_TRUE(eventually(patience(), [&] {
-    return number_after(server_.four_letter("wchs"), "Total watches:") == 1;
-  })) << server_.four_letter("wchs");
+  EXPECT_TRUE(eventually(patience(), [&] { return watches_of_locks(server_) == 1; }))
+      << server_.four_letter("wchp");
   EXPECT_EQ(holder.status("busy").waiting.size(), 0U);
   held.release();
-  EXPECT_TRUE(eventually(patience(), [&] {
-    return number_after(server_.four_letter("wchs"), "Total watches:") == 0;
-  }));
+  EXPECT_TRUE(eventually(patience(), [&] { return watches_of_locks(server_) == 0; }));
 }
 
 TEST_F(ZooKeeperQueue, F52_AWatchGivenUpWhileDisconnectedDoesNotComeBack) {
   auto holder = direct();
   auto waiters = proxied();
+  waiters.connect();
+  frames_.clear();
   auto held = holder.lock("busy")->acquire();
   auto waiting = std::async(std::launch::async, [lock = waiters.lock("busy")] {
     return lock->try_acquire({.wait = 2s}).has_value();
@@ -251,9 +261,8 @@ TEST_F(ZooKeeperQueue, F52_AWatchGivenUpWhileDisconnectedDoesNotComeBack) {
   EXPECT_FALSE(waiting.get());
   proxy_->refuse(false);
   EXPECT_TRUE(eventually(patience(), [&] {
-    return holder.status("busy").waiting.empty() &&
-           number_after(server_.four_letter("wchs"), "Total watches:") == 1;
-  })) << server_.four_letter("wchs");
+    return holder.status("busy").waiting.empty() && watches_of_locks(server_) == 1;
+  })) << server_.four_letter("wchp");
   held.release();
 }
 

@@ -140,7 +140,8 @@ TEST_F(ZooKeeperRows, F84_AWaiterWhoseSessionEndedHoldsNothing) {
 
 // The C client counts its requests from the wall clock, in seconds: set so that the count passes
 // the end of the positive numbers, and later those that the protocol has for itself (-8 to -1),
-// which the library does not leave out: what is asked by such a number is never answered.
+// which the library does not leave out: what is asked by such a number is never answered, or the
+// answer is taken for one about the session, which may be over by that. A holder is told, then.
 TEST_F(ZooKeeperRows, F90_RequestIdsPassTheirEnd) {
   const auto now = std::chrono::duration_cast<std::chrono::seconds>(
       std::chrono::system_clock::now().time_since_epoch());
@@ -151,19 +152,29 @@ TEST_F(ZooKeeperRows, F90_RequestIdsPassTheirEnd) {
     WallClock clock(DLOCK_CLOCK_SHIM, clock_folder.path() / "clock");
     clock.be_wrong_by(std::chrono::seconds(end) - now - 60s);
     ProcessOptions options;
-    options.argv = {DLOCK_ZOOKEEPER_PROCESS, url(proxy_->port()), "job"};
+    // Each of those that are never answered costs three tenths of a session; a busy machine's own
+    // hiccups are to be short beside that.
+    options.argv = {DLOCK_ZOOKEEPER_PROCESS, url_of({proxy_->port()}, "/app?session_timeout=5s"),
+                    "job"};
     options.env = clock.environment();
     Process client(std::move(options));
     ASSERT_THAT(next_line(client), HasSubstr("held")) << client.collected_stderr();
     client.write("cycle\ncheck\nrelease\n");
     std::vector<std::string> lines;
-    while (lines.empty() || (lines.back() != "released" && lines.back() != "(nothing)")) {
+    while (lines.empty() || (!lines.back().starts_with("release") && lines.back() != "(nothing)")) {
       lines.push_back(next_line(client));
     }
     EXPECT_THAT(lines, testing::Contains("cycled")) << client.collected_stderr();
-    EXPECT_THAT(lines, testing::Contains("ok"));
-    EXPECT_EQ(lines.back(), "released");
-    EXPECT_THAT(lines, testing::Not(testing::Contains(HasSubstr("lost"))));
+    const auto told = testing::Contains(HasSubstr("state lost"));
+    if (end == std::int64_t{1} << 31 || testing::Value(lines, testing::Not(told))) {
+      EXPECT_THAT(lines, testing::Contains("ok"));
+      EXPECT_EQ(lines.back(), "released");
+      EXPECT_THAT(lines, testing::Not(told));
+    } else {
+      EXPECT_THAT(lines, testing::Contains(HasSubstr("state lost session_ended")));
+      EXPECT_EQ(lines.back(), "release: lost");
+    }
+    direct().lock("job")->acquire({.wait = 20s}).release();
     bool before = false;
     bool after = false;
     for (const auto& frame : frames_.log()) {

@@ -4,7 +4,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_future.hpp>
-#include <charconv>
+#include <sstream>
 
 namespace dlock::testkit {
 namespace {
@@ -110,13 +110,15 @@ std::vector<StateLog::Entry> StateLog::entries() {
   return shared_->entries;
 }
 
-long number_after(const std::string& text, std::string_view key) {
-  const auto at = text.find(key);
-  if (at == std::string::npos) return -1;
-  const char* from = text.data() + at + key.size();
-  long value = -1;
-  std::from_chars(from, text.data() + text.size(), value);
-  return value;
+long watches_of_locks(const ZooKeeperServer& server) {
+  std::istringstream lines(server.four_letter("wchp"));
+  long count = 0;
+  bool of_a_lock = false;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with('/')) of_a_lock = !line.ends_with("/%offset");
+    if (line.starts_with('\t') && of_a_lock) ++count;
+  }
+  return count;
 }
 
 }  // namespace dlock::testkit

@@ -22,6 +22,7 @@
 #include "dlock/lock_manager.hpp"
 #include "dlock/zookeeper.hpp"
 #include "testkit/await.hpp"
+#include "testkit/servers/zookeeper.hpp"
 
 namespace dlock::testkit {
 
@@ -99,7 +100,8 @@ class StateLog {
   std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
 };
 
-/// The value behind a key in a four-letter word's answer such as "Total watches:3"; -1: not there.
-long number_after(const std::string& text, std::string_view key);
+/// How many watches the server has for its sessions, but for the one that each of ours has on the
+/// tokens' offset for as long as it lasts.
+long watches_of_locks(const ZooKeeperServer& server);
 
 }  // namespace dlock::testkit

@@ -18,6 +18,12 @@ struct Scenario {
   std::uint64_t seeds;
 };
 
+/// For those that are written as what has to come of it.
+template <bool (*goes_well)(std::uint64_t)>
+bool fails(std::uint64_t seed) {
+  return !goes_well(seed);
+}
+
 struct StoreScenarios {
   std::string_view store;
   std::vector<Scenario> scenarios;

@@ -168,6 +168,19 @@ class Conductor {
     }
     for (const auto& worker : workers_) {
       std::fprintf(stderr, "worker %d is pid %d\n", worker.number, worker.process->pid());
+      say_what_it_did(records_.lines[worker.number]);
+    }
+    std::fprintf(stderr, "%s\n", store_.what_servers_say().c_str());
+  }
+
+  static void say_what_it_did(const std::vector<Line>& lines) {
+    constexpr std::size_t kLast = 40;
+    const auto now = BoottimeClock::now();
+    for (auto i = lines.size() - std::min(lines.size(), kLast); i < lines.size(); ++i) {
+      const auto& line = lines[i];
+      const auto ago = std::chrono::duration_cast<std::chrono::milliseconds>(now - line.at);
+      std::fprintf(stderr, "  %lld ms ago actor %d: %s %s\n", static_cast<long long>(ago.count()),
+                   line.actor, to_string(line.note), line.name.c_str());
     }
   }
 

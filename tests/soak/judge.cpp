@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <set>
 
 #include "tests/checkers/exclusion.hpp"
 #include "tests/checkers/progress.hpp"
@@ -75,6 +77,9 @@ class Judge {
           held_up_[worker].push_back({worker, line.at, line.until});
           continue;
         }
+        const bool is_remark = line.note == Note::refused || line.note == Note::in_store ||
+                               line.note == Note::turned_away;
+        if (is_remark) continue;
         if (line.note == Note::odd) {
           violation(fmt::format("worker {}: {}", worker, line.name), line.at);
           continue;
@@ -147,7 +152,7 @@ class Judge {
                             earlier.client),
                 overlap.at);
     }
-    add(checkers::check_tokens(history_));
+    add(checkers::check_tokens(without_grants_noticed_too_late(grants)));
     if (terms_.exclusive) told_before_the_next(grants);
   }
 
@@ -155,6 +160,28 @@ class Judge {
     return std::none_of(records_.stops.begin(), records_.stops.end(), [&](const Stop& stop) {
       return stop.worker == worker && stop.from <= to && stop.to >= from;
     });
+  }
+
+  /// A process that is stopped between its grant and the line in its log writes that line when the
+  /// grant is over, and others have been granted the lock since: nobody held by it, and when it was
+  /// granted is not known. Without such an excuse nobody may be handed what is over.
+  checkers::History without_grants_noticed_too_late(
+      const std::map<GrantId, checkers::Grant>& grants) {
+    std::set<GrantId> left_out;
+    for (const auto& [id, grant] : grants) {
+      const auto until = grant.deadlines.begin()->second;
+      if (until > grant.granted) continue;
+      left_out.insert(id);
+      const auto late = grant.granted - until;
+      const bool excused =
+          !ran_through(worker_of(id), until, grant.granted) ||
+          late - held_up_between(worker_of(id), until, grant.granted) <= Duration(kLookedBefore);
+      if (!excused) violation(fmt::format("grant {} was over when it came", id), grant.granted);
+    }
+    checkers::History rest;
+    std::copy_if(history_.begin(), history_.end(), std::back_inserter(rest),
+                 [&](const auto& event) { return left_out.count(event.grant) == 0; });
+    return rest;
   }
 
   Duration held_up_between(int worker, TimePoint from, TimePoint to) const {

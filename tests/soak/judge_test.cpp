@@ -78,6 +78,19 @@ TEST_F(SoakJudge, CountsTwoHoldersThatTheStoresWordLeavesOut) {
   expect_violation("goes on renewing");
 }
 
+TEST_F(SoakJudge, ExcusesAGrantThatWasOverWhenItsStoppedProcessWroteItDown) {
+  granted(2, 2400ms, 8, 4400ms);
+  note(Note::releasing, 2, 2600ms);
+  granted(1, 3000ms, 7, 2000ms);
+  note(Note::told_lost, 1, 3000ms);
+  expect_violation("was over when it came");
+  records_.stops.push_back({1, at(500ms), at(2999ms)});
+  EXPECT_THAT(violations(), IsEmpty());
+  // Not one that is not over.
+  records_.lines[1][0].until = at(4000ms);
+  expect_violation("has token 7, after 8");
+}
+
 TEST_F(SoakJudge, FindsWhoIsToldAfterTheNextOneHolds) {
   granted(1, 0ms, 7, 2000ms);
   note(Note::told_lost, 1, 2500ms);

@@ -11,6 +11,34 @@
 
 namespace dlock::soak {
 
+const char* to_string(Note note) noexcept {
+  switch (note) {
+    case Note::wanted:
+      return "wants";
+    case Note::given_up:
+      return "gives up";
+    case Note::granted:
+      return "is granted";
+    case Note::extended:
+      return "is extended";
+    case Note::releasing:
+      return "releases";
+    case Note::told_lost:
+      return "is told lost";
+    case Note::held_up:
+      return "was held up";
+    case Note::odd:
+      return "odd:";
+    case Note::refused:
+      return "got nothing:";
+    case Note::in_store:
+      return "holds in";
+    case Note::turned_away:
+      return "is turned away:";
+  }
+  return "?";
+}
+
 LogWriter::LogWriter(const std::filesystem::path& file)
     : fd_(::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {
   if (fd_ < 0) throw std::system_error(errno, std::generic_category(), file.string());

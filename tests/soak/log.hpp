@@ -22,9 +22,14 @@ enum class Note {
   extended,
   releasing,
   told_lost,
-  held_up,  ///< from `at` until `until` the machine did not run even a bare timer of the worker
-  odd,      ///< something that must not happen, in `name`
+  held_up,      ///< from `at` until `until` the machine did not run even a bare timer of the worker
+  odd,          ///< something that must not happen, in `name`
+  refused,      ///< why it was granted nothing, in `name`: for whoever has to find out
+  in_store,     ///< the store of a grant, in `name`
+  turned_away,  ///< its configuration does not fit a migration (any more): why, in `name`
 };
+
+const char* to_string(Note note) noexcept;
 
 struct Line {
   TimePoint at;

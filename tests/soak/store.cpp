@@ -211,6 +211,19 @@ class ZooKeeperStore final : public SoakStore {
   std::chrono::milliseconds lease() const override { return 3s; }
   std::chrono::milliseconds progress_bound() const override { return 30s; }
 
+  std::string what_servers_say() override {
+    constexpr std::size_t kEnd = 6000;
+    std::string all;
+    for (std::size_t i = 0; i < testkit::ZooKeeperEnsemble::size; ++i) {
+      const auto& server = ensemble_.server(i);
+      all += fmt::format("server {} on port {}:\n", i, server.port());
+      for (const auto* word : {"srvr", "cons", "dump"}) all += server.four_letter(word);
+      const auto log = server.log();
+      all += "its log ends with:\n" + log.substr(log.size() - std::min(log.size(), kEnd)) + "\n";
+    }
+    return all;
+  }
+
   std::vector<StoreFault> faults() override {
     auto all = links_->faults();
     const auto whole = [this] {

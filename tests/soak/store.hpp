@@ -43,6 +43,8 @@ class SoakStore {
   virtual std::chrono::milliseconds leftover_bound() const {
     return 2 * lease() + std::chrono::seconds(2);
   }
+  /// What its servers say of themselves, when somebody does not get on.
+  virtual std::string what_servers_say() { return {}; }
   /// Where two may hold a lock after one of these, as the store declares (docs/guarantees.md).
   virtual std::vector<std::string> excepted() const { return {}; }
 };

@@ -76,10 +76,20 @@ class Actor {
     note(Note::wanted, 0, name);
     error_code ec;
     AcquireOptions options;
+    Diagnostics why;
+    options.diagnostics = &why;
     options.wait = kWaits[pick(4)];
     auto handle = locks_.lock(name)->acquire(options, stop, ec);
     if (handle) return handle;
     note(Note::given_up, 0, name);
+    note(Note::refused, 0,
+         fmt::format("{} in {} ms: {}: {}", name, options.wait->count(), ec.message(),
+                     why.server_text));
+    if (!options_.config.empty() && (ec == errc::moving || ec == errc::config_unsafe)) {
+      note(Note::turned_away, 0, fmt::format("{}: {}", name, why.server_text));
+      std::this_thread::sleep_for(50ms);
+      return {};
+    }
     if (ec != errc::timed_out && ec != errc::unavailable && ec != errc::cancelled) {
       note(Note::odd, 0, fmt::format("acquire of {}: {}", name, ec.message()));
     }
@@ -110,6 +120,7 @@ class Actor {
     auto looked = BoottimeClock::now();
     const auto token = handle.token().value_or(0);
     note(Note::granted, id, name, looked, until, token);
+    if (!options_.config.empty()) note(Note::in_store, id, handle.store());
     const auto telling = std::make_shared<Telling>();
     handle.on_state([this, telling, id](HandleState state, LossReason) {
       if (state != HandleState::lost) return;
@@ -185,7 +196,8 @@ int work(const WorkerOptions& options) {
   std::atomic<std::uint64_t> grants = 0;
   auto open = OpenOptions::built_in();
   open.log = [](LogLevel, std::string_view) {};
-  auto locks = LockManager::open(options.url, std::move(open));
+  auto locks = options.config.empty() ? LockManager::open(options.url, std::move(open))
+                                      : LockManager::from_file(options.config, std::move(open));
   std::vector<Actor> actors;
   actors.reserve(kActors);
   for (int i = 0; i < kActors; ++i) actors.emplace_back(options, locks, log, grants, i);

@@ -11,6 +11,7 @@ namespace dlock::soak {
 
 struct WorkerOptions {
   std::string url;
+  std::string config;  ///< a file, instead of the URL: its locks may move between stores
   std::string folder;
   int number = 0;  ///< each process has one of its own
   unsigned seed = 0;

@@ -34,7 +34,7 @@ class LocalBackendTest : public ::testing::Test {
   }
   void set_ledger(const std::string& name, const Ledger& ledger) const {
     std::array<unsigned char, kHeaderSize> bytes{};
-    encode_header(ledger, name.size(), bytes);
+    encode_header(ledger, name.size(), Version::plain, bytes);
     LockFile file;
     ASSERT_TRUE(LockFile::open(AT_FDCWD, file_of(name).c_str(), file).ok());
     ASSERT_TRUE(file.write(bytes, 0).ok());

@@ -68,8 +68,44 @@ TEST(LocalFormat, OtherFilesAreToldFromDamagedOnes) {
   EXPECT_EQ(parse_front(std::vector<unsigned char>(text.begin(), text.end())).error,
             FrontError::foreign);
   auto newer = front_of(kLedger, "a");
-  newer[6] = '2';
+  newer[6] = '3';
   EXPECT_EQ(parse_front(newer).error, FrontError::other_version);
+}
+
+TEST(LocalFormat, AFileOfAMigrationSaysSo) {
+  auto bytes = front_of(kLedger, "a");
+  EXPECT_EQ(parse_front(bytes).version, Version::plain);
+  encode_header(kLedger, 1, Version::moved, Bytes(bytes).first(kHeaderSize));
+  EXPECT_EQ(std::string(bytes.begin(), bytes.begin() + 8), "dlock/2\n");
+  const auto front = parse_front(bytes);
+  ASSERT_EQ(front.error, FrontError::none);
+  EXPECT_EQ(front.version, Version::moved);
+  EXPECT_EQ(front.ledger, kLedger);
+}
+
+TEST(LocalFormat, F81_EveryChangedBitOfAMoveIsNoticed) {
+  const Move move{.floor = kLastTicket, .place = 1, .text_size = kTextSize, .text_crc = 0xDEADBEEF};
+  std::array<unsigned char, kMoveSize> good{};
+  encode_move(move, good);
+  const auto parsed = parse_move(good);
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(parsed->floor, move.floor);
+  EXPECT_EQ(parsed->place, move.place);
+  EXPECT_EQ(parsed->text_size, move.text_size);
+  EXPECT_EQ(parsed->text_crc, move.text_crc);
+  EXPECT_TRUE(parsed->sealed());
+  for (std::size_t bit = 0; bit < 20 * 8; ++bit) {
+    auto bytes = good;
+    bytes[bit / 8] = static_cast<unsigned char>(bytes[bit / 8] ^ (1U << (bit % 8)));
+    EXPECT_FALSE(parse_move(bytes)) << bit;
+  }
+  EXPECT_FALSE(parse_move(std::array<unsigned char, kMoveSize>{})) << "a hole";
+  EXPECT_FALSE(parse_move(ConstBytes(good).first(kMoveSize - 1)));
+  // One sector, and nothing else's place.
+  EXPECT_EQ(kMoveOffset / 512, (kMoveOffset + kMoveSize - 1) / 512);
+  EXPECT_LE(kMoveOffset + kMoveSize, kQueueOffset);
+  EXPECT_GE(text_offset(0), kFileSize);
+  EXPECT_EQ(text_offset(1), text_offset(0) + kTextSize);
 }
 
 TEST(LocalFormat, RecordsComeBack) {
@@ -145,7 +181,7 @@ TEST(LocalError, CodesMeanWhatTheCallerDoesNext) {
   EXPECT_EQ(system_failure(EMFILE, "x").error, dlock::errc::unavailable);
   EXPECT_EQ(system_failure(ENOTDIR, "x").error, dlock::errc::config_invalid);
   EXPECT_EQ(system_failure(EIO, "x").error, dlock::errc::unavailable);
-  for (int value = 1; value <= static_cast<int>(Error::removed); ++value) {
+  for (int value = 1; value <= static_cast<int>(Error::text_too_long); ++value) {
     const auto code = make_error_code(static_cast<Error>(value));
     EXPECT_NE(code.message(), "unknown error") << value;
     EXPECT_STREQ(code.category().name(), "dlock.local");

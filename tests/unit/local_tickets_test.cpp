@@ -136,6 +136,22 @@ TEST(LocalTickets, EndAtTheLastExactNumber) {
   EXPECT_EQ(next_ticket(ledger, kNextBoot, 0).what, Do::refuse);
 }
 
+TEST(LocalTickets, RaisedAboveAFloorTheyGoOnFromThere) {
+  const BootId boot{1};
+  const auto ledger = new_ledger(5, boot);
+  for (const auto above : {std::uint64_t{3}, std::uint64_t{70'000}, kLastTicket - 1}) {
+    const auto raised = raised_above(ledger, boot, above);
+    ASSERT_TRUE(raised) << above;
+    EXPECT_TRUE(is_consistent(*raised));
+    const auto next = next_ticket(*raised, boot, 0);
+    ASSERT_EQ(next.what, NextTicket::Do::issue);
+    EXPECT_EQ(next.ticket, std::max<std::uint64_t>(above, 5) + 1);
+  }
+  EXPECT_FALSE(raised_above(ledger, boot, kLastTicket));
+  // What another boot may have lost is above the marks, too.
+  EXPECT_GE(raised_above(ledger, BootId{2}, 3)->last, ledger.raised);
+}
+
 TEST(LocalTickets, InconsistentLedgersAreNoticed) {
   EXPECT_TRUE(is_consistent(new_ledger(0, kBoot)));
   EXPECT_FALSE(is_consistent({.last = 2, .limit = 1, .raised = 3, .boot = kBoot}));

@@ -123,6 +123,12 @@ ServerFacts said(std::int64_t pid, std::int64_t uptime, std::int64_t time, std::
   return facts;
 }
 
+TEST(MemcachedToken, ACounterAheadOfTheClockIsNotForgotten) {
+  EXPECT_EQ(token_exptime(1000, 1000), kTokenExptime);
+  EXPECT_EQ(token_exptime(1001, 1000), 0);
+  EXPECT_EQ(token_exptime(1, -5), kTokenExptime);
+}
+
 TEST(MemcachedFacts, WhyALockIsGone) {
   const auto before = said(7, 100, 10'100, 5, 1);
   struct Row {

@@ -24,6 +24,44 @@ std::string complaint(const char* text) {
   return "(none)";
 }
 
+TEST(Yaml, ARouteMayMoveItsLocks) {
+  const auto config = read(R"(
+stores: { zk: "zookeeper://zk1", redis: "redis://r1" }
+locks:
+  - { match: "billing/**", migrate: { from: zk, to: redis, plan: billing-2026, poll: 2s }, wait: 5s }
+  - { match: "**", store: zk }
+)");
+  const auto& route = config.locks.at(0);
+  ASSERT_TRUE(route.migrate);
+  EXPECT_EQ(route.store, "zk");
+  EXPECT_EQ(route.migrate->from, "zk");
+  EXPECT_EQ(route.migrate->to, "redis");
+  EXPECT_EQ(route.migrate->plan, "billing-2026");
+  EXPECT_EQ(route.migrate->poll, 2s);
+  EXPECT_EQ(route.wait, 5s);
+  EXPECT_FALSE(config.locks.at(1).migrate);
+}
+
+TEST(Yaml, WhatIsWrongWithAMigrationHasItsPlaceAndRemedy) {
+  const std::string stores = "stores: { zk: \"zookeeper://zk1\", redis: \"redis://r1\" }\n";
+  const auto of = [&](const std::string& route) {
+    return complaint((stores + "locks:\n  - " + route + "\n").c_str());
+  };
+  const auto expect = [](const std::string& text, const std::string& part) {
+    EXPECT_NE(text.find("dlock.yaml:3:"), std::string::npos) << text;
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  expect(of("{ match: a, migrate: { from: zk, to: redi, plan: p } }"),
+         "to: there is no store 'redi'; did you mean 'redis'?");
+  expect(of("{ match: a, migrate: { from: zk, to: zk, plan: p } }"), "from and to are both 'zk'");
+  expect(of("{ match: a, migrate: { from: zk, to: redis } }"), "`plan` is missing");
+  expect(of("{ match: a, migrate: { from: zk, to: redis, plan: \"a b\" } }"), "plan: 'a b'");
+  expect(of("{ match: a, migrate: { from: zk, to: redis, plan: p, pol: 1s } }"), "'poll'");
+  expect(of("{ match: a, migrate: { from: zk, to: redis, plan: p, poll: 1ms } }"), "50ms to 60s");
+  expect(of("{ match: a, store: zk, migrate: { from: zk, to: redis, plan: p } }"),
+         "write `migrate` instead of `store`");
+}
+
 TEST(Yaml, ReadsStoresAndRoutes) {
   const auto config = read(R"(
 stores:

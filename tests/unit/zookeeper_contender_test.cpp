@@ -78,6 +78,19 @@ TEST(Contender, WhatNobodyWouldWriteIsNone) {
   }
 }
 
+TEST(Contender, ASealIsNoCopyOfItsMaker) {
+  const std::string id = "01234567-89ab-cdef-0123-456789abcdef";
+  for (const bool among_readers_and_writers : {false, true}) {
+    const auto name = seal_name(id, among_readers_and_writers);
+    const auto seal = parse_contender(name);
+    ASSERT_TRUE(seal) << name;
+    EXPECT_EQ(seal->kind, Contender::Kind::seal);
+    EXPECT_TRUE(copies_of(id, {name}).empty());
+  }
+  EXPECT_EQ(seal_name(id, false), id + "-lock--0000000000");
+  EXPECT_EQ(seal_name(id, true), id + "-__WRIT__-0000000000");
+}
+
 TEST(Contender, OurCopiesAreFoundByTheirId) {
   const auto prefix = contender_prefix(kUuid);
   EXPECT_EQ(prefix, std::string("_c_") + kUuid + "-lock-");

@@ -90,6 +90,21 @@ TEST(NameMap, RootAndNodes) {
   EXPECT_THAT(chroot_alone.root_nodes(), IsEmpty());
 }
 
+TEST(NameMap, NodesOfOursAreNoLocks) {
+  for (const std::string root : {"/", "/app"}) {
+    const NameMap names({}, root);
+    const auto base = root == "/" ? std::string() : root;
+    EXPECT_EQ(names.offset(), base + "/%offset");
+    EXPECT_EQ(names.note("orders/42%"), base + "/%notes/orders%2F42%25");
+    for (const auto& path : {names.offset(), names.notes(), names.note("a"), names.note("a/b")}) {
+      EXPECT_FALSE(names.name(path)) << path;
+      EXPECT_EQ(path_error(path), "");
+    }
+    EXPECT_NE(names.path("%offset"), names.offset());
+    EXPECT_NE(names.path("%notes/a"), names.note("a"));
+  }
+}
+
 TEST(NameMap, IsInjective) {
   const NameMap names({}, "");
   std::set<std::string> paths;

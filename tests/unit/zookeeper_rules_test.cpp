@@ -7,6 +7,7 @@
 
 #include "backends/zookeeper/error.hpp"
 #include "backends/zookeeper/metadata.hpp"
+#include "backends/zookeeper/offset.hpp"
 #include "backends/zookeeper/options.hpp"
 #include "backends/zookeeper/session_timeout.hpp"
 #include "backends/zookeeper/words.hpp"
@@ -138,6 +139,21 @@ TEST(Options, DescribeTheBackend) {
   ASSERT_EQ(backend().refused_schemes.size(), 2U);
   EXPECT_EQ(backend().refused_schemes[0].first, "zk+tls");
   EXPECT_THAT(std::string(backend().refused_schemes[0].second), HasSubstr("TLS"));
+}
+
+TEST(ZooKeeperOffset, ComesBackOldestFirst) {
+  using Offsets = std::vector<std::uint64_t>;
+  EXPECT_EQ(parse_offsets(""), (Offsets{0}));
+  EXPECT_EQ(parse_offsets("7 19"), (Offsets{0, 7, 19}));
+  EXPECT_EQ(write_offsets({0, 7, 19}), "7 19");
+  for (const auto* text : {"x", "7 ", " 7", "7  8", "8 7", "7 7", "0", "-1", "9007199254740992"}) {
+    EXPECT_FALSE(parse_offsets(text)) << text;
+  }
+  Offsets many{0};
+  for (std::uint64_t i = 1; i <= 100; ++i) many.push_back(i);
+  const auto kept = parse_offsets(write_offsets(many)).value();
+  EXPECT_EQ(kept.back(), 100U);
+  EXPECT_EQ(kept.size(), 65U) << "the last 64, and none";
 }
 
 }  // namespace

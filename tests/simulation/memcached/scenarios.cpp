@@ -89,11 +89,6 @@ bool a_renewal_without_an_answer_renews_nothing(std::uint64_t seed) {
   return !both;
 }
 
-template <bool (*goes_well)(std::uint64_t)>
-bool fails(std::uint64_t seed) {
-  return !goes_well(seed);
-}
-
 }  // namespace
 }  // namespace memcached
 

@@ -13,7 +13,7 @@ struct Defect {
   std::string_view what;
 };
 
-inline constexpr std::array<Defect, 22> kDefects{{
+inline constexpr std::array<Defect, 25> kDefects{{
     {"redis_deadline_from_reply", "a validity counts from the answer, not from before sending"},
     {"redis_renew_recreates", "renewing a lock that is gone makes it anew"},
     {"redis_blind_release", "a release removes the key, whoever's it is"},
@@ -37,6 +37,9 @@ inline constexpr std::array<Defect, 22> kDefects{{
     {"redis_silence_taken_as_extended", "a renewal without an answer counts as done"},
     {"redis_release_not_repeated", "a release without an answer counts as done"},
     {"redis_release_wakes_nobody", "a release tells no waiter"},
+    {"redis_seal_without_compare", "a seal replaces whatever stands there"},
+    {"redis_seal_beside_the_lock", "a record has a key of its own beside the lock's"},
+    {"redis_opening_without_raise", "a lock that is opened gives tokens as if it never was away"},
 }};
 
 }  // namespace dlock::simulation::redis

@@ -3,6 +3,7 @@
 // What has to come of a few chosen events.
 #include "tests/simulation/scenario.hpp"
 
+#include "tests/simulation/records.hpp"
 #include "tests/simulation/redis/bench.hpp"
 
 namespace dlock::simulation {
@@ -176,9 +177,20 @@ bool a_dead_holder_is_followed(std::uint64_t seed) {
   return waiter->held();
 }
 
-template <bool (*goes_well)(std::uint64_t)>
-bool fails(std::uint64_t seed) {
-  return !goes_well(seed);
+template <bool (*course)(RedisBench&)>
+bool on_a_server(std::uint64_t seed) {
+  RedisBench bench(true, seed);
+  return course(bench);
+}
+
+/// Its key is taken away, another has the lock, and it has not heard.
+bool sealed_after_a_break(std::uint64_t seed) {
+  RedisBench bench(true, seed);
+  auto& next = warmed(bench, "next");
+  return sealed_by_who_has_lost_it(bench, [&](Program& holder) {
+    bench.store.strike(Fault::deleted, holder.process, kSealed);
+    bench.granted(next.acquire(kSealed));
+  });
 }
 
 }  // namespace
@@ -203,6 +215,11 @@ std::vector<Scenario> redis_scenarios() {
       {"a message before the subscription is made up for",
        &fails<&a_message_before_the_subscription_is_made_up_for>, 1},
       {"a dead holder is followed", &fails<&a_dead_holder_is_followed>, 1},
+      {"granted beside a record", &on_a_server<&granted_beside_a_record<RedisBench>>, 10},
+      {"sealed after a break", &sealed_after_a_break, 1},
+      {"token below the floor", &on_a_server<&token_below_the_floor<RedisBench>>, 1},
+      {"a waiter's token below the floor", &on_a_server<&waiters_token_below_the_floor<RedisBench>>,
+       1},
   };
 }
 

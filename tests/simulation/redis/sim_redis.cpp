@@ -93,7 +93,7 @@ void SimRedis::watch(const std::shared_ptr<Server>& server) {
 std::optional<Promises::Holder> SimRedis::holder(Server& server, const std::string& lock) const {
   const auto* entry = server.keys().find(names_.key(lock), server.now_ms());
   const auto* value = entry != nullptr ? std::get_if<std::string>(&entry->value) : nullptr;
-  if (value == nullptr) return std::nullopt;
+  if (value == nullptr || value->starts_with(production::kRecordPrefix)) return std::nullopt;
   const auto until = entry->expires_ms ? server.world_time(*entry->expires_ms) : kNever;
   return Promises::Holder{production::read_value(*value).owner.id, until};
 }
@@ -170,7 +170,13 @@ bool SimRedis::tokens_fall(const std::set<Fault>& struck) const {
          (struck.contains(Fault::server_emptied) || struck.contains(Fault::evicted));
 }
 
-bool SimRedis::is_permitted(const std::string& key) const { return key.ends_with("%fence"); }
+// A record stands for as long as its migration; a note for ever.
+bool SimRedis::is_permitted(const std::string& key) const {
+  if (key.ends_with("%fence") || key.ends_with("%note")) return true;
+  const auto* entry = primary_->keys().find(key, primary_->now_ms());
+  const auto* value = entry != nullptr ? std::get_if<std::string>(&entry->value) : nullptr;
+  return value != nullptr && value->starts_with(production::kRecordPrefix);
+}
 
 // The queue of a lock expires last: twice the patience with a waiter that does not look any more.
 // A clock that was set back keeps everything for that much longer.

@@ -13,7 +13,7 @@ struct Defect {
   std::string_view what;
 };
 
-inline constexpr std::array<Defect, 21> kDefects = {{
+inline constexpr auto kDefects = std::to_array<Defect>({
     {"zk_deadline_two_thirds_only", "the deadline is stamp + 2T/3, whatever was heard before"},
     {"zk_deadline_full_timeout", "the deadline is stamp + T"},
     {"zk_deadline_from_reply", "the deadline counts from the reply, without a base"},
@@ -34,6 +34,10 @@ inline constexpr std::array<Defect, 21> kDefects = {{
     {"zk_order_by_suffix_at_counter_end", "at the counter's end the queue is ordered by number"},
     {"zk_own_watch_ignored", "what happens to our own node is not noticed"},
     {"zk_watch_leak", "watches that nobody needs stay on the server"},
-}};
+    {"zk_seal_without_compare", "a seal is made, whether or not our node still is there"},
+    {"zk_opening_without_raise", "a lock that is opened gives tokens as if it never was away"},
+    {"zk_absent_decides", "who finds the one before it gone does not look what took its place"},
+    {"zk_record_from_a_replica", "a record is read as the nearest server has it"},
+});
 
 }  // namespace dlock::simulation::planted::zookeeper

@@ -155,6 +155,7 @@ Outcome Ensemble::answer(Server& server, Connection& connection, const Operation
   if (read.kind == Kind::get_and_watch && outcome.code == Code::ok) {
     connection.watches.insert(read.path);
   }
+  if (read.kind == Kind::exists_and_watch) connection.watches.insert(read.path);
   if (read.kind == Kind::forget_watch) {
     outcome.code = connection.watches.erase(read.path) != 0 ? Code::ok : Code::no_watcher;
   }
@@ -162,6 +163,13 @@ Outcome Ensemble::answer(Server& server, Connection& connection, const Operation
     const auto* node = server.tree.find(path);
     if (node == nullptr || node->stat.changed > read.seen) {
       connection.peer->on_change({path, node == nullptr});
+    } else {
+      connection.watches.insert(path);
+    }
+  }
+  for (const auto& path : read.absent) {
+    if (server.tree.find(path) != nullptr) {
+      connection.peer->on_change({path, false});
     } else {
       connection.watches.insert(path);
     }

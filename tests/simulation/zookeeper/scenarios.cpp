@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "tests/simulation/records.hpp"
 #include "tests/simulation/zookeeper/bench.hpp"
 
 namespace dlock::simulation {
@@ -293,25 +294,65 @@ bool watches_stay(std::uint64_t seed) {
   return bench.store.belongings().watches.size() > 1;  // the holder's own
 }
 
+template <bool (*course)(EnsembleBench&)>
+bool on_an_ensemble(std::uint64_t seed) {
+  EnsembleBench bench(seed);
+  return course(bench);
+}
+
+/// Its node is taken away, and it has not heard.
+bool sealed_after_a_break(std::uint64_t seed) {
+  EnsembleBench bench(seed);
+  return sealed_by_who_has_lost_it(bench, [&](Program& holder) {
+    bench.store.strike(Fault::deleted, holder.process, kSealed);
+    bench.run(milliseconds(20));
+  });
+}
+
+/// The one who looks asks a follower of which the others are far.
+bool a_record_of_yesterday(std::uint64_t seed) {
+  EnsembleBench bench(seed, {.sync_limit = 40});
+  const int leader = bench.store.servers().leader();
+  bench.store.pin((leader + 1) % ensemble::Ensemble::kServers);
+  auto& reader = warmed(bench, "reader");
+  bench.store.pin(leader);
+  auto& holder = warmed(bench, "holder");
+  bench.store.pin(-1);
+  auto held = holder.acquire(kSealed);
+  if (!bench.granted(held)) return false;
+  bench.store.servers().slow_links(milliseconds(300), seconds(8));
+  if (!seal(bench, holder, claim_of(held))) return false;
+  const auto found = ask(
+      bench, reader, [](Backend& backend, TimePoint by) { return backend.record(kSealed, by); });
+  return found.status == RecordStatus::done && found.found != kRecord;
+}
+
 }  // namespace
 
 std::vector<Scenario> zookeeper_scenarios() {
-  return {{"told too late", &told_too_late, 3000},
-          {"granted behind a waiter", &granted_behind_a_waiter, 3},
-          {"token falls", &token_falls, 3},
-          {"stuck after a hand-over", &stuck_after_hand_over, 300},
-          {"stuck after a time-out", &stuck_after_time_out, 3},
-          {"stuck after a try", &stuck_after_busy, 100},
-          {"stuck after a release", &stuck_after_release<Fault::reset_before>, 3},
-          {"stuck after a create", &stuck_after_create<Fault::duplicated>, 20},
-          {"two nodes after a lost reply", &two_nodes_after_lost_reply, 5000},
-          {"stuck after a cut leader", &stuck_after_a_cut_leader, 20},
-          {"two nodes after a server dies", &two_nodes_after_a_server_dies, 200},
-          {"stuck after a session", &stuck_after_session, 3},
-          {"two holders at the counter's end", &two_holders_at_the_counters_end, 50},
-          {"a loss is not told", &loss_is_not_told, 3},
-          {"lost with an old session", &lost_with_an_old_session, 300},
-          {"watches stay", &watches_stay, 3}};
+  return {
+      {"told too late", &told_too_late, 3000},
+      {"granted behind a waiter", &granted_behind_a_waiter, 3},
+      {"token falls", &token_falls, 3},
+      {"stuck after a hand-over", &stuck_after_hand_over, 300},
+      {"stuck after a time-out", &stuck_after_time_out, 3},
+      {"stuck after a try", &stuck_after_busy, 100},
+      {"stuck after a release", &stuck_after_release<Fault::reset_before>, 3},
+      {"stuck after a create", &stuck_after_create<Fault::duplicated>, 20},
+      {"two nodes after a lost reply", &two_nodes_after_lost_reply, 5000},
+      {"stuck after a cut leader", &stuck_after_a_cut_leader, 20},
+      {"two nodes after a server dies", &two_nodes_after_a_server_dies, 200},
+      {"stuck after a session", &stuck_after_session, 3},
+      {"two holders at the counter's end", &two_holders_at_the_counters_end, 50},
+      {"a loss is not told", &loss_is_not_told, 3},
+      {"lost with an old session", &lost_with_an_old_session, 300},
+      {"watches stay", &watches_stay, 3},
+      {"granted beside a record", &on_an_ensemble<&granted_beside_a_record<EnsembleBench>>, 400},
+      {"sealed after a break", &sealed_after_a_break, 3},
+      {"a record of yesterday", &a_record_of_yesterday, 10},
+      {"token below the floor", &on_an_ensemble<&token_below_the_floor<EnsembleBench>>, 3},
+      {"a waiter's token below the floor",
+       &on_an_ensemble<&waiters_token_below_the_floor<EnsembleBench>>, 3}};
 }
 
 }  // namespace dlock::simulation

@@ -115,6 +115,13 @@ PendingReply SimClient::remove(const std::string& path) {
 PendingReply SimClient::set(const std::string& path, std::string_view data) {
   return submit({.kind = Kind::set, .path = path, .data = std::string(data)});
 }
+PendingReply SimClient::set_version(const std::string& path, std::string_view data,
+                                    std::int32_t version) {
+  return submit({.kind = Kind::set, .path = path, .data = std::string(data), .version = version});
+}
+PendingReply SimClient::remove_version(const std::string& path, std::int32_t version) {
+  return submit({.kind = Kind::remove, .path = path, .version = version});
+}
 PendingReply SimClient::exists(const std::string& path) {
   return submit({.kind = Kind::exists, .path = path});
 }
@@ -123,6 +130,9 @@ PendingReply SimClient::get(const std::string& path) {
 }
 PendingReply SimClient::get_and_watch(const std::string& path) {
   return submit({.kind = Kind::get_and_watch, .path = path});
+}
+PendingReply SimClient::exists_and_watch(const std::string& path) {
+  return submit({.kind = Kind::exists_and_watch, .path = path});
 }
 PendingReply SimClient::children(const std::string& path) {
   return submit({.kind = Kind::children, .path = path});
@@ -137,11 +147,19 @@ PendingReply SimClient::mark_and_remove(const std::string& path, std::string_vie
   return submit({.kind = Kind::mark_and_remove, .path = path, .data = std::string(data)});
 }
 
+// That the node is marked first shows in what its watchers are told.
+PendingReply SimClient::mark_and_replace(const std::string& path, std::string_view,
+                                         const std::string& heir, std::string_view text) {
+  return submit(
+      {.kind = Kind::mark_and_replace, .path = path, .data = std::string(text), .heir = heir});
+}
+
 void SimClient::forget_watch(const std::string& path) {
   if (state_ == State::connected) {
     submit({.kind = Kind::forget_watch, .path = path});
   } else {
     watches_.erase(path);
+    absent_watches_.erase(path);
   }
 }
 
@@ -184,7 +202,9 @@ void SimClient::take(Arrival arrival) {
     case Arrival::Kind::session:
       return on_session(arrival.session, arrival.timeout);
     case Arrival::Kind::change:
-      if (watches_.erase(arrival.change.path) == 0) return;
+      if (watches_.erase(arrival.change.path) + absent_watches_.erase(arrival.change.path) == 0) {
+        return;
+      }
       watch_events_.emplace_back(
           arrival.change.path, arrival.change.deleted ? WatchEvent::deleted : WatchEvent::changed);
       return;
@@ -200,7 +220,8 @@ void SimClient::take(Arrival arrival) {
   reply.rc = static_cast<int>(outcome.code);
   reply.text = outcome.text;
   reply.children = outcome.children;
-  reply.stat = {outcome.stat.created, outcome.stat.created_ms, outcome.stat.owner};
+  reply.stat = {outcome.stat.created, outcome.stat.created_ms, outcome.stat.owner,
+                outcome.stat.version};
   const bool agreed =
       reply.rc == ZOK || (request.operation.kind == Kind::check && reply.rc == ZNONODE);
   const bool committed = request.operation.is_write() && agreed;
@@ -219,7 +240,14 @@ void SimClient::finish(Request request, Reply reply, bool committed) {
                                              : WatchEvent::failed;
     watch_events_.emplace_back(path, event);
   }
-  if (request.operation.kind == Kind::forget_watch) watches_.erase(path);
+  if (request.operation.kind == Kind::exists_and_watch) {
+    if (!lost) (reply.rc == ZOK ? watches_ : absent_watches_).insert(path);
+    watch_events_.emplace_back(path, lost ? WatchEvent::failed : WatchEvent::set);
+  }
+  if (request.operation.kind == Kind::forget_watch) {
+    watches_.erase(path);
+    absent_watches_.erase(path);
+  }
   request.result.set(std::move(reply));
 }
 
@@ -236,10 +264,11 @@ void SimClient::on_session(std::int64_t session, milliseconds timeout) {
   state_ = State::connected;
   attempts_ = 0;
   last_sent_ = process_.now();
-  if (watches_.empty()) return;
+  if (watches_.empty() && absent_watches_.empty()) return;
   Operation again;
   again.kind = Kind::set_watches;
   again.watches.assign(watches_.begin(), watches_.end());
+  again.absent.assign(absent_watches_.begin(), absent_watches_.end());
   again.seen = seen_;
   wire_->send(++last_number_, std::move(again));
 }

@@ -36,13 +36,19 @@ class SimClient final : public zookeeper::Client, public std::enable_shared_from
                                  Mode mode) override;
   zookeeper::PendingReply remove(const std::string& path) override;
   zookeeper::PendingReply set(const std::string& path, std::string_view data) override;
+  zookeeper::PendingReply set_version(const std::string& path, std::string_view data,
+                                      std::int32_t version) override;
+  zookeeper::PendingReply remove_version(const std::string& path, std::int32_t version) override;
   zookeeper::PendingReply exists(const std::string& path) override;
   zookeeper::PendingReply get(const std::string& path) override;
   zookeeper::PendingReply get_and_watch(const std::string& path) override;
+  zookeeper::PendingReply exists_and_watch(const std::string& path) override;
   zookeeper::PendingReply children(const std::string& path) override;
   zookeeper::PendingReply sync(const std::string& path) override;
   zookeeper::PendingReply prove(const std::string& path) override;
   zookeeper::PendingReply mark_and_remove(const std::string& path, std::string_view data) override;
+  zookeeper::PendingReply mark_and_replace(const std::string& path, std::string_view data,
+                                           const std::string& heir, std::string_view text) override;
   void forget_watch(const std::string& path) override;
 
   /// Round trips that were begun: requests sent while none was under way.
@@ -85,6 +91,7 @@ class SimClient final : public zookeeper::Client, public std::enable_shared_from
   std::deque<Arrival> inbox_;
   std::deque<Request> pending_;
   std::set<std::string> watches_;
+  std::set<std::string> absent_watches_;  ///< on nodes that were not there
   std::vector<std::pair<std::string, zookeeper::WatchEvent>> watch_events_;
 
   std::int64_t session_ = 0;

@@ -12,10 +12,24 @@ namespace dlock::simulation::ensemble {
 using Kind = Operation::Kind;
 
 std::string_view to_string(Kind kind) {
-  static constexpr std::array<std::string_view, 16> kNames = {
-      "create",        "remove",      "set",    "check", "mark_and_remove", "open_session",
-      "close_session", "reap",        "exists", "get",   "get_and_watch",   "children",
-      "forget_watch",  "set_watches", "ping",   "sync"};
+  static constexpr std::array<std::string_view, 18> kNames = {"create",
+                                                              "remove",
+                                                              "set",
+                                                              "check",
+                                                              "mark_and_remove",
+                                                              "mark_and_replace",
+                                                              "open_session",
+                                                              "close_session",
+                                                              "reap",
+                                                              "exists",
+                                                              "get",
+                                                              "get_and_watch",
+                                                              "exists_and_watch",
+                                                              "children",
+                                                              "forget_watch",
+                                                              "set_watches",
+                                                              "ping",
+                                                              "sync"};
   return kNames.at(static_cast<std::size_t>(kind));
 }
 
@@ -63,7 +77,10 @@ Outcome Tree::apply(const Operation& write, std::int64_t zxid, std::int64_t time
       outcome = create(write, time_ms, changes);
       break;
     case Kind::remove:
-      outcome.code = remove(write.path, changes);
+      outcome.code = remove(write.path, changes, write.version);
+      break;
+    case Kind::mark_and_replace:
+      outcome = replace(write, time_ms, changes);
       break;
     case Kind::mark_and_remove:
       // Watchers are told of the first operation: their watch is used up by it.
@@ -77,7 +94,12 @@ Outcome Tree::apply(const Operation& write, std::int64_t zxid, std::int64_t time
         outcome.code = Code::no_node;
         break;
       }
+      if (write.version >= 0 && write.version != found->second.stat.version) {
+        outcome.code = Code::bad_version;
+        break;
+      }
       found->second.data = write.data;
+      ++found->second.stat.version;
       found->second.stat.changed = zxid;
       outcome.stat = found->second.stat;
       changes.push_back({write.path, false});
@@ -106,7 +128,7 @@ Outcome Tree::apply(const Operation& write, std::int64_t zxid, std::int64_t time
 
 // A number that is past the counter's end names the node, and is not kept: the next one starts from
 // the end again.
-Outcome Tree::create(const Operation& write, std::int64_t time_ms, std::vector<Change>&) {
+Outcome Tree::create(const Operation& write, std::int64_t time_ms, std::vector<Change>& changes) {
   Outcome outcome;
   const auto parent = nodes_.find(parent_of(write.path));
   if (parent == nodes_.end()) {
@@ -132,18 +154,47 @@ Outcome Tree::create(const Operation& write, std::int64_t time_ms, std::vector<C
   ++parent->second.children;
   Node node;
   node.data = write.data;
-  node.stat = {zxid_, zxid_, time_ms, sequential ? write.session : 0};
+  node.stat = {zxid_, zxid_, time_ms, sequential ? write.session : 0, 0};
   node.container = write.mode == Operation::Mode::container;
   if (node.container) node.next_sequence = write.sequence;
   outcome.stat = node.stat;
   outcome.text = path;
+  changes.push_back({path, false});  // for whoever watches what was not there
   nodes_.emplace(std::move(path), std::move(node));
   return outcome;
 }
 
-Code Tree::remove(const std::string& path, std::vector<Change>& changes) {
+// All of it or nothing; watchers of the old node are told of the first operation only.
+Outcome Tree::replace(const Operation& write, std::int64_t time_ms, std::vector<Change>& changes) {
+  Outcome outcome;
+  const auto found = nodes_.find(write.path);
+  if (found == nodes_.end()) {
+    outcome.code = Code::no_node;
+    return outcome;
+  }
+  if (found->second.children != 0) {
+    outcome.code = Code::not_empty;
+    return outcome;
+  }
+  Operation making;
+  making.kind = Kind::create;
+  making.path = write.heir;
+  making.data = write.data;
+  making.session = write.session;
+  changes.push_back({write.path, false});
+  outcome = create(making, time_ms, changes);
+  if (outcome.code != Code::ok) {
+    changes.clear();
+    return outcome;
+  }
+  outcome.code = remove(write.path, changes);
+  return outcome;
+}
+
+Code Tree::remove(const std::string& path, std::vector<Change>& changes, std::int32_t version) {
   const auto found = nodes_.find(path);
   if (found == nodes_.end()) return Code::no_node;
+  if (version >= 0 && version != found->second.stat.version) return Code::bad_version;
   if (found->second.children != 0) return Code::not_empty;
   --nodes_[parent_of(path)].children;
   nodes_.erase(found);

@@ -18,6 +18,7 @@ enum class Code {
   ok = 0,
   connection_loss = -4,
   no_node = -101,
+  bad_version = -103,
   no_children_for_ephemerals = -108,
   node_exists = -110,
   not_empty = -111,
@@ -31,6 +32,7 @@ struct Stat {
   std::int64_t changed = 0;  ///< likewise
   std::int64_t created_ms = 0;
   std::int64_t owner = 0;  ///< the session of an ephemeral node
+  std::int32_t version = 0;
 };
 
 /// What a client asks, and what the servers ask of themselves.
@@ -42,6 +44,7 @@ struct Operation {
     set,
     check,
     mark_and_remove,
+    mark_and_replace,
     open_session,
     close_session,
     reap,  ///< of a container, by the leader
@@ -49,6 +52,7 @@ struct Operation {
     exists,
     get,
     get_and_watch,
+    exists_and_watch,
     children,
     forget_watch,
     set_watches,
@@ -61,11 +65,14 @@ struct Operation {
   Kind kind = Kind::ping;
   std::string path = {};
   std::string data = {};
+  std::string heir = {};      ///< of mark_and_replace: the node that is made, with `data`
+  std::int32_t version = -1;  ///< of set and remove: of the data that must stand there; -1: any
   Mode mode = Mode::persistent;
   std::int64_t session = 0;              ///< whose; 0: a server's or an operator's
   std::chrono::milliseconds timeout{0};  ///< of open_session
   std::int32_t sequence = 0;  ///< the leader's: of a sequential node, or where one's begin
   std::vector<std::string> watches = {};  ///< of set_watches
+  std::vector<std::string> absent = {};   ///< likewise: on nodes that were not there
   std::int64_t seen = 0;                  ///< of set_watches: the newest transaction the client saw
 
   bool moved = false;  ///< the leader's: sent where its session is no more
@@ -121,7 +128,8 @@ class Tree {
 
  private:
   Outcome create(const Operation& write, std::int64_t time_ms, std::vector<Change>& changes);
-  Code remove(const std::string& path, std::vector<Change>& changes);
+  Code remove(const std::string& path, std::vector<Change>& changes, std::int32_t version = -1);
+  Outcome replace(const Operation& write, std::int64_t time_ms, std::vector<Change>& changes);
   void close_session(std::int64_t session, std::vector<Change>& changes);
 
   std::map<std::string, Node> nodes_;

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Notes: a small file each, beside the locks, replaced whole or not at all and on disk before it
+// counts. May block: helper thread.
+#pragma once
+
+#include <string>
+
+#include "backends/local/directory.hpp"
+
+namespace dlock::local {
+
+RecordAnswer read_note(const Directory& directory, const std::string& key);
+
+/// Empty texts stand for none. Writers exclude each other. `unique`: for a temporary name.
+RecordAnswer write_note(const Directory& directory, const std::string& key, std::string_view from,
+                        std::string_view to, const std::string& unique);
+
+}  // namespace dlock::local

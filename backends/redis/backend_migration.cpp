@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Records in the lock's own key, notes beside it, and raised tokens: one script each.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "backends/redis/backend.hpp"
+
+namespace dlock::redis {
+namespace {
+
+RecordAnswer answer_of(RecordStatus status, Failure failure) {
+  RecordAnswer answer;
+  answer.status = status;
+  answer.failure = std::move(failure);
+  return answer;
+}
+
+RecordAnswer take_refusal(const ScriptAnswer& answer) {
+  // Another program's data under the key: what was expected is not there.
+  if (answer.verdict.error == Error::foreign_format) {
+    return answer_of(RecordStatus::conflict, answer.failure);
+  }
+  const auto status =
+      is_permanent(answer.verdict) ? RecordStatus::failed : RecordStatus::unavailable;
+  return answer_of(status, answer.failure);
+}
+
+RecordAnswer take_reply(const ScriptAnswer& answer, bool reads) {
+  const auto code = static_cast<RecordCode>(answer.code());
+  RecordAnswer result;
+  result.status = reads || code == RecordCode::done ? RecordStatus::done : RecordStatus::conflict;
+  if (code == RecordCode::found && answer.items.size() == 2) {
+    result.found = answer.items[1].text;
+    return result;
+  }
+  if (code == RecordCode::none || code == RecordCode::done) return result;
+  if (code == RecordCode::no_token_left) {
+    return answer_of(RecordStatus::failed, {Error::token_too_high, ""});
+  }
+  return answer_of(RecordStatus::unknown, {Error::unexpected, "an answer of another form"});
+}
+
+std::string fence_memory(std::chrono::milliseconds lease) {
+  const auto memory = std::max<std::chrono::milliseconds>(kFenceMemory, 2 * lease);
+  return std::to_string(memory.count());
+}
+
+}  // namespace
+
+asio::awaitable<RecordAnswer> RedisBackend::run_record(const Script& script, ScriptCall call,
+                                                       Access access, TimePoint deadline) {
+  using Kind = ScriptAnswer::Kind;
+  const bool reads = access == Access::reads;
+  const bool ready = co_await link_->ready(deadline);
+  if (!ready) {
+    const auto status = link_->failed_for_good() ? RecordStatus::failed : RecordStatus::unavailable;
+    co_return answer_of(status, link_->failure());
+  }
+  const auto connection = link_->connection();
+  const auto answer = co_await run_script(env_, connection, script, std::move(call), deadline);
+  if (answer.kind == Kind::reply) co_return take_reply(answer, reads);
+  if (answer.kind == Kind::refused) {
+    auto refused = take_refusal(answer);
+    if (reads && refused.status == RecordStatus::conflict) refused.status = RecordStatus::failed;
+    co_return refused;
+  }
+  const bool maybe = answer.kind == Kind::unknown && !reads;
+  co_return answer_of(maybe ? RecordStatus::unknown : RecordStatus::unavailable, answer.failure);
+}
+
+asio::awaitable<RecordAnswer> RedisBackend::record(std::string name, TimePoint deadline) {
+  const auto keys = names_.keys(name);
+  ScriptCall call;
+  call.keys = {keys.lock, keys.alive};
+  co_return co_await run_record(scripts().record, std::move(call), Access::reads, deadline);
+}
+
+asio::awaitable<RecordAnswer> RedisBackend::seal(ClaimPtr held, std::string record,
+                                                 TimePoint deadline) {
+  const auto ours = std::static_pointer_cast<KeyClaim>(held);
+  ScriptCall call;
+  call.keys = {ours->keys.lock, ours->keys.queue, ours->keys.next};
+  call.arguments = {fmt::format("{}:{}", ours->token, ours->owner), std::move(record),
+                    std::string(kChannelPrefix)};
+  co_return co_await run_record(scripts().seal, std::move(call), Access::writes, deadline);
+}
+
+asio::awaitable<RecordAnswer> RedisBackend::set_record(std::string name, std::string from,
+                                                       std::optional<std::string> to,
+                                                       std::uint64_t min_token,
+                                                       TimePoint deadline) {
+  const auto keys = names_.keys(name);
+  ScriptCall call;
+  call.keys = {keys.lock, keys.fence, keys.queue, keys.next};
+  call.arguments = {std::move(from), to.value_or(""), std::to_string(min_token),
+                    fence_memory(lease_), std::string(kChannelPrefix)};
+  co_return co_await run_record(scripts().set_record, std::move(call), Access::writes, deadline);
+}
+
+asio::awaitable<RecordAnswer> RedisBackend::raise(ClaimPtr held, std::uint64_t min_token,
+                                                  TimePoint deadline) {
+  const auto ours = std::static_pointer_cast<KeyClaim>(held);
+  ScriptCall call;
+  call.keys = {ours->keys.lock, ours->keys.fence};
+  call.arguments = {ours->owner, std::to_string(min_token), fence_memory(ours->request().lease)};
+  co_return co_await run_record(scripts().raise, std::move(call), Access::writes, deadline);
+}
+
+asio::awaitable<RecordAnswer> RedisBackend::note(std::string key, TimePoint deadline) {
+  const auto keys = names_.keys(key);
+  ScriptCall call;
+  call.keys = {keys.note, keys.alive};
+  co_return co_await run_record(scripts().note, std::move(call), Access::reads, deadline);
+}
+
+asio::awaitable<RecordAnswer> RedisBackend::set_note(std::string key,
+                                                     std::optional<std::string> from,
+                                                     std::optional<std::string> to,
+                                                     TimePoint deadline) {
+  ScriptCall call;
+  call.keys = {names_.keys(key).note};
+  call.arguments = {from.value_or(""), to.value_or("")};
+  co_return co_await run_record(scripts().set_note, std::move(call), Access::writes, deadline);
+}
+
+}  // namespace dlock::redis

@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// dlock migrate plan|start|status|advance|rollback|finish: each may be repeated at any time, by
+// anybody; what there is to remember is in the stores.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/commands.hpp"
+#include "cli/exit_codes.hpp"
+#include "cli/migrate_output.hpp"
+#include "cli/migrate_session.hpp"
+#include "cli/output.hpp"
+#include "core/error.hpp"
+#include "core/migration/ends.hpp"
+#include "core/migration/ledger.hpp"
+#include "core/migration/survey.hpp"
+#include "core/migration/take_all.hpp"
+#include "core/name.hpp"
+
+namespace dlock::cli {
+namespace {
+
+namespace moves = core::migration;
+using Stores = MigrateSession::Stores;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kDefaultWait{30'000};
+
+/// Refused, with the reason: status 4.
+struct Refusal {
+  std::string why;
+};
+
+[[noreturn]] void fail(const Failure& failure) {
+  if (failure.error == errc::config_unsafe || failure.error == errc::not_supported ||
+      failure.error == errc::protocol) {
+    throw Refusal{failure.text.empty() ? failure.error.message() : failure.text};
+  }
+  throw LockError(failure.error, {{}, {}, failure.text});
+}
+
+bool is_pattern(const std::string& name) { return name.find('*') != std::string::npos; }
+
+struct Ends {
+  Failure failure;
+  moves::End from;
+  moves::End to;
+};
+
+asio::awaitable<Ends> look_at_ends(Stores stores) {
+  Ends ends;
+  for (auto* const end : {&ends.from, &ends.to}) {
+    const auto& store = end == &ends.from ? stores.from : stores.to;
+    ends.failure = co_await store->connected();
+    if (ends.failure.error) {
+      ends.failure.text = fmt::format("the store '{}': {}", store->name(), ends.failure.text);
+      co_return ends;
+    }
+    end->name = store->name();
+    end->capabilities = store->backend().capabilities();
+    end->lease = store->setup().settings.lease;
+  }
+  co_return ends;
+}
+
+asio::awaitable<Result<std::vector<LockStatus>>> list_source(Stores stores) {
+  Result<std::vector<LockStatus>> result;
+  result.failure = co_await stores.from->connected();
+  if (result.failure.error) co_return result;
+  const auto deadline = stores.from->env().now() + stores.from->request_timeout();
+  std::string everything;
+  result = co_await stores.from->backend().list(std::move(everything), deadline);
+  co_return result;
+}
+
+/// The locks that are meant: exact names as they are, patterns as the source's list has them.
+std::vector<std::string> expand(MigrateSession& session, const std::vector<std::string>& wanted) {
+  std::vector<std::string> names;
+  std::vector<std::string> patterns;
+  for (const auto& one : wanted) {
+    const auto wrong = is_pattern(one) ? core::pattern_error(one) : core::name_error(one);
+    if (!wrong.empty()) throw Refusal{fmt::format("'{}': {}", one, wrong)};
+    (is_pattern(one) ? patterns : names).push_back(one);
+  }
+  if (!patterns.empty()) {
+    const auto listed = session.run<Result<std::vector<LockStatus>>>(list_source);
+    if (!listed.value) fail(listed.failure);
+    for (const auto& lock : *listed.value) {
+      const bool meant = std::any_of(
+          patterns.begin(), patterns.end(),
+          [&](const std::string& pattern) { return core::pattern_matches(pattern, lock.name); });
+      if (meant) names.push_back(lock.name);
+    }
+  }
+  return moves::parse_list(moves::list_text(std::move(names)));
+}
+
+void check_routes(const MigrateSession& session, const moves::Plan& plan) {
+  for (const auto& name : plan.names) {
+    const auto* route = session.engine().routes().find(name);
+    if (route != nullptr && route->migrate && route->migrate->plan == plan.name) continue;
+    throw Refusal{
+        fmt::format("'{}' is not routed by plan '{}' in this configuration; write `{}` "
+                    "below `locks:`",
+                    name, plan.name, moves::route_line(name, plan.from, plan.to, plan.name))};
+  }
+}
+
+std::vector<std::string> taken_places(MigrateSession& session, const moves::Plan& plan) {
+  auto taken = session.run<Result<std::vector<std::string>>>([&](Stores stores) {
+    return moves::taken_places(stores.to, stores.from->name(), plan.names);
+  });
+  if (!taken.value) fail(taken.failure);
+  return std::move(*taken.value);
+}
+
+PlanOutput make_plan(MigrateSession& session, const Arguments& arguments) {
+  const auto ends = session.run<Ends>(look_at_ends);
+  if (ends.failure.error) fail(ends.failure);
+  PlanOutput output;
+  output.objections = moves::objections(ends.from, ends.to);
+  auto& plan = output.plan;
+  plan.name = arguments.plan;
+  plan.from = session.from();
+  plan.to = session.to();
+  moves::describe_target(plan, ends.to, arguments.max_lease);
+  plan.names = expand(session, arguments.names.empty() ? session.patterns() : arguments.names);
+  if (plan.names.empty()) {
+    output.objections.push_back(fmt::format(
+        "there is no lock to move: '{}' lists none that matches; name them", plan.from));
+  }
+  if (to_text(plan).size() > moves::kLongestPlan) {
+    output.objections.emplace_back("too many names for one plan; make several");
+  }
+  check_routes(session, plan);
+  for (auto& taken : taken_places(session, plan)) output.objections.push_back(std::move(taken));
+  return output;
+}
+
+moves::Ledger::Found find_plan(MigrateSession& session, const std::string& plan, bool ask_target) {
+  return session.run<moves::Ledger::Found>(
+      [plan, ask_target](Stores stores) -> asio::awaitable<moves::Ledger::Found> {
+        moves::Ledger ledger(stores.from, stores.to);
+        auto found = co_await ledger.find(plan, ask_target);
+        co_return found;
+      });
+}
+
+Failure with_ledger(MigrateSession& session,
+                    std::function<asio::awaitable<Failure>(moves::Ledger&)> work) {
+  return session.run<Failure>([work = std::move(work)](Stores stores) -> asio::awaitable<Failure> {
+    moves::Ledger ledger(stores.from, stores.to);
+    auto failure = co_await work(ledger);
+    co_return failure;
+  });
+}
+
+moves::Ledger::Found started_plan(MigrateSession& session, const std::string& plan,
+                                  bool ask_target) {
+  auto found = find_plan(session, plan, ask_target);
+  if (found.failure.error) fail(found.failure);
+  if (!found.plan) {
+    throw Refusal{
+        fmt::format("plan '{}' was not started; run `dlock migrate start {}`", plan, plan)};
+  }
+  if (found.plan->from != session.from() || found.plan->to != session.to()) {
+    throw Refusal{
+        fmt::format("plan '{}' was started from '{}' to '{}', but this configuration says "
+                    "from '{}' to '{}'",
+                    plan, found.plan->from, found.plan->to, session.from(), session.to())};
+  }
+  return found;
+}
+
+template <class Output>
+void print(const Arguments& arguments, const Output& output) {
+  print_line(arguments.json ? to_json(output) : to_text(output));
+}
+
+int plan(MigrateSession& session, const Arguments& arguments) {
+  const auto output = make_plan(session, arguments);
+  print(arguments, output);
+  return status(output.objections.empty() ? Exit::ok : Exit::migrate_refused);
+}
+
+std::string fresh_id(core::Env& env) { return fmt::format("{:016x}", env.random()); }
+
+int start(MigrateSession& session, const Arguments& arguments) {
+  // Again, with nothing said about names: what is missing of it is written anew.
+  auto found = find_plan(session, arguments.plan, false);
+  if (found.failure.error) fail(found.failure);
+  PlanOutput output;
+  if (found.plan && arguments.names.empty()) {
+    output.plan = *found.plan;
+  } else {
+    output = make_plan(session, arguments);
+    output.plan.id = session.run<std::string>([](Stores stores) -> asio::awaitable<std::string> {
+      co_return fresh_id(stores.from->env());
+    });
+  }
+  if (output.objections.empty()) {
+    const auto failure = with_ledger(
+        session, [plan = output.plan](moves::Ledger& ledger) { return ledger.publish(plan); });
+    if (failure.error) fail(failure);
+    output.started = true;
+  }
+  print(arguments, output);
+  return status(output.started ? Exit::ok : Exit::migrate_refused);
+}
+
+int show(MigrateSession& session, const Arguments& arguments) {
+  auto found = find_plan(session, arguments.plan, true);
+  // A target that is away is told of below, with everything else.
+  if (found.failure.error) found = find_plan(session, arguments.plan, false);
+  if (found.failure.error) fail(found.failure);
+  if (!found.plan) {
+    throw Refusal{
+        fmt::format("plan '{0}' was not started; run `dlock migrate start {0}`", arguments.plan)};
+  }
+  auto report = session.run<moves::PlanStatus>([&](Stores stores) {
+    return moves::survey(stores.from, stores.to, *found.plan, found.moved);
+  });
+  report.finished = found.finished;
+  report.next = moves::next_step(report);
+  const auto now_ms =
+      std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count();
+  print_line(arguments.json ? to_json(report, now_ms) : to_text(report, now_ms));
+  return status(Exit::ok);
+}
+
+std::vector<std::string> chosen(const Arguments& arguments, const moves::Plan& plan) {
+  if (arguments.all) return plan.names;
+  for (const auto& name : arguments.names) {
+    if (!plan.has(name)) throw Refusal{fmt::format("'{}' is not in plan '{}'", name, plan.name)};
+  }
+  return arguments.names;
+}
+
+moves::Coordinator::Options coordinator_options(const Arguments& arguments, core::Env& env) {
+  moves::Coordinator::Options options;
+  const auto wait = arguments.wait.value_or(kDefaultWait);
+  options.deadline = wait == kWaitForever ? kNever : env.now() + wait;
+  options.target_gone = arguments.target_gone;
+  return options;
+}
+
+std::vector<moves::StepReport> take(MigrateSession& session, const Arguments& arguments,
+                                    const moves::Plan& plan, moves::Goal goal) {
+  const auto coordinator = std::make_shared<std::shared_ptr<moves::Coordinator>>();
+  const auto names = chosen(arguments, plan);
+  return session.run<std::vector<moves::StepReport>>(
+      [&, coordinator](Stores stores) {
+        auto& env = stores.from->env();
+        *coordinator = std::make_shared<moves::Coordinator>(stores.from, stores.to, plan,
+                                                            coordinator_options(arguments, env));
+        return moves::take_all(*coordinator, env, goal, names);
+      },
+      [coordinator] {
+        if (*coordinator) (*coordinator)->stop();
+      });
+}
+
+Exit worst(const std::vector<moves::StepReport>& steps) {
+  auto result = Exit::ok;
+  for (const auto& step : steps) {
+    switch (step.verdict) {
+      case moves::Verdict::refused:
+        return Exit::migrate_refused;
+      case moves::Verdict::unreachable:
+      case moves::Verdict::stopped:
+        result = Exit::unavailable;
+        break;
+      case moves::Verdict::waiting:
+        if (result == Exit::ok) result = Exit::migrate_waits;
+        break;
+      case moves::Verdict::done:
+        break;
+    }
+  }
+  return result;
+}
+
+bool all_in(MigrateSession& session, const moves::Plan& plan, moves::Goal goal) {
+  return session.run<bool>([&](Stores stores) -> asio::awaitable<bool> {
+    for (const auto& name : plan.names) {
+      const auto deadline = stores.from->env().now() + stores.from->request_timeout();
+      const auto answer = co_await stores.from->backend().record(name, deadline);
+      if (answer.status != RecordStatus::done) co_return false;
+      std::optional<moves::Record> record;
+      if (answer.found) record = moves::parse_record(*answer.found);
+      if (answer.found && !record) co_return false;
+      const bool is_final = record && record->state == moves::MoveState::final_;
+      if (goal == moves::Goal::finish ? !is_final : record.has_value()) co_return false;
+    }
+    co_return true;
+  });
+}
+
+/// For alarms; that it cannot be written is no failure of the step.
+void remember(MigrateSession& session, const moves::Plan& plan,
+              const std::vector<std::string>& moved, const std::vector<std::string>& back) {
+  if (moved.empty() && back.empty()) return;
+  const auto failure = with_ledger(
+      session, [&](moves::Ledger& ledger) { return ledger.note_moved(plan.name, moved, back); });
+  if (failure.error) complain("warning: " + failure.text);
+}
+
+std::vector<std::string> sealed_names(const std::vector<moves::StepReport>& steps) {
+  std::vector<std::string> names;
+  for (const auto& step : steps) {
+    if (step.record) names.push_back(step.name);
+  }
+  return names;
+}
+
+int step(MigrateSession& session, const Arguments& arguments, moves::Goal goal) {
+  // A dead target is not asked.
+  const auto found = started_plan(session, arguments.plan, !arguments.target_gone);
+  if (found.finished && goal != moves::Goal::rollback) {
+    // Whoever wrote the certificate may have died before the plan was out of the lists.
+    if (goal == moves::Goal::finish) {
+      const auto failure =
+          with_ledger(session, [&](moves::Ledger& ledger) { return ledger.certify(*found.plan); });
+      if (failure.error) fail(failure);
+    }
+    StepsOutput output;
+    output.plan = *found.plan;
+    output.finished = true;
+    print(arguments, output);
+    return status(Exit::ok);
+  }
+  StepsOutput output;
+  output.plan = *found.plan;
+  // Forgotten first: a name that is back must not look like one whose record was lost.
+  if (goal == moves::Goal::rollback && !arguments.target_gone) {
+    remember(session, output.plan, {}, chosen(arguments, output.plan));
+  }
+  output.steps = take(session, arguments, output.plan, goal);
+  if (!arguments.target_gone) remember(session, output.plan, sealed_names(output.steps), {});
+  const auto result = worst(output.steps);
+  if (result == Exit::ok && goal == moves::Goal::finish && all_in(session, output.plan, goal)) {
+    const auto failure =
+        with_ledger(session, [&](moves::Ledger& ledger) { return ledger.certify(output.plan); });
+    if (failure.error) fail(failure);
+    output.finished = true;
+  }
+  if (result == Exit::ok && arguments.withdraw && all_in(session, output.plan, goal)) {
+    const auto failure =
+        with_ledger(session, [&](moves::Ledger& ledger) { return ledger.withdraw(output.plan); });
+    if (failure.error) fail(failure);
+    output.withdrawn = true;
+  }
+  print(arguments, output);
+  return status(result);
+}
+
+int dispatch(const Arguments& arguments) {
+  MigrateSession session(arguments);
+  switch (arguments.verb) {
+    case Verb::migrate_plan:
+      return plan(session, arguments);
+    case Verb::migrate_start:
+      return start(session, arguments);
+    case Verb::migrate_status:
+      return show(session, arguments);
+    case Verb::migrate_advance:
+      return step(session, arguments, moves::Goal::advance);
+    case Verb::migrate_rollback:
+      return step(session, arguments, moves::Goal::rollback);
+    case Verb::migrate_finish:
+      return step(session, arguments, moves::Goal::finish);
+    default:
+      break;
+  }
+  return status(Exit::usage);
+}
+
+}  // namespace
+
+int migrate(const Arguments& arguments) {
+  try {
+    return dispatch(arguments);
+  } catch (const Refusal& refusal) {
+    complain(refusal.why);
+    return status(Exit::migrate_refused);
+  } catch (const Interrupted& interrupted) {
+    complain(fmt::format("stopped; what was done is done, run it again to go on"));
+    return signal_status(interrupted.signal);
+  }
+}
+
+}  // namespace dlock::cli

@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/migration/coordinator.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "core/hold.hpp"
+#include "core/migration/ends.hpp"
+#include "core/migration/survey.hpp"
+#include "core/migration/target_place.hpp"
+#include "core/planted.hpp"
+
+namespace dlock::core::migration {
+namespace {
+
+StepReport report_of(const std::string& name, Verdict verdict, std::string text) {
+  StepReport report;
+  report.name = name;
+  report.verdict = verdict;
+  report.text = std::move(text);
+  return report;
+}
+
+std::string words_of(const error_code& ec, const Failure& failure) {
+  return failure.text.empty() ? ec.message() : fmt::format("{}: {}", ec.message(), failure.text);
+}
+
+}  // namespace
+
+Coordinator::Coordinator(std::shared_ptr<Store> source, std::shared_ptr<Store> target, Plan plan,
+                         Options options)
+    : source_(std::move(source)),
+      target_(std::move(target)),
+      plan_(std::move(plan)),
+      options_(options) {}
+
+void Coordinator::stop() {
+  stopped_ = true;
+  for (const auto& acquisition : std::set(locking_)) acquisition->cancel();
+  for (const auto& pause : std::set(pauses_)) pause->notify();
+}
+
+TimePoint Coordinator::request_deadline(Store& store) const {
+  return store.env().now() + store.request_timeout();
+}
+
+asio::awaitable<RecordAnswer> Coordinator::read(std::string name) {
+  RecordAnswer answer;
+  answer.failure = co_await source_->connected();
+  if (answer.failure.error) co_return answer;
+  answer = co_await source_->backend().record(std::move(name), request_deadline(*source_));
+  co_return answer;
+}
+
+asio::awaitable<StepReport> Coordinator::take(Goal goal, std::string name) {
+  const auto self = shared_from_this();
+  bool changed = false;
+  for (;;) {
+    if (stopped_) co_return report_of(name, Verdict::stopped, "stopped");
+    const auto answer = co_await read(name);
+    if (answer.status != RecordStatus::done) {
+      co_return report_of(
+          name, answer.status == RecordStatus::failed ? Verdict::refused : Verdict::unreachable,
+          fmt::format("the store '{}': {}", source_->name(),
+                      words_of(answer.failure.error, answer.failure)));
+    }
+    std::optional<Record> record;
+    if (answer.found) {
+      std::string why;
+      record = parse_record(*answer.found, &why);
+      if (!record) {
+        co_return report_of(name, Verdict::refused,
+                            fmt::format("what stands in the lock's place cannot be read: {}", why));
+      }
+    }
+    const auto decision = decide(goal, record, plan_);
+    const bool moved = record && record->state == MoveState::moved;
+    const bool to_target = goal != Goal::rollback && decision.action != Action::refuse;
+    if (to_target && (moved || decision.action == Action::seal)) {
+      auto opened = co_await open_target(name, record);
+      if (opened) {
+        changed = changed || opened->changed;
+        if (!opened->report) continue;
+        if (!opened->report->record) opened->report->record = record;
+        opened->report->changed = changed;
+        co_return std::move(*opened->report);
+      }
+    }
+    if (decision.action == Action::nothing || decision.action == Action::refuse) {
+      auto report =
+          report_of(name, decision.action == Action::nothing ? Verdict::done : Verdict::refused,
+                    decision.why);
+      report.record = record;
+      report.changed = changed;
+      co_return report;
+    }
+    auto course = co_await step(decision.action, name, record);
+    changed = changed || course.changed;
+    if (!course.report) continue;
+    if (!course.report->record) course.report->record = record;
+    course.report->changed = changed;
+    co_return std::move(*course.report);
+  }
+}
+
+asio::awaitable<Coordinator::Course> Coordinator::step(Action action, std::string name,
+                                                       std::optional<Record> record) {
+  Course course;
+  switch (action) {
+    case Action::seal:
+      course = co_await seal(std::move(name));
+      break;
+    case Action::close:
+      course = co_await change(std::move(name), *record, MoveState::closing);
+      break;
+    case Action::abort:
+      course = co_await change(std::move(name), *record, MoveState::moved);
+      break;
+    case Action::open:
+      if (options_.target_gone) {
+        course = co_await open_without_target(std::move(name), *record);
+      } else {
+        course = co_await open(std::move(name), *record);
+      }
+      break;
+    case Action::make_final:
+      course = co_await make_final(std::move(name), *record);
+      break;
+    case Action::nothing:
+    case Action::refuse:
+      break;
+  }
+  co_return course;
+}
+
+asio::awaitable<Coordinator::Course> Coordinator::seal(std::string name) {
+  Course course;
+  const auto& capabilities = source_->backend().capabilities();
+  // Its settings may have changed since the plan was made.
+  if (!keeps_records(capabilities)) {
+    const auto objected =
+        objections({source_->name(), capabilities, {}}, {target_->name(), capabilities, {}});
+    course.report = report_of(name, Verdict::refused, fmt::format("{}", fmt::join(objected, "; ")));
+    co_return course;
+  }
+  auto locked = co_await lock(source_, request_for(*source_, name));
+  if (locked.error == errc::moving) co_return course;  // another coordinator was here
+  if (locked.error) {
+    course.report = co_await not_locked(source_, name, std::move(locked));
+    co_return course;
+  }
+  const auto& hold = HandleAccess::hold(locked.handle);
+  const auto claim = hold->claim();
+  const auto token = locked.handle.token();
+  if (!claim) co_return course;  // lost already
+  if (!token) {
+    course.report = report_of(name, Verdict::refused,
+                              fmt::format("the store '{}' gives no tokens", source_->name()));
+    co_return course;
+  }
+  const auto record = moved_record(plan_, *token, source_->env().wall_clock_ms());
+  const auto answer =
+      co_await source_->backend().seal(claim, to_text(record), request_deadline(*source_));
+  // With any other outcome the handle is given back: a late copy finds the claim gone, and fails.
+  if (answer.status == RecordStatus::done) source_->retire(*hold);
+  course = after(answer, *source_, name);
+  co_return course;
+}
+
+asio::awaitable<Coordinator::Course> Coordinator::change(std::string name, Record from,
+                                                         MoveState to) {
+  const auto next = next_record(from, to, source_->env().wall_clock_ms());
+  const auto answer = co_await source_->backend().set_record(name, to_text(from), to_text(next), 0,
+                                                             request_deadline(*source_));
+  co_return after(answer, *source_, name);
+}
+
+asio::awaitable<Coordinator::Course> Coordinator::open(std::string name, Record closing) {
+  Course course;
+  std::uint64_t drained = closing.floor;
+  Locked locked;
+  if (!DLOCK_PLANTED("move_rollback_without_locking_target")) {
+    locked = co_await lock(target_, target_request(name, closing));
+    if (locked.error == errc::moving) {
+      co_return co_await open_from_closed(std::move(name), std::move(closing), locked.record);
+    }
+    if (locked.error) {
+      course.report = co_await not_locked(target_, name, std::move(locked));
+      co_return course;
+    }
+    drained = locked.handle.token().value_or(closing.floor);
+  }
+  const bool lossy = plan_.lossy_target || !keeps_records(target_->backend().capabilities());
+  if (lossy && !DLOCK_PLANTED("move_no_lease_wait")) {
+    // What the target has forgotten may be believed for one lease more.
+    const bool slept = co_await pause(closing.max_lease);
+    if (!slept) co_return course;
+  }
+  if (!lossy && locked.handle) {
+    // A lock that was made final while we waited for the target must not be closed there; while we
+    // hold it there, it cannot be.
+    const auto now_there = co_await read(name);
+    if (now_there.status != RecordStatus::done) co_return after(now_there, *source_, name);
+    if (now_there.found != to_text(closing)) co_return course;
+    course = co_await close_target(name, closing, HandleAccess::hold(locked.handle), drained);
+    if (course.report || !course.changed) co_return course;
+  }
+  if (DLOCK_PLANTED("move_source_not_raised")) drained = 0;
+  course = co_await write_open(std::move(name), std::move(closing), drained);
+  co_return course;
+}
+
+// A lock whose target is away, or taken, could be had nowhere. A place that is closed is opened
+// when the source is sealed: before, who is not to lock there could.
+asio::awaitable<std::optional<Coordinator::Course>> Coordinator::open_target(
+    std::string name, std::optional<Record> record) {
+  std::optional<Course> course;
+  const auto reached = co_await target_->connected();
+  if (reached.error) {
+    course.emplace().report = report_of(
+        name, Verdict::unreachable,
+        fmt::format("the store '{}': {}", target_->name(), words_of(reached.error, reached)));
+    co_return course;
+  }
+  auto& backend = target_->backend();
+  if (!backend.capabilities().can_seal) co_return course;
+  const auto found = co_await backend.record(name, request_deadline(*target_));
+  if (found.status != RecordStatus::done) {
+    course = after(found, *target_, name);
+    co_return course;
+  }
+  const auto there = place_in(target_->name(), found.found, plan_.from);
+  if (there.kind == TargetPlace::Kind::open) co_return course;
+  if (there.kind == TargetPlace::Kind::foreign) {
+    course.emplace().report = report_of(name, Verdict::refused, there.why);
+    co_return course;
+  }
+  if (!record) co_return course;
+  course.emplace();
+  if (there.record->gen >= record->gen) {
+    // It was written under a younger record of the source, which must be there by now.
+    const auto now_there = co_await read(name);
+    if (now_there.status == RecordStatus::done && now_there.found == to_text(*record)) {
+      course->report = report_of(
+          name, Verdict::refused,
+          fmt::format("the record in the store '{}' is older than what a later rollback left in "
+                      "'{}': '{}' was restored from an old copy; stop its users, then bring its "
+                      "data back",
+                      source_->name(), target_->name(), source_->name()));
+    }
+    co_return course;
+  }
+  const auto answer = co_await backend.set_record(name, *found.found, std::nullopt, record->floor,
+                                                  request_deadline(*target_));
+  course = after(answer, *target_, name);
+  co_return course;
+}
+
+asio::awaitable<Coordinator::Course> Coordinator::close_target(std::string name, Record closing,
+                                                               std::shared_ptr<Hold> hold,
+                                                               std::uint64_t token) {
+  const auto claim = hold->claim();
+  if (!claim) co_return Course();  // lost already
+  const auto record = closed_record(plan_, closing, token, target_->env().wall_clock_ms());
+  const auto answer =
+      co_await target_->backend().seal(claim, to_text(record), request_deadline(*target_));
+  if (answer.status == RecordStatus::done) target_->retire(*hold);
+  co_return after(answer, *target_, name);
+}
+
+// The target was drained and closed before. That is written anew for this rollback: a command or a
+// client that is about to open it for the flip that we take back comes too late (found by the
+// simulation).
+asio::awaitable<Coordinator::Course> Coordinator::open_from_closed(std::string name, Record closing,
+                                                                   std::string text) {
+  Course course;
+  const auto there = parse_record(text);
+  if (!there || !is_closed(*there, plan_.from)) {
+    course.report = report_of(
+        name, Verdict::refused,
+        fmt::format("another record stands in its place in the store '{}'", target_->name()));
+    co_return course;
+  }
+  const auto drained = std::max(closing.floor, there->floor);
+  if (there->gen < closing.gen) {
+    const auto anew = closed_record(plan_, closing, drained, target_->env().wall_clock_ms());
+    const auto answer = co_await target_->backend().set_record(name, text, to_text(anew), 0,
+                                                               request_deadline(*target_));
+    course = after(answer, *target_, name);
+    if (course.report || !course.changed) co_return course;
+  }
+  course = co_await write_open(std::move(name), std::move(closing), drained);
+  co_return course;
+}
+
+asio::awaitable<Coordinator::Course> Coordinator::open_without_target(std::string name,
+                                                                      Record closing) {
+  Course course;
+  if (!plan_.leased_target) {
+    course.report = report_of(
+        name, Verdict::refused,
+        fmt::format("the locks of the store '{}' have no lease: who holds one believes it "
+                    "for ever, whatever became of the store; end the holders, bring the "
+                    "store back and roll back without --target-gone",
+                    plan_.to));
+    co_return course;
+  }
+  const auto above = blind_floor(closing.floor, source_->env().wall_clock_ms());
+  if (!above) {
+    course.report = report_of(name, Verdict::refused,
+                              "no token is left below 2^53 to be above those of the target");
+    co_return course;
+  }
+  const bool slept = co_await pause(closing.max_lease);
+  if (!slept) co_return course;
+  course = co_await write_open(std::move(name), std::move(closing), *above);
+  co_return course;
+}
+
+asio::awaitable<Coordinator::Course> Coordinator::write_open(std::string name, Record closing,
+                                                             std::uint64_t above) {
+  const auto answer = co_await source_->backend().set_record(name, to_text(closing), std::nullopt,
+                                                             above, request_deadline(*source_));
+  co_return after(answer, *source_, name);
+}
+
+asio::awaitable<Coordinator::Course> Coordinator::make_final(std::string name, Record moved) {
+  Course course;
+  auto request = target_request(name, moved);
+  if (DLOCK_PLANTED("move_target_not_raised")) request.min_token = 0;
+  auto locked = co_await lock(target_, std::move(request));
+  if (locked.error) {
+    course.report = co_await not_locked(target_, name, std::move(locked));
+    co_return course;
+  }
+  course = co_await change(std::move(name), std::move(moved), MoveState::final_);
+  co_return course;
+}
+
+Coordinator::Course Coordinator::after(const RecordAnswer& answer, const Store& store,
+                                       const std::string& name) {
+  Course course;
+  switch (answer.status) {
+    case RecordStatus::done:
+      course.changed = true;
+      break;
+    case RecordStatus::conflict:  // somebody was faster, or the lock was lost: look again
+    case RecordStatus::unknown:   // what stands there now tells
+      break;
+    case RecordStatus::unavailable:
+    case RecordStatus::failed:
+      course.report = report_of(
+          name, answer.status == RecordStatus::failed ? Verdict::refused : Verdict::unreachable,
+          fmt::format("the store '{}': {}", store.name(),
+                      words_of(answer.failure.error, answer.failure)));
+      break;
+  }
+  return course;
+}
+
+Acquisition::Request Coordinator::request_for(Store& store, const std::string& name) const {
+  const auto& settings = store.setup().settings;
+  Acquisition::Request request;
+  request.name = name;
+  request.limits.once = options_.deadline <= store.env().now();
+  request.limits.deadline = options_.deadline;
+  request.limits.connect_timeout = settings.connect_timeout;
+  request.limits.retry = settings.retry;
+  return request;
+}
+
+Acquisition::Request Coordinator::target_request(const std::string& name,
+                                                 const Record& record) const {
+  auto request = request_for(*target_, name);
+  request.min_token = record.floor;
+  if (record.max_lease.count() > 0) request.max_lease = record.max_lease;
+  request.plan = plan_.name;
+  request.plan_id = plan_.id;
+  return request;
+}
+
+asio::awaitable<Coordinator::Locked> Coordinator::lock(std::shared_ptr<Store> store,
+                                                       Acquisition::Request request) {
+  Locked locked;
+  if (stopped_) {
+    locked.error = make_error_code(errc::cancelled);
+    co_return locked;
+  }
+  struct Outcome {
+    error_code ec;
+    LockHandle handle;
+  };
+  OneShot<std::shared_ptr<Outcome>> outcome(store->env());
+  const auto acquisition = std::make_shared<Acquisition>(
+      store, std::move(request), [outcome](error_code ec, LockHandle handle) {
+        auto told = std::make_shared<Outcome>();
+        told->ec = ec;
+        told->handle = std::move(handle);
+        outcome.set(std::move(told));
+      });
+  locking_.insert(acquisition);
+  store->acquire(acquisition);
+  const auto told = co_await outcome.get_until(kNever);
+  locking_.erase(acquisition);
+  locked.error = (*told)->ec;
+  locked.handle = std::move((*told)->handle);
+  if (locked.error) {
+    locked.failure = acquisition->failure();
+    locked.record = acquisition->record();
+  }
+  co_return locked;
+}
+
+asio::awaitable<StepReport> Coordinator::not_locked(std::shared_ptr<Store> store, std::string name,
+                                                    Locked locked) {
+  if (stopped_ || locked.error == errc::cancelled || locked.error == errc::closed) {
+    co_return report_of(name, Verdict::stopped, "stopped");
+  }
+  if (locked.error != errc::timed_out) {
+    const bool away = locked.error == errc::unavailable;
+    co_return report_of(
+        name, away ? Verdict::unreachable : Verdict::refused,
+        fmt::format("the store '{}': {}", store->name(), words_of(locked.error, locked.failure)));
+  }
+  const auto found = co_await store->backend().inspect(name, request_deadline(*store));
+  auto report = report_of(name, Verdict::waiting, "");
+  if (found.value && found.value->owner) report.holder = describe(*found.value->owner);
+  report.text = fmt::format("waits for its holder in the store '{}'{}{}", store->name(),
+                            report.holder.empty() ? "" : ": ", report.holder);
+  co_return report;
+}
+
+asio::awaitable<bool> Coordinator::pause(Duration time) {
+  if (stopped_) co_return false;
+  auto& env = source_->env();
+  const auto signal = std::make_shared<Signal>(env);
+  pauses_.insert(signal);
+  co_await signal->wait_until(env.now() + time);
+  pauses_.erase(signal);
+  co_return !stopped_;
+}
+
+}  // namespace dlock::core::migration

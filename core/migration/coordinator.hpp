@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Coordinator: takes one name of a plan towards a goal, step by step, each a compare-and-set on the
+// record. Keeps nothing that another process would need: when it dies, any other goes on.
+//
+//   forward   lock S; seal it with MOVED, floor = S's token; open T's place if it is closed
+//   rollback  MOVED -> CLOSING; lock T once (waits for the holder); a lossy T: then wait max_lease,
+//             any other: close its place; CLOSING -> OPEN, S raised above T's token
+//             target gone: instead of locking T wait max_lease and raise S blindly
+//   abort     CLOSING -> MOVED
+//   finish    lock T above the floor; MOVED -> FINAL; release T
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "core/migration/steps.hpp"
+#include "core/store.hpp"
+
+namespace dlock::core::migration {
+
+enum class Verdict {
+  done,
+  waiting,  ///< for a holder, or for a lease to end; run it again
+  refused,
+  unreachable,
+  stopped,
+};
+
+struct StepReport {
+  std::string name;
+  Verdict verdict = Verdict::unreachable;
+  std::optional<Record> record;  ///< as it was left; empty: OPEN, or not known
+  bool changed = false;          ///< a record was written
+  std::string text;              ///< why not done: a sentence for the operator
+  std::string holder;            ///< who is waited for, where that is known
+};
+
+/// Loop only. Outlives the work it started.
+class Coordinator : public std::enable_shared_from_this<Coordinator> {
+ public:
+  struct Options {
+    TimePoint deadline = kNever;  ///< of waiting for holders
+    /// The target is dead for good and was stopped by the operator.
+    bool target_gone = false;
+  };
+
+  Coordinator(std::shared_ptr<Store> source, std::shared_ptr<Store> target, Plan plan,
+              Options options);
+
+  asio::awaitable<StepReport> take(Goal goal, std::string name);
+  /// Every take() ends soon; what was written stays.
+  void stop();
+
+  const Plan& plan() const noexcept { return plan_; }
+
+ private:
+  /// What one step came to: empty `report`: go on with the record as it is now.
+  struct Course {
+    std::optional<StepReport> report;
+    bool changed = false;
+  };
+  struct Locked {
+    LockHandle handle;
+    error_code error;
+    Failure failure;
+    std::string record;  ///< of errc::moving
+  };
+
+  asio::awaitable<RecordAnswer> read(std::string name);
+  asio::awaitable<Course> step(Action action, std::string name, std::optional<Record> record);
+  asio::awaitable<Course> seal(std::string name);
+  asio::awaitable<Course> change(std::string name, Record from, MoveState to);
+  asio::awaitable<Course> open(std::string name, Record closing);
+  /// Empty: its place is open.
+  asio::awaitable<std::optional<Course>> open_target(std::string name,
+                                                     std::optional<Record> record);
+  asio::awaitable<Course> close_target(std::string name, Record closing, std::shared_ptr<Hold> hold,
+                                       std::uint64_t token);
+  asio::awaitable<Course> open_from_closed(std::string name, Record closing, std::string text);
+  asio::awaitable<Course> open_without_target(std::string name, Record closing);
+  asio::awaitable<Course> write_open(std::string name, Record closing, std::uint64_t above);
+  asio::awaitable<Course> make_final(std::string name, Record moved);
+  asio::awaitable<Locked> lock(std::shared_ptr<Store> store, Acquisition::Request request);
+  Acquisition::Request request_for(Store& store, const std::string& name) const;
+  Acquisition::Request target_request(const std::string& name, const Record& record) const;
+  asio::awaitable<StepReport> not_locked(std::shared_ptr<Store> store, std::string name,
+                                         Locked locked);
+  asio::awaitable<bool> pause(Duration time);
+  static Course after(const RecordAnswer& answer, const Store& store, const std::string& name);
+  TimePoint request_deadline(Store& store) const;
+
+  const std::shared_ptr<Store> source_;
+  const std::shared_ptr<Store> target_;
+  const Plan plan_;
+  const Options options_;
+  bool stopped_ = false;
+  std::set<std::shared_ptr<Acquisition>> locking_;
+  std::set<std::shared_ptr<Signal>> pauses_;
+};
+
+}  // namespace dlock::core::migration

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ledger: the notes of plans in the two stores (plan.hpp says which). Each write is a
+// compare-and-set and may be repeated by anybody.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/migration/plan.hpp"
+#include "core/store.hpp"
+
+namespace dlock::core::migration {
+
+/// Loop only.
+class Ledger {
+ public:
+  struct Found {
+    Failure failure;
+    std::optional<Plan> plan;
+    bool finished = false;
+    std::vector<std::string> moved;  ///< names known to have been moved
+  };
+
+  Ledger(std::shared_ptr<Store> from, std::shared_ptr<Store> to)
+      : from_(std::move(from)), to_(std::move(to)) {}
+
+  /// What the source says of the plan, and with `ask_target` the target as well.
+  asio::awaitable<Found> find(std::string plan, bool ask_target);
+  /// Publishes the plan in both stores, or what is missing of it. A plan of that name that is there
+  /// already keeps its id, if it is about the same. config_unsafe: why not.
+  asio::awaitable<Failure> publish(Plan plan);
+  /// All names are FINAL: certificate in the target, and out of the lists.
+  asio::awaitable<Failure> certify(Plan plan);
+  /// All names are OPEN: as if it had never been.
+  asio::awaitable<Failure> withdraw(Plan plan);
+  /// For alarms: these names have been moved, those have been moved back.
+  asio::awaitable<Failure> note_moved(std::string plan, std::vector<std::string> moved,
+                                      std::vector<std::string> back);
+
+ private:
+  using Edit = std::function<std::vector<std::string>(std::vector<std::string>)>;
+  asio::awaitable<RecordAnswer> read(std::shared_ptr<Store> store, std::string key);
+  /// Empty: try again.
+  asio::awaitable<std::optional<Failure>> set(std::shared_ptr<Store> store, std::string key,
+                                              std::optional<std::string> from,
+                                              std::optional<std::string> to);
+  asio::awaitable<Failure> settle_id(Plan& plan);
+  asio::awaitable<Failure> write(std::shared_ptr<Store> store, std::string key, std::string text);
+  asio::awaitable<Failure> erase(std::shared_ptr<Store> store, std::string key);
+  asio::awaitable<Failure> edit(std::shared_ptr<Store> store, std::string key, Edit edit);
+  /// Into a list of unfinished plans, unless one of them has a name in common with it.
+  asio::awaitable<Failure> enlist(std::shared_ptr<Store> store, std::string list, Plan plan);
+  asio::awaitable<Failure> overlap(std::shared_ptr<Store> store, std::vector<std::string> plans,
+                                   Plan plan);
+  asio::awaitable<Failure> unlist(Plan plan);
+
+  const std::shared_ptr<Store> from_;
+  const std::shared_ptr<Store> to_;
+};
+
+}  // namespace dlock::core::migration

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/migration/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/migration/fields.hpp"
+#include "core/migration/record.hpp"
+#include "core/name.hpp"
+
+namespace dlock::core::migration {
+namespace {
+
+constexpr std::string_view kVersion = "dlock-plan1";
+constexpr std::uint64_t kMostMilliseconds = 99'999'999'999'999;
+
+std::string parse_word(Fields& fields, std::string_view key) {
+  const auto word = fields.value(key);
+  if (fields.good() && !is_word(word)) {
+    fields.fail(fmt::format("its {} is not a name of letters, digits, '-', '_', '.'", key));
+  }
+  return std::string(word);
+}
+
+void parse_names(Fields& fields, std::vector<std::string>& names) {
+  const auto count = fields.number("names", kLongestPlan);
+  for (std::uint64_t i = 0; i < count && fields.good(); ++i) {
+    const auto name = fields.word("lock names");
+    if (!fields.good()) return;
+    if (!name_error(name).empty()) return fields.fail("it names something that is no lock name");
+    if (!names.empty() && names.back() >= name) return fields.fail("its names are not in order");
+    names.emplace_back(name);
+  }
+}
+
+}  // namespace
+
+bool Plan::has(std::string_view lock) const {
+  return std::binary_search(names.begin(), names.end(), lock, std::less<>());
+}
+
+std::string to_text(const Plan& plan) {
+  std::string text = fmt::format(
+      "{}\nname={}\nid={}\nfrom={}\nto={}\nmax_lease_ms={}\nlossy_target={}\nleased_target={}\n"
+      "names={}",
+      kVersion, plan.name, plan.id, plan.from, plan.to, plan.max_lease.count(),
+      plan.lossy_target ? 1 : 0, plan.leased_target ? 1 : 0, plan.names.size());
+  for (const auto& name : plan.names) {
+    text += '\n';
+    text += name;
+  }
+  return text;
+}
+
+std::optional<Plan> parse_plan(std::string_view text, std::string* why) {
+  Fields fields(text.substr(0, kLongestPlan + 1), '\n');
+  if (text.size() > kLongestPlan) fields.fail("it is too long for a plan");
+  if (fields.word("version") != kVersion) {
+    fields.fail("it does not begin with 'dlock-plan1': it is no plan, or of a later version");
+  }
+  Plan plan;
+  plan.name = parse_word(fields, "name");
+  plan.id = fields.value("id");
+  if (fields.good() && !is_plan_id(plan.id)) fields.fail("its id is not one of a plan");
+  plan.from = parse_word(fields, "from");
+  plan.to = parse_word(fields, "to");
+  plan.max_lease = std::chrono::milliseconds(fields.number("max_lease_ms", kMostMilliseconds));
+  plan.lossy_target = fields.number("lossy_target", 1) == 1;
+  plan.leased_target = fields.number("leased_target", 1) == 1;
+  parse_names(fields, plan.names);
+  fields.end();
+  if (fields.good()) return plan;
+  if (why != nullptr) *why = fields.error();
+  return std::nullopt;
+}
+
+std::string plan_key(std::string_view plan) { return fmt::format("plan/{}", plan); }
+std::string home_key(std::string_view plan) { return fmt::format("home/{}", plan); }
+std::string moved_key(std::string_view plan) { return fmt::format("moved/{}", plan); }
+
+std::string list_text(std::vector<std::string> entries) {
+  std::sort(entries.begin(), entries.end());
+  entries.erase(std::unique(entries.begin(), entries.end()), entries.end());
+  return fmt::format("{}", fmt::join(entries, "\n"));
+}
+
+std::vector<std::string> parse_list(std::string_view text) {
+  std::vector<std::string> entries;
+  while (!text.empty()) {
+    const auto end = std::min(text.find('\n'), text.size());
+    if (end > 0) entries.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  std::sort(entries.begin(), entries.end());
+  entries.erase(std::unique(entries.begin(), entries.end()), entries.end());
+  return entries;
+}
+
+std::vector<std::string> with_entry(std::vector<std::string> entries, const std::string& entry) {
+  entries.push_back(entry);
+  return parse_list(list_text(std::move(entries)));
+}
+
+std::vector<std::string> without_entry(std::vector<std::string> entries, const std::string& entry) {
+  entries.erase(std::remove(entries.begin(), entries.end(), entry), entries.end());
+  return entries;
+}
+
+std::string route_line(std::string_view lock, std::string_view from, std::string_view to,
+                       std::string_view plan) {
+  return fmt::format("- {{ match: \"{}\", migrate: {{ from: {}, to: {}, plan: {} }} }}", lock, from,
+                     to, plan);
+}
+
+}  // namespace dlock::core::migration

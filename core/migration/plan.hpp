@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a migration is about, as `dlock migrate start` publishes it in both stores: which names,
+// from where to where. Pure.
+//
+// Notes (Backend::note), in both stores:
+//   plan/NAME   the plan's text
+//   plans-out   the names of unfinished plans that leave this store
+//   plans-in    the names of unfinished plans that come to it: who knows this store alone must not
+//               lock their names in it
+//   home/NAME   in the target, when all is over: its locks are at home there
+//   moved/NAME  in the target: the names that were moved, so that a lost record is noticed
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dlock::core::migration {
+
+struct Plan {
+  std::string name;
+  std::string id;  ///< 16 hexadecimal digits, of this start: tells two stores of one name apart
+  std::string from;
+  std::string to;
+  std::chrono::milliseconds max_lease{0};  ///< the longest lease of a hold in the target; 0: none
+  /// The target can forget a lock that is held: a rollback waits max_lease.
+  bool lossy_target = false;
+  /// The target's holders have a lease, or a session: they are over max_lease after it has died.
+  bool leased_target = true;
+  std::vector<std::string> names;  ///< sorted, distinct, exact
+
+  bool has(std::string_view lock) const;
+  bool operator==(const Plan&) const = default;
+};
+
+std::string to_text(const Plan& plan);
+/// Empty unless it is exactly what to_text() writes; `why` (if given) then says what is wrong.
+std::optional<Plan> parse_plan(std::string_view text, std::string* why = nullptr);
+
+/// A note may have 64 KiB: some hundreds or thousands of names.
+inline constexpr std::size_t kLongestPlan = 65'000;
+
+std::string plan_key(std::string_view plan);
+std::string home_key(std::string_view plan);
+std::string moved_key(std::string_view plan);
+inline constexpr std::string_view kPlansOut = "plans-out";
+inline constexpr std::string_view kPlansIn = "plans-in";
+
+/// A note that lists words or lock names, one a line; sorted and distinct.
+std::string list_text(std::vector<std::string> entries);
+std::vector<std::string> parse_list(std::string_view text);
+std::vector<std::string> with_entry(std::vector<std::string> entries, const std::string& entry);
+std::vector<std::string> without_entry(std::vector<std::string> entries, const std::string& entry);
+
+/// The YAML line of a client that takes part, for messages.
+std::string route_line(std::string_view lock, std::string_view from, std::string_view to,
+                       std::string_view plan);
+
+}  // namespace dlock::core::migration

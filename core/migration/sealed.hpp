@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What to tell a client that meets a migration's record and does not take part. Pure.
+#pragma once
+
+#include <string_view>
+
+#include "dlock/backend.hpp"
+
+namespace dlock::core::migration {
+
+/// moving, with plan, target and the line to write; protocol if the record cannot be read.
+Failure sealed_failure(std::string_view record, std::string_view lock, std::string_view store);
+
+}  // namespace dlock::core::migration

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Records and plans, as a store hands them to us that others can write to. Input: the text.
+#include "core/migration/plan.hpp"
+#include "core/migration/record.hpp"
+#include "core/migration/sealed.hpp"
+#include "core/name.hpp"
+#include "dlock/sequencer.hpp"
+#include "tests/fuzz/fuzz.hpp"
+
+namespace dlock::fuzz {
+namespace {
+
+namespace moves = core::migration;
+
+void check_record(std::string_view text) {
+  std::string why;
+  const auto record = moves::parse_record(text, &why);
+  const auto told = moves::sealed_failure(text, "orders/42", "zk");
+  require(static_cast<bool>(told.error), "a sealed lock is an error, never a grant");
+  if (!record) return require(!why.empty(), "an error says why");
+  require(moves::to_text(*record) == text, "one record has one text");
+  require(record->floor < kTokenEnd, "a floor is a token");
+  require(moves::is_word(record->target) && moves::is_word(record->plan), "names are names");
+  const auto next = moves::next_record(*record, moves::MoveState::closing, 7);
+  require(!(next.gen == record->gen), "a change has another generation");
+}
+
+void check_plan(std::string_view text) {
+  std::string why;
+  const auto plan = moves::parse_plan(text, &why);
+  if (!plan) return require(!why.empty(), "an error says why");
+  require(moves::to_text(*plan) == text, "one plan has one text");
+  for (const auto& name : plan->names) {
+    require(core::name_error(name).empty(), "a name is one");
+    require(plan->has(name), "it has its names");
+  }
+}
+
+void check_list(std::string_view text) {
+  const auto entries = moves::parse_list(text);
+  require(moves::parse_list(moves::list_text(entries)) == entries, "a list is read back");
+}
+
+}  // namespace
+}  // namespace dlock::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto text = dlock::fuzz::as_text(data, size);
+  dlock::fuzz::check_record(text);
+  dlock::fuzz::check_plan(text);
+  dlock::fuzz::check_list(text);
+  return 0;
+}

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/simulation/migration/fleet.hpp"
+
+#include <fmt/format.h>
+
+#include <list>
+
+#include "core/planted.hpp"
+#include "tests/checkers/exclusion.hpp"
+#include "tests/simulation/migration/program.hpp"
+
+namespace dlock::simulation::migration {
+namespace {
+
+using core::migration::MoveState;
+
+/// Stages of a run: there, back, there, for good. Some go straight to the end.
+constexpr Goal kStages[] = {Goal::rollback, Goal::advance, Goal::rollback, Goal::advance,
+                            Goal::finish};
+
+class Run {
+ public:
+  Run(std::uint64_t seed, bool tracing)
+      : world_(seed, tracing),
+        recorder_(world_),
+        source_(false, 1000),
+        target_(world_.chance(0.4), world_.chance(0.5) ? 0 : 5000) {
+    world_.on_step([this](Process& process) { recorder_.look_at(process); });
+    choose();
+    publish();
+  }
+
+  FleetResult go() {
+    recorder_.faulted();
+    start_programs();
+    move();
+    if (is_over() && returns_) {
+      turn_round();
+      move();
+    }
+    calm();
+    return judge();
+  }
+
+ private:
+  /// A plan, the fleet that takes part in it, and where it goes.
+  struct Leg {
+    Leg(std::string name, std::string id, Server& source, Server& target)
+        : from(source), to(target) {
+      fleet.plan.name = std::move(name);
+      fleet.plan.id = std::move(id);
+      fleet.plan.max_lease = kLease;
+      fleet.plan.lossy_target = to.is_lossy();
+      fleet.plan.names = {"a", "b"};
+    }
+    Fleet fleet;
+    Server& from;
+    Server& to;
+  };
+
+  /// Until the plan has come to its end, or all patience has.
+  void move() {
+    auto& fleet = leg_->fleet;
+    // Everybody is there before the first flip, or nobody is: chance decides.
+    std::size_t stage = straight_ ? 3 : 0;
+    auto stage_until = world_.now() + world_.between({}, seconds(2));
+    const auto patience = world_.now() + seconds(120);
+    while (world_.now() < patience) {
+      tick();
+      fleet.goal = kStages[stage];
+      count_flips();
+      if (world_.now() < stage_until || !all_at(fleet.goal)) continue;
+      if (fleet.goal == Goal::finish) {
+        fleet.certify = true;
+        if (is_over()) break;
+        continue;
+      }
+      ++stage;
+      stage_until = world_.now() + (straight_ ? Duration::zero() : world_.between({}, seconds(6)));
+    }
+  }
+
+  bool is_over() const {
+    return leg_->to.note(core::migration::home_key(leg_->fleet.plan.name)) &&
+           !leg_->to.note(std::string(core::migration::kPlansIn)) &&
+           !leg_->from.note(std::string(core::migration::kPlansOut));
+  }
+
+  /// A plan of its own takes the locks back. Some programs of the first are still there, with the
+  /// routes that they had.
+  void turn_round() {
+    for (auto& program : programs_) {
+      if (program.kind() == Program::Kind::operators || world_.chance(0.5)) program.crash();
+    }
+    leg_ = &legs_.emplace_back("q", "fedcba9876543210", target_, source_);
+    leg_->fleet.plan.from = "t";
+    leg_->fleet.plan.to = "s";
+    sealed_.clear();
+    straight_ = world_.chance(0.25);
+    publish();
+    start_programs();
+    ++result_.returns;
+  }
+
+  void choose() {
+    leg_ = &legs_.emplace_back("p", "0123456789abcdef", source_, target_);
+    leg_->fleet.plan.from = "s";
+    leg_->fleet.plan.to = "t";
+    straight_ = world_.chance(0.25);
+    returns_ = !target_.is_lossy() && world_.chance(0.4);
+    if (world_.chance(0.3)) leg_->fleet.longest_think = seconds(3);
+    if (world_.chance(0.5)) weather_.loss = 0.02;
+    if (world_.chance(0.5)) weather_.late = 0.02;
+    pauses_ = world_.chance(0.7) ? 0.02 : 0;
+    crashes_ = world_.chance(0.7) ? 0.004 : 0;
+    forgets_ = target_.is_lossy() ? 0.03 : 0;
+  }
+
+  void publish() {
+    const auto& plan = leg_->fleet.plan;
+    const auto text = core::migration::to_text(plan);
+    for (Server* server : {&leg_->from, &leg_->to}) {
+      server->set_note(core::migration::plan_key(plan.name), std::nullopt, text);
+    }
+    leg_->to.set_note(std::string(core::migration::kPlansIn), std::nullopt, plan.name);
+    leg_->from.set_note(std::string(core::migration::kPlansOut), std::nullopt, plan.name);
+  }
+
+  void start_programs() {
+    const auto workers = 2 + world_.below(3);
+    for (std::uint64_t i = 0; i < workers; ++i) add(Program::Kind::worker);
+    if (world_.chance(0.5)) add(Program::Kind::source_only);
+    if (world_.chance(0.7)) add(Program::Kind::target_only);
+    add(Program::Kind::operators);
+    if (world_.chance(0.5)) add(Program::Kind::operators);
+  }
+
+  void add(Program::Kind kind) {
+    static constexpr const char* kLetters = "wsto";
+    programs_.emplace_back(world_, recorder_, leg_->fleet, kind,
+                           fmt::format("{}{}", kLetters[static_cast<int>(kind)], ++number_),
+                           leg_->from, leg_->to, weather_);
+    programs_.back().start();
+  }
+
+  void tick() {
+    std::vector<Program::Kind> died;
+    for (auto& program : programs_) {
+      auto& process = program.process();
+      if (!process.is_alive() || process.is_paused()) continue;
+      if (world_.chance(pauses_)) {
+        process.pause();
+        world_.after(world_.between(milliseconds(1), Duration(kLease) * 2), [&process] {
+          if (process.is_paused()) process.resume();
+        });
+      } else if (world_.chance(crashes_)) {
+        program.crash();
+        ++result_.crashes;
+        died.push_back(program.kind());
+      }
+    }
+    for (const auto kind : died) add(kind);
+    const auto& name = leg_->fleet.plan.names[world_.below(2)];
+    if (world_.chance(forgets_)) forget(name);
+    if (DLOCK_PLANTED("move_record_lost") && world_.chance(0.05)) {
+      source_.lose_record(name, world_.now());
+    }
+    world_.run_until(world_.now() + milliseconds(100));
+  }
+
+  void forget(const std::string& name) {
+    const auto owner = target_.forget(name);
+    if (!owner.empty()) forgotten_.insert(owner);
+  }
+
+  void count_flips() {
+    for (const auto& name : leg_->fleet.plan.names) {
+      const bool sealed = leg_->from.record(name).has_value();
+      if (sealed != std::exchange(sealed_[name], sealed)) ++result_.flips;
+    }
+  }
+
+  bool all_at(Goal goal) const {
+    for (const auto& name : leg_->fleet.plan.names) {
+      const auto text = leg_->from.record(name);
+      const auto record = text ? core::migration::parse_record(*text) : std::nullopt;
+      if (goal == Goal::rollback
+              ? record.has_value()
+              : !record || (record->state != MoveState::final_ &&
+                            (goal == Goal::finish || record->state != MoveState::moved))) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /// All is whole again: the last programs work, then everything ends.
+  void calm() {
+    weather_ = {};
+    forgets_ = 0;
+    pauses_ = 0;
+    crashes_ = 0;
+    result_.finished = is_over();
+    for (auto& leg : legs_) leg.fleet.longest_think = milliseconds(100);
+    const auto patience = world_.now() + seconds(40);
+    const auto before = recorder_.acquisitions();
+    // Longer than a client of the target alone goes without reading of plans.
+    const auto least = world_.now() + seconds(12);
+    while (world_.now() < patience &&
+           (world_.now() < least || recorder_.acquisitions() < before + 20)) {
+      tick();
+    }
+    grants_when_calm_ = recorder_.acquisitions() - before;
+    for (auto& leg : legs_) leg.fleet.stopping = true;
+    while (world_.now() < patience + seconds(30) && !all_idle()) tick();
+    idle_ = all_idle();
+    for (auto& program : programs_) {
+      if (program.process().is_paused()) program.process().resume();
+      program.close();
+    }
+    world_.run_until(world_.now() + seconds(30));
+  }
+
+  bool all_idle() {
+    for (auto& program : programs_) {
+      if (program.process().is_alive() && !program.is_idle()) return false;
+    }
+    return true;
+  }
+
+  std::string store_of(GrantId grant) const {
+    for (const auto& leg : legs_) {
+      const auto found = leg.fleet.stores.find(grant);
+      if (found != leg.fleet.stores.end()) return found->second;
+    }
+    return {};
+  }
+
+  /// In a target that forgets, two may hold at once: there, and never one here and one there.
+  bool is_permitted(const checkers::Overlap& overlap) const {
+    const auto forgotten = [&](GrantId grant) {
+      return forgotten_.count(recorder_.owner_of(grant)) > 0;
+    };
+    return store_of(overlap.earlier) == "t" && store_of(overlap.later) == "t" &&
+           (forgotten(overlap.earlier) || forgotten(overlap.later));
+  }
+
+  /// Without the grants that a target that forgets has forgotten: told late, such a one may come
+  /// after a newer one of the same target.
+  checkers::History without_forgotten() const {
+    checkers::History kept;
+    for (const auto& event : recorder_.history()) {
+      const bool forgotten =
+          event.grant != 0 && forgotten_.count(recorder_.owner_of(event.grant)) > 0;
+      if (!forgotten) kept.push_back(event);
+    }
+    return kept;
+  }
+
+  FleetResult judge() {
+    auto& violations = result_.violations;
+    for (const auto& overlap : checkers::overlaps_of(recorder_.history(), violations)) {
+      if (is_permitted(overlap)) continue;
+      violations.push_back(
+          {fmt::format("grants {} ({}) and {} ({}) at once", overlap.earlier,
+                       store_of(overlap.earlier), overlap.later, store_of(overlap.later)),
+           overlap.at});
+    }
+    for (auto&& one : checkers::check_tokens(without_forgotten())) violations.push_back(one);
+    for (auto&& one : checkers::check_telling(recorder_.history())) violations.push_back(one);
+    for (const auto& one : recorder_.violations()) violations.push_back(one);
+    const auto complain = [&](std::string what) {
+      violations.push_back({std::move(what), world_.now()});
+    };
+    if (!result_.finished) complain("the migration did not come to its end");
+    if (grants_when_calm_ < 20) complain(fmt::format("{} grants when calm", grants_when_calm_));
+    if (!idle_) complain("somebody waits for ever");
+    for (const auto& leg : legs_) {
+      for (const auto& [grant, store] : leg.fleet.stores) {
+        ++(store == "s" ? result_.grants_in_source : result_.grants_in_target);
+      }
+      result_.grants_of_target_only += leg.fleet.target_only_grants;
+    }
+    result_.lossy = target_.is_lossy();
+    result_.trace = world_.trace_text();
+    return result_;
+  }
+
+  World world_;
+  Recorder recorder_;
+  Server source_;
+  Server target_;
+  Weather weather_;
+  std::list<Leg> legs_;
+  Leg* leg_ = nullptr;
+  bool straight_ = false;
+  bool returns_ = false;
+  double pauses_ = 0;
+  double crashes_ = 0;
+  double forgets_ = 0;
+  int number_ = 0;
+  bool idle_ = false;
+  std::uint64_t grants_when_calm_ = 0;
+  std::set<std::string> forgotten_;  ///< owners whose lock the target forgot
+  std::map<std::string, bool> sealed_;
+  std::list<Program> programs_;
+  FleetResult result_;
+};
+
+}  // namespace
+
+FleetResult run_fleet(std::uint64_t seed, bool tracing) { return Run(seed, tracing).go(); }
+
+}  // namespace dlock::simulation::migration

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Program: one simulated process of a fleet, with its own connections to both stores: a worker, a
+// worker that knows one store alone, or an operator's command.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "core/migration/coordinator.hpp"
+#include "core/migration/migrating_acquisition.hpp"
+#include "tests/simulation/migration/wire.hpp"
+#include "tests/simulation/recorder.hpp"
+
+namespace dlock::simulation::migration {
+
+using core::migration::Goal;
+using core::migration::Plan;
+
+/// What the programs of a run share: the operators' present aim, and what was granted where.
+struct Fleet {
+  Plan plan;
+  Goal goal = Goal::rollback;
+  bool certify = false;  ///< with Goal::finish: all names are FINAL
+  bool stopping = false;
+  Duration longest_hold = milliseconds(300);
+  Duration longest_think = milliseconds(300);
+  std::map<GrantId, std::string> stores;  ///< of grants
+  std::uint64_t target_only_grants = 0;
+};
+
+class Program {
+ public:
+  enum class Kind { worker, source_only, target_only, operators };
+
+  Program(World& world, Recorder& recorder, Fleet& fleet, Kind kind, std::string name,
+          Server& source, Server& target, const Weather& weather);
+
+  void start();
+  bool is_idle() const noexcept { return running_ == 0; }
+  /// Killed: unseen by everybody it takes itself apart.
+  void crash();
+  void close();
+  Process& process() noexcept { return process_; }
+  Kind kind() const noexcept { return kind_; }
+
+ private:
+  struct Outcome {
+    error_code ec;
+    LockHandle handle;
+    GrantId grant = 0;
+    std::shared_ptr<bool> told_lost;
+  };
+
+  asio::awaitable<void> work();
+  asio::awaitable<void> operate();
+  asio::awaitable<void> use(std::string lock);
+  core::OneShot<Outcome> want(const std::string& lock);
+  detail::AcquireHandler record_outcome(const std::string& lock, core::OneShot<Outcome> done);
+  core::Acquisition::Request request_for(const std::string& lock, const core::Store& store);
+  bool ends() const { return fleet_.stopping || !process_.is_alive(); }
+
+  World& world_;
+  Recorder& recorder_;
+  Fleet& fleet_;
+  const Kind kind_;
+  Process process_;
+  std::shared_ptr<SimHost> host_;
+  std::shared_ptr<core::Store> source_;
+  std::shared_ptr<core::Store> target_;
+  int running_ = 0;
+};
+
+}  // namespace dlock::simulation::migration

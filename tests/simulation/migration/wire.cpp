@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/simulation/migration/wire.hpp"
+
+#include "core/error.hpp"
+#include "core/planted.hpp"
+#include "core/signal.hpp"
+
+namespace dlock::simulation::migration {
+namespace {
+
+class WireClaim final : public Claim {
+ public:
+  WireClaim(ClaimRequest request, core::Env& env) : Claim(std::move(request)), woken(env) {}
+  core::Signal woken;
+  bool granted = false;
+  std::uint64_t token = 0;  ///< of the last grant
+};
+
+Capabilities declare(const Server& server) {
+  Capabilities capabilities;
+  capabilities.guarantee = Guarantee::exclusive;
+  capabilities.token = TokenStrength::durable;
+  capabilities.lease_scope = LeaseScope::claim;
+  capabilities.lease = kLease;
+  capabilities.shortest_lease = milliseconds(100);
+  capabilities.longest_lease = std::chrono::hours(1);
+  capabilities.can_raise = true;
+  capabilities.can_seal = true;
+  if (server.is_lossy()) capabilities.record_losses = {{"it forgets", "nothing helps"}};
+  return capabilities;
+}
+
+Failure silence() { return core::make_failure(errc::unavailable, "no answer"); }
+
+class WireBackend final : public Backend {
+ public:
+  WireBackend(Server& server, const Weather& weather, Process& process)
+      : server_(server), weather_(weather), process_(process), capabilities_(declare(server)) {}
+
+  asio::awaitable<Failure> connect(TimePoint) override { co_return Failure{}; }
+  const Capabilities& capabilities() const noexcept override { return capabilities_; }
+  ClaimPtr make_claim(ClaimRequest request) override {
+    return std::make_shared<WireClaim>(std::move(request), process_);
+  }
+
+  asio::awaitable<ClaimAnswer> claim(ClaimPtr claim, TimePoint deadline) override {
+    const auto sent = process_.now();
+    std::function<Server::Grant(Server&, TimePoint)> question = [request = claim->request()](
+                                                                    Server& server, TimePoint now) {
+      return server.claim(request, now);
+    };
+    const auto grant = co_await ask<Server::Grant>(std::move(question), deadline);
+    ClaimAnswer answer;
+    if (!grant) {
+      answer.status = ClaimStatus::unknown;
+      answer.failure = silence();
+      co_return answer;
+    }
+    answer.status = grant->status;
+    answer.record = grant->record;
+    if (grant->status == ClaimStatus::granted) {
+      answer.token = grant->token;
+      answer.validity = validity(*claim, sent);
+      static_cast<WireClaim&>(*claim).granted = true;
+      static_cast<WireClaim&>(*claim).token = grant->token;
+    }
+    co_return answer;
+  }
+
+  asio::awaitable<void> wait(ClaimPtr claim, TimePoint deadline) override {
+    auto& mine = static_cast<WireClaim&>(*claim);
+    const auto pause = process_.world().between(milliseconds(20), milliseconds(150));
+    co_await mine.woken.wait_until(std::min(deadline, process_.now() + pause));
+  }
+  void interrupt(Claim& claim) noexcept override { static_cast<WireClaim&>(claim).woken.notify(); }
+
+  asio::awaitable<std::vector<ExtendAnswer>> extend(std::vector<ClaimPtr> claims,
+                                                    TimePoint deadline) override {
+    const auto sent = process_.now();
+    std::function<std::vector<bool>(Server&, TimePoint)> question = [claims](Server& server,
+                                                                             TimePoint now) {
+      std::vector<bool> extended;
+      extended.reserve(claims.size());
+      for (const auto& claim : claims) {
+        extended.push_back(server.extend(claim->request(), now));
+      }
+      return extended;
+    };
+    const auto extended = co_await ask<std::vector<bool>>(std::move(question), deadline);
+    std::vector<ExtendAnswer> answers(claims.size());
+    for (std::size_t i = 0; i < claims.size(); ++i) {
+      auto& answer = answers[i];
+      answer.status = ExtendStatus::unknown;
+      if (!extended) continue;
+      answer.status = (*extended)[i] ? ExtendStatus::extended : ExtendStatus::gone;
+      answer.reason = LossReason::expired;
+      answer.validity = validity(*claims[i], sent);
+    }
+    co_return answers;
+  }
+
+  asio::awaitable<ReleaseAnswer> release(ClaimPtr claim, bool, TimePoint deadline) override {
+    std::function<bool(Server&, TimePoint)> question = [request = claim->request()](Server& server,
+                                                                                    TimePoint now) {
+      return server.release(request, now);
+    };
+    const auto was_there = co_await ask<bool>(std::move(question), deadline);
+    ReleaseAnswer answer;
+    answer.status = ReleaseStatus::unknown;
+    if (!was_there) co_return answer;
+    const bool was_granted = std::exchange(static_cast<WireClaim&>(*claim).granted, false);
+    answer.status =
+        was_granted && !*was_there ? ReleaseStatus::not_holder : ReleaseStatus::released;
+    co_return answer;
+  }
+
+  asio::awaitable<Result<LockStatus>> inspect(std::string name, TimePoint deadline) override {
+    std::function<LockStatus(Server&, TimePoint)> question = [name](Server& server, TimePoint now) {
+      return server.inspect(name, now);
+    };
+    Result<LockStatus> result;
+    result.value = co_await ask<LockStatus>(std::move(question), deadline);
+    if (!result.value) result.failure = silence();
+    co_return result;
+  }
+  asio::awaitable<Result<std::vector<LockStatus>>> list(std::string, TimePoint) override {
+    co_return Result<std::vector<LockStatus>>{};
+  }
+  asio::awaitable<Failure> evict(std::string, std::uint64_t, TimePoint) override {
+    co_return core::make_failure(errc::not_supported, "");
+  }
+
+  asio::awaitable<RecordAnswer> record(std::string name, TimePoint deadline) override {
+    const bool lags = DLOCK_PLANTED("move_recheck_from_a_replica") && process_.world().chance(0.5);
+    Question question = [name, lags](Server& server, TimePoint now) {
+      return Server::Exchange{true, lags ? server.lagging_record(name, now) : server.record(name)};
+    };
+    co_return co_await exchange(std::move(question), deadline, false);
+  }
+  asio::awaitable<RecordAnswer> seal(ClaimPtr held, std::string record,
+                                     TimePoint deadline) override {
+    const auto token = static_cast<WireClaim&>(*held).token;
+    Question question = [request = held->request(), token, record](Server& server, TimePoint now) {
+      return server.seal(request, token, record, now);
+    };
+    co_return co_await exchange(std::move(question), deadline, true);
+  }
+  asio::awaitable<RecordAnswer> set_record(std::string name, std::string from,
+                                           std::optional<std::string> to, std::uint64_t min_token,
+                                           TimePoint deadline) override {
+    Question question = [name, from, to, min_token](Server& server, TimePoint now) {
+      return server.set_record(name, from, to, min_token, now);
+    };
+    co_return co_await exchange(std::move(question), deadline, true);
+  }
+  asio::awaitable<RecordAnswer> raise(ClaimPtr held, std::uint64_t min_token,
+                                      TimePoint deadline) override {
+    Question question = [request = held->request(), min_token](Server& server, TimePoint now) {
+      return Server::Exchange{server.raise(request, min_token, now), std::nullopt};
+    };
+    co_return co_await exchange(std::move(question), deadline, true);
+  }
+  asio::awaitable<RecordAnswer> note(std::string key, TimePoint deadline) override {
+    Question question = [key](Server& server, TimePoint) {
+      return Server::Exchange{true, server.note(key)};
+    };
+    co_return co_await exchange(std::move(question), deadline, false);
+  }
+  asio::awaitable<RecordAnswer> set_note(std::string key, std::optional<std::string> from,
+                                         std::optional<std::string> to,
+                                         TimePoint deadline) override {
+    Question question = [key, from, to](Server& server, TimePoint) {
+      return server.set_note(key, from, to);
+    };
+    co_return co_await exchange(std::move(question), deadline, true);
+  }
+
+  asio::awaitable<void> close(TimePoint) override { co_return; }
+
+ private:
+  using Question = std::function<Server::Exchange(Server&, TimePoint)>;
+
+  Duration travel() {
+    auto& world = process_.world();
+    if (world.chance(weather_.late)) return world.between({}, weather_.latest);
+    return world.between(microseconds(100), milliseconds(3));
+  }
+
+  /// Empty: no answer by the deadline; the server may have done it, or may do it yet.
+  template <class Answer>
+  asio::awaitable<std::optional<Answer>> ask(std::function<Answer(Server&, TimePoint)> question,
+                                             TimePoint deadline) {
+    auto& world = process_.world();
+    core::OneShot<Answer> answer(process_);
+    if (process_.is_alive() && !world.chance(weather_.loss)) {
+      const bool lost = world.chance(weather_.loss);
+      const auto back = travel();
+      world.after(travel(), [this, question = std::move(question), answer, lost, back] {
+        auto& there = process_.world();
+        auto result = question(server_, there.now());
+        if (lost) return;
+        there.after(back, [this, answer, result = std::move(result)] {
+          if (process_.is_alive()) process_.deliver([answer, result] { answer.set(result); });
+        });
+      });
+    }
+    auto result = co_await answer.get_until(deadline);
+    co_return result;
+  }
+
+  asio::awaitable<RecordAnswer> exchange(Question question, TimePoint deadline, bool writes) {
+    const auto told = co_await ask<Server::Exchange>(std::move(question), deadline);
+    RecordAnswer answer;
+    if (told) {
+      answer.status = told->done ? RecordStatus::done : RecordStatus::conflict;
+      answer.found = told->found;
+    } else {
+      answer.status = writes ? RecordStatus::unknown : RecordStatus::unavailable;
+      answer.failure = silence();
+    }
+    co_return answer;
+  }
+
+  Validity validity(const Claim& claim, TimePoint sent) const {
+    return {sent + claim.request().lease, sent + claim.request().lease / 3};
+  }
+
+  Server& server_;
+  const Weather& weather_;
+  Process& process_;
+  const Capabilities capabilities_;
+};
+
+/// A descriptor's factory has no state of its own.
+struct Making {
+  Server* server = nullptr;
+  const Weather* weather = nullptr;
+  Process* process = nullptr;
+};
+thread_local Making making;
+
+BackendDescriptor make_descriptor() {
+  BackendDescriptor descriptor{};
+  descriptor.name = "simulated";
+  descriptor.lease_option = "lease";
+  descriptor.create = [](const StoreOptions&, core::Env&, EventSink&) -> std::unique_ptr<Backend> {
+    return std::make_unique<WireBackend>(*making.server, *making.weather, *making.process);
+  };
+  return descriptor;
+}
+
+}  // namespace
+
+std::shared_ptr<core::Store> make_store(const std::shared_ptr<SimHost>& host,
+                                        const std::string& name, Server& server,
+                                        const Weather& weather) {
+  static const BackendDescriptor descriptor = make_descriptor();
+  making = {&server, &weather, &host->process()};
+  core::Store::Setup setup;
+  setup.options.name = name;
+  setup.settings.request_timeout = milliseconds(600);
+  setup.settings.retry.kind = core::RetryPolicy::Kind::forever;
+  setup.descriptor = &descriptor;
+  return std::make_shared<core::Store>(*host, std::move(setup));
+}
+
+}  // namespace dlock::simulation::migration

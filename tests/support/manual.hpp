@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The manual's commands, so that a test can do what it tells its readers to do.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dlock::testkit {
+
+/// The commands of the shell blocks below a heading, each as words, `dlock` in front left out;
+/// `redis-cli` stays. Comments and `export` are left out.
+std::vector<std::vector<std::string>> manual_commands(const std::string& page,
+                                                      std::string_view heading);
+
+}  // namespace dlock::testkit

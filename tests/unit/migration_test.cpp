@@ -1,0 +1,546 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Clients and coordinators of a migration over two stores under virtual time; each row of the
+// protocol's table of deaths.
+#include <gtest/gtest.h>
+
+#include "tests/support/two_stores.hpp"
+
+namespace dlock::tests {
+namespace {
+
+using core::migration::Goal;
+using core::migration::MoveState;
+using core::migration::Verdict;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+std::string where(const LockHandle& handle) { return handle ? handle.store() : "nowhere"; }
+
+Owner owner(const std::string& id) {
+  Owner made;
+  made.id = id;
+  made.pid = 4711;
+  made.host = "h";
+  made.app = "worker";
+  return made;
+}
+
+TEST(Migration, AnOpenLockIsHeldInTheSource) {
+  TwoStores two;
+  auto got = two.acquire("a");
+  two.env().run_for(milliseconds(1));
+  ASSERT_EQ(got->times_told, 1);
+  EXPECT_FALSE(got->ec) << got->ec.message();
+  EXPECT_EQ(where(got->handle), "s");
+}
+
+TEST(Migration, ForwardWaitsForTheHolderAndTheNextGrantIsInTheTargetWithAHigherToken) {
+  TwoStores two;
+  auto first = two.acquire("a");
+  two.env().run_for(milliseconds(1));
+  ASSERT_TRUE(first->handle);
+  auto flip = two.take(Goal::advance, "a", two.coordinator());
+  two.env().run_for(seconds(5));
+  EXPECT_FALSE(flip->has_value());
+  const auto token = *first->handle.token();
+  auto second = two.acquire("a");  // queues behind the coordinator
+  two.env().run_for(seconds(1));
+  EXPECT_EQ(second->times_told, 0);
+  first->handle = LockHandle();
+  two.env().run_for(milliseconds(10));
+  ASSERT_TRUE(flip->has_value());
+  EXPECT_EQ((*flip)->verdict, Verdict::done) << (*flip)->text;
+  EXPECT_TRUE((*flip)->changed);
+  ASSERT_TRUE(two.record("a"));
+  EXPECT_EQ(two.record("a")->state, MoveState::moved);
+  ASSERT_EQ(second->times_told, 1);
+  EXPECT_FALSE(second->ec) << second->ec.message();
+  EXPECT_EQ(where(second->handle), "t");
+  EXPECT_GT(*second->handle.token(), token + 1);  // above the coordinator's, too
+  const auto sequencer = second->handle.sequencer();
+  ASSERT_TRUE(sequencer);
+  EXPECT_EQ(sequencer->store(), "t");
+  EXPECT_TRUE(two.server_s->inspect("a", {}).waiting.empty());  // nothing is left behind the seal
+}
+
+TEST(Migration, ADoneStepIsDoneAgain) {
+  TwoStores two;
+  EXPECT_TRUE(two.take_now(Goal::advance, "a").changed);
+  const auto record = two.record("a");
+  const auto again = two.take_now(Goal::advance, "a");
+  EXPECT_EQ(again.verdict, Verdict::done);
+  EXPECT_FALSE(again.changed);
+  EXPECT_EQ(two.record("a"), record);
+}
+
+TEST(Migration, RollbackDrainsTheTargetAndRaisesTheSource) {
+  TwoStores two;
+  two.take_now(Goal::advance, "a");
+  auto held = two.acquire("a");
+  two.env().run_for(milliseconds(1));
+  ASSERT_EQ(where(held->handle), "t");
+  const auto token = *held->handle.token();
+  auto back = two.take(Goal::rollback, "a", two.coordinator());
+  two.env().run_for(seconds(5));
+  EXPECT_FALSE(back->has_value());
+  EXPECT_EQ(two.record("a")->state, MoveState::closing);
+  auto waiting = two.acquire("a");
+  two.env().run_for(seconds(5));
+  EXPECT_EQ(waiting->times_told, 0);
+  held->handle = LockHandle();
+  two.env().run_for(seconds(2));
+  ASSERT_TRUE(back->has_value());
+  EXPECT_EQ((*back)->verdict, Verdict::done);
+  EXPECT_FALSE(two.record("a"));
+  ASSERT_EQ(waiting->times_told, 1);
+  EXPECT_EQ(where(waiting->handle), "s");
+  EXPECT_GT(*waiting->handle.token(), token + 1);
+}
+
+TEST(Migration, ThereAndBackAndThereAndFinishWithTokensThatRise) {
+  TwoStores two;
+  std::uint64_t last = 0;
+  const auto grant = [&](const std::string& store) {
+    auto got = two.acquire("a");
+    two.env().run_for(milliseconds(10));
+    ASSERT_EQ(where(got->handle), store);
+    EXPECT_GT(*got->handle.token(), last);
+    last = *got->handle.token();
+  };
+  for (int i = 0; i < 3; ++i) {
+    for (int j = 0; j < 3; ++j) grant("s");
+    two.take_now(Goal::advance, "a");
+    for (int j = 0; j < 3; ++j) grant("t");
+    two.take_now(Goal::rollback, "a");
+  }
+  two.take_now(Goal::advance, "a");
+  grant("t");
+  EXPECT_EQ(two.take_now(Goal::finish, "a").verdict, Verdict::done);
+  EXPECT_EQ(two.record("a")->state, MoveState::final_);
+  grant("t");
+  EXPECT_EQ(two.take_now(Goal::rollback, "a").verdict, Verdict::refused);
+  EXPECT_EQ(two.take_now(Goal::finish, "a").verdict, Verdict::done);
+}
+
+TEST(Migration, FinishRaisesTheTargetForThoseWhoKnowItAlone) {
+  TwoStores two;
+  std::uint64_t last = 0;
+  for (int i = 0; i < 5; ++i) {
+    auto got = two.acquire("a");
+    two.env().run_for(milliseconds(1));
+    last = *got->handle.token();
+  }
+  two.env().run_for(milliseconds(1));
+  two.take_now(Goal::advance, "a");
+  two.take_now(Goal::finish, "a");
+  core::migration::Ledger ledger(two.s, two.t);
+  EXPECT_FALSE(two.run(ledger.certify(two.plan)).error);
+  auto plain = two.acquire_in(two.t, "a", milliseconds(0));
+  two.env().run_for(milliseconds(1));
+  ASSERT_TRUE(plain->handle);
+  EXPECT_GT(*plain->handle.token(), last);
+}
+
+TEST(Migration, AClientOfTheTargetAloneIsRefusedUntilTheCertificate) {
+  TwoStores two;
+  const auto refused = [&] {
+    auto got = two.acquire_in(two.t, "a");
+    two.env().run_for(milliseconds(1));
+    EXPECT_EQ(got->times_told, 1);
+    return got;
+  };
+  auto early = refused();
+  EXPECT_EQ(early->ec, errc::config_unsafe);
+  EXPECT_NE(early->diagnostics.server_text.find("migrate: { from: s, to: t, plan: p1 }"),
+            std::string::npos)
+      << early->diagnostics.server_text;
+  two.take_now(Goal::advance, "a");
+  EXPECT_EQ(refused()->ec, errc::config_unsafe);
+  auto other = two.acquire_in(two.t, "not/of/the/plan");
+  two.env().run_for(milliseconds(1));
+  EXPECT_FALSE(other->ec);
+  two.take_now(Goal::finish, "a");
+  EXPECT_EQ(refused()->ec, errc::config_unsafe);  // the other name is not there yet
+  two.take_now(Goal::advance, "b");
+  two.take_now(Goal::finish, "b");
+  core::migration::Ledger ledger(two.s, two.t);
+  EXPECT_FALSE(two.run(ledger.certify(two.plan)).error);
+  EXPECT_FALSE(refused()->ec);
+}
+
+TEST(Migration, AClientOfTheNextPlanIsRefusedUntilTheCertificate) {
+  TwoStores two;
+  const auto u = two.make_store("u", two.server_name_t() + " next");
+  // From t on: it knows nothing of s, where the lock may be held.
+  const auto refused = [&] {
+    auto got = std::make_shared<TwoStores::Outcome>();
+    core::migration::MigratingAcquisition::Request request;
+    request.source.name = request.target.name = "a";
+    request.source.limits.once = request.target.limits.once = true;
+    request.source.diagnostics = &got->diagnostics;
+    request.plan = "p2";
+    request.poll = seconds(1);
+    request.stores = {"s", "t", "u"};
+    core::migration::MigratingAcquisition::start(two.t, u, std::move(request),
+                                                 [got](error_code ec, LockHandle handle) {
+                                                   ++got->times_told;
+                                                   got->ec = ec;
+                                                   got->handle = std::move(handle);
+                                                 });
+    two.env().run_for(milliseconds(1));
+    EXPECT_EQ(got->times_told, 1);
+    return got;
+  };
+  auto early = refused();
+  EXPECT_EQ(early->ec, errc::config_unsafe);
+  EXPECT_NE(early->diagnostics.server_text.find("plan 'p1' is moving it"), std::string::npos)
+      << early->diagnostics.server_text;
+  for (const auto* name : {"a", "b"}) {
+    two.take_now(Goal::advance, name);
+    two.take_now(Goal::finish, name);
+  }
+  EXPECT_EQ(refused()->ec, errc::config_unsafe);
+  core::migration::Ledger ledger(two.s, two.t);
+  EXPECT_FALSE(two.run(ledger.certify(two.plan)).error);
+  auto later = refused();
+  EXPECT_FALSE(later->ec);
+  EXPECT_EQ(where(later->handle), "t");
+}
+
+TEST(Migration, AClientOfTheTargetHearsOfAPlanThatCameLater) {
+  TwoStores two;
+  two.server_t->set_note("plans-in", "p1", "");
+  auto before = two.acquire_in(two.t, "a");
+  two.env().run_for(milliseconds(1));
+  EXPECT_FALSE(before->ec);
+  before->handle = LockHandle();
+  two.server_t->set_note("plans-in", "", "p1");
+  two.env().run_for(core::migration::kArrivalsAge);
+  // This one has them read anew, and does not wait for it.
+  auto beside = two.acquire_in(two.t, "a");
+  two.env().run_for(milliseconds(1));
+  EXPECT_FALSE(beside->ec);
+  beside->handle = LockHandle();
+  auto after = two.acquire_in(two.t, "a");
+  two.env().run_for(milliseconds(1));
+  EXPECT_EQ(after->ec, errc::config_unsafe);
+}
+
+TEST(Migration, AClientOfTheSourceAloneIsToldWhereItHasGone) {
+  TwoStores two;
+  auto waiting = two.acquire_in(two.s, "b");
+  auto holder = two.acquire_in(two.s, "a");
+  two.env().run_for(milliseconds(1));
+  ASSERT_TRUE(holder->handle);
+  auto laggard = two.acquire_in(two.s, "a");
+  two.env().run_for(milliseconds(1));
+  EXPECT_EQ(laggard->times_told, 0);
+  auto flip = two.take(Goal::advance, "a", two.coordinator());
+  holder->handle = LockHandle();
+  two.env().run_for(milliseconds(10));
+  ASSERT_EQ(laggard->times_told, 1);
+  laggard->handle = LockHandle();
+  two.env().run_for(milliseconds(10));
+  ASSERT_TRUE(flip->has_value());
+  auto late = two.acquire_in(two.s, "a");
+  two.env().run_for(milliseconds(10));
+  ASSERT_EQ(late->times_told, 1);
+  EXPECT_EQ(late->ec, errc::moving);
+  EXPECT_NE(late->diagnostics.server_text.find("plan 'p1'"), std::string::npos);
+}
+
+TEST(Migration, AStoreThatThePlanWasNotStartedWithIsRefused) {
+  TwoStores two;
+  two.take_now(Goal::advance, "a");
+  two.server_t->set_note("plan/p1", two.server_t->note("plan/p1"), "");
+  auto got = two.acquire("a");
+  two.env().run_for(milliseconds(1));
+  EXPECT_EQ(got->ec, errc::config_unsafe);
+  EXPECT_NE(got->diagnostics.server_text.find("migrate start p1"), std::string::npos);
+  EXPECT_EQ(got->diagnostics.store, "t");
+}
+
+TEST(Migration, AWaitInTheTargetFollowsTheLockBack) {
+  TwoStores two;
+  two.take_now(Goal::advance, "a");
+  // Somebody who does not take part holds T's lock for ever.
+  two.server_t->claim("a", owner("stranger"), true, 0, {}, [] {});
+  auto got = two.acquire("a");
+  two.env().run_for(seconds(2));
+  EXPECT_EQ(got->times_told, 0);
+  const auto record = *two.record("a");
+  two.server_s->set_record("a", to_text(record), "", 100);
+  two.env().run_for(seconds(1));
+  ASSERT_EQ(got->times_told, 1);
+  EXPECT_EQ(where(got->handle), "s");
+  EXPECT_TRUE(two.server_t->inspect("a", {}).waiting.empty());
+}
+
+TEST(Migration, CancelAndDeadlineLeaveNothingInEitherStore) {
+  TwoStores two;
+  two.take_now(Goal::advance, "a");
+  two.server_t->claim("a", owner("holder"), true, 0, {}, [] {});
+  auto late = two.acquire("a", milliseconds(700));
+  auto cancelled = two.acquire("a");
+  const auto begun = two.env().now();
+  two.env().run_for(milliseconds(300));
+  cancelled->moving->cancel();
+  EXPECT_EQ(cancelled->times_told, 1);
+  EXPECT_EQ(cancelled->ec, errc::cancelled);
+  two.env().run_for(seconds(1));
+  EXPECT_EQ(late->times_told, 1);
+  EXPECT_EQ(late->ec, errc::timed_out);
+  EXPECT_EQ(late->at, begun + milliseconds(700));
+  two.env().run_for(seconds(30));
+  EXPECT_TRUE(two.server_s->inspect("a", {}).waiting.empty());
+  EXPECT_TRUE(two.server_t->inspect("a", {}).waiting.empty());
+  EXPECT_EQ(cancelled->times_told, 1);
+}
+
+TEST(Migration, ClosingEndsAWaitForAClosingLock) {
+  TwoStores two;
+  two.take_now(Goal::advance, "a");
+  two.set_record("a", next_record(*two.record("a"), MoveState::closing, 0));
+  auto got = two.acquire("a");
+  two.env().run_for(seconds(3));
+  EXPECT_EQ(got->times_told, 0);
+  asio::co_spawn(two.env().executor(), two.s->close(), [](const std::exception_ptr&) {});
+  two.env().run_for(milliseconds(1));
+  EXPECT_EQ(got->times_told, 1);
+  EXPECT_EQ(got->ec, errc::closed);
+}
+
+TEST(Migration, AHostileRecordIsAnErrorAndNeverAGrant) {
+  TwoStores two;
+  two.take_now(Goal::advance, "a");
+  two.server_s->set_record("a", two.server_s->record("a"), "rubbish", 0);
+  auto got = two.acquire("a");
+  two.env().run_for(milliseconds(1));
+  EXPECT_EQ(got->ec, errc::protocol);
+  EXPECT_FALSE(got->handle);
+  EXPECT_EQ(two.take_now(Goal::advance, "a").verdict, Verdict::refused);
+}
+
+// The table of deaths. A coordinator that died is one of which only its traces in the stores are
+// left.
+
+TEST(MigrationDeath, BeforeTheForwardWriteItsLockEndsAndALateWriteFails) {
+  TwoStores two;
+  two.server_s->claim("a", owner("coordinator"), true, 0, {}, [] {});
+  auto client = two.acquire("a");
+  two.env().run_for(seconds(1));
+  EXPECT_EQ(client->times_told, 0);
+  two.server_s->evict("a");  // its lease
+  two.env().run_for(milliseconds(10));
+  EXPECT_EQ(where(client->handle), "s");
+  EXPECT_FALSE(two.server_s->seal("a", "coordinator", "late").done);
+  EXPECT_FALSE(two.record("a"));
+}
+
+TEST(MigrationDeath, AfterTheForwardWriteThereIsNothingToDo) {
+  TwoStores two;
+  two.take_now(Goal::advance, "a");
+  auto client = two.acquire("a");
+  two.env().run_for(milliseconds(10));
+  EXPECT_EQ(where(client->handle), "t");
+}
+
+TEST(MigrationDeath, InClosingAnyRollbackGoesOn) {
+  TwoStores two;
+  two.take_now(Goal::advance, "a");
+  two.set_record("a", next_record(*two.record("a"), MoveState::closing, 0));
+  auto client = two.acquire("a");
+  two.env().run_for(seconds(5));
+  EXPECT_EQ(client->times_told, 0);  // blocked, and safe
+  EXPECT_EQ(two.take_now(Goal::rollback, "a").verdict, Verdict::done);
+  two.env().run_for(seconds(2));
+  EXPECT_EQ(where(client->handle), "s");
+}
+
+TEST(MigrationDeath, InClosingAnyAdvanceTakesItBack) {
+  TwoStores two;
+  two.take_now(Goal::advance, "a");
+  const auto moved = *two.record("a");
+  two.set_record("a", next_record(moved, MoveState::closing, 0));
+  EXPECT_EQ(two.take_now(Goal::finish, "a").verdict, Verdict::refused);
+  EXPECT_EQ(two.take_now(Goal::advance, "a").verdict, Verdict::done);
+  EXPECT_EQ(two.record("a")->state, MoveState::moved);
+  EXPECT_NE(two.record("a")->gen, moved.gen);
+  auto client = two.acquire("a");
+  two.env().run_for(seconds(2));
+  EXPECT_EQ(where(client->handle), "t");
+}
+
+TEST(MigrationDeath, AfterLockingTheTargetItsLockEndsAndTheReCheckBarsNewHolders) {
+  TwoStores two;
+  two.take_now(Goal::advance, "a");
+  auto client = two.acquire("a");
+  two.env().run_for(milliseconds(1));
+  ASSERT_EQ(where(client->handle), "t");
+  auto waiting = two.acquire("a");
+  two.env().run_for(milliseconds(1));
+  two.set_record("a", next_record(*two.record("a"), MoveState::closing, 0));
+  two.server_t->claim("a", owner("coordinator"), true, 0, {}, [] {});
+  client->handle = LockHandle();
+  two.env().run_for(seconds(5));
+  EXPECT_EQ(waiting->times_told, 0);  // it was granted, looked, and gave it back
+  two.server_t->release("a", "coordinator");
+  EXPECT_EQ(two.take_now(Goal::rollback, "a").verdict, Verdict::done);
+  two.env().run_for(seconds(2));
+  EXPECT_EQ(where(waiting->handle), "s");
+}
+
+TEST(MigrationDeath, OfTwoCoordinatorsOneWinsAndBothAgree) {
+  TwoStores two;
+  auto one = two.take(Goal::advance, "a", two.coordinator());
+  auto other = two.take(Goal::advance, "a", two.coordinator());
+  two.env().run_for(milliseconds(10));
+  ASSERT_TRUE(one->has_value() && other->has_value());
+  EXPECT_EQ((*one)->verdict, Verdict::done);
+  EXPECT_EQ((*other)->verdict, Verdict::done);
+  EXPECT_NE((*one)->changed, (*other)->changed);
+  EXPECT_EQ(two.record("a")->gen.counter, 1U);
+}
+
+TEST(MigrationDeath, ALateWriteOfARollbackThatWasTakenBackFails) {
+  TwoStores two;
+  two.take_now(Goal::advance, "a");
+  const auto closing = next_record(*two.record("a"), MoveState::closing, 0);
+  two.set_record("a", closing);
+  two.take_now(Goal::advance, "a");
+  EXPECT_FALSE(two.server_s->set_record("a", to_text(closing), "", 99).done);
+  EXPECT_EQ(two.record("a")->state, MoveState::moved);
+}
+
+// Waiting and giving up.
+
+TEST(MigrationCoordinator, NamesTheHolderItWaitsFor) {
+  TwoStores two;
+  two.server_s->claim("a", owner("holder"), true, 0, {}, [] {});
+  core::migration::Coordinator::Options options;
+  options.deadline = two.env().now() + seconds(2);
+  auto flip = two.take(Goal::advance, "a", two.coordinator(options));
+  two.env().run_for(seconds(3));
+  ASSERT_TRUE(flip->has_value());
+  EXPECT_EQ((*flip)->verdict, Verdict::waiting);
+  EXPECT_EQ((*flip)->holder, "worker (pid 4711 on h)");
+  EXPECT_FALSE(two.record("a"));
+  EXPECT_TRUE(two.server_s->inspect("a", {}).waiting.empty());
+}
+
+TEST(MigrationCoordinator, StopEndsItAndLeavesNothing) {
+  TwoStores two;
+  two.server_s->claim("a", owner("holder"), true, 0, {}, [] {});
+  auto coordinator = two.coordinator();
+  auto flip = two.take(Goal::advance, "a", coordinator);
+  two.env().run_for(seconds(2));
+  coordinator->stop();
+  two.env().run_for(milliseconds(10));
+  ASSERT_TRUE(flip->has_value());
+  EXPECT_EQ((*flip)->verdict, Verdict::stopped);
+  EXPECT_TRUE(two.server_s->inspect("a", {}).waiting.empty());
+}
+
+TEST(MigrationCoordinator, ALossyTargetIsGivenItsLease) {
+  TwoStores two;
+  two.plan.lossy_target = true;
+  two.plan.leased_target = true;
+  two.plan.max_lease = seconds(30);
+  two.take_now(Goal::advance, "a");
+  auto back = two.take(Goal::rollback, "a", two.coordinator());
+  two.env().run_for(seconds(29));
+  EXPECT_FALSE(back->has_value());
+  EXPECT_EQ(two.record("a")->state, MoveState::closing);
+  two.env().run_for(seconds(2));
+  ASSERT_TRUE(back->has_value());
+  EXPECT_FALSE(two.record("a"));
+}
+
+TEST(MigrationCoordinator, ATargetThatIsGoneIsGivenItsLeaseAndTheSourceIsRaisedBlindly) {
+  TwoStores two;
+  two.plan.leased_target = true;
+  two.plan.max_lease = seconds(30);
+  two.take_now(Goal::advance, "a");
+  two.server_t->claim("a", owner("nobody knows"), true, 0, {}, [] {});
+  core::migration::Coordinator::Options options;
+  options.target_gone = true;
+  auto back = two.take(Goal::rollback, "a", two.coordinator(options));
+  two.env().run_for(seconds(29));
+  EXPECT_FALSE(back->has_value());
+  two.env().run_for(seconds(2));
+  ASSERT_TRUE(back->has_value());
+  EXPECT_EQ((*back)->verdict, Verdict::done);
+  auto got = two.acquire("a");
+  two.env().run_for(milliseconds(1));
+  ASSERT_EQ(where(got->handle), "s");
+  EXPECT_GT(*got->handle.token(), std::uint64_t{1} << 48U);
+}
+
+TEST(MigrationCoordinator, ATargetWithoutLeasesIsNeverTakenForGone) {
+  TwoStores two;
+  two.take_now(Goal::advance, "a");
+  core::migration::Coordinator::Options options;
+  options.target_gone = true;
+  auto back = two.take(Goal::rollback, "a", two.coordinator(options));
+  two.env().run_for(seconds(1));
+  ASSERT_TRUE(back->has_value());
+  EXPECT_EQ((*back)->verdict, Verdict::refused);
+}
+
+// The ledger.
+
+TEST(MigrationLedger, PublishesOnceAndKeepsTheFirstId) {
+  TwoStores two;
+  core::migration::Ledger ledger(two.s, two.t);
+  auto plan = two.plan;
+  plan.name = "p2";
+  plan.names = {"x", "y"};
+  plan.id = "00000000000000aa";
+  EXPECT_FALSE(two.run(ledger.publish(plan)).error);
+  auto again = plan;
+  again.id = "00000000000000bb";
+  EXPECT_FALSE(two.run(ledger.publish(again)).error);
+  const auto found = two.run(ledger.find("p2", true));
+  ASSERT_TRUE(found.plan);
+  EXPECT_EQ(found.plan->id, plan.id);
+  EXPECT_EQ(two.server_t->note("plan/p2"), two.server_s->note("plan/p2"));
+  EXPECT_EQ(two.server_t->note("plans-in"), "p1\np2");
+  EXPECT_EQ(two.server_s->note("plans-out"), "p1\np2");
+  // The target lost its notes: they are written anew.
+  two.server_t->set_note("plan/p2", to_text(plan), "");
+  EXPECT_FALSE(two.run(ledger.publish(again)).error);
+  EXPECT_EQ(two.server_t->note("plan/p2"), to_text(plan));
+}
+
+TEST(MigrationLedger, ANameBelongsToOnePlan) {
+  TwoStores two;
+  core::migration::Ledger ledger(two.s, two.t);
+  auto plan = two.plan;
+  plan.name = "p2";
+  plan.id = "00000000000000aa";
+  const auto failure = two.run(ledger.publish(plan));
+  EXPECT_EQ(failure.error, errc::config_unsafe);
+  EXPECT_NE(failure.text.find("'a' belongs to the unfinished plan 'p1'"), std::string::npos);
+  auto changed = two.plan;
+  changed.names = {"a"};
+  EXPECT_EQ(two.run(ledger.publish(changed)).error, errc::config_unsafe);
+}
+
+TEST(MigrationLedger, AFinishedPlanIsNotStartedAgainAndAWithdrawnOneIs) {
+  TwoStores two;
+  core::migration::Ledger ledger(two.s, two.t);
+  EXPECT_FALSE(two.run(ledger.withdraw(two.plan)).error);
+  EXPECT_EQ(two.server_s->note("plan/p1"), "");
+  EXPECT_EQ(two.server_t->note("plans-in"), "");
+  EXPECT_FALSE(two.run(ledger.publish(two.plan)).error);
+  EXPECT_FALSE(two.run(ledger.note_moved("p1", {"a", "b"}, {})).error);
+  EXPECT_FALSE(two.run(ledger.note_moved("p1", {}, {"b"})).error);
+  EXPECT_EQ(two.run(ledger.find("p1", true)).moved, std::vector<std::string>{"a"});
+  EXPECT_FALSE(two.run(ledger.certify(two.plan)).error);
+  EXPECT_TRUE(two.run(ledger.find("p1", true)).finished);
+  EXPECT_EQ(two.run(ledger.publish(two.plan)).error, errc::config_unsafe);
+}
+
+}  // namespace
+}  // namespace dlock::tests
