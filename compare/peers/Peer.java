@@ -12,6 +12,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.TreeMap;
+import java.util.concurrent.locks.LockSupport;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.curator.framework.CuratorFramework;
@@ -160,6 +161,20 @@ public class Peer {
     }
   }
 
+  // Each request counts from when it was due, as in compare/drivers/programs.cpp.
+  static void open(InterProcessLock lock, long rate, long duration) throws Exception {
+    List<Long> times = new ArrayList<>();
+    long start = System.nanoTime();
+    for (long i = 0; i < rate * (duration / 1_000_000) / 1000; ++i) {
+      long due = start + 1_000_000_000L * i / rate;
+      for (long early; (early = due - System.nanoTime()) > 0;) LockSupport.parkNanos(early);
+      lock.acquire();
+      times.add(System.nanoTime() - due);
+      lock.release();
+    }
+    say("{\"event\":\"result\",\"rate\":" + rate + ",\"acquire\":" + summary(times) + "}");
+  }
+
   static void run(BufferedReader in, String job) throws Exception {
     String hosts = text(job, "url").replaceFirst("^[^/]*//", "").replaceFirst("[/?].*$", "");
     boolean guard = text(job, "program").equals("guard");
@@ -210,6 +225,10 @@ public class Peer {
     }
     say("{\"event\":\"ready\"}");
     in.readLine();
+    if (text(job, "program").equals("open")) {
+      open(locks.get(0), number(job, "rate", 100), duration);
+      return;
+    }
     double cpu = cpu();
     long start = System.nanoTime();
     onThreads(count, (i) -> {

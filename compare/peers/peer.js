@@ -91,6 +91,22 @@ async function guard(job, redlock, lines) {
   }
 }
 
+// Each request counts from when it was due, as in compare/drivers/programs.cpp.
+async function open(job, acquire, release) {
+  const times = [];
+  const start = hr();
+  for (let i = 0; i < Math.floor(job.rate * job.duration_ms / 1000); ++i) {
+    const due = start + 1000000000n * BigInt(i) / BigInt(job.rate);
+    const early = Number(due - hr()) / 1e6;
+    if (early > 2) await new Promise((done) => setTimeout(done, early - 2));
+    while (hr() < due) await new Promise((done) => setImmediate(done));
+    const lock = await acquire();
+    times.push(Number(hr() - due));
+    await release(lock);
+  }
+  say({event: 'result', rate: job.rate, acquire: summary(times)});
+}
+
 async function main() {
   const lines = readline.createInterface({input: process.stdin})[Symbol.asyncIterator]();
   const job = JSON.parse((await lines.next()).value);
@@ -108,6 +124,10 @@ async function main() {
   if (!contended) for (const name of names) await release(await acquire(name));
   say({event: 'ready'});
   await lines.next();
+  if (job.program === 'open') {
+    await open(job, () => acquire(names[0]), release);
+    process.exit(0);
+  }
   const start = hr();
   const cpu = process.cpuUsage();
   const end = start + BigInt(job.duration_ms) * 1000000n;

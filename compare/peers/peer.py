@@ -108,6 +108,24 @@ def run_pairs(job, locks):
         cpu_seconds=cpu() - cpu_before, acquire=acquire_times.summary(), pair=pair_times.summary())
 
 
+def run_open(job, locks):
+    """Each request counts from when it was due, as in compare/drivers/programs.cpp."""
+    (take, give), times = locks[0], Latencies()
+    for _ in range(5):
+        take()
+        give()
+    say(event="ready")
+    sys.stdin.readline()
+    rate, start = job["rate"], time.monotonic_ns()
+    for i in range(rate * job["duration_ms"] // 1000):
+        due = start + 1_000_000_000 * i // rate
+        time.sleep(max(0, due - time.monotonic_ns()) / 1e9)
+        take()
+        times.values.append(max(0, time.monotonic_ns() - due))
+        give()
+    say(event="result", rate=rate, acquire=times.summary())
+
+
 def run_contend(job, locks):
     grants = []
     say(event="ready")
@@ -274,7 +292,7 @@ def main():
         contended = job["program"] == "contend"
         locks = [client(job["lock"] if contended else "%s/%d" % (job["lock"], i))
                  for i in range(job.get("clients", 1))]
-        (run_contend if contended else run_pairs)(job, locks)
+        {"contend": run_contend, "open": run_open, "pairs": run_pairs}[job["program"]](job, locks)
     except Exception as error:
         say(event="failed", why="%s: %s" % (type(error).__name__, error))
         sys.exit(1)

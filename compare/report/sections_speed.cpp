@@ -201,6 +201,10 @@ object speed_section(const Runs& runs, const object& scenario) {
   return section(text(scenario, "id"), text(scenario, "title"), std::move(blocks));
 }
 
+std::string noise_of(const Figure& one, const Figure& other) {
+  return fmt::format("noisy: ±{:.0f} % and ±{:.0f} %", one.spread * 100, other.spread * 100);
+}
+
 }  // namespace
 
 void add_speed(const Runs& runs, array& sections) {
@@ -277,19 +281,23 @@ object repeatability(const Runs& runs) {
         const auto other = second.ratio(spot, "floor", text(*main, "id"));
         if (!one || !other || one->value == 0) continue;
         const double apart = std::abs(other->value - one->value) / one->value;
+        const bool is_close = apart < 0.15;
         ++all;
-        if (apart < 0.15) ++close;
-        rows.push_back(array{
-            cell(store.title), cell(fmt::format("{}, {}", text(scenario, "title"), param)),
-            cell(fmt::format("{:.2f}", one->value)), cell(fmt::format("{:.2f}", other->value)),
-            cell(fmt::format("{:.0f} %", apart * 100), apart < 0.15 ? "good" : "warn")});
+        if (is_close) ++close;
+        rows.push_back(array{cell(store.title),
+                             cell(fmt::format("{}, {}", text(scenario, "title"), param)),
+                             ratio_cell(*main, one), ratio_cell(*main, other),
+                             cell(fmt::format("{:.0f} %", apart * 100), is_close ? "good" : "warn"),
+                             is_close ? cell("") : cell(noise_of(*one, *other), "warn")});
       }
     }
   }
   array blocks{
       callout(close * 10 >= all * 9 ? "good" : "note",
-              fmt::format("{} of {} ratios to the floor differ by less than 15 %.", close, all)),
-      table(array{"Store", "Scenario", "first", "second", "apart"}, std::move(rows))};
+              fmt::format("{} of {} ratios to the floor differ by less than 15 %. The others are "
+                          "noisy: the spread of the repeats within each run stands beside them.",
+                          close, all)),
+      table(array{"Store", "Scenario", "first", "second", "apart", "noisy"}, std::move(rows))};
   return section("repeat", "The two runs side by side", std::move(blocks));
 }
 

@@ -105,7 +105,7 @@ void check_peers(const std::vector<std::string>& names) {
 std::vector<DriverProgram> drivers_for(Context& context, const Store& store,
                                        std::string_view measure) {
   std::vector<DriverProgram> drivers{{"dlock"}, {"floor"}};
-  if (measure != "pairs" && measure != "contend" && measure != "cost") return drivers;
+  if (measure == "crowd") return drivers;  // their programs have no crowds
   for (const auto& name : context.options.peers) {
     const Peer* peer = find_peer(name);
     if (peer == nullptr || peer->family != store.kind().family) continue;

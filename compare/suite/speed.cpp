@@ -56,6 +56,12 @@ std::chrono::milliseconds duration_of(const object& scenario, Depth depth) {
 
 int repeats(Depth depth) { return depth == Depth::full ? 5 : depth == Depth::standard ? 3 : 1; }
 
+/// What hardly differs between repeats says how many are enough.
+int repeats_of(const object& scenario, Depth depth) {
+  const auto* most = scenario.if_contains("most_repeats");
+  return most == nullptr ? repeats(depth) : std::min(repeats(depth), most->to_number<int>());
+}
+
 double number(const object& result, const char* name) {
   return result.at(name).to_number<double>();
 }
@@ -246,7 +252,7 @@ double plan_speed(const Options& options, std::size_t stores) {
     if (!is_wanted(options, scenario.at("id").as_string())) continue;
     const double one =
         0.3 + std::chrono::duration<double>(duration_of(scenario, options.depth)).count();
-    seconds += one * 2 * repeats(options.depth) *
+    seconds += one * 2 * repeats_of(scenario, options.depth) *
                static_cast<double>(at_depth(scenario, "params", options.depth).as_array().size());
   }
   return seconds * static_cast<double>(stores);
@@ -260,6 +266,7 @@ void run_speed(Context& context, Store& store) {
     for (const auto& entry : scenarios("speed")) {
       const auto& scenario = entry.as_object();
       if (!is_wanted(context.options, scenario.at("id").as_string())) continue;
+      if (repeat >= repeats_of(scenario, depth)) continue;
       if (is_left_out(scenario, store.kind().id, depth)) continue;
       context.progress.begin(
           fmt::format("{}: {}", store.kind().title, scenario.at("title").as_string().c_str()));

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Other clients under the same faults: they play their parts, and what they do fails nobody's run.
+// Other clients are measured as ours, and under the same faults they play their parts; what they do
+// fails nobody's run.
 #include <gtest/gtest.h>
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
+#include <map>
 #include <string>
 
 #include "testkit/process.hpp"
@@ -41,6 +43,29 @@ TEST(ComparePeers, StandUnderTheSameFaultsAndFailNobodysRun) {
   const auto page = testkit::read_file(folder.path() / "report.md");
   EXPECT_NE(page.find(", with kazoo"), std::string::npos);
   EXPECT_NE(page.find(", with redis-py"), std::string::npos);
+}
+
+// A request that is late because the one before it took long counts from when it was due.
+TEST(ComparePeers, AreMeasuredByTheClock) {
+  testkit::TempDir folder;
+  const auto run =
+      testkit::run({.argv = {DLOCK_COMMAND, "compare", "--scenarios", "speed.open_load", "--stores",
+                             "redis,zookeeper", "--peers", "kazoo,redis-py,curator", "--out",
+                             folder.path().string()}},
+                   {}, testkit::within(std::chrono::seconds(180)));
+  EXPECT_EQ(run.status.shell_status(), 0) << run.err;
+  const auto raw = boost::json::parse(testkit::read_file(folder.path() / "raw.json"));
+  std::map<std::string, int> seen;
+  for (const auto& entry : raw.at("results").as_array()) {
+    const auto& result = entry.as_object();
+    ASSERT_FALSE(result.contains("failed")) << result.at("failed");
+    ++seen[std::string(result.at("driver").as_string())];
+    EXPECT_EQ(result.at("acquire").at("count").to_number<int>(), 150) << entry;
+    EXPECT_GT(result.at("values").at("acquire_p50_us").to_number<double>(), 0) << entry;
+  }
+  const std::map<std::string, int> each_repeat{
+      {"dlock", 6}, {"floor", 6}, {"kazoo", 3}, {"redis-py", 3}, {"curator", 3}};
+  EXPECT_EQ(seen, each_repeat);
 }
 
 }  // namespace
