@@ -74,25 +74,14 @@ std::vector<std::unique_ptr<Client>> clients_of(Driver& driver, const Job& job, 
   return clients;
 }
 
-}  // namespace
-
-void run_pairs(const Job& job) {
-  const auto driver = driver_of(job);
-  const auto clients = clients_of(*driver, job, Use::own);
-  const std::int64_t count = job.number("count", 0);
-  std::atomic<bool> never{false};
-  // Connections, scripts and parents are made by the first pairs: they are not what is measured.
-  on_threads(clients.size(), [&](std::size_t i) {
-    Measured own;
-    pairs_of(*clients[i], never, job.number("warmup", 5), own);
-  });
-  await_go();
+void measure_pairs(const std::vector<std::unique_ptr<Client>>& clients, std::int64_t count,
+                   std::chrono::milliseconds duration) {
   std::vector<Measured> measured(clients.size());
   std::atomic<bool> over{false};
   const double cpu = cpu_seconds();
   const auto start = Clock::now();
   std::jthread clock([&](const std::stop_token& stop) {
-    const auto end = start + job.milliseconds("duration_ms", 1000);
+    const auto end = start + duration;
     while (Clock::now() < end && !stop.stop_requested()) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
@@ -112,6 +101,48 @@ void run_pairs(const Job& job) {
        {"cpu_seconds", cpu_seconds() - cpu},
        {"acquire", all.acquire.to_json()},
        {"pair", all.pair.to_json()}});
+}
+
+void measure_turns(const std::vector<std::unique_ptr<Client>>& clients, const Job& job) {
+  const auto end = Clock::now() + job.milliseconds("duration_ms", 1000);
+  const auto hold = std::chrono::microseconds(job.number("hold_us", 0));
+  std::vector<boost::json::array> grants(clients.size());
+  // Enough to judge by; a lock that is only a system call would make millions.
+  const auto most = static_cast<std::size_t>(job.number("max_turns", 20'000));
+  on_threads(clients.size(), [&](std::size_t i) {
+    while (Clock::now() < end && grants[i].size() < most) {
+      const auto asked = now_ns();
+      clients[i]->acquire();
+      const auto got = now_ns();
+      if (hold.count() > 0) std::this_thread::sleep_for(hold);
+      const auto gave = now_ns();
+      clients[i]->release();
+      grants[i].push_back({i, asked, got, gave});
+    }
+  });
+  boost::json::array all;
+  for (auto& one : grants) {
+    for (auto& grant : one) all.push_back(std::move(grant));
+  }
+  say({{"event", "result"}, {"grants", std::move(all)}});
+}
+
+}  // namespace
+
+void run_pairs(const Job& job) {
+  const auto driver = driver_of(job);
+  const auto clients = clients_of(*driver, job, Use::own);
+  const std::int64_t count = job.number("count", 0);
+  std::atomic<bool> never{false};
+  // Connections, scripts and parents are made by the first pairs: they are not what is measured.
+  on_threads(clients.size(), [&](std::size_t i) {
+    Measured own;
+    pairs_of(*clients[i], never, job.number("warmup", 5), own);
+  });
+  await_go();
+  do {
+    measure_pairs(clients, count, job.milliseconds("duration_ms", 1000));
+  } while (next_go());
 }
 
 // Each request has its time; one that starts late because another took long counts from when it
@@ -142,27 +173,9 @@ void run_contend(const Job& job) {
   const auto driver = driver_of(job);
   const auto clients = clients_of(*driver, job, Use::contended);
   await_go();
-  const auto end = Clock::now() + job.milliseconds("duration_ms", 1000);
-  const auto hold = std::chrono::microseconds(job.number("hold_us", 0));
-  std::vector<boost::json::array> grants(clients.size());
-  // Enough to judge by; a lock that is only a system call would make millions.
-  const auto most = static_cast<std::size_t>(job.number("max_turns", 20'000));
-  on_threads(clients.size(), [&](std::size_t i) {
-    while (Clock::now() < end && grants[i].size() < most) {
-      const auto asked = now_ns();
-      clients[i]->acquire();
-      const auto got = now_ns();
-      if (hold.count() > 0) std::this_thread::sleep_for(hold);
-      const auto gave = now_ns();
-      clients[i]->release();
-      grants[i].push_back({i, asked, got, gave});
-    }
-  });
-  boost::json::array all;
-  for (auto& one : grants) {
-    for (auto& grant : one) all.push_back(std::move(grant));
-  }
-  say({{"event", "result"}, {"grants", std::move(all)}});
+  do {
+    measure_turns(clients, job);
+  } while (next_go());
 }
 
 void run_crowd(const Job& job) {

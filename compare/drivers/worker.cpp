@@ -63,6 +63,11 @@ void await_go() {
   if (!read_command(line) || line != "go") throw std::runtime_error("no `go` came");
 }
 
+bool next_go() {
+  std::string line;
+  return read_command(line) && line == "go";
+}
+
 std::int64_t now_ns() { return BoottimeClock::now().time_since_epoch().count(); }
 
 double cpu_seconds() {

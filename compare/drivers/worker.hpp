@@ -2,7 +2,8 @@
 //
 // A worker: a process of the suite that plays clients of a store. It reads a job, one line of JSON,
 // from standard input, says {"event":"ready"}, waits for the line `go`, and answers in lines of
-// JSON. compare/README.md has the protocol; peers in other languages speak it, too.
+// JSON; each further `go` asks for the same again. compare/README.md has the protocol; peers in
+// other languages speak it, too.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -28,6 +29,8 @@ struct Job {
 void say(const boost::json::object& event);
 /// Says `ready` and waits for `go`; throws std::runtime_error at the end of input.
 void await_go();
+/// Waits for another `go`; false at the end of input.
+bool next_go();
 /// The next line of standard input without its newline; false at its end.
 bool read_command(std::string& line);
 

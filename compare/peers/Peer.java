@@ -162,7 +162,7 @@ public class Peer {
   }
 
   // Each request counts from when it was due, as in compare/drivers/programs.cpp.
-  static void open(InterProcessLock lock, long rate, long duration) throws Exception {
+  static String open(InterProcessLock lock, long rate, long duration) throws Exception {
     List<Long> times = new ArrayList<>();
     long start = System.nanoTime();
     for (long i = 0; i < rate * (duration / 1_000_000) / 1000; ++i) {
@@ -172,7 +172,46 @@ public class Peer {
       times.add(System.nanoTime() - due);
       lock.release();
     }
-    say("{\"event\":\"result\",\"rate\":" + rate + ",\"acquire\":" + summary(times) + "}");
+    return "\"rate\":" + rate + ",\"acquire\":" + summary(times);
+  }
+
+  static String contend(List<InterProcessLock> locks, long duration) throws Exception {
+    List<long[]> grants = Collections.synchronizedList(new ArrayList<>());
+    long end = System.nanoTime() + duration;
+    onThreads(locks.size(), (i) -> {
+      while (System.nanoTime() < end) {
+        long asked = System.nanoTime();
+        locks.get(i).acquire();
+        long got = System.nanoTime();
+        grants.add(new long[] {i, asked, got, System.nanoTime()});
+        locks.get(i).release();
+      }
+    });
+    StringBuilder rows = new StringBuilder();
+    for (long[] g : grants) {
+      rows.append(rows.length() == 0 ? "" : ",").append("[" + g[0] + "," + g[1] + "," + g[2] + "," + g[3] + "]");
+    }
+    return "\"grants\":[" + rows + "]";
+  }
+
+  static String pairs(List<InterProcessLock> locks, long rounds, long duration) throws Exception {
+    List<Long> acquires = Collections.synchronizedList(new ArrayList<>());
+    List<Long> pairs = Collections.synchronizedList(new ArrayList<>());
+    double cpu = cpu();
+    long start = System.nanoTime();
+    onThreads(locks.size(), (i) -> {
+      for (long done = 0; rounds > 0 ? done < rounds : System.nanoTime() < start + duration; ++done) {
+        long begin = System.nanoTime();
+        locks.get(i).acquire();
+        long held = System.nanoTime();
+        locks.get(i).release();
+        acquires.add(held - begin);
+        pairs.add(System.nanoTime() - begin);
+      }
+    });
+    double seconds = (System.nanoTime() - start) / 1e9;
+    return "\"pairs\":" + pairs.size() + ",\"seconds\":" + seconds + ",\"cpu_seconds\":" + (cpu() - cpu)
+        + ",\"acquire\":" + summary(acquires) + ",\"pair\":" + summary(pairs);
   }
 
   static void run(BufferedReader in, String job) throws Exception {
@@ -196,53 +235,20 @@ public class Peer {
       String name = text(job, "lock").replace('/', '_') + (contended ? "" : "_" + i);
       locks.add(new InterProcessMutex(client, "/curator-peer/" + name));
     }
-    if (contended) {
-      List<long[]> grants = Collections.synchronizedList(new ArrayList<>());
-      say("{\"event\":\"ready\"}");
-      in.readLine();
-      long end = System.nanoTime() + duration;
-      onThreads(count, (i) -> {
-        while (System.nanoTime() < end) {
-          long asked = System.nanoTime();
-          locks.get(i).acquire();
-          long got = System.nanoTime();
-          grants.add(new long[] {i, asked, got, System.nanoTime()});
-          locks.get(i).release();
-        }
-      });
-      StringBuilder rows = new StringBuilder();
-      for (long[] g : grants) {
-        rows.append(rows.length() == 0 ? "" : ",").append("[" + g[0] + "," + g[1] + "," + g[2] + "," + g[3] + "]");
-      }
-      say("{\"event\":\"result\",\"grants\":[" + rows + "]}");
-      return;
-    }
-    List<Long> acquires = Collections.synchronizedList(new ArrayList<>());
-    List<Long> pairs = Collections.synchronizedList(new ArrayList<>());
     // A Java program is slow until it is compiled; that is not what is measured.
-    for (InterProcessLock lock : locks) {
-      for (int i = 0; i < Math.max(5, 300 / count); ++i) { lock.acquire(); lock.release(); }
-    }
-    say("{\"event\":\"ready\"}");
-    in.readLine();
-    if (text(job, "program").equals("open")) {
-      open(locks.get(0), number(job, "rate", 100), duration);
-      return;
-    }
-    double cpu = cpu();
-    long start = System.nanoTime();
-    onThreads(count, (i) -> {
-      for (long done = 0; rounds > 0 ? done < rounds : System.nanoTime() < start + duration; ++done) {
-        long begin = System.nanoTime();
-        locks.get(i).acquire();
-        long held = System.nanoTime();
-        locks.get(i).release();
-        acquires.add(held - begin);
-        pairs.add(System.nanoTime() - begin);
+    if (!contended) {
+      for (InterProcessLock lock : locks) {
+        for (int i = 0; i < Math.max(5, 300 / count); ++i) { lock.acquire(); lock.release(); }
       }
-    });
-    double seconds = (System.nanoTime() - start) / 1e9;
-    say("{\"event\":\"result\",\"pairs\":" + pairs.size() + ",\"seconds\":" + seconds + ",\"cpu_seconds\":"
-        + (cpu() - cpu) + ",\"acquire\":" + summary(acquires) + ",\"pair\":" + summary(pairs) + "}");
+    }
+    boolean open = text(job, "program").equals("open");
+    say("{\"event\":\"ready\"}");
+    // Each `go` of the suite asks for a measurement.
+    for (String line = in.readLine(); "go".equals(line); line = in.readLine()) {
+      String result = contended ? contend(locks, duration)
+          : open ? open(locks.get(0), number(job, "rate", 100), duration)
+                 : pairs(locks, rounds, duration);
+      say("{\"event\":\"result\"," + result + "}");
+    }
   }
 }

@@ -92,7 +92,7 @@ async function guard(job, redlock, lines) {
 }
 
 // Each request counts from when it was due, as in compare/drivers/programs.cpp.
-async function open(job, acquire, release) {
+async function openLoad(job, [name], acquire, release) {
   const times = [];
   const start = hr();
   for (let i = 0; i < Math.floor(job.rate * job.duration_ms / 1000); ++i) {
@@ -100,11 +100,46 @@ async function open(job, acquire, release) {
     const early = Number(due - hr()) / 1e6;
     if (early > 2) await new Promise((done) => setTimeout(done, early - 2));
     while (hr() < due) await new Promise((done) => setImmediate(done));
-    const lock = await acquire();
+    const lock = await acquire(name);
     times.push(Number(hr() - due));
     await release(lock);
   }
-  say({event: 'result', rate: job.rate, acquire: summary(times)});
+  return {rate: job.rate, acquire: summary(times)};
+}
+
+async function contend(job, names, acquire, release) {
+  const grants = [];
+  const end = hr() + BigInt(job.duration_ms) * 1000000n;
+  await Promise.all(names.map(async (name, index) => {
+    while (hr() < end) {
+      const asked = Number(hr());
+      const lock = await acquire(name);
+      const got = Number(hr());
+      grants.push([index, asked, got, got]);
+      await release(lock);
+    }
+  }));
+  return {grants};
+}
+
+async function pairs(job, names, acquire, release) {
+  const acquires = [], both = [];
+  const cpu = process.cpuUsage();
+  const start = hr();
+  const end = start + BigInt(job.duration_ms) * 1000000n;
+  await Promise.all(names.map(async (name) => {
+    for (let done = 0; job.count ? done < job.count : hr() < end; ++done) {
+      const begin = hr();
+      const lock = await acquire(name);
+      const held = hr();
+      await release(lock);
+      acquires.push(Number(held - begin));
+      both.push(Number(hr() - begin));
+    }
+  }));
+  const used = process.cpuUsage(cpu);
+  return {pairs: both.length, seconds: Number(hr() - start) / 1e9,
+          cpu_seconds: (used.user + used.system) / 1e6, acquire: summary(acquires), pair: summary(both)};
 }
 
 async function main() {
@@ -122,42 +157,12 @@ async function main() {
   const names = Array.from({length: job.clients || 1}, (_, i) => contended ? job.lock : `${job.lock}/${i}`);
 
   if (!contended) for (const name of names) await release(await acquire(name));
+  const run = {open: openLoad, contend, pairs}[job.program];
   say({event: 'ready'});
-  await lines.next();
-  if (job.program === 'open') {
-    await open(job, () => acquire(names[0]), release);
-    process.exit(0);
-  }
-  const start = hr();
-  const cpu = process.cpuUsage();
-  const end = start + BigInt(job.duration_ms) * 1000000n;
-  if (contended) {
-    const grants = [];
-    await Promise.all(names.map(async (name, index) => {
-      while (hr() < end) {
-        const asked = Number(hr());
-        const lock = await acquire(name);
-        const got = Number(hr());
-        grants.push([index, asked, got, got]);
-        await release(lock);
-      }
-    }));
-    say({event: 'result', grants});
-  } else {
-    const acquires = [], pairs = [];
-    await Promise.all(names.map(async (name) => {
-      for (let done = 0; job.count ? done < job.count : hr() < end; ++done) {
-        const begin = hr();
-        const lock = await acquire(name);
-        const held = hr();
-        await release(lock);
-        acquires.push(Number(held - begin));
-        pairs.push(Number(hr() - begin));
-      }
-    }));
-    const used = process.cpuUsage(cpu);
-    say({event: 'result', pairs: pairs.length, seconds: Number(hr() - start) / 1e9,
-         cpu_seconds: (used.user + used.system) / 1e6, acquire: summary(acquires), pair: summary(pairs)});
+  // Each `go` of the suite asks for a measurement.
+  for await (const line of lines) {
+    if (line !== 'go') break;
+    say({event: 'result', ...await run(job, names, acquire, release)});
   }
   process.exit(0);
 }

@@ -79,15 +79,20 @@ def cpu():
     return usage.ru_utime + usage.ru_stime
 
 
-def run_pairs(job, locks):
-    acquire_times, pair_times = Latencies(), Latencies()
-    count = job.get("count", 0)
-    end = [0.0]
+def goes():
+    """Each `go` of the suite asks for a measurement."""
+    say(event="ready")
+    while sys.stdin.readline().strip() == "go":
+        yield
 
-    def body(lock):
+
+def run_pairs(job, locks):
+    count = job.get("count", 0)
+
+    def body(lock, end, acquire_times, pair_times):
         take, give = lock
         done = 0
-        while (done < count) if count else (time.monotonic() < end[0]):
+        while (done < count) if count else (time.monotonic() < end):
             start = time.monotonic_ns()
             take()
             held = time.monotonic_ns()
@@ -99,50 +104,47 @@ def run_pairs(job, locks):
     for take, give in locks:
         take()
         give()
-    say(event="ready")
-    sys.stdin.readline()
-    cpu_before, start = cpu(), time.monotonic()
-    end[0] = start + job["duration_ms"] / 1000
-    on_threads([lambda lock=lock: body(lock) for lock in locks])
-    say(event="result", pairs=len(pair_times.values), seconds=time.monotonic() - start,
-        cpu_seconds=cpu() - cpu_before, acquire=acquire_times.summary(), pair=pair_times.summary())
+    for _ in goes():
+        times = Latencies(), Latencies()
+        cpu_before, start = cpu(), time.monotonic()
+        end = start + job["duration_ms"] / 1000
+        on_threads([lambda lock=lock: body(lock, end, *times) for lock in locks])
+        say(event="result", pairs=len(times[1].values), seconds=time.monotonic() - start,
+            cpu_seconds=cpu() - cpu_before, acquire=times[0].summary(), pair=times[1].summary())
 
 
 def run_open(job, locks):
     """Each request counts from when it was due, as in compare/drivers/programs.cpp."""
-    (take, give), times = locks[0], Latencies()
+    take, give = locks[0]
     for _ in range(5):
         take()
         give()
-    say(event="ready")
-    sys.stdin.readline()
-    rate, start = job["rate"], time.monotonic_ns()
-    for i in range(rate * job["duration_ms"] // 1000):
-        due = start + 1_000_000_000 * i // rate
-        time.sleep(max(0, due - time.monotonic_ns()) / 1e9)
-        take()
-        times.values.append(max(0, time.monotonic_ns() - due))
-        give()
-    say(event="result", rate=rate, acquire=times.summary())
+    for _ in goes():
+        rate, start, times = job["rate"], time.monotonic_ns(), Latencies()
+        for i in range(rate * job["duration_ms"] // 1000):
+            due = start + 1_000_000_000 * i // rate
+            time.sleep(max(0, due - time.monotonic_ns()) / 1e9)
+            take()
+            times.values.append(max(0, time.monotonic_ns() - due))
+            give()
+        say(event="result", rate=rate, acquire=times.summary())
 
 
 def run_contend(job, locks):
-    grants = []
-    say(event="ready")
-    sys.stdin.readline()
-    end = time.monotonic() + job["duration_ms"] / 1000
-
-    def body(index, lock):
+    def body(index, lock, end, grants):
         take, give = lock
         while time.monotonic() < end:
-            asked = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+            asked = boot_ns()
             take()
-            got = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-            grants.append([index, asked, got, time.clock_gettime_ns(time.CLOCK_BOOTTIME)])
+            got = boot_ns()
+            grants.append([index, asked, got, boot_ns()])
             give()
 
-    on_threads([lambda i=i, lock=lock: body(i, lock) for i, lock in enumerate(locks)])
-    say(event="result", grants=grants)
+    for _ in goes():
+        grants, end = [], time.monotonic() + job["duration_ms"] / 1000
+        on_threads([lambda i=i, lock=lock: body(i, lock, end, grants)
+                    for i, lock in enumerate(locks)])
+        say(event="result", grants=grants)
 
 
 def boot_ns():

@@ -216,10 +216,10 @@ object method(const Runs& runs) {
   }
   blocks.push_back(words(
       "Everything runs on one machine over loopback: compare the ratios and the order, not the "
-      "microseconds, with your network. Ours and the floor take turns within each repeat, and a "
-      "ratio is the median of the repeats' ratios. Where these differ by more than 15 % (half the "
-      "distance of the quartiles) the figure is marked ~ with its spread. Latencies are kept in "
-      "log-linear histograms of three digits."));
+      "microseconds, with your network. Ours, the floor and other clients take turns, in "
+      "slices of half a second and less, and a ratio is the median of the slices' ratios. Where "
+      "half the 95 % confidence interval of that median is more than 15 % of it, the figure is "
+      "marked ~ with its spread. Latencies are kept in log-linear histograms of three digits."));
   return section("method", "How it was measured", std::move(blocks));
 }
 

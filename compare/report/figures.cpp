@@ -13,18 +13,26 @@ namespace {
 
 using boost::json::object;
 
+/// How many of `count` sorted values lie outside the 95 % confidence interval of their median, on
+/// each side: whatever they are distributed like, as many heads or fewer come in `count` throws of
+/// a coin with 2.5 % at most (order statistics).
+std::size_t outside_interval(std::size_t count) {
+  double chance = std::pow(0.5, static_cast<double>(count));  // of `outside` heads
+  double sum = 0;
+  for (std::size_t outside = 0;; ++outside) {
+    sum += chance;
+    if (sum > 0.025) return outside == 0 ? 0 : outside - 1;
+    chance *= static_cast<double>(count - outside) / static_cast<double>(outside + 1);
+  }
+}
+
 std::optional<Figure> summary(std::vector<double> values) {
   if (values.empty()) return std::nullopt;
   std::sort(values.begin(), values.end());
-  const auto at = [&](double share) {
-    const double place = share * static_cast<double>(values.size() - 1);
-    const auto low = static_cast<std::size_t>(place);
-    const auto high = std::min(low + 1, values.size() - 1);
-    return values[low] + (values[high] - values[low]) * (place - static_cast<double>(low));
-  };
-  const double median = at(0.5);
-  const bool few = values.size() < 4;
-  const double width = few ? values.back() - values.front() : at(0.75) - at(0.25);
+  const auto count = values.size();
+  const double median = (values[(count - 1) / 2] + values[count / 2]) / 2;
+  const auto outside = outside_interval(count);
+  const double width = values[count - 1 - outside] - values[outside];
   return Figure{median, median == 0 ? 0 : width / 2 / std::abs(median)};
 }
 
@@ -63,29 +71,33 @@ std::vector<const object*> Figures::at(const Spot& spot) const {
   return found;
 }
 
-std::vector<double> Figures::values(const Spot& spot, std::string_view metric) const {
-  std::vector<double> all;
+std::map<std::int64_t, double> Figures::by_repeat(const Spot& spot, std::string_view metric) const {
+  std::map<std::int64_t, double> all;
   for (const auto* result : at(spot)) {
     const auto* values = result->if_contains("values");
     const auto* value = values == nullptr ? nullptr : values->as_object().if_contains(metric);
-    if (value != nullptr) all.push_back(value->to_number<double>());
+    if (value == nullptr) continue;
+    all.emplace(result->at("repeat").to_number<std::int64_t>(), value->to_number<double>());
   }
   return all;
 }
 
 std::optional<Figure> Figures::figure(const Spot& spot, std::string_view metric) const {
-  return summary(values(spot, metric));
+  std::vector<double> values;
+  for (const auto& [repeat, value] : by_repeat(spot, metric)) values.push_back(value);
+  return summary(std::move(values));
 }
 
 std::optional<Figure> Figures::ratio(const Spot& spot, std::string_view to_driver,
                                      std::string_view metric) const {
   Spot other = spot;
   other.driver = to_driver;
-  const auto ours = values(spot, metric);
-  const auto theirs = values(other, metric);
+  const auto ours = by_repeat(spot, metric);
+  const auto theirs = by_repeat(other, metric);
   std::vector<double> ratios;
-  for (std::size_t i = 0; i < std::min(ours.size(), theirs.size()); ++i) {
-    if (theirs[i] > 0) ratios.push_back(ours[i] / theirs[i]);
+  for (const auto& [repeat, value] : ours) {
+    const auto found = theirs.find(repeat);
+    if (found != theirs.end() && found->second > 0) ratios.push_back(value / found->second);
   }
   return summary(std::move(ratios));
 }

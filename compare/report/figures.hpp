@@ -4,6 +4,7 @@
 #pragma once
 
 #include <boost/json/object.hpp>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,8 +23,8 @@ struct Spot {
 
 struct Figure {
   double value = 0;
-  /// Half the distance between the quartiles (of few repeats: between the extremes), as a share of
-  /// the value.
+  /// Half the 95 % confidence interval of the median (of five repeats or fewer: half of what lies
+  /// between the extremes), as a share of the value.
   double spread = 0;
   bool noisy() const { return spread > 0.15; }
 };
@@ -49,7 +50,7 @@ class Figures {
                                                   std::string_view store = {}) const;
 
  private:
-  std::vector<double> values(const Spot& spot, std::string_view metric) const;
+  std::map<std::int64_t, double> by_repeat(const Spot& spot, std::string_view metric) const;
   std::vector<const boost::json::object*> at(const Spot& spot) const;
 
   const boost::json::object& raw_;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <boost/json/parse.hpp>
@@ -76,16 +77,38 @@ TEST(Contention, TwoHoldersAreSeen) {
 
 TEST(Figures, RatiosAreWithinEachRepeat) {
   const auto raw = boost::json::parse(R"({"results": [
-    {"kind":"speed","scenario":"s","store":"x","driver":"dlock","param":1,"values":{"m":20}},
-    {"kind":"speed","scenario":"s","store":"x","driver":"floor","param":1,"values":{"m":10}},
-    {"kind":"speed","scenario":"s","store":"x","driver":"dlock","param":1,"values":{"m":400}},
-    {"kind":"speed","scenario":"s","store":"x","driver":"floor","param":1,"values":{"m":200}}]})")
+    {"kind":"speed","scenario":"s","store":"x","driver":"dlock","param":1,"repeat":0,"values":{"m":20}},
+    {"kind":"speed","scenario":"s","store":"x","driver":"floor","param":1,"repeat":0,"values":{"m":10}},
+    {"kind":"speed","scenario":"s","store":"x","driver":"dlock","param":1,"repeat":2,"values":{"m":400}},
+    {"kind":"speed","scenario":"s","store":"x","driver":"dlock","param":1,"repeat":1,"failed":"so"},
+    {"kind":"speed","scenario":"s","store":"x","driver":"floor","param":1,"repeat":1,"values":{"m":7}},
+    {"kind":"speed","scenario":"s","store":"x","driver":"floor","param":1,"repeat":2,"values":{"m":200}}]})")
                        .as_object();
   const auto ratio = Figures(raw).ratio({"s", "x", "dlock", 1}, "floor", "m");
   ASSERT_TRUE(ratio);
   EXPECT_DOUBLE_EQ(ratio->value, 2);
   EXPECT_FALSE(ratio->noisy());
   EXPECT_TRUE(Figures(raw).figure({"s", "x", "dlock", 1}, "m")->noisy());
+}
+
+TEST(Figures, SpreadIsHowWellTheMedianIsKnown) {
+  const auto of = [](int repeats) {
+    std::string results;
+    for (int i = 0; i < repeats; ++i) {
+      results += (i > 0 ? "," : "") +
+                 (R"({"kind":"speed","scenario":"s","store":"x","driver":"d",)" +
+                  fmt::format(R"("param":1,"repeat":{},"values":{{"m":{}}}}})", i, 100 + i));
+    }
+    const auto raw = boost::json::parse(R"({"results": [)" + results + "]}").as_object();
+    return *Figures(raw).figure({"s", "x", "d", 1}, "m");
+  };
+  EXPECT_DOUBLE_EQ(of(1).spread, 0);
+  EXPECT_DOUBLE_EQ(of(5).value, 102);
+  EXPECT_DOUBLE_EQ(of(5).spread,
+                   2.0 / 102);  // no more is known than that it lies between the extremes
+  EXPECT_DOUBLE_EQ(of(6).spread, 2.5 / 102.5);
+  EXPECT_DOUBLE_EQ(of(20).value, 109.5);
+  EXPECT_DOUBLE_EQ(of(20).spread, 4.5 / 109.5);  // the 6th to the 15th, by the tables
 }
 
 TEST(Figures, NumbersForPeople) {
