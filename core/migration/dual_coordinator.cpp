@@ -33,6 +33,10 @@ std::string seconds_text(Duration time) {
   return fmt::format("{:.1f} s", std::chrono::duration<double>(time).count());
 }
 
+bool is_same(const Stranger& one, const Stranger& other) {
+  return one.store == other.store && one.lock == other.lock && one.owner.id == other.owner.id;
+}
+
 /// Some of them by name.
 template <class T>
 std::string some_of(const std::vector<T>& all) {
@@ -240,13 +244,17 @@ asio::awaitable<DualCoordinator::Readiness> DualCoordinator::until_ready(WindowA
       if (ready.report) co_return ready;
     }
     const auto now = env().now();
-    const bool is_quiet = !watched || now >= *quiet_since_ + quiet;
+    const bool is_quiet = !watched || (quiet_since_ && now >= *quiet_since_ + quiet);
     if (left.empty() && is_quiet) {
       ready.look = std::move(look);
       co_return ready;
     }
     if (now >= options_.deadline) {
-      ready.report = left.empty() ? still_watching(now, quiet) : waiting_for(left, *look.window);
+      if (!is_quiet && !seen_.empty()) {
+        ready.report = strangers_seen(*look.window);
+      } else {
+        ready.report = left.empty() ? still_watching(now, quiet) : waiting_for(left, *look.window);
+      }
       ready.report->window = look.window;
       co_return ready;
     }
@@ -318,16 +326,26 @@ asio::awaitable<std::optional<DualReport>> DualCoordinator::look_for_strangers(W
     if (!quiet_since_) quiet_since_ = env().now();
     co_return report;
   }
+  // One look is not enough: a claim that is just being made may not have its owner's name yet.
   quiet_since_.reset();
-  report = report_of(
+  const auto before = std::exchange(seen_, std::move(found.strangers));
+  const bool stays = std::any_of(seen_.begin(), seen_.end(), [&](const Stranger& stranger) {
+    return std::any_of(before.begin(), before.end(),
+                       [&](const Stranger& one) { return is_same(one, stranger); });
+  });
+  if (stays) report = strangers_seen(window);
+  co_return report;
+}
+
+DualReport DualCoordinator::strangers_seen(const Window& window) const {
+  auto report = report_of(
       Verdict::refused,
       fmt::format("{}: end it, or give it this plan's route; then run it again, and it watches for "
                   "{} that nobody is left",
-                  some_of(found.strangers),
-                  seconds_text(options_.quiet.value_or(quiet_period(plan_)))));
-  report->window = std::move(window);
-  report->strangers = std::move(found.strangers);
-  co_return report;
+                  some_of(seen_), seconds_text(options_.quiet.value_or(quiet_period(plan_)))));
+  report.window = window;
+  report.strangers = seen_;
+  return report;
 }
 
 // For those who come after and know the target alone: the tokens that S gave stay below.

@@ -67,7 +67,9 @@ class DualCoordinator : public std::enable_shared_from_this<DualCoordinator> {
   asio::awaitable<DualReport> open(WindowAction action, WindowNote::Look look);
   asio::awaitable<DualReport> finish(WindowNote::Look look);
   asio::awaitable<Readiness> until_ready(WindowAction action, WindowNote::Look look);
+  /// A report: they are there to stay, or could not be looked for.
   asio::awaitable<std::optional<DualReport>> look_for_strangers(WindowAction action, Window window);
+  DualReport strangers_seen(const Window& window) const;
   asio::awaitable<std::optional<DualReport>> raise_target(std::uint64_t floor);
   /// The step, whatever else changes meanwhile; `ver` must still be what it was. Empty: a
   /// registration lies outside again.
@@ -90,6 +92,7 @@ class DualCoordinator : public std::enable_shared_from_this<DualCoordinator> {
   WindowWatch watch_;
   KnownPrograms known_;  ///< registered at any time since the work began
   std::optional<TimePoint> quiet_since_;
+  std::vector<Stranger> seen_;  ///< at the last look that saw any, since it was quiet
   bool stopped_ = false;
   std::set<std::shared_ptr<Signal>> pauses_;
 };
