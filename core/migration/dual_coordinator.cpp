@@ -71,7 +71,11 @@ asio::awaitable<DualReport> DualCoordinator::start(std::optional<std::pair<int, 
       }
       const bool slept = co_await pause_until(over);
       if (!slept) co_return dual_report(Verdict::stopped, "stopped");
-      const auto highest = co_await highest_token(stores_, plan_);
+      // Without its text the target refuses who comes for the plan.
+      DualLedger texts(stores_);
+      const auto published = co_await texts.publish_text(plan_);
+      if (!published.value) co_return dual_report(published.failure);
+      const auto highest = co_await highest_token(stores_, *published.value);
       if (!highest.value) co_return dual_report(highest.failure);
       floor = *highest.value;
     }

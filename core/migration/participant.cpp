@@ -242,6 +242,11 @@ asio::awaitable<Failure> Participant::renew_now() {
     if (look.failure.error) co_return renew_later(look.failure);
     auto window = look.window.value_or(Window());
     if (look.window && window.finished && settings_.phase == kLastPhase) {
+      // It may have ended while the window was read.
+      if (!membership_ || membership_->is_over(env().now())) {
+        end_membership();
+        co_return make_failure(errc::not_registered, "the registration is over");
+      }
       env().cancel(std::exchange(deadline_timer_, 0));
       membership_->extend(kNever);
       renew_at_ = kNever;
