@@ -226,6 +226,10 @@ class Parser {
                        "Mode dual: the store that keeps the window (default: the route's `window`, "
                        "else the end that is durable)")
           ->type_name("STORE");
+      add_duration(
+          *step, "--registration", arguments_.registration,
+          "Mode dual: how long a program that has died counts as being there, 500ms to 10m "
+          "(default: 10s)");
     }
     start
         .add_option_function<std::string>(
@@ -349,6 +353,12 @@ class Parser {
     }
     if (!arguments_.window_store.empty() && arguments_.mode == "move") {
       throw CLI::ValidationError("--window", "mode move keeps no window; leave it out");
+    }
+    if (arguments_.registration && (*arguments_.registration < std::chrono::milliseconds(500) ||
+                                    *arguments_.registration > std::chrono::minutes(10))) {
+      throw CLI::ValidationError(
+          "--registration",
+          fmt::format("'{}': write 500ms to 10m", core::format_duration(*arguments_.registration)));
     }
     if (arguments_.lease && arguments_.lease->count() == 0) {
       throw CLI::ValidationError("--lease", "'0': write 1ms or more");

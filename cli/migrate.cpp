@@ -8,6 +8,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/exit_codes.hpp"
+#include "cli/migrate_dual.hpp"
 #include "cli/migrate_output.hpp"
 #include "cli/migrate_refusal.hpp"
 #include "cli/migrate_session.hpp"
@@ -347,8 +348,21 @@ int step(MigrateSession& session, const Arguments& arguments, moves::Goal goal) 
   return status(result);
 }
 
+void check_options(const Arguments& arguments) {
+  const bool dual = arguments.mode == "dual" || !arguments.window_store.empty() ||
+                    arguments.legacy_gone || arguments.at || arguments.registration;
+  if (!dual) return;
+  throw Misuse{
+      fmt::format("the route of plan '{0}' says nothing of mode dual, and --mode dual, --window, "
+                  "--registration, --legacy-gone and --at are of that; write `mode: dual, phase: "
+                  "0` beside `plan: {0}`, or leave them out",
+                  arguments.plan)};
+}
+
 int dispatch(const Arguments& arguments) {
   MigrateSession session(arguments);
+  if (session.is_dual()) return migrate_dual(session, arguments);
+  check_options(arguments);
   switch (arguments.verb) {
     case Verb::migrate_plan:
       return plan(session, arguments);
