@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// DualCoordinator: moves the window of a plan in mode dual, each step one compare-and-set on it
+// (`Coordinator` of docs/models/dual.pml). Keeps nothing that another process would need: when it
+// dies, any other goes on.
+//
+//   open    every registration outside the window is over, or has left; no stranger for a quiet
+//           period where the step needs it; floor := the highest token known; then the window
+//   close   at any time
+//   finish  {2,2}: the target is raised to the floor for the plan's names; window finished; then
+//           the certificate
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/migration/coordinator.hpp"
+#include "core/migration/dual_ledger.hpp"
+#include "core/migration/dual_survey.hpp"
+#include "core/migration/window_watch.hpp"
+
+namespace dlock::core::migration {
+
+struct DualReport {
+  Verdict verdict = Verdict::unreachable;
+  std::optional<Window> window;     ///< as it was left; empty: there is none, or not known
+  bool changed = false;             ///< the window was moved
+  std::string text;                 ///< what was done, or why not: a sentence for the operator
+  std::vector<Program> waits_for;   ///< of waiting: registrations outside the window
+  std::vector<Stranger> strangers;  ///< of refused and waiting: who was seen
+};
+
+/// Loop only. Outlives the work it started.
+class DualCoordinator : public std::enable_shared_from_this<DualCoordinator> {
+ public:
+  struct Options {
+    TimePoint deadline = kNever;  ///< of waiting for registrations, and for a quiet period to pass
+    /// The operator says that no client is left that knows the one store alone and is not
+    /// registered.
+    bool legacy_gone = false;
+    Duration poll = std::chrono::milliseconds(500);  ///< between two looks while it waits
+    std::optional<Duration> quiet;                   ///< instead of quiet_period()
+  };
+
+  DualCoordinator(DualStores stores, Plan plan, Options options);
+
+  /// Publishes the plan. `at`: restores a window that is lost, after a whole registration lease.
+  asio::awaitable<DualReport> start(std::optional<std::pair<int, int>> at);
+  /// One step towards the goal; with Goal::finish all of it. `done` without `changed`: it is there.
+  asio::awaitable<DualReport> take(Goal goal);
+  /// Everything ends soon; what was written stays.
+  void stop();
+
+  const Plan& plan() const noexcept { return plan_; }
+
+ private:
+  struct Readiness {
+    std::optional<DualReport> report;      ///< not ready, for good
+    std::optional<WindowNote::Look> look;  ///< ready: the window as it was read last
+    std::vector<std::string> over;
+  };
+
+  asio::awaitable<DualReport> close(WindowAction action, WindowNote::Look look);
+  asio::awaitable<DualReport> open(WindowAction action, WindowNote::Look look);
+  asio::awaitable<DualReport> finish(WindowNote::Look look);
+  asio::awaitable<Readiness> until_ready(WindowAction action, WindowNote::Look look);
+  asio::awaitable<std::optional<DualReport>> look_for_strangers(WindowAction action);
+  asio::awaitable<std::optional<DualReport>> raise_target(std::uint64_t floor);
+  /// The step, whatever else changes meanwhile; `ver` must still be what it was.
+  asio::awaitable<DualReport> write(WindowAction action, WindowNote::Look look, std::uint64_t floor,
+                                    std::vector<std::string> over);
+  asio::awaitable<bool> pause_until(TimePoint when);
+  void see(const WindowNote::Look& look);
+  DualReport waiting_for(std::vector<Program> outside, const Window& window) const;
+  Env& env() const;
+
+  const DualStores stores_;
+  const Plan plan_;
+  const Options options_;
+  WindowNote note_;
+  WindowWatch watch_;
+  KnownPrograms known_;  ///< registered at any time since the work began
+  std::optional<TimePoint> quiet_since_;
+  bool stopped_ = false;
+  std::set<std::shared_ptr<Signal>> pauses_;
+};
+
+}  // namespace dlock::core::migration
