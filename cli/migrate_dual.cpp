@@ -150,15 +150,23 @@ class Dual {
   DualStores stores_;
 };
 
-/// Exact names and patterns, as they are: a pattern's locks may be made later.
+/// Whatever the route matches takes part; names are those that are looked at, where a store cannot
+/// list its locks.
 void Dual::name_locks(DualPlanOutput& output, const Ends& ends) const {
   auto& plan = output.plan;
-  const auto& wanted = arguments_.names.empty() ? session_.patterns() : arguments_.names;
-  for (const auto& one : wanted) {
-    const bool is_pattern = one.find('*') != std::string::npos;
-    const auto wrong = is_pattern ? core::pattern_error(one) : core::name_error(one);
+  for (const auto& one : session_.patterns()) {
+    (one.find('*') != std::string::npos ? plan.patterns : plan.names).push_back(one);
+  }
+  for (const auto& one : arguments_.names) {
+    const auto wrong = core::name_error(one);
     if (!wrong.empty()) throw Refusal{fmt::format("'{}': {}", one, wrong)};
-    (is_pattern ? plan.patterns : plan.names).push_back(one);
+    if (one.find('*') != std::string::npos) {
+      throw Refusal{
+          fmt::format("'{}': in mode dual all locks that the route matches take part; "
+                      "give exact names only, of locks that a store cannot list",
+                      one)};
+    }
+    plan.names.push_back(one);
   }
   plan.names = moves::parse_list(moves::list_text(std::move(plan.names)));
   plan.patterns = moves::parse_list(moves::list_text(std::move(plan.patterns)));
@@ -172,10 +180,11 @@ void Dual::name_locks(DualPlanOutput& output, const Ends& ends) const {
   }
   for (const auto* end : {&ends.from, &ends.to}) {
     if (end->capabilities.can_list || plan.patterns.empty()) continue;
-    output.remarks.push_back(fmt::format(
-        "'{}' cannot list its locks, so programs without the plan's route are seen there only on "
-        "locks that are named: dlock migrate start {} NAME...",
-        end->name, plan.name));
+    output.remarks.push_back(
+        fmt::format("'{}' cannot list its locks: programs without the plan's route are seen there "
+                    "on locks that "
+                    "are named alone: dlock migrate start {} NAME...",
+                    end->name, plan.name));
   }
 }
 

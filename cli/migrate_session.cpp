@@ -26,7 +26,16 @@ MigrateSession::MigrateSession(const Arguments& arguments)
   for (const auto& route : engine_->routes().all()) {
     if (!route.migrate || route.migrate->plan != arguments.plan) continue;
     if (patterns_.empty()) migrate_ = *route.migrate;
-    check_beside(route);
+    if (route.migrate->from != migrate_.from || route.migrate->to != migrate_.to) {
+      throw LockError(
+          make_error_code(errc::config_invalid),
+          {{},
+           {},
+           fmt::format("{}: plan '{}' goes from '{}' to '{}' here and from '{}' to '{}' "
+                       "elsewhere; give them two names",
+                       route.origin.text(), arguments.plan, route.migrate->from, route.migrate->to,
+                       migrate_.from, migrate_.to)});
+    }
     patterns_.push_back(route.match);
   }
   if (patterns_.empty()) {
@@ -38,27 +47,6 @@ MigrateSession::MigrateSession(const Arguments& arguments)
                      "\"billing/**\", migrate: {{ from: zk, to: redis, plan: {} }} }}`",
                      arguments.plan, arguments.plan)});
   }
-}
-
-/// All routes of a plan are about the same.
-void MigrateSession::check_beside(const RouteConfig& route) const {
-  const auto& other = *route.migrate;
-  std::string what;
-  if (other.from != migrate_.from || other.to != migrate_.to) {
-    what = fmt::format(
-        "plan '{}' goes from '{}' to '{}' here and from '{}' to '{}' elsewhere; give "
-        "them two names",
-        other.plan, other.from, other.to, migrate_.from, migrate_.to);
-  } else if (other.mode != migrate_.mode || other.phase != migrate_.phase ||
-             other.window != migrate_.window) {
-    what = fmt::format(
-        "plan '{}' has another `mode`, `phase` or `window` here than elsewhere; write "
-        "the same in all its routes",
-        other.plan);
-  }
-  if (what.empty()) return;
-  throw LockError(make_error_code(errc::config_invalid),
-                  {{}, {}, fmt::format("{}: {}", route.origin.text(), what)});
 }
 
 MigrateSession::Stores MigrateSession::stores(std::shared_ptr<core::Store> from) const {

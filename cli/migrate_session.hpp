@@ -67,7 +67,6 @@ class MigrateSession {
 
  private:
   Stores stores(std::shared_ptr<core::Store> from) const;
-  void check_beside(const RouteConfig& route) const;
   /// 0, or the signal that came first.
   int wait_for_end(Wake& done, const std::function<void()>& stop);
 

@@ -19,7 +19,9 @@ namespace {
 
 namespace json = boost::json;
 
-/// Longer than a registration of a killed program counts.
+/// Of a program with the plan. What is stopped for longest outlives it.
+constexpr std::chrono::milliseconds kRegistration = 2000ms;
+/// Longer than that.
 const std::vector<std::string> kWait{"--wait", "10s"};
 constexpr int kWipes = 4;
 
@@ -55,8 +57,11 @@ class DualConductor : private FleetAtWork {
   void begin() {
     for (std::size_t i = 0; i < kWorkers; ++i) workers_.start(i, stores_.legacy_config(), true);
     work_for_a_while();
-    commands_.reach("plan", all_names());
-    commands_.reach("start", all_names());
+    auto arguments = all_names();
+    arguments.emplace_back("--registration");
+    arguments.push_back(fmt::format("{}ms", kRegistration.count()));
+    commands_.reach("plan", arguments);
+    commands_.reach("start", arguments);
     restart_all(stores_.config(0));
     work_for_a_while();
     reach_window("advance", 0, 1);

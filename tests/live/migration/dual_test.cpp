@@ -4,12 +4,14 @@
 // is turned away, and the way back from everywhere.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <boost/json.hpp>
-#include <csignal>
+#include <memory>
 
 #include "dlock/lock_manager.hpp"
 #include "testkit/process.hpp"
 #include "tests/live/migration/dual_stores.hpp"
+#include "tests/support/manual.hpp"
 
 namespace dlock::fleet {
 namespace {
@@ -69,8 +71,9 @@ class Dual {
     options.unset_env = {"DLOCK_CONFIG", "DLOCK_STORE"};
     return options;
   }
-  static testkit::ProcessOptions hold(const std::filesystem::path& config) {
-    return program(config, {"hold", kName, "--wait", "20s"});
+  static testkit::ProcessOptions hold(const std::filesystem::path& config,
+                                      const std::string& name = kName) {
+    return program(config, {"hold", name, "--wait", "20s"});
   }
 
  private:
@@ -204,6 +207,62 @@ TEST(DualMigration, ThereIsAWayBackFromEveryWindow) {
   dual.expect(kRefused, {"rollback", kDualPlan});
   const auto home = once(dual.stores().home_config(), "zk");
   EXPECT_GT(home, last);
+}
+
+/// Two programs that an operator restarts one by one.
+class Programs {
+ public:
+  void restart(const std::filesystem::path& config, const std::string& store) {
+    for (std::size_t i = 0; i < programs_.size(); ++i) {
+      auto& program = programs_[i];
+      if (program) {
+        program->close_stdin();
+        const auto ended = program->wait(patience());
+        EXPECT_TRUE(ended && ended->success()) << program->collected_stderr();
+      }
+      program = std::make_unique<Process>(Dual::hold(config, "billing/" + std::to_string(7 + i)));
+      const auto held = read_event(*program);
+      ASSERT_FALSE(held.empty());
+      EXPECT_EQ(held.at("store").as_string(), store);
+      const auto token = held.at("token").to_number<std::int64_t>();
+      EXPECT_GT(token, last_[i]) << config;
+      last_[i] = token;
+    }
+  }
+
+ private:
+  std::array<std::unique_ptr<Process>, 2> programs_;
+  std::array<std::int64_t, 2> last_{};
+};
+
+TEST(DualMigration, TheManualsCommandsDoWhatItSays) {
+  Dual dual("memcached");
+  const auto all = testkit::manual_commands(std::string(DLOCK_DOCS) + "/migration.md",
+                                            "When the source forgets: mode dual");
+  ASSERT_EQ(all.size(), 8U);
+  const auto run = [&](std::size_t i, std::string_view part) {
+    const auto finished = testkit::run(Dual::program(dual.stores().config(1), all[i]));
+    EXPECT_TRUE(finished.status.success()) << all[i][1] << finished.out << finished.err;
+    EXPECT_TRUE(says(finished, part)) << all[i][1] << finished.out << finished.err;
+  };
+  Programs programs;
+  programs.restart(dual.stores().legacy_config(), "cache");
+  run(0, "next: dlock migrate start leave-cache");
+  run(1, "phase: 0");
+  programs.restart(dual.stores().config(0), "cache");
+  run(2, "phase: 1");
+  programs.restart(dual.stores().config(1), "zk");
+  dual.stores().wipe(true);
+  programs.restart(dual.stores().config(1), "zk");
+  run(3, "");
+  run(4, "2 registered");
+  run(5, "phase: 2");
+  programs.restart(dual.stores().config(2), "zk");
+  run(6, "");
+  const auto early = testkit::run(Dual::hold(dual.stores().home_config(), "billing/9"));
+  EXPECT_EQ(early.status.shell_status(), kConfig) << early.err;
+  run(7, "finished");
+  programs.restart(dual.stores().home_config(), "zk");
 }
 
 }  // namespace
