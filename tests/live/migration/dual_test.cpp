@@ -252,8 +252,6 @@ TEST(DualMigration, TheManualsCommandsDoWhatItSays) {
   programs.restart(dual.stores().config(0), "cache");
   run(2, "phase: 1");
   programs.restart(dual.stores().config(1), "zk");
-  dual.stores().wipe(true);
-  programs.restart(dual.stores().config(1), "zk");
   run(3, "");
   run(4, "2 registered");
   run(5, "phase: 2");
