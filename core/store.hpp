@@ -46,6 +46,8 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   const Setup& setup() const noexcept { return setup_; }
   Env& env() noexcept { return env_; }
   Backend& backend() noexcept { return *backend_; }
+  /// This process, as its claims name it; without an id.
+  const Owner& me() const noexcept { return me_; }
 
   void acquire(std::shared_ptr<Acquisition> acquisition);
   void forget(Acquisition& acquisition);

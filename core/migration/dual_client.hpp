@@ -10,7 +10,7 @@
 //   raise S (above T's token)     -> done: settle
 //   settle (the window says that a token so high may be given out) -> confirm
 //   confirm: every grant and the registration still good -> finish, held; else all is given back
-//   A grant or the registration lost on the way: all is given back -> enter
+//   A grant or the registration lost on the way -> enter; whoever enters gives back what he has
 //
 // Always S first, in both directions: else holders of one would wait for the other for ever.
 #pragma once
@@ -70,12 +70,12 @@ class DualClient {
 
   /// After lock_source and lock_target: what the grant must be above.
   std::uint64_t min_token() const noexcept;
-  /// After raise_source and settle: T's token; in phase 0 S's.
-  std::uint64_t token() const noexcept { return phase_ == 0 ? source_token_ : target_token_; }
+  /// At raise_source and settle: the token that is to be shown: T's; in phase 0 S's.
+  std::uint64_t token() const noexcept {
+    return target_token_ != 0 ? target_token_ : source_token_;
+  }
   int phase() const noexcept { return phase_; }
   bool waits_for_target() const noexcept { return state_ == State::target; }
-  /// After a step: what is held in the stores must be given back before it is carried out.
-  bool gives_back() const noexcept { return gives_back_; }
   bool granted() const noexcept { return granted_; }
   errc error() const noexcept { return *error_; }
   const Failure& failure() const noexcept { return failure_; }
@@ -84,7 +84,7 @@ class DualClient {
   enum class State { entering, source, target, raising, settling, pausing, finished };
 
   Step go(State state, Do what);
-  Step first_lock();
+  Step first_lock(std::uint64_t dice);
   Step start_anew(Good good, TimePoint now);
   Step not_locked(const Outcome& outcome);
   Step later(const Failure& why, Do what, TimePoint now, std::uint64_t dice);
@@ -100,7 +100,6 @@ class DualClient {
   std::uint64_t source_token_ = 0;
   std::uint64_t target_token_ = 0;
   bool target_first_ = false;  ///< never, but for a planted defect
-  bool gives_back_ = false;
   bool granted_ = false;
   std::optional<errc> error_;
   Failure failure_;

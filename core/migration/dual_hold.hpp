@@ -50,7 +50,7 @@ class DualHold final : public Companion,
   TimePoint until() const noexcept override;
   void on_lost(LossReason why) override;
   Releaser::Done on_release(Releaser::Done done) override;
-  void on_membership_over() override;
+  void on_membership_over(LossReason why) override;
   void on_hold_lost(LossReason why) override;
 
  private:

@@ -9,11 +9,11 @@ void Membership::extend(TimePoint until) noexcept {
   if (!over_) until_.store(until.time_since_epoch().count(), std::memory_order_release);
 }
 
-void Membership::end() {
+void Membership::end(LossReason why) {
   if (std::exchange(over_, true)) return;
   until_.store(TimePoint::min().time_since_epoch().count(), std::memory_order_release);
   for (const auto& dependent : std::exchange(dependents_, {})) {
-    if (const auto alive = dependent.lock()) alive->on_membership_over();
+    if (const auto alive = dependent.lock()) alive->on_membership_over(why);
   }
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "dlock/clock.hpp"
+#include "dlock/lock_handle.hpp"
 
 namespace dlock::core::migration {
 
@@ -18,7 +19,7 @@ namespace dlock::core::migration {
 class Dependent {
  public:
   virtual ~Dependent() = default;
-  virtual void on_membership_over() = 0;
+  virtual void on_membership_over(LossReason why) = 0;
 };
 
 /// until() from any thread; all else on the loop.
@@ -44,7 +45,7 @@ class Membership {
 
   void extend(TimePoint until) noexcept;
   /// Tells all that depend on it. Harmless when it is over.
-  void end();
+  void end(LossReason why);
   void add(std::weak_ptr<Dependent> dependent);
 
  private:

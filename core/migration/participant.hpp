@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,19 +57,27 @@ class Participant final : public Guest, public std::enable_shared_from_this<Part
   using Waiter = OneShot<Failure>;
 
   asio::awaitable<void> run();
-  asio::awaitable<void> find_window();
+  /// Whether what was written stands; if not, what does.
+  struct Stands {
+    bool done = false;
+    Failure failure;
+    WindowNote::Look look;
+  };
+
+  asio::awaitable<Failure> find_window();
   asio::awaitable<Failure> register_anew();
   asio::awaitable<Failure> renew_now();
   asio::awaitable<void> leave();
   Failure add_to(const WindowNote::Look& look, Window& window);
   Failure is_ours(const WindowNote::Look& look) const;
   void sweep(Window& window);
-  void admitted(const Window& window, TimePoint sent);
-  void end_membership();
+  Failure admitted(const Window& window, TimePoint sent);
+  Failure renew_later(const Failure& why);
+  asio::awaitable<Stands> settle(WindowNote note, Window window, WindowNote::Written written);
+  void end_membership(LossReason why = LossReason::expired);
   void arm_deadline();
   TimePoint next_due() const;
   std::uint64_t wanted_top() const;
-  Failure no_window() const;
   Failure not_admitted(const Window& window) const;
   asio::awaitable<void> pause_after(int conflicts);
   Env& env() const;
@@ -77,12 +86,14 @@ class Participant final : public Guest, public std::enable_shared_from_this<Part
   const Settings settings_;
   Program me_;
   WindowWatch watch_;
+  std::optional<WindowNote::Look> known_;  ///< what stood there after our last write
   std::shared_ptr<Membership> membership_;
   std::shared_ptr<Signal> news_;
   std::vector<Waiter> entering_;
   std::vector<Waiter> reaching_;
   std::uint64_t highest_ = 0;  ///< of the tokens that were wanted
   std::uint64_t written_top_ = 0;
+  std::chrono::milliseconds lease_{0};
   TimePoint renew_at_ = kNever;
   TimerId deadline_timer_ = 0;
   bool running_ = false;

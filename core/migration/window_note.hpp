@@ -42,7 +42,7 @@ class WindowNote {
     TimePoint sent{};  ///< before the request
     Look found;        ///< of conflict: what stands there
   };
-  /// Replaces `from`, which stands there (empty: nothing does), by `to`, one seq later. After
+  /// Replaces `from`, which stands there (empty: nothing does), by `to`. After
   /// `unknown`: read, and look whether it is there.
   asio::awaitable<Written> write(std::optional<std::string> from, Window to);
 
