@@ -61,20 +61,25 @@ class DualCoordinator : public std::enable_shared_from_this<DualCoordinator> {
   struct Readiness {
     std::optional<DualReport> report;      ///< not ready, for good
     std::optional<WindowNote::Look> look;  ///< ready: the window as it was read last
-    std::vector<std::string> over;
   };
 
   asio::awaitable<DualReport> close(WindowAction action, WindowNote::Look look);
   asio::awaitable<DualReport> open(WindowAction action, WindowNote::Look look);
   asio::awaitable<DualReport> finish(WindowNote::Look look);
   asio::awaitable<Readiness> until_ready(WindowAction action, WindowNote::Look look);
-  asio::awaitable<std::optional<DualReport>> look_for_strangers(WindowAction action);
+  asio::awaitable<std::optional<DualReport>> look_for_strangers(WindowAction action, Window window);
   asio::awaitable<std::optional<DualReport>> raise_target(std::uint64_t floor);
-  /// The step, whatever else changes meanwhile; `ver` must still be what it was.
-  asio::awaitable<DualReport> write(WindowAction action, WindowNote::Look look, std::uint64_t floor,
-                                    std::vector<std::string> over);
+  /// The step, whatever else changes meanwhile; `ver` must still be what it was. Empty: a
+  /// registration lies outside again.
+  asio::awaitable<std::optional<DualReport>> write(WindowAction action, WindowNote::Look look,
+                                                   std::uint64_t floor);
   asio::awaitable<bool> pause_until(TimePoint when);
   void see(const WindowNote::Look& look);
+  /// Of those that are outside the window, who may believe still.
+  std::vector<Program> outside(const Window& window) const;
+  std::optional<DualReport> moved_meanwhile(const WindowNote::Look& look, std::uint64_t ver) const;
+  DualReport legacy_refusal(WindowAction action, const Window& window) const;
+  DualReport still_watching(TimePoint now, Duration quiet) const;
   DualReport waiting_for(std::vector<Program> outside, const Window& window) const;
   Env& env() const;
 

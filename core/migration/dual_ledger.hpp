@@ -31,8 +31,10 @@ class DualLedger {
   /// Publishes the window {0,0}, or `at`, if there is none; then the plan, or what is missing of
   /// it. A plan of that name that is there already keeps its id, if it is about the same.
   /// config_unsafe: why not, also for a plan that has lost its window if `at` is empty. With `at`,
-  /// the caller has waited a whole registration lease since the window was found missing.
-  asio::awaitable<Failure> publish(Plan plan, std::optional<std::pair<int, int>> at);
+  /// the caller has waited a whole registration lease since the window was found missing; the
+  /// window's floor is at least `floor`.
+  asio::awaitable<Failure> publish(Plan plan, std::optional<std::pair<int, int>> at,
+                                   std::uint64_t floor = 0);
   /// The window is finished: certificate in the target, and out of the lists.
   asio::awaitable<Failure> certify(Plan plan);
   /// The window is {0,0} and nobody is registered: as if it had never been. config_unsafe: it is
@@ -42,9 +44,11 @@ class DualLedger {
   const DualStores& stores() const noexcept { return stores_; }
 
  private:
-  asio::awaitable<Failure> publish_window(Plan& plan, std::optional<std::pair<int, int>> at);
-  asio::awaitable<Result<std::optional<Plan>>> read_plan(std::shared_ptr<Store> store,
-                                                         std::string plan);
+  asio::awaitable<Failure> publish_window(Plan& plan, std::optional<std::pair<int, int>> at,
+                                          std::uint64_t floor);
+  /// The plan as any of the stores knows it; empty, without a failure: none does.
+  asio::awaitable<Result<Plan>> known_plan(std::string plan);
+  asio::awaitable<Result<Plan>> read_plan(std::shared_ptr<Store> store, std::string plan);
   bool has_third_store() const {
     return stores_.window != stores_.from && stores_.window != stores_.to;
   }

@@ -103,11 +103,13 @@ Window stepped(const Window& window, WindowAction action, std::uint64_t floor,
     case WindowAction::refuse:
       return next;
   }
-  if ((is_opening(action) || action == WindowAction::finish) &&
-      !DLOCK_PLANTED("dual_no_floor_at_opening")) {
+  if (is_opening(action) && !DLOCK_PLANTED("dual_no_floor_at_opening")) {
     next.floor = std::max(floor, next.highest_token());
   }
-  if (action == WindowAction::finish) next.programs.clear();
+  if (action == WindowAction::finish) {
+    next.top = next.highest_token();
+    next.programs.clear();
+  }
   ++next.ver;
   ++next.seq;
   next.since_ms = std::max<std::int64_t>(wall_clock_ms, 0);

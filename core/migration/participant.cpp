@@ -231,7 +231,12 @@ asio::awaitable<Failure> Participant::register_anew() {
 
 asio::awaitable<Failure> Participant::renew_now() {
   WindowNote note(stores_.window, settings_.plan);
-  auto look = known_ ? *std::exchange(known_, std::nullopt) : co_await note.read();
+  WindowNote::Look look;
+  if (known_) {
+    look = *std::exchange(known_, std::nullopt);
+  } else {
+    look = co_await note.read();
+  }
   for (int conflicts = 0; !closed_; ++conflicts) {
     // Until it can be read again nothing is known; the deadline decides.
     if (look.failure.error) co_return renew_later(look.failure);
@@ -353,7 +358,12 @@ asio::awaitable<void> Participant::pause_after(int conflicts) {
 asio::awaitable<void> Participant::leave() {
   if (!may_stand_ || !stores_.window) co_return;
   WindowNote note(stores_.window, settings_.plan);
-  auto look = known_ ? *std::exchange(known_, std::nullopt) : co_await note.read();
+  WindowNote::Look look;
+  if (known_) {
+    look = *std::exchange(known_, std::nullopt);
+  } else {
+    look = co_await note.read();
+  }
   for (int i = 0; i < kLeaveTries && look.window; ++i) {
     auto window = *look.window;
     if (!migration::leave(window, me_.id)) break;

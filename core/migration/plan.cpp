@@ -141,6 +141,21 @@ std::vector<std::string> without_entry(std::vector<std::string> entries, const s
   return entries;
 }
 
+std::optional<std::string> common_names(const Plan& one, const Plan& other) {
+  for (const auto& name : one.names) {
+    if (other.has(name)) return name;
+  }
+  for (const auto& name : other.names) {
+    if (one.has(name)) return name;
+  }
+  for (const auto& pattern : one.patterns) {
+    for (const auto& theirs : other.patterns) {
+      if (pattern_covers(pattern, theirs) || pattern_covers(theirs, pattern)) return pattern;
+    }
+  }
+  return std::nullopt;
+}
+
 std::string route_line(std::string_view lock, std::string_view from, std::string_view to,
                        std::string_view plan) {
   return fmt::format("- {{ match: \"{}\", migrate: {{ from: {}, to: {}, plan: {} }} }}", lock, from,

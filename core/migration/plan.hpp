@@ -66,6 +66,9 @@ std::vector<std::string> parse_list(std::string_view text);
 std::vector<std::string> with_entry(std::vector<std::string> entries, const std::string& entry);
 std::vector<std::string> without_entry(std::vector<std::string> entries, const std::string& entry);
 
+/// A name, or a pattern, by which both plans have a lock; empty if they surely have none in common.
+std::optional<std::string> common_names(const Plan& one, const Plan& other);
+
 /// The YAML line of a client that takes part in mode move, for messages.
 std::string route_line(std::string_view lock, std::string_view from, std::string_view to,
                        std::string_view plan);
