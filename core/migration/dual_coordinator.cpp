@@ -157,6 +157,11 @@ asio::awaitable<DualReport> DualCoordinator::take(Goal goal) {
 }
 
 asio::awaitable<DualReport> DualCoordinator::close(WindowAction action, WindowNote::Look look) {
+  if (options_.drain) {
+    auto ready = co_await until_ready(action, std::move(look));
+    if (ready.report) co_return std::move(*ready.report);
+    look = std::move(*ready.look);
+  }
   auto written = co_await write(action, std::move(look), 0);
   co_return std::move(*written);
 }
@@ -209,6 +214,27 @@ std::vector<Program> DualCoordinator::outside(const Window& window) const {
   return all;
 }
 
+std::vector<Program> DualCoordinator::left_before(WindowAction action, const Window& window) const {
+  if (is_opening(action) || action == WindowAction::finish) return outside(window);
+  auto all = window.programs;
+  std::erase_if(all, [&](const Program& program) {
+    return program.phase != phase_of(action, window) || watch_.is_over(program);
+  });
+  return all;
+}
+
+void DualCoordinator::tell_progress(const DualReport& report) {
+  constexpr auto kNowAndThen = std::chrono::seconds(10);
+  if (!options_.on_progress) return;
+  std::vector<std::string> now_there;
+  for (const auto& program : report.waits_for) now_there.push_back(program.id);
+  const auto now = env().now();
+  if (now_there == told_ && told_at_ != TimePoint::min() && now < told_at_ + kNowAndThen) return;
+  told_ = std::move(now_there);
+  told_at_ = now;
+  options_.on_progress(report.text);
+}
+
 std::optional<DualReport> DualCoordinator::moved_meanwhile(const WindowNote::Look& look,
                                                            std::uint64_t ver) const {
   if (look.failure.error) return report_of(look.failure);
@@ -233,7 +259,7 @@ asio::awaitable<DualCoordinator::Readiness> DualCoordinator::until_ready(WindowA
   }
   const auto quiet = options_.quiet.value_or(quiet_period(plan_));
   for (;;) {
-    auto left = outside(*look.window);
+    auto left = left_before(action, *look.window);
     if (DLOCK_PLANTED("dual_opened_without_scan")) left.clear();
     if (watched) {
       ready.report = co_await look_for_strangers(action, *look.window);
@@ -245,11 +271,14 @@ asio::awaitable<DualCoordinator::Readiness> DualCoordinator::until_ready(WindowA
       ready.look = std::move(look);
       co_return ready;
     }
+    auto report = left.empty() ? still_watching(now, quiet)
+                               : waiting_for(action, std::move(left), *look.window);
     if (now >= options_.deadline) {
-      ready.report = left.empty() ? still_watching(now, quiet) : waiting_for(left, *look.window);
-      ready.report->window = look.window;
+      report.window = look.window;
+      ready.report = std::move(report);
       co_return ready;
     }
+    tell_progress(report);
     const bool slept = co_await pause_until(std::min(options_.deadline, now + options_.poll));
     if (!slept) {
       ready.report = report_of(Verdict::stopped, "stopped");
@@ -283,16 +312,23 @@ DualReport DualCoordinator::still_watching(TimePoint now, Duration quiet) const 
                   seconds_text(now - *quiet_since_), seconds_text(quiet), seconds_text(quiet)));
 }
 
-DualReport DualCoordinator::waiting_for(std::vector<Program> outside, const Window& window) const {
+DualReport DualCoordinator::waiting_for(WindowAction action, std::vector<Program> left,
+                                        const Window& window) const {
+  const auto count =
+      left.size() == 1 ? std::string("a program") : fmt::format("{} programs", left.size());
+  const bool opens = is_opening(action) || action == WindowAction::finish;
+  const auto stays = action == WindowAction::close_below ? window.hi : window.lo;
+  const auto phase = phase_of(action, window);
   auto report = report_of(
       Verdict::waiting,
-      fmt::format("waits for {} of a phase that is closed: {}; restart them with `phase: {}`. One "
-                  "that has died is over {} after it was first seen so: give --wait more than that",
-                  outside.size() == 1 ? std::string("a program")
-                                      : fmt::format("{} programs", outside.size()),
-                  some_of(outside), phases_text(window.lo, window.hi),
+      fmt::format("waits for {} of {}: {}; restart them with `phase: {}`. One that has died is "
+                  "over {} after it was first seen so: give --wait more than that",
+                  count,
+                  opens ? std::string("a phase that is closed")
+                        : fmt::format("phase {}, which is to be closed", phase),
+                  some_of(left), opens ? phases_text(window.lo, window.hi) : std::to_string(stays),
                   seconds_text(WindowWatch::patience(window.lease))));
-  report.waits_for = std::move(outside);
+  report.waits_for = std::move(left);
   return report;
 }
 
