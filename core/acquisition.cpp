@@ -104,7 +104,7 @@ AcquireFsm::Step Acquisition::judge(ClaimAnswer& answer) {
   }
   const bool good = usable(answer);
   if (good && answer.token) {
-    auto refused = store_->refused_token(request_.name, *answer.token);
+    auto refused = store_->refused_token(request_.name, *answer.token, request_.token_may_go_back);
     if (refused.error) return fsm_.on_refused_grant(std::move(refused));
   }
   return fsm_.on_answer(answer, good, env.now(), env.random());

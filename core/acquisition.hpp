@@ -31,6 +31,12 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
     /// In a target: the plan, and which start of it. Refused if the store was not started with it.
     std::string plan;
     std::string plan_id;
+    /// What the claim's id begins with, in place of its first 13 characters: the program of a plan
+    /// in mode dual. Empty: nothing.
+    std::string program;
+    /// A token that is not above an earlier one is no reason to refuse the grant: its caller shows
+    /// another store's.
+    bool token_may_go_back = false;
     Diagnostics* diagnostics = nullptr;
   };
 

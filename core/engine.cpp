@@ -205,12 +205,40 @@ std::function<void()> Engine::launch_migrating(migration::MigratingAcquisition::
   };
 }
 
+std::shared_ptr<migration::Participant> Engine::participant(const MigrateConfig& migrate) {
+  auto& known = runtime_->participants[migrate.plan];
+  if (!known) {
+    migration::DualStores stores{store(migrate.from), store(migrate.to), nullptr};
+    if (!migrate.window.empty()) stores.window = store(migrate.window);
+    known = std::make_shared<migration::Participant>(
+        std::move(stores), migration::Participant::Settings{migrate.plan, migrate.phase});
+  }
+  return known;
+}
+
+std::function<void()> Engine::launch_dual(migration::DualAcquisition::Request request,
+                                          const MigrateConfig& migrate,
+                                          detail::AcquireHandler handler) {
+  const std::weak_ptr underway = migration::DualAcquisition::start(
+      participant(migrate), std::move(request), std::move(handler));
+  return [underway] {
+    if (const auto found = underway.lock()) found->cancel();
+  };
+}
+
 detail::Canceller Engine::start_acquire(const std::string& name, const RouteConfig& route,
                                         AcquireOptions options, detail::AcquireHandler handler) {
   auto cancel = std::make_shared<std::function<void()>>();
   auto shared_handler = std::make_shared<detail::AcquireHandler>(std::move(handler));
   Job start;
-  if (route.migrate) {
+  if (route.migrate && route.migrate->mode == MigrateMode::dual) {
+    migration::DualAcquisition::Request request;
+    request.source = make_request(name, route, options, route.migrate->from);
+    request.target = make_request(name, route, options, route.migrate->to);
+    start = [this, cancel, shared_handler, request = std::move(request), migrate = *route.migrate] {
+      *cancel = launch_dual(request, migrate, std::move(*shared_handler));
+    };
+  } else if (route.migrate) {
     migration::MigratingAcquisition::Request request;
     request.source = make_request(name, route, options, route.migrate->from);
     request.target = make_request(name, route, options, route.migrate->to);

@@ -16,6 +16,7 @@
 
 #include "core/acquisition.hpp"
 #include "core/callbacks.hpp"
+#include "core/migration/dual_acquisition.hpp"
 #include "core/migration/migrating_acquisition.hpp"
 #include "core/real_env.hpp"
 #include "core/reentry.hpp"
@@ -67,6 +68,8 @@ class Engine final : public Host {
     RealEnv env;
     std::shared_ptr<Callbacks> callbacks = std::make_shared<Callbacks>();
     std::map<std::string, std::shared_ptr<Store>> stores;
+    /// By plan; loop only.
+    std::map<std::string, std::shared_ptr<migration::Participant>> participants;
     std::thread loop;
   };
 
@@ -84,6 +87,9 @@ class Engine final : public Host {
   std::function<void()> launch_migrating(migration::MigratingAcquisition::Request request,
                                          const MigrateConfig& migrate,
                                          detail::AcquireHandler handler);
+  std::function<void()> launch_dual(migration::DualAcquisition::Request request,
+                                    const MigrateConfig& migrate, detail::AcquireHandler handler);
+  std::shared_ptr<migration::Participant> participant(const MigrateConfig& migrate);
   asio::awaitable<void> close_stores();
 
   const OpenOptions options_;

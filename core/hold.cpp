@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/hold.hpp"
 
+#include <algorithm>
+#include <boost/asio/post.hpp>
+
 #include "core/fork.hpp"
 #include "core/host.hpp"
 #include "core/planted.hpp"
@@ -39,9 +42,15 @@ HandleState Hold::state() noexcept {
   return now_state;
 }
 
-std::optional<Duration> Hold::remaining() noexcept {
-  if (is_foreign() || is_final(state_.load(std::memory_order_acquire))) return Duration::zero();
+TimePoint Hold::until() const noexcept {
+  if (is_foreign() || is_final(state_.load(std::memory_order_acquire))) return TimePoint::min();
   const TimePoint deadline{Duration(deadline_.load(std::memory_order_acquire))};
+  return companion_ ? std::min(deadline, companion_->until()) : deadline;
+}
+
+std::optional<Duration> Hold::remaining() noexcept {
+  const auto deadline = until();
+  if (deadline == TimePoint::min()) return Duration::zero();
   if (deadline == kNever) return std::nullopt;
   if (DLOCK_PLANTED("core_remaining_never_ends")) return std::chrono::hours(1);
   return std::max(deadline - host_->env().now(), Duration::zero());
@@ -95,6 +104,10 @@ void Hold::notify(HandleState state, LossReason reason) {
     }
   });
   if (state == HandleState::lost) callbacks_.clear();
+  if (state == HandleState::lost && companion_) {
+    asio::post(host_->env().executor(),
+               [companion = companion_, reason] { companion->on_lost(reason); });
+  }
 }
 
 int inheritable_descriptor(const LockHandle& handle) noexcept {

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "core/companion.hpp"
 #include "dlock/backend.hpp"
 #include "dlock/lock_handle.hpp"
 
@@ -47,10 +48,15 @@ class Hold : public std::enable_shared_from_this<Hold> {
   void on_state(StateCallback callback);
   /// Held or suspect becomes released. False: it was lost before.
   bool give_back() noexcept;
+  /// Until when it can be believed; kNever without a lease, TimePoint::min() when that is over.
+  TimePoint until() const noexcept;
   /// This process is a fork()ed child of the one that acquired.
   bool is_foreign() const noexcept;
 
   // The loop.
+  /// From now on it rests on that as well. Once, before anybody has the handle.
+  void accompany(std::shared_ptr<Companion> companion) { companion_ = std::move(companion); }
+  const std::shared_ptr<Companion>& companion() const noexcept { return companion_; }
   /// Null once it was given back or lost.
   ClaimPtr claim() const noexcept { return claim_.lock(); }
   void move_deadline(TimePoint deadline) noexcept;
@@ -65,6 +71,7 @@ class Hold : public std::enable_shared_from_this<Hold> {
   const Identity identity_;
   const std::weak_ptr<Claim> claim_;  ///< the loop owns it, and alone may see it end
   const unsigned generation_;
+  std::shared_ptr<Companion> companion_;
 
   std::atomic<TimePoint::rep> deadline_;
   std::atomic<HandleState> state_{HandleState::held};

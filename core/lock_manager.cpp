@@ -59,6 +59,10 @@ asio::awaitable<Failure> evict_lock(std::shared_ptr<Store> store, std::string na
 std::string home_of(Engine& engine, const std::string& name) {
   const auto& route = engine.route(name);
   if (!route.migrate) return route.store;
+  // In mode dual the token that is shown is the target's as soon as that is locked.
+  if (route.migrate->mode == MigrateMode::dual) {
+    return route.migrate->phase == 0 ? route.migrate->from : route.migrate->to;
+  }
   const auto moved = engine.run_on<Result<bool>>(route.store, [name](std::shared_ptr<Store> at) {
     return core::migration::has_moved(std::move(at), name);
   });

@@ -207,6 +207,7 @@ Failure Store::make_claim(const Acquisition::Request& request, ClaimPtr& claim) 
   wanted.name = request.name;
   wanted.owner = me_;
   wanted.owner.id = make_uuid(env_);
+  wanted.owner.id.replace(0, request.program.size(), request.program);
   wanted.lease = lease;
   wanted.queue = !request.limits.once;
   wanted.min_token = request.min_token;
@@ -233,7 +234,7 @@ Duration Store::request_timeout() const {
                               std::chrono::seconds(5));
 }
 
-Failure Store::refused_token(const std::string& name, std::uint64_t token) const {
+Failure Store::refused_token(const std::string& name, std::uint64_t token, bool may_go_back) const {
   if (token == 0 || token >= kTokenEnd) {
     return make_failure(
         errc::protocol,
@@ -243,7 +244,7 @@ Failure Store::refused_token(const std::string& name, std::uint64_t token) const
                     setup_.descriptor->name, this->name(), token));
   }
   const auto last = tokens_.find(name);
-  if (!last || token > *last) return {};
+  if (!last || token > *last || may_go_back) return {};
   return make_failure(
       errc::token_regressed,
       fmt::format(
@@ -275,6 +276,7 @@ ReleaseFsm::Limits Store::release_limits(TimePoint lease_over) const {
 }
 
 void Store::release(const std::shared_ptr<Hold>& hold, Releaser::Done done) {
+  if (const auto& companion = hold->companion()) done = companion->on_release(std::move(done));
   const auto [claim, until] = renewer_->remove(*hold);
   if (!claim) {
     if (done) done(make_error_code(errc::lock_lost));
@@ -296,6 +298,14 @@ void Store::withdraw(const ClaimPtr& claim, std::optional<TimePoint> last_unknow
     limits.search_pause = lease / 4;
   }
   releaser_.start(claim, limits, setup_.settings.release_timeout);
+}
+
+void Store::drop(const std::shared_ptr<Hold>& hold) {
+  hold->become(HandleState::lost, LossReason::expired);
+  const auto [claim, until] = renewer_->remove(*hold);
+  if (!claim) return;
+  claim->mark_lost();
+  withdraw(claim, std::nullopt);
 }
 
 void Store::retire(Hold& hold) {

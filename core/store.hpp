@@ -46,6 +46,8 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   const Setup& setup() const noexcept { return setup_; }
   Env& env() noexcept { return env_; }
   Backend& backend() noexcept { return *backend_; }
+  /// This process, as its claims name it; without an id.
+  const Owner& me() const noexcept { return me_; }
 
   void acquire(std::shared_ptr<Acquisition> acquisition);
   void forget(Acquisition& acquisition);
@@ -72,13 +74,17 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
 
   /// token_regressed if `token` is not above the last one that was handed out for this name: the
   /// store has lost what it knew, and whoever guards a resource by tokens would refuse ours.
-  Failure refused_token(const std::string& name, std::uint64_t token) const;
+  /// `may_go_back`: that is not asked.
+  Failure refused_token(const std::string& name, std::uint64_t token,
+                        bool may_go_back = false) const;
 
   /// A claim was granted: from now on it is renewed, and its token is remembered.
   std::shared_ptr<Hold> hold(const ClaimPtr& claim, const ClaimAnswer& answer,
                              const Acquisition::Request& request);
   void release(const std::shared_ptr<Hold>& hold, Releaser::Done done);
   void withdraw(const ClaimPtr& claim, std::optional<TimePoint> last_unknown);
+  /// The hold is lost, though its claim may be good: that is withdrawn. Harmless if it has ended.
+  void drop(const std::shared_ptr<Hold>& hold);
   /// The claim was turned into a migration's record: it is not renewed any more, nor released.
   void retire(Hold& hold);
 

@@ -33,7 +33,8 @@ using Entry = YamlFile::Entry;
 constexpr std::array<std::string_view, 3> kTopKeys{"stores", "locks", "zk-lock"};
 constexpr std::array<std::string_view, 6> kRouteKeys{"match", "store", "migrate",
                                                      "wait",  "lease", "require"};
-constexpr std::array<std::string_view, 4> kMigrateKeys{"from", "to", "plan", "poll"};
+constexpr std::array<std::string_view, 7> kMigrateKeys{"from",  "to",     "plan", "mode",
+                                                       "phase", "window", "poll"};
 constexpr std::chrono::milliseconds kShortestPoll{50};
 constexpr std::chrono::milliseconds kLongestPoll{60'000};
 
@@ -170,6 +171,8 @@ class Reader {
 
   MigrateConfig migration(const Entry& block) const {
     MigrateConfig migrate;
+    bool has_phase = false;
+    bool has_poll = false;
     for (const Entry& entry : file_.entries(block.value, "migrate")) {
       if (entry.key == "from" || entry.key == "to") {
         auto& store = entry.key == "from" ? migrate.from : migrate.to;
@@ -177,7 +180,16 @@ class Reader {
         check_store(entry, store);
       } else if (entry.key == "plan") {
         migrate.plan = file_.scalar(entry.value, "plan");
+      } else if (entry.key == "mode") {
+        migrate.mode = mode(entry);
+      } else if (entry.key == "phase") {
+        migrate.phase = phase(entry);
+        has_phase = true;
+      } else if (entry.key == "window") {
+        migrate.window = file_.scalar(entry.value, "window");
+        check_store(entry, migrate.window);
       } else if (entry.key == "poll") {
+        has_poll = true;
         migrate.poll = duration(entry);
         if (migrate.poll < kShortestPoll || migrate.poll > kLongestPoll) {
           file_.fail(entry.key_node,
@@ -188,7 +200,55 @@ class Reader {
       }
     }
     check_migration(block, migrate);
+    check_mode(block, migrate, has_phase, has_poll);
     return migrate;
+  }
+
+  MigrateMode mode(const Entry& entry) const {
+    const auto text = file_.scalar(entry.value, "mode");
+    if (text != "move" && text != "dual") {
+      file_.fail(entry.key_node, fmt::format("mode: '{}': write move or dual", text));
+    }
+    return text == "dual" ? MigrateMode::dual : MigrateMode::move;
+  }
+
+  int phase(const Entry& entry) const {
+    const auto text = file_.scalar(entry.value, "phase");
+    if (text != "0" && text != "1" && text != "2") {
+      file_.fail(entry.key_node,
+                 fmt::format("phase: '{}': write 0 (locks `from`), 1 (locks both) or 2 (locks "
+                             "`to`)",
+                             text));
+    }
+    return text.front() - '0';
+  }
+
+  // One process is in one phase of a plan: two would lock as two programs that know nothing of each
+  // other.
+  void check_mode(const Entry& block, const MigrateConfig& migrate, bool has_phase,
+                  bool has_poll) const {
+    if (migrate.mode == MigrateMode::move) {
+      if (has_phase || !migrate.window.empty()) {
+        file_.fail(block.key_node, "migrate: `phase` and `window` belong to `mode: dual`");
+      }
+    } else if (!has_phase) {
+      file_.fail(block.key_node,
+                 "migrate: `mode: dual` needs `phase`: 0 (locks `from`), 1 (locks both) or 2 "
+                 "(locks `to`)");
+    } else if (has_poll) {
+      file_.fail(block.key_node, "migrate: `poll` belongs to `mode: move`");
+    }
+    for (const auto& other : config_.locks) {
+      if (!other.migrate || other.migrate->plan != migrate.plan) continue;
+      if (other.migrate->mode == migrate.mode && other.migrate->phase == migrate.phase &&
+          other.migrate->window == migrate.window) {
+        continue;
+      }
+      file_.fail(block.key_node,
+                 fmt::format("migrate: plan '{}' has another `mode`, `phase` or `window` in line "
+                             "{}; write the same in all its routes",
+                             migrate.plan, other.origin.line));
+    }
   }
 
   void check_migration(const Entry& block, const MigrateConfig& migrate) const {

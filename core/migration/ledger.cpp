@@ -207,9 +207,8 @@ asio::awaitable<Failure> Ledger::overlap(std::shared_ptr<Store> store,
                       "read; finish or withdraw it first",
                       store->name(), name));
     }
-    const auto common = std::find_if(plan.names.begin(), plan.names.end(),
-                                     [&](const std::string& lock) { return other->has(lock); });
-    if (common == plan.names.end()) continue;
+    const auto common = common_names(plan, *other);
+    if (!common) continue;
     co_return refuse(
         fmt::format("'{}' belongs to the unfinished plan '{}' (from '{}' to '{}'); "
                     "finish or withdraw that one first",

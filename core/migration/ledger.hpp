@@ -41,16 +41,18 @@ class Ledger {
   asio::awaitable<Failure> note_moved(std::string plan, std::vector<std::string> moved,
                                       std::vector<std::string> back);
 
+  /// One note of one of the stores, or of a third: read; written whatever stands there; taken away.
+  asio::awaitable<RecordAnswer> read(std::shared_ptr<Store> store, std::string key);
+  asio::awaitable<Failure> write(std::shared_ptr<Store> store, std::string key, std::string text);
+  asio::awaitable<Failure> erase(std::shared_ptr<Store> store, std::string key);
+
  private:
   using Edit = std::function<std::vector<std::string>(std::vector<std::string>)>;
-  asio::awaitable<RecordAnswer> read(std::shared_ptr<Store> store, std::string key);
   /// Empty: try again.
   asio::awaitable<std::optional<Failure>> set(std::shared_ptr<Store> store, std::string key,
                                               std::optional<std::string> from,
                                               std::optional<std::string> to);
   asio::awaitable<Failure> settle_id(Plan& plan);
-  asio::awaitable<Failure> write(std::shared_ptr<Store> store, std::string key, std::string text);
-  asio::awaitable<Failure> erase(std::shared_ptr<Store> store, std::string key);
   asio::awaitable<Failure> edit(std::shared_ptr<Store> store, std::string key, Edit edit);
   /// Into a list of unfinished plans, unless one of them has a name in common with it.
   asio::awaitable<Failure> enlist(std::shared_ptr<Store> store, std::string list, Plan plan);

@@ -8,11 +8,13 @@
 #include "core/migration/fields.hpp"
 #include "core/migration/record.hpp"
 #include "core/name.hpp"
+#include "core/routes.hpp"
 
 namespace dlock::core::migration {
 namespace {
 
-constexpr std::string_view kVersion = "dlock-plan1";
+constexpr std::string_view kMoveVersion = "dlock-plan1";
+constexpr std::string_view kDualVersion = "dlock-plan2";
 constexpr std::uint64_t kMostMilliseconds = 99'999'999'999'999;
 
 std::string parse_word(Fields& fields, std::string_view key) {
@@ -34,29 +36,54 @@ void parse_names(Fields& fields, std::vector<std::string>& names) {
   }
 }
 
+void parse_patterns(Fields& fields, std::vector<std::string>& patterns) {
+  const auto count = fields.number("patterns", kLongestPlan);
+  for (std::uint64_t i = 0; i < count && fields.good(); ++i) {
+    const auto pattern = fields.word("patterns");
+    if (!fields.good()) return;
+    if (!pattern_error(pattern).empty()) return fields.fail("one of its patterns is none");
+    if (!patterns.empty() && patterns.back() >= pattern) {
+      return fields.fail("its patterns are not in order");
+    }
+    patterns.emplace_back(pattern);
+  }
+}
+
+void add_lines(std::string& text, std::string_view key, const std::vector<std::string>& lines) {
+  text += fmt::format("\n{}={}", key, lines.size());
+  for (const auto& line : lines) {
+    text += '\n';
+    text += line;
+  }
+}
+
 }  // namespace
 
 bool Plan::has(std::string_view lock) const {
-  return std::binary_search(names.begin(), names.end(), lock, std::less<>());
+  if (std::binary_search(names.begin(), names.end(), lock, std::less<>())) return true;
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& pattern) { return pattern_matches(pattern, lock); });
 }
 
 std::string to_text(const Plan& plan) {
+  const bool dual = plan.mode == MigrateMode::dual;
   std::string text = fmt::format(
-      "{}\nname={}\nid={}\nfrom={}\nto={}\nmax_lease_ms={}\nlossy_target={}\nleased_target={}\n"
-      "names={}",
-      kVersion, plan.name, plan.id, plan.from, plan.to, plan.max_lease.count(),
-      plan.lossy_target ? 1 : 0, plan.leased_target ? 1 : 0, plan.names.size());
-  for (const auto& name : plan.names) {
-    text += '\n';
-    text += name;
+      "{}\nname={}\nid={}\nfrom={}\nto={}\nmax_lease_ms={}\nlossy_target={}\nleased_target={}",
+      dual ? kDualVersion : kMoveVersion, plan.name, plan.id, plan.from, plan.to,
+      plan.max_lease.count(), plan.lossy_target ? 1 : 0, plan.leased_target ? 1 : 0);
+  if (dual) {
+    text += fmt::format("\nwindow={}\nregistration_ms={}", plan.window, plan.registration.count());
+    add_lines(text, "patterns", plan.patterns);
   }
+  add_lines(text, "names", plan.names);
   return text;
 }
 
 std::optional<Plan> parse_plan(std::string_view text, std::string* why) {
   Fields fields(text.substr(0, kLongestPlan + 1), '\n');
   if (text.size() > kLongestPlan) fields.fail("it is too long for a plan");
-  if (fields.word("version") != kVersion) {
+  const auto version = fields.word("version");
+  if (version != kMoveVersion && version != kDualVersion) {
     fields.fail("it does not begin with 'dlock-plan1': it is no plan, or of a later version");
   }
   Plan plan;
@@ -68,6 +95,13 @@ std::optional<Plan> parse_plan(std::string_view text, std::string* why) {
   plan.max_lease = std::chrono::milliseconds(fields.number("max_lease_ms", kMostMilliseconds));
   plan.lossy_target = fields.number("lossy_target", 1) == 1;
   plan.leased_target = fields.number("leased_target", 1) == 1;
+  if (version == kDualVersion) {
+    plan.mode = MigrateMode::dual;
+    plan.window = parse_word(fields, "window");
+    plan.registration =
+        std::chrono::milliseconds(fields.number("registration_ms", kMostMilliseconds));
+    parse_patterns(fields, plan.patterns);
+  }
   parse_names(fields, plan.names);
   fields.end();
   if (fields.good()) return plan;
@@ -107,10 +141,33 @@ std::vector<std::string> without_entry(std::vector<std::string> entries, const s
   return entries;
 }
 
+std::optional<std::string> common_names(const Plan& one, const Plan& other) {
+  for (const auto& name : one.names) {
+    if (other.has(name)) return name;
+  }
+  for (const auto& name : other.names) {
+    if (one.has(name)) return name;
+  }
+  for (const auto& pattern : one.patterns) {
+    for (const auto& theirs : other.patterns) {
+      if (pattern_covers(pattern, theirs) || pattern_covers(theirs, pattern)) return pattern;
+    }
+  }
+  return std::nullopt;
+}
+
 std::string route_line(std::string_view lock, std::string_view from, std::string_view to,
                        std::string_view plan) {
   return fmt::format("- {{ match: \"{}\", migrate: {{ from: {}, to: {}, plan: {} }} }}", lock, from,
                      to, plan);
+}
+
+std::string route_line(std::string_view lock, const Plan& plan, int phase) {
+  return fmt::format(
+      "- {{ match: \"{}\", migrate: {{ from: {}, to: {}, plan: {}, mode: dual, phase: {}, window: "
+      "{} "
+      "}} }}",
+      lock, plan.from, plan.to, plan.name, phase, plan.window);
 }
 
 }  // namespace dlock::core::migration

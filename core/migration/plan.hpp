@@ -10,6 +10,7 @@
 //               lock their names in it
 //   home/NAME   in the target, when all is over: its locks are at home there
 //   moved/NAME  in the target: the names that were moved, so that a lost record is noticed
+//   window/NAME of mode dual: which phases are admitted, and who takes part (window.hpp)
 #pragma once
 
 #include <chrono>
@@ -17,6 +18,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "dlock/config.hpp"
 
 namespace dlock::core::migration {
 
@@ -32,6 +35,14 @@ struct Plan {
   bool leased_target = true;
   std::vector<std::string> names;  ///< sorted, distinct, exact
 
+  // Of mode dual.
+  MigrateMode mode = MigrateMode::move;
+  std::string window;                         ///< the store that keeps the window
+  std::chrono::milliseconds registration{0};  ///< the lease of one
+  /// Sorted, distinct: names that match one belong to the plan, also those that are made later.
+  std::vector<std::string> patterns;
+
+  /// Exactly, or by a pattern.
   bool has(std::string_view lock) const;
   bool operator==(const Plan&) const = default;
 };
@@ -55,8 +66,13 @@ std::vector<std::string> parse_list(std::string_view text);
 std::vector<std::string> with_entry(std::vector<std::string> entries, const std::string& entry);
 std::vector<std::string> without_entry(std::vector<std::string> entries, const std::string& entry);
 
-/// The YAML line of a client that takes part, for messages.
+/// A name, or a pattern, by which both plans have a lock; empty if they surely have none in common.
+std::optional<std::string> common_names(const Plan& one, const Plan& other);
+
+/// The YAML line of a client that takes part in mode move, for messages.
 std::string route_line(std::string_view lock, std::string_view from, std::string_view to,
                        std::string_view plan);
+/// Of mode dual.
+std::string route_line(std::string_view lock, const Plan& plan, int phase);
 
 }  // namespace dlock::core::migration

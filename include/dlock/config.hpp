@@ -41,11 +41,19 @@ struct StoreConfig {
   Origin origin;
 };
 
+/// move: one atomic write hands each lock over. dual: rolling configurations, phase by phase.
+enum class MigrateMode { move, dual };
+
 /// A lock that is being moved from one store to another (docs/migration.md).
 struct MigrateConfig {
   std::string from;
   std::string to;
   std::string plan;
+  MigrateMode mode = MigrateMode::move;
+  /// Of mode dual: 0 locks `from`, 1 `from` and then `to`, 2 `to`.
+  int phase = 0;
+  /// Of mode dual: the store that keeps the window; empty: `to` if it forgets nothing, else `from`.
+  std::string window;
   /// How often at most a client that waits in `to` looks whether the lock has moved back.
   std::chrono::milliseconds poll{1000};
 };

@@ -42,6 +42,50 @@ locks:
   EXPECT_FALSE(config.locks.at(1).migrate);
 }
 
+TEST(Yaml, ARouteOfModeDualHasAPhase) {
+  const auto config = read(R"(
+stores: { cache: "memcached://m1", zk: "zookeeper://zk1", w: "file:///var/lib/w" }
+locks:
+  - { match: "a/**", migrate: { from: cache, to: zk, plan: p, mode: dual, phase: 1 } }
+  - { match: "b/**", migrate: { from: cache, to: zk, plan: q, mode: dual, phase: 0, window: w } }
+  - { match: "**", migrate: { from: cache, to: zk, plan: r, mode: move } }
+)");
+  EXPECT_EQ(config.locks.at(0).store, "cache");
+  EXPECT_EQ(config.locks.at(0).migrate->mode, MigrateMode::dual);
+  EXPECT_EQ(config.locks.at(0).migrate->phase, 1);
+  EXPECT_EQ(config.locks.at(0).migrate->window, "");
+  EXPECT_EQ(config.locks.at(1).migrate->phase, 0);
+  EXPECT_EQ(config.locks.at(1).migrate->window, "w");
+  EXPECT_EQ(config.locks.at(2).migrate->mode, MigrateMode::move);
+}
+
+TEST(Yaml, WhatIsWrongWithModeDualHasItsPlaceAndRemedy) {
+  const std::string stores = "stores: { zk: \"zookeeper://zk1\", redis: \"redis://r1\" }\n";
+  const auto of = [&](const std::string& more) {
+    return complaint((stores + "locks:\n  - { match: a, migrate: { from: redis, to: zk, plan: p" +
+                      more + " } }\n")
+                         .c_str());
+  };
+  const auto expect = [](const std::string& text, const std::string& part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  expect(of(", mode: dual"), "`mode: dual` needs `phase`");
+  expect(of(", mode: dual, phase: 3"), "phase: '3': write 0");
+  expect(of(", mode: both, phase: 1"), "mode: 'both': write move or dual");
+  expect(of(", phase: 1"), "belong to `mode: dual`");
+  expect(of(", window: zk"), "belong to `mode: dual`");
+  expect(of(", mode: dual, phase: 1, window: zoo"), "there is no store 'zoo'");
+  expect(of(", mode: dual, phase: 1, poll: 1s"), "`poll` belongs to `mode: move`");
+  const auto two = [&](const std::string& one, const std::string& other) {
+    return complaint((stores + "locks:\n  - { match: a, migrate: { from: redis, to: zk, plan: p" +
+                      one + " } }\n  - { match: b, migrate: { from: redis, to: zk, plan: p" +
+                      other + " } }\n")
+                         .c_str());
+  };
+  expect(two(", mode: dual, phase: 0", ", mode: dual, phase: 1"),
+         "plan 'p' has another `mode`, `phase` or `window` in line 3");
+}
+
 TEST(Yaml, WhatIsWrongWithAMigrationHasItsPlaceAndRemedy) {
   const std::string stores = "stores: { zk: \"zookeeper://zk1\", redis: \"redis://r1\" }\n";
   const auto of = [&](const std::string& route) {

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/migration/dual_ledger.hpp"
+
+#include <fmt/format.h>
+
+#include "core/error.hpp"
+#include "core/migration/dual_steps.hpp"
+
+namespace dlock::core::migration {
+namespace {
+
+constexpr int kMostTries = 20;
+
+Failure refuse(std::string text) { return make_failure(errc::config_unsafe, std::move(text)); }
+
+Failure failure_of(const Store& store, const Failure& failure) {
+  const auto text = failure.text.empty() ? failure.error.message() : failure.text;
+  return {failure.error, fmt::format("the store '{}': {}", store.name(), text)};
+}
+
+bool same_but_id(Plan one, const Plan& other) {
+  one.id = other.id;
+  return one == other;
+}
+
+Failure other_plan(const std::string& name) {
+  return refuse(
+      fmt::format("there is a plan '{}' already, about something else; withdraw that one, or give "
+                  "this one another name",
+                  name));
+}
+
+Failure lost_window(const Plan& plan) {
+  return refuse(fmt::format(
+      "the store '{0}' has lost the window of plan '{1}': nobody can lock. Find out which "
+      "phases the programs have (the `phase:` of their routes), and restore the window "
+      "with `dlock migrate start {1} --at LO,HI`",
+      plan.window, plan.name));
+}
+
+}  // namespace
+
+asio::awaitable<Result<Plan>> DualLedger::read_plan(std::shared_ptr<Store> store,
+                                                    std::string plan) {
+  Result<Plan> result;
+  Ledger ledger(stores_.from, stores_.to);
+  const auto note = co_await ledger.read(store, plan_key(plan));
+  if (note.status != RecordStatus::done) {
+    result.failure = failure_of(*store, note.failure);
+    co_return result;
+  }
+  if (!note.found) co_return result;
+  std::string why;
+  result.value = parse_plan(*note.found, &why);
+  if (!result.value) {
+    result.failure = make_failure(
+        errc::protocol, fmt::format("the store '{}': the note of plan '{}' cannot be read: {}",
+                                    store->name(), plan, why));
+  }
+  co_return result;
+}
+
+asio::awaitable<DualLedger::Found> DualLedger::find(std::string plan) {
+  Found found;
+  auto known = co_await read_plan(stores_.window, plan);
+  found.failure = known.failure;
+  if (found.failure.error) co_return found;
+  found.plan = std::move(known.value);
+  WindowNote note(stores_.window, plan);
+  auto look = co_await note.read();
+  found.failure = look.failure;
+  found.window = std::move(look.window);
+  found.finished = found.window && found.window->finished;
+  co_return found;
+}
+
+asio::awaitable<Result<Plan>> DualLedger::known_plan(std::string plan) {
+  Result<Plan> known;
+  for (const auto& store : {stores_.window, stores_.to, stores_.from}) {
+    known = co_await read_plan(store, plan);
+    if (known.value || known.failure.error) break;
+  }
+  co_return known;
+}
+
+// The window first: it decides on the plan's id, and a plan without a window has lost it.
+asio::awaitable<Failure> DualLedger::publish(Plan plan, std::optional<std::pair<int, int>> at,
+                                             std::uint64_t floor) {
+  auto failure = co_await publish_window(plan, at, floor);
+  if (failure.error) co_return failure;
+  failure = co_await write_text(std::move(plan));
+  co_return failure;
+}
+
+asio::awaitable<Failure> DualLedger::write_text(Plan plan) {
+  Ledger ledger(stores_.from, stores_.to);
+  Failure failure;
+  if (has_third_store()) {
+    failure = co_await ledger.write(stores_.window, plan_key(plan.name), to_text(plan));
+    if (failure.error) co_return failure;
+  }
+  failure = co_await ledger.publish(std::move(plan));
+  co_return failure;
+}
+
+asio::awaitable<Result<Plan>> DualLedger::publish_text(Plan plan) {
+  Result<Plan> result;
+  plan.mode = MigrateMode::dual;
+  plan.window = stores_.window->name();
+  const auto known = co_await known_plan(plan.name);
+  result.failure = known.failure;
+  if (result.failure.error) co_return result;
+  if (known.value) {
+    if (!same_but_id(plan, *known.value)) {
+      result.failure = other_plan(plan.name);
+      co_return result;
+    }
+    plan.id = known.value->id;
+  }
+  result.failure = co_await write_text(plan);
+  if (!result.failure.error) result.value = std::move(plan);
+  co_return result;
+}
+
+asio::awaitable<Failure> DualLedger::publish_window(Plan& plan,
+                                                    std::optional<std::pair<int, int>> at,
+                                                    std::uint64_t floor) {
+  plan.mode = MigrateMode::dual;
+  plan.window = stores_.window->name();
+  auto& env = stores_.window->env();
+  WindowNote note(stores_.window, plan.name);
+  for (int i = 0; i < kMostTries; ++i) {
+    const auto look = co_await note.read();
+    if (look.failure.error) co_return look.failure;
+    if (look.window) {
+      const auto& window = *look.window;
+      if (window.from != plan.from || window.to != plan.to) {
+        co_return refuse(
+            fmt::format("there is a plan '{}' already, from '{}' to '{}'; give this one "
+                        "another name",
+                        plan.name, window.from, window.to));
+      }
+      if (window.finished) {
+        co_return refuse(
+            fmt::format("plan '{}' was finished before; give this one another name", plan.name));
+      }
+      if (at && (window.lo != at->first || window.hi != at->second)) {
+        co_return refuse(
+            fmt::format("plan '{0}' has its window, and admits phases {1}; move it with "
+                        "`dlock migrate advance {0}` or `rollback`",
+                        plan.name, phases_text(window.lo, window.hi)));
+      }
+      plan.id = window.plan_id;
+      co_return Failure{};
+    }
+    const auto known = co_await known_plan(plan.name);
+    if (known.failure.error) co_return known.failure;
+    if (known.value) {
+      if (!same_but_id(plan, *known.value)) {
+        co_return other_plan(plan.name);
+      }
+      if (!at) co_return lost_window(plan);
+      plan.id = known.value->id;
+    }
+    Window window;
+    window.plan = plan.name;
+    window.plan_id = plan.id;
+    window.from = plan.from;
+    window.to = plan.to;
+    window.born = fmt::format("{:016x}", env.random());
+    window.lo = at ? at->first : 0;
+    window.hi = at ? at->second : 0;
+    window.ver = 1;
+    window.seq = 1;
+    window.floor = floor;
+    window.lease = plan.registration;
+    window.since_ms = std::max<std::int64_t>(env.wall_clock_ms(), 0);
+    const auto written = co_await note.write(std::nullopt, std::move(window));
+    if (written.outcome == WindowNote::Written::Outcome::done) co_return Failure{};
+    if (written.outcome == WindowNote::Written::Outcome::failed) co_return written.failure;
+  }
+  co_return make_failure(
+      errc::unavailable,
+      fmt::format("the store '{}': others write its notes all the time", stores_.window->name()));
+}
+
+asio::awaitable<Failure> DualLedger::certify(Plan plan) {
+  Ledger ledger(stores_.from, stores_.to);
+  auto failure = co_await ledger.certify(std::move(plan));
+  co_return failure;
+}
+
+asio::awaitable<Failure> DualLedger::withdraw(Plan plan) {
+  WindowNote note(stores_.window, plan.name);
+  const auto look = co_await note.read();
+  if (look.failure.error) co_return look.failure;
+  if (look.window) {
+    const auto& window = *look.window;
+    if (window.finished || window.hi != 0) {
+      co_return refuse(
+          fmt::format("plan '{0}' admits phases {1}; run `dlock migrate rollback {0}` "
+                      "until phase 0 alone is",
+                      plan.name, phases_text(window.lo, window.hi)));
+    }
+    if (!window.programs.empty()) {
+      co_return refuse(fmt::format(
+          "{} programs take part in plan '{}', the first is {}; write `store: "
+          "{}` instead of `migrate` first",
+          window.programs.size(), plan.name, describe(window.programs.front()), plan.from));
+    }
+    auto& store = *stores_.window;
+    const auto deadline = store.env().now() + store.request_timeout();
+    const auto gone =
+        co_await store.backend().set_note(window_key(plan.name), look.text, std::nullopt, deadline);
+    if (gone.status == RecordStatus::conflict || gone.status == RecordStatus::unknown) {
+      co_return make_failure(errc::unavailable, "somebody else writes the window; try again");
+    }
+    if (gone.status != RecordStatus::done) co_return failure_of(store, gone.failure);
+  }
+  Ledger ledger(stores_.from, stores_.to);
+  auto failure = co_await ledger.withdraw(plan);
+  if (!failure.error && has_third_store()) {
+    failure = co_await ledger.erase(stores_.window, plan_key(plan.name));
+  }
+  co_return failure;
+}
+
+}  // namespace dlock::core::migration

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/migration/membership.hpp"
+
+#include <utility>
+
+namespace dlock::core::migration {
+
+void Membership::extend(TimePoint until) noexcept {
+  if (!over_) until_.store(until.time_since_epoch().count(), std::memory_order_release);
+}
+
+void Membership::end(LossReason why) {
+  if (std::exchange(over_, true)) return;
+  until_.store(TimePoint::min().time_since_epoch().count(), std::memory_order_release);
+  for (const auto& dependent : std::exchange(dependents_, {})) {
+    if (const auto alive = dependent.lock()) alive->on_membership_over(why);
+  }
+}
+
+void Membership::add(std::weak_ptr<Dependent> dependent) {
+  std::erase_if(dependents_, [](const std::weak_ptr<Dependent>& one) { return one.expired(); });
+  dependents_.push_back(std::move(dependent));
+}
+
+}  // namespace dlock::core::migration

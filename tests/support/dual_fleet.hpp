@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Programs of a plan in mode dual over two in-process stores S and T under virtual time, each with
+// connections of its own; and the hands of an operator.
+#pragma once
+
+#include <boost/asio/co_spawn.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "backends/memory/store.hpp"
+#include "core/migration/dual_acquisition.hpp"
+#include "core/migration/dual_coordinator.hpp"
+#include "core/migration/participant.hpp"
+#include "dlock/memory.hpp"
+#include "tests/support/scripted_backend.hpp"
+
+namespace dlock::tests {
+
+class DualFleet {
+ public:
+  /// What an acquire came to.
+  struct Got {
+    int times_told = 0;
+    error_code ec;
+    LockHandle handle;
+    Diagnostics diagnostics;
+    std::shared_ptr<core::migration::DualAcquisition> acquisition;
+  };
+  /// One process.
+  struct Member {
+    core::migration::DualStores stores;
+    std::shared_ptr<core::migration::Participant> participant;
+  };
+  using Options = core::migration::DualCoordinator::Options;
+
+  DualFleet() {
+    static int number = 0;
+    const auto tail = std::to_string(++number);
+    servers_ = {"dual-S" + tail, "dual-T" + tail};
+    server_s = memory::SharedStore::get(servers_[0]);
+    server_t = memory::SharedStore::get(servers_[1]);
+    plan.name = "p1";
+    plan.id = "0123456789abcdef";
+    plan.from = "s";
+    plan.to = "t";
+    plan.mode = MigrateMode::dual;
+    plan.window = "t";
+    plan.leased_target = false;
+    plan.registration = std::chrono::seconds(3);
+    plan.names = {"a", "b"};
+    plan.patterns = {"more/**"};
+    operator_ = connections();
+  }
+  ~DualFleet() {
+    for (const auto& stores : connected_) {
+      for (const auto& store : {stores.from, stores.to}) {
+        asio::co_spawn(env().executor(), store->close(), [](const std::exception_ptr&) {});
+      }
+    }
+    run_for(std::chrono::minutes(1));
+  }
+  DualFleet(const DualFleet&) = delete;
+  DualFleet& operator=(const DualFleet&) = delete;
+
+  VirtualEnv& env() { return host->virtual_env(); }
+  void run_for(Duration time) { env().run_for(time); }
+
+  Member program(int phase) {
+    Member member;
+    member.stores = connections();
+    member.participant = std::make_shared<core::migration::Participant>(
+        member.stores, core::migration::Participant::Settings{plan.name, phase});
+    return member;
+  }
+  /// It ends in good order.
+  void stop(Member& member) {
+    for (const auto& store : {member.stores.from, member.stores.to}) {
+      asio::co_spawn(env().executor(), store->close(), [](const std::exception_ptr&) {});
+    }
+    run_for(std::chrono::milliseconds(10));
+  }
+
+  std::shared_ptr<Got> start_acquire(Member& member, const std::string& name,
+                                     std::optional<std::chrono::milliseconds> wait = {}) {
+    auto got = std::make_shared<Got>();
+    core::migration::DualAcquisition::Request request;
+    request.source.name = request.target.name = name;
+    auto& limits = request.source.limits;
+    limits.once = wait && wait->count() == 0;
+    if (wait && !limits.once) limits.deadline = env().now() + *wait;
+    limits.connect_timeout = std::chrono::seconds(15);
+    request.target.limits = limits;
+    request.source.diagnostics = &got->diagnostics;
+    got->acquisition = core::migration::DualAcquisition::start(
+        member.participant, std::move(request), [got](error_code ec, LockHandle handle) {
+          ++got->times_told;
+          got->ec = ec;
+          got->handle = std::move(handle);
+        });
+    return got;
+  }
+  std::shared_ptr<Got> acquire(Member& member, const std::string& name,
+                               std::optional<std::chrono::milliseconds> wait = {}) {
+    auto got = start_acquire(member, name, wait);
+    run_for(std::chrono::milliseconds(5));
+    return got;
+  }
+  std::shared_ptr<Got> try_acquire(Member& member, const std::string& name) {
+    return acquire(member, name, std::chrono::milliseconds(0));
+  }
+
+  std::shared_ptr<core::migration::DualCoordinator> coordinator(Options options) {
+    return std::make_shared<core::migration::DualCoordinator>(operator_, plan, options);
+  }
+  Options waiting(Duration wait, bool legacy_gone = true) {
+    Options options;
+    options.deadline = env().now() + wait;
+    options.legacy_gone = legacy_gone;
+    return options;
+  }
+  /// One step, with that much patience; the time that it took has passed.
+  core::migration::DualReport take(core::migration::Goal goal,
+                                   Duration wait = std::chrono::seconds(10),
+                                   bool legacy_gone = true) {
+    const auto by = coordinator(waiting(wait, legacy_gone));
+    return run(by->take(goal), wait + std::chrono::seconds(1));
+  }
+  core::migration::DualReport start(std::optional<std::pair<int, int>> at = {},
+                                    Duration wait = std::chrono::seconds(10)) {
+    const auto by = coordinator(waiting(wait));
+    auto report = run(by->start(at), wait + std::chrono::seconds(1));
+    if (report.window) plan.id = report.window->plan_id;
+    return report;
+  }
+
+  /// Runs a coroutine of the core to its end, or for so long.
+  template <class T>
+  T run(asio::awaitable<T> work, Duration most = std::chrono::seconds(1)) {
+    auto result = std::make_shared<std::optional<T>>();
+    asio::co_spawn(env().executor(), std::move(work),
+                   [result](const std::exception_ptr&, T value) { *result = std::move(value); });
+    const auto end = env().now() + most;
+    while (!*result && env().now() < end) run_for(std::chrono::milliseconds(5));
+    return std::move(result->value());
+  }
+
+  core::migration::Window window() const {
+    return core::migration::parse_window(server_t->note("window/p1")).value();
+  }
+  void set_window(const core::migration::Window& window) {
+    server_t->set_note("window/p1", server_t->note("window/p1"), to_text(window));
+  }
+  /// The window admits these; as an operator would have moved it there.
+  void admit(int lo, int hi, std::uint64_t floor = 0) {
+    auto moved = window();
+    moved.lo = lo;
+    moved.hi = hi;
+    moved.floor = floor;
+    ++moved.ver;
+    ++moved.seq;
+    set_window(moved);
+  }
+  void lose_window() { server_t->set_note("window/p1", server_t->note("window/p1"), ""); }
+  /// A program that registered, and died.
+  std::string add_dead_program(int phase) {
+    auto with_it = window();
+    core::migration::Program dead;
+    dead.id = "dead0000-dead";
+    dead.phase = phase;
+    dead.pid = 4711;
+    dead.host = "h";
+    dead.app = "worker";
+    const auto lo = std::exchange(with_it.lo, phase);
+    const auto hi = std::exchange(with_it.hi, phase);
+    core::migration::enter(with_it, dead);
+    with_it.lo = lo;
+    with_it.hi = hi;
+    set_window(with_it);
+    return dead.id;
+  }
+
+  core::migration::DualStores connections() {
+    core::migration::DualStores stores;
+    stores.from = make_store("s", servers_[0]);
+    stores.to = make_store("t", servers_[1]);
+    stores.window = stores.to;
+    connected_.push_back(stores);
+    return stores;
+  }
+  std::shared_ptr<core::Store> make_store(const std::string& name, const std::string& server) {
+    core::Store::Setup setup;
+    setup.options.name = name;
+    setup.options.endpoints = {{server, 0}};
+    setup.descriptor = &memory::backend();
+    return std::make_shared<core::Store>(*host, std::move(setup));
+  }
+  const core::migration::DualStores& operators() const { return operator_; }
+
+  std::shared_ptr<VirtualHost> host = std::make_shared<VirtualHost>();
+  std::shared_ptr<memory::SharedStore> server_s;
+  std::shared_ptr<memory::SharedStore> server_t;
+  core::migration::Plan plan;
+
+ private:
+  std::vector<std::string> servers_;
+  std::vector<core::migration::DualStores> connected_;
+  core::migration::DualStores operator_;
+};
+
+}  // namespace dlock::tests

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Programs of a plan in mode dual: which locks each phase takes, what its hold rests on, and what
+// is left when something of that is lost.
+#include <gtest/gtest.h>
+
+#include "tests/support/dual_fleet.hpp"
+
+namespace dlock::tests {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+class DualLock : public testing::Test {
+ protected:
+  DualLock() { EXPECT_EQ(fleet_.start().verdict, core::migration::Verdict::done); }
+
+  bool is_free(const std::shared_ptr<memory::SharedStore>& server, const std::string& name = "a") {
+    return !server->holder_token(name).has_value();
+  }
+
+  DualFleet fleet_;
+};
+
+TEST_F(DualLock, PhaseZeroHoldsInTheSourceAlone) {
+  auto program = fleet_.program(0);
+  auto got = fleet_.acquire(program, "a");
+  ASSERT_EQ(got->times_told, 1);
+  ASSERT_FALSE(got->ec) << got->diagnostics.server_text;
+  EXPECT_EQ(got->handle.store(), "s");
+  EXPECT_FALSE(is_free(fleet_.server_s));
+  EXPECT_TRUE(is_free(fleet_.server_t));
+  const auto* const me = fleet_.window().find(program.participant->program());
+  EXPECT_EQ(fleet_.window().programs.size(), 1U);
+  EXPECT_NE(me, nullptr);
+}
+
+TEST_F(DualLock, PhaseOneHoldsInBothAndShowsTheTargetsToken) {
+  fleet_.admit(0, 1);
+  for (int i = 0; i < 5; ++i) {
+    auto phase_0 = fleet_.program(0);
+    fleet_.acquire(phase_0, "a");
+  }
+  auto program = fleet_.program(1);
+  auto got = fleet_.acquire(program, "a");
+  ASSERT_FALSE(got->ec) << got->diagnostics.server_text;
+  EXPECT_EQ(got->handle.store(), "t");
+  EXPECT_EQ(got->handle.token(), fleet_.server_t->holder_token("a"));
+  EXPECT_GT(*got->handle.token(), *fleet_.server_s->holder_token("a"));
+  EXPECT_GT(*got->handle.token(), 5U);
+  const auto token = *got->handle.token();
+  got->handle = LockHandle();
+  fleet_.run_for(milliseconds(5));
+  EXPECT_TRUE(is_free(fleet_.server_s));
+  EXPECT_TRUE(is_free(fleet_.server_t));
+  // The source was raised above it.
+  auto phase_0 = fleet_.program(0);
+  auto next = fleet_.acquire(phase_0, "a");
+  ASSERT_TRUE(next->handle);
+  EXPECT_GT(*next->handle.token(), token);
+}
+
+TEST_F(DualLock, PhaseTwoHoldsInTheTargetAloneAboveTheFloor) {
+  fleet_.admit(1, 2, 1000);
+  auto program = fleet_.program(2);
+  auto got = fleet_.acquire(program, "a");
+  ASSERT_FALSE(got->ec) << got->diagnostics.server_text;
+  EXPECT_EQ(got->handle.store(), "t");
+  EXPECT_GT(*got->handle.token(), 1000U);
+  EXPECT_TRUE(is_free(fleet_.server_s));
+}
+
+TEST_F(DualLock, TokensRiseAcrossAllPhases) {
+  std::uint64_t last = 0;
+  const auto grant = [&](DualFleet::Member& member) {
+    auto got = fleet_.acquire(member, "a");
+    ASSERT_TRUE(got->handle) << got->diagnostics.server_text;
+    EXPECT_GT(*got->handle.token(), last);
+    last = *got->handle.token();
+    got->handle = LockHandle();
+    fleet_.run_for(milliseconds(5));
+  };
+  fleet_.admit(0, 1);
+  auto zero = fleet_.program(0);
+  auto one = fleet_.program(1);
+  for (int i = 0; i < 3; ++i) {
+    grant(zero);
+    grant(one);
+    grant(one);
+    grant(zero);
+  }
+  fleet_.admit(1, 2, last);
+  auto two = fleet_.program(2);
+  for (int i = 0; i < 3; ++i) {
+    grant(one);
+    grant(two);
+    grant(two);
+    grant(one);
+  }
+}
+
+TEST_F(DualLock, ZeroAndOneExcludeEachOtherAndSoDoOneAndTwo) {
+  fleet_.admit(0, 1);
+  auto zero = fleet_.program(0);
+  auto one = fleet_.program(1);
+  auto held = fleet_.acquire(zero, "a");
+  ASSERT_TRUE(held->handle);
+  EXPECT_EQ(fleet_.try_acquire(one, "a")->ec, errc::timed_out);
+  held->handle = LockHandle();
+  fleet_.run_for(milliseconds(5));
+  held = fleet_.acquire(one, "a");
+  ASSERT_TRUE(held->handle);
+  EXPECT_EQ(fleet_.try_acquire(zero, "a")->ec, errc::timed_out);
+  fleet_.admit(1, 2);
+  auto two = fleet_.program(2);
+  EXPECT_EQ(fleet_.try_acquire(two, "a")->ec, errc::timed_out);
+  held->handle = LockHandle();
+  fleet_.run_for(milliseconds(5));
+  held = fleet_.acquire(two, "a");
+  ASSERT_TRUE(held->handle);
+  EXPECT_EQ(fleet_.try_acquire(one, "a")->ec, errc::timed_out);
+  fleet_.run_for(milliseconds(5));
+  EXPECT_TRUE(is_free(fleet_.server_s));  // nothing is left of the try
+}
+
+TEST_F(DualLock, PhaseOneWaitsForTheTargetWithTheSourceInHand) {
+  fleet_.admit(1, 2);
+  auto one = fleet_.program(1);
+  auto two = fleet_.program(2);
+  auto held = fleet_.acquire(two, "a");
+  auto waiting = fleet_.acquire(one, "a");
+  fleet_.run_for(seconds(20));
+  EXPECT_EQ(waiting->times_told, 0);
+  EXPECT_FALSE(is_free(fleet_.server_s));
+  held->handle = LockHandle();
+  fleet_.run_for(milliseconds(5));
+  ASSERT_EQ(waiting->times_told, 1);
+  EXPECT_TRUE(waiting->handle);
+}
+
+TEST_F(DualLock, WhoGivesUpWhileItWaitsForTheTargetKeepsNothing) {
+  fleet_.admit(1, 2);
+  auto one = fleet_.program(1);
+  auto two = fleet_.program(2);
+  auto held = fleet_.acquire(two, "a");
+  auto cancelled = fleet_.acquire(one, "a");
+  EXPECT_FALSE(is_free(fleet_.server_s));
+  cancelled->acquisition->cancel();
+  fleet_.run_for(milliseconds(5));
+  ASSERT_EQ(cancelled->times_told, 1);
+  EXPECT_EQ(cancelled->ec, errc::cancelled);
+  EXPECT_TRUE(is_free(fleet_.server_s));
+  auto late = fleet_.acquire(one, "a", milliseconds(500));
+  fleet_.run_for(seconds(1));
+  ASSERT_EQ(late->times_told, 1);
+  EXPECT_EQ(late->ec, errc::timed_out);
+  EXPECT_TRUE(is_free(fleet_.server_s));
+  EXPECT_TRUE(fleet_.server_t->inspect("a", {}).waiting.empty());
+}
+
+TEST_F(DualLock, LosingEitherLockLosesBoth) {
+  fleet_.admit(0, 1);
+  auto one = fleet_.program(1);
+  for (const auto& loses : {fleet_.server_s, fleet_.server_t}) {
+    auto got = fleet_.acquire(one, "a");
+    ASSERT_TRUE(got->handle);
+    std::vector<HandleState> told;
+    got->handle.on_state([&](HandleState state, LossReason) { told.push_back(state); });
+    loses->evict("a");
+    fleet_.run_for(milliseconds(5));
+    EXPECT_EQ(got->handle.state(), HandleState::lost);
+    EXPECT_EQ(got->handle.loss_reason(), LossReason::evicted);
+    EXPECT_EQ(told, std::vector{HandleState::lost});
+    EXPECT_TRUE(is_free(fleet_.server_s));
+    EXPECT_TRUE(is_free(fleet_.server_t));
+    EXPECT_TRUE(got->handle.stop_token().stop_requested());
+  }
+}
+
+TEST_F(DualLock, TheSourceLostWhileTheTargetIsWaitedForBeginsAnew) {
+  fleet_.admit(1, 2);
+  auto one = fleet_.program(1);
+  auto two = fleet_.program(2);
+  auto held = fleet_.acquire(two, "a");
+  auto waiting = fleet_.acquire(one, "a");
+  const auto first = *fleet_.server_s->holder_token("a");
+  fleet_.server_s->evict("a");
+  fleet_.run_for(milliseconds(5));
+  EXPECT_EQ(waiting->times_told, 0);
+  ASSERT_FALSE(is_free(fleet_.server_s));
+  EXPECT_GT(*fleet_.server_s->holder_token("a"), first);
+  held->handle = LockHandle();
+  fleet_.run_for(milliseconds(5));
+  EXPECT_TRUE(waiting->handle);
+}
+
+TEST_F(DualLock, AReleaseTellsWhenBothAreGivenBack) {
+  fleet_.admit(0, 1);
+  auto one = fleet_.program(1);
+  auto got = fleet_.acquire(one, "a");
+  int told = 0;
+  got->handle.start_release([&](error_code ec) {
+    ++told;
+    EXPECT_FALSE(ec);
+    EXPECT_TRUE(is_free(fleet_.server_s));
+    EXPECT_TRUE(is_free(fleet_.server_t));
+  });
+  fleet_.run_for(milliseconds(5));
+  EXPECT_EQ(told, 1);
+}
+
+TEST_F(DualLock, APhaseThatIsNotAdmittedGetsNothing) {
+  auto two = fleet_.program(2);
+  auto got = fleet_.acquire(two, "a");
+  EXPECT_EQ(got->ec, errc::window_closed);
+  EXPECT_NE(got->diagnostics.server_text.find("write `phase: 0`"), std::string::npos)
+      << got->diagnostics.server_text;
+  EXPECT_TRUE(fleet_.window().programs.empty());
+}
+
+TEST_F(DualLock, AClosedPhaseGoesOnUntilItIsRestarted) {
+  auto zero = fleet_.program(0);
+  auto got = fleet_.acquire(zero, "a");
+  got->handle = LockHandle();
+  fleet_.admit(1, 1);
+  fleet_.run_for(seconds(30));
+  EXPECT_TRUE(fleet_.acquire(zero, "a")->handle);
+  fleet_.stop(zero);
+  EXPECT_TRUE(fleet_.window().programs.empty());
+  auto again = fleet_.program(0);
+  EXPECT_EQ(fleet_.acquire(again, "a")->ec, errc::window_closed);
+}
+
+TEST_F(DualLock, WithoutAWindowNobodyAcquires) {
+  fleet_.lose_window();
+  auto zero = fleet_.program(0);
+  auto got = fleet_.acquire(zero, "a");
+  EXPECT_EQ(got->ec, errc::not_registered);
+  EXPECT_NE(got->diagnostics.server_text.find("has no window of plan 'p1'"), std::string::npos);
+}
+
+TEST_F(DualLock, AHoldEndsWithItsRegistration) {
+  auto zero = fleet_.program(0);
+  auto got = fleet_.acquire(zero, "a");
+  ASSERT_TRUE(got->handle);
+  ASSERT_TRUE(got->handle.remaining());  // this store has no lease of its own
+  EXPECT_LT(*got->handle.remaining(), Duration(seconds(3)));
+  fleet_.run_for(seconds(30));
+  EXPECT_EQ(got->handle.state(), HandleState::held);
+  fleet_.lose_window();
+  fleet_.run_for(seconds(3));
+  EXPECT_EQ(got->handle.state(), HandleState::lost);
+  EXPECT_TRUE(is_free(fleet_.server_s));
+}
+
+TEST_F(DualLock, AProgramThatWasStoppedKnowsByItsOwnClock) {
+  fleet_.admit(0, 1);
+  auto one = fleet_.program(1);
+  auto got = fleet_.acquire(one, "a");
+  ASSERT_TRUE(got->handle);
+  fleet_.env().pause_for(seconds(4));
+  EXPECT_EQ(got->handle.state(), HandleState::lost);  // before anything of its loop has run
+  fleet_.run_for(milliseconds(5));
+  EXPECT_TRUE(is_free(fleet_.server_s));
+  EXPECT_TRUE(is_free(fleet_.server_t));
+  // It registers again, and goes on.
+  EXPECT_TRUE(fleet_.acquire(one, "a")->handle);
+}
+
+TEST_F(DualLock, ARegistrationThatWasTakenAwayIsLost) {
+  auto zero = fleet_.program(0);
+  auto got = fleet_.acquire(zero, "a");
+  auto without = fleet_.window();
+  core::migration::leave(without, zero.participant->program());
+  fleet_.set_window(without);
+  fleet_.run_for(milliseconds(1100));  // the next renewal
+  EXPECT_EQ(got->handle.state(), HandleState::lost);
+  EXPECT_EQ(got->handle.loss_reason(), LossReason::removed);
+}
+
+TEST_F(DualLock, RegistrationsAreRenewedAtAThirdOfTheirLease) {
+  auto zero = fleet_.program(0);
+  auto held = fleet_.acquire(zero, "a");
+  const auto before = fleet_.window().seq;
+  fleet_.run_for(milliseconds(10'100));
+  EXPECT_EQ(fleet_.window().seq, before + 10);
+}
+
+TEST_F(DualLock, TheDeadAreTakenAwayByTheLivingAndNotEarlier) {
+  const auto dead = fleet_.add_dead_program(0);
+  auto zero = fleet_.program(0);
+  auto held = fleet_.acquire(zero, "a");
+  fleet_.run_for(milliseconds(3100));
+  EXPECT_NE(fleet_.window().find(dead), nullptr);
+  fleet_.run_for(seconds(3));
+  EXPECT_EQ(fleet_.window().find(dead), nullptr);
+  EXPECT_EQ(fleet_.window().programs.size(), 1U);
+}
+
+TEST_F(DualLock, NoTokenIsGivenOutThatTheWindowDoesNotKnowOf) {
+  auto zero = fleet_.program(0);
+  for (int i = 0; i < 3; ++i) {
+    auto got = fleet_.acquire(zero, "a");
+    ASSERT_TRUE(got->handle);
+    EXPECT_GE(fleet_.window().highest_token(), *got->handle.token());
+    got->handle = LockHandle();
+    fleet_.run_for(milliseconds(5));
+  }
+  const auto known = fleet_.window().highest_token();
+  fleet_.stop(zero);
+  EXPECT_EQ(fleet_.window().highest_token(), known);
+  EXPECT_EQ(fleet_.window().top, known);
+}
+
+TEST_F(DualLock, ClaimsNameTheirProgram) {
+  auto zero = fleet_.program(0);
+  auto held = fleet_.acquire(zero, "a");
+  const auto owner = fleet_.server_s->inspect("a", {}).owner;
+  ASSERT_TRUE(owner);
+  EXPECT_TRUE(core::migration::is_claim_of(owner->id, zero.participant->program()));
+  EXPECT_EQ(owner->id.size(), 36U);
+}
+
+TEST_F(DualLock, AProgramThatEndsLosesItsLocksAndLeaves) {
+  auto zero = fleet_.program(0);
+  auto held = fleet_.acquire(zero, "a");
+  fleet_.stop(zero);
+  EXPECT_EQ(held->handle.state(), HandleState::lost);
+  EXPECT_EQ(held->handle.loss_reason(), LossReason::closed);
+  EXPECT_TRUE(fleet_.window().programs.empty());
+  EXPECT_TRUE(is_free(fleet_.server_s));
+  EXPECT_EQ(fleet_.acquire(zero, "a")->ec, errc::closed);
+}
+
+TEST_F(DualLock, AnotherPlanThanTheOneThatWasStartedIsRefused) {
+  auto other = fleet_.window();
+  other.from = "x";
+  fleet_.set_window(other);
+  auto zero = fleet_.program(0);
+  auto got = fleet_.acquire(zero, "a");
+  EXPECT_EQ(got->ec, errc::config_unsafe);
+  EXPECT_NE(got->diagnostics.server_text.find("goes from 'x' to 't'"), std::string::npos);
+}
+
+TEST_F(DualLock, ManyLocksOfManyProgramsAtOnce) {
+  fleet_.admit(0, 1);
+  std::vector<DualFleet::Member> members;
+  for (int i = 0; i < 20; ++i) members.push_back(fleet_.program(i % 2));
+  std::vector<std::shared_ptr<DualFleet::Got>> all;
+  for (auto& member : members) {
+    for (const auto* name : {"a", "b", "more/1"}) {
+      all.push_back(fleet_.start_acquire(member, name));
+    }
+  }
+  int held = 0;
+  for (int round = 0; round < 200 && held < 60; ++round) {
+    fleet_.run_for(milliseconds(20));
+    for (const auto& got : all) {
+      if (!got->handle) continue;
+      ++held;
+      got->handle = LockHandle();
+    }
+  }
+  EXPECT_EQ(held, 60);
+  EXPECT_EQ(fleet_.window().programs.size(), 20U);
+}
+
+}  // namespace
+}  // namespace dlock::tests
