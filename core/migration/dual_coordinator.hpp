@@ -20,19 +20,11 @@
 
 #include "core/migration/coordinator.hpp"
 #include "core/migration/dual_ledger.hpp"
+#include "core/migration/dual_report.hpp"
 #include "core/migration/dual_survey.hpp"
 #include "core/migration/window_watch.hpp"
 
 namespace dlock::core::migration {
-
-struct DualReport {
-  Verdict verdict = Verdict::unreachable;
-  std::optional<Window> window;     ///< as it was left; empty: there is none, or not known
-  bool changed = false;             ///< the window was moved
-  std::string text;                 ///< what was done, or why not: a sentence for the operator
-  std::vector<Program> waits_for;   ///< of waiting: registrations outside the window
-  std::vector<Stranger> strangers;  ///< of refused and waiting: who was seen
-};
 
 /// Loop only. Outlives the work it started.
 class DualCoordinator : public std::enable_shared_from_this<DualCoordinator> {
@@ -67,6 +59,7 @@ class DualCoordinator : public std::enable_shared_from_this<DualCoordinator> {
   asio::awaitable<DualReport> open(WindowAction action, WindowNote::Look look);
   asio::awaitable<DualReport> finish(WindowNote::Look look);
   asio::awaitable<Readiness> until_ready(WindowAction action, WindowNote::Look look);
+  /// A report: they are there to stay, or could not be looked for.
   asio::awaitable<std::optional<DualReport>> look_for_strangers(WindowAction action, Window window);
   asio::awaitable<std::optional<DualReport>> raise_target(std::uint64_t floor);
   /// The step, whatever else changes meanwhile; `ver` must still be what it was. Empty: a
@@ -78,9 +71,7 @@ class DualCoordinator : public std::enable_shared_from_this<DualCoordinator> {
   /// Of those that are outside the window, who may believe still.
   std::vector<Program> outside(const Window& window) const;
   std::optional<DualReport> moved_meanwhile(const WindowNote::Look& look, std::uint64_t ver) const;
-  DualReport legacy_refusal(WindowAction action, const Window& window) const;
-  DualReport still_watching(TimePoint now, Duration quiet) const;
-  DualReport waiting_for(std::vector<Program> outside, const Window& window) const;
+  Duration quiet() const;
   Env& env() const;
 
   const DualStores stores_;
@@ -90,6 +81,7 @@ class DualCoordinator : public std::enable_shared_from_this<DualCoordinator> {
   WindowWatch watch_;
   KnownPrograms known_;  ///< registered at any time since the work began
   std::optional<TimePoint> quiet_since_;
+  std::vector<Stranger> seen_;  ///< at the last look that saw any, since it was quiet
   bool stopped_ = false;
   std::set<std::shared_ptr<Signal>> pauses_;
 };
