@@ -79,19 +79,23 @@ class Run {
     plan.window = &places_.window == &third_ ? "w" : "t";
     plan.registration = world_.chance(0.5) ? milliseconds(1500) : milliseconds(3000);
     if (world_.chance(0.4)) fleet_.longest_think = seconds(4);
-    if (world_.chance(0.4)) fleet_.long_work = seconds(14);
+    if (world_.chance(0.5)) {
+      fleet_.long_work = seconds(14);
+      fleet_.long_works = 0.3;
+    }
     if (world_.chance(0.5)) weather_.loss = 0.02;
     if (world_.chance(0.5)) weather_.late = 0.02;
     if (world_.chance(0.3)) weather_.twice = 0.02;
     if (world_.chance(0.6)) mischief_.pauses = 0.01;
     if (world_.chance(0.6)) mischief_.crashes = 0.003;
-    if (world_.chance(0.5)) mischief_.cuts = 0.01;
+    if (world_.chance(0.6)) mischief_.cuts = world_.chance(0.5) ? 0.01 : 0.03;
     if (source_.is_lossy()) mischief_.wipes = world_.chance(0.7) ? 0.01 : 0;
     if (world_.chance(0.3)) mischief_.aways = 0.003;
     if (world_.chance(0.1)) mischief_.losses = 0.005;
     if (world_.chance(0.5)) mischief_.stalls = 0.002;
     if (world_.chance(0.3)) mischief_.kills = 0.0005;
     pace_ = world_.chance(0.3) ? 0.3 : 0.04;
+    laggards_ = world_.chance(0.4) ? 0.4 : 0;
   }
 
   void start_programs() {
@@ -112,6 +116,9 @@ class Run {
     programs_.emplace_back(world_, recorder_, fleet_, DualProgram::Part{role, sort},
                            fmt::format("{}{}", letter, ++number_), clock, places_, weather_);
     programs_.back().start();
+    if (world_.chance(laggards_)) {
+      programs_.back().lag_until(world_.now() + world_.between(seconds(5), seconds(30)));
+    }
     world_.trace("{} begins, {}", programs_.back().process().name(),
                  role == Role::operators ? "an operator" : to_string(sort));
   }
@@ -215,7 +222,8 @@ class Run {
     } else if (world_.chance(mischief_.crashes)) {
       crash(program);
     } else if (world_.chance(mischief_.cuts)) {
-      program.cut(world_.below(3), world_.between(milliseconds(300), seconds(12)));
+      program.cut(world_.below(&places_.window == &third_ ? 3 : 2),
+                  world_.between(milliseconds(300), seconds(15)));
       ++result_.cuts;
     }
   }
@@ -311,7 +319,9 @@ class Run {
   bool wants_restart(DualProgram& program, const Window& now_there) {
     const int phase = phase_of(program.part().sort);
     if (!program.is_worker() || phase < 0) return false;
-    if (phase != phase_due(now_there)) return world_.chance(pace_);
+    if (phase != phase_due(now_there)) {
+      return world_.now() >= program.lags_until() && world_.chance(pace_);
+    }
     return !calm_ && world_.chance(0.002);
   }
 
@@ -448,7 +458,8 @@ class Run {
   Weather weather_;
   Mischief mischief_;
   DualFleet fleet_;
-  double pace_ = 0;  ///< of restarts
+  double pace_ = 0;      ///< of restarts
+  double laggards_ = 0;  ///< how many of the programs come late to theirs
   bool resting_ = false;
   bool calm_ = false;
   bool legacy_ends_ = false;

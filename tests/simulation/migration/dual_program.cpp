@@ -144,7 +144,7 @@ asio::awaitable<void> DualProgram::use(std::string lock) {
 }
 
 Duration DualProgram::hold_time() {
-  const bool long_work = world_.chance(0.1);
+  const bool long_work = world_.chance(fleet_.long_works);
   return world_.between({}, long_work ? fleet_.long_work : fleet_.longest_hold);
 }
 

@@ -38,7 +38,8 @@ struct DualFleet {
   Duration longest_hold = milliseconds(300);
   Duration longest_think = milliseconds(300);
   Duration long_work = Duration(kLease) * 2;
-  int commands = 0;  ///< under way
+  double long_works = 0.1;  ///< how many of the holds last that long
+  int commands = 0;         ///< under way
   /// The window is lost, and was that.
   std::optional<std::pair<int, int>> restore;
   DualFacts facts;
@@ -61,6 +62,9 @@ class DualProgram {
   void stop();
   bool is_stopping() const noexcept { return stopped_at_.has_value(); }
   TimePoint stopped_at() const { return *stopped_at_; }
+  /// It is not restarted before.
+  void lag_until(TimePoint when) noexcept { lags_until_ = when; }
+  TimePoint lags_until() const noexcept { return lags_until_; }
   bool is_idle() const noexcept { return running_ == 0; }
   /// Its stores are closed, or it was killed.
   bool is_over() const noexcept { return closed_ || !process_.is_alive(); }
@@ -107,6 +111,7 @@ class DualProgram {
   std::shared_ptr<core::Store> window_;
   std::unique_ptr<Plans> plans_;
   std::optional<TimePoint> stopped_at_;
+  TimePoint lags_until_{};
   int running_ = 0;
   bool closed_ = false;
 };
