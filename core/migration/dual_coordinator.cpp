@@ -15,36 +15,6 @@ namespace {
 /// Others renew all the time: so often the step is tried before it is looked at anew.
 constexpr int kMostTries = 100;
 
-DualReport report_of(Verdict verdict, std::string text) {
-  DualReport report;
-  report.verdict = verdict;
-  report.text = std::move(text);
-  return report;
-}
-
-DualReport report_of(const Failure& failure) {
-  const auto code = portable(failure.error);
-  const bool away = code == errc::unavailable || code == errc::closed;
-  return report_of(away ? Verdict::unreachable : Verdict::refused,
-                   failure.text.empty() ? failure.error.message() : failure.text);
-}
-
-std::string seconds_text(Duration time) {
-  return fmt::format("{:.1f} s", std::chrono::duration<double>(time).count());
-}
-
-/// Some of them by name.
-template <class T>
-std::string some_of(const std::vector<T>& all) {
-  constexpr std::size_t kMost = 3;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(all.size(), kMost); ++i) {
-    text += fmt::format("{}{}", i == 0 ? "" : "; ", describe(all[i]));
-  }
-  if (all.size() > kMost) text += fmt::format("; and {} more", all.size() - kMost);
-  return text;
-}
-
 }  // namespace
 
 DualCoordinator::DualCoordinator(DualStores stores, Plan plan, Options options)
@@ -52,6 +22,8 @@ DualCoordinator::DualCoordinator(DualStores stores, Plan plan, Options options)
       plan_(std::move(plan)),
       options_(options),
       note_(stores_.window, plan_.name) {}
+
+Duration DualCoordinator::quiet() const { return options_.quiet.value_or(quiet_period(plan_)); }
 
 Env& DualCoordinator::env() const { return stores_.window->env(); }
 
@@ -86,30 +58,34 @@ asio::awaitable<DualReport> DualCoordinator::start(std::optional<std::pair<int, 
   std::uint64_t floor = 0;
   if (at) {
     const auto look = co_await note_.read();
-    if (look.failure.error) co_return report_of(look.failure);
+    if (look.failure.error) co_return dual_report(look.failure);
     if (!look.window) {
       // Its programs may believe in their registrations as long as that.
       const auto over = look.answered + WindowWatch::patience(plan_.registration);
       if (over > options_.deadline) {
-        co_return report_of(
+        co_return dual_report(
             Verdict::waiting,
             fmt::format("programs may believe in the lost window for {} still; wait longer than "
                         "that",
                         seconds_text(over - env().now())));
       }
       const bool slept = co_await pause_until(over);
-      if (!slept) co_return report_of(Verdict::stopped, "stopped");
-      const auto highest = co_await highest_token(stores_, plan_);
-      if (!highest.value) co_return report_of(highest.failure);
+      if (!slept) co_return dual_report(Verdict::stopped, "stopped");
+      // Without its text the target refuses who comes for the plan.
+      DualLedger texts(stores_);
+      const auto published = co_await texts.publish_text(plan_);
+      if (!published.value) co_return dual_report(published.failure);
+      const auto highest = co_await highest_token(stores_, *published.value);
+      if (!highest.value) co_return dual_report(highest.failure);
       floor = *highest.value;
     }
   }
   DualLedger ledger(stores_);
   const auto failure = co_await ledger.publish(plan_, at, floor);
-  if (failure.error) co_return report_of(failure);
+  if (failure.error) co_return dual_report(failure);
   auto look = co_await note_.read();
-  if (look.failure.error) co_return report_of(look.failure);
-  auto report = report_of(Verdict::done, "");
+  if (look.failure.error) co_return dual_report(look.failure);
+  auto report = dual_report(Verdict::done, "");
   report.changed = true;
   report.window = std::move(look.window);
   if (report.window) {
@@ -122,29 +98,23 @@ asio::awaitable<DualReport> DualCoordinator::start(std::optional<std::pair<int, 
 asio::awaitable<DualReport> DualCoordinator::take(Goal goal) {
   const auto self = shared_from_this();
   auto look = co_await note_.read();
-  if (look.failure.error) co_return report_of(look.failure);
+  if (look.failure.error) co_return dual_report(look.failure);
   if (!look.window) {
-    co_return report_of(
-        Verdict::refused,
-        fmt::format(
-            "the store '{0}' has no window of plan '{1}': it was not started, or the window "
-            "is lost and nobody can lock; run `dlock migrate start {1}`, with `--at LO,HI` "
-            "if it was started before",
-            stores_.window->name(), plan_.name));
+    co_return no_window(plan_);
   }
   see(look);
   const auto decision = decide(goal, *look.window);
   DualReport report;
   if (decision.action == WindowAction::nothing) {
-    report = report_of(Verdict::done, decision.why);
+    report = dual_report(Verdict::done, decision.why);
     report.window = look.window;
     if (goal == Goal::finish) {
       DualLedger ledger(stores_);
       const auto failure = co_await ledger.certify(plan_);
-      if (failure.error) report = report_of(failure);
+      if (failure.error) report = dual_report(failure);
     }
   } else if (decision.action == WindowAction::refuse) {
-    report = report_of(Verdict::refused, decision.why);
+    report = dual_report(Verdict::refused, decision.why);
     report.window = look.window;
   } else if (decision.action == WindowAction::finish) {
     report = co_await finish(std::move(look));
@@ -175,15 +145,15 @@ asio::awaitable<DualReport> DualCoordinator::open(WindowAction action, WindowNot
     std::uint64_t floor = 0;
     if (!DLOCK_PLANTED("dual_no_floor_at_opening")) {
       const auto highest = co_await highest_token(stores_, plan_);
-      if (!highest.value) co_return report_of(highest.failure);
+      if (!highest.value) co_return dual_report(highest.failure);
       floor = *highest.value;
     }
-    if (stopped_) co_return report_of(Verdict::stopped, "stopped");
+    if (stopped_) co_return dual_report(Verdict::stopped, "stopped");
     auto written = co_await write(action, std::move(*ready.look), floor);
     if (written) co_return std::move(*written);
     look = co_await note_.read();
-    if (look.failure.error) co_return report_of(look.failure);
-    if (!look.window) co_return report_of(Verdict::refused, "the window was lost meanwhile");
+    if (look.failure.error) co_return dual_report(look.failure);
+    if (!look.window) co_return dual_report(Verdict::refused, "the window was lost meanwhile");
     see(look);
   }
 }
@@ -196,14 +166,14 @@ asio::awaitable<DualReport> DualCoordinator::finish(WindowNote::Look look) {
   if (raised) co_return std::move(*raised);
   auto written = co_await write(WindowAction::finish, std::move(*ready.look), floor);
   if (!written) {
-    co_return report_of(Verdict::waiting,
-                        "programs of a phase that is closed came back; run it "
-                        "again");
+    co_return dual_report(Verdict::waiting,
+                          "programs of a phase that is closed came back; run it "
+                          "again");
   }
   if (written->verdict == Verdict::done && written->changed) {
     DualLedger ledger(stores_);
     const auto failure = co_await ledger.certify(plan_);
-    if (failure.error) co_return report_of(failure);
+    if (failure.error) co_return dual_report(failure);
   }
   co_return std::move(*written);
 }
@@ -215,7 +185,7 @@ std::vector<Program> DualCoordinator::outside(const Window& window) const {
 }
 
 std::vector<Program> DualCoordinator::left_before(WindowAction action, const Window& window) const {
-  if (is_opening(action) || action == WindowAction::finish) return outside(window);
+  if (!is_closing(action)) return outside(window);
   auto all = window.programs;
   std::erase_if(all, [&](const Program& program) {
     return program.phase != phase_of(action, window) || watch_.is_over(program);
@@ -237,15 +207,10 @@ void DualCoordinator::tell_progress(const DualReport& report) {
 
 std::optional<DualReport> DualCoordinator::moved_meanwhile(const WindowNote::Look& look,
                                                            std::uint64_t ver) const {
-  if (look.failure.error) return report_of(look.failure);
-  if (!look.window) return report_of(Verdict::refused, "the window was lost meanwhile");
+  if (look.failure.error) return dual_report(look.failure);
+  if (!look.window) return dual_report(Verdict::refused, "the window was lost meanwhile");
   if (look.window->ver == ver) return std::nullopt;
-  auto report = report_of(
-      Verdict::done, fmt::format("another command has moved the window meanwhile: phases {} are "
-                                 "admitted",
-                                 phases_text(look.window->lo, look.window->hi)));
-  report.window = look.window;
-  return report;
+  return moved_by_another(*look.window);
 }
 
 asio::awaitable<DualCoordinator::Readiness> DualCoordinator::until_ready(WindowAction action,
@@ -254,10 +219,9 @@ asio::awaitable<DualCoordinator::Readiness> DualCoordinator::until_ready(WindowA
   const auto ver = look.window->ver;
   const bool watched = needs_legacy_gone(action, *look.window);
   if (watched && !options_.legacy_gone) {
-    ready.report = legacy_refusal(action, *look.window);
+    ready.report = legacy_not_gone(plan_, action, *look.window);
     co_return ready;
   }
-  const auto quiet = options_.quiet.value_or(quiet_period(plan_));
   for (;;) {
     auto left = left_before(action, *look.window);
     if (DLOCK_PLANTED("dual_opened_without_scan")) left.clear();
@@ -266,22 +230,24 @@ asio::awaitable<DualCoordinator::Readiness> DualCoordinator::until_ready(WindowA
       if (ready.report) co_return ready;
     }
     const auto now = env().now();
-    const bool is_quiet = !watched || now >= *quiet_since_ + quiet;
+    const bool is_quiet = !watched || (quiet_since_ && now >= *quiet_since_ + quiet());
     if (left.empty() && is_quiet) {
       ready.look = std::move(look);
       co_return ready;
     }
-    auto report = left.empty() ? still_watching(now, quiet)
-                               : waiting_for(action, std::move(left), *look.window);
+    const auto quiet_for = quiet_since_ ? now - *quiet_since_ : Duration::zero();
+    auto report = left.empty() ? still_watching(*look.window, quiet_for, quiet())
+                               : waiting_for(*look.window, action, std::move(left));
     if (now >= options_.deadline) {
-      report.window = look.window;
+      const bool seen = !is_quiet && !seen_.empty();
+      if (seen) report = strangers_seen(*look.window, seen_, quiet());
       ready.report = std::move(report);
       co_return ready;
     }
     tell_progress(report);
     const bool slept = co_await pause_until(std::min(options_.deadline, now + options_.poll));
     if (!slept) {
-      ready.report = report_of(Verdict::stopped, "stopped");
+      ready.report = dual_report(Verdict::stopped, "stopped");
       co_return ready;
     }
     look = co_await note_.read();
@@ -289,47 +255,6 @@ asio::awaitable<DualCoordinator::Readiness> DualCoordinator::until_ready(WindowA
     if (ready.report) co_return ready;
     see(look);
   }
-}
-
-DualReport DualCoordinator::legacy_refusal(WindowAction action, const Window& window) const {
-  const auto above = action == WindowAction::open_above;
-  const auto& alone = above ? plan_.from : plan_.to;
-  auto report = report_of(
-      Verdict::refused,
-      fmt::format("programs of phase {} do not meet clients that lock '{}' alone and are not "
-                  "registered (without this plan in their routes, or of another make): end them, "
-                  "then say so with --legacy-gone",
-                  phase_of(action, window), alone));
-  report.window = window;
-  return report;
-}
-
-DualReport DualCoordinator::still_watching(TimePoint now, Duration quiet) const {
-  return report_of(
-      Verdict::waiting,
-      fmt::format("no client was seen that is not registered, for {} of {}; give --wait "
-                  "more than {}",
-                  seconds_text(now - *quiet_since_), seconds_text(quiet), seconds_text(quiet)));
-}
-
-DualReport DualCoordinator::waiting_for(WindowAction action, std::vector<Program> left,
-                                        const Window& window) const {
-  const auto count =
-      left.size() == 1 ? std::string("a program") : fmt::format("{} programs", left.size());
-  const bool opens = is_opening(action) || action == WindowAction::finish;
-  const auto stays = action == WindowAction::close_below ? window.hi : window.lo;
-  const auto phase = phase_of(action, window);
-  auto report = report_of(
-      Verdict::waiting,
-      fmt::format("waits for {} of {}: {}; restart them with `phase: {}`. One that has died is "
-                  "over {} after it was first seen so: give --wait more than that",
-                  count,
-                  opens ? std::string("a phase that is closed")
-                        : fmt::format("phase {}, which is to be closed", phase),
-                  some_of(left), opens ? phases_text(window.lo, window.hi) : std::to_string(stays),
-                  seconds_text(WindowWatch::patience(window.lease))));
-  report.waits_for = std::move(left);
-  return report;
 }
 
 // Claims are looked at before the registrations that explain them: whoever has one registered
@@ -340,7 +265,7 @@ asio::awaitable<std::optional<DualReport>> DualCoordinator::look_for_strangers(W
   const auto& store = action == WindowAction::open_above ? stores_.from : stores_.to;
   auto found = co_await strangers_in(store, plan_, KnownPrograms());
   if (found.failure.error) {
-    report = report_of(found.failure);
+    report = dual_report(found.failure);
     co_return report;
   }
   const auto look = co_await note_.read();
@@ -354,15 +279,14 @@ asio::awaitable<std::optional<DualReport>> DualCoordinator::look_for_strangers(W
     if (!quiet_since_) quiet_since_ = env().now();
     co_return report;
   }
+  // One look is not enough: a claim that is just being made may not have its owner's name yet.
   quiet_since_.reset();
-  report = report_of(
-      Verdict::refused,
-      fmt::format("{}: end it, or give it this plan's route; then run it again, and it watches for "
-                  "{} that nobody is left",
-                  some_of(found.strangers),
-                  seconds_text(options_.quiet.value_or(quiet_period(plan_)))));
-  report->window = std::move(window);
-  report->strangers = std::move(found.strangers);
+  const auto before = std::exchange(seen_, std::move(found.strangers));
+  const bool stays = std::any_of(seen_.begin(), seen_.end(), [&](const Stranger& stranger) {
+    return std::any_of(before.begin(), before.end(),
+                       [&](const Stranger& one) { return is_same(one, stranger); });
+  });
+  if (stays) report = strangers_seen(window, seen_, quiet());
   co_return report;
 }
 
@@ -380,7 +304,7 @@ asio::awaitable<std::optional<DualReport>> DualCoordinator::raise_target(std::ui
       if (!locked.error) break;
       if (locked.error != errc::timed_out) {
         locked.failure.error = locked.error;
-        report = report_of(locked.failure);
+        report = dual_report(locked.failure);
         co_return report;
       }
       // Whoever holds it now got it above the floor, if he takes part.
@@ -388,13 +312,13 @@ asio::awaitable<std::optional<DualReport>> DualCoordinator::raise_target(std::ui
       const auto status = co_await stores_.to->backend().inspect(name, deadline);
       if (status.value && status.value->held && status.value->token.value_or(0) > floor) break;
       if (env().now() >= options_.deadline) {
-        report = report_of(Verdict::waiting, fmt::format("waits for the holder of '{}' in '{}'",
-                                                         name, stores_.to->name()));
+        report = dual_report(Verdict::waiting, fmt::format("waits for the holder of '{}' in '{}'",
+                                                           name, stores_.to->name()));
         co_return report;
       }
       const bool slept = co_await pause_until(env().now() + options_.poll);
       if (slept) continue;
-      report = report_of(Verdict::stopped, "stopped");
+      report = dual_report(Verdict::stopped, "stopped");
       co_return report;
     }
   }
@@ -418,7 +342,7 @@ asio::awaitable<std::optional<DualReport>> DualCoordinator::write(WindowAction a
     const auto next = stepped(*look.window, action, floor, watch_.over(), env().wall_clock_ms());
     auto written = co_await note_.write(look.text, next);
     if (written.outcome == WindowNote::Written::Outcome::failed) {
-      report = report_of(written.failure);
+      report = dual_report(written.failure);
       co_return report;
     }
     bool done = written.outcome == WindowNote::Written::Outcome::done;
@@ -431,12 +355,12 @@ asio::awaitable<std::optional<DualReport>> DualCoordinator::write(WindowAction a
       look = std::move(written.found);
     }
     if (!done) continue;
-    report = report_of(Verdict::done, text);
+    report = dual_report(Verdict::done, text);
     report->changed = true;
     report->window = next;
     co_return report;
   }
-  report = report_of(Verdict::unreachable, "others write the window all the time; run it again");
+  report = dual_report(Verdict::unreachable, "others write the window all the time; run it again");
   co_return report;
 }
 

@@ -21,19 +21,11 @@
 
 #include "core/migration/coordinator.hpp"
 #include "core/migration/dual_ledger.hpp"
+#include "core/migration/dual_report.hpp"
 #include "core/migration/dual_survey.hpp"
 #include "core/migration/window_watch.hpp"
 
 namespace dlock::core::migration {
-
-struct DualReport {
-  Verdict verdict = Verdict::unreachable;
-  std::optional<Window> window;     ///< as it was left; empty: there is none, or not known
-  bool changed = false;             ///< the window was moved
-  std::string text;                 ///< what was done, or why not: a sentence for the operator
-  std::vector<Program> waits_for;   ///< of waiting: registrations outside the window
-  std::vector<Stranger> strangers;  ///< of refused and waiting: who was seen
-};
 
 /// Loop only. Outlives the work it started.
 class DualCoordinator : public std::enable_shared_from_this<DualCoordinator> {
@@ -47,7 +39,7 @@ class DualCoordinator : public std::enable_shared_from_this<DualCoordinator> {
     /// command once too often shuts nobody out who is still there.
     bool drain = false;
     /// Told what it waits for when that changes, and now and then.
-    std::function<void(const std::string&)> on_progress;
+    std::function<void(const std::string&)> on_progress = {};
     Duration poll = std::chrono::milliseconds(500);  ///< between two looks while it waits
     std::optional<Duration> quiet;                   ///< instead of quiet_period()
   };
@@ -73,6 +65,7 @@ class DualCoordinator : public std::enable_shared_from_this<DualCoordinator> {
   asio::awaitable<DualReport> open(WindowAction action, WindowNote::Look look);
   asio::awaitable<DualReport> finish(WindowNote::Look look);
   asio::awaitable<Readiness> until_ready(WindowAction action, WindowNote::Look look);
+  /// A report: they are there to stay, or could not be looked for.
   asio::awaitable<std::optional<DualReport>> look_for_strangers(WindowAction action, Window window);
   asio::awaitable<std::optional<DualReport>> raise_target(std::uint64_t floor);
   /// The step, whatever else changes meanwhile; `ver` must still be what it was. Empty: a
@@ -87,10 +80,7 @@ class DualCoordinator : public std::enable_shared_from_this<DualCoordinator> {
   std::vector<Program> left_before(WindowAction action, const Window& window) const;
   void tell_progress(const DualReport& report);
   std::optional<DualReport> moved_meanwhile(const WindowNote::Look& look, std::uint64_t ver) const;
-  DualReport legacy_refusal(WindowAction action, const Window& window) const;
-  DualReport still_watching(TimePoint now, Duration quiet) const;
-  DualReport waiting_for(WindowAction action, std::vector<Program> left,
-                         const Window& window) const;
+  Duration quiet() const;
   Env& env() const;
 
   const DualStores stores_;
@@ -100,6 +90,7 @@ class DualCoordinator : public std::enable_shared_from_this<DualCoordinator> {
   WindowWatch watch_;
   KnownPrograms known_;  ///< registered at any time since the work began
   std::optional<TimePoint> quiet_since_;
+  std::vector<Stranger> seen_;     ///< at the last look that saw any, since it was quiet
   std::vector<std::string> told_;  ///< whom on_progress was told of last, and when
   TimePoint told_at_ = TimePoint::min();
   bool stopped_ = false;

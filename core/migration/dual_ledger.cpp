@@ -23,6 +23,13 @@ bool same_but_id(Plan one, const Plan& other) {
   return one == other;
 }
 
+Failure other_plan(const std::string& name) {
+  return refuse(
+      fmt::format("there is a plan '{}' already, about something else; withdraw that one, or give "
+                  "this one another name",
+                  name));
+}
+
 Failure lost_window(const Plan& plan) {
   return refuse(fmt::format(
       "the store '{0}' has lost the window of plan '{1}': nobody can lock. Find out which "
@@ -81,13 +88,38 @@ asio::awaitable<Failure> DualLedger::publish(Plan plan, std::optional<std::pair<
                                              std::uint64_t floor) {
   auto failure = co_await publish_window(plan, at, floor);
   if (failure.error) co_return failure;
+  failure = co_await write_text(std::move(plan));
+  co_return failure;
+}
+
+asio::awaitable<Failure> DualLedger::write_text(Plan plan) {
   Ledger ledger(stores_.from, stores_.to);
+  Failure failure;
   if (has_third_store()) {
     failure = co_await ledger.write(stores_.window, plan_key(plan.name), to_text(plan));
     if (failure.error) co_return failure;
   }
   failure = co_await ledger.publish(std::move(plan));
   co_return failure;
+}
+
+asio::awaitable<Result<Plan>> DualLedger::publish_text(Plan plan) {
+  Result<Plan> result;
+  plan.mode = MigrateMode::dual;
+  plan.window = stores_.window->name();
+  const auto known = co_await known_plan(plan.name);
+  result.failure = known.failure;
+  if (result.failure.error) co_return result;
+  if (known.value) {
+    if (!same_but_id(plan, *known.value)) {
+      result.failure = other_plan(plan.name);
+      co_return result;
+    }
+    plan.id = known.value->id;
+  }
+  result.failure = co_await write_text(plan);
+  if (!result.failure.error) result.value = std::move(plan);
+  co_return result;
 }
 
 asio::awaitable<Failure> DualLedger::publish_window(Plan& plan,
@@ -125,10 +157,7 @@ asio::awaitable<Failure> DualLedger::publish_window(Plan& plan,
     if (known.failure.error) co_return known.failure;
     if (known.value) {
       if (!same_but_id(plan, *known.value)) {
-        co_return refuse(
-            fmt::format("there is a plan '{}' already, about something else; withdraw "
-                        "that one, or give this one another name",
-                        plan.name));
+        co_return other_plan(plan.name);
       }
       if (!at) co_return lost_window(plan);
       plan.id = known.value->id;

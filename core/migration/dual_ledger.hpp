@@ -35,6 +35,9 @@ class DualLedger {
   /// window's floor is at least `floor`.
   asio::awaitable<Failure> publish(Plan plan, std::optional<std::pair<int, int>> at,
                                    std::uint64_t floor = 0);
+  /// Of a plan that has no window: its text in all stores, or what is missing of it, as it is known
+  /// already or else as given. config_unsafe: another plan of that name is known.
+  asio::awaitable<Result<Plan>> publish_text(Plan plan);
   /// The window is finished: certificate in the target, and out of the lists.
   asio::awaitable<Failure> certify(Plan plan);
   /// The window is {0,0} and nobody is registered: as if it had never been. config_unsafe: it is
@@ -46,6 +49,7 @@ class DualLedger {
  private:
   asio::awaitable<Failure> publish_window(Plan& plan, std::optional<std::pair<int, int>> at,
                                           std::uint64_t floor);
+  asio::awaitable<Failure> write_text(Plan plan);
   /// The plan as any of the stores knows it; empty, without a failure: none does.
   asio::awaitable<Result<Plan>> known_plan(std::string plan);
   asio::awaitable<Result<Plan>> read_plan(std::shared_ptr<Store> store, std::string plan);

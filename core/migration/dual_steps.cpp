@@ -61,6 +61,10 @@ bool is_opening(WindowAction action) noexcept {
   return action == WindowAction::open_above || action == WindowAction::open_below;
 }
 
+bool is_closing(WindowAction action) noexcept {
+  return action == WindowAction::close_above || action == WindowAction::close_below;
+}
+
 int phase_of(WindowAction action, const Window& window) noexcept {
   switch (action) {
     case WindowAction::open_above:

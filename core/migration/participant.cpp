@@ -108,8 +108,12 @@ asio::awaitable<void> Participant::run() {
     } else if (here && (!reaching_.empty() || renew_at_ <= env().now())) {
       failure = co_await renew_now();
     }
-    if (!here || !entering_.empty()) {
-      for (const auto& waiter : std::exchange(entering_, {})) waiter.set(failure);
+    // Who came while an old registration was found to be over waits for the next one.
+    const bool renewed = here && membership_ && !membership_->is_over(env().now());
+    if (!here || renewed) {
+      for (const auto& waiter : std::exchange(entering_, {})) {
+        waiter.set(renewed ? Failure{} : failure);
+      }
     }
     for (const auto& waiter : std::exchange(reaching_, {})) waiter.set(failure);
   }
@@ -242,6 +246,11 @@ asio::awaitable<Failure> Participant::renew_now() {
     if (look.failure.error) co_return renew_later(look.failure);
     auto window = look.window.value_or(Window());
     if (look.window && window.finished && settings_.phase == kLastPhase) {
+      // It may have ended while the window was read.
+      if (!membership_ || membership_->is_over(env().now())) {
+        end_membership();
+        co_return make_failure(errc::not_registered, "the registration is over");
+      }
       env().cancel(std::exchange(deadline_timer_, 0));
       membership_->extend(kNever);
       renew_at_ = kNever;

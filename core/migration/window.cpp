@@ -157,7 +157,7 @@ std::optional<Window> parse_window(std::string_view text, std::string* why) {
 std::string program_id(std::string_view uuid) { return std::string(uuid.substr(0, kProgramId)); }
 
 bool is_claim_of(std::string_view claim_id, std::string_view program) noexcept {
-  return program.size() == kProgramId && claim_id.starts_with(program);
+  return program.size() == kProgramId && claim_id.find(program) != std::string_view::npos;
 }
 
 std::string coordinator_id(std::string_view plan_id) {

@@ -74,7 +74,7 @@ std::optional<Window> parse_window(std::string_view text, std::string* why = nul
 
 /// The id of a program, from a UUID of its own.
 std::string program_id(std::string_view uuid);
-/// Whether a claim with this id is that program's.
+/// Whether a claim with this id is that program's; a store may have put something before it.
 bool is_claim_of(std::string_view claim_id, std::string_view program) noexcept;
 /// The id that a coordinator's own claims begin with.
 std::string coordinator_id(std::string_view plan_id);

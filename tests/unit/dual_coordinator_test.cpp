@@ -158,7 +158,7 @@ TEST_F(DualCoordinating, AnOpeningWaitsForProgramsOfAClosedPhase) {
   EXPECT_EQ(report.verdict, Verdict::waiting);
   ASSERT_EQ(report.waits_for.size(), 1U);
   EXPECT_EQ(report.waits_for.front().id, zero.participant->program());
-  EXPECT_TRUE(has(report.text, "restart them with `phase: 1`")) << report.text;
+  EXPECT_TRUE(has(report.text, "restart it with `phase: 1`")) << report.text;
   EXPECT_TRUE(has(report.text, "3.1 s")) << report.text;
   EXPECT_EQ(window(), P(1, 1));
   fleet_.stop(zero);
@@ -203,6 +203,35 @@ TEST_F(DualCoordinating, AStrangerInTheSourceIsNamedAndNothingIsOpened) {
   fleet_.server_s->evict("a");
   fleet_.server_s->evict("more/7");
   step(Goal::advance);
+}
+
+TEST_F(DualCoordinating, AStrangerWhoLeavesInTimeOnlyDelaysIt) {
+  step(Goal::advance);
+  step(Goal::advance);
+  lock_as_stranger(fleet_.server_s, "a");
+  const auto by = fleet_.coordinator(fleet_.waiting(seconds(10)));
+  std::optional<core::migration::DualReport> report;
+  asio::co_spawn(fleet_.env().executor(), by->take(Goal::advance),
+                 [&](const std::exception_ptr&, core::migration::DualReport told) {
+                   report = std::move(told);
+                 });
+  fleet_.run_for(milliseconds(100));  // seen once: it may be a claim that is being made
+  fleet_.server_s->evict("a");
+  fleet_.run_for(seconds(1));
+  EXPECT_FALSE(report);
+  fleet_.run_for(seconds(3));
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->verdict, Verdict::done) << report->text;
+}
+
+TEST_F(DualCoordinating, AStrangerSeenWithinTheQuietPeriodRefusesToo) {
+  fleet_.plan.max_lease = seconds(5);
+  step(Goal::advance);
+  step(Goal::advance);
+  lock_as_stranger(fleet_.server_s, "a");
+  const auto refused = fleet_.take(Goal::advance, milliseconds(100));
+  EXPECT_EQ(refused.verdict, Verdict::refused) << refused.text;
+  EXPECT_EQ(refused.strangers.size(), 1U);
 }
 
 TEST_F(DualCoordinating, ItWatchesForAQuietPeriodBeforeItOpens) {

@@ -146,6 +146,7 @@ TEST(DualWindow, AClaimNamesItsProgram) {
   EXPECT_EQ(id, "0123abcd-4567");
   EXPECT_TRUE(is_claim_of("0123abcd-4567-4fff-8fff-ffffffffffff", id));
   EXPECT_FALSE(is_claim_of("0123abcd-4568-4fff-8fff-ffffffffffff", id));
+  EXPECT_TRUE(is_claim_of("_c_0123abcd-4567-4fff-8fff-ffffffffffff-lock-0000000007", id));
   EXPECT_FALSE(is_claim_of("anything", ""));
   EXPECT_EQ(coordinator_id("0123456789abcdef"), "01234567-89ab");
 }

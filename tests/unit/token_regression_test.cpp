@@ -57,6 +57,24 @@ TEST(TokenRegression, TheErrorNamesTheStoreBothTokensAndWhatToDo) {
   }
 }
 
+TEST(TokenRegression, WhereAnotherStoresTokenIsShownItIsNoReasonToRefuse) {
+  StoreFixture fixture;
+  acquire_and_release(fixture, 900);
+  fixture.script().last_token = 4;
+  core::Acquisition::Request request;
+  request.name = "orders/42";
+  request.token_may_go_back = true;
+  auto handle = std::make_shared<LockHandle>();
+  fixture.store->acquire(std::make_shared<core::Acquisition>(
+      fixture.store, request, [handle](error_code, LockHandle got) { *handle = std::move(got); }));
+  fixture.env().run_for(seconds(1));
+  ASSERT_TRUE(*handle);
+  EXPECT_EQ(handle->token(), 5U);
+  *handle = LockHandle();
+  fixture.env().run_for(seconds(1));
+  EXPECT_EQ(acquire_and_release(fixture, 6)->ec, errc::token_regressed) << "for all others it is";
+}
+
 TEST(TokenRegression, NamesCountForThemselves) {
   StoreFixture fixture;
   EXPECT_FALSE(acquire_and_release(fixture, 900, "a")->ec);

@@ -22,9 +22,10 @@ Server::Grant Server::claim(const ClaimRequest& request, TimePoint now) {
     at.expires = now + request.lease;
     return {ClaimStatus::granted, at.token, {}};
   }
-  if (!at.owner.empty() && now < at.expires) return {ClaimStatus::busy, 0, {}};
+  if (holds(at, at.owner.id, now)) return {ClaimStatus::busy, 0, {}};
   at.last_token = std::max(at.last_token, request.min_token) + 1;
-  at.owner = request.owner.id;
+  // Host and pid are those of this very process: in a trace they would differ from run to run.
+  at.owner = {request.owner.id, {}, 0, request.owner.app};
   at.token = at.last_token;
   at.expires = now + request.lease;
   return {ClaimStatus::granted, at.token, {}};
@@ -40,7 +41,7 @@ bool Server::extend(const ClaimRequest& request, TimePoint now) {
 bool Server::release(const ClaimRequest& request, TimePoint now) {
   auto& at = lock(request.name);
   if (!holds(at, request.owner.id, now)) return false;
-  at.owner.clear();
+  at.owner = {};
   return true;
 }
 
@@ -48,14 +49,34 @@ LockStatus Server::inspect(const std::string& name, TimePoint now) const {
   LockStatus status;
   status.name = name;
   const auto found = locks_.find(name);
-  if (found == locks_.end() || found->second.owner.empty() || now >= found->second.expires) {
-    return status;
-  }
+  if (found == locks_.end()) return status;
+  const auto& at = found->second;
+  if (!holds(at, at.owner.id, now)) return status;
   status.held = true;
-  status.token = found->second.token;
-  status.owner.emplace();
-  status.owner->id = found->second.owner;
+  status.token = at.token;
+  status.owner = at.owner;
+  status.remaining = std::chrono::duration_cast<std::chrono::milliseconds>(at.expires - now);
   return status;
+}
+
+std::vector<LockStatus> Server::list(const std::string& prefix, TimePoint now) const {
+  std::vector<LockStatus> all;
+  for (const auto& [name, lock] : locks_) {
+    if (!name.starts_with(prefix) || !holds(lock, lock.owner.id, now)) continue;
+    all.push_back(inspect(name, now));
+  }
+  return all;
+}
+
+std::map<std::string, Owner> Server::wipe(TimePoint now) {
+  std::map<std::string, Owner> holders;
+  for (const auto& [name, lock] : locks_) {
+    if (holds(lock, lock.owner.id, now)) holders.emplace(name, lock.owner);
+  }
+  locks_.clear();
+  notes_.clear();
+  first_token_ = 0;
+  return holders;
 }
 
 std::optional<std::string> Server::record(const std::string& name) const {
@@ -86,7 +107,7 @@ Server::Exchange Server::seal(const ClaimRequest& request, std::uint64_t token,
   const bool ours = (holds(at, request.owner.id, now) && at.token == token) ||
                     DLOCK_PLANTED("move_seal_without_compare");
   if (!at.record.empty() || !ours) return {false, this->record(request.name)};
-  at.owner.clear();
+  at.owner = {};
   write(at, record, now);
   return {true, std::nullopt};
 }
@@ -127,7 +148,7 @@ Server::Exchange Server::set_note(const std::string& key, const std::optional<st
 }
 
 std::string Server::forget(const std::string& name) {
-  return std::exchange(lock(name).owner, std::string());
+  return std::exchange(lock(name).owner, Owner()).id;
 }
 
 }  // namespace dlock::simulation::migration

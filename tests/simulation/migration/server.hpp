@@ -17,8 +17,10 @@ namespace dlock::simulation::migration {
 
 class Server {
  public:
-  /// `lossy`: forget() may be called. Tokens go on from `first_token`.
-  Server(bool lossy, std::uint64_t first_token) : lossy_(lossy), first_token_(first_token) {}
+  /// `lossy`: forget() and wipe() may be called. Tokens go on from `first_token`. `seals`: it can
+  /// have records.
+  Server(bool lossy, std::uint64_t first_token, bool seals = true)
+      : lossy_(lossy), seals_(seals), first_token_(first_token) {}
 
   struct Grant {
     ClaimStatus status = ClaimStatus::busy;
@@ -30,6 +32,8 @@ class Server {
   bool extend(const ClaimRequest& request, TimePoint now);
   bool release(const ClaimRequest& request, TimePoint now);
   LockStatus inspect(const std::string& name, TimePoint now) const;
+  /// Those that are held.
+  std::vector<LockStatus> list(const std::string& prefix, TimePoint now) const;
 
   struct Exchange {
     bool done = false;
@@ -48,8 +52,14 @@ class Server {
                     const std::optional<std::string>& to);
 
   bool is_lossy() const noexcept { return lossy_; }
+  bool seals() const noexcept { return seals_; }
   /// Who holds it is forgotten; tokens are not. The owner whose lock it was.
   std::string forget(const std::string& name);
+  /// Everything is forgotten, tokens and notes too; tokens begin anew at 1. The holders, by lock.
+  std::map<std::string, Owner> wipe(TimePoint now);
+  /// Nothing gets through to it or back.
+  bool is_away() const noexcept { return away_; }
+  void go_away(bool away) noexcept { away_ = away; }
   /// What must never happen to a source: its record is lost.
   void lose_record(const std::string& name, TimePoint now) { write(lock(name), {}, now); }
 
@@ -57,7 +67,7 @@ class Server {
   static constexpr Duration kReplicaLag = std::chrono::seconds(2);
 
   struct Lock {
-    std::string owner;  ///< empty: free
+    Owner owner;  ///< without an id: free
     std::uint64_t token = 0;
     std::uint64_t last_token = 0;
     TimePoint expires{};
@@ -68,11 +78,13 @@ class Server {
   static void write(Lock& lock, const std::string& record, TimePoint now);
   Lock& lock(const std::string& name);
   static bool holds(const Lock& lock, const std::string& owner, TimePoint now) {
-    return !owner.empty() && lock.owner == owner && now < lock.expires;
+    return !owner.empty() && lock.owner.id == owner && now < lock.expires;
   }
 
   const bool lossy_;
-  const std::uint64_t first_token_;
+  const bool seals_;
+  std::uint64_t first_token_;
+  bool away_ = false;
   std::map<std::string, Lock> locks_;
   std::map<std::string, std::string> notes_;
 };

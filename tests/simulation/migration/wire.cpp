@@ -25,8 +25,13 @@ Capabilities declare(const Server& server) {
   capabilities.shortest_lease = milliseconds(100);
   capabilities.longest_lease = std::chrono::hours(1);
   capabilities.can_raise = true;
-  capabilities.can_seal = true;
-  if (server.is_lossy()) capabilities.record_losses = {{"it forgets", "nothing helps"}};
+  capabilities.can_seal = server.seals();
+  capabilities.can_list = true;
+  if (server.is_lossy()) {
+    capabilities.record_losses = {{"it forgets", "nothing helps"}};
+    // Its tokens may go back: who knows higher ones asks for one above them.
+    capabilities.token = TokenStrength::time_seeded;
+  }
   return capabilities;
 }
 
@@ -34,8 +39,12 @@ Failure silence() { return core::make_failure(errc::unavailable, "no answer"); }
 
 class WireBackend final : public Backend {
  public:
-  WireBackend(Server& server, const Weather& weather, Process& process)
-      : server_(server), weather_(weather), process_(process), capabilities_(declare(server)) {}
+  WireBackend(Server& server, const Weather& weather, const Link* link, Process& process)
+      : server_(server),
+        weather_(weather),
+        link_(link),
+        process_(process),
+        capabilities_(declare(server)) {}
 
   asio::awaitable<Failure> connect(TimePoint) override { co_return Failure{}; }
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
@@ -123,14 +132,21 @@ class WireBackend final : public Backend {
     if (!result.value) result.failure = silence();
     co_return result;
   }
-  asio::awaitable<Result<std::vector<LockStatus>>> list(std::string, TimePoint) override {
-    co_return Result<std::vector<LockStatus>>{};
+  asio::awaitable<Result<std::vector<LockStatus>>> list(std::string prefix,
+                                                        TimePoint deadline) override {
+    std::function<std::vector<LockStatus>(Server&, TimePoint)> question =
+        [prefix](Server& server, TimePoint now) { return server.list(prefix, now); };
+    Result<std::vector<LockStatus>> result;
+    result.value = co_await ask<std::vector<LockStatus>>(std::move(question), deadline);
+    if (!result.value) result.failure = silence();
+    co_return result;
   }
   asio::awaitable<Failure> evict(std::string, std::uint64_t, TimePoint) override {
     co_return core::make_failure(errc::not_supported, "");
   }
 
   asio::awaitable<RecordAnswer> record(std::string name, TimePoint deadline) override {
+    if (!server_.seals()) co_return co_await Backend::record(std::move(name), deadline);
     const bool lags = DLOCK_PLANTED("move_recheck_from_a_replica") && process_.world().chance(0.5);
     Question question = [name, lags](Server& server, TimePoint now) {
       return Server::Exchange{true, lags ? server.lagging_record(name, now) : server.record(name)};
@@ -192,20 +208,35 @@ class WireBackend final : public Backend {
                                              TimePoint deadline) {
     auto& world = process_.world();
     core::OneShot<Answer> answer(process_);
-    if (process_.is_alive() && !world.chance(weather_.loss)) {
+    if (process_.is_alive() && !world.chance(weather_.loss) && !is_cut()) {
       const bool lost = world.chance(weather_.loss);
       const auto back = travel();
+      if (weather_.twice > 0 && world.chance(weather_.twice)) {
+        world.after(travel() + world.between({}, weather_.latest), [this, question] {
+          if (!server_.is_away()) question(server_, process_.world().now());
+        });
+      }
       world.after(travel(), [this, question = std::move(question), answer, lost, back] {
         auto& there = process_.world();
+        if (server_.is_away()) return;
         auto result = question(server_, there.now());
-        if (lost) return;
-        there.after(back, [this, answer, result = std::move(result)] {
-          if (process_.is_alive()) process_.deliver([answer, result] { answer.set(result); });
-        });
+        if (lost || is_cut()) return;
+        there.after(back, [this, answer, result = std::move(result)] { tell(answer, result); });
       });
     }
     auto result = co_await answer.get_until(deadline);
     co_return result;
+  }
+
+  bool is_cut() const {
+    return server_.is_away() || (link_ != nullptr && process_.world().now() < link_->cut_until);
+  }
+
+  template <class Answer>
+  void tell(const core::OneShot<Answer>& answer, const Answer& result) {
+    if (!process_.is_alive()) return;
+    if (weather_.on_answer) weather_.on_answer(process_);
+    if (process_.is_alive()) process_.deliver([answer, result] { answer.set(result); });
   }
 
   asio::awaitable<RecordAnswer> exchange(Question question, TimePoint deadline, bool writes) {
@@ -227,6 +258,7 @@ class WireBackend final : public Backend {
 
   Server& server_;
   const Weather& weather_;
+  const Link* const link_;
   Process& process_;
   const Capabilities capabilities_;
 };
@@ -235,6 +267,7 @@ class WireBackend final : public Backend {
 struct Making {
   Server* server = nullptr;
   const Weather* weather = nullptr;
+  const Link* link = nullptr;
   Process* process = nullptr;
 };
 thread_local Making making;
@@ -244,7 +277,8 @@ BackendDescriptor make_descriptor() {
   descriptor.name = "simulated";
   descriptor.lease_option = "lease";
   descriptor.create = [](const StoreOptions&, core::Env&, EventSink&) -> std::unique_ptr<Backend> {
-    return std::make_unique<WireBackend>(*making.server, *making.weather, *making.process);
+    return std::make_unique<WireBackend>(*making.server, *making.weather, making.link,
+                                         *making.process);
   };
   return descriptor;
 }
@@ -253,11 +287,12 @@ BackendDescriptor make_descriptor() {
 
 std::shared_ptr<core::Store> make_store(const std::shared_ptr<SimHost>& host,
                                         const std::string& name, Server& server,
-                                        const Weather& weather) {
+                                        const Weather& weather, const Link* link) {
   static const BackendDescriptor descriptor = make_descriptor();
-  making = {&server, &weather, &host->process()};
+  making = {&server, &weather, link, &host->process()};
   core::Store::Setup setup;
   setup.options.name = name;
+  setup.options.app = host->process().name();
   setup.settings.request_timeout = milliseconds(600);
   setup.settings.retry.kind = core::RetryPolicy::Kind::forever;
   setup.descriptor = &descriptor;
