@@ -185,12 +185,20 @@ std::vector<Program> DualCoordinator::outside(const Window& window) const {
 }
 
 std::vector<Program> DualCoordinator::left_before(WindowAction action, const Window& window) const {
-  if (!is_closing(action)) return outside(window);
+  if (is_opening(action) || action == WindowAction::finish) return outside(window);
   auto all = window.programs;
   std::erase_if(all, [&](const Program& program) {
     return program.phase != phase_of(action, window) || watch_.is_over(program);
   });
   return all;
+}
+
+DualReport DualCoordinator::pending(WindowAction action, const Window& window,
+                                    std::vector<Program> left, bool is_quiet) const {
+  if (!is_quiet && !seen_.empty()) return strangers_seen(window, seen_, quiet());
+  if (!left.empty()) return waiting_for(action, window, std::move(left));
+  const auto now = env().now();
+  return still_watching(window, now - quiet_since_.value_or(now), quiet());
 }
 
 void DualCoordinator::tell_progress(const DualReport& report) {
@@ -235,12 +243,8 @@ asio::awaitable<DualCoordinator::Readiness> DualCoordinator::until_ready(WindowA
       ready.look = std::move(look);
       co_return ready;
     }
-    const auto quiet_for = quiet_since_ ? now - *quiet_since_ : Duration::zero();
-    auto report = left.empty() ? still_watching(*look.window, quiet_for, quiet())
-                               : waiting_for(*look.window, action, std::move(left));
+    auto report = pending(action, *look.window, std::move(left), is_quiet);
     if (now >= options_.deadline) {
-      const bool seen = !is_quiet && !seen_.empty();
-      if (seen) report = strangers_seen(*look.window, seen_, quiet());
       ready.report = std::move(report);
       co_return ready;
     }

@@ -39,7 +39,7 @@ class DualCoordinator : public std::enable_shared_from_this<DualCoordinator> {
     /// command once too often shuts nobody out who is still there.
     bool drain = false;
     /// Told what it waits for when that changes, and now and then.
-    std::function<void(const std::string&)> on_progress = {};
+    std::function<void(const std::string&)> on_progress;
     Duration poll = std::chrono::milliseconds(500);  ///< between two looks while it waits
     std::optional<Duration> quiet;                   ///< instead of quiet_period()
   };
@@ -78,6 +78,9 @@ class DualCoordinator : public std::enable_shared_from_this<DualCoordinator> {
   std::vector<Program> outside(const Window& window) const;
   /// Likewise, of those that the step waits for.
   std::vector<Program> left_before(WindowAction action, const Window& window) const;
+  /// What a step waits for now, or is refused for.
+  DualReport pending(WindowAction action, const Window& window, std::vector<Program> left,
+                     bool is_quiet) const;
   void tell_progress(const DualReport& report);
   std::optional<DualReport> moved_meanwhile(const WindowNote::Look& look, std::uint64_t ver) const;
   Duration quiet() const;

@@ -61,10 +61,6 @@ bool is_opening(WindowAction action) noexcept {
   return action == WindowAction::open_above || action == WindowAction::open_below;
 }
 
-bool is_closing(WindowAction action) noexcept {
-  return action == WindowAction::close_above || action == WindowAction::close_below;
-}
-
 int phase_of(WindowAction action, const Window& window) noexcept {
   switch (action) {
     case WindowAction::open_above:

@@ -42,7 +42,6 @@ struct WindowDecision {
 WindowDecision decide(Goal goal, const Window& window);
 
 bool is_opening(WindowAction action) noexcept;
-bool is_closing(WindowAction action) noexcept;
 /// The phase that an opening admits; the one that a closing shuts out.
 int phase_of(WindowAction action, const Window& window) noexcept;
 /// Opening 2 admits programs that source-only clients do not meet; opening 0 those that target-only

@@ -108,12 +108,8 @@ asio::awaitable<void> Participant::run() {
     } else if (here && (!reaching_.empty() || renew_at_ <= env().now())) {
       failure = co_await renew_now();
     }
-    // Who came while an old registration was found to be over waits for the next one.
-    const bool renewed = here && membership_ && !membership_->is_over(env().now());
-    if (!here || renewed) {
-      for (const auto& waiter : std::exchange(entering_, {})) {
-        waiter.set(renewed ? Failure{} : failure);
-      }
+    if (!here || !entering_.empty()) {
+      for (const auto& waiter : std::exchange(entering_, {})) waiter.set(failure);
     }
     for (const auto& waiter : std::exchange(reaching_, {})) waiter.set(failure);
   }
@@ -330,7 +326,10 @@ Failure Participant::admitted(const Window& window, TimePoint sent) {
   } else {
     membership_ = std::make_shared<Membership>(me_.id, window.plan_id, until, window.floor);
   }
-  renew_at_ = sent + window.lease / 3;
+  // Not in step with others: each change of the window makes another's one be tried again.
+  const auto third = Duration(window.lease) / 3;
+  const auto spread = static_cast<std::uint64_t>(std::max<Duration::rep>(third.count() / 10, 1));
+  renew_at_ = sent + third - Duration(static_cast<Duration::rep>(env().random() % spread));
   arm_deadline();
   return {};
 }
