@@ -77,7 +77,13 @@ asio::awaitable<DualReport> DualCoordinator::start(std::optional<std::pair<int, 
       if (!published.value) co_return dual_report(published.failure);
       const auto highest = co_await highest_token(stores_, *published.value);
       if (!highest.value) co_return dual_report(highest.failure);
-      floor = *highest.value;
+      const auto above = restored_floor(plan_, *highest.value, env().wall_clock_ms());
+      if (!above) {
+        co_return dual_report(Verdict::refused,
+                              "no token is left below 2^53 to be above those that the lost window "
+                              "knew of");
+      }
+      floor = *above;
     }
   }
   DualLedger ledger(stores_);

@@ -221,7 +221,11 @@ asio::awaitable<Failure> Participant::register_anew() {
       co_return Failure{};
     }
     failure = window.finished ? not_admitted(window) : add_to(look, window);
-    if (failure.error) co_return failure;
+    if (failure.error) {
+      // What is left of an earlier registration need not be waited for.
+      if (window.find(me_.id) != nullptr) co_await leave();
+      co_return failure;
+    }
     may_stand_ = true;
     auto written = co_await note.write(look.text, window);
     const auto stands = co_await settle(note, window, written);

@@ -279,6 +279,16 @@ TEST_F(DualLock, ARegistrationThatWasTakenAwayIsLost) {
   EXPECT_EQ(got->handle.loss_reason(), LossReason::removed);
 }
 
+TEST_F(DualLock, WhoIsNotAdmittedAnyMoreTakesItsOldRegistrationAway) {
+  auto zero = fleet_.program(0);
+  fleet_.acquire(zero, "a");
+  fleet_.admit(1, 1);
+  fleet_.env().pause_for(seconds(4));
+  EXPECT_EQ(fleet_.window().programs.size(), 1U);
+  EXPECT_EQ(fleet_.acquire(zero, "a")->ec, errc::window_closed);
+  EXPECT_TRUE(fleet_.window().programs.empty());
+}
+
 TEST_F(DualLock, RegistrationsAreRenewedAtAboutAThirdOfTheirLease) {
   auto zero = fleet_.program(0);
   auto held = fleet_.acquire(zero, "a");
