@@ -185,7 +185,8 @@ Failure Participant::add_to(const WindowNote::Look& look, Window& window) {
   if (DLOCK_PLANTED("dual_registration_not_atomic") && was_admitted_) {
     admitted.lo = admitted.hi = settings_.phase;
   }
-  me_.top = wanted_top();
+  // As high as others may go already, its own first tokens hardly need a write of their own.
+  me_.top = std::max(wanted_top(), window.highest_token());
   switch (migration::enter(admitted, me_)) {
     case Entry::entered:
       break;

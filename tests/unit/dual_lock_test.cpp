@@ -324,6 +324,17 @@ TEST_F(DualLock, NoTokenIsGivenOutThatTheWindowDoesNotKnowOf) {
   EXPECT_EQ(fleet_.window().top, known);
 }
 
+TEST_F(DualLock, WhoComesSecondWritesOnceBeforeItsFirstLock) {
+  auto first = fleet_.program(0);
+  auto second = fleet_.program(0);
+  auto before = fleet_.window().seq;
+  fleet_.acquire(first, "a");
+  EXPECT_EQ(fleet_.window().seq, before + 2);  // registers; and says how high its tokens may be
+  before = fleet_.window().seq;
+  fleet_.acquire(second, "b");
+  EXPECT_EQ(fleet_.window().seq, before + 1);
+}
+
 TEST_F(DualLock, ClaimsNameTheirProgram) {
   auto zero = fleet_.program(0);
   auto held = fleet_.acquire(zero, "a");
