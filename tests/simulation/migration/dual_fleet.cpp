@@ -32,6 +32,7 @@ struct Mischief {
   double wipes = 0;
   double aways = 0;
   double losses = 0;  ///< of the window
+  double exiles = 0;  ///< a program is cut off from the window alone, for long
   double stalls = 0;  ///< at each answer
   double kills = 0;   ///< at each answer
 };
@@ -89,6 +90,11 @@ class Run {
     if (world_.chance(0.6)) mischief_.pauses = 0.01;
     if (world_.chance(0.6)) mischief_.crashes = 0.003;
     if (world_.chance(0.6)) mischief_.cuts = world_.chance(0.5) ? 0.01 : 0.03;
+    if (world_.chance(0.3)) {
+      mischief_.exiles = 0.03;
+      fleet_.long_work = seconds(20);
+      fleet_.long_works = 0.5;
+    }
     if (source_.is_lossy()) mischief_.wipes = world_.chance(0.7) ? 0.01 : 0;
     if (world_.chance(0.3)) mischief_.aways = 0.003;
     if (world_.chance(0.1)) mischief_.losses = 0.005;
@@ -222,11 +228,15 @@ class Run {
     } else if (world_.chance(mischief_.crashes)) {
       crash(program);
     } else if (world_.chance(mischief_.cuts)) {
-      program.cut(world_.below(&places_.window == &third_ ? 3 : 2),
-                  world_.between(milliseconds(300), seconds(15)));
+      program.cut(world_.below(window_link() + 1), world_.between(milliseconds(300), seconds(15)));
+      ++result_.cuts;
+    } else if (world_.chance(mischief_.exiles)) {
+      program.cut(window_link(), world_.between(seconds(5), seconds(20)));
       ++result_.cuts;
     }
   }
+
+  std::size_t window_link() const { return &places_.window == &third_ ? 2 : 1; }
 
   void strike(Process& process) {
     if (mischief_.stalls > 0 && world_.chance(mischief_.stalls)) return pause(process);
