@@ -39,6 +39,21 @@ CLI::Option* add_duration(CLI::App& app, const std::string& name,
   return option->type_name("DURATION");
 }
 
+/// Of `--at`: the phases that a window admits, as in `1,2`.
+std::pair<int, int> parse_window(const std::string& text) {
+  const bool digits = text.size() == 3 && text[1] == ',' && text[0] >= '0' && text[0] <= '2' &&
+                      text[2] >= '0' && text[2] <= '2';
+  const std::pair<int, int> window =
+      digits ? std::pair(text[0] - '0', text[2] - '0') : std::pair(1, 0);
+  if (window.second < window.first || window.second > window.first + 1) {
+    throw CLI::ValidationError(
+        "--at", fmt::format("'{}': write the phases that are admitted, LO,HI: 0,0 0,1 1,1 1,2 or "
+                            "2,2",
+                            text));
+  }
+  return window;
+}
+
 std::string exit_table() {
   std::string text = "Exit status:\n";
   for (const auto& [code, meaning] : kExitMeanings) {
@@ -186,8 +201,11 @@ class Parser {
     app->footer(
         "The stores are those of the configuration's route `migrate: { from: zk, to: redis, plan: "
         "PLAN }`.\nIn order: plan, start, advance; then rollback, or finish. Each may be repeated "
-        "at any time, by anybody.\nExit status: 0 done, 3 waits for a holder (run it again), 4 "
-        "refused, with the reason.");
+        "at any time, by anybody.\nWith `mode: dual` in the route (a source that forgets, or locks "
+        "whose names are not known before):\n  start, programs with `phase: 0`; advance, `phase: "
+        "1`; advance twice, `phase: 2`; advance, finish.\n  `status` says which line to change "
+        "next.\nExit status: 0 done, 3 waits for a holder or a program that is named (run it "
+        "again), 4 refused, with the reason.");
     auto& plan = add_step(*app, "plan", Verb::migrate_plan,
                           "Check stores and names, and say what start would write");
     auto& start = add_step(*app, "start", Verb::migrate_start,
@@ -198,23 +216,52 @@ class Parser {
                        "(default: the route's `match`)")
           ->type_name("");
       add_duration(*step, "--max-lease", arguments_.max_lease,
-                   "The longest lease in the target (default: the target's lease)");
+                   "The longest lease in the target, in mode dual in both (default: the store's)");
+      step->add_option("--mode", arguments_.mode,
+                       "move: one lock after the other; dual: phase by phase (default: the "
+                       "route's `mode`)")
+          ->check(CLI::IsMember({"move", "dual"}))
+          ->type_name("move|dual");
+      step->add_option("--window", arguments_.window_store,
+                       "Mode dual: the store that keeps the window (default: the route's `window`, "
+                       "else the end that is durable)")
+          ->type_name("STORE");
+      add_duration(
+          *step, "--registration", arguments_.registration,
+          "Mode dual: how long a program that has died counts as being there, 500ms to 10m "
+          "(default: 10s)");
     }
+    start
+        .add_option_function<std::string>(
+            "--at", [this](const std::string& text) { arguments_.at = parse_window(text); },
+            "Mode dual: restore a window that was lost, with the phases LO to HI; nobody may "
+            "acquire for as long as a registration lasts, which it waits")
+        ->type_name("LO,HI");
+    add_duration(start, "--wait", arguments_.wait,
+                 "With --at: how long to wait for that (default: 30s)", true);
     add_step(*app, "status", Verb::migrate_status,
              "How it stands: who holds what where, who lags behind, what comes next");
-    add_names(add_step(*app, "advance", Verb::migrate_advance,
-                       "Move locks to the target, each when its holder leaves; takes a rollback "
-                       "that is under way back"));
-    auto& rollback =
-        add_step(*app, "rollback", Verb::migrate_rollback, "Move locks back to the source");
+    auto& advance = add_step(*app, "advance", Verb::migrate_advance,
+                             "Move locks to the target, each when its holder leaves; takes a "
+                             "rollback that is under way back. Mode dual: the window's next step");
+    add_names(advance);
+    auto& rollback = add_step(*app, "rollback", Verb::migrate_rollback,
+                              "Move locks back to the source. Mode dual: the window's next step "
+                              "back");
     add_names(rollback);
+    for (auto* step : {&advance, &rollback}) {
+      step->add_flag("--legacy-gone", arguments_.legacy_gone,
+                     "Mode dual: no program is left that locks without the plan's route (`status` "
+                     "lists those it has seen)");
+    }
     rollback.add_flag("--target-gone", arguments_.target_gone,
                       "The target is dead for good, and you have stopped it: do not ask it, wait "
                       "the longest lease instead");
     rollback.add_flag("--withdraw", arguments_.withdraw,
                       "With --all: end the plan when all locks are back");
     add_names(add_step(*app, "finish", Verb::migrate_finish,
-                       "For good: no way back; with the last name the target is the locks' home"));
+                       "For good: no way back; with the last name the target is the locks' home. "
+                       "Mode dual: when the window admits phase 2 alone"));
   }
 
   CLI::App& add_step(CLI::App& migrate, const char* name, Verb verb, const char* help) {
@@ -235,8 +282,9 @@ class Parser {
         ->excludes(all)
         ->type_name("NAME");
     add_duration(app, "--wait", arguments_.wait,
-                 "How long to wait for holders; 0 tries once (default: 30s)", true);
-    app.parse_complete_callback([this] { chooses_names_ = true; });
+                 "How long to wait for holders, in mode dual for programs; 0 tries once (default: "
+                 "30s)",
+                 true);
   }
 
 #ifdef DLOCK_WITH_COMPARE
@@ -300,11 +348,17 @@ class Parser {
                                  "shared locks are not in this version of dlock; leave it out for "
                                  "an exclusive one");
     }
-    if (chooses_names_ && !arguments_.all && arguments_.names.empty()) {
-      throw CLI::ValidationError("--all", "say which locks: --all, or --name NAME");
-    }
     if (arguments_.withdraw && !arguments_.all) {
       throw CLI::ValidationError("--withdraw", "a plan is withdrawn as a whole; add --all");
+    }
+    if (!arguments_.window_store.empty() && arguments_.mode == "move") {
+      throw CLI::ValidationError("--window", "mode move keeps no window; leave it out");
+    }
+    if (arguments_.registration && (*arguments_.registration < std::chrono::milliseconds(500) ||
+                                    *arguments_.registration > std::chrono::minutes(10))) {
+      throw CLI::ValidationError(
+          "--registration",
+          fmt::format("'{}': write 500ms to 10m", core::format_duration(*arguments_.registration)));
     }
     if (arguments_.lease && arguments_.lease->count() == 0) {
       throw CLI::ValidationError("--lease", "'0': write 1ms or more");
@@ -326,7 +380,6 @@ class Parser {
   CLI::App app_{"dlock: one lock for many processes, on the store of your choice"};
   Arguments arguments_;
   bool report_ = false;
-  bool chooses_names_ = false;
   std::string on_lost_ = "term";
   bool shared_ = false;
 };

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace dlock::cli {
@@ -57,6 +58,11 @@ struct Arguments {
   bool target_gone = false;
   bool withdraw = false;
   std::optional<Milliseconds> max_lease;
+  std::string mode;          ///< `move` or `dual`; empty: the route's
+  std::string window_store;  ///< of mode dual; empty: the route's
+  std::optional<Milliseconds> registration;  ///< of mode dual: its lease
+  bool legacy_gone = false;
+  std::optional<std::pair<int, int>> at;  ///< of `start`: the window that is restored
 
   CompareDepth depth = CompareDepth::standard;
   std::vector<std::string> scenarios;

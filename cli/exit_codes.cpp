@@ -13,10 +13,11 @@ Exit exit_of(const error_code& error) noexcept {
       error == errc::not_supported) {
     return Exit::usage;
   }
-  // Wrong credentials, or a route that does not name the plan of a migration, are a matter of the
-  // configuration: trying again does not help.
+  // Wrong credentials, a route that does not name the plan of a migration, or names a phase of it
+  // that is closed, are a matter of the configuration: trying again does not help.
   if (error == errc::config_invalid || error == errc::config_unsafe ||
-      error == errc::access_denied || error == errc::moving || error == errc::not_configured) {
+      error == errc::access_denied || error == errc::moving || error == errc::not_configured ||
+      error == errc::window_closed) {
     return Exit::config;
   }
   return Exit::unavailable;

@@ -8,7 +8,9 @@
 
 #include "cli/commands.hpp"
 #include "cli/exit_codes.hpp"
+#include "cli/migrate_dual.hpp"
 #include "cli/migrate_output.hpp"
+#include "cli/migrate_refusal.hpp"
 #include "cli/migrate_session.hpp"
 #include "cli/output.hpp"
 #include "core/error.hpp"
@@ -26,19 +28,6 @@ using Stores = MigrateSession::Stores;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kDefaultWait{30'000};
-
-/// Refused, with the reason: status 4.
-struct Refusal {
-  std::string why;
-};
-
-[[noreturn]] void fail(const Failure& failure) {
-  if (failure.error == errc::config_unsafe || failure.error == errc::not_supported ||
-      failure.error == errc::protocol) {
-    throw Refusal{failure.text.empty() ? failure.error.message() : failure.text};
-  }
-  throw LockError(failure.error, {{}, {}, failure.text});
-}
 
 bool is_pattern(const std::string& name) { return name.find('*') != std::string::npos; }
 
@@ -316,6 +305,9 @@ std::vector<std::string> sealed_names(const std::vector<moves::StepReport>& step
 }
 
 int step(MigrateSession& session, const Arguments& arguments, moves::Goal goal) {
+  if (!arguments.all && arguments.names.empty()) {
+    throw Misuse{"say which locks: --all, or --name NAME"};
+  }
   // A dead target is not asked.
   const auto found = started_plan(session, arguments.plan, !arguments.target_gone);
   if (found.finished && goal != moves::Goal::rollback) {
@@ -356,8 +348,21 @@ int step(MigrateSession& session, const Arguments& arguments, moves::Goal goal) 
   return status(result);
 }
 
+void check_options(const Arguments& arguments) {
+  const bool dual = arguments.mode == "dual" || !arguments.window_store.empty() ||
+                    arguments.legacy_gone || arguments.at || arguments.registration;
+  if (!dual) return;
+  throw Misuse{
+      fmt::format("the route of plan '{0}' says nothing of mode dual, and --mode dual, --window, "
+                  "--registration, --legacy-gone and --at are of that; write `mode: dual, phase: "
+                  "0` beside `plan: {0}`, or leave them out",
+                  arguments.plan)};
+}
+
 int dispatch(const Arguments& arguments) {
   MigrateSession session(arguments);
+  if (session.is_dual()) return migrate_dual(session, arguments);
+  check_options(arguments);
   switch (arguments.verb) {
     case Verb::migrate_plan:
       return plan(session, arguments);
@@ -385,6 +390,9 @@ int migrate(const Arguments& arguments) {
   } catch (const Refusal& refusal) {
     complain(refusal.why);
     return status(Exit::migrate_refused);
+  } catch (const Misuse& misuse) {
+    complain(misuse.why);
+    return status(Exit::usage);
   } catch (const Interrupted& interrupted) {
     complain(fmt::format("stopped; what was done is done, run it again to go on"));
     return signal_status(interrupted.signal);

@@ -49,6 +49,12 @@ MigrateSession::MigrateSession(const Arguments& arguments)
   }
 }
 
+MigrateSession::Stores MigrateSession::stores(std::shared_ptr<core::Store> from) const {
+  Stores all{std::move(from), engine_->store(migrate_.to), nullptr};
+  if (!migrate_.window.empty()) all.window = engine_->store(migrate_.window);
+  return all;
+}
+
 int MigrateSession::wait_for_end(Wake& done, const std::function<void()>& stop) {
   int first = 0;
   while (true) {

@@ -32,10 +32,14 @@ class MigrateSession {
   struct Stores {
     std::shared_ptr<core::Store> from;
     std::shared_ptr<core::Store> to;
+    std::shared_ptr<core::Store> window;  ///< of mode dual, where the route names it; else null
   };
 
   const std::string& from() const noexcept { return migrate_.from; }
   const std::string& to() const noexcept { return migrate_.to; }
+  bool is_dual() const noexcept { return migrate_.mode == MigrateMode::dual; }
+  /// As the route writes it; may be empty.
+  const std::string& window() const noexcept { return migrate_.window; }
   /// The patterns of the routes that have the plan.
   const std::vector<std::string>& patterns() const noexcept { return patterns_; }
   const core::Engine& engine() const noexcept { return *engine_; }
@@ -52,7 +56,7 @@ class MigrateSession {
         ~Notify() { wake.notify(); }
       } notify{done};
       return engine_->run_on<T>(migrate_.from, [&](std::shared_ptr<core::Store> from) {
-        return work({std::move(from), engine_->store(migrate_.to)});
+        return work(stores(std::move(from)));
       });
     });
     const int signal = wait_for_end(done, stop);
@@ -62,6 +66,7 @@ class MigrateSession {
   }
 
  private:
+  Stores stores(std::shared_ptr<core::Store> from) const;
   /// 0, or the signal that came first.
   int wait_for_end(Wake& done, const std::function<void()>& stop);
 

@@ -127,6 +127,11 @@ asio::awaitable<DualReport> DualCoordinator::take(Goal goal) {
 }
 
 asio::awaitable<DualReport> DualCoordinator::close(WindowAction action, WindowNote::Look look) {
+  if (options_.drain) {
+    auto ready = co_await until_ready(action, std::move(look));
+    if (ready.report) co_return std::move(*ready.report);
+    look = std::move(*ready.look);
+  }
   auto written = co_await write(action, std::move(look), 0);
   co_return std::move(*written);
 }
@@ -179,6 +184,35 @@ std::vector<Program> DualCoordinator::outside(const Window& window) const {
   return all;
 }
 
+std::vector<Program> DualCoordinator::left_before(WindowAction action, const Window& window) const {
+  if (is_opening(action) || action == WindowAction::finish) return outside(window);
+  auto all = window.programs;
+  std::erase_if(all, [&](const Program& program) {
+    return program.phase != phase_of(action, window) || watch_.is_over(program);
+  });
+  return all;
+}
+
+DualReport DualCoordinator::pending(WindowAction action, const Window& window,
+                                    std::vector<Program> left, bool is_quiet) const {
+  if (!is_quiet && !seen_.empty()) return strangers_seen(window, seen_, quiet());
+  if (!left.empty()) return waiting_for(action, window, std::move(left));
+  const auto now = env().now();
+  return still_watching(window, now - quiet_since_.value_or(now), quiet());
+}
+
+void DualCoordinator::tell_progress(const DualReport& report) {
+  constexpr auto kNowAndThen = std::chrono::seconds(10);
+  if (!options_.on_progress) return;
+  std::vector<std::string> now_there;
+  for (const auto& program : report.waits_for) now_there.push_back(program.id);
+  const auto now = env().now();
+  if (now_there == told_ && told_at_ != TimePoint::min() && now < told_at_ + kNowAndThen) return;
+  told_ = std::move(now_there);
+  told_at_ = now;
+  options_.on_progress(report.text);
+}
+
 std::optional<DualReport> DualCoordinator::moved_meanwhile(const WindowNote::Look& look,
                                                            std::uint64_t ver) const {
   if (look.failure.error) return dual_report(look.failure);
@@ -197,7 +231,7 @@ asio::awaitable<DualCoordinator::Readiness> DualCoordinator::until_ready(WindowA
     co_return ready;
   }
   for (;;) {
-    auto left = outside(*look.window);
+    auto left = left_before(action, *look.window);
     if (DLOCK_PLANTED("dual_opened_without_scan")) left.clear();
     if (watched) {
       ready.report = co_await look_for_strangers(action, *look.window);
@@ -209,15 +243,12 @@ asio::awaitable<DualCoordinator::Readiness> DualCoordinator::until_ready(WindowA
       ready.look = std::move(look);
       co_return ready;
     }
+    auto report = pending(action, *look.window, std::move(left), is_quiet);
     if (now >= options_.deadline) {
-      if (!is_quiet && !seen_.empty()) {
-        ready.report = strangers_seen(*look.window, seen_, quiet());
-      } else {
-        ready.report = left.empty() ? still_watching(*look.window, now - *quiet_since_, quiet())
-                                    : waiting_for(*look.window, std::move(left));
-      }
+      ready.report = std::move(report);
       co_return ready;
     }
+    tell_progress(report);
     const bool slept = co_await pause_until(std::min(options_.deadline, now + options_.poll));
     if (!slept) {
       ready.report = dual_report(Verdict::stopped, "stopped");

@@ -6,11 +6,12 @@
 //
 //   open    every registration outside the window is over, or has left; no stranger for a quiet
 //           period where the step needs it; floor := the highest token known; then the window
-//   close   at any time
+//   close   at any time; or, if asked, when the last program of that phase has left
 //   finish  {2,2}: the target is raised to the floor for the plan's names; window finished; then
 //           the certificate
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -34,6 +35,11 @@ class DualCoordinator : public std::enable_shared_from_this<DualCoordinator> {
     /// The operator says that no client is left that knows the one store alone and is not
     /// registered.
     bool legacy_gone = false;
+    /// A closing waits until no program of the phase that it closes is left: so whoever runs the
+    /// command once too often shuts nobody out who is still there.
+    bool drain = false;
+    /// Told what it waits for when that changes, and now and then.
+    std::function<void(const std::string&)> on_progress;
     Duration poll = std::chrono::milliseconds(500);  ///< between two looks while it waits
     std::optional<Duration> quiet;                   ///< instead of quiet_period()
   };
@@ -70,6 +76,12 @@ class DualCoordinator : public std::enable_shared_from_this<DualCoordinator> {
   void see(const WindowNote::Look& look);
   /// Of those that are outside the window, who may believe still.
   std::vector<Program> outside(const Window& window) const;
+  /// Likewise, of those that the step waits for.
+  std::vector<Program> left_before(WindowAction action, const Window& window) const;
+  /// What a step waits for now, or is refused for.
+  DualReport pending(WindowAction action, const Window& window, std::vector<Program> left,
+                     bool is_quiet) const;
+  void tell_progress(const DualReport& report);
   std::optional<DualReport> moved_meanwhile(const WindowNote::Look& look, std::uint64_t ver) const;
   Duration quiet() const;
   Env& env() const;
@@ -81,7 +93,9 @@ class DualCoordinator : public std::enable_shared_from_this<DualCoordinator> {
   WindowWatch watch_;
   KnownPrograms known_;  ///< registered at any time since the work began
   std::optional<TimePoint> quiet_since_;
-  std::vector<Stranger> seen_;  ///< at the last look that saw any, since it was quiet
+  std::vector<Stranger> seen_;     ///< at the last look that saw any, since it was quiet
+  std::vector<std::string> told_;  ///< whom on_progress was told of last, and when
+  TimePoint told_at_ = TimePoint::min();
   bool stopped_ = false;
   std::set<std::shared_ptr<Signal>> pauses_;
 };

@@ -75,17 +75,22 @@ DualReport still_watching(const Window& window, Duration watched, Duration quiet
                               seconds_text(watched), seconds_text(quiet), seconds_text(quiet))));
 }
 
-DualReport waiting_for(const Window& window, std::vector<Program> outside) {
+DualReport waiting_for(WindowAction action, const Window& window, std::vector<Program> left) {
+  const bool one = left.size() == 1;
+  const bool closes = action == WindowAction::close_above || action == WindowAction::close_below;
+  const auto stays = action == WindowAction::close_below ? window.hi : window.lo;
   auto report = dual_report(
       Verdict::waiting,
       fmt::format(
-          "waits for {} of a phase that is closed: {}; restart {} with `phase: {}`. One that "
-          "has died is over {} after it was first seen so: give --wait more than that",
-          outside.size() == 1 ? std::string("a program")
-                              : fmt::format("{} programs", outside.size()),
-          some_of(outside), outside.size() == 1 ? "it" : "them", phases_text(window.lo, window.hi),
+          "waits for {} of {}: {}; restart {} with `phase: {}`. One that has died is over {} "
+          "after it was first seen so: give --wait more than that",
+          one ? std::string("a program") : fmt::format("{} programs", left.size()),
+          closes ? fmt::format("phase {}, which is to be closed", phase_of(action, window))
+                 : std::string("a phase that is closed"),
+          some_of(left), one ? "it" : "them",
+          closes ? std::to_string(stays) : phases_text(window.lo, window.hi),
           seconds_text(WindowWatch::patience(window.lease))));
-  report.waits_for = std::move(outside);
+  report.waits_for = std::move(left);
   return with(window, std::move(report));
 }
 

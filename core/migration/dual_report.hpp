@@ -32,8 +32,9 @@ DualReport no_window(const Plan& plan);
 DualReport legacy_not_gone(const Plan& plan, WindowAction action, const Window& window);
 /// Nobody was seen, for too short a time.
 DualReport still_watching(const Window& window, Duration watched, Duration quiet);
-/// `outside`: who may believe still in a registration of a phase that is closed.
-DualReport waiting_for(const Window& window, std::vector<Program> outside);
+/// `left`: who may believe still in a registration of a phase that is closed, or that the step
+/// closes.
+DualReport waiting_for(WindowAction action, const Window& window, std::vector<Program> left);
 /// Clients that are not registered hold locks of the plan, or wait for them.
 DualReport strangers_seen(const Window& window, std::vector<Stranger> strangers, Duration quiet);
 /// Another command was faster.

@@ -326,7 +326,10 @@ Failure Participant::admitted(const Window& window, TimePoint sent) {
   } else {
     membership_ = std::make_shared<Membership>(me_.id, window.plan_id, until, window.floor);
   }
-  renew_at_ = sent + window.lease / 3;
+  // Not in step with others: each change of the window makes another's one be tried again.
+  const auto third = Duration(window.lease) / 3;
+  const auto spread = static_cast<std::uint64_t>(std::max<Duration::rep>(third.count() / 10, 1));
+  renew_at_ = sent + third - Duration(static_cast<Duration::rep>(env().random() % spread));
   arm_deadline();
   return {};
 }

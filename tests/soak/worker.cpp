@@ -85,7 +85,8 @@ class Actor {
     note(Note::refused, 0,
          fmt::format("{} in {} ms: {}: {}", name, options.wait->count(), ec.message(),
                      why.server_text));
-    if (!options_.config.empty() && (ec == errc::moving || ec == errc::config_unsafe)) {
+    if (!options_.config.empty() &&
+        (ec == errc::moving || ec == errc::config_unsafe || ec == errc::window_closed)) {
       note(Note::turned_away, 0, fmt::format("{}: {}", name, why.server_text));
       std::this_thread::sleep_for(50ms);
       return {};

@@ -166,6 +166,38 @@ TEST_F(DualCoordinating, AnOpeningWaitsForProgramsOfAClosedPhase) {
   EXPECT_EQ(window(), P(1, 2));
 }
 
+TEST_F(DualCoordinating, AClosingWaitsIfAskedForTheProgramsThatItWouldShutOut) {
+  auto zero = fleet_.program(0);
+  grant(zero, "a");
+  step(Goal::advance);
+  auto options = fleet_.waiting(seconds(20));
+  options.drain = true;
+  std::vector<std::string> progress;
+  options.on_progress = [&](const std::string& text) { progress.push_back(text); };
+  const auto waits = fleet_.run(fleet_.coordinator(options)->take(Goal::advance), seconds(30));
+  EXPECT_EQ(waits.verdict, Verdict::waiting);
+  EXPECT_TRUE(has(waits.text, "phase 0, which is to be closed")) << waits.text;
+  EXPECT_TRUE(has(waits.text, "restart it with `phase: 1`")) << waits.text;
+  EXPECT_EQ(waits.waits_for.size(), 1U);
+  EXPECT_EQ(progress.size(), 2U);  // at once, and every ten seconds
+  EXPECT_EQ(window(), P(0, 1));
+  fleet_.stop(zero);
+  options.deadline = fleet_.env().now() + seconds(1);
+  EXPECT_EQ(fleet_.run(fleet_.coordinator(options)->take(Goal::advance)).verdict, Verdict::done);
+  EXPECT_EQ(window(), P(1, 1));
+}
+
+TEST_F(DualCoordinating, AStartThatDiedBeforeThePlansTextIsRepairedByARestoration) {
+  for (const auto& server : {fleet_.server_s, fleet_.server_t}) {
+    server->set_note("plan/p1", server->note("plan/p1"), "");
+  }
+  fleet_.lose_window();
+  const auto restored = fleet_.start(P(0, 0));
+  EXPECT_EQ(restored.verdict, Verdict::done) << restored.text;
+  auto zero = fleet_.program(0);
+  grant(zero, "a");
+}
+
 TEST_F(DualCoordinating, ADeadProgramIsWaitedForAWholeLeaseAndTakenAway) {
   const auto dead = fleet_.add_dead_program(0);
   step(Goal::advance);

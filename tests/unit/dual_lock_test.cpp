@@ -279,12 +279,13 @@ TEST_F(DualLock, ARegistrationThatWasTakenAwayIsLost) {
   EXPECT_EQ(got->handle.loss_reason(), LossReason::removed);
 }
 
-TEST_F(DualLock, RegistrationsAreRenewedAtAThirdOfTheirLease) {
+TEST_F(DualLock, RegistrationsAreRenewedAtAboutAThirdOfTheirLease) {
   auto zero = fleet_.program(0);
   auto held = fleet_.acquire(zero, "a");
   const auto before = fleet_.window().seq;
   fleet_.run_for(milliseconds(10'100));
-  EXPECT_EQ(fleet_.window().seq, before + 10);
+  EXPECT_GE(fleet_.window().seq, before + 10);
+  EXPECT_LE(fleet_.window().seq, before + 12);
 }
 
 TEST_F(DualLock, TheDeadAreTakenAwayByTheLivingAndNotEarlier) {

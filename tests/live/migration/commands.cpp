@@ -23,7 +23,11 @@ constexpr auto kPatience = 60s;
 std::size_t changes_in(const std::string& output) {
   json::error_code error;
   const auto value = json::parse(output, error);
-  if (error || !value.is_object() || !value.as_object().contains("locks")) return 0;
+  if (error || !value.is_object()) return 0;
+  // Mode dual: a step of the window.
+  const auto* step = value.as_object().if_contains("changed");
+  if (step != nullptr && step->is_bool()) return step->as_bool() ? 1 : 0;
+  if (!value.as_object().contains("locks")) return 0;
   std::size_t changes = 0;
   for (const auto& lock : value.at("locks").as_array()) {
     if (lock.as_object().contains("changed") && lock.at("changed").as_bool()) ++changes;
@@ -134,11 +138,13 @@ Commands::Outcome Commands::outcome_of(Command& command, std::string& words) {
                                        status ? status->shell_status() : -1, words));
 }
 
-void Commands::reach(const std::string& verb, const std::vector<std::string>& arguments) {
+void Commands::reach(const std::string& verb, const std::vector<std::string>& arguments,
+                     const std::function<bool()>& is_done) {
   const auto latest = BoottimeClock::now() + kPatience;
   int faults = kFaultsOfAStep;
   std::string words;
   while (BoottimeClock::now() < latest) {
+    if (is_done && is_done()) return;
     auto* command = &launch(verb, arguments, faults);
     // One that was stopped is not waited for, sometimes: it goes on when another has done its work,
     // or the next step, or the opposite.
@@ -151,8 +157,8 @@ void Commands::reach(const std::string& verb, const std::vector<std::string>& ar
     if (left_behind) continue;
     const auto outcome = outcome_of(*command, words);
     commands_.remove_if([&](const Command& one) { return &one == command; });
-    if (outcome == Outcome::done) return;
-    if (outcome == Outcome::again) continue;
+    if (outcome == Outcome::done && !is_done) return;
+    if (outcome != Outcome::refused) continue;
     // A late command has taken back what was done.
     if (verb != "finish") throw std::runtime_error(fmt::format("{} is refused: {}", verb, words));
     wait_for_late_ones();

@@ -26,8 +26,10 @@ class Commands {
 
   /// The configuration and the plan of what follows.
   void use(std::filesystem::path config, std::string plan);
-  /// Runs it until it is done. Throws std::runtime_error with its words if that cannot be.
-  void reach(const std::string& verb, const std::vector<std::string>& arguments);
+  /// Runs it until it is done, or, where one run is a step of several, until `is_done` says so.
+  /// Throws std::runtime_error with its words if that cannot be.
+  void reach(const std::string& verb, const std::vector<std::string>& arguments,
+             const std::function<bool()>& is_done = {});
   /// Exit status and output, undisturbed.
   testkit::Finished run(const std::string& verb, std::vector<std::string> arguments);
   /// Kills, stops and resumes what is due. To be called all the time.

@@ -6,12 +6,9 @@
 #include <boost/json.hpp>
 #include <cstdio>
 #include <stdexcept>
-#include <thread>
 
 #include "dlock/lock_manager.hpp"
-#include "tests/live/migration/commands.hpp"
-#include "tests/live/migration/stores.hpp"
-#include "tests/live/migration/workers.hpp"
+#include "tests/live/migration/fleet_at_work.hpp"
 #include "tests/soak/worker.hpp"
 
 namespace dlock::fleet {
@@ -19,33 +16,9 @@ namespace {
 
 namespace json = boost::json;
 
-/// A machine that is busy with other things.
-constexpr auto kBusy = 5000ms;
-
-/// A name that is wanted and that nobody holds is somebody's within this.
-///
-/// docs/migration.md, "How long anybody waits", for what this fleet does to itself. A step is
-/// spoilt kFaultsOfAStep times at most. Each time the command leaves a lock or a place in a queue
-/// that is over after its lease, or when it goes on after its pause, whichever is later; the next
-/// command is run at once. Two steps may follow each other before anybody has been granted
-/// anything. Then come a worker that was stopped, or died, when it was next, and `poll`.
-constexpr std::chrono::milliseconds kProgressBound =
-    (2 * kFaultsOfAStep + 1) * std::max<std::chrono::milliseconds>(kLease, kLongestPause) + kPoll +
-    kBusy;
-
-std::vector<std::string> all_names() {
-  std::vector<std::string> names;
-  for (int i = 0; i < kNames; ++i) names.push_back(soak::lock_name(i));
-  return names;
-}
-
-class Conductor {
+class Conductor : private FleetAtWork {
  public:
-  explicit Conductor(const FleetOptions& options)
-      : options_(options),
-        dice_(options.seed * 7 + 3),
-        workers_(options.program, options.seed, run_.records, [this] { tick(); }),
-        commands_(options.dlock, options.seed, [this] { tick(); }) {}
+  explicit Conductor(const FleetOptions& options) : FleetAtWork(options) {}
 
   FleetRun go() {
     try {
@@ -63,16 +36,6 @@ class Conductor {
   }
 
  private:
-  void complain(std::string what) {
-    run_.records.seen.push_back({std::move(what), BoottimeClock::now()});
-  }
-
-  void tick() {
-    workers_.tick();
-    commands_.tick();
-    std::this_thread::sleep_for(2ms);
-  }
-
   void move_through_all() {
     const auto& legs = Stores::legs();
     for (std::size_t i = 0; i < kWorkers; ++i) {
@@ -131,24 +94,6 @@ class Conductor {
     workers_.start(kLaggard, std::exchange(laggard_config_, {}), true);
   }
 
-  void work_for(std::chrono::milliseconds time) {
-    const auto end = BoottimeClock::now() + time;
-    while (BoottimeClock::now() < end) tick();
-  }
-
-  /// Until everybody has been granted something.
-  void work_for_a_while() {
-    const auto begin = BoottimeClock::now();
-    work_for(between(dice_, 200ms, 600ms));
-    while (!workers_.all_granted_since(begin)) {
-      if (BoottimeClock::now() > begin + kProgressBound) {
-        return complain(fmt::format("granted nothing for {} ms:{}", kProgressBound.count(),
-                                    workers_.idle_since(begin)));
-      }
-      tick();
-    }
-  }
-
   /// When no command is about, all are moved and nothing is alarming.
   void expect_no_alarm() {
     commands_.wait_for_late_ones();
@@ -183,19 +128,7 @@ class Conductor {
   }
 
   void finish() {
-    workers_.calm();
-    workers_.end();
-    run_.records.end = BoottimeClock::now();
-    for (const auto& name : all_names()) {
-      run_.records.writes[name] = soak::GuardedFile(workers_.folder(), name).all();
-    }
-    run_.remarks = commands_.remarks();
-    for (const auto& remark : workers_.remarks()) run_.remarks.push_back(remark);
-    run_.commands = commands_.runs();
-    run_.commands_killed = commands_.kills();
-    run_.commands_stopped = commands_.pauses();
-    run_.records_written = commands_.changes();
-    run_.turned_away = workers_.turned_away();
+    collect();
     if (!options_.plant_lost_record) expect_nothing_left();
   }
 
@@ -230,18 +163,15 @@ class Conductor {
 
   static constexpr std::size_t kLaggard = 2;
 
-  const FleetOptions& options_;
-  Dice dice_;
-  FleetRun run_;
   Stores stores_;
-  Workers workers_;
-  Commands commands_;
   std::filesystem::path laggard_config_;  ///< what the laggard has not yet; empty: there is none
 };
 
 }  // namespace
 
-FleetRun run_fleet(const FleetOptions& options) { return Conductor(options).go(); }
+FleetRun run_fleet(const FleetOptions& options) {
+  return options.dual_source.empty() ? Conductor(options).go() : run_dual_fleet(options);
+}
 
 soak::Terms terms() {
   soak::Terms terms;

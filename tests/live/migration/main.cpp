@@ -7,6 +7,9 @@
 //
 //   dlock-fleet --seed N --runs K          that seed and the K - 1 after it
 //   dlock-fleet --plant record-lost        must find two holders: exit status 0 if it does
+//   dlock-fleet --dual memcached           in mode dual to ZooKeeper, from a source that forgets
+//   dlock-fleet --dual redis               ... or from this one
+//   dlock-fleet --dual memcached --plant wiped-too-early    must find two holders
 //
 // A line for each run on standard error, a JSON object for each on standard output. Exit status 0
 // only without a violation.
@@ -76,12 +79,12 @@ bool run_once(const FleetOptions& options) {
   const auto judgement = soak::judge(run.records, terms());
   const auto figures = to_json(options, run, judgement);
   std::cout << boost::json::serialize(figures) << std::endl;
-  const bool good = options.plant_lost_record
+  const bool good = options.is_planted()
                         ? two_held(judgement)
                         : judgement.violations.empty() && judgement.acquisitions > 0;
   std::size_t shown = 0;
   for (const auto& one : judgement.violations) {
-    if (!options.plant_lost_record && ++shown <= 5) {
+    if (!options.is_planted() && ++shown <= 5) {
       std::cerr << fmt::format("violation, {} ms before the end: {}\n{}",
                                ms(run.records.end - one.at), one.what, story(run, one));
     }
@@ -121,7 +124,10 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0, 3));
   app.add_option("--last-leg", options.last_leg, "Where it stops")->check(CLI::Range(0, 3));
   app.add_option("--dlock", options.dlock, "The command under test");
-  app.add_option("--plant", plant, "What must be found")->check(CLI::IsMember({"record-lost"}));
+  app.add_option("--plant", plant, "What must be found")
+      ->check(CLI::IsMember({"record-lost", "wiped-too-early"}));
+  app.add_option("--dual", options.dual_source, "Mode dual, from this store to ZooKeeper")
+      ->check(CLI::IsMember({"memcached", "redis"}));
   const auto* is_worker =
       app.add_option("--worker", worker.number, "Be a worker (the program starts these)");
   app.add_option("--config", worker.config)->needs("--worker");
@@ -135,7 +141,11 @@ int main(int argc, char** argv) {
       worker.lease = std::chrono::milliseconds(long_hold);
       return dlock::soak::work(worker);
     }
-    options.plant_lost_record = !plant.empty();
+    options.plant_lost_record = plant == "record-lost";
+    options.plant_early_wipe = plant == "wiped-too-early";
+    if (options.plant_early_wipe != (!plant.empty() && !options.dual_source.empty())) {
+      throw std::invalid_argument("record-lost is of mode move, wiped-too-early of --dual");
+    }
     return dlock::fleet::run_all(options, runs);
   } catch (const std::exception& error) {
     std::cerr << "dlock-fleet: " << error.what() << '\n';
