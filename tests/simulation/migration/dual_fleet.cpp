@@ -166,13 +166,17 @@ class Run {
   void rest() {
     const auto weather = weather_;
     const auto mischief = mischief_;
+    const auto long_work = fleet_.long_work;
     heal();
+    fleet_.long_work = fleet_.longest_hold;
     fleet_.resting = true;
     resting_ = true;
     recorder_.healed();
     const auto before = recorder_.acquisitions();
     const auto window_before = last_ ? last_->ver : 0;
-    for (const auto until = world_.now() + kProgress + seconds(1); world_.now() < until;) tick();
+    // Whoever holds a lock for long may do so till then.
+    const auto until = world_.now() + kProgress + long_work;
+    while (world_.now() < until) tick();
     // Programs of a phase that is closed are refused.
     const bool anybody = std::any_of(programs_.begin(), programs_.end(), [&](auto& program) {
       return program.is_worker() && !program.is_over() && is_admitted(program.part().sort);
@@ -184,6 +188,7 @@ class Run {
     recorder_.faulted();
     resting_ = false;
     fleet_.resting = false;
+    fleet_.long_work = long_work;
     weather_ = weather;
     mischief_ = mischief;
   }
