@@ -84,24 +84,32 @@ class Run {
       fleet_.long_work = seconds(14);
       fleet_.long_works = 0.3;
     }
+    pace_ = world_.chance(0.3) ? 0.3 : 0.04;
+    laggards_ = world_.chance(0.4) ? 0.4 : 0;
+    choose_weather();
+  }
+
+  // All kinds of it at random do not get to some places that one kind alone does.
+  void choose_weather() {
+    const auto kind = world_.below(5);
+    if (kind <= 1) {
+      (kind == 0 ? mischief_.exiles : mischief_.cuts) = 0.03;
+      fleet_.long_work = seconds(20);
+      fleet_.long_works = 0.5;
+      laggards_ = 0.5;
+      return;
+    }
     if (world_.chance(0.5)) weather_.loss = 0.02;
     if (world_.chance(0.5)) weather_.late = 0.02;
     if (world_.chance(0.3)) weather_.twice = 0.02;
     if (world_.chance(0.6)) mischief_.pauses = 0.01;
     if (world_.chance(0.6)) mischief_.crashes = 0.003;
-    if (world_.chance(0.6)) mischief_.cuts = world_.chance(0.5) ? 0.01 : 0.03;
-    if (world_.chance(0.3)) {
-      mischief_.exiles = 0.03;
-      fleet_.long_work = seconds(20);
-      fleet_.long_works = 0.5;
-    }
+    if (world_.chance(0.6)) mischief_.cuts = 0.01;
     if (source_.is_lossy()) mischief_.wipes = world_.chance(0.7) ? 0.01 : 0;
     if (world_.chance(0.3)) mischief_.aways = 0.003;
     if (world_.chance(0.1)) mischief_.losses = 0.005;
     if (world_.chance(0.5)) mischief_.stalls = 0.002;
     if (world_.chance(0.3)) mischief_.kills = 0.0005;
-    pace_ = world_.chance(0.3) ? 0.3 : 0.04;
-    laggards_ = world_.chance(0.4) ? 0.4 : 0;
   }
 
   void start_programs() {
