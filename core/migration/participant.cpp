@@ -108,8 +108,12 @@ asio::awaitable<void> Participant::run() {
     } else if (here && (!reaching_.empty() || renew_at_ <= env().now())) {
       failure = co_await renew_now();
     }
-    if (!here || !entering_.empty()) {
-      for (const auto& waiter : std::exchange(entering_, {})) waiter.set(failure);
+    // Who came while an old registration was found to be over waits for the next one.
+    const bool renewed = here && membership_ && !membership_->is_over(env().now());
+    if (!here || renewed) {
+      for (const auto& waiter : std::exchange(entering_, {})) {
+        waiter.set(renewed ? Failure{} : failure);
+      }
     }
     for (const auto& waiter : std::exchange(reaching_, {})) waiter.set(failure);
   }

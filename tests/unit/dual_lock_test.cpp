@@ -344,6 +344,26 @@ TEST_F(DualLock, AnotherPlanThanTheOneThatWasStartedIsRefused) {
   EXPECT_NE(got->diagnostics.server_text.find("goes from 'x' to 't'"), std::string::npos);
 }
 
+TEST_F(DualLock, OneProgramTooManyIsToldWhy) {
+  std::vector<DualFleet::Member> members;
+  std::vector<std::shared_ptr<DualFleet::Got>> all;
+  for (std::size_t i = 0; i < core::migration::kMostPrograms; ++i) {
+    members.push_back(fleet_.program(0));
+    all.push_back(fleet_.start_acquire(members.back(), "more/" + std::to_string(i)));
+  }
+  fleet_.run_for(seconds(2));
+  for (const auto& got : all) ASSERT_TRUE(got->handle) << got->diagnostics.server_text;
+  auto late = fleet_.program(0);
+  const auto refused = fleet_.acquire(late, "a");
+  EXPECT_EQ(refused->ec, errc::not_registered);
+  EXPECT_NE(refused->diagnostics.server_text.find("500 programs"), std::string::npos)
+      << refused->diagnostics.server_text;
+  fleet_.run_for(seconds(5));
+  for (const auto& got : all) EXPECT_EQ(got->handle.state(), HandleState::held);
+  fleet_.stop(members.back());
+  EXPECT_TRUE(fleet_.acquire(late, "a")->handle);
+}
+
 TEST_F(DualLock, ManyLocksOfManyProgramsAtOnce) {
   fleet_.admit(0, 1);
   std::vector<DualFleet::Member> members;
