@@ -68,8 +68,8 @@ class Engine final : public Host {
     RealEnv env;
     std::shared_ptr<Callbacks> callbacks = std::make_shared<Callbacks>();
     std::map<std::string, std::shared_ptr<Store>> stores;
-    /// By plan; loop only.
-    std::map<std::string, std::shared_ptr<migration::Participant>> participants;
+    /// By plan, and by what its route says of it; loop only.
+    std::map<std::vector<std::string>, std::shared_ptr<migration::Participant>> participants;
     std::thread loop;
   };
 

@@ -45,6 +45,13 @@ bool is_store_name(std::string_view name) {
   });
 }
 
+/// Of one plan. Where mode move goes is checked by its command.
+bool is_same_part(const MigrateConfig& one, const MigrateConfig& other) {
+  if (one.mode == MigrateMode::move && other.mode == MigrateMode::move) return true;
+  return one.mode == other.mode && one.phase == other.phase && one.window == other.window &&
+         one.from == other.from && one.to == other.to;
+}
+
 class Reader {
  public:
   explicit Reader(const std::string& file_name) : file_(file_name) {}
@@ -240,14 +247,12 @@ class Reader {
     }
     for (const auto& other : config_.locks) {
       if (!other.migrate || other.migrate->plan != migrate.plan) continue;
-      if (other.migrate->mode == migrate.mode && other.migrate->phase == migrate.phase &&
-          other.migrate->window == migrate.window) {
-        continue;
-      }
-      file_.fail(block.key_node,
-                 fmt::format("migrate: plan '{}' has another `mode`, `phase` or `window` in line "
-                             "{}; write the same in all its routes",
-                             migrate.plan, other.origin.line));
+      if (is_same_part(*other.migrate, migrate)) continue;
+      file_.fail(
+          block.key_node,
+          fmt::format("migrate: plan '{}' has other stores, or another `mode` or `phase`, in "
+                      "line {}; write the same in all its routes",
+                      migrate.plan, other.origin.line));
     }
   }
 

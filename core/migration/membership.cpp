@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/migration/membership.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace dlock::core::migration {
@@ -18,7 +19,10 @@ void Membership::end(LossReason why) {
 }
 
 void Membership::add(std::weak_ptr<Dependent> dependent) {
-  std::erase_if(dependents_, [](const std::weak_ptr<Dependent>& one) { return one.expired(); });
+  if (dependents_.size() >= sweep_at_) {
+    std::erase_if(dependents_, [](const std::weak_ptr<Dependent>& one) { return one.expired(); });
+    sweep_at_ = std::max(sweep_at_, 2 * dependents_.size());
+  }
   dependents_.push_back(std::move(dependent));
 }
 

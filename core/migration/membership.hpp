@@ -55,6 +55,7 @@ class Membership {
   std::uint64_t floor_;
   bool over_ = false;
   std::vector<std::weak_ptr<Dependent>> dependents_;
+  std::size_t sweep_at_ = 64;  ///< so many: those that have ended are taken out first
 };
 
 }  // namespace dlock::core::migration

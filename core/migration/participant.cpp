@@ -108,8 +108,12 @@ asio::awaitable<void> Participant::run() {
     } else if (here && (!reaching_.empty() || renew_at_ <= env().now())) {
       failure = co_await renew_now();
     }
-    if (!here || !entering_.empty()) {
-      for (const auto& waiter : std::exchange(entering_, {})) waiter.set(failure);
+    // Who came while an old registration was found to be over waits for the next one.
+    const bool renewed = here && membership_ && !membership_->is_over(env().now());
+    if (!here || renewed) {
+      for (const auto& waiter : std::exchange(entering_, {})) {
+        waiter.set(renewed ? Failure{} : failure);
+      }
     }
     for (const auto& waiter : std::exchange(reaching_, {})) waiter.set(failure);
   }
@@ -181,7 +185,8 @@ Failure Participant::add_to(const WindowNote::Look& look, Window& window) {
   if (DLOCK_PLANTED("dual_registration_not_atomic") && was_admitted_) {
     admitted.lo = admitted.hi = settings_.phase;
   }
-  me_.top = wanted_top();
+  // As high as others may go already, its own first tokens hardly need a write of their own.
+  me_.top = std::max(wanted_top(), window.highest_token());
   switch (migration::enter(admitted, me_)) {
     case Entry::entered:
       break;
@@ -217,7 +222,11 @@ asio::awaitable<Failure> Participant::register_anew() {
       co_return Failure{};
     }
     failure = window.finished ? not_admitted(window) : add_to(look, window);
-    if (failure.error) co_return failure;
+    if (failure.error) {
+      // What is left of an earlier registration need not be waited for.
+      if (window.find(me_.id) != nullptr) co_await leave();
+      co_return failure;
+    }
     may_stand_ = true;
     auto written = co_await note.write(look.text, window);
     const auto stands = co_await settle(note, window, written);
@@ -326,7 +335,10 @@ Failure Participant::admitted(const Window& window, TimePoint sent) {
   } else {
     membership_ = std::make_shared<Membership>(me_.id, window.plan_id, until, window.floor);
   }
-  renew_at_ = sent + window.lease / 3;
+  // Not in step with others: each change of the window makes another's one be tried again.
+  const auto third = Duration(window.lease) / 3;
+  const auto spread = static_cast<std::uint64_t>(std::max<Duration::rep>(third.count() / 10, 1));
+  renew_at_ = sent + third - Duration(static_cast<Duration::rep>(env().random() % spread));
   arm_deadline();
   return {};
 }

@@ -247,7 +247,7 @@ TEST_F(CliDual, ALostWindowStopsEverybodyUntilItIsRestored) {
   forget_window();
   const auto stopped = finish(with(config(1), {"hold", "billing/1", "--wait", "1s"}));
   EXPECT_NE(stopped.status.shell_status(), 0);
-  EXPECT_NE(stopped.err.find("--at"), std::string::npos) << stopped.err;
+  EXPECT_NE(stopped.err.find("the window is lost"), std::string::npos) << stopped.err;
   expect(0, {"status", "p"}, "--at");
   expect(kRefused, {"advance", "p"}, "--at");
   expect(kRefused, {"start", "p"}, "--at");

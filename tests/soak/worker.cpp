@@ -91,6 +91,8 @@ class Actor {
       std::this_thread::sleep_for(50ms);
       return {};
     }
+    // It was stopped for longer than its registration with a migration lasts.
+    if (ec == errc::not_registered) return {};
     if (ec != errc::timed_out && ec != errc::unavailable && ec != errc::cancelled) {
       note(Note::odd, 0, fmt::format("acquire of {}: {}", name, ec.message()));
     }

@@ -83,7 +83,7 @@ TEST(Yaml, WhatIsWrongWithModeDualHasItsPlaceAndRemedy) {
                          .c_str());
   };
   expect(two(", mode: dual, phase: 0", ", mode: dual, phase: 1"),
-         "plan 'p' has another `mode`, `phase` or `window` in line 3");
+         "plan 'p' has other stores, or another `mode` or `phase`, in line 3");
 }
 
 TEST(Yaml, WhatIsWrongWithAMigrationHasItsPlaceAndRemedy) {

@@ -158,7 +158,8 @@ void Commands::reach(const std::string& verb, const std::vector<std::string>& ar
     const auto outcome = outcome_of(*command, words);
     commands_.remove_if([&](const Command& one) { return &one == command; });
     if (outcome == Outcome::done && !is_done) return;
-    if (outcome != Outcome::refused) continue;
+    // A step that is refused because of somebody who was killed is not refused for ever.
+    if (outcome != Outcome::refused || is_done) continue;
     // A late command has taken back what was done.
     if (verb != "finish") throw std::runtime_error(fmt::format("{} is refused: {}", verb, words));
     wait_for_late_ones();

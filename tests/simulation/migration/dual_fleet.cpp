@@ -32,6 +32,7 @@ struct Mischief {
   double wipes = 0;
   double aways = 0;
   double losses = 0;  ///< of the window
+  double exiles = 0;  ///< a program is cut off from the window alone, for long
   double stalls = 0;  ///< at each answer
   double kills = 0;   ///< at each answer
 };
@@ -83,19 +84,32 @@ class Run {
       fleet_.long_work = seconds(14);
       fleet_.long_works = 0.3;
     }
+    pace_ = world_.chance(0.3) ? 0.3 : 0.04;
+    laggards_ = world_.chance(0.4) ? 0.4 : 0;
+    choose_weather();
+  }
+
+  // All kinds of it at random do not get to some places that one kind alone does.
+  void choose_weather() {
+    const auto kind = world_.below(5);
+    if (kind <= 1) {
+      (kind == 0 ? mischief_.exiles : mischief_.cuts) = 0.03;
+      fleet_.long_work = seconds(20);
+      fleet_.long_works = 0.5;
+      laggards_ = 0.5;
+      return;
+    }
     if (world_.chance(0.5)) weather_.loss = 0.02;
     if (world_.chance(0.5)) weather_.late = 0.02;
     if (world_.chance(0.3)) weather_.twice = 0.02;
     if (world_.chance(0.6)) mischief_.pauses = 0.01;
     if (world_.chance(0.6)) mischief_.crashes = 0.003;
-    if (world_.chance(0.6)) mischief_.cuts = world_.chance(0.5) ? 0.01 : 0.03;
+    if (world_.chance(0.6)) mischief_.cuts = 0.01;
     if (source_.is_lossy()) mischief_.wipes = world_.chance(0.7) ? 0.01 : 0;
     if (world_.chance(0.3)) mischief_.aways = 0.003;
     if (world_.chance(0.1)) mischief_.losses = 0.005;
     if (world_.chance(0.5)) mischief_.stalls = 0.002;
     if (world_.chance(0.3)) mischief_.kills = 0.0005;
-    pace_ = world_.chance(0.3) ? 0.3 : 0.04;
-    laggards_ = world_.chance(0.4) ? 0.4 : 0;
   }
 
   void start_programs() {
@@ -160,13 +174,17 @@ class Run {
   void rest() {
     const auto weather = weather_;
     const auto mischief = mischief_;
+    const auto long_work = fleet_.long_work;
     heal();
+    fleet_.long_work = fleet_.longest_hold;
     fleet_.resting = true;
     resting_ = true;
     recorder_.healed();
     const auto before = recorder_.acquisitions();
     const auto window_before = last_ ? last_->ver : 0;
-    for (const auto until = world_.now() + kProgress + seconds(1); world_.now() < until;) tick();
+    // Whoever holds a lock for long may do so till then.
+    const auto until = world_.now() + kProgress + long_work;
+    while (world_.now() < until) tick();
     // Programs of a phase that is closed are refused.
     const bool anybody = std::any_of(programs_.begin(), programs_.end(), [&](auto& program) {
       return program.is_worker() && !program.is_over() && is_admitted(program.part().sort);
@@ -178,6 +196,7 @@ class Run {
     recorder_.faulted();
     resting_ = false;
     fleet_.resting = false;
+    fleet_.long_work = long_work;
     weather_ = weather;
     mischief_ = mischief;
   }
@@ -222,11 +241,15 @@ class Run {
     } else if (world_.chance(mischief_.crashes)) {
       crash(program);
     } else if (world_.chance(mischief_.cuts)) {
-      program.cut(world_.below(&places_.window == &third_ ? 3 : 2),
-                  world_.between(milliseconds(300), seconds(15)));
+      program.cut(world_.below(window_link() + 1), world_.between(milliseconds(300), seconds(15)));
+      ++result_.cuts;
+    } else if (world_.chance(mischief_.exiles)) {
+      program.cut(window_link(), world_.between(seconds(5), seconds(20)));
       ++result_.cuts;
     }
   }
+
+  std::size_t window_link() const { return &places_.window == &third_ ? 2 : 1; }
 
   void strike(Process& process) {
     if (mischief_.stalls > 0 && world_.chance(mischief_.stalls)) return pause(process);
