@@ -77,7 +77,13 @@ asio::awaitable<DualReport> DualCoordinator::start(std::optional<std::pair<int, 
       if (!published.value) co_return dual_report(published.failure);
       const auto highest = co_await highest_token(stores_, *published.value);
       if (!highest.value) co_return dual_report(highest.failure);
-      floor = *highest.value;
+      const auto above = restored_floor(plan_, *highest.value, env().wall_clock_ms());
+      if (!above) {
+        co_return dual_report(Verdict::refused,
+                              "no token is left below 2^53 to be above those that the lost window "
+                              "knew of");
+      }
+      floor = *above;
     }
   }
   DualLedger ledger(stores_);
@@ -137,6 +143,7 @@ asio::awaitable<DualReport> DualCoordinator::close(WindowAction action, WindowNo
 }
 
 asio::awaitable<DualReport> DualCoordinator::open(WindowAction action, WindowNote::Look look) {
+  const auto before = *look.window;
   for (;;) {
     auto ready = co_await until_ready(action, std::move(look));
     if (ready.report) co_return std::move(*ready.report);
@@ -152,8 +159,8 @@ asio::awaitable<DualReport> DualCoordinator::open(WindowAction action, WindowNot
     auto written = co_await write(action, std::move(*ready.look), floor);
     if (written) co_return std::move(*written);
     look = co_await note_.read();
-    if (look.failure.error) co_return dual_report(look.failure);
-    if (!look.window) co_return dual_report(Verdict::refused, "the window was lost meanwhile");
+    auto moved = moved_meanwhile(look, before);
+    if (moved) co_return std::move(*moved);
     see(look);
   }
 }
@@ -214,17 +221,18 @@ void DualCoordinator::tell_progress(const DualReport& report) {
 }
 
 std::optional<DualReport> DualCoordinator::moved_meanwhile(const WindowNote::Look& look,
-                                                           std::uint64_t ver) const {
+                                                           const Window& before) const {
   if (look.failure.error) return dual_report(look.failure);
   if (!look.window) return dual_report(Verdict::refused, "the window was lost meanwhile");
-  if (look.window->ver == ver) return std::nullopt;
+  // One that was lost and restored counts from the beginning.
+  if (look.window->ver == before.ver && look.window->born == before.born) return std::nullopt;
   return moved_by_another(*look.window);
 }
 
 asio::awaitable<DualCoordinator::Readiness> DualCoordinator::until_ready(WindowAction action,
                                                                          WindowNote::Look look) {
   Readiness ready;
-  const auto ver = look.window->ver;
+  const auto before = *look.window;
   const bool watched = needs_legacy_gone(action, *look.window);
   if (watched && !options_.legacy_gone) {
     ready.report = legacy_not_gone(plan_, action, *look.window);
@@ -255,7 +263,7 @@ asio::awaitable<DualCoordinator::Readiness> DualCoordinator::until_ready(WindowA
       co_return ready;
     }
     look = co_await note_.read();
-    ready.report = moved_meanwhile(look, ver);
+    ready.report = moved_meanwhile(look, before);
     if (ready.report) co_return ready;
     see(look);
   }
@@ -333,11 +341,11 @@ asio::awaitable<std::optional<DualReport>> DualCoordinator::write(WindowAction a
                                                                   WindowNote::Look look,
                                                                   std::uint64_t floor) {
   std::optional<DualReport> report;
-  const auto ver = look.window->ver;
+  const auto before = *look.window;
   const bool scans = !DLOCK_PLANTED("dual_opened_without_scan") &&
                      (is_opening(action) || action == WindowAction::finish);
   for (int i = 0; i < kMostTries; ++i) {
-    report = moved_meanwhile(look, ver);
+    report = moved_meanwhile(look, before);
     if (report) co_return report;
     see(look);
     // One that was over may have come back to life.
@@ -353,8 +361,9 @@ asio::awaitable<std::optional<DualReport>> DualCoordinator::write(WindowAction a
     if (written.outcome == WindowNote::Written::Outcome::unknown) {
       look = co_await note_.read();
       // Another command's step to the same window is as good.
-      done = look.window && look.window->ver == next.ver && look.window->lo == next.lo &&
-             look.window->hi == next.hi && look.window->finished == next.finished;
+      done = look.window && look.window->ver == next.ver && look.window->born == next.born &&
+             look.window->lo == next.lo && look.window->hi == next.hi &&
+             look.window->finished == next.finished;
     } else {
       look = std::move(written.found);
     }

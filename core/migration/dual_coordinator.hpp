@@ -82,7 +82,9 @@ class DualCoordinator : public std::enable_shared_from_this<DualCoordinator> {
   DualReport pending(WindowAction action, const Window& window, std::vector<Program> left,
                      bool is_quiet) const;
   void tell_progress(const DualReport& report);
-  std::optional<DualReport> moved_meanwhile(const WindowNote::Look& look, std::uint64_t ver) const;
+  /// A report: it is not the window any more for which the step was decided.
+  std::optional<DualReport> moved_meanwhile(const WindowNote::Look& look,
+                                            const Window& before) const;
   Duration quiet() const;
   Env& env() const;
 

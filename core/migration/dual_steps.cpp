@@ -116,6 +116,12 @@ Window stepped(const Window& window, WindowAction action, std::uint64_t floor,
   return next;
 }
 
+std::optional<std::uint64_t> restored_floor(const Plan& plan, std::uint64_t highest,
+                                            std::int64_t wall_clock_ms) {
+  if (plan.patterns.empty()) return highest;
+  return blind_floor(highest, wall_clock_ms);
+}
+
 Duration quiet_period(const Plan& plan) {
   return std::max<Duration>(plan.max_lease * 2, std::chrono::seconds(1));
 }

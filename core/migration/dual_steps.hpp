@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,6 +53,12 @@ bool needs_legacy_gone(WindowAction action, const Window& window) noexcept;
 /// Registrations `over` are taken away.
 Window stepped(const Window& window, WindowAction action, std::uint64_t floor,
                const std::vector<std::string>& over, std::int64_t wall_clock_ms);
+
+/// The floor of a window that was lost, and with it what its programs had given out: `highest` is
+/// what the stores can tell of, and they are asked for exact names alone. Empty: no room is left
+/// below 2^53.
+std::optional<std::uint64_t> restored_floor(const Plan& plan, std::uint64_t highest,
+                                            std::int64_t wall_clock_ms);
 
 /// For how long no unregistered client may have been seen before phases are opened that do not meet
 /// it: twice the longest lease, and a second at least.

@@ -185,7 +185,8 @@ Failure Participant::add_to(const WindowNote::Look& look, Window& window) {
   if (DLOCK_PLANTED("dual_registration_not_atomic") && was_admitted_) {
     admitted.lo = admitted.hi = settings_.phase;
   }
-  me_.top = wanted_top();
+  // As high as others may go already, its own first tokens hardly need a write of their own.
+  me_.top = std::max(wanted_top(), window.highest_token());
   switch (migration::enter(admitted, me_)) {
     case Entry::entered:
       break;
@@ -221,7 +222,11 @@ asio::awaitable<Failure> Participant::register_anew() {
       co_return Failure{};
     }
     failure = window.finished ? not_admitted(window) : add_to(look, window);
-    if (failure.error) co_return failure;
+    if (failure.error) {
+      // What is left of an earlier registration need not be waited for.
+      if (window.find(me_.id) != nullptr) co_await leave();
+      co_return failure;
+    }
     may_stand_ = true;
     auto written = co_await note.write(look.text, window);
     const auto stands = co_await settle(note, window, written);

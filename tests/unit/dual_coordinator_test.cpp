@@ -305,6 +305,30 @@ TEST_F(DualCoordinating, TwoCommandsAtOnceTakeOneStep) {
   EXPECT_EQ(window(), P(0, 1));
 }
 
+TEST_F(DualCoordinating, AStepIsNotTakenOnAWindowOfAnotherLife) {
+  auto zero = fleet_.program(0);
+  grant(zero, "a");
+  step(Goal::advance);
+  step(Goal::advance);
+  const auto by = fleet_.coordinator(fleet_.waiting(seconds(30)));
+  std::optional<core::migration::DualReport> report;
+  asio::co_spawn(fleet_.env().executor(), by->take(Goal::advance),
+                 [&](const std::exception_ptr&, core::migration::DualReport told) {
+                   report = std::move(told);
+                 });
+  fleet_.run_for(seconds(5));
+  EXPECT_FALSE(report);
+  auto restored = fleet_.window();  // with the same count, and nobody in it
+  restored.born = "00000000000000ff";
+  restored.lo = restored.hi = 0;
+  restored.programs.clear();
+  fleet_.set_window(restored);
+  fleet_.run_for(seconds(5));
+  ASSERT_TRUE(report);
+  EXPECT_FALSE(report->changed);
+  EXPECT_EQ(window(), P(0, 0));
+}
+
 TEST_F(DualCoordinating, AStopEndsTheWait) {
   auto zero = fleet_.program(0);
   grant(zero, "a");
@@ -337,8 +361,13 @@ TEST_F(DualCoordinating, StartMayBeRepeatedAndKeepsTheId) {
 TEST_F(DualCoordinating, ALostWindowIsRestoredAfterAWholeLeaseAndNotUnasked) {
   step(Goal::advance);
   auto one = fleet_.program(1);
+  std::uint64_t idle = 0;
+  for (int i = 0; i < 40; ++i) idle = grant(one, "more/7");
   auto held = fleet_.acquire(one, "a");
   const auto token = *held->handle.token();
+  fleet_.stop(one);
+  one = fleet_.program(1);
+  held = fleet_.acquire(one, "a");
   fleet_.lose_window();
   EXPECT_EQ(fleet_.take(Goal::advance).verdict, Verdict::refused);
   const auto refused = fleet_.start();
@@ -350,7 +379,7 @@ TEST_F(DualCoordinating, ALostWindowIsRestoredAfterAWholeLeaseAndNotUnasked) {
   EXPECT_EQ(restored.verdict, Verdict::done) << restored.text;
   EXPECT_GE(fleet_.env().now() - begun, Duration(seconds(3)));
   EXPECT_EQ(held->handle.state(), HandleState::lost);
-  EXPECT_GE(fleet_.window().floor, token);
+  EXPECT_GE(fleet_.window().floor, std::max(token, idle));
   EXPECT_EQ(window(), P(0, 1));
   EXPECT_GT(grant(one, "a"), token);
 }

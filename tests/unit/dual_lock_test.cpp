@@ -310,6 +310,16 @@ TEST_F(DualLock, ARegistrationThatWasTakenAwayIsLost) {
   EXPECT_EQ(got->handle.loss_reason(), LossReason::removed);
 }
 
+TEST_F(DualLock, WhoIsNotAdmittedAnyMoreTakesItsOldRegistrationAway) {
+  auto zero = fleet_.program(0);
+  fleet_.acquire(zero, "a");
+  fleet_.admit(1, 1);
+  fleet_.env().pause_for(seconds(4));
+  EXPECT_EQ(fleet_.window().programs.size(), 1U);
+  EXPECT_EQ(fleet_.acquire(zero, "a")->ec, errc::window_closed);
+  EXPECT_TRUE(fleet_.window().programs.empty());
+}
+
 TEST_F(DualLock, RegistrationsAreRenewedAtAboutAThirdOfTheirLease) {
   auto zero = fleet_.program(0);
   auto held = fleet_.acquire(zero, "a");
@@ -343,6 +353,17 @@ TEST_F(DualLock, NoTokenIsGivenOutThatTheWindowDoesNotKnowOf) {
   fleet_.stop(zero);
   EXPECT_EQ(fleet_.window().highest_token(), known);
   EXPECT_EQ(fleet_.window().top, known);
+}
+
+TEST_F(DualLock, WhoComesSecondWritesOnceBeforeItsFirstLock) {
+  auto first = fleet_.program(0);
+  auto second = fleet_.program(0);
+  auto before = fleet_.window().seq;
+  fleet_.acquire(first, "a");
+  EXPECT_EQ(fleet_.window().seq, before + 2);  // registers; and says how high its tokens may be
+  before = fleet_.window().seq;
+  fleet_.acquire(second, "b");
+  EXPECT_EQ(fleet_.window().seq, before + 1);
 }
 
 TEST_F(DualLock, ClaimsNameTheirProgram) {

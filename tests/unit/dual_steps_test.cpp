@@ -77,6 +77,15 @@ TEST(DualSteps, AnOpeningRaisesTheFloorAboveAllThatIsKnown) {
   EXPECT_EQ(stepped(at(0, 1), WindowAction::close_below, 99, {}, 1).floor, 0U);
 }
 
+TEST(DualSteps, ARestoredWindowsFloorIsAboveWhatNobodyKnowsOfAnyMore) {
+  Plan plan;
+  plan.names = {"a"};
+  EXPECT_EQ(restored_floor(plan, 17, 1), 17U);
+  plan.patterns = {"more/**"};
+  EXPECT_GT(*restored_floor(plan, 17, 1), std::uint64_t{1} << 48U);
+  EXPECT_FALSE(restored_floor(plan, (std::uint64_t{1} << 53U) - 2, 1));
+}
+
 TEST(DualSteps, WhoIsOverIsTakenAway) {
   auto window = at(1, 1);
   window.programs.push_back({"00000000-0001", 0, 0, 30, 1, "h", "a"});

@@ -1,62 +1,141 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// dlock-sim-migration: seeded runs of a fleet that is moved; the hunt for planted defects.
+// dlock-sim-migration: seeded runs of a fleet that is moved, in mode move or dual; the hunt for
+// planted defects.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 
 #include "core/planted.hpp"
 #include "tests/simulation/migration/defects.hpp"
+#include "tests/simulation/migration/dual_defects.hpp"
+#include "tests/simulation/migration/dual_fleet.hpp"
 #include "tests/simulation/migration/fleet.hpp"
 
 namespace {
 
+using dlock::simulation::Defect;
+using dlock::simulation::migration::DualResult;
 using dlock::simulation::migration::FleetResult;
-using dlock::simulation::migration::run_fleet;
+namespace planted = dlock::simulation::planted::migration;
 
-void print(std::uint64_t seed, const FleetResult& result) {
-  fmt::print("seed {}: {} violations; replay: dlock-sim-migration --seed {} --trace\n", seed,
-             result.violations.size(), seed);
-  for (const auto& violation : result.violations) fmt::print("  {}\n", violation.what);
-}
+/// Runs in which nothing happens show nothing: each mode says what must have.
+struct Move {
+  using Result = FleetResult;
+  static constexpr const char* kFlags = "";
+  static Result run(std::uint64_t seed, bool trace) {
+    return dlock::simulation::migration::run_fleet(seed, trace);
+  }
+  static std::span<const Defect> defects() { return planted::kDefects; }
 
-int run_seeds(std::uint64_t first, std::uint64_t count) {
-  FleetResult all;
-  std::uint64_t bad = 0;
-  for (std::uint64_t seed = first; seed < first + count; ++seed) {
-    const auto result = run_fleet(seed);
+  void add(const Result& result) {
     all.grants_in_source += result.grants_in_source;
     all.grants_in_target += result.grants_in_target;
     all.grants_of_target_only += result.grants_of_target_only;
     all.flips += result.flips;
     all.crashes += result.crashes;
     all.returns += result.returns;
+  }
+  bool worked(std::uint64_t count) const {
+    return all.grants_in_source > count && all.grants_in_target > count && all.flips > count &&
+           all.grants_of_target_only > 0;
+  }
+  std::string words() const {
+    return fmt::format(
+        "{} grants in S, {} in T ({} of clients that know T alone), {} flips, {} "
+        "kills, {} returns by a plan of their own",
+        all.grants_in_source, all.grants_in_target, all.grants_of_target_only, all.flips,
+        all.crashes, all.returns);
+  }
+  Result all;
+};
+
+struct Dual {
+  using Result = DualResult;
+  static constexpr const char* kFlags = "--dual ";
+  static Result run(std::uint64_t seed, bool trace) {
+    return dlock::simulation::migration::run_dual_fleet(seed, trace);
+  }
+  static std::span<const Defect> defects() { return planted::kDualDefects; }
+
+  void add(const Result& result) {
+    for (int i = 0; i < 3; ++i) all.grants_of_phase[i] += result.grants_of_phase[i];
+    all.grants_of_legacy += result.grants_of_legacy;
+    all.grants_of_target_only += result.grants_of_target_only;
+    all.windows += result.windows;
+    all.restarts += result.restarts;
+    all.crashes += result.crashes;
+    all.wipes += result.wipes;
+    all.cuts += result.cuts;
+    all.losses += result.losses;
+  }
+  bool worked(std::uint64_t count) const {
+    return all.grants_of_phase[0] > count && all.grants_of_phase[1] > count &&
+           all.grants_of_phase[2] > count && all.grants_of_legacy > 0 &&
+           all.grants_of_target_only > 0 && all.windows > 4 * count;
+  }
+  std::string words() const {
+    return fmt::format(
+        "{} grants in phase 0, {} in phase 1, {} in phase 2, {} of clients that know S alone, {} "
+        "of such that know T alone; {} changes of windows, {} restarts, {} kills, {} wipes, {} "
+        "links cut, {} windows lost",
+        all.grants_of_phase[0], all.grants_of_phase[1], all.grants_of_phase[2],
+        all.grants_of_legacy, all.grants_of_target_only, all.windows, all.restarts, all.crashes,
+        all.wipes, all.cuts, all.losses);
+  }
+  Result all;
+};
+
+template <class Mode>
+void print(std::uint64_t seed, const typename Mode::Result& result) {
+  fmt::print("seed {}: {} violations; replay: dlock-sim-migration {}--seed {} --trace\n", seed,
+             result.violations.size(), Mode::kFlags, seed);
+  for (const auto& violation : result.violations) fmt::print("  {}\n", violation.what);
+}
+
+template <class Mode>
+int run_seeds(std::uint64_t first, std::uint64_t count) {
+  Mode mode;
+  std::uint64_t bad = 0;
+  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+    const auto result = Mode::run(seed, false);
+    mode.add(result);
     if (result.violations.empty()) continue;
     ++bad;
-    print(seed, result);
+    print<Mode>(seed, result);
     if (bad >= 5) break;
   }
-  fmt::print(
-      "{} seeds: {} grants in S, {} in T ({} of clients that know T alone), {} flips, {} "
-      "kills, {} returns by a plan of their own, {} bad\n",
-      count, all.grants_in_source, all.grants_in_target, all.grants_of_target_only, all.flips,
-      all.crashes, all.returns, bad);
-  // Runs in which nothing happens show nothing.
-  const bool worked = all.grants_in_source > count && all.grants_in_target > count &&
-                      all.flips > count && all.grants_of_target_only > 0;
+  fmt::print("{} seeds: {}, {} bad\n", count, mode.words(), bad);
+  const bool worked = mode.worked(count);
   if (!worked) fmt::print("too little happened\n");
   return bad == 0 && worked ? 0 : 1;
 }
 
+/// Each twice: the traces must be the same.
+template <class Mode>
+int run_again(std::uint64_t first, std::uint64_t count) {
+  std::uint64_t different = 0;
+  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+    if (Mode::run(seed, true).trace == Mode::run(seed, true).trace) continue;
+    ++different;
+    fmt::print("seed {}: another trace the second time\n", seed);
+  }
+  fmt::print("{} seeds twice, {} different\n", count, different);
+  return different == 0 ? 0 : 1;
+}
+
 /// Empty: no seed shows it.
+template <class Mode>
 std::optional<std::uint64_t> seed_that_shows(std::string_view defect, std::uint64_t most) {
   dlock::core::planted_defect = defect;
   std::optional<std::uint64_t> found;
   for (std::uint64_t seed = 1; seed <= most && !found; ++seed) {
-    const auto result = run_fleet(seed);
+    const auto result = Mode::run(seed, false);
     if (result.violations.empty()) continue;
     found = seed;
     fmt::print("{:<38} seed {:>4}: {}\n", defect, seed, result.violations.front().what);
@@ -67,42 +146,57 @@ std::optional<std::uint64_t> seed_that_shows(std::string_view defect, std::uint6
   return found;
 }
 
+template <class Mode>
 int hunt(const std::string& defect, std::uint64_t most) {
   int shown = 0;
   int missed = 0;
-  for (const auto& known : dlock::simulation::planted::migration::kDefects) {
+  for (const auto& known : Mode::defects()) {
     if (!defect.empty() && defect != known.name) continue;
-    ++(seed_that_shows(known.name, most) ? shown : missed);
+    ++(seed_that_shows<Mode>(known.name, most) ? shown : missed);
   }
   fmt::print("planted defects: {} shown, {} missed\n", shown, missed);
   if (shown + missed == 0) fmt::print("{}: no such defect\n", defect);
   return shown > 0 && missed == 0 ? 0 : 1;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  CLI::App app("Fleets that are moved between two simulated stores, under virtual time");
+struct Options {
   std::uint64_t seeds = 200;
   std::uint64_t first = 1;
   std::uint64_t seed = 0;
   std::uint64_t most = 1000;
+  std::uint64_t again = 0;
+  bool dual = false;
   bool trace = false;
   bool hunting = false;
   std::string defect;
-  app.add_option("--seeds", seeds, "How many runs");
-  app.add_option("--first", first, "The first seed");
-  app.add_option("--seed", seed, "One run");
-  app.add_flag("--trace", trace, "Print every step of it");
-  app.add_flag("--hunt", hunting, "Plant each defect and look for a seed that shows it");
-  app.add_option("--defect", defect, "Only this one; with --seed: plant it");
-  app.add_option("--most", most, "Seeds per defect");
-  CLI11_PARSE(app, argc, argv);
-  if (hunting) return hunt(defect, most);
-  if (seed == 0) return run_seeds(first, seeds);
-  dlock::core::planted_defect = defect;
-  const auto result = run_fleet(seed, trace);
+};
+
+template <class Mode>
+int run(const Options& options) {
+  if (options.hunting) return hunt<Mode>(options.defect, options.most);
+  if (options.again > 0) return run_again<Mode>(options.first, options.again);
+  if (options.seed == 0) return run_seeds<Mode>(options.first, options.seeds);
+  dlock::core::planted_defect = options.defect;
+  const auto result = Mode::run(options.seed, options.trace);
   fmt::print("{}", result.trace);
-  print(seed, result);
+  print<Mode>(options.seed, result);
   return result.violations.empty() ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Fleets that are moved between two simulated stores, under virtual time");
+  Options options;
+  app.add_flag("--dual", options.dual, "Mode dual; else mode move");
+  app.add_option("--seeds", options.seeds, "How many runs");
+  app.add_option("--first", options.first, "The first seed");
+  app.add_option("--again", options.again, "That many seeds, each twice: the same trace");
+  app.add_option("--seed", options.seed, "One run");
+  app.add_flag("--trace", options.trace, "Print every step of it");
+  app.add_flag("--hunt", options.hunting, "Plant each defect and look for a seed that shows it");
+  app.add_option("--defect", options.defect, "Only this one; with --seed: plant it");
+  app.add_option("--most", options.most, "Seeds per defect");
+  CLI11_PARSE(app, argc, argv);
+  return options.dual ? run<Dual>(options) : run<Move>(options);
 }

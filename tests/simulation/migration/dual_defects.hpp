@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+
+#include "tests/simulation/defects.hpp"
+
+namespace dlock::simulation::planted::migration {
+
+inline constexpr std::array kDualDefects = {
+    Defect{"dual_phase_one_skipped", "a program of phase 1 locks one store alone"},
+    Defect{"dual_opened_without_scan", "a phase is opened while programs outside still work"},
+    Defect{"dual_legacy_left", "phase 2 is opened while programs are left that know of no plan"},
+    Defect{"dual_registration_not_atomic", "a program registers though the window has moved"},
+    Defect{"dual_target_first", "some programs of phase 1 lock the target first"},
+    Defect{"dual_half_lost_hold_kept", "a hold goes on when one of its two locks is lost"},
+    Defect{"dual_hold_outlives_registration", "a hold goes on when the registration is over"},
+    Defect{"dual_target_without_min_token", "the target is locked whatever the source's token"},
+    Defect{"dual_source_not_raised", "the source is not raised above the target's token"},
+    Defect{"dual_no_floor_at_opening", "an opening leaves the floor as it was"},
+    Defect{"dual_source_token_shown", "a program of phase 1 shows the source's token"},
+};
+
+}  // namespace dlock::simulation::planted::migration

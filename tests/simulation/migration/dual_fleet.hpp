@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A fleet that a plan in mode dual moves: programs of phases 0, 1 and 2, restarted one after the
+// other into the next phase, beside programs that know of no plan, while commands move the window
+// there and back, and all of them are paused, killed and cut off.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tests/checkers/history.hpp"
+
+namespace dlock::simulation::migration {
+
+struct DualResult {
+  checkers::Violations violations;
+  std::uint64_t grants_of_phase[3] = {};
+  std::uint64_t grants_of_legacy = 0;
+  std::uint64_t grants_of_target_only = 0;
+  std::uint64_t windows = 0;  ///< changes
+  std::uint64_t restarts = 0;
+  std::uint64_t crashes = 0;
+  std::uint64_t wipes = 0;
+  std::uint64_t cuts = 0;
+  std::uint64_t losses = 0;  ///< of the window
+  bool finished = false;
+  std::string trace;
+};
+
+/// One run; everything follows from the seed.
+DualResult run_dual_fleet(std::uint64_t seed, bool tracing = false);
+
+}  // namespace dlock::simulation::migration
