@@ -305,6 +305,30 @@ TEST_F(DualCoordinating, TwoCommandsAtOnceTakeOneStep) {
   EXPECT_EQ(window(), P(0, 1));
 }
 
+TEST_F(DualCoordinating, AStepIsNotTakenOnAWindowOfAnotherLife) {
+  auto zero = fleet_.program(0);
+  grant(zero, "a");
+  step(Goal::advance);
+  step(Goal::advance);
+  const auto by = fleet_.coordinator(fleet_.waiting(seconds(30)));
+  std::optional<core::migration::DualReport> report;
+  asio::co_spawn(fleet_.env().executor(), by->take(Goal::advance),
+                 [&](const std::exception_ptr&, core::migration::DualReport told) {
+                   report = std::move(told);
+                 });
+  fleet_.run_for(seconds(5));
+  EXPECT_FALSE(report);
+  auto restored = fleet_.window();  // with the same count, and nobody in it
+  restored.born = "00000000000000ff";
+  restored.lo = restored.hi = 0;
+  restored.programs.clear();
+  fleet_.set_window(restored);
+  fleet_.run_for(seconds(5));
+  ASSERT_TRUE(report);
+  EXPECT_FALSE(report->changed);
+  EXPECT_EQ(window(), P(0, 0));
+}
+
 TEST_F(DualCoordinating, AStopEndsTheWait) {
   auto zero = fleet_.program(0);
   grant(zero, "a");
