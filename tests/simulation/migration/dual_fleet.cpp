@@ -5,7 +5,6 @@
 
 #include <list>
 #include <optional>
-#include <set>
 
 #include "core/migration/window.hpp"
 #include "tests/checkers/exclusion.hpp"
@@ -262,9 +261,8 @@ class Run {
     const auto now_there = window();
     std::vector<DualProgram::Part> due;
     for (auto& program : programs_) {
-      if (replaced_.count(&program) > 0) continue;
       if (program.is_over()) {
-        replaced_.insert(&program);
+        if (!program.replace()) continue;
         const bool is_legacy = program.is_worker() && program.part().sort == Sort::legacy;
         if (!is_legacy || !legacy_ends_) due.push_back(program.part());
       } else if (program.is_stopping()) {
@@ -403,13 +401,14 @@ class Run {
     auto& violations = result_.violations;
     const auto& history = recorder_.history();
     const auto& facts = fleet_.facts;
-    for (auto&& one : check_holders(history, facts, kLease)) violations.push_back(one);
-    for (auto&& one : check_shown_tokens(history, facts, kLease)) violations.push_back(one);
-    for (auto&& one : checkers::check_telling(history)) violations.push_back(one);
-    for (auto&& one : checkers::check_progress(history, kProgress, world_.now())) {
-      violations.push_back(one);
-    }
-    for (const auto& one : recorder_.violations()) violations.push_back(one);
+    const auto add = [&](const checkers::Violations& found) {
+      violations.insert(violations.end(), found.begin(), found.end());
+    };
+    add(check_holders(history, facts, kLease));
+    add(check_shown_tokens(history, facts, kLease));
+    add(checkers::check_telling(history));
+    add(checkers::check_progress(history, kProgress, world_.now()));
+    add(recorder_.violations());
     if (!result_.finished) complain("the migration did not come to its end");
     if (grants_when_calm_ < 20) complain(fmt::format("{} grants when calm", grants_when_calm_));
     for (const auto& [id, grant] : facts.grants) {
@@ -440,7 +439,6 @@ class Run {
   std::optional<Window> last_;
   std::uint64_t grants_when_calm_ = 0;
   std::list<DualProgram> programs_;
-  std::set<const DualProgram*> replaced_;  ///< those that are over
   DualResult result_;
 };
 
