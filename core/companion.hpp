@@ -16,6 +16,8 @@ class Companion {
   virtual TimePoint until() const noexcept = 0;
   /// The loop, soon after the hold was lost, for whatever reason and whoever saw it first.
   virtual void on_lost(LossReason why) = 0;
+  /// The loop, when who had the lost hold has let go of it: he believes nothing any more.
+  virtual void on_let_go() {}
   /// The loop, when the hold is given back: what to call when that is done, instead of `done`.
   virtual Releaser::Done on_release(Releaser::Done done) { return done; }
 };

@@ -44,8 +44,7 @@ HandleState Hold::state() noexcept {
 
 TimePoint Hold::until() const noexcept {
   if (is_foreign() || is_final(state_.load(std::memory_order_acquire))) return TimePoint::min();
-  const TimePoint deadline{Duration(deadline_.load(std::memory_order_acquire))};
-  return companion_ ? std::min(deadline, companion_->until()) : deadline;
+  return companion_ ? std::min(promised(), companion_->until()) : promised();
 }
 
 std::optional<Duration> Hold::remaining() noexcept {
@@ -72,6 +71,11 @@ void Hold::on_state(StateCallback callback) {
 bool Hold::give_back() noexcept {
   if (state() == HandleState::lost) return false;
   return change(HandleState::released, LossReason::none);
+}
+
+void Hold::let_go() noexcept {
+  if (!companion_) return;
+  asio::post(host_->env().executor(), [companion = companion_] { companion->on_let_go(); });
 }
 
 void Hold::move_deadline(TimePoint deadline) noexcept {

@@ -50,6 +50,12 @@ class Hold : public std::enable_shared_from_this<Hold> {
   bool give_back() noexcept;
   /// Until when it can be believed; kNever without a lease, TimePoint::min() when that is over.
   TimePoint until() const noexcept;
+  /// What its own claim promised last, also when it is lost: nobody believed in it longer.
+  TimePoint promised() const noexcept {
+    return TimePoint(Duration(deadline_.load(std::memory_order_acquire)));
+  }
+  /// Whoever had it has let go of it after it was lost.
+  void let_go() noexcept;
   /// This process is a fork()ed child of the one that acquired.
   bool is_foreign() const noexcept;
 

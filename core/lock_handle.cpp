@@ -113,6 +113,7 @@ void LockHandle::start_release(detail::UniqueFunction<void(error_code)> done) no
   }
   // What was lost has been taken care of when it was; nothing is left to give back.
   if (!hold->give_back()) {
+    hold->let_go();
     if (done) done(make_error_code(errc::lock_lost));
     return;
   }

@@ -2,6 +2,7 @@
 #include "core/migration/dual_hold.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/host.hpp"
 #include "core/planted.hpp"
@@ -58,10 +59,30 @@ void DualHold::on_hold_lost(LossReason why) {
   lose(why);
 }
 
-// Told first; then what the stores still have of it is given back.
+TimePoint DualHold::promised() const noexcept {
+  auto until = membership_->promised();
+  if (const auto hold = shown_.lock()) until = std::min(until, hold->promised());
+  if (beside_hold_) until = std::min(until, beside_hold_->promised());
+  return until;
+}
+
 void DualHold::lose(LossReason why) {
+  if (std::exchange(is_over_, true)) return;
+  const auto hold = shown_.lock();
+  if (!hold) return give_back();
+  const auto until = promised();
+  hold->become(HandleState::lost, why);
+  auto& env = hold->host().env();
+  if (why == LossReason::closed || until <= env.now()) return give_back();
+  if (until == kNever) return;
+  env.call_at(until, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->give_back();
+  });
+}
+
+// T first, then S.
+void DualHold::give_back() {
   if (const auto hold = shown_.lock()) {
-    hold->become(HandleState::lost, why);
     if (const auto store = hold->store().lock()) store->drop(hold);
   }
   beside_ = LockHandle();

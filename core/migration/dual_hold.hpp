@@ -3,6 +3,10 @@
 // DualHold: what a grant in mode dual rests on. The user has the handle of one store, T's token on
 // it; behind it are the lock in the other store (phase 1) and the registration. It can be believed
 // as long as all of these can; losing one loses all; giving it back gives back T, then S.
+//
+// What is left in the stores when it is lost stays there until whoever had it has let go of it, or
+// until the deadline that he had been told: he has not stopped before. Else the next one would be
+// granted T in the moment in which S forgets.
 #pragma once
 
 #include <memory>
@@ -49,18 +53,23 @@ class DualHold final : public Companion,
 
   TimePoint until() const noexcept override;
   void on_lost(LossReason why) override;
+  void on_let_go() override { give_back(); }
   Releaser::Done on_release(Releaser::Done done) override;
   void on_membership_over(LossReason why) override;
   void on_hold_lost(LossReason why) override;
 
  private:
   void lose(LossReason why);
+  /// Until when the user may have believed in it.
+  TimePoint promised() const noexcept;
+  void give_back();
 
   const std::weak_ptr<Hold> shown_;
   const std::shared_ptr<Hold> beside_hold_;  ///< null: there is none
   const std::shared_ptr<Membership> membership_;
   const std::shared_ptr<HoldWatch> watch_;
-  LockHandle beside_;  ///< loop only
+  LockHandle beside_;     ///< loop only
+  bool is_over_ = false;  ///< it was lost, and that is settled
 };
 
 }  // namespace dlock::core::migration

@@ -11,7 +11,9 @@ void Membership::extend(TimePoint until) noexcept {
 }
 
 void Membership::end(LossReason why) {
-  if (std::exchange(over_, true)) return;
+  if (over_) return;
+  promised_ = until();
+  over_ = true;
   until_.store(TimePoint::min().time_since_epoch().count(), std::memory_order_release);
   for (const auto& dependent : std::exchange(dependents_, {})) {
     if (const auto alive = dependent.lock()) alive->on_membership_over(why);

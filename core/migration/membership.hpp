@@ -36,6 +36,8 @@ class Membership {
     return TimePoint(Duration(until_.load(std::memory_order_acquire)));
   }
   bool is_over(TimePoint now) const noexcept { return until() <= now; }
+  /// What until() said last before it was over.
+  TimePoint promised() const noexcept { return over_ ? promised_ : until(); }
 
   const std::string& program() const noexcept { return program_; }
   const std::string& plan_id() const noexcept { return plan_id_; }
@@ -54,6 +56,7 @@ class Membership {
   std::atomic<TimePoint::rep> until_;
   std::uint64_t floor_;
   bool over_ = false;
+  TimePoint promised_ = TimePoint::min();
   std::vector<std::weak_ptr<Dependent>> dependents_;
   std::size_t sweep_at_ = 64;  ///< so many: those that have ended are taken out first
 };

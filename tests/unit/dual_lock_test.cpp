@@ -172,9 +172,40 @@ TEST_F(DualLock, LosingEitherLockLosesBoth) {
     EXPECT_EQ(got->handle.state(), HandleState::lost);
     EXPECT_EQ(got->handle.loss_reason(), LossReason::evicted);
     EXPECT_EQ(told, std::vector{HandleState::lost});
+    EXPECT_TRUE(got->handle.stop_token().stop_requested());
+    EXPECT_TRUE(is_free(loses));
+    got->handle = LockHandle();
+    fleet_.run_for(milliseconds(5));
     EXPECT_TRUE(is_free(fleet_.server_s));
     EXPECT_TRUE(is_free(fleet_.server_t));
-    EXPECT_TRUE(got->handle.stop_token().stop_requested());
+  }
+}
+
+TEST_F(DualLock, WhatIsLeftOfALostHoldStaysUntilItsUserHasStopped) {
+  fleet_.admit(1, 1);
+  auto one = fleet_.program(1);
+  auto other = fleet_.program(1);
+  for (const bool lets_go : {true, false}) {
+    auto got = fleet_.acquire(one, "a");
+    ASSERT_TRUE(got->handle);
+    const auto promised = *got->handle.remaining();
+    fleet_.server_s->evict("a");  // as if the source had forgotten everything
+    auto next = fleet_.acquire(other, "a");
+    EXPECT_EQ(got->handle.state(), HandleState::lost);
+    EXPECT_FALSE(next->handle) << "its user has been told, and may not have stopped";
+    if (lets_go) {
+      got->handle = LockHandle();
+      fleet_.run_for(milliseconds(5));
+    } else {
+      fleet_.run_for(promised - milliseconds(20));
+      EXPECT_FALSE(next->handle) << "it was promised for longer";
+      fleet_.run_for(milliseconds(30));
+    }
+    EXPECT_TRUE(next->handle);
+    next->handle = LockHandle();
+    fleet_.run_for(milliseconds(5));
+    EXPECT_TRUE(is_free(fleet_.server_s));
+    EXPECT_TRUE(is_free(fleet_.server_t));
   }
 }
 

@@ -114,6 +114,13 @@ class MigrationCost : public testing::Test {
     EXPECT_EQ(after.redis, plain.redis) << what;
   }
 
+  /// One step of the window; its programs have gone, and nobody needs to be waited for.
+  void step(const std::string& operators, bool legacy_gone) {
+    std::vector<std::string> arguments{"advance", "p", "--wait", "30s"};
+    if (legacy_gone) arguments.emplace_back("--legacy-gone");
+    migrate(operators, std::move(arguments));
+  }
+
   TempDir folder_{"dlock-cost"};
   ZooKeeperServer zookeeper_;
   RedisServer redis_{{"--appendonly", "yes", "--appendfsync", "always"}};
@@ -128,6 +135,35 @@ TEST_F(MigrationCost, ZooKeeperToRedisIsTwoRoundTripsMoreUntilItIsFinished) {
 
 TEST_F(MigrationCost, RedisToZooKeeperIsTwoRoundTripsMoreUntilItIsFinished) {
   measure("redis", "zk");
+}
+
+// The registration is renewed beside it, and nobody waits for that.
+TEST_F(MigrationCost, InModeDualPhaseOneTakesBothStoresAndOneMore) {
+  const auto route = [](int phase) {
+    return fmt::format("migrate: {{ from: redis, to: zk, plan: p, mode: dual, phase: {} }}", phase);
+  };
+  const auto operators = config("operators", route(0), false);
+  const auto source = cost_of(config("source", "store: redis", true), "redis");
+  const auto target = cost_of(config("target", "store: zk", true), "zk");
+  // Nobody has locked without the route for longer than that.
+  migrate(operators, {"start", "p", "--max-lease", "1s"});
+  const auto zero = cost_of(config("zero", route(0), true), "redis");
+  step(operators, false);
+  const auto one = cost_of(config("one", route(1), true), "zk");
+  step(operators, false);
+  step(operators, true);
+  const auto two = cost_of(config("two", route(2), true), "zk");
+  for (const auto& [name, cost] :
+       {std::pair("source alone", &source), std::pair("target alone", &target),
+        std::pair("phase 0", &zero), std::pair("phase 1", &one), std::pair("phase 2", &two)}) {
+    fmt::print(
+        "redis -> zk in mode dual, {}: {} round trips; {} requests to ZooKeeper, {} to "
+        "Redis\n",
+        name, cost->round_trips, cost->zookeeper, cost->redis);
+  }
+  EXPECT_EQ(zero.round_trips, source.round_trips);
+  EXPECT_LE(one.round_trips, source.round_trips + target.round_trips + 1);
+  EXPECT_EQ(two.round_trips, target.round_trips);
 }
 
 }  // namespace

@@ -48,7 +48,11 @@ class DualConductor : private FleetAtWork {
       complain(error.what());
     }
     collect();
-    if (!options_.is_planted()) expect_nothing_left();
+    try {
+      if (!options_.is_planted()) expect_nothing_left();
+    } catch (const std::exception& error) {
+      complain(error.what());
+    }
     return std::move(run_);
   }
 
