@@ -2,7 +2,8 @@
 //
 // DualHold: what a grant in mode dual rests on. The user has the handle of one store, T's token on
 // it; behind it are the lock in the other store (phase 1) and the registration. It can be believed
-// as long as all of these can; losing one loses all; giving it back gives back T, then S.
+// as long as all of these can; losing one loses all; giving it back gives back T, then S. It is
+// suspect when the shown store's lock is; of the one beside only the loss is told.
 #pragma once
 
 #include <memory>
