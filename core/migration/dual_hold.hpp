@@ -2,7 +2,8 @@
 //
 // DualHold: what a grant in mode dual rests on. The user has the handle of one store, T's token on
 // it; behind it are the lock in the other store (phase 1) and the registration. It can be believed
-// as long as all of these can; losing one loses all; giving it back gives back T, then S.
+// as long as all of these can; losing one loses all; giving it back gives back T, then S. It is
+// suspect when the shown store's lock is; of the one beside only the loss is told.
 //
 // What is left in the stores when it is lost stays there until whoever had it has let go of it, or
 // until the deadline that he had been told: he has not stopped before. Else the next one would be
