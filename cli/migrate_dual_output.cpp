@@ -22,6 +22,8 @@ using moves::Window;
 
 /// Of a phase, for people; --json has them all.
 constexpr std::size_t kMostShown = 20;
+/// In a report's sentence.
+constexpr std::size_t kMostNamed = 3;
 
 const char* text_of(Verdict verdict) {
   switch (verdict) {
@@ -145,7 +147,7 @@ std::string text_of(const Window& window, const Plan& plan) {
 std::string text_of(const std::vector<Stranger>& strangers) {
   std::string text;
   for (const auto& stranger : strangers) {
-    text += "\n  not registered, seen now: " + moves::describe(stranger);
+    text += fmt::format("\n  seen now: {}", moves::describe(stranger));
   }
   return text;
 }
@@ -167,7 +169,7 @@ std::string line_to_write(const Plan& plan, const Window& window) {
                        plan.to);
   }
   if (window.lo == window.hi) {
-    return fmt::format("every program has `phase: {}`: `{}`", window.lo, line(window.lo));
+    return fmt::format("every program is to have `phase: {}`: `{}`", window.lo, line(window.lo));
   }
   return fmt::format(
       "forward, write `phase: {0}` instead of `phase: {1}` into every program and "
@@ -246,10 +248,9 @@ std::string to_json(const DualStepOutput& output, std::int64_t wall_clock_ms) {
 std::string to_text(const DualStepOutput& output) {
   const auto& report = output.report;
   std::string text = output.plan.name + ": " + report.text;
-  for (const auto& program : report.waits_for) {
-    text += "\n  waits for " + moves::describe(program);
-  }
-  text += text_of(report.strangers);
+  // The sentence names the first of them.
+  if (report.waits_for.size() > kMostNamed) text += text_of(report.waits_for);
+  if (report.strangers.size() > kMostNamed) text += text_of(report.strangers);
   if (output.withdrawn) return text + fmt::format("\nplan {} is withdrawn", output.plan.name);
   if (output.finished) {
     text += fmt::format("\nplan {} is finished: its locks are at home in '{}'", output.plan.name,

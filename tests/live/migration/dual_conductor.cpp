@@ -51,7 +51,7 @@ class DualConductor : private FleetAtWork {
     try {
       if (!options_.is_planted()) expect_nothing_left();
     } catch (const std::exception& error) {
-      complain(error.what());
+      complain(fmt::format("{}; ZooKeeper says:\n{}", error.what(), stores_.zookeeper_log()));
     }
     return std::move(run_);
   }

@@ -52,6 +52,12 @@ void DualStores::write(const std::filesystem::path& file, const std::string& rou
   testkit::write_file(file, text + "locks:\n  - { match: \"**\", " + route + " }\n");
 }
 
+std::string DualStores::zookeeper_log() const {
+  constexpr std::size_t kLongest = 4000;
+  const auto log = zookeeper_.log();
+  return log.size() > kLongest ? log.substr(log.size() - kLongest) : log;
+}
+
 void DualStores::wipe(bool by_restart) {
   if (by_restart) {
     source_->kill9();

@@ -32,6 +32,8 @@ class DualStores {
   /// The source forgets all locks and tokens: by a restart, or by a command.
   void wipe(bool by_restart);
   testkit::Server& source() { return *source_; }
+  /// The end of it.
+  std::string zookeeper_log() const;
 
  private:
   void write(const std::filesystem::path& file, const std::string& route) const;
