@@ -5,11 +5,11 @@
 
 #include <list>
 #include <optional>
-#include <set>
 
 #include "core/migration/window.hpp"
 #include "tests/checkers/exclusion.hpp"
 #include "tests/checkers/progress.hpp"
+#include "tests/simulation/migration/dual_mischief.hpp"
 #include "tests/simulation/migration/dual_program.hpp"
 
 namespace dlock::simulation::migration {
@@ -24,19 +24,6 @@ using Role = DualProgram::Role;
 constexpr Duration kProgress = seconds(14);
 constexpr Duration kTick = milliseconds(100);
 
-/// How often what goes wrong, at each tick and for each program.
-struct Mischief {
-  double pauses = 0;
-  double crashes = 0;
-  double cuts = 0;
-  double wipes = 0;
-  double aways = 0;
-  double losses = 0;  ///< of the window
-  double exiles = 0;  ///< a program is cut off from the window alone, for long
-  double stalls = 0;  ///< at each answer
-  double kills = 0;   ///< at each answer
-};
-
 class Run {
  public:
   Run(std::uint64_t seed, bool tracing)
@@ -48,7 +35,8 @@ class Run {
         places_{source_, target_, world_.chance(0.5) ? third_ : target_} {
     world_.on_step([this](Process& process) { recorder_.look_at(process); });
     weather_.on_answer = [this](Process& process) { strike(process); };
-    choose();
+    plan();
+    mischief_ = choose_mischief(world_, source_.is_lossy(), fleet_, weather_);
   }
 
   DualResult go() {
@@ -68,7 +56,7 @@ class Run {
   }
 
  private:
-  void choose() {
+  void plan() {
     auto& plan = fleet_.plan;
     plan.name = "p";
     plan.id = "0123456789abcdef";
@@ -79,37 +67,6 @@ class Run {
     plan.mode = MigrateMode::dual;
     plan.window = &places_.window == &third_ ? "w" : "t";
     plan.registration = world_.chance(0.5) ? milliseconds(1500) : milliseconds(3000);
-    if (world_.chance(0.4)) fleet_.longest_think = seconds(4);
-    if (world_.chance(0.5)) {
-      fleet_.long_work = seconds(14);
-      fleet_.long_works = 0.3;
-    }
-    pace_ = world_.chance(0.3) ? 0.3 : 0.04;
-    laggards_ = world_.chance(0.4) ? 0.4 : 0;
-    choose_weather();
-  }
-
-  // All kinds of it at random do not get to some places that one kind alone does.
-  void choose_weather() {
-    const auto kind = world_.below(5);
-    if (kind <= 1) {
-      (kind == 0 ? mischief_.exiles : mischief_.cuts) = 0.03;
-      fleet_.long_work = seconds(20);
-      fleet_.long_works = 0.5;
-      laggards_ = 0.5;
-      return;
-    }
-    if (world_.chance(0.5)) weather_.loss = 0.02;
-    if (world_.chance(0.5)) weather_.late = 0.02;
-    if (world_.chance(0.3)) weather_.twice = 0.02;
-    if (world_.chance(0.6)) mischief_.pauses = 0.01;
-    if (world_.chance(0.6)) mischief_.crashes = 0.003;
-    if (world_.chance(0.6)) mischief_.cuts = 0.01;
-    if (source_.is_lossy()) mischief_.wipes = world_.chance(0.7) ? 0.01 : 0;
-    if (world_.chance(0.3)) mischief_.aways = 0.003;
-    if (world_.chance(0.1)) mischief_.losses = 0.005;
-    if (world_.chance(0.5)) mischief_.stalls = 0.002;
-    if (world_.chance(0.3)) mischief_.kills = 0.0005;
   }
 
   void start_programs() {
@@ -130,7 +87,7 @@ class Run {
     programs_.emplace_back(world_, recorder_, fleet_, DualProgram::Part{role, sort},
                            fmt::format("{}{}", letter, ++number_), clock, places_, weather_);
     programs_.back().start();
-    if (world_.chance(laggards_)) {
+    if (world_.chance(mischief_.laggards)) {
       programs_.back().lag_until(world_.now() + world_.between(seconds(5), seconds(30)));
     }
     world_.trace("{} begins, {}", programs_.back().process().name(),
@@ -207,15 +164,11 @@ class Run {
     return now_there && phase >= 0 && now_there->lo <= phase && phase <= now_there->hi;
   }
 
-  static int phase_of(Sort sort) {
-    return sort == Sort::source ? 0 : sort == Sort::both ? 1 : sort == Sort::target ? 2 : -1;
-  }
-
   void heal() {
     weather_.loss = 0;
     weather_.late = 0;
     weather_.twice = 0;
-    mischief_ = {};
+    mischief_.stop();
     for (auto& program : programs_) {
       program.mend();
       if (program.process().is_paused()) program.process().resume();
@@ -287,7 +240,8 @@ class Run {
   void lose_window() {
     const auto key = core::migration::window_key(fleet_.plan.name);
     const auto text = places_.window.note(key);
-    if (!text || is_over()) return;
+    // What is finished is not restored: its programs are to name the target alone.
+    if (!text || window()->finished) return;
     places_.window.set_note(key, text, std::nullopt);
     world_.trace("the window is lost");
     ++result_.losses;
@@ -308,14 +262,10 @@ class Run {
     const auto now_there = window();
     std::vector<DualProgram::Part> due;
     for (auto& program : programs_) {
-      if (replaced_.count(&program) > 0) continue;
       if (program.is_over()) {
-        replaced_.insert(&program);
-        if (program.is_worker() && program.part().sort == Sort::legacy) {
-          if (!legacy_ends_) due.push_back(program.part());
-        } else {
-          due.push_back(program.part());
-        }
+        if (!program.replace()) continue;
+        const bool is_legacy = program.is_worker() && program.part().sort == Sort::legacy;
+        if (!is_legacy || !legacy_ends_) due.push_back(program.part());
       } else if (program.is_stopping()) {
         if (!calm_ && world_.now() >= program.stopped_at() + seconds(5)) crash(program);
       } else if (now_there && wants_restart(program, *now_there)) {
@@ -343,7 +293,7 @@ class Run {
     const int phase = phase_of(program.part().sort);
     if (!program.is_worker() || phase < 0) return false;
     if (phase != phase_due(now_there)) {
-      return world_.now() >= program.lags_until() && world_.chance(pace_);
+      return world_.now() >= program.lags_until() && world_.chance(mischief_.pace);
     }
     return !calm_ && world_.chance(0.002);
   }
@@ -452,13 +402,14 @@ class Run {
     auto& violations = result_.violations;
     const auto& history = recorder_.history();
     const auto& facts = fleet_.facts;
-    for (auto&& one : check_holders(history, facts, kLease)) violations.push_back(one);
-    for (auto&& one : check_shown_tokens(history, facts, kLease)) violations.push_back(one);
-    for (auto&& one : checkers::check_telling(history)) violations.push_back(one);
-    for (auto&& one : checkers::check_progress(history, kProgress, world_.now())) {
-      violations.push_back(one);
-    }
-    for (const auto& one : recorder_.violations()) violations.push_back(one);
+    const auto add = [&](const checkers::Violations& found) {
+      violations.insert(violations.end(), found.begin(), found.end());
+    };
+    add(check_holders(history, facts, kLease));
+    add(check_shown_tokens(history, facts, kLease));
+    add(checkers::check_telling(history));
+    add(checkers::check_progress(history, kProgress, world_.now()));
+    add(recorder_.violations());
     if (!result_.finished) complain("the migration did not come to its end");
     if (grants_when_calm_ < 20) complain(fmt::format("{} grants when calm", grants_when_calm_));
     for (const auto& [id, grant] : facts.grants) {
@@ -481,8 +432,6 @@ class Run {
   Weather weather_;
   Mischief mischief_;
   DualFleet fleet_;
-  double pace_ = 0;      ///< of restarts
-  double laggards_ = 0;  ///< how many of the programs come late to theirs
   bool resting_ = false;
   bool calm_ = false;
   bool legacy_ends_ = false;
@@ -491,7 +440,6 @@ class Run {
   std::optional<Window> last_;
   std::uint64_t grants_when_calm_ = 0;
   std::list<DualProgram> programs_;
-  std::set<const DualProgram*> replaced_;  ///< those that are over
   DualResult result_;
 };
 

@@ -92,6 +92,10 @@ const char* to_string(Sort sort) noexcept {
   return "?";
 }
 
+int phase_of(Sort sort) noexcept {
+  return sort == Sort::source ? 0 : sort == Sort::both ? 1 : sort == Sort::target ? 2 : -1;
+}
+
 bool locks_source(Sort sort) noexcept {
   return sort == Sort::legacy || sort == Sort::source || sort == Sort::both;
 }

@@ -16,6 +16,8 @@ namespace dlock::simulation::migration {
 enum class Sort { legacy, source, both, target, target_only };
 
 const char* to_string(Sort sort) noexcept;
+/// -1: it takes no part in the plan.
+int phase_of(Sort sort) noexcept;
 bool locks_source(Sort sort) noexcept;
 bool locks_target(Sort sort) noexcept;
 

@@ -11,10 +11,6 @@ namespace {
 
 namespace moving = core::migration;
 
-int phase_of(Sort sort) { return sort == Sort::target ? 2 : sort == Sort::both ? 1 : 0; }
-
-bool takes_part(Sort sort) { return sort != Sort::legacy && sort != Sort::target_only; }
-
 /// Without what differs from run to run: of programs it names the pid.
 std::string plain(const std::string& report) {
   std::string text;
@@ -51,7 +47,7 @@ DualProgram::DualProgram(World& world, Recorder& recorder, DualFleet& fleet, Par
                   : make_store(host_, "w", places.window, weather, &links_[2])),
       plans_(std::make_unique<Plans>()) {
   plans_->stores = {source_, target_, window_};
-  if (is_worker() && takes_part(part.sort)) {
+  if (is_worker() && phase_of(part.sort) >= 0) {
     plans_->participant = std::make_shared<moving::Participant>(
         plans_->stores, moving::Participant::Settings{fleet.plan.name, phase_of(part.sort)});
   }

@@ -68,6 +68,8 @@ class DualProgram {
   bool is_idle() const noexcept { return running_ == 0; }
   /// Its stores are closed, or it was killed.
   bool is_over() const noexcept { return closed_ || !process_.is_alive(); }
+  /// True once: another takes its place.
+  bool replace() noexcept { return !std::exchange(replaced_, true); }
   /// Killed: unseen by everybody it takes itself apart.
   void crash();
   void close();
@@ -114,6 +116,7 @@ class DualProgram {
   TimePoint lags_until_{};
   int running_ = 0;
   bool closed_ = false;
+  bool replaced_ = false;
 };
 
 }  // namespace dlock::simulation::migration
