@@ -58,8 +58,8 @@ struct Arguments {
   bool target_gone = false;
   bool withdraw = false;
   std::optional<Milliseconds> max_lease;
-  std::string mode;          ///< `move` or `dual`; empty: the route's
-  std::string window_store;  ///< of mode dual; empty: the route's
+  std::string mode;                          ///< `move` or `dual`; empty: the route's
+  std::string window_store;                  ///< of mode dual; empty: the route's
   std::optional<Milliseconds> registration;  ///< of mode dual: its lease
   bool legacy_gone = false;
   std::optional<std::pair<int, int>> at;  ///< of `start`: the window that is restored
