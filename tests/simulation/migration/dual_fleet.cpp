@@ -240,7 +240,8 @@ class Run {
   void lose_window() {
     const auto key = core::migration::window_key(fleet_.plan.name);
     const auto text = places_.window.note(key);
-    if (!text || is_over()) return;
+    // What is finished is not restored: its programs are to name the target alone.
+    if (!text || window()->finished) return;
     places_.window.set_note(key, text, std::nullopt);
     world_.trace("the window is lost");
     ++result_.losses;
