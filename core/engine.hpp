@@ -56,6 +56,7 @@ class Engine final : public Host {
   void close() noexcept;
 
   Env& env() noexcept override { return runtime_->env; }
+  bool post(Job job) override;
   void post_callback(Job job) override { runtime_->callbacks->post(std::move(job)); }
   /// This process's own: starts the threads, so that an engine from before a fork() begins anew.
   const std::shared_ptr<Reentry>& reentry();
@@ -77,7 +78,6 @@ class Engine final : public Host {
   std::shared_ptr<Engine> self() { return std::static_pointer_cast<Engine>(shared_from_this()); }
   bool start_locked();
   bool is_foreign() const noexcept;
-  bool post(Job job);
   const Store::Setup& setup_of(const std::string& store) const;
   Acquisition::Request make_request(const std::string& name, const RouteConfig& route,
                                     const AcquireOptions& options, const std::string& store);

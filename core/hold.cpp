@@ -75,7 +75,7 @@ bool Hold::give_back() noexcept {
 
 void Hold::let_go() noexcept {
   if (!companion_) return;
-  asio::post(host_->env().executor(), [companion = companion_] { companion->on_let_go(); });
+  host_->post([companion = companion_] { companion->on_let_go(); });
 }
 
 void Hold::move_deadline(TimePoint deadline) noexcept {

@@ -19,6 +19,10 @@ class Host : public std::enable_shared_from_this<Host> {
  public:
   virtual ~Host() = default;
   virtual Env& env() noexcept = 0;
+  /// Runs it on the loop. Any thread. False, and it is dropped: the manager is closed, or it is the
+  /// parent's of a fork()ed child. What reaches back to the manager must be posted so: a stopped
+  /// loop would keep it, and with it the manager, for ever.
+  virtual bool post(Job job) = 0;
   /// Runs user code, apart from the loop. Any thread; in the order of the calls.
   virtual void post_callback(Job job) = 0;
   /// For completion handlers without an executor of their own. Any thread.

@@ -4,6 +4,7 @@
 // its callbacks.
 #pragma once
 
+#include <boost/asio/post.hpp>
 #include <memory>
 #include <string>
 #include <utility>
@@ -19,6 +20,10 @@ class SimHost final : public core::Host {
   explicit SimHost(Process& process) : process_(process) {}
 
   core::Env& env() noexcept override { return process_; }
+  bool post(core::Job job) override {
+    asio::post(process_.executor(), [job = std::move(job)]() mutable { job(); });
+    return true;
+  }
   void post_callback(core::Job job) override { process_.deliver(std::move(job)); }
   asio::any_io_executor callback_executor() override { return process_.executor(); }
   void release(const std::shared_ptr<core::Hold>& hold,

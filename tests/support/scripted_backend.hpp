@@ -5,6 +5,7 @@
 // one.
 #pragma once
 
+#include <boost/asio/post.hpp>
 #include <deque>
 #include <functional>
 #include <map>
@@ -162,6 +163,10 @@ class ScriptedBackend final : public Backend {
 class VirtualHost final : public core::Host {
  public:
   core::Env& env() noexcept override { return env_; }
+  bool post(core::Job job) override {
+    asio::post(env_.executor(), [job = std::move(job)]() mutable { job(); });
+    return true;
+  }
   void post_callback(core::Job job) override {
     env_.run_blocking([] {}, std::move(job));
   }
