@@ -7,6 +7,7 @@
 #include <boost/json.hpp>
 #include <optional>
 
+#include "cli/migrate_output.hpp"
 #include "core/config/duration.hpp"
 
 namespace dlock::cli {
@@ -24,22 +25,6 @@ using moves::Window;
 constexpr std::size_t kMostShown = 20;
 /// In a report's sentence.
 constexpr std::size_t kMostNamed = 3;
-
-const char* text_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::done:
-      return "done";
-    case Verdict::waiting:
-      return "waiting";
-    case Verdict::refused:
-      return "refused";
-    case Verdict::unreachable:
-      return "unreachable";
-    case Verdict::stopped:
-      break;
-  }
-  return "stopped";
-}
 
 json::array array_of(const std::vector<std::string>& texts) {
   json::array array;
@@ -234,7 +219,7 @@ std::string to_text(const moves::DualStatus& status, std::int64_t wall_clock_ms)
 
 std::string to_json(const DualStepOutput& output, std::int64_t wall_clock_ms) {
   auto object = about(output.plan);
-  object["outcome"] = text_of(output.report.verdict);
+  object["outcome"] = outcome_of(output.report.verdict);
   object["changed"] = output.report.changed;
   object["text"] = output.report.text;
   object["window"] = value_of(output.report.window, output.plan, wall_clock_ms);

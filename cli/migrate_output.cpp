@@ -69,22 +69,6 @@ json::object object_of(const NameStatus& name, const PlanStatus& status, std::in
   return object;
 }
 
-const char* text_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::done:
-      return "done";
-    case Verdict::waiting:
-      return "waiting";
-    case Verdict::refused:
-      return "refused";
-    case Verdict::unreachable:
-      return "unreachable";
-    case Verdict::stopped:
-      break;
-  }
-  return "stopped";
-}
-
 json::object about(const core::migration::Plan& plan) {
   return {{"plan", plan.name},
           {"from", plan.from},
@@ -133,6 +117,22 @@ std::string line_of(const NameStatus& name, const PlanStatus& status, std::int64
 }
 
 }  // namespace
+
+const char* outcome_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::done:
+      return "done";
+    case Verdict::waiting:
+      return "waiting";
+    case Verdict::refused:
+      return "refused";
+    case Verdict::unreachable:
+      return "unreachable";
+    case Verdict::stopped:
+      break;
+  }
+  return "stopped";
+}
 
 std::string to_json(const PlanOutput& output) {
   auto object = about(output.plan);
@@ -192,7 +192,7 @@ std::string to_json(const StepsOutput& output) {
   json::array locks;
   for (const auto& step : output.steps) {
     json::object lock{{"name", step.name}};
-    lock["outcome"] = text_of(step.verdict);
+    lock["outcome"] = outcome_of(step.verdict);
     lock["state"] = core::migration::state_text(step.record);
     lock["gen"] = gen_of(step.record);
     lock["changed"] = step.changed;

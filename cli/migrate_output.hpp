@@ -13,6 +13,9 @@
 
 namespace dlock::cli {
 
+/// The word for it, in JSON.
+const char* outcome_of(core::migration::Verdict verdict);
+
 /// Of `plan` and `start`.
 struct PlanOutput {
   core::migration::Plan plan;

@@ -13,10 +13,6 @@ namespace {
 /// Without the guard: a write that is met so often half done is none.
 constexpr int kMostReads = 16;
 
-ConstBytes bytes_of(std::string_view text) {
-  return {reinterpret_cast<const unsigned char*>(text.data()), text.size()};  // NOLINT
-}
-
 RecordAnswer done(std::optional<std::string> found = {}) {
   RecordAnswer answer;
   answer.status = RecordStatus::done;
@@ -126,7 +122,7 @@ Failure read_move(const LockFile& file, const std::string& path, Move& move, std
   move = *parsed;
   record.assign(move.text_size, '\0');
   if (!move.sealed()) return {};
-  const Bytes text(reinterpret_cast<unsigned char*>(record.data()), record.size());  // NOLINT
+  const Bytes text = bytes_of(record);
   read = file.read(text, text_offset(move.place), size);
   if (!read.ok()) return system_failure(read.error, path);
   if (size == record.size() && checksum(text) == move.text_crc) return {};

@@ -31,6 +31,16 @@ namespace dlock::local {
 using Bytes = std::span<unsigned char>;
 using ConstBytes = std::span<const unsigned char>;
 
+/// Text as bytes, and bytes for text.
+inline ConstBytes bytes_of(std::string_view text) noexcept {
+  // NOLINTNEXTLINE: bytes may alias anything
+  return {reinterpret_cast<const unsigned char*>(text.data()), text.size()};
+}
+inline Bytes bytes_of(std::string& text) noexcept {
+  // NOLINTNEXTLINE: bytes may alias anything
+  return {reinterpret_cast<unsigned char*>(text.data()), text.size()};
+}
+
 inline constexpr std::size_t kHeaderSize = 64;
 inline constexpr std::size_t kNameSize = 512;
 inline constexpr std::size_t kFrontSize = kHeaderSize + kNameSize;  ///< read at every acquire

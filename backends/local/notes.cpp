@@ -46,9 +46,7 @@ SystemResult write_text(const Directory& directory, const std::string& file,
       Descriptor(::openat(directory.get(), file.c_str(),
                           O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, kFileMode)));
   if (!made) return {errno};
-  const ConstBytes bytes(reinterpret_cast<const unsigned char*>(text.data()),  // NOLINT
-                         text.size());
-  auto result = made.write(bytes, 0);
+  auto result = made.write(bytes_of(text), 0);
   if (result.ok() && ::fsync(made.descriptor()) != 0) result = {errno};
   if (!result.ok()) ::unlinkat(directory.get(), file.c_str(), 0);
   return result;
