@@ -2,32 +2,15 @@
 //
 // The blocking forms over the one asynchronous call: the caller sleeps until the loop has decided.
 // Deadlines are the loop's business, so the caller's wait has none of its own.
-#include <condition_variable>
-#include <mutex>
-
+#include "core/reply.hpp"
 #include "dlock/distributed_lock.hpp"
 
 namespace dlock::inline v0 {
 namespace {
 
 struct Outcome {
-  std::mutex mutex;
-  std::condition_variable told;
-  bool done = false;
   error_code ec;
   LockHandle handle;
-
-  void set(error_code result, LockHandle got) {
-    const std::lock_guard lock(mutex);
-    done = true;
-    ec = result;
-    handle = std::move(got);
-    told.notify_one();
-  }
-  void wait() {
-    std::unique_lock lock(mutex);
-    told.wait(lock, [&] { return done; });
-  }
 };
 
 [[noreturn]] void fail(error_code ec, Diagnostics diagnostics, const DistributedLock& lock) {
@@ -39,16 +22,14 @@ struct Outcome {
 
 LockHandle DistributedLock::acquire(AcquireOptions options, std::stop_token stop,
                                     error_code& ec) noexcept {
-  auto outcome = std::make_shared<Outcome>();
-  const auto cancel = start_acquire(options, [outcome](error_code result, LockHandle got) {
-    outcome->set(result, std::move(got));
+  auto reply = std::make_shared<core::Reply<Outcome>>();
+  const auto cancel = start_acquire(options, [reply](error_code result, LockHandle got) {
+    reply->set({result, std::move(got)});
   });
-  {
-    const std::stop_callback stopper(std::move(stop), [&cancel] { cancel(); });
-    outcome->wait();
-  }
-  ec = outcome->ec;
-  return std::move(outcome->handle);
+  const std::stop_callback stopper(std::move(stop), [&cancel] { cancel(); });
+  auto outcome = reply->wait();
+  ec = outcome.ec;
+  return std::move(outcome.handle);
 }
 
 LockHandle DistributedLock::acquire(AcquireOptions options, std::stop_token stop) {

@@ -13,6 +13,7 @@
 #include "core/fork.hpp"
 #include "core/migration/migrating_acquisition.hpp"
 #include "core/name.hpp"
+#include "core/run_loop.hpp"
 
 namespace dlock::core {
 namespace {
@@ -98,7 +99,7 @@ bool Engine::start_locked() {
     generation_ = fork_generation();
   }
   runtime_->callbacks->start();
-  runtime_->loop = std::thread([&io = runtime_->env.context()] { io.run(); });
+  runtime_->loop = std::thread([&io = runtime_->env.context()] { run_loop(io); });
   started_ = true;
   return true;
 }

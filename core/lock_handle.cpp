@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dlock/lock_handle.hpp"
 
-#include <condition_variable>
-#include <mutex>
-
 #include "core/hold.hpp"
 #include "core/host.hpp"
 #include "core/planted.hpp"
+#include "core/reply.hpp"
 
 namespace dlock::inline v0 {
 namespace {
@@ -83,22 +81,9 @@ void LockHandle::on_state(StateCallback callback) {
 }
 
 error_code LockHandle::release() noexcept {
-  struct Outcome {
-    std::mutex mutex;
-    std::condition_variable told;
-    bool done = false;
-    error_code ec;
-  };
-  auto outcome = std::make_shared<Outcome>();
-  start_release([outcome](error_code ec) {
-    const std::lock_guard lock(outcome->mutex);
-    outcome->done = true;
-    outcome->ec = ec;
-    outcome->told.notify_one();
-  });
-  std::unique_lock lock(outcome->mutex);
-  outcome->told.wait(lock, [&] { return outcome->done; });
-  return outcome->ec;
+  auto reply = std::make_shared<core::Reply<error_code>>();
+  start_release([reply](error_code ec) { reply->set(ec); });
+  return reply->wait();
 }
 
 void LockHandle::start_release(detail::UniqueFunction<void(error_code)> done) noexcept {
