@@ -170,9 +170,9 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::enter(NodeClaimPtr c
   claim->node = last_part(created.text);
   claim->czxid = created.stat.czxid;
   claim->waiting = std::make_unique<Session::Waiting>(session_);
-  const auto listing = co_await reply_until(sent.list, deadline);
+  auto listing = co_await reply_until(sent.list, deadline);
   if (listing.rc != ZOK) co_return Answer();
-  auto answer = co_await judge(claim, listing.children, deadline);
+  auto answer = co_await judge(claim, std::move(listing.children), deadline);
   claim->ahead.reset();
   co_return answer;
 }
@@ -216,13 +216,13 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::look(NodeClaimPtr cl
   }
   if (claim->before_gone && claim->before_decides) co_return co_await take(claim, deadline);
   auto pending = session_->client().children(claim->directory);
-  const auto listing = co_await reply_until(std::move(pending), deadline);
+  auto listing = co_await reply_until(std::move(pending), deadline);
   if (is_loss(listing.rc)) co_return Answer();
   if (listing.rc != ZOK && listing.rc != ZNONODE) {
     auto refused = failed(failure_of(listing.rc, "listing " + claim->directory));
     co_return co_await give_up_place(claim, std::move(refused), deadline);
   }
-  co_return co_await judge(claim, listing.children, deadline);
+  co_return co_await judge(claim, std::move(listing.children), deadline);
 }
 
 asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::judge(NodeClaimPtr claim,
@@ -245,6 +245,8 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::judge(NodeClaimPtr c
   }
   if (standing.kind == Standing::Kind::first) co_return co_await take(claim, deadline);
   if (standing.kind == Standing::Kind::behind) {
+    // A thousand who come at once would keep a thousand listings until the server has answered all.
+    std::exchange(children, {});
     if (!standing.seal.empty()) {
       co_return co_await stand_behind_seal(claim, std::move(standing.seal), deadline);
     }
@@ -313,25 +315,6 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::stand_behind(NodeCla
   ClaimAnswer waiting;
   waiting.status = ClaimStatus::waiting;
   co_return waiting;
-}
-
-void ZooKeeperBackend::watch_before(const NodeClaimPtr& claim, const std::string& path,
-                                    bool decides) {
-  const std::weak_ptr<NodeClaim> weak = claim;
-  claim->before_gone = false;
-  claim->before_decides = decides;
-  claim->before = session_->watch(path, [weak](WatchEvent event) {
-    const auto waiter = weak.lock();
-    if (!waiter || event == WatchEvent::set) return;
-    if (DLOCK_PLANTED("zk_missed_wakeup") && event == WatchEvent::absent) return;
-    // Only of a node that was watched and went is it known what became of it. One that changed, or
-    // had gone before it could be watched, may have left a seal in its place.
-    const bool trusted = DLOCK_PLANTED("zk_absent_decides") && event == WatchEvent::absent;
-    if (event != WatchEvent::deleted && !trusted) waiter->before_decides = false;
-    waiter->before_gone = true;
-    waiter->wake();
-  });
-  claim->woken = false;
 }
 
 asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::take(NodeClaimPtr claim,
@@ -412,36 +395,6 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::give_up_place(NodeCl
   co_return answer;
 }
 
-void ZooKeeperBackend::watch_own(const NodeClaimPtr& claim) {
-  const std::weak_ptr<NodeClaim> weak = claim;
-  const auto told = [this, weak, alive = std::weak_ptr(alive_)](WatchEvent event) {
-    const auto ours = weak.lock();
-    if (ours && !alive.expired()) on_own_node(ours, event);
-  };
-  claim->own = session_->watch(claim->path(), told);
-  session_->set_watch(claim->path());
-}
-
-void ZooKeeperBackend::on_own_node(const NodeClaimPtr& claim, WatchEvent event) {
-  if (event == WatchEvent::set) claim->own_in_doubt = false;
-  if (claim->removing || event == WatchEvent::set || event == WatchEvent::failed) return;
-  if (DLOCK_PLANTED("zk_own_watch_ignored")) return;
-  if (event == WatchEvent::changed) {
-    claim->own_changed = claim->own_in_doubt = true;
-    session_->set_watch(claim->path());
-    return;
-  }
-  const bool granted = claim->place == Place::granted;
-  // An operator's break marks the node in the transaction that deletes it.
-  const auto why = claim->own_changed ? LossReason::evicted : LossReason::removed;
-  claim->leave_queue();
-  if (granted) {
-    sink_.on_claim_gone(claim, why);
-  } else {
-    claim->wake();
-  }
-}
-
 // A late copy of a create whose answer was lost: the claim has only one place.
 void ZooKeeperBackend::remove_strays(const NodeClaim& claim,
                                      const std::vector<std::string>& children) {
@@ -450,15 +403,5 @@ void ZooKeeperBackend::remove_strays(const NodeClaim& claim,
     if (copy != claim.node) session_->client().remove(claim.directory + "/" + copy);
   }
 }
-
-asio::awaitable<void> ZooKeeperBackend::wait(ClaimPtr claim, TimePoint deadline) {
-  const auto ours = std::static_pointer_cast<NodeClaim>(claim);
-  while (!ours->woken && !closed_) {
-    if (const bool done = co_await ours->signal.wait_until(deadline); !done) break;
-  }
-  ours->woken = false;
-}
-
-void ZooKeeperBackend::interrupt(Claim& claim) noexcept { static_cast<NodeClaim&>(claim).wake(); }
 
 }  // namespace dlock::zookeeper
