@@ -8,26 +8,10 @@
 #include "core/error.hpp"
 #include "core/hold.hpp"
 #include "core/migration/ends.hpp"
-#include "core/migration/survey.hpp"
 #include "core/migration/target_place.hpp"
 #include "core/planted.hpp"
 
 namespace dlock::core::migration {
-namespace {
-
-StepReport report_of(const std::string& name, Verdict verdict, std::string text) {
-  StepReport report;
-  report.name = name;
-  report.verdict = verdict;
-  report.text = std::move(text);
-  return report;
-}
-
-std::string words_of(const error_code& ec, const Failure& failure) {
-  return failure.text.empty() ? ec.message() : fmt::format("{}: {}", ec.message(), failure.text);
-}
-
-}  // namespace
 
 Coordinator::Coordinator(std::shared_ptr<Store> source, std::shared_ptr<Store> target, Plan plan,
                          Options options)
@@ -35,12 +19,6 @@ Coordinator::Coordinator(std::shared_ptr<Store> source, std::shared_ptr<Store> t
       target_(std::move(target)),
       plan_(std::move(plan)),
       options_(options) {}
-
-void Coordinator::stop() {
-  stopped_ = true;
-  for (const auto& acquisition : std::set(locking_)) acquisition->cancel();
-  for (const auto& pause : std::set(pauses_)) pause->notify();
-}
 
 TimePoint Coordinator::request_deadline(Store& store) const {
   return store.env().now() + store.request_timeout();
@@ -58,13 +36,11 @@ asio::awaitable<StepReport> Coordinator::take(Goal goal, std::string name) {
   const auto self = shared_from_this();
   bool changed = false;
   for (;;) {
-    if (stopped_) co_return report_of(name, Verdict::stopped, "stopped");
+    if (locker_.stopped()) co_return report_of(name, Verdict::stopped, "stopped");
     const auto answer = co_await read(name);
     if (answer.status != RecordStatus::done) {
-      co_return report_of(
-          name, answer.status == RecordStatus::failed ? Verdict::refused : Verdict::unreachable,
-          fmt::format("the store '{}': {}", source_->name(),
-                      words_of(answer.failure.error, answer.failure)));
+      co_return failure_report(name, answer.status == RecordStatus::failed, source_->name(),
+                               answer.failure.error, answer.failure);
     }
     std::optional<Record> record;
     if (answer.found) {
@@ -145,10 +121,10 @@ asio::awaitable<Coordinator::Course> Coordinator::seal(std::string name) {
     course.report = report_of(name, Verdict::refused, fmt::format("{}", fmt::join(objected, "; ")));
     co_return course;
   }
-  auto locked = co_await lock(source_, request_for(*source_, name));
+  auto locked = co_await locker_.lock(source_, request_for(*source_, name));
   if (locked.error == errc::moving) co_return course;  // another coordinator was here
   if (locked.error) {
-    course.report = co_await not_locked(source_, name, std::move(locked));
+    course.report = co_await locker_.not_locked(source_, name, std::move(locked));
     co_return course;
   }
   const auto& hold = HandleAccess::hold(locked.handle);
@@ -180,14 +156,14 @@ asio::awaitable<Coordinator::Course> Coordinator::change(std::string name, Recor
 asio::awaitable<Coordinator::Course> Coordinator::open(std::string name, Record closing) {
   Course course;
   std::uint64_t drained = closing.floor;
-  Locked locked;
+  LockedFor locked;
   if (!DLOCK_PLANTED("move_rollback_without_locking_target")) {
-    locked = co_await lock(target_, target_request(name, closing));
+    locked = co_await locker_.lock(target_, target_request(name, closing));
     if (locked.error == errc::moving) {
       co_return co_await open_from_closed(std::move(name), std::move(closing), locked.record);
     }
     if (locked.error) {
-      course.report = co_await not_locked(target_, name, std::move(locked));
+      course.report = co_await locker_.not_locked(target_, name, std::move(locked));
       co_return course;
     }
     drained = locked.handle.token().value_or(closing.floor);
@@ -195,7 +171,7 @@ asio::awaitable<Coordinator::Course> Coordinator::open(std::string name, Record 
   const bool lossy = plan_.lossy_target || !keeps_records(target_->backend().capabilities());
   if (lossy && !DLOCK_PLANTED("move_no_lease_wait")) {
     // What the target has forgotten may be believed for one lease more.
-    const bool slept = co_await pause(closing.max_lease);
+    const bool slept = co_await locker_.pause(source_->env(), closing.max_lease);
     if (!slept) co_return course;
   }
   if (!lossy && locked.handle) {
@@ -219,9 +195,7 @@ asio::awaitable<std::optional<Coordinator::Course>> Coordinator::open_target(
   std::optional<Course> course;
   const auto reached = co_await target_->connected();
   if (reached.error) {
-    course.emplace().report = report_of(
-        name, Verdict::unreachable,
-        fmt::format("the store '{}': {}", target_->name(), words_of(reached.error, reached)));
+    course.emplace().report = failure_report(name, false, target_->name(), reached.error, reached);
     co_return course;
   }
   auto& backend = target_->backend();
@@ -313,7 +287,7 @@ asio::awaitable<Coordinator::Course> Coordinator::open_without_target(std::strin
                               "no token is left below 2^53 to be above those of the target");
     co_return course;
   }
-  const bool slept = co_await pause(closing.max_lease);
+  const bool slept = co_await locker_.pause(source_->env(), closing.max_lease);
   if (!slept) co_return course;
   course = co_await write_open(std::move(name), std::move(closing), *above);
   co_return course;
@@ -330,9 +304,9 @@ asio::awaitable<Coordinator::Course> Coordinator::make_final(std::string name, R
   Course course;
   auto request = target_request(name, moved);
   if (DLOCK_PLANTED("move_target_not_raised")) request.min_token = 0;
-  auto locked = co_await lock(target_, std::move(request));
+  auto locked = co_await locker_.lock(target_, std::move(request));
   if (locked.error) {
-    course.report = co_await not_locked(target_, name, std::move(locked));
+    course.report = co_await locker_.not_locked(target_, name, std::move(locked));
     co_return course;
   }
   course = co_await change(std::move(name), std::move(moved), MoveState::final_);
@@ -351,10 +325,8 @@ Coordinator::Course Coordinator::after(const RecordAnswer& answer, const Store& 
       break;
     case RecordStatus::unavailable:
     case RecordStatus::failed:
-      course.report = report_of(
-          name, answer.status == RecordStatus::failed ? Verdict::refused : Verdict::unreachable,
-          fmt::format("the store '{}': {}", store.name(),
-                      words_of(answer.failure.error, answer.failure)));
+      course.report = failure_report(name, answer.status == RecordStatus::failed, store.name(),
+                                     answer.failure.error, answer.failure);
       break;
   }
   return course;
@@ -379,67 +351,6 @@ Acquisition::Request Coordinator::target_request(const std::string& name,
   request.plan = plan_.name;
   request.plan_id = plan_.id;
   return request;
-}
-
-asio::awaitable<Coordinator::Locked> Coordinator::lock(std::shared_ptr<Store> store,
-                                                       Acquisition::Request request) {
-  Locked locked;
-  if (stopped_) {
-    locked.error = make_error_code(errc::cancelled);
-    co_return locked;
-  }
-  struct Outcome {
-    error_code ec;
-    LockHandle handle;
-  };
-  OneShot<std::shared_ptr<Outcome>> outcome(store->env());
-  const auto acquisition = std::make_shared<Acquisition>(
-      store, std::move(request), [outcome](error_code ec, LockHandle handle) {
-        auto told = std::make_shared<Outcome>();
-        told->ec = ec;
-        told->handle = std::move(handle);
-        outcome.set(std::move(told));
-      });
-  locking_.insert(acquisition);
-  store->acquire(acquisition);
-  const auto told = co_await outcome.get_until(kNever);
-  locking_.erase(acquisition);
-  locked.error = (*told)->ec;
-  locked.handle = std::move((*told)->handle);
-  if (locked.error) {
-    locked.failure = acquisition->failure();
-    locked.record = acquisition->record();
-  }
-  co_return locked;
-}
-
-asio::awaitable<StepReport> Coordinator::not_locked(std::shared_ptr<Store> store, std::string name,
-                                                    Locked locked) {
-  if (stopped_ || locked.error == errc::cancelled || locked.error == errc::closed) {
-    co_return report_of(name, Verdict::stopped, "stopped");
-  }
-  if (locked.error != errc::timed_out) {
-    const bool away = locked.error == errc::unavailable;
-    co_return report_of(
-        name, away ? Verdict::unreachable : Verdict::refused,
-        fmt::format("the store '{}': {}", store->name(), words_of(locked.error, locked.failure)));
-  }
-  const auto found = co_await store->backend().inspect(name, request_deadline(*store));
-  auto report = report_of(name, Verdict::waiting, "");
-  if (found.value && found.value->owner) report.holder = describe(*found.value->owner);
-  report.text = fmt::format("waits for its holder in the store '{}'{}{}", store->name(),
-                            report.holder.empty() ? "" : ": ", report.holder);
-  co_return report;
-}
-
-asio::awaitable<bool> Coordinator::pause(Duration time) {
-  if (stopped_) co_return false;
-  auto& env = source_->env();
-  const auto signal = std::make_shared<Signal>(env);
-  pauses_.insert(signal);
-  co_await signal->wait_until(env.now() + time);
-  pauses_.erase(signal);
-  co_return !stopped_;
 }
 
 }  // namespace dlock::core::migration

@@ -13,30 +13,14 @@
 
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 
+#include "core/migration/locker.hpp"
+#include "core/migration/step_report.hpp"
 #include "core/migration/steps.hpp"
 #include "core/store.hpp"
 
 namespace dlock::core::migration {
-
-enum class Verdict {
-  done,
-  waiting,  ///< for a holder, or for a lease to end; run it again
-  refused,
-  unreachable,
-  stopped,
-};
-
-struct StepReport {
-  std::string name;
-  Verdict verdict = Verdict::unreachable;
-  std::optional<Record> record;  ///< as it was left; empty: OPEN, or not known
-  bool changed = false;          ///< a record was written
-  std::string text;              ///< why not done: a sentence for the operator
-  std::string holder;            ///< who is waited for, where that is known
-};
 
 /// Loop only. Outlives the work it started.
 class Coordinator : public std::enable_shared_from_this<Coordinator> {
@@ -52,7 +36,7 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
 
   asio::awaitable<StepReport> take(Goal goal, std::string name);
   /// Every take() ends soon; what was written stays.
-  void stop();
+  void stop() { locker_.stop(); }
 
   const Plan& plan() const noexcept { return plan_; }
 
@@ -61,12 +45,6 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   struct Course {
     std::optional<StepReport> report;
     bool changed = false;
-  };
-  struct Locked {
-    LockHandle handle;
-    error_code error;
-    Failure failure;
-    std::string record;  ///< of errc::moving
   };
 
   asio::awaitable<RecordAnswer> read(std::string name);
@@ -83,12 +61,8 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   asio::awaitable<Course> open_without_target(std::string name, Record closing);
   asio::awaitable<Course> write_open(std::string name, Record closing, std::uint64_t above);
   asio::awaitable<Course> make_final(std::string name, Record moved);
-  asio::awaitable<Locked> lock(std::shared_ptr<Store> store, Acquisition::Request request);
   Acquisition::Request request_for(Store& store, const std::string& name) const;
   Acquisition::Request target_request(const std::string& name, const Record& record) const;
-  asio::awaitable<StepReport> not_locked(std::shared_ptr<Store> store, std::string name,
-                                         Locked locked);
-  asio::awaitable<bool> pause(Duration time);
   static Course after(const RecordAnswer& answer, const Store& store, const std::string& name);
   TimePoint request_deadline(Store& store) const;
 
@@ -96,9 +70,7 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   const std::shared_ptr<Store> target_;
   const Plan plan_;
   const Options options_;
-  bool stopped_ = false;
-  std::set<std::shared_ptr<Acquisition>> locking_;
-  std::set<std::shared_ptr<Signal>> pauses_;
+  Locker locker_;
 };
 
 }  // namespace dlock::core::migration

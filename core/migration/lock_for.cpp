@@ -5,7 +5,9 @@
 
 namespace dlock::core::migration {
 
-asio::awaitable<LockedFor> lock_for(std::shared_ptr<Store> store, Acquisition::Request request) {
+asio::awaitable<LockedFor> lock_for(
+    std::shared_ptr<Store> store, Acquisition::Request request,
+    std::function<void(const std::shared_ptr<Acquisition>&)> started) {
   OneShot<std::shared_ptr<LockedFor>> outcome(store->env());
   const auto acquisition = std::make_shared<Acquisition>(
       store, std::move(request), [outcome](error_code ec, LockHandle handle) {
@@ -14,9 +16,13 @@ asio::awaitable<LockedFor> lock_for(std::shared_ptr<Store> store, Acquisition::R
         told->handle = std::move(handle);
         outcome.set(std::move(told));
       });
+  if (started) started(acquisition);
   store->acquire(acquisition);
   const auto told = co_await outcome.get_until(kNever);
-  if ((*told)->error) (*told)->failure = acquisition->failure();
+  if ((*told)->error) {
+    (*told)->failure = acquisition->failure();
+    (*told)->record = acquisition->record();
+  }
   co_return std::move(**told);
 }
 

@@ -3,7 +3,9 @@
 // One acquire in one store, awaited.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "core/store.hpp"
 
@@ -12,11 +14,14 @@ namespace dlock::core::migration {
 struct LockedFor {
   LockHandle handle;  ///< empty on an error
   error_code error;
-  Failure failure;  ///< what is to be said about it
+  Failure failure;     ///< what is to be said about it
+  std::string record;  ///< of errc::moving
 };
 
-/// Loop only.
-asio::awaitable<LockedFor> lock_for(std::shared_ptr<Store> store, Acquisition::Request request);
+/// Loop only. `started`: told of what is under way, for who may have to cancel it.
+asio::awaitable<LockedFor> lock_for(
+    std::shared_ptr<Store> store, Acquisition::Request request,
+    std::function<void(const std::shared_ptr<Acquisition>&)> started = {});
 
 /// The store is asked once, and nobody is waited for.
 Acquisition::Request one_try(Store& store, std::string name);

@@ -176,4 +176,17 @@ class TwoStores {
   std::vector<std::string> names_;
 };
 
+/// The store that it was granted by.
+inline std::string where(const LockHandle& handle) { return handle ? handle.store() : "nowhere"; }
+
+/// Of a claim that a test makes by itself.
+inline Owner owner(const std::string& id) {
+  Owner made;
+  made.id = id;
+  made.pid = 4711;
+  made.host = "h";
+  made.app = "worker";
+  return made;
+}
+
 }  // namespace dlock::tests

@@ -16,8 +16,6 @@ using core::migration::Verdict;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-std::string where(const LockHandle& handle) { return handle ? handle.store() : "nowhere"; }
-
 /// In T's place, as if a rollback or an earlier plan had just left it.
 void close_target(TwoStores& two, const std::string& text) {
   Owner nobody;
