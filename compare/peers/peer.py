@@ -164,11 +164,15 @@ class RedisGuarded:
         self.client.ping()
 
     def acquire(self):
+        from redis.exceptions import RedisError
         self.lost = ""
         while True:
             sent = boot_ns()
-            if self.lock.acquire(blocking=False):
-                break
+            try:
+                if self.lock.acquire(blocking=False):
+                    break
+            except RedisError:
+                pass  # the server is away; an application would ask again
             time.sleep(0.1)
         self.until = sent + int(self.lease * 1e9)
         self.stop = threading.Event()

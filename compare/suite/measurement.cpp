@@ -152,6 +152,20 @@ double server_cpu(const Store& store) {
   return all;
 }
 
+/// Whoever has asked is where he waits: the process has come to rest, or has had its time to.
+void settle(const Case& one, int pid) {
+  constexpr auto kWindow = std::chrono::milliseconds(250);
+  constexpr double kRest = 0.05 * 0.25;  // a twentieth of a core
+  const auto until = testkit::within(std::chrono::seconds(10));
+  double before = figures_of(pid).value_or(ProcessFigures{}).cpu_seconds;
+  while (testkit::Clock::now() < until) {
+    one.context.interrupt.sleep(kWindow);
+    const double now = figures_of(pid).value_or(ProcessFigures{}).cpu_seconds;
+    if (now - before < kRest) return;
+    before = now;
+  }
+}
+
 object measure_crowd(const Case& one) {
   auto job = one.job("crowd");
   job["of"] = one.scenario.at("of");
@@ -163,7 +177,7 @@ object measure_crowd(const Case& one) {
   const auto alone = figures_of(pid).value_or(ProcessFigures{});
   worker.command("go");
   worker.await("there", testkit::within(kPatience));
-  one.context.interrupt.sleep(std::chrono::milliseconds(300));
+  settle(one, pid);
   const auto begin = figures_of(pid).value_or(ProcessFigures{});
   const double server_begin = server_cpu(one.store);
   const auto start = testkit::Clock::now();
