@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Threads of the library's own. The application's signals are not for them: a thread that is made
+// here has all signals blocked from its first instruction, so that whoever waits for a signal
+// (signalfd, sigwait, a handler on the main thread) gets it.
+#pragma once
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <thread>
+#include <utility>
+
+namespace dlock::core {
+
+/// While it lives, the calling thread has all signals blocked, and so has what it starts.
+class BlockedSignals {
+ public:
+  BlockedSignals() noexcept {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~BlockedSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+/// Throws std::system_error if the system has no thread to give; `run` has not run then, and
+/// whoever calls must answer for it: nothing here may end the process.
+template <class Run>
+std::thread start_thread(Run&& run) {
+  const BlockedSignals blocked;
+  return std::thread(std::forward<Run>(run));
+}
+
+}  // namespace dlock::core
