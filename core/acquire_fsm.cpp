@@ -7,6 +7,16 @@
 #include "core/planted.hpp"
 
 namespace dlock::core {
+namespace {
+
+ClaimAnswer late_grant() {
+  ClaimAnswer answer;
+  answer.failure =
+      make_failure(errc::unavailable, "the grant came so late that its lease was over by then");
+  return answer;
+}
+
+}  // namespace
 
 AcquireFsm::Step AcquireFsm::begin(TimePoint now) { return claim(now); }
 
@@ -23,7 +33,7 @@ AcquireFsm::Step AcquireFsm::on_answer(const ClaimAnswer& answer, bool usable, T
       may_exist_ = true;
       if (error_) return fail(*error_);
       // A grant that came too late to be believed: ask how it stands.
-      if (!usable) return try_again(answer, now, dice);
+      if (!usable) return try_again(late_grant(), now, dice);
       granted_ = true;
       state_ = State::finished;
       return {Do::finish, kNever};
@@ -79,21 +89,29 @@ AcquireFsm::Step AcquireFsm::try_again(const ClaimAnswer& answer, TimePoint now,
   return {Do::pause, std::min({now + *pause, limits_.deadline, out_of_patience})};
 }
 
-AcquireFsm::Step AcquireFsm::on_woken(TimePoint now) {
+AcquireFsm::Step AcquireFsm::on_woken(TimePoint now, const Failure& trouble) {
   if (error_) return fail(*error_);
-  if (now >= limits_.deadline) {
-    return fail(answered_ ? errc::timed_out : errc::unavailable);
-  }
+  if (now >= limits_.deadline) return fail(out_of_time(trouble));
   return claim(now);
+}
+
+// That no answer has come by then is no failure: who waits for a millisecond has waited for one.
+errc AcquireFsm::out_of_time(const Failure& trouble) {
+  if (trouble.error) failure_ = trouble;
+  if (trouble.error || unreachable_since_) return errc::unavailable;
+  if (!answered_) {
+    failure_ = make_failure(errc::timed_out, "the store had not answered when the wait ran out");
+  }
+  return errc::timed_out;
 }
 
 bool AcquireFsm::on_cancel() { return give_up(errc::cancelled); }
 
 bool AcquireFsm::on_closed() { return give_up(errc::closed); }
 
-bool AcquireFsm::on_deadline() {
-  if (limits_.once) return false;
-  return give_up(answered_ ? errc::timed_out : errc::unavailable);
+bool AcquireFsm::on_deadline(const Failure& trouble) {
+  if (limits_.once || error_ || state_ == State::finished) return false;
+  return give_up(out_of_time(trouble));
 }
 
 bool AcquireFsm::on_out_of_reach(const Failure& why) {

@@ -11,6 +11,9 @@
 //   deadline or cancel: at once in wait and pause; while a claim is under way the caller is told
 //   at once, the answer is awaited, and whatever it left in the store is withdrawn.
 //
+//   A deadline that passes says `timed_out`, whatever was answered by then; `unavailable` only if
+//   the store was seen to fail and has not answered since.
+//
 // An acquire is never raced: it decides once, and a grant that comes too late is given back.
 #pragma once
 
@@ -42,17 +45,20 @@ class AcquireFsm {
   Step on_answer(const ClaimAnswer& answer, bool usable, TimePoint now, std::uint64_t dice);
   /// Instead of on_answer(): granted, and the grant must not be used, for `why`; it is given back.
   Step on_refused_grant(Failure why);
-  /// A wait or a pause is over.
-  Step on_woken(TimePoint now);
+  /// A wait or a pause is over. `trouble` (here and below): what is known to stand between us and
+  /// the store at present, clear if nothing is.
+  Step on_woken(TimePoint now, const Failure& trouble = {});
 
   /// The caller gives up, his wait ran out, or the store has been out of reach for too long.
   /// True: tell the caller now, with error(); the claim under way is still to be awaited.
   /// False: end the wait or pause under way, the next step says finish; or it is over already.
   bool on_cancel();
-  bool on_deadline();
+  bool on_deadline(const Failure& trouble = {});
   bool on_out_of_reach(const Failure& why);
   bool on_closed();
 
+  /// The caller has been told, or will be, that he does not get it.
+  bool given_up() const noexcept { return error_.has_value(); }
   /// After finish.
   bool granted() const noexcept { return granted_; }
   /// The error to tell, in dlock's own category; its cause is failure().
@@ -70,6 +76,7 @@ class AcquireFsm {
   Step fail(errc error);
   Step try_again(const ClaimAnswer& answer, TimePoint now, std::uint64_t dice);
   bool give_up(errc error);
+  errc out_of_time(const Failure& trouble);
 
   Limits limits_;
   Backoff backoff_;

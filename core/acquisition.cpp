@@ -25,7 +25,7 @@ asio::awaitable<void> Acquisition::run() {
   if (request_.limits.deadline != kNever) {
     deadline_timer_ = env.call_at(request_.limits.deadline, [this] {
       deadline_timer_ = 0;
-      interrupt(fsm_.on_deadline());
+      interrupt(fsm_.on_deadline(store_->trouble()));
     });
   }
   ClaimAnswer answer;
@@ -38,11 +38,11 @@ asio::awaitable<void> Acquisition::run() {
         break;
       case AcquireFsm::Do::wait:
         co_await wait(step.until);
-        step = fsm_.on_woken(env.now());
+        step = fsm_.on_woken(env.now(), store_->trouble());
         break;
       case AcquireFsm::Do::pause:
         co_await pause_.wait_until(step.until);
-        step = fsm_.on_woken(env.now());
+        step = fsm_.on_woken(env.now(), store_->trouble());
         break;
       case AcquireFsm::Do::finish:
         break;
@@ -67,6 +67,7 @@ asio::awaitable<ClaimAnswer> Acquisition::claim() {
                                                                         : ClaimStatus::failed;
     co_return answer;
   }
+  if (fsm_.given_up()) co_return answer;  // surely not done
   if (!claim_) {
     answer.failure = store_->make_claim(request_, claim_);
     if (answer.failure.error) {

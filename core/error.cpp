@@ -15,7 +15,7 @@ class Category final : public boost::system::error_category {
   static const char* text(errc value) noexcept {
     switch (value) {
       case errc::timed_out:
-        return "not obtained in time: somebody else holds it";
+        return "not obtained in time";
       case errc::cancelled:
         return "stopped by the caller";
       case errc::lock_lost:

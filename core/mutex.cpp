@@ -19,7 +19,7 @@ void Mutex::lock() { enter(std::nullopt, false); }
 bool Mutex::try_lock() { return enter(std::chrono::milliseconds(0), true); }
 
 bool Mutex::try_lock_within(std::chrono::milliseconds wait) {
-  return enter(std::max(wait, std::chrono::milliseconds(0)), true);
+  return enter(wait, true);
 }
 
 bool Mutex::enter(std::optional<std::chrono::milliseconds> wait, bool try_only) {

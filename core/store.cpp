@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/deadline.hpp"
 #include "core/error.hpp"
 
 namespace dlock::core {
@@ -111,10 +112,12 @@ asio::awaitable<Failure> Store::connected(std::optional<milliseconds> timeout) {
     connecting_.spawn(connect());
   }
   // Named first: g++ 12 takes both sides of a ?: within an expression that awaits.
-  const auto until = timeout ? env_.now() + *timeout : kNever;
+  const auto until = timeout ? deadline_after(env_.now(), *timeout) : kNever;
   const bool told = co_await waiter->wait_until(until);
   if (told) co_return connect_failure_;
-  co_return make_failure(errc::unavailable, fmt::format("not reached in {} ms", timeout->count()));
+  auto text = fmt::format("not reached in {} ms", timeout->count());
+  if (const auto why = trouble(); !why.text.empty()) text += ": " + why.text;
+  co_return make_failure(errc::unavailable, std::move(text));
 }
 
 asio::awaitable<Failure> Store::ready(std::vector<std::string> route_requires) {
@@ -315,10 +318,12 @@ void Store::retire(Hold& hold) {
 
 void Store::on_link_up() {
   env_.cancel(std::exchange(out_of_reach_timer_, 0));
+  link_down_ = {};
   renewer_->on_link_up();
 }
 
 void Store::on_link_down(const Failure& why) {
+  link_down_ = why;
   renewer_->on_link_down();
   if (out_of_reach_timer_ != 0) return;
   out_of_reach_timer_ = env_.call_at(env_.now() + setup_.settings.connect_timeout, [this, why] {

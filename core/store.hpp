@@ -62,6 +62,9 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   asio::awaitable<Failure> connected(
       std::optional<std::chrono::milliseconds> timeout = std::nullopt);
 
+  /// What is known to stand between us and the store at present; clear if nothing is.
+  Failure trouble() const { return link_down_.error ? link_down_ : backend_->link_failure(); }
+
   /// After ready(): whether a client that knows this store alone may lock `name` in it.
   asio::awaitable<Failure> admit(std::string name);
   /// After ready(): whether this is the store that a plan was started with.
@@ -126,6 +129,7 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
 
   enum class Link { never, connecting, up } link_ = Link::never;
   Failure connect_failure_;
+  Failure link_down_;  ///< while it is
   std::vector<std::shared_ptr<Signal>> connect_waiters_;
   TimerId out_of_reach_timer_ = 0;
   bool warned_ = false;

@@ -24,6 +24,7 @@ class RedisBackend final : public Backend, private Link::Listener {
   ~RedisBackend() override;
 
   asio::awaitable<Failure> connect(TimePoint deadline) override;
+  Failure link_failure() const override { return link_->last_failure(); }
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
   ClaimPtr make_claim(ClaimRequest request) override;
   asio::awaitable<ClaimAnswer> claim(ClaimPtr claim, TimePoint deadline) override;

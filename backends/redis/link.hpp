@@ -44,6 +44,8 @@ class Link final : public std::enable_shared_from_this<Link> {
 
   /// Why it is not up.
   Failure failure() const;
+  /// Why it is not up, as far as an attempt has failed; clear if none has.
+  Failure last_failure() const { return up() ? Failure{} : failure_; }
   /// That failure will not pass by itself.
   bool failed_for_good() const noexcept { return permanent_; }
 

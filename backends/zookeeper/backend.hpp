@@ -27,6 +27,7 @@ class ZooKeeperBackend final : public Backend {
   ~ZooKeeperBackend() override;
 
   asio::awaitable<Failure> connect(TimePoint deadline) override;
+  Failure link_failure() const override { return session_->link_failure(); }
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
   ClaimPtr make_claim(ClaimRequest request) override;
   asio::awaitable<ClaimAnswer> claim(ClaimPtr claim, TimePoint deadline) override;

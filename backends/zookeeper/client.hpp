@@ -53,6 +53,8 @@ class Client {
     virtual ~Listener() = default;
     virtual void on_connected() = 0;
     virtual void on_disconnected() = 0;
+    /// A try to connect was refused, or came to nothing; the next one follows.
+    virtual void on_attempt_failed() {}
     /// Final: the server said so, or refused our authentication.
     virtual void on_session_over(bool authentication_failed) = 0;
     virtual void on_watch(const std::string& path, WatchEvent event) = 0;

@@ -173,6 +173,7 @@ void LibraryClient::step(int events) {
 /// and the connection that came of it, are counted elsewhere in the library.
 void LibraryClient::skip_no_server(int rc) {
   if (rc == ZOK || rc == ZNOTHING || rc == ZINVALIDSTATE) return;
+  if (state_ == State::connecting) listener_->on_attempt_failed();
   const bool first_round = is_first_round();
   list_is_new_ = first_round && state_ != State::connected;
   for (auto i = servers(); i > 1 && !first_round; --i) zoo_cycle_next_server(handle_);

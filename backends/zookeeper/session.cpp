@@ -32,6 +32,7 @@ asio::awaitable<Failure> Session::open(TimePoint deadline) {
     if (addresses.empty()) co_return Failure{Error::unknown_host, ""};
     addresses_ = std::move(addresses);
     authentication_failed_ = false;
+    attempt_failed_ = false;
     if (!start_client()) co_return Failure{Error::out_of_descriptors, ""};
     look_up_again();
   }
@@ -98,7 +99,13 @@ asio::awaitable<Reply> Session::prove(TimePoint deadline) {
   co_return co_await reply_until(std::move(pending), deadline);
 }
 
+Failure Session::link_failure() const {
+  if (connected() || !attempt_failed_) return {};
+  return {Error::not_connected, "tried " + addresses_};
+}
+
 void Session::on_connected() {
+  attempt_failed_ = false;
   env_.cancel(std::exchange(lookup_timer_, 0));
   if (!rule_started_) {
     rule_started_ = true;
@@ -121,6 +128,7 @@ std::vector<std::string> Session::unanswered_watches() const {
 }
 
 void Session::on_disconnected() {
+  attempt_failed_ = true;
   if (on_down) on_down();
   if (announced_) sink_.on_link_down({Error::connection_lost, "tried " + addresses_});
   look_up_again();

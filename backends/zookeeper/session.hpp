@@ -53,6 +53,8 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
   std::uint64_t number() const noexcept { return number_; }
   std::string server() const { return client_ ? client_->server() : std::string(); }
   const std::string& addresses() const noexcept { return addresses_; }
+  /// Why it is not connected, as far as a try has failed; clear if none has.
+  Failure link_failure() const;
 
   /// From the last write that a majority confirmed.
   Validity validity() const noexcept;
@@ -115,6 +117,7 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
 
   void on_connected() override;
   void on_disconnected() override;
+  void on_attempt_failed() override { attempt_failed_ = true; }
   void on_session_over(bool authentication_failed) override;
   void on_watch(const std::string& path, WatchEvent event) override;
   void on_answer(TimePoint sent, TimePoint received, bool committed) override;
@@ -141,6 +144,7 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
   bool announced_ = false;
   bool closed_ = false;
   bool authentication_failed_ = false;
+  bool attempt_failed_ = false;  ///< since it was connected last
   bool rule_started_ = false;
   DeadlineRule rule_;
   TimePoint last_answer_{};

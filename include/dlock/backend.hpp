@@ -193,6 +193,11 @@ class Backend {
   /// call, and again after a failure; not concurrently. A clear `error` is success.
   virtual asio::awaitable<Failure> connect(TimePoint deadline) = 0;
 
+  /// Why the server cannot be reached at present, as far as an attempt has failed; clear while it
+  /// can be, and while the first attempt is under way. For whoever asks while connect() goes on
+  /// trying: it tells a store that is down from one that is slow. No I/O.
+  virtual Failure link_failure() const { return {}; }
+
   /// What the store promises as configured. Valid after connect().
   virtual const Capabilities& capabilities() const noexcept = 0;
 

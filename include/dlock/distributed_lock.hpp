@@ -47,8 +47,9 @@ class DistributedLock {
   LockHandle acquire(AcquireOptions options, std::stop_token stop, error_code& ec) noexcept;
 
   /// Tries to take the lock; waits `options.wait` at most, default not at all.
-  /// nullopt: somebody else holds it. It may also fail while nobody holds the lock, when another
-  /// try is under way, as std::mutex::try_lock may. Throws LockError for anything but busy.
+  /// nullopt: not obtained in time. It may also fail while nobody holds the lock, when another try
+  /// is under way, as std::mutex::try_lock may, or when the store answers later than the wait
+  /// lasts. Throws LockError for anything else, `unavailable` only if the store was seen to fail.
   std::optional<LockHandle> try_acquire(AcquireOptions options = {}, std::stop_token stop = {});
   /// Same; busy is nullopt with a clear `ec`.
   std::optional<LockHandle> try_acquire(AcquireOptions options, std::stop_token stop,

@@ -13,7 +13,8 @@ namespace dlock::inline v0 {
 
 /// The portable conditions, by what the caller does next. Values are permanent.
 enum class errc {
-  /// The wait ran out; somebody else holds the lock. Nothing of ours is left in the store.
+  /// The wait ran out: somebody else holds the lock, or the store was too slow to say so (the
+  /// diagnostics tell). Nothing of ours is left in the store.
   timed_out = 1,
   /// Stopped by the caller (stop token, cancellation slot). Nothing of ours is left in the store.
   cancelled = 2,
@@ -21,7 +22,8 @@ enum class errc {
   lock_lost = 3,
   /// Somebody else holds what was to be released, renewed or broken. It was left alone.
   not_holder = 4,
-  /// The store could not be reached for longer than `connect_timeout`. Safe to try again.
+  /// The store could not be reached for longer than `connect_timeout`, or was failing when the wait
+  /// ran out; the diagnostics name the cause. Safe to try again.
   unavailable = 5,
   /// The manager was closed, or this process is a fork()ed child of the one that opened it.
   closed = 6,

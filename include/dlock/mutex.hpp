@@ -8,12 +8,30 @@
 #pragma once
 
 #include <chrono>
+#include <cmath>
 #include <memory>
 #include <optional>
+#include <ratio>
 
 #include "dlock/distributed_lock.hpp"
 
 namespace dlock::inline v0 {
+
+namespace detail {
+
+/// Rounded up. Zero for what is negative or no number, kWaitForever for what no number of
+/// milliseconds can say.
+template <class Rep, class Period>
+std::chrono::milliseconds saturated_milliseconds(const std::chrono::duration<Rep, Period>& wait) {
+  using Wide = std::chrono::duration<long double, std::milli>;
+  const Wide wide(wait);
+  if (!(wide.count() > 0)) return std::chrono::milliseconds(0);
+  if (wide >= Wide(kWaitForever)) return kWaitForever;
+  return std::chrono::milliseconds(
+      static_cast<std::chrono::milliseconds::rep>(std::ceil(wide.count())));
+}
+
+}  // namespace detail
 
 /// Re-entry is counted per manager, lock name and thread: two Mutexes of one manager on one name
 /// re-enter each other on the same thread, and exclude each other across threads.
@@ -25,15 +43,22 @@ class Mutex {
   /// Waits for ever (or for the route's `wait`). Throws LockError as DistributedLock::acquire does;
   /// re-entering a lock that was lost throws lock_lost.
   void lock();
-  /// Tries once. Throws LockError for anything but busy.
+  /// Asks once. False: somebody else holds it. Throws LockError for what fails.
   bool try_lock();
+  /// False when the time is over, also if the store had not answered by then (the first use of a
+  /// slow one). Throws LockError for what fails: `unavailable` if the store was seen to be out of
+  /// reach, lock_lost as lock() does. Any duration will do: from about ten years on it is for ever;
+  /// zero, what is negative, and what is no number ask once.
   template <class Rep, class Period>
   bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
-    return try_lock_within(std::chrono::ceil<std::chrono::milliseconds>(wait));
+    return try_lock_within(detail::saturated_milliseconds(wait));
   }
+  /// The same, until `when` as it lies now: a clock that is set later does not change the wait.
   template <class Clock, class Duration>
   bool try_lock_until(const std::chrono::time_point<Clock, Duration>& when) {
-    return try_lock_for(when - Clock::now());
+    using Wide = std::chrono::duration<long double, typename Duration::period>;
+    // Not the difference itself: it overflows for time_point::max().
+    return try_lock_for(Wide(when.time_since_epoch()) - Wide(Clock::now().time_since_epoch()));
   }
 
   /// Leaves once; the outermost call releases and waits, bounded. Never throws for what the store

@@ -103,10 +103,71 @@ TEST(AcquireFsm, DeadlineDuringAClaimTellsAtOnceAndGivesALateGrantBack) {
   AcquireFsm fsm(timed);
   fsm.begin(kStart);
   EXPECT_TRUE(fsm.on_deadline());
-  EXPECT_EQ(fsm.error(), errc::unavailable);  // it never answered
+  EXPECT_EQ(fsm.error(), errc::timed_out) << "that it did not answer in time is no failure";
+  EXPECT_NE(fsm.failure().text.find("had not answered"), std::string::npos);
   EXPECT_EQ(give(fsm, ClaimStatus::granted, kStart + seconds(3)).what, Do::finish);
   EXPECT_FALSE(fsm.granted());
   EXPECT_TRUE(fsm.must_withdraw());
+}
+
+TEST(AcquireFsm, ADeadlineAfterAFailureSaysUnavailableAndWhy) {
+  auto timed = limits();
+  timed.deadline = kStart + seconds(2);
+  auto refused = answer(ClaimStatus::unavailable);
+  refused.failure = make_failure(errc::unavailable, "connection refused");
+
+  AcquireFsm pausing(timed);
+  pausing.begin(kStart);
+  EXPECT_EQ(pausing.on_answer(refused, true, kStart, 0).what, Do::pause);
+  EXPECT_EQ(pausing.on_woken(timed.deadline).what, Do::finish);
+  EXPECT_EQ(pausing.error(), errc::unavailable);
+  EXPECT_EQ(pausing.failure().text, "connection refused");
+
+  AcquireFsm asking(timed);
+  asking.begin(kStart);
+  asking.on_answer(refused, true, kStart, 0);
+  EXPECT_EQ(asking.on_woken(kStart + seconds(1)).what, Do::claim);
+  EXPECT_TRUE(asking.on_deadline());
+  EXPECT_EQ(asking.error(), errc::unavailable);
+  EXPECT_EQ(asking.failure().text, "connection refused");
+
+  AcquireFsm answered(timed);
+  answered.begin(kStart);
+  answered.on_answer(refused, true, kStart, 0);
+  answered.on_woken(kStart + seconds(1));
+  give(answered, ClaimStatus::waiting, kStart + seconds(1));
+  EXPECT_EQ(answered.on_woken(timed.deadline).what, Do::finish);
+  EXPECT_EQ(answered.error(), errc::timed_out) << "it has answered since";
+}
+
+TEST(AcquireFsm, ADeadlineWhileTheLinkIsKnownToBeDownSaysUnavailableAndWhy) {
+  auto timed = limits();
+  timed.deadline = kStart + seconds(2);
+  const auto down = make_failure(errc::unavailable, "link down");
+  AcquireFsm claiming(timed);
+  claiming.begin(kStart);
+  EXPECT_TRUE(claiming.on_deadline(down));
+  EXPECT_EQ(claiming.error(), errc::unavailable);
+  EXPECT_EQ(claiming.failure().text, "link down");
+
+  AcquireFsm waiting(timed);
+  waiting.begin(kStart);
+  give(waiting, ClaimStatus::waiting);
+  EXPECT_EQ(waiting.on_woken(timed.deadline, down).what, Do::finish);
+  EXPECT_EQ(waiting.error(), errc::unavailable);
+  EXPECT_EQ(waiting.failure().text, "link down");
+}
+
+TEST(AcquireFsm, ADeadlineAfterTheEndChangesNothing) {
+  auto timed = limits();
+  timed.deadline = kStart + seconds(2);
+  AcquireFsm fsm(timed);
+  fsm.begin(kStart);
+  auto refused = answer(ClaimStatus::failed);
+  refused.failure = make_failure(errc::access_denied, "no");
+  fsm.on_answer(refused, true, kStart, 0);
+  EXPECT_FALSE(fsm.on_deadline(make_failure(errc::unavailable, "link down")));
+  EXPECT_EQ(fsm.failure().text, "no");
 }
 
 TEST(AcquireFsm, CancelIsToldOnceWhateverComesAfterIt) {

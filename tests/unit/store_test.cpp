@@ -230,9 +230,34 @@ TEST(Store, TheWaitEndsAtItsDeadlineEvenWhileTheStoreIsSilent) {
   const auto start = fixture.env().now();
   auto got = fixture.acquire(milliseconds(250));
   fixture.env().run_for(seconds(60));
-  EXPECT_EQ(got->ec, errc::unavailable);
+  EXPECT_EQ(got->ec, errc::timed_out);
   EXPECT_EQ(got->at, start + milliseconds(250));
   EXPECT_EQ(got->times_told, 1);
+}
+
+TEST(Store, AWaitThatRunsOutWhileTheLinkIsDownIsUnavailable) {
+  StoreFixture fixture;
+  fixture.script().claims.push_back({claim_answer(ClaimStatus::waiting), {}});
+  fixture.script().claims.push_back({claim_answer(ClaimStatus::waiting), {}});
+  auto cut_off = fixture.acquire(seconds(2));
+  fixture.env().run_for(seconds(1));
+  fixture.script().sink->on_link_down(core::make_failure(errc::unavailable, "connection lost"));
+  fixture.env().run_for(seconds(2));
+  EXPECT_EQ(cut_off->ec, errc::unavailable);
+  fixture.script().sink->on_link_up();
+  auto waited = fixture.acquire(seconds(2));
+  fixture.env().run_for(seconds(3));
+  EXPECT_EQ(waited->ec, errc::timed_out);
+}
+
+TEST(Store, AWaitThatRunsOutBeforeASlowStoreIsReachedIsTimedOut) {
+  StoreFixture fixture;
+  fixture.script().connect_takes = seconds(3);
+  auto got = fixture.acquire(milliseconds(20));
+  fixture.env().run_for(milliseconds(30));
+  EXPECT_EQ(got->ec, errc::timed_out);
+  fixture.env().run_for(seconds(5));
+  EXPECT_EQ(fixture.script().claim_calls, 0) << "nobody wants it any more";
 }
 
 TEST(Store, AWithdrawnClaimOfUnknownOutcomeIsSearchedForUntilNoCopyCanArrive) {
