@@ -10,16 +10,26 @@
 // default on the manager's callback thread, never inside the initiating call. Cancellation
 // (terminal, partial, total) through the handler's slot ends an acquire with `cancelled`, and
 // nothing of it is left in the store. A release is not cancellable.
+//
+// The slot is touched twice: inside the initiating call, before anything has begun, and on the
+// handler's executor right before the handler is called, where it is cleared; the handler may own
+// the signal, and destroy it. As ever with Asio, slots are not thread-safe: initiate and emit on
+// the handler's executor (a strand), or so that neither can happen together with the handler. On
+// dlock's callback thread, where nobody could do that, the slot is left as it is: a signal emitted
+// after the end is ignored.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/associated_cancellation_slot.hpp>
 #include <boost/asio/associated_executor.hpp>
 #include <boost/asio/async_result.hpp>
+#include <boost/asio/cancellation_type.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
+#include <memory>
+#include <mutex>
 #include <utility>
 
 #include "dlock/distributed_lock.hpp"
@@ -34,20 +44,61 @@ boost::asio::any_io_executor callback_executor(const DistributedLock& lock);
 boost::asio::any_io_executor callback_executor(const LockHandle& handle);
 
 /// Carries a result from dlock's loop to the handler's executor, keeping that executor at work in
-/// between.
-template <class Handler, class... Results>
-auto on_executor_of(Handler handler, boost::asio::any_io_executor fallback) {
-  auto executor = boost::asio::get_associated_executor(handler, fallback);
+/// between. `before` is called there, right before the handler.
+template <class... Results, class Handler, class Executor, class Before>
+auto on_executor(Handler handler, Executor executor, Before before) {
   auto work = boost::asio::make_work_guard(executor);
-  return
-      [handler = std::move(handler), executor, work = std::move(work)](Results... results) mutable {
-        boost::asio::post(
-            executor, [handler = std::move(handler), ... results = std::move(results)]() mutable {
-              std::move(handler)(std::move(results)...);
-            });
-        work.reset();
-      };
+  return [handler = std::move(handler), executor, work = std::move(work),
+          before = std::move(before)](Results... results) mutable {
+    boost::asio::post(executor, [handler = std::move(handler), before = std::move(before),
+                                 ... results = std::move(results)]() mutable {
+      before();
+      std::move(handler)(std::move(results)...);
+    });
+    work.reset();
+  };
 }
+
+/// Carries a cancellation from a slot to an acquire, also one that comes before the acquire has
+/// begun. Any thread.
+class SlotCancel {
+ public:
+  void begun(Canceller cancel) {
+    {
+      const std::lock_guard lock(mutex_);
+      cancel_ = std::move(cancel);
+      if (!wanted_) return;
+    }
+    cancel_();
+  }
+  void cancel() {
+    {
+      const std::lock_guard lock(mutex_);
+      wanted_ = true;
+      if (!cancel_) return;
+    }
+    cancel_();
+  }
+
+ private:
+  std::mutex mutex_;
+  bool wanted_ = false;
+  Canceller cancel_;  ///< set once
+};
+
+/// Assigned to a slot.
+class OnSlot {
+ public:
+  explicit OnSlot(std::shared_ptr<SlotCancel> acquire) : acquire_(std::move(acquire)) {}
+  void operator()(boost::asio::cancellation_type type) const {
+    // Ours: the end of the acquire, which this may bring about, clears the slot and this with it.
+    const auto acquire = acquire_;
+    if (type != boost::asio::cancellation_type::none) acquire->cancel();
+  }
+
+ private:
+  std::shared_ptr<SlotCancel> acquire_;
+};
 
 }  // namespace detail
 
@@ -56,15 +107,22 @@ auto DistributedLock::async_acquire(AcquireOptions options, CompletionToken&& to
   return boost::asio::async_initiate<CompletionToken, void(error_code, LockHandle)>(
       [](auto handler, DistributedLock* self, AcquireOptions wanted) {
         auto slot = boost::asio::get_associated_cancellation_slot(handler);
-        auto fallback = detail::callback_executor(*self);
-        auto done = detail::on_executor_of<decltype(handler), error_code, LockHandle>(
-            std::move(handler), std::move(fallback));
-        auto cancel = self->start_acquire(wanted, std::move(done));
+        const auto fallback = detail::callback_executor(*self);
+        const auto executor = boost::asio::get_associated_executor(handler, fallback);
+        std::shared_ptr<detail::SlotCancel> acquire;
         if (slot.is_connected()) {
-          slot.assign([cancel = std::move(cancel)](boost::asio::cancellation_type type) {
-            if (type != boost::asio::cancellation_type::none) cancel();
-          });
+          acquire = std::make_shared<detail::SlotCancel>();
+          slot.assign(detail::OnSlot(acquire));
         }
+        const bool ours = boost::asio::any_io_executor(executor) == fallback;
+        auto clear = [slot, ours]() mutable {
+          if (slot.is_connected() && !ours) slot.clear();
+        };
+        // From here on the handler may be called, and the slot be gone, at any moment.
+        auto cancel =
+            self->start_acquire(wanted, detail::on_executor<error_code, LockHandle>(
+                                            std::move(handler), executor, std::move(clear)));
+        if (acquire) acquire->begun(std::move(cancel));
       },
       token, this, options);
 }
@@ -79,9 +137,10 @@ template <class CompletionToken = boost::asio::deferred_t>
 auto async_release(LockHandle& handle, CompletionToken&& token = CompletionToken{}) {
   return boost::asio::async_initiate<CompletionToken, void(error_code)>(
       [](auto completion, LockHandle* held) {
-        auto fallback = detail::callback_executor(*held);
-        held->start_release(detail::on_executor_of<decltype(completion), error_code>(
-            std::move(completion), std::move(fallback)));
+        const auto executor =
+            boost::asio::get_associated_executor(completion, detail::callback_executor(*held));
+        held->start_release(
+            detail::on_executor<error_code>(std::move(completion), executor, [] {}));
       },
       token, &handle);
 }
