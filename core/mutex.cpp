@@ -18,9 +18,7 @@ void Mutex::lock() { enter(std::nullopt, false); }
 
 bool Mutex::try_lock() { return enter(std::chrono::milliseconds(0), true); }
 
-bool Mutex::try_lock_within(std::chrono::milliseconds wait) {
-  return enter(wait, true);
-}
+bool Mutex::try_lock_within(std::chrono::milliseconds wait) { return enter(wait, true); }
 
 bool Mutex::enter(std::optional<std::chrono::milliseconds> wait, bool try_only) {
   auto& reentry = *lock_->engine().reentry();
@@ -43,13 +41,26 @@ bool Mutex::enter(std::optional<std::chrono::milliseconds> wait, bool try_only) 
 }
 
 void Mutex::unlock() {
+  error_code ec;
+  unlock(ec);
+  if (ec == errc::operation_not_permitted) fail(errc::operation_not_permitted, *lock_);
+}
+
+void Mutex::unlock(error_code& ec) {
+  ec = {};
   auto& reentry = *lock_->engine().reentry();
-  if (reentry.is_foreign()) return;
+  if (reentry.is_foreign()) {
+    ec = make_error_code(errc::closed);
+    return;
+  }
   auto* entry = reentry.find(lock_->name());
-  if (entry == nullptr) fail(errc::operation_not_permitted, *lock_);
-  if (--entry->depth > 0) return;
+  if (entry == nullptr) {
+    ec = make_error_code(errc::operation_not_permitted);
+    return;
+  }
+  if (--entry->depth > 0) return entry->handle.check(ec);
   auto handle = reentry.leave(lock_->name());
-  handle.release();
+  ec = handle.release();
 }
 
 LockHandle* Mutex::held() const {

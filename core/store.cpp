@@ -31,6 +31,69 @@ bool meets(const Capabilities& capabilities, const std::string& requirement) {
   return false;
 }
 
+Failure invalid_lease(std::string text) {
+  return make_failure(errc::invalid_argument, std::move(text));
+}
+
+/// Of a lease per lock; `lease` is what a plan leaves of what was asked for.
+Failure refused_claim_lease(const Capabilities& capabilities, milliseconds asked,
+                            milliseconds lease) {
+  if (lease >= capabilities.shortest_lease && asked <= capabilities.longest_lease) return {};
+  return invalid_lease(fmt::format("lease {} ms: this store gives {} ms to {} ms", asked.count(),
+                                   capabilities.shortest_lease.count(),
+                                   capabilities.longest_lease.count()));
+}
+
+/// Of a lease that the session has.
+Failure refused_session_lease(const Capabilities& capabilities, const Acquisition::Request& request,
+                              std::string_view option) {
+  const auto session = capabilities.lease.count();
+  if (request.lease && request.lease->count() <= 0) {
+    return invalid_lease(
+        fmt::format("lease {} ms: it must be positive; on this store {} ms or more",
+                    request.lease->count(), session));
+  }
+  if (request.lease && *request.lease < capabilities.lease) {
+    return invalid_lease(
+        fmt::format("lease {} ms: a dead holder's session lasts {} ms here; set {} of the store "
+                    "to {} ms or less",
+                    request.lease->count(), session, option, request.lease->count()));
+  }
+  if (!request.max_lease || *request.max_lease >= capabilities.lease) return {};
+  return make_failure(
+      errc::config_unsafe,
+      fmt::format("the plan allows leases of {} ms at most, a session of this store lasts {} ms; "
+                  "set {} of the store to {} ms or less",
+                  request.max_lease->count(), session, option, request.max_lease->count()));
+}
+
+/// What was asked for is never bent: whoever asked counts on it.
+Failure refused_lease(const Capabilities& capabilities, const Acquisition::Request& request,
+                      milliseconds lease, std::string_view option) {
+  switch (capabilities.lease_scope) {
+    case LeaseScope::claim:
+      return refused_claim_lease(capabilities, request.lease.value_or(lease), lease);
+    case LeaseScope::session:
+      return refused_session_lease(capabilities, request, option);
+    case LeaseScope::none:
+      if (!request.lease || request.lease->count() > 0) return {};
+      return invalid_lease(
+          fmt::format("lease {} ms: it must be positive; on this store 1 ms or more (it has no "
+                      "lease: a dead holder's lock is free at once)",
+                      request.lease->count()));
+  }
+  return {};
+}
+
+Failure refused_margin(const Capabilities& capabilities, milliseconds lease, Duration margin) {
+  if (capabilities.lease_scope == LeaseScope::none || margin < lease) return {};
+  return make_failure(
+      errc::config_invalid,
+      fmt::format("drift_margin: {} ms leave nothing of a lease of {} ms; write less, or leave it "
+                  "out (1 % of the lease, at least 20 ms)",
+                  std::chrono::duration_cast<milliseconds>(margin).count(), lease.count()));
+}
+
 }  // namespace
 
 Store::Store(Host& host, Setup setup)
@@ -181,31 +244,9 @@ Failure Store::make_claim(const Acquisition::Request& request, ClaimPtr& claim) 
   const auto& capabilities = backend_->capabilities();
   const auto lease =
       std::chrono::duration_cast<milliseconds>(lease_of(request.lease, request.max_lease));
-  if (capabilities.lease_scope == LeaseScope::claim &&
-      (lease < capabilities.shortest_lease || lease > capabilities.longest_lease)) {
-    return make_failure(
-        errc::invalid_argument,
-        fmt::format("lease {} ms: this store gives {} ms to {} ms", lease.count(),
-                    capabilities.shortest_lease.count(), capabilities.longest_lease.count()));
-  }
-  if (capabilities.lease_scope == LeaseScope::session && request.lease &&
-      *request.lease < capabilities.lease) {
-    return make_failure(
-        errc::invalid_argument,
-        fmt::format("lease {} ms: a dead holder's session lasts {} ms here; set {} of the store "
-                    "to {} ms or less",
-                    request.lease->count(), capabilities.lease.count(),
-                    setup_.descriptor->lease_option, request.lease->count()));
-  }
-  if (capabilities.lease_scope == LeaseScope::session && request.max_lease &&
-      *request.max_lease < capabilities.lease) {
-    return make_failure(
-        errc::config_unsafe,
-        fmt::format("the plan allows leases of {} ms at most, a session of this store lasts {} ms; "
-                    "set {} of the store to {} ms or less",
-                    request.max_lease->count(), capabilities.lease.count(),
-                    setup_.descriptor->lease_option, request.max_lease->count()));
-  }
+  auto refused = refused_lease(capabilities, request, lease, setup_.descriptor->lease_option);
+  if (!refused.error) refused = refused_margin(capabilities, lease, margin(request));
+  if (refused.error) return refused;
   ClaimRequest wanted;
   wanted.name = request.name;
   wanted.owner = me_;

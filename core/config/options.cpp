@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/config/duration.hpp"
 #include "core/config/fail.hpp"
 #include "core/config/requirements.hpp"
 #include "core/config/retry.hpp"
@@ -75,6 +76,7 @@ class Resolver {
     defaults();
     for (const Setting& setting : merged()) apply(setting);
     retry();
+    check_drift_margin();
     if (result_.options.app.empty()) result_.options.app = program_name();
     return std::move(result_);
   }
@@ -215,6 +217,29 @@ class Resolver {
         from_environment ? secret_from_environment(setting.value) : secret_from_file(setting.value);
     if (!value) fail(setting.origin, fmt::format("{}: {}", setting.key, value.error));
     return *value.value;
+  }
+
+  /// The lease that locks of this store have if nobody asks for another; empty: it has none.
+  std::optional<milliseconds> usual_lease() const {
+    if (result_.settings.lease) return result_.settings.lease;
+    const auto& numbers = result_.options.number;
+    const auto found = numbers.find(backend_.lease_option);
+    if (backend_.lease_option.empty() || found == numbers.end()) return std::nullopt;
+    return milliseconds(found->second);
+  }
+
+  // A margin that eats the lease: the lock would be lost the moment it is granted.
+  void check_drift_margin() {
+    const auto margin = result_.settings.drift_margin;
+    const auto lease = usual_lease();
+    if (!margin || !lease || *margin < *lease) return;
+    const auto written = std::find_if(all_.begin(), all_.end(), [](const Setting& setting) {
+      return setting.key == "drift_margin";
+    });
+    fail(written->origin,
+         fmt::format("drift_margin: {} leaves nothing of the lease of {}; write less than that, or "
+                     "leave it out (1 % of the lease, at least 20ms)",
+                     format_duration(*margin), format_duration(*lease)));
   }
 
   void auth(const Setting& setting) {

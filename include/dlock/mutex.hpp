@@ -64,6 +64,11 @@ class Mutex {
   /// Leaves once; the outermost call releases and waits, bounded. Never throws for what the store
   /// does. Throws LockError{operation_not_permitted} if the calling thread does not own it: a bug.
   void unlock();
+  /// Same, and says what came of it; does not throw. lock_lost: it was not ours any more, by the
+  /// store's word or by the local deadline. The outermost call only: unavailable, if the store did
+  /// not confirm the release in time (it goes on in the background). operation_not_permitted: the
+  /// calling thread does not own it. closed: this is a fork()ed child, nothing was done.
+  void unlock(error_code& ec);
 
   /// The calling thread's handle, for its token, check() and stop_token(); null if it has none.
   /// Valid until this thread's outermost unlock().

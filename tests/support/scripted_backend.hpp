@@ -217,14 +217,18 @@ class StoreFixture {
     std::weak_ptr<core::Acquisition> acquisition;
   };
 
-  std::shared_ptr<Outcome> acquire(std::optional<std::chrono::milliseconds> wait = std::nullopt,
-                                   const std::string& name = "orders/42") {
+  std::shared_ptr<Outcome> acquire(
+      std::optional<std::chrono::milliseconds> wait = std::nullopt,
+      const std::string& name = "orders/42",
+      const std::function<void(core::Acquisition::Request&)>& with =
+          [](core::Acquisition::Request&) {}) {
     core::Acquisition::Request request;
     request.name = name;
     request.limits.once = wait && wait->count() == 0;
     if (wait && !request.limits.once) request.limits.deadline = env().now() + *wait;
     request.limits.connect_timeout = store->setup().settings.connect_timeout;
     request.limits.retry = store->setup().settings.retry;
+    with(request);
     auto outcome = std::make_shared<Outcome>();
     auto acquisition = std::make_shared<core::Acquisition>(
         store, request, [this, outcome](error_code ec, LockHandle handle) {

@@ -145,6 +145,28 @@ TEST(Options, ReadsTheCoresOwnSettings) {
   EXPECT_EQ(resolve(store("cache://h?wait=forever")).settings.wait, kWaitForever);
 }
 
+std::string refusal(const StoreConfig& config) {
+  try {
+    resolve(config);
+  } catch (const LockError& error) {
+    EXPECT_EQ(error.code(), errc::config_invalid);
+    return error.server_text();
+  }
+  return "accepted";
+}
+
+TEST(Options, ADriftMarginThatEatsTheLeaseIsRefusedWithWhatToWrite) {
+  for (const char* margin : {"30s", "1m"}) {
+    const auto text = refusal(store("cache://h", {{"drift_margin", margin}}));
+    EXPECT_NE(text.find("nothing of the lease of 30s; write less"), std::string::npos) << text;
+  }
+  EXPECT_NE(refusal(store("cache://h?lease=1s&drift_margin=1s")), "accepted");
+  EXPECT_NE(refusal(store("keeper://h", {{"drift_margin", "10s"}})), "accepted");
+  EXPECT_NE(refusal(store("cache://h", {{"drift_margin", "-1ms"}})), "accepted");
+  EXPECT_EQ(refusal(store("cache://h", {{"drift_margin", "29s"}})), "accepted");
+  EXPECT_EQ(refusal(store("folder:///a", {{"drift_margin", "1h"}})), "accepted") << "no lease";
+}
+
 // The table in docs/configuration.md is made of core_options(): what it says must be what happens.
 TEST(Options, DefaultsAreThoseOfTheTable) {
   const StoreSettings defaults;

@@ -397,6 +397,49 @@ TEST(Store, AStoreThatCannotGiveWhatIsRequiredIsRefusedWithTheRemedy) {
   EXPECT_EQ(fixture.script().claim_calls, 0);
 }
 
+error_code lease_answer(LeaseScope scope, milliseconds lease, std::string* text = nullptr) {
+  StoreFixture fixture(scope);
+  Diagnostics told;
+  auto got = fixture.acquire({}, "orders/42", [&](core::Acquisition::Request& request) {
+    request.lease = lease;
+    request.diagnostics = &told;
+  });
+  fixture.env().run_for(seconds(1));
+  if (text != nullptr) *text = told.server_text;
+  return got->ec;
+}
+
+TEST(Store, ALeaseOutOfRangeIsRefusedWithTheRangeOnEveryKindOfStore) {
+  std::string text;
+  for (const auto lease : {milliseconds(0), milliseconds(-1), milliseconds::min()}) {
+    EXPECT_EQ(lease_answer(LeaseScope::claim, lease, &text), errc::invalid_argument);
+    EXPECT_NE(text.find("1000 ms to 3600000 ms"), std::string::npos) << text;
+    EXPECT_EQ(lease_answer(LeaseScope::session, lease, &text), errc::invalid_argument);
+    EXPECT_NE(text.find("9000 ms or more"), std::string::npos) << text;
+    EXPECT_EQ(lease_answer(LeaseScope::none, lease, &text), errc::invalid_argument);
+    EXPECT_NE(text.find("1 ms or more"), std::string::npos) << text;
+  }
+  for (const auto lease : {milliseconds(999), milliseconds(3'600'001), milliseconds::max()}) {
+    EXPECT_EQ(lease_answer(LeaseScope::claim, lease, &text), errc::invalid_argument);
+    EXPECT_NE(text.find("1000 ms to 3600000 ms"), std::string::npos) << text;
+  }
+  EXPECT_FALSE(lease_answer(LeaseScope::session, milliseconds::max())) << "it is beaten";
+  EXPECT_FALSE(lease_answer(LeaseScope::none, milliseconds::max()));
+}
+
+TEST(Store, ADriftMarginThatEatsTheLeaseIsRefused) {
+  core::StoreSettings settings;
+  settings.drift_margin = seconds(9);
+  StoreFixture fixture(LeaseScope::claim, settings);
+  auto got = fixture.acquire();
+  fixture.env().run_for(seconds(1));
+  EXPECT_EQ(got->ec, errc::config_invalid);
+  EXPECT_EQ(fixture.script().claim_calls, 0);
+  auto longer = fixture.acquire({}, "a", [](auto& request) { request.lease = seconds(20); });
+  fixture.env().run_for(seconds(1));
+  EXPECT_FALSE(longer->ec);
+}
+
 TEST(Store, WithoutARequirementOneWarningIsGiven) {
   StoreFixture fixture;
   fixture.script().capabilities.guarantee = Guarantee::best_effort;
