@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/open.hpp"
 
+#include <fmt/format.h>
+
 #include "cli/output.hpp"
 #include "core/config/duration.hpp"
 #include "core/config/environment.hpp"
 #include "core/config/options.hpp"
 #include "core/routes.hpp"
+#include "dlock/backend.hpp"
 
 namespace dlock::cli {
 
@@ -41,9 +44,31 @@ void apply_lease(const Arguments& arguments, Config& config, const OpenOptions& 
   }
 }
 
+void refuse_one_process(const Arguments& arguments, const Config& config,
+                        const OpenOptions& options) {
+  const core::Routes routes(config.locks);
+  const RouteConfig* route = arguments.name.empty() ? nullptr : routes.find(arguments.name);
+  if (route == nullptr) return;
+  for (const StoreConfig& store : config.stores) {
+    const bool leads_to_it =
+        store.name == route->store || (route->migrate && store.name == route->migrate->to);
+    // One that is a name and nothing more lives in this process alone.
+    const auto& backend = core::find_backend(store, options.backends);
+    if (!leads_to_it || backend.address != BackendDescriptor::Address::name) continue;
+    Diagnostics why;
+    why.store = store.name;
+    why.server_text = fmt::format(
+        "{}: a store of the kind `{}` excludes nobody outside one process, so a command would "
+        "guard nothing with it; write one that others reach, for example file:///var/lib/app/locks",
+        store.origin.text(), backend.name);
+    throw LockError(make_error_code(errc::config_invalid), std::move(why));
+  }
+}
+
 LockManager open_manager(const Arguments& arguments) {
   Config config = load_config(arguments);
   OpenOptions options = open_options();
+  refuse_one_process(arguments, config, options);
   apply_lease(arguments, config, options);
   return LockManager::from_config(std::move(config), std::move(options));
 }

@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -55,6 +57,17 @@ void signal_descendants(int signal) {
       ::kill(pid, signal);
     }
     if (signal != SIGKILL || !alive) return;
+  }
+}
+
+CommandGuard::~CommandGuard() {
+  if (command_ < 0) return;
+  try {
+    signal_descendants(SIGKILL);
+  } catch (...) {  // NOLINT(bugprone-empty-catch): no memory to look for them
+  }
+  ::kill(command_, SIGKILL);
+  while (::waitpid(command_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }
 

@@ -19,4 +19,19 @@ std::vector<pid_t> descendants();
 /// Sends the signal to all of them; SIGKILL again until there is none left that is not a zombie.
 void signal_descendants(int signal);
 
+/// While it lives, a command runs under a lock. Destroyed before it has heard that the command has
+/// ended (something was thrown), it kills it with all that it has started, and waits for its end:
+/// the lock, which is given back after that, never goes first.
+class CommandGuard {
+ public:
+  explicit CommandGuard(pid_t command) noexcept : command_(command) {}
+  ~CommandGuard();
+  CommandGuard(const CommandGuard&) = delete;
+  CommandGuard& operator=(const CommandGuard&) = delete;
+  void has_ended() noexcept { command_ = -1; }
+
+ private:
+  pid_t command_;
+};
+
 }  // namespace dlock::cli

@@ -184,8 +184,12 @@ int run(const Arguments& arguments) {
     handle.release();
     return tell_not_started(arguments, error);
   }
+  // Between the handle and what may throw: told to stop or not, the command ends before its lock is
+  // given back, and until then the lock is renewed.
+  CommandGuard guard(child);
   Supervisor supervisor(arguments, handle, signals, child);
   const int ended = supervisor.wait();
+  guard.has_ended();
 
   const error_code released = handle.release();
   if (supervisor.was_lost() || released == errc::lock_lost) {

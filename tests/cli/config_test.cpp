@@ -92,6 +92,18 @@ TEST(CliConfigSource, APasswordIsNeverShown) {
   }
 }
 
+TEST(CliConfigSource, AStoreOfOneProcessGuardsNoCommand) {
+  const std::vector<std::vector<std::string>> commands{
+      {"run", "x", "--", "true"}, {"hold", "x"}, {"status", "x"}, {"break", "x", "--token", "1"}};
+  for (auto command : commands) {
+    command.insert(command.begin(), {"--store", "memory://x"});
+    const auto result = finish(dlock(command));
+    EXPECT_EQ(result.status.shell_status(), 78) << result.err;
+    EXPECT_EQ(result.err.find("dlock: --store: a store of the kind `memory`"), 0U) << result.err;
+    EXPECT_NE(result.err.find("file:///"), std::string::npos) << "what to write instead";
+  }
+}
+
 TEST(CliConfigSource, ANameWithoutARouteIsRefused) {
   const testkit::TempDir folder("dlock-cli-test");
   const auto file = (folder / "dlock.yaml").string();

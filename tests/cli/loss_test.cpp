@@ -105,6 +105,20 @@ TEST_P(CliLoss, AStoppedRunEndsItsCommand) {
   EXPECT_TRUE(is_held(url(), "x"));
 }
 
+// Twice as long as the lease: somebody renews it.
+TEST_P(CliLoss, ALockWhoseCommandWasToldToStopIsRenewedUntilItHasEnded) {
+  const std::string script =
+      "trap 'sleep 4; echo stopped; exit 0' TERM; echo ready; while :; do sleep 0.05; done";
+  Process process(dlock_on(url(), {"run", "x", "--", "sh", "-c", script}));
+  ASSERT_EQ(process.read_line(patience()), "ready");
+  process.signal(SIGTERM);
+  const auto early = finish(dlock_on(url(), {"run", "--wait", "3s", "x", "--", "true"}));
+  EXPECT_EQ(early.status.shell_status(), 75) << early.err;
+  EXPECT_EQ(process.read_line(patience()), "stopped");
+  EXPECT_EQ(process.wait(patience())->shell_status(), 0);
+  EXPECT_EQ(finish(dlock_on(url(), {"run", "x", "--", "true"})).status.shell_status(), 0);
+}
+
 TEST_P(CliLoss, ARunThatCannotRenewEndsItsCommandBeforeTheLockIsOver) {
   const std::string script =
       "trap 'echo told; exit 0' TERM; echo ready; while :; do sleep 0.05; done";

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // `dlock run` on the local store: statuses, streams, environment, signals.
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <fstream>
 
+#include "cli/process_tree.hpp"
 #include "testkit/ports.hpp"
 #include "tests/cli/cli_support.hpp"
 
@@ -188,6 +190,27 @@ TEST_P(CliRunSignal, ReachesTheCommandAndTheLockIsFreed) {
   EXPECT_FALSE(is_held(store.url(), "x"));
 }
 
+TEST_P(CliRunSignal, TheLockIsKeptUntilTheCommandHasEnded) {
+  const LocalStore store;
+  const auto log = (store.folder() / "log").string();
+  const std::string script =
+      "trap 'sleep 1; echo stopped >> " + log +
+      "; exit 9' HUP INT QUIT TERM; echo ready; while :; do sleep 0.05; done";
+  Process process(dlock_on(store.url(), {"run", "x", "--", "sh", "-c", script}));
+  ASSERT_EQ(process.read_line(patience()), "ready");
+  Process rival(dlock_on(store.url(), {"run", "x", "--", "sh", "-c", "echo rival >> " + log}));
+  ASSERT_TRUE(testkit::eventually(patience(), [&] { return waiting(store.url(), "x") == 1; }));
+  process.signal(GetParam());
+  EXPECT_EQ(process.wait(patience())->shell_status(), 9);
+  EXPECT_EQ(rival.wait(patience())->shell_status(), 0);
+  std::ifstream lines(log);
+  std::string first;
+  std::string second;
+  lines >> first >> second;
+  EXPECT_EQ(first, "stopped");
+  EXPECT_EQ(second, "rival");
+}
+
 TEST_P(CliRunSignal, EndsAWaitAndLeavesNothingBehind) {
   const LocalStore store;
   Process holder(dlock_on(store.url(), {"hold", "x"}));
@@ -249,6 +272,23 @@ TEST(CliRun, ACtrlCReachesTheCommandOnce) {
   EXPECT_EQ(ended->shell_status(), 5);
   EXPECT_EQ(seen.find("caught 2"), std::string::npos) << seen;
   EXPECT_FALSE(is_held(store.url(), "x"));
+}
+
+// Something is thrown while the command runs: it ends before what holds its lock is destroyed.
+TEST(CliRun, ACommandIsNotLeftBehindByAnException) {
+  const pid_t command = ::fork();
+  if (command == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  ASSERT_GT(command, 0);
+  try {
+    const cli::CommandGuard guard(command);
+    throw std::runtime_error("no memory");
+  } catch (const std::runtime_error&) {
+    EXPECT_FALSE(testkit::process_start_time(command)) << "it is gone, and nobody is left to reap";
+  }
+  EXPECT_EQ(::waitpid(command, nullptr, WNOHANG), -1);
 }
 
 TEST(CliRun, AKilledDlockEndsItsCommandAndFreesTheLock) {
