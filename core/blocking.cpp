@@ -3,6 +3,7 @@
 // The blocking forms over the one asynchronous call: the caller sleeps until the loop has decided.
 // Deadlines are the loop's business, so the caller's wait has none of its own.
 #include "core/reply.hpp"
+#include "core/thread.hpp"
 #include "dlock/distributed_lock.hpp"
 
 namespace dlock::inline v0 {
@@ -22,6 +23,7 @@ struct Outcome {
 
 LockHandle DistributedLock::acquire(AcquireOptions options, std::stop_token stop,
                                     error_code& ec) noexcept {
+  const core::NoCancellation uncancelled;
   auto reply = std::make_shared<core::Reply<Outcome>>();
   const auto cancel = start_acquire(options, [reply](error_code result, LockHandle got) {
     reply->set({result, std::move(got)});

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/engine.hpp"
 
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
-#include <boost/asio/system_executor.hpp>
+#include <exception>
+#include <future>
 
 #include "core/config/options.hpp"
 #include "core/error.hpp"
+#include "core/exhausted.hpp"
 #include "core/fork.hpp"
+#include "core/hire_later.hpp"
 #include "core/migration/migrating_acquisition.hpp"
 #include "core/name.hpp"
 #include "core/run_loop.hpp"
@@ -36,11 +38,32 @@ class RoutedLock final : public DistributedLock {
   const RouteConfig& route_;  ///< the engine's
 };
 
-spdlog::logger& default_logger() {
-  // Not registered with spdlog: the application's own loggers are none of our business.
-  static const auto logger =
-      std::make_shared<spdlog::logger>("dlock", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  return *logger;
+/// One thread tells as a rule; so many while each of them is kept by user code.
+constexpr Crew::Limits kTellers{.least = 1, .most = 64, .patience = std::chrono::milliseconds(1)};
+/// Handlers run one after the other.
+constexpr Crew::Limits kCompleters{.most = 1};
+/// Closing a store is bounded; this is for one that does not keep its bound.
+constexpr std::chrono::seconds kCloseSlack{10};
+/// How long a log that does not take its lines may delay the end.
+constexpr std::chrono::milliseconds kLogPatience{1000};
+
+/// What carries a result to the user's executor may fail there: Asio's own makes its threads at
+/// first use. The user's handler is gone then; the loop and the locks are not.
+template <class Handler>
+auto guard(std::shared_ptr<LogLines> log, Handler handler) {
+  return [log = std::move(log), handler = std::move(handler)](auto... results) mutable {
+    try {
+      handler(std::move(results)...);
+    } catch (const std::exception& error) {
+      log->write(LogLevel::error,
+                 fmt::format("a completion handler was dropped, its executor did not take it: {}",
+                             error.what()));
+    }
+  };
+}
+
+[[noreturn]] void fail(Failure failure) {
+  throw LockError(failure.error, {{}, {}, std::move(failure.text)});
 }
 
 // Threads of the parent do not exist in a fork()ed child, and destroying what they used would
@@ -55,14 +78,28 @@ void leak(T object) {
 }  // namespace
 
 std::shared_ptr<Engine> Engine::make(Config config, OpenOptions options) {
-  return std::make_shared<Engine>(std::move(config), std::move(options));
+  try {
+    return std::make_shared<Engine>(std::move(config), std::move(options));
+  } catch (const LockError&) {
+    throw;
+  } catch (const boost::system::system_error& error) {
+    fail(out_of_descriptors(error.code()));
+  } catch (const std::system_error& error) {
+    fail(out_of_descriptors(error.code()));
+  }
 }
+
+Engine::Runtime::Runtime(Completions::OnException on_exception)
+    : tellers(make_crew(env, kTellers)),
+      completions(
+          std::make_shared<Completions>(make_crew(env, kCompleters), std::move(on_exception))) {}
 
 Engine::Engine(Config config, OpenOptions options)
     : options_(std::move(options)),
       routes_(config.locks),
       reentry_(std::make_shared<Reentry>()),
-      generation_(fork_generation()) {
+      generation_(fork_generation()),
+      log_(make_log()) {
   for (const auto& store : config.stores) {
     auto resolved = resolve_store(store, options_.backends);
     Store::Setup setup{
@@ -75,59 +112,101 @@ Engine::Engine(Config config, OpenOptions options)
     }
     setups_.push_back(std::move(setup));
   }
-  for (const auto& warning : config.warnings) log(LogLevel::warning, warning);
   make_runtime();
+  for (const auto& warning : config.warnings) log(LogLevel::warning, warning);
 }
 
-Engine::~Engine() = default;
+Engine::~Engine() {
+  if (runtime_ && !is_foreign()) finish_threads();
+}
+
+std::shared_ptr<LogLines> Engine::make_log() const {
+  return std::make_shared<LogLines>(options_.log ? options_.log : default_log());
+}
 
 void Engine::make_runtime() {
-  runtime_ = std::make_unique<Runtime>();
+  auto runtime = std::make_unique<Runtime>([log = log_](const char* what) {
+    log->write(LogLevel::error,
+               fmt::format("a completion handler without an executor threw: {}", what));
+  });
+  runtime_.swap(runtime);
   for (const auto& setup : setups_) {
     runtime_->stores.emplace(setup.options.name, std::make_shared<Store>(*this, setup));
   }
 }
 
-bool Engine::start_locked() {
-  if (closed_) return false;
-  if (started_) return true;
-  if (fork_generation() != generation_) {
-    // Opened before a fork() and not used there: begin anew, with nothing of the parent's.
-    leak(std::shared_ptr<Runtime>(std::move(runtime_)));
-    make_runtime();
-    reentry_ = std::make_shared<Reentry>();
-    generation_ = fork_generation();
+// Opened before a fork() and not used there: nothing of the parent's is touched.
+void Engine::begin_anew_in_child() {
+  if (started_ || fork_generation() == generation_) return;
+  leak(std::shared_ptr<Runtime>(std::move(runtime_)));
+  leak(std::move(log_));
+  log_ = make_log();
+  make_runtime();
+  reentry_ = std::make_shared<Reentry>();
+  generation_ = fork_generation();
+}
+
+Failure Engine::start_locked() {
+  if (closed_) return make_failure(errc::closed, {});
+  if (started_) return {};
+  try {
+    begin_anew_in_child();
+  } catch (const boost::system::system_error& error) {
+    return out_of_descriptors(error.code());
+  } catch (const std::system_error& error) {
+    return out_of_descriptors(error.code());
   }
-  runtime_->callbacks->start();
-  runtime_->loop = std::thread([&io = runtime_->env.context()] { run_loop(io); });
+  try {
+    start_threads();
+  } catch (const std::system_error& error) {
+    return out_of_threads(error.code());
+  }
   started_ = true;
-  return true;
+  return {};
+}
+
+// What was made stays when the rest cannot be: the next call goes on from there.
+void Engine::start_threads() {
+  runtime_->tellers->start();
+  runtime_->loop = start_thread([this]() noexcept {
+    run_loop(runtime_->env.context(), [this, is_told = false](const char* what) mutable {
+      if (std::exchange(is_told, true)) return;
+      log(LogLevel::error, fmt::format("an exception left a handler of the loop, which is a "
+                                       "mistake in dlock; more of them are not told: {}",
+                                       what));
+    });
+  });
+  log_->hire();
 }
 
 bool Engine::is_foreign() const noexcept { return started_ && fork_generation() != generation_; }
 
 // What is posted here runs: close() shuts the door before it posts its own work.
-bool Engine::post(Job job) {
-  if (is_foreign()) return false;
+bool Engine::post(Job job) { return !try_post(std::move(job)).error; }
+
+Failure Engine::try_post(Job job) {
+  if (is_foreign()) return make_failure(errc::closed, {});
   const std::lock_guard lock(mutex_);
-  if (!start_locked()) return false;
+  auto failure = start_locked();
+  if (failure.error) return failure;
   asio::post(env().executor(), [job = std::move(job)]() mutable { job(); });
-  return true;
+  return {};
 }
 
 const std::shared_ptr<Reentry>& Engine::reentry() {
   if (!started_) {
     const std::lock_guard lock(mutex_);
-    start_locked();
+    begin_anew_in_child();
   }
   return reentry_;
 }
 
 asio::any_io_executor Engine::callback_executor() {
-  if (is_foreign()) return asio::system_executor();
+  if (is_foreign()) return Completions::alone()->executor();
   const std::lock_guard lock(mutex_);
-  if (!start_locked()) return asio::system_executor();
-  return runtime_->callbacks->executor();
+  if (closed_) return Completions::alone()->executor();
+  begin_anew_in_child();
+  return runtime_->completions->executor();
 }
 
 std::shared_ptr<Store> Engine::store(const std::string& name) const {
@@ -231,7 +310,7 @@ std::function<void()> Engine::launch_dual(migration::DualAcquisition::Request re
 detail::Canceller Engine::start_acquire(const std::string& name, const RouteConfig& route,
                                         AcquireOptions options, detail::AcquireHandler handler) {
   auto cancel = std::make_shared<std::function<void()>>();
-  auto shared_handler = std::make_shared<detail::AcquireHandler>(std::move(handler));
+  auto shared_handler = std::make_shared<detail::AcquireHandler>(guard(log_, std::move(handler)));
   Job start;
   if (route.migrate && route.migrate->mode == MigrateMode::dual) {
     migration::DualAcquisition::Request request;
@@ -256,8 +335,9 @@ detail::Canceller Engine::start_acquire(const std::string& name, const RouteConf
       *cancel = launch(request, store_name, std::move(*shared_handler));
     };
   }
-  if (!post(std::move(start))) {
-    (*shared_handler)(make_error_code(errc::closed), LockHandle());
+  if (auto failure = try_post(std::move(start)); failure.error) {
+    if (options.diagnostics != nullptr) *options.diagnostics = {name, {}, std::move(failure.text)};
+    (*shared_handler)(failure.error, LockHandle());
     return [] {};
   }
   return [weak = std::weak_ptr(self()), cancel] {
@@ -270,7 +350,8 @@ detail::Canceller Engine::start_acquire(const std::string& name, const RouteConf
 }
 
 void Engine::release(const std::shared_ptr<Hold>& hold, Releaser::Done done) noexcept {
-  auto shared_done = std::make_shared<Releaser::Done>(std::move(done));
+  auto shared_done = std::make_shared<Releaser::Done>();
+  if (done) *shared_done = guard(log_, std::move(done));
   const bool posted = post([hold, shared_done] {
     if (const auto at = hold->store().lock()) {
       at->release(hold, std::move(*shared_done));
@@ -289,32 +370,55 @@ asio::awaitable<void> Engine::close_stores() {
     asio::co_spawn(env().executor(), store->close(),
                    [one](const std::exception_ptr&) { one->set(true); });
   }
-  for (const auto& one : closed) co_await one->get_until(kNever);
+  const auto until = env().now() + longest_release_timeout() + kCloseSlack;
+  for (const auto& one : closed) co_await one->get_until(until);
+  runtime_->calls.end_all(
+      std::make_exception_ptr(LockError(make_error_code(errc::closed), Diagnostics())));
 }
 
 void Engine::close() noexcept {
   if (is_foreign()) return leak(self());
+  if (fork_generation() != generation_) {
+    closed_ = true;
+    return leak(self());
+  }
+  const NoCancellation uncancelled;
   auto done = std::make_shared<std::promise<void>>();
   {
     const std::lock_guard lock(mutex_);
-    if (std::exchange(closed_, true) || !started_) return;
-    asio::post(env().executor(), [this, done] {
-      asio::co_spawn(env().executor(), close_stores(),
-                     [done](const std::exception_ptr&) { done->set_value(); });
-    });
+    if (std::exchange(closed_, true)) return;
+    if (started_) {
+      asio::post(env().executor(), [this, done] {
+        asio::co_spawn(env().executor(), close_stores(),
+                       [done](const std::exception_ptr&) { done->set_value(); });
+      });
+    } else {
+      done->set_value();
+    }
   }
   done->get_future().wait();
-  runtime_->env.context().stop();
-  runtime_->loop.join();
-  runtime_->callbacks->finish();
+  if (runtime_->loop.joinable()) {
+    runtime_->env.context().stop();
+    runtime_->loop.join();
+  }
+  finish_threads();
 }
 
-void Engine::log(LogLevel level, std::string_view text) const noexcept {
-  if (options_.log) return options_.log(level, text);
-  static constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info,
-                                                          spdlog::level::warn, spdlog::level::err};
-  default_logger().log(kLevels[static_cast<int>(level)], "dlock: {}", text);
+std::chrono::milliseconds Engine::longest_release_timeout() const noexcept {
+  auto longest = std::chrono::milliseconds(0);
+  for (const auto& setup : setups_) longest = std::max(longest, setup.settings.release_timeout);
+  return longest;
 }
+
+// User code that does not come back is waited for as long as a store that does not answer.
+void Engine::finish_threads() noexcept {
+  const auto until = std::chrono::steady_clock::now() + longest_release_timeout();
+  runtime_->tellers->finish(until);
+  runtime_->completions->finish(until);
+  log_->finish(kLogPatience);
+}
+
+void Engine::log(LogLevel level, std::string_view text) const noexcept { log_->write(level, text); }
 
 }  // namespace dlock::core
 
@@ -326,7 +430,7 @@ boost::asio::any_io_executor callback_executor(const DistributedLock& lock) {
 
 boost::asio::any_io_executor callback_executor(const LockHandle& handle) {
   const auto& hold = core::HandleAccess::hold(handle);
-  if (!hold) return boost::asio::system_executor();
+  if (!hold) return core::Completions::alone()->executor();
   return hold->host().callback_executor();
 }
 

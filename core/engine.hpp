@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Engine: everything behind one LockManager. Two threads, however many locks: the loop, on which
-// all stores live, and the callback thread. Both start with the first use, so that a program may
-// open its manager, fork() its workers, and lock in them.
+// Engine: everything behind one LockManager. Two threads as a rule, however many locks: the loop,
+// on which all stores live, and one that tells of losses, which gets help while user code keeps it.
+// Both start with the first use, so that a program may open its manager, fork() its workers, and
+// lock in them. Completion handlers and the log have a thread each when there is something for
+// them.
 #pragma once
 
 #include <atomic>
 #include <functional>
-#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -15,13 +16,17 @@
 #include <thread>
 
 #include "core/acquisition.hpp"
-#include "core/callbacks.hpp"
+#include "core/calls.hpp"
+#include "core/completions.hpp"
+#include "core/crew.hpp"
+#include "core/log_lines.hpp"
 #include "core/migration/dual_acquisition.hpp"
 #include "core/migration/migrating_acquisition.hpp"
 #include "core/real_env.hpp"
 #include "core/reentry.hpp"
 #include "core/routes.hpp"
 #include "core/store.hpp"
+#include "core/thread.hpp"
 #include "dlock/lock_manager.hpp"
 
 namespace dlock::core {
@@ -29,7 +34,7 @@ namespace dlock::core {
 /// Thread safety: all members from any thread, if not said otherwise.
 class Engine final : public Host {
  public:
-  /// Throws LockError{config_invalid}.
+  /// Throws LockError{config_invalid}, {unavailable} if there is no descriptor to be had.
   static std::shared_ptr<Engine> make(Config config, OpenOptions options);
   explicit Engine(Config config, OpenOptions options);
   ~Engine() override;
@@ -43,7 +48,8 @@ class Engine final : public Host {
   const RouteConfig& route(const std::string& name) const;
   std::vector<std::string> store_names() const;
 
-  /// Runs a coroutine of a store on the loop and waits for it; `closed` is thrown as LockError.
+  /// Runs a coroutine of a store on the loop and waits for it; `closed` is thrown as LockError,
+  /// also when the manager closes meanwhile, and `unavailable` if the threads cannot be made.
   template <class T>
   T run_on(const std::string& store,
            std::function<asio::awaitable<T>(std::shared_ptr<Store>)> operation);
@@ -57,17 +63,21 @@ class Engine final : public Host {
 
   Env& env() noexcept override { return runtime_->env; }
   bool post(Job job) override;
-  void post_callback(Job job) override { runtime_->callbacks->post(std::move(job)); }
-  /// This process's own: starts the threads, so that an engine from before a fork() begins anew.
+  void post_callback(std::shared_ptr<Errand> errand) noexcept override {
+    runtime_->tellers->post(std::move(errand));
+  }
+  /// This process's own: an engine from before a fork() begins anew.
   const std::shared_ptr<Reentry>& reentry();
-  /// Starts the threads.
   asio::any_io_executor callback_executor() override;
   void log(LogLevel level, std::string_view text) const noexcept override;
 
  private:
   struct Runtime {
+    explicit Runtime(Completions::OnException on_exception);
     RealEnv env;
-    std::shared_ptr<Callbacks> callbacks = std::make_shared<Callbacks>();
+    const std::shared_ptr<Crew> tellers;
+    const std::shared_ptr<Completions> completions;
+    Calls calls;
     std::map<std::string, std::shared_ptr<Store>> stores;
     /// By plan, and by what its route says of it; loop only.
     std::map<std::vector<std::string>, std::shared_ptr<migration::Participant>> participants;
@@ -75,8 +85,14 @@ class Engine final : public Host {
   };
 
   void make_runtime();
+  void begin_anew_in_child();
+  std::shared_ptr<LogLines> make_log() const;
+  /// As post(), with the reason.
+  Failure try_post(Job job);
+  void start_threads();
+  void finish_threads() noexcept;
   std::shared_ptr<Engine> self() { return std::static_pointer_cast<Engine>(shared_from_this()); }
-  bool start_locked();
+  Failure start_locked();
   bool is_foreign() const noexcept;
   const Store::Setup& setup_of(const std::string& store) const;
   Acquisition::Request make_request(const std::string& name, const RouteConfig& route,
@@ -91,6 +107,7 @@ class Engine final : public Host {
                                     const MigrateConfig& migrate, detail::AcquireHandler handler);
   std::shared_ptr<migration::Participant> participant(const MigrateConfig& migrate);
   asio::awaitable<void> close_stores();
+  std::chrono::milliseconds longest_release_timeout() const noexcept;
 
   const OpenOptions options_;
   const Routes routes_;
@@ -101,26 +118,30 @@ class Engine final : public Host {
   std::atomic<bool> started_ = false;
   bool closed_ = false;
   std::atomic<unsigned> generation_;
+  std::shared_ptr<LogLines> log_;
   std::unique_ptr<Runtime> runtime_;
 };
 
 template <class T>
 T Engine::run_on(const std::string& name,
                  std::function<asio::awaitable<T>(std::shared_ptr<Store>)> operation) {
-  auto promise = std::make_shared<std::promise<T>>();
-  auto result = promise->get_future();
-  const bool posted = post([this, name, operation = std::move(operation), promise] {
+  const NoCancellation uncancelled;
+  auto call = std::make_shared<Calls::Call<T>>();
+  const auto failure = try_post([this, name, operation = std::move(operation), call] {
+    auto& calls = runtime_->calls;
+    calls.add(call);
     asio::co_spawn(env().executor(), operation(store(name)),
-                   [promise](const std::exception_ptr& error, T value) {
+                   [&calls, call](const std::exception_ptr& error, T value) {
+                     calls.remove(call);
                      if (error) {
-                       promise->set_exception(error);
+                       call->end(error);
                      } else {
-                       promise->set_value(std::move(value));
+                       call->answer(std::move(value));
                      }
                    });
   });
-  if (!posted) throw LockError(make_error_code(errc::closed), {{}, name, {}});
-  return result.get();
+  if (failure.error) throw LockError(failure.error, {{}, name, failure.text});
+  return call->wait();
 }
 
 }  // namespace dlock::core

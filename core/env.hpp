@@ -42,7 +42,9 @@ class Env {
   /// The job will not run. Harmless if it ran already, or for id 0. Loop only.
   virtual void cancel(TimerId id) noexcept = 0;
 
-  /// Runs `job` on a helper thread (it may block, bounded), then `done` on the loop. Loop only.
+  /// Runs `job` on a helper thread (it may block, bounded), then `done` on the loop. If no thread
+  /// can be made the job waits until one can: whoever awaits `done` needs a deadline of his own.
+  /// Loop only.
   virtual void run_blocking(Job job, Job done) = 0;
 };
 

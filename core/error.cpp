@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <new>
+
 namespace dlock::inline v0 {
 namespace {
 
@@ -80,8 +82,10 @@ std::string sentence_head(const Diagnostics& diagnostics) {
 }  // namespace
 
 const boost::system::error_category& dlock_category() noexcept {
-  static const Category category;
-  return category;
+  // Never destroyed: codes of static storage may be asked after that.
+  alignas(Category) static unsigned char place[sizeof(Category)];
+  static const auto* const category = ::new (place) Category();
+  return *category;
 }
 
 LockError::LockError(error_code ec, Diagnostics diagnostics)

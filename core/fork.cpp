@@ -16,8 +16,9 @@ namespace {
 class ForkRegistry {
  public:
   static ForkRegistry& get() {
-    static ForkRegistry registry;
-    return registry;
+    // Never destroyed: managers of static storage, and a fork() at exit, may come after that.
+    static auto* const registry = new ForkRegistry();
+    return *registry;
   }
 
   unsigned generation() const noexcept { return generation_.load(std::memory_order_relaxed); }

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/hold.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <exception>
+#include <utility>
 
 #include "core/fork.hpp"
 #include "core/host.hpp"
@@ -57,15 +61,15 @@ std::optional<Duration> Hold::remaining() noexcept {
 
 void Hold::on_state(StateCallback callback) {
   if (is_foreign()) return;
-  auto shared = std::make_shared<const StateCallback>(std::move(callback));
-  const auto present = state();
+  Callbacks added;
+  added.push_back({std::move(callback)});
+  state();  // may see that it is lost
   const std::lock_guard lock(mutex_);
-  callbacks_.push_back(shared);
-  // Read again under the mutex: a change in between has been told, or is told by us now.
-  const auto told = state_.load(std::memory_order_acquire);
-  if (present == HandleState::held && told == HandleState::held) return;
-  if (told == HandleState::held) return;
-  host_->post_callback([shared, told, why = reason()] { (*shared)(told, why); });
+  // What was before is not told: only where it stands now, if that is not held.
+  const auto present = state_.load(std::memory_order_acquire);
+  added.front().told = present == HandleState::suspect ? changes_ - 1 : changes_;
+  callbacks_.splice(callbacks_.end(), added);
+  if (present != HandleState::held) post_telling();
 }
 
 bool Hold::give_back() noexcept {
@@ -90,28 +94,162 @@ bool Hold::change(HandleState state, LossReason reason) noexcept {
   if (is_final(present) || present == state) return false;
   reason_.store(reason, std::memory_order_release);
   state_.store(state, std::memory_order_release);
-  notify(state, reason);
-  return true;
-}
-
-// Our own release is no news to who asked for it; it only ends the callbacks.
-void Hold::notify(HandleState state, LossReason reason) {
+  // Our own release is no news to who asked for it.
   if (state == HandleState::released) {
-    callbacks_.clear();
-    return;
+    if (!is_posted_) post_to_loop(std::exchange(when_told_, {}));
+    return true;
   }
-  host_->post_callback([self = shared_from_this(), callbacks = callbacks_, state, reason] {
-    if (state == HandleState::lost) self->stop_.request_stop();
-    for (const auto& callback : callbacks) (*callback)(state, reason);
-    if (DLOCK_PLANTED("core_lost_is_told_twice")) {
-      for (const auto& callback : callbacks) (*callback)(state, reason);
-    }
-  });
-  if (state == HandleState::lost) callbacks_.clear();
+  if (state == HandleState::lost) {
+    stop_is_due_ = true;
+  } else {
+    ++changes_;
+  }
+  if (stop_is_due_ || !callbacks_.empty()) post_telling();
   if (state == HandleState::lost && companion_) {
     asio::post(host_->env().executor(),
                [companion = companion_, reason] { companion->on_lost(reason); });
   }
+  return true;
+}
+
+void Hold::leave() noexcept {
+  const std::lock_guard lock(mutex_);
+  is_left_ = true;
+  post_to_loop(std::exchange(when_left_, {}));
+}
+
+void Hold::wait_quiet() noexcept {
+  const auto me = std::this_thread::get_id();
+  Lock lock(mutex_);
+  // run() itself drops them when it comes back from the callback that we are in.
+  if (telling_ == me) return;
+  quiet_.wait(lock, [this] { return telling_ == std::thread::id(); });
+  Callbacks dropped;
+  dropped.swap(callbacks_);
+  lock.unlock();
+}
+
+bool Hold::is_telling_here() noexcept {
+  const Lock lock(mutex_);
+  return telling_ == std::this_thread::get_id();
+}
+
+void Hold::when_quiet(Job job) {
+  {
+    const Lock lock(mutex_);
+    if (telling_ != std::thread::id()) {
+      when_quiet_ = std::move(job);
+      return;
+    }
+  }
+  job();
+}
+
+void Hold::when_told(Job job) {
+  const Lock lock(mutex_);
+  if (is_told()) {
+    post_to_loop(std::move(job));
+  } else {
+    when_told_ = std::move(job);
+  }
+}
+
+void Hold::when_left(Job job) {
+  const Lock lock(mutex_);
+  if (is_left_) {
+    post_to_loop(std::move(job));
+  } else {
+    when_left_ = std::move(job);
+  }
+}
+
+/// Its end, that is.
+bool Hold::is_told() const noexcept {
+  return is_final(state_.load(std::memory_order_acquire)) && !is_posted_;
+}
+
+void Hold::post_to_loop(Job job) noexcept {
+  if (!job) return;
+  asio::post(host_->env().executor(), [job = std::move(job)]() mutable { job(); });
+}
+
+void Hold::post_telling() noexcept {
+  if (!std::exchange(is_posted_, true)) host_->post_callback(shared_from_this());
+}
+
+// The stop first, even before changes that came before the loss: it is what ends the work.
+void Hold::run() noexcept {
+  Lock lock(mutex_);
+  while (true) {
+    if (std::exchange(stop_is_due_, false)) {
+      outside(lock, [this] { stop_.request_stop(); });
+    } else if (auto* const callback = next_to_tell()) {
+      tell(lock, *callback);
+    } else if (!callbacks_.empty() &&
+               (is_left_ || is_final(state_.load(std::memory_order_acquire)))) {
+      drop_callbacks(lock);
+    } else {
+      break;
+    }
+  }
+  is_posted_ = false;
+  if (is_told()) post_to_loop(std::exchange(when_told_, {}));
+  auto quiet = std::exchange(when_quiet_, {});
+  lock.unlock();
+  if (quiet) quiet();
+}
+
+/// Change by change, and of each change callback by callback.
+Hold::Callback* Hold::next_to_tell() noexcept {
+  if (is_left_) return nullptr;
+  Callback* next = nullptr;
+  for (auto& callback : callbacks_) {
+    if (callback.told < changes_ && (next == nullptr || callback.told < next->told)) {
+      next = &callback;
+    }
+  }
+  if (next != nullptr || state_.load(std::memory_order_acquire) != HandleState::lost) return next;
+  const auto found = std::find_if(callbacks_.begin(), callbacks_.end(),
+                                  [](const Callback& callback) { return !callback.told_lost; });
+  return found == callbacks_.end() ? nullptr : &*found;
+}
+
+void Hold::tell(Lock& lock, Callback& callback) noexcept {
+  auto told = HandleState::lost;
+  if (callback.told < changes_) {
+    told = ++callback.told % 2 == 1 ? HandleState::suspect : HandleState::held;
+  } else {
+    callback.told_lost = true;
+  }
+  const auto why = told == HandleState::lost ? reason() : LossReason::none;
+  outside(lock, [&] {
+    callback.call(told, why);
+    if (DLOCK_PLANTED("core_lost_is_told_twice")) callback.call(told, why);
+  });
+}
+
+/// What they have captured may end here, and is user code, too.
+void Hold::drop_callbacks(Lock& lock) noexcept {
+  Callbacks dropped;
+  dropped.swap(callbacks_);
+  outside(lock, [&dropped] { dropped.clear(); });
+}
+
+template <class UserCode>
+void Hold::outside(Lock& lock, UserCode code) noexcept {
+  telling_ = std::this_thread::get_id();
+  lock.unlock();
+  try {
+    code();
+  } catch (const std::exception& error) {
+    host_->log(LogLevel::error, fmt::format("lock '{}': a state callback threw an exception: {}",
+                                            identity_.name, error.what()));
+  } catch (...) {
+    host_->log(LogLevel::error, "a state callback threw an exception of an unknown type");
+  }
+  lock.lock();
+  telling_ = std::thread::id();
+  quiet_.notify_all();
 }
 
 int inheritable_descriptor(const LockHandle& handle) noexcept {

@@ -2,19 +2,23 @@
 //
 // Hold: what a LockHandle and the store's loop share about one granted claim. The handle reads it
 // on any thread; the loop moves the deadline on and reports changes; whoever first sees the local
-// deadline passed makes it lost. Changes and their notifications happen under one mutex, so that
-// they are told in the order in which they happened, and lost exactly once.
+// deadline passed makes it lost. Changes are counted under one mutex, so that they are told in the
+// order in which they happened, and lost exactly once. Each hold tells for itself, one thing at a
+// time: it waits for no other hold's user code.
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <vector>
+#include <thread>
 
 #include "core/companion.hpp"
+#include "core/crew.hpp"
 #include "dlock/backend.hpp"
 #include "dlock/lock_handle.hpp"
 
@@ -23,7 +27,7 @@ namespace dlock::core {
 class Host;
 class Store;
 
-class Hold : public std::enable_shared_from_this<Hold> {
+class Hold final : public Errand, public std::enable_shared_from_this<Hold> {
  public:
   struct Identity {
     std::string name;
@@ -56,6 +60,17 @@ class Hold : public std::enable_shared_from_this<Hold> {
   }
   /// Whoever had it has let go of it after it was lost.
   void let_go() noexcept;
+
+  /// Its handle is gone: no state callback begins from now on. A stop that is due is requested all
+  /// the same.
+  void leave() noexcept;
+  /// After leave(): returns when no callback of it runs any more. At once inside one of them.
+  void wait_quiet() noexcept;
+  /// After leave(): calls `job` when no callback of it runs any more, on an unspecified thread that
+  /// must not be kept.
+  void when_quiet(Job job);
+  /// We are inside a callback of it.
+  bool is_telling_here() noexcept;
   /// This process is a fork()ed child of the one that acquired.
   bool is_foreign() const noexcept;
 
@@ -67,10 +82,32 @@ class Hold : public std::enable_shared_from_this<Hold> {
   ClaimPtr claim() const noexcept { return claim_.lock(); }
   void move_deadline(TimePoint deadline) noexcept;
   void become(HandleState state, LossReason reason = LossReason::none) noexcept;
+  /// Calls `job` on the loop when all that there is to tell of its end has been told: it was given
+  /// back, or it is lost, and its stop token and callbacks have had their say. Once; also when the
+  /// manager is closing. It should not keep the manager alive.
+  void when_told(Job job);
+  /// Calls `job` on the loop when whoever had the handle has let go of it. Once; likewise.
+  void when_left(Job job);
 
  private:
+  struct Callback {
+    StateCallback call;
+    unsigned told = 0;  ///< so many of the changes between held and suspect
+    bool told_lost = false;
+  };
+  using Callbacks = std::list<Callback>;
+  using Lock = std::unique_lock<std::mutex>;
+
   bool change(HandleState state, LossReason reason) noexcept;
-  void notify(HandleState state, LossReason reason);
+  void run() noexcept override;
+  void post_telling() noexcept;
+  bool is_told() const noexcept;
+  Callback* next_to_tell() noexcept;
+  void tell(Lock& lock, Callback& callback) noexcept;
+  void drop_callbacks(Lock& lock) noexcept;
+  template <class UserCode>
+  void outside(Lock& lock, UserCode code) noexcept;
+  void post_to_loop(Job job) noexcept;
 
   const std::shared_ptr<Host> host_;
   const std::weak_ptr<Store> store_;
@@ -82,9 +119,19 @@ class Hold : public std::enable_shared_from_this<Hold> {
   std::atomic<TimePoint::rep> deadline_;
   std::atomic<HandleState> state_{HandleState::held};
   std::atomic<LossReason> reason_{LossReason::none};
-  std::mutex mutex_;
-  std::vector<std::shared_ptr<const StateCallback>> callbacks_;
   std::stop_source stop_;
+
+  std::mutex mutex_;
+  Callbacks callbacks_;
+  unsigned changes_ = 0;      ///< between held and suspect, so far: odd ones are suspect
+  bool stop_is_due_ = false;  ///< lost, and the stop not yet requested
+  bool is_posted_ = false;    ///< run() will look, or does
+  bool is_left_ = false;
+  std::thread::id telling_{};  ///< on which thread user code runs
+  std::condition_variable quiet_;
+  Job when_quiet_;
+  Job when_told_;
+  Job when_left_;
 };
 
 /// Looks into a handle, for the core.

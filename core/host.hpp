@@ -7,6 +7,7 @@
 #include <memory>
 #include <string_view>
 
+#include "core/crew.hpp"
 #include "core/env.hpp"
 #include "core/releaser.hpp"
 #include "dlock/lock_manager.hpp"
@@ -23,9 +24,11 @@ class Host : public std::enable_shared_from_this<Host> {
   /// parent's of a fork()ed child. What reaches back to the manager must be posted so: a stopped
   /// loop would keep it, and with it the manager, for ever.
   virtual bool post(Job job) = 0;
-  /// Runs user code, apart from the loop. Any thread; in the order of the calls.
-  virtual void post_callback(Job job) = 0;
-  /// For completion handlers without an executor of their own. Any thread.
+  /// Runs what calls user code, apart from the loop: neither waits for the other, nor for another
+  /// errand. Any thread.
+  virtual void post_callback(std::shared_ptr<Errand> errand) noexcept = 0;
+  /// For completion handlers without an executor of their own: one at a time, apart from the loop
+  /// and from post_callback(). Any thread.
   virtual asio::any_io_executor callback_executor() = 0;
   /// Gives a hold back on its store's loop. Any thread.
   virtual void release(const std::shared_ptr<Hold>& hold, Releaser::Done done) noexcept = 0;

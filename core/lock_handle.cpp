@@ -5,11 +5,21 @@
 #include "core/host.hpp"
 #include "core/planted.hpp"
 #include "core/reply.hpp"
+#include "core/thread.hpp"
 
 namespace dlock::inline v0 {
 namespace {
 
-const std::string kNoName;
+/// Never destroyed: handles of static storage may ask after that.
+const std::string& no_name() {
+  static const auto* const name = new std::string();
+  return *name;
+}
+
+/// After the release has begun: no callback of it runs any more when this returns.
+void wait_quiet(const std::shared_ptr<core::Hold>& hold) noexcept {
+  if (hold && !hold->is_foreign()) hold->wait_quiet();
+}
 
 }  // namespace
 
@@ -19,23 +29,29 @@ LockHandle::LockHandle(LockHandle&&) noexcept = default;
 
 LockHandle& LockHandle::operator=(LockHandle&& other) noexcept {
   if (this != &other) {
-    start_release({});
+    const core::NoCancellation uncancelled;
+    const auto hold = hold_;
+    begin_release({});
     hold_ = std::move(other.hold_);
+    wait_quiet(hold);
   }
   return *this;
 }
 
 LockHandle::~LockHandle() {
-  if (DLOCK_PLANTED("core_dropped_handle_is_forgotten")) return;
-  start_release({});
+  if (!hold_ || DLOCK_PLANTED("core_dropped_handle_is_forgotten")) return;
+  const core::NoCancellation uncancelled;
+  const auto hold = hold_;
+  begin_release({});
+  wait_quiet(hold);
 }
 
 const std::string& LockHandle::name() const noexcept {
-  return hold_ ? hold_->identity().name : kNoName;
+  return hold_ ? hold_->identity().name : no_name();
 }
 
 const std::string& LockHandle::store() const noexcept {
-  return hold_ ? hold_->identity().store : kNoName;
+  return hold_ ? hold_->identity().store : no_name();
 }
 
 std::optional<std::uint64_t> LockHandle::token() const noexcept {
@@ -81,12 +97,27 @@ void LockHandle::on_state(StateCallback callback) {
 }
 
 error_code LockHandle::release() noexcept {
+  const core::NoCancellation uncancelled;
+  const auto hold = hold_;
   auto reply = std::make_shared<core::Reply<error_code>>();
-  start_release([reply](error_code ec) { reply->set(ec); });
-  return reply->wait();
+  begin_release([reply](error_code ec) { reply->set(ec); });
+  const auto ec = reply->wait();
+  wait_quiet(hold);
+  return ec;
 }
 
 void LockHandle::start_release(detail::UniqueFunction<void(error_code)> done) noexcept {
+  const auto hold = hold_;
+  // Inside a callback of its own the caller may well wait for `done`.
+  if (!done || !hold || hold->is_foreign() || hold->is_telling_here()) {
+    return begin_release(std::move(done));
+  }
+  begin_release([hold, done = std::move(done)](error_code ec) mutable {
+    hold->when_quiet([done = std::move(done), ec]() mutable { done(ec); });
+  });
+}
+
+void LockHandle::begin_release(detail::UniqueFunction<void(error_code)> done) noexcept {
   const auto hold = std::exchange(hold_, nullptr);
   if (!hold) {
     if (done) done({});
@@ -97,7 +128,9 @@ void LockHandle::start_release(detail::UniqueFunction<void(error_code)> done) no
     return;
   }
   // What was lost has been taken care of when it was; nothing is left to give back.
-  if (!hold->give_back()) {
+  const bool was_ours = hold->give_back();
+  hold->leave();
+  if (!was_ours) {
     hold->let_go();
     if (done) done(make_error_code(errc::lock_lost));
     return;

@@ -6,8 +6,11 @@
 
 #include <boost/asio/post.hpp>
 #include <ctime>
+#include <exception>
 #include <system_error>
-#include <thread>
+#include <utility>
+
+#include "core/hire_later.hpp"
 
 namespace dlock::core {
 namespace {
@@ -24,13 +27,40 @@ std::mt19937_64 seeded() {
   return std::mt19937_64(seed);
 }
 
+/// Rare work (closing a silent session, an fsync per 65,536 tickets), so a thread each.
+constexpr Crew::Limits kHelpers{.most = 1024, .rest = std::chrono::milliseconds(0)};
+
+class Helped final : public Errand {
+ public:
+  Helped(asio::io_context& io, Job job, Job done)
+      : io_(io), job_(std::move(job)), done_(std::move(done)) {}
+
+  void run() noexcept override {
+    try {
+      job_();
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): `done` looks what came of it
+    }
+    // Before `done`: what both share then ends with `done`, on the loop.
+    job_ = {};
+    asio::post(io_, [done = std::move(done_)]() mutable { done(); });
+  }
+
+ private:
+  asio::io_context& io_;
+  Job job_;
+  Job done_;
+};
+
 }  // namespace
 
-RealEnv::RealEnv() : timer_(io_, make_timer()), random_(seeded()) { await_timer(); }
+RealEnv::RealEnv()
+    : timer_(io_, make_timer()), helpers_(make_crew(*this, kHelpers)), random_(seeded()) {
+  await_timer();
+}
 
 RealEnv::~RealEnv() {
-  std::unique_lock lock(helpers_mutex_);
-  no_helpers_.wait(lock, [&] { return helpers_ == 0; });
+  while (const auto waiting = helpers_->take()) waiting->run();
+  helpers_->finish(std::chrono::steady_clock::time_point::max());
 }
 
 std::int64_t RealEnv::wall_clock_ms() const noexcept {
@@ -54,21 +84,7 @@ TimerId RealEnv::call_at(TimePoint when, Job job) {
 void RealEnv::cancel(TimerId id) noexcept { timers_.remove(id); }
 
 void RealEnv::run_blocking(Job job, Job done) {
-  // Rare (closing a silent session, an fsync per 65,536 tickets), so a thread each.
-  {
-    const std::lock_guard lock(helpers_mutex_);
-    ++helpers_;
-  }
-  std::thread([this, job = std::move(job), done = std::move(done)]() mutable {
-    job();
-    // Before `done`: what both share then ends with `done`, on the loop.
-    job = {};
-    asio::post(io_, [done = std::move(done)]() mutable { done(); });
-    // Notified under the mutex: the destructor must not return in between.
-    const std::lock_guard lock(helpers_mutex_);
-    --helpers_;
-    no_helpers_.notify_all();
-  }).detach();
+  helpers_->post(std::make_shared<Helped>(io_, std::move(job), std::move(done)));
 }
 
 void RealEnv::arm() {
@@ -91,17 +107,23 @@ void RealEnv::await_timer() {
                       std::uint64_t expirations = 0;
                       [[maybe_unused]] const auto got =
                           ::read(timer_.native_handle(), &expirations, sizeof expirations);
-                      run_due();
                       await_timer();
+                      run_due();
                     });
 }
 
 void RealEnv::run_due() {
   armed_ = kNever;
   running_due_ = true;
+  // An exception that leaves a job must not cost the others their timer.
+  const struct Rearm {
+    RealEnv& env;
+    ~Rearm() {
+      env.running_due_ = false;
+      env.arm();
+    }
+  } rearm{*this};
   while (auto job = timers_.take_due(now())) job();
-  running_due_ = false;
-  arm();
 }
 
 }  // namespace dlock::core

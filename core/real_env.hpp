@@ -6,10 +6,11 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <random>
 
+#include "core/crew.hpp"
 #include "core/env.hpp"
 #include "core/timer_queue.hpp"
 
@@ -19,7 +20,7 @@ class RealEnv final : public Env {
  public:
   /// Throws std::system_error if the system has no descriptor left.
   RealEnv();
-  /// Waits for the helper threads, which are bounded.
+  /// Waits for the helper threads, which are bounded, and runs what waited for one in vain.
   ~RealEnv() override;
 
   TimePoint now() const noexcept override { return BoottimeClock::now(); }
@@ -43,9 +44,7 @@ class RealEnv final : public Env {
   asio::posix::stream_descriptor timer_;
   TimePoint armed_ = kNever;
   bool running_due_ = false;
-  std::mutex helpers_mutex_;
-  std::condition_variable no_helpers_;
-  int helpers_ = 0;
+  std::shared_ptr<Crew> helpers_;
   std::mutex random_mutex_;
   std::mt19937_64 random_;
 };

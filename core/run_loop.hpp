@@ -4,6 +4,7 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <exception>
 
 #include "core/env.hpp"
 #include "core/halt_poll.hpp"
@@ -11,13 +12,21 @@
 namespace dlock::core {
 
 /// Runs handlers until the context is stopped or has nothing left that could give it work. Costs
-/// one more epoll_wait() than run() each time it runs dry.
-inline void run_loop(asio::io_context& io) {
+/// one more epoll_wait() than run() each time it runs dry. `on_exception(what)` is told of each
+/// exception that leaves a handler, which is a bug; the loop goes on: all locks live on it.
+template <class OnException>
+void run_loop(asio::io_context& io, OnException on_exception) {
   HaltPoll idle;
-  for (;;) {
-    io.poll();
-    if (io.stopped()) return;
-    idle.wait([&io] { return io.poll_one() > 0 || io.stopped(); }, [&io] { io.run_one(); });
+  while (!io.stopped()) {
+    try {
+      io.poll();
+      if (io.stopped()) return;
+      idle.wait([&io] { return io.poll_one() > 0 || io.stopped(); }, [&io] { io.run_one(); });
+    } catch (const std::exception& error) {
+      on_exception(error.what());
+    } catch (...) {
+      on_exception("an exception of an unknown type");
+    }
   }
 }
 

@@ -29,6 +29,20 @@ class BlockedSignals {
   sigset_t before_{};
 };
 
+/// While it lives, the calling thread is not ended by pthread_cancel(): that would unwind a caller
+/// of ours through functions that do not throw. It is ended at its next cancellation point after
+/// that.
+class NoCancellation {
+ public:
+  NoCancellation() noexcept { ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~NoCancellation() { ::pthread_setcancelstate(before_, nullptr); }
+  NoCancellation(const NoCancellation&) = delete;
+  NoCancellation& operator=(const NoCancellation&) = delete;
+
+ private:
+  int before_ = PTHREAD_CANCEL_ENABLE;
+};
+
 /// Throws std::system_error if the system has no thread to give; `run` has not run then, and
 /// whoever calls must answer for it: nothing here may end the process.
 template <class Run>

@@ -6,8 +6,10 @@
 //   dlock::LockHandle held = co_await lock->async_acquire({.wait = 5s}, asio::use_awaitable);
 //
 // Handler signature: void(boost::system::error_code, dlock::LockHandle) for acquire,
-// void(boost::system::error_code) for release. Handlers run on their associated executor, by
-// default on the manager's callback thread, never inside the initiating call. Cancellation
+// void(boost::system::error_code) for release. Handlers run on their associated executor, never
+// inside the initiating call; those without one run on a thread of the manager's that is theirs
+// alone, one after the other: one that blocks delays the others, and close() by `release_timeout`
+// at most (those that have not begun by then are dropped), but nothing else. Cancellation
 // (terminal, partial, total) through the handler's slot ends an acquire with `cancelled`, and
 // nothing of it is left in the store. A release is not cancellable.
 //
@@ -39,7 +41,7 @@ namespace dlock::inline v0 {
 
 namespace detail {
 
-/// The manager's callback thread as an executor. Defined in core.
+/// The manager's thread for completion handlers as an executor. Defined in core.
 boost::asio::any_io_executor callback_executor(const DistributedLock& lock);
 boost::asio::any_io_executor callback_executor(const LockHandle& handle);
 

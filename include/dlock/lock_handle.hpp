@@ -57,7 +57,8 @@ class LockHandle {
   explicit LockHandle(std::shared_ptr<core::Hold> hold) noexcept;
   LockHandle(LockHandle&&) noexcept;
   LockHandle& operator=(LockHandle&&) noexcept;
-  /// Starts the release and does not wait for it: the manager does, when it is closed.
+  /// Starts the release and does not wait for it: the manager does, when it is closed. Waits for a
+  /// callback that is running, as release() does; so does the assignment, for the lock it replaces.
   ~LockHandle();
 
   /// True if there is a lock in it that was neither released nor moved away. Says nothing about
@@ -89,24 +90,36 @@ class LockHandle {
   /// Same, without throwing.
   void check(error_code& ec) const noexcept;
 
-  /// Requested when the lock is lost. Stop callbacks run on the manager's callback thread.
+  /// Requested when the lock is lost, also if the handle is released just then. Stop callbacks run
+  /// on a thread of the manager's, as those of on_state() do and before them; a std::stop_callback
+  /// waits in its own destructor.
   std::stop_token stop_token() const noexcept;
 
-  /// Calls `callback` at each change: suspect, held again, lost (exactly once, final). Called at
-  /// once with the present state if that is not held. Runs on the manager's callback thread,
-  /// one call at a time; it may block or call dlock. It must not throw.
+  /// Calls `callback` at each change: suspect, held again, lost (exactly once, final). Called soon
+  /// with the present state if that is not held. Runs on a thread of the manager's, with all
+  /// signals blocked, one call at a time for one handle; it may block or call dlock. It delays what
+  /// this handle has to tell and nothing else: not the loop, no other handle's stop token or
+  /// callbacks (up to 64 of which may block at the same time), no completion handler, and close()
+  /// for a bounded time only. It must not throw: an exception is logged.
   void on_state(StateCallback callback);
 
   /// Gives the lock back and waits until the store confirmed it, at most `release_timeout`
   /// (store option, default 5 s). Empties the handle.
+  /// When it returns no state callback of this handle runs any more, nor will one: it waits for the
+  /// one that is running, however long that takes, so hold no mutex that a callback locks. Inside
+  /// a callback of this very handle it does not wait for that one: what the callback uses must live
+  /// until it returns.
   /// Returns lock_lost if it was no longer ours (the next owner is left alone); unavailable if the
   /// store did not answer in time (the release goes on in the background).
   error_code release() noexcept;
 
-  /// For async.hpp: starts the release; `done` is called once, on an unspecified thread.
+  /// For async.hpp: starts the release; `done` is called once, on an unspecified thread, when the
+  /// store has answered and no callback of this handle runs any more.
   void start_release(detail::UniqueFunction<void(error_code)> done) noexcept;
 
  private:
+  void begin_release(detail::UniqueFunction<void(error_code)> done) noexcept;
+
   friend struct core::HandleAccess;
   std::shared_ptr<core::Hold> hold_;
 };

@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // LockManager: a URL or a YAML file in, locks out. One manager serves a whole process: it keeps one
-// connection (session) per store, one background thread for all I/O and one for user callbacks,
-// however many locks and waiters there are.
+// connection (session) per store, one background thread for all I/O and one that tells of losses,
+// however many locks and waiters there are. While user callbacks keep that one, others are made (64
+// at most) and end again; completion handlers without an executor, and the log, have one each while
+// there is something for them. All of them have all signals blocked. A thread that cannot be made
+// is `unavailable` from the call that needs it (RLIMIT_NPROC, pids.max), and the next call tries
+// again.
+//
+// pthread_cancel() of a thread inside one of the blocking calls takes effect after the call: use a
+// std::stop_token to end a wait.
 //
 //   auto locks =
 //   dlock::LockManager::open("zookeeper://10.0.0.1,10.0.0.2,10.0.0.3/app?session_timeout=10s");
@@ -39,7 +46,9 @@ struct OpenOptions {
   /// `{.backends = {&dlock::local::backend()}}`.
   std::vector<const BackendDescriptor*> backends = {};
   /// Where warnings go (a store without `require` that promises little, clipped values). Called on
-  /// any thread, must not throw. Default: standard error, through spdlog, from `warning` up.
+  /// a thread of its own, one line at a time; it may block, call dlock, or throw (ignored): nothing
+  /// waits for it but close(), a second at most. A thousand lines wait for it; how many more were
+  /// dropped is told. Default: standard error, in spdlog's form, from `warning` up.
   std::function<void(LogLevel, std::string_view)> log = {};
 
   /// With all backends that were built into the target dlock::dlock (defined there, not in
@@ -62,7 +71,8 @@ struct StoreReport {
 class LockManager {
  public:
   /// Reads the URL and checks every value; connects on first use.
-  /// Throws LockError{config_invalid} with what to write instead.
+  /// Throws LockError{config_invalid} with what to write instead; {unavailable} if the process has
+  /// no descriptor left (RLIMIT_NOFILE).
   static LockManager open(std::string_view url) { return open(url, OpenOptions::built_in()); }
   static LockManager open(std::string_view url, OpenOptions options);
   /// Same from a YAML file; errors carry file and line.
@@ -111,7 +121,10 @@ class LockManager {
   /// Releases what is still held (those handles become lost, reason closed), waits for releases
   /// under way, each store's `release_timeout` at most, and ends the threads. A late copy of a
   /// request that was never answered is looked for once more; one that arrives after that lasts a
-  /// lease at most. Later calls answer `closed`.
+  /// lease at most. Calls under way end with `closed` then, and later ones.
+  /// Waits for callbacks and completion handlers, the longest `release_timeout` once more at most:
+  /// what has not begun by then is dropped, and one that does not return is left to its thread.
+  /// Inside a callback it does not wait for any.
   void close() noexcept;
 
  private:

@@ -279,7 +279,8 @@ TEST_F(RedisAccess, WithoutPublishWaitersPollAndItIsSaid) {
   auto locks = open_redis(url("app:secret@", "&poll=100ms"), warnings);
   auto lock = locks.lock("x");
   auto held = lock->acquire();
-  EXPECT_THAT(warnings->all(), HasSubstr("PUBLISH is refused"));
+  EXPECT_TRUE(eventually(
+      patience(), [&] { return warnings->all().find("PUBLISH is refused") != std::string::npos; }));
   const auto promised = locks.inspect().front().capabilities.value();
   EXPECT_EQ(promised.wake_up, WakeUp::poll);
   EXPECT_THAT(promised.notes, Contains(HasSubstr("+publish")));

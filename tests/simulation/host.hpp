@@ -24,7 +24,9 @@ class SimHost final : public core::Host {
     asio::post(process_.executor(), [job = std::move(job)]() mutable { job(); });
     return true;
   }
-  void post_callback(core::Job job) override { process_.deliver(std::move(job)); }
+  void post_callback(std::shared_ptr<core::Errand> errand) noexcept override {
+    process_.deliver([errand = std::move(errand)] { errand->run(); });
+  }
   asio::any_io_executor callback_executor() override { return process_.executor(); }
   void release(const std::shared_ptr<core::Hold>& hold,
                core::Releaser::Done done) noexcept override {

@@ -167,8 +167,8 @@ class VirtualHost final : public core::Host {
     asio::post(env_.executor(), [job = std::move(job)]() mutable { job(); });
     return true;
   }
-  void post_callback(core::Job job) override {
-    env_.run_blocking([] {}, std::move(job));
+  void post_callback(std::shared_ptr<core::Errand> errand) noexcept override {
+    env_.run_blocking([] {}, [errand = std::move(errand)] { errand->run(); });
   }
   asio::any_io_executor callback_executor() override { return env_.executor(); }
   void release(const std::shared_ptr<core::Hold>& hold,

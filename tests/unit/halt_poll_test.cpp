@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <boost/asio/post.hpp>
+#include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "core/run_loop.hpp"
 
@@ -62,8 +65,20 @@ TEST(RunLoop, RunsAllThatIsPostedAndEndsWithItsLastWork) {
     ++ran;
     asio::post(io, [&] { ++ran; });
   });
-  run_loop(io);
+  run_loop(io, [](const char*) { ADD_FAILURE(); });
   EXPECT_EQ(ran, 2);
+}
+
+TEST(RunLoop, SaysWhatAHandlerThrewAndGoesOn) {
+  asio::io_context io(1);
+  std::vector<std::string> told;
+  int ran = 0;
+  asio::post(io, [] { throw std::runtime_error("first"); });
+  asio::post(io, [] { throw 2; });
+  asio::post(io, [&] { ++ran; });
+  run_loop(io, [&](const char* what) { told.emplace_back(what); });
+  EXPECT_EQ(told, (std::vector<std::string>{"first", "an exception of an unknown type"}));
+  EXPECT_EQ(ran, 1);
 }
 
 }  // namespace
