@@ -8,7 +8,6 @@
 
 #include <atomic>
 #include <boost/asio/use_future.hpp>
-#include <cstdio>
 #include <future>
 #include <stdexcept>
 #include <string>
@@ -156,46 +155,6 @@ TEST(Telling, InsideItsOwnCallbackAReleaseDoesNotWaitForIt) {
   });
   lose(locks, held);
   EXPECT_EQ(told.get_future().get(), error_code());
-}
-
-TEST(Telling, P02_NoCallbackRunsAfterTheReleaseInTenThousandRaces) {
-  auto locks = open_store("race");
-  auto other = open_store("race");
-  const auto lock = locks.lock("a");
-  int told_lost = 0;
-  for (int round = 0; round < 10'000; ++round) {
-    auto held = lock->acquire({.wait = 10s});
-    auto alive = std::make_unique<std::atomic<bool>>(true);
-    std::atomic<bool> told = false;
-    std::atomic<bool> late = false;
-    held.on_state([&told, &late, here = alive.get()](HandleState, LossReason) {
-      told = true;
-      if (!*here) late = true;
-    });
-    std::thread loses([&, token = *held.token()] {
-      try {
-        other.evict("a", token);
-      } catch (const LockError&) {  // it was released first
-      }
-    });
-    for (int spin = round % 64; spin > 0; --spin) std::this_thread::yield();
-    switch (round % 3) {
-      case 0:
-        held.release();
-        break;
-      case 1:
-        held = LockHandle();
-        break;
-      default:
-        release_later(held).wait();
-    }
-    *alive = false;
-    alive.reset();
-    if (told) ++told_lost;
-    loses.join();
-    ASSERT_FALSE(late);
-  }
-  std::printf("%d of 10,000 told\n", told_lost);
 }
 
 TEST(Telling, AStopThatIsDueIsRequestedThoughTheHandleIsReleased) {
