@@ -15,10 +15,11 @@ namespace dlock::zookeeper {
 
 namespace asio = boost::asio;
 
-/// Empty if no session came about by the deadline.
+/// Empty if no session came about by the deadline. `least_pause`: between two tries.
 asio::awaitable<std::optional<AskedTimeout>> feel_timeout(Library& library, core::Env& env,
                                                           std::string addresses,
                                                           std::chrono::milliseconds timeout,
-                                                          TimePoint deadline);
+                                                          TimePoint deadline,
+                                                          Duration least_pause = {});
 
 }  // namespace dlock::zookeeper
