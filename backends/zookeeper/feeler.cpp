@@ -21,13 +21,11 @@ class Feeler final : public Client::Listener {
 asio::awaitable<std::optional<AskedTimeout>> feel_timeout(Library& library, core::Env& env,
                                                           std::string addresses,
                                                           std::chrono::milliseconds timeout,
-                                                          TimePoint deadline,
-                                                          Duration least_pause) {
+                                                          TimePoint deadline) {
   Feeler feeler(env);
   Client::Options options;
   options.addresses = std::move(addresses);
   options.session_timeout = timeout;
-  options.least_pause = least_pause;
   const auto client = library.make_client(env, std::move(options), feeler);
   std::optional<AskedTimeout> felt;
   if (!client->start()) co_return felt;

@@ -15,11 +15,10 @@ namespace dlock::zookeeper {
 
 namespace asio = boost::asio;
 
-/// Empty if no session came about by the deadline. `least_pause`: between two tries.
+/// Empty if no session came about by the deadline.
 asio::awaitable<std::optional<AskedTimeout>> feel_timeout(Library& library, core::Env& env,
                                                           std::string addresses,
                                                           std::chrono::milliseconds timeout,
-                                                          TimePoint deadline,
-                                                          Duration least_pause = {});
+                                                          TimePoint deadline);
 
 }  // namespace dlock::zookeeper

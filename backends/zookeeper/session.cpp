@@ -9,7 +9,6 @@
 #include <system_error>
 
 #include "backends/zookeeper/error.hpp"
-#include "backends/zookeeper/feeler.hpp"
 #include "backends/zookeeper/resolver.hpp"
 #include "core/planted.hpp"
 
@@ -84,6 +83,7 @@ asio::awaitable<void> Session::close(TimePoint deadline) {
 asio::awaitable<void> Session::drop(TimePoint deadline) {
   const auto self = shared_from_this();
   stop_timers();
+  trust_session();
   tell_waiters();
   unset_.clear();
   asking_ = 0;
@@ -102,6 +102,7 @@ asio::awaitable<void> Session::drop(TimePoint deadline) {
 void Session::stop() {
   closed_ = true;
   stop_timers();
+  trust_session();
   client_.reset();
 }
 
@@ -136,7 +137,7 @@ Failure Session::link_failure() const {
 void Session::on_connected() {
   attempt_failed_ = false;
   env_.cancel(std::exchange(lookup_timer_, 0));
-  env_.cancel(std::exchange(doubt_timer_, 0));
+  trust_session();
   if (!rule_started_) {
     rule_started_ = true;
     rule_ = DeadlineRule(client_->created(), client_->session_timeout());
@@ -209,21 +210,30 @@ void Session::doubt_session_at(TimePoint when) {
 
 void Session::doubt_session() {
   if (closed_ || !client_ || connected()) return;
-  if (!client_->turned_away()) return doubt_session_at(env_.now() + kDoubtAgain);
-  asio::co_spawn(env_.executor(), try_as_newcomer(shared_from_this()), asio::detached);
+  const auto newcomer = std::exchange(newcomer_, {});
+  const auto now = env_.now();
+  if (newcomer) {
+    const bool let_in = newcomer->connected();
+    newcomer->close([] {});
+    // Another server of the ensemble may take the old session: it has its turn once more.
+    let_in_ = let_in;
+    return doubt_session_at(now + (let_in ? kNewcomerPatience : kDoubtAgain));
+  }
+  if (std::exchange(let_in_, false)) return start_again();
+  if (client_->turned_away()) {
+    newcomer_ = library_.make_client(
+        env_,
+        {addresses_, settings_.timeout, settings_.digest, settings_.creator_acl, kNewcomerPatience},
+        nobody_);
+    if (!newcomer_->start()) newcomer_.reset();
+  }
+  doubt_session_at(now + (newcomer_ ? kNewcomerPatience : kDoubtAgain));
 }
 
-asio::awaitable<void> Session::try_as_newcomer(std::shared_ptr<Session> self) {
-  const auto number = self->number_;
-  const auto until = self->env_.now() + kNewcomerPatience;
-  const auto let_in = co_await feel_timeout(self->library_, self->env_, self->addresses_,
-                                            self->settings_.timeout, until, kNewcomerPatience);
-  if (self->closed_ || self->number_ != number || self->connected()) co_return;
-  if (!let_in) co_return self->doubt_session_at(self->env_.now() + kDoubtAgain);
-  // Another server of the ensemble may take the old session: it has had its turn after this.
-  co_await core::sleep_until(self->env_, self->env_.now() + kNewcomerPatience);
-  if (self->closed_ || self->number_ != number || self->connected()) co_return;
-  self->start_again();
+void Session::trust_session() {
+  env_.cancel(std::exchange(doubt_timer_, 0));
+  let_in_ = false;
+  newcomer_.reset();
 }
 
 // The library's handle may not be closed from within a step of it.
@@ -239,6 +249,7 @@ void Session::start_again() {
   if (!ended) return;  // dropped meanwhile
   ended->close([] {});
   stop_timers();
+  trust_session();
   const bool lasted = env_.now() >= started_ + kBetweenSessions;
   watched_.clear();
   unset_.clear();

@@ -148,7 +148,7 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
   void look_up_again();
   void doubt_session_at(TimePoint when);
   void doubt_session();
-  static asio::awaitable<void> try_as_newcomer(std::shared_ptr<Session> self);
+  void trust_session();
 
   core::Env& env_;
   const Settings settings_;
@@ -173,6 +173,17 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
   core::TimerId beat_timer_ = 0;
   core::TimerId lookup_timer_ = 0;
   core::TimerId doubt_timer_ = 0;
+  /// A session that has seen nothing, to know whether servers let anybody in.
+  struct Nobody final : Client::Listener {
+    void on_connected() override {}
+    void on_disconnected() override {}
+    void on_session_over(bool) override {}
+    void on_watch(const std::string&, WatchEvent) override {}
+    void on_answer(TimePoint, TimePoint, bool) override {}
+  };
+  Nobody nobody_;
+  std::shared_ptr<Client> newcomer_;
+  bool let_in_ = false;  ///< it was, lately
   TimePoint started_{};  ///< the present client
   bool looking_up_ = false;
 };
