@@ -31,6 +31,8 @@ ReleaseFsm::Step ReleaseFsm::on_answer(ReleaseStatus status, TimePoint now) {
     search_ = true;
     return {Do::pause, false, std::min(now + limits_.search_pause, *limits_.late_copies_until)};
   }
+  // Whoever may change the store's mind is told at once; until the lease is over it may do so.
+  if (status == ReleaseStatus::refused && !outcome_) outcome_ = status;
   if (DLOCK_PLANTED("core_failed_release_is_dropped")) return {Do::finish, false, kNever};
   // What is not released when its lease is over has been freed by the store.
   if (now >= limits_.lease_over) return {Do::finish, false, kNever};

@@ -14,6 +14,21 @@ struct Releaser::Waiter {
   }
 };
 
+namespace {
+
+error_code told(ReleaseStatus outcome) {
+  switch (outcome) {
+    case ReleaseStatus::released:
+      return {};
+    case ReleaseStatus::refused:
+      return make_error_code(errc::access_denied);
+    default:
+      return make_error_code(errc::lock_lost);
+  }
+}
+
+}  // namespace
+
 void Releaser::start(ClaimPtr claim, ReleaseFsm::Limits limits, Duration patience, Done done) {
   auto waiter = std::make_shared<Waiter>(Waiter{env_, std::move(done)});
   if (waiter->done) {
@@ -46,8 +61,7 @@ asio::awaitable<void> Releaser::run(ClaimPtr claim, ReleaseFsm::Limits limits,
     }
     step = fsm.on_answer(answer.status, env_.now());
     if (const auto outcome = fsm.outcome()) {
-      waiter->tell(*outcome == ReleaseStatus::released ? error_code{}
-                                                       : make_error_code(errc::lock_lost));
+      waiter->tell(told(*outcome));
     }
   }
   waiter->tell(make_error_code(errc::unavailable));

@@ -17,6 +17,10 @@ using std::chrono::milliseconds;
 
 namespace {
 
+/// Claims that have requests under way at once: enough to fill a link of 50 ms, few enough that
+/// each is answered in time.
+constexpr std::size_t kClaimsAtOnce = 256;
+
 Session::Settings session_settings(const StoreOptions& options, const NameMap& names) {
   Session::Settings settings;
   settings.endpoints = options.endpoints;
@@ -38,6 +42,9 @@ ZooKeeperBackend::ZooKeeperBackend(const StoreOptions& options, core::Env& env, 
       names_(options.given("chroot") ? options.string("chroot") : std::string(), options.path),
       session_(std::make_shared<Session>(env, session_settings(options, names_), library, sink)),
       doubts_(std::make_shared<Doubts>(env, session_)),
+      listings_(std::make_shared<Listings>(env, session_)),
+      claiming_(kClaimsAtOnce),
+      releasing_(kClaimsAtOnce),
       offset_(session_, names_.offset()) {
   session_->on_beat = [doubts = std::weak_ptr(doubts_)] {
     if (const auto alive = doubts.lock()) alive->search();
@@ -59,13 +66,13 @@ ZooKeeperBackend::~ZooKeeperBackend() { session_->stop(); }
 // node to be there still: then it takes another look.
 void ZooKeeperBackend::on_link_down() {
   offset_.doubt();
-  for (const auto& [number, claim] : *claims_) claim->before_decides = false;
+  for (const auto& [number, claim] : claims_->all) claim->before_decides = false;
 }
 
 void ZooKeeperBackend::on_session_over() {
   doubts_->clear();
   offset_.forget();
-  for (const auto& [number, claim] : *claims_) {
+  for (const auto& [number, claim] : claims_->all) {
     claim->leave_queue();
     claim->wake();
   }

@@ -11,7 +11,9 @@
 
 #include "backends/zookeeper/claim.hpp"
 #include "backends/zookeeper/doubts.hpp"
+#include "backends/zookeeper/gate.hpp"
 #include "backends/zookeeper/known_seals.hpp"
+#include "backends/zookeeper/listings.hpp"
 #include "backends/zookeeper/names.hpp"
 #include "backends/zookeeper/offset.hpp"
 #include "backends/zookeeper/queue.hpp"
@@ -70,10 +72,13 @@ class ZooKeeperBackend final : public Backend {
   void forget_old_session(NodeClaim& claim);
   /// Connected, and the claim's node belongs to this session.
   bool usable(const NodeClaim& claim) const;
+  /// The next thing to do on the way to the lock.
+  asio::awaitable<Answer> go_on(NodeClaimPtr claim, TimePoint deadline);
+  asio::awaitable<bool> let_in(NodeClaimPtr claim, Gate::Pass& pass, Duration patience);
   asio::awaitable<Answer> enter(NodeClaimPtr claim, TimePoint deadline);
   asio::awaitable<Answer> find_own(NodeClaimPtr claim, TimePoint deadline);
   asio::awaitable<Answer> look(NodeClaimPtr claim, TimePoint deadline);
-  asio::awaitable<Answer> judge(NodeClaimPtr claim, std::vector<std::string> children,
+  asio::awaitable<Answer> judge(NodeClaimPtr claim, std::shared_ptr<const Line> line,
                                 TimePoint deadline);
   asio::awaitable<bool> learn_births(NodeClaimPtr claim, std::vector<std::string> nodes,
                                      Births& births, std::vector<std::string>& children,
@@ -85,11 +90,14 @@ class ZooKeeperBackend final : public Backend {
                                             TimePoint deadline);
   asio::awaitable<Answer> take(NodeClaimPtr claim, TimePoint deadline);
   asio::awaitable<Answer> give_up_place(NodeClaimPtr claim, ClaimAnswer answer, TimePoint deadline);
-  void watch_own(const NodeClaimPtr& claim);
+  void share_own_watch(const NodeClaimPtr& claim);
+  void be_sure_of_own_watch(const NodeClaimPtr& claim);
+  void tell_next(const NodeClaim& granted);
   void on_own_node(const NodeClaimPtr& claim, WatchEvent event);
-  void remove_strays(const NodeClaim& claim, const std::vector<std::string>& children);
+  void remove_strays(const NodeClaim& claim, const Line& line);
 
   // release
+  void tell_refused(NodeClaim& claim, const Failure& why);
   asio::awaitable<int> remove_own(NodeClaimPtr claim, TimePoint deadline);
   asio::awaitable<int> remove_copies(NodeClaimPtr claim, TimePoint deadline);
 
@@ -123,6 +131,9 @@ class ZooKeeperBackend final : public Backend {
   const NameMap names_;
   std::shared_ptr<Session> session_;
   std::shared_ptr<Doubts> doubts_;
+  std::shared_ptr<Listings> listings_;
+  Gate claiming_;
+  Gate releasing_;
   Offset offset_;
   KnownSeals seals_;
   Capabilities capabilities_;

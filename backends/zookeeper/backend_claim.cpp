@@ -39,15 +39,26 @@ ClaimAnswer no_answer(const NodeClaim& claim, const Session& session) {
   return answer;
 }
 
+/// Of a claim that was not let in: nothing has been sent.
+ClaimAnswer crowded(const NodeClaim& claim, const Session& session, std::size_t waiting) {
+  auto answer = no_answer(claim, session);
+  if (session.connected()) {
+    answer.failure.text =
+        fmt::format("{} claims of this process wait to be sent, 256 at a time; servers {}", waiting,
+                    session.addresses());
+  }
+  return answer;
+}
+
 struct Entrance {
   std::vector<PendingReply> parents;
   PendingReply create;
-  PendingReply list;
+  PendingListing list;
 };
 
 /// One segment. The parents come into it only after the server has missed one.
-Entrance send_entrance(Client& client, const NodeClaim& claim, const std::string& data,
-                       const std::vector<std::string>& root,
+Entrance send_entrance(Client& client, Listings& listings, const NodeClaim& claim,
+                       const std::string& data, const std::vector<std::string>& root,
                        const std::vector<std::string>& nodes) {
   const Client::Burst burst(client);
   std::vector<PendingReply> parents;
@@ -60,7 +71,7 @@ Entrance send_entrance(Client& client, const NodeClaim& claim, const std::string
   }
   const auto prefix = claim.directory + "/" + contender_prefix(claim.request().owner.id);
   auto create = client.create(prefix, data, Client::Mode::ephemeral_sequential);
-  auto list = client.children(claim.directory);
+  auto list = listings.ask(claim.directory);
   return {std::move(parents), std::move(create), std::move(list)};
 }
 
@@ -85,35 +96,64 @@ std::string last_part(const std::string& path) { return path.substr(path.rfind('
 
 }  // namespace
 
+// The patience that the core has with a request begins when it is sent: until then it stands in
+// line here, for as long as the servers answer anything.
 asio::awaitable<ClaimAnswer> ZooKeeperBackend::claim(ClaimPtr claim, TimePoint deadline) {
   const auto ours = std::static_pointer_cast<NodeClaim>(claim);
-  ours->woken = false;
+  const auto patience = std::min<Duration>(deadline - env_.now(), std::chrono::hours(1));
+  ours->woken = ours->interrupted = false;
   while (!closed_) {
     const bool ready = co_await session_->ready(deadline);
     if (!ready) break;
     forget_old_session(*ours);
-    Answer answer;
-    switch (ours->place) {
-      case Place::nowhere:
-        answer = co_await enter(ours, deadline);
-        break;
-      case Place::doubtful:
-        answer = co_await find_own(ours, deadline);
-        break;
-      case Place::queued:
-        answer = co_await look(ours, deadline);
-        break;
-      case Place::granted:
-        // It was not handed out: too old when it came. Its node may have been taken away since.
-        ours->place = Place::queued;
-        ours->before_decides = false;
-        answer = co_await look(ours, deadline);
-        break;
+    // A turn that has come needs no request, as a rule.
+    if (ours->place == Place::queued && ours->before_gone && ours->before_decides) {
+      auto answer = co_await go_on(ours, deadline);
+      if (answer) co_return std::move(*answer);
+    } else {
+      const auto asked = env_.now();
+      Gate::Pass pass(claiming_, ours->place != Place::nowhere, ours->signal);
+      const bool inside = co_await let_in(ours, pass, patience);
+      if (!inside) co_return crowded(*ours, *session_, claiming_.waiting());
+      if (deadline != kNever) deadline += env_.now() - asked;
+      if (session_->connected() && !closed_) {
+        auto answer = co_await go_on(ours, deadline);
+        if (answer) co_return std::move(*answer);
+      }
     }
-    if (answer) co_return std::move(*answer);
     if (env_.now() >= deadline) break;
   }
   co_return no_answer(*ours, *session_);
+}
+
+asio::awaitable<bool> ZooKeeperBackend::let_in(NodeClaimPtr claim, Gate::Pass& pass,
+                                               Duration patience) {
+  const auto asked = env_.now();
+  while (!pass.inside() && !claim->interrupted && !closed_) {
+    const auto until = std::max(asked, session_->last_answer()) + patience;
+    if (env_.now() >= until) break;
+    co_await claim->signal.wait_until(until);
+  }
+  co_return pass.inside();
+}
+
+asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::go_on(NodeClaimPtr claim,
+                                                                  TimePoint deadline) {
+  forget_old_session(*claim);
+  switch (claim->place) {
+    case Place::nowhere:
+      co_return co_await enter(claim, deadline);
+    case Place::doubtful:
+      co_return co_await find_own(claim, deadline);
+    case Place::queued:
+      break;
+    case Place::granted:
+      // It was not handed out: too old when it came. Its node may have been taken away since.
+      claim->place = Place::queued;
+      claim->before_decides = false;
+      break;
+  }
+  co_return co_await look(claim, deadline);
 }
 
 bool ZooKeeperBackend::usable(const NodeClaim& claim) const {
@@ -134,20 +174,20 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::enter(NodeClaimPtr c
   claim->entering = true;
   const auto knock = [&] {
     const Client::Burst burst(session_->client());
-    auto entrance = send_entrance(session_->client(), *claim, data, {}, {});
+    auto entrance = send_entrance(session_->client(), *listings_, *claim, data, {}, {});
     ask_ahead(claim, seals_.of(claim->directory));
     return entrance;
   };
   auto sent = knock();
   auto created = co_await reply_until(sent.create, deadline);
   if (created.rc == ZNONODE && usable(*claim)) {
-    sent = send_entrance(session_->client(), *claim, data, names_.root_nodes(),
+    sent = send_entrance(session_->client(), *listings_, *claim, data, names_.root_nodes(),
                          names_.nodes(claim->request().name));
     created = co_await reply_until(sent.create, deadline);
   }
   claim->entering = false;
   if (created.rc != ZOK) {
-    claim->before.reset();
+    claim->wait_for_nobody();
     claim->ahead.reset();
   }
   if (is_loss(created.rc)) {
@@ -170,9 +210,9 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::enter(NodeClaimPtr c
   claim->node = last_part(created.text);
   claim->czxid = created.stat.czxid;
   claim->waiting = std::make_unique<Session::Waiting>(session_);
-  auto listing = co_await reply_until(sent.list, deadline);
+  auto listing = co_await listing_until(sent.list, deadline);
   if (listing.rc != ZOK) co_return Answer();
-  auto answer = co_await judge(claim, std::move(listing.children), deadline);
+  auto answer = co_await judge(claim, std::move(listing.line), deadline);
   claim->ahead.reset();
   co_return answer;
 }
@@ -215,29 +255,32 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::look(NodeClaimPtr cl
     co_return Answer();
   }
   if (claim->before_gone && claim->before_decides) co_return co_await take(claim, deadline);
-  auto pending = session_->client().children(claim->directory);
-  auto listing = co_await reply_until(std::move(pending), deadline);
+  auto pending = listings_->ask(claim->directory);
+  auto listing = co_await listing_until(std::move(pending), deadline);
   if (is_loss(listing.rc)) co_return Answer();
   if (listing.rc != ZOK && listing.rc != ZNONODE) {
     auto refused = failed(failure_of(listing.rc, "listing " + claim->directory));
     co_return co_await give_up_place(claim, std::move(refused), deadline);
   }
-  co_return co_await judge(claim, std::move(listing.children), deadline);
+  if (!listing.line) listing.line = std::make_shared<const Line>(std::vector<std::string>());
+  co_return co_await judge(claim, std::move(listing.line), deadline);
 }
 
 asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::judge(NodeClaimPtr claim,
-                                                                  std::vector<std::string> children,
+                                                                  std::shared_ptr<const Line> line,
                                                                   TimePoint deadline) {
   Births births;
-  auto standing = standing_of(claim->node, children, births);
+  auto standing = line->standing_of(claim->node);
+  std::vector<std::string> nodes;
+  if (standing.kind == Standing::Kind::unborn) nodes = line->names();
   while (standing.kind == Standing::Kind::unborn) {
     const bool learned =
-        co_await learn_births(claim, std::move(standing.unborn), births, children, deadline);
+        co_await learn_births(claim, std::move(standing.unborn), births, nodes, deadline);
     if (!learned) co_return Answer();
-    standing = standing_of(claim->node, children, births);
+    standing = standing_of(claim->node, nodes, births);
   }
   if (claim->place != Place::queued) co_return Answer();  // its node was taken away meanwhile
-  remove_strays(*claim, children);
+  remove_strays(*claim, *line);
   claim->read_write = standing.read_write;
   if (claim->ahead && standing.seal.empty()) {
     seals_.missed(claim->directory);
@@ -245,8 +288,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::judge(NodeClaimPtr c
   }
   if (standing.kind == Standing::Kind::first) co_return co_await take(claim, deadline);
   if (standing.kind == Standing::Kind::behind) {
-    // A thousand who come at once would keep a thousand listings until the server has answered all.
-    std::exchange(children, {});
+    line.reset();
     if (!standing.seal.empty()) {
       co_return co_await stand_behind_seal(claim, std::move(standing.seal), deadline);
     }
@@ -299,7 +341,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::stand_behind(NodeCla
   watch_before(claim, path, standing.watch_decides);
   const auto ask = [&] {
     const Client::Burst burst(session_->client());
-    if (!claim->own) watch_own(claim);
+    be_sure_of_own_watch(claim);
     return session_->set_watch(path);
   };
   auto pending = ask();
@@ -361,14 +403,17 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::take(NodeClaimPtr cl
   claim->place = Place::granted;
   claim->token = token;
   claim->was_granted = true;
-  claim->before.reset();
+  claim->wait_for_nobody();
   claim->waiting.reset();
+  tell_next(*claim);
   if (!claim->own) {
     const std::weak_ptr<NodeClaim> weak = claim;
     env_.call_at(env_.now() + kOwnWatchDelay, [this, weak, alive = std::weak_ptr(alive_)] {
       const auto held = weak.lock();
       if (!held || alive.expired() || held->place != Place::granted || held->own) return;
-      if (held->session == session_->number()) watch_own(held);
+      if (held->session != session_->number()) return;
+      share_own_watch(held);
+      session_->set_watch_in_turn(held->path());
     });
   }
   ClaimAnswer granted;
@@ -383,7 +428,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::give_up_place(NodeCl
                                                                           TimePoint deadline) {
   if (!usable(*claim)) co_return Answer();
   claim->own.reset();
-  claim->before.reset();
+  claim->wait_for_nobody();
   claim->removing = true;
   auto pending = session_->client().remove(claim->path());
   const auto reply = co_await reply_until(std::move(pending), deadline);
@@ -396,10 +441,9 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::give_up_place(NodeCl
 }
 
 // A late copy of a create whose answer was lost: the claim has only one place.
-void ZooKeeperBackend::remove_strays(const NodeClaim& claim,
-                                     const std::vector<std::string>& children) {
+void ZooKeeperBackend::remove_strays(const NodeClaim& claim, const Line& line) {
   if (!usable(claim)) return;
-  for (const auto& copy : copies_of(claim.request().owner.id, children)) {
+  for (const auto& copy : line.copies_of(claim.request().owner.id)) {
     if (copy != claim.node) session_->client().remove(claim.directory + "/" + copy);
   }
 }

@@ -75,14 +75,14 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::stand_behind_seal(No
   const auto ask = [&] {
     if (auto asked = std::exchange(claim->ahead, std::nullopt);
         asked && claim->ahead_path == path) {
-      if (queues && !claim->own) watch_own(claim);
+      if (queues) be_sure_of_own_watch(claim);
       return std::move(*asked);
     }
     old = std::move(claim->before);
     if (!queues) return session_->client().get(path);
     watch_before(claim, path, false);
     const Client::Burst burst(session_->client());
-    if (!claim->own) watch_own(claim);
+    be_sure_of_own_watch(claim);
     return session_->set_watch(path);
   };
   auto pending = ask();
@@ -182,7 +182,9 @@ asio::awaitable<RecordAnswer> ZooKeeperBackend::seal(ClaimPtr held, std::string 
       co_return answer_of(RecordStatus::done);
     }
     // Its end may be news for whoever holds it.
-    if (!ours->node.empty() && ours->session == session_->number()) watch_own(ours);
+    if (!ours->node.empty() && ours->session == session_->number()) {
+      be_sure_of_own_watch(ours);
+    }
     if (sealed.rc != ZNONODE && sealed.rc != ZNODEEXISTS) {
       co_return failed(sealed.rc, RecordStatus::unknown, "sealing " + directory);
     }

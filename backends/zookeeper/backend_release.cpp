@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Giving the lock back, keeping it, and the end of the session.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "backends/zookeeper/backend.hpp"
@@ -38,6 +40,12 @@ asio::awaitable<ReleaseAnswer> ZooKeeperBackend::release(ClaimPtr claim, bool se
     if (ours->node.empty() && !doubtful && !search) co_return answer_of(gone);
     if (const bool done = co_await session_->ready(deadline); !done) break;
     if (!usable(*ours)) continue;
+    Gate::Pass pass(releasing_, ours->was_granted, ours->signal);
+    while (!pass.inside() && !closed_ && env_.now() < deadline) {
+      co_await ours->signal.wait_until(deadline);
+    }
+    if (!pass.inside()) break;
+    if (!usable(*ours)) continue;
     int rc = ZNONODE;
     if (!ours->node.empty()) rc = co_await remove_own(ours, deadline);
     if (!is_loss(rc) && (search || doubtful)) {
@@ -45,8 +53,11 @@ asio::awaitable<ReleaseAnswer> ZooKeeperBackend::release(ClaimPtr claim, bool se
       if (is_loss(searched)) rc = searched;
     }
     if (rc != ZOK && rc != ZNONODE && !is_loss(rc)) {
-      auto refused = answer_of(ReleaseStatus::unavailable);
+      auto refused = answer_of(rc == ZNOAUTH ? ReleaseStatus::refused : ReleaseStatus::unavailable);
       refused.failure = failure_of(rc, "deleting " + ours->path());
+      // It was not deleted, then: it still is what it was, and seen when it goes.
+      ours->removing = false;
+      tell_refused(*ours, refused.failure);
       co_return refused;
     }
     if (!is_loss(rc)) {
@@ -64,11 +75,19 @@ asio::awaitable<ReleaseAnswer> ZooKeeperBackend::release(ClaimPtr claim, bool se
   co_return answer;
 }
 
+/// Once for a claim, though the core tries again. The code alone does not say which node it was.
+void ZooKeeperBackend::tell_refused(NodeClaim& claim, const Failure& why) {
+  if (std::exchange(claim.refusal_told, true)) return;
+  sink_.on_warning(fmt::format(
+      "{} ({}). The lock of '{}' stays taken until the node may be deleted, or our session ends",
+      why.text, why.error.message(), claim.request().name));
+}
+
 asio::awaitable<int> ZooKeeperBackend::remove_own(NodeClaimPtr claim, TimePoint deadline) {
   const bool again = claim->removing;
   claim->removing = true;
   claim->own.reset();
-  claim->before.reset();
+  claim->wait_for_nobody();
   auto pending = session_->client().remove(claim->path());
   const auto reply = co_await reply_until(std::move(pending), deadline);
   // An earlier delete without an answer did it.
@@ -130,7 +149,7 @@ asio::awaitable<std::vector<ExtendAnswer>> ZooKeeperBackend::extend(std::vector<
 
 asio::awaitable<void> ZooKeeperBackend::close(TimePoint deadline) {
   closed_ = true;
-  for (const auto& [number, claim] : *claims_) claim->wake();
+  for (const auto& [number, claim] : claims_->all) claim->wake();
   co_await session_->close(deadline);
   on_session_over();
 }

@@ -2,6 +2,7 @@
 //
 // What a claim is told unasked: that its predecessor has gone, and what becomes of its own node.
 #include "backends/zookeeper/backend.hpp"
+#include "backends/zookeeper/contender.hpp"
 #include "core/planted.hpp"
 
 namespace dlock::zookeeper {
@@ -11,7 +12,7 @@ void ZooKeeperBackend::watch_before(const NodeClaimPtr& claim, const std::string
   const std::weak_ptr<NodeClaim> weak = claim;
   claim->before_gone = false;
   claim->before_decides = decides;
-  claim->before = session_->watch(path, [weak](WatchEvent event) {
+  auto watch = session_->watch(path, [weak](WatchEvent event) {
     const auto waiter = weak.lock();
     if (!waiter || event == WatchEvent::set) return;
     if (DLOCK_PLANTED("zk_missed_wakeup") && event == WatchEvent::absent) return;
@@ -22,17 +23,36 @@ void ZooKeeperBackend::watch_before(const NodeClaimPtr& claim, const std::string
     waiter->before_gone = true;
     waiter->wake();
   });
+  claim->wait_for(std::move(watch), path);
   claim->woken = false;
 }
 
-void ZooKeeperBackend::watch_own(const NodeClaimPtr& claim) {
+// Who stands right behind a node of this process that has just been granted knows that it was
+// first, as from a listing of its own: six thousand waiters of one process would list each other
+// six thousand times. Not if its own node may have gone unnoticed since its last listing.
+void ZooKeeperBackend::tell_next(const NodeClaim& granted) {
+  const auto entry = claims_->behind.find(granted.path());
+  if (entry == claims_->behind.end()) return;
+  auto& next = *entry->second;
+  const bool waits = next.place == NodeClaim::Place::queued && usable(next) && !next.before_gone;
+  if (!waits || !session_->watching(next.path())) return;
+  const auto contender = parse_contender(granted.node);
+  if (contender && contender->kind == Contender::Kind::mutex) next.before_decides = true;
+}
+
+void ZooKeeperBackend::share_own_watch(const NodeClaimPtr& claim) {
   const std::weak_ptr<NodeClaim> weak = claim;
   const auto told = [this, weak, alive = std::weak_ptr(alive_)](WatchEvent event) {
     const auto ours = weak.lock();
     if (ours && !alive.expired()) on_own_node(ours, event);
   };
   claim->own = session_->watch(claim->path(), told);
-  session_->set_watch(claim->path());
+}
+
+/// Before anything is asked that may make it our turn.
+void ZooKeeperBackend::be_sure_of_own_watch(const NodeClaimPtr& claim) {
+  if (!claim->own) share_own_watch(claim);
+  if (!session_->watching(claim->path())) session_->set_watch(claim->path());
 }
 
 void ZooKeeperBackend::on_own_node(const NodeClaimPtr& claim, WatchEvent event) {
@@ -63,6 +83,10 @@ asio::awaitable<void> ZooKeeperBackend::wait(ClaimPtr claim, TimePoint deadline)
   ours->woken = false;
 }
 
-void ZooKeeperBackend::interrupt(Claim& claim) noexcept { static_cast<NodeClaim&>(claim).wake(); }
+void ZooKeeperBackend::interrupt(Claim& claim) noexcept {
+  auto& ours = static_cast<NodeClaim&>(claim);
+  ours.interrupted = true;
+  ours.wake();
+}
 
 }  // namespace dlock::zookeeper

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 
 #include "backends/zookeeper/session.hpp"
 #include "core/signal.hpp"
@@ -15,8 +16,12 @@
 namespace dlock::zookeeper {
 
 struct NodeClaim;
-/// All claims that live, by their numbers, to be told when the session is over.
-using ClaimRegistry = std::map<std::uint64_t, NodeClaim*>;
+struct ClaimRegistry {
+  /// All claims that live, by their numbers, to be told when the session is over.
+  std::map<std::uint64_t, NodeClaim*> all;
+  /// By the node that they wait for; of a node of this process, its next in line.
+  std::unordered_map<std::string, NodeClaim*> behind;
+};
 
 struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
   NodeClaim(ClaimRequest request, core::Env& env, std::string path,
@@ -25,9 +30,12 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
         directory(std::move(path)),
         signal(env),
         registry_(std::move(all)) {
-    registry_->emplace(number(), this);
+    registry_->all.emplace(number(), this);
   }
-  ~NodeClaim() override { registry_->erase(number()); }
+  ~NodeClaim() override {
+    wait_for_nobody();
+    registry_->all.erase(number());
+  }
   NodeClaim(const NodeClaim&) = delete;
   NodeClaim& operator=(const NodeClaim&) = delete;
 
@@ -43,13 +51,26 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
     woken = true;
     signal.notify();
   }
+  void wait_for(std::unique_ptr<Session::Watch> watch, const std::string& watched) {
+    wait_for_nobody();
+    before = std::move(watch);
+    before_path = watched;
+    registry_->behind[watched] = this;
+  }
+  void wait_for_nobody() {
+    before.reset();
+    if (before_path.empty()) return;
+    const auto entry = registry_->behind.find(before_path);
+    if (entry != registry_->behind.end() && entry->second == this) registry_->behind.erase(entry);
+    before_path.clear();
+  }
   /// The node is no longer there, or no longer ours.
   void leave_queue() {
     place = Place::nowhere;
     node.clear();
     czxid = 0;
     token = 0;
-    before.reset();
+    wait_for_nobody();
     ahead.reset();
     own.reset();
     waiting.reset();
@@ -64,8 +85,9 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
   std::uint64_t token = 0;  ///< once it was granted: a later raise does not change it
 
   std::unique_ptr<Session::Watch> before;  ///< of the nearest predecessor
-  bool before_gone = false;                ///< since the last listing
-  bool before_decides = false;             ///< and then we are first
+  std::string before_path;
+  bool before_gone = false;     ///< since the last listing
+  bool before_decides = false;  ///< and then we are first
   /// What stands at `before`, asked for together with our node, in case that it is a seal.
   std::optional<PendingReply> ahead;
   std::string ahead_path;
@@ -76,9 +98,11 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
 
   bool read_write = false;  ///< Curator's readers or writers were in the queue when we last looked
   bool was_granted = false;
-  bool entering = false;  ///< a create is on its way
-  bool removing = false;  ///< a delete was sent
+  bool entering = false;      ///< a create is on its way
+  bool removing = false;      ///< a delete was sent
+  bool refusal_told = false;  ///< that its node may not be deleted
   bool woken = false;
+  bool interrupted = false;  ///< since the present claim() began
   core::Signal signal;
 
  private:

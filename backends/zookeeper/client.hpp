@@ -69,6 +69,8 @@ class Client {
     std::chrono::milliseconds session_timeout{0};
     std::string digest;  ///< `user:password`; empty: none
     bool creator_acl = false;
+    /// Between two rounds of the servers while none lets us in: at least that.
+    Duration least_pause{};
   };
 
   Client() = default;
@@ -90,6 +92,10 @@ class Client {
   virtual TimePoint created() const noexcept = 0;
   /// The server we talk to, `1.2.3.4:2181`; empty while disconnected.
   virtual std::string server() const = 0;
+
+  /// Since the connection was lost a server took ours and hung up without a word about the session.
+  /// One whose data is older than what we have seen does that, for ever.
+  virtual bool turned_away() const noexcept { return false; }
 
   virtual void set_addresses(const std::string& addresses) = 0;
 

@@ -40,7 +40,11 @@ const char* text_of(Error error) {
     case Error::not_held:
       return "nobody holds the lock";
     case Error::out_of_descriptors:
-      return "this process or the system has run out of file descriptors";
+      return "this process or the system has run out of file descriptors or memory; look at "
+             "RLIMIT_NOFILE";
+    case Error::out_of_threads:
+      return "the ZooKeeper host names were not looked up: no thread can be made; look at "
+             "RLIMIT_NPROC and pids.max";
     case Error::sealed:
       return "a migration has sealed this lock: nobody holds it here";
     case Error::damaged_offset:
@@ -57,6 +61,7 @@ errc condition_of(Error error) {
     case Error::unknown_host:
     case Error::session_expired:
     case Error::out_of_descriptors:
+    case Error::out_of_threads:
       return errc::unavailable;
     case Error::access_denied:
     case Error::authentication_failed:

@@ -31,6 +31,7 @@ enum class Error {
   out_of_descriptors = 16,
   sealed = 17,
   damaged_offset = 18,
+  out_of_threads = 19,
 };
 
 const boost::system::error_category& zookeeper_category() noexcept;

@@ -6,6 +6,10 @@
 //  - it opens and closes its own descriptor and often gets the same number back, so Asio watches a
 //    duplicate, compared by inode after each step;
 //  - it asks for a step by the clock (zookeeper_interest), which becomes an Env timer;
+//  - it tries a server that refuses it some ten times a second: it gets its turn to dial only when
+//    redial.hpp says so;
+//  - after a reconnect it sends all watches back in one packet, which a server refuses beyond its
+//    jute.maxbuffer: who uses us forgets them while disconnected, and sets them anew;
 //  - of an even number of servers it would try only every other one;
 //  - closing a session may block for seconds: that happens on a helper thread, and every request
 //    has been completed before;
@@ -24,6 +28,7 @@
 
 #include "backends/zookeeper/client.hpp"
 #include "backends/zookeeper/library.hpp"
+#include "backends/zookeeper/redial.hpp"
 
 namespace dlock::zookeeper {
 
@@ -41,6 +46,7 @@ class LibraryClient final : public Client, public std::enable_shared_from_this<L
   std::chrono::milliseconds session_timeout() const noexcept override;
   TimePoint created() const noexcept override { return created_; }
   std::string server() const override;
+  bool turned_away() const noexcept override { return turned_away_; }
   void set_addresses(const std::string& addresses) override;
   PendingReply create(const std::string& path, std::string_view data, Mode mode) override;
   PendingReply remove(const std::string& path) override;
@@ -70,7 +76,9 @@ class LibraryClient final : public Client, public std::enable_shared_from_this<L
   void finish(Request& request, Reply reply, bool committed);
 
   void step(int events);
-  void skip_no_server(int rc);
+  bool may_dial();
+  void note(int rc);
+  void skip_no_server();
   std::ptrdiff_t servers() const noexcept;
   bool is_first_round() const noexcept;
   void post_step();
@@ -99,10 +107,13 @@ class LibraryClient final : public Client, public std::enable_shared_from_this<L
   bool step_posted_ = false;
   core::TimerId timer_ = 0;
   TimePoint timer_due_ = kNever;
-  int attempts_ = 0;         ///< sockets opened since we were last connected, or got a new list
-  bool list_is_new_ = true;  ///< nothing was lost since the library got its list of servers
-  TimePoint opened_{};       ///< before the present socket was opened
-  TimePoint waiting_{};      ///< since when the oldest pending request is the server's turn
+  Redial redial_;
+  bool dialled_ = false;      ///< the library has a socket, or may have
+  bool turned_away_ = false;  ///< as turned_away()
+  int attempts_ = 0;          ///< sockets opened since we were last connected, or got a new list
+  bool list_is_new_ = true;   ///< nothing was lost since the library got its list of servers
+  TimePoint opened_{};        ///< before the present socket was opened
+  TimePoint waiting_{};       ///< since when the oldest pending request is the server's turn
   TimePoint created_{};
 };
 

@@ -23,7 +23,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// The library would try a refused connection again at once.
+/// Between two steps while there is no connection.
 constexpr milliseconds kShortestPause{10};
 /// Replies that one step takes, so that a flood of them does not keep the loop from its timers.
 constexpr int kRepliesPerStep = 64;
@@ -39,6 +39,9 @@ void silence_library() {
   static_cast<void>(once);
 }
 
+/// The library has given its connection up, if it had one.
+bool failed(int rc) { return rc != ZOK && rc != ZNOTHING && rc != ZINVALIDSTATE; }
+
 std::uint64_t inode_of(int descriptor) {
   struct stat status {};
   return ::fstat(descriptor, &status) == 0 ? status.st_ino : 0;
@@ -47,7 +50,11 @@ std::uint64_t inode_of(int descriptor) {
 }  // namespace
 
 LibraryClient::LibraryClient(core::Env& env, Options options, Listener& listener)
-    : env_(env), options_(std::move(options)), listener_(&listener) {}
+    : env_(env),
+      options_(std::move(options)),
+      listener_(&listener),
+      redial_(options_.session_timeout, static_cast<std::size_t>(servers()), env.now(),
+              options_.least_pause) {}
 
 LibraryClient::~LibraryClient() {
   if (handle_ != nullptr) close([] {});
@@ -110,6 +117,7 @@ void LibraryClient::set_addresses(const std::string& addresses) {
   options_.addresses = addresses;
   list_is_new_ = true;
   attempts_ = 0;
+  redial_.servers(static_cast<std::size_t>(servers()));
   zoo_set_servers(handle_, addresses.c_str());
   post_step();
 }
@@ -145,8 +153,10 @@ void LibraryClient::step(int events) {
   if (handle_ == nullptr || state_ == State::over) return;
   // Both only for a ready socket: without one the library says "invalid state" and does nothing.
   for (int i = 0; events != 0 && i < kRepliesPerStep; ++i) {
+    const bool introduced = zoo_state(handle_) == ZOO_ASSOCIATING_STATE;
     const int rc = zookeeper_process(handle_, events);
-    skip_no_server(rc);
+    note(rc);
+    if (failed(rc) && introduced) turned_away_ = true;
     if (rc != ZOK || (events & ZOOKEEPER_READ) == 0) break;
     events = ZOOKEEPER_READ;
   }
@@ -158,22 +168,38 @@ void LibraryClient::step(int events) {
   int descriptor = -1;
   int interest = 0;
   timeval timeout{};
-  const auto before = env_.now();
-  const int rc = zookeeper_interest(handle_, &descriptor, &interest, &timeout);
-  skip_no_server(rc);
-  // On an error the number it gave is that of a socket it has closed.
-  if (rc != ZOK) descriptor = -1;
-  interest = open_descriptor(descriptor, before) >= 0 ? interest : 0;
+  if (may_dial()) {
+    const auto before = env_.now();
+    const bool dials = !dialled_;
+    const int rc = zookeeper_interest(handle_, &descriptor, &interest, &timeout);
+    dialled_ = rc == ZOK && descriptor >= 0;
+    if (dials && (dialled_ || rc != ZOK)) redial_.tried(before);
+    note(rc);
+    // On an error the number it gave is that of a socket it has closed.
+    if (rc != ZOK) descriptor = -1;
+    interest = open_descriptor(descriptor, before) >= 0 ? interest : 0;
+  } else {
+    drop_descriptor();
+  }
   arm(interest, std::chrono::seconds(timeout.tv_sec) + std::chrono::microseconds(timeout.tv_usec));
   tell_listener();
+}
+
+/// Given its turn without a socket, the library dials.
+bool LibraryClient::may_dial() { return dialled_ || env_.now() >= redial_.next(); }
+
+void LibraryClient::note(int rc) {
+  if (!failed(rc)) return;
+  dialled_ = false;
+  if (state_ == State::connecting) listener_->on_attempt_failed();
+  if (state_ == State::connected) redial_.missing(env_.now());
+  skip_no_server();
 }
 
 /// On a failure the library moves on in its list twice: when it gives the connection up, and when
 /// it dials. Going round but one puts the first of these back. Not for a new list: its first round,
 /// and the connection that came of it, are counted elsewhere in the library.
-void LibraryClient::skip_no_server(int rc) {
-  if (rc == ZOK || rc == ZNOTHING || rc == ZINVALIDSTATE) return;
-  if (state_ == State::connecting) listener_->on_attempt_failed();
+void LibraryClient::skip_no_server() {
   const bool first_round = is_first_round();
   list_is_new_ = first_round && state_ != State::connected;
   for (auto i = servers(); i > 1 && !first_round; --i) zoo_cycle_next_server(handle_);
@@ -244,6 +270,7 @@ void LibraryClient::arm(int interest, Duration timeout) {
   // While connecting its answer may be a third of the session: our own pace is quicker.
   const auto now = env_.now();
   auto due = now + (interest == 0 ? std::min<Duration>(pause, 10 * kShortestPause) : pause);
+  if (!dialled_) due = std::max(due, redial_.next());
   due = std::clamp(patience_ends(), now + kShortestPause, std::max(due, now + kShortestPause));
   if (timer_ != 0 && timer_due_ <= due) return;
   env_.cancel(timer_);
@@ -273,6 +300,7 @@ void LibraryClient::tell_listener() {
   } else if (now == ZOO_CONNECTED_STATE && state_ == State::connecting) {
     if (created_ == TimePoint{}) created_ = opened_;
     state_ = State::connected;
+    turned_away_ = false;
     list_is_new_ = is_first_round();
     attempts_ = 0;
     listener_->on_connected();

@@ -85,32 +85,59 @@ std::vector<std::string> births_to_ask(const std::vector<Contender>& line, const
   return unborn;
 }
 
-Standing standing_of(std::string_view own, const std::vector<std::string>& children,
-                     const Births& births) {
-  const auto line = in_line(children, births);
-  const auto me = std::find_if(line.begin(), line.end(),
+Line::Line(const std::vector<std::string>& children, const Births& births)
+    : line_(in_line(children, births)),
+      read_write_(std::any_of(line_.begin(), line_.end(),
+                              [](const Contender& contender) {
+                                return contender.kind == Contender::Kind::write ||
+                                       contender.kind == Contender::Kind::read;
+                              })),
+      unborn_(births_to_ask(line_, births)) {}
+
+Standing Line::standing_of(std::string_view own) const {
+  const auto me = std::find_if(line_.begin(), line_.end(),
                                [&](const Contender& contender) { return contender.name == own; });
-  if (me == line.end()) return {};
+  if (me == line_.end()) return {};
   Standing standing;
-  standing.read_write = std::any_of(line.begin(), line.end(), [](const Contender& contender) {
-    return contender.kind == Contender::Kind::write || contender.kind == Contender::Kind::read;
-  });
-  standing.unborn = births_to_ask(line, births);
+  standing.read_write = read_write_;
+  standing.unborn = unborn_;
   if (!standing.unborn.empty()) {
     standing.kind = Standing::Kind::unborn;
     return standing;
   }
-  if (me == line.begin()) {
+  if (me == line_.begin()) {
     standing.kind = Standing::Kind::first;
     return standing;
   }
   const auto before = std::prev(me);
   standing.kind = Standing::Kind::behind;
   standing.watch = before->name;
-  if (line.front().kind == Contender::Kind::seal) standing.seal = line.front().name;
-  standing.watch_decides = before == line.begin() && before->kind == Contender::Kind::mutex;
+  if (line_.front().kind == Contender::Kind::seal) standing.seal = line_.front().name;
+  standing.watch_decides = before == line_.begin() && before->kind == Contender::Kind::mutex;
   if (DLOCK_PLANTED("zk_trust_any_predecessor")) standing.watch_decides = true;
   return standing;
+}
+
+std::vector<std::string> Line::copies_of(std::string_view id) const {
+  const auto prefix = contender_prefix(id);
+  std::vector<std::string> copies;
+  for (const auto& contender : line_) {
+    if (contender.name.starts_with(prefix)) copies.push_back(contender.name);
+    if (DLOCK_PLANTED("zk_keep_duplicate") && !copies.empty()) break;
+  }
+  return copies;
+}
+
+std::vector<std::string> Line::names() const {
+  std::vector<std::string> names;
+  names.reserve(line_.size());
+  for (const auto& contender : line_) names.push_back(contender.name);
+  return names;
+}
+
+Standing standing_of(std::string_view own, const std::vector<std::string>& children,
+                     const Births& births) {
+  return Line(children, births).standing_of(own);
 }
 
 }  // namespace dlock::zookeeper

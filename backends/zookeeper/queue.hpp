@@ -39,6 +39,23 @@ struct Standing {
   std::vector<std::string> unborn;
 };
 
+/// One listing, sorted once for all who are in it.
+class Line {
+ public:
+  explicit Line(const std::vector<std::string>& children, const Births& births = {});
+
+  Standing standing_of(std::string_view own) const;
+  /// The nodes that carry this claim's id, as copies_of().
+  std::vector<std::string> copies_of(std::string_view id) const;
+  /// All in line.
+  std::vector<std::string> names() const;
+
+ private:
+  std::vector<Contender> line_;
+  bool read_write_ = false;
+  std::vector<std::string> unborn_;
+};
+
 Standing standing_of(std::string_view own, const std::vector<std::string>& children,
                      const Births& births = {});
 

@@ -9,6 +9,8 @@
 #include <memory>
 #include <optional>
 
+#include "core/thread.hpp"
+
 #include "core/signal.hpp"
 
 namespace dlock::zookeeper {
@@ -34,6 +36,7 @@ struct Lookups {
   core::OneShot<bool> done;
   std::vector<std::vector<std::string>> found;  ///< per endpoint
   std::size_t missing = 0;
+  bool no_thread = false;
 };
 
 void look_up(const std::shared_ptr<Lookups>& lookups, std::size_t index, const Endpoint& endpoint) {
@@ -59,8 +62,8 @@ bool all_numeric(const std::vector<Endpoint>& endpoints) {
                      [](const Endpoint& endpoint) { return is_numeric(endpoint.host); });
 }
 
-asio::awaitable<std::string> resolve(core::Env& env, std::vector<Endpoint> endpoints,
-                                     TimePoint deadline) {
+asio::awaitable<Resolved> resolve(core::Env& env, std::vector<Endpoint> endpoints,
+                                  TimePoint deadline) {
   auto lookups = std::make_shared<Lookups>(env);
   lookups->found.resize(endpoints.size());
   for (std::size_t i = 0; i < endpoints.size(); ++i) {
@@ -71,7 +74,13 @@ asio::awaitable<std::string> resolve(core::Env& env, std::vector<Endpoint> endpo
     }
     if (!lookups->resolver) lookups->resolver.emplace(env.executor());
     ++lookups->missing;
-    look_up(lookups, i, endpoint);
+    try {
+      const core::BlockedSignals blocked;  // also in the thread that the first look-up starts
+      look_up(lookups, i, endpoint);
+    } catch (const boost::system::system_error&) {
+      lookups->no_thread = true;
+      lookups->finish_one();
+    }
   }
   if (lookups->missing > 0) {
     co_await lookups->done.get_until(deadline);
@@ -85,7 +94,10 @@ asio::awaitable<std::string> resolve(core::Env& env, std::vector<Endpoint> endpo
       }
     }
   }
-  co_return fmt::format("{}", fmt::join(addresses, ","));
+  Resolved resolved;
+  resolved.addresses = fmt::format("{}", fmt::join(addresses, ","));
+  resolved.no_thread = lookups->no_thread;
+  co_return resolved;
 }
 
 }  // namespace dlock::zookeeper

@@ -15,10 +15,15 @@ namespace dlock::zookeeper {
 
 namespace asio = boost::asio;
 
-/// `1.2.3.4:2181,::1:2181`, in the order of the endpoints; names that cannot be resolved by the
-/// deadline are left out.
-asio::awaitable<std::string> resolve(core::Env& env, std::vector<Endpoint> endpoints,
-                                     TimePoint deadline);
+struct Resolved {
+  /// `1.2.3.4:2181,::1:2181`, in the order of the endpoints; names that cannot be resolved by the
+  /// deadline are left out.
+  std::string addresses;
+  /// Names were left out because the system had no thread to look them up on.
+  bool no_thread = false;
+};
+asio::awaitable<Resolved> resolve(core::Env& env, std::vector<Endpoint> endpoints,
+                                  TimePoint deadline);
 
 /// True if no name has to be looked up.
 bool all_numeric(const std::vector<Endpoint>& endpoints);

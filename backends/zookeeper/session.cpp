@@ -5,6 +5,8 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
+#include <cerrno>
+#include <system_error>
 
 #include "backends/zookeeper/error.hpp"
 #include "backends/zookeeper/resolver.hpp"
@@ -14,6 +16,19 @@ namespace dlock::zookeeper {
 
 using std::chrono::milliseconds;
 
+namespace {
+
+/// Watches that are asked for at once after a new connection. Sent in one packet, as the C client
+/// would, 14,000 are more than a server takes (jute.maxbuffer): it hangs up, and so for ever.
+constexpr std::size_t kWatchesAtOnce = 512;
+/// Sessions that end as soon as they are made are made so often.
+constexpr milliseconds kBetweenSessions{1600};
+/// How long a newcomer tries, and after that the old session.
+constexpr milliseconds kNewcomerPatience{2000};
+constexpr milliseconds kDoubtAgain{5000};
+
+}  // namespace
+
 Session::Session(core::Env& env, Settings settings, Library& library, EventSink& sink)
     : env_(env), settings_(std::move(settings)), library_(library), sink_(sink) {}
 
@@ -22,18 +37,23 @@ Session::~Session() { stop_timers(); }
 void Session::stop_timers() noexcept {
   env_.cancel(std::exchange(beat_timer_, 0));
   env_.cancel(std::exchange(lookup_timer_, 0));
+  env_.cancel(std::exchange(doubt_timer_, 0));
 }
 
 asio::awaitable<Failure> Session::open(TimePoint deadline) {
   const auto self = shared_from_this();
   if (!client_) {
-    auto addresses = co_await resolve(env_, settings_.endpoints, deadline);
+    auto resolved = co_await resolve(env_, settings_.endpoints, deadline);
     if (closed_) co_return Failure{Error::closed, ""};
-    if (addresses.empty()) co_return Failure{Error::unknown_host, ""};
-    addresses_ = std::move(addresses);
+    if (resolved.addresses.empty()) {
+      co_return Failure{resolved.no_thread ? Error::out_of_threads : Error::unknown_host, ""};
+    }
+    addresses_ = std::move(resolved.addresses);
     authentication_failed_ = false;
     attempt_failed_ = false;
-    if (!start_client()) co_return Failure{Error::out_of_descriptors, ""};
+    if (!start_client()) {
+      co_return Failure{Error::out_of_descriptors, std::generic_category().message(errno)};
+    }
     look_up_again();
   }
   const bool up = co_await ready(deadline);
@@ -46,6 +66,7 @@ asio::awaitable<Failure> Session::open(TimePoint deadline) {
 bool Session::start_client() {
   rule_started_ = false;
   ++number_;
+  started_ = env_.now();
   client_ = library_.make_client(
       env_, {addresses_, settings_.timeout, settings_.digest, settings_.creator_acl}, *this);
   if (client_->start()) return true;
@@ -62,7 +83,15 @@ asio::awaitable<void> Session::close(TimePoint deadline) {
 asio::awaitable<void> Session::drop(TimePoint deadline) {
   const auto self = shared_from_this();
   stop_timers();
+  trust_session();
   tell_waiters();
+  unset_.clear();
+  asking_ = 0;
+  for (auto& [path, watched] : watched_) {
+    watched.asking = 0;
+    watched.armed = false;
+    watched.failed = true;
+  }
   const auto client = std::exchange(client_, {});
   if (!client) co_return;
   core::OneShot<bool> done(env_);
@@ -73,6 +102,7 @@ asio::awaitable<void> Session::drop(TimePoint deadline) {
 void Session::stop() {
   closed_ = true;
   stop_timers();
+  trust_session();
   client_.reset();
 }
 
@@ -107,31 +137,103 @@ Failure Session::link_failure() const {
 void Session::on_connected() {
   attempt_failed_ = false;
   env_.cancel(std::exchange(lookup_timer_, 0));
+  trust_session();
   if (!rule_started_) {
     rule_started_ = true;
     rule_ = DeadlineRule(client_->created(), client_->session_timeout());
     last_answer_ = env_.now();
     if (announced_ && on_new) on_new();
   }
-  for (const auto& path : unanswered_watches()) set_watch(path);
+  for (const auto& [path, watched] : watched_) {
+    if (watched.failed) unset_.push_back(path);
+  }
+  set_more_watches();
   arm_beat(env_.now() + rule_.interval());
   tell_waiters();
   if (announced_) sink_.on_link_up();
 }
 
-std::vector<std::string> Session::unanswered_watches() const {
-  std::vector<std::string> paths;
-  for (const auto& [path, watched] : watched_) {
-    if (watched.failed && watched.asking == 0) paths.push_back(path);
+// The client library would set all of them again by itself. It has to forget them while it has no
+// connection; what happened meanwhile, the answers to our own asking tell.
+void Session::forget_watches() {
+  unset_.clear();
+  for (auto& [path, watched] : watched_) {
+    client_->forget_watch(path);
+    watched.armed = false;
+    watched.failed = true;
   }
-  return paths;
+}
+
+void Session::set_more_watches() {
+  while (connected() && asking_ < kWatchesAtOnce && !unset_.empty()) {
+    const auto path = std::move(unset_.front());
+    unset_.pop_front();
+    const auto entry = watched_.find(path);
+    if (entry == watched_.end()) continue;
+    if (entry->second.failed && entry->second.asking == 0) set_watch(path);
+  }
+}
+
+void Session::set_watch_in_turn(const std::string& path) {
+  if (watching(path)) return;
+  watched_[path].failed = true;
+  unset_.push_back(path);
+  set_more_watches();
+}
+
+bool Session::watching(const std::string& path) const {
+  const auto entry = watched_.find(path);
+  return connected() && entry != watched_.end() &&
+         (entry->second.armed || entry->second.asking > 0);
 }
 
 void Session::on_disconnected() {
   attempt_failed_ = true;
+  forget_watches();
   if (on_down) on_down();
   if (announced_) sink_.on_link_down({Error::connection_lost, "tried " + addresses_});
   look_up_again();
+  doubt_session_at(env_.now() + timeout());
+}
+
+// By our own clock the session is over then, and all its locks with it. But servers that were all
+// away may know it still: so it is kept, unless they turn it away and let newcomers in. That is how
+// a server behaves whose data was removed, or restored from an older copy: it never says that the
+// session is over, since it does not know what we have seen.
+void Session::doubt_session_at(TimePoint when) {
+  env_.cancel(doubt_timer_);
+  doubt_timer_ = env_.call_at(when, [this] {
+    doubt_timer_ = 0;
+    doubt_session();
+  });
+}
+
+void Session::doubt_session() {
+  if (closed_ || !client_ || connected()) return;
+  const auto newcomer = std::exchange(newcomer_, {});
+  const auto now = env_.now();
+  if (newcomer) {
+    const bool let_in = newcomer->connected();
+    newcomer->close([] {});
+    // Another server of the ensemble may take the old session: it has its turn once more.
+    let_in_ = let_in;
+    return doubt_session_at(now + (let_in ? kNewcomerPatience : kDoubtAgain));
+  }
+  if (std::exchange(let_in_, false)) return start_again();
+  if (client_->turned_away()) {
+    newcomer_ = library_.make_client(
+        env_,
+        {addresses_, settings_.timeout, settings_.digest, settings_.creator_acl, kNewcomerPatience},
+        nobody_);
+    if (!newcomer_->start()) newcomer_.reset();
+  }
+  doubt_session_at(now + (newcomer_ ? kNewcomerPatience : kDoubtAgain));
+}
+
+void Session::trust_session() {
+  env_.cancel(std::exchange(doubt_timer_, 0));
+  let_in_ = false;
+  newcomer_.reset();
 }
 
 // The library's handle may not be closed from within a step of it.
@@ -143,14 +245,25 @@ void Session::on_session_over(bool authentication_failed) {
 }
 
 void Session::start_again() {
-  std::exchange(client_, {})->close([] {});
+  const auto ended = std::exchange(client_, {});
+  if (!ended) return;  // dropped meanwhile
+  ended->close([] {});
   stop_timers();
+  trust_session();
+  const bool lasted = env_.now() >= started_ + kBetweenSessions;
   watched_.clear();
+  unset_.clear();
+  asking_ = 0;
   if (authentication_failed_) {
     tell_waiters();
     sink_.on_warning(make_error_code(Error::authentication_failed).message());
   }
-  start_or_try_later();
+  if (lasted) {
+    start_or_try_later();
+  } else {
+    ++number_;
+    start_later(started_ + kBetweenSessions);
+  }
   if (DLOCK_PLANTED("zk_session_gone_not_told")) return;
   if (on_over) on_over();
   if (announced_) sink_.on_session_gone(LossReason::session_ended);
@@ -160,7 +273,12 @@ void Session::start_again() {
 void Session::start_or_try_later() {
   if (!authentication_failed_ && start_client()) return look_up_again();
   ++number_;
-  lookup_timer_ = env_.call_at(env_.now() + std::chrono::seconds(1), [this] {
+  start_later(env_.now() + kBetweenSessions);
+}
+
+void Session::start_later(TimePoint when) {
+  env_.cancel(lookup_timer_);
+  lookup_timer_ = env_.call_at(when, [this] {
     lookup_timer_ = 0;
     authentication_failed_ = false;
     start_or_try_later();
@@ -211,12 +329,12 @@ void Session::look_up_again() {
     asio::co_spawn(
         env_.executor(),
         [](std::shared_ptr<Session> self) -> asio::awaitable<void> {
-          auto addresses = co_await resolve(self->env_, self->settings_.endpoints,
-                                            self->env_.now() + std::chrono::seconds(10));
+          const auto found = co_await resolve(self->env_, self->settings_.endpoints,
+                                              self->env_.now() + std::chrono::seconds(10));
           self->looking_up_ = false;
-          if (self->closed_ || addresses.empty()) co_return;
-          self->addresses_ = addresses;
-          if (self->client_ && !self->connected()) self->client_->set_addresses(addresses);
+          if (self->closed_ || found.addresses.empty()) co_return;
+          self->addresses_ = found.addresses;
+          if (self->client_ && !self->connected()) self->client_->set_addresses(found.addresses);
         }(shared_from_this()),
         asio::detached);
   });
@@ -250,6 +368,7 @@ PendingReply Session::set_watch(const std::string& path) {
     return none;
   }
   ++watched.asking;
+  ++asking_;
   return watched.always ? client_->exists_and_watch(path) : client_->get_and_watch(path);
 }
 
@@ -258,12 +377,16 @@ void Session::on_watch(const std::string& path, WatchEvent event) {
   if (entry == watched_.end()) return;
   const bool answer =
       event == WatchEvent::set || event == WatchEvent::absent || event == WatchEvent::failed;
-  if (answer) --entry->second.asking;
+  if (answer) {
+    --entry->second.asking;
+    --asking_;
+  }
   entry->second.armed = event == WatchEvent::set;
   entry->second.failed = event == WatchEvent::failed;
   const auto shares = entry->second.shares;  // a callback may drop or add some
   for (const auto& [id, callback] : shares) callback(event);
   if (const auto again = watched_.find(path); again != watched_.end()) drop_if_unused(again);
+  if (answer) set_more_watches();
 }
 
 void Session::unwatch(const std::string& path, std::uint64_t id) {

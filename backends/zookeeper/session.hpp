@@ -6,6 +6,8 @@
 // any moment, and must not cost a round trip then), else a read. Held locks are proven by extend().
 #pragma once
 
+#include <cstddef>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -94,8 +96,17 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
   /// Of a node that need not be there: its making is told as a change.
   std::unique_ptr<Watch> watch_always(const std::string& path, OnWatch callback);
   /// Asks the server (again) to watch; what becomes of it, every share of it is told. After a lost
-  /// answer, or without a connection, it is asked again with the next connection.
+  /// answer, without a connection, and after the loss of one it is asked again with the next.
   PendingReply set_watch(const std::string& path);
+  /// The same, in line behind other such watches: no more are asked for at once than a server
+  /// takes without falling behind.
+  void set_watch_in_turn(const std::string& path);
+  /// The server watches the node over this connection, or has been asked to before whatever is
+  /// asked from now on.
+  bool watching(const std::string& path) const;
+
+  /// When a server last answered anything.
+  TimePoint last_answer() const noexcept { return last_answer_; }
 
   /// Called at each beat (a quarter of the session), while connected.
   std::function<void()> on_beat;
@@ -126,13 +137,18 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
   bool start_client();
   void start_again();
   void start_or_try_later();
+  void start_later(TimePoint when);
   void tell_waiters();
+  void forget_watches();
+  void set_more_watches();
   void unwatch(const std::string& path, std::uint64_t id);
-  std::vector<std::string> unanswered_watches() const;
   void drop_if_unused(std::map<std::string, Watched>::iterator entry);
   void arm_beat(TimePoint when);
   void beat();
   void look_up_again();
+  void doubt_session_at(TimePoint when);
+  void doubt_session();
+  void trust_session();
 
   core::Env& env_;
   const Settings settings_;
@@ -151,9 +167,24 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
   int waiting_ = 0;
   std::map<std::string, Watched> watched_;
   std::uint64_t last_watch_ = 0;
+  std::deque<std::string> unset_;  ///< watches that are to be asked for, in turn
+  std::size_t asking_ = 0;         ///< watches whose answers are due
   std::vector<core::OneShot<bool>> ready_waiters_;
   core::TimerId beat_timer_ = 0;
   core::TimerId lookup_timer_ = 0;
+  core::TimerId doubt_timer_ = 0;
+  /// A session that has seen nothing, to know whether servers let anybody in.
+  struct Nobody final : Client::Listener {
+    void on_connected() override {}
+    void on_disconnected() override {}
+    void on_session_over(bool) override {}
+    void on_watch(const std::string&, WatchEvent) override {}
+    void on_answer(TimePoint, TimePoint, bool) override {}
+  };
+  Nobody nobody_;
+  std::shared_ptr<Client> newcomer_;
+  bool let_in_ = false;  ///< it was, lately
+  TimePoint started_{};  ///< the present client
   bool looking_up_ = false;
 };
 

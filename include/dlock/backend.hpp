@@ -130,6 +130,7 @@ struct ExtendAnswer {
 enum class ReleaseStatus {
   released,     ///< it was ours and is gone, or nothing of ours was there (withdrawal)
   not_holder,   ///< it was granted to us once and had gone before this release
+  refused,      ///< surely not done: the store does not let us. Told to the caller, tried again
   unavailable,  ///< surely not done; the core tries again until the lease is over
   unknown,      ///< maybe done; likewise
 };

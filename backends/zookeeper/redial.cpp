@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/zookeeper/redial.hpp"
+
+#include <algorithm>
+
+namespace dlock::zookeeper {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kEach{1600};
+/// Tries that may come sooner, for each server.
+constexpr int kAtOnce = 8;
+constexpr milliseconds kShortest{20};
+
+}  // namespace
+
+// A short session has to be saved sooner.
+Redial::Redial(Duration session, std::size_t servers, TimePoint now, Duration least)
+    : longest_(std::clamp<Duration>(session / 8, milliseconds(50), milliseconds(1500))),
+      least_(least),
+      servers_(servers),
+      missing_(now),
+      spent_(now) {}
+
+void Redial::missing(TimePoint now) noexcept {
+  missing_ = now;
+  tries_ = 0;
+}
+
+void Redial::tried(TimePoint now) noexcept {
+  last_ = now;
+  ++tries_;
+  spent_ = std::max(spent_, now) + cost();
+}
+
+TimePoint Redial::next() const noexcept {
+  // Round the list of servers without a pause, then a pause as long as the link has been missing.
+  Duration pause{};
+  if (tries_ > 0 && tries_ % servers_ == 0) {
+    pause = std::max(least_, std::clamp<Duration>(last_ - missing_, kShortest, longest_));
+  }
+  const auto earliest = last_ == TimePoint{} ? missing_ : last_ + pause;
+  return std::max(earliest, spent_ - kAtOnce * kEach + cost());
+}
+
+Duration Redial::cost() const noexcept { return kEach / static_cast<int>(servers_); }
+
+}  // namespace dlock::zookeeper
