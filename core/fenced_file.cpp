@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
-#include <filesystem>
 
 #include "core/error.hpp"
 #include "core/name.hpp"
@@ -42,9 +41,10 @@ class Descriptor {
   int number_;
 };
 
-int open_file(const std::string& path, int flags) {
+// A symlink in the file's place was put there after the place was looked up.
+int open_file(int folder, const std::string& file, int flags) {
   while (true) {
-    const int descriptor = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+    const int descriptor = ::openat(folder, file.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (descriptor >= 0 || errno != EINTR) return descriptor;
   }
 }
@@ -92,9 +92,11 @@ std::optional<std::uint64_t> to_number(std::string_view text) {
 class WriterLock {
  public:
   /// A file that was replaced while we waited keeps nobody out: take the one that is there now.
-  Failure take(const std::string& path) {
+  Failure take(const FencedPlace& place) {
+    const auto file = place.file() + ".lock";
+    const auto path = place.path_of(file);
     while (true) {
-      file_.emplace(open_file(path, O_RDWR | O_CREAT | O_NOFOLLOW));
+      file_.emplace(open_file(place.folder(), file, O_RDWR | O_CREAT));
       if (!file_->is_open()) return system_failure("opening", path);
       struct flock lock = {};
       lock.l_type = F_WRLCK;
@@ -104,7 +106,8 @@ class WriterLock {
       struct stat ours = {};
       struct stat present = {};
       if (::fstat(file_->get(), &ours) != 0) return system_failure("looking at", path);
-      const bool there = ::stat(path.c_str(), &present) == 0;
+      const bool there =
+          ::fstatat(place.folder(), file.c_str(), &present, AT_SYMLINK_NOFOLLOW) == 0;
       if (there && ours.st_ino == present.st_ino && ours.st_dev == present.st_dev) return {};
     }
   }
@@ -151,33 +154,49 @@ Failure write_all(int file, std::string_view bytes, const std::string& path,
   return {};
 }
 
+/// The new file gets the owner and the rights of the one that it replaces. Who may not give them
+/// writes nothing: others would be shut out, or let in.
+Failure give_rights(const FencedPlace& place, int file, const std::string& path) {
+  struct stat old = {};
+  struct stat ours = {};
+  if (::fstatat(place.folder(), place.file().c_str(), &old, AT_SYMLINK_NOFOLLOW) != 0) {
+    return errno == ENOENT ? Failure{} : system_failure("looking at", place.path_of(place.file()));
+  }
+  if (::fstat(file, &ours) != 0) return system_failure("looking at", path);
+  if (old.st_nlink > 1) {
+    return make_failure(errc::invalid_argument,
+                        fmt::format("{} has {} names (hard links): the others would keep the old "
+                                    "content and its token",
+                                    place.path_of(place.file()), old.st_nlink));
+  }
+  const bool same_owner = old.st_uid == ours.st_uid && old.st_gid == ours.st_gid;
+  if (!same_owner && ::fchown(file, old.st_uid, old.st_gid) != 0) {
+    return system_failure(fmt::format("giving its owner {}:{} to", old.st_uid, old.st_gid), path);
+  }
+  if (::fchmod(file, old.st_mode & 07777) != 0) return system_failure("giving its rights to", path);
+  return {};
+}
+
 /// A new file beside the old one, whole and on the disk.
-Failure write_new(const std::string& path, const std::string& old_path, std::string_view bytes,
+Failure write_new(const FencedPlace& place, const std::string& name, std::string_view bytes,
                   const BeforeStep& before) {
   before("create");
-  // One of a writer that died is overwritten: we have the lock.
-  Descriptor file(open_file(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW));
+  const auto path = place.path_of(name);
+  // One of a writer that died goes first: we have the lock, and its owner may be another.
+  ::unlinkat(place.folder(), name.c_str(), 0);
+  Descriptor file(open_file(place.folder(), name, O_WRONLY | O_CREAT | O_EXCL));
   if (!file.is_open()) return system_failure("creating", path);
-  struct stat old = {};
-  if (::stat(old_path.c_str(), &old) == 0 && ::fchmod(file.get(), old.st_mode & 07777) != 0) {
-    return system_failure("giving its rights to", path);
-  }
+  if (auto failure = give_rights(place, file.get(), path); failure.error) return failure;
   if (auto failure = write_all(file.get(), bytes, path, before); failure.error) return failure;
   before("fsync");
   if (::fsync(file.get()) != 0) return system_failure("fsync of", path);
   return {};
 }
 
-Failure fsync_folder(const std::string& path) {
-  auto folder = std::filesystem::path(path).parent_path().string();
-  if (folder.empty()) folder = ".";
-  const Descriptor opened(open_file(folder, O_RDONLY | O_DIRECTORY));
-  if (!opened.is_open()) return system_failure("opening", folder);
-  if (::fsync(opened.get()) != 0) {
-    return system_failure("the content is written, but may not outlive a power cut: fsync of",
-                          folder);
-  }
-  return {};
+Failure fsync_folder(const FencedPlace& place) {
+  if (::fsync(place.folder()) == 0) return {};
+  return system_failure("the content is written, but may not outlive a power cut: fsync of",
+                        place.folder_path());
 }
 
 }  // namespace
@@ -222,10 +241,12 @@ std::string decode_fenced(std::string_view file, FencedContent& content) {
   return {};
 }
 
-Failure read_fenced(const std::string& path, std::optional<FencedContent>& content) {
+Failure read_fenced(FencedPlace& place, std::optional<FencedContent>& content) {
   content.reset();
+  if (auto failure = place.find(); failure.error) return failure;
+  const auto path = place.path_of(place.file());
   // Not blocked by a FIFO of that name.
-  const Descriptor file(open_file(path, O_RDONLY | O_NONBLOCK));
+  const Descriptor file(open_file(place.folder(), place.file(), O_RDONLY | O_NONBLOCK));
   if (!file.is_open()) return errno == ENOENT ? Failure{} : system_failure("opening", path);
   struct stat info = {};
   if (::fstat(file.get(), &info) != 0) return system_failure("looking at", path);
@@ -252,32 +273,34 @@ Failure read_fenced(const std::string& path, std::optional<FencedContent>& conte
   return {};
 }
 
-Failure write_fenced(const std::string& path, const FencedContent& content,
+Failure write_fenced(FencedPlace& place, const FencedContent& content,
                      const BeforeStep& before_step) {
   const BeforeStep before = before_step ? before_step : [](std::string_view) {};
+  if (auto failure = place.find(); failure.error) return failure;
   before("lock");
   WriterLock lock;
-  if (auto failure = lock.take(path + ".lock"); failure.error) return failure;
+  if (auto failure = lock.take(place); failure.error) return failure;
   before("read");
   std::optional<FencedContent> present;
-  if (auto failure = read_fenced(path, present); failure.error) return failure;
+  if (auto failure = read_fenced(place, present); failure.error) return failure;
   FencedContent wanted = content;
   if (present) {
     if (auto failure = judge(*present, content); failure.error) return failure;
     if (wanted.lock.empty()) wanted.lock = present->lock;
   }
-  const auto temporary = path + ".new";
-  auto failure = write_new(temporary, path, encode_fenced(wanted), before);
+  const auto temporary = place.file() + ".new";
+  auto failure = write_new(place, temporary, encode_fenced(wanted), before);
   before("rename");
-  if (!failure.error && ::rename(temporary.c_str(), path.c_str()) != 0) {
-    failure = system_failure("renaming to", path);
+  if (!failure.error &&
+      ::renameat(place.folder(), temporary.c_str(), place.folder(), place.file().c_str()) != 0) {
+    failure = system_failure("renaming to", place.path_of(place.file()));
   }
   if (failure.error) {
-    ::unlink(temporary.c_str());
+    ::unlinkat(place.folder(), temporary.c_str(), 0);
     return failure;
   }
   before("fsync folder");
-  failure = fsync_folder(path);
+  failure = fsync_folder(place);
   before("unlock");
   return failure;
 }

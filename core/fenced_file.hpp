@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/fenced_place.hpp"
 #include "dlock/backend.hpp"
 
 namespace dlock::core {
@@ -30,9 +31,9 @@ std::string decode_fenced(std::string_view file, FencedContent& content);
 using BeforeStep = std::function<void(std::string_view step)>;
 
 /// A clear error is success. `content.lock` empty: no lock's name is compared.
-Failure write_fenced(const std::string& path, const FencedContent& content,
+Failure write_fenced(FencedPlace& place, const FencedContent& content,
                      const BeforeStep& before = {});
 /// A clear error is success; no content then: there is no file.
-Failure read_fenced(const std::string& path, std::optional<FencedContent>& content);
+Failure read_fenced(FencedPlace& place, std::optional<FencedContent>& content);
 
 }  // namespace dlock::core

@@ -11,7 +11,7 @@
 namespace dlock::inline v0 {
 namespace {
 
-Failure write_file(const std::string& path, std::uint64_t token, std::string_view lock,
+Failure write_file(core::FencedPlace& place, std::uint64_t token, std::string_view lock,
                    std::string_view bytes) {
   if (token >= kTokenEnd) {
     return core::make_failure(errc::invalid_argument,
@@ -21,7 +21,7 @@ Failure write_file(const std::string& path, std::uint64_t token, std::string_vie
   content.bytes = bytes;
   content.token = token;
   content.lock = lock;
-  return core::write_fenced(path, content);
+  return core::write_fenced(place, content);
 }
 
 void throw_if(const Failure& failure, const std::string& lock) {
@@ -30,27 +30,28 @@ void throw_if(const Failure& failure, const std::string& lock) {
 
 }  // namespace
 
-FencedRegister::FencedRegister(std::string path) : path_(std::move(path)) {}
+FencedRegister::FencedRegister(std::string path)
+    : path_(std::move(path)), place_(std::make_shared<core::FencedPlace>(path_)) {}
 
 void FencedRegister::write(const Sequencer& sequencer, std::string_view bytes) {
-  throw_if(write_file(path_, sequencer.token(), sequencer.name(), bytes), sequencer.name());
+  throw_if(write_file(*place_, sequencer.token(), sequencer.name(), bytes), sequencer.name());
 }
 
 void FencedRegister::write(std::uint64_t token, std::string_view bytes) {
-  throw_if(write_file(path_, token, {}, bytes), {});
+  throw_if(write_file(*place_, token, {}, bytes), {});
 }
 
 void FencedRegister::write(const Sequencer& sequencer, std::string_view bytes, error_code& ec) {
-  ec = write_file(path_, sequencer.token(), sequencer.name(), bytes).error;
+  ec = write_file(*place_, sequencer.token(), sequencer.name(), bytes).error;
 }
 
 void FencedRegister::write(std::uint64_t token, std::string_view bytes, error_code& ec) {
-  ec = write_file(path_, token, {}, bytes).error;
+  ec = write_file(*place_, token, {}, bytes).error;
 }
 
 std::optional<FencedRegister::Content> FencedRegister::read() const {
   std::optional<core::FencedContent> found;
-  throw_if(core::read_fenced(path_, found), {});
+  throw_if(core::read_fenced(*place_, found), {});
   if (!found) return std::nullopt;
   Content content{std::move(found->bytes), found->token, std::nullopt};
   if (!found->lock.empty()) content.name = std::move(found->lock);

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <utility>
 
+#include "core/hmac.hpp"
 #include "core/name.hpp"
 
 namespace dlock::inline v0 {
@@ -15,6 +16,8 @@ namespace {
 
 constexpr std::string_view kFamily = "dlock";
 constexpr std::string_view kVersion = "dlock1";
+constexpr std::string_view kSigned = "dlock1s";
+constexpr std::size_t kSignature = 64;
 constexpr char kSeparator = ':';
 constexpr char kEscape = '~';
 constexpr std::size_t kLongestStore = 255;
@@ -45,6 +48,7 @@ int hex_value(char c) {
 /// Empty, or what is wrong with the grant.
 std::string grant_error(std::string_view name, std::uint64_t token, std::string_view store) {
   if (auto wrong = core::name_error(name); !wrong.empty()) return wrong;
+  if (token == 0) return "the token is 0, which no store gives";
   if (token >= kTokenEnd) return fmt::format("the token {} is not below 2^53", token);
   if (store.empty()) return "the store's name is empty";
   if (store.size() > kLongestStore) {
@@ -64,6 +68,10 @@ class Reader {
   void version() {
     const auto word = field("version");
     if (!error_.empty() || word == kVersion) return;
+    if (word == kSigned) {
+      fail("it is signed, and is read by parse_signed() with the key");
+      return;
+    }
     const bool ours = word.substr(0, kFamily.size()) == kFamily;
     const bool other = ours && word.size() > kFamily.size() &&
                        std::all_of(word.begin() + kFamily.size(), word.end(),
@@ -91,6 +99,7 @@ class Reader {
     if (!whole || padded || token >= kTokenEnd) {
       fail("its token is not a decimal number below 2^53");
     }
+    if (error_.empty() && token == 0) fail("its token is 0, which no store gives");
     return token;
   }
 
@@ -157,6 +166,34 @@ LockError refused(std::string why) {
   return {make_error_code(errc::invalid_sequencer), {{}, {}, std::move(why)}};
 }
 
+/// Empty, or what is wrong with the signed text; `plain`: the same without its signature.
+std::string signature_error(std::string_view text, std::string_view key, std::string& plain) {
+  const auto begins = std::string(kSigned) + kSeparator;
+  if (text.size() > Sequencer::kLongestText) return "it is too long";
+  if (!text.starts_with(begins)) return "it is not signed: it does not begin with 'dlock1s:'";
+  const auto end = text.rfind(kSeparator);
+  const auto signature = text.substr(end + 1);
+  if (signature.size() != kSignature || end < begins.size()) {
+    return "it does not end in a signature of 64 digits";
+  }
+  const auto covered = text.substr(0, end);
+  if (!core::equal_in_constant_time(signature, core::hmac_sha256_hex(key, covered))) {
+    return "its signature is not of this key, or its text was altered";
+  }
+  plain = std::string(kVersion) + kSeparator;
+  plain.append(covered.substr(begins.size()));
+  return {};
+}
+
+void check_key(std::string_view key) {
+  if (key.size() >= Sequencer::kShortestKey) return;
+  throw LockError(make_error_code(errc::invalid_argument),
+                  {{},
+                   {},
+                   fmt::format("the key has {} bytes; at least {} random ones are needed",
+                               key.size(), Sequencer::kShortestKey)});
+}
+
 }  // namespace
 
 const char* to_string(Mode) noexcept { return "exclusive"; }
@@ -214,6 +251,34 @@ std::optional<Sequencer> Sequencer::parse(std::string_view text, error_code& ec,
   ec = make_error_code(errc::invalid_sequencer);
   if (why != nullptr) *why = std::move(wrong);
   return std::nullopt;
+}
+
+std::string Sequencer::sign(std::string_view key) const {
+  check_key(key);
+  auto text = to_string();
+  text.replace(0, kVersion.size(), kSigned);
+  const auto signature = core::hmac_sha256_hex(key, text);
+  text += kSeparator;
+  return text.append(signature);
+}
+
+std::optional<Sequencer> Sequencer::parse_signed(std::string_view text, std::string_view key,
+                                                 error_code& ec, std::string* why) {
+  check_key(key);
+  std::string plain;
+  auto wrong = signature_error(text, key, plain);
+  if (wrong.empty()) return parse(plain, ec, why);
+  ec = make_error_code(errc::invalid_sequencer);
+  if (why != nullptr) *why = std::move(wrong);
+  return std::nullopt;
+}
+
+Sequencer Sequencer::parse_signed(std::string_view text, std::string_view key) {
+  error_code ec;
+  std::string why;
+  auto sequencer = parse_signed(text, key, ec, &why);
+  if (!sequencer) throw refused(std::move(why));
+  return std::move(*sequencer);
 }
 
 Sequencer Sequencer::parse(std::string_view text) {

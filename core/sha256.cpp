@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SHA-256 (FIPS 180-4), for keys that are too long for their store. Our own because it is the only
-// cryptographic function in the core: OpenSSL or nettle would be one more package for everybody who
-// links dlock, and Boost 1.81 has SHA-1 only. Not for secrets, and not tuned: a key is short.
+// SHA-256 (FIPS 180-4), for keys that are too long for their store, and below hmac.hpp. Our own
+// because it is the only cryptographic function in the core: OpenSSL or nettle would be one more
+// package for everybody who links dlock, and Boost 1.81 has SHA-1 only. Not tuned: a key is short.
 #include <array>
 #include <cstdint>
 

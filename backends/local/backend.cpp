@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "backends/local/enqueue.hpp"
 #include "backends/local/inspect.hpp"
+#include "backends/local/place.hpp"
 #include "core/planted.hpp"
 
 namespace dlock::local {
@@ -30,8 +32,6 @@ std::string without_trailing_slash(std::string path) {
   return path;
 }
 
-Failure late(const std::string& path) { return make_failure(Error::too_slow, path); }
-
 }  // namespace
 
 LocalBackend::LocalBackend(const StoreOptions& options, core::Env& env, EventSink& sink,
@@ -44,8 +44,9 @@ LocalBackend::LocalBackend(const StoreOptions& options, core::Env& env, EventSin
       helper_(env),
       watcher_(env, *this) {}
 
+LocalBackend::~LocalBackend() { env_.cancel(path_timer_); }
+
 asio::awaitable<Failure> LocalBackend::connect(TimePoint deadline) {
-  if (directory_) co_return Failure{};
   co_return co_await open_directory_in_time(deadline);
 }
 
@@ -57,7 +58,10 @@ void LocalBackend::describe(const Directory& directory) {
        "all who use the directory run under one kernel (containers of one host do, hosts that "
        "mount "
        "it do not)"},
-      {"lock_files_kept", "nobody removes, replaces or edits files in the directory"},
+      {"lock_files_kept",
+       "nobody removes, replaces or edits files in the directory, and its path leads to it; "
+       "another "
+       "one in its place is noticed within 250 ms"},
   };
   if (directory.file_system.verdict != FileSystem::Verdict::good) {
     capabilities_.assumptions.push_back(
@@ -139,6 +143,9 @@ ClaimAnswer LocalBackend::look(LocalClaim& claim) {
     claim.gone = true;
     return answer;
   }
+  // Before anybody is granted anything; who waits on is told by the look at the path.
+  if (!others) look_at_path();
+  if (claim.gone) return answer;
   return look_at_book(claim, others);
 }
 
@@ -278,6 +285,7 @@ void LocalBackend::take_place(const LocalClaimPtr& claim, std::uint64_t ticket,
   claim->line = lines_.of(claim->file_name);
   claim->line->join(ticket, claim);
   if (state == LocalClaim::State::granted) remember(*claim);
+  look_at_path_later();
 }
 
 void LocalBackend::remember(const LocalClaim& claim) {
@@ -320,8 +328,30 @@ void LocalBackend::lose(const LocalClaimPtr& claim) {
   }
 }
 
-void LocalBackend::on_directory_gone() {
-  sink_.on_warning(fmt::format("the lock directory {} was removed or moved away", path_));
+void LocalBackend::on_directory_gone() { leave_directory("was removed or moved away"); }
+
+// Who is told here that he lost his lock has it until now in the old directory; who comes by the
+// path is not served in the new one before that (settle_directory).
+void LocalBackend::look_at_path() {
+  if (!directory_) return;
+  int ignored = 0;
+  if (where_it_leads(*directory_, ignored) == Leads::elsewhere) {
+    remove_mark(*directory_);
+    leave_directory("is not there any more: its path leads to another directory, or to none");
+  }
+}
+
+void LocalBackend::look_at_path_later() {
+  if (path_timer_ != 0 || closed_ || lines_.empty()) return;
+  path_timer_ = env_.call_at(env_.now() + kLookAtPath, [this] {
+    path_timer_ = 0;
+    look_at_path();
+    look_at_path_later();
+  });
+}
+
+void LocalBackend::leave_directory(const std::string& why) {
+  sink_.on_warning(fmt::format("the lock directory {} {}; locks held in it are lost", path_, why));
   directory_.reset();
   watcher_.stop();
   for (const auto& line : lines_.all()) {
@@ -338,6 +368,7 @@ void LocalBackend::on_events_lost() {
 
 asio::awaitable<Result<LockStatus>> LocalBackend::inspect(std::string name, TimePoint deadline) {
   auto result = std::make_shared<Result<LockStatus>>();
+  look_at_path();
   result->failure = co_await open_directory_in_time(deadline);
   if (result->failure.error) co_return std::move(*result);
   core::Job job = [result, directory = directory_, name = std::move(name),
@@ -347,13 +378,14 @@ asio::awaitable<Result<LockStatus>> LocalBackend::inspect(std::string name, Time
   if (const bool done = co_await helper_.run(std::move(job), deadline); done)
     co_return std::move(*result);
   Result<LockStatus> failed;
-  failed.failure = late(path_);
+  failed.failure = helper_.why_late(path_);
   co_return failed;
 }
 
 asio::awaitable<Result<std::vector<LockStatus>>> LocalBackend::list(std::string prefix,
                                                                     TimePoint deadline) {
   auto result = std::make_shared<Result<std::vector<LockStatus>>>();
+  look_at_path();
   result->failure = co_await open_directory_in_time(deadline);
   if (result->failure.error) co_return std::move(*result);
   core::Job job = [result, directory = directory_, prefix = std::move(prefix),
@@ -363,7 +395,7 @@ asio::awaitable<Result<std::vector<LockStatus>>> LocalBackend::list(std::string 
   if (const bool done = co_await helper_.run(std::move(job), deadline); done)
     co_return std::move(*result);
   Result<std::vector<LockStatus>> failed;
-  failed.failure = late(path_);
+  failed.failure = helper_.why_late(path_);
   co_return failed;
 }
 
@@ -391,6 +423,7 @@ asio::awaitable<Failure> LocalBackend::evict(std::string name, std::uint64_t tok
 
 asio::awaitable<void> LocalBackend::close(TimePoint /*deadline*/) {
   closed_ = true;
+  env_.cancel(std::exchange(path_timer_, 0));
   watcher_.stop();
   for (const auto& line : lines_.all()) {
     for (const auto& claim : line->everybody()) claim->signal.notify();

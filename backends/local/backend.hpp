@@ -29,6 +29,7 @@ class LocalBackend final : public Backend, private Watcher::Listener {
   enum class WakeBy { inotify, looks };
   LocalBackend(const StoreOptions& options, core::Env& env, EventSink& sink,
                WakeBy wake_by = WakeBy::inotify);
+  ~LocalBackend() override;
 
   asio::awaitable<Failure> connect(TimePoint deadline) override;
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
@@ -66,6 +67,7 @@ class LocalBackend final : public Backend, private Watcher::Listener {
   void on_name_changed(std::string_view file) override;
   void on_directory_gone() override;
   void on_events_lost() override;
+  void on_way_changed() override { look_at_path(); }
 
   // Entering the queue.
   asio::awaitable<ClaimAnswer> enqueue(LocalClaimPtr claim, TimePoint deadline);
@@ -73,6 +75,9 @@ class LocalBackend final : public Backend, private Watcher::Listener {
   asio::awaitable<std::optional<ClaimAnswer>> settle(LocalClaimPtr claim, Entry entry,
                                                      TimePoint deadline);
   asio::awaitable<Failure> open_directory_in_time(TimePoint deadline);
+  asio::awaitable<Failure> find_directory(TimePoint deadline);
+  asio::awaitable<Failure> settle_directory(TimePoint deadline);
+  void adopt(const DirectoryPtr& directory);
   asio::awaitable<Failure> open_file(LocalClaimPtr claim, TimePoint deadline);
   asio::awaitable<SystemResult> take_guard(LockFile& file, TimePoint deadline);
   asio::awaitable<Failure> raise_limit(LocalClaimPtr claim, std::uint64_t raised,
@@ -99,6 +104,10 @@ class LocalBackend final : public Backend, private Watcher::Listener {
   void leave_line(LocalClaim& claim);
   void check_file(const std::shared_ptr<Line>& line);
   void lose(const LocalClaimPtr& claim);
+  // The path: whether it still leads to the directory that we have.
+  void look_at_path();
+  void look_at_path_later();
+  void leave_directory(const std::string& why);
 
   ClaimAnswer grant(const LocalClaim& claim) const;
   void remember(const LocalClaim& claim);
@@ -111,6 +120,9 @@ class LocalBackend final : public Backend, private Watcher::Listener {
   const WakeBy wake_by_;
   Capabilities capabilities_;
   DirectoryPtr directory_;  ///< null: not connected, or gone
+  DirectoryPtr found_;      ///< what the path was seen to lead to; not yet served in
+  TimePoint settles_at_{};
+  core::TimerId path_timer_ = 0;
   Lines lines_;
   Helper helper_;
   Watcher watcher_;

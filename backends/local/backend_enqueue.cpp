@@ -2,12 +2,16 @@
 //
 // The way into the queue: directory, file, guard, ticket. Each step may find that another has to be
 // done again, since other processes come and go meanwhile.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "backends/local/backend.hpp"
 #include "backends/local/descriptor_limit.hpp"
 #include "backends/local/enqueue.hpp"
+#include "backends/local/place.hpp"
 #include "core/signal.hpp"
 
 namespace dlock::local {
@@ -26,10 +30,15 @@ constexpr Duration kLongestGuardPause = milliseconds(1);
 // A file that is removed each time we open it, or a disk that fails each time: not for ever.
 constexpr int kMostRounds = 8;
 
+// Of one who waits for a directory to settle: a close must not wait for him.
+constexpr auto kSettlingStep = milliseconds(20);
+
 ClaimAnswer refusal(Failure failure) {
   ClaimAnswer answer;
   const bool transient = failure.error == make_error_code(Error::system) ||
-                         failure.error == make_error_code(Error::too_slow);
+                         failure.error == make_error_code(Error::too_slow) ||
+                         failure.error == make_error_code(Error::too_new) ||
+                         failure.error == make_error_code(Error::no_thread);
   answer.status = transient ? ClaimStatus::unavailable : ClaimStatus::failed;
   answer.failure = std::move(failure);
   return answer;
@@ -50,27 +59,70 @@ Failure open_failure(int number, const std::string& path) {
 }  // namespace
 
 asio::awaitable<Failure> LocalBackend::open_directory_in_time(TimePoint deadline) {
-  if (directory_) co_return Failure{};
+  while (!directory_) {
+    auto failure = co_await find_directory(deadline);
+    if (failure.error) co_return failure;
+    failure = co_await settle_directory(deadline);
+    if (failure.error) co_return failure;
+    if (!directory_ && found_) adopt(std::exchange(found_, nullptr));
+  }
+  co_return Failure{};
+}
+
+/// What the path leads to is `found_` then.
+asio::awaitable<Failure> LocalBackend::find_directory(TimePoint deadline) {
   auto opened = std::make_shared<DirectoryResult>();
-  core::Job job = [opened, path = path_, trust = trust_file_system_] {
-    *opened = open_directory(path, trust);
+  core::Job job = [opened, path = path_, trust = trust_file_system_,
+                   now_ms = env_.wall_clock_ms()] {
+    *opened = open_directory(path, trust, now_ms);
     const bool short_of_descriptors =
         opened->failure.error == make_error_code(Error::descriptors_used_up);
-    if (short_of_descriptors && raise_descriptor_limit()) *opened = open_directory(path, trust);
+    if (short_of_descriptors && raise_descriptor_limit()) {
+      *opened = open_directory(path, trust, now_ms);
+    }
   };
   const bool in_time = co_await helper_.run(std::move(job), deadline);
   if (directory_) co_return Failure{};  // another was quicker
-  if (!in_time) co_return make_failure(Error::too_slow, path_);
+  if (!in_time) co_return helper_.why_late(path_);
   if (opened->failure.error) co_return opened->failure;
-  const int error = wake_by_ == WakeBy::inotify ? watcher_.start(path_) : 0;
-  if (error == ENOENT || error == ENOTDIR) co_return system_failure(error, path_);
+  const auto& now_there = opened->directory;
+  const auto settles_at = env_.now() + now_there->unsettled;
+  const bool known =
+      found_ && found_->device == now_there->device && found_->inode == now_there->inode;
+  settles_at_ = known ? std::min<TimePoint>(settles_at_, settles_at) : settles_at;
+  found_ = now_there;
+  co_return Failure{};
+}
+
+// The path may lead there only since a moment ago, and others hold locks in the directory that it
+// led to before: they look at the path twice in this time, and are told. `found_` is null if it
+// leads elsewhere again.
+asio::awaitable<Failure> LocalBackend::settle_directory(TimePoint deadline) {
+  while (!directory_ && found_) {
+    int ignored = 0;
+    const auto leads = where_it_leads(*found_, ignored);
+    if (leads == Leads::elsewhere) found_.reset();
+    const auto now = env_.now();
+    if (leads == Leads::elsewhere || now >= settles_at_) break;
+    if (closed_ || now >= deadline) {
+      co_return make_failure(Error::too_new, fmt::format("{} is served in {} ms after it is made",
+                                                         path_, kSettling.count()));
+    }
+    const TimePoint next = now + kSettlingStep;
+    co_await core::sleep_until(env_, std::min(next, std::min(settles_at_, deadline)));
+  }
+  co_return Failure{};
+}
+
+void LocalBackend::adopt(const DirectoryPtr& directory) {
+  const int error =
+      wake_by_ == WakeBy::inotify ? watcher_.start(directory->get(), way_to(path_)) : 0;
   if (error != 0) {
     sink_.on_warning(system_failure(error, "inotify").text +
                      " (fs.inotify.max_user_instances?): waiters look every 10 ms instead");
   }
-  directory_ = opened->directory;
+  directory_ = directory;
   describe(*directory_);
-  co_return Failure{};
 }
 
 // A missing file is made on the helper thread, because it is synced to the disk before its first
@@ -95,7 +147,7 @@ asio::awaitable<Failure> LocalBackend::open_file(LocalClaimPtr claim, TimePoint 
     *failure = create_lock_file(*directory, file_name, name, above, unique);
   };
   if (const bool done = co_await helper_.run(std::move(job), deadline); !done) {
-    co_return make_failure(Error::too_slow, directory->path_of(claim->file_name));
+    co_return helper_.why_late(directory->path_of(claim->file_name));
   }
   co_return *failure;
 }
@@ -126,7 +178,7 @@ asio::awaitable<Failure> LocalBackend::raise_limit(LocalClaimPtr claim, std::uin
     *failure = sync_lock_file(*directory, file_name);
   };
   if (const bool done = co_await helper_.run(std::move(job), deadline); !done) {
-    co_return make_failure(Error::too_slow, directory->path_of(claim->file_name));
+    co_return helper_.why_late(directory->path_of(claim->file_name));
   }
   if (failure->error) co_return *failure;
   const auto guard = co_await take_guard(claim->file, deadline);
@@ -204,6 +256,9 @@ asio::awaitable<std::optional<ClaimAnswer>> LocalBackend::settle(LocalClaimPtr c
       co_return refusal(std::move(failure));
     }
     case Entry::What::replaced:
+      break;
+    case Entry::What::moved:
+      look_at_path();
       break;
     case Entry::What::failed:
       drop(*claim);

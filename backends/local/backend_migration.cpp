@@ -7,6 +7,7 @@
 #include "backends/local/backend.hpp"
 #include "backends/local/names.hpp"
 #include "backends/local/notes.hpp"
+#include "backends/local/place.hpp"
 #include "core/planted.hpp"
 
 namespace dlock::local {
@@ -47,6 +48,7 @@ RecordAnswer as_read(RecordAnswer answer) {
 
 asio::awaitable<RecordAnswer> LocalBackend::at_desk(std::string name, Step step,
                                                     RecordAnswer if_missing, TimePoint deadline) {
+  look_at_path();
   auto failure = co_await open_directory_in_time(deadline);
   if (failure.error) co_return refusal(std::move(failure));
   const auto directory = directory_;
@@ -75,11 +77,16 @@ asio::awaitable<RecordAnswer> LocalBackend::at_desk(std::string name, Step step,
                           system_failure(asked.ok() ? ENOENT : asked.error, where));
       return;
     }
+    int error = 0;
+    if (where_it_leads(*directory, error) == Leads::elsewhere) {
+      *answer = answer_of(RecordStatus::unavailable, system_failure(ENOENT, where));
+      return;
+    }
     const Desk desk{*file, where, name, directory->boot};
     *answer = step(desk);
   };
   if (const bool done = co_await helper_.run(std::move(job), deadline); !done) {
-    co_return answer_of(RecordStatus::unknown, make_failure(Error::too_slow, path));
+    co_return answer_of(RecordStatus::unknown, helper_.why_late(path));
   }
   co_return std::move(*answer);
 }
@@ -132,6 +139,7 @@ asio::awaitable<RecordAnswer> LocalBackend::raise(ClaimPtr held, std::uint64_t m
 }
 
 asio::awaitable<RecordAnswer> LocalBackend::with_notes(NoteStep step, TimePoint deadline) {
+  look_at_path();
   auto failure = co_await open_directory_in_time(deadline);
   if (failure.error) co_return refusal(std::move(failure));
   auto answer = std::make_shared<RecordAnswer>();
@@ -139,7 +147,7 @@ asio::awaitable<RecordAnswer> LocalBackend::with_notes(NoteStep step, TimePoint 
     *answer = step(*directory);
   };
   if (const bool done = co_await helper_.run(std::move(job), deadline); !done) {
-    co_return answer_of(RecordStatus::unknown, make_failure(Error::too_slow, path_));
+    co_return answer_of(RecordStatus::unknown, helper_.why_late(path_));
   }
   co_return std::move(*answer);
 }

@@ -14,6 +14,7 @@
 
 #include "backends/local/format.hpp"
 #include "backends/local/lock_file.hpp"
+#include "backends/local/place.hpp"
 
 namespace dlock::local {
 namespace {
@@ -116,7 +117,7 @@ Failure test_locks(const std::string& path, int directory) {
 
 }  // namespace
 
-DirectoryResult open_directory(const std::string& path, bool trust) {
+DirectoryResult open_directory(const std::string& path, bool trust, std::int64_t now_ms) {
   DirectoryResult result;
   if (result.failure = make_directory(path); result.failure.error) return result;
   auto directory = std::make_shared<Directory>();
@@ -126,10 +127,18 @@ DirectoryResult open_directory(const std::string& path, bool trust) {
     result.failure = system_failure(errno, path);
     return result;
   }
+  struct stat info {};
+  if (::fstat(directory->get(), &info) != 0) {
+    result.failure = system_failure(errno, path);
+    return result;
+  }
+  directory->device = info.st_dev;
+  directory->inode = info.st_ino;
   auto& failure = result.failure;
   failure = judge(path, directory->get(), trust, directory->file_system);
   if (!failure.error) failure = read_boot_id(directory->boot);
   if (!failure.error) failure = test_locks(path, directory->get());
+  if (!failure.error) directory->unsettled = mark_path(*directory, now_ms);
   if (!failure.error) result.directory = std::move(directory);
   return result;
 }

@@ -4,6 +4,10 @@
 // whether they work at all), and new lock files in it. Everything here may block: helper thread.
 #pragma once
 
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -20,6 +24,10 @@ struct Directory {
   Descriptor descriptor;
   FileSystem file_system;
   BootId boot{};
+  dev_t device = 0;  ///< with `inode`: which directory it is, wherever its path leads
+  ino_t inode = 0;
+  /// How long the path must have led here yet before anybody is served: place.hpp.
+  std::chrono::milliseconds unsettled{0};
 
   int get() const noexcept { return descriptor.get(); }
   std::string path_of(std::string_view file) const { return path + "/" + std::string(file); }
@@ -33,8 +41,8 @@ struct DirectoryResult {
 };
 
 /// Makes it when absent (as `mkdir -p`, by the umask). `trust`: the operator answers for the file
-/// system's type; the self-test is made all the same.
-DirectoryResult open_directory(const std::string& path, bool trust);
+/// system's type; the self-test is made all the same. `now_ms`: on the wall clock.
+DirectoryResult open_directory(const std::string& path, bool trust, std::int64_t now_ms);
 
 /// Makes the file of a lock, whole or not at all, and on disk before it has its name. No failure if
 /// somebody else was quicker. The first ticket is `above + 1`. `unique`: for its temporary name.

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "backends/local/book.hpp"
+#include "backends/local/place.hpp"
 #include "core/planted.hpp"
 
 namespace dlock::local {
@@ -109,6 +110,18 @@ Entry draw(LockFile& file, const EntryRequest& request, const std::string& path)
   return entry;
 }
 
+/// Likewise the directory: those who come now may be in another one. False: `entry` says so.
+bool still_leads_there(const Directory& directory, Entry& entry) {
+  int error = 0;
+  const auto leads = where_it_leads(directory, error);
+  if (leads == Leads::here) return true;
+  const auto ticket = entry.ticket;
+  if (leads == Leads::unknown) entry = failed(system_failure(error, directory.path));
+  if (leads == Leads::elsewhere) entry.what = Entry::What::moved;
+  entry.ticket = ticket;
+  return false;
+}
+
 }  // namespace
 
 Entry enter(LockFile& file, const EntryRequest& request) {
@@ -118,6 +131,7 @@ Entry enter(LockFile& file, const EntryRequest& request) {
     const Guard guard(file);
     entry = draw(file, request, path);
   }
+  if (entry.what == Entry::What::busy) still_leads_there(request.directory, entry);
   if (entry.what != Entry::What::granted && entry.what != Entry::What::waiting) return entry;
   // Somebody may have removed the file between our opening and locking it, and others be on a new
   // one by now.
@@ -127,6 +141,10 @@ Entry enter(LockFile& file, const EntryRequest& request) {
     file.unlock(kTicketBase + entry.ticket);
     if (!asked.ok()) return failed(system_failure(asked.error, path));
     entry.what = Entry::What::replaced;
+    return entry;
+  }
+  if (!still_leads_there(request.directory, entry)) {
+    file.unlock(kTicketBase + entry.ticket);
     return entry;
   }
   if (entry.what == Entry::What::waiting) {

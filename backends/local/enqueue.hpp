@@ -20,6 +20,7 @@ struct Entry {
     sealed,    ///< `record` stands there: nobody holds it
     raise,     ///< no ticket yet: sync, confirm_limit(raised), enter again
     replaced,  ///< the file is not the lock's any more: open it again
+    moved,     ///< the path leads to another directory by now
     failed,
   };
   What what = What::failed;

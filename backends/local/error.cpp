@@ -54,6 +54,12 @@ Row row(int value) {
       return {"a migration has sealed this lock: nobody holds it here", errc::moving};
     case Error::text_too_long:
       return {"a record or note is longer than 64 KiB", errc::invalid_argument};
+    case Error::too_new:
+      return {"the path of the lock directory has only just come to lead there: try again",
+              errc::unavailable};
+    case Error::no_thread:
+      return {"the system has no thread to give: raise the limit (ulimit -u, pids.max)",
+              errc::unavailable};
     case Error::other_token:
       return {"the lock is held under another token", errc::not_holder};
   }

@@ -31,6 +31,8 @@ enum class Error {
   removed = 16,             ///< the directory or file went away meanwhile
   sealed = 17,              ///< a migration's record stands in the lock's place
   text_too_long = 18,       ///< a record or a note
+  too_new = 19,             ///< the path has not led to this directory for long enough yet
+  no_thread = 20,           ///< what may block needs a thread, and the system had none to give
 };
 
 const boost::system::error_category& category() noexcept;

@@ -4,9 +4,12 @@
 // at a time: however many locks ask, there is one thread.
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "backends/local/error.hpp"
 #include "core/env.hpp"
 #include "core/signal.hpp"
 
@@ -21,6 +24,9 @@ class Helper {
   /// so it owns all that it touches.
   core::asio::awaitable<bool> run(core::Job job, TimePoint deadline);
 
+  /// Why a job has not ended by its deadline, as far as can be told: `about` a path.
+  Failure why_late(const std::string& about) const;
+
  private:
   struct Task {
     core::Job job;
@@ -31,6 +37,8 @@ class Helper {
     core::Env& env;
     std::vector<Task> waiting;
     bool running = false;
+    /// The batch has its thread: set by that.
+    std::shared_ptr<std::atomic<bool>> begun;
   };
   static void start(std::shared_ptr<State> state);
 

@@ -48,6 +48,7 @@ class Lines {
   /// Forgets it; returns its watch, to be ended.
   int remove(const Line& line);
   std::vector<std::shared_ptr<Line>> all() const;
+  bool empty() const noexcept { return by_file_.empty(); }
 
  private:
   std::unordered_map<std::string, std::shared_ptr<Line>> by_file_;

@@ -19,15 +19,24 @@ struct Watcher::State {
   int directory_watch = -1;
 };
 
-int Watcher::start(const std::string& directory) {
+// By the descriptor, and by the path for what leads to it: that is watched because a path may come
+// to lead elsewhere.
+int Watcher::start(int directory, const std::vector<std::string>& way) {
   stop();
   const int descriptor = ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
   if (descriptor < 0) return errno;
   auto state = std::make_shared<State>(env_, descriptor, listener_);
+  const auto opened = "/proc/self/fd/" + std::to_string(directory);
   state->directory_watch = ::inotify_add_watch(
-      descriptor, directory.c_str(),
+      descriptor, opened.c_str(),
       IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR);
   if (state->directory_watch < 0) return errno;
+  // Nothing is told of what happens in them. IN_MASK_ADD: the directory itself is among them.
+  for (const auto& each : way) {
+    static_cast<void>(::inotify_add_watch(
+        descriptor, each.c_str(),
+        IN_MOVE_SELF | IN_DELETE_SELF | IN_UNMOUNT | IN_DONT_FOLLOW | IN_MASK_ADD));
+  }
   state_ = state;
   await(std::move(state));
   return 0;
@@ -77,6 +86,9 @@ void Watcher::read(State& state) {
         state.listener->on_events_lost();
       } else if (event.wd != state.directory_watch) {
         if ((event.mask & IN_CLOSE_WRITE) != 0) state.listener->on_file_closed(event.wd);
+        if ((event.mask & (IN_MOVE_SELF | IN_DELETE_SELF | IN_UNMOUNT)) != 0) {
+          state.listener->on_way_changed();
+        }
       } else if ((event.mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT | IN_IGNORED)) != 0) {
         state.listener->on_directory_gone();
       } else {

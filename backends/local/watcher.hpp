@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/env.hpp"
 
@@ -22,6 +23,8 @@ class Watcher {
     /// Removed, moved away, or something was moved onto it.
     virtual void on_name_changed(std::string_view file) = 0;
     virtual void on_directory_gone() = 0;
+    /// Something on the way to the directory was moved or removed: the path may lead elsewhere.
+    virtual void on_way_changed() = 0;
     /// The kernel dropped events: look at everything.
     virtual void on_events_lost() = 0;
   };
@@ -32,8 +35,9 @@ class Watcher {
   Watcher(const Watcher&) = delete;
   Watcher& operator=(const Watcher&) = delete;
 
-  /// Watches a directory instead of the one before. Returns an errno, 0 if it worked.
-  int start(const std::string& directory);
+  /// Watches an open directory instead of the one before, and as far as that works each directory
+  /// and symlink of `way` for being moved or removed. Returns an errno, 0 if it worked.
+  int start(int directory, const std::vector<std::string>& way);
   void stop() noexcept;
   bool running() const noexcept { return state_ != nullptr; }
 

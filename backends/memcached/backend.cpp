@@ -7,18 +7,37 @@
 
 #include "backends/memcached/error.hpp"
 #include "backends/memcached/look.hpp"
+#include "backends/memcached/server_list.hpp"
 #include "backends/memcached/together.hpp"
+#include "core/signal.hpp"
 
 namespace dlock::memcached {
 
 using std::chrono::milliseconds;
 
+namespace {
+
+// Between steps of a connection that is slow.
+constexpr auto kPause = milliseconds(50);
+
+}  // namespace
+
+Failure about(const Server& server, Failure why) {
+  why.text =
+      why.text.empty() ? server.address() : fmt::format("{}: {}", server.address(), why.text);
+  return why;
+}
+
 MemcachedBackend::MemcachedBackend(const StoreOptions& options, core::Env& env, EventSink& sink,
                                    const Driver& driver)
     : env_(env), sink_(sink), options_(options), names_(options.string("key")) {
   const Poller::Pace pace{options.duration("poll_interval"), options.duration("poll_interval_max")};
-  for (const auto& endpoint : options.endpoints) {
+  for (std::size_t place = 0; place < options.endpoints.size(); ++place) {
+    const auto& endpoint = options.endpoints[place];
     Session::Settings settings;
+    settings.list_key = names_.list_key();
+    settings.list_note = server_note(options.endpoints, place, options.string("server_list"));
+    settings.list_exptime = note_exptime(options.duration("lease"));
     settings.server = endpoint;
     settings.flags = static_cast<std::uint32_t>(options.integer("flags"));
     settings.canary_key = names_.canary_key();
@@ -66,26 +85,29 @@ asio::awaitable<Failure> MemcachedBackend::connect(TimePoint deadline) {
 asio::awaitable<Failure> MemcachedBackend::reach(std::shared_ptr<Server> server,
                                                  TimePoint deadline) {
   server->start();
-  // A connection that hangs must not use up the time of another one; and a server that hangs not
-  // that in which the others could serve.
+  // A connection that hangs must not use up the time of another one (Session bounds each step), and
+  // a server that hangs not that in which the others could serve. One that is merely slow goes on
+  // where it was.
   constexpr std::chrono::seconds kPatience{3};
   const bool alone = servers_.size() == 1;
   Answer answer;
   bool again = true;
   while (again) {
     const auto began = env_.now();
-    const auto until = std::min<TimePoint>(deadline, began + kPatience);
+    const auto until = alone ? deadline : std::min<TimePoint>(deadline, began + kPatience);
     Worker::Work<Answer> work = [](Session& session) { return session.ready(); };
     auto ran = co_await server->worker().run<Answer>(std::move(work), until);
     if (ran.result) {
       answer = std::move(*ran.result);
     } else {
-      answer.failure = failure(Error::no_answer, "no answer");
+      answer.failure = std::move(ran.why);
     }
     if (answer.done()) co_return Failure{};
     // A worker that was stopped meanwhile answers at once.
     const bool was_silent = env_.now() - began > kPatience / 2;
-    again = alone && was_silent && env_.now() < deadline;
+    const bool slow = answer.failure.error == make_error_code(Error::connecting);
+    again = ((alone && was_silent) || slow) && env_.now() < deadline;
+    if (again && !was_silent) co_await core::sleep_until(env_, env_.now() + kPause);
   }
   if (answer.failure.text.find(server->address()) == std::string::npos) {
     answer.failure.text = fmt::format("{}: {}", server->address(), answer.failure.text);
@@ -125,7 +147,7 @@ asio::awaitable<Result<LockStatus>> MemcachedBackend::inspect(std::string name,
   auto ran = co_await server->worker().run<Peek>(std::move(work), deadline);
   Result<LockStatus> result;
   if (!ran.result) {
-    result.failure = failure(Error::no_answer, server->address());
+    result.failure = about(*server, std::move(ran.why));
   } else if (!ran.result->answer.done()) {
     result.failure = std::move(ran.result->answer.failure);
   } else {
@@ -150,7 +172,7 @@ asio::awaitable<Failure> MemcachedBackend::evict(std::string name, std::uint64_t
     return memcached::evict(session, key, token_key, token);
   };
   auto ran = co_await server->worker().run<Failure>(std::move(work), deadline);
-  if (!ran.result) co_return failure(Error::no_answer, server->address());
+  if (!ran.result) co_return about(*server, std::move(ran.why));
   if (!ran.result->error) server->given_back(names_.lock_key(name));
   co_return std::move(*ran.result);
 }

@@ -43,8 +43,7 @@ asio::awaitable<ClaimAnswer> MemcachedBackend::claim(ClaimPtr any_claim, TimePoi
   ClaimAnswer answer;
   if (!ran.result) {
     answer.status = ran.started ? ClaimStatus::unknown : ClaimStatus::unavailable;
-    answer.failure =
-        failure(ran.started ? Error::no_answer : Error::line_busy, claim->server->address());
+    answer.failure = about(*claim->server, std::move(ran.why));
     if (ran.started) {
       claim->in_doubt = true;
       claim->late_until = late_until(*claim, env_.now());
@@ -128,7 +127,7 @@ asio::awaitable<std::vector<ExtendAnswer>> MemcachedBackend::extend_on(
       auto& claim = *claims[from + i];
       if (!ran.result) {
         answer.status = ran.started ? ExtendStatus::unknown : ExtendStatus::unavailable;
-        answer.failure = failure(Error::no_answer, server->address());
+        answer.failure = about(*server, ran.why);
         continue;
       }
       auto& result = (*ran.result)[i];
@@ -159,8 +158,7 @@ asio::awaitable<ReleaseAnswer> MemcachedBackend::release(ClaimPtr any_claim, boo
     answer.failure = std::move(ran.result->failure);
   } else {
     answer.status = ran.started ? ReleaseStatus::unknown : ReleaseStatus::unavailable;
-    answer.failure =
-        failure(ran.started ? Error::no_answer : Error::line_busy, claim->server->address());
+    answer.failure = about(*claim->server, std::move(ran.why));
   }
   if (answer.status == ReleaseStatus::unknown) claim->release_in_doubt = true;
   // Nothing there: for a withdrawal, and after a release that was not answered, that is success.

@@ -17,7 +17,7 @@ asio::awaitable<RecordAnswer> MemcachedBackend::run_record(
   if (ran.result) co_return std::move(*ran.result);
   RecordAnswer answer;
   answer.status = ran.started ? RecordStatus::unknown : RecordStatus::unavailable;
-  answer.failure = failure(ran.started ? Error::no_answer : Error::line_busy, server->address());
+  answer.failure = about(*server, std::move(ran.why));
   co_return answer;
 }
 

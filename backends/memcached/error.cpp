@@ -36,6 +36,19 @@ const char* text_of(Error error) {
       return "the Memcached server demands authentication, which its text protocol lacks here";
     case Error::line_busy:
       return "earlier requests to the Memcached server are not answered yet";
+    case Error::connecting:
+      return "the connection to the Memcached server is still being made";
+    case Error::no_places:
+      return "the Memcached server takes no more connections: raise its -c, or use fewer";
+    case Error::server_error:
+      return "the Memcached server, or a proxy before it, could not carry out the request";
+    case Error::keeps_nothing:
+      return "what is stored on the Memcached server is not there: is it a proxy without servers?";
+    case Error::other_list:
+      return "other clients have another list of Memcached servers: give all the same, in the same "
+             "order";
+    case Error::no_thread:
+      return "the system has no thread to give: raise the limit (ulimit -u, pids.max)";
   }
   return "unknown Memcached error";
 }
@@ -48,6 +61,11 @@ errc condition_of(Error error) {
     case Error::unknown_host:
     case Error::out_of_memory:
     case Error::line_busy:
+    case Error::connecting:
+    case Error::no_places:
+    case Error::server_error:
+    case Error::keeps_nothing:
+    case Error::no_thread:
       return errc::unavailable;
     case Error::refused:
     case Error::unexpected:
@@ -62,6 +80,7 @@ errc condition_of(Error error) {
     case Error::cannot_list:
       return errc::not_supported;
     case Error::bad_version:
+    case Error::other_list:
       return errc::config_unsafe;
     case Error::access_denied:
       return errc::access_denied;

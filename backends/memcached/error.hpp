@@ -24,6 +24,12 @@ enum class Error {
   token_broken = 13,
   access_denied = 14,
   line_busy = 15,
+  connecting = 16,
+  no_places = 17,
+  server_error = 18,
+  keeps_nothing = 19,
+  other_list = 20,
+  no_thread = 21,
 };
 
 const boost::system::error_category& category() noexcept;

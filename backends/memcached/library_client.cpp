@@ -132,19 +132,27 @@ Answer LibraryClient::judge(int code) {
       return {Outcome::refused, failure(Error::out_of_memory, std::move(text))};
     case MEMCACHED_SERVER_ERROR: {
       const bool memory = text.find("out of memory") != std::string::npos;
-      return {Outcome::refused,
-              failure(memory ? Error::out_of_memory : Error::refused, std::move(text))};
+      if (memory) return {Outcome::refused, failure(Error::out_of_memory, std::move(text))};
+      // A proxy's, as a rule, that has lost its server in the midst of it: maybe done.
+      return {Outcome::unknown, failure(Error::server_error, std::move(text))};
     }
     case MEMCACHED_CLIENT_ERROR: {
       const bool login = text.find("unauthenticated") != std::string::npos;
       return {Outcome::refused,
               failure(login ? Error::access_denied : Error::refused, std::move(text))};
     }
+    case MEMCACHED_INVALID_ARGUMENTS:
     case MEMCACHED_ERROR:
+      // It is said on accepting, and the connection closed; and a route that leads nowhere
+      // (`blackhole`) makes connect() fail with EINVAL.
+      drop();
+      if (text.find("open connections") != std::string::npos) {
+        return {Outcome::unavailable, failure(Error::no_places, std::move(text))};
+      }
+      return {Outcome::refused, failure(Error::refused, std::move(text))};
     case MEMCACHED_E2BIG:
     case MEMCACHED_BAD_KEY_PROVIDED:
     case MEMCACHED_KEY_TOO_BIG:
-    case MEMCACHED_INVALID_ARGUMENTS:
       return {Outcome::refused, failure(Error::refused, std::move(text))};
     default:
       drop();

@@ -29,6 +29,8 @@ class KeyMap {
   std::string note_key(std::string_view name) const { return around(body(name) + "%n"); }
   /// Its loss tells that the server lost everything.
   std::string canary_key() const { return around("%canary"); }
+  /// Which list of servers the clients have: server_list.hpp.
+  std::string list_key() const { return around("%list"); }
 
  private:
   std::string body(std::string_view name) const;

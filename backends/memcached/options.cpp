@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "backends/memcached/backend.hpp"
 #include "backends/memcached/lease.hpp"
 #include "backends/memcached/names.hpp"
@@ -65,6 +67,11 @@ std::vector<OptionSpec> option_specs() {
                    .max = UINT32_MAX,
                    .choices = {},
                    .help = "the flags of a lock's item; 1 where tooz looks at it, too"});
+  specs.push_back({.name = "server_list",
+                   .kind = Kind::text,
+                   .choices = {},
+                   .help = "a name for the list of servers, the same for all clients, where their "
+                           "addresses differ from client to client"});
   return specs;
 }
 
@@ -86,6 +93,13 @@ void check_options(const StoreOptions& options) {
   const auto& key = options.string("key");
   if (const auto error = key_template_error(key); !error.empty()) {
     refuse(options, "key", fmt::format("key '{}': {}", key, error));
+  }
+  const auto& label = options.string("server_list");
+  const bool plain = std::all_of(label.begin(), label.end(), [](char c) {
+    return static_cast<unsigned char>(c) > 0x20 && static_cast<unsigned char>(c) < 0x7F;
+  });
+  if (label.size() > 100 || !plain) {
+    refuse(options, "server_list", "server_list has at most 100 characters, and no spaces");
   }
   if (options.duration("poll_interval") > options.duration("poll_interval_max")) {
     refuse(options, "poll_interval", "poll_interval is longer than poll_interval_max");

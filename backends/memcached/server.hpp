@@ -71,4 +71,7 @@ class Server : public std::enable_shared_from_this<Server> {
   std::map<std::uint64_t, std::weak_ptr<KeyClaim>> held_;
 };
 
+/// The same failure, and which server it is about.
+Failure about(const Server& server, Failure why);
+
 }  // namespace dlock::memcached

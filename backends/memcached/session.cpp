@@ -6,15 +6,25 @@
 #include <algorithm>
 
 #include "backends/memcached/error.hpp"
+#include "backends/memcached/server_list.hpp"
 
 namespace dlock::memcached {
 namespace {
+
+/// A server that is silent for so long in one step is asked anew, on a new connection.
+constexpr std::chrono::seconds kStepPatience{3};
 
 /// On the way to a server nothing of the caller's was sent yet.
 Answer not_sent(Answer answer) {
   if (answer.outcome == Outcome::unknown) answer.outcome = Outcome::unavailable;
   if (answer.failure.error == make_error_code(Error::connection_lost)) {
     answer.failure.error = make_error_code(Error::not_connected);
+  }
+  // What a server, or a proxy that has none, says before it serves is not its last word.
+  if (answer.outcome == Outcome::refused &&
+      answer.failure.error == make_error_code(Error::refused)) {
+    answer.outcome = Outcome::unavailable;
+    answer.failure.error = make_error_code(Error::server_error);
   }
   return answer;
 }
@@ -44,46 +54,141 @@ std::int64_t Session::wall_clock_us() const {
 }
 
 Answer Session::ready() {
-  if (client_->is_open()) return {Outcome::done, {}};
-  if (client_->deadline() <= env_.now()) {
-    return {Outcome::unavailable, failure(Error::line_busy)};
-  }
-  client_->open();
-  auto answer = inspect();
-  if (!answer.done()) client_->drop();
-  return not_sent(std::move(answer));
+  const bool fit = client_->is_open() && next_ == Step::done;
+  if (fit && env_.now() < list_due_) return {Outcome::done, {}};
+  if (deadline_ <= env_.now()) return {Outcome::unavailable, failure(Error::line_busy)};
+  // Others may have come with another list of servers, or the server has lost ours.
+  if (fit) next_ = Step::list;
+  auto answer = connect();
+  client_->until(deadline_);
+  return answer;
 }
 
-Answer Session::inspect() {
-  auto seen = facts_;
-  auto answer = client_->stats(nullptr, seen);
+// One that does not answer its first questions is asked anew, on another connection.
+Client& Session::step() {
+  client_->until(std::min<TimePoint>(deadline_, env_.now() + kStepPatience));
+  return *client_;
+}
+
+Answer Session::connect() {
+  if (!client_->is_open()) {
+    if (!pacer_.may_try(env_.now())) return {Outcome::unavailable, last_failure_};
+    pacer_.tried(env_.now());
+    client_->open();
+    next_ = Step::canary;
+    seen_ = facts_;
+    slowest_step_ = {};
+  }
+  while (next_ != Step::done) {
+    const auto began = env_.now();
+    // One that is broken off halfway costs the connection.
+    if (deadline_ - began < slowest_step_ + slowest_step_ / 4) {
+      return {Outcome::unavailable, failure(Error::connecting)};
+    }
+    auto answer = not_sent(take_step());
+    if (!answer.done()) {
+      client_->drop();
+      // libmemcached does not hand on what the server says before it hangs up.
+      if (next_ == Step::canary && answer.failure.text.find("disconnected") != std::string::npos) {
+        answer.failure.text += ": it hangs up at once; has it no place for more connections (-c)?";
+      }
+      last_failure_ = answer.failure;
+      return answer;
+    }
+    slowest_step_ = std::max(slowest_step_, env_.now() - began);
+  }
+  on_facts_(facts_);
+  return {Outcome::done, {}};
+}
+
+Answer Session::take_step() {
+  Answer answer;
+  switch (next_) {
+    // The first one: its answer also tells of a server that has no place for us.
+    case Step::canary:
+      answer = check_canary();
+      break;
+    case Step::stats:
+      answer = ask_stats();
+      break;
+    case Step::settings:
+      answer = step().stats("settings", seen_);
+      if (!answer.done()) break;
+      seen_.canary_losses = facts_.canary_losses;
+      facts_ = seen_;
+      break;
+    case Step::list:
+    case Step::done:
+      answer = check_list();
+      break;
+  }
+  if (answer.done()) next_ = static_cast<Step>(static_cast<int>(next_) + 1);
+  return answer;
+}
+
+Answer Session::ask_stats() {
+  auto answer = step().stats(nullptr, seen_);
   if (!answer.done()) return answer;
-  if (auto error = version_error(seen.version); !error.empty()) {
+  // It is starting, or a proxy that has no server yet.
+  if (seen_.version.empty()) {
+    return {Outcome::unavailable, failure(Error::not_connected, "it does not say its version")};
+  }
+  if (auto error = version_error(seen_.version); !error.empty()) {
     return {Outcome::refused, failure(Error::bad_version, std::move(error))};
   }
-  answer = client_->stats("settings", seen);
-  if (!answer.done()) return answer;
-  facts_ = std::move(seen);
-  return renew_canary();
+  return answer;
 }
 
 // Whoever comes first lays it; a value that is not the one we know is a loss, once we knew one.
-Answer Session::renew_canary() {
+// What has been laid must be there: behind a proxy that keeps nothing everybody would hold a lock.
+Answer Session::check_canary() {
   const auto& key = settings_.canary_key;
-  auto answer = client_->add(key, core::make_uuid(env_), 0);
-  if (answer.done() || answer.outcome == Outcome::not_stored) {
-    auto found = client_->gets({key});
-    answer = std::move(found.answer);
-    const auto* item = found.get(key);
-    const std::string value = item == nullptr ? std::string() : item->value;
-    if (!canary_.empty() && value != canary_) ++facts_.canary_losses;
-    if (answer.done()) canary_ = value;
-  } else if (answer.outcome == Outcome::refused) {
-    // No memory even for that: a lock will fare no better, but the store can be reached.
-    answer = {Outcome::done, {}};
+  auto found = step().gets({key});
+  if (!found.answer.done()) return found.answer;
+  if (found.get(key) == nullptr) {
+    const auto laid = step().add(key, core::make_uuid(env_), 0);
+    if (laid.outcome == Outcome::refused &&
+        laid.failure.error == make_error_code(Error::out_of_memory)) {
+      // A lock will fare no better, but the store can be reached.
+      return {Outcome::done, {}};
+    }
+    if (!laid.done() && laid.outcome != Outcome::not_stored) return laid;
+    found = step().gets({key});
+    if (!found.answer.done()) return found.answer;
+    if (found.get(key) == nullptr) {
+      return {Outcome::unavailable, failure(Error::keeps_nothing, key)};
+    }
   }
-  on_facts_(facts_);
-  return answer;
+  const auto& value = found.get(key)->value;
+  if (!canary_.empty() && value != canary_) ++facts_.canary_losses;
+  canary_ = value;
+  return {Outcome::done, {}};
+}
+
+Answer Session::check_list() {
+  const auto& key = settings_.list_key;
+  const auto& ours = settings_.list_note;
+  const auto exptime = settings_.list_exptime;
+  list_due_ = env_.now() + std::chrono::seconds(exptime) / 4;
+  if (key.empty()) return {Outcome::done, {}};
+  auto found = step().gets({key});
+  if (found.answer.done() && found.get(key) == nullptr) {
+    const auto laid = step().add(key, ours, exptime);
+    if (laid.done() || laid.outcome == Outcome::refused) return {Outcome::done, {}};
+    if (laid.outcome != Outcome::not_stored) return laid;
+    found = step().gets({key});  // another was quicker
+  }
+  if (!found.answer.done()) return found.answer;
+  const auto* note = found.get(key);
+  if (note == nullptr) return {Outcome::done, {}};  // and gone again
+  if (note->value != ours) {
+    list_due_ = {};
+    return {Outcome::refused, failure(Error::other_list,
+                                      other_note(facts_.address, key, ours, note->value, exptime))};
+  }
+  // It outlives us from now on. That another did the same just before does as well.
+  const auto kept = step().cas(key, ours, exptime, note->cas);
+  return kept.outcome == Outcome::unknown ? kept : Answer{Outcome::done, {}};
 }
 
 Answer Session::add(const std::string& key, const std::string& value, std::time_t exptime) {
@@ -130,6 +235,7 @@ Found Session::gets_and_canary(std::vector<std::string> keys) {
   if (item == nullptr || item->value != canary_) {
     ++facts_.canary_losses;
     canary_.clear();
+    list_due_ = {};
     refresh_facts();
   }
   return found;
@@ -142,7 +248,10 @@ Answer Session::refresh_facts() {
   answer = client_->stats(nullptr, seen);
   if (!answer.done()) return not_sent(std::move(answer));
   facts_ = std::move(seen);
-  if (canary_.empty()) return renew_canary();
+  if (canary_.empty()) {
+    answer = check_canary();
+    client_->until(deadline_);
+  }
   on_facts_(facts_);
   return answer;
 }

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "backends/memcached/client.hpp"
+#include "backends/memcached/pacer.hpp"
 
 namespace dlock::memcached {
 
@@ -19,6 +20,9 @@ class Session final : public Commands {
     Endpoint server;
     std::uint32_t flags = 0;
     std::string canary_key;
+    std::string list_key;
+    std::string list_note;  ///< as server_list.hpp writes it
+    std::time_t list_exptime = 0;
     Driver driver = library_driver();
   };
   /// Called on the worker's thread whenever the server was asked.
@@ -27,13 +31,17 @@ class Session final : public Commands {
   Session(core::Env& env, Settings settings, OnFacts on_facts);
 
   /// For the commands from now on.
-  void until(TimePoint deadline) { client_->until(deadline); }
-  /// Connected, inspected, and fit for locks.
+  void until(TimePoint deadline) {
+    deadline_ = deadline;
+    client_->until(deadline);
+  }
+  /// Connected, inspected, and fit for locks. Where the time does not suffice for the next step of
+  /// a slow connection: `connecting`, and the next call goes on there.
   Answer ready();
 
   TimePoint now() const override { return env_.now(); }
   std::int64_t wall_clock_us() const override;
-  TimePoint deadline() const override { return client_->deadline(); }
+  TimePoint deadline() const override { return deadline_; }
   Answer add(const std::string& key, const std::string& value, std::time_t exptime) override;
   Answer cas(const std::string& key, const std::string& value, std::time_t exptime,
              std::uint64_t cas) override;
@@ -44,8 +52,15 @@ class Session final : public Commands {
   const ServerFacts& facts() const override { return facts_; }
 
  private:
-  Answer inspect();
-  Answer renew_canary();
+  /// What is asked on a new connection, one round trip each, or two.
+  enum class Step { canary, stats, settings, list, done };
+
+  Client& step();
+  Answer connect();
+  Answer take_step();
+  Answer ask_stats();
+  Answer check_canary();
+  Answer check_list();
 
   core::Env& env_;
   const Settings settings_;
@@ -53,6 +68,13 @@ class Session final : public Commands {
   std::unique_ptr<Client> client_;
   ServerFacts facts_;
   std::string canary_;
+  TimePoint deadline_{};
+  Step next_ = Step::canary;
+  ServerFacts seen_;         ///< of the connection that is being made
+  Duration slowest_step_{};  ///< of it
+  Pacer pacer_;
+  Failure last_failure_;  ///< why the last connection came to nothing
+  TimePoint list_due_{};
   mutable std::int64_t wall_ms_ = 0;  ///< as last read
   mutable TimePoint wall_ms_seen_{};  ///< when it had just become that
 };

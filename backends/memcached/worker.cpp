@@ -3,6 +3,8 @@
 
 #include <boost/asio/post.hpp>
 
+#include "backends/memcached/error.hpp"
+
 namespace dlock::memcached {
 namespace {
 
@@ -21,6 +23,7 @@ Worker::Worker(core::Env& env, Session::Settings settings)
 void Worker::start() {
   if (started_) return;
   started_ = true;
+  // Env tries again until there is a thread; jobs wait until then, or for their deadline.
   // The last reference must not die on the helper's thread: `done` keeps us, on the loop.
   core::Job job = [this] { main(); };
   core::Job done = [self = shared_from_this()] {
@@ -33,11 +36,22 @@ void Worker::start() {
 void Worker::stop() {
   stopping_.store(true);
   queue_->close();
+  // Those who wait may go on in here.
+  const auto jobs = under_way_;
+  for (const auto& job : jobs) job->finished.notify();
+}
+
+Failure Worker::why_not(bool started) const {
+  if (stopping_.load()) return failure(Error::closed);
+  if (!has_thread_.load()) {
+    return failure(Error::no_thread, "no thread can be made (RLIMIT_NPROC or pids.max?)");
+  }
+  return failure(started ? Error::no_answer : Error::line_busy);
 }
 
 asio::awaitable<bool> Worker::ended(TimePoint deadline) {
   const auto self = shared_from_this();
-  if (!started_ || ended_) co_return true;
+  if (!started_ || ended_ || !has_thread_.load()) co_return true;
   co_await end_.wait_until(deadline);
   co_return ended_;
 }
@@ -49,6 +63,8 @@ bool Worker::post(std::shared_ptr<Job> job) {
 }
 
 void Worker::main() {
+  has_thread_.store(true);
+  if (stopping_.load()) return;
   Session session(env_, settings_, [this](const ServerFacts& facts) {
     asio::post(loop_, [self = shared_from_this(), facts] { self->on_facts(facts); });
   });

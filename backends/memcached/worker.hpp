@@ -13,6 +13,8 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <memory>
+#include <optional>
+#include <set>
 
 #include "backends/memcached/session.hpp"
 #include "core/signal.hpp"
@@ -24,6 +26,7 @@ template <class T>
 struct Ran {
   std::optional<T> result;
   bool started = false;  ///< without a result: maybe done
+  Failure why;           ///< without a result; without the server's name
 };
 
 class Worker : public std::enable_shared_from_this<Worker> {
@@ -38,24 +41,32 @@ class Worker : public std::enable_shared_from_this<Worker> {
 
   // Loop only.
   void start();
-  /// Jobs that wait are dropped; the one under way is bounded by its deadline.
+  /// Jobs that wait are dropped; the one under way is bounded by its deadline. Whoever waits for
+  /// one is answered at once: `closed`.
   void stop();
-  /// True once the thread has ended.
+  /// True once the thread has ended, or if it never began: it ends at once then.
   asio::awaitable<bool> ended(TimePoint deadline);
 
   template <class T>
   asio::awaitable<Ran<T>> run(Work<T> work, TimePoint deadline) {
     auto job = std::make_shared<TypedJob<T>>(env_, std::move(work));
     job->deadline = deadline;
-    if (!post(job)) co_return Ran<T>{};
-    co_await job->finished.wait_until(deadline);
+    const auto self = shared_from_this();
     Ran<T> ran;
+    if (!post(job)) {
+      ran.why = why_not(false);
+      co_return ran;
+    }
+    under_way_.insert(job);
+    co_await job->finished.wait_until(deadline);
+    under_way_.erase(job);
     if (job->is_finished) {
       ran.result = std::move(job->result);
       ran.started = ran.result.has_value();
     } else {
       ran.started = !job->claim_state(State::abandoned);
     }
+    if (!ran.result) ran.why = why_not(ran.started);
     co_return ran;
   }
 
@@ -86,6 +97,8 @@ class Worker : public std::enable_shared_from_this<Worker> {
     std::optional<T> result;  ///< written by the worker before it hands the job back
   };
 
+  /// For whoever gets no result: was closed, has no thread yet, is stuck, or was not reached.
+  Failure why_not(bool started) const;
   bool post(std::shared_ptr<Job> job);
   void main();
   void carry_out(std::shared_ptr<Job> job);
@@ -96,7 +109,9 @@ class Worker : public std::enable_shared_from_this<Worker> {
   const std::unique_ptr<JobQueue> queue_;
   Session* session_ = nullptr;  ///< the worker's
   std::atomic<bool> stopping_{false};
+  std::set<std::shared_ptr<Job>> under_way_;  ///< the loop's: somebody waits for them
   bool started_ = false;
+  std::atomic<bool> has_thread_{false};
   bool ended_ = false;
   core::Signal end_;
 };

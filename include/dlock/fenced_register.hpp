@@ -14,12 +14,17 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "dlock/error.hpp"
 #include "dlock/sequencer.hpp"
+
+namespace dlock::core {
+class FencedPlace;
+}
 
 namespace dlock::inline v0 {
 
@@ -35,8 +40,12 @@ class FencedRegister {
     std::optional<std::string> name = {};  ///< of the lock, once a sequencer was written with
   };
 
-  /// No I/O. The folder must exist. Files are made with the umask's rights; a replaced one keeps
-  /// its own.
+  /// Looks the file up, once: through all symlinks, its own included, and from the working
+  /// directory if the path is not absolute. A chdir() or a switched symlink later changes nothing
+  /// for this object, but does for one that is made then: give all writers one path that stays.
+  /// Does not fail: what could not be looked up is looked up again, and told, by each call. The
+  /// folder must exist. Files are made with the umask's rights; a replaced one keeps its owner,
+  /// group and mode (ACLs and extended attributes are not kept).
   explicit FencedRegister(std::string path);
 
   /// Replaces the content, if no higher token has written; the same one may write any number of
@@ -45,8 +54,10 @@ class FencedRegister {
   /// mixture.
   /// Throws LockError: stale_token; corrupt_file, and then nothing is accepted until the file is
   /// mended or removed by hand; invalid_argument if another lock's sequencer has written, as tokens
-  /// of different locks do not compare, or the token is not below 2^53; the system's own code if
-  /// the file cannot be written.
+  /// of different locks do not compare, the token is not below 2^53, or the file has other hard
+  /// links; the system's own code if the file cannot be written: EPERM if its owner or mode cannot
+  /// be kept, ESTALE if its folder was moved or replaced since, ELOOP if a symlink was put in the
+  /// file's place since.
   void write(const Sequencer& sequencer, std::string_view bytes);
   /// Same, without a check of the lock's name.
   void write(std::uint64_t token, std::string_view bytes);
@@ -62,6 +73,7 @@ class FencedRegister {
 
  private:
   std::string path_;
+  std::shared_ptr<core::FencedPlace> place_;
 };
 
 }  // namespace dlock::inline v0

@@ -10,7 +10,11 @@
 //   const auto sequencer = dlock::Sequencer::parse(request["X-Lock"]);
 //
 // Whoever can write the text can write any token into it: it protects against holders that are
-// late, not against ones that lie.
+// late, not against ones that lie. Where strangers can reach the service, sign() it with a key that
+// only holders and services have:
+//
+//   request.set("X-Lock", held.sequencer()->sign(key));
+//   const auto sequencer = dlock::Sequencer::parse_signed(request["X-Lock"], key);
 #pragma once
 
 #include <cstddef>
@@ -33,10 +37,12 @@ class Sequencer {
  public:
   /// The longest text that parse() looks at; to_string() is always shorter.
   static constexpr std::size_t kLongestText = 4096;
+  /// Of sign() and parse_signed(), in bytes.
+  static constexpr std::size_t kShortestKey = 16;
 
   /// `store` is its name in the configuration, 1 to 255 bytes.
-  /// Throws LockError{invalid_sequencer} if the name is no lock name, the token not below 2^53, or
-  /// the store's name empty or too long.
+  /// Throws LockError{invalid_sequencer} if the name is no lock name, the token 0 or not below
+  /// 2^53, or the store's name empty or too long.
   Sequencer(std::string name, Mode mode, std::uint64_t token, std::string store);
 
   const std::string& name() const noexcept { return name_; }
@@ -56,6 +62,19 @@ class Sequencer {
   /// Same; on error returns an empty optional, sets `ec`, and tells `why` if it is given.
   static std::optional<Sequencer> parse(std::string_view text, error_code& ec,
                                         std::string* why = nullptr);
+
+  /// The same with HMAC-SHA256 of `key` at its end: `dlock1s:exclusive:17:zk:orders/42:` and 64
+  /// digits, with the same characters. The key: at least kShortestKey random bytes, the same for
+  /// all who sign and read. A signature says that somebody with the key wrote this grant; it does
+  /// not end: what is late is refused by its token.
+  /// Throws LockError{invalid_argument} if the key is shorter.
+  std::string sign(std::string_view key) const;
+  /// What sign() wrote with the same key, and nothing else; any bytes may be given.
+  /// Throws LockError{invalid_sequencer}, and {invalid_argument} as sign().
+  static Sequencer parse_signed(std::string_view text, std::string_view key);
+  /// Same; on a text that is not accepted returns an empty optional, sets `ec`, and tells `why`.
+  static std::optional<Sequencer> parse_signed(std::string_view text, std::string_view key,
+                                               error_code& ec, std::string* why = nullptr);
 
   friend bool operator==(const Sequencer&, const Sequencer&) = default;
 

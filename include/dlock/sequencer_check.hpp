@@ -9,6 +9,10 @@
 // done, not with it: hold one mutex over admit() and the write that it lets through, or a write
 // that was admitted first may still come last.
 //
+// And it believes what it is given: whoever can send forged sequencers shuts right holders out,
+// with many of them of all names (floor()). Where strangers can, take signed ones only
+// (Sequencer::parse_signed).
+//
 //   if (check.admit(sequencer) != dlock::SequencerCheck::Verdict::admitted) return 409;
 #pragma once
 

@@ -6,7 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -104,6 +106,125 @@ TEST_F(FencedRegisterTest, KeepsAnyBytesAndTheFilesRights) {
   EXPECT_EQ(now.st_mode & 07777U, 0640U);
 }
 
+// The file itself, the folder above it, and both at once: all the same file.
+TEST_F(FencedRegisterTest, ThroughASymlinkItIsTheSameFile) {
+  namespace fs = std::filesystem;
+  const fs::path folder = folder_.path();
+  fs::create_directory(folder / "real");
+  fs::create_directory_symlink("real", folder / "link");
+  fs::create_symlink("link/state", folder / "state");
+  FencedRegister by_link((folder / "state").string());
+  by_link.write(grant(5), "five");
+  EXPECT_TRUE(fs::is_symlink(folder / "state")) << "not replaced by a file";
+  EXPECT_TRUE(fs::is_regular_file(folder / "real" / "state"));
+  error_code ec;
+  for (const char* path : {"real/state", "link/state", "state"}) {
+    FencedRegister other((folder / path).string());
+    EXPECT_EQ(other.read()->token, 5U) << path;
+    other.write(grant(4), "late", ec);
+    EXPECT_EQ(ec, errc::stale_token) << path;
+  }
+  by_link.write(grant(6), "six");
+  EXPECT_EQ(FencedRegister((folder / "real/state").string()).read()->token, 6U);
+}
+
+TEST_F(FencedRegisterTest, AChdirOrASwitchedSymlinkLaterChangesNothing) {
+  namespace fs = std::filesystem;
+  const fs::path folder = folder_.path();
+  for (const char* name : {"one", "two"}) fs::create_directory(folder / name);
+  fs::create_directory_symlink("one", folder / "current");
+  const auto before = fs::current_path();
+  fs::current_path(folder / "one");
+  FencedRegister relative("state");
+  FencedRegister linked((folder / "current" / "state").string());
+  relative.write(grant(5), "five");
+  fs::current_path(folder / "two");
+  fs::remove(folder / "current");
+  fs::create_directory_symlink("two", folder / "current");
+  error_code ec;
+  for (auto* file : {&relative, &linked}) {
+    EXPECT_EQ(file->read()->token, 5U);
+    file->write(grant(4), "late", ec);
+    EXPECT_EQ(ec, errc::stale_token);
+    file->write(grant(5), "again", ec);
+    EXPECT_FALSE(ec) << ec.message();
+  }
+  fs::current_path(before);
+  EXPECT_FALSE(fs::exists(folder / "two" / "state"));
+}
+
+TEST_F(FencedRegisterTest, AFolderThatWasMovedAcceptsNothing) {
+  namespace fs = std::filesystem;
+  const fs::path folder = folder_.path();
+  fs::create_directories(folder / "above" / "app");
+  FencedRegister file((folder / "above/app/state").string());
+  file.write(grant(5), "five");
+  fs::rename(folder / "above", folder / "before");
+  error_code ec;
+  file.write(grant(6), "six", ec);
+  EXPECT_EQ(ec.value(), ESTALE) << ec.message();
+  fs::create_directories(folder / "above" / "app");
+  file.write(grant(6), "six", ec);
+  EXPECT_EQ(ec.value(), ESTALE) << ec.message();
+  EXPECT_THROW(file.read(), LockError);
+}
+
+TEST_F(FencedRegisterTest, OtherNamesOfTheFileAreRefused) {
+  namespace fs = std::filesystem;
+  auto file = open();
+  file.write(grant(5), "five");
+  fs::create_hard_link(path(), folder_ / "other");
+  error_code ec;
+  file.write(grant(6), "six", ec);
+  EXPECT_EQ(ec, errc::invalid_argument) << "the other name would keep token 5";
+  EXPECT_EQ(file.read()->token, 5U);
+  fs::remove(folder_ / "other");
+  file.write(grant(6), "six");
+  fs::rename(path(), folder_ / "elsewhere");
+  fs::create_symlink("elsewhere", path());
+  file.write(grant(7), "seven", ec);
+  EXPECT_EQ(ec.value(), ELOOP) << "put there after it was looked up";
+}
+
+// Root may give files away; another user may not, and then writes nothing.
+TEST_F(FencedRegisterTest, KeepsTheFilesOwnerOrSaysThatItCannot) {
+  if (::geteuid() != 0) {
+    // Nothing can be given away here, so nothing is: our own files are all there is.
+    auto file = open();
+    file.write(grant(5), "five");
+    file.write(grant(6), "six");
+    struct stat now = {};
+    ASSERT_EQ(::stat(path().c_str(), &now), 0);
+    EXPECT_EQ(now.st_uid, ::geteuid());
+    return;
+  }
+  auto file = open();
+  file.write(grant(5), "five");
+  ASSERT_EQ(::chown(path().c_str(), 4711, 4712), 0);
+  ASSERT_EQ(::chmod(path().c_str(), 0660), 0);
+  file.write(grant(6), "six");
+  struct stat now = {};
+  ASSERT_EQ(::stat(path().c_str(), &now), 0);
+  EXPECT_EQ(now.st_uid, 4711U);
+  EXPECT_EQ(now.st_gid, 4712U);
+  EXPECT_EQ(now.st_mode & 07777U, 0660U);
+  // Another user, who may write in the folder and read the file, but not give it back.
+  ASSERT_EQ(::chmod(path().c_str(), 0666), 0);
+  ASSERT_EQ(::chmod(folder_.path().c_str(), 0777), 0);
+  ASSERT_EQ(::chmod((path() + ".lock").c_str(), 0666), 0);
+  const auto text = raw();
+  const int status = in_child([&] {
+    if (::setgid(4713) != 0 || ::setuid(4713) != 0) ::_exit(1);
+    FencedRegister other(path());
+    error_code ec;
+    other.write(grant(7), "seven", ec);
+    ::_exit(ec.value() == EPERM ? 0 : 2);
+  });
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(raw(), text) << "touched";
+  EXPECT_FALSE(std::filesystem::exists(path() + ".new"));
+}
+
 TEST_F(FencedRegisterTest, ADamagedFileAcceptsNothing) {
   auto file = open();
   file.write(grant(5), "content");
@@ -156,7 +277,8 @@ TEST_F(FencedRegisterTest, SurvivesAKillBeforeEachStep) {
     const int status = in_child([&] {
       int step = 0;
       core::FencedContent content{after_bytes, 2, {}};
-      core::write_fenced(at, content, [&](std::string_view name) {
+      core::FencedPlace place(at);
+      core::write_fenced(place, content, [&](std::string_view name) {
         if (++step < last_step) return;
         std::ofstream(notes) << name;
         ::kill(::getpid(), SIGKILL);

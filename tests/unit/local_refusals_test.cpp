@@ -52,10 +52,11 @@ TEST(LocalRefusals, ADirectoryThatCannotBeWritten) {
 }
 
 TEST(LocalRefusals, AFileSystemNobodyKnows) {
-  const auto result = open_directory("/proc", false);
+  const auto result = open_directory("/proc", false, 0);
   EXPECT_EQ(result.failure.error, dlock::errc::config_unsafe) << result.failure.text;
   EXPECT_NE(result.failure.text.find("trust_filesystem"), std::string::npos);
-  EXPECT_TRUE(open_directory("/proc", true).failure.error) << "the self-test is made all the same";
+  EXPECT_TRUE(open_directory("/proc", true, 0).failure.error)
+      << "the self-test is made all the same";
 }
 
 TEST(LocalRefusals, PermissionDenied) {

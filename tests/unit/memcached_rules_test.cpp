@@ -5,12 +5,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <optional>
 #include <set>
 
 #include "backends/memcached/facts.hpp"
 #include "backends/memcached/lease.hpp"
 #include "backends/memcached/names.hpp"
+#include "backends/memcached/pacer.hpp"
 #include "backends/memcached/poller.hpp"
+#include "backends/memcached/server_list.hpp"
 #include "backends/memcached/token.hpp"
 #include "backends/memcached/value.hpp"
 #include "core/name.hpp"
@@ -121,6 +125,72 @@ ServerFacts said(std::int64_t pid, std::int64_t uptime, std::int64_t time, std::
   facts.evictions = evictions;
   facts.flushes = flushes;
   return facts;
+}
+
+// Half of all tokens are left above what a clock far ahead begins with.
+TEST(MemcachedToken, AClockFarAheadUsesNothingUp) {
+  const auto far = std::numeric_limits<std::int64_t>::max();
+  EXPECT_EQ(token_seed(far, 0), kTokenLimit / 2);
+  EXPECT_EQ(token_seed(far, kTokenLimit / 2 + 7), kTokenLimit / 2 + 8) << "but above the floor";
+  EXPECT_LT(token_seed(4'102'444'800'000'000, 0), kTokenLimit / 2) << "the year 2100 is right";
+}
+
+TEST(MemcachedPacer, TriesOnceInTwoSecondsWhateverComesOfIt) {
+  for (const auto lives : {0ms, 30ms, 1000ms, 9000ms}) {
+    Pacer pacer;
+    TimePoint now{std::chrono::hours(1)};
+    const auto end = now + std::chrono::seconds(60);
+    int tries = 0;
+    while (now < end) {
+      if (pacer.may_try(now)) {
+        pacer.tried(now);
+        ++tries;
+        now += lives;
+      }
+      now += std::chrono::milliseconds(1);
+    }
+    EXPECT_LE(tries, 40) << lives.count();
+    EXPECT_GE(tries, 6) << lives.count();
+  }
+}
+
+TEST(MemcachedPacer, OneThatHasLivedIsMadeAnewAtOnce) {
+  Pacer pacer;
+  TimePoint now{std::chrono::hours(1)};
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_TRUE(pacer.may_try(now));
+    pacer.tried(now);
+    EXPECT_TRUE(pacer.may_try(now)) << "and once more, if it broke at once";
+    now += std::chrono::seconds(10);
+  }
+}
+
+TEST(MemcachedServerList, SaysThePlaceAndTheList) {
+  const std::vector<Endpoint> two{{"a", 1}, {"b", 2}};
+  const std::vector<Endpoint> turned{{"b", 2}, {"a", 1}};
+  EXPECT_EQ(server_note(two, 0, {}), "server 1 of 2: a:1,b:2");
+  EXPECT_EQ(server_note({{"a", 1}}, 0, {}), "server 1 of 1") << "its address may differ";
+  EXPECT_EQ(server_note({{"a", 1}}, 0, "x"), server_note({{"c", 3}}, 0, {}));
+  EXPECT_NE(server_note(two, 0, {}), server_note(turned, 1, {}));
+  EXPECT_EQ(server_note(two, 0, "blue"), server_note({{"c", 1}, {"d", 2}}, 0, "blue"));
+  EXPECT_NE(server_note(two, 0, "blue"), server_note(two, 1, "blue"));
+  const std::vector<Endpoint> many(100, Endpoint{std::string(100, 'h'), 11211});
+  EXPECT_LT(server_note(many, 99, {}).size(), 200U);
+}
+
+TEST(MemcachedServerList, IsKeptLongerThanLocks) {
+  EXPECT_EQ(note_exptime(30s), 600);
+  EXPECT_EQ(note_exptime(1h), 7200);
+  EXPECT_LT(note_exptime(kLongestLease), kPastExpiry) << "not a date";
+}
+
+TEST(MemcachedServerList, NamesBothListsAndWhatToDo) {
+  const auto text =
+      other_note("h:1", "dlock:%list", "server 1 of 2: a:1,b:2", "\x1b[31m of 2", 600);
+  for (const auto* part :
+       {"h:1", "a:1,b:2", "?[31m of 2", "600 s", "dlock:%list", "server_list="}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part;
+  }
 }
 
 TEST(MemcachedToken, ACounterAheadOfTheClockIsNotForgotten) {

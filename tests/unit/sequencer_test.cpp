@@ -60,6 +60,7 @@ TEST(Sequencer, TheLongestOneFits) {
 TEST(Sequencer, RefusesAGrantThatCannotBe) {
   EXPECT_THROW(grant("a//b"), LockError);
   EXPECT_THROW(grant("a", kTokenEnd), LockError);
+  EXPECT_THROW(grant("a", 0), LockError) << "no store gives it";
   EXPECT_THROW(Sequencer("a", Mode::exclusive, 1, ""), LockError);
   EXPECT_THROW(Sequencer("a", Mode::exclusive, 1, std::string(256, 's')), LockError);
 }
@@ -77,6 +78,8 @@ TEST(Sequencer, SaysWhatIsWrongWithAText) {
       {"dlock1:exclusive:-1:zk:a", "token"},
       {"dlock1:exclusive:+1:zk:a", "token"},
       {"dlock1:exclusive:017:zk:a", "token"},
+      {"dlock1:exclusive:0:zk:a", "token is 0"},
+      {"dlock1s:exclusive:17:zk:a:00", "parse_signed"},
       {"dlock1:exclusive:17x:zk:a", "token"},
       {"dlock1:exclusive:9007199254740992:zk:a", "2^53"},
       {"dlock1:exclusive:99999999999999999999999:zk:a", "2^53"},
@@ -106,6 +109,46 @@ TEST(Sequencer, SaysWhatIsWrongWithAText) {
     EXPECT_EQ(error.code(), errc::invalid_sequencer);
     EXPECT_NE(std::string(error.what()).find("2^53"), std::string::npos);
   }
+}
+
+TEST(Sequencer, ASignedOneIsReadWithItsKeyOnly) {
+  const std::string key = "0123456789abcdef-a-key";
+  const auto sequencer = grant("orders/42 \xC3\xA9", 17);
+  const auto text = sequencer.sign(key);
+  EXPECT_EQ(text.rfind("dlock1s:exclusive:17:", 0), 0U) << text;
+  EXPECT_LE(text.size(), Sequencer::kLongestText);
+  EXPECT_EQ(Sequencer::parse_signed(text, key), sequencer);
+  error_code ec;
+  std::string why;
+  EXPECT_FALSE(Sequencer::parse(text, ec, &why));
+  EXPECT_NE(why.find("parse_signed"), std::string::npos) << why;
+  EXPECT_FALSE(Sequencer::parse_signed(sequencer.to_string(), key, ec, &why));
+  EXPECT_EQ(ec, errc::invalid_sequencer);
+  EXPECT_NE(why.find("not signed"), std::string::npos) << why;
+  EXPECT_FALSE(Sequencer::parse_signed(text, key + "x", ec, &why));
+  EXPECT_NE(why.find("signature"), std::string::npos) << why;
+  EXPECT_THROW(Sequencer::parse_signed(text, key + "x"), LockError);
+  for (const std::string_view bad : {"", "dlock1s", "dlock1s:", "dlock1s:exclusive:17:zk:a"}) {
+    EXPECT_FALSE(Sequencer::parse_signed(bad, key, ec, &why)) << bad;
+    EXPECT_EQ(ec, errc::invalid_sequencer);
+  }
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    for (const int bit : {1, 32}) {
+      auto altered = text;
+      altered[i] = static_cast<char>(altered[i] ^ bit);
+      EXPECT_FALSE(Sequencer::parse_signed(altered, key, ec)) << altered;
+    }
+    EXPECT_FALSE(Sequencer::parse_signed(text.substr(0, i), key, ec));
+  }
+}
+
+TEST(Sequencer, AKeyThatIsTooShortIsRefused) {
+  const auto sequencer = grant("a", 17);
+  EXPECT_THROW(sequencer.sign(std::string(Sequencer::kShortestKey - 1, 'k')), LockError);
+  error_code ec;
+  EXPECT_THROW(Sequencer::parse_signed("x", "", ec), LockError);
+  const auto text = sequencer.sign(std::string(Sequencer::kShortestKey, 'k'));
+  EXPECT_TRUE(Sequencer::parse_signed(text, std::string(Sequencer::kShortestKey, 'k'), ec));
 }
 
 // Whatever is accepted is exactly what to_string() writes; nothing else happens on any bytes.

@@ -84,7 +84,7 @@ std::vector<std::string> SimMemcached::owners(const std::string& lock) const {
 }
 
 bool SimMemcached::is_permitted(const std::string& key) const {
-  return key.ends_with("%t") || key == names_.canary_key();
+  return key.ends_with("%t") || key == names_.canary_key() || key == names_.list_key();
 }
 
 void SimMemcached::forget(const std::string& key, Fault cause) {

@@ -35,8 +35,11 @@ class SimMemcached final : public SimStore {
   Duration longest_lease() const override { return lease_ + seconds(1); }
   Duration lease() const override { return lease_; }
   // A dead holder's lease, rounded up. A connection that was silent when all was healed costs its
-  // next request 1 s, or 3 s where it is the first one; then a poll.
-  Duration progress_bound() const override { return longest_lease() + seconds(3) + seconds(1); }
+  // next request 1 s, or 3 s where it is the first one; a connection that was tried in vain until
+  // then is tried again after 2 s; then a poll.
+  Duration progress_bound() const override {
+    return longest_lease() + seconds(3) + seconds(2) + seconds(1);
+  }
 
   // A poll, 50 ms and a quarter, and the round trips of taking it.
   Duration calm_bound() const override { return milliseconds(300); }

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How often a connection is tried that does not last: at once after one that has lived, then with
+// pauses that double, however each try ends. A server that answers "too many connections", or that
+// hangs up on whoever has got in, is asked about once in two seconds. Pure.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+
+#include "dlock/clock.hpp"
+
+namespace dlock::memcached {
+
+class Pacer {
+ public:
+  bool may_try(TimePoint now) const noexcept { return now >= last_ + pause_; }
+
+  void tried(TimePoint now) noexcept {
+    // One that has lived, or a long time without any, begins anew.
+    if (now - last_ >= kLived) tries_ = 0;
+    last_ = now;
+    pause_ = tries_ == 0 ? Duration(0) : std::min<Duration>(kFirst * (1 << (tries_ - 1)), kLongest);
+    if (tries_ < kMost) ++tries_;
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds kFirst{100};
+  static constexpr std::chrono::seconds kLongest{2};
+  static constexpr std::chrono::seconds kLived{10};
+  static constexpr int kMost = 6;
+
+  TimePoint last_{};
+  Duration pause_{0};
+  int tries_ = 0;
+};
+
+}  // namespace dlock::memcached
