@@ -58,6 +58,8 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
  private:
   inline static std::atomic<std::uint64_t> last_number_{0};
 
+  asio::awaitable<void> take();
+  void give_up(const std::exception& error) noexcept;
   asio::awaitable<ClaimAnswer> claim();
   asio::awaitable<void> wait(TimePoint until);
   AcquireFsm::Step judge(ClaimAnswer& answer);

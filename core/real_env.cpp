@@ -87,6 +87,11 @@ void RealEnv::run_blocking(Job job, Job done) {
   helpers_->post(std::make_shared<Helped>(io_, std::move(job), std::move(done)));
 }
 
+void RealEnv::move(TimerId id, TimePoint when) noexcept {
+  timers_.move(id, when);
+  if (!running_due_) arm();
+}
+
 void RealEnv::arm() {
   const auto next = timers_.next();
   if (next >= armed_) return;

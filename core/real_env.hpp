@@ -29,6 +29,8 @@ class RealEnv final : public Env {
   asio::any_io_executor executor() const override { return io_.get_executor(); }
   TimerId call_at(TimePoint when, Job job) override;
   void cancel(TimerId id) noexcept override;
+  TimerId reserve(Job job) override { return timers_.add(kNever, std::move(job)); }
+  void move(TimerId id, TimePoint when) noexcept override;
   void run_blocking(Job job, Job done) override;
 
   /// Whoever owns the Env runs this from one thread.

@@ -109,6 +109,7 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   void read_arrivals_meanwhile();
   Failure unmet_requirement(std::vector<std::string> required) const;
   void warn_once_of_shortfalls();
+  void report_shortfalls();
   Duration lease_of(const std::optional<std::chrono::milliseconds>& asked,
                     const std::optional<std::chrono::milliseconds>& most = std::nullopt) const;
   ReleaseFsm::Limits release_limits(TimePoint lease_over) const;
