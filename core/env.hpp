@@ -37,6 +37,10 @@ class Env {
   /// The loop: runs one handler at a time.
   virtual asio::any_io_executor executor() const = 0;
 
+  /// Calls `job` on the loop soon, never inside this call, in the order of the calls. Takes no
+  /// memory that must be there. Any thread.
+  virtual void post(Job job) noexcept = 0;
+
   /// Calls `job` on the loop at or soon after `when`, never inside this call. Loop only.
   virtual TimerId call_at(TimePoint when, Job job) = 0;
   /// The job will not run. Harmless if it ran already, or for id 0. Loop only.

@@ -114,13 +114,13 @@ Store::Store(Host& host, Setup setup)
       me_{{}, host_name(), ::getpid(), setup_.options.app} {}
 
 void Store::acquire(std::shared_ptr<Acquisition> acquisition) {
-  acquisitions_.emplace(acquisition->number(), acquisition);
-  if (closed_) acquisition->close();
   try {
+    acquisitions_.emplace(acquisition->number(), acquisition);
+    if (closed_) acquisition->close();
     tasks_.spawn(acquisition->run());
-  } catch (...) {
+  } catch (const std::exception& error) {
     forget(*acquisition);
-    throw;
+    acquisition->give_up(error);
   }
 }
 
@@ -443,6 +443,13 @@ asio::awaitable<StoreReport> Store::report(std::optional<milliseconds> timeout) 
   report.error = failure.error;
   report.message = failure.text;
   co_return report;
+}
+
+void Store::tell_closed() noexcept {
+  while (const auto hold = renewer_->first()) {
+    hold->become(HandleState::lost, LossReason::closed);
+    renewer_->remove(*hold);
+  }
 }
 
 asio::awaitable<void> Store::close() {
