@@ -3,6 +3,9 @@
 // Connecting, and what the store declares.
 #include "backends/redis/backend.hpp"
 
+#include <fmt/format.h>
+
+#include "backends/redis/error.hpp"
 #include "backends/redis/value.hpp"
 #include "core/planted.hpp"
 
@@ -52,13 +55,18 @@ std::shared_ptr<Subscriber> RedisBackend::make_subscriber() {
     if (found != claims_->end()) found->second->wake();
   };
   callbacks.on_subscribed = [this] {
+    refusal_told_ = false;
     if (std::exchange(wake_up_denied_, false)) capabilities_ = declare(facts_, declaration());
     if (!DLOCK_PLANTED("redis_subscribe_without_recheck")) wake_all();
   };
-  callbacks.on_denied = [this](const Failure& why) {
-    if (std::exchange(wake_up_denied_, true)) return;
-    capabilities_ = declare(facts_, declaration());
-    sink_.on_warning("waiters can only poll, SUBSCRIBE is refused: " + why.text);
+  callbacks.on_refused = [this](const Failure& why) {
+    const bool denied = why.error == Error::access_denied;
+    if (denied && !std::exchange(wake_up_denied_, true)) {
+      capabilities_ = declare(facts_, declaration());
+    }
+    if (std::exchange(refusal_told_, true)) return;
+    sink_.on_warning(fmt::format("waiters can only poll, SUBSCRIBE is refused: {} ({})", why.text,
+                                 why.error.message()));
   };
   callbacks.in_use = [this] { return waiting_ > 0; };
   return std::make_shared<Subscriber>(env_, settings_, std::string(kChannelPrefix) + instance_,

@@ -65,6 +65,7 @@ class RedisBackend final : public Backend, private Link::Listener {
   ClaimAnswer take_acquired(KeyClaim& claim, const ScriptAnswer& answer, TimePoint sent);
   ExtendAnswer take_renewed(KeyClaim& claim, const ScriptAnswer& answer, TimePoint sent);
   Validity validity(const Claim& claim, TimePoint sent) const;
+  void tell_of_queue(const KeyClaim& claim, const std::string& why);
 
   enum class Access { reads, writes };
   asio::awaitable<RecordAnswer> run_record(const Script& script, ScriptCall call, Access access,
@@ -89,6 +90,8 @@ class RedisBackend final : public Backend, private Link::Listener {
   std::shared_ptr<Subscriber> subscriber_;
   ServerFacts facts_;
   bool wake_up_denied_ = false;
+  bool refusal_told_ = false;  ///< that there is no subscription
+  bool queue_told_ = false;    ///< that a queue cannot be used
   Capabilities capabilities_;  ///< made of the above: stands after it
   bool announced_ = false;     ///< the core knows that we are connected
   bool closed_ = false;

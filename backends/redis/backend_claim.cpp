@@ -16,8 +16,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// How long a free lock is kept for the waiter that was woken.
-constexpr milliseconds kFirstTry{500};
 /// Positions in the queue behind it are all the same to us.
 constexpr std::int64_t kLastRank = 1'000'000;
 
@@ -67,12 +65,12 @@ ScriptCall renew_call(const KeyClaim& claim, milliseconds lock_delay) {
   return call;
 }
 
-ScriptCall release_call(const KeyClaim& claim, bool search) {
+ScriptCall release_call(const KeyClaim& claim, bool search, milliseconds poll) {
   ScriptCall call;
   call.keys = {claim.keys.lock, claim.keys.queue, claim.keys.alive, claim.keys.next};
   const bool queued = claim.maybe_queued || search;
   call.arguments = {claim.owner, queued ? claim.waiter : std::string(), std::string(kChannelPrefix),
-                    count(kFirstTry)};
+                    count(kFirstTry), count(waiter_patience(poll))};
   if (DLOCK_PLANTED("redis_wake_reserved_forever")) call.arguments.back() = count(kFenceMemory);
   return call;
 }
@@ -264,7 +262,7 @@ asio::awaitable<ReleaseAnswer> RedisBackend::release(ClaimPtr claim, bool search
     const auto status = before ? ReleaseStatus::unknown : ReleaseStatus::unavailable;
     co_return not_done<ReleaseAnswer>(status, link_->failure());
   }
-  auto call = release_call(*ours, search);
+  auto call = release_call(*ours, search, poll_);
   const auto connection = link_->connection();
   const auto answer =
       co_await run_script(env_, connection, scripts().release, std::move(call), deadline);
@@ -283,9 +281,19 @@ asio::awaitable<ReleaseAnswer> RedisBackend::release(ClaimPtr claim, bool search
   const bool done =
       answer.code() == static_cast<int>(ReleaseCode::released) || before || !ours->was_granted;
   ours->maybe_queued = false;
+  if (answer.items.size() == 2) tell_of_queue(*ours, answer.items[1].text);
   ReleaseAnswer result;
   result.status = done ? ReleaseStatus::released : ReleaseStatus::not_holder;
   co_return result;
+}
+
+// Once: it would be said with every release.
+void RedisBackend::tell_of_queue(const KeyClaim& claim, const std::string& why) {
+  if (std::exchange(queue_told_, true)) return;
+  sink_.on_warning(fmt::format(
+      "nobody can be woken at a release, waiters poll: {} or {} cannot be used ({}); delete what "
+      "another program has put there",
+      claim.keys.queue, claim.keys.alive, why));
 }
 
 }  // namespace dlock::redis

@@ -203,7 +203,9 @@ asio::awaitable<Failure> RedisBackend::evict(std::string name, std::uint64_t tok
   const auto keys = names_.keys(name);
   ScriptCall call;
   call.keys = {keys.lock, keys.queue, keys.alive, keys.next, keys.broken};
-  call.arguments = {std::to_string(token), std::string(kChannelPrefix), "500"};
+  call.arguments = {std::to_string(token), std::string(kChannelPrefix),
+                    std::to_string(kFirstTry.count()),
+                    std::to_string(waiter_patience(poll_).count())};
   const auto connection = link_->connection();
   const auto answer =
       co_await run_script(env_, connection, scripts().evict, std::move(call), deadline);

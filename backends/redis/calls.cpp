@@ -13,6 +13,7 @@ constexpr std::chrono::milliseconds kShortestSilence{100};
 
 struct Sent {
   const Script* script;
+  std::vector<std::string> keys;
   std::string tag;
   Pending pending;
 };
@@ -27,13 +28,18 @@ Sent send(Connection& connection, const Script& script, bool by_hash, const Scri
   command.insert(command.end(), call.keys.begin(), call.keys.end());
   command.insert(command.end(), call.arguments.begin(), call.arguments.end());
   command.push_back(tag);
-  return {&script, std::move(tag), connection.send(command)};
+  return {&script, call.keys, std::move(tag), connection.send(command)};
 }
 
-void take_error(Connection& connection, const Script& script, std::string text,
-                ScriptAnswer& answer) {
+void take_error(Connection& connection, const Sent& sent, std::string text, ScriptAnswer& answer) {
+  const auto& script = *sent.script;
   answer.kind = Kind::refused;
   answer.verdict = judge(text);
+  if (answer.verdict.error == Error::foreign_format) {
+    const auto* key = wrong_key(text, script.text, sent.keys);
+    if (key != nullptr && *key != sent.keys.front()) answer.verdict.error = Error::foreign_aside;
+    if (key != nullptr) text += fmt::format(" That is the key '{}'.", *key);
+  }
   if (const auto command = refused_command(text, script.text); !command.empty()) {
     text += fmt::format(" That is '{0}': ACL SETUSER <user> +{0}", command);
   }
@@ -43,7 +49,7 @@ void take_error(Connection& connection, const Script& script, std::string text,
 
 void take_reply(Connection& connection, const Sent& sent, Reply reply, ScriptAnswer& answer) {
   if (reply.is_error()) {
-    return take_error(connection, *sent.script, std::move(reply.text), answer);
+    return take_error(connection, sent, std::move(reply.text), answer);
   }
   const bool ours = reply.kind == Reply::Kind::array && !reply.items.empty() &&
                     reply.items.back().text == sent.tag;

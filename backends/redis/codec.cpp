@@ -3,6 +3,7 @@
 
 #include <hiredis/hiredis.h>
 
+#include <exception>
 #include <new>
 
 namespace dlock::redis {
@@ -15,13 +16,23 @@ Reply* place(const redisReadTask* task) {
   return &parent->items[static_cast<std::size_t>(task->idx)];
 }
 
+/// Without memory: no exception may pass through hiredis. Null tells it.
+void* drop(const redisReadTask* task, Reply* reply) {
+  if (task->parent == nullptr) delete reply;
+  return nullptr;
+}
+
 void* on_string(const redisReadTask* task, char* text, std::size_t length) {
   auto* reply = place(task);
   if (reply == nullptr) return nullptr;
   reply->kind = task->type == REDIS_REPLY_ERROR    ? Reply::Kind::error
                 : task->type == REDIS_REPLY_STATUS ? Reply::Kind::status
                                                    : Reply::Kind::text;
-  reply->text.assign(text, length);
+  try {
+    reply->text.assign(text, length);
+  } catch (const std::bad_alloc&) {
+    return drop(task, reply);
+  }
   return reply;
 }
 
@@ -37,7 +48,11 @@ void* on_array(const redisReadTask* task, int elements) {
   auto* reply = place(task);
   if (reply == nullptr) return nullptr;
   reply->kind = Reply::Kind::array;
-  reply->items.resize(count);
+  try {
+    reply->items.resize(count);
+  } catch (const std::exception&) {
+    return drop(task, reply);
+  }
   return reply;
 }
 

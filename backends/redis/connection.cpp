@@ -4,6 +4,7 @@
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/ssl/error.hpp>
+#include <exception>
 
 #include "backends/redis/error.hpp"
 
@@ -34,18 +35,34 @@ Pending Connection::send(const Command& command) {
     pending.set({Outcome::Kind::not_sent, {}});
     return pending;
   }
-  append_command(command, out_);
-  pending_.push_back(pending);
-  ++unwritten_;
-  flush_soon();
+  try {
+    pending_.push_back(pending);
+    append_command(command, out_);
+    ++unwritten_;
+    flush_soon();
+  } catch (const std::exception&) {
+    // What was done by halves would put the replies out of step with what was asked.
+    close(failure_of(std::current_exception()));
+    pending.set({Outcome::Kind::not_sent, {}});
+  }
   return pending;
 }
 
 // Not at once: what else is sent in this turn of the loop goes into the same write.
 void Connection::flush_soon() {
   if (flushing_) return;
+  asio::post(env_.executor(),
+             [self = shared_from_this()] { self->guarded([&] { self->flush(); }); });
   flushing_ = true;
-  asio::post(env_.executor(), [self = shared_from_this()] { self->flush(); });
+}
+
+template <class Step>
+void Connection::guarded(Step step) {
+  try {
+    step();
+  } catch (const std::exception&) {
+    close(failure_of(std::current_exception()));
+  }
 }
 
 void Connection::flush() {
@@ -61,7 +78,7 @@ void Connection::flush() {
       self->flushing_ = false;
       self->close({Error::connection_lost, ec.message()});
     } else {
-      self->flush();
+      self->guarded([&] { self->flush(); });
     }
   });
 }
@@ -74,6 +91,10 @@ void Connection::read() {
 
 void Connection::on_read(error_code ec, std::size_t size) {
   if (!open_) return;
+  guarded([&] { take_bytes(ec, size); });
+}
+
+void Connection::take_bytes(error_code ec, std::size_t size) {
   if (ec) {
     auto text = is_end(ec) ? std::string("the server closed the connection") : ec.message();
     if (!heard_) text += " before it answered anything; does the port speak TLS (rediss://)?";

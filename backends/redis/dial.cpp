@@ -2,8 +2,12 @@
 #include "backends/redis/dial.hpp"
 
 #include <fmt/format.h>
+#include <netdb.h>
 
-#include <boost/asio/connect.hpp>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <memory>
 #include <vector>
 
 #include "backends/redis/error.hpp"
@@ -13,7 +17,6 @@ namespace dlock::redis {
 namespace {
 
 using asio::ip::tcp;
-using Endpoints = tcp::resolver::results_type;
 
 Opened failed(Error error, std::string text, bool permanent = false) {
   Opened opened;
@@ -26,27 +29,74 @@ Opened unreachable(const DialSettings& settings, std::string_view why) {
   return failed(Error::not_connected, fmt::format("{}: {}", settings.address(), why));
 }
 
-struct Resolved {
-  error_code ec;
-  Endpoints endpoints;
+/// What a helper thread finds out. It may do so when nobody waits any more.
+struct Lookup {
+  std::atomic<bool> begun = false;
+  std::vector<tcp::endpoint> endpoints;
+  std::string error;
 };
 
-error_code aborted() { return asio::error::operation_aborted; }
+void look_up(const std::string& host, std::uint16_t port, Lookup& found) {
+  found.begun = true;
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* all = nullptr;
+  const int failed = ::getaddrinfo(host.c_str(), nullptr, &hints, &all);
+  if (failed != 0) {
+    found.error = failed == EAI_SYSTEM ? with_limit(errno) : ::gai_strerror(failed);
+    return;
+  }
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(all, &::freeaddrinfo);
+  for (const auto* one = all; one != nullptr; one = one->ai_next) {
+    tcp::endpoint endpoint;
+    if (one->ai_addrlen > endpoint.capacity()) continue;
+    std::memcpy(endpoint.data(), one->ai_addr, one->ai_addrlen);
+    endpoint.resize(one->ai_addrlen);
+    endpoint.port(port);
+    found.endpoints.push_back(endpoint);
+  }
+}
 
-asio::awaitable<std::optional<Resolved>> resolve(core::Env& env, std::string host,
-                                                 std::uint16_t port, std::shared_ptr<DialStop> stop,
-                                                 TimePoint deadline) {
-  auto resolver = std::make_shared<tcp::resolver>(env.executor());
-  core::OneShot<Resolved> done(env);
-  resolver->async_resolve(host, std::to_string(port),
-                          [resolver, done](error_code ec, Endpoints endpoints) {
-                            done.set({ec, std::move(endpoints)});
-                          });
-  stop->step([done] { done.set({aborted(), {}}); });
-  auto resolved = co_await done.get_until(deadline);
+struct Resolved {
+  std::vector<tcp::endpoint> endpoints;
+  std::string error;
+};
+
+constexpr const char* kNoThread =
+    "no thread can be made that could ask, see RLIMIT_NPROC and pids.max";
+
+// Not Asio's resolver: it keeps a thread of its own, which takes the application's signals, and
+// says by an exception that there is none to be had.
+asio::awaitable<Resolved> resolve(core::Env& env, std::string host, std::uint16_t port,
+                                  std::shared_ptr<DialStop> stop, TimePoint deadline) {
+  Resolved resolved;
+  error_code is_a_name;
+  const auto address = asio::ip::make_address(host, is_a_name);
+  if (!is_a_name) {
+    resolved.endpoints.emplace_back(address, port);
+    co_return resolved;
+  }
+  const auto found = std::make_shared<Lookup>();
+  core::OneShot<bool> done(env);
+  core::Job job = [found, host, port] {
+    try {
+      look_up(host, port, *found);
+    } catch (const std::exception& error) {
+      found->error = error.what();
+    }
+  };
+  core::Job told = [done] { done.set(true); };
+  env.run_blocking(std::move(job), std::move(told));
+  stop->step([done] { done.set(false); });
+  const auto finished = co_await done.get_until(deadline);
   stop->step_over();
-  // Harmless when it is done.
-  resolver->cancel();
+  if (!finished.value_or(false)) {
+    resolved.error = found->begun ? "no answer in time" : kNoThread;
+    co_return resolved;
+  }
+  resolved.endpoints = std::move(found->endpoints);
+  resolved.error = std::move(found->error);
   co_return resolved;
 }
 
@@ -57,27 +107,49 @@ void tune(Socket& socket) {
   socket.set_option(asio::socket_base::keep_alive(true), ignored);
 }
 
-/// Connects `stream` to the first endpoint that answers. The error is clear on success, empty when
-/// the deadline came first.
-template <class Socket>
-asio::awaitable<std::optional<error_code>> connect_tcp(core::Env& env,
-                                                       std::shared_ptr<SocketStream<Socket>> stream,
-                                                       Endpoints endpoints,
-                                                       std::shared_ptr<DialStop> stop,
-                                                       TimePoint deadline) {
-  core::OneShot<error_code> done(env);
-  asio::async_connect(stream->socket().lowest_layer(), endpoints,
-                      [stream, done](error_code ec, const tcp::endpoint&) { done.set(ec); });
-  stop->step([done] { done.set(aborted()); });
-  auto ec = co_await done.get_until(deadline);
-  stop->step_over();
-  if (ec && !*ec) {
-    tune(stream->socket().lowest_layer());
-    stream->opened();
-  } else {
-    stream->close();
+/// Clear on success.
+struct Connected {
+  error_code ec;
+  std::string error;
+};
+
+template <class Socket, class Endpoint>
+asio::awaitable<Connected> connect_to(core::Env& env, std::shared_ptr<SocketStream<Socket>> stream,
+                                      Endpoint endpoint, std::shared_ptr<DialStop> stop,
+                                      TimePoint deadline) {
+  Connected connected;
+  connected.ec = stream->open(endpoint.protocol());
+  if (connected.ec) {
+    connected.error = with_limit(connected.ec.value());
+    co_return connected;
   }
-  co_return ec;
+  core::OneShot<error_code> done(env);
+  stream->socket().lowest_layer().async_connect(endpoint,
+                                                [stream, done](error_code ec) { done.set(ec); });
+  stop->step([stream] { stream->close(); });
+  const auto ec = co_await done.get_until(deadline);
+  stop->step_over();
+  connected.ec = ec.value_or(asio::error::timed_out);
+  if (!connected.ec) co_return connected;
+  connected.error = ec ? ec->message() : "no answer in time";
+  stream->close();
+  co_return connected;
+}
+
+/// To the first endpoint that answers.
+template <class Socket>
+asio::awaitable<Connected> connect_tcp(core::Env& env, std::shared_ptr<SocketStream<Socket>> stream,
+                                       std::vector<tcp::endpoint> endpoints,
+                                       std::shared_ptr<DialStop> stop, TimePoint deadline) {
+  Connected connected;
+  connected.ec = asio::error::host_not_found;
+  connected.error = "the name has no address";
+  for (const auto& endpoint : endpoints) {
+    connected = co_await connect_to(env, stream, endpoint, stop, deadline);
+    if (!connected.ec) tune(stream->socket().lowest_layer());
+    if (!connected.ec || stop->stopped() || env.now() >= deadline) break;
+  }
+  co_return connected;
 }
 
 Opened success(std::shared_ptr<Stream> stream) {
@@ -89,34 +161,40 @@ Opened success(std::shared_ptr<Stream> stream) {
 asio::awaitable<Opened> open_unix(core::Env& env, std::shared_ptr<const DialSettings> settings,
                                   std::shared_ptr<DialStop> stop, TimePoint deadline) {
   auto stream = std::make_shared<SocketStream<UnixSocket>>(env.executor());
-  core::OneShot<error_code> done(env);
   const asio::local::stream_protocol::endpoint endpoint(settings->socket_path);
-  stream->socket().async_connect(endpoint, [stream, done](error_code ec) { done.set(ec); });
-  stop->step([done] { done.set(aborted()); });
-  const auto ec = co_await done.get_until(deadline);
-  stop->step_over();
-  if (!ec || *ec) {
-    stream->close();
-    co_return unreachable(*settings, ec ? ec->message() : "no answer in time");
-  }
-  stream->opened();
+  const auto connected = co_await connect_to(env, stream, endpoint, stop, deadline);
+  if (connected.ec) co_return unreachable(*settings, connected.error);
   co_return success(std::move(stream));
 }
 
+/// What a helper thread makes.
+struct Reading {
+  std::atomic<bool> begun = false;
+  TlsContext made;
+};
+
 asio::awaitable<TlsContext> tls_context(core::Env& env,
                                         std::shared_ptr<const DialSettings> settings,
-                                        std::shared_ptr<DialStop> stop) {
-  auto made = std::make_shared<TlsContext>();
+                                        std::shared_ptr<DialStop> stop, TimePoint deadline) {
+  const auto reading = std::make_shared<Reading>();
   core::OneShot<bool> done(env);
-  env.run_blocking([made, settings] { *made = make_tls_context(*settings); },
-                   [done] { done.set(true); });
+  core::Job job = [reading, settings] {
+    reading->begun = true;
+    try {
+      reading->made = make_tls_context(*settings);
+    } catch (const std::exception& error) {
+      reading->made = {nullptr, error.what(), false};
+    }
+  };
+  core::Job told = [done] { done.set(true); };
+  env.run_blocking(std::move(job), std::move(told));
   stop->step([done] { done.set(false); });
-  const auto finished = co_await done.get_until(kNever);
+  const auto finished = co_await done.get_until(deadline);
   stop->step_over();
-  if (finished.value_or(false)) co_return *made;
-  // Somebody may still be writing to `made`.
+  if (finished.value_or(false)) co_return std::move(reading->made);
+  // Somebody may still be writing there.
   TlsContext none;
-  none.error = aborted().message();
+  none.error = reading->begun ? "the certificates could not be read in time" : kNoThread;
   co_return none;
 }
 
@@ -128,7 +206,7 @@ asio::awaitable<Opened> start_tls(core::Env& env, std::shared_ptr<SocketStream<T
   if (prepared) co_return failed(Error::tls_failed, prepared.message(), true);
   stream->socket().async_handshake(asio::ssl::stream_base::client,
                                    [stream, done](error_code ec) { done.set(ec); });
-  stop->step([done] { done.set(aborted()); });
+  stop->step([stream] { stream->close(); });
   const auto ec = co_await done.get_until(deadline);
   stop->step_over();
   if (ec && !*ec) co_return success(std::move(stream));
@@ -148,23 +226,26 @@ asio::awaitable<Opened> start_tls(core::Env& env, std::shared_ptr<SocketStream<T
 asio::awaitable<Opened> open_tcp(core::Env& env, std::shared_ptr<const DialSettings> settings,
                                  std::shared_ptr<DialStop> stop, TimePoint deadline) {
   auto resolved = co_await resolve(env, settings->host, settings->port, stop, deadline);
-  if (!resolved) co_return failed(Error::unknown_host, settings->host + ": no answer in time");
-  if (resolved->ec) {
-    co_return failed(Error::unknown_host, settings->host + ": " + resolved->ec.message());
+  if (!resolved.error.empty()) {
+    co_return failed(Error::unknown_host, settings->host + ": " + resolved.error);
   }
   if (!settings->tls) {
     auto stream = std::make_shared<SocketStream<TcpSocket>>(env.executor());
-    const auto ec =
-        co_await connect_tcp(env, stream, std::move(resolved->endpoints), stop, deadline);
-    if (ec && !*ec) co_return success(std::move(stream));
-    co_return unreachable(*settings, ec ? ec->message() : "no answer in time");
+    const auto connected =
+        co_await connect_tcp(env, stream, std::move(resolved.endpoints), stop, deadline);
+    if (connected.ec) co_return unreachable(*settings, connected.error);
+    co_return success(std::move(stream));
   }
-  const auto made = co_await tls_context(env, settings, stop);
-  if (!made.context) co_return failed(Error::configuration, made.error, true);
+  const auto made = co_await tls_context(env, settings, stop, deadline);
+  if (!made.context) {
+    const auto error = made.permanent ? Error::configuration : Error::no_resources;
+    co_return failed(error, made.error, made.permanent);
+  }
   // The stream keeps what it needs of the context (OpenSSL counts its users).
   auto stream = std::make_shared<SocketStream<TlsSocket>>(env.executor(), *made.context);
-  const auto ec = co_await connect_tcp(env, stream, std::move(resolved->endpoints), stop, deadline);
-  if (!ec || *ec) co_return unreachable(*settings, ec ? ec->message() : "no answer in time");
+  const auto connected =
+      co_await connect_tcp(env, stream, std::move(resolved.endpoints), stop, deadline);
+  if (connected.ec) co_return unreachable(*settings, connected.error);
   co_return co_await start_tls(env, std::move(stream), std::move(settings), stop, deadline);
 }
 
@@ -207,6 +288,7 @@ asio::awaitable<Dialled> log_in(std::shared_ptr<Connection> connection,
     }
     dialled.failure = {verdict.error, outcome->reply.text};
     dialled.permanent = is_permanent(verdict);
+    dialled.refused = true;
     connection->close(dialled.failure);
     co_return dialled;
   }

@@ -52,6 +52,7 @@ struct Dialled {
   std::shared_ptr<Connection> connection;  ///< null on failure
   Failure failure;
   bool permanent = false;  ///< trying again will not help
+  bool refused = false;    ///< by the server's word
 };
 
 /// Ends a dial from outside: the step under way fails soon, and whatever would come after it. Loop
@@ -68,6 +69,14 @@ class DialStop {
     if (stopped_) stop();
   }
   void step_over() { end_ = {}; }
+  /// What has begun fails; another dial may follow.
+  void cut() noexcept {
+    try {
+      if (const auto end = std::exchange(end_, {})) end();
+    } catch (...) {  // NOLINT(bugprone-empty-catch): nobody waits for it any more
+    }
+  }
+  bool stopped() const noexcept { return stopped_; }
 
  private:
   std::function<void()> end_;

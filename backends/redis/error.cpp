@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/system/system_error.hpp>
 #include <cctype>
+#include <cerrno>
 #include <charconv>
+#include <system_error>
 
 namespace dlock::redis {
 namespace {
@@ -57,6 +60,12 @@ const char* text_of(Error error) {
       return "the store's settings cannot be used";
     case Error::sealed:
       return "a migration has sealed this lock: nobody holds it here";
+    case Error::no_places:
+      return "the Redis server has no place for another client; raise maxclients";
+    case Error::no_resources:
+      return "this process has not what a connection to the Redis server takes";
+    case Error::foreign_aside:
+      return "a key beside the lock's own holds another program's data type";
   }
   return "unknown Redis error";
 }
@@ -72,6 +81,8 @@ errc condition_of(Error error) {
     case Error::busy:
     case Error::out_of_memory:
     case Error::refused:
+    case Error::no_places:
+    case Error::no_resources:
       return errc::unavailable;
     case Error::tls_failed:
     case Error::access_denied:
@@ -80,6 +91,7 @@ errc condition_of(Error error) {
     case Error::no_scripting:
       return errc::config_unsafe;
     case Error::foreign_format:
+    case Error::foreign_aside:
     case Error::unexpected:
     case Error::token_too_high:
       return errc::protocol;
@@ -135,7 +147,7 @@ constexpr std::array<Rule, 23> kRules{{
     {"ASK", {Error::cluster, Next::give_up}},
     {"CROSSSLOT", {Error::cluster, Next::give_up}},
     {"CLUSTERDOWN", {Error::cluster, Next::give_up}},
-    {"ERR max number of clients", {Error::refused, Next::retry}},
+    {"ERR max number of clients", {Error::no_places, Next::retry}},
     {"ERR AUTH", {Error::authentication_failed, Next::give_up}},
     {"ERR invalid password", {Error::authentication_failed, Next::give_up}},
     {"ERR DB index", {Error::no_database, Next::give_up}},
@@ -169,6 +181,21 @@ std::string called_in(std::string_view line) {
   return command;
 }
 
+/// The line of `script` that an error names as its place; empty if it names none.
+std::string_view line_of(std::string_view text, std::string_view script) {
+  constexpr std::string_view kMark = "@user_script:";
+  const auto mark = text.rfind(kMark);
+  if (mark == std::string_view::npos) return {};
+  auto digits = text.substr(mark + kMark.size());
+  while (digits.starts_with(' ')) digits.remove_prefix(1);
+  int line = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), line);
+  for (; line > 1 && !script.empty(); --line) {
+    script.remove_prefix(std::min(script.size(), script.find('\n') + 1));
+  }
+  return script.substr(0, script.find('\n'));
+}
+
 bool is_about_scripting(std::string_view text) {
   const bool scripting = contains(text, "'eval") || contains(text, "`eval") ||
                          contains(text, "'EVAL") || contains(text, "`EVAL");
@@ -178,7 +205,8 @@ bool is_about_scripting(std::string_view text) {
 }  // namespace
 
 const boost::system::error_category& redis_category() noexcept {
-  static const Category category;
+  // Never destroyed: a store of static storage may speak of errors later than that.
+  static const auto& category = *new Category;
   return category;
 }
 
@@ -205,17 +233,45 @@ Verdict judge(std::string_view text) {
 }
 
 std::string refused_command(std::string_view text, std::string_view script) {
-  constexpr std::string_view kMark = "@user_script:";
-  const auto mark = text.rfind(kMark);
-  if (mark == std::string_view::npos || !contains(text, kCommandRefused)) return {};
-  auto digits = text.substr(mark + kMark.size());
-  while (digits.starts_with(' ')) digits.remove_prefix(1);
-  int line = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), line);
-  for (; line > 1 && !script.empty(); --line) {
-    script.remove_prefix(std::min(script.size(), script.find('\n') + 1));
+  if (!contains(text, kCommandRefused)) return {};
+  return called_in(line_of(text, script));
+}
+
+const std::string* wrong_key(std::string_view text, std::string_view script,
+                             const std::vector<std::string>& keys) {
+  constexpr std::string_view kKey = "KEYS[";
+  const auto line = line_of(text, script);
+  const auto key = line.find(kKey);
+  if (key == std::string_view::npos) return nullptr;
+  const auto digits = line.substr(key + kKey.size());
+  std::size_t number = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return number >= 1 && number <= keys.size() ? &keys[number - 1] : nullptr;
+}
+
+std::string with_limit(int error_number) {
+  auto text = std::generic_category().message(error_number);
+  if (error_number == EMFILE) text += ": no descriptor is left, see RLIMIT_NOFILE (ulimit -n)";
+  if (error_number == ENFILE) text += ": no descriptor is left in the system, see fs.file-max";
+  if (error_number == EAGAIN) text += ": no thread can be made, see RLIMIT_NPROC and pids.max";
+  return text;
+}
+
+Failure failure_of(const std::exception_ptr& thrown) noexcept {
+  Failure failure{Error::no_resources, {}};
+  try {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const std::system_error& error) {
+      failure.text = with_limit(error.code().value());
+    } catch (const boost::system::system_error& error) {
+      failure.text = with_limit(error.code().value());
+    } catch (const std::exception& error) {
+      failure.text = error.what();
+    }
+  } catch (...) {  // NOLINT(bugprone-empty-catch): there is no memory for the words
   }
-  return called_in(script.substr(0, script.find('\n')));
+  return failure;
 }
 
 }  // namespace dlock::redis

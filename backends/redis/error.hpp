@@ -5,9 +5,11 @@
 #pragma once
 
 #include <boost/system/error_code.hpp>
+#include <exception>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 #include "dlock/backend.hpp"
 
@@ -38,6 +40,9 @@ enum class Error {
   no_database = 21,
   configuration = 22,
   sealed = 23,
+  no_places = 24,
+  no_resources = 25,
+  foreign_aside = 26,
 };
 
 const boost::system::error_category& redis_category() noexcept;
@@ -61,6 +66,15 @@ Verdict judge(std::string_view text);
 /// The server says only in which line of a script a command was not allowed: names the command.
 /// Empty if `text` is about something else. Pure.
 std::string refused_command(std::string_view text, std::string_view script);
+
+/// The same for a WRONGTYPE: which of `keys` the command was about. Null: not told. Pure.
+const std::string* wrong_key(std::string_view text, std::string_view script,
+                             const std::vector<std::string>& keys);
+
+/// An errno in words, with the limit behind it if there is one (RLIMIT_NOFILE, RLIMIT_NPROC).
+std::string with_limit(int error_number);
+/// What a coroutine was ended by, as a failure that passes.
+Failure failure_of(const std::exception_ptr& thrown) noexcept;
 
 inline bool is_permanent(const Verdict& verdict) noexcept {
   return verdict.next == Verdict::Next::give_up;

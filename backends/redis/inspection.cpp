@@ -77,6 +77,8 @@ asio::awaitable<Inspected> inspect_server(std::shared_ptr<Connection> connection
       result.failure =
           connection->is_open() ? Failure{Error::no_answer, ""} : connection->failure();
       result.permanent = result.failure.error == Error::tls_failed;
+      // A server without places says so, and closes.
+      if (!replies.empty()) judge_reply(0, replies[0], result);
       co_return result;
     }
     replies.push_back(std::move(outcome->reply));

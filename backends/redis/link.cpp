@@ -13,8 +13,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kFirstPause{10};
-constexpr milliseconds kLongestPause{1000};
 constexpr std::chrono::seconds kLongestAttempt{5};
 
 }  // namespace
@@ -30,15 +28,19 @@ asio::awaitable<Failure> Link::open(TimePoint deadline) {
     patience_ =
         std::clamp<Duration>((deadline - env_.now()) * 3 / 4, milliseconds(10), kLongestAttempt);
     permanent_ = false;
-    failure_ = {};
-    life_ = std::make_shared<Life>(env_);
-    asio::co_spawn(env_.executor(), run(self, life_), asio::detached);
+    begin_life();
   }
   const bool connected = co_await ready(deadline);
   if (connected) co_return Failure{};
   const auto why = failure();
   end_life();
   co_return why;
+}
+
+void Link::begin_life() {
+  auto life = std::make_shared<Life>(env_);
+  asio::co_spawn(env_.executor(), run(shared_from_this(), life), asio::detached);
+  life_ = std::move(life);
 }
 
 void Link::stop() {
@@ -50,7 +52,7 @@ void Link::stop() {
 void Link::end_life() {
   if (auto life = std::exchange(life_, {})) {
     life->over = true;
-    life->wake.notify();
+    life->stop.notify();
     life->dialling->stop();
     last_life_ = std::move(life);
   }
@@ -119,35 +121,55 @@ asio::awaitable<Link::Attempt> Link::attempt(std::shared_ptr<Life> life) {
   co_return made;
 }
 
-Duration Link::backoff(int failures) {
-  const auto longest =
-      std::min<Duration>(kFirstPause * (1 << std::min(failures, 10)), kLongestPause);
-  const auto half = static_cast<std::uint64_t>(longest.count() / 2);
-  return longest / 2 + Duration(static_cast<std::int64_t>(env_.random() % half));
-}
-
+// Nothing that is thrown may end the loop while its life lasts: that would be a link which is
+// never made again, and tells nobody.
 asio::awaitable<void> Link::run(std::shared_ptr<Link> self, std::shared_ptr<Life> life) {
-  int failures = 0;
   while (!life->over) {
-    auto made = co_await self->attempt(life);
-    if (life->over) break;
-    if (made.connection) {
-      failures = 0;
-      co_await self->stay_up(life, std::move(made.connection));
-      continue;
+    std::exception_ptr thrown;
+    try {
+      co_await self->turn(life);
+    } catch (...) {
+      thrown = std::current_exception();
     }
-    self->failure_ = std::move(made.failure);
-    self->permanent_ = made.permanent;
-    if (made.permanent) self->tell_waiters();
-    co_await life->wake.wait_until(self->env_.now() + self->backoff(failures));
-    ++failures;
+    if (thrown) self->give_up_turn(*life, thrown);
   }
   life->ended.set(true);
 }
 
+/// One try, and what it made until its end.
+asio::awaitable<void> Link::turn(std::shared_ptr<Life> life) {
+  if (pace_.next() > env_.now()) co_await life->stop.wait_until(pace_.next());
+  if (life->over) co_return;
+  pace_.begin(env_.now());
+  auto made = co_await attempt(life);
+  if (life->over) co_return;
+  if (!made.connection) {
+    failure_ = std::move(made.failure);
+    permanent_ = made.permanent;
+    if (permanent_) tell_waiters();
+    pace_.failed(env_.now(), env_.random());
+    co_return;
+  }
+  const auto since = env_.now();
+  co_await stay_up(life, std::move(made.connection));
+  pace_.ended(env_.now(), env_.now() - since, env_.random());
+}
+
+void Link::give_up_turn(Life& life, const std::exception_ptr& thrown) noexcept {
+  pace_.failed(env_.now(), env_.random());
+  if (life.over) return;
+  failure_ = failure_of(thrown);
+  permanent_ = false;
+  // What the try had begun must not go on beside the next one.
+  life.dialling->cut();
+  if (connection_) went_down();
+}
+
 asio::awaitable<void> Link::stay_up(std::shared_ptr<Life> life,
                                     std::shared_ptr<Connection> connection) {
-  connection->on_end = [life] { life->wake.notify(); };
+  const auto end = std::make_shared<core::Signal>(env_);
+  old_clients_.reserve(1);
+  connection->on_end = [end] { end->notify(); };
   connection_ = connection;
   permanent_ = false;
   failure_ = {};
@@ -156,14 +178,22 @@ asio::awaitable<void> Link::stay_up(std::shared_ptr<Life> life,
     listener_.on_up();
   }
   while (connection->is_open() && !life->over) {
-    co_await life->wake.wait_until(kNever);
+    co_await end->wait_until(kNever);
   }
   if (life->over) co_return;
-  old_clients_.push_back(client_);
   failure_ = connection->failure();
   failure_.text = settings_->address() + (failure_.text.empty() ? "" : ": ") + failure_.text;
-  connection_.reset();
-  listener_.on_down(failure_);
+  went_down();
+}
+
+void Link::went_down() noexcept {
+  const auto connection = std::exchange(connection_, {});
+  connection->close(failure_);
+  old_clients_.push_back(client_);  // there is room
+  try {
+    listener_.on_down(failure_);
+  } catch (...) {  // NOLINT(bugprone-empty-catch): the deadlines of what is held stand anyway
+  }
 }
 
 }  // namespace dlock::redis

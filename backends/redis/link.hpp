@@ -6,11 +6,13 @@
 // stood there before. Loop only.
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <vector>
 
 #include "backends/redis/dial.hpp"
 #include "backends/redis/inspection.hpp"
+#include "backends/redis/pace.hpp"
 
 namespace dlock::redis {
 
@@ -57,8 +59,8 @@ class Link final : public std::enable_shared_from_this<Link> {
   };
   /// One life of the loop: from open() to stop(), or to a failed open().
   struct Life {
-    explicit Life(core::Env& env) : wake(env), ended(env) {}
-    core::Signal wake;
+    explicit Life(core::Env& env) : stop(env), ended(env) {}
+    core::Signal stop;  ///< of nothing else: a connection that ended must not cut the pause short
     bool over = false;
     std::shared_ptr<DialStop> dialling = std::make_shared<DialStop>();
     core::OneShot<bool> ended;  ///< the loop is
@@ -66,8 +68,11 @@ class Link final : public std::enable_shared_from_this<Link> {
 
   asio::awaitable<Attempt> attempt(std::shared_ptr<Life> life);
   static asio::awaitable<void> run(std::shared_ptr<Link> self, std::shared_ptr<Life> life);
+  asio::awaitable<void> turn(std::shared_ptr<Life> life);
+  void give_up_turn(Life& life, const std::exception_ptr& thrown) noexcept;
   asio::awaitable<void> stay_up(std::shared_ptr<Life> life, std::shared_ptr<Connection> connection);
-  Duration backoff(int failures);
+  void went_down() noexcept;
+  void begin_life();
   void end_life();
   void tell_waiters();
 
@@ -77,6 +82,7 @@ class Link final : public std::enable_shared_from_this<Link> {
   std::shared_ptr<Life> life_;
   std::shared_ptr<Life> last_life_;  ///< that may still be ending
   Duration patience_;                ///< of one attempt
+  Pace pace_;                        ///< of all lives together
   std::shared_ptr<Connection> connection_;
   ServerFacts facts_;
   std::vector<std::int64_t> old_clients_;  ///< may still have requests of ours; 0: unknown

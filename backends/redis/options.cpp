@@ -2,6 +2,7 @@
 #include "backends/redis/options.hpp"
 
 #include <fmt/format.h>
+#include <openssl/crypto.h>
 
 #include <charconv>
 
@@ -83,6 +84,8 @@ void check_tls(const StoreOptions& options) {
 }
 
 std::unique_ptr<Backend> create(const StoreOptions& options, core::Env& env, EventSink& sink) {
+  // Else it may be gone at exit before a store of static storage has closed its TLS connections.
+  ::OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
   return std::make_unique<RedisBackend>(options, dial_settings(options), env, sink);
 }
 
@@ -162,7 +165,8 @@ DialSettings dial_settings(const StoreOptions& options) {
 }
 
 const BackendDescriptor& backend() {
-  static const BackendDescriptor descriptor{
+  // Never destroyed: stores of static storage point to it.
+  static const auto& descriptor = *new BackendDescriptor{
       .name = "redis",
       .schemes = {"redis", "rediss", kUnixScheme},
       .address = BackendDescriptor::Address::hosts,

@@ -25,60 +25,68 @@ inline Scripts with_defect(Scripts all, Script Scripts::*which, std::string_view
 /// Null: no defect of a script is planted.
 inline const Scripts* planted_scripts(const Scripts& all) {
   if (DLOCK_PLANTED("redis_renew_recreates")) {
-    static const auto bad = with_defect(
+    static const auto& bad = *new Scripts(with_defect(
         all, &Scripts::renew, "return {0, ARGV[3]}",
         "local clock = redis.call('TIME')\n"
         "local us = string.format('%.0f', clock[1] * 1000000 + clock[2])\n"
-        "redis.call('SET', KEYS[1], us .. ':' .. ARGV[1], 'PX', ARGV[2])\nreturn {1, ARGV[3]}");
+        "redis.call('SET', KEYS[1], us .. ':' .. ARGV[1], 'PX', ARGV[2])\nreturn {1, ARGV[3]}"));
     return &bad;
   }
   if (DLOCK_PLANTED("redis_blind_renew")) {
-    static const auto bad =
+    static const auto& bad = *new Scripts(
         with_defect(all, &Scripts::renew,
-                    "if colon and string.sub(held, colon + 1) == ARGV[1] then", "if colon then");
+                    "if colon and string.sub(held, colon + 1) == ARGV[1] then", "if colon then"));
     return &bad;
   }
   if (DLOCK_PLANTED("redis_blind_release")) {
-    static const auto bad =
+    static const auto& bad = *new Scripts(
         with_defect(all, &Scripts::release,
-                    "if colon and string.sub(held, colon + 1) == ARGV[1] then", "if colon then");
+                    "if colon and string.sub(held, colon + 1) == ARGV[1] then", "if colon then"));
     return &bad;
   }
   if (DLOCK_PLANTED("redis_token_incr_only")) {
-    static const auto bad =
-        with_defect(all, &Scripts::acquire, " + 1, us, tonumber(ARGV[3]) + 1)", " + 1, 1)");
+    static const auto& bad = *new Scripts(
+        with_defect(all, &Scripts::acquire, " + 1, us, tonumber(ARGV[3]) + 1)", " + 1, 1)"));
     return &bad;
   }
   if (DLOCK_PLANTED("redis_token_ignores_fence")) {
-    static const auto bad =
+    static const auto& bad = *new Scripts(
         with_defect(all, &Scripts::acquire, "math.max((tonumber(aside[1] or '0') or 0) + 1, us,",
-                    "math.max(us,");
+                    "math.max(us,"));
     return &bad;
   }
   if (DLOCK_PLANTED("redis_setnx_then_expire")) {
-    static const auto bad = with_defect(all, &Scripts::acquire, "'PX', ARGV[2], 'NX')", "'NX')");
+    static const auto& bad =
+        *new Scripts(with_defect(all, &Scripts::acquire, "'PX', ARGV[2], 'NX')", "'NX')"));
+    return &bad;
+  }
+  if (DLOCK_PLANTED("redis_wake_reserved_forever")) {
+    static const auto& bad = *new Scripts(
+        with_defect(all, &Scripts::acquire, "not first or first_left <= 0 or first == ARGV[6]",
+                    "not aside[2] or string.sub(aside[2], -#ARGV[6]) == ARGV[6]"));
     return &bad;
   }
   if (DLOCK_PLANTED("redis_release_wakes_nobody")) {
-    static const auto bad =
-        with_defect(all, &Scripts::release, "if not held and not reserved then", "if false then");
+    static const auto& bad = *new Scripts(
+        with_defect(all, &Scripts::release, "if not held and not reserved then", "if false then"));
     return &bad;
   }
   if (DLOCK_PLANTED("redis_seal_without_compare")) {
-    static const auto bad =
-        with_defect(all, &Scripts::seal, "if held == ARGV[1] then", "if true then");
+    static const auto& bad =
+        *new Scripts(with_defect(all, &Scripts::seal, "if held == ARGV[1] then", "if true then"));
     return &bad;
   }
   if (DLOCK_PLANTED("redis_seal_beside_the_lock")) {
-    static const auto bad = with_defect(all, &Scripts::seal, "redis.call('SET', KEYS[1], ",
-                                        "redis.call('DEL', KEYS[1])\n"
-                                        "  redis.call('SET', KEYS[1] .. '%record', ");
+    static const auto& bad =
+        *new Scripts(with_defect(all, &Scripts::seal, "redis.call('SET', KEYS[1], ",
+                                 "redis.call('DEL', KEYS[1])\n"
+                                 "  redis.call('SET', KEYS[1] .. '%record', "));
     return &bad;
   }
   if (DLOCK_PLANTED("redis_opening_without_raise")) {
-    static const auto bad =
+    static const auto& bad = *new Scripts(
         with_defect(all, &Scripts::set_record,
-                    "if not raise(KEYS[2], ARGV[3], ARGV[4]) then return {3, ARGV[6]} end", "");
+                    "if not raise(KEYS[2], ARGV[3], ARGV[4]) then return {3, ARGV[6]} end", ""));
     return &bad;
   }
   return nullptr;

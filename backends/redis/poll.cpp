@@ -33,7 +33,8 @@ Duration poll_delay(const Standing& standing, milliseconds bound, std::uint64_t 
 }
 
 milliseconds waiter_patience(milliseconds bound) {
-  return 3 * kSlowest * bound + milliseconds(5000);
+  // One look that was missed costs nobody its place.
+  return 2 * kSlowest * bound + milliseconds(1000);
 }
 
 }  // namespace dlock::redis

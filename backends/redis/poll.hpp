@@ -12,8 +12,11 @@
 namespace dlock::redis {
 
 struct Standing {
-  std::int64_t rank = 0;                    ///< in the queue, 0 is first; -1: not in it
-  std::chrono::milliseconds remaining{-1};  ///< of the holder's lease; -1: unknown or without end
+  /// In the queue, 0 is first; of the first waiter of a process: so many processes are before it.
+  /// -1: not in it.
+  std::int64_t rank = 0;
+  /// Of the holder's lease, or of the first try of whoever was woken; -1: unknown or without end.
+  std::chrono::milliseconds remaining{-1};
 };
 
 /// The first in the queue look at least once per `bound`, and when the holder's lease is over;

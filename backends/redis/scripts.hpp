@@ -5,6 +5,7 @@
 // order, and one that does not answer its own request means that the stream cannot be trusted.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 
@@ -43,6 +44,9 @@ enum class EvictCode { not_held = 0, evicted = 1, other_token = 2, sealed = 3 };
 enum class RecordCode { none = 0, done = 1, found = 2, no_token_left = 3 };
 
 const Scripts& scripts();
+
+/// How long a free lock is kept for the waiter that was woken; the scripts know it, too.
+inline constexpr std::chrono::milliseconds kFirstTry{500};
 
 /// Of the channel that an instance (a UUID) listens on.
 inline constexpr std::string_view kChannelPrefix = "dlock:wake:";

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A connected byte stream: TCP, TLS over TCP, or a Unix socket, from one template. Loop only.
+// A byte stream: TCP, TLS over TCP, or a Unix socket, from one template. Loop only.
 #pragma once
+
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -9,8 +12,10 @@
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/write.hpp>
+#include <cerrno>
 #include <memory>
 #include <type_traits>
+#include <utility>
 
 #include "core/fork.hpp"
 #include "dlock/detail/unique_function.hpp"
@@ -48,10 +53,22 @@ class SocketStream final : public Stream {
   ~SocketStream() override { shut(); }
 
   Socket& socket() noexcept { return socket_; }
-  /// Once it is open: a fork()ed child must not keep the server's end of it open.
-  void opened() {
-    descriptor_ = lowest().native_handle();
-    core::close_in_fork_child(descriptor_);
+  /// A socket that no child keeps: not one that runs another program (Asio's own are inherited by
+  /// those), nor one that was only fork()ed. Else the server would go on talking to a dead process.
+  template <class Protocol>
+  error_code open(const Protocol& protocol) {
+    const int descriptor =
+        ::socket(protocol.family(), protocol.type() | SOCK_CLOEXEC, protocol.protocol());
+    if (descriptor < 0) return {errno, boost::system::system_category()};
+    error_code ec;
+    lowest().assign(protocol, descriptor, ec);
+    if (ec) {
+      ::close(descriptor);
+      return ec;
+    }
+    core::close_in_fork_child(descriptor);
+    descriptor_ = descriptor;
+    return ec;
   }
 
   void read_some(asio::mutable_buffer into, OnRead handler) override {

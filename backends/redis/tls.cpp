@@ -1,42 +1,99 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/redis/tls.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <openssl/crypto.h>
 #include <openssl/ssl.h>
+#include <unistd.h>
 
+#include <array>
 #include <boost/asio/ssl/host_name_verification.hpp>
+#include <cerrno>
+
+#include "backends/redis/error.hpp"
 
 namespace dlock::redis {
 
-TlsContext make_tls_context(const DialSettings& settings) {
-  TlsContext made;
-  made.context = std::make_shared<asio::ssl::context>(asio::ssl::context::tls_client);
-  auto& context = *made.context;
-  error_code ec;
-  const auto failed = [&](const char* option, const std::string& file) {
-    if (!ec) return false;
-    made = {nullptr, fmt::format("{} '{}': {}", option, file, ec.message())};
-    return true;
-  };
-  SSL_CTX_set_min_proto_version(context.native_handle(), TLS1_2_VERSION);
-  if (settings.tls_ca.empty()) {
-    context.set_default_verify_paths(ec);
-    if (failed("the system's authorities", "")) return made;
-  } else {
-    context.load_verify_file(settings.tls_ca, ec);
-    if (failed("tls_ca", settings.tls_ca)) return made;
+namespace {
+
+/// More than the system's authorities need.
+constexpr std::size_t kLongestFile = std::size_t{16} << 20U;
+
+/// Read by ourselves: OpenSSL would open it so that a child that another thread starts inherits
+/// it, and there is a private key among the files.
+std::string read_file(const std::string& path, error_code& ec) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) {
+    ec.assign(errno, boost::system::system_category());
+    return {};
   }
-  if (!settings.tls_cert.empty()) {
-    context.use_certificate_chain_file(settings.tls_cert, ec);
-    if (failed("tls_cert", settings.tls_cert)) return made;
-    context.use_private_key_file(settings.tls_key, asio::ssl::context::pem, ec);
-    if (failed("tls_key", settings.tls_key)) return made;
+  std::string text;
+  std::array<char, 4096> part{};
+  ssize_t got = 0;
+  while ((got = ::read(file, part.data(), part.size())) > 0 && text.size() <= kLongestFile) {
+    text.append(part.data(), static_cast<std::size_t>(got));
   }
-  context.set_verify_mode(settings.tls_verify ? asio::ssl::verify_peer : asio::ssl::verify_none,
-                          ec);
-  if (failed("tls_verify", "")) return made;
-  return made;
+  if (got < 0) ec.assign(errno, boost::system::system_category());
+  ::close(file);
+  return text;
 }
+
+class Maker {
+ public:
+  explicit Maker(const DialSettings& settings) : settings_(settings) {}
+
+  TlsContext make() {
+    made_.context = std::make_shared<asio::ssl::context>(asio::ssl::context::tls_client);
+    SSL_CTX_set_min_proto_version(made_.context->native_handle(), TLS1_2_VERSION);
+    if (trust() && show_certificate()) verify();
+    return std::move(made_);
+  }
+
+ private:
+  bool good(const char* option, const std::string& file) {
+    if (!ec_) return true;
+    made_ = {nullptr, fmt::format("{} '{}': {}", option, file, ec_.message()), true};
+    // It passes when others give some back.
+    if (ec_ == boost::system::errc::too_many_files_open ||
+        ec_ == boost::system::errc::too_many_files_open_in_system) {
+      made_ = {nullptr, fmt::format("{} '{}': {}", option, file, with_limit(ec_.value())), false};
+    }
+    return false;
+  }
+  bool trust() {
+    if (settings_.tls_ca.empty()) {
+      made_.context->set_default_verify_paths(ec_);
+      return good("the system's authorities", "");
+    }
+    const auto text = read_file(settings_.tls_ca, ec_);
+    if (!ec_) made_.context->add_certificate_authority(asio::buffer(text), ec_);
+    return good("tls_ca", settings_.tls_ca);
+  }
+  bool show_certificate() {
+    if (settings_.tls_cert.empty()) return true;
+    auto text = read_file(settings_.tls_cert, ec_);
+    if (!ec_) made_.context->use_certificate_chain(asio::buffer(text), ec_);
+    if (!good("tls_cert", settings_.tls_cert)) return false;
+    text = read_file(settings_.tls_key, ec_);
+    if (!ec_) made_.context->use_private_key(asio::buffer(text), asio::ssl::context::pem, ec_);
+    ::OPENSSL_cleanse(text.data(), text.size());
+    return good("tls_key", settings_.tls_key);
+  }
+  void verify() {
+    made_.context->set_verify_mode(
+        settings_.tls_verify ? asio::ssl::verify_peer : asio::ssl::verify_none, ec_);
+    good("tls_verify", "");
+  }
+
+  const DialSettings& settings_;
+  TlsContext made_;
+  error_code ec_;
+};
+
+}  // namespace
+
+TlsContext make_tls_context(const DialSettings& settings) { return Maker(settings).make(); }
 
 error_code expect_server(asio::ssl::stream<asio::ip::tcp::socket>& stream,
                          const DialSettings& settings) {

@@ -14,6 +14,7 @@ namespace dlock::redis {
 struct TlsContext {
   std::shared_ptr<asio::ssl::context> context;  ///< null on failure
   std::string error;                            ///< which file, and what OpenSSL says
+  bool permanent = false;                       ///< trying again will not help
 };
 
 /// Reads the files: blocks.

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Getting in: TLS, passwords, rights, sockets; and what the store promises as it is configured.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <future>
 
-#include "testkit/process.hpp"
 #include "tests/live/redis_support.hpp"
 
 namespace dlock::testkit {
@@ -38,63 +39,27 @@ std::string connect_error(const std::string& url, error_code* ec = nullptr) {
   }
 }
 
-void openssl(const TempDir& folder, const std::vector<std::string>& arguments) {
-  ProcessOptions options;
-  options.argv = {"openssl"};
-  options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
-  options.working_directory = folder.path();
-  const auto finished = run(options);
-  ASSERT_TRUE(finished.status.success()) << finished.err;
-}
-
-/// A certificate authority and a certificate it signed for 127.0.0.1 and `locks.test`.
-void make_authority(const TempDir& folder, const std::string& name) {
-  openssl(folder, {"req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", "-subj",
-                   "/CN=" + name, "-keyout", name + ".key", "-out", name + ".crt"});
-}
-
-void make_certificate(const TempDir& folder, const std::string& authority, const std::string& name,
-                      bool expired) {
-  write_file(folder / (name + ".ext"), "subjectAltName=IP:127.0.0.1,DNS:locks.test\n");
-  openssl(folder, {"req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=" + name, "-keyout",
-                   name + ".key", "-out", name + ".csr"});
-  openssl(folder, {"x509", "-req", "-in", name + ".csr", "-CA", authority + ".crt", "-CAkey",
-                   authority + ".key", "-CAcreateserial", "-days", expired ? "-1" : "30",
-                   "-extfile", name + ".ext", "-out", name + ".crt"});
-}
-
 class RedisTls : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    folder_ = new TempDir("dlock-redis-tls");
-    make_authority(*folder_, "ca");
-    make_authority(*folder_, "other");
-    make_certificate(*folder_, "ca", "server", false);
-    make_certificate(*folder_, "ca", "old", true);
-    make_certificate(*folder_, "ca", "client", false);
+    certificates_ = new Certificates;
+    certificates_->make_authority("other");
+    certificates_->make("old", true);
+    certificates_->make("client");
   }
-  static void TearDownTestSuite() { delete std::exchange(folder_, nullptr); }
+  static void TearDownTestSuite() { delete std::exchange(certificates_, nullptr); }
 
-  static std::string file(const std::string& name) { return (*folder_ / name).string(); }
+  static std::string file(const std::string& name) { return certificates_->file(name); }
 
-  /// TLS on a port of its own beside the plain one.
-  struct TlsServer {
+  struct TlsServer : RedisTlsServer {
     explicit TlsServer(const std::string& certificate, const std::string& clients = "no")
-        : server({"--tls-port", std::to_string(port.number()), "--tls-cert-file",
-                  file(certificate + ".crt"), "--tls-key-file", file(certificate + ".key"),
-                  "--tls-ca-cert-file", file("ca.crt"), "--tls-auth-clients", clients}) {
-      server.start();
-    }
-    std::string url(const std::string& rest) const {
-      return "rediss://127.0.0.1:" + std::to_string(port.number()) + kFast + rest;
-    }
-    Port port;
-    RedisServer server;
+        : RedisTlsServer(*certificates_, certificate, clients) {}
+    std::string url(const std::string& rest) const { return RedisTlsServer::url(kFast + rest); }
   };
 
-  static TempDir* folder_;
+  static Certificates* certificates_;
 };
-TempDir* RedisTls::folder_ = nullptr;
+Certificates* RedisTls::certificates_ = nullptr;
 
 TEST_F(RedisTls, TheRightAuthorityAndNothingElse) {
   TlsServer server("server");
@@ -131,6 +96,33 @@ TEST_F(RedisTls, PlainTextToATlsPortAndTheOtherWayRound) {
   EXPECT_THAT(connect_error("redis://127.0.0.1:" + tls_port + kFast), HasSubstr("rediss://"));
   EXPECT_THAT(connect_error("rediss://127.0.0.1:" + std::to_string(server.server.port()) + kFast),
               HasSubstr("TLS"));
+}
+
+/// Descriptors that a program started by us would inherit, standard input, output and error aside.
+std::size_t inheritable() {
+  std::size_t found = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int fd = std::stoi(entry.path().filename());
+    const int flags = ::fcntl(fd, F_GETFD);
+    if (fd > 2 && flags >= 0 && (flags & FD_CLOEXEC) == 0) ++found;
+  }
+  return found;
+}
+
+TEST_F(RedisTls, P07_NoDescriptorIsForChildren) {
+  const auto before = inheritable();
+  TempDir folder("dlock-redis-unix");
+  const auto path = (folder / "r.sock").string();
+  RedisServer plain({"--unixsocket", path});
+  plain.start();
+  TlsServer server("server");
+  for (const auto& url :
+       {server.url("&tls_ca=" + file("ca.crt")), "redis+unix://" + path, redis_url(plain.port())}) {
+    auto locks = open_redis(url);
+    auto held = locks.lock("x")->acquire();
+    EXPECT_FALSE(locks.lock("x")->try_acquire({.wait = 50ms}));
+    EXPECT_EQ(inheritable(), before) << url;
+  }
 }
 
 class RedisAccess : public RedisTest {

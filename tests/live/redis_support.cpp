@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "backends/redis/info.hpp"
+#include "testkit/process.hpp"
 
 namespace dlock::testkit {
 
@@ -66,6 +67,48 @@ long RedisClient::calls(const std::string& command) {
   const auto line = info("commandstats", "cmdstat_" + command);
   if (!line.starts_with("calls=")) return 0;
   return std::strtol(line.c_str() + 6, nullptr, 10);
+}
+
+Certificates::Certificates() {
+  make_authority("ca");
+  make("server");
+}
+
+void Certificates::openssl(const std::vector<std::string>& arguments) {
+  ProcessOptions options;
+  options.argv = {"openssl"};
+  options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
+  options.working_directory = folder_.path();
+  const auto finished = run(options);
+  ASSERT_TRUE(finished.status.success()) << finished.err;
+}
+
+void Certificates::make_authority(const std::string& name) {
+  openssl({"req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", "-subj", "/CN=" + name,
+           "-keyout", name + ".key", "-out", name + ".crt"});
+}
+
+void Certificates::make(const std::string& name, bool expired) {
+  write_file(folder_ / (name + ".ext"),
+             "subjectAltName=IP:127.0.0.1,DNS:localhost,DNS:locks.test\n");
+  openssl({"req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=" + name, "-keyout", name + ".key",
+           "-out", name + ".csr"});
+  openssl({"x509", "-req", "-in", name + ".csr", "-CA", "ca.crt", "-CAkey", "ca.key",
+           "-CAcreateserial", "-days", expired ? "-1" : "30", "-extfile", name + ".ext", "-out",
+           name + ".crt"});
+}
+
+RedisTlsServer::RedisTlsServer(const Certificates& certificates, const std::string& certificate,
+                               const std::string& clients)
+    : server({"--tls-port", std::to_string(port.number()), "--tls-cert-file",
+              certificates.file(certificate + ".crt"), "--tls-key-file",
+              certificates.file(certificate + ".key"), "--tls-ca-cert-file",
+              certificates.file("ca.crt"), "--tls-auth-clients", clients}) {
+  server.start();
+}
+
+std::string RedisTlsServer::url(const std::string& rest, const std::string& host) const {
+  return "rediss://" + host + ":" + std::to_string(port.number()) + rest;
 }
 
 std::future<LockHandle> acquire_later(const std::shared_ptr<DistributedLock>& lock) {

@@ -82,6 +82,33 @@ class RedisTest : public testing::Test {
   std::optional<RedisClient> client_;
 };
 
+/// An authority `ca`, what it has signed for 127.0.0.1, `localhost` and `locks.test`, and others.
+class Certificates {
+ public:
+  /// With `server`.
+  Certificates();
+  void make_authority(const std::string& name);
+  void make(const std::string& name, bool expired = false);
+  /// `ca.crt`, `server.key`, ...
+  std::string file(const std::string& name) const { return (folder_ / name).string(); }
+
+ private:
+  void openssl(const std::vector<std::string>& arguments);
+
+  TempDir folder_{"dlock-redis-tls"};
+};
+
+/// TLS on a port of its own beside the plain one. Runs.
+struct RedisTlsServer {
+  RedisTlsServer(const Certificates& certificates, const std::string& certificate,
+                 const std::string& clients = "no");
+  /// `rest` begins with `?`, if there is any.
+  std::string url(const std::string& rest, const std::string& host = "127.0.0.1") const;
+
+  Port port;
+  RedisServer server;
+};
+
 /// On a thread of its own.
 std::future<LockHandle> acquire_later(const std::shared_ptr<DistributedLock>& lock);
 

@@ -7,6 +7,7 @@
 
 #include "backends/redis/error.hpp"
 #include "backends/redis/guarantee.hpp"
+#include "backends/redis/pace.hpp"
 #include "backends/redis/poll.hpp"
 #include "backends/redis/scripts.hpp"
 #include "backends/redis/value.hpp"
@@ -93,7 +94,7 @@ TEST(RedisError, Replies) {
       {"ERR The user executing the script can't run this command or subcommand script: ab",
        Error::access_denied, Next::give_up},
       {"MOVED 3999 127.0.0.1:6381", Error::cluster, Next::give_up},
-      {"ERR max number of clients reached", Error::refused, Next::retry},
+      {"ERR max number of clients reached", Error::no_places, Next::retry},
       {"DENIED Redis is running in protected mode", Error::access_denied, Next::give_up},
       {"ERR DB index is out of range", Error::no_database, Next::give_up},
       {"ERR anything else", Error::unexpected, Next::give_up},
@@ -253,6 +254,61 @@ TEST(RedisPoll, TheFrontLooksWithinTheBoundAndWhenTheLeaseIsOver) {
     }
   }
   EXPECT_GT(waiter_patience(1000ms), 2 * 5000ms);
+}
+
+/// How many tries a second are made over a minute by something that stands for `lifetime` each.
+double tries_a_second(Duration lifetime) {
+  constexpr auto kTime = 600s;
+  Pace pace;
+  TimePoint now{};
+  int tries = 0;
+  for (; now < TimePoint(kTime); ++tries) {
+    now = std::max(now, pace.next());
+    pace.begin(now);
+    now += lifetime;
+    pace.ended(now, lifetime, static_cast<std::uint64_t>(tries) * 0x9E3779B97F4A7C15U);
+  }
+  return static_cast<double>(tries - 8) / static_cast<double>(kTime.count());
+}
+
+TEST(RedisPace, P14_IsOneTryASecondAtMostHoweverLongEachStands) {
+  for (const Duration lifetime : {Duration(0), Duration(1ms), Duration(300ms), Duration(999ms),
+                                  Duration(1s), Duration(1001ms), Duration(3s)}) {
+    EXPECT_LE(tries_a_second(lifetime), 1.0) << lifetime.count();
+  }
+}
+
+TEST(RedisPace, AGoodConnectionIsMadeAnewAtOnceAndABadOneAfterGrowingPauses) {
+  Pace pace;
+  TimePoint now(1h);
+  EXPECT_LE(pace.next(), now);
+  Duration last{};
+  for (int i = 0; i < 7; ++i) {
+    pace.begin(now);
+    pace.failed(now, 0);
+    EXPECT_GT(pace.next() - now, last) << i;
+    last = pace.next() - now;
+    now = pace.next();
+  }
+  EXPECT_GE(last, 500ms);
+  pace.begin(now);
+  now += 10s;
+  pace.ended(now, 10s, 0);
+  EXPECT_LE(pace.next(), now);
+  EXPECT_EQ(pace.failures(), 0);
+}
+
+TEST(RedisError, AKeyOfTheWrongTypeIsFound) {
+  const std::vector<std::string> keys{"lock", "queue"};
+  const std::string script = "\nredis.call('GET', KEYS[1])\nredis.call('ZADD', KEYS[2], 1, 'a')\n";
+  const auto found = [&](const std::string& text) {
+    const auto* key = wrong_key(text, script, keys);
+    return key != nullptr ? *key : "none";
+  };
+  EXPECT_EQ(found("WRONGTYPE Operation script: 0f, on @user_script:2."), "lock");
+  EXPECT_EQ(found("WRONGTYPE Operation script: 0f, on @user_script:3."), "queue");
+  EXPECT_EQ(found("WRONGTYPE Operation script: 0f, on @user_script:900."), "none");
+  EXPECT_EQ(found("WRONGTYPE Operation"), "none");
 }
 
 TEST(RedisScripts, AreNamedByTheirSha1) {
