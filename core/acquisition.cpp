@@ -21,6 +21,29 @@ Acquisition::~Acquisition() { store_->env().cancel(deadline_timer_); }
 
 asio::awaitable<void> Acquisition::run() {
   const auto self = shared_from_this();
+  try {
+    co_await take();
+  } catch (const std::exception& error) {
+    give_up(error);
+  }
+  store_->env().cancel(std::exchange(deadline_timer_, 0));
+  store_->forget(*this);
+}
+
+// Without memory nothing is known of what has been asked for: as after an answer that never came.
+void Acquisition::give_up(const std::exception& error) noexcept {
+  const auto now = store_->env().now();
+  if (claim_) store_->withdraw(claim_, now);
+  const auto why = failure_of(error);
+  if (handler_ && request_.diagnostics != nullptr) request_.diagnostics->server_text = why.text;
+  try {
+    tell(why.error, LockHandle());
+  } catch (const std::exception&) {
+    // Its handler's own post.
+  }
+}
+
+asio::awaitable<void> Acquisition::take() {
   auto& env = store_->env();
   if (request_.limits.deadline != kNever) {
     deadline_timer_ = env.call_at(request_.limits.deadline, [this] {
@@ -48,9 +71,7 @@ asio::awaitable<void> Acquisition::run() {
         break;
     }
   }
-  env.cancel(std::exchange(deadline_timer_, 0));
   finish(answer);
-  store_->forget(*this);
 }
 
 asio::awaitable<ClaimAnswer> Acquisition::claim() {
@@ -81,7 +102,7 @@ asio::awaitable<ClaimAnswer> Acquisition::claim() {
     answer = co_await store_->backend().claim(claim_, until);
   } catch (const std::exception& error) {
     answer.status = ClaimStatus::unknown;
-    answer.failure = make_failure(errc::protocol, error.what());
+    answer.failure = failure_of(error);
   }
   co_return answer;
 }

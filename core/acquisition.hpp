@@ -44,6 +44,8 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
   ~Acquisition();
 
   asio::awaitable<void> run();
+  /// It cannot begin, or cannot go on: its caller is told.
+  void give_up(const std::exception& error) noexcept;
   /// Counts the acquisitions of this process.
   std::uint64_t number() const noexcept { return number_; }
   /// After errc::moving: the migration's record.
@@ -58,6 +60,7 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
  private:
   inline static std::atomic<std::uint64_t> last_number_{0};
 
+  asio::awaitable<void> take();
   asio::awaitable<ClaimAnswer> claim();
   asio::awaitable<void> wait(TimePoint until);
   AcquireFsm::Step judge(ClaimAnswer& answer);

@@ -2,6 +2,7 @@
 //
 // The blocking forms over the one asynchronous call: the caller sleeps until the loop has decided.
 // Deadlines are the loop's business, so the caller's wait has none of its own.
+#include "core/error.hpp"
 #include "core/reply.hpp"
 #include "core/thread.hpp"
 #include "dlock/distributed_lock.hpp"
@@ -24,14 +25,22 @@ struct Outcome {
 LockHandle DistributedLock::acquire(AcquireOptions options, std::stop_token stop,
                                     error_code& ec) noexcept {
   const core::NoCancellation uncancelled;
-  auto reply = std::make_shared<core::Reply<Outcome>>();
-  const auto cancel = start_acquire(options, [reply](error_code result, LockHandle got) {
-    reply->set({result, std::move(got)});
-  });
-  const std::stop_callback stopper(std::move(stop), [&cancel] { cancel(); });
-  auto outcome = reply->wait();
-  ec = outcome.ec;
-  return std::move(outcome.handle);
+  try {
+    auto reply = std::make_shared<core::Reply<Outcome>>();
+    const auto cancel = start_acquire(options, [reply](error_code result, LockHandle got) {
+      reply->set({result, std::move(got)});
+    });
+    const std::stop_callback stopper(std::move(stop), [&cancel] { cancel(); });
+    auto outcome = reply->wait();
+    ec = outcome.ec;
+    return std::move(outcome.handle);
+  } catch (const std::exception& error) {
+    // Nothing has begun: what begins tells its outcome by the reply.
+    auto failure = core::failure_of(error);
+    ec = failure.error;
+    if (options.diagnostics != nullptr) options.diagnostics->server_text = std::move(failure.text);
+    return {};
+  }
 }
 
 LockHandle DistributedLock::acquire(AcquireOptions options, std::stop_token stop) {

@@ -16,6 +16,7 @@
 #include "core/migration/migrating_acquisition.hpp"
 #include "core/name.hpp"
 #include "core/run_loop.hpp"
+#include "core/standard_streams.hpp"
 
 namespace dlock::core {
 namespace {
@@ -75,9 +76,17 @@ void leak(T object) {
   kept->push_back(std::move(object));
 }
 
+/// The handler, which stays where it is until it is called.
+auto once(std::shared_ptr<detail::AcquireHandler> handler) {
+  return [handler = std::move(handler)](error_code ec, LockHandle got) {
+    if (auto told = std::exchange(*handler, {})) told(ec, std::move(got));
+  };
+}
+
 }  // namespace
 
 std::shared_ptr<Engine> Engine::make(Config config, OpenOptions options) {
+  fill_standard_streams();
   try {
     return std::make_shared<Engine>(std::move(config), std::move(options));
   } catch (const LockError&) {
@@ -129,6 +138,7 @@ void Engine::make_runtime() {
     log->write(LogLevel::error,
                fmt::format("a completion handler without an executor threw: {}", what));
   });
+  runtime->close = [this] { begin_closing(); };
   runtime_.swap(runtime);
   for (const auto& setup : setups_) {
     runtime_->stores.emplace(setup.options.name, std::make_shared<Store>(*this, setup));
@@ -155,11 +165,15 @@ Failure Engine::start_locked() {
     return out_of_descriptors(error.code());
   } catch (const std::system_error& error) {
     return out_of_descriptors(error.code());
+  } catch (const std::bad_alloc& error) {
+    return failure_of(error);
   }
   try {
     start_threads();
   } catch (const std::system_error& error) {
     return out_of_threads(error.code());
+  } catch (const std::bad_alloc& error) {
+    return failure_of(error);
   }
   started_ = true;
   return {};
@@ -189,7 +203,7 @@ Failure Engine::try_post(Job job) {
   const std::lock_guard lock(mutex_);
   auto failure = start_locked();
   if (failure.error) return failure;
-  asio::post(env().executor(), [job = std::move(job)]() mutable { job(); });
+  env().post(std::move(job));
   return {};
 }
 
@@ -265,8 +279,9 @@ Acquisition::Request Engine::make_request(const std::string& name, const RouteCo
 }
 
 std::function<void()> Engine::launch(Acquisition::Request request, const std::string& store_name,
-                                     detail::AcquireHandler handler) {
+                                     detail::AcquireHandler& handler) {
   auto at = store(store_name);
+  // Takes the handler once there is a place for it.
   auto acquisition = std::make_shared<Acquisition>(at, std::move(request), std::move(handler));
   std::weak_ptr<Acquisition> underway = acquisition;
   at->acquire(std::move(acquisition));
@@ -317,7 +332,7 @@ detail::Canceller Engine::start_acquire(const std::string& name, const RouteConf
     request.source = make_request(name, route, options, route.migrate->from);
     request.target = make_request(name, route, options, route.migrate->to);
     start = [this, cancel, shared_handler, request = std::move(request), migrate = *route.migrate] {
-      *cancel = launch_dual(request, migrate, std::move(*shared_handler));
+      *cancel = launch_dual(request, migrate, once(shared_handler));
     };
   } else if (route.migrate) {
     migration::MigratingAcquisition::Request request;
@@ -327,53 +342,105 @@ detail::Canceller Engine::start_acquire(const std::string& name, const RouteConf
     request.poll = route.migrate->poll;
     request.stores = store_names();
     start = [this, cancel, shared_handler, request = std::move(request), migrate = *route.migrate] {
-      *cancel = launch_migrating(request, migrate, std::move(*shared_handler));
+      *cancel = launch_migrating(request, migrate, once(shared_handler));
     };
   } else {
     start = [this, cancel, shared_handler, store_name = route.store,
              request = make_request(name, route, options, route.store)] {
-      *cancel = launch(request, store_name, std::move(*shared_handler));
+      *cancel = launch(request, store_name, *shared_handler);
     };
   }
-  if (auto failure = try_post(std::move(start)); failure.error) {
+  // Whatever keeps it from beginning is told.
+  Job begin = [start = std::move(start), shared_handler]() mutable {
+    try {
+      start();
+    } catch (const std::exception& error) {
+      if (*shared_handler) once(shared_handler)(failure_of(error).error, LockHandle());
+    }
+  };
+  auto cancelling = std::make_shared<Job>([cancel] {
+    if (*cancel) (*cancel)();
+  });
+  detail::Canceller canceller = [weak = std::weak_ptr(self()), cancelling] {
+    // Made beforehand: a stop takes no memory.
+    const auto engine = weak.lock();
+    if (engine && *cancelling) engine->post(std::move(*cancelling));
+  };
+  if (auto failure = try_post(std::move(begin)); failure.error) {
     if (options.diagnostics != nullptr) *options.diagnostics = {name, {}, std::move(failure.text)};
     (*shared_handler)(failure.error, LockHandle());
     return [] {};
   }
-  return [weak = std::weak_ptr(self()), cancel] {
-    if (const auto engine = weak.lock()) {
-      engine->post([cancel] {
-        if (*cancel) (*cancel)();
-      });
-    }
-  };
+  return canceller;
+}
+
+// As guard(), if there is memory for it.
+Releaser::Done Engine::guarded(Releaser::Done done) const noexcept {
+  if (!done) return done;
+  try {
+    auto place = std::make_shared<Releaser::Done>();
+    Releaser::Done wrapped = guard(log_, [place](error_code ec) { (*place)(ec); });
+    *place = std::move(done);
+    return wrapped;
+  } catch (const std::bad_alloc&) {
+    return done;
+  }
 }
 
 void Engine::release(const std::shared_ptr<Hold>& hold, Releaser::Done done) noexcept {
-  auto shared_done = std::make_shared<Releaser::Done>();
-  if (done) *shared_done = guard(log_, std::move(done));
-  const bool posted = post([hold, shared_done] {
-    if (const auto at = hold->store().lock()) {
-      at->release(hold, std::move(*shared_done));
-    } else if (*shared_done) {
-      (*shared_done)(make_error_code(errc::closed));
+  if (post(hold->release_job(guarded(std::move(done))))) return;
+  if (auto told = hold->refused_release()) told(make_error_code(errc::closed));
+}
+
+void Engine::begin_closing() noexcept {
+  // A second time, for want of memory, and no more: then the stores' own bounds end what is left.
+  for (int tries = 2; tries > 0; --tries) {
+    try {
+      asio::co_spawn(env().executor(), close_stores(),
+                     [this](const std::exception_ptr&) { end_closing(); });
+      return;
+    } catch (const std::exception&) {
+      if (tries == 1) end_closing();
     }
-  });
-  if (!posted && *shared_done) (*shared_done)(make_error_code(errc::closed));
+  }
+}
+
+void Engine::end_closing() noexcept {
+  if (!std::exchange(runtime_->told_closed, true)) runtime_->closed.set_value();
 }
 
 asio::awaitable<void> Engine::close_stores() {
   std::vector<std::shared_ptr<OneShot<bool>>> closed;
   for (const auto& [name, store] : runtime_->stores) {
-    auto one = std::make_shared<OneShot<bool>>(env());
-    closed.push_back(one);
-    asio::co_spawn(env().executor(), store->close(),
-                   [one](const std::exception_ptr&) { one->set(true); });
+    bool has_begun = false;
+    try {
+      auto one = std::make_shared<OneShot<bool>>(env());
+      closed.push_back(one);
+      asio::co_spawn(env().executor(), close_store(store),
+                     [one](const std::exception_ptr&) { one->set(true); });
+      has_begun = true;
+    } catch (const std::bad_alloc&) {
+      if (!closed.empty()) closed.back()->set(true);
+    }
+    // Then one after the other; to close a second time does no harm.
+    if (!has_begun) co_await close_store(store);
   }
   const auto until = env().now() + longest_release_timeout() + kCloseSlack;
   for (const auto& one : closed) co_await one->get_until(until);
   runtime_->calls.end_all(
       std::make_exception_ptr(LockError(make_error_code(errc::closed), Diagnostics())));
+}
+
+// For want of memory it may not come to its end; what it has done need not be done again.
+asio::awaitable<void> Engine::close_store(std::shared_ptr<Store> store) {
+  for (int tries = 3; tries > 0; --tries) {
+    try {
+      co_await store->close();
+      co_return;
+    } catch (const std::bad_alloc&) {
+      continue;
+    }
+  }
 }
 
 void Engine::close() noexcept {
@@ -383,24 +450,22 @@ void Engine::close() noexcept {
     return leak(self());
   }
   const NoCancellation uncancelled;
-  auto done = std::make_shared<std::promise<void>>();
   {
     const std::lock_guard lock(mutex_);
     if (std::exchange(closed_, true)) return;
     if (started_) {
-      asio::post(env().executor(), [this, done] {
-        asio::co_spawn(env().executor(), close_stores(),
-                       [done](const std::exception_ptr&) { done->set_value(); });
-      });
+      env().post(std::move(runtime_->close));
     } else {
-      done->set_value();
+      runtime_->closed.set_value();
     }
   }
-  done->get_future().wait();
+  runtime_->when_closed.wait();
   if (runtime_->loop.joinable()) {
     runtime_->env.context().stop();
     runtime_->loop.join();
   }
+  // What could not be closed for want of memory: nobody may believe in it.
+  for (const auto& [name, store] : runtime_->stores) store->tell_closed();
   finish_threads();
 }
 

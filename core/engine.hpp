@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -82,6 +83,11 @@ class Engine final : public Host {
     /// By plan, and by what its route says of it; loop only.
     std::map<std::vector<std::string>, std::shared_ptr<migration::Participant>> participants;
     std::thread loop;
+    /// Made beforehand: to close takes no memory.
+    Job close;
+    std::promise<void> closed;
+    bool told_closed = false;
+    std::future<void> when_closed = closed.get_future();
   };
 
   void make_runtime();
@@ -99,14 +105,18 @@ class Engine final : public Host {
                                     const AcquireOptions& options, const std::string& store);
   /// On the loop; each returns what cancels it.
   std::function<void()> launch(Acquisition::Request request, const std::string& store_name,
-                               detail::AcquireHandler handler);
+                               detail::AcquireHandler& handler);
   std::function<void()> launch_migrating(migration::MigratingAcquisition::Request request,
                                          const MigrateConfig& migrate,
                                          detail::AcquireHandler handler);
   std::function<void()> launch_dual(migration::DualAcquisition::Request request,
                                     const MigrateConfig& migrate, detail::AcquireHandler handler);
   std::shared_ptr<migration::Participant> participant(const MigrateConfig& migrate);
+  Releaser::Done guarded(Releaser::Done done) const noexcept;
+  void begin_closing() noexcept;
+  void end_closing() noexcept;
   asio::awaitable<void> close_stores();
+  static asio::awaitable<void> close_store(std::shared_ptr<Store> store);
   std::chrono::milliseconds longest_release_timeout() const noexcept;
 
   const OpenOptions options_;

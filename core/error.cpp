@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <new>
+#include <system_error>
 
 namespace dlock::inline v0 {
 namespace {
@@ -100,6 +101,22 @@ errc portable(const error_code& ec) noexcept {
   return condition.category() == dlock_category() && condition.value() != 0
              ? static_cast<errc>(condition.value())
              : errc::protocol;
+}
+
+Failure failure_of(const std::exception& error) noexcept {
+  Failure failure{make_error_code(errc::unavailable), {}};
+  try {
+    if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
+      failure.text = "out of memory";  // short enough to be kept in the string itself
+      return failure;
+    }
+    const auto* const of_system = dynamic_cast<const std::system_error*>(&error);
+    if (of_system == nullptr) failure.error = make_error_code(errc::protocol);
+    failure.text = error.what();
+  } catch (const std::bad_alloc&) {
+    failure.text = "out of memory";
+  }
+  return failure;
 }
 
 error_code told_code(errc error, const Failure& cause) noexcept {

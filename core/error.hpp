@@ -15,6 +15,10 @@ errc portable(const error_code& ec) noexcept;
 /// category where that means the same, else the portable one.
 error_code told_code(errc error, const Failure& cause) noexcept;
 
+/// Of what was thrown where nothing should be: `unavailable` for want of memory, threads or
+/// descriptors, else `protocol`. Needs no memory in the first case.
+Failure failure_of(const std::exception& error) noexcept;
+
 inline Failure make_failure(errc error, std::string text) {
   return {make_error_code(error), std::move(text)};
 }

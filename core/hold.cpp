@@ -11,6 +11,7 @@
 #include "core/fork.hpp"
 #include "core/host.hpp"
 #include "core/planted.hpp"
+#include "core/store.hpp"
 
 namespace dlock::core {
 namespace {
@@ -28,7 +29,8 @@ Hold::Hold(std::shared_ptr<Host> host, std::weak_ptr<Store> store, Identity iden
       identity_(std::move(identity)),
       claim_(claim),
       generation_(fork_generation()),
-      deadline_(deadline.time_since_epoch().count()) {}
+      deadline_(deadline.time_since_epoch().count()),
+      release_([this] { release_now(); }) {}
 
 bool Hold::is_foreign() const noexcept { return fork_generation() != generation_; }
 
@@ -112,6 +114,28 @@ bool Hold::change(HandleState state, LossReason reason) noexcept {
   return true;
 }
 
+Job Hold::release_job(Releaser::Done done) noexcept {
+  released_ = std::move(done);
+  releasing_ = shared_from_this();
+  return std::move(release_);
+}
+
+Releaser::Done Hold::refused_release() noexcept {
+  // The caller keeps it alive.
+  releasing_.reset();
+  return std::exchange(released_, {});
+}
+
+void Hold::release_now() {
+  const auto self = std::exchange(releasing_, nullptr);
+  auto done = std::exchange(released_, {});
+  if (const auto at = store_.lock()) {
+    at->release(self, std::move(done));
+  } else if (done) {
+    done(make_error_code(errc::closed));
+  }
+}
+
 void Hold::leave() noexcept {
   const std::lock_guard lock(mutex_);
   is_left_ = true;
@@ -170,7 +194,7 @@ bool Hold::is_told() const noexcept {
 
 void Hold::post_to_loop(Job job) noexcept {
   if (!job) return;
-  asio::post(host_->env().executor(), [job = std::move(job)]() mutable { job(); });
+  host_->env().post(std::move(job));
 }
 
 void Hold::post_telling() noexcept {

@@ -19,6 +19,7 @@
 
 #include "core/companion.hpp"
 #include "core/crew.hpp"
+#include "core/releaser.hpp"
 #include "dlock/backend.hpp"
 #include "dlock/lock_handle.hpp"
 
@@ -66,6 +67,12 @@ class Hold final : public Errand, public std::enable_shared_from_this<Hold> {
   void leave() noexcept;
   /// After leave(): returns when no callback of it runs any more. At once inside one of them.
   void wait_quiet() noexcept;
+  /// To be posted: gives it back on the loop, which tells `done`. Was made with the hold: to give
+  /// back takes no memory. Once.
+  Job release_job(Releaser::Done done) noexcept;
+  /// It was not posted: what was to be told.
+  Releaser::Done refused_release() noexcept;
+
   /// After leave(): calls `job` when no callback of it runs any more, on an unspecified thread that
   /// must not be kept.
   void when_quiet(Job job);
@@ -98,6 +105,7 @@ class Hold final : public Errand, public std::enable_shared_from_this<Hold> {
   using Callbacks = std::list<Callback>;
   using Lock = std::unique_lock<std::mutex>;
 
+  void release_now();
   bool change(HandleState state, LossReason reason) noexcept;
   void run() noexcept override;
   void post_telling() noexcept;
@@ -120,6 +128,10 @@ class Hold final : public Errand, public std::enable_shared_from_this<Hold> {
   std::atomic<HandleState> state_{HandleState::held};
   std::atomic<LossReason> reason_{LossReason::none};
   std::stop_source stop_;
+
+  Job release_;
+  Releaser::Done released_;
+  std::shared_ptr<Hold> releasing_;  ///< itself, while release_ is posted
 
   std::mutex mutex_;
   Callbacks callbacks_;

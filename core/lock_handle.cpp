@@ -99,9 +99,16 @@ void LockHandle::on_state(StateCallback callback) {
 error_code LockHandle::release() noexcept {
   const core::NoCancellation uncancelled;
   const auto hold = hold_;
-  auto reply = std::make_shared<core::Reply<error_code>>();
-  begin_release([reply](error_code ec) { reply->set(ec); });
-  const auto ec = reply->wait();
+  auto ec = make_error_code(errc::unavailable);
+  try {
+    auto reply = std::make_shared<core::Reply<error_code>>();
+    detail::UniqueFunction<void(error_code)> done = [reply](error_code told) { reply->set(told); };
+    begin_release(std::move(done));
+    ec = reply->wait();
+  } catch (const std::bad_alloc&) {
+    // It goes on in the background; nothing is left to tell its outcome with.
+    begin_release({});
+  }
   wait_quiet(hold);
   return ec;
 }

@@ -4,6 +4,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include <boost/asio/bind_allocator.hpp>
 #include <boost/asio/post.hpp>
 #include <ctime>
 #include <exception>
@@ -32,8 +33,8 @@ constexpr Crew::Limits kHelpers{.most = 1024, .rest = std::chrono::milliseconds(
 
 class Helped final : public Errand {
  public:
-  Helped(asio::io_context& io, Job job, Job done)
-      : io_(io), job_(std::move(job)), done_(std::move(done)) {}
+  Helped(RealEnv& env, Job job, Job done)
+      : env_(env), job_(std::move(job)), done_(std::move(done)) {}
 
   void run() noexcept override {
     try {
@@ -42,19 +43,51 @@ class Helped final : public Errand {
     }
     // Before `done`: what both share then ends with `done`, on the loop.
     job_ = {};
-    asio::post(io_, [done = std::move(done_)]() mutable { done(); });
+    env_.post(std::move(done_));
   }
 
  private:
-  asio::io_context& io_;
+  RealEnv& env_;
   Job job_;
   Job done_;
 };
 
 }  // namespace
 
+template <class T>
+struct RealEnv::WaitAllocator {
+  using value_type = T;
+  WaitMemory* memory;
+
+  explicit WaitAllocator(WaitMemory* of) noexcept : memory(of) {}
+  template <class U>
+  WaitAllocator(const WaitAllocator<U>& other) noexcept : memory(other.memory) {}  // NOLINT
+
+  T* allocate(std::size_t count) {
+    if (memory->taken || count * sizeof(T) > memory->bytes.size()) {
+      return static_cast<T*>(::operator new(count * sizeof(T)));
+    }
+    memory->taken = true;
+    return reinterpret_cast<T*>(memory->bytes.data());  // NOLINT: raw memory is what is asked for
+  }
+  void deallocate(T* place, std::size_t) noexcept {
+    if (static_cast<void*>(place) == memory->bytes.data()) {
+      memory->taken = false;
+    } else {
+      ::operator delete(place);
+    }
+  }
+  template <class U>
+  bool operator==(const WaitAllocator<U>& other) const noexcept {
+    return memory == other.memory;
+  }
+};
+
 RealEnv::RealEnv()
-    : timer_(io_, make_timer()), helpers_(make_crew(*this, kHelpers)), random_(seeded()) {
+    : timer_(io_, make_timer()),
+      wake_descriptor_(timer_.native_handle()),
+      helpers_(make_crew(*this, kHelpers)),
+      random_(seeded()) {
   await_timer();
 }
 
@@ -74,6 +107,56 @@ std::uint64_t RealEnv::random() noexcept {
   return random_();
 }
 
+// Each job has its place in the queue in itself, so that what asio::post() needs may be missing:
+// the timer runs it then.
+void RealEnv::post(Job job) noexcept {
+  {
+    const std::lock_guard lock(posted_mutex_);
+    posted_.push(std::move(job));
+    ++posted_size_;
+  }
+  try {
+    asio::post(io_, [this] { run_posted(); });
+  } catch (const std::exception&) {
+    is_behind_ = true;
+    wake();
+  }
+}
+
+void RealEnv::run_posted() {
+  Job job;
+  {
+    const std::lock_guard lock(posted_mutex_);
+    job = posted_.pop();
+    if (job) --posted_size_;
+  }
+  if (job) job();
+}
+
+/// Those that have a post of their own may then find the queue empty.
+void RealEnv::catch_up() {
+  if (!is_behind_.exchange(false)) return;
+  std::size_t left = 0;
+  {
+    const std::lock_guard lock(posted_mutex_);
+    left = posted_size_;
+  }
+  try {
+    for (; left > 0; --left) run_posted();
+  } catch (...) {
+    is_behind_ = true;
+    wake();
+    throw;
+  }
+}
+
+/// The loop, by its timer.
+void RealEnv::wake() const noexcept {
+  itimerspec spec{};
+  spec.it_value.tv_nsec = 1;
+  ::timerfd_settime(wake_descriptor_, TFD_TIMER_ABSTIME, &spec, nullptr);
+}
+
 TimerId RealEnv::call_at(TimePoint when, Job job) {
   const auto id = timers_.add(when, std::move(job));
   if (!running_due_) arm();
@@ -84,7 +167,12 @@ TimerId RealEnv::call_at(TimePoint when, Job job) {
 void RealEnv::cancel(TimerId id) noexcept { timers_.remove(id); }
 
 void RealEnv::run_blocking(Job job, Job done) {
-  helpers_->post(std::make_shared<Helped>(io_, std::move(job), std::move(done)));
+  helpers_->post(std::make_shared<Helped>(*this, std::move(job), std::move(done)));
+}
+
+void RealEnv::move(TimerId id, TimePoint when) noexcept {
+  timers_.move(id, when);
+  if (!running_due_) arm();
 }
 
 void RealEnv::arm() {
@@ -98,18 +186,21 @@ void RealEnv::arm() {
   spec.it_value.tv_sec = seconds.count();
   spec.it_value.tv_nsec = (at - seconds).count();
   ::timerfd_settime(timer_.native_handle(), TFD_TIMER_ABSTIME, &spec, nullptr);
+  // Another thread's wake() may just have been undone.
+  if (is_behind_) wake();
 }
 
 void RealEnv::await_timer() {
+  auto on_timer = [this](const boost::system::error_code& ec) {
+    if (ec) return;
+    std::uint64_t expirations = 0;
+    [[maybe_unused]] const auto got =
+        ::read(timer_.native_handle(), &expirations, sizeof expirations);
+    await_timer();
+    run_due();
+  };
   timer_.async_wait(asio::posix::stream_descriptor::wait_read,
-                    [this](const boost::system::error_code& ec) {
-                      if (ec) return;
-                      std::uint64_t expirations = 0;
-                      [[maybe_unused]] const auto got =
-                          ::read(timer_.native_handle(), &expirations, sizeof expirations);
-                      await_timer();
-                      run_due();
-                    });
+                    asio::bind_allocator(WaitAllocator<void>{&wait_memory_}, std::move(on_timer)));
 }
 
 void RealEnv::run_due() {
@@ -124,6 +215,7 @@ void RealEnv::run_due() {
     }
   } rearm{*this};
   while (auto job = timers_.take_due(now())) job();
+  catch_up();
 }
 
 }  // namespace dlock::core

@@ -2,10 +2,25 @@
 #include "core/releaser.hpp"
 
 namespace dlock::core {
+namespace {
+
+/// Until what could not be started for want of memory is tried again.
+constexpr std::chrono::milliseconds kPauseForMemory{50};
+
+}  // namespace
+
+/// Claims, each with its next: a list that takes no memory.
+struct ClaimList {
+  static void link(Claim& claim, ClaimPtr next) noexcept { claim.next_ = std::move(next); }
+  /// What comes after it; it is in no list any more.
+  static ClaimPtr take(Claim& claim) noexcept { return std::exchange(claim.next_, nullptr); }
+};
 
 struct Releaser::Waiter {
+  explicit Waiter(Env& loop) : env(loop) {}
+
   Env& env;
-  Done done;
+  Done done{};
   TimerId timer = 0;
 
   void tell(error_code ec) {
@@ -29,19 +44,70 @@ error_code told(ReleaseStatus outcome) {
 
 }  // namespace
 
-void Releaser::start(ClaimPtr claim, ReleaseFsm::Limits limits, Duration patience, Done done) {
-  auto waiter = std::make_shared<Waiter>(Waiter{env_, std::move(done)});
-  if (waiter->done) {
-    waiter->timer = env_.call_at(env_.now() + patience, [waiter] {
-      waiter->timer = 0;
-      waiter->tell(make_error_code(errc::unavailable));
-    });
+Releaser::~Releaser() {
+  env_.cancel(spare_);
+  while (put_off_) put_off_ = ClaimList::take(*put_off_);
+}
+
+void Releaser::start(ClaimPtr claim, ReleaseFsm::Limits limits, Duration patience,
+                     Done done) noexcept {
+  std::shared_ptr<Waiter> waiter;
+  try {
+    reserve_timer();
+    waiter = std::make_shared<Waiter>(env_);
+    if (done) {
+      waiter->timer = env_.call_at(env_.now() + patience, [waiter] {
+        waiter->timer = 0;
+        waiter->tell(make_error_code(errc::unavailable));
+      });
+    }
+    waiter->done = std::move(done);
+    tasks_.spawn(run(claim, limits, waiter));
+  } catch (const std::exception&) {
+    put_off(std::move(claim), limits);
+    if (waiter && waiter->done) return waiter->tell(make_error_code(errc::unavailable));
+    if (waiter) env_.cancel(waiter->timer);
+    if (done) done(make_error_code(errc::unavailable));
   }
-  tasks_.spawn(run(std::move(claim), limits, std::move(waiter)));
+}
+
+// A claim that nobody gave back would stay as long as its session: it waits for memory in a list
+// that takes none.
+void Releaser::put_off(ClaimPtr claim, const ReleaseFsm::Limits& limits) noexcept {
+  ClaimList::link(*claim, std::move(put_off_));
+  put_off_ = std::move(claim);
+  put_off_limits_ = limits;
+  env_.move(spare_, env_.now() + kPauseForMemory);
+}
+
+void Releaser::take_up() noexcept {
+  auto list = std::exchange(put_off_, nullptr);
+  while (list) {
+    const auto claim = std::exchange(list, ClaimList::take(*list));
+    start(claim, put_off_limits_, Duration::zero());
+  }
+}
+
+void Releaser::reserve_timer() {
+  if (spare_ != 0) return;
+  spare_ = env_.reserve([this] {
+    spare_ = 0;
+    take_up();
+  });
 }
 
 asio::awaitable<void> Releaser::run(ClaimPtr claim, ReleaseFsm::Limits limits,
                                     std::shared_ptr<Waiter> waiter) {
+  try {
+    co_await give_back(claim, limits, waiter);
+  } catch (const std::exception&) {
+    put_off(claim, limits);
+  }
+  waiter->tell(make_error_code(errc::unavailable));
+}
+
+asio::awaitable<void> Releaser::give_back(ClaimPtr claim, ReleaseFsm::Limits limits,
+                                          std::shared_ptr<Waiter> waiter) {
   ReleaseFsm fsm(limits);
   auto step = fsm.begin(env_.now());
   while (step.what != ReleaseFsm::Do::finish) {
@@ -64,13 +130,17 @@ asio::awaitable<void> Releaser::run(ClaimPtr claim, ReleaseFsm::Limits limits,
       waiter->tell(told(*outcome));
     }
   }
-  waiter->tell(make_error_code(errc::unavailable));
 }
 
 asio::awaitable<void> Releaser::pause_until(TimePoint when) {
   Signal pause(env_);
   const auto place = pauses_.insert(pauses_.end(), &pause);
-  co_await pause.wait_until(when);
+  try {
+    co_await pause.wait_until(when);
+  } catch (...) {
+    pauses_.erase(place);
+    throw;
+  }
   pauses_.erase(place);
 }
 
@@ -79,7 +149,10 @@ void Releaser::change_to(Mode mode) {
   for (auto* pause : pauses_) pause->notify();
 }
 
-void Releaser::hurry() { change_to(Mode::hurried); }
+void Releaser::hurry() {
+  change_to(Mode::hurried);
+  take_up();
+}
 
 void Releaser::give_up() { change_to(Mode::over); }
 

@@ -26,15 +26,25 @@ Duration retry_pause(Duration lease) {
 Renewer::Renewer(Env& env, Backend& backend, TaskGroup& tasks, OnLeftBehind on_left_behind)
     : env_(env), backend_(backend), tasks_(tasks), on_left_behind_(std::move(on_left_behind)) {}
 
-Renewer::~Renewer() { env_.cancel(timer_); }
+Renewer::~Renewer() {
+  env_.cancel(timer_);
+  env_.cancel(spare_);
+}
 
 void Renewer::add(const std::shared_ptr<Hold>& hold, const ClaimPtr& claim,
                   const Validity& validity, const Limits& limits) {
   const LeaseFsm lease(validity, limits.drift_margin, retry_pause(limits.lease));
+  const auto number = claim->number();
   const auto added =
-      entries_.insert_or_assign(claim->number(), Entry{hold, claim, lease, limits, kNever}).first;
-  schedule(added->second);
-  arm();
+      entries_.insert_or_assign(number, Entry{hold, claim, lease, limits, kNever}).first;
+  try {
+    due_.insert({kNever, number});
+    schedule(added->second);
+    arm();
+  } catch (...) {
+    remove(*hold);
+    throw;
+  }
 }
 
 Renewer::Removed Renewer::remove(const Hold& hold) {
@@ -60,17 +70,16 @@ void Renewer::stop() {
   entries_.clear();
   due_.clear();
   env_.cancel(timer_);
+  env_.cancel(std::exchange(spare_, 0));
 }
 
+// An event may end any of them.
 template <class Event>
 void Renewer::for_each(Event event) {
-  std::vector<std::uint64_t> numbers;
-  numbers.reserve(entries_.size());
-  for (const auto& [number, entry] : entries_) numbers.push_back(number);
-  for (const auto number : numbers) {
-    if (const auto found = entries_.find(number); found != entries_.end()) {
-      apply(found->second, event(found->second.lease));
-    }
+  for (auto at = entries_.begin(); at != entries_.end();) {
+    const auto number = at->first;
+    apply(at->second, event(at->second.lease));
+    at = entries_.upper_bound(number);
   }
   arm();
 }
@@ -114,63 +123,104 @@ void Renewer::apply(Entry& entry, LeaseFsm::Change change) {
   schedule(entry);
 }
 
-void Renewer::schedule(Entry& entry) {
-  const auto number = entry.claim->number();
-  due_.erase({entry.due, number});
+void Renewer::schedule(Entry& entry) noexcept {
+  auto place = due_.extract({entry.due, entry.claim->number()});
+  if (place.empty()) return;
   entry.due = DLOCK_PLANTED("core_deadline_is_not_watched")
                   ? entry.lease.renew_at()
                   : std::min(entry.lease.deadline(), entry.lease.renew_at());
-  if (entry.due != kNever) due_.insert({entry.due, number});
+  place.value().first = entry.due;
+  due_.insert(std::move(place));
 }
 
 void Renewer::arm() {
   const auto next = due_.empty() ? kNever : due_.begin()->first;
   if (next == armed_) return;
-  env_.cancel(timer_);
-  timer_ = 0;
-  armed_ = next;
+  env_.cancel(std::exchange(timer_, 0));
+  armed_ = kNever;
   if (next == kNever) return;
-  timer_ = env_.call_at(next, [this] {
-    armed_ = kNever;
-    on_timer();
-  });
+  try {
+    if (spare_ == 0) {
+      spare_ = env_.reserve([this] {
+        spare_ = 0;
+        on_timer();
+      });
+    }
+    timer_ = env_.call_at(next, [this] {
+      timer_ = 0;
+      on_timer();
+    });
+  } catch (const std::bad_alloc&) {
+    if (spare_ == 0) throw;
+    env_.move(spare_, next);
+  }
+  armed_ = next;
 }
 
 // After a pause of the process both moments may lie in the past: the deadline counts first.
 void Renewer::on_timer() {
+  armed_ = kNever;
   const auto now = env_.now();
   expire_overdue(now);
-  auto claims = take_due(now);
-  if (!claims.empty()) {
-    const auto& first = entries_.at(claims.front()->number());
-    // An unanswered renewal leaves time for another try before the deadline.
-    const auto patience =
-        std::max<Duration>((first.lease.deadline() - now) / 2, std::chrono::milliseconds(20));
-    const auto deadline = now + std::min(first.limits.request_timeout, patience);
-    tasks_.spawn(renew(std::move(claims), deadline));
+  try {
+    renew_due(now);
+  } catch (const std::bad_alloc&) {
+    put_off_renewals(now);
   }
   arm();
 }
 
-void Renewer::expire_overdue(TimePoint now) {
-  std::vector<std::uint64_t> overdue;
-  for (const auto& [when, number] : due_) {
-    if (when > now) break;
-    overdue.push_back(number);
+void Renewer::renew_due(TimePoint now) {
+  auto claims = take_due(now);
+  if (claims.empty()) return;
+  const auto& first = entries_.at(claims.front()->number());
+  // An unanswered renewal leaves time for another try before the deadline.
+  const auto patience =
+      std::max<Duration>((first.lease.deadline() - now) / 2, std::chrono::milliseconds(20));
+  const auto deadline = now + std::min(first.limits.request_timeout, patience);
+  auto batch = claims;
+  for (const auto& claim : claims) {
+    auto& entry = entries_.at(claim->number());
+    entry.lease.on_extend_sent();
+    schedule(entry);
   }
-  for (const auto number : overdue) {
-    if (const auto found = entries_.find(number); found != entries_.end()) {
-      apply(found->second, found->second.lease.on_time(now));
+  try {
+    tasks_.spawn(renew(std::move(batch), deadline));
+  } catch (const std::bad_alloc&) {
+    for (const auto& claim : claims) {
+      if (const auto found = entries_.find(claim->number()); found != entries_.end()) {
+        apply(found->second, found->second.lease.on_extend_failed(now));
+      }
     }
   }
 }
 
+// As renewals that have failed: tried again after their pause.
+void Renewer::put_off_renewals(TimePoint now) {
+  for (auto at = entries_.begin(); at != entries_.end();) {
+    const auto number = at->first;
+    if (at->second.lease.renew_at() <= now) {
+      apply(at->second, at->second.lease.on_extend_failed(now));
+    }
+    at = entries_.upper_bound(number);
+  }
+}
+
+void Renewer::expire_overdue(TimePoint now) {
+  for (auto at = due_.begin(); at != due_.end() && at->first <= now;) {
+    const auto place = *at;
+    auto& entry = entries_.at(place.second);
+    apply(entry, entry.lease.on_time(now));
+    at = due_.upper_bound(place);
+  }
+}
+
 std::vector<ClaimPtr> Renewer::take_due(TimePoint now) {
-  std::vector<Entry*> due;
+  std::vector<const Entry*> due;
   bool any_due = false;
   bool whole_session = false;
   for (const auto& [when, number] : due_) {
-    auto& entry = entries_.at(number);
+    const auto& entry = entries_.at(number);
     if (!whole_session && when > now + batch_window(entry.limits.lease)) break;
     if (entry.lease.renew_at() == kNever) continue;
     any_due = any_due || entry.lease.renew_at() <= now;
@@ -179,28 +229,25 @@ std::vector<ClaimPtr> Renewer::take_due(TimePoint now) {
   }
   std::vector<ClaimPtr> claims;
   if (!any_due) return claims;
-  for (auto* entry : due) {
-    entry->lease.on_extend_sent();
-    claims.push_back(entry->claim);
-    schedule(*entry);
-  }
+  claims.reserve(due.size());
+  for (const auto* entry : due) claims.push_back(entry->claim);
   return claims;
 }
 
 asio::awaitable<void> Renewer::renew(std::vector<ClaimPtr> claims, TimePoint deadline) {
   const auto self = shared_from_this();
-  auto batch = claims;
   std::vector<ExtendAnswer> answers;
   try {
+    auto batch = claims;
     answers = co_await backend_.extend(std::move(batch), deadline);
   } catch (const std::exception&) {
     answers.clear();  // answered below as a failed renewal
   }
-  answers.resize(claims.size());
+  const ExtendAnswer none;
   const auto now = env_.now();
   for (std::size_t i = 0; i < claims.size(); ++i) {
     if (const auto found = entries_.find(claims[i]->number()); found != entries_.end()) {
-      on_answer(found->second, answers[i], now);
+      on_answer(found->second, i < answers.size() ? answers[i] : none, now);
     }
   }
   arm();

@@ -17,7 +17,8 @@
 
 namespace dlock::core {
 
-/// Loop only.
+/// Loop only. What needs memory is taken by add(): to notice a deadline, and to go on after a
+/// renewal that could not be sent, needs none.
 class Renewer : public std::enable_shared_from_this<Renewer> {
  public:
   struct Limits {
@@ -42,6 +43,9 @@ class Renewer : public std::enable_shared_from_this<Renewer> {
   /// From now on nothing is said or done about it.
   Removed remove(const Hold& hold);
   std::vector<std::shared_ptr<Hold>> holds() const;
+  std::shared_ptr<Hold> first() const noexcept {
+    return entries_.empty() ? nullptr : entries_.begin()->second.hold;
+  }
   void stop();
 
   void on_link_down();
@@ -60,10 +64,12 @@ class Renewer : public std::enable_shared_from_this<Renewer> {
   using Entries = std::map<std::uint64_t, Entry>;  ///< by the claims' numbers
 
   void apply(Entry& entry, LeaseFsm::Change change);
-  void schedule(Entry& entry);
+  void schedule(Entry& entry) noexcept;
   void arm();
   void on_timer();
   void expire_overdue(TimePoint now);
+  void renew_due(TimePoint now);
+  void put_off_renewals(TimePoint now);
   std::vector<ClaimPtr> take_due(TimePoint now);
   asio::awaitable<void> renew(std::vector<ClaimPtr> claims, TimePoint deadline);
   void on_answer(Entry& entry, const ExtendAnswer& answer, TimePoint now);
@@ -75,8 +81,9 @@ class Renewer : public std::enable_shared_from_this<Renewer> {
   TaskGroup& tasks_;
   OnLeftBehind on_left_behind_;
   Entries entries_;
-  std::set<std::pair<TimePoint, std::uint64_t>> due_;
+  std::set<std::pair<TimePoint, std::uint64_t>> due_;  ///< one for each entry, also at kNever
   TimerId timer_ = 0;
+  TimerId spare_ = 0;  ///< for when there is no memory for another: deadlines are watched always
   TimePoint armed_ = kNever;
 };
 

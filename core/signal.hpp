@@ -25,18 +25,22 @@ class Signal {
   Signal(const Signal&) = delete;
   Signal& operator=(const Signal&) = delete;
 
-  /// True when notified (now or before), false when the deadline came first.
+  /// True when notified (now or before), false when the deadline came first. Throws std::bad_alloc
+  /// before it waits; to end the wait then takes no memory that is not there already.
   asio::awaitable<bool> wait_until(TimePoint deadline);
   void notify() noexcept;
 
  private:
-  void finish(bool notified);
+  struct Waiter;
+
+  void on_timer() noexcept;
+  void finish(bool notified) noexcept;
 
   Env& env_;
-  /// Not asio::any_completion_handler: in Boost 1.81 copying one from a non-const lvalue recurses
-  /// without end.
-  detail::UniqueFunction<void(bool)> waiter_;
+  std::shared_ptr<Waiter> waiter_;
   TimerId timer_ = 0;
+  bool late_ = false;  ///< no memory to post with: its timer resumes the waiter, with `told_`
+  bool told_ = false;
   bool pending_ = false;
 };
 

@@ -114,9 +114,14 @@ Store::Store(Host& host, Setup setup)
       me_{{}, host_name(), ::getpid(), setup_.options.app} {}
 
 void Store::acquire(std::shared_ptr<Acquisition> acquisition) {
-  acquisitions_.emplace(acquisition->number(), acquisition);
-  if (closed_) acquisition->close();
-  tasks_.spawn(acquisition->run());
+  try {
+    acquisitions_.emplace(acquisition->number(), acquisition);
+    if (closed_) acquisition->close();
+    tasks_.spawn(acquisition->run());
+  } catch (const std::exception& error) {
+    forget(*acquisition);
+    acquisition->give_up(error);
+  }
 }
 
 void Store::forget(Acquisition& acquisition) { acquisitions_.erase(acquisition.number()); }
@@ -145,17 +150,29 @@ asio::awaitable<Failure> Store::read_arrivals() {
   try {
     failure = co_await arrivals_.read(env_.now() + request_timeout());
   } catch (const std::exception& error) {
-    failure = make_failure(errc::protocol, error.what());
+    failure = failure_of(error);
   }
   co_return failure;
 }
 
 void Store::read_arrivals_meanwhile() {
-  if (std::exchange(reading_arrivals_, true)) return;
-  tasks_.spawn([](std::shared_ptr<Store> self) -> asio::awaitable<void> {
-    co_await self->read_arrivals();
+  if (reading_arrivals_) return;
+  auto reading = [](std::shared_ptr<Store> self) -> asio::awaitable<void> {
+    try {
+      co_await self->read_arrivals();
+    } catch (const std::exception&) {
+      // The next that finds them old reads them again.
+    }
     self->reading_arrivals_ = false;
-  }(shared_from_this()));
+  };
+  auto task = reading(shared_from_this());
+  reading_arrivals_ = true;
+  try {
+    tasks_.spawn(std::move(task));
+  } catch (...) {
+    reading_arrivals_ = false;
+    throw;
+  }
 }
 
 asio::awaitable<Failure> Store::check_plan(std::string plan, std::string id) {
@@ -172,7 +189,12 @@ asio::awaitable<Failure> Store::connected(std::optional<milliseconds> timeout) {
   connect_waiters_.push_back(waiter);
   if (link_ == Link::never) {
     link_ = Link::connecting;
-    connecting_.spawn(connect());
+    try {
+      connecting_.spawn(connect());
+    } catch (...) {
+      link_ = Link::never;
+      throw;
+    }
   }
   // Named first: g++ 12 takes both sides of a ?: within an expression that awaits.
   const auto until = timeout ? deadline_after(env_.now(), *timeout) : kNever;
@@ -193,14 +215,14 @@ asio::awaitable<void> Store::connect() {
   const auto self = shared_from_this();
   try {
     connect_failure_ = co_await backend_->connect(env_.now() + setup_.settings.connect_timeout);
+    // What fails here is asked again by the first lock.
+    if (!connect_failure_.error) co_await read_arrivals();
+    if (closed_) connect_failure_ = make_failure(errc::closed, "");
+    if (!connect_failure_.error) warn_once_of_shortfalls();
   } catch (const std::exception& error) {
-    connect_failure_ = make_failure(errc::protocol, error.what());
+    connect_failure_ = failure_of(error);
   }
-  // What fails here is asked again by the first lock.
-  if (!connect_failure_.error) co_await read_arrivals();
-  if (closed_) connect_failure_ = make_failure(errc::closed, "");
   link_ = connect_failure_.error ? Link::never : Link::up;
-  if (link_ == Link::up) warn_once_of_shortfalls();
   for (const auto& waiter : std::exchange(connect_waiters_, {})) waiter->notify();
 }
 
@@ -367,11 +389,15 @@ void Store::on_link_down(const Failure& why) {
   link_down_ = why;
   renewer_->on_link_down();
   if (out_of_reach_timer_ != 0) return;
-  out_of_reach_timer_ = env_.call_at(env_.now() + setup_.settings.connect_timeout, [this, why] {
-    out_of_reach_timer_ = 0;
-    for (const auto& [number, acquisition] : std::map(acquisitions_))
-      acquisition->out_of_reach(why);
-  });
+  try {
+    out_of_reach_timer_ = env_.call_at(env_.now() + setup_.settings.connect_timeout, [this, why] {
+      out_of_reach_timer_ = 0;
+      for (const auto& [number, acquisition] : std::map(acquisitions_))
+        acquisition->out_of_reach(why);
+    });
+  } catch (const std::bad_alloc&) {
+    // Those who wait find out by themselves, at their next request.
+  }
 }
 
 void Store::on_session_gone(LossReason why) { renewer_->on_session_gone(why); }
@@ -382,6 +408,14 @@ void Store::on_claim_gone(const ClaimPtr& claim, LossReason why) {
 
 void Store::on_capabilities_changed() {
   warned_ = false;
+  try {
+    report_shortfalls();
+  } catch (const std::bad_alloc&) {
+    host_.log(LogLevel::warning, "the store's capabilities have changed");
+  }
+}
+
+void Store::report_shortfalls() {
   warn_once_of_shortfalls();
   if (const auto unmet = unmet_requirement(setup_.required_by_routes); unmet.error) {
     host_.log(LogLevel::error, unmet.text);
@@ -389,7 +423,11 @@ void Store::on_capabilities_changed() {
 }
 
 void Store::on_warning(std::string_view text) {
-  host_.log(LogLevel::warning, fmt::format("store '{}': {}", name(), text));
+  try {
+    host_.log(LogLevel::warning, fmt::format("store '{}': {}", name(), text));
+  } catch (const std::bad_alloc&) {
+    host_.log(LogLevel::warning, text);
+  }
 }
 
 asio::awaitable<StoreReport> Store::report(std::optional<milliseconds> timeout) {
@@ -405,6 +443,13 @@ asio::awaitable<StoreReport> Store::report(std::optional<milliseconds> timeout) 
   report.error = failure.error;
   report.message = failure.text;
   co_return report;
+}
+
+void Store::tell_closed() noexcept {
+  while (const auto hold = renewer_->first()) {
+    hold->become(HandleState::lost, LossReason::closed);
+    renewer_->remove(*hold);
+  }
 }
 
 asio::awaitable<void> Store::close() {

@@ -93,6 +93,8 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
 
   /// For doctor; `timeout` (default connect_timeout) bounds the wait for a store not yet reached.
   asio::awaitable<StoreReport> report(std::optional<std::chrono::milliseconds> timeout);
+  /// All that is still held is lost. Takes no memory.
+  void tell_closed() noexcept;
   /// Ends everything, bounded by release_timeout and a little.
   asio::awaitable<void> close();
 
@@ -109,6 +111,7 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   void read_arrivals_meanwhile();
   Failure unmet_requirement(std::vector<std::string> required) const;
   void warn_once_of_shortfalls();
+  void report_shortfalls();
   Duration lease_of(const std::optional<std::chrono::milliseconds>& asked,
                     const std::optional<std::chrono::milliseconds>& most = std::nullopt) const;
   ReleaseFsm::Limits release_limits(TimePoint lease_over) const;

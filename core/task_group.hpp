@@ -4,8 +4,7 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <exception>
+#include <cstdint>
 
 #include "core/signal.hpp"
 
@@ -16,23 +15,23 @@ class TaskGroup {
  public:
   explicit TaskGroup(Env& env) : env_(env), idle_(env) {}
 
-  /// Starts a task. An exception that leaves it is a bug in the core and ends the program: a lock
-  /// whose renewal died silently would be a lie.
-  void spawn(asio::awaitable<void> task) {
-    ++running_;
-    asio::co_spawn(env_.executor(), std::move(task), [this](const std::exception_ptr& error) {
-      if (error) std::terminate();
-      if (--running_ == 0) idle_.notify();
-    });
-  }
+  /// Starts a task. Throws std::bad_alloc, and the task has not begun then. Whoever waits for its
+  /// outcome is told by the task itself, whatever happens: an exception that leaves it ends it, and
+  /// is dropped.
+  void spawn(asio::awaitable<void> task);
 
   /// True when no task runs any more, false when the deadline came first. One waiter.
   asio::awaitable<bool> wait_idle(TimePoint deadline);
 
  private:
+  /// One task, counted as long as its coroutine lives: however that ends.
+  class Running;
+  static asio::awaitable<void> run(asio::awaitable<void> task, Running running);
+
   Env& env_;
   Signal idle_;
   int running_ = 0;
+  std::uint64_t begun_ = 0;
 };
 
 }  // namespace dlock::core

@@ -5,8 +5,23 @@ namespace dlock::core {
 
 TimerId TimerQueue::add(TimePoint when, Job job) {
   const TimerId id = ++last_id_;
-  by_id_.emplace(id, ordered_.emplace(when, Entry{id, std::move(job)}));
+  const auto place = ordered_.emplace(when, Entry{id, std::move(job)});
+  try {
+    by_id_.emplace(id, place);
+  } catch (...) {
+    // Nobody could cancel it.
+    ordered_.erase(place);
+    throw;
+  }
   return id;
+}
+
+void TimerQueue::move(TimerId id, TimePoint when) noexcept {
+  const auto found = by_id_.find(id);
+  if (found == by_id_.end()) return;
+  auto node = ordered_.extract(found->second);
+  node.key() = when;
+  found->second = ordered_.insert(std::move(node));
 }
 
 void TimerQueue::remove(TimerId id) noexcept {

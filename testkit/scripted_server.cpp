@@ -10,7 +10,7 @@
 namespace dlock::testkit {
 
 struct ScriptedServer::Shared {
-  explicit Shared(Script what) : script(std::move(what)) {}
+  Shared(Script what, ScriptedAnswer first) : script(std::move(what)), greeting(std::move(first)) {}
 
   bool say(TcpStream& stream, const std::string& bytes) {
     sent += bytes.size();
@@ -20,6 +20,8 @@ struct ScriptedServer::Shared {
   void serve(TcpStream stream) {
     constexpr std::chrono::milliseconds kTurn{100};
     std::string received;
+    if (!greeting.bytes.empty() && !say(stream, greeting.bytes)) return;
+    if (greeting.hang_up) return;
     while (!stopping) {
       const auto until = within(kTurn);
       const auto more = stream.receive_some(until);
@@ -53,6 +55,7 @@ struct ScriptedServer::Shared {
   }
 
   const Script script;
+  const ScriptedAnswer greeting;
   TcpListener listener;
   std::atomic<bool> stopping{false};
   std::atomic<std::size_t> connections{0};
@@ -60,8 +63,8 @@ struct ScriptedServer::Shared {
   std::thread thread;
 };
 
-ScriptedServer::ScriptedServer(Script script)
-    : shared_(std::make_shared<Shared>(std::move(script))) {
+ScriptedServer::ScriptedServer(Script script, ScriptedAnswer greeting)
+    : shared_(std::make_shared<Shared>(std::move(script), std::move(greeting))) {
   shared_->thread = std::thread([shared = shared_.get()] { shared->listen(); });
 }
 

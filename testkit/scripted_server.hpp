@@ -31,7 +31,8 @@ class ScriptedServer {
   /// An empty answer: silence.
   using Script = std::function<ScriptedAnswer(std::string& received)>;
 
-  explicit ScriptedServer(Script script);
+  /// `greeting` is said, or done, as soon as somebody has connected.
+  explicit ScriptedServer(Script script, ScriptedAnswer greeting = {});
   /// Hangs up on everybody.
   ~ScriptedServer();
   ScriptedServer(const ScriptedServer&) = delete;

@@ -33,6 +33,7 @@
 
 namespace dlock::core {
 class Env;
+struct ClaimList;
 }
 
 namespace dlock::inline v0 {
@@ -71,10 +72,12 @@ class Claim {
   void mark_lost() noexcept { lost_ = true; }
 
  private:
+  friend struct core::ClaimList;
   inline static std::atomic<std::uint64_t> last_number_{0};
   const std::uint64_t number_;
   ClaimRequest request_;
   bool lost_ = false;
+  std::shared_ptr<Claim> next_;  ///< the core's: a list of claims that takes no memory
 };
 using ClaimPtr = std::shared_ptr<Claim>;
 

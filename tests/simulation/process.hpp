@@ -41,6 +41,7 @@ class Process final : public core::Env {
   std::int64_t wall_clock_ms() const noexcept override;
   std::uint64_t random() noexcept override { return world_.random(); }
   asio::any_io_executor executor() const override;
+  void post(Job job) noexcept override { deliver(std::move(job)); }
   core::TimerId call_at(TimePoint when, Job job) override;
   void cancel(core::TimerId id) noexcept override;
   /// The job runs in a fiber of its own, which may park.

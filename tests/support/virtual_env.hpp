@@ -59,6 +59,7 @@ class VirtualEnv final : public core::Env {
   }
   std::uint64_t random() noexcept override { return random_(); }
   asio::any_io_executor executor() const override { return VirtualExecutor{&context_}; }
+  void post(core::Job job) noexcept override { context_.ready.push_back(std::move(job)); }
   core::TimerId call_at(TimePoint when, core::Job job) override {
     return timers_.add(when, std::move(job));
   }

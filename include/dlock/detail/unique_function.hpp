@@ -12,6 +12,8 @@ namespace dlock::inline v0::detail {
 
 template <class Signature>
 class UniqueFunction;
+template <class Signature>
+class FunctionQueue;
 
 /// Holds any callable, also a move-only one. Empty when default-constructed or moved from.
 /// Calling an empty one is undefined. Distinct objects: thread-safe; shared objects: not.
@@ -31,9 +33,12 @@ class UniqueFunction<R(Args...)> {
   explicit operator bool() const noexcept { return callable_ != nullptr; }
 
  private:
+  friend class FunctionQueue<R(Args...)>;
+
   struct Callable {
     virtual ~Callable() = default;
     virtual R call(Args... args) = 0;
+    std::unique_ptr<Callable> next;  ///< in a FunctionQueue
   };
   template <class F>
   struct Holder final : Callable {
@@ -42,6 +47,37 @@ class UniqueFunction<R(Args...)> {
     F f;
   };
   std::unique_ptr<Callable> callable_;
+};
+
+/// First in, first out. Takes no memory: each function has its place in itself.
+template <class R, class... Args>
+class FunctionQueue<R(Args...)> {
+ public:
+  FunctionQueue() = default;
+  ~FunctionQueue() {
+    while (head_) pop();
+  }
+  FunctionQueue(const FunctionQueue&) = delete;
+  FunctionQueue& operator=(const FunctionQueue&) = delete;
+
+  bool empty() const noexcept { return head_ == nullptr; }
+  void push(UniqueFunction<R(Args...)> function) noexcept {
+    auto* const last = function.callable_.get();
+    (head_ ? tail_->next : head_) = std::move(function.callable_);
+    tail_ = last;
+  }
+  /// An empty function if there is none.
+  UniqueFunction<R(Args...)> pop() noexcept {
+    UniqueFunction<R(Args...)> first;
+    first.callable_ = std::move(head_);
+    if (first.callable_) head_ = std::move(first.callable_->next);
+    return first;
+  }
+
+ private:
+  using Callable = typename UniqueFunction<R(Args...)>::Callable;
+  std::unique_ptr<Callable> head_;
+  Callable* tail_ = nullptr;
 };
 
 }  // namespace dlock::inline v0::detail

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One store of each kind, with short times, and what can happen to it.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dlock/backend.hpp"
+#include "dlock/lock_manager.hpp"
+#include "testkit/await.hpp"
+#include "testkit/servers/memcached.hpp"
+#include "testkit/servers/redis.hpp"
+#include "testkit/servers/zookeeper.hpp"
+#include "testkit/temp_dir.hpp"
+
+namespace dlock::testkit {
+
+using namespace std::chrono_literals;  // NOLINT: a header of tests only
+
+inline OpenOptions quiet() {
+  auto options = OpenOptions::built_in();
+  options.log = [](LogLevel, std::string_view) {};
+  return options;
+}
+
+/// Of this build, but for `memory`.
+inline std::vector<std::string> shared_stores() {
+  std::vector<std::string> names;
+  for (const auto* backend : OpenOptions::built_in().backends) {
+    if (backend->name != "memory") names.emplace_back(backend->name);
+  }
+  return names;
+}
+
+class SurroundedStore {
+ public:
+  explicit SurroundedStore(const std::string& backend) : backend_(backend) {
+    if (backend == "zookeeper") server_ = std::make_unique<ZooKeeperServer>();
+    if (backend == "redis") server_ = std::make_unique<RedisServer>();
+    if (backend == "memcached") server_ = std::make_unique<MemcachedServer>();
+    if (server_) server_->start();
+    // For whoever may be another user.
+    std::filesystem::permissions(folder_.path(), std::filesystem::perms::all);
+  }
+
+  /// Everything is over soon.
+  std::string url() const {
+    const std::string times = "connect_timeout=2s&request_timeout=500ms&release_timeout=500ms";
+    if (backend_ == "zookeeper") return server_->url() + "app?session_timeout=1500ms&" + times;
+    if (backend_ == "redis") return server_->url() + "?lease=600ms&" + times;
+    if (backend_ == "memcached") return server_->url() + "?lease=3s&" + times;
+    return "file://" + (folder_ / "locks").string() + "?" + times;
+  }
+
+  void vanish() {
+    if (server_) server_->kill9();
+    if (!server_) std::filesystem::remove_all(folder_ / "locks");
+  }
+  /// Without what it knew, where it keeps that in memory or in a folder.
+  void come_back() {
+    if (server_) server_->start();
+  }
+
+ private:
+  const std::string backend_;
+  std::unique_ptr<Server> server_;
+  TempDir folder_{"dlock-surroundings"};
+};
+
+}  // namespace dlock::testkit
