@@ -13,6 +13,8 @@
 // late, not against ones that lie.
 #pragma once
 
+#include "dlock/detail/language.hpp"  // first: it ends here without C++20
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
