@@ -38,6 +38,7 @@ enum class Error {
   no_database = 21,
   configuration = 22,
   sealed = 23,
+  password_wanted = 24,
 };
 
 const boost::system::error_category& redis_category() noexcept;

@@ -61,7 +61,8 @@ asio::awaitable<void> Subscriber::run(std::shared_ptr<Subscriber> self) {
       co_await self->listen();
       continue;
     }
-    const bool denied = failure.error == Error::access_denied;
+    const bool denied =
+        failure.error == Error::access_denied || failure.error == Error::password_wanted;
     if (denied) self->callbacks_.on_denied(failure);
     const auto until = env.now() + (denied ? Duration(kDeniedPause) : pause);
     co_await self->wake_.wait_until(until);
