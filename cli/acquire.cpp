@@ -1,21 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/acquire.hpp"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <mutex>
 #include <optional>
 
 #include "cli/exit_codes.hpp"
 #include "cli/open.hpp"
 #include "cli/output.hpp"
+#include "cli/text.hpp"
+#include "cli/waiting_note.hpp"
 #include "cli/wake.hpp"
-#include "core/config/duration.hpp"
+#include "core/store.hpp"
+#include "dlock/clock.hpp"
 
 namespace dlock::cli {
 
 namespace {
+
+/// Who gets the lock at once wants no word about it.
+constexpr std::chrono::seconds kSilence{1};
 
 /// Shared with the completion handler, which may run on another thread.
 struct Outcome {
@@ -30,13 +36,16 @@ std::optional<std::pair<error_code, LockHandle>> take(Outcome& outcome) {
   return std::exchange(outcome.result, std::nullopt);
 }
 
-std::string explanation(const error_code& error, const Diagnostics& diagnostics) {
-  if (diagnostics.server_text.empty()) return error.message();
-  return fmt::format("{}: {}", error.message(), diagnostics.server_text);
-}
-
-int tell(const error_code& error, const Outcome& outcome, const Arguments& arguments) {
-  complain(fmt::format("{}: {}", arguments.name, explanation(error, outcome.diagnostics)));
+int tell(LockManager& locks, const error_code& error, const Outcome& outcome,
+         const Arguments& arguments) {
+  Diagnostics details = outcome.diagnostics;
+  details.lock = arguments.name;
+  if (error == errc::timed_out && details.server_text == core::kSomebodyElse) {
+    // The store answers. Perhaps the lock is free by now: then what was so counts.
+    auto holder = holder_of(locks, arguments.name);
+    if (!holder.empty()) details.server_text = std::move(holder);
+  }
+  complain(explanation(error, details));
   if (error == errc::timed_out && arguments.conflict_exit_code) {
     return *arguments.conflict_exit_code;
   }
@@ -45,19 +54,26 @@ int tell(const error_code& error, const Outcome& outcome, const Arguments& argum
 
 }  // namespace
 
-Acquired acquire(DistributedLock& lock, const Arguments& arguments, Signals& signals) {
+Acquired acquire(LockManager& locks, const Arguments& arguments, Signals& signals) {
+  const auto lock = locks.lock(arguments.name);
   const auto outcome = std::make_shared<Outcome>();
   AcquireOptions options = acquire_options(arguments);
   options.diagnostics = &outcome->diagnostics;
-  auto cancel = lock.start_acquire(options, [outcome](error_code error, LockHandle handle) {
+  auto cancel = lock->start_acquire(options, [outcome](error_code error, LockHandle handle) {
     const std::scoped_lock guard(outcome->mutex);
     outcome->result.emplace(error, std::move(handle));
     outcome->wake.notify();
   });
 
   int ended_by = 0;
+  std::optional<WaitingNote> note;
+  bool may_tell = WaitingNote::is_wanted();
+  const auto tell_at = BoottimeClock::now() + kSilence;
   while (true) {
-    wait_for({signals.descriptor(), outcome->wake.descriptor()}, std::nullopt);
+    const auto silent_for = may_tell ? std::optional<Duration>(std::max<Duration>(
+                                           tell_at - BoottimeClock::now(), Duration::zero()))
+                                     : std::nullopt;
+    wait_for({signals.descriptor(), outcome->wake.descriptor()}, silent_for);
     while (const auto signal = signals.next()) {
       if (!ends_a_wait(signal->number)) continue;
       // Asked again while we clean up: the store will do it when our lease is over.
@@ -66,13 +82,22 @@ Acquired acquire(DistributedLock& lock, const Arguments& arguments, Signals& sig
       cancel();
     }
     auto result = take(*outcome);
+    if (!result && may_tell && BoottimeClock::now() >= tell_at) {
+      may_tell = false;
+      note.emplace(locks, arguments.name);
+    }
     if (!result) continue;
     auto& [error, handle] = *result;
     if (ended_by != 0) {
       if (handle) handle.release();
+      if (note) locks.close();  // ends its question
       return {LockHandle(), signal_status(ended_by)};
     }
-    if (error) return {LockHandle(), tell(error, *outcome, arguments)};
+    if (error) {
+      const int told = tell(locks, error, *outcome, arguments);
+      if (note) locks.close();
+      return {LockHandle(), told};
+    }
     return {std::move(handle), 0};
   }
 }

@@ -7,7 +7,7 @@
 
 #include "cli/arguments.hpp"
 #include "cli/signals.hpp"
-#include "dlock/distributed_lock.hpp"
+#include "dlock/lock_manager.hpp"
 
 namespace dlock::cli {
 
@@ -16,7 +16,7 @@ struct Acquired {
   int exit_status = 0;  ///< then; what there was to say has been said
 };
 
-/// Ends early by a signal, with nothing left in the store.
-Acquired acquire(DistributedLock& lock, const Arguments& arguments, Signals& signals);
+/// Ends early by a signal, with nothing left in the store. On a terminal it says whom it waits for.
+Acquired acquire(LockManager& locks, const Arguments& arguments, Signals& signals);
 
 }  // namespace dlock::cli

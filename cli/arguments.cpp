@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "cli/exit_codes.hpp"
+#include "cli/usage_hint.hpp"
 #include "core/config/duration.hpp"
 #include "dlock/options.hpp"
 #include "dlock/version.hpp"
@@ -74,8 +75,9 @@ class Parser {
     app_.add_option("--store", arguments_.store_url,
                     "One store for every lock, instead of a file; default: DLOCK_STORE")
         ->type_name("URL");
-    app_.footer(exit_table() +
-                "\nDurations: 500ms, 10s, 1m30s, 2h. 'dlock VERB --help' says more.");
+    app_.add_flag("-q,--quiet", arguments_.quiet,
+                  "No warnings, and no word of whom we wait for; errors are still told");
+    app_.footer(exit_table() + "\nDurations: 500ms, 10s, 1m30s, 2h. 'dlock help VERB' says more.");
     add_run();
     add_hold();
     add_status();
@@ -93,10 +95,18 @@ class Parser {
     const char* const* end = argv + argc;
     const char* const* dashes =
         std::find_if(argv, end, [](const char* word) { return std::string_view(word) == "--"; });
-    if (dashes != end) arguments_.command.assign(dashes + 1, end);
+    has_dashes_ = dashes != end;
+    if (has_dashes_) arguments_.command.assign(dashes + 1, end);
+    words_.assign(argv + std::min<std::ptrdiff_t>(1, dashes - argv), dashes);
+    const auto first = first_word(words_);
+    if (first < words_.size() && words_[first] == "help") {
+      words_.erase(words_.begin() + static_cast<std::ptrdiff_t>(first));
+      words_.emplace_back("--help");
+    }
     try {
-      app_.parse(static_cast<int>(dashes - argv), argv);
-      check(dashes != end);
+      // CLI11 takes them from the back.
+      app_.parse(std::vector<std::string>(words_.rbegin(), words_.rend()));
+      check(has_dashes_);
     } catch (const CLI::ParseError& error) {
       return explain(error);
     }
@@ -118,8 +128,8 @@ class Parser {
         ->type_name("");
   }
 
-  void add_json(CLI::App& app) {
-    app.add_flag("--json", arguments_.json, "Print JSON instead of a table");
+  void add_json(CLI::App& app, const char* help = "Print JSON instead of a table") {
+    app.add_flag("--json", arguments_.json, help);
   }
 
   void add_acquire_options(CLI::App& app) {
@@ -154,6 +164,10 @@ class Parser {
                  "when the lock is over (default: 5s)");
     app.add_flag("--json", arguments_.json,
                  "Tell of a lock that is going in JSON lines on standard error");
+    app.add_flag("--hide-command", arguments_.hide_command,
+                 "Show ourselves as dlock to who looks for the holder, not as the command");
+    app.add_flag("--nested", arguments_.nested,
+                 "If an outer dlock run holds this lock, run the command under that one");
   }
 
   void add_hold() {
@@ -162,7 +176,7 @@ class Parser {
     add_name(app);
     add_acquire_options(app);
     add_duration(app, "--for", arguments_.hold_for, "Give the lock back after this long");
-    add_json(app);
+    add_json(app, "Changes nothing: hold prints JSON always");
   }
 
   void add_status() {
@@ -185,7 +199,7 @@ class Parser {
                    "Only if it is still held with this token (see status)")
         ->required()
         ->type_name("N");
-    add_json(app);
+    add_json(app, "Say in JSON what was done");
   }
 
   void add_doctor() {
@@ -324,6 +338,10 @@ class Parser {
         ->required()
         ->expected(1, 2)
         ->type_name("");
+    report
+        ->add_option("--out", arguments_.out_folder,
+                     "Where report.html and report.md go (default: here)")
+        ->type_name("DIR");
     report->parse_complete_callback([this] { report_ = true; });
     // Clients of the suite are processes of their own: this program again.
     add_verb("compare-worker", Verb::compare_worker, "").group("");
@@ -370,15 +388,59 @@ class Parser {
     std::ostringstream out;
     std::ostringstream err;
     if (app_.exit(error, out, err) == 0) return {std::nullopt, out.str(), {}};
-    const auto verbs = app_.get_subcommands();
-    return {std::nullopt,
-            {},
-            fmt::format("{} (try 'dlock {}--help')", error.what(),
-                        verbs.empty() ? "" : verbs.front()->get_name() + " ")};
+    std::string verb;
+    for (const auto* app = innermost(); app != &app_; app = app->get_parent()) {
+      verb.insert(0, app->get_name() + " ");
+    }
+    return {std::nullopt, {}, fmt::format("{} (try 'dlock {}--help')", what_is_wrong(error), verb)};
+  }
+
+  /// The verb as far as it was understood.
+  const CLI::App* innermost() const {
+    const CLI::App* app = &app_;
+    while (!app->get_subcommands().empty()) app = app->get_subcommands().front();
+    return app;
+  }
+
+  std::string what_is_wrong(const CLI::ParseError& error) const {
+    const CLI::App* app = innermost();
+    UsageHint hint;
+    hint.verb = app == &app_ ? std::string() : app->get_name();
+    hint.has_dashes = has_dashes_;
+    for (const auto* sub : app->get_subcommands([](const CLI::App*) { return true; })) {
+      if (!sub->get_group().empty()) hint.verbs.push_back(sub->get_name());
+    }
+    for (const auto* from = app; from != nullptr; from = from->get_parent()) {
+      for (const auto* option : from->get_options()) {
+        for (const auto& name : option->get_lnames()) hint.options.push_back("--" + name);
+      }
+    }
+    const bool unknown = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+    const bool required = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+    const bool no_verb = !hint.verbs.empty() && required;
+    if (unknown || no_verb) {
+      const auto left = app_.remaining(true);
+      for (const auto& word : words_) {
+        if (std::find(left.begin(), left.end(), word) != left.end())
+          hint.unexpected.push_back(word);
+      }
+    }
+    if (no_verb && hint.unexpected.empty()) {
+      const auto at = first_word(words_);
+      if (app == &app_ && at < words_.size()) hint.unexpected.push_back(words_[at]);
+    }
+    if (unknown || no_verb) return words_for(hint);
+    if (required && std::string_view(error.what()) == "NAME is required") {
+      return fmt::format("the lock's name is missing; write: dlock {} NAME{}", hint.verb,
+                         hint.verb == "run" ? " -- COMMAND ARGUMENT..." : " ...");
+    }
+    return error.what();
   }
 
   CLI::App app_{"dlock: one lock for many processes, on the store of your choice"};
   Arguments arguments_;
+  std::vector<std::string> words_;  ///< before `--`
+  bool has_dashes_ = false;
   bool report_ = false;
   std::string on_lost_ = "term";
   bool shared_ = false;

@@ -41,6 +41,7 @@ struct Arguments {
 
   std::string name;  ///< of `list`: the prefix
   bool json = false;
+  bool quiet = false;
 
   std::optional<Milliseconds> wait;
   std::optional<Milliseconds> lease;
@@ -48,6 +49,8 @@ struct Arguments {
   OnLost on_lost = OnLost::terminate;
   std::optional<Milliseconds> kill_after;
   std::vector<std::string> command;
+  bool hide_command = false;
+  bool nested = false;
 
   std::optional<Milliseconds> hold_for;
   std::uint64_t token = 0;

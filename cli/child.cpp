@@ -24,15 +24,6 @@ std::vector<unsigned>& open_at_start() {
   return descriptors;
 }
 
-std::vector<char*> pointers(const std::vector<std::string>& texts) {
-  std::vector<char*> result;
-  result.reserve(texts.size() + 1);
-  // exec does not write to them; its interface is older than const.
-  for (const auto& text : texts) result.push_back(const_cast<char*>(text.c_str()));
-  result.push_back(nullptr);
-  return result;
-}
-
 std::vector<std::string> environment_of(const ChildOptions& options) {
   const auto is_ours = [&](std::string_view entry) {
     const auto name = entry.substr(0, entry.find('='));
@@ -95,6 +86,15 @@ int read_report(int descriptor) noexcept {
 }
 
 }  // namespace
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  result.reserve(texts.size() + 1);
+  // exec does not write to them; its interface is older than const.
+  for (const auto& text : texts) result.push_back(const_cast<char*>(text.c_str()));
+  result.push_back(nullptr);
+  return result;
+}
 
 void remember_open_descriptors() {
   auto& descriptors = open_at_start();

@@ -27,6 +27,9 @@ struct StartedChild {
   int error = 0;   ///< then: errno of fork or exec
 };
 
+/// As exec wants them, with a null pointer at the end; valid as long as `texts`.
+std::vector<char*> pointers(const std::vector<std::string>& texts);
+
 /// What was open when dlock began is the user's and passed on; what we opened is not. Call it first
 /// thing in main().
 void remember_open_descriptors();

@@ -9,6 +9,7 @@
 #include "cli/open.hpp"
 #include "cli/output.hpp"
 #include "cli/text.hpp"
+#include "core/config/options.hpp"
 #include "dlock/clock.hpp"
 
 namespace dlock::cli {
@@ -25,12 +26,23 @@ Config only(const Config& config, const StoreConfig& store) {
   return one;
 }
 
-StoreFinding examine(Config config) {
-  LockManager locks = LockManager::from_config(std::move(config), open_options());
+/// Of a store whose secret or URL is not where it should be.
+StoreFinding not_usable(const Config& config, const LockError& error) {
+  StoreFinding finding;
+  finding.report.name = config.stores.front().name;
+  finding.report.error = error.code();
+  finding.report.message = error.server_text();
+  return finding;
+}
+
+StoreFinding examine(const Config& config) try {
+  LockManager locks = LockManager::from_config(config, open_options());
   const auto start = BoottimeClock::now();
   auto reports = locks.inspect();
   const auto took = std::chrono::round<std::chrono::milliseconds>(BoottimeClock::now() - start);
   return {std::move(reports.at(0)), took};
+} catch (const core::MissingReference& error) {
+  return not_usable(config, error);
 }
 
 /// A store that is refused weighs more than one that is down: the first will not heal by itself.
@@ -46,8 +58,9 @@ int status_of(const std::vector<StoreFinding>& findings) {
 }  // namespace
 
 int doctor(const Arguments& arguments) {
-  const Config config = load_config(arguments);
-  for (const auto& warning : config.warnings) complain("warning: " + warning);
+  Config config = load_config(arguments);
+  be_impatient(config);
+  for (const auto& warning : config.warnings) warn(warning);
   std::vector<StoreFinding> findings;
   for (const auto& store : config.stores) findings.push_back(examine(only(config, store)));
   print_line(arguments.json ? to_json(findings) : to_text(findings));

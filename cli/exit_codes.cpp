@@ -13,6 +13,9 @@ Exit exit_of(const error_code& error) noexcept {
       error == errc::not_supported) {
     return Exit::usage;
   }
+  if (error == errc::protocol || error == errc::token_regressed || error == errc::corrupt_file) {
+    return Exit::foreign;
+  }
   // Wrong credentials, a route that does not name the plan of a migration, or names a phase of it
   // that is closed, are a matter of the configuration: trying again does not help.
   if (error == errc::config_invalid || error == errc::config_unsafe ||

@@ -17,7 +17,9 @@ enum class Exit : int {
   migrate_waits = 3,
   migrate_refused = 4,
   usage = 64,
+  foreign = 65,
   unavailable = 69,
+  output = 74,
   not_obtained = 75,
   lost = 76,
   config = 78,
@@ -32,7 +34,7 @@ struct ExitMeaning {
 };
 
 /// For --help and the manual; a test compares docs/cli.md with it.
-inline constexpr std::array<ExitMeaning, 12> kExitMeanings{{
+inline constexpr std::array<ExitMeaning, 14> kExitMeanings{{
     {Exit::ok, "done; of `run`: the command's own status"},
     {Exit::contradicted,
      "of `compare`: what was measured contradicts what a store declares, or could not be measured"},
@@ -40,7 +42,11 @@ inline constexpr std::array<ExitMeaning, 12> kExitMeanings{{
      "of `migrate`: waits for a holder or a program, which is named; run it again"},
     {Exit::migrate_refused, "of `migrate`: refused, with the reason"},
     {Exit::usage, "wrong usage: an option, a lock name, an operation that this store has not"},
+    {Exit::foreign,
+     "what the store holds or answers cannot be used: another program's data in the lock's place, "
+     "tokens that went back"},
     {Exit::unavailable, "the store is out of reach"},
+    {Exit::output, "standard output could not be written (a broken pipe is success)"},
     {Exit::not_obtained,
      "not obtained in time (or --conflict-exit-code); of `break`: not held with that token"},
     {Exit::lost, "the lock was lost while it was held"},

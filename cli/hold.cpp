@@ -15,6 +15,7 @@
 #include "cli/commands.hpp"
 #include "cli/exit_codes.hpp"
 #include "cli/json.hpp"
+#include "cli/nesting.hpp"
 #include "cli/open.hpp"
 #include "cli/output.hpp"
 #include "cli/wake.hpp"
@@ -154,9 +155,10 @@ class Holder {
 
 int hold(const Arguments& arguments, bool stdin_ends_it) {
   Signals signals({SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGCONT});
-  LockManager locks = open_manager(arguments);
-  const auto lock = locks.lock(arguments.name);
-  auto [handle, failed] = acquire(*lock, arguments, signals);
+  Config config = load_config(arguments);
+  if (const auto refused = refuse_nested(config, arguments)) return *refused;
+  LockManager locks = open_manager(arguments, std::move(config));
+  auto [handle, failed] = acquire(locks, arguments, signals);
   if (!handle) return failed;
   return Holder(arguments, std::move(handle), signals, stdin_ends_it).hold();
 }

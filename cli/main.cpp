@@ -9,6 +9,7 @@
 
 #include <exception>
 #include <string>
+#include <system_error>
 
 #include "cli/arguments.hpp"
 #include "cli/child.hpp"
@@ -17,6 +18,7 @@
 #include "cli/hide_password.hpp"
 #include "cli/output.hpp"
 #include "cli/signals.hpp"
+#include "cli/text.hpp"
 #include "dlock/error.hpp"
 
 namespace {
@@ -79,9 +81,13 @@ std::string explanation(const dlock::LockError& error) {
                ? error.server_text()
                : fmt::format("{} (store '{}')", error.server_text(), error.store());
   }
-  const std::string& subject = error.lock().empty() ? error.store() : error.lock();
-  return fmt::format("{}{}{}{}{}", subject, subject.empty() ? "" : ": ", error.code().message(),
-                     error.server_text().empty() ? "" : ": ", error.server_text());
+  return dlock::cli::explanation(error.code(), {error.lock(), error.store(), error.server_text()});
+}
+
+int tell_output_failed(const dlock::cli::OutputFailed& failed) {
+  dlock::cli::complain(fmt::format("standard output cannot be written: {}",
+                                   std::generic_category().message(failed.error)));
+  return status(Exit::output);
 }
 
 int guarded(const Arguments& arguments, bool stdin_ends_hold, const std::string& command_line) {
@@ -89,6 +95,8 @@ int guarded(const Arguments& arguments, bool stdin_ends_hold, const std::string&
     return dispatch(arguments, stdin_ends_hold, command_line);
   } catch (const dlock::cli::OutputClosed&) {
     return status(Exit::ok);
+  } catch (const dlock::cli::OutputFailed& failed) {
+    return tell_output_failed(failed);
   } catch (const dlock::LockError& error) {
     dlock::cli::complain(explanation(error));
     return status(dlock::cli::exit_of(error.code()));
@@ -113,9 +121,10 @@ int main(int argc, char** argv) {
   dlock::cli::ignore_broken_pipes();
   try {
     auto parsed = dlock::cli::parse_arguments(argc, argv);
+    if (parsed.arguments && parsed.arguments->quiet) dlock::cli::be_quiet();
     if (dlock::cli::hide_passwords(argc, argv)) {
-      dlock::cli::complain(
-          "warning: a password on the command line: others on this machine may have seen it; write "
+      dlock::cli::warn(
+          "a password on the command line: others on this machine may have seen it; write "
           "the URL into DLOCK_STORE, or use --config with password_env or password_file");
     }
     if (parsed.arguments) {
@@ -130,6 +139,8 @@ int main(int argc, char** argv) {
     dlock::cli::print_line(parsed.output);
   } catch (const dlock::cli::OutputClosed&) {
     return status(Exit::ok);
+  } catch (const dlock::cli::OutputFailed& failed) {
+    return tell_output_failed(failed);
   } catch (const std::exception& error) {
     dlock::cli::complain(error.what());
     return status(Exit::usage);

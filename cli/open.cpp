@@ -15,7 +15,7 @@ namespace dlock::cli {
 OpenOptions open_options() {
   OpenOptions options = OpenOptions::built_in();
   options.log = [](LogLevel level, std::string_view text) {
-    if (level == LogLevel::warning) complain("warning: " + std::string(text));
+    if (level == LogLevel::warning) warn(text);
     if (level == LogLevel::error) complain(text);
   };
   return options;
@@ -52,9 +52,10 @@ void refuse_one_process(const Arguments& arguments, const Config& config,
   for (const StoreConfig& store : config.stores) {
     const bool leads_to_it =
         store.name == route->store || (route->migrate && store.name == route->migrate->to);
+    if (!leads_to_it) continue;
     // One that is a name and nothing more lives in this process alone.
     const auto& backend = core::find_backend(store, options.backends);
-    if (!leads_to_it || backend.address != BackendDescriptor::Address::name) continue;
+    if (backend.address != BackendDescriptor::Address::name) continue;
     Diagnostics why;
     why.store = store.name;
     why.server_text = fmt::format(
@@ -65,11 +66,53 @@ void refuse_one_process(const Arguments& arguments, const Config& config,
   }
 }
 
+std::string visible_words(const std::vector<std::string>& command) {
+  constexpr std::size_t kMost = 64;
+  std::string text;
+  for (const auto& word : command) {
+    // Passwords stand behind options, in assignments and in URLs.
+    const bool may_hide_one =
+        word.empty() || word.front() == '-' || word.find_first_of("=@") != std::string::npos;
+    if (!text.empty() && may_hide_one) break;
+    if (!text.empty()) text += ' ';
+    text += printable(word.substr(0, word.find_first_of("=@")));
+  }
+  if (text.size() <= kMost) return text;
+  std::size_t end = kMost - 3;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return text.substr(0, end) + "...";
+}
+
+void name_ourselves(const Arguments& arguments, Config& config) {
+  if (arguments.verb != Verb::run || arguments.hide_command) return;
+  const auto words = visible_words(arguments.command);
+  if (words.empty()) return;
+  for (StoreConfig& store : config.stores) {
+    if (!core::has_setting(store, "app")) {
+      store.settings.push_back({"app", words, {"the command", 0, 0}});
+    }
+  }
+}
+
+void be_impatient(Config& config) {
+  for (StoreConfig& store : config.stores) {
+    if (core::has_setting(store, "connect_timeout")) continue;
+    store.settings.push_back({"connect_timeout", "2500ms", {"dlock", 0, 0}});
+  }
+}
+
 LockManager open_manager(const Arguments& arguments) {
-  Config config = load_config(arguments);
+  return open_manager(arguments, load_config(arguments));
+}
+
+LockManager open_manager(const Arguments& arguments, Config config) {
   OpenOptions options = open_options();
   refuse_one_process(arguments, config, options);
   apply_lease(arguments, config, options);
+  name_ourselves(arguments, config);
+  const bool looks_only = arguments.verb == Verb::status || arguments.verb == Verb::list ||
+                          arguments.verb == Verb::break_lock;
+  if (looks_only) be_impatient(config);
   return LockManager::from_config(std::move(config), std::move(options));
 }
 

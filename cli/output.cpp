@@ -15,6 +15,8 @@ namespace dlock::cli {
 
 namespace {
 
+bool quiet = false;
+
 /// 0, or the errno.
 int write_all(int descriptor, std::string_view text) noexcept {
   while (!text.empty()) {
@@ -47,7 +49,9 @@ void write_bounded(int descriptor, std::string_view text) noexcept {
 void print_line(std::string_view text) {
   std::string line(text);
   line += '\n';
-  if (write_all(STDOUT_FILENO, line) != 0) throw OutputClosed{};
+  const int error = write_all(STDOUT_FILENO, line);
+  if (error == EPIPE) throw OutputClosed{};
+  if (error != 0) throw OutputFailed{error};
 }
 
 std::string printable(std::string_view text) {
@@ -81,6 +85,17 @@ void complain(std::string_view text) noexcept {
   } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for a message
   }
 }
+
+void warn(std::string_view text) noexcept {
+  if (quiet) return;
+  try {
+    complain("warning: " + std::string(text));
+  } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for a message
+  }
+}
+
+void be_quiet() noexcept { quiet = true; }
+bool is_quiet() noexcept { return quiet; }
 
 void complain_json(const std::string& object) noexcept {
   try {

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -44,6 +45,21 @@ std::vector<pid_t> descendants() {
   add_children(::getpid(), found);
   for (std::size_t i = 0; i < found.size(); ++i) add_children(found[i], found);
   return found;
+}
+
+bool is_ancestor(pid_t wanted) {
+  // Bounded: what /proc says may change while we walk.
+  pid_t pid = ::getppid();
+  for (int step = 0; step < 1000 && pid > 1; ++step) {
+    if (pid == wanted) return true;
+    std::ifstream file(fmt::format("/proc/{}/stat", pid));
+    std::string stat;
+    std::getline(file, stat);
+    const auto name_end = stat.rfind(')');
+    if (name_end == std::string::npos || name_end + 4 > stat.size()) return false;
+    pid = std::atoi(stat.c_str() + name_end + 4);
+  }
+  return pid == wanted;
 }
 
 void signal_descendants(int signal) {

@@ -16,6 +16,9 @@ void adopt_orphans() noexcept;
 /// All our children, their children, and so on. A picture of the past: a process may fork on.
 std::vector<pid_t> descendants();
 
+/// Whether we are below that process.
+bool is_ancestor(pid_t pid);
+
 /// Sends the signal to all of them; SIGKILL again until there is none left that is not a zombie.
 void signal_descendants(int signal);
 

@@ -3,6 +3,7 @@
 // `dlock run`: a command under a lock. Nothing of ours on standard output.
 #include <fmt/format.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
@@ -14,6 +15,7 @@
 #include "cli/exit_codes.hpp"
 #include "cli/json.hpp"
 #include "cli/loss_policy.hpp"
+#include "cli/nesting.hpp"
 #include "cli/open.hpp"
 #include "cli/output.hpp"
 #include "cli/process_tree.hpp"
@@ -147,10 +149,13 @@ class Supervisor {
   std::shared_ptr<Wake> wake_ = std::make_shared<Wake>();
 };
 
-ChildOptions child_options(const Arguments& arguments, const LockHandle& handle) {
+ChildOptions child_options(const Arguments& arguments, const LockHandle& handle,
+                           const std::string& id) {
   ChildOptions options;
   options.command = arguments.command;
-  options.environment = {{"DLOCK_NAME", handle.name()}, {"DLOCK_HELD_STORE", handle.store()}};
+  options.environment = {{"DLOCK_NAME", handle.name()},
+                         {"DLOCK_HELD_STORE", handle.store()},
+                         {kHeldVariable, held_with(id)}};
   if (const auto sequencer = handle.sequencer()) {
     options.environment.emplace_back("DLOCK_TOKEN", fmt::format("{}", sequencer->token()));
     options.environment.emplace_back("DLOCK_SEQUENCER", sequencer->to_string());
@@ -169,17 +174,28 @@ int tell_not_started(const Arguments& arguments, int error) {
   return status(error == ENOENT ? Exit::not_found : Exit::cannot_execute);
 }
 
+/// Under the lock of the `run` around us, which watches over all that it started.
+int run_in_place(const Arguments& arguments, const Signals& signals) {
+  signals.restore_in_child();
+  auto command = pointers(arguments.command);
+  ::execvp(command[0], command.data());
+  return tell_not_started(arguments, errno);
+}
+
 }  // namespace
 
 int run(const Arguments& arguments) {
   Signals signals({SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGCHLD});
-  LockManager locks = open_manager(arguments);
-  const auto lock = locks.lock(arguments.name);
-  auto [handle, failed] = acquire(*lock, arguments, signals);
+  Config config = load_config(arguments);
+  const auto id = lock_id(config, arguments.name);
+  if (arguments.nested && outer_holder(id) != 0) return run_in_place(arguments, signals);
+  if (const auto refused = refuse_nested(config, arguments)) return *refused;
+  LockManager locks = open_manager(arguments, std::move(config));
+  auto [handle, failed] = acquire(locks, arguments, signals);
   if (!handle) return failed;
 
   adopt_orphans();
-  const auto [child, error] = start_child(child_options(arguments, handle), signals);
+  const auto [child, error] = start_child(child_options(arguments, handle, id), signals);
   if (child < 0) {
     handle.release();
     return tell_not_started(arguments, error);
@@ -198,8 +214,7 @@ int run(const Arguments& arguments) {
     return status(Exit::lost);
   }
   if (released) {
-    complain(fmt::format("warning: {}: the release was not confirmed: {}", arguments.name,
-                         released.message()));
+    warn(fmt::format("{}: the release was not confirmed: {}", arguments.name, released.message()));
   }
   return ended;
 }

@@ -15,30 +15,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Whole seconds, where there are seconds: `3m20s`, `740ms`.
-std::string rounded(milliseconds duration) {
-  if (duration >= std::chrono::seconds(10)) {
-    return core::format_duration(std::chrono::floor<std::chrono::seconds>(duration));
-  }
-  return core::format_duration(duration);
-}
-
-std::string who(const Owner& owner) {
-  if (owner.host.empty() && owner.app.empty()) {
-    return owner.id.empty() ? "somebody" : fmt::format("an unknown client ({})", owner.id);
-  }
-  std::string text = owner.app.empty() ? "a process" : owner.app;
-  if (owner.pid != 0) text += fmt::format(" (pid {})", owner.pid);
-  if (!owner.host.empty()) text += fmt::format(" on {}", owner.host);
-  return text;
-}
-
 std::string token_of(const LockStatus& status) {
   return status.token ? fmt::format("{}", *status.token) : "-";
 }
 
 std::string indented(std::string_view label, std::string_view text) {
-  return fmt::format("\n  {:<10}{}", label, printable(text));
+  return fmt::format("\n  {:<12}{}", label, printable(text));
 }
 
 using Row = std::array<std::string, 6>;
@@ -74,6 +56,9 @@ std::vector<std::string> migration_lines(const Capabilities& can) {
 
 std::string finding_text(const StoreFinding& finding) {
   const StoreReport& report = finding.report;
+  if (report.backend.empty()) {
+    return fmt::format("{}: cannot be used: {}", report.name, printable(report.message));
+  }
   if (!report.capabilities) {
     return fmt::format("{} ({}): not reached after {} ms: {}{}", report.name, report.backend,
                        finding.took.count(), report.error.message(),
@@ -104,6 +89,32 @@ std::string finding_text(const StoreFinding& finding) {
 }
 
 }  // namespace
+
+std::string rounded(milliseconds duration) {
+  if (duration >= std::chrono::seconds(10)) {
+    return core::format_duration(std::chrono::floor<std::chrono::seconds>(duration));
+  }
+  return core::format_duration(duration);
+}
+
+std::string explanation(const error_code& error, const Diagnostics& details) {
+  std::string subject = details.lock.empty() ? details.store : details.lock;
+  if (!details.lock.empty() && !details.store.empty() && details.store != "default") {
+    subject += fmt::format(" (store '{}')", details.store);
+  }
+  return fmt::format("{}{}{}{}{}", subject, subject.empty() ? "" : ": ", error.message(),
+                     details.server_text.empty() ? "" : ": ", details.server_text);
+}
+
+std::string who(const Owner& owner) {
+  if (owner.host.empty() && owner.app.empty()) {
+    return owner.id.empty() ? "somebody" : fmt::format("an unknown client ({})", owner.id);
+  }
+  std::string text = owner.app.empty() ? "a process" : owner.app;
+  if (owner.pid != 0) text += fmt::format(" (pid {})", owner.pid);
+  if (!owner.host.empty()) text += fmt::format(" on {}", owner.host);
+  return text;
+}
 
 std::string to_text(const LockStatus& status) {
   std::string text;

@@ -12,7 +12,18 @@ install(TARGETS ${dlock_libraries} EXPORT dlock-targets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/dlock DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# The pages, with the folders that their links and dlock's messages go by.
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md
+  ${PROJECT_SOURCE_DIR}/CHANGELOG.md ${PROJECT_SOURCE_DIR}/CONTRIBUTING.md
+  DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR}
+  FILES_MATCHING PATTERN "*.md" PATTERN models EXCLUDE)
+foreach(backend ${dlock_backends})
+  if(EXISTS ${PROJECT_SOURCE_DIR}/backends/${backend}/README.md)
+    install(FILES ${PROJECT_SOURCE_DIR}/backends/${backend}/README.md
+      DESTINATION ${CMAKE_INSTALL_DOCDIR}/backends/${backend})
+  endif()
+endforeach()
 foreach(command dlock dlock_cli)
   if(TARGET ${command})
     get_target_property(type ${command} TYPE)
@@ -24,12 +35,18 @@ endforeach()
 
 # The package for CMake. Minor versions may break before 1.0.
 install(EXPORT dlock-targets NAMESPACE dlock:: DESTINATION ${dlock_package_dir})
+if(BUILD_SHARED_LIBS)
+  set(dlock_is_static FALSE)
+else()
+  set(dlock_is_static TRUE)
+endif()
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/dlock-config.cmake.in
   ${PROJECT_BINARY_DIR}/dlock-config.cmake INSTALL_DESTINATION ${dlock_package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/dlock-config-version.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/dlock-config.cmake
-  ${PROJECT_BINARY_DIR}/dlock-config-version.cmake DESTINATION ${dlock_package_dir})
+  ${PROJECT_BINARY_DIR}/dlock-config-version.cmake
+  ${PROJECT_SOURCE_DIR}/cmake/dlock-externals.cmake DESTINATION ${dlock_package_dir})
 
 # The file for pkg-config. A static library does not know what it needs, so all of it is public
 # then; a shared one does.

@@ -29,6 +29,9 @@ class AcquireFsm {
     TimePoint deadline = kNever;  ///< of the wait
     /// How long the store may be out of reach on end; a policy `forever` waits it out.
     Duration connect_timeout{};
+    /// The longest that one attempt to reach a store may take; empty: connect_timeout. Who will not
+    /// wait for a lock does not wait for its store either.
+    std::optional<std::chrono::milliseconds> patience = std::nullopt;
     RetryPolicy retry;
   };
 

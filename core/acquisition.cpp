@@ -76,7 +76,7 @@ asio::awaitable<void> Acquisition::take() {
 
 asio::awaitable<ClaimAnswer> Acquisition::claim() {
   ClaimAnswer answer;
-  answer.failure = co_await store_->ready(request_.require);
+  answer.failure = co_await store_->ready(request_.require, request_.limits.patience);
   // Also in the source of a plan: an earlier one may not have come to its end there.
   if (!answer.failure.error && request_.plan.empty()) {
     answer.failure = co_await store_->admit(request_.name);
@@ -158,7 +158,9 @@ void Acquisition::finish(const ClaimAnswer& last) {
 void Acquisition::tell_error() {
   if (!handler_) return;
   if (request_.diagnostics != nullptr) {
-    *request_.diagnostics = {request_.name, store_->name(), fsm_.failure().text};
+    auto text = fsm_.failure().text;
+    if (text.empty() && fsm_.error() == errc::timed_out) text = store_->holder_words(request_.name);
+    *request_.diagnostics = {request_.name, store_->name(), std::move(text)};
   }
   tell(told_code(fsm_.error(), fsm_.failure()), LockHandle());
 }

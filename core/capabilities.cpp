@@ -69,6 +69,8 @@ const char* to_string(LossReason value) noexcept {
       return "failover";
     case LossReason::closed:
       return "closed";
+    case LossReason::broken:
+      return "broken";
   }
   return "unknown";
 }

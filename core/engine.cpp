@@ -21,6 +21,8 @@
 namespace dlock::core {
 namespace {
 
+using std::chrono::milliseconds;
+
 /// One lock name on the store that its route names.
 class RoutedLock final : public DistributedLock {
  public:
@@ -67,6 +69,28 @@ auto guard(std::shared_ptr<LogLines> log, Handler handler) {
   throw LockError(failure.error, {{}, {}, std::move(failure.text)});
 }
 
+// An answer in less than three seconds, whatever has become of the store.
+constexpr milliseconds kPatienceOfOneTry{2500};
+constexpr milliseconds kPatienceOfTwoTries{1100};
+
+std::optional<milliseconds> patience_of(const StoreSettings& settings, bool once) {
+  if (settings.connect_timeout_given) return std::nullopt;
+  if (once) return kPatienceOfOneTry;
+  if (settings.retry.kind == RetryPolicy::Kind::one_time) return kPatienceOfTwoTries;
+  return std::nullopt;
+}
+
+/// A secret that is missing is a matter of its own store, if there are others.
+ResolvedStore resolve(const StoreConfig& store, std::span<const BackendDescriptor* const> backends,
+                      bool only_one) {
+  try {
+    return resolve_store(store, backends);
+  } catch (const MissingReference& missing) {
+    if (only_one) throw;
+    return unusable_store(store, missing);
+  }
+}
+
 // Threads of the parent do not exist in a fork()ed child, and destroying what they used would
 // touch what is shared with the parent (the epoll set): the child keeps it, reachable, until it
 // ends.
@@ -110,7 +134,7 @@ Engine::Engine(Config config, OpenOptions options)
       generation_(fork_generation()),
       log_(make_log()) {
   for (const auto& store : config.stores) {
-    auto resolved = resolve_store(store, options_.backends);
+    auto resolved = resolve(store, options_.backends, config.stores.size() == 1);
     Store::Setup setup{
         std::move(resolved.settings), std::move(resolved.options), resolved.backend, {}};
     for (const auto& route : routes_.all()) {
@@ -270,6 +294,7 @@ Acquisition::Request Engine::make_request(const std::string& name, const RouteCo
   request.diagnostics = options.diagnostics;
   request.limits.once = wait && wait->count() <= 0;
   request.limits.connect_timeout = settings.connect_timeout;
+  request.limits.patience = patience_of(settings, request.limits.once);
   request.limits.retry = settings.retry;
   // A wait so long that the clock would overflow is one for ever.
   if (wait && !request.limits.once && *wait < std::chrono::hours(24 * 365 * 10)) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/config/duration.hpp"
 #include "core/deadline.hpp"
 #include "core/error.hpp"
 
@@ -39,32 +40,31 @@ Failure invalid_lease(std::string text) {
 Failure refused_claim_lease(const Capabilities& capabilities, milliseconds asked,
                             milliseconds lease) {
   if (lease >= capabilities.shortest_lease && asked <= capabilities.longest_lease) return {};
-  return invalid_lease(fmt::format("lease {} ms: this store gives {} ms to {} ms", asked.count(),
-                                   capabilities.shortest_lease.count(),
-                                   capabilities.longest_lease.count()));
+  return invalid_lease(fmt::format("lease {}: this store gives {} to {}", format_duration(asked),
+                                   format_duration(capabilities.shortest_lease),
+                                   format_duration(capabilities.longest_lease)));
 }
 
 /// Of a lease that the session has.
 Failure refused_session_lease(const Capabilities& capabilities, const Acquisition::Request& request,
                               std::string_view option) {
-  const auto session = capabilities.lease.count();
+  const auto session = format_duration(capabilities.lease);
   if (request.lease && request.lease->count() <= 0) {
-    return invalid_lease(
-        fmt::format("lease {} ms: it must be positive; on this store {} ms or more",
-                    request.lease->count(), session));
+    return invalid_lease(fmt::format("lease {}: it must be positive; on this store {} or more",
+                                     format_duration(*request.lease), session));
   }
   if (request.lease && *request.lease < capabilities.lease) {
     return invalid_lease(
-        fmt::format("lease {} ms: a dead holder's session lasts {} ms here; set {} of the store "
-                    "to {} ms or less",
-                    request.lease->count(), session, option, request.lease->count()));
+        fmt::format("lease {0}: a dead holder's session lasts {1} here; set {2} of the store "
+                    "to {0} or less",
+                    format_duration(*request.lease), session, option));
   }
   if (!request.max_lease || *request.max_lease >= capabilities.lease) return {};
   return make_failure(
       errc::config_unsafe,
-      fmt::format("the plan allows leases of {} ms at most, a session of this store lasts {} ms; "
-                  "set {} of the store to {} ms or less",
-                  request.max_lease->count(), session, option, request.max_lease->count()));
+      fmt::format("the plan allows leases of {0} at most, a session of this store lasts {1}; "
+                  "set {2} of the store to {0} or less",
+                  format_duration(*request.max_lease), session, option));
 }
 
 /// What was asked for is never bent: whoever asked counts on it.
@@ -78,9 +78,9 @@ Failure refused_lease(const Capabilities& capabilities, const Acquisition::Reque
     case LeaseScope::none:
       if (!request.lease || request.lease->count() > 0) return {};
       return invalid_lease(
-          fmt::format("lease {} ms: it must be positive; on this store 1 ms or more (it has no "
+          fmt::format("lease {}: it must be positive; on this store 1ms or more (it has no "
                       "lease: a dead holder's lock is free at once)",
-                      request.lease->count()));
+                      format_duration(*request.lease)));
   }
   return {};
 }
@@ -89,9 +89,10 @@ Failure refused_margin(const Capabilities& capabilities, milliseconds lease, Dur
   if (capabilities.lease_scope == LeaseScope::none || margin < lease) return {};
   return make_failure(
       errc::config_invalid,
-      fmt::format("drift_margin: {} ms leave nothing of a lease of {} ms; write less, or leave it "
-                  "out (1 % of the lease, at least 20 ms)",
-                  std::chrono::duration_cast<milliseconds>(margin).count(), lease.count()));
+      fmt::format("drift_margin: {} leave nothing of a lease of {}; write less, or leave it "
+                  "out (1 % of the lease, at least 20ms)",
+                  format_duration(std::chrono::duration_cast<milliseconds>(margin)),
+                  format_duration(lease)));
 }
 
 }  // namespace
@@ -181,7 +182,8 @@ asio::awaitable<Failure> Store::check_plan(std::string plan, std::string id) {
   co_return failure;
 }
 
-asio::awaitable<Failure> Store::connected(std::optional<milliseconds> timeout) {
+asio::awaitable<Failure> Store::connected(std::optional<milliseconds> timeout,
+                                          std::optional<milliseconds> patience) {
   if (closed_) co_return make_failure(errc::closed, "");
   if (link_ == Link::up) co_return Failure{};
   const auto self = shared_from_this();
@@ -189,8 +191,9 @@ asio::awaitable<Failure> Store::connected(std::optional<milliseconds> timeout) {
   connect_waiters_.push_back(waiter);
   if (link_ == Link::never) {
     link_ = Link::connecting;
+    const auto longest = setup_.settings.connect_timeout;
     try {
-      connecting_.spawn(connect());
+      connecting_.spawn(connect(std::min(patience.value_or(longest), longest)));
     } catch (...) {
       link_ = Link::never;
       throw;
@@ -202,19 +205,45 @@ asio::awaitable<Failure> Store::connected(std::optional<milliseconds> timeout) {
   if (told) co_return connect_failure_;
   auto text = fmt::format("not reached in {} ms", timeout->count());
   if (const auto why = trouble(); !why.text.empty()) text += ": " + why.text;
-  co_return make_failure(errc::unavailable, std::move(text));
+  co_return with_address(make_failure(errc::unavailable, std::move(text)));
 }
 
-asio::awaitable<Failure> Store::ready(std::vector<std::string> route_requires) {
-  auto failure = co_await connected();
+// Of whom the text speaks: `no answer in time` alone leaves everybody guessing.
+Failure Store::with_address(Failure failure) const {
+  const auto& endpoints = setup_.options.endpoints;
+  const auto what = portable(failure.error);
+  const bool about_the_server = what == errc::unavailable || what == errc::access_denied ||
+                                what == errc::protocol || what == errc::not_supported;
+  if (!failure.error || !about_the_server || endpoints.empty()) return failure;
+  std::string names;
+  for (const auto& [host, port] : endpoints) {
+    if (port == 0 || failure.text.find(fmt::format(":{}", port)) != std::string::npos) {
+      return failure;
+    }
+    const bool v6 = host.find(':') != std::string::npos;
+    names += fmt::format("{}{}{}{}:{}", names.empty() ? "" : ", ", v6 ? "[" : "", host,
+                         v6 ? "]" : "", port);
+  }
+  failure.text += fmt::format("{}at {}", failure.text.empty() ? "" : "; ", names);
+  return failure;
+}
+
+asio::awaitable<Failure> Store::ready(std::vector<std::string> route_requires,
+                                      std::optional<milliseconds> patience) {
+  // Somebody more patient may be at it already; a little more than its own attempt would take, so
+  // that the cause is there.
+  std::optional<milliseconds> timeout;
+  if (patience) timeout = *patience + milliseconds(200);
+  auto failure = co_await connected(timeout, patience);
   if (!failure.error) failure = unmet_requirement(std::move(route_requires));
   co_return failure;
 }
 
-asio::awaitable<void> Store::connect() {
+asio::awaitable<void> Store::connect(milliseconds patience) {
   const auto self = shared_from_this();
   try {
-    connect_failure_ = co_await backend_->connect(env_.now() + setup_.settings.connect_timeout);
+    auto failure = co_await backend_->connect(env_.now() + patience);
+    connect_failure_ = with_address(std::move(failure));
     // What fails here is asked again by the first lock.
     if (!connect_failure_.error) co_await read_arrivals();
     if (closed_) connect_failure_ = make_failure(errc::closed, "");
@@ -245,6 +274,7 @@ Failure Store::unmet_requirement(std::vector<std::string> required) const {
 void Store::warn_once_of_shortfalls() {
   const auto& capabilities = backend_->capabilities();
   if (warned_ || capabilities.shortfalls.empty() || !setup_.settings.require.empty()) return;
+  if (setup_.settings.accepts_best_effort) return;
   warned_ = true;
   std::string text =
       fmt::format("store '{}' promises {} only", name(), to_string(capabilities.guarantee));
@@ -320,6 +350,13 @@ Failure Store::refused_token(const std::string& name, std::uint64_t token, bool 
           "the store's data back; or, if no resource has seen the higher token, start "
           "this process anew",
           setup_.descriptor->name, this->name(), token, *last, *last));
+}
+
+std::string Store::holder_words(const std::string& name) const {
+  for (const auto& hold : renewer_->holds()) {
+    if (hold->identity().name == name) return "this process itself holds it";
+  }
+  return std::string(kSomebodyElse);
 }
 
 std::shared_ptr<Hold> Store::hold(const ClaimPtr& claim, const ClaimAnswer& answer,

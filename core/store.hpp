@@ -27,6 +27,9 @@ class Guest {
   virtual void close() = 0;
 };
 
+/// Of a lock that was not obtained, for want of a better word.
+inline constexpr std::string_view kSomebodyElse = "somebody else holds it";
+
 /// Loop only, but for name() and settings().
 class Store final : public EventSink, public std::enable_shared_from_this<Store> {
  public:
@@ -57,10 +60,13 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
 
   /// Connected, and good for what is required of it, by its own configuration and by the route's.
   /// Bounded by connect_timeout; callers that come while it connects share the attempt.
-  asio::awaitable<Failure> ready(std::vector<std::string> route_requires);
+  /// `patience`: of an attempt that this call begins; default connect_timeout.
+  asio::awaitable<Failure> ready(std::vector<std::string> route_requires,
+                                 std::optional<std::chrono::milliseconds> patience = std::nullopt);
   /// Connected, whatever it promises (doctor, status).
   asio::awaitable<Failure> connected(
-      std::optional<std::chrono::milliseconds> timeout = std::nullopt);
+      std::optional<std::chrono::milliseconds> timeout = std::nullopt,
+      std::optional<std::chrono::milliseconds> patience = std::nullopt);
 
   /// What is known to stand between us and the store at present; clear if nothing is.
   Failure trouble() const { return link_down_.error ? link_down_ : backend_->link_failure(); }
@@ -80,6 +86,9 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   /// `may_go_back`: that is not asked.
   Failure refused_token(const std::string& name, std::uint64_t token,
                         bool may_go_back = false) const;
+
+  /// Who has the lock that was not obtained, as far as this process knows: a sentence.
+  std::string holder_words(const std::string& name) const;
 
   /// A claim was granted: from now on it is renewed, and its token is remembered.
   std::shared_ptr<Hold> hold(const ClaimPtr& claim, const ClaimAnswer& answer,
@@ -106,7 +115,8 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   void on_capabilities_changed() override;
   void on_warning(std::string_view text) override;
 
-  asio::awaitable<void> connect();
+  asio::awaitable<void> connect(std::chrono::milliseconds patience);
+  Failure with_address(Failure failure) const;
   asio::awaitable<Failure> read_arrivals();
   void read_arrivals_meanwhile();
   Failure unmet_requirement(std::vector<std::string> required) const;

@@ -41,7 +41,7 @@ int main(int argc, char** argv) try {
     std::cout << std::endl;
   });
 
-  // Requested at the moment the lock is lost, before anybody else can have it.
+  // Requested at the moment the lock is lost; README.md, "You are told", has the limits.
   const bool done = work(held.stop_token(), seconds);
   std::cout << (done ? "the work is done" : "stopped: the lock is gone") << '\n';
   if (const dlock::error_code error = held.release()) std::cout << error.message() << '\n';

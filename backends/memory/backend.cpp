@@ -202,7 +202,7 @@ class MemoryBackend final : public Backend {
         mine->moved.notify();
         if (mine->granted && !shared->holds(mine->request().name, mine->request().owner.id)) {
           mine->granted = false;
-          mailbox->sink->on_claim_gone(mine, LossReason::evicted);
+          mailbox->sink->on_claim_gone(mine, LossReason::broken);
         }
       });
     };

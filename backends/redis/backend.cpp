@@ -60,7 +60,7 @@ std::shared_ptr<Subscriber> RedisBackend::make_subscriber() {
     if (!DLOCK_PLANTED("redis_subscribe_without_recheck")) wake_all();
   };
   callbacks.on_refused = [this](const Failure& why) {
-    const bool denied = why.error == Error::access_denied;
+    const bool denied = why.error == Error::access_denied || why.error == Error::password_wanted;
     if (denied && !std::exchange(wake_up_denied_, true)) {
       capabilities_ = declare(facts_, declaration());
     }

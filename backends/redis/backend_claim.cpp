@@ -232,7 +232,7 @@ ExtendAnswer RedisBackend::take_renewed(KeyClaim& claim, const ScriptAnswer& ans
       return result;
     case RenewCode::evicted:
       result.status = ExtendStatus::gone;
-      result.reason = LossReason::evicted;
+      result.reason = LossReason::broken;
       return result;
     case RenewCode::gone:
       result.status = ExtendStatus::gone;

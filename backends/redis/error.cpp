@@ -66,6 +66,10 @@ const char* text_of(Error error) {
       return "this process has not what a connection to the Redis server takes";
     case Error::foreign_aside:
       return "a key beside the lock's own holds another program's data type";
+    case Error::password_wanted:
+      return "the Redis server wants a password; name its place: auth: { password_env: VARIABLE } "
+             "or "
+             "{ password_file: PATH } in YAML, redis://:PASSWORD@host in a URL";
   }
   return "unknown Redis error";
 }
@@ -87,6 +91,7 @@ errc condition_of(Error error) {
     case Error::tls_failed:
     case Error::access_denied:
     case Error::authentication_failed:
+    case Error::password_wanted:
       return errc::access_denied;
     case Error::no_scripting:
       return errc::config_unsafe;
@@ -139,7 +144,7 @@ constexpr std::array<Rule, 23> kRules{{
     {"MISCONF", {Error::refused, Next::retry}},
     {"TRYAGAIN", {Error::refused, Next::retry}},
     {"NOPERM", {Error::access_denied, Next::give_up}},
-    {"NOAUTH", {Error::access_denied, Next::give_up}},
+    {"NOAUTH", {Error::password_wanted, Next::give_up}},
     {"DENIED", {Error::access_denied, Next::give_up}},
     {"WRONGPASS", {Error::authentication_failed, Next::give_up}},
     {"WRONGTYPE", {Error::foreign_format, Next::give_up}},

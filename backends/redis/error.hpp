@@ -43,6 +43,7 @@ enum class Error {
   no_places = 24,
   no_resources = 25,
   foreign_aside = 26,
+  password_wanted = 27,
 };
 
 const boost::system::error_category& redis_category() noexcept;

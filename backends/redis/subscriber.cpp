@@ -74,7 +74,9 @@ asio::awaitable<void> Subscriber::turn() {
   if (stopped_) co_return;
   if (made.failure.error) {
     pace_.failed(env_.now(), env_.random());
-    if (made.failure.error == Error::access_denied) pace_.wait_until(env_.now() + kDeniedPause);
+    const bool denied =
+        made.failure.error == Error::access_denied || made.failure.error == Error::password_wanted;
+    if (denied) pace_.wait_until(env_.now() + kDeniedPause);
     if (made.refused) callbacks_.on_refused(made.failure);
     co_return;
   }

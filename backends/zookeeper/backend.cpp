@@ -39,6 +39,7 @@ ZooKeeperBackend::ZooKeeperBackend(const StoreOptions& options, core::Env& env, 
       sink_(sink),
       library_(library),
       options_(options),
+      asked_(options.duration("session_timeout")),
       names_(options.given("chroot") ? options.string("chroot") : std::string(), options.path),
       session_(std::make_shared<Session>(env, session_settings(options, names_), library, sink)),
       doubts_(std::make_shared<Doubts>(env, session_)),
@@ -82,8 +83,7 @@ void ZooKeeperBackend::on_session_over() {
 void ZooKeeperBackend::on_new_session() {
   const auto lease = std::chrono::duration_cast<milliseconds>(session_->timeout());
   if (lease == capabilities_.lease) return;
-  const auto asked = options_.duration("session_timeout");
-  sink_.on_warning(timeout_error({asked, lease}, std::nullopt));
+  sink_.on_warning(timeout_error({asked_, lease}, std::nullopt));
   capabilities_.lease = capabilities_.shortest_lease = capabilities_.longest_lease = lease;
   sink_.on_capabilities_changed();
 }
@@ -91,6 +91,9 @@ void ZooKeeperBackend::on_new_session() {
 asio::awaitable<Failure> ZooKeeperBackend::connect(TimePoint deadline) {
   auto failure = co_await session_->open(deadline);
   if (!failure.error) failure = co_await check_timeout(deadline);
+  if (failure.error == Error::session_timeout && may_raise()) {
+    failure = co_await raise_timeout(deadline);
+  }
   if (!failure.error) failure = co_await make_root(deadline);
   // Now, so that the first lock does not wait for it. What fails is asked again then.
   if (!failure.error) co_await offset_.value(deadline);
@@ -106,18 +109,39 @@ asio::awaitable<Failure> ZooKeeperBackend::connect(TimePoint deadline) {
 }
 
 asio::awaitable<Failure> ZooKeeperBackend::check_timeout(TimePoint deadline) {
-  const auto asked = options_.duration("session_timeout");
-  const AskedTimeout session{asked, std::chrono::duration_cast<milliseconds>(session_->timeout())};
+  const AskedTimeout session{asked_, std::chrono::duration_cast<milliseconds>(session_->timeout())};
   auto text = timeout_error(session, std::nullopt);
+  least_ = least_timeout(session, std::nullopt);
   if (text.empty()) {
     const auto felt = co_await feel_timeout(library_, env_, session_->addresses(),
-                                            feeler_timeout(asked), deadline);
+                                            feeler_timeout(asked_), deadline);
     text = timeout_error(session, felt);
+    least_ = least_timeout(session, felt);
   }
   if (text.empty()) co_return Failure{};
   const auto origin = options_.origin.find("session_timeout");
   if (origin != options_.origin.end()) text = origin->second.text() + ": " + text;
   co_return Failure{Error::session_timeout, std::move(text)};
+}
+
+// A Spring starter's block was written for another client, and is to start as it stands.
+bool ZooKeeperBackend::may_raise() const {
+  return least_ && *least_ > asked_ && options_.starter_key.count("session_timeout") != 0;
+}
+
+asio::awaitable<Failure> ZooKeeperBackend::raise_timeout(TimePoint deadline) {
+  const auto written = std::exchange(asked_, *least_);
+  co_await session_->drop(env_.now() + std::chrono::seconds(1));
+  session_->ask_for(asked_);
+  auto failure = co_await session_->open(deadline);
+  if (!failure.error) failure = co_await check_timeout(deadline);
+  if (failure.error) co_return failure;
+  const auto origin = options_.origin.find("session_timeout");
+  sink_.on_warning(fmt::format(
+      "{}{}: {} ms is too short for this server, a lock needs three of its ticks; used: {} ms",
+      origin == options_.origin.end() ? "" : origin->second.text() + ": ",
+      options_.starter_key.find("session_timeout")->second, written.count(), asked_.count()));
+  co_return failure;
 }
 
 asio::awaitable<Failure> ZooKeeperBackend::make_root(TimePoint deadline) {

@@ -62,6 +62,8 @@ class ZooKeeperBackend final : public Backend {
 
   // connect
   asio::awaitable<Failure> check_timeout(TimePoint deadline);
+  bool may_raise() const;
+  asio::awaitable<Failure> raise_timeout(TimePoint deadline);
   asio::awaitable<Failure> make_root(TimePoint deadline);
   void declare(std::string server_words);
   void on_link_down();
@@ -128,6 +130,8 @@ class ZooKeeperBackend final : public Backend {
   EventSink& sink_;
   Library& library_;
   const StoreOptions options_;
+  std::chrono::milliseconds asked_;                 ///< of a session
+  std::optional<std::chrono::milliseconds> least_;  ///< that would do, if that will not
   const NameMap names_;
   std::shared_ptr<Session> session_;
   std::shared_ptr<Doubts> doubts_;

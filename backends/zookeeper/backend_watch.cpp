@@ -66,7 +66,7 @@ void ZooKeeperBackend::on_own_node(const NodeClaimPtr& claim, WatchEvent event) 
   }
   const bool granted = claim->place == NodeClaim::Place::granted;
   // An operator's break marks the node in the transaction that deletes it.
-  const auto why = claim->own_changed ? LossReason::evicted : LossReason::removed;
+  const auto why = claim->own_changed ? LossReason::broken : LossReason::removed;
   claim->leave_queue();
   if (granted) {
     sink_.on_claim_gone(claim, why);

@@ -61,6 +61,8 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
   /// From the last write that a majority confirmed.
   Validity validity() const noexcept;
   Duration timeout() const noexcept { return rule_.timeout(); }
+  /// What the next session asks for. After drop() only.
+  void ask_for(std::chrono::milliseconds timeout) { settings_.timeout = timeout; }
   /// A write that moves validity().
   asio::awaitable<Reply> prove(TimePoint deadline);
 
@@ -151,7 +153,7 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
   void trust_session();
 
   core::Env& env_;
-  const Settings settings_;
+  Settings settings_;
   Library& library_;
   EventSink& sink_;
   std::shared_ptr<Client> client_;

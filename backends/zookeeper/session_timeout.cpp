@@ -8,18 +8,29 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// `minimum` is two ticks; three are needed.
+/// Three ticks; `minimum` is two.
+milliseconds three_ticks(milliseconds minimum) {
+  return minimum * 3 / 2 + milliseconds(minimum.count() % 2);
+}
+
 std::string too_short(milliseconds asked, milliseconds minimum) {
   return fmt::format(
       "the server's shortest session is {} ms, two of its ticks, and a lock needs three: write "
       "session_timeout={}ms or more instead of {}ms",
-      minimum.count(), (minimum * 3 / 2 + milliseconds(minimum.count() % 2)).count(),
-      asked.count());
+      minimum.count(), three_ticks(minimum).count(), asked.count());
 }
 
 }  // namespace
 
 milliseconds feeler_timeout(milliseconds timeout) { return timeout * 2 / 3; }
+
+std::optional<milliseconds> least_timeout(AskedTimeout session,
+                                          std::optional<AskedTimeout> feeler) {
+  if (session.granted > session.asked) return three_ticks(session.granted);
+  const bool felt = session.granted == session.asked && feeler && feeler->granted > feeler->asked;
+  if (felt) return three_ticks(feeler->granted);
+  return std::nullopt;
+}
 
 std::string timeout_error(AskedTimeout session, std::optional<AskedTimeout> feeler) {
   if (session.granted > session.asked) return too_short(session.asked, session.granted);

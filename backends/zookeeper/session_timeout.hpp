@@ -20,6 +20,10 @@ struct AskedTimeout {
 /// three ticks or more.
 std::chrono::milliseconds feeler_timeout(std::chrono::milliseconds timeout);
 
+/// The least that will do, of a session that is too short; empty of any other.
+std::optional<std::chrono::milliseconds> least_timeout(AskedTimeout session,
+                                                       std::optional<AskedTimeout> feeler);
+
 /// Empty if it will do, else a sentence that names the value to write. `feeler`: what came of the
 /// second session, if it came about.
 std::string timeout_error(AskedTimeout session, std::optional<AskedTimeout> feeler);

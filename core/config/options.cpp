@@ -28,9 +28,10 @@ constexpr std::int64_t kMonth_ms = 30LL * 24 * kHour_ms;
 
 constexpr std::string_view kLeaseOption = "lease";
 constexpr std::string_view kLockDelayOption = "lock_delay";
+constexpr std::string_view kUrlReference = "url_env";
 
 // `wait` and `lease` have no default here: a store without them leaves the choice to the caller.
-constexpr std::array<OptionSpec, 8> kCoreOptions{{
+constexpr std::array<OptionSpec, 9> kCoreOptions{{
     {"wait", Kind::duration, "", 0, kMonth_ms, "",
      "how long an acquire waits when it does not say; `forever` is allowed"},
     {"lease", Kind::duration, "", 1, kMonth_ms, "",
@@ -45,6 +46,8 @@ constexpr std::array<OptionSpec, 8> kCoreOptions{{
      "taken off every lease; default 1 % of it, at least 20ms"},
     {"require", Kind::text, "", 0, INT64_MAX, "",
      "refuse the store if it cannot promise it: exclusive, fair, token; a word or a list"},
+    {"accept", Kind::choice, "", 0, INT64_MAX, "best_effort",
+     "what the store does not promise is known: no warning of it"},
     {"app", Kind::text, "", 0, INT64_MAX, "",
      "what we call ourselves in the owner's data; default the program's name"},
 }};
@@ -75,6 +78,7 @@ class Resolver {
     address();
     defaults();
     for (const Setting& setting : merged()) apply(setting);
+    check_accepted();
     retry();
     check_drift_margin();
     if (result_.options.app.empty()) result_.options.app = program_name();
@@ -195,6 +199,8 @@ class Resolver {
     const auto error = apply_option(spec, setting.value, result_.options);
     if (!error.empty()) fail(setting.origin, fmt::format("{}: {}", setting.key, error));
     result_.options.origin[setting.key] = setting.origin;
+    if (!setting.starter_key.empty())
+      result_.options.starter_key[setting.key] = setting.starter_key;
   }
 
   /// `password_env` and `password_file` beside an option `password` of kind secret.
@@ -215,7 +221,10 @@ class Resolver {
   std::string secret(const Setting& setting, bool from_environment) const {
     const auto value =
         from_environment ? secret_from_environment(setting.value) : secret_from_file(setting.value);
-    if (!value) fail(setting.origin, fmt::format("{}: {}", setting.key, value.error));
+    if (!value) {
+      throw MissingReference(config_message(setting.origin, store_.name,
+                                            fmt::format("{}: {}", setting.key, value.error)));
+    }
     return *value.value;
   }
 
@@ -321,10 +330,17 @@ class Resolver {
     StoreOptions scratch;
     const auto error = apply_option(spec, setting.value, scratch);
     if (!error.empty()) fail(setting.origin, fmt::format("{}: {}", setting.key, error));
+    if (spec.name == "accept") {
+      settings.accepts_best_effort = true;
+      return;
+    }
     const milliseconds value = scratch.duration(spec.name);
     if (spec.name == "wait") settings.wait = value;
     if (spec.name == "lease") settings.lease = value;
-    if (spec.name == "connect_timeout") settings.connect_timeout = value;
+    if (spec.name == "connect_timeout") {
+      settings.connect_timeout = value;
+      settings.connect_timeout_given = true;
+    }
     if (spec.name == "request_timeout") settings.request_timeout = value;
     if (spec.name == "release_timeout") settings.release_timeout = value;
     if (spec.name == "drift_margin") settings.drift_margin = value;
@@ -335,6 +351,15 @@ class Resolver {
     auto policy = parse_retry(all_, culprit);
     if (!policy) fail(culprit == nullptr ? store_.origin : culprit->origin, policy.error);
     result_.settings.retry = *policy.value;
+  }
+
+  void check_accepted() const {
+    const auto& required = result_.settings.require;
+    if (!result_.settings.accepts_best_effort ||
+        std::find(required.begin(), required.end(), "exclusive") == required.end()) {
+      return;
+    }
+    fail(store_.origin, "accept: best_effort, and require: exclusive: keep one of them");
   }
 
   [[noreturn]] void unknown(const Setting& setting) const {
@@ -355,6 +380,24 @@ class Resolver {
   std::vector<Setting> all_;
   ResolvedStore result_;
 };
+
+/// Of `store`, with its URL read from where `url_env` says. Throws MissingReference.
+StoreConfig with_url(const StoreConfig& store) {
+  StoreConfig read = store;
+  for (const Setting& setting : store.settings) {
+    if (setting.key != kUrlReference) continue;
+    auto value = secret_from_environment(setting.value);
+    if (!value) {
+      throw MissingReference(config_message(
+          setting.origin, store.name,
+          fmt::format("url_env: {}; set it to a URL, for example redis://host", value.error)));
+    }
+    read.url = std::move(*value.value);
+    std::erase_if(read.settings, [](const Setting& one) { return one.key == kUrlReference; });
+    break;
+  }
+  return read;
+}
 
 ParsedUrl parse_store_url(const StoreConfig& store) {
   auto url = parse_url(store.url);
@@ -391,21 +434,49 @@ const BackendDescriptor& backend_of(const StoreConfig& store, const std::string&
 
 }  // namespace
 
+MissingReference::MissingReference(std::string text)
+    : LockError(make_error_code(errc::config_invalid), {{}, {}, std::move(text)}) {}
+
 std::span<const OptionSpec> core_options() { return kCoreOptions; }
 
 const BackendDescriptor& find_backend(const StoreConfig& store,
                                       std::span<const BackendDescriptor* const> backends) {
-  return backend_of(store, parse_store_url(store).scheme, backends);
+  const StoreConfig read = with_url(store);
+  return backend_of(read, parse_store_url(read).scheme, backends);
 }
 
-ResolvedStore resolve_store(const StoreConfig& store,
+ResolvedStore resolve_store(const StoreConfig& written,
                             std::span<const BackendDescriptor* const> backends) {
+  const StoreConfig store = with_url(written);
   ParsedUrl url = parse_store_url(store);
   const BackendDescriptor& backend = backend_of(store, url.scheme, backends);
   return Resolver(store, backend, std::move(url)).run();
 }
 
+bool has_setting(const StoreConfig& written, std::string_view key) {
+  const auto& settings = written.settings;
+  const auto has = [key](const Setting& setting) { return setting.key == key; };
+  if (std::any_of(settings.begin(), settings.end(), has)) return true;
+  try {
+    const std::string url = with_url(written).url;
+    return without_parameter(url, key) != url;
+  } catch (const MissingReference&) {
+    return false;
+  }
+}
+
+std::string place_of(const StoreConfig& written) {
+  const StoreConfig store = with_url(written);
+  std::string place = without_credentials(store.url);
+  for (const Setting& setting : store.settings) {
+    const bool moves_it = setting.key == "key" || setting.key == "db" || setting.key == "chroot";
+    if (moves_it) place += fmt::format("\n{}={}", setting.key, setting.value);
+  }
+  return place;
+}
+
 void override_setting(StoreConfig& store, const Setting& setting) {
+  store = with_url(store);
   store.url = without_parameter(store.url, setting.key);
   std::erase_if(store.settings, [&](const Setting& old) { return old.key == setting.key; });
   store.settings.push_back(setting);

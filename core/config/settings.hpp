@@ -27,6 +27,8 @@ struct StoreSettings {
   std::optional<std::chrono::milliseconds> lease;  ///< default of AcquireOptions::lease
   /// `unavailable` once the store has been out of reach this long on end.
   std::chrono::milliseconds connect_timeout{15'000};
+  /// It was written, and is not shortened for who will not wait.
+  bool connect_timeout_given = false;
   /// The longest that one request may take. Default: a third of the lease, 1 s to 5 s.
   std::optional<std::chrono::milliseconds> request_timeout;
   /// How long release() and closing the manager wait for a release to be confirmed.
@@ -35,6 +37,8 @@ struct StoreSettings {
   std::optional<std::chrono::milliseconds> drift_margin;
   RetryPolicy retry;
   std::vector<std::string> require;  ///< `exclusive`, `fair`, `token`
+  /// `accept: best_effort`: what the store does not promise is known, and not warned of.
+  bool accepts_best_effort = false;
 };
 
 }  // namespace dlock::core

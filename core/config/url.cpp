@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/url/authority_view.hpp>
 #include <boost/url/parse.hpp>
 #include <boost/url/url_view.hpp>
@@ -50,9 +51,32 @@ std::optional<Cut> cut(std::string_view url) {
 std::string without_odd_port(std::string_view host) {
   const auto colon = host.find(':');
   const auto port = host.substr(std::min(colon, host.size() - 1) + 1);
-  const bool odd = colon != std::string_view::npos && colon == host.rfind(':') &&
+  // `file:locks` has a scheme there, and no store of files has a password.
+  const auto head = host.substr(0, colon);
+  const bool harmless = head == "file" || head == "local" || head == "memory";
+  const bool odd = colon != std::string_view::npos && colon == host.rfind(':') && !harmless &&
                    port.find_first_not_of("0123456789") != std::string_view::npos;
   return odd ? fmt::format("{}:***", host.substr(0, colon)) : std::string(host);
+}
+
+/// What was meant by a text that is no URL, if it looks like one; never more than its first word.
+std::string meant(std::string_view text) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kPorts{
+      {{"6379", "redis"}, {"6380", "rediss"}, {"2181", "zookeeper"}, {"11211", "memcached"}}};
+  const auto ask = [](const std::string& url) { return fmt::format("; did you mean {}?", url); };
+  if (text.find('@') != std::string_view::npos) return {};
+  if (text.starts_with('/')) return ask(fmt::format("file://{}", text));
+  if (text.starts_with("file:/")) return ask(fmt::format("file://{}", text.substr(5)));
+  if (text.starts_with("./") || text.starts_with("../") || text.starts_with("~/")) {
+    return "; a folder is written as file:// and an absolute path";
+  }
+  const auto first = text.substr(0, text.find_first_of(",/?"));
+  const auto colon = first.rfind(':');
+  if (colon == std::string_view::npos) return {};
+  for (const auto& [port, scheme] : kPorts) {
+    if (first.substr(colon + 1) == port) return ask(fmt::format("{}://{}", scheme, text));
+  }
+  return {};
 }
 
 std::string lower(std::string_view text) {
@@ -111,7 +135,14 @@ Parsed<ParsedUrl> parse_url(std::string_view text) {
                         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
                                (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.';
                       });
-  if (!scheme) return {{}, "it is not a URL; write for example zookeeper://host1,host2/root"};
+  if (!scheme) {
+    const auto guess = meant(text);
+    return {{},
+            "it is not a URL" + (guess.empty() ? std::string("; write for example "
+                                                             "zookeeper://host1,host2/root, "
+                                                             "redis://host or file:///folder")
+                                               : guess)};
+  }
 
   // `redis://:pa/ss@host` would be a host `:pa`: say nothing that shows a part of a password.
   const std::string_view path = parts->rest.substr(0, parts->rest.find('?'));
@@ -199,6 +230,12 @@ std::string redacted_url(std::string_view url) {
     }
   }
   return shown;
+}
+
+std::string without_credentials(std::string_view url) {
+  const auto parts = cut(url);
+  if (!parts) return {};
+  return fmt::format("{}://{}{}", parts->scheme, parts->hosts, parts->rest);
 }
 
 std::string without_parameter(std::string_view url, std::string_view key) {

@@ -34,6 +34,9 @@ Parsed<ParsedUrl> parse_url(std::string_view url);
 /// text that is no URL, too.
 std::string redacted_url(std::string_view url);
 
+/// Without user and password; empty if it is no URL.
+std::string without_credentials(std::string_view url);
+
 /// The URL without the query parameter `key`; unchanged if it has none.
 std::string without_parameter(std::string_view url, std::string_view key);
 

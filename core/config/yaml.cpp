@@ -69,6 +69,7 @@ class Reader {
       if (entry.key == "zk-lock") read_zk_lock(file_, entry.value, config_);
     }
     for (const Entry& entry : top) {
+      if (!ours && !seed && is_u2_lock(entry.key)) refuse_u2_lock(file_, entry);
       if (entry.key == "locks") {
         routes(entry.value);
       } else if (entry.key != "stores" && entry.key != "zk-lock") {
@@ -105,17 +106,27 @@ class Reader {
       store.url = entry.value.Scalar();
       return store;
     }
+    std::string variable;
     for (const Entry& setting : file_.entries(entry.value, fmt::format("store '{}'", entry.key))) {
       if (setting.key == "url") {
         store.url = file_.scalar(setting.value, "url");
         store.origin = file_.origin(setting.key_node);
+      } else if (setting.key == "url_env") {
+        variable = file_.scalar(setting.value, "url_env");
+        store.origin = file_.origin(setting.key_node);
+        store.settings.push_back({"url_env", variable, store.origin});
       } else {
         file_.flatten(setting, "", store.settings);
       }
     }
-    if (store.url.empty()) {
+    if (!store.url.empty() && !variable.empty()) {
+      file_.fail(store.origin,
+                 fmt::format("store '{}' has url and url_env; keep one of them", entry.key));
+    }
+    if (store.url.empty() && variable.empty()) {
       file_.fail(store.origin, fmt::format("store '{}' has no url; write for example "
-                                           "url: \"zookeeper://host1,host2/root\"",
+                                           "url: \"zookeeper://host1,host2/root\", or url_env: "
+                                           "VARIABLE",
                                            entry.key));
     }
     return store;
@@ -304,15 +315,15 @@ class Reader {
   void finish(const YAML::Node& root) {
     if (config_.stores.empty()) {
       file_.fail(root,
-                 "no store is configured; write for example\nstores:\n  main: { url: "
-                 "\"file:///var/lib/app/locks\" }");
+                 "no store is configured; write for example "
+                 "stores: { main: { url: \"file:///var/lib/app/locks\" } }");
     }
     if (config_.locks.empty()) {
       if (config_.stores.size() > 1) {
-        file_.fail(root,
-                   "several stores, but no `locks` that say which lock goes where; write for "
-                   "example\nlocks:\n  - { match: \"**\", store: " +
-                       config_.stores.front().name + " }");
+        file_.fail(root, fmt::format(
+                             "several stores, but no `locks` that say which lock goes where; write "
+                             "for example locks: [ {{ match: \"**\", store: {} }} ]",
+                             config_.stores.front().name));
       }
       RouteConfig all;
       all.store = config_.stores.front().name;

@@ -23,6 +23,11 @@ constexpr milliseconds kShortest{1'000};
 constexpr milliseconds kLongestSession{40'000};
 constexpr milliseconds kLongestConnect{60'000};
 
+constexpr std::string_view kTypes =
+    "of the starter's lock types this version has MUTEX; READ, WRITE, SEMAPHORE_MUTEX and MULTI "
+    "are "
+    "not there yet";
+
 /// Spring binds `connection-timeout`, `connection_timeout` and `connectionTimeout` alike.
 std::string relaxed(std::string_view key) {
   std::string folded;
@@ -70,6 +75,8 @@ class ZkLockReader {
         timeout(entry, "session_timeout", kLongestSession, store);
       } else if (key == "retrypolicy") {
         policy(entry, store);
+      } else if (key == "locktype" || key == "type") {
+        check_type(entry);
       } else if (!retry_kind(entry.key)) {
         warn(entry, fmt::format("{}: unknown, ignored", entry.key));
       }
@@ -108,7 +115,15 @@ class ZkLockReader {
            fmt::format("{}: {} ms is too {}; used: {} ms ({})", entry.key, written.count(),
                        written > longest ? "long" : "short", used.count(), format_duration(used)));
     }
-    store.settings.push_back({option, format_duration(used), file_.origin(entry.key_node)});
+    store.settings.push_back(
+        {option, format_duration(used), file_.origin(entry.key_node), "zk-lock: " + entry.key});
+  }
+
+  /// Locks here are the starter's MUTEX.
+  void check_type(const Entry& entry) const {
+    const std::string type = file_.scalar(entry.value, entry.key);
+    if (relaxed(type) == "mutex") return;
+    file_.fail(entry.key_node, fmt::format("zk-lock: {}: '{}': {}", entry.key, type, kTypes));
   }
 
   void policy(const Entry& entry, StoreConfig& store) {
@@ -160,6 +175,15 @@ class ZkLockReader {
 };
 
 }  // namespace
+
+bool is_u2_lock(std::string_view key) { return relaxed(key) == "u2lock"; }
+
+void refuse_u2_lock(const YamlFile& file, const YamlFile::Entry& entry) {
+  file.fail(entry.key_node,
+            fmt::format("{}: this block of the starter is not read; write its address as zk-lock: "
+                        "{{ address: host:2181 }}; {}",
+                        entry.key, kTypes));
+}
 
 void read_zk_lock(const YamlFile& file, const YAML::Node& block, Config& config) {
   ZkLockReader(file, config).read(block);

@@ -11,6 +11,10 @@
 namespace dlock::core {
 
 /// Adds the block's store to `config`, and warnings.
+/// The starter's other block, `u2-lock`, which is not read.
+bool is_u2_lock(std::string_view key);
+[[noreturn]] void refuse_u2_lock(const YamlFile& file, const YamlFile::Entry& entry);
+
 void read_zk_lock(const YamlFile& file, const YAML::Node& block, Config& config);
 
 }  // namespace dlock::core

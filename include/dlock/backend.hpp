@@ -11,6 +11,8 @@
 // from the moment before the request was sent.
 #pragma once
 
+#include "dlock/detail/language.hpp"  // first: it ends here without C++20
+
 #include <atomic>
 #include <boost/asio/awaitable.hpp>
 #include <chrono>
@@ -313,6 +315,8 @@ struct StoreOptions {
   std::map<std::string, std::string, std::less<>> text;
   std::map<std::string, std::int64_t, std::less<>> number;  ///< durations in ms, integers, 0/1
   std::map<std::string, Origin, std::less<>> origin;        ///< only of what the user wrote
+  /// Setting::starter_key of those that have one.
+  std::map<std::string, std::string, std::less<>> starter_key;
 
   std::chrono::milliseconds duration(std::string_view option) const;
   std::int64_t integer(std::string_view option) const;

@@ -4,6 +4,8 @@
 // `require`, printed by `dlock doctor`, measured by the comparison suite.
 #pragma once
 
+#include "dlock/detail/language.hpp"  // first: it ends here without C++20
+
 #include <chrono>
 #include <optional>
 #include <string>

@@ -4,6 +4,8 @@
 // held through a suspend on a clock that stops (CLOCK_MONOTONIC) would be believed too long.
 #pragma once
 
+#include "dlock/detail/language.hpp"  // first: it ends here without C++20
+
 #include <chrono>
 
 namespace dlock::inline v0 {

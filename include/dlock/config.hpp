@@ -10,6 +10,8 @@
 //     - { match: "billing/**", store: zk, require: [exclusive, fair] }
 #pragma once
 
+#include "dlock/detail/language.hpp"  // first: it ends here without C++20
+
 #include <chrono>
 #include <optional>
 #include <string>
@@ -32,6 +34,9 @@ struct Setting {
   std::string key;
   std::string value;
   Origin origin;
+  /// The key in the block of a Spring starter that it was read from; a value that is too low for
+  /// its server is raised then, with a warning. Empty: written as `key`.
+  std::string starter_key = {};
 };
 
 struct StoreConfig {

@@ -5,6 +5,8 @@
 // async_ twins are declared here and defined in <dlock/async.hpp>.
 #pragma once
 
+#include "dlock/detail/language.hpp"  // first: it ends here without C++20
+
 #include <functional>
 #include <memory>
 #include <optional>
@@ -38,22 +40,24 @@ class DistributedLock {
 
   virtual const std::string& name() const noexcept = 0;
 
-  /// Waits for the lock and takes it. Not re-entrant: a second acquire by the same thread waits
-  /// for the first (use Mutex for re-entry).
+  /// Waits for the lock and takes it. A handle that is not kept gives it back at once. Not
+  /// re-entrant: a second acquire by the same thread waits for the first (use Mutex for re-entry).
   /// Throws LockError: timed_out, cancelled (by `stop`), unavailable, config_unsafe,
   /// invalid_argument, access_denied, closed.
-  LockHandle acquire(AcquireOptions options = {}, std::stop_token stop = {});
+  [[nodiscard]] LockHandle acquire(AcquireOptions options = {}, std::stop_token stop = {});
   /// Same; on error returns an empty handle and sets `ec`.
-  LockHandle acquire(AcquireOptions options, std::stop_token stop, error_code& ec) noexcept;
+  [[nodiscard]] LockHandle acquire(AcquireOptions options, std::stop_token stop,
+                                   error_code& ec) noexcept;
 
   /// Tries to take the lock; waits `options.wait` at most, default not at all.
   /// nullopt: not obtained in time. It may also fail while nobody holds the lock, when another try
   /// is under way, as std::mutex::try_lock may, or when the store answers later than the wait
   /// lasts. Throws LockError for anything else, `unavailable` only if the store was seen to fail.
-  std::optional<LockHandle> try_acquire(AcquireOptions options = {}, std::stop_token stop = {});
+  [[nodiscard]] std::optional<LockHandle> try_acquire(AcquireOptions options = {},
+                                                      std::stop_token stop = {});
   /// Same; busy is nullopt with a clear `ec`.
-  std::optional<LockHandle> try_acquire(AcquireOptions options, std::stop_token stop,
-                                        error_code& ec) noexcept;
+  [[nodiscard]] std::optional<LockHandle> try_acquire(AcquireOptions options, std::stop_token stop,
+                                                      error_code& ec) noexcept;
 
   /// Asynchronous twin of acquire(), for any Asio completion token; in <dlock/async.hpp>.
   template <class CompletionToken>

@@ -3,6 +3,8 @@
 // Everything a user of locks needs, without Asio. Coroutines: <dlock/async.hpp> too.
 #pragma once
 
+#include "dlock/detail/language.hpp"  // first: it ends here without C++20
+
 #include "dlock/capabilities.hpp"
 #include "dlock/config.hpp"
 #include "dlock/distributed_lock.hpp"

@@ -5,6 +5,8 @@
 // codes map to dlock::errc, so `ec == dlock::errc::unavailable` works whatever the store.
 #pragma once
 
+#include "dlock/detail/language.hpp"  // first: it ends here without C++20
+
 #include <boost/system/error_code.hpp>
 #include <boost/system/system_error.hpp>
 #include <string>

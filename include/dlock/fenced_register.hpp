@@ -13,6 +13,8 @@
 // (SIGSTOP) in the midst of a write lets the others wait.
 #pragma once
 
+#include "dlock/detail/language.hpp"  // first: it ends here without C++20
+
 #include <cstdint>
 #include <memory>
 #include <optional>

@@ -8,6 +8,8 @@
 //   held.check();                     // throws LockError{lock_lost} if it is no longer ours
 #pragma once
 
+#include "dlock/detail/language.hpp"  // first: it ends here without C++20
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -37,10 +39,11 @@ enum class LossReason {
   session_ended,    ///< the store ended our session
   removed,          ///< our entry in the store is gone: deleted or flushed
   taken,            ///< the store says somebody else holds it
-  evicted,          ///< an operator broke it, or the store dropped it under memory pressure
+  evicted,          ///< the store dropped it under memory pressure
   store_restarted,  ///< the store came back without its data
   failover,         ///< another server took over that may not know us
   closed,           ///< the manager was closed, or the process is a fork()ed child
+  broken,           ///< an operator broke it (`dlock break`, LockManager::evict())
 };
 
 const char* to_string(HandleState value) noexcept;

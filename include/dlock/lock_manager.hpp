@@ -16,6 +16,8 @@
 //   auto lock = locks.lock("orders/42");
 #pragma once
 
+#include "dlock/detail/language.hpp"  // first: it ends here without C++20
+
 #include <chrono>
 #include <cstdint>
 #include <functional>

@@ -4,6 +4,8 @@
 // picture of the past by the time it is read; never decide ownership from it.
 #pragma once
 
+#include "dlock/detail/language.hpp"  // first: it ends here without C++20
+
 #include <chrono>
 #include <cstdint>
 #include <optional>

@@ -3,6 +3,8 @@
 // The in-process store for tests of code that uses locks: `memory://name`.
 #pragma once
 
+#include "dlock/detail/language.hpp"  // first: it ends here without C++20
+
 namespace dlock::inline v0 {
 struct BackendDescriptor;
 }

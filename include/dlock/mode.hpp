@@ -3,6 +3,8 @@
 // In which way a lock is held.
 #pragma once
 
+#include "dlock/detail/language.hpp"  // first: it ends here without C++20
+
 namespace dlock::inline v0 {
 
 enum class Mode { exclusive };

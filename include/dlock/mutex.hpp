@@ -7,6 +7,8 @@
 //   std::scoped_lock guard(m);
 #pragma once
 
+#include "dlock/detail/language.hpp"  // first: it ends here without C++20
+
 #include <chrono>
 #include <cmath>
 #include <memory>

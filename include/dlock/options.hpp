@@ -4,6 +4,8 @@
 // lock->async_acquire({...})` with anything else is miscompiled by g++ 12.
 #pragma once
 
+#include "dlock/detail/language.hpp"  // first: it ends here without C++20
+
 #include <chrono>
 #include <optional>
 

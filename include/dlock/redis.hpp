@@ -4,6 +4,8 @@
 // `redis+unix:///run/redis/redis.sock`.
 #pragma once
 
+#include "dlock/detail/language.hpp"  // first: it ends here without C++20
+
 namespace dlock::inline v0 {
 struct BackendDescriptor;
 }

@@ -17,6 +17,8 @@
 //   const auto sequencer = dlock::Sequencer::parse_signed(request["X-Lock"], key);
 #pragma once
 
+#include "dlock/detail/language.hpp"  // first: it ends here without C++20
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>

@@ -16,6 +16,8 @@
 //   if (check.admit(sequencer) != dlock::SequencerCheck::Verdict::admitted) return 409;
 #pragma once
 
+#include "dlock/detail/language.hpp"  // first: it ends here without C++20
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>

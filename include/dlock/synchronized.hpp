@@ -7,6 +7,8 @@
 //   }
 #pragma once
 
+#include "dlock/detail/language.hpp"  // first: it ends here without C++20
+
 #include <stop_token>
 #include <string>
 #include <type_traits>

@@ -25,8 +25,8 @@ inline testkit::ProcessOptions dlock(std::vector<std::string> arguments) {
   testkit::ProcessOptions options;
   options.argv = {DLOCK_BINARY};
   options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
-  options.unset_env = {"DLOCK_CONFIG", "DLOCK_STORE", "DLOCK_TOKEN", "DLOCK_NAME",
-                       "DLOCK_SEQUENCER"};
+  options.unset_env = {"DLOCK_CONFIG", "DLOCK_STORE",     "DLOCK_TOKEN",
+                       "DLOCK_NAME",   "DLOCK_SEQUENCER", "DLOCK_HELD"};
   return options;
 }
 

@@ -127,7 +127,7 @@ TEST(CliDoctor, SaysWhatAStorePromises) {
   EXPECT_EQ(text(finding, "lease_scope"), "none");
 
   const auto people = finish(dlock_on(store.url(), {"doctor"})).out;
-  EXPECT_NE(people.find("promises  exclusive, fair"), std::string::npos) << people;
+  EXPECT_NE(people.find("promises    exclusive, fair"), std::string::npos) << people;
 }
 
 TEST(CliDoctor, ReachesEveryStoreAndSaysWhichItCannot) {

@@ -31,7 +31,7 @@ TEST_P(DeadlineContract, AShortTryOfALockThatIsHeldElsewhereAnswersFalse) {
   error_code ec;
   EXPECT_FALSE(manager.lock("a")->try_acquire(short_wait, {}, ec));
   EXPECT_FALSE(ec) << ec.message();
-  EXPECT_EQ(error_of([&] { manager.lock("a")->acquire(short_wait); }), errc::timed_out);
+  EXPECT_EQ(error_of([&] { (void)manager.lock("a")->acquire(short_wait); }), errc::timed_out);
 }
 
 TEST_P(DeadlineContract, NoDurationIsTooLongOrTooOdd) {
@@ -91,7 +91,7 @@ TEST_P(SlowLinkContract, AFirstUseThatIsTooShortForTheLinkIsTimedOut) {
   options.wait = 20ms;
   options.diagnostics = &told;
   error_code ec;
-  manager.lock("a")->acquire(options, {}, ec);
+  (void)manager.lock("a")->acquire(options, {}, ec);
   EXPECT_EQ(ec, errc::timed_out) << ec.message() << ": " << told.server_text;
   EXPECT_NE(told.server_text.find("had not answered"), std::string::npos) << told.server_text;
   Mutex mutex(manager.lock("b"));
@@ -113,7 +113,7 @@ TEST_P(SlowLinkContract, AFirstUseThatIsRefusedIsUnavailableWithItsCause) {
   options.wait = 1s;
   options.diagnostics = &told;
   error_code ec;
-  manager.lock("a")->acquire(options, {}, ec);
+  (void)manager.lock("a")->acquire(options, {}, ec);
   EXPECT_EQ(ec, errc::unavailable) << ec.message() << ": " << told.server_text;
   EXPECT_FALSE(told.server_text.empty());
   Mutex mutex(manager.lock("a"));
@@ -130,7 +130,7 @@ TEST_P(SlowLinkContract, ALinkThatBreaksInAWaitIsUnavailableWithItsCause) {
   options.wait = 2s;
   options.diagnostics = &told;
   error_code ec;
-  std::thread waiter([&] { manager.lock("a")->acquire(options, {}, ec); });
+  std::thread waiter([&] { (void)manager.lock("a")->acquire(options, {}, ec); });
   EXPECT_TRUE(waiters_become("a", 1));
   proxy_->refuse(true);
   proxy_->drop_all();

@@ -45,9 +45,9 @@ int use_everything(LockManager manager, std::shared_ptr<DistributedLock> lock, L
   // Nobody asks for a stop in the child; the call itself must work.
   static_cast<void>(held.stop_token());
   held.on_state([](HandleState, LossReason) {});
-  if (error_of([&] { lock->acquire(); }) != errc::closed) return kAcquire;
-  if (error_of([&] { lock->try_acquire(); }) != errc::closed) return kTry;
-  if (error_of([&] { manager.lock("new")->acquire(); }) != errc::closed) return kAcquire;
+  if (error_of([&] { (void)lock->acquire(); }) != errc::closed) return kAcquire;
+  if (error_of([&] { (void)lock->try_acquire(); }) != errc::closed) return kTry;
+  if (error_of([&] { (void)manager.lock("new")->acquire(); }) != errc::closed) return kAcquire;
   if (error_of([&] { manager.connect(); }) != errc::closed) return kConnect;
   if (error_of([&] { manager.status("a"); }) != errc::closed) return kStatus;
   if (error_of([&] { manager.list(); }) != errc::closed) return kList;

@@ -192,7 +192,7 @@ TEST_F(MemcachedCost, F28_F29_LeasesThatCannotBeKeptAreRefused) {
   for (const auto lease : {1000ms, 2999ms, std::chrono::milliseconds(30 * 24h)}) {
     Diagnostics diagnostics;
     error_code ec;
-    lock->acquire({.lease = lease, .diagnostics = &diagnostics}, {}, ec);
+    (void)lock->acquire({.lease = lease, .diagnostics = &diagnostics}, {}, ec);
     EXPECT_EQ(ec, errc::invalid_argument) << lease.count();
     EXPECT_THAT(diagnostics.server_text, testing::HasSubstr("3000 ms"));
   }

@@ -110,7 +110,7 @@ TEST_F(RedisDelay, WhatANeverHeardGrantLeftIsFreedAtOnce) {
   deaf.connect();
   proxy.hold(Direction::to_client, true);
   error_code ec;
-  deaf.lock("x")->acquire({.wait = 200ms}, {}, ec);
+  (void)deaf.lock("x")->acquire({.wait = 200ms}, {}, ec);
   EXPECT_TRUE(ec);
   ASSERT_TRUE(eventually(patience(), [&] { return exists("dlock:{x}") == 1; }));
   proxy.hold(Direction::to_client, false);

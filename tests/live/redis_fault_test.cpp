@@ -221,7 +221,7 @@ TEST_F(RedisFaults, AReplicaIsRefusedAndItsWordIsNoProofOfLoss) {
   ASSERT_TRUE(log.wait_for(HandleState::lost, within(20s)));
   EXPECT_EQ(held.loss_reason(), LossReason::expired);
   error_code ec;
-  locks.lock("y")->acquire({.wait = 3s}, {}, ec);
+  (void)locks.lock("y")->acquire({.wait = 3s}, {}, ec);
   EXPECT_EQ(ec, errc::unavailable) << ec.message();
 }
 
@@ -320,7 +320,7 @@ TEST_F(RedisFull, AFullServerGrantsNothingButRenewsAndReleases) {
   ASSERT_TRUE(eventually(patience(), [&] { return client().calls("evalsha") > before + 1; }));
   EXPECT_EQ(held.state(), HandleState::held);
   error_code ec;
-  locks.lock("y")->acquire({.wait = 3s}, {}, ec);
+  (void)locks.lock("y")->acquire({.wait = 3s}, {}, ec);
   EXPECT_EQ(ec, errc::unavailable) << ec.message();
   EXPECT_FALSE(held.release());
   EXPECT_EQ(exists("dlock:{x}"), 0);

@@ -282,7 +282,7 @@ TEST_F(RedisQueue, AnotherProgramsDataIsAClearErrorAndLeftAlone) {
   client().ask({"HSET", "dlock:{r}", "client:1", "1"});
   auto locks = open();
   try {
-    locks.lock("r")->acquire({.wait = 10s});
+    (void)locks.lock("r")->acquire({.wait = 10s});
     FAIL();
   } catch (const LockError& error) {
     EXPECT_THAT(error.what(), HasSubstr("another program's data type"));

@@ -135,7 +135,7 @@ TEST_F(ZooKeeperQueue, ANodeReplacedByASealIsNotPassed) {
   };
   EXPECT_EQ(error_of([&] { waiting.get(); }), errc::moving);
   EXPECT_EQ(frames_.requests(opcode::get_children2), 2U);
-  EXPECT_EQ(error_of([&] { locks.lock("sealed")->try_acquire(); }), errc::moving);
+  EXPECT_EQ(error_of([&] { (void)locks.lock("sealed")->try_acquire(); }), errc::moving);
   const auto status = locks.status("sealed");
   EXPECT_FALSE(status.held);
   EXPECT_THAT(status.notes, testing::Contains(testing::HasSubstr("sealed")));

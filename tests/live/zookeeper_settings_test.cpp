@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the store promises and refuses, by the server's settings and ours.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,6 +41,36 @@ TEST_F(ZooKeeperSettings, F62_AClippedSessionTimeoutIsRefusedWithTheValueToWrite
   EXPECT_THAT(refusal("/?session_timeout=11s"), HasSubstr("session_timeout=10000ms"));
 }
 
+// 4 s and 5 s on ticks of 2 s are what many a starter's block says.
+TEST_F(ZooKeeperSettings, F62_AStartersSessionTimeoutIsRaisedWithOneWarning) {
+  const auto opened = [&](const std::string& session) {
+    const auto yaml = fmt::format("zk-lock:\n  address: 127.0.0.1:{}\n  session-timeout: {}\n",
+                                  server_.port(), session);
+    std::vector<std::string> warnings;
+    auto options = OpenOptions::built_in();
+    options.log = [&](LogLevel, std::string_view text) { warnings.emplace_back(text); };
+    auto locks = LockManager::from_config(Config::from_yaml(yaml, "application.yml"), options);
+    const auto report = locks.inspect().at(0);
+    EXPECT_FALSE(report.error) << report.message;
+    EXPECT_TRUE(locks.lock("a")->acquire().token().has_value());
+    locks.close();
+    return std::pair(report.capabilities ? report.capabilities->lease : 0ms, warnings);
+  };
+  const auto [raised, warnings] = opened("1000");
+  EXPECT_EQ(raised, 1500ms);
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_THAT(warnings[0],
+              HasSubstr("application.yml:3:3: zk-lock: session-timeout: 1000 ms is too "
+                        "short for this server"));
+  EXPECT_THAT(warnings[0], HasSubstr("used: 1500 ms"));
+  const auto [felt, said] = opened("1200");
+  EXPECT_EQ(felt, 1500ms) << "above two ticks, below three";
+  EXPECT_EQ(said.size(), 1U);
+  const auto [good, nothing] = opened("2000");
+  EXPECT_EQ(good, 2000ms);
+  EXPECT_TRUE(nothing.empty());
+}
+
 TEST_F(ZooKeeperSettings, DeclaresWhatItPromises) {
   auto locks = with("/app?session_timeout=2s");
   const auto reports = locks.inspect();
@@ -54,13 +85,13 @@ TEST_F(ZooKeeperSettings, DeclaresWhatItPromises) {
 }
 
 TEST_F(ZooKeeperSettings, TheRootIsMadeWhenAbsentAndTheChrootIsNot) {
-  with("/some/deep/root?session_timeout=2s").lock("a")->acquire();
+  (void)with("/some/deep/root?session_timeout=2s").lock("a")->acquire();
   BareClient client(server_.port());
   EXPECT_TRUE(client.exists("/some/deep/root/a"));
   EXPECT_THAT(refusal("/app?session_timeout=2s&chroot=/team"), HasSubstr("chroot"));
   EXPECT_FALSE(client.exists("/team"));
   client.create("/team", {}, Mode::persistent);
-  with("/app?session_timeout=2s&chroot=/team").lock("a")->acquire();
+  (void)with("/app?session_timeout=2s&chroot=/team").lock("a")->acquire();
   EXPECT_TRUE(client.exists("/team/app/a"));
 }
 
@@ -81,7 +112,7 @@ TEST_F(ZooKeeperSettings, CreatorsNodesAreTheirs) {
   mine.lock("a")->acquire().release();
   EXPECT_TRUE(mine.lock("a")->try_acquire().has_value());
   try {
-    with("/mine?session_timeout=2s").lock("a")->acquire();
+    (void)with("/mine?session_timeout=2s").lock("a")->acquire();
     FAIL() << "a stranger got in";
   } catch (const LockError& error) {
     EXPECT_EQ(error.code(), errc::access_denied) << error.what();

@@ -170,7 +170,7 @@ TEST_F(DualLock, LosingEitherLockLosesBoth) {
     loses->evict("a");
     fleet_.run_for(milliseconds(5));
     EXPECT_EQ(got->handle.state(), HandleState::lost);
-    EXPECT_EQ(got->handle.loss_reason(), LossReason::evicted);
+    EXPECT_EQ(got->handle.loss_reason(), LossReason::broken);
     EXPECT_EQ(told, std::vector{HandleState::lost});
     EXPECT_TRUE(got->handle.stop_token().stop_requested());
     EXPECT_TRUE(is_free(loses));

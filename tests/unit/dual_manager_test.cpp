@@ -109,7 +109,7 @@ TEST_F(DualManager, AClosedManagerIsNoLongerRegistered) {
 TEST_F(DualManager, ErrorsSayWhatToDo) {
   auto two = open(2);
   try {
-    two.lock("a")->acquire();
+    (void)two.lock("a")->acquire();
     FAIL();
   } catch (const LockError& error) {
     EXPECT_EQ(error.code(), errc::window_closed);

@@ -274,6 +274,54 @@ TEST(Options, SecretsComeFromTheEnvironmentOrAFile) {
   ::unsetenv("DLOCK_TEST_PASSWORD");  // NOLINT(concurrency-mt-unsafe)
 }
 
+TEST(Options, AUrlMayComeFromTheEnvironment) {
+  const char* const kVariable = "DLOCK_TEST_URL_OF_A_STORE";
+  auto config = store("", {{"url_env", kVariable}, {"wait", "5s"}});
+  ::unsetenv(kVariable);
+  EXPECT_THROW(resolve(config), MissingReference);
+  EXPECT_EQ(complaint(config),
+            "dlock.yaml:3:5: store 'zk': url_env: the environment variable "
+            "DLOCK_TEST_URL_OF_A_STORE is not set; set it to a URL, for example redis://host");
+  EXPECT_FALSE(has_setting(config, "lease"));
+  ::setenv(kVariable, "cache://u:hunter2@h:99999", 1);
+  EXPECT_EQ(
+      complaint(config),
+      "dlock.yaml:2:3: store 'zk': url: 'cache://u:***@h:99999': the port of 'h:99999' is not "
+      "within 1 to 65535");
+  ::setenv(kVariable, "cache://u:hunter2@h/1?lease=9s", 1);
+  const auto resolved = resolve(config);
+  EXPECT_EQ(resolved.options.password, "hunter2");
+  EXPECT_EQ(resolved.settings.wait, 5s);
+  EXPECT_TRUE(has_setting(config, "lease"));
+  EXPECT_TRUE(has_setting(config, "wait"));
+  EXPECT_EQ(place_of(config), "cache://h/1?lease=9s");
+  override_setting(config, {"lease", "7s", {"--lease", 0, 0}});
+  EXPECT_EQ(resolve(config).settings.lease, 7s);
+  ::unsetenv(kVariable);
+}
+
+TEST(Options, ASecretThatIsMissingIsAMatterOfItsStore) {
+  const auto config =
+      store("keeper://h", {{"auth.username", "u"}, {"auth.password_env", "DLOCK_TEST_NOT_SET"}});
+  try {
+    resolve(config);
+    FAIL() << "resolved";
+  } catch (const MissingReference& missing) {
+    const auto stand_in = unusable_store(config, missing);
+    EXPECT_EQ(stand_in.options.name, "zk");
+    EXPECT_TRUE(stand_in.options.password.empty());
+  }
+}
+
+TEST(Options, BestEffortMayBeAccepted) {
+  EXPECT_FALSE(resolve(store("cache://h")).settings.accepts_best_effort);
+  EXPECT_TRUE(resolve(store("cache://h?accept=best_effort")).settings.accepts_best_effort);
+  EXPECT_NE(complaint(store("cache://h", {{"accept", "best-effort"}})).find("did you mean"),
+            std::string::npos);
+  EXPECT_NE(complaint(store("cache://h?accept=best_effort&require=exclusive")).find("keep one"),
+            std::string::npos);
+}
+
 TEST(Options, OverridesWhateverWasWritten) {
   auto config = store("keeper://h?session_timeout=8s&format=kazoo", {{"session_timeout", "9s"}});
   override_setting(config, {"session_timeout", "20s", {"--lease", 0, 0}});

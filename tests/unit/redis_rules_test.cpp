@@ -83,7 +83,7 @@ TEST(RedisError, Replies) {
        Next::give_up},
       {"ERR unknown command 'CONFIG', with args beginning with: 'GET'", Error::unexpected,
        Next::give_up},
-      {"NOAUTH Authentication required.", Error::access_denied, Next::give_up},
+      {"NOAUTH Authentication required.", Error::password_wanted, Next::give_up},
       {"WRONGPASS invalid username-password pair or user is disabled.",
        Error::authentication_failed, Next::give_up},
       {"ERR AUTH <password> called without any password configured for the default user.",

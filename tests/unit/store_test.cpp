@@ -413,15 +413,15 @@ TEST(Store, ALeaseOutOfRangeIsRefusedWithTheRangeOnEveryKindOfStore) {
   std::string text;
   for (const auto lease : {milliseconds(0), milliseconds(-1), milliseconds::min()}) {
     EXPECT_EQ(lease_answer(LeaseScope::claim, lease, &text), errc::invalid_argument);
-    EXPECT_NE(text.find("1000 ms to 3600000 ms"), std::string::npos) << text;
+    EXPECT_NE(text.find("1s to 1h"), std::string::npos) << text;
     EXPECT_EQ(lease_answer(LeaseScope::session, lease, &text), errc::invalid_argument);
-    EXPECT_NE(text.find("9000 ms or more"), std::string::npos) << text;
+    EXPECT_NE(text.find("9s or more"), std::string::npos) << text;
     EXPECT_EQ(lease_answer(LeaseScope::none, lease, &text), errc::invalid_argument);
-    EXPECT_NE(text.find("1 ms or more"), std::string::npos) << text;
+    EXPECT_NE(text.find("1ms or more"), std::string::npos) << text;
   }
   for (const auto lease : {milliseconds(999), milliseconds(3'600'001), milliseconds::max()}) {
     EXPECT_EQ(lease_answer(LeaseScope::claim, lease, &text), errc::invalid_argument);
-    EXPECT_NE(text.find("1000 ms to 3600000 ms"), std::string::npos) << text;
+    EXPECT_NE(text.find("1s to 1h"), std::string::npos) << text;
   }
   EXPECT_FALSE(lease_answer(LeaseScope::session, milliseconds::max())) << "it is beaten";
   EXPECT_FALSE(lease_answer(LeaseScope::none, milliseconds::max()));
@@ -449,6 +449,56 @@ TEST(Store, WithoutARequirementOneWarningIsGiven) {
   fixture.env().run_for(seconds(1));
   ASSERT_EQ(fixture.host->logged.size(), 1U);
   EXPECT_NE(fixture.host->logged[0].find("set appendfsync always"), std::string::npos);
+}
+
+TEST(Store, WhatIsAcceptedIsNotWarnedOf) {
+  core::StoreSettings settings;
+  settings.accepts_best_effort = true;
+  StoreFixture fixture(LeaseScope::claim, settings);
+  fixture.script().capabilities.guarantee = Guarantee::best_effort;
+  fixture.script().capabilities.shortfalls = {{"it forgets", "set appendfsync always"}};
+  fixture.acquire();
+  fixture.env().run_for(seconds(1));
+  EXPECT_TRUE(fixture.host->logged.empty());
+}
+
+TEST(Store, WhoWillNotWaitDoesNotWaitForTheStoreEither) {
+  StoreFixture fixture;
+  fixture.script().connect_failure = core::make_failure(errc::unavailable, "connection refused");
+  fixture.script().connect_takes = seconds(60);
+  const auto start = fixture.env().now();
+  const auto with_patience = [](core::Acquisition::Request& request) {
+    request.limits.patience = milliseconds(2500);
+  };
+  auto patient = fixture.acquire(seconds(40));
+  auto got = fixture.acquire(milliseconds(0), "orders/42", with_patience);
+  fixture.env().run_for(seconds(50));
+  EXPECT_EQ(got->ec, errc::unavailable) << "another was at it already";
+  EXPECT_LE(got->at, start + seconds(3));
+  const auto again = fixture.env().now();
+  auto alone = fixture.acquire(milliseconds(0), "orders/42", with_patience);
+  fixture.env().run_for(seconds(50));
+  EXPECT_EQ(alone->ec, errc::unavailable);
+  EXPECT_LE(alone->at, again + seconds(3));
+  EXPECT_TRUE(patient->told);
+}
+
+TEST(Store, WhoWaitsForWhatItHoldsItselfIsToldSo) {
+  StoreFixture fixture;
+  auto held = fixture.acquire();
+  fixture.env().run_for(seconds(1));
+  ASSERT_TRUE(held->handle);
+  fixture.script().claims.push_back({claim_answer(ClaimStatus::busy)});
+  Diagnostics told;
+  const auto telling = [&](core::Acquisition::Request& request) { request.diagnostics = &told; };
+  auto got = fixture.acquire(milliseconds(0), "orders/42", telling);
+  fixture.env().run_for(seconds(1));
+  EXPECT_EQ(got->ec, errc::timed_out);
+  EXPECT_EQ(told.server_text, "this process itself holds it");
+  fixture.script().claims.push_back({claim_answer(ClaimStatus::busy)});
+  fixture.acquire(milliseconds(0), "orders/43", telling);
+  fixture.env().run_for(seconds(1));
+  EXPECT_EQ(told.server_text, "somebody else holds it");
 }
 
 TEST(Store, AnUnreachableStoreIsUnavailableWithinTheConnectTimeout) {

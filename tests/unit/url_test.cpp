@@ -47,7 +47,13 @@ TEST(Url, TakesThePartsApart) {
 TEST(Url, RefusesTheRestWithARemedy) {
   const std::pair<const char*, const char*> table[] = {
       {"", "write for example zookeeper://"},
-      {"/var/lock", "write for example zookeeper://"},
+      {"/var/lock", "did you mean file:///var/lock?"},
+      {"file:/var/lock", "did you mean file:///var/lock?"},
+      {"./locks", "file:// and an absolute path"},
+      {"localhost:6379", "did you mean redis://localhost:6379?"},
+      {"h:2181/app", "did you mean zookeeper://h:2181/app?"},
+      {"h:11211", "did you mean memcached://h:11211?"},
+      {"/x:secret@h", "write for example zookeeper://"},
       {"zookeeper:h", "write for example zookeeper://"},
       {"://h", "write for example"},
       {"zk://a,,b", "empty"},
@@ -78,6 +84,8 @@ TEST(Url, NeverShowsAPassword) {
   EXPECT_EQ(redacted_url("redis://h?sentinel_password=x&a=b"),
             "redis://h?sentinel_password=***&a=b");
   EXPECT_EQ(redacted_url("file:///a"), "file:///a");
+  EXPECT_EQ(redacted_url("file:locks"), "file:locks") << "no store of files has a password";
+  EXPECT_EQ(redacted_url("redis:secret"), "redis:***");
   for (const char* url : {"redis://:sec/ret@h", "redis://app:sec?ret@h", "redis://app:sec#ret@h",
                           "redis://app:secret@h:port", "app:secret@h", "redis://app:se ret@h",
                           "redis://12:34/secret@h", "redis://a:ret@,@h"}) {

@@ -182,7 +182,12 @@ TEST(Yaml, ComplaintsSayWhereWhatAndWhatInstead) {
        "'base' is written twice"},
       {"stores:\n  a: { url: \"x://y\", lease: }", "lease: it has no value"},
       {"stores:\n  a: { url: \"x://y\", require: [] }", "the list is empty"},
-      {"stores:\n  a: \"memory://x\"\n  b: \"memory://y\"", "several stores, but no `locks`"},
+      {"stores:\n  a: \"memory://x\"\n  b: \"memory://y\"",
+       "several stores, but no `locks` that say which lock goes where; write for example locks: [ "
+       "{ "
+       "match: \"**\", store: a } ]"},
+      {"stores:\n  a: { url: \"x://y\", url_env: Y }", "store 'a' has url and url_env; keep one"},
+      {"stores:\n  a: { url_env: }", "url_env: it has no value"},
       {"stores:\n  a: \"memory://x\"\nlocks:\n  - { match: \"**\", store: b }",
        "dlock.yaml:4:20: store: there is no store 'b'; known: a"},
       {"stores:\n  main: \"memory://x\"\nlocks:\n  - { match: \"**\", store: other }",
@@ -255,6 +260,7 @@ TEST(Yaml, ReadsTheStartersBlockUnchanged) {
   ASSERT_EQ(store.settings.size(), 4U);
   EXPECT_EQ(store.settings[0].key + "=" + store.settings[0].value, "connect_timeout=1m");
   EXPECT_EQ(store.settings[1].key + "=" + store.settings[1].value, "session_timeout=40s");
+  EXPECT_EQ(store.settings[1].starter_key, "zk-lock: session-timeout");
   EXPECT_EQ(store.settings[2].key + "=" + store.settings[2].value, "retry.policy=forever");
   EXPECT_EQ(store.settings[3].key + "=" + store.settings[3].value, "retry.interval=3000ms");
   ASSERT_EQ(config.locks.size(), 1U);
@@ -279,6 +285,7 @@ zk-lock:
   retry-policy: ExponentialBackoffRetry
   exponential-backoff-retry: { base-sleep-time-ms: 1000, max-retries: 3 }
   retry-n-times: { n: 5, sleep-ms-between-retries: 10 }
+  lock-type: MUTEX
   colour: blue
 )");
   const auto& store = config.stores.at(0);
@@ -302,6 +309,11 @@ TEST(Yaml, ComplainsAboutTheStartersBlockToo) {
        "'never' is not a retry policy; write retry-forever"},
       {"stores: { zk: \"memory://x\" }\nzk-lock: { address: h }", "keep one"},
       {"zk-lock: 5", "a mapping is expected"},
+      {"u2-lock: { address: h }",
+       "u2-lock: this block of the starter is not read; write its address"},
+      {"u2Lock: { address: h }", "READ, WRITE, SEMAPHORE_MUTEX and MULTI are not there yet"},
+      {"zk-lock: { address: h, lock-type: READ }",
+       "lock-type: 'READ': of the starter's lock types"},
   };
   for (const auto& [text, expected] : table) {
     EXPECT_NE(complaint(text).find(expected), std::string::npos) << complaint(text);

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `dlock run x -- dlock run x -- ...` would wait for itself for ever. Each `run` leaves word in its
+// command's environment of what it holds.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/arguments.hpp"
+#include "dlock/config.hpp"
+
+namespace dlock::cli {
+
+/// The environment variable: one line for each lock that is held by a `run` around us.
+inline constexpr const char* kHeldVariable = "DLOCK_HELD";
+
+/// Which lock, on which store: a word without secrets; empty where no one lock can be named (no
+/// route, a migration).
+std::string lock_id(const Config& config, const std::string& name);
+
+/// Has said that the lock is held by a `run` around us, and the exit status; empty: it is not.
+std::optional<int> refuse_nested(const Config& config, const Arguments& arguments);
+
+/// The `run` around us that holds the lock and still lives: its pid; 0: none.
+int outer_holder(const std::string& id);
+
+/// The variable's value for the command of this `run`: what it was, and `id`.
+std::string held_with(const std::string& id);
+
+}  // namespace dlock::cli

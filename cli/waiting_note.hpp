@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// For whom we wait: looked up apart from the waiting, which must not wait for the answer.
+#pragma once
+
+#include <string>
+#include <thread>
+
+#include "dlock/lock_manager.hpp"
+
+namespace dlock::cli {
+
+/// Who holds the lock now, for people: `held by ./report.sh (pid 4711) on web1 for 3m20s`; empty if
+/// nobody does or the store does not say. Waits for the store. Never throws.
+std::string holder_of(LockManager& locks, const std::string& name) noexcept;
+
+/// Prints it once, as `waiting for x, held by ...`. The manager must outlive it; its end waits for
+/// the store's answer, at most for a request's time.
+class WaitingNote {
+ public:
+  /// Only if standard error is a terminal, and not with --quiet.
+  static bool is_wanted() noexcept;
+
+  WaitingNote(LockManager& locks, const std::string& name);
+  ~WaitingNote();
+  WaitingNote(const WaitingNote&) = delete;
+  WaitingNote& operator=(const WaitingNote&) = delete;
+
+ private:
+  std::thread thread_;
+};
+
+}  // namespace dlock::cli
