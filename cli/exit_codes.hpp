@@ -17,6 +17,7 @@ enum class Exit : int {
   migrate_waits = 3,
   migrate_refused = 4,
   usage = 64,
+  no_input = 66,
   unavailable = 69,
   not_obtained = 75,
   lost = 76,
@@ -32,7 +33,7 @@ struct ExitMeaning {
 };
 
 /// For --help and the manual; a test compares docs/cli.md with it.
-inline constexpr std::array<ExitMeaning, 12> kExitMeanings{{
+inline constexpr std::array<ExitMeaning, 13> kExitMeanings{{
     {Exit::ok, "done; of `run`: the command's own status"},
     {Exit::contradicted,
      "of `compare`: what was measured contradicts what a store declares, or could not be measured"},
@@ -40,6 +41,8 @@ inline constexpr std::array<ExitMeaning, 12> kExitMeanings{{
      "of `migrate`: waits for a holder or a program, which is named; run it again"},
     {Exit::migrate_refused, "of `migrate`: refused, with the reason"},
     {Exit::usage, "wrong usage: an option, a lock name, an operation that this store has not"},
+    {Exit::no_input,
+     "of `compare`: no such scenario, store, client or file, or nothing was measured"},
     {Exit::unavailable, "the store is out of reach"},
     {Exit::not_obtained,
      "not obtained in time (or --conflict-exit-code); of `break`: not held with that token"},
