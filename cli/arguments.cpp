@@ -308,11 +308,14 @@ class Parser {
                          "faults, pitfalls");
     app.require_subcommand(0, 1);
     auto* quick = app.add_flag_callback(
-        "--quick", [this] { arguments_.depth = CompareDepth::quick; }, "All of it in two minutes");
+        "--quick", [this] { arguments_.depth = CompareDepth::quick; },
+        "Fewer scenarios, each with as many samples: about two minutes (--list says which)");
     app.add_flag_callback(
            "--full", [this] { arguments_.depth = CompareDepth::full; },
-           "More clients, five repeats of each measurement")
+           "More clients, more samples of each measurement")
         ->excludes(quick);
+    app.add_flag("--list", arguments_.list_scenarios,
+                 "Only print the scenarios, a line each, and what --quick and --full take of them");
     app.add_option("--scenarios", arguments_.scenarios,
                    "Only these, by id or the beginning of ids: speed, safety.flush (with commas)")
         ->delimiter(',')

@@ -71,6 +71,7 @@ struct Arguments {
   std::vector<std::string> scenarios;
   std::vector<std::string> stores;
   std::vector<std::string> peers;
+  bool list_scenarios = false;
   std::vector<std::string> raw_files;  ///< of `compare report`
   std::string out_folder;
   std::string plant;

@@ -32,6 +32,10 @@ std::string without_secrets(std::string line) {
 }  // namespace
 
 int compare(const Arguments& arguments, const std::string& command_line) {
+  if (arguments.list_scenarios) {
+    print_line(dlock::compare::scenario_list());
+    return status(Exit::ok);
+  }
   dlock::compare::Options options;
   options.depth = depth_of(arguments.depth);
   options.scenarios = arguments.scenarios;
@@ -43,6 +47,9 @@ int compare(const Arguments& arguments, const std::string& command_line) {
   if (!arguments.store_url.empty()) options.urls.push_back(arguments.store_url);
   try {
     return dlock::compare::run_suite(options);
+  } catch (const dlock::compare::NothingToMeasure& error) {
+    complain(error.what());
+    return status(Exit::no_input);
   } catch (const std::invalid_argument& error) {
     complain(error.what());
     return status(Exit::usage);
@@ -54,9 +61,9 @@ int compare_report(const Arguments& arguments) {
   const std::filesystem::path out(arguments.out_folder.empty() ? "." : arguments.out_folder);
   try {
     return dlock::compare::render_reports(files, out);
-  } catch (const std::invalid_argument& error) {
+  } catch (const dlock::compare::NothingToMeasure& error) {
     complain(error.what());
-    return status(Exit::usage);
+    return status(Exit::no_input);
   }
 }
 

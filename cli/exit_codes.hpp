@@ -18,6 +18,7 @@ enum class Exit : int {
   migrate_refused = 4,
   usage = 64,
   foreign = 65,
+  no_input = 66,
   unavailable = 69,
   output = 74,
   not_obtained = 75,
@@ -34,7 +35,7 @@ struct ExitMeaning {
 };
 
 /// For --help and the manual; a test compares docs/cli.md with it.
-inline constexpr std::array<ExitMeaning, 14> kExitMeanings{{
+inline constexpr std::array<ExitMeaning, 15> kExitMeanings{{
     {Exit::ok, "done; of `run`: the command's own status"},
     {Exit::contradicted,
      "of `compare`: what was measured contradicts what a store declares, or could not be measured"},
@@ -45,6 +46,8 @@ inline constexpr std::array<ExitMeaning, 14> kExitMeanings{{
     {Exit::foreign,
      "what the store holds or answers cannot be used: another program's data in the lock's place, "
      "tokens that went back"},
+    {Exit::no_input,
+     "of `compare`: no such scenario, store, client or file, or nothing was measured"},
     {Exit::unavailable, "the store is out of reach"},
     {Exit::output, "standard output could not be written (a broken pipe is success)"},
     {Exit::not_obtained,

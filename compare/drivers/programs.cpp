@@ -127,6 +127,25 @@ void measure_turns(const std::vector<std::unique_ptr<Client>>& clients, const Jo
   say({{"event", "result"}, {"grants", std::move(all)}});
 }
 
+// Each request has its time; one that starts late because another took long counts from when it
+// was due, so a stall shows in every request that it delayed (coordinated omission).
+void measure_open(Client& client, const Job& job) {
+  const std::int64_t rate = job.number("rate", 200);
+  const std::int64_t total =
+      std::max<std::int64_t>(1, rate * job.number("duration_ms", 1000) / 1000);
+  const auto start = Clock::now();
+  Histogram latency;
+  for (std::int64_t i = 0; i < total; ++i) {
+    const auto due = start + std::chrono::nanoseconds(1'000'000'000 / rate) * i;
+    std::this_thread::sleep_until(due);
+    client.acquire();
+    const auto waited = Clock::now() - due;
+    client.release();
+    latency.add(static_cast<std::uint64_t>(std::max<std::int64_t>(waited.count(), 0)));
+  }
+  say({{"event", "result"}, {"rate", rate}, {"acquire", latency.to_json()}});
+}
+
 }  // namespace
 
 void run_pairs(const Job& job) {
@@ -145,8 +164,6 @@ void run_pairs(const Job& job) {
   } while (next_go());
 }
 
-// Each request has its time; one that starts late because another took long counts from when it
-// was due, so a stall shows in every request that it delayed (coordinated omission).
 void run_open(const Job& job) {
   const auto driver = driver_of(job);
   const auto client = driver->client(job.text("lock", "open"), Use::own);
@@ -154,19 +171,9 @@ void run_open(const Job& job) {
   Measured warmup;
   pairs_of(*client, never, 5, warmup);
   await_go();
-  const std::int64_t rate = job.number("rate", 200);
-  const std::int64_t total = rate * job.number("duration_ms", 1000) / 1000;
-  const auto start = Clock::now();
-  Histogram latency;
-  for (std::int64_t i = 0; i < total; ++i) {
-    const auto due = start + std::chrono::nanoseconds(1'000'000'000 / rate) * i;
-    std::this_thread::sleep_until(due);
-    client->acquire();
-    const auto waited = Clock::now() - due;
-    client->release();
-    latency.add(static_cast<std::uint64_t>(std::max<std::int64_t>(waited.count(), 0)));
-  }
-  say({{"event", "result"}, {"rate", rate}, {"acquire", latency.to_json()}});
+  do {
+    measure_open(*client, job);
+  } while (next_go());
 }
 
 void run_contend(const Job& job) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compare/report/figures.hpp"
+#include "compare/report/tries.hpp"
 
 namespace dlock::compare::report {
 
@@ -34,6 +35,11 @@ inline object cell(std::string_view text, std::string_view tone = {}) {
 }
 inline object table(array headers, array rows) {
   return {{"kind", "table"}, {"headers", std::move(headers)}, {"rows", std::move(rows)}};
+}
+/// Shown by the terminal, too.
+inline object on_terminal(object block) {
+  block["terminal"] = true;
+  return block;
 }
 inline object section(std::string_view id, std::string_view title, array blocks) {
   return {{"id", id}, {"title", title}, {"blocks", std::move(blocks)}};
@@ -64,14 +70,23 @@ void add_pitfalls(const Figures& figures, array& sections);
 std::string promise(const object& description);
 /// Of its tokens, in words.
 std::string strength(const object& declared);
-/// Over all safety scenarios; the number of contradictions is in it.
+/// Of dlock, over all safety scenarios.
 struct Seen {
-  int scenarios = 0;
-  int double_grants = 0;  ///< scenarios with any
+  std::size_t faults = 0;        ///< kinds of them
+  std::size_t tries = 0;         ///< of a fault
+  std::size_t acquisitions = 0;  ///< in all scenarios, those without a fault, too
+  std::size_t two_holders = 0;   ///< tries in which there were
   double worst_overlap_ms = 0;
-  int stale_fenced = 0;
-  int contradictions = 0;
+  std::size_t contradictions = 0;  ///< tries with any
 };
 Seen seen(const Figures& figures, std::string_view store);
+/// "one holder in all 15 tries (5 faults, 30 acquisitions): ..."
+std::string show_seen(const Seen& seen);
+/// `good` only of tries enough.
+std::string_view tone_of_seen(const Seen& seen);
+
+/// "14.2 µs (n 30)"; "-" of nothing.
+std::string with_samples(const std::optional<Figure>& figure, std::string_view unit);
+Better better_of(const object& metric);
 
 }  // namespace dlock::compare::report

@@ -7,34 +7,13 @@
 #include <boost/json/array.hpp>
 #include <cmath>
 
+#include "compare/suite/busy.hpp"
+
 namespace dlock::compare {
 
 namespace {
 
 using boost::json::object;
-
-/// How many of `count` sorted values lie outside the 95 % confidence interval of their median, on
-/// each side: whatever they are distributed like, as many heads or fewer come in `count` throws of
-/// a coin with 2.5 % at most (order statistics).
-std::size_t outside_interval(std::size_t count) {
-  double chance = std::pow(0.5, static_cast<double>(count));  // of `outside` heads
-  double sum = 0;
-  for (std::size_t outside = 0;; ++outside) {
-    sum += chance;
-    if (sum > 0.025) return outside == 0 ? 0 : outside - 1;
-    chance *= static_cast<double>(count - outside) / static_cast<double>(outside + 1);
-  }
-}
-
-std::optional<Figure> summary(std::vector<double> values) {
-  if (values.empty()) return std::nullopt;
-  std::sort(values.begin(), values.end());
-  const auto count = values.size();
-  const double median = (values[(count - 1) / 2] + values[count / 2]) / 2;
-  const auto outside = outside_interval(count);
-  const double width = values[count - 1 - outside] - values[outside];
-  return Figure{median, median == 0 ? 0 : width / 2 / std::abs(median)};
-}
 
 template <class Value>
 void add_once(std::vector<Value>& all, Value value) {
@@ -71,22 +50,36 @@ std::vector<const object*> Figures::at(const Spot& spot) const {
   return found;
 }
 
-std::map<std::int64_t, double> Figures::by_repeat(const Spot& spot, std::string_view metric) const {
-  std::map<std::int64_t, double> all;
+std::map<std::int64_t, Sample> Figures::by_repeat(const Spot& spot, std::string_view metric) const {
+  std::map<std::int64_t, Sample> all;
   for (const auto* result : at(spot)) {
     const auto* values = result->if_contains("values");
     const auto* value = values == nullptr ? nullptr : values->as_object().if_contains(metric);
     if (value == nullptr) continue;
-    all.emplace(result->at("repeat").to_number<std::int64_t>(), value->to_number<double>());
+    const auto* round = result->if_contains("round");
+    all.emplace(result->at("repeat").to_number<std::int64_t>(),
+                Sample{value->to_number<double>(),
+                       round == nullptr ? 0 : round->to_number<std::int64_t>()});
   }
   return all;
 }
 
 std::optional<Figure> Figures::figure(const Spot& spot, std::string_view metric) const {
-  std::vector<double> values;
-  for (const auto& [repeat, value] : by_repeat(spot, metric)) values.push_back(value);
-  return summary(std::move(values));
+  std::vector<Sample> samples;
+  for (const auto& [repeat, sample] : by_repeat(spot, metric)) samples.push_back(sample);
+  return summary(samples);
 }
+
+std::optional<Figure> Figures::measured(const Spot& spot, const object& metric) const {
+  if (!metric.contains("histogram")) return figure(spot, metric.at("id").as_string());
+  const auto all = histogram(spot, metric.at("histogram").as_string());
+  const auto percent = metric.at("percent").to_number<double>();
+  if (!all || !enough_for(percent, all->count())) return std::nullopt;
+  const double us = all->percentile_ns(percent) / 1000;
+  return Figure{us, us, us, all->count()};
+}
+
+bool Figures::is_busy() const { return !reasons_to_doubt(raw_.at("machine").as_object()).empty(); }
 
 std::optional<Figure> Figures::ratio(const Spot& spot, std::string_view to_driver,
                                      std::string_view metric) const {
@@ -94,12 +87,13 @@ std::optional<Figure> Figures::ratio(const Spot& spot, std::string_view to_drive
   other.driver = to_driver;
   const auto ours = by_repeat(spot, metric);
   const auto theirs = by_repeat(other, metric);
-  std::vector<double> ratios;
-  for (const auto& [repeat, value] : ours) {
+  std::vector<Sample> ratios;
+  for (const auto& [repeat, sample] : ours) {
     const auto found = theirs.find(repeat);
-    if (found != theirs.end() && found->second > 0) ratios.push_back(value / found->second);
+    if (found == theirs.end() || found->second.value <= 0) continue;
+    ratios.push_back({sample.value / found->second.value, sample.round});
   }
-  return summary(std::move(ratios));
+  return summary(ratios);
 }
 
 std::optional<Histogram> Figures::histogram(const Spot& spot, std::string_view name) const {
@@ -136,16 +130,18 @@ std::vector<std::string> Figures::drivers(std::string_view scenario, std::string
   return all;
 }
 
+std::string show_count(std::uint64_t count) {
+  std::string digits = std::to_string(count);
+  for (auto at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
+  return digits;
+}
+
 std::string show(double value, std::string_view unit) {
   if (unit == "µs" && value >= 1'000'000) return fmt::format("{:.2f} s", value / 1e6);
   if (unit == "µs" && value >= 1000) return fmt::format("{:.2f} ms", value / 1000);
   if (unit == "ms" && value >= 1000) return fmt::format("{:.2f} s", value / 1000);
   const std::string suffix = unit.empty() ? "" : unit == "/s" ? "/s" : fmt::format(" {}", unit);
-  if (value >= 1000) {
-    std::string digits = fmt::format("{:.0f}", value);
-    for (auto at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
-    return digits + suffix;
-  }
+  if (value >= 1000) return show_count(static_cast<std::uint64_t>(value + 0.5)) + suffix;
   if (value >= 100) return fmt::format("{:.0f}{}", value, suffix);
   if (value >= 10) return fmt::format("{:.1f}{}", value, suffix);
   if (value == std::floor(value)) return fmt::format("{:.0f}{}", value, suffix);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Figures out of a run's raw results: medians over the repeats, ratios within each repeat.
+// Figures out of a run's raw results: medians over the samples, ratios within each sample.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "compare/drivers/histogram.hpp"
+#include "compare/report/evidence.hpp"
 
 namespace dlock::compare {
 
@@ -21,24 +22,20 @@ struct Spot {
   std::int64_t param = 0;
 };
 
-struct Figure {
-  double value = 0;
-  /// Half the 95 % confidence interval of the median (of five repeats or fewer: half of what lies
-  /// between the extremes), as a share of the value.
-  double spread = 0;
-  bool noisy() const { return spread > 0.15; }
-};
-
 class Figures {
  public:
   explicit Figures(const boost::json::object& raw) : raw_(raw) {}
 
   const boost::json::object& raw() const { return raw_; }
+  /// What else the machine did was so much that nothing is called good or bad.
+  bool is_busy() const;
   std::optional<Figure> figure(const Spot& spot, std::string_view metric) const;
+  /// Of a scenario's metric: as above, or a percentile of all values together, if there are enough.
+  std::optional<Figure> measured(const Spot& spot, const boost::json::object& metric) const;
   /// Of `spot` to the same with another driver.
   std::optional<Figure> ratio(const Spot& spot, std::string_view to_driver,
                               std::string_view metric) const;
-  /// Of all repeats together.
+  /// Of all samples together.
   std::optional<Histogram> histogram(const Spot& spot, std::string_view name) const;
   /// Why there is no figure; empty if there is none to tell.
   std::string failure(const Spot& spot) const;
@@ -50,11 +47,14 @@ class Figures {
                                                   std::string_view store = {}) const;
 
  private:
-  std::map<std::int64_t, double> by_repeat(const Spot& spot, std::string_view metric) const;
+  std::map<std::int64_t, Sample> by_repeat(const Spot& spot, std::string_view metric) const;
   std::vector<const boost::json::object*> at(const Spot& spot) const;
 
   const boost::json::object& raw_;
 };
+
+/// "12,345".
+std::string show_count(std::uint64_t count);
 
 /// "1.23 ms" of microseconds, "12,300", "0.98".
 std::string show(double value, std::string_view unit);

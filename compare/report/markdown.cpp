@@ -47,6 +47,9 @@ std::string table_of(const object& block) {
 std::string to_markdown(const object& document) {
   std::string out = fmt::format("# {}\n\n{}\n\n", document.at("title").as_string().c_str(),
                                 document.at("subtitle").as_string().c_str());
+  for (const auto& banner : document.at("banners").as_array()) {
+    out += fmt::format("> **{}**\n\n", banner.as_string().c_str());
+  }
   for (const auto& section : document.at("sections").as_array()) {
     out += fmt::format("## {}\n\n", section.at("title").as_string().c_str());
     for (const auto& entry : section.at("blocks").as_array()) {

@@ -17,12 +17,16 @@ namespace dlock::compare {
 std::string write_reports(const std::vector<boost::json::object>& runs,
                           const std::filesystem::path& out);
 
-/// {"title", "subtitle", "sections": [{"id", "title", "blocks": [...]}]}; the blocks:
+/// {"title", "subtitle", "banners": [text], "sections": [{"id", "title", "blocks": [...]}]};
+/// blocks:
 ///  {"kind": "words", "text"}
 ///  {"kind": "callout", "tone": "good|bad|note", "text"}
 ///  {"kind": "list", "items": [text]}
-///  {"kind": "table", "headers": [text], "rows": [[{"text", "tone"?}]], "terminal"?}
+///  {"kind": "table", "headers": [text], "rows": [[{"text", "tone"?}]]}; tones of cells: good,
+///  warn,
+///   bad, and thin (too few samples)
 ///  {"kind": "chart", "type": "bar|line|percentiles", "title", "unit", "labels", "sets": [...]}
+/// A block with "terminal" is shown on the terminal, too.
 boost::json::object make_document(const std::vector<boost::json::object>& runs);
 
 std::string to_markdown(const boost::json::object& document);

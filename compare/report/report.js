@@ -105,6 +105,7 @@
   document.title = 'dlock compare: ' + doc.title;
   const main = document.getElementById('main');
   const contents = document.getElementById('contents');
+  for (const text of doc.banners) main.append(make('p', {class: 'callout bad banner', role: 'alert'}, text));
   for (const section of doc.sections) {
     const element = make('section', {id: section.id}, make('h2', {}, section.title));
     let group = null;

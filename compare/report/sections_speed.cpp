@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <map>
 
 #include "compare/report/blocks.hpp"
 #include "compare/suite/scenario.hpp"
@@ -30,57 +30,104 @@ const object& metric_of(const object& scenario, std::string_view id) {
   return scenario.at("metrics").at(0).as_object();
 }
 
-/// More than one is worse than the floor: as factor of time, or as share of the floor's rate.
-bool is_worse(const object& metric, double ratio, double by) {
-  return metric.at("better") == "lower" ? ratio > by : ratio < 1 / by;
+object ratio_cell(const Figures& figures, const object& metric,
+                  const std::optional<Figure>& ratio) {
+  if (!ratio) return cell("");
+  return cell(show_ratio(*ratio), tone_of(*ratio, better_of(metric), figures.is_busy()));
 }
 
-object ratio_cell(const object& metric, const std::optional<Figure>& ratio) {
-  if (!ratio) return cell("");
-  auto said = fmt::format("{:.2f} ×", ratio->value);
-  if (ratio->noisy()) said += fmt::format(" ~{:.0f} %", ratio->spread * 100);
-  return cell(said, is_worse(metric, ratio->value, 1.5)   ? "warn"
-                    : is_worse(metric, ratio->value, 1.0) ? ""
-                                                          : "good");
+/// Of a row: how many slices or repeats, and of how many locks they are.
+object samples_cell(const Figures& figures, const Spot& spot, std::size_t samples) {
+  for (const char* name : {"pair", "handover", "acquire"}) {
+    if (const auto all = figures.histogram(spot, name)) {
+      return cell(fmt::format("{} of {}", samples, show_count(all->count())));
+    }
+  }
+  return cell(std::to_string(samples));
+}
+
+/// A figure; with its own number of samples where that is not the row's.
+object figure_cell(const Figures& figures, const Spot& spot, const object& metric,
+                   std::size_t of_row) {
+  const auto figure = figures.measured(spot, metric);
+  const auto unit = metric.at("unit").as_string();
+  if (figure) {
+    return cell(figure->samples == of_row || metric.contains("histogram")
+                    ? show(figure->value, unit)
+                    : with_samples(figure, unit));
+  }
+  const auto* name = metric.if_contains("histogram");
+  const auto all = name == nullptr ? std::nullopt : figures.histogram(spot, name->as_string());
+  if (!all) return cell("-");
+  return cell(fmt::format("- (n {}: too few)", show_count(all->count())), "thin");
+}
+
+std::size_t samples_of_row(const Figures& figures, const object& scenario, const Spot& spot) {
+  std::size_t most = 0;
+  for (const auto& metric : scenario.at("metrics").as_array()) {
+    const auto figure = figures.figure(spot, metric.at("id").as_string());
+    if (figure) most = std::max(most, figure->samples);
+  }
+  return most;
 }
 
 array rows_of(const Run& run, const object& scenario, bool several_runs) {
   array rows;
+  const auto& figures = run.figures;
   const auto id = text(scenario, "id");
   const auto* main = headline(scenario);
-  for (const auto& store : stores_of(run.figures)) {
-    for (const auto param : run.figures.params(id)) {
-      for (const auto& driver : run.figures.drivers(id, store.id)) {
+  for (const auto& store : stores_of(figures)) {
+    for (const auto param : figures.params(id)) {
+      for (const auto& driver : figures.drivers(id, store.id)) {
         const Spot spot{id, store.id, driver, param};
+        const auto failure = figures.failure(spot);
+        const auto samples = samples_of_row(figures, scenario, spot);
+        if (samples == 0 && failure.empty()) continue;
         array row;
         if (several_runs) row.push_back(cell(run.name));
         row.push_back(cell(store.title));
         if (scenario.contains("param_name")) row.push_back(cell(std::to_string(param)));
         row.push_back(cell(driver));
-        bool any = false;
         for (const auto& metric : scenario.at("metrics").as_array()) {
-          const auto figure = run.figures.figure(spot, metric.at("id").as_string());
-          any = any || figure;
-          row.push_back(cell(figure ? show(figure->value, metric.at("unit").as_string()) : "-"));
+          row.push_back(figure_cell(figures, spot, metric.as_object(), samples));
         }
-        const auto failure = run.figures.failure(spot);
+        row.push_back(samples_cell(figures, spot, samples));
         if (main != nullptr) {
-          row.push_back(driver == "floor"
-                            ? cell("1")
-                            : ratio_cell(*main, run.figures.ratio(spot, "floor",
-                                                                  main->at("id").as_string())));
+          const auto ratio = figures.ratio(spot, "floor", main->at("id").as_string());
+          row.push_back(driver == "floor" ? cell("1") : ratio_cell(figures, *main, ratio));
         }
         if (!failure.empty()) row.back() = cell(failure, "bad");
-        if (any || !failure.empty()) rows.push_back(std::move(row));
+        rows.push_back(std::move(row));
       }
     }
   }
   return rows;
 }
 
+/// ", n 30"; how many samples the figures of a chart have.
+class SampleRange {
+ public:
+  void add(const std::optional<Figure>& figure) {
+    if (!figure) return;
+    least_ = least_ == 0 ? figure->samples : std::min(least_, figure->samples);
+    most_ = std::max(most_, figure->samples);
+  }
+  std::string words() const {
+    if (most_ == 0) return {};
+    return least_ == most_ ? fmt::format(", n {}", show_count(most_))
+                           : fmt::format(", n {} to {}", show_count(least_), show_count(most_));
+  }
+
+ private:
+  std::size_t least_ = 0;
+  std::size_t most_ = 0;
+};
+
 /// A gap in the chart where nothing was measured.
-boost::json::value value_at(const Figures& figures, const Spot& spot, const object& metric) {
-  const auto figure = figures.figure(spot, metric.at("id").as_string());
+boost::json::value value_at(const Figures& figures, const Spot& spot, const object& metric,
+                            SampleRange& samples) {
+  const auto figure = figures.measured(spot, metric);
+  samples.add(figure);
   return figure ? boost::json::value(figure->value) : boost::json::value(nullptr);
 }
 
@@ -99,10 +146,11 @@ object bar_chart(const Figures& figures, const object& scenario, const object& m
     }
   }
   array sets;
+  SampleRange samples;
   for (const auto& driver : drivers) {
     array data;
     for (const auto& store : stores_of(figures)) {
-      data.push_back(value_at(figures, {id, store.id, driver, param}, metric));
+      data.push_back(value_at(figures, {id, store.id, driver, param}, metric, samples));
     }
     sets.push_back(object{{"label", driver}, {"data", std::move(data)}});
   }
@@ -110,6 +158,7 @@ object bar_chart(const Figures& figures, const object& scenario, const object& m
   if (scenario.contains("param_name")) {
     title += fmt::format(", {} {}", param, text(scenario, "param_name"));
   }
+  title += samples.words();
   // Quantities that differ by powers of ten between stores, and those that do not.
   const bool wide = metric.at("unit") == "µs" || metric.at("unit") == "/s";
   return {{"kind", "chart"},           {"type", "bar"}, {"title", title},
@@ -120,12 +169,13 @@ object bar_chart(const Figures& figures, const object& scenario, const object& m
 object line_chart(const Figures& figures, const object& scenario, const object& metric) {
   const auto id = text(scenario, "id");
   array labels, sets;
+  SampleRange samples;
   for (const auto param : figures.params(id)) labels.push_back(param);
   for (const auto& store : stores_of(figures)) {
     for (const char* driver : {"dlock", "floor"}) {
       array data;
       for (const auto param : figures.params(id)) {
-        data.push_back(value_at(figures, {id, store.id, driver, param}, metric));
+        data.push_back(value_at(figures, {id, store.id, driver, param}, metric, samples));
       }
       sets.push_back(object{{"label", store.title},
                             {"dashed", std::string_view(driver) == "floor"},
@@ -134,7 +184,7 @@ object line_chart(const Figures& figures, const object& scenario, const object& 
   }
   return {{"kind", "chart"},
           {"type", "line"},
-          {"title", text(metric, "title") + " (dashed: the floor)"},
+          {"title", text(metric, "title") + " (dashed: the floor)" + samples.words()},
           {"unit", metric.at("unit")},
           {"x", text(scenario, "param_name")},
           {"log", true},
@@ -155,8 +205,15 @@ object percentile_chart(const Figures& figures, const object& scenario, std::str
         figures.histogram({id, store.id, "dlock", params.empty() ? 0 : params.front()}, name);
     if (!all || all->count() == 0) continue;
     array data;
-    for (const double percent : percents) data.push_back(all->percentile_ns(percent) / 1000);
-    sets.push_back(object{{"label", store.title}, {"data", std::move(data)}});
+    for (const double percent : percents) {
+      // Beyond what so many values can tell the line ends.
+      data.push_back(enough_for(percent, all->count())
+                         ? boost::json::value(all->percentile_ns(percent) / 1000)
+                         : boost::json::value(nullptr));
+    }
+    sets.push_back(
+        object{{"label", fmt::format("{} (n {})", store.title, show_count(all->count()))},
+               {"data", std::move(data)}});
   }
   return {{"kind", "chart"},
           {"type", "line"},
@@ -189,6 +246,7 @@ object speed_section(const Runs& runs, const object& scenario) {
   headers.push_back("Client");
   for (const auto& metric : scenario.at("metrics").as_array())
     headers.push_back(metric.at("title"));
+  headers.push_back("Samples, of how many locks");
   if (const auto* main = headline(scenario)) {
     headers.push_back(
         boost::json::string(main->at("better") == "lower" ? "times the floor" : "of the floor"));
@@ -199,10 +257,6 @@ object speed_section(const Runs& runs, const object& scenario) {
   }
   blocks.push_back(table(std::move(headers), std::move(rows)));
   return section(text(scenario, "id"), text(scenario, "title"), std::move(blocks));
-}
-
-std::string noise_of(const Figure& one, const Figure& other) {
-  return fmt::format("noisy: ±{:.0f} % and ±{:.0f} %", one.spread * 100, other.spread * 100);
 }
 
 }  // namespace
@@ -219,6 +273,7 @@ void add_speed(const Runs& runs, array& sections) {
 
 object slow_spots(const Figures& figures) {
   array rows;
+  std::size_t unjudged = 0;
   for (const auto& entry : scenarios("speed")) {
     const auto& scenario = entry.as_object();
     const auto* main = headline(scenario);
@@ -231,9 +286,9 @@ object slow_spots(const Figures& figures) {
           if (driver == "dlock") continue;
           const Spot spot{id, store.id, "dlock", param};
           const auto ratio = figures.ratio(spot, driver, metric);
-          if (!ratio || !is_worse(*main, ratio->value, driver == "floor" ? 1.25 : 1.05)) continue;
-          const auto ours = figures.figure(spot, metric);
-          const auto theirs = figures.figure({id, store.id, driver, param}, metric);
+          if (!ratio) continue;
+          if (!ratio->is_enough()) ++unjudged;
+          if (!is_worse(*ratio, better_of(*main), driver == "floor" ? 1.25 : 1.05)) continue;
           const auto unit = text(*main, "unit");
           rows.push_back(
               array{cell(store.title),
@@ -241,31 +296,47 @@ object slow_spots(const Figures& figures) {
                          (scenario.contains("param_name")
                               ? fmt::format(", {} {}", param, text(scenario, "param_name"))
                               : "")),
-                    cell(show(ours->value, unit)),
-                    cell(fmt::format("{}: {}", driver, show(theirs->value, unit))),
-                    ratio_cell(*main, ratio)});
+                    cell(with_samples(figures.figure(spot, metric), unit)),
+                    cell(fmt::format(
+                        "{}: {}", driver,
+                        with_samples(figures.figure({id, store.id, driver, param}, metric), unit))),
+                    ratio_cell(figures, *main, ratio)});
         }
       }
     }
   }
   array blocks{words(
       "Where dlock is more than a quarter off the floor, or behind another client that was "
-      "measured. "
+      "measured, with the whole interval. "
       "The floor has no queue, no renewal, no told loss and (hand-over on Redis) no lease; what "
       "dlock "
       "adds is a hop from the caller's thread to the loop and back, and the requests that keep its "
       "promises.")};
   if (rows.empty()) {
-    blocks.push_back(callout("good", "Nowhere in this run."));
+    blocks.push_back(callout("note", "Nowhere that this run can show."));
   } else {
     blocks.push_back(
         table(array{"Store", "Scenario", "dlock", "against", "ratio"}, std::move(rows)));
   }
+  if (unjudged > 0) {
+    blocks.push_back(
+        callout("note", fmt::format("{} ratio(s) come from too few samples to judge.", unjudged)));
+  }
   return section("slow", "Where dlock itself is slow", std::move(blocks));
 }
 
+namespace {
+
+object difference_cell(Difference found) {
+  if (found == Difference::differs) return cell("differ: outside both intervals", "warn");
+  return found == Difference::none_shown ? cell("no difference shown")
+                                         : cell("too few samples to tell", "thin");
+}
+
+}  // namespace
+
 object repeatability(const Runs& runs) {
-  int all = 0, close = 0;
+  std::map<Difference, int> counts;
   array rows;
   const auto& first = runs.at(0).figures;
   const auto& second = runs.at(1).figures;
@@ -279,25 +350,25 @@ object repeatability(const Runs& runs) {
         const Spot spot{id, store.id, "dlock", param};
         const auto one = first.ratio(spot, "floor", text(*main, "id"));
         const auto other = second.ratio(spot, "floor", text(*main, "id"));
-        if (!one || !other || one->value == 0) continue;
-        const double apart = std::abs(other->value - one->value) / one->value;
-        const bool is_close = apart < 0.15;
-        ++all;
-        if (is_close) ++close;
+        if (!one || !other) continue;
+        const auto found = difference(*one, *other);
+        ++counts[found];
         rows.push_back(array{cell(store.title),
                              cell(fmt::format("{}, {}", text(scenario, "title"), param)),
-                             ratio_cell(*main, one), ratio_cell(*main, other),
-                             cell(fmt::format("{:.0f} %", apart * 100), is_close ? "good" : "warn"),
-                             is_close ? cell("") : cell(noise_of(*one, *other), "warn")});
+                             ratio_cell(first, *main, one), ratio_cell(second, *main, other),
+                             difference_cell(found)});
       }
     }
   }
   array blocks{
-      callout(close * 10 >= all * 9 ? "good" : "note",
-              fmt::format("{} of {} ratios to the floor differ by less than 15 %. The others are "
-                          "noisy: the spread of the repeats within each run stands beside them.",
-                          close, all)),
-      table(array{"Store", "Scenario", "first", "second", "apart", "noisy"}, std::move(rows))};
+      on_terminal(callout(
+          "note",
+          fmt::format("Of {} ratios to the floor that both runs have, {} differ: their 95 % "
+                      "intervals do not meet. {} show no difference, and {} come from too "
+                      "few samples to tell.",
+                      rows.size(), counts[Difference::differs], counts[Difference::none_shown],
+                      counts[Difference::too_few]))),
+      table(array{"Store", "Scenario", "first", "second", "they"}, std::move(rows))};
   return section("repeat", "The two runs side by side", std::move(blocks));
 }
 

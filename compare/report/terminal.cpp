@@ -47,11 +47,17 @@ std::string table_of(const object& block) {
 
 std::string to_terminal(const object& document) {
   std::string out;
+  for (const auto& banner : document.at("banners").as_array()) {
+    out += fmt::format("! {}\n", banner.as_string().c_str());
+  }
   for (const auto& section : document.at("sections").as_array()) {
     std::string body;
     for (const auto& entry : section.at("blocks").as_array()) {
       const auto& block = entry.as_object();
       if (!block.contains("terminal")) continue;
+      if (block.at("kind") == "callout") {
+        body += fmt::format("{}\n\n", block.at("text").as_string().c_str());
+      }
       if (block.at("kind") == "table") body += table_of(block);
       if (block.at("kind") == "list") {
         body += "\n";

@@ -66,14 +66,20 @@ boost::json::object judge_turns(std::vector<Turn> turns, std::size_t clients) {
   const double count = std::max<double>(1, static_cast<double>(turns.size()));
   const double seconds =
       turns.size() < 2 ? 1 : static_cast<double>(turns.back().got - turns.front().got) / 1e9;
-  const boost::json::object values{
-      {"handover_p50_us", handover.percentile_ns(50) / 1000},
-      {"handover_p99_us", handover.percentile_ns(99) / 1000},
+  boost::json::object values{
       {"handovers_per_s", static_cast<double>(handover.count()) / seconds},
       {"jain", jain(turns, clients)},
       {"inversions_percent", 100.0 * static_cast<double>(inversions(turns)) / count},
       {"retakes_percent", 100.0 * static_cast<double>(retakes) / count}};
-  return {{"values", values}, {"overlaps", overlaps}, {"handover", handover.to_json()}};
+  // Where nothing was handed over there is no latency, and 0 would be the best of all.
+  if (handover.count() > 0) {
+    values["handover_p50_us"] = handover.percentile_ns(50) / 1000;
+    values["handover_p99_us"] = handover.percentile_ns(99) / 1000;
+  }
+  return {{"values", std::move(values)},
+          {"overlaps", overlaps},
+          {"turns", turns.size()},
+          {"handover", handover.to_json()}};
 }
 
 }  // namespace dlock::compare

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "compare/embedded.hpp"
+#include "compare/suite/scenario.hpp"
 #include "testkit/servers/server.hpp"
 #include "testkit/temp_dir.hpp"
 
@@ -87,10 +88,9 @@ void check_peers(const std::vector<std::string>& names) {
   for (const auto& name : names) {
     const Peer* peer = find_peer(name);
     if (peer == nullptr) {
-      std::string known;
-      for (const auto& one : peers())
-        known += fmt::format("{}{}", known.empty() ? "" : ", ", one.name);
-      throw std::invalid_argument(fmt::format("no peer '{}'; there are: {}", name, known));
+      std::vector<std::string> known;
+      for (const auto& one : peers()) known.emplace_back(one.name);
+      throw NothingToMeasure(no_such("client", name, known));
     }
     bool there = false;
     try {

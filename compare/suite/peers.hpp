@@ -26,7 +26,7 @@ std::vector<DriverProgram> drivers_for(Context& context, const Store& store,
 std::vector<std::string> guards_on(const Options& options, const StoreKind& kind);
 DriverProgram guard_program(Context& context, const std::string& name);
 
-/// Peers by name. Throws std::invalid_argument for one that there is not, and
+/// Peers by name. Throws NothingToMeasure for one that there is not, and
 /// testkit::MissingPackage for one that is not installed.
 void check_peers(const std::vector<std::string>& names);
 

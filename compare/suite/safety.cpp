@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "compare/suite/peers.hpp"
+#include "compare/suite/samples.hpp"
 #include "compare/suite/scenario.hpp"
 #include "compare/suite/stage.hpp"
 
@@ -30,6 +31,7 @@ struct Task {
   std::string url;    ///< of the user's own; empty: one of ours
   bool pitfall = false;
   std::string peer = {};  ///< instead of dlock
+  int repeat = 0;
 };
 
 bool contains(const object& scenario, const char* field, std::string_view wanted, bool otherwise) {
@@ -58,14 +60,14 @@ bool is_for(const object& scenario, const std::string& store) {
   });
 }
 
-std::vector<Task> tasks_of(const Options& options, const std::vector<std::string>& stores,
-                           const std::vector<std::string>& urls) {
+std::vector<Task> one_try_of_each(const Options& options, const std::vector<std::string>& stores,
+                                  const std::vector<std::string>& urls) {
   std::vector<Task> tasks;
   for (const auto* file : {"safety", "pitfalls"}) {
     const bool pitfall = std::string_view(file) == "pitfalls";
     for (const auto& entry : scenarios(file)) {
       const auto& scenario = entry.as_object();
-      if (!is_wanted(options, scenario.at("id").as_string())) continue;
+      if (!is_wanted(options, scenario)) continue;
       for (const auto& store : stores) {
         if (!is_for(scenario, store)) continue;
         tasks.push_back({scenario, store, {}, pitfall});
@@ -83,6 +85,21 @@ std::vector<Task> tasks_of(const Options& options, const std::vector<std::string
           tasks.push_back({scenario, id, url, false});
         }
       }
+    }
+  }
+  return tasks;
+}
+
+/// The tries of a fault are far apart: what else the machine does strikes one of them, not all.
+std::vector<Task> tasks_of(const Options& options, const std::vector<std::string>& stores,
+                           const std::vector<std::string>& urls) {
+  const auto once = one_try_of_each(options, stores, urls);
+  std::vector<Task> tasks;
+  for (int repeat = 0; repeat < samples_of(options.depth).tries; ++repeat) {
+    for (auto task : once) {
+      if (task.pitfall && repeat > 0) continue;  // a flaw is shown, not counted
+      task.repeat = repeat;
+      tasks.push_back(std::move(task));
     }
   }
   return tasks;
@@ -201,14 +218,16 @@ void run_task(Context& context, Servers& servers, const Task& task) {
   if (!task.peer.empty()) result["driver"] = task.peer;
   result["scenario"] = id;
   result["store"] = task.store;
+  result["repeat"] = task.repeat;
   context.add(std::move(result));
   context.progress.done(kPlannedSeconds / kAtOnce);
 }
 
 }  // namespace
 
-double plan_safety(const Options& options, const std::vector<std::string>& stores) {
-  return static_cast<double>(tasks_of(options, stores, {}).size()) * kPlannedSeconds / kAtOnce;
+double plan_safety(const Options& options, const std::vector<std::string>& stores,
+                   const std::vector<std::string>& urls) {
+  return static_cast<double>(tasks_of(options, stores, urls).size()) * kPlannedSeconds / kAtOnce;
 }
 
 void run_safety(Context& context, const std::vector<std::string>& stores,

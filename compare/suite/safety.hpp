@@ -11,7 +11,9 @@
 
 namespace dlock::compare {
 
-double plan_safety(const Options& options, const std::vector<std::string>& stores);
+/// How long it is going to take, in seconds; 0: there is nothing to do.
+double plan_safety(const Options& options, const std::vector<std::string>& stores,
+                   const std::vector<std::string>& urls);
 
 /// Several at once: they mostly wait. `urls` are stores of the user's own, on which only clients
 /// are hurt.

@@ -12,6 +12,7 @@
 #include "compare/suite/machine.hpp"
 #include "compare/suite/measurement.hpp"
 #include "compare/suite/peers.hpp"
+#include "compare/suite/samples.hpp"
 #include "compare/suite/scenario.hpp"
 
 namespace dlock::compare {
@@ -31,12 +32,11 @@ std::chrono::milliseconds duration_of(const object& scenario, Depth depth) {
       at_depth(scenario, "duration_ms", depth).to_number<std::int64_t>());
 }
 
-int repeats(Depth depth) { return depth == Depth::full ? 5 : depth == Depth::standard ? 3 : 1; }
-
 /// What hardly differs between repeats says how many are enough.
 int repeats_of(const object& scenario, Depth depth) {
+  const int all = samples_of(depth).repeats;
   const auto* most = scenario.if_contains("most_repeats");
-  return most == nullptr ? repeats(depth) : std::min(repeats(depth), most->to_number<int>());
+  return most == nullptr ? all : std::min(all, most->to_number<int>());
 }
 
 void record(const Case& one, int repeat, object result) {
@@ -47,6 +47,7 @@ void record(const Case& one, int repeat, object result) {
   result["driver"] = one.driver.name;
   result["param"] = one.param;
   result["repeat"] = repeat;
+  result["round"] = one.repeat;
   result["load"] = load_average();
   one.context.add(std::move(result));
 }
@@ -87,8 +88,8 @@ void compare(std::vector<Contestant> contestants, int slices) {
 /// Of what is measured in slices, how many a repeat has.
 int slices_of(const object& scenario, Depth depth) {
   const auto& measure = scenario.at("measure").as_string();
-  if (measure != "pairs" && measure != "contend") return 1;
-  return depth == Depth::full ? 4 : depth == Depth::standard ? 3 : 1;
+  const bool sliced = measure == "pairs" || measure == "contend" || measure == "open";
+  return sliced ? samples_of(depth).slices : 1;
 }
 
 /// Peers take long to start: they are measured where `peers_at` says, or everywhere.
@@ -99,22 +100,13 @@ bool peers_are_measured(const object& scenario, const value& param) {
   return std::find(params.begin(), params.end(), param) != params.end();
 }
 
-/// A quick run leaves out stores whose clients are the same as another's.
-bool is_left_out(const object& scenario, const std::string& store, Depth depth) {
-  const auto* without = scenario.if_contains("quick_without");
-  if (without == nullptr || depth != Depth::quick) return false;
-  const auto& ids = without->as_array();
-  return std::any_of(ids.begin(), ids.end(),
-                     [&](const auto& id) { return id.as_string() == store; });
-}
-
 }  // namespace
 
 double plan_speed(const Options& options, std::size_t stores) {
   double seconds = 0;
   for (const auto& entry : scenarios("speed")) {
     const auto& scenario = entry.as_object();
-    if (!is_wanted(options, scenario.at("id").as_string())) continue;
+    if (!is_wanted(options, scenario)) continue;
     const double one =
         0.3 + std::chrono::duration<double>(duration_of(scenario, options.depth)).count();
     seconds += one * 2 * repeats_of(scenario, options.depth) *
@@ -127,12 +119,11 @@ double plan_speed(const Options& options, std::size_t stores) {
 // all.
 void run_speed(Context& context, Store& store) {
   const auto depth = context.options.depth;
-  for (int repeat = 0; repeat < repeats(depth); ++repeat) {
+  for (int repeat = 0; repeat < samples_of(depth).repeats; ++repeat) {
     for (const auto& entry : scenarios("speed")) {
       const auto& scenario = entry.as_object();
-      if (!is_wanted(context.options, scenario.at("id").as_string())) continue;
+      if (!is_wanted(context.options, scenario)) continue;
       if (repeat >= repeats_of(scenario, depth)) continue;
-      if (is_left_out(scenario, store.kind().id, depth)) continue;
       context.progress.begin(
           fmt::format("{}: {}", store.kind().title, scenario.at("title").as_string().c_str()));
       const auto duration = duration_of(scenario, depth);

@@ -3,10 +3,12 @@
 // A run from its beginning to its end.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
+#include <boost/json/value_from.hpp>
 #include <cstdlib>
 #include <ctime>
 #include <stdexcept>
@@ -16,6 +18,7 @@
 #include "cli/signals.hpp"
 #include "compare/report/report.hpp"
 #include "compare/servers/store.hpp"
+#include "compare/suite/busy.hpp"
 #include "compare/suite/context.hpp"
 #include "compare/suite/machine.hpp"
 #include "compare/suite/peers.hpp"
@@ -85,11 +88,24 @@ void visit(Context& context, Store& store, boost::json::array& descriptions) {
   if (reached) run_speed(context, store);
 }
 
+/// In seconds. Throws NothingToMeasure.
+double plan_of(const Options& options, const std::vector<std::string>& stores) {
+  const double plan = plan_speed(options, stores.size() + options.urls.size()) +
+                      plan_safety(options, stores, options.urls);
+  if (plan == 0) {
+    throw NothingToMeasure(fmt::format(
+        "nothing to measure: none of the scenarios that were named ({}) is for the stores that "
+        "were chosen ({}); 'dlock compare --list' has them all",
+        fmt::join(options.scenarios, ", "),
+        stores.empty() ? "your own: its servers are left alone"
+                       : fmt::format("{}", fmt::join(stores, ", "))));
+  }
+  return plan + 3.0 * static_cast<double>(stores.size());
+}
+
 void measure_all(Context& context, const std::vector<std::string>& stores,
                  boost::json::array& descriptions) {
   const auto& options = context.options;
-  context.progress.plan(plan_speed(options, stores.size() + options.urls.size()) +
-                        plan_safety(options, stores) + 3.0 * static_cast<double>(stores.size()));
   for (const auto& id : stores) {
     const auto store = make_store(id, Pace::working);
     visit(context, *store, descriptions);
@@ -121,6 +137,7 @@ object raw_of(Context& context, object machine, boost::json::array descriptions,
           {"finished", timestamp("{:%Y-%m-%d %H:%M:%S %z}")},
           {"seconds", seconds},
           {"interrupted", context.interrupt.signal() != 0},
+          {"left_out", boost::json::value_from(left_out(context.options))},
           {"machine", std::move(machine)},
           {"stores", std::move(descriptions)},
           {"missing", std::move(missing)},
@@ -129,6 +146,13 @@ object raw_of(Context& context, object machine, boost::json::array descriptions,
 
 int status_of(const object& raw, int signal) {
   if (signal != 0) return cli::signal_status(signal);
+  if (raw.at("results").as_array().empty()) {
+    cli::complain("nothing was measured");
+    return cli::status(cli::Exit::no_input);
+  }
+  for (const auto& store : raw.at("stores").as_array()) {
+    if (store.as_object().contains("failed")) return cli::status(cli::Exit::contradicted);
+  }
   for (const auto& result : raw.at("results").as_array()) {
     const auto* found = result.as_object().if_contains("contradictions");
     if (found != nullptr && !found->as_array().empty()) return cli::status(cli::Exit::contradicted);
@@ -137,35 +161,62 @@ int status_of(const object& raw, int signal) {
   return 0;
 }
 
+/// Throws NothingToMeasure.
+object read_raw(const std::filesystem::path& file) {
+  std::error_code missing;
+  if (!std::filesystem::is_regular_file(file, missing)) {
+    throw NothingToMeasure(fmt::format(
+        "there is no file '{}'; give the raw.json of a run: it is in the folder that --out named",
+        file.string()));
+  }
+  boost::json::error_code error;
+  auto raw = boost::json::parse(testkit::read_file(file), error);
+  const auto* fields = error ? nullptr : raw.if_object();
+  if (fields == nullptr || !fields->contains("schema") || fields->at("schema") != 1) {
+    throw NothingToMeasure("'" + file.string() +
+                           "' is no raw.json of this version of dlock compare");
+  }
+  return std::move(raw.as_object());
+}
+
 }  // namespace
 
 int run_suite(const Options& options) {
   cli::Signals signals({SIGINT, SIGTERM, SIGHUP});
+  check_names(options);
   check_peers(options.peers);
   RunFolder::sweep();
   // Reports are written where the user is, all else below the run's folder.
   const auto out = std::filesystem::absolute(options.out.empty() ? default_folder() : options.out);
-  std::filesystem::create_directories(out);
   RunFolder folder;
   ::setenv("TMPDIR", folder.path().c_str(), 1);
   Interrupt interrupt(signals.descriptor(), [&folder] { folder.remove(); });
   const auto start = testkit::Clock::now();
   auto machine = describe_machine();
+  BusyWatch watch;
   boost::json::array missing, descriptions;
   object raw;
   {
     Progress progress;
+    for (const auto& why : reasons_to_doubt(machine)) {
+      progress.note(
+          fmt::format("the machine is busy: {}; no ratio will be called good or bad", why));
+    }
     Context context{options, interrupt, progress, folder.path()};
     try {
       const auto stores = usable_stores(options, missing);
       for (const auto& one : missing) progress.note(one.at("why").as_string());
+      progress.plan(plan_of(options, stores));
+      std::filesystem::create_directories(out);
       measure_all(context, stores, descriptions);
     } catch (const Interrupted&) {
       progress.note("interrupted; what was measured is kept");
     }
+    machine["busy"] = watch.so_far();
     raw = raw_of(context, std::move(machine), std::move(descriptions), std::move(missing),
                  std::chrono::duration<double>(testkit::Clock::now() - start).count());
   }
+  std::filesystem::create_directories(out);
   testkit::write_file(out / "raw.json", boost::json::serialize(raw));
   cli::print_line(write_reports({raw}, out));
   fmt::print(stderr, "dlock compare: {}\n", (out / "report.html").string());
@@ -175,15 +226,14 @@ int run_suite(const Options& options) {
 int render_reports(const std::vector<std::filesystem::path>& files,
                    const std::filesystem::path& out) {
   std::vector<object> runs;
-  for (const auto& file : files) {
-    boost::json::error_code error;
-    auto raw = boost::json::parse(testkit::read_file(file), error);
-    const auto* fields = error ? nullptr : raw.if_object();
-    if (fields == nullptr || !fields->contains("schema") || fields->at("schema") != 1) {
-      throw std::invalid_argument(file.string() +
-                                  " is no raw.json of this version of dlock compare");
-    }
-    runs.push_back(std::move(raw.as_object()));
+  for (const auto& file : files) runs.push_back(read_raw(file));
+  try {
+    make_document(runs);
+  } catch (const std::exception& error) {  // what a run writes is whole: fields are missing
+    throw NothingToMeasure(
+        fmt::format("{} is damaged: {}",
+                    files.size() > 1 ? "one of the two files" : "'" + files.front().string() + "'",
+                    error.what()));
   }
   std::filesystem::create_directories(out);
   cli::print_line(write_reports(runs, out));

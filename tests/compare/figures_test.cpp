@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <boost/json/array.hpp>
 #include <boost/json/parse.hpp>
 
 #include "compare/drivers/address.hpp"
@@ -70,6 +71,13 @@ TEST(Contention, WhatComesAfterAClientHasStoppedIsLeftOut) {
   EXPECT_DOUBLE_EQ(value(judge_turns(kept, 2), "jain"), 0.5);
 }
 
+TEST(Contention, WhereNothingWasHandedOverThereIsNoLatency) {
+  const auto judged = judge_turns({{1, 0, 100, 200}, {1, 210, 250, 300}}, 2);
+  EXPECT_FALSE(judged.at("values").as_object().contains("handover_p50_us"));
+  EXPECT_FALSE(judged.at("values").as_object().contains("handover_p99_us"));
+  EXPECT_EQ(value(judged, "retakes_percent"), 50);
+}
+
 TEST(Contention, TwoHoldersAreSeen) {
   const auto judged = judge_turns({{1, 0, 100, 300}, {2, 0, 200, 400}}, 2);
   EXPECT_EQ(judged.at("overlaps").to_number<int>(), 1);
@@ -87,28 +95,30 @@ TEST(Figures, RatiosAreWithinEachRepeat) {
   const auto ratio = Figures(raw).ratio({"s", "x", "dlock", 1}, "floor", "m");
   ASSERT_TRUE(ratio);
   EXPECT_DOUBLE_EQ(ratio->value, 2);
-  EXPECT_FALSE(ratio->noisy());
-  EXPECT_TRUE(Figures(raw).figure({"s", "x", "dlock", 1}, "m")->noisy());
+  EXPECT_EQ(ratio->samples, 2U);
+  EXPECT_EQ(Figures(raw).figure({"s", "x", "dlock", 1}, "m")->samples, 2U);
 }
 
-TEST(Figures, SpreadIsHowWellTheMedianIsKnown) {
-  const auto of = [](int repeats) {
-    std::string results;
-    for (int i = 0; i < repeats; ++i) {
-      results += (i > 0 ? "," : "") +
-                 (R"({"kind":"speed","scenario":"s","store":"x","driver":"d",)" +
-                  fmt::format(R"("param":1,"repeat":{},"values":{{"m":{}}}}})", i, 100 + i));
-    }
-    const auto raw = boost::json::parse(R"({"results": [)" + results + "]}").as_object();
-    return *Figures(raw).figure({"s", "x", "d", 1}, "m");
+TEST(Figures, APercentileIsToldOfEnoughValuesOnly) {
+  const auto of = [](int values) {
+    Histogram histogram;
+    for (int i = 1; i <= values; ++i) histogram.add(static_cast<std::uint64_t>(i) * 1000);
+    boost::json::object result{{"kind", "speed"},
+                               {"scenario", "s"},
+                               {"store", "x"},
+                               {"driver", "d"},
+                               {"param", 1},
+                               {"repeat", 0},
+                               {"values", boost::json::object{{"p99", 7}}}};
+    result["pair"] = histogram.to_json();
+    const boost::json::object raw{{"results", boost::json::array{result}}};
+    const boost::json::object metric{{"id", "p99"}, {"histogram", "pair"}, {"percent", 99}};
+    return Figures(raw).measured({"s", "x", "d", 1}, metric);
   };
-  EXPECT_DOUBLE_EQ(of(1).spread, 0);
-  EXPECT_DOUBLE_EQ(of(5).value, 102);
-  EXPECT_DOUBLE_EQ(of(5).spread,
-                   2.0 / 102);  // no more is known than that it lies between the extremes
-  EXPECT_DOUBLE_EQ(of(6).spread, 2.5 / 102.5);
-  EXPECT_DOUBLE_EQ(of(20).value, 109.5);
-  EXPECT_DOUBLE_EQ(of(20).spread, 4.5 / 109.5);  // the 6th to the 15th, by the tables
+  EXPECT_FALSE(of(298));  // it may well be that none of them lies beyond
+  ASSERT_TRUE(of(300));
+  EXPECT_NEAR(of(300)->value, 297, 1);  // of all values, and not the median of the slices' own
+  EXPECT_EQ(of(300)->samples, 300U);
 }
 
 TEST(Figures, NumbersForPeople) {
