@@ -20,6 +20,26 @@
 namespace dlock::core {
 namespace {
 
+/// A loss without a hold that could tell of it.
+class LossErrand final : public Errand {
+ public:
+  LossErrand(std::shared_ptr<Engine> engine, Loss loss)
+      : engine_(std::move(engine)), loss_(std::move(loss)) {}
+  void run() noexcept override {
+    try {
+      engine_->on_loss(loss_);
+    } catch (const std::exception& error) {
+      engine_->log(LogLevel::error, fmt::format("on_loss threw an exception: {}", error.what()));
+    } catch (...) {
+      engine_->log(LogLevel::error, "on_loss threw an exception of an unknown type");
+    }
+  }
+
+ private:
+  const std::shared_ptr<Engine> engine_;
+  const Loss loss_;
+};
+
 /// One lock name on the store that its route names.
 class RoutedLock final : public DistributedLock {
  public:
@@ -310,7 +330,11 @@ std::function<void()> Engine::launch_dual(migration::DualAcquisition::Request re
 detail::Canceller Engine::start_acquire(const std::string& name, const RouteConfig& route,
                                         AcquireOptions options, detail::AcquireHandler handler) {
   auto cancel = std::make_shared<std::function<void()>>();
-  auto shared_handler = std::make_shared<detail::AcquireHandler>(guard(log_, std::move(handler)));
+  auto shared_handler = std::make_shared<detail::AcquireHandler>(
+      [handler = guard(log_, std::move(handler))](error_code ec, LockHandle handle) mutable {
+        if (const auto& hold = HandleAccess::hold(handle)) hold->hand_out();
+        handler(ec, std::move(handle));
+      });
   Job start;
   if (route.migrate && route.migrate->mode == MigrateMode::dual) {
     migration::DualAcquisition::Request request;
@@ -352,6 +376,16 @@ detail::Canceller Engine::start_acquire(const std::string& name, const RouteConf
 void Engine::release(const std::shared_ptr<Hold>& hold, Releaser::Done done) noexcept {
   auto shared_done = std::make_shared<Releaser::Done>();
   if (done) *shared_done = guard(log_, std::move(done));
+  // Nobody had heard of it: the store said so when it was given back.
+  if (auto loss = hold->loss_at_release(); loss && (options_.on_loss || options_.log_losses)) {
+    *shared_done = [this, loss = std::move(*loss),
+                    done = std::move(*shared_done)](error_code ec) mutable {
+      if (ec == errc::lock_lost) {
+        post_callback(std::make_shared<LossErrand>(self(), std::move(loss)));
+      }
+      if (done) done(ec);
+    };
+  }
   const bool posted = post([hold, shared_done] {
     if (const auto at = hold->store().lock()) {
       at->release(hold, std::move(*shared_done));
@@ -370,7 +404,8 @@ asio::awaitable<void> Engine::close_stores() {
     asio::co_spawn(env().executor(), store->close(),
                    [one](const std::exception_ptr&) { one->set(true); });
   }
-  const auto until = env().now() + longest_release_timeout() + kCloseSlack;
+  // Once for whoever works under a lock, once for giving it back.
+  const auto until = env().now() + 2 * longest_release_timeout() + kCloseSlack;
   for (const auto& one : closed) co_await one->get_until(until);
   runtime_->calls.end_all(
       std::make_exception_ptr(LockError(make_error_code(errc::closed), Diagnostics())));
@@ -416,6 +451,16 @@ void Engine::finish_threads() noexcept {
   runtime_->tellers->finish(until);
   runtime_->completions->finish(until);
   log_->finish(kLogPatience);
+}
+
+void Engine::on_loss(const Loss& loss) {
+  if (options_.log_losses) {
+    const auto token = loss.token ? fmt::format(", token {}", *loss.token) : std::string();
+    log(loss.reason == LossReason::closed ? LogLevel::info : LogLevel::warning,
+        fmt::format("lock '{}' of store '{}'{} is lost: {}{}", loss.name, loss.store, token,
+                    to_string(loss.reason), loss.through_mutex ? ", through a Mutex" : ""));
+  }
+  if (options_.on_loss) options_.on_loss(loss);
 }
 
 void Engine::log(LogLevel level, std::string_view text) const noexcept { log_->write(level, text); }

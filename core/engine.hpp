@@ -69,6 +69,7 @@ class Engine final : public Host {
   /// This process's own: an engine from before a fork() begins anew.
   const std::shared_ptr<Reentry>& reentry();
   asio::any_io_executor callback_executor() override;
+  void on_loss(const Loss& loss) override;
   void log(LogLevel level, std::string_view text) const noexcept override;
 
  private:

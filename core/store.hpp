@@ -93,7 +93,8 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
 
   /// For doctor; `timeout` (default connect_timeout) bounds the wait for a store not yet reached.
   asio::awaitable<StoreReport> report(std::optional<std::chrono::milliseconds> timeout);
-  /// Ends everything, bounded by release_timeout and a little.
+  /// Ends everything in the order that LockManager::close() states, bounded by twice
+  /// release_timeout and a little.
   asio::awaitable<void> close();
 
  private:
@@ -105,6 +106,7 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   void on_warning(std::string_view text) override;
 
   asio::awaitable<void> connect();
+  asio::awaitable<void> end_holds();
   asio::awaitable<Failure> read_arrivals();
   void read_arrivals_meanwhile();
   Failure unmet_requirement(std::vector<std::string> required) const;
