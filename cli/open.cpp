@@ -14,6 +14,7 @@ namespace dlock::cli {
 
 OpenOptions open_options() {
   OpenOptions options = OpenOptions::built_in();
+  options.log_losses = false;  // the commands say so themselves
   options.log = [](LogLevel level, std::string_view text) {
     if (level == LogLevel::warning) warn(text);
     if (level == LogLevel::error) complain(text);

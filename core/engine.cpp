@@ -22,6 +22,25 @@ namespace dlock::core {
 namespace {
 
 using std::chrono::milliseconds;
+/// A loss without a hold that could tell of it.
+class LossErrand final : public Errand {
+ public:
+  LossErrand(std::shared_ptr<Engine> engine, Loss loss)
+      : engine_(std::move(engine)), loss_(std::move(loss)) {}
+  void run() noexcept override {
+    try {
+      engine_->on_loss(loss_);
+    } catch (const std::exception& error) {
+      engine_->log(LogLevel::error, fmt::format("on_loss threw an exception: {}", error.what()));
+    } catch (...) {
+      engine_->log(LogLevel::error, "on_loss threw an exception of an unknown type");
+    }
+  }
+
+ private:
+  const std::shared_ptr<Engine> engine_;
+  const Loss loss_;
+};
 
 /// One lock name on the store that its route names.
 class RoutedLock final : public DistributedLock {
@@ -350,7 +369,11 @@ std::function<void()> Engine::launch_dual(migration::DualAcquisition::Request re
 detail::Canceller Engine::start_acquire(const std::string& name, const RouteConfig& route,
                                         AcquireOptions options, detail::AcquireHandler handler) {
   auto cancel = std::make_shared<std::function<void()>>();
-  auto shared_handler = std::make_shared<detail::AcquireHandler>(guard(log_, std::move(handler)));
+  auto shared_handler = std::make_shared<detail::AcquireHandler>(
+      [handler = guard(log_, std::move(handler))](error_code ec, LockHandle handle) mutable {
+        if (const auto& hold = HandleAccess::hold(handle)) hold->hand_out();
+        handler(ec, std::move(handle));
+      });
   Job start;
   if (route.migrate && route.migrate->mode == MigrateMode::dual) {
     migration::DualAcquisition::Request request;
@@ -399,12 +422,17 @@ detail::Canceller Engine::start_acquire(const std::string& name, const RouteConf
   return canceller;
 }
 
-// As guard(), if there is memory for it.
-Releaser::Done Engine::guarded(Releaser::Done done) const noexcept {
-  if (!done) return done;
+// If there is memory for it: what is thrown is logged, and on_loss is told of a loss that nobody
+// had heard of before the store said so.
+Releaser::Done Engine::guarded(const std::shared_ptr<Hold>& hold, Releaser::Done done) noexcept {
+  const bool tells_losses = options_.on_loss || options_.log_losses;
+  if (!done && !tells_losses) return done;
   try {
     auto place = std::make_shared<Releaser::Done>();
-    Releaser::Done wrapped = guard(log_, [place](error_code ec) { (*place)(ec); });
+    Releaser::Done wrapped = guard(log_, [this, hold, place, tells_losses](error_code ec) {
+      if (tells_losses && ec == errc::lock_lost) tell_loss_at_release(*hold);
+      if (*place) (*place)(ec);
+    });
     *place = std::move(done);
     return wrapped;
   } catch (const std::bad_alloc&) {
@@ -412,8 +440,13 @@ Releaser::Done Engine::guarded(Releaser::Done done) const noexcept {
   }
 }
 
+void Engine::tell_loss_at_release(Hold& hold) {
+  auto loss = hold.loss_at_release();
+  if (loss) post_callback(std::make_shared<LossErrand>(self(), std::move(*loss)));
+}
+
 void Engine::release(const std::shared_ptr<Hold>& hold, Releaser::Done done) noexcept {
-  if (post(hold->release_job(guarded(std::move(done))))) return;
+  if (post(hold->release_job(guarded(hold, std::move(done))))) return;
   if (auto told = hold->refused_release()) told(make_error_code(errc::closed));
 }
 
@@ -450,7 +483,8 @@ asio::awaitable<void> Engine::close_stores() {
     // Then one after the other; to close a second time does no harm.
     if (!has_begun) co_await close_store(store);
   }
-  const auto until = env().now() + longest_release_timeout() + kCloseSlack;
+  // Once for whoever works under a lock, once for giving it back.
+  const auto until = env().now() + 2 * longest_release_timeout() + kCloseSlack;
   for (const auto& one : closed) co_await one->get_until(until);
   runtime_->calls.end_all(
       std::make_exception_ptr(LockError(make_error_code(errc::closed), Diagnostics())));
@@ -506,6 +540,16 @@ void Engine::finish_threads() noexcept {
   runtime_->tellers->finish(until);
   runtime_->completions->finish(until);
   log_->finish(kLogPatience);
+}
+
+void Engine::on_loss(const Loss& loss) {
+  if (options_.log_losses) {
+    const auto token = loss.token ? fmt::format(", token {}", *loss.token) : std::string();
+    log(loss.reason == LossReason::closed ? LogLevel::info : LogLevel::warning,
+        fmt::format("lock '{}' of store '{}'{} is lost: {}{}", loss.name, loss.store, token,
+                    to_string(loss.reason), loss.through_mutex ? ", through a Mutex" : ""));
+  }
+  if (options_.on_loss) options_.on_loss(loss);
 }
 
 void Engine::log(LogLevel level, std::string_view text) const noexcept { log_->write(level, text); }

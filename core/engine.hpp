@@ -70,6 +70,7 @@ class Engine final : public Host {
   /// This process's own: an engine from before a fork() begins anew.
   const std::shared_ptr<Reentry>& reentry();
   asio::any_io_executor callback_executor() override;
+  void on_loss(const Loss& loss) override;
   void log(LogLevel level, std::string_view text) const noexcept override;
 
  private:
@@ -112,7 +113,8 @@ class Engine final : public Host {
   std::function<void()> launch_dual(migration::DualAcquisition::Request request,
                                     const MigrateConfig& migrate, detail::AcquireHandler handler);
   std::shared_ptr<migration::Participant> participant(const MigrateConfig& migrate);
-  Releaser::Done guarded(Releaser::Done done) const noexcept;
+  Releaser::Done guarded(const std::shared_ptr<Hold>& hold, Releaser::Done done) noexcept;
+  void tell_loss_at_release(Hold& hold);
   void begin_closing() noexcept;
   void end_closing() noexcept;
   asio::awaitable<void> close_stores();

@@ -74,6 +74,27 @@ void Hold::on_state(StateCallback callback) {
   if (present != HandleState::held) post_telling();
 }
 
+void Hold::hand_out() noexcept {
+  const std::lock_guard lock(mutex_);
+  is_handed_out_ = true;
+  if (state_.load(std::memory_order_acquire) != HandleState::lost) return;
+  loss_is_due_ = true;
+  post_telling();
+}
+
+std::optional<Loss> Hold::loss_at_release() {
+  const std::lock_guard lock(mutex_);
+  if (!is_handed_out_) return std::nullopt;
+  return Loss{identity_.name, identity_.store, identity_.token, LossReason::removed,
+              of_mutex_.load(std::memory_order_acquire)};
+}
+
+Hold::Audience Hold::audience() noexcept {
+  if (stop_is_taken_.load(std::memory_order_acquire)) return Audience::owner;
+  const std::lock_guard lock(mutex_);
+  return callbacks_.empty() ? Audience::nobody : Audience::callbacks;
+}
+
 bool Hold::give_back() noexcept {
   if (state() == HandleState::lost) return false;
   return change(HandleState::released, LossReason::none);
@@ -103,6 +124,7 @@ bool Hold::change(HandleState state, LossReason reason) noexcept {
   }
   if (state == HandleState::lost) {
     stop_is_due_ = true;
+    loss_is_due_ = is_handed_out_;
   } else {
     ++changes_;
   }
@@ -207,6 +229,11 @@ void Hold::run() noexcept {
   while (true) {
     if (std::exchange(stop_is_due_, false)) {
       outside(lock, [this] { stop_.request_stop(); });
+    } else if (std::exchange(loss_is_due_, false)) {
+      outside(lock, [this] {
+        host_->on_loss({identity_.name, identity_.store, identity_.token, reason(),
+                        of_mutex_.load(std::memory_order_acquire)});
+      });
     } else if (auto* const callback = next_to_tell()) {
       tell(lock, *callback);
     } else if (!callbacks_.empty() &&

@@ -22,6 +22,7 @@
 #include "core/releaser.hpp"
 #include "dlock/backend.hpp"
 #include "dlock/lock_handle.hpp"
+#include "dlock/lock_manager.hpp"
 
 namespace dlock::core {
 
@@ -49,8 +50,23 @@ class Hold final : public Errand, public std::enable_shared_from_this<Hold> {
   HandleState state() noexcept;
   LossReason reason() const noexcept { return reason_.load(std::memory_order_acquire); }
   std::optional<Duration> remaining() noexcept;
-  std::stop_token stop_token() const noexcept { return stop_.get_token(); }
+  std::stop_token stop_token() const noexcept {
+    expect_owner();
+    return stop_.get_token();
+  }
   void on_state(StateCallback callback);
+  /// From now on a user has it: the manager's on_loss is told of its loss, too.
+  void hand_out() noexcept;
+  /// What to tell if the store says, when it is given back, that it was lost; empty: no user had
+  /// it.
+  std::optional<Loss> loss_at_release();
+  void hand_to_mutex() noexcept { of_mutex_.store(true, std::memory_order_release); }
+  /// For whom the end must wait that the manager makes of it: for nobody, until its callbacks have
+  /// returned (when_told), until whoever took the stop token has let go of it (when_left).
+  enum class Audience { nobody, callbacks, owner };
+  Audience audience() noexcept;
+  /// As if the stop token had been taken.
+  void expect_owner() const noexcept { stop_is_taken_.store(true, std::memory_order_release); }
   /// Held or suspect becomes released. False: it was lost before.
   bool give_back() noexcept;
   /// Until when it can be believed; kNever without a lease, TimePoint::min() when that is over.
@@ -128,6 +144,8 @@ class Hold final : public Errand, public std::enable_shared_from_this<Hold> {
   std::atomic<HandleState> state_{HandleState::held};
   std::atomic<LossReason> reason_{LossReason::none};
   std::stop_source stop_;
+  mutable std::atomic<bool> stop_is_taken_{false};
+  std::atomic<bool> of_mutex_{false};
 
   Job release_;
   Releaser::Done released_;
@@ -137,6 +155,8 @@ class Hold final : public Errand, public std::enable_shared_from_this<Hold> {
   Callbacks callbacks_;
   unsigned changes_ = 0;      ///< between held and suspect, so far: odd ones are suspect
   bool stop_is_due_ = false;  ///< lost, and the stop not yet requested
+  bool is_handed_out_ = false;
+  bool loss_is_due_ = false;  ///< lost while handed out, and the manager's on_loss not yet told
   bool is_posted_ = false;    ///< run() will look, or does
   bool is_left_ = false;
   std::thread::id telling_{};  ///< on which thread user code runs

@@ -32,6 +32,8 @@ class Host : public std::enable_shared_from_this<Host> {
   virtual asio::any_io_executor callback_executor() = 0;
   /// Gives a hold back on its store's loop. Any thread.
   virtual void release(const std::shared_ptr<Hold>& hold, Releaser::Done done) noexcept = 0;
+  /// A lock that a user had is lost. Any thread, from an errand; may run user code.
+  virtual void on_loss(const Loss&) {}
   virtual void log(LogLevel level, std::string_view text) const noexcept = 0;
 };
 

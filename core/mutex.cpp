@@ -2,6 +2,7 @@
 #include "dlock/mutex.hpp"
 
 #include "core/engine.hpp"
+#include "core/hold.hpp"
 
 namespace dlock::inline v0 {
 namespace {
@@ -30,12 +31,9 @@ bool Mutex::enter(std::optional<std::chrono::milliseconds> wait, bool try_only) 
   }
   AcquireOptions options;
   options.wait = wait;
-  if (!try_only) {
-    reentry.enter(lock_->name(), lock_->acquire(options));
-    return true;
-  }
-  auto handle = lock_->try_acquire(options);
+  auto handle = try_only ? lock_->try_acquire(options) : lock_->acquire(options);
   if (!handle) return false;
+  if (const auto& hold = core::HandleAccess::hold(*handle)) hold->hand_to_mutex();
   reentry.enter(lock_->name(), std::move(*handle));
   return true;
 }

@@ -489,18 +489,51 @@ void Store::tell_closed() noexcept {
   }
 }
 
+// Stop what works, wait while renewing, then give back.
+asio::awaitable<void> Store::end_holds() {
+  struct Ending {
+    explicit Ending(Env& env) : news(env) {}
+    Signal news;
+    std::size_t awaited = 0;
+  };
+  auto ending = std::make_shared<Ending>(env_);
+  for (const auto& hold : renewer_->holds()) {
+    const auto audience = hold->audience();
+    hold->become(HandleState::lost, LossReason::closed);
+    if (audience == Hold::Audience::nobody) {
+      release(hold, {});
+      continue;
+    }
+    ++ending->awaited;
+    Job give_back = [ending, self = weak_from_this(), ended = std::weak_ptr(hold)] {
+      const auto store = self.lock();
+      const auto what = ended.lock();
+      if (store && what) store->release(what, {});
+      --ending->awaited;
+      ending->news.notify();
+    };
+    if (audience == Hold::Audience::owner) {
+      hold->when_left(std::move(give_back));
+    } else {
+      hold->when_told(std::move(give_back));
+    }
+  }
+  const auto until = env_.now() + setup_.settings.release_timeout;
+  while (ending->awaited > 0 && env_.now() < until) {
+    co_await ending->news.wait_until(until);
+  }
+  for (const auto& hold : renewer_->holds()) release(hold, {});
+}
+
 asio::awaitable<void> Store::close() {
   const auto self = shared_from_this();
   closed_ = true;
   for (const auto& [number, acquisition] : std::map(acquisitions_)) acquisition->close();
   for (const auto& guest : std::vector(guests_)) guest->close();
-  for (const auto& hold : renewer_->holds()) {
-    hold->become(HandleState::lost, LossReason::closed);
-    release(hold, {});
-  }
-  renewer_->stop();
   connect_failure_ = make_failure(errc::closed, "");
   for (const auto& waiter : std::exchange(connect_waiters_, {})) waiter->notify();
+  co_await end_holds();
+  renewer_->stop();
   releaser_.hurry();
   co_await tasks_.wait_idle(env_.now() + setup_.settings.release_timeout);
   releaser_.give_up();

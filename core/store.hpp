@@ -104,7 +104,8 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   asio::awaitable<StoreReport> report(std::optional<std::chrono::milliseconds> timeout);
   /// All that is still held is lost. Takes no memory.
   void tell_closed() noexcept;
-  /// Ends everything, bounded by release_timeout and a little.
+  /// Ends everything in the order that LockManager::close() states, bounded by twice
+  /// release_timeout and a little.
   asio::awaitable<void> close();
 
  private:
@@ -117,6 +118,7 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
 
   asio::awaitable<void> connect(std::chrono::milliseconds patience);
   Failure with_address(Failure failure) const;
+  asio::awaitable<void> end_holds();
   asio::awaitable<Failure> read_arrivals();
   void read_arrivals_meanwhile();
   Failure unmet_requirement(std::vector<std::string> required) const;

@@ -24,6 +24,8 @@ LockHandle DualHold::join(LockHandle shown, LockHandle beside, std::shared_ptr<H
                           std::shared_ptr<Membership> membership) {
   const auto hold = HandleAccess::hold(shown);
   auto dual = std::make_shared<DualHold>(hold, std::move(beside), watch, membership);
+  // When the manager closes, the lock beside waits for the shown one.
+  if (dual->beside_hold_) dual->beside_hold_->expect_owner();
   hold->accompany(dual);
   membership->add(dual);
   if (watch) watch->listen(dual);
@@ -73,7 +75,9 @@ void DualHold::lose(LossReason why) {
   const auto until = promised();
   hold->become(HandleState::lost, why);
   auto& env = hold->host().env();
-  if (why == LossReason::closed || until <= env.now()) return give_back();
+  // The store gives the shown lock back when who has it has stopped; that ends the one beside.
+  if (why == LossReason::closed) return;
+  if (until <= env.now()) return give_back();
   if (until == kNever) return;
   env.call_at(until, [weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->give_back();

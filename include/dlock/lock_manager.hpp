@@ -43,6 +43,15 @@ struct BackendDescriptor;  // <dlock/backend.hpp>
 
 enum class LogLevel { debug, info, warning, error };
 
+/// One lock that was lost, as OpenOptions::on_loss is told of it.
+struct Loss {
+  std::string name;   ///< of the lock
+  std::string store;  ///< in the configuration
+  std::optional<std::uint64_t> token;
+  LossReason reason = LossReason::none;
+  bool through_mutex = false;  ///< a Mutex or synchronized() had it
+};
+
 struct OpenOptions {
   /// The backends to choose from by URL scheme, for who links one alone:
   /// `{.backends = {&dlock::local::backend()}}`.
@@ -52,6 +61,15 @@ struct OpenOptions {
   /// waits for it but close(), a second at most. A thousand lines wait for it; how many more were
   /// dropped is told. Default: standard error, in spdlog's form, from `warning` up.
   std::function<void(LogLevel, std::string_view)> log = {};
+  /// Told of each lock of the manager that is lost, exactly once, whoever has it: a handle, a
+  /// Mutex, synchronized(). Also of those that close() takes back (reason closed), and of one that
+  /// the store calls lost when it is given back (reason removed). Called where that handle's own
+  /// callbacks are (see LockHandle::on_state), after its stop token and before them; it may be
+  /// called for several locks at the same time. May block, or call dlock; must not throw. Default:
+  /// nobody.
+  std::function<void(const Loss&)> on_loss = {};
+  /// One line in the log for each of them: a warning, for reason closed an info.
+  bool log_losses = true;
 
   /// With all backends that were built into the target dlock::dlock (defined there, not in
   /// dlock::core).
@@ -120,13 +138,23 @@ class LockManager {
   /// down.
   std::vector<StoreReport> inspect(std::optional<std::chrono::milliseconds> timeout = std::nullopt);
 
-  /// Releases what is still held (those handles become lost, reason closed), waits for releases
-  /// under way, each store's `release_timeout` at most, and ends the threads. A late copy of a
-  /// request that was never answered is looked for once more; one that arrives after that lasts a
-  /// lease at most. Calls under way end with `closed` then, and later ones.
+  /// Stop what works, wait while renewing, then give back. In this order:
+  ///  1. acquires under way end with `closed`, as do later calls;
+  ///  2. every lock that is held becomes lost, reason closed: its stop is requested, its callbacks
+  ///  are
+  ///     called;
+  ///  3. it stays ours in the store, renewed, until the handle is released or destroyed, if anybody
+  ///     took its stop_token(); else until its callbacks have returned; at most the store's
+  ///     `release_timeout`. One that nobody listens to is not waited for;
+  ///  4. then it is given back, which is waited for, again `release_timeout` at most.
+  /// Then the threads end. A late copy of a request that was never answered is looked for once
+  /// more; one that arrives after that lasts a lease at most; other calls that are still under way
+  /// end with `closed`. So a thread that works under a lock must not wait for close() before it
+  /// lets go of its handle: each would wait for the other, for `release_timeout`.
+  ///
   /// Waits for callbacks and completion handlers, the longest `release_timeout` once more at most:
   /// what has not begun by then is dropped, and one that does not return is left to its thread.
-  /// Inside a callback it does not wait for any.
+  /// Inside a callback it does not wait for any, but by 3. for that of a lock that is still held.
   void close() noexcept;
 
  private:

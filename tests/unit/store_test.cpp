@@ -385,6 +385,66 @@ TEST(Store, ClosingReleasesWhatIsHeldAndTellsEveryone) {
   EXPECT_EQ(after->ec, errc::closed);
 }
 
+void start_closing(StoreFixture& fixture) {
+  asio::co_spawn(fixture.env().executor(), fixture.store->close(),
+                 [](const std::exception_ptr&) {});
+}
+
+TEST(Store, ClosingKeepsALockRenewedUntilWhoeverWorksUnderItHasLetGo) {
+  StoreFixture fixture;
+  auto got = fixture.acquire();
+  fixture.env().run_for(milliseconds(1));
+  const auto stop = got->handle.stop_token();
+  start_closing(fixture);
+  fixture.env().run_for(seconds(4));
+  EXPECT_TRUE(stop.stop_requested());
+  EXPECT_EQ(got->handle.loss_reason(), LossReason::closed);
+  EXPECT_TRUE(fixture.script().release_searches.empty()) << "he has not said that he stopped";
+  EXPECT_EQ(fixture.script().extend_times.size(), 1U) << "renewed";
+  EXPECT_FALSE(fixture.script().closed);
+  EXPECT_EQ(got->handle.release(), errc::lock_lost);
+  fixture.env().run_for(milliseconds(1));
+  EXPECT_EQ(fixture.script().release_searches, std::vector<bool>{false});
+  EXPECT_TRUE(fixture.script().closed);
+}
+
+TEST(Store, ClosingWaitsForTheReleaseTimeoutAtMostThenGivesBack) {
+  StoreFixture fixture;
+  auto got = fixture.acquire();
+  fixture.env().run_for(milliseconds(1));
+  const auto stop = got->handle.stop_token();
+  start_closing(fixture);
+  fixture.env().run_for(milliseconds(4990));
+  EXPECT_TRUE(fixture.script().release_searches.empty());
+  fixture.env().run_for(milliseconds(20));
+  EXPECT_EQ(fixture.script().release_searches, std::vector<bool>{false});
+  EXPECT_TRUE(fixture.script().closed);
+}
+
+TEST(Store, ClosingGivesBackAfterTheCallbacksHaveReturned) {
+  StoreFixture fixture;
+  auto got = fixture.acquire();
+  fixture.env().run_for(milliseconds(1));
+  std::optional<std::size_t> released_before;
+  got->handle.on_state(
+      [&](HandleState, LossReason) { released_before = fixture.script().release_searches.size(); });
+  start_closing(fixture);
+  fixture.env().run_for(seconds(1));
+  EXPECT_EQ(released_before, 0U);
+  EXPECT_EQ(fixture.script().release_searches, std::vector<bool>{false});
+  EXPECT_TRUE(fixture.script().closed) << "the handle itself is not waited for";
+}
+
+TEST(Store, ClosingGivesBackAtOnceWhatNobodyListensTo) {
+  StoreFixture fixture;
+  auto got = fixture.acquire();
+  fixture.env().run_for(milliseconds(1));
+  start_closing(fixture);
+  fixture.env().run_for(milliseconds(1));
+  EXPECT_EQ(fixture.script().release_searches, std::vector<bool>{false});
+  EXPECT_TRUE(fixture.script().closed);
+}
+
 TEST(Store, AStoreThatCannotGiveWhatIsRequiredIsRefusedWithTheRemedy) {
   core::StoreSettings settings;
   settings.require = {"exclusive"};
