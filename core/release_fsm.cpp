@@ -15,6 +15,13 @@ Duration pause_after(int failures) {
   return std::min<Duration>(kFirst * (1 << std::min(failures - 1, 10)), kLongest);
 }
 
+constexpr int kMostRefusals = 10;
+
+Duration pause_after_refusal(int refusals) {
+  return std::min<Duration>(std::chrono::seconds(1 << std::min(refusals - 1, 10)),
+                            std::chrono::seconds(30));
+}
+
 }  // namespace
 
 ReleaseFsm::Step ReleaseFsm::begin(TimePoint now) {
@@ -31,8 +38,13 @@ ReleaseFsm::Step ReleaseFsm::on_answer(ReleaseStatus status, TimePoint now) {
     search_ = true;
     return {Do::pause, false, std::min(now + limits_.search_pause, *limits_.late_copies_until)};
   }
-  // Whoever may change the store's mind is told at once; until the lease is over it may do so.
-  if (status == ReleaseStatus::refused && !outcome_) outcome_ = status;
+  // Whoever may change the store's mind is told at once, and has some minutes to do so.
+  if (status == ReleaseStatus::refused) {
+    if (!outcome_) outcome_ = status;
+    if (now >= limits_.lease_over || ++refusals_ >= kMostRefusals)
+      return {Do::finish, false, kNever};
+    return {Do::pause, false, std::min(now + pause_after_refusal(refusals_), limits_.lease_over)};
+  }
   if (DLOCK_PLANTED("core_failed_release_is_dropped")) return {Do::finish, false, kNever};
   // What is not released when its lease is over has been freed by the store.
   if (now >= limits_.lease_over) return {Do::finish, false, kNever};

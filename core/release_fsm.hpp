@@ -42,6 +42,7 @@ class ReleaseFsm {
   Limits limits_;
   bool search_;
   int failures_ = 0;
+  int refusals_ = 0;
   std::optional<ReleaseStatus> outcome_;
 };
 

@@ -181,15 +181,13 @@ TEST_F(ZooKeeperSession, AReleaseThatTheAclRefusesSaysSo) {
     const std::lock_guard guard(mutex);
     return said.find("deleting /app/job/_c_") != std::string::npos;
   }));
-  // Not for ever, and not quickly: until the lease is over.
-  std::uint64_t deletes = 0;
-  EXPECT_TRUE(eventually(within(30s), [&] {
-    const auto before = std::exchange(deletes, frames_.requests(opcode::remove));
-    return !eventually(within(3s), [&] { return frames_.requests(opcode::remove) > before; });
-  }));
-  EXPECT_LE(deletes, 12U);
-  EXPECT_EQ(said.find("deleting /app/job/_c_"), said.rfind("deleting /app/job/_c_"))
-      << "said once: " << said;
+  // Tried again, but less and less often: until an operator mends it, or for some minutes.
+  ASSERT_TRUE(eventually(within(20s), [&] { return frames_.requests(opcode::remove) >= 3; }));
+  EXPECT_LE(frames_.requests(opcode::remove), 5U);
+  {
+    const std::lock_guard guard(mutex);
+    EXPECT_EQ(said.find("deleting /app/job/_c_"), said.rfind("deleting /app/job/_c_")) << said;
+  }
   // The server lets us delete again: its node goes with our session.
   ASSERT_TRUE(set_permissions(server_.port(), "/app/job", ZOO_PERM_ALL));
   locks.close();

@@ -86,5 +86,20 @@ TEST(ReleaseFsm, LooksForLateCopiesUntilNoneCanArrive) {
   EXPECT_EQ(searches, 4);
 }
 
+TEST(ReleaseFsm, ARefusalIsToldAtOnceAndTriedAgainAFewTimes) {
+  ReleaseFsm fsm(limits());
+  auto now = kStart;
+  auto step = fsm.on_answer(ReleaseStatus::refused, now);
+  EXPECT_EQ(fsm.outcome(), ReleaseStatus::refused);
+  int tries = 1;
+  for (; step.what == Do::pause && tries < 100; ++tries) {
+    EXPECT_GE(step.until, now + std::chrono::seconds(1));
+    now = step.until;
+    step = fsm.on_answer(ReleaseStatus::refused, now);
+  }
+  EXPECT_EQ(tries, 10);
+  EXPECT_LE(now, kStart + std::chrono::minutes(5));
+}
+
 }  // namespace
 }  // namespace dlock::core
