@@ -29,6 +29,11 @@ Answer not_sent(Answer answer) {
   return answer;
 }
 
+/// libmemcached does not hand on what the server says before.
+bool hangs_up(std::string_view text) {
+  return text.find("disconnected") != text.npos || text.find("reset by peer") != text.npos;
+}
+
 }  // namespace
 
 Session::Session(core::Env& env, Settings settings, OnFacts on_facts)
@@ -88,8 +93,7 @@ Answer Session::connect() {
     auto answer = not_sent(take_step());
     if (!answer.done()) {
       client_->drop();
-      // libmemcached does not hand on what the server says before it hangs up.
-      if (next_ == Step::canary && answer.failure.text.find("disconnected") != std::string::npos) {
+      if (next_ == Step::canary && hangs_up(answer.failure.text)) {
         answer.failure.text += ": it hangs up at once; has it no place for more connections (-c)?";
       }
       last_failure_ = answer.failure;

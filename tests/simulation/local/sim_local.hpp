@@ -17,7 +17,10 @@ namespace dlock::simulation {
 
 class SimLocal final : public SimStore {
  public:
-  SimLocal(World& /*world*/, Network& /*network*/) {}
+  /// The path has always led there, so nobody waits for the directory to settle.
+  SimLocal(World& /*world*/, Network& /*network*/) {
+    static_cast<void>(local::open_directory(folder_.path().string(), false, 0));
+  }
 
   std::string_view name() const override { return "local"; }
   const BackendDescriptor& descriptor() const override { return local::backend(); }
