@@ -52,9 +52,12 @@ struct Measured {
   Histogram pair;
 };
 
-/// Acquire and release, back to back, until `over`; or `count` times.
+/// Acquire and release, back to back, until `over`, once at least; or `count` times.
 void pairs_of(Client& client, const std::atomic<bool>& over, std::int64_t count, Measured& out) {
-  for (std::int64_t i = 0; count == 0 ? !over.load(std::memory_order_relaxed) : i < count; ++i) {
+  const auto goes_on = [&](std::int64_t done) {
+    return count == 0 ? done == 0 || !over.load(std::memory_order_relaxed) : done < count;
+  };
+  for (std::int64_t i = 0; goes_on(i); ++i) {
     const auto start = now_ns();
     client.acquire();
     const auto held = now_ns();

@@ -36,15 +36,9 @@ class Pairs final : public Measurement {
   object slice() override {
     worker_.command("go");
     const auto result = worker_.await("result", testkit::within(kPatience));
-    const double pairs = std::max(1.0, number(result, "pairs"));
-    const auto& pair = result.at("pair").as_object();
-    const auto& acquire = result.at("acquire").as_object();
-    const object values{{"pair_p50_us", pair.at("p50_us")},
-                        {"pair_p99_us", pair.at("p99_us")},
-                        {"acquire_p50_us", acquire.at("p50_us")},
-                        {"pairs_per_s", pairs / number(result, "seconds")},
-                        {"cpu_us_per_pair", number(result, "cpu_seconds") * 1e6 / pairs}};
-    return {{"values", values}, {"pair", pair}, {"acquire", acquire}};
+    return {{"values", values_of_pairs(result)},
+            {"pair", result.at("pair")},
+            {"acquire", result.at("acquire")}};
   }
 
  private:
@@ -222,6 +216,18 @@ class Whole final : public Measurement {
 };
 
 }  // namespace
+
+object values_of_pairs(const object& result) {
+  const double pairs = number(result, "pairs");
+  object values{{"pairs_per_s", pairs / number(result, "seconds")}};
+  if (pairs == 0) return values;
+  const auto& pair = result.at("pair");
+  values["pair_p50_us"] = pair.at("p50_us");
+  values["pair_p99_us"] = pair.at("p99_us");
+  values["acquire_p50_us"] = result.at("acquire").at("p50_us");
+  values["cpu_us_per_pair"] = number(result, "cpu_seconds") * 1e6 / pairs;
+  return values;
+}
 
 std::unique_ptr<Measurement> make_measurement(const Case& one) {
   const std::string_view measure = one.scenario.at("measure").as_string();

@@ -36,6 +36,10 @@ class Measurement {
   virtual boost::json::object slice() = 0;
 };
 
+/// What a worker's answer to `pairs` says. A slice in which nobody came to lock, on a machine that
+/// is busy with other things, has a rate and no latency: 0 would be the best of all.
+boost::json::object values_of_pairs(const boost::json::object& result);
+
 /// Starts and warms up what is needed. Throws std::runtime_error when it does not come to be ready,
 /// Interrupted when the run is to end; so does slice().
 std::unique_ptr<Measurement> make_measurement(const Case& one);

@@ -9,6 +9,7 @@
 #include "compare/drivers/histogram.hpp"
 #include "compare/report/figures.hpp"
 #include "compare/suite/contention.hpp"
+#include "compare/suite/measurement.hpp"
 
 namespace dlock::compare {
 namespace {
@@ -43,6 +44,14 @@ TEST(Histogram, OutOfJsonIsTheSame) {
     EXPECT_NEAR(copy.percentile_ns(percent), histogram.percentile_ns(percent),
                 histogram.percentile_ns(percent) * 0.002);
   }
+}
+
+TEST(Pairs, ASliceInWhichNobodyCameToLockHasNoLatency) {
+  const boost::json::object none{{"p50_us", 0}, {"p99_us", 0}};
+  const auto values = values_of_pairs(
+      {{"pairs", 0}, {"seconds", 0.03}, {"cpu_seconds", 0.01}, {"pair", none}, {"acquire", none}});
+  EXPECT_EQ(values.at("pairs_per_s").as_double(), 0);
+  EXPECT_EQ(values.size(), 1U);
 }
 
 TEST(Contention, HandOverIsCountedToAnotherClientOnly) {
