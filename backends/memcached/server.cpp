@@ -55,8 +55,19 @@ void Server::learn(ServerFacts facts) {
   facts_ = std::move(facts);
   if (changed && on_changed) on_changed();
   if (!lost_all || held_.empty() || checking_) return;
-  checking_ = true;
-  asio::co_spawn(env_.executor(), check_held(), asio::detached);
+  begin(checking_, [this] { return check_held(); });
+}
+
+/// Unless there is no memory for it: then it has not begun.
+template <class Work>
+void Server::begin(bool& under_way, Work work) {
+  under_way = true;
+  try {
+    asio::co_spawn(env_.executor(), work(), asio::detached);
+  } catch (...) {
+    under_way = false;
+    throw;
+  }
 }
 
 void Server::warn_of_evictions(const ServerFacts& facts) {
@@ -80,6 +91,10 @@ RenewOrder Server::order_of(const KeyClaim& claim) {
 
 asio::awaitable<void> Server::check_held() {
   const auto self = shared_from_this();
+  const struct Over {
+    bool& checking;
+    ~Over() { checking = false; }
+  } over{checking_};
   std::vector<KeyClaimPtr> claims;
   std::vector<RenewOrder> orders;
   for (const auto& [number, weak] : held_) {
@@ -93,7 +108,6 @@ asio::awaitable<void> Server::check_held() {
     return verify(session, orders);
   };
   const auto ran = co_await worker_->run<Results>(std::move(work), env_.now() + kCheckPatience);
-  checking_ = false;
   // Without a result the next renewal tells.
   if (!ran.result || stopped_) co_return;
   for (std::size_t i = 0; i < claims.size(); ++i) {
@@ -133,17 +147,21 @@ void Server::wake_all() {
 
 void Server::keep_polling() {
   if (polling_ || stopped_) return;
-  polling_ = true;
-  asio::co_spawn(env_.executor(), poll_while_needed(), asio::detached);
+  begin(polling_, [this] { return poll_while_needed(); });
 }
 
 asio::awaitable<void> Server::poll_while_needed() {
   const auto self = shared_from_this();
-  while (!stopped_ && !poller_.idle()) {
-    const auto until = env_.now() + poller_.pause(env_.random());
-    const bool notified = co_await poll_now_.wait_until(until);
-    if (notified) continue;
-    if (!stopped_ && !poller_.idle()) co_await poll_once();
+  try {
+    while (!stopped_ && !poller_.idle()) {
+      const auto until = env_.now() + poller_.pause(env_.random());
+      const bool notified = co_await poll_now_.wait_until(until);
+      if (notified) continue;
+      if (!stopped_ && !poller_.idle()) co_await poll_once();
+    }
+  } catch (const std::exception&) {
+    // Who waits asks by himself, and that begins it anew.
+    wake_all();
   }
   polling_ = false;
 }

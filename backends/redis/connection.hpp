@@ -48,7 +48,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   TimePoint last_heard() const noexcept { return last_heard_; }
 
   /// Called once, never inside a call of ours, when it has ended other than by its destructor.
-  std::function<void()> on_end;
+  core::Job on_end;
   /// Set on a subscriber: called for each `message`, with its payload.
   std::function<void(const std::string&)> on_message;
 

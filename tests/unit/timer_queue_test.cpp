@@ -31,5 +31,38 @@ TEST(TimerQueue, ARemovedTimerIsGone) {
   EXPECT_FALSE(queue.take_due(at(5)));
 }
 
+TEST(TimerQueue, AMovedTimerIsDueAtItsNewMoment) {
+  TimerQueue queue;
+  std::string order;
+  const auto spare = queue.add(kNever, [&] { order += 's'; });
+  queue.add(at(2), [&] { order += 'a'; });
+  EXPECT_FALSE(queue.take_due(at(1)));
+  queue.move(spare, at(1));
+  queue.move(0, at(1));
+  EXPECT_EQ(queue.next(), at(1));
+  while (auto job = queue.take_due(at(2))) job();
+  EXPECT_EQ(order, "sa");
+  queue.move(spare, at(1));
+  EXPECT_EQ(queue.next(), kNever);
+}
+
+TEST(FunctionQueue, GivesFunctionsInTheirOrder) {
+  detail::FunctionQueue<void()> queue;
+  std::string order;
+  EXPECT_FALSE(queue.pop());
+  queue.push([&] { order += 'a'; });
+  queue.push([&] { order += 'b'; });
+  queue.pop()();
+  queue.push([&] { order += 'c'; });
+  queue.pop()();
+  queue.pop()();
+  EXPECT_TRUE(queue.empty());
+  queue.push([&] { order += 'd'; });
+  EXPECT_FALSE(queue.empty());
+  queue.pop()();
+  EXPECT_EQ(order, "abcd");
+  queue.push([] { FAIL(); });
+}
+
 }  // namespace
 }  // namespace dlock::core

@@ -12,7 +12,6 @@
 
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
 #include <iostream>
 #include <string>
 
@@ -31,16 +30,17 @@ void expect(bool good, const std::string& what) {
   std::cout << what << std::endl;
 }
 
-/// A user of our own: the limit on threads counts those of a user, and does not count root's.
+/// A user of its test's own: the limit on threads counts those of a user, and does not count
+/// root's.
 bool become_ordinary() {
   if (::geteuid() != 0) return true;
-  const auto user = static_cast<uid_t>(200'000 + ::getpid());
+  const auto user = static_cast<uid_t>(200'000 + ::getppid());
   return ::setgroups(0, nullptr) == 0 && ::setgid(user) == 0 && ::setuid(user) == 0;
 }
 
 class Limit {
  public:
-  Limit(bool threads) : which_(threads ? RLIMIT_NPROC : RLIMIT_NOFILE) {
+  explicit Limit(bool threads) : which_(threads ? RLIMIT_NPROC : RLIMIT_NOFILE) {
     ::getrlimit(which_, &before_);
   }
   void reach() {

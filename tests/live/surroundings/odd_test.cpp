@@ -6,8 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
-#include <vector>
+#include <thread>
 
 #include "testkit/process.hpp"
 #include "testkit/wall_clock.hpp"
