@@ -101,6 +101,14 @@ class Parser {
     const auto first = first_word(words_);
     if (first < words_.size() && words_[first] == "help") {
       words_.erase(words_.begin() + static_cast<std::ptrdiff_t>(first));
+      // CLI11 would help with whatever it understood.
+      auto hint = hint_at(&app_);
+      const auto about = first_word(words_);
+      if (about < words_.size() &&
+          std::find(hint.verbs.begin(), hint.verbs.end(), words_[about]) == hint.verbs.end()) {
+        hint.unexpected.push_back(words_[about]);
+        return {std::nullopt, {}, words_for(hint) + " (try 'dlock --help')"};
+      }
       words_.emplace_back("--help");
     }
     try {
@@ -405,8 +413,8 @@ class Parser {
     return app;
   }
 
-  std::string what_is_wrong(const CLI::ParseError& error) const {
-    const CLI::App* app = innermost();
+  /// What may stand behind `app`.
+  UsageHint hint_at(const CLI::App* app) const {
     UsageHint hint;
     hint.verb = app == &app_ ? std::string() : app->get_name();
     hint.has_dashes = has_dashes_;
@@ -418,6 +426,12 @@ class Parser {
         for (const auto& name : option->get_lnames()) hint.options.push_back("--" + name);
       }
     }
+    return hint;
+  }
+
+  std::string what_is_wrong(const CLI::ParseError& error) const {
+    const CLI::App* app = innermost();
+    auto hint = hint_at(app);
     const bool unknown = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
     const bool required = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
     const bool no_verb = !hint.verbs.empty() && required;
