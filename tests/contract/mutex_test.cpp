@@ -3,7 +3,9 @@
 // The std vocabulary over each store.
 #include <atomic>
 #include <condition_variable>
+#include <future>
 #include <mutex>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -98,6 +100,48 @@ TEST_P(MutexContract, ALostMutexIsNotReentered) {
   EXPECT_NO_THROW(mutex.unlock()) << "unlock never throws for what a store does";
   EXPECT_TRUE(mutex.try_lock_for(30s)) << "and then it may be taken anew";
   mutex.unlock();
+}
+
+TEST_P(MutexContract, ALostMutexIsToldToTheManagersOnLossOnce) {
+  std::promise<Loss> told;
+  std::atomic<int> times = 0;
+  auto options = OpenOptions::built_in();
+  options.on_loss = [&](const Loss& loss) {
+    if (times++ == 0) told.set_value(loss);
+  };
+  auto manager = LockManager::open(url(), std::move(options));
+  Mutex mutex(manager.lock("a"));
+  mutex.lock();
+  const auto token = mutex.held()->token();
+  harness().take_away(observer(), url(), "a");
+  auto future = told.get_future();
+  ASSERT_EQ(future.wait_for(60s), std::future_status::ready);
+  const auto loss = future.get();
+  EXPECT_EQ(loss.name, "a");
+  EXPECT_EQ(loss.store, "default");
+  EXPECT_EQ(loss.token, token);
+  EXPECT_TRUE(loss.through_mutex);
+  EXPECT_NE(loss.reason, LossReason::none);
+  error_code ec;
+  mutex.unlock(ec);
+  EXPECT_EQ(ec, errc::lock_lost);
+  manager.close();
+  EXPECT_EQ(times, 1);
+}
+
+TEST_P(MutexContract, SynchronizedThrowsForALossThatItsWorkWasNotToldOf) {
+  auto manager = open();
+  Mutex same(manager.lock("section"));
+  const auto lose = [&] {
+    harness().take_away(observer(), url(), "section");
+    ASSERT_TRUE(eventually(patience(), [&] { return same.held()->state() == HandleState::lost; }));
+  };
+  EXPECT_EQ(error_of([&] { synchronized(manager, "section", lose); }), errc::lock_lost);
+  const bool stopped = synchronized(manager, "section", [&](const std::stop_token& lost) {
+    lose();
+    return eventually(patience(), [&] { return lost.stop_requested(); });
+  });
+  EXPECT_TRUE(stopped) << "work that was told has the last word";
 }
 
 // In opposite orders, as std::lock allows. Its two sides may back off from each other for a while
