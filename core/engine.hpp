@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <boost/asio/co_spawn.hpp>
 #include <functional>
 #include <future>
 #include <map>
@@ -141,16 +142,21 @@ T Engine::run_on(const std::string& name,
   auto call = std::make_shared<Calls::Call<T>>();
   const auto failure = try_post([this, name, operation = std::move(operation), call] {
     auto& calls = runtime_->calls;
-    calls.add(call);
-    asio::co_spawn(env().executor(), operation(store(name)),
-                   [&calls, call](const std::exception_ptr& error, T value) {
-                     calls.remove(call);
-                     if (error) {
-                       call->end(error);
-                     } else {
-                       call->answer(std::move(value));
-                     }
-                   });
+    const auto on_end = [&calls, call](const std::exception_ptr& error, T value) {
+      calls.remove(call);
+      if (error) {
+        call->end(error);
+      } else {
+        call->answer(std::move(value));
+      }
+    };
+    try {
+      calls.add(call);
+      asio::co_spawn(env().executor(), operation(store(name)), on_end);
+    } catch (const std::exception&) {  // else the caller would wait until the manager closes
+      calls.remove(call);
+      call->end(std::current_exception());
+    }
   });
   if (failure.error) throw LockError(failure.error, {{}, name, failure.text});
   return call->wait();

@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <mutex>
 #include <stdexcept>
 #include <thread>
 
@@ -119,11 +120,20 @@ class Guard {
   }
 
   void release() {
-    event("releasing");
+    if (!begin_release()) return late_release();
     boost::json::object released = at("released");
     // Planted: a release that never reaches the store.
     released["error"] = plant_ == "keep" ? "" : lock_->release();
     say(released);
+  }
+
+  /// A loss that comes while the release is under way is told by what the release answers; before
+  /// it, by tell_loss() alone. Never by both.
+  bool begin_release() {
+    const std::lock_guard lock(telling_);
+    if (told_.exchange(true)) return deaf();
+    event("releasing");
+    return true;
   }
 
   /// Of a lock that was told lost: what a program does that did not look.
@@ -142,6 +152,7 @@ class Guard {
   }
 
   void tell_loss() {
+    const std::lock_guard lock(telling_);
     if (deaf() || told_.exchange(true)) return;
     boost::json::object told = at("told_lost");
     if (lock_) told["reason"] = lock_->lost();
@@ -162,6 +173,7 @@ class Guard {
   std::string plant_;
   std::chrono::milliseconds work_;
   std::atomic<std::int64_t> grant_;
+  std::mutex telling_;            ///< of what is said about the end of a grant
   std::atomic<bool> told_{true};  // until the first grant there is nothing to lose
   std::optional<std::uint64_t> token_;
   Until until_;
