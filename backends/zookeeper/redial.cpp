@@ -10,7 +10,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kEach{1600};
 /// Tries that may come sooner, for each server.
-constexpr int kAtOnce = 8;
+constexpr int kAtOnce = 7;
 constexpr milliseconds kShortest{20};
 
 }  // namespace

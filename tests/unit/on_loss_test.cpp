@@ -79,7 +79,7 @@ TEST(OnLoss, TellsOfAHandleAndOfAMutexOnceEach) {
   EXPECT_EQ(losses[0].name, "a");
   EXPECT_EQ(losses[0].store, "default");
   EXPECT_EQ(losses[0].token, held.token());
-  EXPECT_EQ(losses[0].reason, LossReason::evicted);
+  EXPECT_EQ(losses[0].reason, LossReason::broken);
   EXPECT_FALSE(losses[0].through_mutex);
   EXPECT_EQ(losses[1].name, "b");
   EXPECT_TRUE(losses[1].through_mutex);
