@@ -156,7 +156,7 @@ TEST_P(MemcachedRefusals, IsUnavailableWithItsCauseAndAskedSeldom) {
   Diagnostics diagnostics;
   error_code ec;
   const auto start = Clock::now();
-  locks.lock("x")->acquire({.wait = 6s, .diagnostics = &diagnostics}, {}, ec);
+  (void)locks.lock("x")->acquire({.wait = 6s, .diagnostics = &diagnostics}, {}, ec);
   const auto took = std::chrono::duration<double>(Clock::now() - start).count();
   EXPECT_EQ(ec, errc::unavailable) << ec.message() << ": " << diagnostics.server_text;
   EXPECT_THAT(ec.message() + diagnostics.server_text, HasSubstr(GetParam().words));

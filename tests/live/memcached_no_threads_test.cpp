@@ -26,7 +26,7 @@ TEST(MemcachedNoThreads, ACallSaysSoAndTheNextOneWorks) {
     error_code ec;
     const auto start = Clock::now();
     try {
-      locks.lock("x")->acquire({.wait = 1s, .diagnostics = &diagnostics}, {}, ec);
+      (void)locks.lock("x")->acquire({.wait = 1s, .diagnostics = &diagnostics}, {}, ec);
     } catch (const LockError& error) {
       ec = error.code();
       diagnostics.server_text = error.what();
@@ -47,7 +47,7 @@ TEST(MemcachedNoThreads, ACloseWithoutAThreadIsOverSoon) {
   const NoThreads none;
   error_code ec;
   try {
-    locks.lock("x")->acquire({.wait = 500ms}, {}, ec);
+    (void)locks.lock("x")->acquire({.wait = 500ms}, {}, ec);
   } catch (const LockError& error) {
     ec = error.code();
   }

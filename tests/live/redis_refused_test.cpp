@@ -176,7 +176,7 @@ TEST_F(RedisRefused, AKeyOfAnotherTypeIsNamed) {
   const auto error_of = [&](const std::string& name) {
     error_code ec;
     try {
-      locks.lock(name)->acquire({.wait = 5s});
+      (void)locks.lock(name)->acquire({.wait = 5s});
     } catch (const LockError& error) {
       EXPECT_EQ(error.code(), errc::protocol) << error.what();
       return std::string(error.what());

@@ -136,7 +136,7 @@ void warm(Trial& trial) {
   trial.locks->connect();
   // What is made once, and threads' own.
   error_code ec;
-  trial.locks->lock(trial.name + "-warm")->acquire({.wait = 5s}, {}, ec);
+  (void)trial.locks->lock(trial.name + "-warm")->acquire({.wait = 5s}, {}, ec);
 }
 
 void hold(Trial& trial) {
@@ -352,7 +352,7 @@ int main(int argc, char** argv) {
   if (phase == nullptr) return 2;
   const auto kind = kind_of(words[2]);
   auto rival = LockManager::open(url, quiet());
-  rival.lock("rivals-first")->acquire({.wait = 10s});
+  (void)rival.lock("rivals-first")->acquire({.wait = 10s});
   testkit::spare_present_threads();
   if (std::getenv("STARVED_SHOW") != nullptr) testkit::show_failures();  // NOLINT
   if (words[3] == "count") {
