@@ -46,7 +46,14 @@ class StressContract : public Contract {
  protected:
   void SetUp() override {
     Contract::SetUp();
-    locks_ = std::make_shared<LockManager>(open());
+    locks_ = connected();
+  }
+
+  /// A busy store may take longer to reach than any of the waits.
+  std::shared_ptr<LockManager> connected() {
+    auto manager = std::make_shared<LockManager>(open());
+    manager->connect();
+    return manager;
   }
 
   /// The manager of now; another thread may close it at any moment.
@@ -173,7 +180,7 @@ void StressContract::cancel_by_slots(Dice dice) {
 void StressContract::close_managers(Dice dice) {
   while (!over()) {
     std::this_thread::sleep_for(100ms + dice.moment(300ms));
-    auto next = std::make_shared<LockManager>(open());
+    auto next = connected();
     std::shared_ptr<LockManager> old;
     {
       const std::lock_guard guard(mutex_);
