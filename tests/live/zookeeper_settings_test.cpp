@@ -47,7 +47,8 @@ TEST_F(ZooKeeperSettings, F62_AStartersSessionTimeoutIsRaisedWithOneWarning) {
     const auto yaml = fmt::format("zk-lock:\n  address: 127.0.0.1:{}\n  session-timeout: {}\n",
                                   server_.port(), session);
     std::vector<std::string> warnings;
-    auto options = OpenOptions::built_in();
+    OpenOptions options;
+    options.backends = {&zookeeper::backend()};
     options.log = [&](LogLevel, std::string_view text) { warnings.emplace_back(text); };
     auto locks = LockManager::from_config(Config::from_yaml(yaml, "application.yml"), options);
     const auto report = locks.inspect().at(0);
