@@ -106,11 +106,15 @@ void Crew::work(Workers::iterator self, unsigned generation) noexcept {
   own_crew = this;
   Lock lock(mutex_);
   --starting_;
+  bool is_going_on = false;
   while (generation == generation_) {
-    if (!may_begin(Clock::now())) {
+    // Who has just come back from an errand is no more help than there was.
+    if (!(is_going_on && head_) && !may_begin(Clock::now())) {
+      is_going_on = false;
       if (!rest(lock)) break;
       continue;
     }
+    is_going_on = true;
     run_next(lock, self, generation);
     if (generation == generation_) continue;
     // Left to itself while it was at work. What waits has nobody else, if no thread can be made.
@@ -126,8 +130,13 @@ void Crew::work(Workers::iterator self, unsigned generation) noexcept {
   changed_.notify_all();
 }
 
+// As long as the others begin one errand after the other they need no help.
 bool Crew::may_begin(Clock::time_point now) const noexcept {
-  return head_ && (working_ == 0 || head_->since_ + limits_.patience <= now);
+  return head_ && (working_ == 0 || stuck_at() <= now);
+}
+
+Crew::Moment Crew::stuck_at() const noexcept {
+  return std::max(head_->since_, last_begun_) + limits_.patience;
 }
 
 /// False: nobody needs it any more.
@@ -136,7 +145,9 @@ bool Crew::rest(Lock& lock) noexcept {
   ++resting_;
   auto woken = std::cv_status::no_timeout;
   if (head_) {
-    posted_.wait_until(lock, head_->since_ + limits_.patience);
+    ++watching_;
+    posted_.wait_until(lock, stuck_at());
+    --watching_;
   } else if (threads_ <= limits_.least) {
     posted_.wait(lock);
   } else {
@@ -148,11 +159,12 @@ bool Crew::rest(Lock& lock) noexcept {
 
 void Crew::run_next(Lock& lock, Workers::iterator self, unsigned generation) noexcept {
   auto errand = pop();
+  last_begun_ = Clock::now();
   if (generation == generation_) {
     self->is_working = true;
     ++working_;
   }
-  if (head_ && resting_ > 0) posted_.notify_one();
+  if (head_ && resting_ > 0 && watching_ == 0) posted_.notify_one();
   if (is_short()) try_to_hire(lock);
   lock.unlock();
   errand->run();

@@ -40,8 +40,8 @@ class Crew : public std::enable_shared_from_this<Crew> {
   struct Limits {
     int least = 0;  ///< so many threads stay when there is nothing to do
     int most = 1;
-    /// For so long an errand waits for the threads that are at work, before another one is taken
-    /// off its rest, or made.
+    /// When the threads at work have begun nothing for so long while an errand waits, another one
+    /// is taken off its rest, or made.
     std::chrono::milliseconds patience{0};
     std::chrono::milliseconds rest{1000};  ///< a thread without work ends after that
   };
@@ -82,6 +82,7 @@ class Crew : public std::enable_shared_from_this<Crew> {
   void try_to_hire(Lock& lock) noexcept;
   void work(Workers::iterator self, unsigned generation) noexcept;
   bool may_begin(Moment now) const noexcept;
+  Moment stuck_at() const noexcept;
   bool rest(Lock& lock) noexcept;
   void run_next(Lock& lock, Workers::iterator self, unsigned generation) noexcept;
   std::shared_ptr<Errand> pop() noexcept;
@@ -99,6 +100,8 @@ class Crew : public std::enable_shared_from_this<Crew> {
   int working_ = 0;          ///< likewise
   int starting_ = 0;
   int resting_ = 0;
+  int watching_ = 0;       ///< of those, who look again when the others are stuck
+  Moment last_begun_{};    ///< an errand
   bool was_told_ = false;  ///< that threads are short, since the last hire()
   bool is_finished_ = false;
   Workers workers_;
