@@ -28,6 +28,7 @@ asio::awaitable<Failure> Link::open(TimePoint deadline) {
     patience_ =
         std::clamp<Duration>((deadline - env_.now()) * 3 / 4, milliseconds(10), kLongestAttempt);
     permanent_ = false;
+    failure_ = {};  // of a life before
     begin_life();
   }
   const bool connected = co_await ready(deadline);

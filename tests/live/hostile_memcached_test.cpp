@@ -6,7 +6,11 @@
 
 #include <functional>
 #include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
+#include <sstream>
 
 #include "testkit/scripted_server.hpp"
 #include "tests/live/hostile.hpp"
@@ -36,8 +40,13 @@ std::string honest(const std::string& line) {
   return "ERROR\r\n";
 }
 
+struct Command {
+  std::string line;
+  std::string data;
+};
+
 /// A line, and the data behind it if the command has any; empty: more has to come.
-std::string take_command(std::string& bytes) {
+Command take_command(std::string& bytes) {
   const auto end = bytes.find("\r\n");
   if (end == std::string::npos) return {};
   const auto line = bytes.substr(0, end);
@@ -49,18 +58,43 @@ std::string take_command(std::string& bytes) {
     size += std::stoul(line.substr(at)) + 2;
     if (bytes.size() < size) return {};
   }
+  auto data = size > end + 2 ? bytes.substr(end + 2, size - end - 4) : std::string();
   bytes.erase(0, size);
-  return line;
+  return {line, std::move(data)};
 }
 
+/// What the client keeps there for all its locks; that is never lied about.
+class Keys {
+ public:
+  static bool are_meant(const std::string& line) {
+    return line.find("dlock:%") != std::string::npos;
+  }
+
+  std::string answer(const Command& command) {
+    std::istringstream words(command.line);
+    std::string verb;
+    std::string key;
+    words >> verb >> key;
+    const std::lock_guard lock(mutex_);
+    if (verb == "add" || verb == "cas") values_[key] = command.data;
+    if (verb.rfind("get", 0) != 0 || values_.count(key) == 0) return honest(command.line);
+    const auto& value = values_[key];
+    return fmt::format("VALUE {} 0 {} 1\r\n{}\r\nEND\r\n", key, value.size(), value);
+  }
+
+ private:
+  std::mutex mutex_;  ///< each connection has a thread of its own
+  std::map<std::string, std::string> values_;
+};
+
 ScriptedServer::Script liar(const Row& row) {
-  return [row](std::string& received) {
+  return [row, keys = std::make_shared<Keys>()](std::string& received) {
     ScriptedAnswer all;
-    for (auto line = take_command(received); !line.empty(); line = take_command(received)) {
+    for (auto command = take_command(received); !command.line.empty();
+         command = take_command(received)) {
       const std::string word = row.word;
-      // The canary's `add` comes first, and is honest.
-      const bool lied_to = line.rfind(word, 0) == 0 && line.find("%canary") == std::string::npos;
-      const auto answer = lied_to ? row.lie : ScriptedAnswer{honest(line)};
+      const bool lied_to = command.line.rfind(word, 0) == 0 && !Keys::are_meant(command.line);
+      const auto answer = lied_to ? row.lie : ScriptedAnswer{keys->answer(command)};
       all.bytes += answer.bytes;
       all.endless = answer.endless;
       all.hang_up = answer.hang_up;

@@ -87,7 +87,7 @@ TEST_F(RedisThreads, APlainLinkToAnAddressNeedsNone) {
 
 TEST_F(RedisThreads, AFirstConnectionSaysWhatIsMissing) {
   auto locks =
-      open_redis("redis://localhost:" + std::to_string(server_.port()) + "/0?connect_timeout=2s");
+      open_redis("redis://localhost:" + std::to_string(server_.port()) + "/0?connect_timeout=5s");
   server_.kill9();
   EXPECT_THROW(locks.connect(), LockError);  // the manager's own threads are there now
   server_.start();
