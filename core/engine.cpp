@@ -64,8 +64,9 @@ class RoutedLock final : public DistributedLock {
 constexpr Crew::Limits kTellers{.least = 1, .most = 64, .patience = std::chrono::milliseconds(1)};
 /// Handlers run one after the other.
 constexpr Crew::Limits kCompleters{.most = 1};
-/// Closing a store is bounded; this is for one that does not keep its bound.
-constexpr std::chrono::seconds kCloseSlack{10};
+/// Closing a store takes its release_timeout twice and four seconds at most; this is for one that
+/// does not keep its bound.
+constexpr std::chrono::seconds kCloseSlack{5};
 /// How long a log that does not take its lines may delay the end.
 constexpr std::chrono::milliseconds kLogPatience{1000};
 
@@ -474,32 +475,35 @@ asio::awaitable<void> Engine::close_stores() {
     try {
       auto one = std::make_shared<OneShot<bool>>(env());
       closed.push_back(one);
-      asio::co_spawn(env().executor(), close_store(store),
-                     [one](const std::exception_ptr&) { one->set(true); });
+      asio::co_spawn(env().executor(), close_store(store, one), asio::detached);
       has_begun = true;
     } catch (const std::bad_alloc&) {
       if (!closed.empty()) closed.back()->set(true);
     }
     // Then one after the other; to close a second time does no harm.
-    if (!has_begun) co_await close_store(store);
+    if (!has_begun) co_await close_store(store, nullptr);
   }
   // Once for whoever works under a lock, once for giving it back.
   const auto until = env().now() + 2 * longest_release_timeout() + kCloseSlack;
   for (const auto& one : closed) co_await one->get_until(until);
   runtime_->calls.end_all(
       std::make_exception_ptr(LockError(make_error_code(errc::closed), Diagnostics())));
+  end_closing();
 }
 
-// For want of memory it may not come to its end; what it has done need not be done again.
-asio::awaitable<void> Engine::close_store(std::shared_ptr<Store> store) {
+// For want of memory it may not come to its end; what it has done need not be done again. Says
+// itself that it has ended: what co_spawn() needs for that may be missing, too.
+asio::awaitable<void> Engine::close_store(std::shared_ptr<Store> store,
+                                          std::shared_ptr<OneShot<bool>> closed) {
   for (int tries = 3; tries > 0; --tries) {
     try {
       co_await store->close();
-      co_return;
+      tries = 0;
     } catch (const std::bad_alloc&) {
       continue;
     }
   }
+  if (closed) closed->set(true);
 }
 
 void Engine::close() noexcept {

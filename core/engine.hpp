@@ -9,11 +9,14 @@
 
 #include <atomic>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <exception>
 #include <functional>
 #include <future>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -118,8 +121,11 @@ class Engine final : public Host {
   void tell_loss_at_release(Hold& hold);
   void begin_closing() noexcept;
   void end_closing() noexcept;
+  template <class T>
+  asio::awaitable<void> answer(std::shared_ptr<Calls::Call<T>> call, asio::awaitable<T> operation);
   asio::awaitable<void> close_stores();
-  static asio::awaitable<void> close_store(std::shared_ptr<Store> store);
+  static asio::awaitable<void> close_store(std::shared_ptr<Store> store,
+                                           std::shared_ptr<OneShot<bool>> closed);
   std::chrono::milliseconds longest_release_timeout() const noexcept;
 
   const OpenOptions options_;
@@ -135,6 +141,26 @@ class Engine final : public Host {
   std::unique_ptr<Runtime> runtime_;
 };
 
+// Answers by itself: what co_spawn() needs to report its end may be missing.
+template <class T>
+asio::awaitable<void> Engine::answer(std::shared_ptr<Calls::Call<T>> call,
+                                     asio::awaitable<T> operation) {
+  std::exception_ptr error;
+  std::optional<T> value;
+  try {
+    T got = co_await std::move(operation);
+    value.emplace(std::move(got));
+  } catch (...) {
+    error = std::current_exception();
+  }
+  runtime_->calls.remove(call);
+  if (error) {
+    call->end(error);
+  } else {
+    call->answer(std::move(*value));
+  }
+}
+
 template <class T>
 T Engine::run_on(const std::string& name,
                  std::function<asio::awaitable<T>(std::shared_ptr<Store>)> operation) {
@@ -142,17 +168,9 @@ T Engine::run_on(const std::string& name,
   auto call = std::make_shared<Calls::Call<T>>();
   const auto failure = try_post([this, name, operation = std::move(operation), call] {
     auto& calls = runtime_->calls;
-    const auto on_end = [&calls, call](const std::exception_ptr& error, T value) {
-      calls.remove(call);
-      if (error) {
-        call->end(error);
-      } else {
-        call->answer(std::move(value));
-      }
-    };
     try {
       calls.add(call);
-      asio::co_spawn(env().executor(), operation(store(name)), on_end);
+      asio::co_spawn(env().executor(), answer<T>(call, operation(store(name))), asio::detached);
     } catch (const std::exception&) {  // else the caller would wait until the manager closes
       calls.remove(call);
       call->end(std::current_exception());

@@ -107,12 +107,14 @@ struct Trial {
     try {
       lock = locks->lock(which);
     } catch (const std::bad_alloc&) {
+      const testkit::Spared spared;
       outcome += "no memory; ";
       return;
     }
     AcquireOptions options;
     options.wait = wait;
     into = lock->acquire(options, {}, ec);
+    const testkit::Spared spared;
     const bool failed = ec == errc::unavailable || ec == boost::system::errc::not_enough_memory ||
                         ec == errc::timed_out;
     outcome += ec ? ec.message() + "; " : "held; ";
@@ -148,9 +150,11 @@ void first_use(Trial& trial) {
   try {
     trial.open();
   } catch (const std::bad_alloc&) {
+    const testkit::Spared spared;
     trial.outcome = "open: no memory; ";
     return;
   } catch (const LockError& error) {
+    const testkit::Spared spared;
     trial.expect(error.code() == errc::unavailable, "open said " + std::string(error.what()));
     trial.outcome = "open: error; ";
     return;
@@ -202,6 +206,7 @@ void renew(Trial& trial) {
   const auto remaining = trial.handle.remaining();
   if (!remaining) return;
   auto lowest = *remaining;
+  const testkit::Spared spared;  // the program's own waiting
   // Until it has gone up: renewed. Or down to nothing.
   eventually(within(5s), [&] {
     const auto now = trial.handle.remaining().value_or(0ns);
@@ -216,12 +221,15 @@ void look(Trial& trial) {
     trial.handle.on_state([](HandleState, LossReason) {});
     error_code ec;
     trial.handle.check(ec);
-    trial.expect(!ec, "check said " + ec.message());
+    if (ec) trial.expect(false, "check said " + ec.message());
     trial.locks->status(trial.name);
+    const testkit::Spared spared;
     trial.outcome += "seen; ";
   } catch (const std::bad_alloc&) {
+    const testkit::Spared spared;
     trial.outcome += "no memory; ";
   } catch (const LockError& error) {
+    const testkit::Spared spared;
     trial.expect(
         error.code() == errc::unavailable || error.code() == boost::system::errc::not_enough_memory,
         "status said " + std::string(error.what()));
@@ -232,6 +240,7 @@ void look(Trial& trial) {
 void release(Trial& trial) {
   const auto start = Clock::now();
   const auto ec = trial.handle.release();
+  const testkit::Spared spared;
   trial.outcome += ec ? ec.message() + "; " : "released; ";
   trial.expect(!ec || ec == errc::unavailable || ec == errc::lock_lost ||
                    ec == boost::system::errc::not_enough_memory,
@@ -247,6 +256,7 @@ void drop(Trial& trial) {
 void close(Trial& trial) {
   const auto start = Clock::now();
   trial.locks->close();
+  const testkit::Spared spared;
   trial.outcome += "closed; ";
   trial.expect(Clock::now() - start < kGrace, "close took too long");
 }
@@ -263,6 +273,7 @@ void lose(Trial& trial) {
     const testkit::Spared spared;
     trial.rival.evict(trial.name, trial.handle.token().value());
   }
+  const testkit::Spared spared;
   trial.expect(eventually(within(4500ms), [&] { return stop.stop_requested(); }), "not told");
   trial.expect(!believed(trial.handle), "still believed");
 }
