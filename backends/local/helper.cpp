@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/local/helper.hpp"
 
+#include <new>
+
 namespace dlock::local {
 
 core::asio::awaitable<bool> Helper::run(core::Job job, TimePoint deadline) {
@@ -8,7 +10,7 @@ core::asio::awaitable<bool> Helper::run(core::Job job, TimePoint deadline) {
   state_->waiting.push_back(Task{std::move(job), done});
   if (!state_->running) start(state_);
   const auto ended = co_await done.get_until(deadline);
-  co_return ended.has_value();
+  co_return ended.value_or(false);
 }
 
 // Env tries again until there is a thread, so what waits needs no care here.
@@ -20,23 +22,34 @@ Failure Helper::why_late(const std::string& about) const {
   return make_failure(Error::too_slow, about);
 }
 
+// Nothing is said to run before all that it takes is there.
 void Helper::start(std::shared_ptr<State> state) {
-  state->running = true;
-  auto batch = std::make_shared<std::vector<Task>>(std::move(state->waiting));
-  state->waiting.clear();
+  auto batch = std::make_shared<std::vector<Task>>();
   const auto begun = std::make_shared<std::atomic<bool>>(false);
+  core::Job work = [batch, begun] {
+    begun->store(true);
+    for (auto& task : *batch) {
+      try {
+        task.job();
+      } catch (const std::bad_alloc&) {
+        task.has_ended = false;
+      }
+    }
+  };
+  core::Job told = [batch, state] {
+    for (const auto& task : *batch) task.done.set(task.has_ended);
+    state->running = false;
+    if (!state->waiting.empty()) start(state);
+  };
+  batch->swap(state->waiting);
+  state->running = true;
   state->begun = begun;
-  auto& env = state->env;
-  env.run_blocking(
-      [batch, begun] {
-        begun->store(true);
-        for (auto& task : *batch) task.job();
-      },
-      [batch, state = std::move(state)]() mutable {
-        for (const auto& task : *batch) task.done.set(true);
-        state->running = false;
-        if (!state->waiting.empty()) start(std::move(state));
-      });
+  try {
+    state->env.run_blocking(std::move(work), std::move(told));
+  } catch (...) {
+    state->running = false;
+    throw;
+  }
 }
 
 }  // namespace dlock::local

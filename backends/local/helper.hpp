@@ -20,8 +20,8 @@ class Helper {
  public:
   explicit Helper(core::Env& env) : state_(std::make_shared<State>(env)) {}
 
-  /// Runs `job` on the helper thread. False if it has not ended by the deadline; it goes on then,
-  /// so it owns all that it touches.
+  /// Runs `job` on the helper thread. False if it has not ended by the deadline, or not at all for
+  /// want of memory; it may go on then, so it owns all that it touches.
   core::asio::awaitable<bool> run(core::Job job, TimePoint deadline);
 
   /// Why a job has not ended by its deadline, as far as can be told: `about` a path.
@@ -31,6 +31,7 @@ class Helper {
   struct Task {
     core::Job job;
     core::OneShot<bool> done;
+    bool has_ended = true;  ///< false: memory ran out on the way
   };
   struct State {
     explicit State(core::Env& e) : env(e) {}

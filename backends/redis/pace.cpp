@@ -14,7 +14,7 @@ constexpr Duration kLongestPause = seconds(1);
 /// One try each...
 constexpr Duration kPeriod = seconds(1);
 /// ... but so many may come at once.
-constexpr int kAtOnce = 6;
+constexpr int kAtOnce = 5;
 
 }  // namespace
 
