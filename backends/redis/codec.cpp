@@ -104,6 +104,10 @@ ReplyReader::ReplyReader(Limits limits)
 
 ReplyReader::~ReplyReader() = default;
 
+bool ReplyReader::is_out_of_memory() const noexcept {
+  return reader_->err == REDIS_ERR_OOM && !left_.exceeded;
+}
+
 void ReplyReader::feed(std::string_view bytes) {
   if (!error_.empty()) return;
   pending_ += bytes.size();

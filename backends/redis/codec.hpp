@@ -57,6 +57,8 @@ class ReplyReader {
   std::optional<Reply> next();
   /// Empty, or why what came is no RESP.
   const std::string& error() const noexcept { return error_; }
+  /// The error is ours: there was no memory for the reply.
+  bool is_out_of_memory() const noexcept;
 
  private:
   struct Free {

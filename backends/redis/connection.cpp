@@ -116,7 +116,8 @@ bool Connection::take_replies() {
     if (!open_) return false;
   }
   if (reader_.error().empty()) return true;
-  close({Error::unexpected, reader_.error()});
+  const auto what = reader_.is_out_of_memory() ? Error::no_resources : Error::unexpected;
+  close({what, reader_.error()});
   return false;
 }
 
