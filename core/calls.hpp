@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/reply.hpp"
+#include "dlock/error.hpp"
 
 namespace dlock::core {
 
@@ -19,7 +20,8 @@ class Calls {
   class Any {
    public:
     virtual ~Any() = default;
-    virtual void end(const std::exception_ptr& why) = 0;
+    /// With `closed`.
+    virtual void end() = 0;
   };
 
   template <class T>
@@ -27,11 +29,14 @@ class Calls {
    public:
     /// The first one counts.
     void answer(T value) { set({nullptr, std::move(value)}); }
-    void end(const std::exception_ptr& why) override { set({why, std::nullopt}); }
+    void fail(std::exception_ptr why) { set({std::move(why), std::nullopt}); }
+    void end() override { set({nullptr, std::nullopt}); }
     /// The caller's.
     T wait() {
       auto result = reply_.wait();
-      if (result.first) std::rethrow_exception(result.first);
+      if (result.first) std::rethrow_exception(std::move(result.first));
+      // Made here: what several threads threw would be one object for all of them.
+      if (!result.second) throw LockError(make_error_code(errc::closed), Diagnostics());
       return std::move(*result.second);
     }
 
@@ -46,8 +51,8 @@ class Calls {
 
   void add(std::shared_ptr<Any> call) { under_way_.push_back(std::move(call)); }
   void remove(const std::shared_ptr<Any>& call) { under_way_.remove(call); }
-  void end_all(const std::exception_ptr& why) {
-    for (const auto& call : std::exchange(under_way_, {})) call->end(why);
+  void end_all() {
+    for (const auto& call : std::exchange(under_way_, {})) call->end();
   }
 
  private:

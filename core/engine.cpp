@@ -486,8 +486,7 @@ asio::awaitable<void> Engine::close_stores() {
   // Once for whoever works under a lock, once for giving it back.
   const auto until = env().now() + 2 * longest_release_timeout() + kCloseSlack;
   for (const auto& one : closed) co_await one->get_until(until);
-  runtime_->calls.end_all(
-      std::make_exception_ptr(LockError(make_error_code(errc::closed), Diagnostics())));
+  runtime_->calls.end_all();
   end_closing();
 }
 

@@ -155,7 +155,7 @@ asio::awaitable<void> Engine::answer(std::shared_ptr<Calls::Call<T>> call,
   }
   runtime_->calls.remove(call);
   if (error) {
-    call->end(error);
+    call->fail(std::move(error));
   } else {
     call->answer(std::move(*value));
   }
@@ -173,7 +173,7 @@ T Engine::run_on(const std::string& name,
       asio::co_spawn(env().executor(), answer<T>(call, operation(store(name))), asio::detached);
     } catch (const std::exception&) {  // else the caller would wait until the manager closes
       calls.remove(call);
-      call->end(std::current_exception());
+      call->fail(std::current_exception());
     }
   });
   if (failure.error) throw LockError(failure.error, {{}, name, failure.text});
