@@ -288,7 +288,10 @@ Duration Store::lease_of(const std::optional<milliseconds>& asked,
                          const std::optional<milliseconds>& most) const {
   const auto& capabilities = backend_->capabilities();
   if (capabilities.lease_scope != LeaseScope::claim) return capabilities.lease;
-  const auto lease = asked.value_or(setup_.settings.lease.value_or(capabilities.lease));
+  // Bounded, so that nobody's absurd value overflows the clock: it is refused all the same.
+  constexpr milliseconds kAbsurd = std::chrono::hours(24 * 365 * 100);
+  const auto lease = std::clamp(asked.value_or(setup_.settings.lease.value_or(capabilities.lease)),
+                                -kAbsurd, kAbsurd);
   return most ? std::min(lease, *most) : lease;
 }
 

@@ -6,6 +6,8 @@
 #include <atomic>
 #include <functional>
 #include <future>
+#include <memory>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -23,9 +25,18 @@ using Clock = std::chrono::steady_clock;
 std::atomic<int> asked = 0;
 std::atomic<bool> close_ends = true;
 
+/// What never comes, and so keeps its store for ever: reachable, or it would count as a leak.
+std::shared_ptr<core::Signal> nothing(core::Env& env) {
+  static std::mutex mutex;
+  static auto* const kept = new std::vector<std::shared_ptr<core::Signal>>();
+  const std::lock_guard lock(mutex);
+  kept->push_back(std::make_shared<core::Signal>(env));
+  return kept->back();
+}
+
 asio::awaitable<void> never(core::Env& env) {
-  core::Signal nothing(env);
-  co_await nothing.wait_until(kNever);
+  const auto signal = nothing(env);
+  co_await signal->wait_until(kNever);
 }
 
 /// The in-process store, but for calls that never end.
