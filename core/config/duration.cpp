@@ -3,8 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 
 namespace dlock::core {
 
@@ -99,7 +101,8 @@ Parsed<std::chrono::milliseconds> parse_duration(std::string_view text) {
 }
 
 std::string format_duration(std::chrono::milliseconds duration) {
-  std::int64_t left = duration.count();
+  // The lowest of all has no opposite.
+  std::int64_t left = std::max(duration.count(), -std::numeric_limits<std::int64_t>::max());
   if (left == 0) return "0s";
   std::string text;
   if (left < 0) {
