@@ -17,7 +17,9 @@ using core::Store;
 using std::chrono::milliseconds;
 
 [[noreturn]] void fail(const Failure& failure, std::string lock, std::string store) {
-  throw LockError(failure.error, {std::move(lock), std::move(store), failure.text});
+  // An answer that was neither a value nor a failure is none that we understand.
+  const auto error = failure.error ? failure.error : make_error_code(errc::protocol);
+  throw LockError(error, {std::move(lock), std::move(store), failure.text});
 }
 
 // As long as reaching the store may take, and one request more.
