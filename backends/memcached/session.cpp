@@ -88,6 +88,8 @@ Answer Session::connect() {
     const auto began = env_.now();
     // One that is broken off halfway costs the connection.
     if (deadline_ - began < slowest_step_ + slowest_step_ / 4) {
+      // One slow answer must not keep the impatient out for as long as the connection stands.
+      slowest_step_ /= 2;
       return {Outcome::unavailable, failure(Error::connecting)};
     }
     auto answer = not_sent(take_step());
