@@ -26,6 +26,9 @@ class Run {
       recorder_.forgotten(lock, owner, cause);
     };
     store_->on_made = [this](const std::string& owner) { recorder_.made(owner); };
+    store_->on_broken = [this](const std::string& lock, const std::string& owner) {
+      recorder_.broken(lock, owner, world_.now(), world_.now());
+    };
     // Of Memcached an operator may break the lock of a new holder that has no token yet.
     store_->on_taken_off = [this](const std::string& lock, const std::string& owner) {
       const bool broken = std::any_of(clients_.begin(), clients_.end(), [this](Client& client) {

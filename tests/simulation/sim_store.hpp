@@ -76,6 +76,10 @@ class SimStore {
   /// store cannot tell the two apart.
   std::function<void(const std::string& lock, const std::string& owner_id)> on_taken_off =
       [](const std::string&, const std::string&) {};
+  /// Told when an operator's request takes a lock off the servers, where the store can tell: it may
+  /// have been under way for as long as the operator's process was cut off.
+  std::function<void(const std::string& lock, const std::string& owner_id)> on_broken =
+      [](const std::string&, const std::string&) {};
   OnForgotten on_forgotten = [](const std::string&, const std::string&, Fault) {};
 };
 

@@ -177,6 +177,17 @@ bool a_dead_holder_is_followed(std::uint64_t seed) {
   return waiter->held();
 }
 
+bool a_key_ends_though_its_client_died_at_once(std::uint64_t seed) {
+  RedisBench bench(true, seed);
+  auto& program = connected(bench, "a");
+  program.acquire(kLock);
+  while (!has_key(bench, kKey)) bench.run(microseconds(20));
+  program.process.crash();
+  bench.store.on_crash(program.process);
+  bench.run(bench.store.longest_lease() + seconds(1));
+  return !has_key(bench, kKey);
+}
+
 template <bool (*course)(RedisBench&)>
 bool on_a_server(std::uint64_t seed) {
   RedisBench bench(true, seed);
@@ -215,6 +226,8 @@ std::vector<Scenario> redis_scenarios() {
       {"a message before the subscription is made up for",
        &fails<&a_message_before_the_subscription_is_made_up_for>, 1},
       {"a dead holder is followed", &fails<&a_dead_holder_is_followed>, 1},
+      {"a key ends though its client died at once",
+       &fails<&a_key_ends_though_its_client_died_at_once>, 1},
       {"granted beside a record", &on_a_server<&granted_beside_a_record<RedisBench>>, 10},
       {"sealed after a break", &sealed_after_a_break, 1},
       {"token below the floor", &on_a_server<&token_below_the_floor<RedisBench>>, 1},

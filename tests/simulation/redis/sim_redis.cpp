@@ -104,6 +104,7 @@ void SimRedis::on_change(Server& server, const std::string& key, const Entry* en
   // state of the data.
   if (counts && striking_) history_.forget(key);
   if (counts && !striking_) history_.note(world_.now(), key, entry);
+  if (counts && !striking_ && entry != nullptr) note_broken(key, *entry);
   const auto lock = names_.name(key);
   if (striking_ || !lock) return;
   const auto now = holder(server, *lock);
@@ -112,6 +113,15 @@ void SimRedis::on_change(Server& server, const std::string& key, const Entry* en
   // What a deposed server grants or renews, the new one does not know.
   if (!now) promises_.settled(*lock, holder(*primary_, *lock));
   audit(Fault::failover);
+}
+
+void SimRedis::note_broken(std::string_view key, const Entry& entry) {
+  constexpr std::string_view kBroken = "%broken";
+  if (!key.ends_with(kBroken)) return;
+  key.remove_suffix(kBroken.size());
+  const auto lock = names_.name(key);
+  const auto* value = std::get_if<std::string>(&entry.value);
+  if (lock && value != nullptr) on_broken(*lock, production::read_value(*value).owner.id);
 }
 
 void SimRedis::audit(Fault cause) {

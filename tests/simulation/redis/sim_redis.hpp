@@ -55,6 +55,7 @@ class SimRedis final : public SimStore {
   ServerSettings settings() const;
   void watch(const std::shared_ptr<Server>& server);
   void on_change(Server& server, const std::string& key, const Entry* entry);
+  void note_broken(std::string_view key, const Entry& entry);
   std::optional<Promises::Holder> holder(Server& server, const std::string& lock) const;
   void audit(Fault cause);
 
