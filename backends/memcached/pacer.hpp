@@ -25,7 +25,7 @@ class Pacer {
   }
 
  private:
-  static constexpr std::chrono::milliseconds kFirst{300};
+  static constexpr std::chrono::milliseconds kFirst{200};
   static constexpr std::chrono::seconds kLongest{2};
   static constexpr std::chrono::seconds kLived{10};
   static constexpr int kMost = 6;

@@ -12,25 +12,25 @@
 namespace dlock::testkit {
 namespace {
 
-class RedisStatic : public RedisTest {
- protected:
-  std::unique_ptr<Process> holder(const std::string& url) {
-    ProcessOptions options;
-    options.argv = {DLOCK_REDIS_STATIC, url, "x"};
-    auto process = std::make_unique<Process>(std::move(options));
-    EXPECT_EQ(process->read_line(patience()), "held") << process->collected_stderr();
-    return process;
-  }
-  /// It returns from main(), and ends well and soon.
-  static void expect_a_good_end(Process& process, std::chrono::seconds bound) {
-    const auto start = Clock::now();
-    process.close_stdin();
-    const auto status = process.wait(patience());
-    ASSERT_TRUE(status);
-    EXPECT_TRUE(status->success()) << status->shell_status() << process.collected_stderr();
-    EXPECT_LT(Clock::now() - start, bound);
-  }
-};
+std::unique_ptr<Process> holder(const std::string& url) {
+  ProcessOptions options;
+  options.argv = {DLOCK_REDIS_STATIC, url, "x"};
+  auto process = std::make_unique<Process>(std::move(options));
+  EXPECT_EQ(process->read_line(patience()), "held") << process->collected_stderr();
+  return process;
+}
+
+/// It returns from main(), and ends well and soon.
+void expect_a_good_end(Process& process, std::chrono::seconds bound) {
+  const auto start = Clock::now();
+  process.close_stdin();
+  const auto status = process.wait(patience());
+  ASSERT_TRUE(status);
+  EXPECT_TRUE(status->success()) << status->shell_status() << process.collected_stderr();
+  EXPECT_LT(Clock::now() - start, bound);
+}
+
+class RedisStatic : public RedisTest {};
 
 TEST_F(RedisStatic, GivesTheLockBack) {
   const auto process = holder(redis_url(server_.port()));
@@ -53,14 +53,14 @@ TEST_F(RedisStatic, EndsWhenTheServerHasGone) {
 }
 
 // Scripts are loaded and hashed again on the way.
-TEST_F(RedisStatic, GivesTheLockBackToAServerThatCameBack) {
-  const auto process = holder(redis_url(server_.port(), "&lease=60s"));
-  const auto value = client().ask({"GET", "dlock:{x}"}).text;
-  client_.reset();
-  server_.restart();
-  client().ask({"SET", "dlock:{x}", value});
+TEST(RedisStaticOnDisk, GivesTheLockBackToAServerThatCameBack) {
+  RedisServer server({"--appendonly", "yes", "--appendfsync", "always"});
+  server.start();
+  const auto process = holder(redis_url(server.port(), "&lease=60s"));
+  server.restart();
+  ASSERT_EQ(RedisClient(server.port()).ask({"EXISTS", "dlock:{x}"}).integer, 1);
   expect_a_good_end(*process, 8s);
-  EXPECT_EQ(exists("dlock:{x}"), 0);
+  EXPECT_EQ(RedisClient(server.port()).ask({"EXISTS", "dlock:{x}"}).integer, 0);
 }
 
 }  // namespace
