@@ -88,6 +88,8 @@ class Guard {
     boost::json::object granted = at("granted");
     if (token_) granted["token"] = *token_;
     if (until_) granted["until"] = *until_;
+    looked_ = now_ns();
+    granted["at"] = looked_;
     say(granted);
     resource_.write(grant_, token_);
     return work();
@@ -99,12 +101,18 @@ class Guard {
         tell_loss();
         return true;
       }
+      // Planted: a busy machine, on which it comes to look late. That breaks no promise.
+      if (plant_ == "doze") std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+      const auto looks = now_ns();
       if (const auto until = deadline(); until && until_ && *until > *until_) {
         until_ = until;
         boost::json::object extended = at("extended");
+        // It was extended since the last look; on a busy machine that may be long ago.
+        extended["at"] = looked_;
         extended["until"] = *until;
         say(extended);
       }
+      looked_ = looks;
       // The work between looking and writing: a pause that falls into it ends in a late write.
       if (command_waits(work_)) {
         std::string command;
@@ -177,6 +185,7 @@ class Guard {
   std::atomic<bool> told_{true};  // until the first grant there is nothing to lose
   std::optional<std::uint64_t> token_;
   Until until_;
+  std::int64_t looked_ = 0;  ///< when `until_` was read
   std::unique_ptr<Guarded> lock_;
 };
 

@@ -239,8 +239,8 @@ class Guard:
         kind = RedisGuarded if job["driver"] == "redis-py" else KazooGuarded
         self.lock = kind(job, self.tell_loss)
 
-    def event(self, what, **more):
-        say(event=what, at=boot_ns(), grant=self.grant, **more)
+    def event(self, what, at=None, **more):
+        say(event=what, at=at or boot_ns(), grant=self.grant, **more)
 
     def tell_loss(self):
         if not self.told:
@@ -259,13 +259,17 @@ class Guard:
         self.lock.acquire()
         self.grant += 1
         self.told = False
-        self.event("granted", **self.known_until())
+        more, looked = self.known_until(), boot_ns()
+        self.event("granted", looked, **more)
         self.write()
         while True:
             if self.lock.lost:
                 return self.tell_loss()
+            looks = boot_ns()
             if self.lock.until is not None and self.lock.until > self.until:
-                self.event("extended", **self.known_until())
+                # Since the last look; on a busy machine that may be long ago.
+                self.event("extended", looked, **self.known_until())
+            looked = looks
             if select.select([sys.stdin], [], [], 0.02)[0]:
                 if sys.stdin.readline().strip() == "release":
                     self.event("releasing")

@@ -35,6 +35,16 @@ TEST_P(ComparePlant, FailsTheRun) {
   EXPECT_NE(run.out.find(plant.complaint), std::string::npos) << run.out;
 }
 
+// A holder that looks at its lock seldom believes no longer than it may, and tells no lie.
+TEST(ComparePlants, ALateLookContradictsNothing) {
+  testkit::TempDir folder;
+  const auto run = testkit::run(
+      {.argv = {DLOCK_COMMAND, "compare", "--quick", "--scenarios", "safety.holder_paused",
+                "--stores", "redis-durable", "--plant", "doze", "--out", folder.path().string()}},
+      {}, testkit::within(std::chrono::seconds(120)));
+  EXPECT_EQ(run.status.shell_status(), 0) << run.out << run.err;
+}
+
 INSTANTIATE_TEST_SUITE_P(
     , ComparePlant,
     testing::Values(
