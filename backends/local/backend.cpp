@@ -50,10 +50,10 @@ asio::awaitable<Failure> LocalBackend::connect(TimePoint deadline) {
   co_return co_await open_directory_in_time(deadline);
 }
 
-void LocalBackend::describe(const Directory& directory) {
-  capabilities_ = {};
-  capabilities_.guarantee = Guarantee::exclusive;
-  capabilities_.assumptions = {
+Capabilities LocalBackend::describe(const Directory& directory) const {
+  Capabilities capabilities;
+  capabilities.guarantee = Guarantee::exclusive;
+  capabilities.assumptions = {
       {"one_kernel",
        "all who use the directory run under one kernel (containers of one host do, hosts that "
        "mount "
@@ -64,29 +64,30 @@ void LocalBackend::describe(const Directory& directory) {
        "one in its place is noticed within 250 ms"},
   };
   if (directory.file_system.verdict != FileSystem::Verdict::good) {
-    capabilities_.assumptions.push_back(
+    capabilities.assumptions.push_back(
         {"filesystem_keeps_locks",
          "the operator's word (trust_filesystem) that locks on a file "
          "system of " +
              directory.file_system.name + " reach every process"});
   }
-  capabilities_.fair = true;
+  capabilities.fair = true;
   // What a reboot forgets begins again at the clock.
-  capabilities_.token =
+  capabilities.token =
       directory.file_system.forgets ? TokenStrength::time_seeded : TokenStrength::durable;
-  capabilities_.wake_up = watcher_.running() ? WakeUp::push : WakeUp::poll;
-  capabilities_.lease_scope = LeaseScope::none;
-  capabilities_.can_list = true;
-  capabilities_.can_evict = false;
-  capabilities_.can_raise = true;
-  capabilities_.can_seal = true;
+  capabilities.wake_up = watcher_.running() ? WakeUp::push : WakeUp::poll;
+  capabilities.lease_scope = LeaseScope::none;
+  capabilities.can_list = true;
+  capabilities.can_evict = false;
+  capabilities.can_raise = true;
+  capabilities.can_seal = true;
   if (directory.file_system.forgets) {
-    capabilities_.record_losses.push_back(
+    capabilities.record_losses.push_back(
         {"the directory is on " + directory.file_system.name + ": a reboot forgets it",
          "a directory on a disk"});
   }
-  capabilities_.notes = {"directory " + directory.path, "file system " + directory.file_system.name,
-                         "no lease: a stopped holder keeps the lock, a dead one frees it at once"};
+  capabilities.notes = {"directory " + directory.path, "file system " + directory.file_system.name,
+                        "no lease: a stopped holder keeps the lock, a dead one frees it at once"};
+  return capabilities;
 }
 
 ClaimPtr LocalBackend::make_claim(ClaimRequest request) {
@@ -282,10 +283,15 @@ void LocalBackend::take_place(const LocalClaimPtr& claim, std::uint64_t ticket,
   claim->ticket = ticket;
   claim->state = state;
   claim->is_next = state == LocalClaim::State::granted;
-  claim->line = lines_.of(claim->file_name);
-  claim->line->join(ticket, claim);
-  if (state == LocalClaim::State::granted) remember(*claim);
-  look_at_path_later();
+  try {
+    claim->line = lines_.of(claim->file_name);
+    claim->line->join(ticket, claim);
+    if (state == LocalClaim::State::granted) remember(*claim);
+    look_at_path_later();
+  } catch (...) {
+    drop(*claim);  // out of memory: no ticket without a place in the line
+    throw;
+  }
 }
 
 void LocalBackend::remember(const LocalClaim& claim) {
@@ -351,12 +357,11 @@ void LocalBackend::look_at_path_later() {
 }
 
 void LocalBackend::leave_directory(const std::string& why) {
-  sink_.on_warning(fmt::format("the lock directory {} {}; locks held in it are lost", path_, why));
   directory_.reset();
   watcher_.stop();
-  for (const auto& line : lines_.all()) {
-    for (const auto& claim : line->everybody()) lose(claim);
-  }
+  // Takes no memory: each of them is told.
+  while (const auto claim = lines_.anybody()) lose(claim);
+  sink_.on_warning(fmt::format("the lock directory {} {}; locks held in it are lost", path_, why));
 }
 
 void LocalBackend::on_events_lost() {

@@ -82,7 +82,7 @@ class LocalBackend final : public Backend, private Watcher::Listener {
   asio::awaitable<SystemResult> take_guard(LockFile& file, TimePoint deadline);
   asio::awaitable<Failure> raise_limit(LocalClaimPtr claim, std::uint64_t raised,
                                        TimePoint deadline);
-  void describe(const Directory& directory);
+  Capabilities describe(const Directory& directory) const;
   void take_place(const LocalClaimPtr& claim, std::uint64_t ticket, LocalClaim::State state);
 
   // Migration.

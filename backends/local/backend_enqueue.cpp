@@ -121,8 +121,9 @@ void LocalBackend::adopt(const DirectoryPtr& directory) {
     sink_.on_warning(system_failure(error, "inotify").text +
                      " (fs.inotify.max_user_instances?): waiters look every 10 ms instead");
   }
+  // A directory without what it promises would be none: both, or neither for want of memory.
+  capabilities_ = describe(*directory);
   directory_ = directory;
-  describe(*directory_);
 }
 
 // A missing file is made on the helper thread, because it is synced to the disk before its first

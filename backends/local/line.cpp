@@ -31,9 +31,18 @@ std::vector<std::shared_ptr<LocalClaim>> Line::everybody() const {
   return claims;
 }
 
+std::shared_ptr<LocalClaim> Line::anybody() const noexcept {
+  for (const auto& [ticket, place] : places_) {
+    if (auto claim = place.lock()) return claim;
+  }
+  return nullptr;
+}
+
 std::shared_ptr<Line> Lines::of(const std::string& file) {
-  auto& line = by_file_[file];
-  if (!line) line = std::make_shared<Line>(file);
+  if (auto found = find(file)) return found;
+  // Made before there is a place for it: what is missing later must not leave a place without one.
+  auto line = std::make_shared<Line>(file);
+  by_file_.emplace(file, line);
   return line;
 }
 
@@ -48,8 +57,8 @@ std::shared_ptr<Line> Lines::watched(int watch) const {
 }
 
 void Lines::set_watch(const std::shared_ptr<Line>& line, int watch) {
-  line->watch = watch;
   if (watch >= 0) by_watch_[watch] = line;
+  line->watch = watch;
 }
 
 int Lines::remove(const Line& line) {
@@ -57,6 +66,13 @@ int Lines::remove(const Line& line) {
   if (watch >= 0) by_watch_.erase(watch);
   by_file_.erase(line.file());
   return watch;
+}
+
+std::shared_ptr<LocalClaim> Lines::anybody() const noexcept {
+  for (const auto& [file, line] : by_file_) {
+    if (auto claim = line->anybody()) return claim;
+  }
+  return nullptr;
 }
 
 std::vector<std::shared_ptr<Line>> Lines::all() const {

@@ -30,6 +30,8 @@ class Line {
   std::shared_ptr<LocalClaim> first() const noexcept;
   bool is_first(std::uint64_t ticket) const noexcept;
   std::vector<std::shared_ptr<LocalClaim>> everybody() const;
+  /// Any one of them, without memory; null if nobody is there.
+  std::shared_ptr<LocalClaim> anybody() const noexcept;
 
   int watch = -1;  ///< of the file, while the first one waits; -1 none
 
@@ -48,6 +50,7 @@ class Lines {
   /// Forgets it; returns its watch, to be ended.
   int remove(const Line& line);
   std::vector<std::shared_ptr<Line>> all() const;
+  std::shared_ptr<LocalClaim> anybody() const noexcept;
   bool empty() const noexcept { return by_file_.empty(); }
 
  private:

@@ -8,6 +8,9 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <cerrno>
 #include <cstring>
+#include <new>
+
+#include "backends/local/descriptor.hpp"
 
 namespace dlock::local {
 
@@ -25,7 +28,9 @@ int Watcher::start(int directory, const std::vector<std::string>& way) {
   stop();
   const int descriptor = ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
   if (descriptor < 0) return errno;
+  Descriptor owned(descriptor);
   auto state = std::make_shared<State>(env_, descriptor, listener_);
+  owned.release();
   const auto opened = "/proc/self/fd/" + std::to_string(directory);
   state->directory_watch = ::inotify_add_watch(
       descriptor, opened.c_str(),
@@ -37,8 +42,8 @@ int Watcher::start(int directory, const std::vector<std::string>& way) {
         descriptor, each.c_str(),
         IN_MOVE_SELF | IN_DELETE_SELF | IN_UNMOUNT | IN_DONT_FOLLOW | IN_MASK_ADD));
   }
-  state_ = state;
-  await(std::move(state));
+  await(state);
+  state_ = std::move(state);
   return 0;
 }
 
@@ -66,7 +71,11 @@ void Watcher::await(std::shared_ptr<State> state) {
   stream.async_wait(core::asio::posix::stream_descriptor::wait_read,
                     [state = std::move(state)](const boost::system::error_code& ec) mutable {
                       if (ec || state->listener == nullptr) return;
-                      read(*state);
+                      try {
+                        read(*state);
+                      } catch (const std::bad_alloc&) {
+                        // Waiters look anyway, and so does the timer of the path.
+                      }
                       if (state->listener != nullptr) await(std::move(state));
                     });
 }
