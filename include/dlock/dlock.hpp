@@ -10,6 +10,7 @@
 #include "dlock/distributed_lock.hpp"
 #include "dlock/error.hpp"
 #include "dlock/fenced_register.hpp"
+#include "dlock/linked_stop.hpp"
 #include "dlock/lock_handle.hpp"
 #include "dlock/lock_manager.hpp"
 #include "dlock/lock_status.hpp"

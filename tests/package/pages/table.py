@@ -6,6 +6,7 @@ PAGES = (
     "docs/cli.md",
     "docs/configuration.md",
     "docs/fencing.md",
+    "docs/guarantees.md",
     "docs/compare.md",
 )
 
@@ -79,6 +80,21 @@ void ship(Order, std::optional<std::uint64_t> token) { expect(token); }
 """,
         "before": "",
         "after": "",
+    },
+    "docs/guarantees.md": {
+        "outside": """\
+std::stop_source shutting_down;
+int shipped = 0;
+void ship_next(std::optional<std::uint64_t>) {
+  if (++shipped == 3) shutting_down.request_stop();
+}
+""",
+        "before": "",
+        "after": """\
+auto locks = dlock::LockManager::open("zookeeper://zk1,zk2,zk3/app");
+ship_orders(*locks.lock("orders"), shutting_down.get_token());
+expect(shipped == 3);
+""",
     },
     "docs/fencing.md": {
         "outside": """\
