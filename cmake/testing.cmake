@@ -10,6 +10,9 @@ find_package(GTest REQUIRED)
 
 # A case that hangs ends there. Sanitizers slow everything down; a loaded machine does too.
 set(dlock_timeout_unit 120)
+if(DLOCK_SANITIZE)
+  set(dlock_timeout_unit 300) # five hundred programs on one loop
+endif()
 set(dlock_timeout_contract 300)
 set(dlock_timeout_simulation 600)
 set(dlock_timeout_live 600)
