@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "backends/zookeeper/redial.hpp"
 #include "core/signal.hpp"
 #include "dlock/clock.hpp"
 
@@ -71,6 +72,8 @@ class Client {
     bool creator_acl = false;
     /// Between two rounds of the servers while none lets us in: at least that.
     Duration least_pause{};
+    /// The tries of all clients of a session object; null: of this one alone.
+    Redial::Spent tries_spent{};
   };
 
   Client() = default;

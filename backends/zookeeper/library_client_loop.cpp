@@ -54,7 +54,7 @@ LibraryClient::LibraryClient(core::Env& env, Options options, Listener& listener
       options_(std::move(options)),
       listener_(&listener),
       redial_(options_.session_timeout, static_cast<std::size_t>(servers()), env.now(),
-              options_.least_pause) {}
+              options_.least_pause, options_.tries_spent) {}
 
 LibraryClient::~LibraryClient() {
   if (handle_ != nullptr) close([] {});

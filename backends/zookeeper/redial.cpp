@@ -2,6 +2,7 @@
 #include "backends/zookeeper/redial.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace dlock::zookeeper {
 namespace {
@@ -16,12 +17,12 @@ constexpr milliseconds kShortest{20};
 }  // namespace
 
 // A short session has to be saved sooner.
-Redial::Redial(Duration session, std::size_t servers, TimePoint now, Duration least)
+Redial::Redial(Duration session, std::size_t servers, TimePoint now, Duration least, Spent spent)
     : longest_(std::clamp<Duration>(session / 8, milliseconds(50), milliseconds(1500))),
       least_(least),
       servers_(servers),
       missing_(now),
-      spent_(now) {}
+      spent_(spent ? std::move(spent) : std::make_shared<TimePoint>(now)) {}
 
 void Redial::missing(TimePoint now) noexcept {
   missing_ = now;
@@ -31,17 +32,17 @@ void Redial::missing(TimePoint now) noexcept {
 void Redial::tried(TimePoint now) noexcept {
   last_ = now;
   ++tries_;
-  spent_ = std::max(spent_, now) + cost();
+  *spent_ = std::max(*spent_, now) + cost();
 }
 
 TimePoint Redial::next() const noexcept {
+  if (last_ == TimePoint{}) return missing_;
   // Round the list of servers without a pause, then a pause as long as the link has been missing.
   Duration pause{};
   if (tries_ > 0 && tries_ % servers_ == 0) {
     pause = std::max(least_, std::clamp<Duration>(last_ - missing_, kShortest, longest_));
   }
-  const auto earliest = last_ == TimePoint{} ? missing_ : last_ + pause;
-  return std::max(earliest, spent_ - kAtOnce * kEach + cost());
+  return std::max(last_ + pause, *spent_ - kAtOnce * kEach + cost());
 }
 
 Duration Redial::cost() const noexcept { return kEach / static_cast<int>(servers_); }

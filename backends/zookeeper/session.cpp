@@ -63,12 +63,15 @@ asio::awaitable<Failure> Session::open(TimePoint deadline) {
   co_return Failure{Error::not_connected, "tried " + addresses_};
 }
 
+Client::Options Session::client_options() const {
+  return {addresses_, settings_.timeout, settings_.digest, settings_.creator_acl, {}, tries_spent_};
+}
+
 bool Session::start_client() {
   rule_started_ = false;
   ++number_;
   started_ = env_.now();
-  client_ = library_.make_client(
-      env_, {addresses_, settings_.timeout, settings_.digest, settings_.creator_acl}, *this);
+  client_ = library_.make_client(env_, client_options(), *this);
   if (client_->start()) return true;
   client_.reset();
   return false;
@@ -221,10 +224,9 @@ void Session::doubt_session() {
   }
   if (std::exchange(let_in_, false)) return start_again();
   if (client_->turned_away()) {
-    newcomer_ = library_.make_client(
-        env_,
-        {addresses_, settings_.timeout, settings_.digest, settings_.creator_acl, kNewcomerPatience},
-        nobody_);
+    auto options = client_options();
+    options.least_pause = kNewcomerPatience;
+    newcomer_ = library_.make_client(env_, std::move(options), nobody_);
     if (!newcomer_->start()) newcomer_.reset();
   }
   doubt_session_at(now + (newcomer_ ? kNewcomerPatience : kDoubtAgain));

@@ -136,6 +136,7 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
   void on_answer(TimePoint sent, TimePoint received, bool committed) override;
 
   void stop_timers() noexcept;
+  Client::Options client_options() const;
   bool start_client();
   void start_again();
   void start_or_try_later();
@@ -156,6 +157,8 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
   Settings settings_;
   Library& library_;
   EventSink& sink_;
+  /// Of this session, the next one and the newcomer together.
+  const Redial::Spent tries_spent_ = std::make_shared<TimePoint>();
   std::shared_ptr<Client> client_;
   std::string addresses_;
   std::uint64_t number_ = 0;

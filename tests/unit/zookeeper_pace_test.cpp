@@ -59,6 +59,21 @@ TEST(Redial, ALinkThatIsLostAtOnceIsATryLikeAnyOther) {
   EXPECT_LE(count, 50U);
 }
 
+// A server that lets everybody in, and whose sessions end at once: each new one has its first try
+// when it comes, and no quick ones after it.
+TEST(Redial, ANewSessionsTriesAreCountedWithTheOldOnes) {
+  const auto spent = std::make_shared<TimePoint>();
+  std::size_t count = 0;
+  for (auto now = kStart; now < kStart + 60s;) {
+    const auto end = now + 4s;
+    Redial redial(2s, 1, now, {}, spent);
+    EXPECT_LE(redial.next(), now) << "the first is not held up";
+    count += tries(redial, now, 4s);
+    now = end;
+  }
+  EXPECT_LE(count, 50U);
+}
+
 TEST(Redial, AllServersOfAListComeBeforeThePause) {
   Redial redial(10s, 3, kStart);
   redial.missing(kStart);
