@@ -100,7 +100,10 @@ class Parser {
     words_.assign(argv + std::min<std::ptrdiff_t>(1, dashes - argv), dashes);
     const auto first = first_word(words_);
     if (first < words_.size() && words_[first] == "help") {
-      words_.erase(words_.begin() + static_cast<std::ptrdiff_t>(first));
+      // `help help` is help, too.
+      for (auto at = first; at < words_.size() && words_[at] == "help"; at = first_word(words_)) {
+        words_.erase(words_.begin() + static_cast<std::ptrdiff_t>(at));
+      }
       // CLI11 would help with whatever it understood.
       auto hint = hint_at(&app_);
       const auto about = first_word(words_);
@@ -142,7 +145,7 @@ class Parser {
 
   void add_acquire_options(CLI::App& app) {
     add_duration(app, "--wait", arguments_.wait,
-                 "How long to wait for the lock; 0 tries once (default: the configuration's, else "
+                 "How long to wait for the lock; 0 asks once (default: the configuration's, else "
                  "forever)",
                  true);
     add_duration(app, "--lease", arguments_.lease,
@@ -304,7 +307,7 @@ class Parser {
         ->excludes(all)
         ->type_name("NAME");
     add_duration(app, "--wait", arguments_.wait,
-                 "How long to wait for holders, in mode dual for programs; 0 tries once (default: "
+                 "How long to wait for holders, in mode dual for programs; 0 looks once (default: "
                  "30s)",
                  true);
   }
@@ -345,9 +348,11 @@ class Parser {
     auto* report = app.add_subcommand("report", "Render raw results again; two side by side");
     report->fallthrough();
     report->footer("");
-    report->add_option("RAW", arguments_.raw_files, "raw.json of a run; of two, to compare")
+    const auto add_raw = [this](const std::string& file) { arguments_.raw_files.push_back(file); };
+    report->add_option_function<std::string>("RAW", add_raw, "raw.json of a run")
         ->required()
-        ->expected(1, 2)
+        ->type_name("");
+    report->add_option_function<std::string>("SECOND", add_raw, "raw.json of another, to compare")
         ->type_name("");
     report
         ->add_option("--out", arguments_.out_folder,

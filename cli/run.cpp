@@ -7,6 +7,8 @@
 
 #include <cerrno>
 #include <csignal>
+#include <fstream>
+#include <string>
 #include <system_error>
 
 #include "cli/acquire.hpp"
@@ -19,6 +21,7 @@
 #include "cli/open.hpp"
 #include "cli/output.hpp"
 #include "cli/process_tree.hpp"
+#include "cli/text.hpp"
 #include "cli/wake.hpp"
 #include "core/hold.hpp"
 
@@ -168,9 +171,26 @@ ChildOptions child_options(const Arguments& arguments, const LockHandle& handle,
   return options;
 }
 
+/// Of a script that is there: the interpreter of its first line; else empty.
+std::string interpreter_of(const std::string& file) {
+  std::ifstream script(file);
+  std::string line;
+  std::getline(script, line);
+  if (!line.starts_with("#!")) return {};
+  const auto first = line.find_first_not_of(" \t", 2);
+  if (first == std::string::npos) return {};
+  return line.substr(first, line.find_first_of(" \t", first) - first);
+}
+
 int tell_not_started(const Arguments& arguments, int error) {
-  complain(
-      fmt::format("{}: {}", arguments.command.front(), std::generic_category().message(error)));
+  const auto& file = arguments.command.front();
+  const auto interpreter = error == ENOENT ? interpreter_of(file) : std::string();
+  if (!interpreter.empty()) {
+    complain(fmt::format("{}: the interpreter of its first line, {}, is not there", file,
+                         printable(interpreter)));
+    return status(Exit::cannot_execute);
+  }
+  complain(fmt::format("{}: {}", file, std::generic_category().message(error)));
   return status(error == ENOENT ? Exit::not_found : Exit::cannot_execute);
 }
 

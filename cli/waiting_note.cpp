@@ -9,16 +9,24 @@
 #include "cli/output.hpp"
 #include "cli/text.hpp"
 #include "core/thread.hpp"
+#include "dlock/error.hpp"
 
 namespace dlock::cli {
 
+namespace {
+
+std::string words_about(const LockStatus& status) {
+  if (!status.held) return {};
+  auto text = fmt::format("held by {}", who(status.owner.value_or(Owner{})));
+  if (status.held_for) text += fmt::format(" for {}", rounded(*status.held_for));
+  return text;
+}
+
+}  // namespace
+
 std::string holder_of(LockManager& locks, const std::string& name) noexcept {
   try {
-    const auto status = locks.status(name);
-    if (!status.held) return {};
-    auto text = fmt::format("held by {}", who(status.owner.value_or(Owner{})));
-    if (status.held_for) text += fmt::format(" for {}", rounded(*status.held_for));
-    return text;
+    return words_about(locks.status(name));
   } catch (...) {
     return {};
   }
@@ -26,11 +34,29 @@ std::string holder_of(LockManager& locks, const std::string& name) noexcept {
 
 bool WaitingNote::is_wanted() noexcept { return !is_quiet() && ::isatty(STDERR_FILENO) != 0; }
 
+namespace {
+
+/// What is known of the one we wait for, as the rest of a sentence.
+std::string remark(LockManager& locks, const std::string& name) {
+  try {
+    const auto holder = words_about(locks.status(name));
+    return holder.empty() ? "" : ", " + holder;
+  } catch (const LockError& error) {
+    if (error.code() != errc::unavailable) return {};
+    const auto& cause = error.server_text();
+    return fmt::format(": {}{}{}", error.code().message(), cause.empty() ? "" : ": ", cause);
+  }
+}
+
+}  // namespace
+
 WaitingNote::WaitingNote(LockManager& locks, const std::string& name) {
   try {
     thread_ = core::start_thread([&locks, name] {
-      const auto holder = holder_of(locks, name);
-      complain(fmt::format("waiting for {}{}{}", name, holder.empty() ? "" : ", ", holder));
+      try {
+        complain(fmt::format("waiting for {}{}", name, remark(locks, name)));
+      } catch (...) {  // NOLINT(bugprone-empty-catch): then without a word
+      }
     });
   } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch): then without a word
   }

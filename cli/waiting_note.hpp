@@ -14,8 +14,8 @@ namespace dlock::cli {
 /// nobody does or the store does not say. Waits for the store. Never throws.
 std::string holder_of(LockManager& locks, const std::string& name) noexcept;
 
-/// Prints it once, as `waiting for x, held by ...`. The manager must outlive it; its end waits for
-/// the store's answer, at most for a request's time.
+/// Prints it once, as `waiting for x, held by ...`, or why the store is out of reach. The manager
+/// must outlive it; its end waits for the store's answer, unless the manager is closed.
 class WaitingNote {
  public:
   /// Only if standard error is a terminal, and not with --quiet.

@@ -69,7 +69,9 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
       std::optional<std::chrono::milliseconds> patience = std::nullopt);
 
   /// What is known to stand between us and the store at present; clear if nothing is.
-  Failure trouble() const { return link_down_.error ? link_down_ : backend_->link_failure(); }
+  Failure trouble() const {
+    return with_address(link_down_.error ? link_down_ : backend_->link_failure());
+  }
 
   /// After ready(): whether a client that knows this store alone may lock `name` in it.
   asio::awaitable<Failure> admit(std::string name);

@@ -417,13 +417,9 @@ asio::awaitable<Failure> LocalBackend::evict(std::string name, std::uint64_t tok
     co_return make_failure(Error::other_token, fmt::format("its token is {}", *status.token));
   }
   const bool named = status.owner && status.owner->pid > 0;
-  co_return make_failure(
-      Error::cannot_evict,
-      named ? fmt::format("local store has no lease; end process {} on {}", status.owner->pid,
-                          status.owner->host)
-            : fmt::format("local store has no lease; end the process that has {} open "
-                          "(fuser, lslocks)",
-                          path_));
+  co_return make_failure(Error::cannot_evict,
+                         named ? fmt::format("pid {} on {}", status.owner->pid, status.owner->host)
+                               : fmt::format("the one that has {} open (fuser, lslocks)", path_));
 }
 
 asio::awaitable<void> LocalBackend::close(TimePoint /*deadline*/) {

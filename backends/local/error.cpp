@@ -44,7 +44,7 @@ Row row(int value) {
     case Error::system:
       return {"a system call on the lock directory failed", errc::unavailable};
     case Error::cannot_evict:
-      return {"the local store has no lease that could be broken: end the process",
+      return {"the local store has no lease that could be broken; end the process instead",
               errc::not_supported};
     case Error::not_held:
       return {"nobody holds this lock", errc::not_found};

@@ -4,11 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <span>
 
 #include "core/config/duration.hpp"
 #include "core/config/fail.hpp"
 #include "core/config/retry.hpp"
+#include "core/config/suggest.hpp"
 
 namespace dlock::core {
 
@@ -55,6 +58,20 @@ std::string retry_parameter(std::string_view key) {
   return {};
 }
 
+// What may have been meant by a key that is not read.
+constexpr std::array<std::string_view, 5> kKeys{"address", "connection-timeout", "session-timeout",
+                                                "retry-policy", "lock-type"};
+constexpr std::array<std::string_view, 8> kRetryKeys{
+    "retry-interval-ms",  "sleep-ms-between-retries",
+    "base-sleep-time-ms", "max-sleep-time-ms",
+    "max-sleep-ms",       "max-retries",
+    "retry-count",        "max-elapsed-time-ms"};
+
+std::string meant(std::string_view key, std::span<const std::string_view> known) {
+  const auto near = nearest_word(key, known);
+  return near.empty() ? "" : fmt::format("; did you mean '{}'?", near);
+}
+
 class ZkLockReader {
  public:
   ZkLockReader(const YamlFile& file, Config& config) : file_(file), config_(config) {}
@@ -78,7 +95,7 @@ class ZkLockReader {
       } else if (key == "locktype" || key == "type") {
         check_type(entry);
       } else if (!retry_kind(entry.key)) {
-        warn(entry, fmt::format("{}: unknown, ignored", entry.key));
+        warn(entry, fmt::format("{}: unknown, ignored{}", entry.key, meant(entry.key, kKeys)));
       }
     }
     if (store.url.empty()) {
@@ -147,7 +164,8 @@ class ZkLockReader {
       for (const Entry& inner : file_.entries(entry.value, entry.key)) {
         const std::string parameter = retry_parameter(inner.key);
         if (parameter.empty() || !retry_takes(*kind_, parameter)) {
-          warn(inner, fmt::format("{}: {}: unknown, ignored", entry.key, inner.key));
+          warn(inner, fmt::format("{}: {}: unknown, ignored{}", entry.key, inner.key,
+                                  meant(inner.key, kRetryKeys)));
           continue;
         }
         const std::int64_t value = number(inner);

@@ -150,7 +150,7 @@ class Surroundings {
  public:
   std::string fill_in(std::string text, const std::string& yaml) {
     for (const char* name : {"@yaml@", "@local@", "@held@", "@folder@", "@dead@", "@silent@",
-                             "@web@", "@redis@", "@password@"}) {
+                             "@web@", "@loading@", "@redis@", "@password@"}) {
       const std::string word(name);
       for (auto at = text.find(word); at != std::string::npos; at = text.find(word)) {
         text.replace(at, word.size(), value_of(word, yaml));
@@ -172,6 +172,7 @@ class Surroundings {
     if (word == "@dead@") return "127.0.0.1:" + std::to_string(nobody_.number());
     if (word == "@silent@") return silent_.address();
     if (word == "@web@") return web_.address();
+    if (word == "@loading@") return loading_.address();
     auto& server = servers_[word];
     if (!server) server = start(word == "@password@");
     return "127.0.0.1:" + std::to_string(server->port());
@@ -203,6 +204,7 @@ class Surroundings {
   const testkit::Port nobody_;
   const Listener silent_{""};
   const Listener web_{"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"};
+  const Listener loading_{"-LOADING Redis is loading the dataset in memory\r\n"};
   std::unique_ptr<testkit::Process> holder_;
   std::map<std::string, std::unique_ptr<testkit::RedisServer>> servers_;
 };

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "cli/open.hpp"
+#include "testkit/ports.hpp"
 #include "testkit/servers/redis.hpp"
 #include "tests/cli/cli_support.hpp"
 
@@ -159,6 +160,18 @@ TEST(CliWaiting, SaysForWhomOnATerminalOnly) {
   EXPECT_EQ(on_terminal("-q ").find("waiting for"), std::string::npos);
   const auto elsewhere = finish(dlock_on(store.url(), {"run", "x", "--wait", "2s", "--", "true"}));
   EXPECT_EQ(elsewhere.err.find("waiting for"), std::string::npos) << elsewhere.err;
+}
+
+TEST(CliWaiting, SaysOnATerminalWhyTheStoreIsOutOfReach) {
+  const testkit::Port nobody;
+  const auto address = "127.0.0.1:" + std::to_string(nobody.number());
+  const auto command = std::string("exec ") + DLOCK_BINARY + " --store 'redis://" + address +
+                       "?retry=forever&connect_timeout=100ms' run x --wait 4s -- true";
+  const auto said = finish({.argv = {"script", "-qec", command, "/dev/null"}}).out;
+  EXPECT_NE(said.find("dlock: waiting for x: the Redis server cannot be reached"),
+            std::string::npos)
+      << said;
+  EXPECT_NE(said.find(address + ": Connection refused"), std::string::npos) << said;
 }
 
 TEST(CliStatus, LeavesRoomBehindItsWords) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 
 #include "cli/process_tree.hpp"
@@ -42,6 +43,14 @@ TEST(CliRun, SaysWhenTheCommandCannotBeRun) {
   testkit::write_file(plain, "data");
   EXPECT_EQ(status_of_run(store.url(), {"x", "--", plain.string()}), 126);
   EXPECT_EQ(status_of_run(store.url(), {"x", "--", "/"}), 126);
+  const auto script = store.folder() / "script";
+  testkit::write_file(script, "#! /no/such/interpreter -u\n");
+  std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  const auto lame = finish(dlock_on(store.url(), {"run", "x", "--", script.string()}));
+  EXPECT_EQ(lame.status.shell_status(), 126);
+  EXPECT_NE(lame.err.find("the interpreter of its first line, /no/such/interpreter, is not there"),
+            std::string::npos)
+      << lame.err;
   EXPECT_FALSE(is_held(store.url(), "x"));
 }
 

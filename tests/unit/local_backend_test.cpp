@@ -255,7 +255,7 @@ TEST_F(LocalBackendTest, EvictIsRefusedAndNamesTheProcess) {
   EXPECT_EQ(evict(token + 1).error, dlock::errc::not_holder);
   const auto refused = evict(token);
   EXPECT_EQ(refused.error, dlock::errc::not_supported);
-  EXPECT_NE(refused.text.find("end process 1234"), std::string::npos) << refused.text;
+  EXPECT_NE(refused.text.find("pid 1234 on "), std::string::npos) << refused.text;
 }
 
 TEST_F(LocalBackendTest, RespectsTheTokenAskedFor) {
