@@ -485,7 +485,18 @@ asio::awaitable<void> Engine::close_stores() {
   }
   // Once for whoever works under a lock, once for giving it back.
   const auto until = env().now() + 2 * longest_release_timeout() + kCloseSlack;
-  for (const auto& one : closed) co_await one->get_until(until);
+  for (const auto& one : closed) {
+    // A wait that there was no memory for is no end: the loop must not stop below what still
+    // closes.
+    for (int tries = 3; tries > 0; --tries) {
+      try {
+        co_await one->get_until(until);
+        tries = 0;
+      } catch (const std::bad_alloc&) {
+        continue;
+      }
+    }
+  }
   runtime_->calls.end_all();
   end_closing();
 }
@@ -527,7 +538,7 @@ void Engine::close() noexcept {
     runtime_->loop.join();
   }
   // What could not be closed for want of memory: nobody may believe in it.
-  for (const auto& [name, store] : runtime_->stores) store->tell_closed();
+  for (const auto& [name, store] : runtime_->stores) store->end();
   finish_threads();
 }
 

@@ -485,11 +485,13 @@ asio::awaitable<StoreReport> Store::report(std::optional<milliseconds> timeout) 
   co_return report;
 }
 
-void Store::tell_closed() noexcept {
+void Store::end() noexcept {
   while (const auto hold = renewer_->first()) {
     hold->become(HandleState::lost, LossReason::closed);
     renewer_->remove(*hold);
   }
+  // What waits for an answer keeps the store, and with it the backend, for ever.
+  if (link_ != Link::never && !backend_closed_) backend_.reset();
 }
 
 // Stop what works, wait while renewing, then give back.
@@ -542,7 +544,10 @@ asio::awaitable<void> Store::close() {
   releaser_.give_up();
   env_.cancel(std::exchange(out_of_reach_timer_, 0));
   // Calls that are still under way complete when the backend closes.
-  if (link_ != Link::never) co_await backend_->close(env_.now() + std::chrono::seconds(2));
+  if (link_ != Link::never) {
+    co_await backend_->close(env_.now() + std::chrono::seconds(2));
+  }
+  backend_closed_ = true;
   co_await tasks_.wait_idle(env_.now() + std::chrono::seconds(1));
   co_await connecting_.wait_idle(env_.now() + std::chrono::seconds(1));
 }

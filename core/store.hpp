@@ -104,8 +104,9 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
 
   /// For doctor; `timeout` (default connect_timeout) bounds the wait for a store not yet reached.
   asio::awaitable<StoreReport> report(std::optional<std::chrono::milliseconds> timeout);
-  /// All that is still held is lost. Takes no memory.
-  void tell_closed() noexcept;
+  /// After the loop has ended: all that is still held is lost, and a backend that could not be
+  /// closed is destroyed, so that no thread of its own goes on. Takes no memory.
+  void end() noexcept;
   /// Ends everything in the order that LockManager::close() states, bounded by twice
   /// release_timeout and a little.
   asio::awaitable<void> close();
@@ -151,6 +152,7 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   TimerId out_of_reach_timer_ = 0;
   bool warned_ = false;
   bool closed_ = false;
+  bool backend_closed_ = false;
   Owner me_;
 };
 

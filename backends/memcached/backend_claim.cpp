@@ -2,6 +2,7 @@
 //
 // A claim's way: asked for, waited for, renewed, given back.
 #include <map>
+#include <utility>
 
 #include "backends/memcached/backend.hpp"
 #include "backends/memcached/error.hpp"
@@ -39,13 +40,15 @@ asio::awaitable<ClaimAnswer> MemcachedBackend::claim(ClaimPtr any_claim, TimePoi
   Worker::Work<AcquireResult> work = [order = std::move(order)](Session& session) {
     return acquire(session, order);
   };
+  // Until it is known: memory may be missing for what follows.
+  const bool was_in_doubt = std::exchange(claim->in_doubt, true);
   auto ran = co_await claim->server->worker().run<AcquireResult>(std::move(work), deadline);
   ClaimAnswer answer;
   if (!ran.result) {
     answer.status = ran.started ? ClaimStatus::unknown : ClaimStatus::unavailable;
     answer.failure = about(*claim->server, std::move(ran.why));
+    claim->in_doubt = was_in_doubt || ran.started;
     if (ran.started) {
-      claim->in_doubt = true;
       claim->late_until = late_until(*claim, env_.now());
     }
     co_return answer;
@@ -67,7 +70,7 @@ asio::awaitable<ClaimAnswer> MemcachedBackend::claim(ClaimPtr any_claim, TimePoi
     claim->facts = std::move(result.facts);
     claim->server->hold(claim);
   }
-  claim->in_doubt = claim->in_doubt || result.status == ClaimStatus::granted ||
+  claim->in_doubt = was_in_doubt || result.status == ClaimStatus::granted ||
                     result.status == ClaimStatus::unknown || result.late_add;
   co_return answer;
 }
@@ -169,7 +172,8 @@ asio::awaitable<ReleaseAnswer> MemcachedBackend::release(ClaimPtr any_claim, boo
     claim->granted = false;
     claim->server->given_back(claim->key);
     if (claim->late_until > env_.now() && !DLOCK_PLANTED("memcached_late_add_is_left")) {
-      claim->server->add_stray(order, std::exchange(claim->late_until, TimePoint{}));
+      claim->server->add_stray(order, claim->late_until);
+      claim->late_until = {};
     }
   }
   co_return answer;

@@ -4,6 +4,7 @@
 #include <libmemcached/memcached.h>
 
 #include <algorithm>
+#include <new>
 
 #include "backends/memcached/error.hpp"
 
@@ -81,6 +82,7 @@ LibraryClient::~LibraryClient() = default;
 void LibraryClient::open() {
   handle_.reset(memcached_create(nullptr));
   auto* handle = handle_.get();
+  if (handle == nullptr) throw std::bad_alloc();
   behave(handle, MEMCACHED_BEHAVIOR_NO_BLOCK, 1);
   behave(handle, MEMCACHED_BEHAVIOR_TCP_NODELAY, 1);
   behave(handle, MEMCACHED_BEHAVIOR_SUPPORT_CAS, 1);

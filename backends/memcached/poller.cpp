@@ -31,12 +31,13 @@ KeyClaim* Poller::next(const std::string& key) {
   return nullptr;
 }
 
-std::vector<KeyClaim*> Poller::all() const {
-  std::vector<KeyClaim*> all;
+KeyClaim* Poller::sleeper() const noexcept {
   for (const auto& [key, claims] : waiters_) {
-    for (const auto& [arrival, claim] : claims) all.push_back(claim);
+    for (const auto& [arrival, claim] : claims) {
+      if (!claim->woken) return claim;
+    }
   }
-  return all;
+  return nullptr;
 }
 
 std::vector<std::string> Poller::keys() const {

@@ -30,7 +30,8 @@ class Poller {
   void remove(KeyClaim& claim);
   /// The first waiter of the key that is not on its way already; null if there is none.
   KeyClaim* next(const std::string& key);
-  std::vector<KeyClaim*> all() const;
+  /// Any one that was not woken; null if there is none. Takes no memory.
+  KeyClaim* sleeper() const noexcept;
   std::vector<std::string> keys() const;
 
   /// A released claim of which an add may arrive until then.

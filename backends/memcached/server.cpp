@@ -122,10 +122,15 @@ asio::awaitable<void> Server::wait(KeyClaimPtr claim, TimePoint deadline) {
   if (stopped_) co_return;
   // Strays are looked for at leisure; a waiter is not.
   if (!poller_.has_waiters()) poll_now_.notify();
+  // However the wait ends.
+  const struct Place {
+    Poller& poller;
+    KeyClaim& claim;
+    ~Place() { poller.remove(claim); }
+  } place{poller_, *claim};
   poller_.add(*claim);
   if (!DLOCK_PLANTED("memcached_nobody_polls")) keep_polling();
   co_await claim->wake.wait_until(deadline);
-  poller_.remove(*claim);
 }
 
 void Server::given_back(const std::string& key) { wake(poller_.next(key)); }
@@ -142,7 +147,7 @@ void Server::wake(KeyClaim* claim) {
 }
 
 void Server::wake_all() {
-  for (auto* claim : poller_.all()) wake(claim);
+  while (auto* const claim = poller_.sleeper()) wake(claim);
 }
 
 void Server::keep_polling() {

@@ -38,6 +38,8 @@ class Session final : public Commands {
   /// Connected, inspected, and fit for locks. Where the time does not suffice for the next step of
   /// a slow connection: `connecting`, and the next call goes on there.
   Answer ready();
+  /// The next command is sent on a connection of its own.
+  void drop() noexcept { client_->drop(); }
 
   TimePoint now() const override { return env_.now(); }
   std::int64_t wall_clock_us() const override;

@@ -13,6 +13,7 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <memory>
+#include <new>
 #include <optional>
 #include <set>
 
@@ -53,20 +54,21 @@ class Worker : public std::enable_shared_from_this<Worker> {
     job->deadline = deadline;
     const auto self = shared_from_this();
     Ran<T> ran;
+    const UnderWay under_way(under_way_, job);
     if (!post(job)) {
       ran.why = why_not(false);
       co_return ran;
     }
-    under_way_.insert(job);
-    co_await job->finished.wait_until(deadline);
-    under_way_.erase(job);
-    if (job->is_finished) {
-      ran.result = std::move(job->result);
-      ran.started = ran.result.has_value();
-    } else {
-      ran.started = !job->claim_state(State::abandoned);
+    bool waited = false;
+    try {
+      co_await job->finished.wait_until(deadline);
+      waited = true;
+    } catch (const std::bad_alloc&) {
+      // Not waited for, as if the deadline had come.
     }
-    if (!ran.result) ran.why = why_not(ran.started);
+    if (job->is_finished) ran.result = std::move(job->result);
+    ran.started = ran.result || !job->claim_state(State::abandoned);
+    if (!ran.result) ran.why = why_not(*job, ran.started, waited);
     co_return ran;
   }
 
@@ -97,11 +99,29 @@ class Worker : public std::enable_shared_from_this<Worker> {
     std::optional<T> result;  ///< written by the worker before it hands the job back
   };
 
+  using Jobs = std::set<std::shared_ptr<Job>>;
+
+  /// One of those that somebody waits for, as long as he does.
+  class UnderWay {
+   public:
+    UnderWay(Jobs& all, const std::shared_ptr<Job>& job)
+        : all_(all), place_(all.insert(job).first) {}
+    ~UnderWay() { all_.erase(place_); }
+    UnderWay(const UnderWay&) = delete;
+    UnderWay& operator=(const UnderWay&) = delete;
+
+   private:
+    Jobs& all_;
+    Jobs::iterator place_;
+  };
+
   /// For whoever gets no result: was closed, has no thread yet, is stuck, or was not reached.
   Failure why_not(bool started) const;
+  Failure why_not(const Job& job, bool started, bool waited) const;
   bool post(std::shared_ptr<Job> job);
   void main();
-  void carry_out(std::shared_ptr<Job> job);
+  void serve();
+  void carry_out(std::shared_ptr<Job> job, core::Job back) noexcept;
 
   core::Env& env_;
   const Session::Settings settings_;
@@ -109,7 +129,7 @@ class Worker : public std::enable_shared_from_this<Worker> {
   const std::unique_ptr<JobQueue> queue_;
   Session* session_ = nullptr;  ///< the worker's
   std::atomic<bool> stopping_{false};
-  std::set<std::shared_ptr<Job>> under_way_;  ///< the loop's: somebody waits for them
+  Jobs under_way_;  ///< the loop's
   bool started_ = false;
   std::atomic<bool> has_thread_{false};
   bool ended_ = false;

@@ -193,14 +193,25 @@ bool believed(const LockHandle& handle) {
   return handle.state() == HandleState::held || handle.state() == HandleState::suspect;
 }
 
+/// Until it has gone up: renewed. Or down to nothing, or the lock is lost.
+void await_renewal(const LockHandle& handle, Clock::time_point until) {
+  auto lowest = handle.remaining().value_or(0ns);
+  eventually(until, [&] {
+    const auto now = handle.remaining().value_or(0ns);
+    if (now > lowest + 50ms || now == 0ns || !believed(handle)) return true;
+    lowest = std::min(lowest, now);
+    return false;
+  });
+}
+
 /// Held on, or told that it is not.
 void expect_held_or_told(Trial& trial) {
   if (!trial.handle) return;
   const auto stop = trial.handle.stop_token();
   // Longer than any lease here, where there is one.
-  const auto longest = trial.handle.remaining() ? 4500ms : 50ms;
-  const auto watched = within(testkit::memory_has_failed() ? longest : 0ms);
-  while (Clock::now() < watched && believed(trial.handle)) std::this_thread::sleep_for(5ms);
+  if (testkit::memory_has_failed() && trial.handle.remaining()) {
+    await_renewal(trial.handle, within(4500ms));
+  }
   if (believed(trial.handle)) {
     trial.outcome += "held on; ";
     return;
@@ -210,17 +221,9 @@ void expect_held_or_told(Trial& trial) {
 }
 
 void renew(Trial& trial) {
-  const auto remaining = trial.handle.remaining();
-  if (!remaining) return;
-  auto lowest = *remaining;
+  if (!trial.handle.remaining()) return;
   const testkit::Spared spared;  // the program's own waiting
-  // Until it has gone up: renewed. Or down to nothing.
-  eventually(within(5s), [&] {
-    const auto now = trial.handle.remaining().value_or(0ns);
-    if (now > lowest + 50ms || now == 0ns) return true;
-    lowest = std::min(lowest, now);
-    return false;
-  });
+  await_renewal(trial.handle, within(5s));
 }
 
 void look(Trial& trial) {
