@@ -93,6 +93,7 @@ class ZooKeeperBackend final : public Backend {
   asio::awaitable<Answer> take(NodeClaimPtr claim, TimePoint deadline);
   asio::awaitable<Answer> give_up_place(NodeClaimPtr claim, ClaimAnswer answer, TimePoint deadline);
   void share_own_watch(const NodeClaimPtr& claim);
+  void watch_own_node(const NodeClaimPtr& claim) noexcept;
   void be_sure_of_own_watch(const NodeClaimPtr& claim);
   void tell_next(const NodeClaim& granted);
   void on_own_node(const NodeClaimPtr& claim, WatchEvent event);

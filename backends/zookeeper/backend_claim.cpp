@@ -410,10 +410,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::take(NodeClaimPtr cl
     const std::weak_ptr<NodeClaim> weak = claim;
     env_.call_at(env_.now() + kOwnWatchDelay, [this, weak, alive = std::weak_ptr(alive_)] {
       const auto held = weak.lock();
-      if (!held || alive.expired() || held->place != Place::granted || held->own) return;
-      if (held->session != session_->number()) return;
-      share_own_watch(held);
-      session_->set_watch_in_turn(held->path());
+      if (held && !alive.expired()) watch_own_node(held);
     });
   }
   ClaimAnswer granted;

@@ -137,6 +137,7 @@ asio::awaitable<std::vector<ExtendAnswer>> ZooKeeperBackend::extend(std::vector<
       answer.status = ExtendStatus::gone;
       answer.reason = LossReason::removed;
     } else if (proven) {
+      watch_own_node(ours);
       answer.status = ExtendStatus::extended;
       answer.validity = session_->validity();
     } else {

@@ -49,6 +49,18 @@ void ZooKeeperBackend::share_own_watch(const NodeClaimPtr& claim) {
   claim->own = session_->watch(claim->path(), told);
 }
 
+/// Of a lock that is held; without memory the next renewal does it.
+void ZooKeeperBackend::watch_own_node(const NodeClaimPtr& claim) noexcept {
+  if (claim->place != NodeClaim::Place::granted || claim->own) return;
+  if (claim->session != session_->number()) return;
+  try {
+    share_own_watch(claim);
+    session_->set_watch_in_turn(claim->path());
+  } catch (const std::bad_alloc&) {
+    claim->own.reset();
+  }
+}
+
 /// Before anything is asked that may make it our turn.
 void ZooKeeperBackend::be_sure_of_own_watch(const NodeClaimPtr& claim) {
   if (!claim->own) share_own_watch(claim);

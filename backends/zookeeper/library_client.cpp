@@ -6,6 +6,7 @@
 #include <array>
 #include <boost/asio/post.hpp>
 #include <memory>
+#include <new>
 
 #include "backends/zookeeper/error.hpp"
 #include "backends/zookeeper/four_letter.hpp"
@@ -56,52 +57,92 @@ struct LibraryClient::Callbacks {
     // A check that fails is a transaction like any other: the majority has agreed that it fails.
     const bool committed =
         request->write && (reply.rc == ZOK || (request->proof && reply.rc == ZNONODE));
-    request->client->finish(*request, std::move(reply), committed);
+    auto& client = *request->client;
+    try {
+      client.finish(*request, std::move(reply), committed);
+    } catch (const std::bad_alloc&) {
+      client.cut_off();
+    }
+  }
+  // No exception goes through the library. An answer that there is no memory for is one that never
+  // came: the connection is given up, as after a loss of it.
+  static void lose(const void* data) {
+    const auto* request = static_cast<const Request*>(data);
+    if (request->client != nullptr) request->client->cut_off();
+    done(data, {ZCONNECTIONLOSS, {}, {}, {}});
   }
   static void on_void(int rc, const void* data) { done(data, {rc, {}, {}, {}}); }
   static void on_string(int rc, const char* value, const void* data) {
-    done(data, {rc, value == nullptr ? "" : value, {}, {}});
+    on_string_stat(rc, value, nullptr, data);
   }
   static void on_string_stat(int rc, const char* value, const Stat* stat, const void* data) {
-    done(data, {rc, value == nullptr ? "" : value, {}, stat_of(stat)});
+    Reply reply{rc, {}, {}, stat_of(stat)};
+    try {
+      if (value != nullptr) reply.text = value;
+    } catch (const std::bad_alloc&) {
+      return lose(data);
+    }
+    done(data, std::move(reply));
   }
   static void on_stat(int rc, const Stat* stat, const void* data) {
     done(data, {rc, {}, {}, stat_of(stat)});
   }
   static void on_data(int rc, const char* value, int length, const Stat* stat, const void* data) {
     Reply reply{rc, {}, {}, stat_of(stat)};
-    if (value != nullptr && length > 0) reply.text.assign(value, static_cast<std::size_t>(length));
+    try {
+      if (value != nullptr && length > 0) {
+        reply.text.assign(value, static_cast<std::size_t>(length));
+      }
+    } catch (const std::bad_alloc&) {
+      return lose(data);
+    }
     done(data, std::move(reply));
   }
   static void on_children(int rc, const String_vector* strings, const Stat* stat,
                           const void* data) {
     Reply reply{rc, {}, {}, stat_of(stat)};
-    if (rc == ZOK && !take_all(strings, reply.children)) reply.rc = ZMARSHALLINGERROR;
+    try {
+      if (rc == ZOK && !take_all(strings, reply.children)) reply.rc = ZMARSHALLINGERROR;
+    } catch (const std::bad_alloc&) {
+      return lose(data);
+    }
     done(data, std::move(reply));
   }
   static void on_watch(zhandle_t*, int type, int, const char* path, void* context) {
     if (type == ZOO_SESSION_EVENT || path == nullptr) return;
     const auto event = type == ZOO_DELETED_EVENT ? WatchEvent::deleted : WatchEvent::changed;
-    static_cast<LibraryClient*>(context)->watch_events_.emplace_back(path, event);
+    auto& client = *static_cast<LibraryClient*>(context);
+    try {
+      client.watch_events_.emplace_back(path, event);
+    } catch (const std::bad_alloc&) {
+      client.cut_off();  // asked again on the next connection
+    }
   }
 };
 
-LibraryClient::Request* LibraryClient::begin(bool write) {
-  auto* request = new Request(*this, env_, write);
+LibraryClient::Request* LibraryClient::begin(bool write, const std::string* watched) {
+  auto request = std::make_unique<Request>(*this, env_, write);
+  if (watched != nullptr) request->watched.emplace_back(*watched, WatchEvent::failed);
   if (pending_.empty()) waiting_ = request->sent;
-  pending_.insert(request);
-  return request;
+  pending_.insert(request.get());
+  return request.release();
 }
 
 PendingReply LibraryClient::submitted(Request* request, int rc) {
   auto pending = request->result;
   // Not at once: who tries again in a loop must let others run.
   if (rc != ZOK) {
-    asio::post(env_.executor(), [rc, owned = std::unique_ptr<Request>(request)] {
-      Reply refused;
-      refused.rc = rc;
-      if (owned->client != nullptr) owned->client->finish(*owned, std::move(refused), false);
-    });
+    std::unique_ptr<Request> owned(request);
+    try {
+      asio::post(env_.executor(), [rc, owned = std::move(owned)] {
+        Reply refused;
+        refused.rc = rc;
+        if (owned->client != nullptr) owned->client->finish(*owned, std::move(refused), false);
+      });
+    } catch (const std::bad_alloc&) {
+      pending_.erase(request);
+      throw;
+    }
   }
   // The library may not have got rid of all bytes: only a step tells.
   post_step();
@@ -117,7 +158,8 @@ void LibraryClient::finish(Request& request, Reply reply, bool committed) {
     const auto event = reply.rc == ZOK || (absent && request.always) ? WatchEvent::set
                        : absent                                      ? WatchEvent::absent
                                                                      : WatchEvent::failed;
-    watch_events_.emplace_back(request.watched, event);
+    request.watched.front().second = event;
+    watch_events_.splice(watch_events_.end(), request.watched);
   }
   if (!request.forgotten.empty() && is_loss(reply.rc)) forget_watch_here(request.forgotten);
   request.result.set(std::move(reply));
@@ -165,15 +207,13 @@ PendingReply LibraryClient::get(const std::string& path) {
 }
 
 PendingReply LibraryClient::get_and_watch(const std::string& path) {
-  auto* request = begin(false);
-  request->watched = path;
+  auto* request = begin(false, &path);
   return submitted(request, zoo_awget(handle_, path.c_str(), &Callbacks::on_watch, this,
                                       &Callbacks::on_data, request));
 }
 
 PendingReply LibraryClient::exists_and_watch(const std::string& path) {
-  auto* request = begin(false);
-  request->watched = path;
+  auto* request = begin(false, &path);
   request->always = true;
   return submitted(request, zoo_awexists(handle_, path.c_str(), &Callbacks::on_watch, this,
                                          &Callbacks::on_stat, request));

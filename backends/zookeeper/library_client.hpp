@@ -21,6 +21,7 @@
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <cstddef>
+#include <list>
 #include <memory>
 #include <optional>
 #include <unordered_set>
@@ -71,11 +72,14 @@ class LibraryClient final : public Client, public std::enable_shared_from_this<L
   struct Request;
   struct Callbacks;
 
-  Request* begin(bool write);
+  Request* begin(bool write, const std::string* watched = nullptr);
   PendingReply submitted(Request* request, int rc);
   void finish(Request& request, Reply reply, bool committed);
 
   void step(int events);
+  void take_step(int events);
+  void step_soon() noexcept;
+  void cut_off() noexcept;
   bool may_dial();
   void note(int rc);
   void skip_no_server();
@@ -97,7 +101,7 @@ class LibraryClient final : public Client, public std::enable_shared_from_this<L
   zhandle_t* handle_ = nullptr;
   State state_ = State::connecting;
   std::unordered_set<Request*> pending_;
-  std::vector<std::pair<std::string, WatchEvent>> watch_events_;
+  std::list<std::pair<std::string, WatchEvent>> watch_events_;
 
   std::optional<asio::posix::stream_descriptor> socket_;  ///< a duplicate of the library's
   std::uint64_t inode_ = 0;
@@ -107,6 +111,7 @@ class LibraryClient final : public Client, public std::enable_shared_from_this<L
   bool step_posted_ = false;
   core::TimerId timer_ = 0;
   TimePoint timer_due_ = kNever;
+  core::TimerId spare_ = 0;  ///< for a step without memory
   Redial redial_;
   bool dialled_ = false;      ///< the library has a socket, or may have
   bool turned_away_ = false;  ///< as turned_away()

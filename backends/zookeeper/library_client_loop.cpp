@@ -14,6 +14,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <cstring>
+#include <new>
 
 #include "backends/zookeeper/library_client.hpp"
 #include "backends/zookeeper/library_client_request.hpp"
@@ -79,6 +80,7 @@ bool LibraryClient::start() {
 void LibraryClient::close(core::Job done) {
   state_ = State::closed;
   env_.cancel(std::exchange(timer_, 0));
+  env_.cancel(std::exchange(spare_, 0));
   drop_descriptor();
   for (auto* request : std::exchange(pending_, {})) {
     request->client = nullptr;
@@ -140,16 +142,44 @@ TimePoint LibraryClient::patience_ends() const noexcept {
 
 void LibraryClient::post_step() {
   if (step_posted_) return;
-  step_posted_ = true;
-  asio::post(env_.executor(), [weak = weak_from_this()] {
-    const auto self = weak.lock();
-    if (!self) return;
-    self->step_posted_ = false;
-    self->step(0);
-  });
+  try {
+    asio::post(env_.executor(), [weak = weak_from_this()] {
+      const auto self = weak.lock();
+      if (!self) return;
+      self->step_posted_ = false;
+      self->step(0);
+    });
+    step_posted_ = true;
+  } catch (const std::bad_alloc&) {
+    step_soon();
+  }
 }
 
 void LibraryClient::step(int events) {
+  try {
+    take_step(events);
+  } catch (const std::bad_alloc&) {
+    step_soon();
+  }
+}
+
+/// By a timer that is there: what is missing for a step must not be its connection's end.
+void LibraryClient::step_soon() noexcept {
+  const auto soon = env_.now() + kShortestPause;
+  if (timer_ != 0) {
+    timer_due_ = soon;
+    env_.move(timer_, soon);
+  } else if (spare_ != 0) {
+    env_.move(spare_, soon);
+  }
+}
+
+/// As if the server had hung up.
+void LibraryClient::cut_off() noexcept {
+  if (socket_) ::shutdown(socket_->native_handle(), SHUT_RDWR);
+}
+
+void LibraryClient::take_step(int events) {
   if (handle_ == nullptr || state_ == State::over) return;
   // Both only for a ready socket: without one the library says "invalid state" and does nothing.
   for (int i = 0; events != 0 && i < kRepliesPerStep; ++i) {
@@ -163,7 +193,7 @@ void LibraryClient::step(int events) {
   // As if the server had hung up: the library goes on to the next one. While connected only after a
   // look at the socket: after a pause of the process the answers may be lying there.
   if ((events != 0 || !connected()) && env_.now() >= patience_ends()) {
-    ::shutdown(socket_->native_handle(), SHUT_RDWR);
+    cut_off();
   }
   int descriptor = -1;
   int interest = 0;
@@ -245,7 +275,6 @@ void LibraryClient::wait_for_socket(int interest) {
   using Socket = asio::posix::stream_descriptor;
   const auto wait = [this](Socket::wait_type type, int event, bool LibraryClient::*flag) {
     if (this->*flag) return;
-    this->*flag = true;
     socket_->async_wait(type, [weak = weak_from_this(), number = socket_number_, event,
                                flag](const boost::system::error_code& ec) {
       const auto self = weak.lock();
@@ -253,6 +282,7 @@ void LibraryClient::wait_for_socket(int interest) {
       (*self).*flag = false;
       if (!ec) self->step(event);
     });
+    this->*flag = true;
   };
   if ((interest & ZOOKEEPER_READ) != 0)
     wait(Socket::wait_read, ZOOKEEPER_READ, &LibraryClient::reading_);
@@ -273,22 +303,32 @@ void LibraryClient::arm(int interest, Duration timeout) {
   if (!dialled_) due = std::max(due, redial_.next());
   due = std::clamp(patience_ends(), now + kShortestPause, std::max(due, now + kShortestPause));
   if (timer_ != 0 && timer_due_ <= due) return;
-  env_.cancel(timer_);
   timer_due_ = due;
-  timer_ = env_.call_at(due, [weak = weak_from_this()] {
-    const auto self = weak.lock();
-    if (!self) return;
-    self->timer_ = 0;
-    // After a pause of the process the library would call a connection silent that is not.
-    self->step(self->connected() ? ZOOKEEPER_READ : 0);
-  });
+  if (timer_ != 0) return env_.move(timer_, due);
+  const auto step_by = [this](core::TimerId LibraryClient::*timer) {
+    return [weak = weak_from_this(), timer] {
+      const auto self = weak.lock();
+      if (!self) return;
+      (*self).*timer = 0;
+      // After a pause of the process the library would call a connection silent that is not.
+      self->step(self->connected() ? ZOOKEEPER_READ : 0);
+    };
+  };
+  if (spare_ == 0) spare_ = env_.reserve(step_by(&LibraryClient::spare_));
+  timer_ = env_.call_at(due, step_by(&LibraryClient::timer_));
 }
 
 void LibraryClient::tell_listener() {
   const auto keep = shared_from_this();
-  for (const auto& [path, event] : std::exchange(watch_events_, {})) {
-    if (state_ == State::closed) return;
-    listener_->on_watch(path, event);
+  while (!watch_events_.empty() && state_ != State::closed) {
+    std::list<std::pair<std::string, WatchEvent>> first;
+    first.splice(first.end(), watch_events_, watch_events_.begin());
+    try {
+      listener_->on_watch(first.front().first, first.front().second);
+    } catch (const std::bad_alloc&) {
+      watch_events_.splice(watch_events_.begin(), first);  // told by the next step
+      throw;
+    }
   }
   if (state_ == State::closed) return;
   const int now = zoo_state(handle_);
@@ -296,6 +336,7 @@ void LibraryClient::tell_listener() {
     state_ = State::over;
     drop_descriptor();
     env_.cancel(std::exchange(timer_, 0));
+    env_.cancel(std::exchange(spare_, 0));
     listener_->on_session_over(now == ZOO_AUTH_FAILED_STATE);
   } else if (now == ZOO_CONNECTED_STATE && state_ == State::connecting) {
     if (created_ == TimePoint{}) created_ = opened_;

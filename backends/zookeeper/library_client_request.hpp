@@ -5,7 +5,9 @@
 #pragma once
 
 #include <array>
+#include <list>
 #include <string>
+#include <utility>
 
 #include "backends/zookeeper/library_client.hpp"
 
@@ -20,7 +22,9 @@ struct LibraryClient::Request {
   TimePoint sent;
   bool write;
   bool proof = false;
-  std::string watched;    ///< of get_and_watch and exists_and_watch: the path
+  /// Of get_and_watch and exists_and_watch: the path, and its place among the events: the answer
+  /// must be told, whatever memory there is then.
+  std::list<std::pair<std::string, WatchEvent>> watched;
   bool always = false;    ///< of the latter: also a node that is not there
   std::string forgotten;  ///< of forget_watch: the path
   std::array<zoo_op_result_t, 3> results{};

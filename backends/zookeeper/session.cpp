@@ -369,23 +369,25 @@ PendingReply Session::set_watch(const std::string& path) {
     none.set(std::move(lost));
     return none;
   }
+  auto pending = watched.always ? client_->exists_and_watch(path) : client_->get_and_watch(path);
   ++watched.asking;
   ++asking_;
-  return watched.always ? client_->exists_and_watch(path) : client_->get_and_watch(path);
+  return pending;
 }
 
 void Session::on_watch(const std::string& path, WatchEvent event) {
   const auto entry = watched_.find(path);
   if (entry == watched_.end()) return;
+  // A callback may drop or add some. First: without memory for it the event is told once more.
+  const auto shares = entry->second.shares;
   const bool answer =
       event == WatchEvent::set || event == WatchEvent::absent || event == WatchEvent::failed;
-  if (answer) {
+  if (answer && entry->second.asking > 0) {
     --entry->second.asking;
     --asking_;
   }
   entry->second.armed = event == WatchEvent::set;
   entry->second.failed = event == WatchEvent::failed;
-  const auto shares = entry->second.shares;  // a callback may drop or add some
   for (const auto& [id, callback] : shares) callback(event);
   if (const auto again = watched_.find(path); again != watched_.end()) drop_if_unused(again);
   if (answer) set_more_watches();

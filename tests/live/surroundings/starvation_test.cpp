@@ -187,13 +187,10 @@ INSTANTIATE_TEST_SUITE_P(Stores, OutOfMemory, testing::ValuesIn(all_stores()),
 // What the ZooKeeper client does without memory is its own business: there it is C++ that gets
 // none. On Memcached each point at which the lock is held waits for a renewal, a second: fewer.
 TEST_P(OutOfMemory, P12_EachAllocationFailsOnce) {
-  std::vector<std::string> phases = {"look", "release", "drop"};
-  if (GetParam() != "zookeeper") {
-    phases.insert(phases.begin(),
-                  {"wait", "acquire", "renew", "lose", "first", "connect", "close"});
-  }
+  const std::vector<std::string> phases = {"wait",    "acquire", "renew", "lose",    "first",
+                                           "connect", "close",   "look",  "release", "drop"};
   const bool slow = GetParam() == "memcached";
-  starve(GetParam() == "zookeeper" ? "cpp" : "all", phases, slow ? 25 : 100, slow ? 20 : 40);
+  starve(GetParam() == "zookeeper" ? "cpp" : "all", phases, slow ? 12 : 100, slow ? 10 : 40);
 }
 
 TEST_P(OutOf, P04_ThreadsOneByOne) {
