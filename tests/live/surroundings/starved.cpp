@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <functional>
@@ -91,6 +92,8 @@ struct Trial {
   std::optional<LockManager> locks{};
   LockHandle handle{};
   std::optional<LockHandle> rivals{};
+  std::thread releasing{};  ///< the rival's, made before anything is short
+  std::atomic<bool> waits{false};
   std::string outcome{};
   std::vector<std::string> wrong{};
   Clock::time_point told{};
@@ -173,20 +176,19 @@ void acquire(Trial& trial) { trial.acquire(trial.name, 4s, trial.handle); }
 void rival_holds(Trial& trial) {
   warm(trial);
   trial.rivals = trial.rival.lock(trial.name)->acquire({.wait = 5s});
+  trial.releasing = std::thread([&trial] {
+    const testkit::Spared mine;
+    trial.waits.wait(false);
+    std::this_thread::sleep_for(60ms);
+    trial.rivals->release();
+  });
 }
 
 void wait_for_rival(Trial& trial) {
-  std::thread releasing;
-  {
-    const testkit::Spared spared;
-    releasing = std::thread([&trial] {
-      const testkit::Spared mine;
-      std::this_thread::sleep_for(60ms);
-      trial.rivals->release();
-    });
-  }
+  trial.waits = true;
+  trial.waits.notify_all();
   trial.acquire(trial.name, 4s, trial.handle);
-  releasing.join();
+  trial.releasing.join();
 }
 
 bool believed(const LockHandle& handle) {
