@@ -100,6 +100,10 @@ class Client {
   /// One whose data is older than what we have seen does that, for ever.
   virtual bool turned_away() const noexcept { return false; }
 
+  /// What became of the tries to connect since it was connected last, for each server:
+  /// `1.2.3.4:2181 refused the connection`. Empty: nothing is known.
+  virtual std::string tried() const { return {}; }
+
   virtual void set_addresses(const std::string& addresses) = 0;
 
   enum class Mode { persistent, container, ephemeral_sequential };

@@ -30,6 +30,7 @@
 #include "backends/zookeeper/client.hpp"
 #include "backends/zookeeper/library.hpp"
 #include "backends/zookeeper/redial.hpp"
+#include "backends/zookeeper/tried.hpp"
 
 namespace dlock::zookeeper {
 
@@ -48,6 +49,7 @@ class LibraryClient final : public Client, public std::enable_shared_from_this<L
   TimePoint created() const noexcept override { return created_; }
   std::string server() const override;
   bool turned_away() const noexcept override { return turned_away_; }
+  std::string tried() const override { return tried_.text(options_.addresses, dialled_); }
   void set_addresses(const std::string& addresses) override;
   PendingReply create(const std::string& path, std::string_view data, Mode mode) override;
   PendingReply remove(const std::string& path) override;
@@ -82,6 +84,7 @@ class LibraryClient final : public Client, public std::enable_shared_from_this<L
   void cut_off() noexcept;
   bool may_dial();
   void note(int rc);
+  void note_peer();
   void skip_no_server();
   std::ptrdiff_t servers() const noexcept;
   bool is_first_round() const noexcept;
@@ -113,6 +116,7 @@ class LibraryClient final : public Client, public std::enable_shared_from_this<L
   TimePoint timer_due_ = kNever;
   core::TimerId spare_ = 0;  ///< for a step without memory
   Redial redial_;
+  Tried tried_;
   bool dialled_ = false;      ///< the library has a socket, or may have
   bool turned_away_ = false;  ///< as turned_away()
   int attempts_ = 0;          ///< sockets opened since we were last connected, or got a new list

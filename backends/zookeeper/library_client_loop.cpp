@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <cstring>
@@ -184,6 +185,7 @@ void LibraryClient::take_step(int events) {
   // Both only for a ready socket: without one the library says "invalid state" and does nothing.
   for (int i = 0; events != 0 && i < kRepliesPerStep; ++i) {
     const bool introduced = zoo_state(handle_) == ZOO_ASSOCIATING_STATE;
+    if (introduced && (events & ZOOKEEPER_READ) != 0) note_peer();
     const int rc = zookeeper_process(handle_, events);
     note(rc);
     if (failed(rc) && introduced) turned_away_ = true;
@@ -193,6 +195,7 @@ void LibraryClient::take_step(int events) {
   // As if the server had hung up: the library goes on to the next one. While connected only after a
   // look at the socket: after a pause of the process the answers may be lying there.
   if ((events != 0 || !connected()) && env_.now() >= patience_ends()) {
+    if (!connected()) tried_.left();
     cut_off();
   }
   int descriptor = -1;
@@ -211,6 +214,7 @@ void LibraryClient::take_step(int events) {
   } else {
     drop_descriptor();
   }
+  if (zoo_state(handle_) == ZOO_ASSOCIATING_STATE) note_peer();
   arm(interest, std::chrono::seconds(timeout.tv_sec) + std::chrono::microseconds(timeout.tv_usec));
   tell_listener();
 }
@@ -221,9 +225,30 @@ bool LibraryClient::may_dial() { return dialled_ || env_.now() >= redial_.next()
 void LibraryClient::note(int rc) {
   if (!failed(rc)) return;
   dialled_ = false;
-  if (state_ == State::connecting) listener_->on_attempt_failed();
+  if (state_ == State::connecting) {
+    tried_.failed(rc == ZOPERATIONTIMEOUT);
+    listener_->on_attempt_failed();
+  }
   if (state_ == State::connected) redial_.missing(env_.now());
   skip_no_server();
+}
+
+/// Who is being introduced to us, and whether his first bytes are an answer to that: its length is
+/// 36, or 37 with the mark of a read-only server.
+void LibraryClient::note_peer() {
+  if (!socket_) return;
+  asio::ip::tcp::endpoint peer;
+  auto length = static_cast<socklen_t>(peer.capacity());
+  if (::getpeername(socket_->native_handle(), peer.data(), &length) == 0) {
+    tried_.reached(fmt::format("{}:{}", peer.address().to_string(), peer.port()));
+  }
+  std::array<unsigned char, 4> head{};
+  const auto got =
+      ::recv(socket_->native_handle(), head.data(), head.size(), MSG_PEEK | MSG_DONTWAIT);
+  for (ssize_t i = 0; i < got; ++i) {
+    const auto byte = head.at(static_cast<std::size_t>(i));
+    if (i < 3 ? byte != 0 : byte != 36 && byte != 37) tried_.answered_wrongly();
+  }
 }
 
 /// On a failure the library moves on in its list twice: when it gives the connection up, and when
@@ -341,6 +366,7 @@ void LibraryClient::tell_listener() {
   } else if (now == ZOO_CONNECTED_STATE && state_ == State::connecting) {
     if (created_ == TimePoint{}) created_ = opened_;
     state_ = State::connected;
+    tried_.clear();
     turned_away_ = false;
     list_is_new_ = is_first_round();
     attempts_ = 0;

@@ -60,11 +60,16 @@ asio::awaitable<Failure> Session::open(TimePoint deadline) {
   if (up) co_return Failure{};
   if (closed_) co_return Failure{Error::closed, ""};
   if (authentication_failed_) co_return Failure{Error::authentication_failed, ""};
-  co_return Failure{Error::not_connected, "tried " + addresses_};
+  co_return Failure{Error::not_connected, tried()};
 }
 
 Client::Options Session::client_options() const {
   return {addresses_, settings_.timeout, settings_.digest, settings_.creator_acl, {}, tries_spent_};
+}
+
+std::string Session::tried() const {
+  const auto known = client_ ? client_->tried() : std::string();
+  return "tried " + (known.empty() ? addresses_ : known);
 }
 
 bool Session::start_client() {
@@ -134,7 +139,7 @@ asio::awaitable<Reply> Session::prove(TimePoint deadline) {
 
 Failure Session::link_failure() const {
   if (connected() || !attempt_failed_) return {};
-  return {Error::not_connected, "tried " + addresses_};
+  return {Error::not_connected, tried()};
 }
 
 void Session::on_connected() {
@@ -194,7 +199,7 @@ void Session::on_disconnected() {
   attempt_failed_ = true;
   forget_watches();
   if (on_down) on_down();
-  if (announced_) sink_.on_link_down({Error::connection_lost, "tried " + addresses_});
+  if (announced_) sink_.on_link_down({Error::connection_lost, tried()});
   look_up_again();
   doubt_session_at(env_.now() + timeout());
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <memory>
 #include <sstream>
@@ -104,7 +105,8 @@ std::vector<std::string> words(const std::string& text) {
 /// An address of 127.0.0.1 that takes connections, and says `answer` to each, or nothing.
 class Listener {
  public:
-  explicit Listener(std::string answer) : answer_(std::move(answer)) {
+  /// No answer: nobody ever looks at who has connected; or hangs up on him at once.
+  explicit Listener(std::string answer, bool hang_up = false) : answer_(std::move(answer)) {
     socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -114,7 +116,7 @@ class Listener {
     EXPECT_EQ(::listen(socket_, 64), 0);
     ::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size);
     port_ = ntohs(address.sin_port);
-    if (!answer_.empty()) thread_ = std::thread([this] { serve(); });
+    if (hang_up || !answer_.empty()) thread_ = std::thread([this] { serve(); });
   }
   ~Listener() {
     ::shutdown(socket_, SHUT_RDWR);
@@ -131,8 +133,9 @@ class Listener {
     while (true) {
       const int client = ::accept(socket_, nullptr, nullptr);
       if (client < 0) return;
-      char asked = 0;
-      if (::recv(client, &asked, 1, 0) > 0) {
+      // All of it: unread bytes would make the end a reset, which may overtake the answer.
+      std::array<char, 4096> asked{};
+      if (!answer_.empty() && ::recv(client, asked.data(), asked.size(), 0) > 0) {
         ::send(client, answer_.data(), answer_.size(), MSG_NOSIGNAL);
       }
       ::close(client);
@@ -150,7 +153,7 @@ class Surroundings {
  public:
   std::string fill_in(std::string text, const std::string& yaml) {
     for (const char* name : {"@yaml@", "@local@", "@held@", "@folder@", "@dead@", "@silent@",
-                             "@web@", "@loading@", "@redis@", "@password@"}) {
+                             "@web@", "@full@", "@loading@", "@redis@", "@password@"}) {
       const std::string word(name);
       for (auto at = text.find(word); at != std::string::npos; at = text.find(word)) {
         text.replace(at, word.size(), value_of(word, yaml));
@@ -173,6 +176,7 @@ class Surroundings {
     if (word == "@silent@") return silent_.address();
     if (word == "@web@") return web_.address();
     if (word == "@loading@") return loading_.address();
+    if (word == "@full@") return full_.address();
     auto& server = servers_[word];
     if (!server) server = start(word == "@password@");
     return "127.0.0.1:" + std::to_string(server->port());
@@ -203,6 +207,7 @@ class Surroundings {
   const testkit::TempDir folder_{"dlock-bad-inputs"};
   const testkit::Port nobody_;
   const Listener silent_{""};
+  const Listener full_{"", true};
   const Listener web_{"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"};
   const Listener loading_{"-LOADING Redis is loading the dataset in memory\r\n"};
   std::unique_ptr<testkit::Process> holder_;
