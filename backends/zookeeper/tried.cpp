@@ -2,6 +2,7 @@
 #include "backends/zookeeper/tried.hpp"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace dlock::zookeeper {
@@ -15,12 +16,16 @@ constexpr const char* kHungUp =
 
 }  // namespace
 
-void Tried::failed(bool silent) {
+void Tried::failed(bool silent) noexcept {
   const bool by_clock = std::exchange(left_, false) || silent;
   const bool wrong = std::exchange(wrong_, false);
   const auto peer = std::exchange(peer_, {});
   if (!peer.empty()) {
-    seen_[peer] = wrong ? kWrong : by_clock ? kSilent : kHungUp;
+    try {
+      seen_[peer] = wrong ? kWrong : by_clock ? kSilent : kHungUp;
+    } catch (const std::bad_alloc&) {
+      // It is only said less.
+    }
   } else {
     (by_clock ? silent_ : refused_) = true;
   }
