@@ -27,7 +27,7 @@ class ZooKeeperSession {
 
   /// Connects; throws std::runtime_error when that takes longer than `patience`.
   explicit ZooKeeperSession(const std::string& hosts,
-                            std::chrono::milliseconds timeout = std::chrono::seconds(10),
+                            std::chrono::milliseconds timeout = std::chrono::minutes(1),
                             std::chrono::milliseconds patience = std::chrono::seconds(15));
   ~ZooKeeperSession();
   ZooKeeperSession(const ZooKeeperSession&) = delete;

@@ -21,7 +21,10 @@ std::chrono::milliseconds session_timeout(Pace pace) {
   return std::chrono::milliseconds(pace == Pace::working ? 10'000 : 2'000);
 }
 
-testkit::ZooKeeperOptions server_options() { return {.fsync = true}; }
+// The floor's sessions say nothing while others are measured.
+testkit::ZooKeeperOptions server_options() {
+  return {.max_session_timeout = std::chrono::minutes(1), .fsync = true};
+}
 
 std::string version_of(const testkit::ZooKeeperServer& server) {
   const auto answer = server.four_letter("srvr");
