@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <future>
 #include <set>
@@ -45,16 +46,21 @@ TEST(Crew, OneThreadDoesWhatOneCanDo) {
   crew->start();
   std::vector<int> order;
   std::set<std::thread::id> threads;
+  std::atomic<int> at_once = 0, most_at_once = 0;
   for (int i = 0; i < 1000; ++i) {
     post(*crew, [&, i] {
+      most_at_once = std::max(most_at_once.load(), ++at_once);
       order.push_back(i);
       threads.insert(std::this_thread::get_id());
+      --at_once;
     });
   }
   crew->finish(Clock::now() + 10s);
   ASSERT_EQ(order.size(), 1000U);
   EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
-  EXPECT_EQ(threads.size(), 1U);
+  EXPECT_EQ(most_at_once, 1);
+  // It, and the one that watches over the queue meanwhile: they may change places.
+  EXPECT_LE(threads.size(), 2U);
 }
 
 TEST(Crew, AnErrandDoesNotWaitForThoseThatAreStuck) {
