@@ -488,12 +488,12 @@ asio::awaitable<void> Engine::close_stores() {
   for (const auto& one : closed) {
     // A wait that there was no memory for is no end: the loop must not stop below what still
     // closes.
-    for (int tries = 3; tries > 0; --tries) {
+    bool waited = false;
+    for (int tries = 3; tries > 0 && !waited; --tries) {
       try {
         co_await one->get_until(until);
-        tries = 0;
-      } catch (const std::bad_alloc&) {
-        continue;
+        waited = true;
+      } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): tried again
       }
     }
   }

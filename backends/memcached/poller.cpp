@@ -31,15 +31,6 @@ KeyClaim* Poller::next(const std::string& key) {
   return nullptr;
 }
 
-KeyClaim* Poller::sleeper() const noexcept {
-  for (const auto& [key, claims] : waiters_) {
-    for (const auto& [arrival, claim] : claims) {
-      if (!claim->woken) return claim;
-    }
-  }
-  return nullptr;
-}
-
 std::vector<std::string> Poller::keys() const {
   std::vector<std::string> keys;
   keys.reserve(waiters_.size());

@@ -30,8 +30,16 @@ class Poller {
   void remove(KeyClaim& claim);
   /// The first waiter of the key that is not on its way already; null if there is none.
   KeyClaim* next(const std::string& key);
-  /// Any one that was not woken; null if there is none. Takes no memory.
-  KeyClaim* sleeper() const noexcept;
+  /// Calls `wake` with each waiter that is not on its way already. Takes no memory; `wake` adds and
+  /// removes none.
+  template <class Wake>
+  void each_sleeper(Wake wake) const {
+    for (const auto& [key, claims] : waiters_) {
+      for (const auto& [arrival, claim] : claims) {
+        if (!claim->woken) wake(claim);
+      }
+    }
+  }
   std::vector<std::string> keys() const;
 
   /// A released claim of which an add may arrive until then.

@@ -147,7 +147,7 @@ void Server::wake(KeyClaim* claim) {
 }
 
 void Server::wake_all() {
-  while (auto* const claim = poller_.sleeper()) wake(claim);
+  poller_.each_sleeper([this](KeyClaim* claim) { wake(claim); });
 }
 
 void Server::keep_polling() {

@@ -179,6 +179,8 @@ void rival_holds(Trial& trial) {
   trial.releasing = std::thread([&trial] {
     const testkit::Spared mine;
     trial.waits.wait(false);
+    // No event to wait for: the waiter whose memory is refused may never stand in the line, and not
+    // every store says who does. If this is short the lock is taken without a wait.
     std::this_thread::sleep_for(60ms);
     trial.rivals->release();
   });
