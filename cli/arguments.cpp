@@ -325,21 +325,24 @@ class Parser {
            "--full", [this] { arguments_.depth = CompareDepth::full; },
            "More clients, more samples of each measurement")
         ->excludes(quick);
-    app.add_flag("--list", arguments_.list_scenarios,
-                 "Only print the scenarios, a line each, and what --quick and --full take of them");
-    app.add_option("--scenarios", arguments_.scenarios,
-                   "Only these, by id or the beginning of ids: speed, safety.flush (with commas)")
-        ->delimiter(',')
-        ->type_name("ID");
-    app.add_option("--stores", arguments_.stores,
-                   "Only these: local, zookeeper, zookeeper3, redis, redis-durable, "
-                   "redis-sentinel, memcached; they are started for it")
-        ->delimiter(',')
-        ->type_name("STORE");
-    app.add_option("--peers", arguments_.peers,
-                   "Other clients beside: kazoo, curator, redis-py, node-redlock")
-        ->delimiter(',')
-        ->type_name("CLIENT");
+    auto* list = app.add_flag(
+        "--list", arguments_.list_scenarios,
+        "Only print the scenarios, a line each, and what --quick and --full take of them");
+    list->excludes(
+        app.add_option(
+               "--scenarios", arguments_.scenarios,
+               "Only these, by id or the beginning of ids: speed, safety.flush (with commas)")
+            ->delimiter(',')
+            ->type_name("ID"));
+    list->excludes(app.add_option("--stores", arguments_.stores,
+                                  "Only these: local, zookeeper, zookeeper3, redis, redis-durable, "
+                                  "redis-sentinel, memcached; they are started for it")
+                       ->delimiter(',')
+                       ->type_name("STORE"));
+    list->excludes(app.add_option("--peers", arguments_.peers,
+                                  "Other clients beside: kazoo, curator, redis-py, node-redlock")
+                       ->delimiter(',')
+                       ->type_name("CLIENT"));
     app.add_option("--out", arguments_.out_folder,
                    "Where report.html, report.md and raw.json go (default: "
                    "dlock-compare-DATE-TIME)")

@@ -1,10 +1,11 @@
 # dlock_test(NAME LABEL tier SOURCES file... [LINK target...] [TIMEOUT seconds] [PROCESSORS n]
-#            [DEFINES NAME=value...])
+#            [COST seconds] [DEFINES NAME=value...])
 #
 # One GoogleTest program; each of its cases becomes a ctest test `tier.Suite.Case`. The label is the
 # tier (unit, contract, simulation, live, soak, cli, compare, package): `ctest -L unit`. PROCESSORS
 # tells ctest how many slots a case takes of the two per core that scripts/test gives it: 1 for what
-# mostly waits, 2 for servers and for what computes, 4 for what measures.
+# mostly waits, 2 for servers and for what computes, 4 for what measures. COST: what takes longest
+# begins first; about so many seconds, given where it is a minute and more.
 include(GoogleTest)
 find_package(GTest REQUIRED)
 
@@ -32,7 +33,7 @@ else()
 endif()
 
 function(dlock_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL;TIMEOUT;PROCESSORS" "SOURCES;LINK;DEFINES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL;TIMEOUT;PROCESSORS;COST" "SOURCES;LINK;DEFINES")
   if(NOT DEFINED dlock_timeout_${arg_LABEL})
     message(FATAL_ERROR "dlock_test(${name}): no tier '${arg_LABEL}'")
   endif()
@@ -41,6 +42,9 @@ function(dlock_test name)
   endif()
   if(NOT arg_PROCESSORS)
     set(arg_PROCESSORS 1)
+  endif()
+  if(NOT arg_COST)
+    set(arg_COST 0)
   endif()
   add_executable(${name} ${arg_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
@@ -54,7 +58,7 @@ function(dlock_test name)
   gtest_discover_tests(${name}
     TEST_PREFIX ${arg_LABEL}.
     DISCOVERY_TIMEOUT 120
-    PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} PROCESSORS ${arg_PROCESSORS}
+    PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} PROCESSORS ${arg_PROCESSORS} COST ${arg_COST}
       ENVIRONMENT "${dlock_test_environment}")
 endfunction()
 

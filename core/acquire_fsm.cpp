@@ -32,8 +32,12 @@ AcquireFsm::Step AcquireFsm::on_answer(const ClaimAnswer& answer, bool usable, T
     case ClaimStatus::granted:
       may_exist_ = true;
       if (error_) return fail(*error_);
-      // A grant that came too late to be believed: ask how it stands.
-      if (!usable) return try_again(late_grant(), now, dice);
+      // A grant that came too late to be believed: ask how it stands. The store does answer.
+      if (!usable) {
+        unreachable_since_.reset();
+        sent_ = now;
+        return try_again(late_grant(), now, dice);
+      }
       granted_ = true;
       state_ = State::finished;
       return {Do::finish, kNever};

@@ -114,6 +114,16 @@ TEST(CompareList, TheCommandPrintsIt) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
+// What would not be looked at is no argument.
+TEST(CompareList, ChoosesNothing) {
+  testkit::TempDir folder;
+  for (const std::string choice : {"--stores", "--scenarios", "--peers"}) {
+    const auto run = run_compare({"--list", choice, "nonsense"}, folder);
+    EXPECT_EQ(run.status.shell_status(), 64) << choice;
+    EXPECT_NE(run.err.find("--list excludes " + choice), std::string::npos) << run.err;
+  }
+}
+
 TEST(CompareQuickly, TakesFewerScenariosAndNotFewerSamples) {
   const auto quick = samples_of(Depth::quick), standard = samples_of(Depth::standard);
   EXPECT_GE(quick.repeats * quick.slices, 30);

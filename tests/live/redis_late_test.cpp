@@ -198,9 +198,8 @@ TEST_F(RedisLateCopy, IsGoneWithinALeaseWhereNoConnectionMayBeKilled) {
   auto locks =
       open_redis(redis_url(proxy_->port(), "&request_timeout=300ms&lease=1500ms"), warnings);
   ASSERT_NO_FATAL_FAILURE(lose_an_acquire(locks));
-  EXPECT_TRUE(eventually(patience(), [&] {
-    return warnings->all().find("client|kill") != std::string::npos;
-  })) << warnings->all();
+  EXPECT_TRUE(eventually(patience(), [&] { return warnings->has("client|kill"); }))
+      << warnings->all();
   ASSERT_NO_FATAL_FAILURE(deliver());
   const auto arrived = Clock::now();
   EXPECT_EQ(exists("dlock:{x}%fence"), 1) << "it was granted, to nobody";

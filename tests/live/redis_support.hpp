@@ -34,6 +34,7 @@ class WarningLog {
  public:
   void add(std::string_view text);
   std::string all() const;
+  bool has(std::string_view text) const { return all().find(text) != std::string::npos; }
 
  private:
   mutable std::mutex mutex_;

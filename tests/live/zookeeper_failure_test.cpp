@@ -257,7 +257,9 @@ TEST_F(ZooKeeperFailure, F16_WaitersGoOnAfterTheServerRestarts) {
     const auto healed = BoottimeClock::now();
     held.release();
     auto next = waiting.get();
-    EXPECT_LE(BoottimeClock::now() - healed, kSession + kTick + 500ms);
+    // The end of the old session on the server; a second until we have found it again, and one for
+    // a busy machine.
+    EXPECT_LE(BoottimeClock::now() - healed, kSession + kTick + 2s);
     next.release();
   }
 }

@@ -294,6 +294,16 @@ TEST(AcquireFsm, AGrantPastItsOwnDeadlineIsNotBelieved) {
   EXPECT_TRUE(fsm.must_withdraw());
 }
 
+TEST(AcquireFsm, AGrantThatIsLateByAWholeOutageIsNoEndOfPatience) {
+  AcquireFsm fsm(limits());
+  fsm.begin(kStart);
+  const auto back = kStart + limits().connect_timeout + seconds(1);
+  EXPECT_EQ(fsm.on_answer(answer(ClaimStatus::granted), false, back, 0).what, Do::pause);
+  EXPECT_EQ(fsm.on_woken(back + seconds(1)).what, Do::claim);
+  EXPECT_EQ(give(fsm, ClaimStatus::granted, back + seconds(1)).what, Do::finish);
+  EXPECT_TRUE(fsm.granted());
+}
+
 TEST(AcquireFsm, OutOfReachEndsALongWait) {
   AcquireFsm fsm(limits());
   fsm.begin(kStart);
