@@ -145,14 +145,22 @@ Failure with_ledger(MigrateSession& session,
   });
 }
 
+void require_started(const moves::Ledger::Found& found, const std::string& plan) {
+  if (!found.plan) {
+    throw Refusal{fmt::format("plan '{0}' was not started; run `dlock migrate start {0}`", plan)};
+  }
+  if (found.listed || found.finished) return;
+  throw Refusal{fmt::format(
+      "the start of plan '{0}' was refused or broken off, and nothing of it is in effect; run "
+      "`dlock migrate start {0}`",
+      plan)};
+}
+
 moves::Ledger::Found started_plan(MigrateSession& session, const std::string& plan,
                                   bool ask_target) {
   auto found = find_plan(session, plan, ask_target);
   if (found.failure.error) fail(found.failure);
-  if (!found.plan) {
-    throw Refusal{
-        fmt::format("plan '{}' was not started; run `dlock migrate start {}`", plan, plan)};
-  }
+  require_started(found, plan);
   if (found.plan->from != session.from() || found.plan->to != session.to()) {
     throw Refusal{
         fmt::format("plan '{}' was started from '{}' to '{}', but this configuration says "
@@ -168,7 +176,15 @@ void print(const Arguments& arguments, const Output& output) {
 }
 
 int plan(MigrateSession& session, const Arguments& arguments) {
-  const auto output = make_plan(session, arguments);
+  auto output = make_plan(session, arguments);
+  // What `start` would be refused for.
+  const auto objection = with_ledger(
+      session, [plan = output.plan](moves::Ledger& ledger) { return ledger.objection(plan); });
+  if (objection.error == errc::config_unsafe) {
+    output.objections.push_back(objection.text);
+  } else if (objection.error) {
+    fail(objection);
+  }
   print(arguments, output);
   return status(output.objections.empty() ? Exit::ok : Exit::migrate_refused);
 }
@@ -180,7 +196,7 @@ int start(MigrateSession& session, const Arguments& arguments) {
   auto found = find_plan(session, arguments.plan, false);
   if (found.failure.error) fail(found.failure);
   PlanOutput output;
-  if (found.plan && arguments.names.empty()) {
+  if (found.plan && found.listed && arguments.names.empty()) {
     output.plan = *found.plan;
   } else {
     output = make_plan(session, arguments);
@@ -203,10 +219,7 @@ int show(MigrateSession& session, const Arguments& arguments) {
   // A target that is away is told of below, with everything else.
   if (found.failure.error) found = find_plan(session, arguments.plan, false);
   if (found.failure.error) fail(found.failure);
-  if (!found.plan) {
-    throw Refusal{
-        fmt::format("plan '{0}' was not started; run `dlock migrate start {0}`", arguments.plan)};
-  }
+  require_started(found, arguments.plan);
   auto report = session.run<moves::PlanStatus>([&](Stores stores) {
     return moves::survey(stores.from, stores.to, *found.plan, found.moved);
   });

@@ -138,6 +138,7 @@ class Dual {
   void name_locks(DualPlanOutput& output, const Ends& ends) const;
   moves::DualLedger::Found find();
   moves::DualLedger::Found started();
+  void require_started(const moves::DualLedger::Found& found) const;
   moves::DualReport take(
       const moves::Plan& plan,
       std::function<asio::awaitable<moves::DualReport>(std::shared_ptr<moves::DualCoordinator>)>
@@ -227,12 +228,21 @@ moves::DualLedger::Found Dual::find() {
   return found;
 }
 
-moves::DualLedger::Found Dual::started() {
-  auto found = find();
+void Dual::require_started(const moves::DualLedger::Found& found) const {
   if (!found.plan) {
     throw Refusal{
         fmt::format("plan '{0}' was not started; run `dlock migrate start {0}`", arguments_.plan)};
   }
+  if (found.started) return;
+  throw Refusal{fmt::format(
+      "the start of plan '{0}' was refused or broken off, and nothing of it is in effect; run "
+      "`dlock migrate start {0}`",
+      arguments_.plan)};
+}
+
+moves::DualLedger::Found Dual::started() {
+  auto found = find();
+  require_started(found);
   if (found.plan->from != session_.from() || found.plan->to != session_.to()) {
     throw Refusal{fmt::format(
         "plan '{}' was started from '{}' to '{}', but this configuration "
@@ -279,7 +289,15 @@ int Dual::tell(const DualStepOutput& output) const {
 }
 
 int Dual::plan() {
-  const auto output = make_plan();
+  auto output = make_plan();
+  // What `start` would be refused for.
+  const auto objection =
+      with_ledger([&](moves::DualLedger& ledger) { return ledger.objection(output.plan); });
+  if (objection.error == errc::config_unsafe) {
+    output.objections.push_back(objection.text);
+  } else if (objection.error) {
+    fail(objection);
+  }
   print_line(arguments_.json ? to_json(output) : to_text(output));
   return status(output.objections.empty() ? Exit::ok : Exit::migrate_refused);
 }
@@ -288,7 +306,7 @@ int Dual::start() {
   // Again, with nothing said about locks: what is missing of it is written anew.
   const auto found = find();
   DualStepOutput output;
-  if (found.plan && arguments_.names.empty()) {
+  if (found.plan && found.started && arguments_.names.empty()) {
     output.plan = *found.plan;
   } else {
     auto made = make_plan();
@@ -302,7 +320,7 @@ int Dual::start() {
       co_return fmt::format("{:016x}", stores.window->env().random());
     });
   }
-  if (arguments_.at && found.window) {
+  if (arguments_.at && found.window && found.window->is_open()) {
     throw Refusal{
         fmt::format("--at: the window is there and admits {}; move it with `dlock migrate "
                     "advance {}` or `rollback`",
@@ -317,10 +335,7 @@ int Dual::start() {
 
 int Dual::show() {
   const auto found = find();
-  if (!found.plan) {
-    throw Refusal{
-        fmt::format("plan '{0}' was not started; run `dlock migrate start {0}`", arguments_.plan)};
-  }
+  require_started(found);
   auto report = run<moves::DualStatus>(
       [&](DualStores stores) { return moves::dual_survey(std::move(stores), *found.plan); });
   print_line(arguments_.json ? to_json(report, now_ms()) : to_text(report, now_ms()));

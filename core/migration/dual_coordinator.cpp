@@ -108,6 +108,13 @@ asio::awaitable<DualReport> DualCoordinator::take(Goal goal) {
   if (!look.window) {
     co_return no_window(plan_);
   }
+  if (!look.window->is_open()) {
+    co_return dual_report(
+        Verdict::refused,
+        fmt::format("the start of plan '{0}' was refused or broken off, and nothing of it is in "
+                    "effect; run `dlock migrate start {0}`",
+                    plan_.name));
+  }
   see(look);
   const auto decision = decide(goal, *look.window);
   DualReport report;

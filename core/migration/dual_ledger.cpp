@@ -30,6 +30,12 @@ Failure other_plan(const std::string& name) {
                   name));
 }
 
+Failure others_write(const Store& store) {
+  return make_failure(
+      errc::unavailable,
+      fmt::format("the store '{}': others write its notes all the time", store.name()));
+}
+
 Failure lost_window(const Plan& plan) {
   return refuse(fmt::format(
       "the store '{0}' has lost the window of plan '{1}': nobody can lock. Find out which "
@@ -70,7 +76,15 @@ asio::awaitable<DualLedger::Found> DualLedger::find(std::string plan) {
   auto look = co_await note.read();
   found.failure = look.failure;
   found.window = std::move(look.window);
+  if (found.failure.error) co_return found;
   found.finished = found.window && found.window->finished;
+  found.started = found.window && found.window->is_open();
+  if (!found.window && found.plan) {
+    Ledger ledger(stores_.from, stores_.to);
+    const auto listed = co_await ledger.is_listed_anywhere(std::move(plan));
+    found.failure = listed.failure;
+    found.started = listed.value.value_or(false);
+  }
   co_return found;
 }
 
@@ -83,13 +97,65 @@ asio::awaitable<Result<Plan>> DualLedger::known_plan(std::string plan) {
   co_return known;
 }
 
-// The window first: it decides on the plan's id, and a plan without a window has lost it.
+asio::awaitable<Failure> DualLedger::objection(Plan plan) {
+  plan.mode = MigrateMode::dual;
+  plan.window = stores_.window->name();
+  Ledger ledger(stores_.from, stores_.to);
+  auto failure = co_await ledger.objection(std::move(plan));
+  co_return failure;
+}
+
+// The window first: it decides on the plan's id, and a plan without a window has lost it. It admits
+// somebody when the plan is listed, and not before: another plan may stand in the way.
 asio::awaitable<Failure> DualLedger::publish(Plan plan, std::optional<std::pair<int, int>> at,
                                              std::uint64_t floor) {
-  auto failure = co_await publish_window(plan, at, floor);
+  plan.mode = MigrateMode::dual;
+  plan.window = stores_.window->name();
+  WindowNote note(stores_.window, plan.name);
+  const auto before = co_await note.read();
+  if (before.failure.error) co_return before.failure;
+  Failure failure;
+  if (!before.window) failure = co_await objection(plan);
+  if (!failure.error) failure = co_await publish_window(plan, at, floor);
   if (failure.error) co_return failure;
-  failure = co_await write_text(std::move(plan));
+  failure = co_await write_text(plan);
+  if (failure.error == errc::config_unsafe) {
+    co_await discard_window(std::move(plan));
+    co_return failure;
+  }
+  if (!failure.error) failure = co_await open_window(std::move(plan));
   co_return failure;
+}
+
+asio::awaitable<Failure> DualLedger::open_window(Plan plan) {
+  WindowNote note(stores_.window, plan.name);
+  for (int i = 0; i < kMostTries; ++i) {
+    auto look = co_await note.read();
+    if (look.failure.error) co_return look.failure;
+    if (!look.window || look.window->plan_id != plan.id) {
+      co_return make_failure(errc::unavailable,
+                             fmt::format("plan '{}' was withdrawn meanwhile, or is started by "
+                                         "somebody else; try again",
+                                         plan.name));
+    }
+    if (look.window->is_open()) co_return Failure{};
+    auto open = *look.window;
+    open.ver = 1;
+    ++open.seq;
+    const auto written = co_await note.write(std::move(look.text), std::move(open));
+    if (written.outcome == WindowNote::Written::Outcome::failed) co_return written.failure;
+  }
+  co_return others_write(*stores_.window);
+}
+
+asio::awaitable<void> DualLedger::discard_window(Plan plan) {
+  WindowNote note(stores_.window, plan.name);
+  auto look = co_await note.read();
+  if (!look.window || look.window->is_open() || look.window->plan_id != plan.id) co_return;
+  auto& store = *stores_.window;
+  const auto deadline = store.env().now() + store.request_timeout();
+  co_await store.backend().set_note(window_key(plan.name), std::move(look.text), std::nullopt,
+                                    deadline);
 }
 
 asio::awaitable<Failure> DualLedger::write_text(Plan plan) {
@@ -125,8 +191,6 @@ asio::awaitable<Result<Plan>> DualLedger::publish_text(Plan plan) {
 asio::awaitable<Failure> DualLedger::publish_window(Plan& plan,
                                                     std::optional<std::pair<int, int>> at,
                                                     std::uint64_t floor) {
-  plan.mode = MigrateMode::dual;
-  plan.window = stores_.window->name();
   auto& env = stores_.window->env();
   WindowNote note(stores_.window, plan.name);
   for (int i = 0; i < kMostTries; ++i) {
@@ -155,7 +219,11 @@ asio::awaitable<Failure> DualLedger::publish_window(Plan& plan,
     }
     const auto known = co_await known_plan(plan.name);
     if (known.failure.error) co_return known.failure;
-    if (known.value) {
+    Ledger ledger(stores_.from, stores_.to);
+    const auto listed = co_await ledger.is_listed_anywhere(plan.name);
+    if (!listed.value) co_return listed.failure;
+    // What a start that was refused has left counts for nothing.
+    if (known.value && *listed.value) {
       if (!same_but_id(plan, *known.value)) {
         co_return other_plan(plan.name);
       }
@@ -170,7 +238,6 @@ asio::awaitable<Failure> DualLedger::publish_window(Plan& plan,
     window.born = fmt::format("{:016x}", env.random());
     window.lo = at ? at->first : 0;
     window.hi = at ? at->second : 0;
-    window.ver = 1;
     window.seq = 1;
     window.floor = floor;
     window.lease = plan.registration;
@@ -179,9 +246,7 @@ asio::awaitable<Failure> DualLedger::publish_window(Plan& plan,
     if (written.outcome == WindowNote::Written::Outcome::done) co_return Failure{};
     if (written.outcome == WindowNote::Written::Outcome::failed) co_return written.failure;
   }
-  co_return make_failure(
-      errc::unavailable,
-      fmt::format("the store '{}': others write its notes all the time", stores_.window->name()));
+  co_return others_write(*stores_.window);
 }
 
 asio::awaitable<Failure> DualLedger::certify(Plan plan) {

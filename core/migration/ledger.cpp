@@ -32,6 +32,13 @@ bool same_but_id(Plan one, const Plan& other) {
   return one == other;
 }
 
+Failure about_something_else(const std::string& plan) {
+  return refuse(fmt::format(
+      "there is a plan '{}' already, about something else; withdraw that one, or give this one "
+      "another name",
+      plan));
+}
+
 }  // namespace
 
 asio::awaitable<RecordAnswer> Ledger::read(std::shared_ptr<Store> store, std::string key) {
@@ -111,7 +118,19 @@ asio::awaitable<Ledger::Found> Ledger::find(std::string plan, bool ask_target) {
       co_return found;
     }
   }
+  auto listed = co_await is_listed(from_, std::string(kPlansOut), plan);
+  if (!listed.value) {
+    found.failure = listed.failure;
+    co_return found;
+  }
+  found.listed = *listed.value;
   if (!ask_target) co_return found;
+  listed = co_await is_listed(to_, std::string(kPlansIn), plan);
+  if (!listed.value) {
+    found.failure = listed.failure;
+    co_return found;
+  }
+  found.listed = found.listed && *listed.value;
   const auto home = co_await read(to_, home_key(plan));
   if (home.status != RecordStatus::done) {
     found.failure = failure_of(*to_, home);
@@ -125,22 +144,87 @@ asio::awaitable<Ledger::Found> Ledger::find(std::string plan, bool ask_target) {
   co_return found;
 }
 
-asio::awaitable<Failure> Ledger::publish(Plan plan) {
+asio::awaitable<Result<bool>> Ledger::is_listed(std::shared_ptr<Store> store, std::string list,
+                                                std::string plan) {
+  Result<bool> result;
+  const auto note = co_await read(store, std::move(list));
+  if (note.status != RecordStatus::done) {
+    result.failure = failure_of(*store, note);
+    co_return result;
+  }
+  const auto plans = parse_list(note.found.value_or(std::string()));
+  result.value = std::find(plans.begin(), plans.end(), plan) != plans.end();
+  co_return result;
+}
+
+asio::awaitable<Result<bool>> Ledger::is_listed_anywhere(std::string plan) {
+  auto result = co_await is_listed(from_, std::string(kPlansOut), plan);
+  if (!result.value || *result.value) co_return result;
+  result = co_await is_listed(to_, std::string(kPlansIn), plan);
+  co_return result;
+}
+
+asio::awaitable<Failure> Ledger::is_new(Plan plan) {
   const auto home = co_await read(to_, home_key(plan.name));
   if (home.status != RecordStatus::done) co_return failure_of(*to_, home);
   if (home.found) {
     co_return refuse(
         fmt::format("plan '{}' was finished before; give this one another name", plan.name));
   }
-  auto failure = co_await settle_id(plan);
+  const auto listed = co_await is_listed_anywhere(plan.name);
+  if (!listed.value) co_return listed.failure;
+  // What a refused or interrupted start has left is in nobody's way.
+  if (!*listed.value) co_return Failure{};
+  for (const auto& store : {from_, to_}) {
+    const auto note = co_await read(store, plan_key(plan.name));
+    if (note.status != RecordStatus::done) co_return failure_of(*store, note);
+    if (!note.found) continue;
+    const auto known = parse_plan(*note.found);
+    if (!known || !same_but_id(plan, *known)) co_return about_something_else(plan.name);
+    break;  // the source's is the one that counts
+  }
+  co_return Failure{};
+}
+
+asio::awaitable<Failure> Ledger::objection(Plan plan) {
+  auto failure = co_await is_new(plan);
+  if (failure.error) co_return failure;
+  failure = co_await overlap_of_lists(to_, plan);
+  if (failure.error) co_return failure;
+  failure = co_await overlap_of_lists(from_, std::move(plan));
+  co_return failure;
+}
+
+asio::awaitable<Failure> Ledger::publish(Plan plan) {
+  std::string list(kPlansOut);
+  const auto before = co_await is_listed(from_, list, plan.name);
+  if (!before.value) co_return before.failure;
+  auto failure = co_await objection(plan);
+  if (failure.error) co_return failure;
+  const auto listed = co_await is_listed_anywhere(plan.name);
+  if (!listed.value) co_return listed.failure;
+  if (!*listed.value) {
+    // Of one that was withdrawn, by a command that died.
+    failure = co_await erase(to_, moved_key(plan.name));
+    if (failure.error) co_return failure;
+  }
+  failure = co_await settle_id(plan);
   if (failure.error) co_return failure;
   failure = co_await write(to_, plan_key(plan.name), to_text(plan));
   if (failure.error) co_return failure;
-  std::string list(kPlansIn);
+  list = kPlansIn;
   failure = co_await enlist(to_, list, plan);
   if (failure.error) co_return failure;
   list = kPlansOut;
   failure = co_await enlist(from_, list, plan);
+  // Each list was compared and set, not both: whoever comes the other way at the same time is seen
+  // when both have written.
+  if (!failure.error) failure = co_await objection(plan);
+  // A plan that was in effect before stays so.
+  if (failure.error == errc::config_unsafe && !*before.value) {
+    const auto left = co_await unlist(std::move(plan));
+    if (left.error) co_return left;
+  }
   co_return failure;
 }
 
@@ -152,18 +236,20 @@ asio::awaitable<Failure> Ledger::settle_id(Plan& plan) {
     const auto there = co_await read(to_, plan_key(plan.name));
     if (there.status != RecordStatus::done) co_return failure_of(*to_, there);
     const auto& known = here.found ? here.found : there.found;
+    bool is_ours = false;
     if (known) {
       const auto old = parse_plan(*known);
-      if (!old || !same_but_id(plan, *old)) {
-        co_return refuse(
-            fmt::format("there is a plan '{}' already, about something else; withdraw "
-                        "that one, or give this one another name",
-                        plan.name));
+      is_ours = old && same_but_id(plan, *old);
+      if (is_ours) {
+        plan.id = old->id;
+      } else {
+        const auto listed = co_await is_listed_anywhere(plan.name);
+        if (!listed.value) co_return listed.failure;
+        if (*listed.value) co_return about_something_else(plan.name);
       }
-      plan.id = old->id;
     }
-    if (here.found) co_return Failure{};
-    std::optional<std::string> from;
+    if (here.found && is_ours) co_return Failure{};
+    std::optional<std::string> from = here.found;
     std::optional<std::string> to = to_text(plan);
     const auto outcome = co_await set(from_, plan_key(plan.name), std::move(from), std::move(to));
     if (outcome) co_return *outcome;
@@ -172,18 +258,12 @@ asio::awaitable<Failure> Ledger::settle_id(Plan& plan) {
 }
 
 asio::awaitable<Failure> Ledger::enlist(std::shared_ptr<Store> store, std::string list, Plan plan) {
-  // In the one list it is written, in the other it must not stand in the way either.
-  const std::string other(list == kPlansIn ? kPlansOut : kPlansIn);
   for (int i = 0; i < kMostTries; ++i) {
-    const auto beside = co_await read(store, other);
-    if (beside.status != RecordStatus::done) co_return failure_of(*store, beside);
     const auto now_there = co_await read(store, list);
     if (now_there.status != RecordStatus::done) co_return failure_of(*store, now_there);
-    auto plans = parse_list(now_there.found.value_or(std::string()));
-    auto all = parse_list(beside.found.value_or(std::string()));
-    all.insert(all.end(), plans.begin(), plans.end());
-    const auto failure = co_await overlap(store, std::move(all), plan);
+    const auto failure = co_await overlap_of_lists(store, plan);
     if (failure.error) co_return failure;
+    auto plans = parse_list(now_there.found.value_or(std::string()));
     std::optional<std::string> from = now_there.found;
     std::optional<std::string> to = list_text(with_entry(std::move(plans), plan.name));
     if (from == to) co_return Failure{};
@@ -191,6 +271,19 @@ asio::awaitable<Failure> Ledger::enlist(std::shared_ptr<Store> store, std::strin
     if (outcome) co_return *outcome;
   }
   co_return out_of_tries(*store);
+}
+
+// In the one list it is written, in the other it must not stand in the way either.
+asio::awaitable<Failure> Ledger::overlap_of_lists(std::shared_ptr<Store> store, Plan plan) {
+  std::vector<std::string> all;
+  for (const auto& list : {kPlansIn, kPlansOut}) {
+    const auto note = co_await read(store, std::string(list));
+    if (note.status != RecordStatus::done) co_return failure_of(*store, note);
+    auto plans = parse_list(note.found.value_or(std::string()));
+    all.insert(all.end(), plans.begin(), plans.end());
+  }
+  auto failure = co_await overlap(std::move(store), std::move(all), std::move(plan));
+  co_return failure;
 }
 
 asio::awaitable<Failure> Ledger::overlap(std::shared_ptr<Store> store,
@@ -226,14 +319,20 @@ asio::awaitable<Failure> Ledger::certify(Plan plan) {
 }
 
 asio::awaitable<Failure> Ledger::unlist(Plan plan) {
-  Edit leave = [name = plan.name](std::vector<std::string> plans) {
-    return without_entry(std::move(plans), name);
-  };
   std::string list(kPlansIn);
-  auto failure = co_await edit(to_, list, leave);
+  auto failure = co_await take_out(to_, list, plan.name);
   if (failure.error) co_return failure;
   list = kPlansOut;
-  failure = co_await edit(from_, list, leave);
+  failure = co_await take_out(from_, list, plan.name);
+  co_return failure;
+}
+
+asio::awaitable<Failure> Ledger::take_out(std::shared_ptr<Store> store, std::string list,
+                                          std::string plan) {
+  Edit leave = [plan = std::move(plan)](std::vector<std::string> plans) {
+    return without_entry(std::move(plans), plan);
+  };
+  auto failure = co_await edit(std::move(store), std::move(list), std::move(leave));
   co_return failure;
 }
 

@@ -20,7 +20,10 @@ class Ledger {
  public:
   struct Found {
     Failure failure;
-    std::optional<Plan> plan;
+    std::optional<Plan> plan;  ///< its text; in effect only where the plan is `listed`
+    /// Among the unfinished plans of the source, and of the target if that was asked: its start was
+    /// neither refused nor broken off.
+    bool listed = false;
     bool finished = false;
     std::vector<std::string> moved;  ///< names known to have been moved
   };
@@ -30,8 +33,11 @@ class Ledger {
 
   /// What the source says of the plan, and with `ask_target` the target as well.
   asio::awaitable<Found> find(std::string plan, bool ask_target);
+  /// config_unsafe: why the plan cannot be published as things stand. Writes nothing.
+  asio::awaitable<Failure> objection(Plan plan);
   /// Publishes the plan in both stores, or what is missing of it. A plan of that name that is there
-  /// already keeps its id, if it is about the same. config_unsafe: why not.
+  /// already keeps its id, if it is about the same. config_unsafe: why not; nothing of it is in
+  /// effect then. What takes effect, that it is listed, is written last, in the source at the end.
   asio::awaitable<Failure> publish(Plan plan);
   /// All names are FINAL: certificate in the target, and out of the lists.
   asio::awaitable<Failure> certify(Plan plan);
@@ -40,6 +46,9 @@ class Ledger {
   /// For alarms: these names have been moved, those have been moved back.
   asio::awaitable<Failure> note_moved(std::string plan, std::vector<std::string> moved,
                                       std::vector<std::string> back);
+
+  /// Whether one of the stores has it among its unfinished plans.
+  asio::awaitable<Result<bool>> is_listed_anywhere(std::string plan);
 
   /// One note of one of the stores, or of a third: read; written whatever stands there; taken away.
   asio::awaitable<RecordAnswer> read(std::shared_ptr<Store> store, std::string key);
@@ -53,11 +62,19 @@ class Ledger {
                                               std::optional<std::string> from,
                                               std::optional<std::string> to);
   asio::awaitable<Failure> settle_id(Plan& plan);
+  /// Neither finished before, nor listed and about something else.
+  asio::awaitable<Failure> is_new(Plan plan);
+  /// Whether a store's list of unfinished plans has it.
+  asio::awaitable<Result<bool>> is_listed(std::shared_ptr<Store> store, std::string list,
+                                          std::string plan);
   asio::awaitable<Failure> edit(std::shared_ptr<Store> store, std::string key, Edit edit);
   /// Into a list of unfinished plans, unless one of them has a name in common with it.
   asio::awaitable<Failure> enlist(std::shared_ptr<Store> store, std::string list, Plan plan);
   asio::awaitable<Failure> overlap(std::shared_ptr<Store> store, std::vector<std::string> plans,
                                    Plan plan);
+  asio::awaitable<Failure> overlap_of_lists(std::shared_ptr<Store> store, Plan plan);
+  asio::awaitable<Failure> take_out(std::shared_ptr<Store> store, std::string list,
+                                    std::string plan);
   asio::awaitable<Failure> unlist(Plan plan);
 
   const std::shared_ptr<Store> from_;

@@ -147,6 +147,12 @@ Failure Participant::is_ours(const WindowNote::Look& look) const {
             at, plan));
   }
   const auto& window = *look.window;
+  if (!window.is_open()) {
+    return make_failure(errc::not_registered,
+                        fmt::format("the start of plan '{0}' is under way, or was refused or "
+                                    "broken off; run `dlock migrate start {0}`: it says why",
+                                    plan));
+  }
   if (window.from == stores_.from->name() && window.to == stores_.to->name()) return {};
   return make_failure(
       errc::config_unsafe,

@@ -43,7 +43,8 @@ struct Window {
   std::string born;  ///< 16 hexadecimal digits, of this life of the window
   int lo = 0;        ///< phases lo..hi are admitted; hi is lo or lo + 1
   int hi = 0;
-  std::uint64_t ver = 0;    ///< counts the changes of lo and hi
+  /// Counts the changes of lo and hi. 0: its start is not over, and nobody may register.
+  std::uint64_t ver = 0;
   std::uint64_t seq = 0;    ///< counts all changes
   std::uint64_t floor = 0;  ///< tokens are above this
   std::uint64_t top = 0;    ///< the highest Program::top of those that are not here any more
@@ -52,7 +53,8 @@ struct Window {
   std::int64_t since_ms = 0;      ///< wall clock of the last change of lo and hi: for people
   std::vector<Program> programs;  ///< sorted by id, distinct
 
-  bool admits(int phase) const noexcept { return lo <= phase && phase <= hi; }
+  bool is_open() const noexcept { return ver > 0; }
+  bool admits(int phase) const noexcept { return is_open() && lo <= phase && phase <= hi; }
   const Program* find(std::string_view id) const noexcept;
   /// Above all that was given out by programs of the plan, and never below the floor.
   std::uint64_t highest_token() const noexcept;

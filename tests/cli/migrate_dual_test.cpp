@@ -257,6 +257,29 @@ TEST_F(CliDual, ALostWindowStopsEverybodyUntilItIsRestored) {
   expect(kRefused, {"start", "p", "--at", "0,1"}, "the window is there");
 }
 
+// Programs of both plans held the lock at once.
+TEST_F(CliDual, ARefusedStartAdmitsNobody) {
+  start();
+  Process holder(hold(0));
+  read_event(holder);
+  write("q.yaml",
+        "{ match: \"billing/**\", migrate: { from: third, to: new, plan: q, mode: dual, phase: 0 } "
+        "}");
+  for (const std::string verb : {"plan", "start", "start"}) {
+    const auto refused = finish(with("q.yaml", {"migrate", verb, "q"}));
+    EXPECT_EQ(refused.status.shell_status(), kRefused) << verb;
+    EXPECT_NE((refused.out + refused.err).find("belongs to the unfinished plan 'p'"),
+              std::string::npos)
+        << verb << ": " << refused.out << refused.err;
+  }
+  const auto stranger = finish(with("q.yaml", {"hold", "billing/1", "--wait", "1s"}));
+  EXPECT_NE(stranger.status.shell_status(), 0);
+  EXPECT_NE(stranger.err.find("has no window of plan 'q'"), std::string::npos) << stranger.err;
+  testkit::DirectClient target(url("new"));
+  EXPECT_FALSE(target.note("window/q").found);
+  EXPECT_FALSE(target.note("plan/q").found);
+}
+
 TEST_F(CliDual, TheWindowMayBeInAThirdStore) {
   for (int phase = 0; phase <= 2; ++phase) write_phase(phase, ", window: third");
   expect(0, {"plan", "p", "--window", "third"}, "window in 'third'");

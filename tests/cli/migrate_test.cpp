@@ -220,6 +220,48 @@ TEST_F(CliMigrate, OnePlanPerNameAndAWithdrawnPlanMakesRoom) {
   expect(0, {"start", "q", "billing/1"}, "started");
 }
 
+// Followed to the letter, the refused plan's `advance` moved the lock away from the first one's
+// programs.
+TEST_F(CliMigrate, ARefusedStartPublishesNothing) {
+  start();
+  write("q.yaml", "{ match: \"billing/**\", migrate: { from: old, to: third, plan: q } }");
+  const auto as_q = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "migrate");
+    return finish(with("q.yaml", std::move(arguments)));
+  };
+  for (const std::string verb : {"plan", "start", "plan", "start"}) {
+    const auto refused = as_q({verb, "q", "billing/1"});
+    EXPECT_EQ(refused.status.shell_status(), kRefused) << verb;
+    EXPECT_NE((refused.out + refused.err).find("belongs to the unfinished plan 'p'"),
+              std::string::npos)
+        << verb << ": " << refused.out << refused.err;
+  }
+  for (const std::string verb : {"advance", "rollback", "finish"}) {
+    const auto refused = as_q({verb, "q", "--all"});
+    EXPECT_EQ(refused.status.shell_status(), kRefused) << verb;
+    EXPECT_NE(refused.err.find("was not started"), std::string::npos) << verb << refused.err;
+  }
+  EXPECT_EQ(as_q({"status", "q"}).status.shell_status(), kRefused);
+  for (const std::string store : {"old", "third"}) {
+    EXPECT_FALSE(testkit::DirectClient(url(store)).note("plan/q").found) << store;
+  }
+  EXPECT_EQ(text(lock_of("billing/1"), "state"), "OPEN");
+}
+
+// What it had written before it died is in effect for nobody, and in nobody's way.
+TEST_F(CliMigrate, AStartThatWasBrokenOffIsNotInEffect) {
+  start();
+  testkit::DirectClient source(url("old"));
+  const auto list = source.note("plans-out").found;
+  ASSERT_EQ(source.set_note("plans-out", list, std::nullopt).status, RecordStatus::done);
+  for (const std::string verb : {"advance", "rollback", "finish"}) {
+    expect(kRefused, {verb, "p", "--all"}, "refused or broken off, and nothing of it is in effect");
+  }
+  expect(kRefused, {"status", "p"}, "dlock migrate start p");
+  start();
+  expect(0, {"advance", "p", "--all"}, "moved");
+}
+
 TEST_F(CliMigrate, ATargetThatIsTakenIsRefusedBeforeAnythingIsWritten) {
   write("dlock.yaml", "{ match: \"billing/**\", migrate: { from: new, to: third, plan: away } }");
   expect(0, {"start", "away", "billing/2"});

@@ -94,6 +94,40 @@ TEST_F(DualCoordinating, ForwardPhaseByPhaseFinishAndTheTokensRise) {
   EXPECT_EQ(fleet_.take(Goal::rollback).verdict, Verdict::refused);
 }
 
+TEST_F(DualCoordinating, ARefusedStartAdmitsNobodyAndLeavesNoWindow) {
+  const auto first = fleet_.plan;
+  fleet_.plan.name = "p2";
+  fleet_.plan.id = "00000000000000aa";
+  auto early = fleet_.program(0);
+  const auto report = fleet_.start();
+  EXPECT_EQ(report.verdict, Verdict::refused);
+  EXPECT_TRUE(has(report.text, "belongs to the unfinished plan 'p1'")) << report.text;
+  EXPECT_EQ(fleet_.server_t->note("window/p2"), "");
+  EXPECT_EQ(fleet_.server_t->note("plan/p2"), "");
+  EXPECT_EQ(fleet_.try_acquire(early, "a")->ec, errc::not_registered);
+  fleet_.plan = first;
+}
+
+// Its window stands there, closed: the command died before the plan was in the lists.
+TEST_F(DualCoordinating, AStartThatWasBrokenOffAdmitsNobodyUntilItIsRunAgain) {
+  auto window = fleet_.window();
+  window.ver = 0;
+  fleet_.set_window(window);
+  auto zero = fleet_.program(0);
+  const auto got = fleet_.try_acquire(zero, "a");
+  EXPECT_EQ(got->ec, errc::not_registered);
+  EXPECT_TRUE(has(got->diagnostics.server_text, "dlock migrate start p1"))
+      << got->diagnostics.server_text;
+  for (const auto goal : {Goal::advance, Goal::rollback, Goal::finish}) {
+    const auto report = fleet_.take(goal);
+    EXPECT_EQ(report.verdict, Verdict::refused);
+    EXPECT_TRUE(has(report.text, "dlock migrate start p1")) << report.text;
+  }
+  EXPECT_EQ(fleet_.start().verdict, Verdict::done);
+  EXPECT_TRUE(fleet_.window().is_open());
+  grant(zero, "a");
+}
+
 TEST_F(DualCoordinating, BackAgainFromTheLastPhase) {
   for (int i = 0; i < 4; ++i) step(Goal::advance);
   auto two = fleet_.program(2);

@@ -4,6 +4,9 @@
 // of deaths, whom they wait for, and the plans' ledger.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "tests/support/two_stores.hpp"
 
 namespace dlock::tests {
@@ -215,6 +218,77 @@ TEST(MigrationLedger, ANameBelongsToOnePlan) {
   auto changed = two.plan;
   changed.names = {"a"};
   EXPECT_EQ(two.run(ledger.publish(changed)).error, errc::config_unsafe);
+}
+
+TEST(MigrationLedger, ARefusedStartWritesNothing) {
+  TwoStores two;
+  core::migration::Ledger ledger(two.s, two.t);
+  auto plan = two.plan;
+  plan.name = "p2";
+  plan.id = "00000000000000aa";
+  EXPECT_EQ(two.run(ledger.objection(plan)).error, errc::config_unsafe);
+  EXPECT_EQ(two.run(ledger.publish(plan)).error, errc::config_unsafe);
+  for (const auto& server : {two.server_s, two.server_t}) {
+    EXPECT_EQ(server->note("plan/p2"), "");
+  }
+  EXPECT_EQ(two.server_s->note("plans-out"), "p1");
+  EXPECT_EQ(two.server_t->note("plans-in"), "p1");
+  EXPECT_FALSE(two.run(ledger.find("p2", true)).plan);
+}
+
+// The other plan has the source in common, and another target.
+TEST(MigrationLedger, WhatIsInNeitherListIsNotInEffectAndInNobodysWay) {
+  TwoStores two;
+  core::migration::Ledger ledger(two.s, two.t);
+  auto plan = two.plan;
+  plan.name = "p2";
+  plan.id = "00000000000000aa";
+  plan.names = {"x"};
+  // Its start died between the texts and the lists.
+  two.server_s->set_note("plan/p2", "", to_text(plan));
+  two.server_t->set_note("plan/p2", "", to_text(plan));
+  two.server_t->set_note("moved/p2", "", "x");
+  auto found = two.run(ledger.find("p2", true));
+  EXPECT_TRUE(found.plan);
+  EXPECT_FALSE(found.listed);
+  auto other = plan;
+  other.id = "00000000000000bb";
+  other.names = {"y"};
+  EXPECT_FALSE(two.run(ledger.publish(other)).error);
+  found = two.run(ledger.find("p2", true));
+  EXPECT_TRUE(found.listed);
+  EXPECT_EQ(found.plan, other);
+  EXPECT_EQ(two.server_t->note("plan/p2"), to_text(other));
+  EXPECT_TRUE(found.moved.empty()) << "of another life of the plan";
+  // In one list alone: not yet in effect, and no other may come between.
+  two.server_s->set_note("plans-out", "p1\np2", "p1");
+  EXPECT_FALSE(two.run(ledger.find("p2", true)).listed);
+  EXPECT_FALSE(two.run(ledger.publish(other)).error);
+  EXPECT_TRUE(two.run(ledger.find("p2", true)).listed);
+}
+
+TEST(MigrationLedger, OfTwoStartsAtOnceOneAtMostIsInEffect) {
+  TwoStores two;
+  core::migration::Ledger ledger(two.s, two.t);
+  auto one = two.plan;
+  one.name = "p2";
+  one.id = "00000000000000aa";
+  one.names = {"x"};
+  auto other = one;
+  other.name = "p3";
+  other.id = "00000000000000bb";
+  std::vector<Failure> ends;
+  for (const auto& plan : {one, other}) {
+    asio::co_spawn(two.env().executor(), ledger.publish(plan),
+                   [&](const std::exception_ptr&, Failure end) { ends.push_back(end); });
+  }
+  two.env().run_for(milliseconds(100));
+  ASSERT_EQ(ends.size(), 2U);
+  const auto started = std::count_if(ends.begin(), ends.end(),
+                                     [](const Failure& failure) { return !failure.error; });
+  EXPECT_LE(started, 1);
+  const auto first = two.run(ledger.find("p2", true)), second = two.run(ledger.find("p3", true));
+  EXPECT_EQ(first.listed + second.listed, started);
 }
 
 TEST(MigrationLedger, AFinishedPlanIsNotStartedAgainAndAWithdrawnOneIs) {

@@ -161,7 +161,7 @@ class Run {
   bool is_admitted(Sort sort) const {
     const auto now_there = window();
     const int phase = phase_of(sort);
-    return now_there && phase >= 0 && now_there->lo <= phase && phase <= now_there->hi;
+    return now_there && phase >= 0 && now_there->admits(phase);
   }
 
   void heal() {
@@ -341,9 +341,8 @@ class Run {
     if (result_.losses > 0 && !now_there) {
       fleet_.restore.emplace(last_ ? last_->lo : 0, last_ ? last_->hi : 0);
     }
-    if (!now_there || (last_ && last_->ver == now_there->ver && last_->born == now_there->born)) {
-      return;
-    }
+    if (!now_there || !now_there->is_open()) return;
+    if (last_ && last_->ver == now_there->ver && last_->born == now_there->born) return;
     world_.trace("the window is {}..{}, floor {}", now_there->lo, now_there->hi, now_there->floor);
     ++result_.windows;
     const bool opened = !last_ || now_there->lo < last_->lo || now_there->born != last_->born;
