@@ -65,6 +65,7 @@ AcquireFsm::Step AcquireFsm::on_answer(const ClaimAnswer& answer, bool usable, T
       return try_again(answer, now, dice);
     case ClaimStatus::unavailable:
       return try_again(answer, now, dice);
+    case ClaimStatus::gate_changed:  // of claims under a gate, which end with it
     case ClaimStatus::failed:
       break;
   }

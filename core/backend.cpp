@@ -12,6 +12,10 @@ RecordAnswer not_supported() {
           {make_error_code(errc::not_supported), "this store takes no part in migrations"}};
 }
 
+Failure no_gates() {
+  return {make_error_code(errc::not_supported), "this store cannot be under a plan's gate"};
+}
+
 }  // namespace
 
 asio::awaitable<RecordAnswer> Backend::record(std::string, TimePoint) { co_return not_supported(); }
@@ -35,6 +39,24 @@ asio::awaitable<RecordAnswer> Backend::note(std::string, TimePoint) { co_return 
 asio::awaitable<RecordAnswer> Backend::set_note(std::string, std::optional<std::string>,
                                                 std::optional<std::string>, TimePoint) {
   co_return not_supported();
+}
+
+asio::awaitable<RecordAnswer> Backend::set_record_under(GatePtr, std::string, std::string,
+                                                        std::optional<std::string>, std::uint64_t,
+                                                        TimePoint) {
+  co_return not_supported();
+}
+
+asio::awaitable<Result<std::vector<std::string>>> Backend::claimed_names(std::string, TimePoint) {
+  Result<std::vector<std::string>> result;
+  result.failure = no_gates();
+  co_return result;
+}
+
+asio::awaitable<Result<std::uint64_t>> Backend::highest_token(TimePoint) {
+  Result<std::uint64_t> result;
+  result.failure = no_gates();
+  co_return result;
 }
 
 }  // namespace dlock::inline v0

@@ -36,8 +36,13 @@ RecordAnswer found(std::string text) {
 
 RecordAnswer answer_of(SharedStore::Exchange exchange) {
   auto answer = found(std::move(exchange.found));
+  answer.gate = std::move(exchange.gate);
   if (!exchange.done) answer.status = RecordStatus::conflict;
   return answer;
+}
+
+bool is_below(const std::string& name, const std::string& prefix) {
+  return prefix.empty() || name == prefix || name.starts_with(prefix + "/");
 }
 
 Capabilities declare() {
@@ -52,6 +57,7 @@ Capabilities declare() {
   capabilities.can_evict = true;
   capabilities.can_raise = true;
   capabilities.can_seal = true;
+  capabilities.can_gate = true;
   capabilities.notes = {"in process: for tests of code that uses locks"};
   return capabilities;
 }
@@ -85,13 +91,14 @@ class MemoryBackend final : public Backend {
     auto mine = std::static_pointer_cast<MemoryClaim>(claim);
     const auto& request = mine->request();
     const auto grant = store_->claim(request.name, request.owner, request.queue, request.min_token,
-                                     env_.now(), wake_of(mine));
+                                     env_.now(), wake_of(mine), request.gate.get());
     ClaimAnswer answer;
     answer.status = grant.granted           ? ClaimStatus::granted
+                    : grant.gate            ? ClaimStatus::gate_changed
                     : !grant.record.empty() ? ClaimStatus::sealed
                     : request.queue         ? ClaimStatus::waiting
                                             : ClaimStatus::busy;
-    answer.record = grant.record;
+    answer.record = grant.gate.value_or(grant.record);
     if (grant.granted) answer.token = grant.token;
     mine->granted = grant.granted;
     co_return answer;
@@ -130,8 +137,7 @@ class MemoryBackend final : public Backend {
     Result<std::vector<LockStatus>> result;
     result.value.emplace();
     for (const auto& name : store_->held_names()) {
-      const bool below = prefix.empty() || name == prefix || name.starts_with(prefix + "/");
-      if (below) result.value->push_back(store_->inspect(name, env_.now()));
+      if (is_below(name, prefix)) result.value->push_back(store_->inspect(name, env_.now()));
     }
     co_return result;
   }
@@ -152,8 +158,9 @@ class MemoryBackend final : public Backend {
   asio::awaitable<RecordAnswer> seal(ClaimPtr held, std::string record, TimePoint) override {
     auto& mine = static_cast<MemoryClaim&>(*held);
     const auto& request = mine.request();
-    auto answer = answer_of(store_->seal(request.name, request.owner.id, std::move(record)));
-    mine.granted = false;
+    auto answer = answer_of(
+        store_->seal(request.name, request.owner.id, std::move(record), request.gate.get()));
+    if (!answer.gate) mine.granted = false;
     co_return answer;
   }
 
@@ -161,6 +168,27 @@ class MemoryBackend final : public Backend {
                                            std::optional<std::string> to, std::uint64_t min_token,
                                            TimePoint) override {
     co_return answer_of(store_->set_record(name, from, to.value_or(std::string()), min_token));
+  }
+
+  asio::awaitable<RecordAnswer> set_record_under(GatePtr gate, std::string name, std::string from,
+                                                 std::optional<std::string> to,
+                                                 std::uint64_t min_token, TimePoint) override {
+    co_return answer_of(
+        store_->set_record(name, from, to.value_or(std::string()), min_token, gate.get()));
+  }
+
+  asio::awaitable<Result<std::vector<std::string>>> claimed_names(std::string prefix,
+                                                                  TimePoint) override {
+    Result<std::vector<std::string>> result;
+    result.value = store_->claimed_names();
+    std::erase_if(*result.value, [&](const auto& name) { return !is_below(name, prefix); });
+    co_return result;
+  }
+
+  asio::awaitable<Result<std::uint64_t>> highest_token(TimePoint) override {
+    Result<std::uint64_t> result;
+    result.value = store_->highest_token();
+    co_return result;
   }
 
   asio::awaitable<RecordAnswer> raise(ClaimPtr held, std::uint64_t min_token, TimePoint) override {

@@ -24,16 +24,21 @@ std::shared_ptr<SharedStore> SharedStore::get(const std::string& name) {
 }
 
 SharedStore::Grant SharedStore::claim(const std::string& lock, const Owner& owner, bool queue,
-                                      std::uint64_t min_token, TimePoint now, Wake wake) {
+                                      std::uint64_t min_token, TimePoint now, Wake wake,
+                                      const GateCheck* gate) {
   const std::lock_guard guard(mutex_);
   auto& waiting = queues_[lock];
   auto& entries = waiting.entries;
   auto mine = find_owner(entries, owner.id);
+  const bool enters = mine == entries.end();
   if (!waiting.record.empty()) {
-    if (mine == entries.end() && queue) entries.push_back(Entry{owner, 0, now, std::move(wake)});
+    if (enters && queue) entries.push_back(Entry{owner, 0, now, std::move(wake)});
     return {false, 0, waiting.record};
   }
-  if (mine == entries.end()) {
+  if (enters) {
+    if (auto other = another_gate(gate)) return {false, 0, {}, std::move(other)};
+    const bool seals = gate != nullptr && !gate->seal.empty() && entries.empty();
+    if (seals) return seal_at_once(waiting, min_token, gate->seal);
     if (!queue && !entries.empty()) return {};
     entries.push_back(Entry{owner, 0, now, std::move(wake)});
     mine = std::prev(entries.end());
@@ -132,7 +137,7 @@ std::string SharedStore::record(const std::string& lock) const {
 }
 
 SharedStore::Exchange SharedStore::seal(const std::string& lock, const std::string& owner_id,
-                                        std::string record) {
+                                        std::string record, const GateCheck* gate) {
   std::vector<Wake> wakes;
   {
     const std::lock_guard guard(mutex_);
@@ -141,6 +146,7 @@ SharedStore::Exchange SharedStore::seal(const std::string& lock, const std::stri
     const bool ours = queue.record.empty() && !entries.empty() &&
                       entries.front().owner.id == owner_id && entries.front().token != 0;
     if (!ours) return {false, queue.record};
+    if (auto other = another_gate(gate)) return {false, {}, std::move(other)};
     entries.pop_front();
     queue.record = std::move(record);
     for (const auto& entry : entries) wakes.push_back(entry.wake);
@@ -150,12 +156,14 @@ SharedStore::Exchange SharedStore::seal(const std::string& lock, const std::stri
 }
 
 SharedStore::Exchange SharedStore::set_record(const std::string& lock, const std::string& from,
-                                              std::string to, std::uint64_t min_token) {
+                                              std::string to, std::uint64_t min_token,
+                                              const GateCheck* gate) {
   std::vector<Wake> wakes;
   {
     const std::lock_guard guard(mutex_);
     auto& queue = queues_[lock];
     if (queue.record != from || from.empty()) return {false, queue.record};
+    if (auto other = another_gate(gate)) return {false, {}, std::move(other)};
     queue.record = std::move(to);
     if (queue.record.empty()) queue.last_token = std::max(queue.last_token, min_token);
     for (const auto& entry : queue.entries) wakes.push_back(entry.wake);
@@ -172,6 +180,42 @@ bool SharedStore::raise(const std::string& lock, const std::string& owner_id,
       queue.record.empty() && !queue.entries.empty() && queue.entries.front().owner.id == owner_id;
   if (ours) queue.last_token = std::max(queue.last_token, min_token);
   return ours;
+}
+
+std::optional<std::string> SharedStore::another_gate(const GateCheck* expected) const {
+  if (expected == nullptr) return {};
+  const auto found = notes_.find(expected->key);
+  auto text = found == notes_.end() ? std::string() : found->second;
+  if (text == expected->text) return {};
+  return text;
+}
+
+SharedStore::Grant SharedStore::seal_at_once(Queue& queue, std::uint64_t min_token,
+                                             std::string record) {
+  queue.last_token = std::max(queue.last_token, min_token) + 1;
+  const auto token = std::to_string(queue.last_token);
+  queue.record = std::move(record);
+  for (auto at = queue.record.find(kTokenPlace); at != std::string::npos;
+       at = queue.record.find(kTokenPlace, at + token.size())) {
+    queue.record.replace(at, kTokenPlace.size(), token);
+  }
+  return {false, 0, queue.record};
+}
+
+std::vector<std::string> SharedStore::claimed_names() const {
+  const std::lock_guard guard(mutex_);
+  std::vector<std::string> names;
+  for (const auto& [name, queue] : queues_) {
+    if (!queue.entries.empty() && queue.record.empty()) names.push_back(name);
+  }
+  return names;
+}
+
+std::uint64_t SharedStore::highest_token() const {
+  const std::lock_guard guard(mutex_);
+  std::uint64_t highest = 0;
+  for (const auto& [name, queue] : queues_) highest = std::max(highest, queue.last_token);
+  return highest;
 }
 
 std::string SharedStore::note(const std::string& key) const {

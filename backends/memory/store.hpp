@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "dlock/backend.hpp"
 #include "dlock/clock.hpp"
 #include "dlock/lock_status.hpp"
 
@@ -27,12 +28,14 @@ class SharedStore {
   struct Grant {
     bool granted = false;
     std::uint64_t token = 0;
-    std::string record;  ///< not empty: sealed; who waits has a place behind it
+    std::string record;                 ///< not empty: sealed; who waits has a place behind it
+    std::optional<std::string> gate{};  ///< it is another: what it says, and nothing was left
   };
   /// Of a compare-and-set.
   struct Exchange {
     bool done = false;
-    std::string found;  ///< what stands there, where that is not what was expected
+    std::string found;                  ///< what stands there, where that is not what was expected
+    std::optional<std::string> gate{};  ///< likewise, of the gate
   };
 
   /// The store of that name; it lives as long as anybody has it open.
@@ -40,8 +43,9 @@ class SharedStore {
 
   /// Joins the queue, or asks how it stands; `wake` is called when the place moved to the front or
   /// the entry was removed. Without `queue`: leaves nothing behind if somebody else is in front.
+  /// `gate` may be null, here and below.
   Grant claim(const std::string& lock, const Owner& owner, bool queue, std::uint64_t min_token,
-              TimePoint now, Wake wake);
+              TimePoint now, Wake wake, const GateCheck* gate = nullptr);
   /// Whether the owner is in front of the queue.
   bool holds(const std::string& lock, const std::string& owner_id) const;
   /// Leaves the queue; false if it was not in it.
@@ -55,13 +59,17 @@ class SharedStore {
 
   // Migration: see <dlock/backend.hpp>. An empty text stands for no record, or no note.
   std::string record(const std::string& lock) const;
-  Exchange seal(const std::string& lock, const std::string& owner_id, std::string record);
+  Exchange seal(const std::string& lock, const std::string& owner_id, std::string record,
+                const GateCheck* gate = nullptr);
   Exchange set_record(const std::string& lock, const std::string& from, std::string to,
-                      std::uint64_t min_token);
+                      std::uint64_t min_token, const GateCheck* gate = nullptr);
   /// False: not held by this owner.
   bool raise(const std::string& lock, const std::string& owner_id, std::uint64_t min_token);
   std::string note(const std::string& key) const;
   Exchange set_note(const std::string& key, const std::string& from, std::string to);
+  /// Of locks without a record, that somebody holds or waits for.
+  std::vector<std::string> claimed_names() const;
+  std::uint64_t highest_token() const;
 
  private:
   struct Entry {
@@ -75,6 +83,9 @@ class SharedStore {
     std::uint64_t last_token = 0;
     std::string record;  ///< in the place of the lock; empty: the lock is a lock
   };
+  /// Under the mutex. Empty: it is as expected.
+  std::optional<std::string> another_gate(const GateCheck* expected) const;
+  static Grant seal_at_once(Queue& queue, std::uint64_t min_token, std::string record);
   void remove(Queue& queue, std::deque<Entry>::iterator entry, std::vector<Wake>& wakes);
 
   mutable std::mutex mutex_;

@@ -42,6 +42,24 @@ namespace dlock::inline v0 {
 
 namespace asio = boost::asio;
 
+/// What the holder of a plan believes of its gate: one note (Backend::note) of the store, which
+/// says what is to be done with every lock of a pattern that has no record of its own. Compared
+/// with what stands there in the same atomic step as the write that it is given to, byte by byte;
+/// no note and an empty one are the same. A text never comes back once it was replaced, and the
+/// note is never taken away while anybody may still ask under it: both are the core's promise, not
+/// the store's.
+struct GateCheck {
+  std::string key;
+  std::string text;
+  /// Of a claim only. Not empty: this claim may not hold. Where a store can, it writes this record
+  /// in the lock's place in the step that would have granted it, with the token that it would have
+  /// got in place of each kTokenPlace, and answers `sealed` with what it wrote. Where it cannot it
+  /// answers `granted`, and the claimant seals.
+  std::string seal;
+};
+using GatePtr = std::shared_ptr<const GateCheck>;
+inline constexpr std::string_view kTokenPlace = "{token}";
+
 /// One attempt to get one lock, from its first request until it is released. The same request is
 /// repeated until the outcome is known: `owner.id` makes it idempotent.
 struct ClaimRequest {
@@ -54,6 +72,9 @@ struct ClaimRequest {
   bool queue = true;
   /// The token must be greater than this.
   std::uint64_t min_token = 0;
+  /// Null: nobody asks for a gate, and it costs nothing. Else the claim enters the store only while
+  /// the gate is as it says (see Capabilities::can_gate); a store without gates must not be asked.
+  GatePtr gate{};
 };
 
 /// A claim and whatever its backend keeps about it. Created by Backend::make_claim, kept alive by
@@ -105,16 +126,18 @@ enum class ClaimStatus {
   sealed,   ///< a migration's record stands in the lock's place: nobody holds it here. Something
             ///< of ours may stand behind the record: release() withdraws it; wait() returns when
             ///< the record may have changed
-  unavailable,  ///< surely not done; try again
-  unknown,      ///< maybe done; claim() again with the same claim, or release() it
-  failed,       ///< surely not done, and trying again will not help
+  gate_changed,  ///< the gate is not as the claim says, no record stands there, and nothing of ours
+                 ///< is left: a claim under what it is now may follow
+  unavailable,   ///< surely not done; try again
+  unknown,       ///< maybe done; claim() again with the same claim, or release() it
+  failed,        ///< surely not done, and trying again will not help
 };
 
 struct ClaimAnswer {
   ClaimStatus status = ClaimStatus::unavailable;
   std::optional<std::uint64_t> token;
   Validity validity;
-  std::string record;  ///< of `sealed`
+  std::string record;  ///< of `sealed`; of `gate_changed`: the gate's present text
   Failure failure;
 };
 
@@ -150,7 +173,7 @@ struct ReleaseAnswer {
 /// records of a name are ever equal.
 enum class RecordStatus {
   done,
-  conflict,     ///< not done: it is not as was expected; `found` is what stands there
+  conflict,     ///< not done: it is not as was expected; `found`, or `gate`, is what stands there
   unavailable,  ///< surely not done
   unknown,      ///< maybe done: read it
   failed,       ///< surely not done, and trying again will not help
@@ -164,6 +187,8 @@ struct RecordAnswer {
   /// Of a read, and of a conflict. Empty: there is none.
   std::optional<std::string> found;
   Failure failure;
+  /// Of a conflict with a gate alone, the rest being as was expected: its present text.
+  std::optional<std::string> gate{};
 };
 
 /// What happens unasked. Implemented by the core; called on the loop only.
@@ -252,7 +277,8 @@ class Backend {
   /// release() does no harm. It meets everybody who locks this name, clients other than dlock and
   /// those who wait already, too: the first of these is woken, another at the latest when those
   /// before it have left. `conflict`: the claim is not ours, nothing was written; `found` is the
-  /// record that stands there, if one does.
+  /// record that stands there, if one does. A claim that was made under a gate seals under it: if
+  /// that has changed nothing is written (`gate`), and the claim is as it was.
   virtual asio::awaitable<RecordAnswer> seal(ClaimPtr held, std::string record, TimePoint deadline);
   /// Replaces the record `from` by `to` in one atomic step, and wakes whoever waits behind it. An
   /// empty `to` opens the lock again, with all later tokens above `min_token` (else it is not
@@ -271,6 +297,41 @@ class Backend {
   /// Compare-and-set; an empty text stands for no note, on either side.
   virtual asio::awaitable<RecordAnswer> set_note(std::string key, std::optional<std::string> from,
                                                  std::optional<std::string> to, TimePoint deadline);
+
+  // A plan's gate (optional; see Capabilities::can_gate): what of the above is done only while a
+  // note says what the caller believes. A gate is made and turned by set_note(). What a turn
+  // promises: from its answer on no claim that asks under an older text enters the store, and no
+  // write under one is made. A claim that entered before it may be granted after it ("it waited"),
+  // or be answered `gate_changed` then, as the store likes; claimed_names() shows each of them that
+  // may still be granted. A record in the lock's place is answered first, whatever the gate says.
+  // How each store does it:
+  //
+  //   store      claim + check                       list sees                       seals + check
+  //   zookeeper  transaction: the gate's version,    children of all nodes, after    transaction
+  //              the node; when it enters            a write of the same session
+  //   redis      the script; at each request until   lock keys: who waits is asked   the script
+  //              it holds; seals at once             again at the hand-over
+  //   local      a ticket, then the gate is read;    tickets of all files            the gate's
+  //   lock,
+  //              until then it is under the old one                                  shared
+  //   memory     the mutex; when it enters; seals    queues                          the mutex
+  //              at once if it finds nobody there
+
+  /// set_record() while the gate is as `gate` says. `conflict` with `gate` set: the record is as
+  /// was expected, the gate is not.
+  virtual asio::awaitable<RecordAnswer> set_record_under(GatePtr gate, std::string name,
+                                                         std::string from,
+                                                         std::optional<std::string> to,
+                                                         std::uint64_t min_token,
+                                                         TimePoint deadline);
+  /// The names, sorted, of all locks below `prefix` (all: empty) that have no record and that a
+  /// claim which entered before this call holds, or may still be granted, by dlock or by another
+  /// client; and perhaps others, never too few. Whose claims these are, inspect() tells.
+  virtual asio::awaitable<Result<std::vector<std::string>>> claimed_names(std::string prefix,
+                                                                          TimePoint deadline);
+  /// At least every token that the store has given before this call, of whichever lock, also of
+  /// locks that it keeps nothing of any more.
+  virtual asio::awaitable<Result<std::uint64_t>> highest_token(TimePoint deadline);
 
   /// Ends the session and all I/O; pending calls complete. No other call follows.
   virtual asio::awaitable<void> close(TimePoint deadline) = 0;

@@ -60,6 +60,7 @@ struct Capabilities {
 
   bool can_raise = false;  ///< a claim's `min_token` and `raise` work: a migration may end here
   bool can_seal = false;   ///< records work; a migration may leave only if nothing may lose them
+  bool can_gate = false;   ///< claims, seals and records can be made under a gate
   /// What may lose a record, each with the setting that would keep it. Empty: nothing, short of
   /// restoring an old backup.
   std::vector<Shortfall> record_losses;

@@ -49,10 +49,20 @@ asio::awaitable<int> DirectClient::interrupt_on_loop(ClaimPtr claim) {
 TimePoint DirectClient::soon() { return BoottimeClock::now() + std::chrono::seconds(30); }
 
 ClaimPtr DirectClient::make(const std::string& name, bool queue, std::uint64_t min_token) {
+  return make(name, queue, min_token, nullptr);
+}
+
+ClaimPtr DirectClient::make_under(GatePtr gate, const std::string& name, bool queue) {
+  return make(name, queue, 0, std::move(gate));
+}
+
+ClaimPtr DirectClient::make(const std::string& name, bool queue, std::uint64_t min_token,
+                            GatePtr gate) {
   ClaimRequest request;
   request.name = name;
   request.queue = queue;
   request.min_token = min_token;
+  request.gate = std::move(gate);
   request.lease = kLease;
   request.owner = Owner{core::make_uuid(env_), "host", 1234, "test"};
   return run(make_on_loop(std::move(request)));

@@ -43,6 +43,7 @@ class DirectClient {
   static TimePoint soon();
 
   ClaimPtr make(const std::string& name, bool queue = true, std::uint64_t min_token = 0);
+  ClaimPtr make_under(GatePtr gate, const std::string& name, bool queue = true);
   ClaimAnswer claim(const ClaimPtr& claim) { return run(backend_->claim(claim, soon())); }
   /// As the core does, behind a record too: claims, waits and claims again until `enough` says so.
   using Enough = bool (*)(const ClaimAnswer&);
@@ -82,6 +83,16 @@ class DirectClient {
     return start_set_note(key, std::move(from), std::move(to)).get();
   }
 
+  RecordAnswer set_record_under(GatePtr gate, const std::string& name, const std::string& from,
+                                std::optional<std::string> to, std::uint64_t min_token = 0) {
+    return run(
+        backend_->set_record_under(std::move(gate), name, from, std::move(to), min_token, soon()));
+  }
+  Result<std::vector<std::string>> claimed_names(const std::string& prefix = {}) {
+    return run(backend_->claimed_names(prefix, soon()));
+  }
+  Result<std::uint64_t> highest_token() { return run(backend_->highest_token(soon())); }
+
   Backend& backend() { return *backend_; }
   template <class T>
   std::future<T> start(asio::awaitable<T> task) {
@@ -94,6 +105,7 @@ class DirectClient {
 
  private:
   asio::awaitable<ClaimAnswer> ask(ClaimPtr claim, Enough enough);
+  ClaimPtr make(const std::string& name, bool queue, std::uint64_t min_token, GatePtr gate);
   asio::awaitable<ClaimPtr> make_on_loop(ClaimRequest request);
   asio::awaitable<int> interrupt_on_loop(ClaimPtr claim);
   asio::awaitable<int> end();
