@@ -186,6 +186,7 @@ void ZooKeeperBackend::declare(std::string server_words) {
   all.can_evict = true;
   all.can_raise = true;
   all.can_seal = true;
+  all.can_gate = true;
   all.notes.push_back(
       fmt::format("session timeout {} ms, as the server granted it", all.lease.count()));
   const auto version = line_value(server_words, "Zookeeper version");

@@ -12,6 +12,7 @@
 #include "backends/zookeeper/claim.hpp"
 #include "backends/zookeeper/doubts.hpp"
 #include "backends/zookeeper/gate.hpp"
+#include "backends/zookeeper/known_gates.hpp"
 #include "backends/zookeeper/known_seals.hpp"
 #include "backends/zookeeper/listings.hpp"
 #include "backends/zookeeper/names.hpp"
@@ -55,6 +56,13 @@ class ZooKeeperBackend final : public Backend {
   asio::awaitable<RecordAnswer> set_note(std::string key, std::optional<std::string> from,
                                          std::optional<std::string> to,
                                          TimePoint deadline) override;
+  asio::awaitable<RecordAnswer> set_record_under(GatePtr gate, std::string name, std::string from,
+                                                 std::optional<std::string> to,
+                                                 std::uint64_t min_token,
+                                                 TimePoint deadline) override;
+  asio::awaitable<Result<std::vector<std::string>>> claimed_names(std::string prefix,
+                                                                  TimePoint deadline) override;
+  asio::awaitable<Result<std::uint64_t>> highest_token(TimePoint deadline) override;
   asio::awaitable<void> close(TimePoint deadline) override;
 
  private:
@@ -118,6 +126,17 @@ class ZooKeeperBackend final : public Backend {
   asio::awaitable<int> write_note(std::string path, Text found, std::string text,
                                   TimePoint deadline);
 
+  // gate
+  /// Empty `check`: it says `text` instead, or `rc` is no ZOK.
+  struct GateLook {
+    int rc = ZCONNECTIONLOSS;
+    std::optional<Client::Check> check;
+    std::string text;
+  };
+  asio::awaitable<GateLook> look_at_gate(GatePtr gate, TimePoint deadline);
+  asio::awaitable<int> make_gate(std::string key, TimePoint deadline);
+  asio::awaitable<Answer> turned_away(NodeClaimPtr claim, std::string gate, TimePoint deadline);
+
   // inspect
   /// `settled`: whatever this session sent before is in it, or never will be; costs a write.
   asio::awaitable<Reply> fresh_children(std::string path, bool settled, TimePoint deadline);
@@ -141,6 +160,7 @@ class ZooKeeperBackend final : public Backend {
   Gate releasing_;
   Offset offset_;
   KnownSeals seals_;
+  KnownGates gates_;
   Capabilities capabilities_;
   bool closed_ = false;
   /// For callbacks that may come after us.

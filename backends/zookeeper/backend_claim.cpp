@@ -58,7 +58,8 @@ struct Entrance {
 
 /// One segment. The parents come into it only after the server has missed one.
 Entrance send_entrance(Client& client, Listings& listings, const NodeClaim& claim,
-                       const std::string& data, const std::vector<std::string>& root,
+                       const std::optional<Client::Check>& gate, const std::string& data,
+                       const std::vector<std::string>& root,
                        const std::vector<std::string>& nodes) {
   const Client::Burst burst(client);
   std::vector<PendingReply> parents;
@@ -70,7 +71,9 @@ Entrance send_entrance(Client& client, Listings& listings, const NodeClaim& clai
     parents.push_back(client.create(node, {}, Client::Mode::container));
   }
   const auto prefix = claim.directory + "/" + contender_prefix(claim.request().owner.id);
-  auto create = client.create(prefix, data, Client::Mode::ephemeral_sequential);
+  constexpr auto kMode = Client::Mode::ephemeral_sequential;
+  auto create = gate ? client.change_if(*gate, {Client::Change::Kind::create, prefix, data, kMode})
+                     : client.create(prefix, data, kMode);
   auto list = listings.ask(claim.directory);
   return {std::move(parents), std::move(create), std::move(list)};
 }
@@ -169,19 +172,27 @@ void ZooKeeperBackend::forget_old_session(NodeClaim& claim) {
 
 asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::enter(NodeClaimPtr claim,
                                                                   TimePoint deadline) {
+  std::optional<Client::Check> gate;
+  if (const auto& expected = claim->request().gate) {
+    auto found = co_await look_at_gate(expected, deadline);
+    if (is_loss(found.rc) || !usable(*claim) || claim->place != Place::nowhere) co_return Answer();
+    if (found.rc != ZOK) co_return failed(failure_of(found.rc, names_.note(expected->key)));
+    if (!found.check) co_return co_await turned_away(claim, std::move(found.text), deadline);
+    gate = std::move(found.check);
+  }
   const auto data = write_metadata(
       {claim->request().owner, std::chrono::duration_cast<milliseconds>(session_->timeout())});
   claim->entering = true;
   const auto knock = [&] {
     const Client::Burst burst(session_->client());
-    auto entrance = send_entrance(session_->client(), *listings_, *claim, data, {}, {});
+    auto entrance = send_entrance(session_->client(), *listings_, *claim, gate, data, {}, {});
     ask_ahead(claim, seals_.of(claim->directory));
     return entrance;
   };
   auto sent = knock();
   auto created = co_await reply_until(sent.create, deadline);
   if (created.rc == ZNONODE && usable(*claim)) {
-    sent = send_entrance(session_->client(), *listings_, *claim, data, names_.root_nodes(),
+    sent = send_entrance(session_->client(), *listings_, *claim, gate, data, names_.root_nodes(),
                          names_.nodes(claim->request().name));
     created = co_await reply_until(sent.create, deadline);
   }
@@ -196,6 +207,10 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::enter(NodeClaimPtr c
       doubts_->add(claim);
     }
     co_return Answer();
+  }
+  if (created.rc == kCheckFailed) {
+    gates_.forget(claim->request().gate->key);
+    co_return Answer();  // it is read now
   }
   if (created.rc != ZOK) {
     for (auto& parent : sent.parents) {

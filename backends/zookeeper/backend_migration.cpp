@@ -31,6 +31,28 @@ RecordAnswer failed(int rc, RecordStatus lost, const std::string& doing) {
   return answer;
 }
 
+/// Of a conflict with the gate alone.
+RecordAnswer other_gate(std::string text) {
+  auto answer = answer_of(RecordStatus::conflict);
+  answer.gate = std::move(text);
+  return answer;
+}
+
+/// An empty `text` takes it away.
+PendingReply change_seal(Client& client, const std::optional<Client::Check>& gate,
+                         const std::string& node, const std::string& text, std::int32_t version) {
+  if (!gate) {
+    return text.empty() ? client.remove_version(node, version)
+                        : client.set_version(node, text, version);
+  }
+  Client::Change change;
+  change.kind = text.empty() ? Client::Change::Kind::remove : Client::Change::Kind::set;
+  change.path = node;
+  change.data = text;
+  change.version = version;
+  return client.change_if(*gate, change);
+}
+
 struct SealQuestion {
   PendingReply proof;
   PendingReply list;
@@ -166,15 +188,29 @@ asio::awaitable<RecordAnswer> ZooKeeperBackend::seal(ClaimPtr held, std::string 
   const auto& directory = ours->directory;
   const bool ready = co_await session_->ready(deadline);
   if (!ready) co_return failed(ZCONNECTIONLOSS, RecordStatus::unavailable, "sealing " + directory);
+  std::optional<Client::Check> gate;
+  if (const auto& expected = ours->request().gate; expected && ours->place == Place::granted) {
+    auto found = co_await look_at_gate(expected, deadline);
+    if (found.rc != ZOK) co_return failed(found.rc, RecordStatus::unavailable, directory);
+    if (!found.check && ours->place == Place::granted) co_return other_gate(std::move(found.text));
+    gate = std::move(found.check);
+  }
   if (usable(*ours) && ours->place == Place::granted) {
     ours->own.reset();
     ours->removing = true;
     const auto heir = directory + "/" + seal_name(ours->request().owner.id, ours->read_write);
     auto& client = session_->client();
-    auto sealing =
-        DLOCK_PLANTED("zk_seal_without_compare")
-            ? client.create(heir, record, Client::Mode::persistent)
-            : client.mark_and_replace(ours->path(), "dlock: sealed by a migration", heir, record);
+    const std::string mark = "dlock: sealed by a migration";
+    Client::Change replace;
+    replace.kind = Client::Change::Kind::replace;
+    replace.path = ours->path();
+    replace.data = mark;
+    replace.heir = heir;
+    replace.text = record;
+    auto sealing = DLOCK_PLANTED("zk_seal_without_compare")
+                       ? client.create(heir, record, Client::Mode::persistent)
+                   : gate ? client.change_if(*gate, replace)
+                          : client.mark_and_replace(ours->path(), mark, heir, record);
     const auto sealed = co_await reply_until(std::move(sealing), deadline);
     ours->removing = false;
     if (sealed.rc == ZOK) {
@@ -184,6 +220,12 @@ asio::awaitable<RecordAnswer> ZooKeeperBackend::seal(ClaimPtr held, std::string 
     // Its end may be news for whoever holds it.
     if (!ours->node.empty() && ours->session == session_->number()) {
       be_sure_of_own_watch(ours);
+    }
+    if (sealed.rc == kCheckFailed) {
+      gates_.forget(ours->request().gate->key);
+      auto found = co_await look_at_gate(ours->request().gate, deadline);
+      if (found.rc != ZOK) co_return failed(found.rc, RecordStatus::unavailable, directory);
+      co_return other_gate(std::move(found.text));
     }
     if (sealed.rc != ZNONODE && sealed.rc != ZNODEEXISTS) {
       co_return failed(sealed.rc, RecordStatus::unknown, "sealing " + directory);
@@ -209,14 +251,30 @@ asio::awaitable<RecordAnswer> ZooKeeperBackend::set_record(std::string name, std
                                                            std::optional<std::string> to,
                                                            std::uint64_t min_token,
                                                            TimePoint deadline) {
+  return set_record_under(nullptr, std::move(name), std::move(from), std::move(to), min_token,
+                          deadline);
+}
+
+asio::awaitable<RecordAnswer> ZooKeeperBackend::set_record_under(GatePtr gate, std::string name,
+                                                                 std::string from,
+                                                                 std::optional<std::string> to,
+                                                                 std::uint64_t min_token,
+                                                                 TimePoint deadline) {
   const auto directory = names_.path(name);
   const auto next = to.value_or("");
   int rc = ZBADVERSION;
-  while (rc == ZBADVERSION || rc == ZNONODE) {
+  while (rc == ZBADVERSION || rc == ZNONODE || rc == kCheckFailed) {
     auto seal = co_await find_seal(directory, deadline);
     if (seal.rc != ZOK) co_return failed(seal.rc, RecordStatus::unavailable, directory);
     if (seal.node.empty() || seal.text != from) {
       co_return answer_of(RecordStatus::conflict, std::move(seal.text));
+    }
+    std::optional<Client::Check> check;
+    if (gate) {
+      auto found = co_await look_at_gate(gate, deadline);
+      if (found.rc != ZOK) co_return failed(found.rc, RecordStatus::unavailable, directory);
+      if (!found.check) co_return other_gate(std::move(found.text));
+      check = std::move(found.check);
     }
     if (next.empty() && !DLOCK_PLANTED("zk_opening_without_raise")) {
       const int raised = co_await raise_for(directory, min_token, deadline);
@@ -225,10 +283,9 @@ asio::awaitable<RecordAnswer> ZooKeeperBackend::set_record(std::string name, std
     if (!session_->connected()) {
       co_return failed(ZCONNECTIONLOSS, RecordStatus::unavailable, directory);
     }
-    auto& client = session_->client();
-    auto writing = next.empty() ? client.remove_version(seal.node, seal.version)
-                                : client.set_version(seal.node, next, seal.version);
+    auto writing = change_seal(session_->client(), check, seal.node, next, seal.version);
     rc = (co_await reply_until(std::move(writing), deadline)).rc;
+    if (rc == kCheckFailed) gates_.forget(gate->key);
   }
   if (rc == ZOK) co_return answer_of(RecordStatus::done);
   co_return failed(rc, RecordStatus::unknown, "changing the record of " + directory);
@@ -264,10 +321,15 @@ asio::awaitable<RecordAnswer> ZooKeeperBackend::note(std::string key, TimePoint 
     auto reply = co_await reply_until(std::move(reading), deadline);
     found.rc = is_loss(proven.rc) ? proven.rc : reply.rc;
     found.text = std::move(reply.text);
+    found.version = reply.stat.version;
     if (env_.now() >= deadline) break;
   }
+  if (found.rc == ZNONODE) gates_.forget(key);
   if (found.rc == ZNONODE) co_return answer_of(RecordStatus::done);
-  if (found.rc == ZOK) co_return answer_of(RecordStatus::done, std::move(found.text));
+  if (found.rc == ZOK) {
+    gates_.learn(key, found.text, found.version);
+    co_return answer_of(RecordStatus::done, std::move(found.text));
+  }
   co_return failed(found.rc, RecordStatus::unavailable, "reading " + path);
 }
 
@@ -301,12 +363,12 @@ asio::awaitable<RecordAnswer> ZooKeeperBackend::set_note(std::string key,
       co_return answer_of(RecordStatus::conflict, current.found.value_or(""));
     }
     if (!current.found && to.value_or("").empty()) co_return answer_of(RecordStatus::done);
-    Text found;
-    if (current.found) {
-      found = co_await read_text(path, std::nullopt, deadline);
-      if (found.rc == ZNONODE || (found.rc == ZOK && found.text != *current.found)) continue;
-      if (found.rc != ZOK) co_return failed(found.rc, RecordStatus::unavailable, path);
+    // A gate that nobody has turned yet is a node without a text.
+    auto found = co_await read_text(path, std::nullopt, deadline);
+    if (found.rc != ZOK && found.rc != ZNONODE) {
+      co_return failed(found.rc, RecordStatus::unavailable, path);
     }
+    if (found.text != current.found.value_or("")) continue;
     const int rc = co_await write_note(path, std::move(found), to.value_or(""), deadline);
     if (rc == ZOK) co_return answer_of(RecordStatus::done);
     const bool changed = rc == ZBADVERSION || rc == ZNONODE || rc == ZNODEEXISTS;

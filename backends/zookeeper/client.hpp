@@ -45,6 +45,9 @@ enum class WatchEvent {
   changed,  ///< its data changed, or it was made; the watch is used up
 };
 
+/// Beside the library's codes: what a transaction was to find has changed, and nothing was done.
+inline constexpr int kCheckFailed = -1000;
+
 class Client {
  public:
   /// Called on the loop, from a step of the client, never inside a submission. May not destroy or
@@ -131,6 +134,28 @@ class Client {
   /// gone sees the other.
   virtual PendingReply mark_and_replace(const std::string& path, std::string_view data,
                                         const std::string& heir, std::string_view text) = 0;
+  /// That a node is there and its data is of this version.
+  struct Check {
+    std::string path;
+    std::int32_t version = 0;
+  };
+  struct Change {
+    enum class Kind {
+      create,   ///< as create(); the reply has the path and the czxid
+      set,      ///< as set_version()
+      remove,   ///< as remove_version()
+      replace,  ///< as mark_and_replace()
+    };
+    Kind kind = Kind::create;
+    std::string path{};
+    std::string data{};
+    Mode mode = Mode::persistent;  ///< of create
+    std::int32_t version = -1;     ///< of set and remove
+    std::string heir{};            ///< of replace, with its text
+    std::string text{};
+  };
+  /// One transaction that makes the change if the check holds, else kCheckFailed.
+  virtual PendingReply change_if(const Check& check, const Change& change) = 0;
   /// Takes our watch off the node, on the server too.
   virtual void forget_watch(const std::string& path) = 0;
 

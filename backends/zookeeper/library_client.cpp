@@ -108,6 +108,21 @@ struct LibraryClient::Callbacks {
     }
     done(data, std::move(reply));
   }
+  /// Of change_if. Of the operations of one that failed, those before the culprit are well.
+  static void on_change(int rc, const void* data) {
+    const auto* request = static_cast<const Request*>(data);
+    Reply reply{rc, {}, {}, {}};
+    if (rc != ZOK && !is_loss(rc) && request->results[0].err != ZOK) reply.rc = kCheckFailed;
+    try {
+      if (rc == ZOK && !request->made.empty()) {
+        reply.text = request->made.c_str();  // NOLINT(readability-redundant-string-cstr): it ends
+        reply.stat.czxid = request->stamp.mzxid;
+      }
+    } catch (const std::bad_alloc&) {
+      return lose(data);
+    }
+    done(data, std::move(reply));
+  }
   static void on_watch(zhandle_t*, int type, int, const char* path, void* context) {
     if (type == ZOO_SESSION_EVENT || path == nullptr) return;
     const auto event = type == ZOO_DELETED_EVENT ? WatchEvent::deleted : WatchEvent::changed;
@@ -259,6 +274,47 @@ PendingReply LibraryClient::mark_and_replace(const std::string& path, std::strin
   zoo_delete_op_init(&operations[2], path.c_str(), -1);
   return submitted(request, zoo_amulti(handle_, 3, operations.data(), request->results.data(),
                                        &Callbacks::on_void, request));
+}
+
+// The library cannot ask for the stat of what a transaction creates. All operations of one have one
+// number, so the node that all checked ones lie in is set to what it is, and tells.
+PendingReply LibraryClient::change_if(const Check& check, const Change& change) {
+  auto* request = begin(true);
+  const auto* acl = options_.creator_acl ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
+  const auto* const path = change.path.c_str();
+  const auto above = check.path.substr(0, check.path.rfind('/'));
+  std::array<zoo_op_t, 4> operations{};
+  int count = 1;
+  zoo_check_op_init(&operations[0], check.path.c_str(), check.version);
+  switch (change.kind) {
+    case Change::Kind::create:
+      request->made.resize(change.path.size() + 16);
+      zoo_set_op_init(&operations[1], above.c_str(), "", 0, -1, &request->stamp);
+      zoo_create_op_init(&operations[2], path, change.data.data(), length_of(change.data), acl,
+                         flags_of(change.mode), request->made.data(),
+                         static_cast<int>(request->made.size()));
+      count = 3;
+      break;
+    case Change::Kind::set:
+      zoo_set_op_init(&operations[1], path, change.data.data(), length_of(change.data),
+                      change.version, nullptr);
+      count = 2;
+      break;
+    case Change::Kind::remove:
+      zoo_delete_op_init(&operations[1], path, change.version);
+      count = 2;
+      break;
+    case Change::Kind::replace:
+      zoo_set_op_init(&operations[1], path, change.data.data(), length_of(change.data), -1,
+                      nullptr);
+      zoo_create_op_init(&operations[2], change.heir.c_str(), change.text.data(),
+                         length_of(change.text), acl, ZOO_PERSISTENT, nullptr, 0);
+      zoo_delete_op_init(&operations[3], path, -1);
+      count = 4;
+      break;
+  }
+  return submitted(request, zoo_amulti(handle_, count, operations.data(), request->results.data(),
+                                       &Callbacks::on_change, request));
 }
 
 void LibraryClient::forget_watch(const std::string& path) {

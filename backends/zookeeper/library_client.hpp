@@ -67,6 +67,7 @@ class LibraryClient final : public Client, public std::enable_shared_from_this<L
   PendingReply mark_and_remove(const std::string& path, std::string_view data) override;
   PendingReply mark_and_replace(const std::string& path, std::string_view data,
                                 const std::string& heir, std::string_view text) override;
+  PendingReply change_if(const Check& check, const Change& change) override;
   void forget_watch(const std::string& path) override;
 
  private:

@@ -27,7 +27,10 @@ struct LibraryClient::Request {
   std::list<std::pair<std::string, WatchEvent>> watched;
   bool always = false;    ///< of the latter: also a node that is not there
   std::string forgotten;  ///< of forget_watch: the path
-  std::array<zoo_op_result_t, 3> results{};
+  std::array<zoo_op_result_t, 4> results{};
+  // Of change_if.
+  Stat stamp{};
+  std::string made;  ///< room for the path of what is created
 };
 
 }  // namespace dlock::zookeeper

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/asio/post.hpp>
 
 #include "backends/zookeeper/error.hpp"
@@ -152,6 +153,22 @@ PendingReply SimClient::mark_and_replace(const std::string& path, std::string_vi
                                          const std::string& heir, std::string_view text) {
   return submit(
       {.kind = Kind::mark_and_replace, .path = path, .data = std::string(text), .heir = heir});
+}
+
+PendingReply SimClient::change_if(const Check& check, const Change& change) {
+  static constexpr std::array kKinds = {Kind::create, Kind::set, Kind::remove,
+                                        Kind::mark_and_replace};
+  const bool replaces = change.kind == Change::Kind::replace;
+  Operation operation;
+  operation.kind = kKinds.at(static_cast<std::size_t>(change.kind));
+  operation.path = change.path;
+  operation.data = replaces ? change.text : change.data;
+  operation.heir = change.heir;
+  operation.version = change.version;
+  operation.mode = static_cast<Operation::Mode>(change.mode);
+  operation.checked = check.path;
+  operation.checked_version = check.version;
+  return submit(std::move(operation));
 }
 
 void SimClient::forget_watch(const std::string& path) {

@@ -71,6 +71,14 @@ Outcome Tree::apply(const Operation& write, std::int64_t zxid, std::int64_t time
     outcome.zxid = zxid;
     return outcome;
   }
+  const auto* const checked = write.checked.empty() ? nullptr : find(write.checked);
+  const bool holds = write.checked.empty() ||
+                     (checked != nullptr && checked->stat.version == write.checked_version);
+  if (!holds) {
+    outcome.code = Code::check_failed;
+    outcome.zxid = zxid;
+    return outcome;
+  }
   const auto found = nodes_.find(write.path);
   switch (write.kind) {
     case Kind::create:

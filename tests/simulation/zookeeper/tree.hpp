@@ -16,6 +16,7 @@ namespace dlock::simulation::ensemble {
 /// As in ZooKeeper's protocol.
 enum class Code {
   ok = 0,
+  check_failed = -1000,  ///< zookeeper::kCheckFailed
   connection_loss = -4,
   no_node = -101,
   bad_version = -103,
@@ -68,6 +69,8 @@ struct Operation {
   std::string heir = {};      ///< of mark_and_replace: the node that is made, with `data`
   std::int32_t version = -1;  ///< of set and remove: of the data that must stand there; -1: any
   Mode mode = Mode::persistent;
+  std::string checked = {};  ///< a node that must be of this version, or nothing is done
+  std::int32_t checked_version = -1;
   std::int64_t session = 0;              ///< whose; 0: a server's or an operator's
   std::chrono::milliseconds timeout{0};  ///< of open_session
   std::int32_t sequence = 0;  ///< the leader's: of a sequential node, or where one's begin
