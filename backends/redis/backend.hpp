@@ -50,6 +50,13 @@ class RedisBackend final : public Backend, private Link::Listener {
   asio::awaitable<RecordAnswer> set_note(std::string key, std::optional<std::string> from,
                                          std::optional<std::string> to,
                                          TimePoint deadline) override;
+  asio::awaitable<RecordAnswer> set_record_under(GatePtr gate, std::string name, std::string from,
+                                                 std::optional<std::string> to,
+                                                 std::uint64_t min_token,
+                                                 TimePoint deadline) override;
+  asio::awaitable<Result<std::vector<std::string>>> claimed_names(std::string prefix,
+                                                                  TimePoint deadline) override;
+  asio::awaitable<Result<std::uint64_t>> highest_token(TimePoint deadline) override;
   asio::awaitable<void> close(TimePoint deadline) override;
 
  private:
@@ -71,7 +78,10 @@ class RedisBackend final : public Backend, private Link::Listener {
   asio::awaitable<RecordAnswer> run_record(const Script& script, ScriptCall call, Access access,
                                            TimePoint deadline);
 
-  asio::awaitable<Result<std::vector<std::string>>> scan(std::string prefix, TimePoint deadline);
+  asio::awaitable<Result<std::vector<std::string>>> scan_keys(std::string pattern,
+                                                              TimePoint deadline);
+  asio::awaitable<Result<std::vector<std::string>>> scan(std::string prefix, std::string suffix,
+                                                         TimePoint deadline);
   asio::awaitable<Failure> describe(std::vector<std::string> names,
                                     std::shared_ptr<std::vector<LockStatus>> into,
                                     TimePoint deadline);

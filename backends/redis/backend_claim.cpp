@@ -58,6 +58,16 @@ ScriptCall acquire_call(const KeyClaim& claim, milliseconds poll, milliseconds l
   return call;
 }
 
+/// Of acquire_under, beside what acquire takes.
+void put_under_gate(const GateCheck& gate, const KeyMap& names, milliseconds poll,
+                    ScriptCall& call) {
+  call.keys.push_back(names.keys(gate.key).note);
+  for (auto& argument : {gate.seal, std::string(kChannelPrefix), count(kFirstTry),
+                         count(waiter_patience(poll)), gate.text}) {
+    call.arguments.push_back(argument);
+  }
+}
+
 ScriptCall renew_call(const KeyClaim& claim, milliseconds lock_delay) {
   ScriptCall call;
   call.keys = {claim.keys.lock, claim.keys.alive, claim.keys.broken};
@@ -105,11 +115,13 @@ asio::awaitable<ClaimAnswer> RedisBackend::claim(ClaimPtr claim, TimePoint deadl
     co_return not_done<ClaimAnswer>(status, link_->failure());
   }
   auto call = acquire_call(*ours, poll_, lock_delay_);
+  const auto& gate = ours->request().gate;
+  if (gate) put_under_gate(*gate, names_, poll_, call);
+  const auto& script = gate ? scripts().acquire_under : scripts().acquire;
   if (ours->request().queue) ours->maybe_queued = true;
   const auto sent = env_.now();
   const auto connection = link_->connection();
-  const auto answer =
-      co_await run_script(env_, connection, scripts().acquire, std::move(call), deadline);
+  const auto answer = co_await run_script(env_, connection, script, std::move(call), deadline);
   if (DLOCK_PLANTED("redis_setnx_then_expire") && answer.code() == 1) {
     auto expire = renew_call(*ours, lock_delay_);
     co_await run_script(env_, connection, scripts().renew, std::move(expire), deadline);
@@ -151,6 +163,15 @@ ClaimAnswer RedisBackend::take_acquired(KeyClaim& claim, const ScriptAnswer& ans
     claim.arrival = answer.items[2].text;
     claim.asked = env_.now();
     result.status = ClaimStatus::sealed;
+    result.record = answer.items[1].text;
+    return result;
+  }
+  if (code == AcquireCode::gate_changed && answer.items.size() == 2) {
+    claim.standing = {};
+    claim.arrival.clear();
+    claim.maybe_queued = false;
+    claim.asked = env_.now();
+    result.status = ClaimStatus::gate_changed;
     result.record = answer.items[1].text;
     return result;
   }

@@ -147,10 +147,10 @@ asio::awaitable<Result<LockStatus>> RedisBackend::inspect(std::string name, Time
 }
 
 // SCAN gives every key that is there all the time at least once.
-asio::awaitable<Result<std::vector<std::string>>> RedisBackend::scan(std::string prefix,
-                                                                     TimePoint deadline) {
+asio::awaitable<Result<std::vector<std::string>>> RedisBackend::scan_keys(std::string pattern,
+                                                                          TimePoint deadline) {
   Result<std::vector<std::string>> result;
-  std::set<std::string> names;
+  std::set<std::string> keys;
   std::string cursor = "0";
   do {
     const bool ready = co_await link_->ready(deadline);
@@ -158,7 +158,7 @@ asio::awaitable<Result<std::vector<std::string>>> RedisBackend::scan(std::string
       result.failure = link_->failure();
       co_return result;
     }
-    auto pending = link_->connection()->send(scan_command(cursor, names_.pattern(prefix)));
+    auto pending = link_->connection()->send(scan_command(cursor, pattern));
     const auto outcome = co_await pending.get_until(deadline);
     if (!outcome || outcome->kind != Outcome::Kind::reply) {
       result.failure = {Error::no_answer, settings_->address()};
@@ -170,13 +170,26 @@ asio::awaitable<Result<std::vector<std::string>>> RedisBackend::scan(std::string
       co_return result;
     }
     cursor = reply.items[0].text;
-    for (const auto& key : reply.items[1].items) {
-      const auto name = names_.name(key.text);
-      if (!name) continue;
-      const bool below = prefix.empty() || *name == prefix || name->starts_with(prefix + "/");
-      if (below) names.insert(*name);
-    }
+    for (const auto& key : reply.items[1].items) keys.insert(key.text);
   } while (cursor != "0");
+  result.value.emplace(keys.begin(), keys.end());
+  co_return result;
+}
+
+/// Of the locks whose own key is there, or with a `suffix` the key of it beside the lock's.
+asio::awaitable<Result<std::vector<std::string>>> RedisBackend::scan(std::string prefix,
+                                                                     std::string suffix,
+                                                                     TimePoint deadline) {
+  auto pattern = suffix.empty() ? names_.pattern(prefix) : names_.pattern_beside(prefix, suffix);
+  auto result = co_await scan_keys(std::move(pattern), deadline);
+  if (!result.value) co_return result;
+  std::set<std::string> names;
+  for (const auto& key : *result.value) {
+    const auto name = suffix.empty() ? names_.name(key) : names_.name_beside(key, suffix);
+    if (!name) continue;
+    const bool below = prefix.empty() || *name == prefix || name->starts_with(prefix + "/");
+    if (below) names.insert(*name);
+  }
   result.value.emplace(names.begin(), names.end());
   co_return result;
 }
@@ -184,7 +197,7 @@ asio::awaitable<Result<std::vector<std::string>>> RedisBackend::scan(std::string
 asio::awaitable<Result<std::vector<LockStatus>>> RedisBackend::list(std::string prefix,
                                                                     TimePoint deadline) {
   Result<std::vector<LockStatus>> result;
-  auto names = co_await scan(std::move(prefix), deadline);
+  auto names = co_await scan(std::move(prefix), {}, deadline);
   result.failure = std::move(names.failure);
   if (!names.value) co_return result;
   auto found = std::make_shared<std::vector<LockStatus>>();

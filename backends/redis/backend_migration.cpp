@@ -35,11 +35,21 @@ RecordAnswer take_reply(const ScriptAnswer& answer, bool reads) {
     result.found = answer.items[1].text;
     return result;
   }
+  if (code == RecordCode::gate_changed && answer.items.size() == 2) {
+    result.gate = answer.items[1].text;
+    return result;
+  }
   if (code == RecordCode::none || code == RecordCode::done) return result;
   if (code == RecordCode::no_token_left) {
     return answer_of(RecordStatus::failed, {Error::token_too_high, ""});
   }
   return answer_of(RecordStatus::unknown, {Error::unexpected, "an answer of another form"});
+}
+
+/// What the scripts under a gate take beside the others' keys and arguments.
+void put_under(const GateCheck& gate, const KeyMap& names, ScriptCall& call) {
+  call.keys.push_back(names.keys(gate.key).note);
+  call.arguments.push_back(gate.text);
 }
 
 std::string fence_memory(std::chrono::milliseconds lease) {
@@ -84,19 +94,33 @@ asio::awaitable<RecordAnswer> RedisBackend::seal(ClaimPtr held, std::string reco
   call.keys = {ours->keys.lock, ours->keys.queue, ours->keys.next};
   call.arguments = {fmt::format("{}:{}", ours->token, ours->owner), std::move(record),
                     std::string(kChannelPrefix)};
-  co_return co_await run_record(scripts().seal, std::move(call), Access::writes, deadline);
+  const auto& gate = ours->request().gate;
+  if (gate) put_under(*gate, names_, call);
+  const auto& script = gate ? scripts().seal_under : scripts().seal;
+  co_return co_await run_record(script, std::move(call), Access::writes, deadline);
 }
 
 asio::awaitable<RecordAnswer> RedisBackend::set_record(std::string name, std::string from,
                                                        std::optional<std::string> to,
                                                        std::uint64_t min_token,
                                                        TimePoint deadline) {
+  return set_record_under(nullptr, std::move(name), std::move(from), std::move(to), min_token,
+                          deadline);
+}
+
+asio::awaitable<RecordAnswer> RedisBackend::set_record_under(GatePtr gate, std::string name,
+                                                             std::string from,
+                                                             std::optional<std::string> to,
+                                                             std::uint64_t min_token,
+                                                             TimePoint deadline) {
   const auto keys = names_.keys(name);
   ScriptCall call;
   call.keys = {keys.lock, keys.fence, keys.queue, keys.next};
   call.arguments = {std::move(from), to.value_or(""), std::to_string(min_token),
                     fence_memory(lease_), std::string(kChannelPrefix)};
-  co_return co_await run_record(scripts().set_record, std::move(call), Access::writes, deadline);
+  if (gate) put_under(*gate, names_, call);
+  const auto& script = gate ? scripts().set_record_under : scripts().set_record;
+  co_return co_await run_record(script, std::move(call), Access::writes, deadline);
 }
 
 asio::awaitable<RecordAnswer> RedisBackend::raise(ClaimPtr held, std::uint64_t min_token,

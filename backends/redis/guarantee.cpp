@@ -126,6 +126,7 @@ Capabilities declare(const ServerFacts& facts, const Declaration& declaration) {
   all.can_evict = true;
   all.can_raise = true;
   all.can_seal = true;
+  all.can_gate = true;  // a server of a cluster, where the gate lies elsewhere, is refused
   check_records(facts, declaration.fsync_always_declared, all.record_losses);
   add_notes(facts, declaration, all);
   return all;

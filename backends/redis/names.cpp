@@ -73,6 +73,21 @@ std::optional<std::string> KeyMap::name(std::string_view key_text) const {
   return name;
 }
 
+std::optional<std::string> KeyMap::name_beside(std::string_view key,
+                                               std::string_view suffix) const {
+  if (!key.ends_with(suffix)) return {};
+  key.remove_suffix(suffix.size());
+  if (tagged_) return name(key);
+  if (!key.starts_with('{') || !key.ends_with('}')) return {};
+  return name(key.substr(1, key.size() - 2));
+}
+
+std::string KeyMap::pattern_beside(std::string_view prefix, std::string_view suffix) const {
+  auto keys = pattern(prefix);
+  if (!tagged_) keys = "{" + keys + "}";
+  return keys.append(suffix);
+}
+
 std::string KeyMap::pattern(std::string_view prefix) const {
   return glob_escaped(before_) + glob_escaped(escaped(prefix)) + "*" + glob_escaped(after_);
 }

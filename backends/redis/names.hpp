@@ -40,6 +40,9 @@ class KeyMap {
   std::optional<std::string> name(std::string_view key) const;
   /// For SCAN MATCH: finds every lock's key whose name begins with `prefix` (and others).
   std::string pattern(std::string_view prefix) const;
+  /// The same of the keys beside it: `%queue`, `%fence`.
+  std::optional<std::string> name_beside(std::string_view key, std::string_view suffix) const;
+  std::string pattern_beside(std::string_view prefix, std::string_view suffix) const;
 
  private:
   std::string before_;

@@ -86,7 +86,7 @@ inline const Scripts* planted_scripts(const Scripts& all) {
   if (DLOCK_PLANTED("redis_opening_without_raise")) {
     static const auto& bad = *new Scripts(
         with_defect(all, &Scripts::set_record,
-                    "if not raise(KEYS[2], ARGV[3], ARGV[4]) then return {3, ARGV[6]} end", ""));
+                    "if not raise(KEYS[2], ARGV[3], ARGV[4]) then return {3, tag} end", ""));
     return &bad;
   }
   return nullptr;

@@ -7,6 +7,8 @@
 #include <array>
 #include <stdexcept>
 
+#include "backends/redis/gate_scripts.hpp"
+
 #ifdef DLOCK_PLANTING
 #include "backends/redis/planted_scripts.hpp"
 #endif
@@ -51,7 +53,7 @@ end
 // The place of the first waiter of a process is the number of processes before it, that of the
 // others the number of waiters: behind a stopped process with many, somebody still looks often.
 constexpr std::string_view kAcquire = R"lua(
-local tag = ARGV[10]
+local tag = ARGV[#ARGV]
 local held = redis.call('GET', KEYS[1])
 if held then
   local colon = string.find(held, ':', 1, true)
@@ -62,6 +64,7 @@ if held then
     return {2, string.sub(held, 1, colon - 1), tag}
   end
 end
+-- (gate)
 local aside = redis.call('MGET', KEYS[2], KEYS[5])
 local clock = redis.call('TIME')
 local us = clock[1] * 1000000 + clock[2]
@@ -73,6 +76,7 @@ if not held and (not first or first_left <= 0 or first == ARGV[6]) then
   local memory = string.format('%.0f', ARGV[4] + math.max(token - us, 0) / 1000)
   token = string.format('%.0f', token)
   redis.call('SET', KEYS[2], token, 'PX', memory)
+  -- (seal)
   redis.call('SET', KEYS[1], token .. ':' .. ARGV[1], 'PX', ARGV[2], 'NX')
   if aside[2] then redis.call('DEL', KEYS[5]) end
   if ARGV[9] == '1' then
@@ -306,30 +310,34 @@ return {0, ARGV[1]}
 //
 // The token, too: a late copy of the acquire may have given the lock to the same owner again.
 constexpr std::string_view kSeal = R"lua(
+local tag = ARGV[#ARGV]
 local held = redis.call('GET', KEYS[1])
-if not held then return {0, ARGV[4]} end
-if string.sub(held, 1, 13) == 'dlock:record:' then return {2, string.sub(held, 14), ARGV[4]} end
+if not held then return {0, tag} end
+if string.sub(held, 1, 13) == 'dlock:record:' then return {2, string.sub(held, 14), tag} end
 if held == ARGV[1] then
+  -- (gate)
   redis.call('SET', KEYS[1], 'dlock:record:' .. ARGV[2])
   wake_all(KEYS[2], KEYS[3], ARGV[3])
-  return {1, ARGV[4]}
+  return {1, tag}
 end
-return {0, ARGV[4]}
+return {0, tag}
 )lua";
 
 // KEYS lock fence queue next; ARGV from, to ('' opens), min token, fence ms, channel prefix, tag
 constexpr std::string_view kSetRecord = R"lua(
+local tag = ARGV[#ARGV]
 local held = redis.call('GET', KEYS[1])
-if not held or string.sub(held, 1, 13) ~= 'dlock:record:' then return {0, ARGV[6]} end
-if string.sub(held, 14) ~= ARGV[1] then return {2, string.sub(held, 14), ARGV[6]} end
+if not held or string.sub(held, 1, 13) ~= 'dlock:record:' then return {0, tag} end
+if string.sub(held, 14) ~= ARGV[1] then return {2, string.sub(held, 14), tag} end
+-- (gate)
 if ARGV[2] ~= '' then
   redis.call('SET', KEYS[1], 'dlock:record:' .. ARGV[2])
 else
-  if not raise(KEYS[2], ARGV[3], ARGV[4]) then return {3, ARGV[6]} end
+  if not raise(KEYS[2], ARGV[3], ARGV[4]) then return {3, tag} end
   redis.call('DEL', KEYS[1])
 end
 wake_all(KEYS[3], KEYS[4], ARGV[5])
-return {1, ARGV[6]}
+return {1, tag}
 )lua";
 
 // KEYS lock fence; ARGV owner, min token, fence ms, tag
@@ -390,7 +398,13 @@ Scripts::Scripts()
       set_record(std::string(kWakeAll) + std::string(kRaiseFence) + std::string(kSetRecord)),
       raise(std::string(kRaiseFence) + std::string(kRaise)),
       note(std::string(kNote)),
-      set_note(std::string(kSetNote)) {}
+      set_note(std::string(kSetNote)),
+      acquire_under(
+          acquire_under_gate(fmt::format("{}{}{}{}", kFirstTryLua, kWake, kWakeAll, kAcquire))),
+      seal_under(write_under_gate(seal.text)),
+      set_record_under(write_under_gate(set_record.text)),
+      claimed(std::string(kClaimed)),
+      highest(std::string(kHighest)) {}
 
 const Scripts& scripts() {
   // Never destroyed: a store of static storage gives its locks back after the end of main().

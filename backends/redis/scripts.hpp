@@ -30,18 +30,32 @@ struct Scripts {
   Script raise;
   Script note;
   Script set_note;
+  // Under a plan's gate: gate_scripts.hpp.
+  Script acquire_under;
+  Script seal_under;
+  Script set_record_under;
+  Script claimed;
+  Script highest;
 };
 
 /// What acquire answers first.
-enum class AcquireCode { busy = 0, granted = 1, already_ours = 2, no_token_left = 3, sealed = 4 };
+enum class AcquireCode {
+  busy = 0,
+  granted = 1,
+  already_ours = 2,
+  no_token_left = 3,
+  sealed = 4,
+  gate_changed = 5,
+};
 /// What renew answers first.
 enum class RenewCode { gone = 0, renewed = 1, taken = 2, evicted = 3 };
 /// What release answers first.
 enum class ReleaseCode { not_ours = 0, released = 1 };
 /// What evict answers first.
 enum class EvictCode { not_held = 0, evicted = 1, other_token = 2, sealed = 3 };
-/// What the scripts of migrations and notes answer first. `found`: with what stands there.
-enum class RecordCode { none = 0, done = 1, found = 2, no_token_left = 3 };
+/// What the scripts of migrations and notes answer first. `found`: with what stands there;
+/// `gate_changed`: with what the gate says.
+enum class RecordCode { none = 0, done = 1, found = 2, no_token_left = 3, gate_changed = 4 };
 
 const Scripts& scripts();
 

@@ -86,10 +86,22 @@ TEST(RedisNames, OtherKeysAreNoLocks) {
   }
 }
 
+TEST(RedisNames, ALockIsKnownByAKeyBesideIt) {
+  for (const char* text : {"dlock:{{name}}", "x:{name}", "{{name}}:y", "{t}:{name}"}) {
+    const KeyMap map(text);
+    const auto keys = map.keys("a/{b}%");
+    EXPECT_EQ(map.name_beside(keys.queue, "%queue"), "a/{b}%") << text;
+    EXPECT_EQ(map.name_beside(keys.fence, "%queue"), std::nullopt) << text;
+    EXPECT_EQ(map.name_beside(keys.lock, "%queue"), std::nullopt) << text;
+  }
+}
+
 TEST(RedisNames, PatternsAreLiteralOutsideTheirStar) {
   EXPECT_EQ(KeyMap("dlock:{{name}}").pattern(""), "dlock:{*}");
   EXPECT_EQ(KeyMap("dlock:{{name}}").pattern("a[1]?"), "dlock:{a\\[1\\]\\?*}");
   EXPECT_EQ(KeyMap("x?{name}").pattern("{"), "x\\?%7B*");
+  EXPECT_EQ(KeyMap("dlock:{{name}}").pattern_beside("a", "%queue"), "dlock:{a*}%queue");
+  EXPECT_EQ(KeyMap("x:{name}").pattern_beside("a", "%queue"), "{x:a*}%queue");
 }
 
 }  // namespace
