@@ -80,6 +80,7 @@ Capabilities LocalBackend::describe(const Directory& directory) const {
   capabilities.can_evict = false;
   capabilities.can_raise = true;
   capabilities.can_seal = true;
+  capabilities.can_gate = true;
   if (directory.file_system.forgets) {
     capabilities.record_losses.push_back(
         {"the directory is on " + directory.file_system.name + ": a reboot forgets it",

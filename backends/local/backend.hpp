@@ -57,6 +57,13 @@ class LocalBackend final : public Backend, private Watcher::Listener {
   asio::awaitable<RecordAnswer> set_note(std::string key, std::optional<std::string> from,
                                          std::optional<std::string> to,
                                          TimePoint deadline) override;
+  asio::awaitable<RecordAnswer> set_record_under(GatePtr gate, std::string name, std::string from,
+                                                 std::optional<std::string> to,
+                                                 std::uint64_t min_token,
+                                                 TimePoint deadline) override;
+  asio::awaitable<Result<std::vector<std::string>>> claimed_names(std::string prefix,
+                                                                  TimePoint deadline) override;
+  asio::awaitable<Result<std::uint64_t>> highest_token(TimePoint deadline) override;
   asio::awaitable<void> close(TimePoint deadline) override;
   int inheritable_descriptor(const Claim& claim) const noexcept override;
 

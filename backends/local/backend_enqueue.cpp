@@ -243,6 +243,12 @@ asio::awaitable<std::optional<ClaimAnswer>> LocalBackend::settle(LocalClaimPtr c
     case Entry::What::busy:
       drop(*claim);
       co_return answer_of(ClaimStatus::busy);
+    case Entry::What::turned: {
+      drop(*claim);  // which wakes those behind
+      auto answer = answer_of(ClaimStatus::gate_changed);
+      answer.record = std::move(entry.record);
+      co_return answer;
+    }
     case Entry::What::sealed: {
       auto answer = answer_of(ClaimStatus::sealed);
       answer.record = std::move(entry.record);

@@ -82,7 +82,7 @@ asio::awaitable<RecordAnswer> LocalBackend::at_desk(std::string name, Step step,
       *answer = answer_of(RecordStatus::unavailable, system_failure(ENOENT, where));
       return;
     }
-    const Desk desk{*file, where, name, directory->boot};
+    const Desk desk{*file, where, name, *directory};
     *answer = step(desk);
   };
   if (const bool done = co_await helper_.run(std::move(job), deadline); !done) {
@@ -104,8 +104,9 @@ asio::awaitable<RecordAnswer> LocalBackend::seal(ClaimPtr held, std::string reco
   if (auto refused = too_long(record)) co_return std::move(*refused);
   const bool standing = ours->state == LocalClaim::State::granted && !ours->gone;
   // Without a place the ticket is 0, which nobody has: the answer says what stands there.
-  Step step = [ticket = standing ? ours->ticket : 0, record = std::move(record)](const Desk& desk) {
-    return write_seal(desk, ticket, record);
+  Step step = [ticket = standing ? ours->ticket : 0, record = std::move(record),
+               gate = ours->request().gate](const Desk& desk) {
+    return write_seal(desk, ticket, record, gate.get());
   };
   auto name = ours->request().name;
   auto none = answer_of(RecordStatus::conflict);
@@ -118,9 +119,18 @@ asio::awaitable<RecordAnswer> LocalBackend::set_record(std::string name, std::st
                                                        std::optional<std::string> to,
                                                        std::uint64_t min_token,
                                                        TimePoint deadline) {
+  return set_record_under(nullptr, std::move(name), std::move(from), std::move(to), min_token,
+                          deadline);
+}
+
+asio::awaitable<RecordAnswer> LocalBackend::set_record_under(GatePtr gate, std::string name,
+                                                             std::string from,
+                                                             std::optional<std::string> to,
+                                                             std::uint64_t min_token,
+                                                             TimePoint deadline) {
   if (auto refused = too_long(to.value_or(""))) co_return std::move(*refused);
-  Step step = [from = std::move(from), to = to.value_or(""), min_token](const Desk& desk) {
-    return replace_record(desk, from, to, min_token);
+  Step step = [gate, from = std::move(from), to = to.value_or(""), min_token](const Desk& desk) {
+    return replace_record(desk, from, to, min_token, gate.get());
   };
   auto none = answer_of(RecordStatus::conflict);
   co_return co_await at_desk(std::move(name), std::move(step), std::move(none), deadline);

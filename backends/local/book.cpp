@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "backends/local/gate.hpp"
 #include "core/planted.hpp"
 
 namespace dlock::local {
@@ -91,7 +92,7 @@ std::optional<RecordAnswer> refusal_of(const Desk& desk, const Book& book, std::
 
 /// The ledger first: a lock that is open already must not give out a ticket that is too low.
 std::optional<RecordAnswer> raise_ledger(const Desk& desk, Book& book, std::uint64_t min_token) {
-  const auto raised = raised_above(book.front.ledger, desk.boot, min_token);
+  const auto raised = raised_above(book.front.ledger, desk.directory.boot, min_token);
   if (!raised) return not_done(make_failure(Error::tokens_used_up, desk.path));
   const auto put = write_header(desk, book, *raised, book.front.version);
   if (!put.ok()) return not_done(system_failure(put.error, desk.path));
@@ -153,18 +154,23 @@ RecordAnswer read_record(const Desk& desk) {
   return done(std::move(book.record));
 }
 
-RecordAnswer write_seal(const Desk& desk, std::uint64_t ticket, std::string_view record) {
+RecordAnswer write_seal(const Desk& desk, std::uint64_t ticket, std::string_view record,
+                        const GateCheck* gate) {
   Book book;
   if (auto failure = read_own_book(desk, book); failure.error) return not_done(std::move(failure));
   if (auto refused = refusal_of(desk, book, ticket)) return std::move(*refused);
+  const HeldGate held(desk.directory, gate);
+  if (held.refusal()) return *held.refusal();
   return turn_page(desk, book, book.move, record);
 }
 
 RecordAnswer replace_record(const Desk& desk, std::string_view from, std::string_view to,
-                            std::uint64_t min_token) {
+                            std::uint64_t min_token, const GateCheck* gate) {
   Book book;
   if (auto failure = read_own_book(desk, book); failure.error) return not_done(std::move(failure));
   if (!book.move.sealed() || book.record != from) return conflict(book);
+  const HeldGate held(desk.directory, gate);
+  if (held.refusal()) return *held.refusal();
   auto next = book.move;
   if (to.empty() && !DLOCK_PLANTED("local_opening_without_raise")) {
     if (auto failed = raise_ledger(desk, book, min_token)) return std::move(*failed);

@@ -7,6 +7,7 @@
 #include <array>
 #include <string>
 
+#include "backends/local/directory.hpp"
 #include "backends/local/error.hpp"
 #include "backends/local/lock_file.hpp"
 #include "dlock/backend.hpp"
@@ -45,15 +46,17 @@ struct Desk {
   LockFile& file;
   const std::string& path;
   const std::string& name;  ///< of the lock
-  const BootId& boot;
+  const Directory& directory;
 };
 
 RecordAnswer read_record(const Desk& desk);
 /// `ticket`: of the granted claim. Its byte must be locked by somebody, and nobody else can.
-RecordAnswer write_seal(const Desk& desk, std::uint64_t ticket, std::string_view record);
+/// `gate` may be null, here and below.
+RecordAnswer write_seal(const Desk& desk, std::uint64_t ticket, std::string_view record,
+                        const GateCheck* gate);
 /// An empty `to` opens the lock: tickets up to `min_token` grant nothing any more.
 RecordAnswer replace_record(const Desk& desk, std::string_view from, std::string_view to,
-                            std::uint64_t min_token);
+                            std::uint64_t min_token, const GateCheck* gate);
 RecordAnswer raise_tickets(const Desk& desk, std::uint64_t ticket, std::uint64_t min_token);
 
 }  // namespace dlock::local

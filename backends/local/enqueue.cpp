@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "backends/local/book.hpp"
+#include "backends/local/gate.hpp"
 #include "backends/local/place.hpp"
 #include "core/planted.hpp"
 
@@ -122,6 +123,22 @@ bool still_leads_there(const Directory& directory, Entry& entry) {
   return false;
 }
 
+/// The ticket comes first: gate.hpp. False: `entry` says what the gate is.
+bool is_under_gate(const EntryRequest& request, Entry& entry) {
+  const auto& gate = request.claim.gate;
+  if (!gate) return true;
+  Failure failure;
+  auto other = other_gate(request.directory, *gate, failure);
+  if (!other && !failure.error) return true;
+  const auto ticket = entry.ticket;
+  entry = failed(std::move(failure));
+  entry.ticket = ticket;
+  if (!other) return false;
+  entry.what = Entry::What::turned;
+  entry.record = std::move(*other);
+  return false;
+}
+
 }  // namespace
 
 Entry enter(LockFile& file, const EntryRequest& request) {
@@ -131,7 +148,9 @@ Entry enter(LockFile& file, const EntryRequest& request) {
     const Guard guard(file);
     entry = draw(file, request, path);
   }
-  if (entry.what == Entry::What::busy) still_leads_there(request.directory, entry);
+  if (entry.what == Entry::What::busy && still_leads_there(request.directory, entry)) {
+    is_under_gate(request, entry);
+  }
   if (entry.what != Entry::What::granted && entry.what != Entry::What::waiting) return entry;
   // Somebody may have removed the file between our opening and locking it, and others be on a new
   // one by now.
@@ -143,7 +162,7 @@ Entry enter(LockFile& file, const EntryRequest& request) {
     entry.what = Entry::What::replaced;
     return entry;
   }
-  if (!still_leads_there(request.directory, entry)) {
+  if (!still_leads_there(request.directory, entry) || !is_under_gate(request, entry)) {
     file.unlock(kTicketBase + entry.ticket);
     return entry;
   }

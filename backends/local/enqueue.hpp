@@ -18,6 +18,7 @@ struct Entry {
     waiting,   ///< `ticket` is ours, others are before it
     busy,      ///< others are there, and we did not want to queue
     sealed,    ///< `record` stands there: nobody holds it
+    turned,    ///< the gate is not as the claim says, but `record`; there is no ticket
     raise,     ///< no ticket yet: sync, confirm_limit(raised), enter again
     replaced,  ///< the file is not the lock's any more: open it again
     moved,     ///< the path leads to another directory by now

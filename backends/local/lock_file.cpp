@@ -20,6 +20,12 @@ struct flock range(short type, std::uint64_t begin, std::uint64_t size) {
   return lock;
 }
 
+SystemResult take(int descriptor, struct flock lock) {
+  if (::fcntl(descriptor, F_OFD_SETLK, &lock) == 0) return {};
+  // POSIX allows either.
+  return {errno == EACCES ? EAGAIN : errno};
+}
+
 SystemResult last_error() { return {errno}; }
 
 SystemResult open_as(int directory, const char* file, int flags, Descriptor::Kind kind,
@@ -41,10 +47,11 @@ SystemResult LockFile::open_to_look(int directory, const char* file, LockFile& o
 }
 
 SystemResult LockFile::try_lock(std::uint64_t byte) noexcept {
-  auto lock = range(F_WRLCK, byte, 1);
-  if (::fcntl(descriptor(), F_OFD_SETLK, &lock) == 0) return {};
-  // POSIX allows either.
-  return {errno == EACCES ? EAGAIN : errno};
+  return take(descriptor(), range(F_WRLCK, byte, 1));
+}
+
+SystemResult LockFile::try_lock_shared(std::uint64_t byte) noexcept {
+  return take(descriptor(), range(F_RDLCK, byte, 1));
 }
 
 void LockFile::unlock(std::uint64_t byte) noexcept {

@@ -37,6 +37,8 @@ class LockFile {
 
   /// Takes a byte, or says EAGAIN: never waits.
   SystemResult try_lock(std::uint64_t byte) noexcept;
+  /// Likewise, beside others who take it so.
+  SystemResult try_lock_shared(std::uint64_t byte) noexcept;
   void unlock(std::uint64_t byte) noexcept;
   /// A byte in [begin, end) that somebody else has locked; not necessarily the first one.
   SystemResult find_locked(std::uint64_t begin, std::uint64_t end,

@@ -14,8 +14,8 @@
 namespace dlock::local {
 namespace {
 
-constexpr const char* kWriters = ".notes";  ///< whoever writes one has its guard byte
-constexpr mode_t kFileMode = 0666;          // less the umask, as lock files have
+constexpr const char* kWriters = ".notes";
+constexpr mode_t kFileMode = 0666;  // less the umask, as lock files have
 
 RecordAnswer failed(RecordStatus status, int number, const std::string& path) {
   RecordAnswer answer;
@@ -78,6 +78,13 @@ RecordAnswer replace(const Directory& directory, const std::string& file, std::s
 
 }  // namespace
 
+SystemResult open_writers(const Directory& directory, LockFile& out) {
+  out = LockFile(Descriptor(
+      ::openat(directory.get(), kWriters, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kFileMode),
+      Descriptor::Kind::lock));
+  return {out ? 0 : errno};
+}
+
 RecordAnswer read_note(const Directory& directory, const std::string& key) {
   const auto file = note_file_name(key);
   std::string text;
@@ -92,10 +99,9 @@ RecordAnswer read_note(const Directory& directory, const std::string& key) {
 
 RecordAnswer write_note(const Directory& directory, const std::string& key, std::string_view from,
                         std::string_view to, const std::string& unique) {
-  LockFile writers(Descriptor(
-      ::openat(directory.get(), kWriters, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kFileMode),
-      Descriptor::Kind::lock));
-  const auto taken = writers ? writers.try_lock(kGuardByte) : SystemResult{errno};
+  LockFile writers;
+  auto taken = open_writers(directory, writers);
+  if (taken.ok()) taken = writers.try_lock(kGuardByte);
   if (!taken.ok()) {
     return failed(RecordStatus::unavailable, taken.error, directory.path_of(kWriters));
   }

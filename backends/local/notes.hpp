@@ -7,8 +7,12 @@
 #include <string>
 
 #include "backends/local/directory.hpp"
+#include "backends/local/lock_file.hpp"
 
 namespace dlock::local {
+
+/// Whoever writes a note has its guard byte; whoever needs one to stay has it shared.
+SystemResult open_writers(const Directory& directory, LockFile& out);
 
 RecordAnswer read_note(const Directory& directory, const std::string& key);
 
