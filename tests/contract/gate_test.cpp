@@ -317,6 +317,7 @@ TEST_P(GateContract, NobodyIsMissedWhenTheGateTurnsAndNobodyBeginsAfterIt) {
   auto& late = *clients[2];
   std::mt19937 dice(GetParam().name[0]);
   Race race;
+  auto turn_takes = std::chrono::microseconds(150);
   turn(turner, "OPEN 0");
   for (int round = 0; round < kRounds; ++round) {
     const auto was = fmt::format("OPEN {}", round);
@@ -329,15 +330,18 @@ TEST_P(GateContract, NobodyIsMissedWhenTheGateTurnsAndNobodyBeginsAfterIt) {
     const auto tardy = late.make_under(gate(was), "c");
     std::vector<std::future<ClaimAnswer>> asked(2);
     std::future<RecordAnswer> turned;
-    // In any order, and with a little time between.
+    auto begun = std::chrono::steady_clock::now();
+    // In any order, spread over the time that a turn takes.
     std::vector<int> order = {0, 1, 2};
     std::shuffle(order.begin(), order.end(), dice);
     for (const int who : order) {
-      const auto pause = std::chrono::microseconds(dice() % 150);
+      const auto pause = std::chrono::microseconds(
+          dice() % static_cast<std::mt19937::result_type>(turn_takes.count()));
       const auto until = std::chrono::steady_clock::now() + pause;
       while (std::chrono::steady_clock::now() < until) {
       }
       if (who == 2) {
+        begun = std::chrono::steady_clock::now();
         turned = turner.start_set_note(kKey, was, is);
         continue;
       }
@@ -346,6 +350,9 @@ TEST_P(GateContract, NobodyIsMissedWhenTheGateTurnsAndNobodyBeginsAfterIt) {
       asked[i] = clients[i]->start(backend.claim(claims[i], DirectClient::soon()));
     }
     const auto set = turned.get();
+    turn_takes = std::clamp(std::chrono::duration_cast<std::chrono::microseconds>(
+                                std::chrono::steady_clock::now() - begun),
+                            std::chrono::microseconds(50), std::chrono::microseconds(20'000));
     if (set.status != RecordStatus::done) turn(turner, is);
     expect_turned(late, tardy, is);
     const auto shown = claimed(turner);
