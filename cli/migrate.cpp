@@ -28,6 +28,8 @@ using Stores = MigrateSession::Stores;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kDefaultWait{30'000};
+/// At what is under way.
+constexpr int kMostLooks = 5;
 
 bool is_pattern(const std::string& name) { return name.find('*') != std::string::npos; }
 
@@ -214,15 +216,29 @@ int start(MigrateSession& session, const Arguments& arguments) {
   return status(output.started ? Exit::ok : Exit::migrate_refused);
 }
 
+bool has_alarm(const moves::PlanStatus& report) {
+  return std::any_of(report.names.begin(), report.names.end(),
+                     [](const moves::NameStatus& name) { return !name.alarms.empty(); });
+}
+
 int show(MigrateSession& session, const Arguments& arguments) {
   auto found = find_plan(session, arguments.plan, true);
   // A target that is away is told of below, with everything else.
   if (found.failure.error) found = find_plan(session, arguments.plan, false);
   if (found.failure.error) fail(found.failure);
   require_started(found, arguments.plan);
-  auto report = session.run<moves::PlanStatus>([&](Stores stores) {
-    return moves::survey(stores.from, stores.to, *found.plan, found.moved);
-  });
+  moves::PlanStatus report;
+  for (int look = 0; look < kMostLooks; ++look) {
+    report = session.run<moves::PlanStatus>([&](Stores stores) {
+      return moves::survey(stores.from, stores.to, *found.plan, found.moved);
+    });
+    if (!has_alarm(report)) break;
+    // What a command does meanwhile is no alarm: only what stands there still when it is looked at
+    // again.
+    auto again = find_plan(session, arguments.plan, true);
+    if (again.failure.error || !again.plan || again.moved == found.moved) break;
+    found = std::move(again);
+  }
   report.finished = found.finished;
   report.next = moves::next_step(report);
   const auto now_ms =
@@ -302,10 +318,10 @@ bool all_in(MigrateSession& session, const moves::Plan& plan, moves::Goal goal) 
 
 /// For alarms; that it cannot be written is no failure of the step.
 void remember(MigrateSession& session, const moves::Plan& plan,
-              const std::vector<std::string>& moved, const std::vector<std::string>& back) {
-  if (moved.empty() && back.empty()) return;
+              const std::vector<std::string>& sealed) {
+  if (sealed.empty()) return;
   const auto failure = with_ledger(
-      session, [&](moves::Ledger& ledger) { return ledger.note_moved(plan.name, moved, back); });
+      session, [&](moves::Ledger& ledger) { return ledger.note_moved(plan.name, sealed); });
   if (failure.error) complain("warning: " + failure.text);
 }
 
@@ -338,12 +354,8 @@ int step(MigrateSession& session, const Arguments& arguments, moves::Goal goal) 
   }
   StepsOutput output;
   output.plan = *found.plan;
-  // Forgotten first: a name that is back must not look like one whose record was lost.
-  if (goal == moves::Goal::rollback && !arguments.target_gone) {
-    remember(session, output.plan, {}, chosen(arguments, output.plan));
-  }
   output.steps = take(session, arguments, output.plan, goal);
-  if (!arguments.target_gone) remember(session, output.plan, sealed_names(output.steps), {});
+  if (!arguments.target_gone) remember(session, output.plan, sealed_names(output.steps));
   const auto result = worst(output.steps);
   if (result == Exit::ok && goal == moves::Goal::finish && all_in(session, output.plan, goal)) {
     const auto failure =

@@ -113,8 +113,9 @@ asio::awaitable<Failure> ZooKeeperBackend::check_timeout(TimePoint deadline) {
   auto text = timeout_error(session, std::nullopt);
   least_ = least_timeout(session, std::nullopt);
   if (text.empty()) {
-    const auto felt = co_await feel_timeout(library_, env_, session_->addresses(),
-                                            feeler_timeout(asked_), deadline);
+    const auto felt =
+        co_await feel_timeout(library_, env_, session_->addresses(), feeler_timeout(asked_),
+                              session_->tries_spent(), deadline);
     text = timeout_error(session, felt);
     least_ = least_timeout(session, felt);
   }

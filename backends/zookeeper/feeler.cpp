@@ -21,11 +21,12 @@ class Feeler final : public Client::Listener {
 asio::awaitable<std::optional<AskedTimeout>> feel_timeout(Library& library, core::Env& env,
                                                           std::string addresses,
                                                           std::chrono::milliseconds timeout,
-                                                          TimePoint deadline) {
+                                                          Redial::Spent spent, TimePoint deadline) {
   Feeler feeler(env);
   Client::Options options;
   options.addresses = std::move(addresses);
   options.session_timeout = timeout;
+  options.tries_spent = std::move(spent);
   const auto client = library.make_client(env, std::move(options), feeler);
   std::optional<AskedTimeout> felt;
   if (!client->start()) co_return felt;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "backends/zookeeper/library.hpp"
+#include "backends/zookeeper/redial.hpp"
 #include "backends/zookeeper/session_timeout.hpp"
 #include "core/env.hpp"
 
@@ -15,10 +16,11 @@ namespace dlock::zookeeper {
 
 namespace asio = boost::asio;
 
-/// Empty if no session came about by the deadline.
+/// Empty if no session came about by the deadline. `spent`: of the session that it is felt for, so
+/// that both together try no server more often than one.
 asio::awaitable<std::optional<AskedTimeout>> feel_timeout(Library& library, core::Env& env,
                                                           std::string addresses,
                                                           std::chrono::milliseconds timeout,
-                                                          TimePoint deadline);
+                                                          Redial::Spent spent, TimePoint deadline);
 
 }  // namespace dlock::zookeeper

@@ -55,6 +55,8 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
   std::uint64_t number() const noexcept { return number_; }
   std::string server() const { return client_ ? client_->server() : std::string(); }
   const std::string& addresses() const noexcept { return addresses_; }
+  /// For whoever else tries its servers.
+  const Redial::Spent& tries_spent() const noexcept { return tries_spent_; }
   /// `tried 1.2.3.4:2181 refused the connection`: why it is not connected, server by server.
   std::string tried() const;
   /// Why it is not connected, as far as a try has failed; clear if none has.

@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "core/hold.hpp"
 #include "core/migration/ends.hpp"
+#include "core/migration/ledger.hpp"
 #include "core/migration/target_place.hpp"
 #include "core/planted.hpp"
 
@@ -293,8 +294,36 @@ asio::awaitable<Coordinator::Course> Coordinator::open_without_target(std::strin
   co_return course;
 }
 
+// It is one note: those that go back at the same time are written together.
+asio::awaitable<Failure> Coordinator::note_back(std::string name) {
+  OneShot<Failure> noted(source_->env());
+  going_back_.emplace_back(std::move(name), noted);
+  if (!std::exchange(is_noting_, true)) {
+    while (!going_back_.empty()) {
+      std::vector<std::string> names;
+      const auto batch = std::exchange(going_back_, {});
+      for (const auto& one : batch) names.push_back(one.first);
+      Ledger ledger(source_, target_);
+      const auto failure = co_await ledger.note_back(plan_.name, std::move(names));
+      for (const auto& one : batch) one.second.set(failure);
+    }
+    is_noting_ = false;
+  }
+  const auto told = co_await noted.get_until(kNever);
+  co_return *told;
+}
+
 asio::awaitable<Coordinator::Course> Coordinator::write_open(std::string name, Record closing,
                                                              std::uint64_t above) {
+  // A target that is gone is not asked.
+  if (!options_.target_gone) {
+    const auto noted = co_await note_back(name);
+    if (noted.error) {
+      Course course;
+      course.report = failure_report(name, false, target_->name(), noted.error, noted);
+      co_return course;
+    }
+  }
   const auto answer = co_await source_->backend().set_record(name, to_text(closing), std::nullopt,
                                                              above, request_deadline(*source_));
   co_return after(answer, *source_, name);

@@ -14,10 +14,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/migration/locker.hpp"
 #include "core/migration/step_report.hpp"
 #include "core/migration/steps.hpp"
+#include "core/signal.hpp"
 #include "core/store.hpp"
 
 namespace dlock::core::migration {
@@ -60,6 +63,7 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   asio::awaitable<Course> open_from_closed(std::string name, Record closing, std::string text);
   asio::awaitable<Course> open_without_target(std::string name, Record closing);
   asio::awaitable<Course> write_open(std::string name, Record closing, std::uint64_t above);
+  asio::awaitable<Failure> note_back(std::string name);
   asio::awaitable<Course> make_final(std::string name, Record moved);
   Acquisition::Request request_for(Store& store, const std::string& name) const;
   Acquisition::Request target_request(const std::string& name, const Record& record) const;
@@ -71,6 +75,8 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   const Plan plan_;
   const Options options_;
   Locker locker_;
+  std::vector<std::pair<std::string, OneShot<Failure>>> going_back_;
+  bool is_noting_ = false;
 };
 
 }  // namespace dlock::core::migration

@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "core/migration/moved_note.hpp"
+#include "core/migration/record.hpp"
 
 namespace dlock::core::migration {
 namespace {
@@ -139,7 +141,7 @@ asio::awaitable<Ledger::Found> Ledger::find(std::string plan, bool ask_target) {
   found.finished = home.found.has_value();
   const auto moved = co_await read(to_, moved_key(plan));
   if (moved.status == RecordStatus::done) {
-    found.moved = parse_list(moved.found.value_or(std::string()));
+    found.moved = parse_moved(moved.found.value_or(std::string())).names;
   }
   co_return found;
 }
@@ -347,15 +349,44 @@ asio::awaitable<Failure> Ledger::withdraw(Plan plan) {
   co_return failure;
 }
 
-asio::awaitable<Failure> Ledger::note_moved(std::string plan, std::vector<std::string> moved,
-                                            std::vector<std::string> back) {
-  Edit change = [moved = std::move(moved), back = std::move(back)](std::vector<std::string> names) {
-    names.insert(names.end(), moved.begin(), moved.end());
-    for (const auto& name : back) names = without_entry(std::move(names), name);
-    return names;
-  };
-  auto failure = co_await edit(to_, moved_key(plan), std::move(change));
-  co_return failure;
+// The note first, then the source, and the note is compared: whoever takes a name back writes the
+// note between CLOSING and OPEN. So if it is unchanged, he has not come so far, and will.
+asio::awaitable<Failure> Ledger::note_moved(std::string plan, std::vector<std::string> names) {
+  for (int i = 0; i < kMostTries; ++i) {
+    const auto now_there = co_await read(to_, moved_key(plan));
+    if (now_there.status != RecordStatus::done) co_return failure_of(*to_, now_there);
+    const auto before = parse_moved(now_there.found.value_or(std::string()));
+    auto after = before;
+    for (const auto& name : names) {
+      if (before.has(name)) continue;
+      const auto deadline = from_->env().now() + from_->request_timeout();
+      const auto answer = co_await from_->backend().record(name, deadline);
+      if (answer.status != RecordStatus::done) co_return failure_of(*from_, answer);
+      if (!answer.found) continue;
+      const auto record = parse_record(*answer.found);
+      if (record && record->state != MoveState::closing) after.add(name);
+    }
+    if (after == before) co_return Failure{};
+    std::optional<std::string> from = now_there.found;
+    std::optional<std::string> to = to_text(after);
+    const auto outcome = co_await set(to_, moved_key(plan), std::move(from), std::move(to));
+    if (outcome) co_return *outcome;
+  }
+  co_return out_of_tries(*to_);
+}
+
+asio::awaitable<Failure> Ledger::note_back(std::string plan, std::vector<std::string> names) {
+  for (int i = 0; i < kMostTries; ++i) {
+    const auto now_there = co_await read(to_, moved_key(plan));
+    if (now_there.status != RecordStatus::done) co_return failure_of(*to_, now_there);
+    auto note = parse_moved(now_there.found.value_or(std::string()));
+    note.remove(names);
+    std::optional<std::string> from = now_there.found;
+    std::optional<std::string> to = to_text(note);
+    const auto outcome = co_await set(to_, moved_key(plan), std::move(from), std::move(to));
+    if (outcome) co_return *outcome;
+  }
+  co_return out_of_tries(*to_);
 }
 
 }  // namespace dlock::core::migration

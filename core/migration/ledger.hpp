@@ -43,9 +43,12 @@ class Ledger {
   asio::awaitable<Failure> certify(Plan plan);
   /// All names are OPEN: as if it had never been.
   asio::awaitable<Failure> withdraw(Plan plan);
-  /// For alarms: these names have been moved, those have been moved back.
-  asio::awaitable<Failure> note_moved(std::string plan, std::vector<std::string> moved,
-                                      std::vector<std::string> back);
+  /// For alarms: of these names, those whose lock is sealed in the source as moved or for good have
+  /// been moved. One that note_back() takes out meanwhile is not written after it.
+  asio::awaitable<Failure> note_moved(std::string plan, std::vector<std::string> names);
+  /// For alarms: these go back. Before they are opened in the source, when their records say
+  /// CLOSING already.
+  asio::awaitable<Failure> note_back(std::string plan, std::vector<std::string> names);
 
   /// Whether one of the stores has it among its unfinished plans.
   asio::awaitable<Result<bool>> is_listed_anywhere(std::string plan);

@@ -3,6 +3,7 @@
 // `dlock migrate`, over two local stores: every verb, every exit status, forward, back and for
 // good under real processes.
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
@@ -260,6 +261,36 @@ TEST_F(CliMigrate, AStartThatWasBrokenOffIsNotInEffect) {
   expect(kRefused, {"status", "p"}, "dlock migrate start p");
   start();
   expect(0, {"advance", "p", "--all"}, "moved");
+}
+
+// Each second round left an ALARM that was false: the advance noted what it had moved when the
+// rollback had taken it back. Every third round one of the two is killed. DLOCK_ROUNDS: how many.
+TEST_F(CliMigrate, AdvanceAndRollbackAtOnceLeaveNoFalseAlarmAndNothingClosed) {
+  const char* const rounds = std::getenv("DLOCK_ROUNDS");
+  const int most = rounds != nullptr ? std::atoi(rounds) : 9;
+  expect(0, {"start", "p", "billing/1", "billing/2", "billing/3"}, "started");
+  for (int round = 0; round < most; ++round) {
+    const auto command = [&](const std::string& verb) {
+      return with("dlock.yaml", {"migrate", verb, "p", "--all"});
+    };
+    Process advance(command("advance"));
+    Process rollback(command("rollback"));
+    if (round % 3 == 2) {
+      auto& victim = round % 2 == 0 ? advance : rollback;
+      if (!victim.wait(testkit::within(std::chrono::milliseconds(5 + 7 * (round % 11))))) {
+        victim.signal(SIGKILL);
+      }
+    }
+    for (auto* const process : {&advance, &rollback}) {
+      ASSERT_TRUE(process->wait(patience())) << process->collected_stderr();
+    }
+    const auto left = migrate({"status", "p"});
+    EXPECT_EQ(left.out.find("ALARM"), std::string::npos) << "round " << round << left.out;
+    expect(0, {"rollback", "p", "--all"}, "in 'old'");
+    const auto back = migrate({"status", "p"});
+    EXPECT_EQ(back.out.find("ALARM"), std::string::npos) << "round " << round << back.out;
+    EXPECT_EQ(back.out.find("CLOSING"), std::string::npos) << "round " << round << back.out;
+  }
 }
 
 TEST_F(CliMigrate, ATargetThatIsTakenIsRefusedBeforeAnythingIsWritten) {

@@ -183,6 +183,40 @@ TEST(MigrationCoordinator, ATargetWithoutLeasesIsNeverTakenForGone) {
 
 // The ledger.
 
+TEST(MigrationLedger, OnlyWhatIsSealedIsNotedAsMovedAndWhatGoesBackIsNot) {
+  TwoStores two;
+  core::migration::Ledger ledger(two.s, two.t);
+  const auto moved = [&] { return two.run(ledger.find("p1", true)).moved; };
+  two.take_now(Goal::advance, "a");
+  EXPECT_FALSE(two.run(ledger.note_moved("p1", {"a", "b"})).error);
+  EXPECT_EQ(moved(), std::vector<std::string>{"a"});
+  two.take_now(Goal::advance, "b");
+  // The rollback was faster than the advance that notes what it has moved.
+  EXPECT_EQ(two.take_now(Goal::rollback, "b").verdict, Verdict::done);
+  EXPECT_FALSE(two.run(ledger.note_moved("p1", {"a", "b"})).error);
+  EXPECT_EQ(moved(), std::vector<std::string>{"a"});
+  EXPECT_EQ(two.take_now(Goal::rollback, "a").verdict, Verdict::done);
+  EXPECT_TRUE(moved().empty());
+}
+
+// It has read the note and the source; before it writes, the name is moved back, and to and fro.
+TEST(MigrationLedger, ALateNoteOfAMoveIsNotWrittenAfterTheWayBack) {
+  for (int turns = 1; turns <= 3; ++turns) {
+    TwoStores two;
+    core::migration::Ledger ledger(two.s, two.t);
+    two.take_now(Goal::advance, "a");
+    const auto before = two.server_t->note("moved/p1");
+    for (int i = 0; i < turns; ++i) {
+      EXPECT_EQ(two.take_now(Goal::rollback, "a").verdict, Verdict::done);
+      if (i + 1 < turns) {
+        EXPECT_EQ(two.take_now(Goal::advance, "a").verdict, Verdict::done);
+      }
+    }
+    EXPECT_NE(two.server_t->note("moved/p1"), before) << "or the late one would be written";
+    EXPECT_TRUE(two.run(ledger.find("p1", true)).moved.empty());
+  }
+}
+
 TEST(MigrationLedger, PublishesOnceAndKeepsTheFirstId) {
   TwoStores two;
   core::migration::Ledger ledger(two.s, two.t);
@@ -298,9 +332,6 @@ TEST(MigrationLedger, AFinishedPlanIsNotStartedAgainAndAWithdrawnOneIs) {
   EXPECT_EQ(two.server_s->note("plan/p1"), "");
   EXPECT_EQ(two.server_t->note("plans-in"), "");
   EXPECT_FALSE(two.run(ledger.publish(two.plan)).error);
-  EXPECT_FALSE(two.run(ledger.note_moved("p1", {"a", "b"}, {})).error);
-  EXPECT_FALSE(two.run(ledger.note_moved("p1", {}, {"b"})).error);
-  EXPECT_EQ(two.run(ledger.find("p1", true)).moved, std::vector<std::string>{"a"});
   EXPECT_FALSE(two.run(ledger.certify(two.plan)).error);
   EXPECT_TRUE(two.run(ledger.find("p1", true)).finished);
   EXPECT_EQ(two.run(ledger.publish(two.plan)).error, errc::config_unsafe);

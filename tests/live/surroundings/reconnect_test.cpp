@@ -121,14 +121,28 @@ std::string welcome(std::uint64_t version, std::uint64_t timeout, std::uint64_t 
   return number(body.size(), 4) + body;
 }
 
+/// To a whole handshake, and never without one: an answer to no request ends the program
+/// (docs/security.md).
+Manner welcomes(std::string name, std::string bytes, bool hang_up = false) {
+  constexpr std::size_t kHandshake = 4 + 44;  // and a byte more: whether read-only will do
+  Manner manner{std::move(name)};
+  manner.script = [answer = ScriptedAnswer{std::move(bytes), {}, 0, hang_up}](std::string& got) {
+    if (got.size() < kHandshake) return ScriptedAnswer{};
+    const bool is_handshake = got.compare(0, 3, "\0\0\0", 3) == 0 && (got[3] == 44 || got[3] == 45);
+    got.clear();
+    return is_handshake ? answer : ScriptedAnswer{};
+  };
+  return manner;
+}
+
 void add_zookeeper(std::vector<Manner>& all) {
-  all.push_back(says("the session is over", welcome(0, 0, 0)));
-  all.push_back(says("the session is over, then closes", welcome(0, 0, 0), true));
-  all.push_back(says("session 0", welcome(0, 10'000, 0)));
-  all.push_back(says("another protocol", welcome(7, 10'000, 77)));
-  all.push_back(says("a timeout of 0", welcome(0, 0, 77)));
-  all.push_back(says("a session, then closes", welcome(0, 10'000, 77), true));
-  all.push_back(says("a session, and nothing more", welcome(0, 10'000, 77)));
+  all.push_back(welcomes("the session is over", welcome(0, 0, 0)));
+  all.push_back(welcomes("the session is over, then closes", welcome(0, 0, 0), true));
+  all.push_back(welcomes("session 0", welcome(0, 10'000, 0)));
+  all.push_back(welcomes("another protocol", welcome(7, 10'000, 77)));
+  all.push_back(welcomes("a timeout of 0", welcome(0, 0, 77)));
+  all.push_back(welcomes("a session, then closes", welcome(0, 10'000, 77), true));
+  all.push_back(welcomes("a session, and nothing more", welcome(0, 10'000, 77)));
   all.push_back(says("a frame of 2 GB", number(0x7fffffff, 4) + "x"));
   all.push_back(says("a frame of less than nothing", number(0xfffffff0, 4) + "x"));
   all.push_back(says("an empty frame", number(0, 4)));
