@@ -120,6 +120,20 @@ TEST_P(GateContract, AClaimUnderAnotherGateIsToldAndLeavesNothing) {
   EXPECT_EQ(client.claim(right).status, ClaimStatus::granted);
 }
 
+// What a client knows of the gate from before counts for nothing.
+TEST_P(GateContract, WhoHasClaimedUnderTheGateBeforeIsToldThatItHasTurned) {
+  if (!gates()) return;
+  DirectClient client(url());
+  DirectClient turner(url());
+  turn(turner, "OPEN 1");
+  const auto first = client.make_under(gate("OPEN 1"), "a");
+  ASSERT_EQ(client.claim(first).status, ClaimStatus::granted);
+  EXPECT_EQ(client.release(first), ReleaseStatus::released);
+  turn(turner, "TURNED 2");
+  expect_turned(client, client.make_under(gate("OPEN 1"), "a"), "TURNED 2");
+  expect_free("a");
+}
+
 TEST_P(GateContract, AGateThatIsNotThereIsAnEmptyOne) {
   if (!gates()) return;
   DirectClient client(url());
@@ -328,6 +342,8 @@ TEST_P(GateContract, NobodyIsMissedWhenTheGateTurnsAndNobodyBeginsAfterIt) {
     for (std::size_t i = 0; i < 2; ++i)
       claims.push_back(clients[i]->make_under(gate(was), names[i]));
     const auto tardy = late.make_under(gate(was), "c");
+    // They know it from before, so that nobody has to read it now.
+    for (const auto& one : clients) ASSERT_EQ(one->note(kKey).found, was);
     std::vector<std::future<ClaimAnswer>> asked(2);
     std::future<RecordAnswer> turned;
     auto begun = std::chrono::steady_clock::now();
