@@ -306,16 +306,16 @@ class Backend {
   // may still be granted. A record in the lock's place is answered first, whatever the gate says.
   // How each store does it:
   //
-  //   store      claim + check                       list sees                       seals + check
-  //   zookeeper  transaction: the gate's version,    children of all nodes, after    transaction
-  //              the node; when it enters            a write of the same session
-  //   redis      the script; at each request until   lock keys: who waits is asked   the script
-  //              it holds; seals at once             again at the hand-over
-  //   local      a ticket, then the gate is read;    tickets of all files            the gate's
-  //   lock,
-  //              until then it is under the old one                                  shared
-  //   memory     the mutex; when it enters; seals    queues                          the mutex
-  //              at once if it finds nobody there
+  //   store      claim + check                     list sees                    seals + check
+  //   zookeeper  transaction: the gate's version,  children of all nodes,       transaction
+  //              the node; when it enters          after a write
+  //   redis      the script, at each request       lock keys: who waits is      the script
+  //              until it holds; seals at once     asked again at the hand-over
+  //              (a cluster is refused)
+  //   local      a ticket, then the gate is read   tickets of all files         the gate's lock,
+  //              (until then: the old one)                                      shared
+  //   memory     the mutex, when it enters;        queues                       the mutex
+  //              seals at once if it is free
 
   /// set_record() while the gate is as `gate` says. `conflict` with `gate` set: the record is as
   /// was expected, the gate is not.

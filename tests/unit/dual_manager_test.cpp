@@ -45,6 +45,7 @@ class DualManager : public testing::Test {
     window.to = "t";
     window.born = "0000000000000001";
     window.hi = 1;
+    window.ver = 1;
     window.lease = 2s;
     admit(window);
   }
