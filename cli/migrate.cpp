@@ -151,11 +151,29 @@ void require_started(const moves::Ledger::Found& found, const std::string& plan)
   if (!found.plan) {
     throw Refusal{fmt::format("plan '{0}' was not started; run `dlock migrate start {0}`", plan)};
   }
-  if (found.listed || found.finished) return;
-  throw Refusal{fmt::format(
-      "the start of plan '{0}' was refused or broken off, and nothing of it is in effect; run "
-      "`dlock migrate start {0}`",
-      plan)};
+  if (!found.listed && !found.finished) throw Refusal{moves::start_broken_off(plan)};
+}
+
+/// Before a lock moves there, who knows the target alone has to be kept out; before one moves back,
+/// the target has to be the one that the plan moves to.
+void require_noted_target(const moves::Ledger::Found& found, moves::Goal goal) {
+  if (found.finished) return;
+  const auto& plan = *found.plan;
+  if (!found.known_in_target && goal != moves::Goal::finish) {
+    throw Refusal{fmt::format(
+        "the store '{0}' does not know plan '{1}': it has lost its notes, or is another "
+        "store than the one that the plan moves to; correct its url, or run `dlock "
+        "migrate start {1}`, which writes them anew; nothing was changed",
+        plan.to, plan.name)};
+  }
+  if (!found.listed_in_target && goal == moves::Goal::advance) {
+    throw Refusal{fmt::format(
+        "plan '{1}' is not among the unfinished plans of the store '{0}' (lost there, or its "
+        "withdrawal was broken off): programs that know '{0}' alone are not kept out; run `dlock "
+        "migrate start {1}`, which writes it anew, or `dlock migrate rollback {1} --all "
+        "--withdraw`",
+        plan.to, plan.name)};
+  }
 }
 
 moves::Ledger::Found started_plan(MigrateSession& session, const std::string& plan,
@@ -339,6 +357,7 @@ int step(MigrateSession& session, const Arguments& arguments, moves::Goal goal) 
   }
   // A dead target is not asked.
   const auto found = started_plan(session, arguments.plan, !arguments.target_gone);
+  if (!arguments.target_gone) require_noted_target(found, goal);
   if (found.finished && goal != moves::Goal::rollback) {
     // Whoever wrote the certificate may have died before the plan was out of the lists.
     if (goal == moves::Goal::finish) {

@@ -233,11 +233,7 @@ void Dual::require_started(const moves::DualLedger::Found& found) const {
     throw Refusal{
         fmt::format("plan '{0}' was not started; run `dlock migrate start {0}`", arguments_.plan)};
   }
-  if (found.started) return;
-  throw Refusal{fmt::format(
-      "the start of plan '{0}' was refused or broken off, and nothing of it is in effect; run "
-      "`dlock migrate start {0}`",
-      arguments_.plan)};
+  if (!found.started) throw Refusal{moves::start_broken_off(arguments_.plan)};
 }
 
 moves::DualLedger::Found Dual::started() {

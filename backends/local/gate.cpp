@@ -31,7 +31,8 @@ Failure visit_files(const Directory& directory, const Visit& visit) {
   static_cast<void>(own.release());
   for (;;) {
     errno = 0;
-    const dirent* const entry = ::readdir(stream.get());  // NOLINT(concurrency-mt-unsafe)
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): the stream is this call's own
+    const dirent* const entry = ::readdir(stream.get());
     if (entry == nullptr) return errno == 0 ? Failure{} : system_failure(errno, directory.path);
     const std::string file_name = static_cast<const char*>(entry->d_name);
     if (!is_lock_file_name(file_name)) continue;

@@ -109,11 +109,9 @@ asio::awaitable<DualReport> DualCoordinator::take(Goal goal) {
     co_return no_window(plan_);
   }
   if (!look.window->is_open()) {
-    co_return dual_report(
-        Verdict::refused,
-        fmt::format("the start of plan '{0}' was refused or broken off, and nothing of it is in "
-                    "effect; run `dlock migrate start {0}`",
-                    plan_.name));
+    auto report = dual_report(Verdict::refused, start_broken_off(plan_.name));
+    report.window = std::move(look.window);
+    co_return report;
   }
   see(look);
   const auto decision = decide(goal, *look.window);

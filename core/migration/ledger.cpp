@@ -132,7 +132,13 @@ asio::awaitable<Ledger::Found> Ledger::find(std::string plan, bool ask_target) {
     found.failure = listed.failure;
     co_return found;
   }
-  found.listed = found.listed && *listed.value;
+  found.listed_in_target = *listed.value;
+  const auto there = co_await read(to_, plan_key(plan));
+  if (there.status != RecordStatus::done) {
+    found.failure = failure_of(*to_, there);
+    co_return found;
+  }
+  found.known_in_target = there.found.has_value();
   const auto home = co_await read(to_, home_key(plan));
   if (home.status != RecordStatus::done) {
     found.failure = failure_of(*to_, home);
@@ -356,7 +362,7 @@ asio::awaitable<Failure> Ledger::note_moved(std::string plan, std::vector<std::s
     const auto now_there = co_await read(to_, moved_key(plan));
     if (now_there.status != RecordStatus::done) co_return failure_of(*to_, now_there);
     const auto before = parse_moved(now_there.found.value_or(std::string()));
-    auto after = before;
+    std::vector<std::string> moved;
     for (const auto& name : names) {
       if (before.has(name)) continue;
       const auto deadline = from_->env().now() + from_->request_timeout();
@@ -364,9 +370,11 @@ asio::awaitable<Failure> Ledger::note_moved(std::string plan, std::vector<std::s
       if (answer.status != RecordStatus::done) co_return failure_of(*from_, answer);
       if (!answer.found) continue;
       const auto record = parse_record(*answer.found);
-      if (record && record->state != MoveState::closing) after.add(name);
+      if (record && record->state != MoveState::closing) moved.push_back(name);
     }
-    if (after == before) co_return Failure{};
+    if (moved.empty()) co_return Failure{};
+    auto after = before;
+    after.add(moved);
     std::optional<std::string> from = now_there.found;
     std::optional<std::string> to = to_text(after);
     const auto outcome = co_await set(to_, moved_key(plan), std::move(from), std::move(to));

@@ -21,9 +21,15 @@ class Ledger {
   struct Found {
     Failure failure;
     std::optional<Plan> plan;  ///< its text; in effect only where the plan is `listed`
-    /// Among the unfinished plans of the source, and of the target if that was asked: its start was
-    /// neither refused nor broken off.
+    /// Among the unfinished plans of the source, where that is written last and taken out last: its
+    /// start was neither refused nor broken off.
     bool listed = false;
+    /// Of the target, if that was asked: who knows it alone is kept out. False while a plan is
+    /// listed: the target has lost its notes, or a withdrawal was broken off.
+    bool listed_in_target = false;
+    /// The target has the plan's text, if that was asked. It goes after the plan has left both
+    /// lists.
+    bool known_in_target = false;
     bool finished = false;
     std::vector<std::string> moved;  ///< names known to have been moved
   };

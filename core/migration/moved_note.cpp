@@ -15,7 +15,10 @@ bool MovedNote::has(std::string_view name) const {
   return std::binary_search(names.begin(), names.end(), name);
 }
 
-void MovedNote::add(const std::string& name) { names = with_entry(std::move(names), name); }
+void MovedNote::add(const std::vector<std::string>& more) {
+  names.insert(names.end(), more.begin(), more.end());
+  names = parse_list(list_text(std::move(names)));
+}
 
 void MovedNote::remove(const std::vector<std::string>& gone) {
   ++removals;

@@ -18,7 +18,7 @@ struct MovedNote {
   std::uint64_t removals = 0;
 
   bool has(std::string_view name) const;
-  void add(const std::string& name);
+  void add(const std::vector<std::string>& more);
   /// Counted, whether they were there or not.
   void remove(const std::vector<std::string>& gone);
   bool operator==(const MovedNote&) const = default;

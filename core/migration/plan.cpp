@@ -156,6 +156,13 @@ std::optional<std::string> common_names(const Plan& one, const Plan& other) {
   return std::nullopt;
 }
 
+std::string start_broken_off(std::string_view plan) {
+  return fmt::format(
+      "the start of plan '{0}' was refused or broken off, and nothing of it is in effect; run "
+      "`dlock migrate start {0}`",
+      plan);
+}
+
 std::string route_line(std::string_view lock, std::string_view from, std::string_view to,
                        std::string_view plan) {
   return fmt::format("- {{ match: \"{}\", migrate: {{ from: {}, to: {}, plan: {} }} }}", lock, from,

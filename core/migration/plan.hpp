@@ -69,6 +69,9 @@ std::vector<std::string> without_entry(std::vector<std::string> entries, const s
 /// A name, or a pattern, by which both plans have a lock; empty if they surely have none in common.
 std::optional<std::string> common_names(const Plan& one, const Plan& other);
 
+/// Why nothing of a plan is done whose start did not come to its end, for messages.
+std::string start_broken_off(std::string_view plan);
+
 /// The YAML line of a client that takes part in mode move, for messages.
 std::string route_line(std::string_view lock, std::string_view from, std::string_view to,
                        std::string_view plan);

@@ -30,10 +30,14 @@
 #include <boost/asio/cancellation_type.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/dispatch.hpp>
+#include <boost/asio/execution/executor.hpp>
+#include <boost/asio/execution/outstanding_work.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/prefer.hpp>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "dlock/distributed_lock.hpp"
@@ -47,19 +51,41 @@ namespace detail {
 boost::asio::any_io_executor callback_executor(const DistributedLock& lock);
 boost::asio::any_io_executor callback_executor(const LockHandle& handle);
 
+/// The executor, kept at work for as long as what is returned is there. Of a strand it goes before
+/// the work is done: executor_work_guard keeps a copy of it for longer.
+template <class Executor>
+auto kept_at_work(const Executor& executor) {
+  if constexpr (boost::asio::execution::is_executor<Executor>::value) {
+    return boost::asio::prefer(executor, boost::asio::execution::outstanding_work.tracked);
+  } else {
+    return boost::asio::make_work_guard(executor);
+  }
+}
+
 /// Carries a result from dlock's loop to the handler's executor, keeping that executor at work in
-/// between. `before` is called there, right before the handler.
+/// between. `before` is called there, right before the handler. Nothing of the executor outlasts
+/// the work: the user may destroy its context, which a strand's last copy looks into, as soon as
+/// that has nothing to do.
 template <class... Results, class Handler, class Executor, class Before>
 auto on_executor(Handler handler, Executor executor, Before before) {
-  auto work = boost::asio::make_work_guard(executor);
-  return [handler = std::move(handler), executor, work = std::move(work),
-          before = std::move(before)](Results... results) mutable {
-    boost::asio::post(executor, [handler = std::move(handler), before = std::move(before),
-                                 ... results = std::move(results)]() mutable {
-      before();
-      std::move(handler)(std::move(results)...);
-    });
-    work.reset();
+  struct Load {
+    decltype(kept_at_work(std::declval<const Executor&>())) work;  // first: it goes last
+    Executor executor;
+    Handler handler;
+    Before before;
+  };
+  auto work = kept_at_work(executor);
+  std::optional<Load> load(
+      Load{std::move(work), std::move(executor), std::move(handler), std::move(before)});
+  return [load = std::move(load)](Results... results) mutable {
+    auto own = std::move(*load);
+    load.reset();  // a handler that was moved from may still have its executor
+    boost::asio::post(own.executor,
+                      [handler = std::move(own.handler), before = std::move(own.before),
+                       ... results = std::move(results)]() mutable {
+                        before();
+                        std::move(handler)(std::move(results)...);
+                      });
   };
 }
 

@@ -85,8 +85,8 @@ class CliMargin : public testing::Test {
   static TimePoint latest_end(TimePoint last_answered) { return last_answered + kLease - kDrift; }
 
   testkit::RedisServer server_;
-  std::optional<testkit::FaultProxy> proxy_;
   Renewals renewals_;
+  std::optional<testkit::FaultProxy> proxy_;
 };
 
 TEST_F(CliMargin, IsShownInJsonAndIsKept) {

@@ -263,6 +263,31 @@ TEST_F(CliMigrate, AStartThatWasBrokenOffIsNotInEffect) {
   expect(0, {"advance", "p", "--all"}, "moved");
 }
 
+// A target may forget its notes. The plan is in effect all the same, and there is a way on and
+// back.
+TEST_F(CliMigrate, ATargetThatHasLostItsNotesIsGivenThemAnew) {
+  start();
+  expect(0, {"advance", "p", "--name", "billing/1"}, "moved");
+  testkit::DirectClient target(url("new"));
+  for (const std::string key : {"plans-in", "plan/p", "moved/p"}) {
+    const auto note = target.note(key).found;
+    ASSERT_TRUE(note) << key;
+    ASSERT_EQ(target.set_note(key, note, std::nullopt).status, RecordStatus::done);
+  }
+  expect(0, {"status", "p"}, "moved to 'new'");
+  for (const std::string verb : {"advance", "rollback"}) {
+    expect(kRefused, {verb, "p", "--all"}, "has lost its notes");
+  }
+  EXPECT_EQ(text(lock_of("billing/1"), "state"), "MOVED");
+  start();
+  const auto list = target.note("plans-in").found;
+  ASSERT_EQ(target.set_note("plans-in", list, std::nullopt).status, RecordStatus::done);
+  expect(kRefused, {"advance", "p", "--all"}, "are not kept out");
+  expect(0, {"rollback", "p", "--all"}, "billing/1: in 'old'");
+  start();
+  expect(0, {"advance", "p", "--all"}, "moved");
+}
+
 // Each second round left an ALARM that was false: the advance noted what it had moved when the
 // rollback had taken it back. Every third round one of the two is killed. DLOCK_ROUNDS: how many.
 TEST_F(CliMigrate, AdvanceAndRollbackAtOnceLeaveNoFalseAlarmAndNothingClosed) {

@@ -263,8 +263,8 @@ TEST_P(GateContract, AClaimThatMayNotHoldSealsAtOnceOrIsGrantedToSeal) {
       EXPECT_EQ(client.release(claim), ReleaseStatus::released);
     }
     const auto record = client.record(name).found.value_or("");
-    unsigned long long floor = 0;  // NOLINT(google-runtime-int): of sscanf
-    unsigned long long again = 0;  // NOLINT(google-runtime-int)
+    unsigned long long floor = 0;  // NOLINT(google-runtime-int): sscanf's own
+    unsigned long long again = 0;  // NOLINT(google-runtime-int): likewise
     ASSERT_EQ(std::sscanf(record.c_str(), "rec %llu %llu", &floor, &again), 2) << record;
     EXPECT_EQ(floor, again);
     EXPECT_GT(floor, queue ? last : 0);

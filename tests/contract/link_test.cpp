@@ -2,6 +2,7 @@
 //
 // The link to the store breaks, falls silent, and heals. Only on stores that have one.
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <random>
 #include <thread>
@@ -110,16 +111,17 @@ TEST_P(LinkContract, ASilenceShorterThanTheLeaseIsSuspectAndThenHeldAgain) {
 
 TEST_P(LinkContract, F04_ABrokenRenewalIsTriedAgainAndTheNextLockOfTheNameIsRenewedToo) {
   auto manager = proxied();
-  std::atomic<bool> armed = false;
-  proxy_->on_data([&armed](Direction direction, testkit::ConnectionId, std::string_view) {
-    const bool now = direction == Direction::to_server && armed.exchange(false);
+  // Shared: the proxy outlives this body.
+  const auto armed = std::make_shared<std::atomic<bool>>(false);
+  proxy_->on_data([armed](Direction direction, testkit::ConnectionId, std::string_view) {
+    const bool now = direction == Direction::to_server && armed->exchange(false);
     return now ? testkit::Verdict::reset : testkit::Verdict::forward;
   });
   for (const bool broken : {true, false}) {
     auto held = manager.lock("a")->acquire();
     Told told(held);
-    armed = broken;  // the next request: a renewal
-    ASSERT_TRUE(eventually(patience(), [&] { return !armed; }));
+    *armed = broken;  // the next request: a renewal
+    ASSERT_TRUE(eventually(patience(), [&] { return !*armed; }));
     EXPECT_TRUE(is_renewed(held));
     for (const auto state : told.all()) EXPECT_NE(state, HandleState::lost);
     EXPECT_FALSE(held.release());

@@ -8,6 +8,8 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/execution.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <future>
@@ -170,6 +172,78 @@ TEST(AsyncSlots, StrandsWhoseHandlersOwnTheirSignals) {
   EXPECT_EQ(counts.other, 0);
   EXPECT_GT(counts.granted, 0);
   EXPECT_GT(counts.cancelled, 0);
+}
+
+/// An executor of which the test knows how many copies there are, and how many others there were
+/// when the last that was at work went.
+class Counted {
+ public:
+  struct Shared {
+    explicit Shared(asio::io_context& loop) : context(loop) {}
+    asio::io_context& context;
+    long copies_beside_the_work = -1;
+  };
+
+  explicit Counted(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
+  Counted(const Counted&) noexcept = default;
+  Counted(Counted&&) noexcept = default;
+  Counted& operator=(const Counted&) noexcept = default;
+  Counted& operator=(Counted&&) noexcept = default;
+  ~Counted() {
+    if (at_work_ && shared_) shared_->copies_beside_the_work = shared_.use_count() - 1;
+  }
+
+  Counted require(asio::execution::outstanding_work_t::tracked_t) const {
+    auto copy = *this;
+    copy.at_work_ = true;
+    return copy;
+  }
+  static constexpr asio::execution::blocking_t query(asio::execution::blocking_t) noexcept {
+    return asio::execution::blocking.never;
+  }
+  asio::io_context& query(asio::execution::context_t) const noexcept { return shared_->context; }
+  template <class Work>
+  void execute(Work work) const {
+    asio::post(shared_->context, std::move(work));
+  }
+  bool operator==(const Counted&) const noexcept = default;
+
+ private:
+  std::shared_ptr<Shared> shared_;
+  bool at_work_ = false;
+};
+
+// ThreadSanitizer saw it: a program's io_context had run out of work and was gone when dlock's
+// thread gave back the strand of a handler that had been called.
+TEST(AsyncExecutor, NothingOfItIsLeftWhenItsWorkIsDone) {
+  asio::io_context loop;
+  const auto shared = std::make_shared<Counted::Shared>(loop);
+  const Counted executor(shared);
+  const auto mine = shared.use_count();
+  int result = 0;
+  auto carrier = detail::on_executor<int>(
+      asio::bind_executor(executor, [&result](int value) { result = value; }), executor, [] {});
+  EXPECT_GT(shared.use_count(), mine);
+  carrier(5);
+  // In what was posted there is the handler, and it alone.
+  EXPECT_EQ(shared.use_count(), mine + 1);
+  EXPECT_EQ(shared->copies_beside_the_work, mine + 1);
+  loop.run();
+  EXPECT_EQ(result, 5);
+  EXPECT_EQ(shared.use_count(), mine);
+}
+
+TEST(AsyncExecutor, OneThatIsNeverCalledGoesBeforeItsWork) {
+  asio::io_context loop;
+  const auto shared = std::make_shared<Counted::Shared>(loop);
+  const Counted executor(shared);
+  const auto mine = shared.use_count();
+  {
+    const auto carrier =
+        detail::on_executor<int>(asio::bind_executor(executor, [](int) {}), executor, [] {});
+  }
+  EXPECT_EQ(shared->copies_beside_the_work, mine);
+  EXPECT_EQ(shared.use_count(), mine);
 }
 
 }  // namespace

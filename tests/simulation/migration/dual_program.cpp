@@ -240,9 +240,8 @@ asio::awaitable<void> DualProgram::command() {
   } else {
     report = co_await coordinator->take(goal == Goal::rollback ? goal : Goal::advance);
     // A start that was broken off: its window stands there, closed.
-    const bool broken_off = report.verdict == moving::Verdict::refused &&
-                            report.text.find("dlock migrate start") != std::string::npos;
-    if (broken_off) report = co_await coordinator->start(std::nullopt);
+    if (report.window && !report.window->is_open())
+      report = co_await coordinator->start(std::nullopt);
     const bool there = report.verdict == moving::Verdict::done && !report.changed;
     if (goal == Goal::finish && there) report = co_await coordinator->take(goal);
   }
