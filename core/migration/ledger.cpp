@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "core/migration/departures.hpp"
 #include "core/migration/moved_note.hpp"
 #include "core/migration/record.hpp"
 
@@ -199,7 +200,10 @@ asio::awaitable<Failure> Ledger::objection(Plan plan) {
   if (failure.error) co_return failure;
   failure = co_await overlap_of_lists(to_, plan);
   if (failure.error) co_return failure;
-  failure = co_await overlap_of_lists(from_, std::move(plan));
+  failure = co_await overlap_of_lists(from_, plan);
+  if (failure.error) co_return failure;
+  Departures departures(from_, to_);
+  failure = co_await departures.objection(std::move(plan));
   co_return failure;
 }
 
@@ -322,6 +326,15 @@ asio::awaitable<Failure> Ledger::overlap(std::shared_ptr<Store> store,
 asio::awaitable<Failure> Ledger::certify(Plan plan) {
   auto failure = co_await write(to_, home_key(plan.name), to_text(plan));
   if (failure.error) co_return failure;
+  if (plan.mode == MigrateMode::dual) {  // mode move has the locks' own records for that
+    const auto listed = co_await is_listed_anywhere(plan.name);
+    if (!listed.value) co_return listed.failure;
+    // A finish that is run again, when another plan may have brought all back, says nothing new.
+    if (!*listed.value) co_return Failure{};
+    Departures departures(from_, to_);
+    failure = co_await departures.note(plan);
+    if (failure.error) co_return failure;
+  }
   failure = co_await unlist(std::move(plan));
   co_return failure;
 }

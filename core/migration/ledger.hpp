@@ -45,7 +45,8 @@ class Ledger {
   /// already keeps its id, if it is about the same. config_unsafe: why not; nothing of it is in
   /// effect then. What takes effect, that it is listed, is written last, in the source at the end.
   asio::awaitable<Failure> publish(Plan plan);
-  /// All names are FINAL: certificate in the target, and out of the lists.
+  /// All names are FINAL, or the window is finished: certificate in the target, and out of the
+  /// lists.
   asio::awaitable<Failure> certify(Plan plan);
   /// All names are OPEN: as if it had never been.
   asio::awaitable<Failure> withdraw(Plan plan);
@@ -64,8 +65,11 @@ class Ledger {
   asio::awaitable<Failure> write(std::shared_ptr<Store> store, std::string key, std::string text);
   asio::awaitable<Failure> erase(std::shared_ptr<Store> store, std::string key);
 
- private:
   using Edit = std::function<std::vector<std::string>(std::vector<std::string>)>;
+  /// A note that is a list: compared and set until it is as `edit` makes it of what stands there.
+  asio::awaitable<Failure> edit(std::shared_ptr<Store> store, std::string key, Edit edit);
+
+ private:
   /// Empty: try again.
   asio::awaitable<std::optional<Failure>> set(std::shared_ptr<Store> store, std::string key,
                                               std::optional<std::string> from,
@@ -76,7 +80,6 @@ class Ledger {
   /// Whether a store's list of unfinished plans has it.
   asio::awaitable<Result<bool>> is_listed(std::shared_ptr<Store> store, std::string list,
                                           std::string plan);
-  asio::awaitable<Failure> edit(std::shared_ptr<Store> store, std::string key, Edit edit);
   /// Into a list of unfinished plans, unless one of them has a name in common with it.
   asio::awaitable<Failure> enlist(std::shared_ptr<Store> store, std::string list, Plan plan);
   asio::awaitable<Failure> overlap(std::shared_ptr<Store> store, std::vector<std::string> plans,

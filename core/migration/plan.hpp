@@ -10,6 +10,7 @@
 //               lock their names in it
 //   home/NAME   in the target, when all is over: its locks are at home there
 //   moved/NAME  in the target: the names that were moved, so that a lost record is noticed
+//   plans-left, plans-came: what finished plans of mode dual have left behind (departures.hpp)
 //   window/NAME of mode dual: which phases are admitted, and who takes part (window.hpp)
 #pragma once
 

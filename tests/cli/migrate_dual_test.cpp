@@ -139,6 +139,51 @@ TEST_F(CliDual, FromPlanToFinish) {
   EXPECT_GT(read_event(home).at("token").to_number<std::int64_t>(), third);
 }
 
+// Programs of a finished plan lock the target alone: one of a plan that begins in the source anew
+// would have locked beside them.
+TEST_F(CliDual, AfterAFinishAPlanThatBeginsInTheSourceIsRefusedUntilAllIsBack) {
+  const auto through = [&](const std::string& plan, const std::string& from,
+                           const std::string& to) {
+    write(config(0), "{ match: \"billing/**\", migrate: { from: " + from + ", to: " + to +
+                         ", plan: " + plan + ", mode: dual, phase: 0 } }");
+    expect(0, {"start", plan});
+    for (int i = 0; i < 4; ++i) expect(0, {"advance", plan, "--legacy-gone", "--wait", "30s"});
+    expect(0, {"finish", plan}, "is finished");
+  };
+  const auto route = [&](const std::string& name, const std::string& match,
+                         const std::string& more) {
+    write(name + ".yaml", "{ match: \"" + match +
+                              "\", migrate: { from: old, to: new, plan: " + name + more + " } }");
+  };
+  through("p", "old", "new");
+  Process last(hold(0));  // its route is of the finished plan: refused, as phase 0 is closed
+  EXPECT_FALSE(last.wait(patience())->success());
+  write_phase(2);
+  Process home(hold(2));
+  EXPECT_EQ(text(read_event(home), "store"), "new");
+
+  route("again", "billing/**", ", mode: dual, phase: 0");
+  route("moves", "billing/**", "");
+  route("other", "mail/**", ", mode: dual, phase: 0");
+  const auto as = [&](const std::string& name, const std::string& verb) {
+    return finish(with(name + ".yaml", {"migrate", verb, name, "billing/1"}));
+  };
+  for (const std::string name : {"again", "moves"}) {
+    for (const std::string verb : {"plan", "start", "start"}) {
+      const auto refused = as(name, verb);
+      EXPECT_EQ(refused.status.shell_status(), kRefused) << name << verb;
+      EXPECT_NE((refused.out + refused.err).find("plan 'p' has taken 'billing/"), std::string::npos)
+          << refused.out << refused.err;
+    }
+  }
+  EXPECT_EQ(finish(with("other.yaml", {"migrate", "start", "other"})).status.shell_status(), 0);
+  home.close_stdin();
+  ASSERT_TRUE(home.wait(patience()));
+
+  through("back", "new", "old");
+  EXPECT_EQ(as("again", "start").status.shell_status(), 0);
+}
+
 TEST_F(CliDual, ProgramsOfTheNextPhaseMeetThoseOfTheLast) {
   start();
   advance(0, 1);
