@@ -195,6 +195,26 @@ void print(const Arguments& arguments, const Output& output) {
   print_line(arguments.json ? to_json(output) : to_text(output));
 }
 
+/// The plan has exact names. What its route's pattern matches besides is nobody's: each program
+/// locks it where its own route leads.
+void warn_of_unlisted(const MigrateSession& session, const moves::Plan& plan, bool finished) {
+  std::vector<std::string> patterns;
+  for (const auto& one : session.patterns()) {
+    if (is_pattern(one)) patterns.push_back(fmt::format("'{}'", one));
+  }
+  if (patterns.empty()) return;
+  const auto which = fmt::format("names of {} that plan '{}' does not list, those made later too, ",
+                                 fmt::join(patterns, " and "), plan.name);
+  complain(fmt::format(
+      "warning: {}{}", which,
+      finished ? fmt::format("are locked in '{0}' by programs with the route and in '{1}' by "
+                             "programs with `store: {1}`: stop all of the former before the first "
+                             "of the latter starts",
+                             plan.from, plan.to)
+               : fmt::format("stay in '{}': name each lock that has to move, idle ones too",
+                             plan.from)));
+}
+
 int plan(MigrateSession& session, const Arguments& arguments) {
   auto output = make_plan(session, arguments);
   // What `start` would be refused for.
@@ -206,6 +226,7 @@ int plan(MigrateSession& session, const Arguments& arguments) {
     fail(objection);
   }
   print(arguments, output);
+  warn_of_unlisted(session, output.plan, false);
   return status(output.objections.empty() ? Exit::ok : Exit::migrate_refused);
 }
 
@@ -231,6 +252,7 @@ int start(MigrateSession& session, const Arguments& arguments) {
     output.started = true;
   }
   print(arguments, output);
+  warn_of_unlisted(session, output.plan, false);
   return status(output.started ? Exit::ok : Exit::migrate_refused);
 }
 
@@ -369,6 +391,7 @@ int step(MigrateSession& session, const Arguments& arguments, moves::Goal goal) 
     output.plan = *found.plan;
     output.finished = true;
     print(arguments, output);
+    warn_of_unlisted(session, output.plan, true);
     return status(Exit::ok);
   }
   StepsOutput output;
@@ -389,6 +412,7 @@ int step(MigrateSession& session, const Arguments& arguments, moves::Goal goal) 
     output.withdrawn = true;
   }
   print(arguments, output);
+  if (output.finished) warn_of_unlisted(session, output.plan, true);
   return status(result);
 }
 

@@ -184,8 +184,12 @@ void LibraryClient::take_step(int events) {
   if (handle_ == nullptr || state_ == State::over) return;
   // Both only for a ready socket: without one the library says "invalid state" and does nothing.
   for (int i = 0; events != 0 && i < kRepliesPerStep; ++i) {
-    const bool introduced = zoo_state(handle_) == ZOO_ASSOCIATING_STATE;
-    if (introduced && (events & ZOOKEEPER_READ) != 0) note_peer();
+    const auto before = zoo_state(handle_);
+    const bool introduced = before == ZOO_ASSOCIATING_STATE;
+    // Also of a connection that has come about just now: the library introduces us in two writes,
+    // and of a server that has hung up the second one fails, as if it had refused.
+    const bool reached = before == ZOO_CONNECTING_STATE;
+    if (reached || (introduced && (events & ZOOKEEPER_READ) != 0)) note_peer();
     const int rc = zookeeper_process(handle_, events);
     note(rc);
     if (failed(rc) && introduced) turned_away_ = true;

@@ -249,6 +249,16 @@ TEST_F(CliMigrate, ARefusedStartPublishesNothing) {
   EXPECT_EQ(text(lock_of("billing/1"), "state"), "OPEN");
 }
 
+// Names that nobody listed stay where each program's own route leads: that is said, not hidden.
+TEST_F(CliMigrate, NamesThatThePlanDoesNotListAreWarnedOf) {
+  const std::string unlisted = "names of 'billing/**' that plan 'p' does not list";
+  expect(0, {"plan", "p", "billing/1", "billing/2"}, unlisted);
+  expect(0, {"start", "p", "billing/1", "billing/2"}, "idle ones too");
+  expect(0, {"advance", "p", "--all"}, "moved");
+  expect(0, {"finish", "p", "--all"}, "stop all of the former before the first of the latter");
+  expect(0, {"finish", "p", "--all"}, unlisted);  // again
+}
+
 // What it had written before it died is in effect for nobody, and in nobody's way.
 TEST_F(CliMigrate, AStartThatWasBrokenOffIsNotInEffect) {
   start();
