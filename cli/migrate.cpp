@@ -285,6 +285,7 @@ int show(MigrateSession& session, const Arguments& arguments) {
       std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch())
           .count();
   print_line(arguments.json ? to_json(report, now_ms) : to_text(report, now_ms));
+  if (report.finished) warn_of_unlisted(session, report.plan, true);
   return status(Exit::ok);
 }
 

@@ -188,8 +188,8 @@ void LibraryClient::take_step(int events) {
     const bool introduced = before == ZOO_ASSOCIATING_STATE;
     // Also of a connection that has come about just now: the library introduces us in two writes,
     // and of a server that has hung up the second one fails, as if it had refused.
-    const bool reached = before == ZOO_CONNECTING_STATE;
-    if (reached || (introduced && (events & ZOOKEEPER_READ) != 0)) note_peer();
+    const bool dialling = before == ZOO_CONNECTING_STATE;
+    if (dialling || (introduced && (events & ZOOKEEPER_READ) != 0)) note_peer();
     const int rc = zookeeper_process(handle_, events);
     note(rc);
     if (failed(rc) && introduced) turned_away_ = true;

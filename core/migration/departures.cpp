@@ -26,13 +26,6 @@ struct Shelf {
 constexpr Shelf kLeft{kPlansLeft, plan_key};
 constexpr Shelf kCame{kPlansCame, home_key};
 
-Failure failure_of(const Store& store, const RecordAnswer& answer) {
-  auto failure = answer.failure;
-  if (!failure.error) failure = make_failure(errc::unavailable, "a note could not be read");
-  failure.text = fmt::format("the store '{}': {}", store.name(), failure.text);
-  return failure;
-}
-
 /// Those of a list whose text is there: a store may have lost it.
 asio::awaitable<Result<std::vector<Plan>>> finished_plans(Ledger& ledger,
                                                           std::shared_ptr<Store> store,

@@ -13,11 +13,6 @@ constexpr int kMostTries = 20;
 
 Failure refuse(std::string text) { return make_failure(errc::config_unsafe, std::move(text)); }
 
-Failure failure_of(const Store& store, const Failure& failure) {
-  const auto text = failure.text.empty() ? failure.error.message() : failure.text;
-  return {failure.error, fmt::format("the store '{}': {}", store.name(), text)};
-}
-
 bool same_but_id(Plan one, const Plan& other) {
   one.id = other.id;
   return one == other;
@@ -52,7 +47,7 @@ asio::awaitable<Result<Plan>> DualLedger::read_plan(std::shared_ptr<Store> store
   Ledger ledger(stores_.from, stores_.to);
   const auto note = co_await ledger.read(store, plan_key(plan));
   if (note.status != RecordStatus::done) {
-    result.failure = failure_of(*store, note.failure);
+    result.failure = failure_of(*store, note);
     co_return result;
   }
   if (!note.found) co_return result;
@@ -280,7 +275,7 @@ asio::awaitable<Failure> DualLedger::withdraw(Plan plan) {
     if (gone.status == RecordStatus::conflict || gone.status == RecordStatus::unknown) {
       co_return make_failure(errc::unavailable, "somebody else writes the window; try again");
     }
-    if (gone.status != RecordStatus::done) co_return failure_of(store, gone.failure);
+    if (gone.status != RecordStatus::done) co_return failure_of(store, gone);
   }
   Ledger ledger(stores_.from, stores_.to);
   auto failure = co_await ledger.withdraw(plan);

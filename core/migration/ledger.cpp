@@ -17,13 +17,6 @@ constexpr int kMostTries = 20;
 
 Failure refuse(std::string text) { return make_failure(errc::config_unsafe, std::move(text)); }
 
-/// Of an answer that is neither done nor a conflict.
-Failure failure_of(const Store& store, const RecordAnswer& answer) {
-  const auto text =
-      answer.failure.text.empty() ? answer.failure.error.message() : answer.failure.text;
-  return {answer.failure.error, fmt::format("the store '{}': {}", store.name(), text)};
-}
-
 Failure out_of_tries(const Store& store) {
   return make_failure(
       errc::unavailable,
@@ -43,6 +36,12 @@ Failure about_something_else(const std::string& plan) {
 }
 
 }  // namespace
+
+Failure failure_of(const Store& store, const RecordAnswer& answer) {
+  const auto text =
+      answer.failure.text.empty() ? answer.failure.error.message() : answer.failure.text;
+  return {answer.failure.error, fmt::format("the store '{}': {}", store.name(), text)};
+}
 
 asio::awaitable<RecordAnswer> Ledger::read(std::shared_ptr<Store> store, std::string key) {
   RecordAnswer answer;

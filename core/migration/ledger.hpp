@@ -15,6 +15,9 @@
 
 namespace dlock::core::migration {
 
+/// Of an answer that is neither done nor a conflict, with the store's name.
+Failure failure_of(const Store& store, const RecordAnswer& answer);
+
 /// Loop only.
 class Ledger {
  public:

@@ -257,6 +257,7 @@ TEST_F(CliMigrate, NamesThatThePlanDoesNotListAreWarnedOf) {
   expect(0, {"advance", "p", "--all"}, "moved");
   expect(0, {"finish", "p", "--all"}, "stop all of the former before the first of the latter");
   expect(0, {"finish", "p", "--all"}, unlisted);  // again
+  expect(0, {"status", "p"}, unlisted);
 }
 
 // What it had written before it died is in effect for nobody, and in nobody's way.
