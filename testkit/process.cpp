@@ -154,6 +154,8 @@ Process::Process(ProcessOptions options) {
                                                              : detail::inherited;
     errors = Fd(::memfd_create("stderr", MFD_CLOEXEC));
     if (errors.get() < 0) fail(errno, "memfd_create");
+    // Its threads write at once, and Linux keeps the offset of files of a file system alone.
+    if (::fcntl(errors.get(), F_SETFL, O_APPEND) != 0) fail(errno, "fcntl");
     launch.standard[2] = errors.get();
   }
 

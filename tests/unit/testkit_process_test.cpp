@@ -58,6 +58,13 @@ TEST(Process, StandardErrorNeedsNoReader) {
   EXPECT_TRUE(process.stderr_shows("warned", patience()));
 }
 
+TEST(Process, StandardErrorKeepsWhatTwoWriteAtOnce) {
+  const std::string some = "for i in $(seq 2000); do echo line >&2; done";
+  const Finished done = run(shell(some + " & " + some + "; wait"));
+  EXPECT_TRUE(done.status.success());
+  EXPECT_EQ(done.err.size(), 2 * 2000 * std::string_view("line\n").size());
+}
+
 TEST(Process, TellsWhichSignalEndedIt) {
   Process process(shell("exec sleep 1000"));
   EXPECT_TRUE(process.signal(SIGTERM));
