@@ -98,8 +98,14 @@ asio::awaitable<ClaimAnswer> Acquisition::claim() {
   }
   try {
     // Connecting has its own patience (connect_timeout); the request's begins here.
-    const auto until = store_->env().now() + store_->request_timeout();
+    auto until = store_->env().now() + store_->request_timeout();
     answer = co_await store_->backend().claim(claim_, until);
+    if (answer.status == ClaimStatus::sealed && request_.plan.empty()) {
+      // What a finished plan has left closed here is opened by those who come to it.
+      const bool opened = co_await store_->open_arrived(request_.name, answer.record);
+      until = store_->env().now() + store_->request_timeout();
+      if (opened) answer = co_await store_->backend().claim(claim_, until);
+    }
   } catch (const std::exception& error) {
     answer.status = ClaimStatus::unknown;
     answer.failure = failure_of(error);
@@ -123,6 +129,10 @@ AcquireFsm::Step Acquisition::judge(ClaimAnswer& answer) {
   if (answer.status == ClaimStatus::sealed) {
     record_ = answer.record;
     answer.failure = migration::sealed_failure(record_, request_.name, store_->name());
+  }
+  if (answer.status == ClaimStatus::gate_changed) {
+    gate_ = answer.record;
+    answer.failure = make_failure(errc::moving, "the gate of its plan has turned");
   }
   const bool good = usable(answer);
   if (good && answer.token) {

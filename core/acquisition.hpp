@@ -32,8 +32,10 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
     std::string plan;
     std::string plan_id;
     /// What the claim's id begins with, in place of its first 13 characters: the program of a plan
-    /// in mode dual. Empty: nothing.
+    /// in mode dual, or that it takes part in one of mode move. Empty: nothing.
     std::string program;
+    /// Of a store that can have one: the claim is made while the plan's gate is so.
+    GatePtr gate;
     /// A token that is not above an earlier one is no reason to refuse the grant: its caller shows
     /// another store's.
     bool token_may_go_back = false;
@@ -50,6 +52,8 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
   std::uint64_t number() const noexcept { return number_; }
   /// After errc::moving: the migration's record.
   const std::string& record() const noexcept { return record_; }
+  /// After errc::moving: it was for the plan's gate, which now says this.
+  const std::optional<std::string>& gate() const noexcept { return gate_; }
   /// After an error: what is to be said about it.
   const Failure& failure() const noexcept { return fsm_.failure(); }
 
@@ -78,6 +82,7 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
   Signal pause_;
   ClaimPtr claim_;
   std::string record_;
+  std::optional<std::string> gate_;
   TimerId deadline_timer_ = 0;
 };
 

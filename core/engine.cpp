@@ -338,6 +338,9 @@ std::function<void()> Engine::launch(Acquisition::Request request, const std::st
 std::function<void()> Engine::launch_migrating(migration::MigratingAcquisition::Request request,
                                                const MigrateConfig& migrate,
                                                detail::AcquireHandler handler) {
+  auto& gate = runtime_->gates[{migrate.plan, migrate.from}];
+  if (!gate) gate = std::make_shared<migration::GateBelief>(migrate.plan);
+  request.gate = gate;
   const std::weak_ptr underway = migration::MigratingAcquisition::start(
       store(migrate.from), store(migrate.to), std::move(request), std::move(handler));
   return [underway] {

@@ -87,6 +87,8 @@ class Engine final : public Host {
     std::map<std::string, std::shared_ptr<Store>> stores;
     /// By plan, and by what its route says of it; loop only.
     std::map<std::vector<std::string>, std::shared_ptr<migration::Participant>> participants;
+    /// By plan and source.
+    std::map<std::vector<std::string>, std::shared_ptr<migration::GateBelief>> gates;
     std::thread loop;
     /// Made beforehand: to close takes no memory.
     Job close;

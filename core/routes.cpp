@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "core/name.hpp"
 
@@ -60,6 +62,37 @@ bool parts_match(Parts pattern, Parts name) {
   return p == pattern.size();
 }
 
+/// Whether two sequences have a common reading: `is_star` tells of those letters that stand for any
+/// number of letters, `meet` of two others whether one letter can be both.
+template <class Sequence, class IsStar, class Meet>
+bool sequences_meet(const Sequence& one, const Sequence& other, IsStar is_star, Meet meet) {
+  // Whether one[i..] and other[j..] do, from their ends.
+  std::vector<bool> below(other.size() + 1);
+  std::vector<bool> row(other.size() + 1);
+  for (std::size_t i = one.size() + 1; i-- > 0;) {
+    for (std::size_t j = other.size() + 1; j-- > 0;) {
+      const bool one_ends = i == one.size();
+      const bool other_ends = j == other.size();
+      if (one_ends && other_ends) {
+        row[j] = true;
+      } else if (!one_ends && is_star(one[i])) {
+        row[j] = below[j] || (!other_ends && row[j + 1]);
+      } else if (!other_ends && is_star(other[j])) {
+        row[j] = row[j + 1] || (!one_ends && below[j]);
+      } else {
+        row[j] = !one_ends && !other_ends && meet(one[i], other[j]) && below[j + 1];
+      }
+    }
+    std::swap(row, below);
+  }
+  return below[0];
+}
+
+bool parts_meet(std::string_view one, std::string_view other) {
+  return sequences_meet(
+      one, other, [](char c) { return c == '*'; }, [](char a, char b) { return a == b; });
+}
+
 }  // namespace
 
 const RouteConfig* Routes::find(std::string_view name) const {
@@ -95,6 +128,12 @@ bool pattern_covers(std::string_view first, std::string_view second) {
     if (wide[i] != narrow[i] || wide[i] == "**") return false;
   }
   return true;
+}
+
+bool patterns_meet(std::string_view one, std::string_view other) {
+  return sequences_meet(
+      split_name(one), split_name(other), [](std::string_view part) { return part == "**"; },
+      parts_meet);
 }
 
 }  // namespace dlock::core

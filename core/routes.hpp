@@ -35,4 +35,7 @@ std::string pattern_error(std::string_view pattern);
 /// `second` behind it is never reached. May say false where it is hard to tell.
 bool pattern_covers(std::string_view first, std::string_view second);
 
+/// Whether there is a name that both match.
+bool patterns_meet(std::string_view one, std::string_view other);
+
 }  // namespace dlock::core

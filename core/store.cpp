@@ -176,6 +176,14 @@ void Store::read_arrivals_meanwhile() {
   }
 }
 
+asio::awaitable<bool> Store::open_arrived(std::string name, std::string record) {
+  const auto floor = arrivals_.opens(name, record);
+  if (!floor) co_return false;
+  const auto answer = co_await backend_->set_record(
+      std::move(name), std::move(record), std::nullopt, *floor, env_.now() + request_timeout());
+  co_return answer.status == RecordStatus::done || answer.status == RecordStatus::conflict;
+}
+
 asio::awaitable<Failure> Store::check_plan(std::string plan, std::string id) {
   auto failure = co_await arrivals_.check_id(std::move(plan), std::move(id), name(),
                                              env_.now() + request_timeout());
@@ -309,7 +317,8 @@ Failure Store::make_claim(const Acquisition::Request& request, ClaimPtr& claim) 
   wanted.owner.id.replace(0, request.program.size(), request.program);
   wanted.lease = lease;
   wanted.queue = !request.limits.once;
-  wanted.min_token = request.min_token;
+  wanted.min_token = std::max(request.min_token, arrivals_.floor(request.name));
+  if (capabilities.can_gate) wanted.gate = request.gate;
   // A counter that the store may have lost goes on from where we know it to have been.
   if (capabilities.token == TokenStrength::time_seeded) {
     wanted.min_token = std::max(wanted.min_token, tokens_.find(request.name).value_or(0));

@@ -78,6 +78,10 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   /// After ready(): whether this is the store that a plan was started with.
   asio::awaitable<Failure> check_plan(std::string plan, std::string id);
 
+  /// After admit(): the record that stands in the place of `name` was left there by what came
+  /// before a finished plan which has brought the lock here: it is taken away. True: ask again.
+  asio::awaitable<bool> open_arrived(std::string name, std::string record);
+
   /// The lease that a claim asks for; a failure if this store cannot give what was asked.
   Failure make_claim(const Acquisition::Request& request, ClaimPtr& claim);
   Duration margin(const Acquisition::Request& request) const;

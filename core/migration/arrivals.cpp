@@ -3,7 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/error.hpp"
+#include "core/migration/record.hpp"
+#include "core/migration/steps.hpp"
 #include "core/planted.hpp"
 
 namespace dlock::core::migration {
@@ -34,7 +38,12 @@ asio::awaitable<Failure> Arrivals::read(TimePoint deadline) {
   if (index.status != RecordStatus::done) co_return failure_of(index);
   std::map<std::string, Plan> unfinished;
   std::map<std::string, std::string> unread;
+  std::vector<std::string> homes;
   for (const auto& name : parse_list(index.found.value_or(std::string()))) {
+    if (is_finished_entry(name)) {
+      homes.push_back(name.substr(1));
+      continue;
+    }
     const auto note = co_await backend_.note(plan_key(name), deadline);
     if (note.status != RecordStatus::done) co_return failure_of(note);
     std::string why = "it is gone";
@@ -46,10 +55,52 @@ asio::awaitable<Failure> Arrivals::read(TimePoint deadline) {
       unread.emplace(name, why);
     }
   }
+  auto failure = co_await read_homes(std::move(homes), deadline);
+  if (failure.error) co_return failure;
   unfinished_ = std::move(unfinished);
   unread_ = std::move(unread);
   read_at_ = begun;
   co_return Failure{};
+}
+
+asio::awaitable<Failure> Arrivals::read_homes(std::vector<std::string> plans, TimePoint deadline) {
+  for (const auto& name : plans) {
+    if (finished_.contains(name)) continue;
+    const auto note = co_await backend_.note(home_key(name), deadline);
+    if (note.status != RecordStatus::done) co_return failure_of(note);
+    std::string why = "it is gone";
+    std::optional<Plan> plan;
+    if (note.found) plan = parse_plan(*note.found, &why);
+    if (!plan) {
+      co_return make_failure(
+          errc::config_unsafe,
+          fmt::format("the certificate of plan '{}', which has come here, cannot be read: {}; run "
+                      "`dlock migrate finish {} --all` again, which writes it anew",
+                      name, why, name));
+    }
+    finished_.emplace(name, std::move(*plan));
+  }
+  co_return Failure{};
+}
+
+std::uint64_t Arrivals::floor(std::string_view name) const {
+  std::uint64_t floor = 0;
+  if (DLOCK_PLANTED("gate_floor_not_passed")) return floor;
+  for (const auto& [plan_name, plan] : finished_) {
+    if (plan.has(name)) floor = std::max(floor, plan.floor);
+  }
+  return floor;
+}
+
+std::optional<std::uint64_t> Arrivals::opens(std::string_view name,
+                                             const std::string& record) const {
+  const auto there = parse_record(record);
+  if (!there) return std::nullopt;
+  for (const auto& [plan_name, plan] : finished_) {
+    const bool closed = plan.has(name) && is_closed(*there, plan.from);
+    if (closed && there->gen.flip <= plan.floor) return floor(name);
+  }
+  return std::nullopt;
 }
 
 Failure Arrivals::admit(std::string_view name, std::string_view store) const {

@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/env.hpp"
 #include "core/migration/plan.hpp"
@@ -35,6 +36,12 @@ class Arrivals {
 
   /// A clear `error` if a client that knows only this store may lock `name` in it.
   Failure admit(std::string_view name, std::string_view store) const;
+  /// Tokens of `name` in this store are above it: of the finished plans with a gate that have
+  /// brought it here. 0: there is none.
+  std::uint64_t floor(std::string_view name) const;
+  /// Whether `record`, which stands in the place of `name`, is older than such a plan and closes
+  /// the lock for those who know this store alone: the floor to open it with.
+  std::optional<std::uint64_t> opens(std::string_view name, const std::string& record) const;
   /// A clear `error` if this is the store that the plan was started with.
   asio::awaitable<Failure> check_id(std::string plan, std::string id, std::string store,
                                     TimePoint deadline);
@@ -43,7 +50,10 @@ class Arrivals {
   Env& env_;
   Backend& backend_;
   std::optional<TimePoint> read_at_;
+  asio::awaitable<Failure> read_homes(std::vector<std::string> plans, TimePoint deadline);
+
   std::map<std::string, Plan> unfinished_;     ///< by name
+  std::map<std::string, Plan> finished_;       ///< those with a gate; certificates never change
   std::map<std::string, std::string> unread_;  ///< plans whose text cannot be read, and why
   std::map<std::string, std::string> ids_;     ///< of plans, known to be this store's
 };

@@ -5,6 +5,8 @@
 
 #include <charconv>
 
+#include "core/migration/record.hpp"
+
 namespace dlock::core::migration {
 
 void Fields::fail(std::string error) {
@@ -32,6 +34,14 @@ std::string_view Fields::value(std::string_view key) {
     return {};
   }
   return field.substr(key.size() + 1);
+}
+
+std::string Fields::name(std::string_view key) {
+  const auto word = value(key);
+  if (good() && !is_word(word)) {
+    fail(fmt::format("its {} is not a name of letters, digits, '-', '_', '.'", key));
+  }
+  return std::string(word);
 }
 
 std::uint64_t Fields::number(std::string_view key, std::uint64_t most) {

@@ -24,6 +24,8 @@ class Fields {
   std::string_view word(std::string_view what);
   /// The value of the next field, which must be `key=...`.
   std::string_view value(std::string_view key);
+  /// Likewise; it must be the name of a plan or of a store.
+  std::string name(std::string_view key);
   /// Decimal, without leading zeros, at most `most`.
   std::uint64_t number(std::string_view key, std::uint64_t most);
   std::uint64_t number_in(std::string_view digits, std::string_view key, std::uint64_t most);

@@ -2,6 +2,7 @@
 #include "core/migration/migrating_acquisition.hpp"
 
 #include "core/error.hpp"
+#include "core/hold.hpp"
 #include "core/planted.hpp"
 
 namespace dlock::core::migration {
@@ -32,7 +33,7 @@ MigratingAcquisition::MigratingAcquisition(std::shared_ptr<Store> source,
       request_(std::move(request)),
       handler_(std::move(handler)),
       fsm_({request_.source.name, source_->name(), target_->name(), request_.plan, request_.stores},
-           limits_of(request_)),
+           limits_of(request_), request_.gate),
       news_(source_->env()) {}
 
 MigratingAcquisition::~MigratingAcquisition() { source_->env().cancel(deadline_timer_); }
@@ -51,7 +52,10 @@ asio::awaitable<void> MigratingAcquisition::run() {
     switch (step.what) {
       case MoveClient::Do::lock_source:
         handle_ = LockHandle();  // of a target that was the wrong place
-        step = co_await lock(source_, request_.source);
+        step = co_await lock(source_, request_for_source());
+        break;
+      case MoveClient::Do::seal_source:
+        step = co_await seal_source();
         break;
       case MoveClient::Do::lock_target:
         step = co_await lock(target_, request_for_target());
@@ -75,6 +79,13 @@ asio::awaitable<void> MigratingAcquisition::run() {
   env.cancel(std::exchange(deadline_timer_, 0));
   finish();
   source_->dismiss(self);
+}
+
+Acquisition::Request MigratingAcquisition::request_for_source() {
+  auto request = request_.source;
+  request.gate = fsm_.claim_gate(source_->env().wall_clock_ms());
+  request.program = participant_mark(request_.plan);
+  return request;
 }
 
 Acquisition::Request MigratingAcquisition::request_for_target() const {
@@ -117,6 +128,7 @@ void MigratingAcquisition::on_outcome(error_code ec, LockHandle handle) {
     outcome.error = portable(ec);
     outcome.failure = {ec, inner_->failure().text};
     outcome.record = inner_->record();
+    outcome.gate = inner_->gate();
   }
   handle_ = std::move(handle);
   step_ = fsm_.waits_for_target() ? fsm_.on_target(outcome, env.now(), env.random())
@@ -135,6 +147,30 @@ asio::awaitable<RecordAnswer> MigratingAcquisition::read_record() {
     answer.failure = make_failure(errc::protocol, error.what());
   }
   co_return answer;
+}
+
+// With any other outcome the claim is given back: a late copy finds it gone, and fails.
+asio::awaitable<MoveClient::Step> MigratingAcquisition::seal_source() {
+  failed_store_ = source_->name();
+  RecordAnswer answer;
+  answer.status = RecordStatus::conflict;
+  const auto& hold = HandleAccess::hold(handle_);
+  const auto claim = hold->claim();
+  const auto token = handle_.token();
+  if (claim && token) {
+    try {
+      const auto record = fsm_.sealing(*token, source_->env().wall_clock_ms());
+      const auto until = source_->env().now() + source_->request_timeout();
+      answer = co_await source_->backend().seal(claim, to_text(record), until);
+    } catch (const std::exception& error) {
+      answer.status = RecordStatus::unknown;
+      answer.failure = make_failure(errc::protocol, error.what());
+    }
+  }
+  if (answer.status == RecordStatus::done) source_->retire(*hold);
+  handle_ = LockHandle();
+  auto& env = source_->env();
+  co_return fsm_.on_sealed(answer, env.now(), env.random());
 }
 
 asio::awaitable<MoveClient::Step> MigratingAcquisition::open_target() {

@@ -26,6 +26,8 @@ class MigratingAcquisition final : public Guest,
     std::string plan;
     Duration poll{};
     std::vector<std::string> stores;  ///< all that are configured
+    /// What this process knows of the plan's gate; null: nothing is known of gates.
+    std::shared_ptr<GateBelief> gate;
   };
 
   static std::shared_ptr<MigratingAcquisition> start(std::shared_ptr<Store> source,
@@ -42,9 +44,11 @@ class MigratingAcquisition final : public Guest,
   asio::awaitable<void> run();
   asio::awaitable<MoveClient::Step> lock(std::shared_ptr<Store> store,
                                          Acquisition::Request request);
+  asio::awaitable<MoveClient::Step> seal_source();
   asio::awaitable<MoveClient::Step> open_target();
   asio::awaitable<MoveClient::Step> recheck();
   asio::awaitable<RecordAnswer> read_record();
+  Acquisition::Request request_for_source();
   Acquisition::Request request_for_target() const;
   void on_outcome(error_code ec, LockHandle handle);
   void interrupt(bool tell_now);

@@ -23,17 +23,91 @@ bool leads_to_target(MoveState state) {
 MoveClient::Step MoveClient::begin() { return lock_source(); }
 
 MoveClient::Step MoveClient::lock_source() {
+  if (gate_ && gate_->is(GateState::final_)) {
+    if (auto foreign = foreign_record(final_record(*gate_->gate())); foreign.error) {
+      failure_ = std::move(foreign);
+      return fail(portable(failure_.error));
+    }
+    asks_target_alone_ = true;
+    return lock_target(final_record(*gate_->gate()));
+  }
   state_ = State::source;
   changed_ = false;
   return {Do::lock_source, kNever};
 }
 
+GatePtr MoveClient::claim_gate(std::int64_t wall_clock_ms) {
+  if (!gate_ || DLOCK_PLANTED("gate_not_checked")) return nullptr;
+  claimed_under_ = gate_->gate();
+  auto check = gate_->check(wall_clock_ms);
+  if (check->seal.empty() || !foreign_record(moved_record(*claimed_under_, 0, 0)).error) {
+    return check;
+  }
+  // It is asked whether the gate is so still; nothing is sealed that we do not follow.
+  return std::make_shared<const GateCheck>(GateCheck{check->key, check->text, {}});
+}
+
+Record MoveClient::sealing(std::uint64_t token, std::int64_t wall_clock_ms) {
+  record_ = moved_record(*claimed_under_, token, wall_clock_ms);
+  return record_;
+}
+
+MoveClient::Step MoveClient::lock_target(const Record& record) {
+  record_ = record;
+  state_ = State::target;
+  changed_ = false;
+  return {Do::lock_target, kNever};
+}
+
 MoveClient::Step MoveClient::on_source(const Outcome& outcome, TimePoint now, std::uint64_t dice) {
   if (error_) return fail(*error_);
-  if (outcome.granted) return hold(Held::source);
+  if (outcome.granted) {
+    const bool may_hold = !claimed_under_ || claimed_under_->state != GateState::turned;
+    if (may_hold) return hold(Held::source);
+    if (auto foreign = foreign_record(moved_record(*claimed_under_, 0, 0)); foreign.error) {
+      failure_ = std::move(foreign);
+      return fail(portable(failure_.error));
+    }
+    state_ = State::sealing;
+    return {Do::seal_source, kNever};
+  }
+  if (outcome.gate) return follow_gate(*outcome.gate, now);
   if (outcome.error == errc::moving) return follow(outcome.record, now, dice);
   failure_ = outcome.failure;
   return fail(outcome.error);
+}
+
+// A turn is nobody's lock: who waits 0 asks again at once.
+MoveClient::Step MoveClient::follow_gate(const std::string& text, TimePoint now) {
+  std::string why;
+  if (!gate_->learn(text, why)) {
+    return fail(errc::protocol,
+                fmt::format("the gate of plan '{}' in the store '{}' cannot be read: {}",
+                            route_.plan, route_.from, why));
+  }
+  failure_ = {};
+  if (now >= limits_.deadline) return fail(errc::timed_out);
+  return lock_source();
+}
+
+MoveClient::Step MoveClient::on_sealed(const RecordAnswer& answer, TimePoint now,
+                                       std::uint64_t dice) {
+  if (error_) return fail(*error_);
+  switch (answer.status) {
+    case RecordStatus::done:
+      return lock_target(Record(record_));
+    case RecordStatus::conflict:
+      if (answer.gate) return follow_gate(*answer.gate, now);
+      return start_anew(now);
+    case RecordStatus::unavailable:
+    case RecordStatus::unknown:
+      failure_ = answer.failure;
+      return ask_source_later(now, dice);
+    case RecordStatus::failed:
+      break;
+  }
+  failure_ = answer.failure;
+  return fail(portable(answer.failure.error));
 }
 
 MoveClient::Step MoveClient::follow(const std::string& text, TimePoint now, std::uint64_t dice) {
@@ -49,10 +123,7 @@ MoveClient::Step MoveClient::follow(const std::string& text, TimePoint now, std:
     return fail(portable(failure_.error));
   }
   if (!leads_to_target(record->state)) return ask_source_later(now, dice);
-  record_ = *record;
-  state_ = State::target;
-  changed_ = false;
-  return {Do::lock_target, kNever};
+  return lock_target(*record);
 }
 
 Failure MoveClient::foreign_record(const Record& record) const {
@@ -82,7 +153,7 @@ Failure MoveClient::foreign_record(const Record& record) const {
 MoveClient::Step MoveClient::on_target(const Outcome& outcome, TimePoint now, std::uint64_t dice) {
   if (error_) return fail(*error_);
   if (outcome.granted) {
-    if (DLOCK_PLANTED("move_recheck_skipped")) return hold(Held::target);
+    if (asks_target_alone_ || DLOCK_PLANTED("move_recheck_skipped")) return hold(Held::target);
     // Also when the record was seen to have changed: the re-check says so again, and the grant is
     // given back after it.
     state_ = State::rechecking;
@@ -96,7 +167,9 @@ MoveClient::Step MoveClient::on_target(const Outcome& outcome, TimePoint now, st
     if (there && is_closed(*there, route_.from)) {
       closed_ = outcome.record;
       // The flip that sent us here is younger, or the source has another record by now.
-      if (there->gen < record_.gen || DLOCK_PLANTED("move_any_closed_place_is_opened")) {
+      const bool is_older = asks_target_alone_ ? there->gen.flip <= record_.floor
+                                               : there->gen < record_.gen;
+      if (is_older || DLOCK_PLANTED("move_any_closed_place_is_opened")) {
         state_ = State::rechecking;
         return {Do::open_target, kNever};
       }
@@ -194,7 +267,7 @@ Duration MoveClient::pace(std::uint64_t dice) const {
 }
 
 TimePoint MoveClient::next_look(TimePoint now, std::uint64_t dice) const {
-  return now + pace(dice);
+  return asks_target_alone_ ? kNever : now + pace(dice);
 }
 
 bool MoveClient::on_look(const RecordAnswer& answer) {

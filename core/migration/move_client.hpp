@@ -3,10 +3,14 @@
 // One acquire of a lock that is being moved. Pure: (state, event, now) -> step;
 // migrating_acquisition.* carries the steps out.
 //
-//   lock S -> granted                         -> finish, held in S
+//   lock S -> granted                         -> finish, held in S; under a TURNED gate: seal it
+//          -> another gate                    -> lock S under that one; FINAL: lock T
 //          -> sealed, MOVED or FINAL          -> note gen and floor; lock T
 //          -> sealed, CLOSING                 -> pause, lock S
-//   lock T -> granted                         -> re-check: read the record, linearizably
+//   seal S -> done                            -> lock T
+//          -> lost, or another gate           -> give back S, lock S
+//   lock T -> granted                         -> re-check: read the record, linearizably; under a
+//                                               FINAL gate: finish, held in T
 //          -> sealed, FINAL, leading to S    -> closed by a rollback or an earlier plan: open it if
 //                                               our record is younger, lock T; else pause, lock S
 //          -> S's record has another gen meanwhile (read now and then) -> give up T, lock S
@@ -18,11 +22,13 @@
 // back; nothing is left behind in either store.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/backoff.hpp"
+#include "core/migration/gate.hpp"
 #include "core/migration/record.hpp"
 #include "dlock/backend.hpp"
 
@@ -45,7 +51,7 @@ class MoveClient {
     RetryPolicy retry;
   };
 
-  enum class Do { lock_source, lock_target, open_target, recheck, pause, finish };
+  enum class Do { lock_source, seal_source, lock_target, open_target, recheck, pause, finish };
   struct Step {
     Do what = Do::finish;
     TimePoint until = kNever;  ///< of pause
@@ -57,13 +63,20 @@ class MoveClient {
     errc error = errc::unavailable;  ///< if not granted
     Failure failure;                 ///< for the user
     std::string record;              ///< of errc::moving
+    std::optional<std::string> gate;  ///< it was refused for that: the present one
   };
 
-  MoveClient(Route route, Limits limits)
-      : route_(std::move(route)), limits_(limits), backoff_(limits.retry) {}
+  /// `gate`: what is known of the plan's; null: its source cannot have any.
+  MoveClient(Route route, Limits limits, std::shared_ptr<GateBelief> gate)
+      : route_(std::move(route)),
+        limits_(limits),
+        gate_(std::move(gate)),
+        backoff_(limits.retry) {}
 
   Step begin();
   Step on_source(const Outcome& outcome, TimePoint now, std::uint64_t dice);
+  /// After seal_source.
+  Step on_sealed(const RecordAnswer& answer, TimePoint now, std::uint64_t dice);
   Step on_target(const Outcome& outcome, TimePoint now, std::uint64_t dice);
   /// After open_target: closed() was compared and taken away, with the record's floor.
   Step on_opened(const RecordAnswer& answer, TimePoint now, std::uint64_t dice);
@@ -83,6 +96,11 @@ class MoveClient {
   /// False also where a store's own acquire tells of the deadline.
   bool on_deadline();
 
+  /// Of the claim in S: none, where S cannot have any.
+  GatePtr claim_gate(std::int64_t wall_clock_ms);
+  /// Before seal_source, granted with `token`: the record to write.
+  Record sealing(std::uint64_t token, std::int64_t wall_clock_ms);
+
   const Route& route() const noexcept { return route_; }
   /// After lock_target: what sent us there.
   const Record& record() const noexcept { return record_; }
@@ -97,11 +115,13 @@ class MoveClient {
   const Failure& failure() const noexcept { return failure_; }
 
  private:
-  enum class State { source, target, rechecking, pausing, finished };
+  enum class State { source, sealing, target, rechecking, pausing, finished };
   enum class Held { nowhere, source, target };
 
   Step lock_source();
   Step follow(const std::string& text, TimePoint now, std::uint64_t dice);
+  Step follow_gate(const std::string& text, TimePoint now);
+  Step lock_target(const Record& record);
   Step start_anew(TimePoint now);
   Step recheck_later(const Failure& why, TimePoint now, std::uint64_t dice);
   Step hold(Held where);
@@ -116,6 +136,9 @@ class MoveClient {
 
   Route route_;
   Limits limits_;
+  const std::shared_ptr<GateBelief> gate_;
+  std::optional<Gate> claimed_under_;  ///< as the claim in S says
+  bool asks_target_alone_ = false;     ///< by a FINAL gate
   Backoff backoff_;
   State state_ = State::pausing;
   Do after_pause_ = Do::lock_source;

@@ -9,21 +9,15 @@
 #include "core/migration/record.hpp"
 #include "core/name.hpp"
 #include "core/routes.hpp"
+#include "dlock/sequencer.hpp"
 
 namespace dlock::core::migration {
 namespace {
 
 constexpr std::string_view kMoveVersion = "dlock-plan1";
 constexpr std::string_view kDualVersion = "dlock-plan2";
+constexpr std::string_view kGateVersion = "dlock-plan3";
 constexpr std::uint64_t kMostMilliseconds = 99'999'999'999'999;
-
-std::string parse_word(Fields& fields, std::string_view key) {
-  const auto word = fields.value(key);
-  if (fields.good() && !is_word(word)) {
-    fields.fail(fmt::format("its {} is not a name of letters, digits, '-', '_', '.'", key));
-  }
-  return std::string(word);
-}
 
 void parse_names(Fields& fields, std::vector<std::string>& names) {
   const auto count = fields.number("names", kLongestPlan);
@@ -69,12 +63,16 @@ std::string to_text(const Plan& plan) {
   const bool dual = plan.mode == MigrateMode::dual;
   std::string text = fmt::format(
       "{}\nname={}\nid={}\nfrom={}\nto={}\nmax_lease_ms={}\nlossy_target={}\nleased_target={}",
-      dual ? kDualVersion : kMoveVersion, plan.name, plan.id, plan.from, plan.to,
+      dual              ? kDualVersion
+      : plan.has_gate() ? kGateVersion
+                        : kMoveVersion,
+      plan.name, plan.id, plan.from, plan.to,
       plan.max_lease.count(), plan.lossy_target ? 1 : 0, plan.leased_target ? 1 : 0);
   if (dual) {
     text += fmt::format("\nwindow={}\nregistration_ms={}", plan.window, plan.registration.count());
-    add_lines(text, "patterns", plan.patterns);
   }
+  if (plan.has_gate()) text += fmt::format("\nfloor={}", plan.floor);
+  if (!plan.patterns.empty() || dual) add_lines(text, "patterns", plan.patterns);
   add_lines(text, "names", plan.names);
   return text;
 }
@@ -83,25 +81,27 @@ std::optional<Plan> parse_plan(std::string_view text, std::string* why) {
   Fields fields(text.substr(0, kLongestPlan + 1), '\n');
   if (text.size() > kLongestPlan) fields.fail("it is too long for a plan");
   const auto version = fields.word("version");
-  if (version != kMoveVersion && version != kDualVersion) {
+  if (version != kMoveVersion && version != kDualVersion && version != kGateVersion) {
     fields.fail("it does not begin with 'dlock-plan1': it is no plan, or of a later version");
   }
   Plan plan;
-  plan.name = parse_word(fields, "name");
+  plan.name = fields.name("name");
   plan.id = fields.value("id");
   if (fields.good() && !is_plan_id(plan.id)) fields.fail("its id is not one of a plan");
-  plan.from = parse_word(fields, "from");
-  plan.to = parse_word(fields, "to");
+  plan.from = fields.name("from");
+  plan.to = fields.name("to");
   plan.max_lease = std::chrono::milliseconds(fields.number("max_lease_ms", kMostMilliseconds));
   plan.lossy_target = fields.number("lossy_target", 1) == 1;
   plan.leased_target = fields.number("leased_target", 1) == 1;
   if (version == kDualVersion) {
     plan.mode = MigrateMode::dual;
-    plan.window = parse_word(fields, "window");
+    plan.window = fields.name("window");
     plan.registration =
         std::chrono::milliseconds(fields.number("registration_ms", kMostMilliseconds));
-    parse_patterns(fields, plan.patterns);
   }
+  if (version == kGateVersion) plan.floor = fields.number("floor", kTokenEnd - 1);
+  if (version != kMoveVersion) parse_patterns(fields, plan.patterns);
+  if (version == kGateVersion && plan.patterns.empty()) fields.fail("it has no patterns");
   parse_names(fields, plan.names);
   fields.end();
   if (fields.good()) return plan;
@@ -112,6 +112,9 @@ std::optional<Plan> parse_plan(std::string_view text, std::string* why) {
 std::string plan_key(std::string_view plan) { return fmt::format("plan/{}", plan); }
 std::string home_key(std::string_view plan) { return fmt::format("home/{}", plan); }
 std::string moved_key(std::string_view plan) { return fmt::format("moved/{}", plan); }
+
+std::string finished_entry(std::string_view plan) { return fmt::format("={}", plan); }
+bool is_finished_entry(std::string_view entry) noexcept { return entry.starts_with('='); }
 
 std::string list_text(std::vector<std::string> entries) {
   std::sort(entries.begin(), entries.end());
@@ -150,7 +153,7 @@ std::optional<std::string> common_names(const Plan& one, const Plan& other) {
   }
   for (const auto& pattern : one.patterns) {
     for (const auto& theirs : other.patterns) {
-      if (pattern_covers(pattern, theirs) || pattern_covers(theirs, pattern)) return pattern;
+      if (patterns_meet(pattern, theirs)) return pattern;
     }
   }
   return std::nullopt;

@@ -7,7 +7,9 @@
 //   plan/NAME   the plan's text
 //   plans-out   the names of unfinished plans that leave this store
 //   plans-in    the names of unfinished plans that come to it: who knows this store alone must not
-//               lock their names in it
+//               lock their names in it; and `=NAME` of each that has a gate and is finished: whoever
+//               locks their names in it passes the floor of home/NAME
+//   gate/NAME   in the source, of a plan that has patterns (gate.hpp)
 //   home/NAME   in the target, when all is over: its locks are at home there
 //   moved/NAME  in the target: the names that were moved, so that a lost record is noticed
 //   plans-left, plans-came: what finished plans of mode dual have left behind (departures.hpp)
@@ -15,6 +17,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,14 +38,18 @@ struct Plan {
   /// The target's holders have a lease, or a session: they are over max_lease after it has died.
   bool leased_target = true;
   std::vector<std::string> names;  ///< sorted, distinct, exact
+  /// Sorted, distinct: names that match one belong to the plan, also those that are made later.
+  /// Without any, in mode move: a plan of dlock 0.1, which has its names and no gate.
+  std::vector<std::string> patterns;
+  /// Of a plan with a gate, when it is finished: tokens of the target are above this.
+  std::uint64_t floor = 0;
 
-  // Of mode dual.
   MigrateMode mode = MigrateMode::move;
+  // Of mode dual.
   std::string window;                         ///< the store that keeps the window
   std::chrono::milliseconds registration{0};  ///< the lease of one
-  /// Sorted, distinct: names that match one belong to the plan, also those that are made later.
-  std::vector<std::string> patterns;
 
+  bool has_gate() const noexcept { return mode == MigrateMode::move && !patterns.empty(); }
   /// Exactly, or by a pattern.
   bool has(std::string_view lock) const;
   bool operator==(const Plan&) const = default;
@@ -60,6 +67,10 @@ std::string home_key(std::string_view plan);
 std::string moved_key(std::string_view plan);
 inline constexpr std::string_view kPlansOut = "plans-out";
 inline constexpr std::string_view kPlansIn = "plans-in";
+
+/// Of kPlansIn: a plan with a gate that is finished.
+std::string finished_entry(std::string_view plan);
+bool is_finished_entry(std::string_view entry) noexcept;
 
 /// A note that lists words or lock names, one a line; sorted and distinct.
 std::string list_text(std::vector<std::string> entries);

@@ -41,14 +41,6 @@ Generation parse_generation(Fields& fields) {
   return gen;
 }
 
-std::string parse_word(Fields& fields, std::string_view key) {
-  const auto word = fields.value(key);
-  if (fields.good() && !is_word(word)) {
-    fields.fail(fmt::format("its {} is not a name of letters, digits, '-', '_', '.'", key));
-  }
-  return std::string(word);
-}
-
 }  // namespace
 
 const char* to_string(MoveState state) noexcept {
@@ -88,10 +80,10 @@ std::optional<Record> parse_record(std::string_view text, std::string* why) {
   Record record;
   record.state = parse_state(fields);
   record.gen = parse_generation(fields);
-  record.target = parse_word(fields, "target");
+  record.target = fields.name("target");
   record.floor = fields.number("floor", kTokenEnd - 1);
   record.max_lease = std::chrono::milliseconds(fields.number("max_lease_ms", kMostMilliseconds));
-  record.plan = parse_word(fields, "plan");
+  record.plan = fields.name("plan");
   record.plan_id = fields.value("id");
   if (fields.good() && !is_plan_id(record.plan_id)) fields.fail("its id is not one of a plan");
   record.since_ms = static_cast<std::int64_t>(fields.number("since_ms", kMostMilliseconds));

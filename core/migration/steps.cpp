@@ -96,7 +96,7 @@ Record moved_record(const Plan& plan, std::uint64_t token, std::int64_t wall_clo
 }
 
 bool is_closed(const Record& in_target, std::string_view source) noexcept {
-  return in_target.state == MoveState::final_ && in_target.target == source;
+  return in_target.state != MoveState::closing && in_target.target == source;
 }
 
 Record closed_record(const Plan& plan, const Record& closing, std::uint64_t token,

@@ -42,8 +42,8 @@ Decision decide(Goal goal, const std::optional<Record>& record, const Plan& plan
 Record moved_record(const Plan& plan, std::uint64_t token, std::int64_t wall_clock_ms);
 
 /// Whether a target's record only closes it while the lock is in `source`: there a rollback, or an
-/// earlier plan that went the other way, has left it, so that nobody locks in the target who knows
-/// it alone, or the earlier plan. It holds against every record of the source that is not younger;
+/// earlier plan that went the other way and is finished (MOVED: it had a gate), has left it, so that
+/// nobody locks in the target who knows it alone, or the earlier plan. It holds against every record of the source that is not younger;
 /// whoever comes with a younger one may open the place.
 bool is_closed(const Record& in_target, std::string_view source) noexcept;
 

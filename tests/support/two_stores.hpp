@@ -78,6 +78,7 @@ class TwoStores {
     request.plan = plan.name;
     request.poll = std::chrono::seconds(1);
     request.stores = {"s", "t"};
+    request.gate = gate;
     outcome->moving = core::migration::MigratingAcquisition::start(
         s, t, std::move(request), [this, outcome](error_code ec, LockHandle handle) {
           ++outcome->times_told;
@@ -161,6 +162,8 @@ class TwoStores {
   std::shared_ptr<core::Store> s;
   std::shared_ptr<core::Store> t;
   core::migration::Plan plan;
+  std::shared_ptr<core::migration::GateBelief> gate =
+      std::make_shared<core::migration::GateBelief>("p1");
 
  private:
   core::Acquisition::Request request_for(const std::string& name,

@@ -66,7 +66,8 @@ MoveClient make(bool once = false, TimePoint deadline = kNever) {
   limits.deadline = deadline;
   limits.poll = seconds(1);
   limits.connect_timeout = seconds(15);
-  return MoveClient({"a", "s", "t", "p", {"s", "t"}}, limits);
+  return MoveClient({"a", "s", "t", "p", {"s", "t"}}, limits,
+                    std::make_shared<core::migration::GateBelief>("p"));
 }
 
 /// In T's queue, or once it was granted there.
