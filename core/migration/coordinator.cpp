@@ -52,7 +52,15 @@ asio::awaitable<StepReport> Coordinator::take(Goal goal, std::string name) {
                             fmt::format("what stands in the lock's place cannot be read: {}", why));
       }
     }
-    const auto decision = decide(goal, record, plan_);
+    auto decision = decide(goal, record, plan_);
+    if (options_.gate && decision.action != Action::refuse) {
+      decision = under_gate(goal, std::move(decision), options_.gate->gate(), plan_);
+      const bool gone_back = options_.is_for_all && goal == Goal::advance &&
+                             options_.gate->is(GateState::open);
+      if (gone_back && decision.action != Action::nothing) {
+        decision = {Action::refuse, "another command has turned the plan's gate back meanwhile"};
+      }
+    }
     const bool moved = record && record->state == MoveState::moved;
     const bool to_target = goal != Goal::rollback && decision.action != Action::refuse;
     if (to_target && (moved || decision.action == Action::seal)) {
@@ -122,8 +130,17 @@ asio::awaitable<Coordinator::Course> Coordinator::seal(std::string name) {
     course.report = report_of(name, Verdict::refused, fmt::format("{}", fmt::join(objected, "; ")));
     co_return course;
   }
-  auto locked = co_await locker_.lock(source_, request_for(*source_, name));
-  if (locked.error == errc::moving) co_return course;  // another coordinator was here
+  auto request = request_for(*source_, name);
+  if (options_.gate) {
+    request.gate = options_.gate->check(source_->env().wall_clock_ms());
+    request.program = participant_mark(plan_.name);
+  }
+  auto locked = co_await locker_.lock(source_, std::move(request));
+  if (auto learnt = learn_gate(locked.gate, name)) co_return std::move(*learnt);
+  if (locked.error == errc::moving) {  // another was here, or it was sealed with the grant
+    course.changed = options_.gate != nullptr;
+    co_return course;
+  }
   if (locked.error) {
     course.report = co_await locker_.not_locked(source_, name, std::move(locked));
     co_return course;
@@ -149,9 +166,37 @@ asio::awaitable<Coordinator::Course> Coordinator::seal(std::string name) {
 asio::awaitable<Coordinator::Course> Coordinator::change(std::string name, Record from,
                                                          MoveState to) {
   const auto next = next_record(from, to, source_->env().wall_clock_ms());
-  const auto answer = co_await source_->backend().set_record(name, to_text(from), to_text(next), 0,
-                                                             request_deadline(*source_));
+  const auto answer = co_await set_record(name, to_text(from), to_text(next), 0);
   co_return after(answer, *source_, name);
+}
+
+asio::awaitable<RecordAnswer> Coordinator::set_record(std::string name, std::string from,
+                                                      std::optional<std::string> to,
+                                                      std::uint64_t min_token) {
+  RecordAnswer answer;
+  const auto deadline = request_deadline(*source_);
+  auto& backend = source_->backend();
+  if (options_.gate) {
+    auto gate = options_.gate->check(0);
+    answer = co_await backend.set_record_under(std::move(gate), std::move(name), std::move(from),
+                                               std::move(to), min_token, deadline);
+  } else {
+    answer = co_await backend.set_record(std::move(name), std::move(from), std::move(to), min_token,
+                                         deadline);
+  }
+  co_return answer;
+}
+
+std::optional<Coordinator::Course> Coordinator::learn_gate(const std::optional<std::string>& text,
+                                                           const std::string& name) const {
+  if (!text || !options_.gate) return std::nullopt;
+  Course course;
+  std::string why;
+  if (!options_.gate->learn(*text, why)) {
+    course.report = report_of(name, Verdict::refused,
+                              fmt::format("the plan's gate cannot be read: {}", why));
+  }
+  return course;
 }
 
 asio::awaitable<Coordinator::Course> Coordinator::open(std::string name, Record closing) {
@@ -315,8 +360,8 @@ asio::awaitable<Failure> Coordinator::note_back(std::string name) {
 
 asio::awaitable<Coordinator::Course> Coordinator::write_open(std::string name, Record closing,
                                                              std::uint64_t above) {
-  // A target that is gone is not asked.
-  if (!options_.target_gone) {
+  // A target that is gone is not asked. A plan with a gate keeps no list of what has moved.
+  if (!options_.target_gone && !options_.gate) {
     const auto noted = co_await note_back(name);
     if (noted.error) {
       Course course;
@@ -324,8 +369,7 @@ asio::awaitable<Coordinator::Course> Coordinator::write_open(std::string name, R
       co_return course;
     }
   }
-  const auto answer = co_await source_->backend().set_record(name, to_text(closing), std::nullopt,
-                                                             above, request_deadline(*source_));
+  const auto answer = co_await set_record(name, to_text(closing), std::nullopt, above);
   co_return after(answer, *source_, name);
 }
 
@@ -343,8 +387,9 @@ asio::awaitable<Coordinator::Course> Coordinator::make_final(std::string name, R
 }
 
 Coordinator::Course Coordinator::after(const RecordAnswer& answer, const Store& store,
-                                       const std::string& name) {
+                                       const std::string& name) const {
   Course course;
+  if (auto learnt = learn_gate(answer.gate, name)) return std::move(*learnt);
   switch (answer.status) {
     case RecordStatus::done:
       course.changed = true;

@@ -8,7 +8,10 @@
 //             any other: close its place; CLOSING -> OPEN, S raised above T's token
 //             target gone: instead of locking T wait max_lease and raise S blindly
 //   abort     CLOSING -> MOVED
-//   finish    lock T above the floor; MOVED -> FINAL; release T
+//   finish    lock T above the floor; MOVED -> FINAL; release T (of a plan without a gate)
+//
+// A plan with a gate (plan_coordinator.hpp turns it): each of these writes in S is made while the
+// gate is as it was read: seals under OPEN and TURNED, CLOSING and OPEN under OPEN and ENDED.
 #pragma once
 
 #include <memory>
@@ -17,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/migration/gate.hpp"
 #include "core/migration/locker.hpp"
 #include "core/migration/step_report.hpp"
 #include "core/migration/steps.hpp"
@@ -32,6 +36,10 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
     TimePoint deadline = kNever;  ///< of waiting for holders
     /// The target is dead for good and was stopped by the operator.
     bool target_gone = false;
+    /// Of a plan that has a gate: what was read of it. Learns of later turns.
+    std::shared_ptr<GateBelief> gate;
+    /// All locks of the plan go there: not while the gate is OPEN, for another brings them back then.
+    bool is_for_all = false;
   };
 
   Coordinator(std::shared_ptr<Store> source, std::shared_ptr<Store> target, Plan plan,
@@ -52,6 +60,9 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
 
   asio::awaitable<RecordAnswer> read(std::string name);
   asio::awaitable<Course> step(Action action, std::string name, std::optional<Record> record);
+  /// Writes `to` in the place of the source's record, under the plan's gate if it has one.
+  asio::awaitable<RecordAnswer> set_record(std::string name, std::string from,
+                                           std::optional<std::string> to, std::uint64_t min_token);
   asio::awaitable<Course> seal(std::string name);
   asio::awaitable<Course> change(std::string name, Record from, MoveState to);
   asio::awaitable<Course> open(std::string name, Record closing);
@@ -67,7 +78,10 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   asio::awaitable<Course> make_final(std::string name, Record moved);
   Acquisition::Request request_for(Store& store, const std::string& name) const;
   Acquisition::Request target_request(const std::string& name, const Record& record) const;
-  static Course after(const RecordAnswer& answer, const Store& store, const std::string& name);
+  Course after(const RecordAnswer& answer, const Store& store, const std::string& name) const;
+  /// Empty: as it was believed to be.
+  std::optional<Course> learn_gate(const std::optional<std::string>& text,
+                                   const std::string& name) const;
   TimePoint request_deadline(Store& store) const;
 
   const std::shared_ptr<Store> source_;

@@ -101,8 +101,8 @@ asio::awaitable<Failure> Departures::objection(Plan plan) {
           errc::config_unsafe,
           fmt::format("plan '{0}' has taken '{1}' from '{2}' to '{3}' and is finished: programs "
                       "lock it in '{3}' alone, and a plan that begins in '{2}' does not meet them; "
-                      "it can begin there again when a plan of mode dual from '{3}' to '{2}', over "
-                      "the same patterns, is finished",
+                      "it can begin there again when a plan from '{3}' to '{2}', over the same "
+                      "patterns, is finished",
                       other.name, *common, other.from, other.to));
     }
   }

@@ -14,6 +14,13 @@ void object_to_losses(const End& from, std::vector<std::string>& all) {
         "and start them on the other store",
         from.name));
   }
+  if (from.capabilities.can_seal && !from.capabilities.can_gate) {
+    all.push_back(fmt::format(
+        "the store '{}' cannot compare a plan's gate with each claim (a Redis cluster keeps them "
+        "on two servers): locks that are made later would not meet the plan; move to another store "
+        "in mode dual",
+        from.name));
+  }
   // A forgotten record makes a lock look free while it is held in the target.
   for (const auto& loss : from.capabilities.record_losses) {
     all.push_back(fmt::format("the store '{}' may lose the record of a moved lock: {}; {}",

@@ -7,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/migration/departures.hpp"
+#include "core/migration/gate_note.hpp"
 #include "core/migration/moved_note.hpp"
 #include "core/migration/record.hpp"
 
@@ -223,6 +224,8 @@ asio::awaitable<Failure> Ledger::publish(Plan plan) {
   if (failure.error) co_return failure;
   failure = co_await write(to_, plan_key(plan.name), to_text(plan));
   if (failure.error) co_return failure;
+  failure = co_await make_gate(plan);
+  if (failure.error) co_return failure;
   list = kPlansIn;
   failure = co_await enlist(to_, list, plan);
   if (failure.error) co_return failure;
@@ -239,6 +242,29 @@ asio::awaitable<Failure> Ledger::publish(Plan plan) {
   co_return failure;
 }
 
+// OPEN says no more than no gate does, so it may stand there before the plan is listed. What an
+// earlier plan of that name has left is ENDED, or OPEN by a start that was refused.
+asio::awaitable<Failure> Ledger::make_gate(Plan plan) {
+  if (!plan.has_gate()) co_return Failure{};
+  GateNote note(from_, plan.name);
+  auto seen = co_await note.read();
+  for (int i = 0; i < kMostTries; ++i) {
+    if (seen.failure.error) co_return seen.failure;
+    if (seen.gate && seen.gate->plan_id == plan.id && seen.gate->state != GateState::ended) {
+      co_return Failure{};
+    }
+    const bool over = !seen.gate || seen.gate->state == GateState::ended;
+    if (!over && seen.gate->state != GateState::open) {
+      co_return refuse(fmt::format("the store '{}' has the gate of another plan '{}', which is {}; "
+                                   "give this one another name",
+                                   from_->name(), plan.name, to_string(seen.gate->state)));
+    }
+    const auto gate = opened_gate(plan, seen.gate, from_->env().wall_clock_ms());
+    seen = co_await note.turn(seen, gate);
+  }
+  co_return out_of_tries(*from_);
+}
+
 // Who writes it into the source first decides on its id; all others take that over.
 asio::awaitable<Failure> Ledger::settle_id(Plan& plan) {
   for (int i = 0; i < kMostTries; ++i) {
@@ -251,6 +277,14 @@ asio::awaitable<Failure> Ledger::settle_id(Plan& plan) {
     if (known) {
       const auto old = parse_plan(*known);
       is_ours = old && same_but_id(plan, *old);
+      if (is_ours && plan.has_gate()) {
+        // A start that was withdrawn is over; its texts go with it.
+        GateNote note(from_, plan.name);
+        const auto seen = co_await note.read();
+        if (seen.failure.error) co_return seen.failure;
+        const bool over = seen.gate && seen.gate->state == GateState::ended;
+        is_ours = !over || seen.gate->plan_id != old->id;
+      }
       if (is_ours) {
         plan.id = old->id;
       } else {
@@ -300,7 +334,7 @@ asio::awaitable<Failure> Ledger::overlap_of_lists(std::shared_ptr<Store> store, 
 asio::awaitable<Failure> Ledger::overlap(std::shared_ptr<Store> store,
                                          std::vector<std::string> plans, Plan plan) {
   for (const auto& name : plans) {
-    if (name == plan.name) continue;
+    if (name == plan.name || is_finished_entry(name)) continue;
     const auto note = co_await read(store, plan_key(name));
     if (note.status != RecordStatus::done) co_return failure_of(*store, note);
     std::optional<Plan> other;
@@ -325,7 +359,8 @@ asio::awaitable<Failure> Ledger::overlap(std::shared_ptr<Store> store,
 asio::awaitable<Failure> Ledger::certify(Plan plan) {
   auto failure = co_await write(to_, home_key(plan.name), to_text(plan));
   if (failure.error) co_return failure;
-  if (plan.mode == MigrateMode::dual) {  // mode move has the locks' own records for that
+  // A plan of mode move without a gate has the locks' own records for that.
+  if (plan.mode == MigrateMode::dual || plan.has_gate()) {
     const auto listed = co_await is_listed_anywhere(plan.name);
     if (!listed.value) co_return listed.failure;
     // A finish that is run again, when another plan may have brought all back, says nothing new.
@@ -334,7 +369,20 @@ asio::awaitable<Failure> Ledger::certify(Plan plan) {
     failure = co_await departures.note(plan);
     if (failure.error) co_return failure;
   }
+  if (plan.has_gate()) {
+    failure = co_await list_finished(plan);
+    if (failure.error) co_return failure;
+  }
   failure = co_await unlist(std::move(plan));
+  co_return failure;
+}
+
+// In one step: who knows the target alone waits for the floor, or passes it.
+asio::awaitable<Failure> Ledger::list_finished(Plan plan) {
+  Edit edit_list = [name = plan.name](std::vector<std::string> plans) {
+    return with_entry(without_entry(std::move(plans), name), finished_entry(name));
+  };
+  auto failure = co_await edit(to_, std::string(kPlansIn), std::move(edit_list));
   co_return failure;
 }
 
@@ -361,10 +409,26 @@ asio::awaitable<Failure> Ledger::withdraw(Plan plan) {
   if (failure.error) co_return failure;
   failure = co_await erase(to_, moved_key(plan.name));
   if (failure.error) co_return failure;
-  failure = co_await erase(to_, plan_key(plan.name));
+  failure = co_await erase_text(to_, plan);
   if (failure.error) co_return failure;
-  failure = co_await erase(from_, plan_key(plan.name));
+  failure = co_await erase_text(from_, plan);
   co_return failure;
+}
+
+// Not of another start of that name, which may be under way by now.
+asio::awaitable<Failure> Ledger::erase_text(std::shared_ptr<Store> store, Plan plan) {
+  for (int i = 0; i < kMostTries; ++i) {
+    const auto now_there = co_await read(store, plan_key(plan.name));
+    if (now_there.status != RecordStatus::done) co_return failure_of(*store, now_there);
+    std::optional<Plan> text;
+    if (now_there.found) text = parse_plan(*now_there.found);
+    if (!now_there.found || (text && text->id != plan.id)) co_return Failure{};
+    std::optional<std::string> from = now_there.found;
+    std::optional<std::string> nothing;
+    const auto outcome = co_await set(store, plan_key(plan.name), std::move(from), nothing);
+    if (outcome) co_return *outcome;
+  }
+  co_return out_of_tries(*store);
 }
 
 // The note first, then the source, and the note is compared: whoever takes a name back writes the

@@ -48,10 +48,10 @@ class Ledger {
   /// already keeps its id, if it is about the same. config_unsafe: why not; nothing of it is in
   /// effect then. What takes effect, that it is listed, is written last, in the source at the end.
   asio::awaitable<Failure> publish(Plan plan);
-  /// All names are FINAL, or the window is finished: certificate in the target, and out of the
-  /// lists.
+  /// All names are FINAL, or the gate (`plan` has its floor then), or the window is finished:
+  /// certificate in the target, and out of the lists of unfinished plans.
   asio::awaitable<Failure> certify(Plan plan);
-  /// All names are OPEN: as if it had never been.
+  /// All names are OPEN, and the gate is ENDED: as if it had never been.
   asio::awaitable<Failure> withdraw(Plan plan);
   /// For alarms: of these names, those whose lock is sealed in the source as moved or for good have
   /// been moved. One that note_back() takes out meanwhile is not written after it.
@@ -78,6 +78,9 @@ class Ledger {
                                               std::optional<std::string> from,
                                               std::optional<std::string> to);
   asio::awaitable<Failure> settle_id(Plan& plan);
+  /// The gate of a plan that has one is there, OPEN, or further if the plan was in effect already.
+  asio::awaitable<Failure> make_gate(Plan plan);
+  asio::awaitable<Failure> erase_text(std::shared_ptr<Store> store, Plan plan);
   /// Neither finished before, nor listed and about something else.
   asio::awaitable<Failure> is_new(Plan plan);
   /// Whether a store's list of unfinished plans has it.
@@ -91,6 +94,7 @@ class Ledger {
   asio::awaitable<Failure> take_out(std::shared_ptr<Store> store, std::string list,
                                     std::string plan);
   asio::awaitable<Failure> unlist(Plan plan);
+  asio::awaitable<Failure> list_finished(Plan plan);
 
   const std::shared_ptr<Store> from_;
   const std::shared_ptr<Store> to_;

@@ -22,6 +22,7 @@ asio::awaitable<LockedFor> lock_for(
   if ((*told)->error) {
     (*told)->failure = acquisition->failure();
     (*told)->record = acquisition->record();
+    (*told)->gate = acquisition->gate();
   }
   co_return std::move(**told);
 }

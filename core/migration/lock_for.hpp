@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "core/store.hpp"
@@ -16,6 +17,8 @@ struct LockedFor {
   error_code error;
   Failure failure;     ///< what is to be said about it
   std::string record;  ///< of errc::moving
+  /// Of errc::moving: it was refused for the plan's gate, which says this.
+  std::optional<std::string> gate;
 };
 
 /// Loop only. `started`: told of what is under way, for who may have to cancel it.

@@ -82,6 +82,32 @@ Decision decide(Goal goal, const std::optional<Record>& record, const Plan& plan
   return decide_final(goal, plan);
 }
 
+Decision under_gate(Goal goal, Decision decision, const std::optional<Gate>& gate,
+                    const Plan& plan) {
+  if (decision.action == Action::nothing) return decision;
+  if (!gate) return refuse(start_broken_off(plan.name));
+  switch (gate->state) {
+    case GateState::open:
+      return decision;
+    case GateState::turned:
+      if (goal != Goal::rollback) return decision;
+      return refuse(
+          fmt::format("all locks of plan '{0}' go to '{1}' now, those made later too; `dlock migrate "
+                      "rollback {0} --all` brings them back",
+                      plan.name, plan.to));
+    case GateState::ended:
+      if (goal == Goal::rollback) return decision;
+      return refuse(fmt::format("plan '{0}' is being withdrawn: end that with `dlock migrate "
+                                "rollback {0} --all --withdraw`",
+                                plan.name));
+    case GateState::final_:
+      break;
+  }
+  return refuse(fmt::format("plan '{0}' is finished, and its locks are at home in '{1}'; going back "
+                            "is a plan of its own, from '{1}' to '{2}'",
+                            plan.name, plan.to, plan.from));
+}
+
 Record moved_record(const Plan& plan, std::uint64_t token, std::int64_t wall_clock_ms) {
   Record record;
   record.state = MoveState::moved;

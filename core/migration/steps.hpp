@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/migration/gate.hpp"
 #include "core/migration/plan.hpp"
 #include "core/migration/record.hpp"
 
@@ -37,6 +38,10 @@ struct Decision {
 
 /// No record: OPEN.
 Decision decide(Goal goal, const std::optional<Record>& record, const Plan& plan);
+
+/// The same while the gate is so: what must not be done then is refused.
+Decision under_gate(Goal goal, Decision decision, const std::optional<Gate>& gate,
+                    const Plan& plan);
 
 /// The first record of a flip that was made under the source's `token`.
 Record moved_record(const Plan& plan, std::uint64_t token, std::int64_t wall_clock_ms);
