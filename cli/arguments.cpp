@@ -236,9 +236,10 @@ class Parser {
     auto& start = add_step(*app, "start", Verb::migrate_start,
                            "Publish the plan in both stores; no lock moves yet");
     for (auto* step : {&plan, &start}) {
-      step->add_option("NAME", arguments_.names,
-                       "Locks to move: names, or patterns that are looked up in the source "
-                       "(default: the route's `match`)")
+      step->add_option(
+              "NAME", arguments_.names,
+              "Mode dual: locks to move, names or patterns (default: the route's `match`). "
+              "Mode move governs all that its route matches")
           ->type_name("");
       add_duration(*step, "--max-lease", arguments_.max_lease,
                    "The longest lease in the target, in mode dual in both (default: the store's)");
@@ -256,6 +257,9 @@ class Parser {
           "Mode dual: how long a program that has died counts as being there, 500ms to 10m "
           "(default: 10s)");
     }
+    start.add_flag("--yes", arguments_.yes,
+                   "Also with programs that lock in the source without the plan's route (`plan` "
+                   "names them)");
     start
         .add_option_function<std::string>(
             "--at", [this](const std::string& text) { arguments_.at = parse_window(text); },
@@ -284,9 +288,13 @@ class Parser {
                       "the longest lease instead");
     rollback.add_flag("--withdraw", arguments_.withdraw,
                       "With --all: end the plan when all locks are back");
-    add_names(add_step(*app, "finish", Verb::migrate_finish,
-                       "For good: no way back; with the last name the target is the locks' home. "
-                       "Mode dual: when the window admits phase 2 alone"));
+    auto& finish = add_step(*app, "finish", Verb::migrate_finish,
+                            "For good: no way back; the target is the locks' home. Mode dual: when "
+                            "the window admits phase 2 alone");
+    add_names(finish);
+    finish.add_flag("--yes", arguments_.yes,
+                    "Programs that lock in the source without the plan's route have been stopped, "
+                    "or will be: nothing keeps them from a lock afterwards");
   }
 
   CLI::App& add_step(CLI::App& migrate, const char* name, Verb verb, const char* help) {

@@ -60,6 +60,7 @@ struct Arguments {
   bool all = false;
   bool target_gone = false;
   bool withdraw = false;
+  bool yes = false;  ///< of migrate: also with programs that do not take part
   std::optional<Milliseconds> max_lease;
   std::string mode;                          ///< `move` or `dual`; empty: the route's
   std::string window_store;                  ///< of mode dual; empty: the route's

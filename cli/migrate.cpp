@@ -10,6 +10,8 @@
 #include "cli/exit_codes.hpp"
 #include "cli/migrate_dual.hpp"
 #include "cli/migrate_output.hpp"
+#include "cli/migrate_pattern.hpp"
+#include "cli/migrate_plan.hpp"
 #include "cli/migrate_refusal.hpp"
 #include "cli/migrate_session.hpp"
 #include "cli/output.hpp"
@@ -27,7 +29,6 @@ namespace moves = core::migration;
 using Stores = MigrateSession::Stores;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kDefaultWait{30'000};
 /// At what is under way.
 constexpr int kMostLooks = 5;
 
@@ -55,58 +56,47 @@ asio::awaitable<Ends> look_at_ends(Stores stores) {
   co_return ends;
 }
 
-asio::awaitable<Result<std::vector<LockStatus>>> list_source(Stores stores) {
-  Result<std::vector<LockStatus>> result;
-  result.failure = co_await stores.from->connected();
-  if (result.failure.error) co_return result;
-  const auto deadline = stores.from->env().now() + stores.from->request_timeout();
-  std::string everything;
-  result = co_await stores.from->backend().list(std::move(everything), deadline);
-  co_return result;
-}
-
-/// The locks that are meant: exact names as they are, patterns as the source's list has them.
-std::vector<std::string> expand(MigrateSession& session, const std::vector<std::string>& wanted) {
-  std::vector<std::string> names;
-  std::vector<std::string> patterns;
-  for (const auto& one : wanted) {
-    const auto wrong = is_pattern(one) ? core::pattern_error(one) : core::name_error(one);
-    if (!wrong.empty()) throw Refusal{fmt::format("'{}': {}", one, wrong)};
-    (is_pattern(one) ? patterns : names).push_back(one);
-  }
-  if (!patterns.empty()) {
-    const auto listed = session.run<Result<std::vector<LockStatus>>>(list_source);
-    if (!listed.value) fail(listed.failure);
-    for (const auto& lock : *listed.value) {
-      const bool meant = std::any_of(
-          patterns.begin(), patterns.end(),
-          [&](const std::string& pattern) { return core::pattern_matches(pattern, lock.name); });
-      if (meant) names.push_back(lock.name);
+/// A pattern that only the plan's own routes reach is the plan's; what a route before them takes is
+/// locked elsewhere by this very configuration.
+void object_to_routes_before(const MigrateSession& session, const moves::Plan& plan,
+                             std::vector<std::string>& objections) {
+  const auto& routes = session.engine().routes().all();
+  for (auto route = routes.begin(); route != routes.end(); ++route) {
+    if (!route->migrate || route->migrate->plan != plan.name) continue;
+    for (auto before = routes.begin(); before != route; ++before) {
+      if (before->migrate && before->migrate->plan == plan.name) continue;
+      if (!core::patterns_meet(before->match, route->match)) continue;
+      objections.push_back(fmt::format(
+          "{}: the route of '{}' comes before that of '{}' and takes names of it, so the plan "
+          "would "
+          "not govern all of them; narrow the plan's route, or give the other the plan as well",
+          before->origin.text(), before->match, route->match));
     }
   }
-  return moves::parse_list(moves::list_text(std::move(names)));
 }
 
-void check_routes(const MigrateSession& session, const moves::Plan& plan) {
-  for (const auto& name : plan.names) {
-    const auto* route = session.engine().routes().find(name);
-    if (route != nullptr && route->migrate && route->migrate->plan == plan.name) continue;
-    throw Refusal{
-        fmt::format("'{}' is not routed by plan '{}' in this configuration; write `{}` "
-                    "below `locks:`",
-                    name, plan.name, moves::route_line(name, plan.from, plan.to, plan.name))};
-  }
+moves::Governed look_at_source(MigrateSession& session, const moves::Plan& plan) {
+  auto seen = session.run<moves::Governed>(
+      [&](Stores stores) { return moves::look_at_source(stores.from, plan); });
+  if (seen.failure.error) fail(seen.failure);
+  return seen;
 }
 
-std::vector<std::string> taken_places(MigrateSession& session, const moves::Plan& plan) {
+std::vector<std::string> taken_places(MigrateSession& session, const PlanOutput& output) {
   auto taken = session.run<Result<std::vector<std::string>>>([&](Stores stores) {
-    return moves::taken_places(stores.to, stores.from->name(), plan.names);
+    return moves::taken_places(stores.to, stores.from->name(), output.names);
   });
   if (!taken.value) fail(taken.failure);
   return std::move(*taken.value);
 }
 
 PlanOutput make_plan(MigrateSession& session, const Arguments& arguments) {
+  if (!arguments.names.empty()) {
+    throw Misuse{
+        fmt::format("plan '{}' governs every lock that its route matches, those made later "
+                    "too: leave the names out, or narrow the route's `match`",
+                    arguments.plan)};
+  }
   const auto ends = session.run<Ends>(look_at_ends);
   if (ends.failure.error) fail(ends.failure);
   PlanOutput output;
@@ -116,78 +106,17 @@ PlanOutput make_plan(MigrateSession& session, const Arguments& arguments) {
   plan.from = session.from();
   plan.to = session.to();
   moves::describe_target(plan, ends.to, arguments.max_lease);
-  plan.names = expand(session, arguments.names.empty() ? session.patterns() : arguments.names);
-  if (plan.names.empty()) {
-    output.objections.push_back(fmt::format(
-        "there is no lock to move: '{}' lists none that matches; name them", plan.from));
-  }
+  plan.patterns = moves::parse_list(moves::list_text(session.patterns()));
   if (to_text(plan).size() > moves::kLongestPlan) {
-    output.objections.emplace_back("too many names for one plan; make several");
+    output.objections.emplace_back("too many patterns for one plan; make several");
   }
-  check_routes(session, plan);
-  for (auto& taken : taken_places(session, plan)) output.objections.push_back(std::move(taken));
+  object_to_routes_before(session, plan, output.objections);
+  if (!ends.from.capabilities.can_gate) return output;
+  auto seen = look_at_source(session, plan);
+  output.names = std::move(seen.names);
+  output.strangers = std::move(seen.strangers);
+  for (auto& taken : taken_places(session, output)) output.objections.push_back(std::move(taken));
   return output;
-}
-
-moves::Ledger::Found find_plan(MigrateSession& session, const std::string& plan, bool ask_target) {
-  return session.run<moves::Ledger::Found>(
-      [plan, ask_target](Stores stores) -> asio::awaitable<moves::Ledger::Found> {
-        moves::Ledger ledger(stores.from, stores.to);
-        auto found = co_await ledger.find(plan, ask_target);
-        co_return found;
-      });
-}
-
-Failure with_ledger(MigrateSession& session,
-                    std::function<asio::awaitable<Failure>(moves::Ledger&)> work) {
-  return session.run<Failure>([work = std::move(work)](Stores stores) -> asio::awaitable<Failure> {
-    moves::Ledger ledger(stores.from, stores.to);
-    auto failure = co_await work(ledger);
-    co_return failure;
-  });
-}
-
-void require_started(const moves::Ledger::Found& found, const std::string& plan) {
-  if (!found.plan) {
-    throw Refusal{fmt::format("plan '{0}' was not started; run `dlock migrate start {0}`", plan)};
-  }
-  if (!found.listed && !found.finished) throw Refusal{moves::start_broken_off(plan)};
-}
-
-/// Before a lock moves there, who knows the target alone has to be kept out; before one moves back,
-/// the target has to be the one that the plan moves to.
-void require_noted_target(const moves::Ledger::Found& found, moves::Goal goal) {
-  if (found.finished) return;
-  const auto& plan = *found.plan;
-  if (!found.known_in_target && goal != moves::Goal::finish) {
-    throw Refusal{fmt::format(
-        "the store '{0}' does not know plan '{1}': it has lost its notes, or is another "
-        "store than the one that the plan moves to; correct its url, or run `dlock "
-        "migrate start {1}`, which writes them anew; nothing was changed",
-        plan.to, plan.name)};
-  }
-  if (!found.listed_in_target && goal == moves::Goal::advance) {
-    throw Refusal{fmt::format(
-        "plan '{1}' is not among the unfinished plans of the store '{0}' (lost there, or its "
-        "withdrawal was broken off): programs that know '{0}' alone are not kept out; run `dlock "
-        "migrate start {1}`, which writes it anew, or `dlock migrate rollback {1} --all "
-        "--withdraw`",
-        plan.to, plan.name)};
-  }
-}
-
-moves::Ledger::Found started_plan(MigrateSession& session, const std::string& plan,
-                                  bool ask_target) {
-  auto found = find_plan(session, plan, ask_target);
-  if (found.failure.error) fail(found.failure);
-  require_started(found, plan);
-  if (found.plan->from != session.from() || found.plan->to != session.to()) {
-    throw Refusal{
-        fmt::format("plan '{}' was started from '{}' to '{}', but this configuration says "
-                    "from '{}' to '{}'",
-                    plan, found.plan->from, found.plan->to, session.from(), session.to())};
-  }
-  return found;
 }
 
 template <class Output>
@@ -195,9 +124,10 @@ void print(const Arguments& arguments, const Output& output) {
   print_line(arguments.json ? to_json(output) : to_text(output));
 }
 
-/// The plan has exact names. What its route's pattern matches besides is nobody's: each program
-/// locks it where its own route leads.
+/// A plan of dlock 0.1 has exact names. What its route's pattern matches besides is nobody's: each
+/// program locks it where its own route leads.
 void warn_of_unlisted(const MigrateSession& session, const moves::Plan& plan, bool finished) {
+  if (plan.has_gate()) return;
   std::vector<std::string> patterns;
   for (const auto& one : session.patterns()) {
     if (is_pattern(one)) patterns.push_back(fmt::format("'{}'", one));
@@ -226,9 +156,10 @@ int plan(MigrateSession& session, const Arguments& arguments) {
     fail(objection);
   }
   print(arguments, output);
-  warn_of_unlisted(session, output.plan, false);
   return status(output.objections.empty() ? Exit::ok : Exit::migrate_refused);
 }
+
+std::string plural(std::size_t count, std::string word) { return count == 1 ? word : word + "s"; }
 
 std::string fresh_id(core::Env& env) { return fmt::format("{:016x}", env.random()); }
 
@@ -244,6 +175,14 @@ int start(MigrateSession& session, const Arguments& arguments) {
     output.plan.id = session.run<std::string>([](Stores stores) -> asio::awaitable<std::string> {
       co_return fresh_id(stores.from->env());
     });
+  }
+  if (output.objections.empty() && !output.strangers.empty() && !arguments.yes) {
+    output.objections.push_back(fmt::format(
+        "{} {} in '{}' lock{} without the plan's route (they are named below): give them the "
+        "route first, or say --yes: they are stopped lock by lock as those move, and have to be "
+        "gone before `finish`",
+        output.strangers.size(), plural(output.strangers.size(), "program"), session.from(),
+        output.strangers.size() == 1 ? "s" : ""));
   }
   if (output.objections.empty()) {
     const auto failure = with_ledger(
@@ -261,6 +200,14 @@ bool has_alarm(const moves::PlanStatus& report) {
                      [](const moves::NameStatus& name) { return !name.alarms.empty(); });
 }
 
+/// Where it stands, with the names that are seen now of a plan that has patterns.
+moves::PlanStatus survey(MigrateSession& session, const moves::Ledger::Found& found) {
+  return session.run<moves::PlanStatus>([&](Stores stores) -> asio::awaitable<moves::PlanStatus> {
+    auto report = co_await moves::survey(stores.from, stores.to, *found.plan, found.moved);
+    co_return report;
+  });
+}
+
 int show(MigrateSession& session, const Arguments& arguments) {
   auto found = find_plan(session, arguments.plan, true);
   // A target that is away is told of below, with everything else.
@@ -269,12 +216,11 @@ int show(MigrateSession& session, const Arguments& arguments) {
   require_started(found, arguments.plan);
   moves::PlanStatus report;
   for (int look = 0; look < kMostLooks; ++look) {
-    report = session.run<moves::PlanStatus>([&](Stores stores) {
-      return moves::survey(stores.from, stores.to, *found.plan, found.moved);
-    });
+    report = survey(session, found);
     if (!has_alarm(report)) break;
     // What a command does meanwhile is no alarm: only what stands there still when it is looked at
     // again.
+    if (found.plan->has_gate()) continue;
     auto again = find_plan(session, arguments.plan, true);
     if (again.failure.error || !again.plan || again.moved == found.moved) break;
     found = std::move(again);
@@ -297,14 +243,6 @@ std::vector<std::string> chosen(const Arguments& arguments, const moves::Plan& p
   return arguments.names;
 }
 
-moves::Coordinator::Options coordinator_options(const Arguments& arguments, core::Env& env) {
-  moves::Coordinator::Options options;
-  const auto wait = arguments.wait.value_or(kDefaultWait);
-  options.deadline = wait == kWaitForever ? kNever : env.now() + wait;
-  options.target_gone = arguments.target_gone;
-  return options;
-}
-
 std::vector<moves::StepReport> take(MigrateSession& session, const Arguments& arguments,
                                     const moves::Plan& plan, moves::Goal goal) {
   const auto coordinator = std::make_shared<std::shared_ptr<moves::Coordinator>>();
@@ -312,33 +250,15 @@ std::vector<moves::StepReport> take(MigrateSession& session, const Arguments& ar
   return session.run<std::vector<moves::StepReport>>(
       [&, coordinator](Stores stores) {
         auto& env = stores.from->env();
-        *coordinator = std::make_shared<moves::Coordinator>(stores.from, stores.to, plan,
-                                                            coordinator_options(arguments, env));
+        moves::Coordinator::Options options;
+        options.deadline = deadline_of(arguments, env);
+        options.target_gone = arguments.target_gone;
+        *coordinator = std::make_shared<moves::Coordinator>(stores.from, stores.to, plan, options);
         return moves::take_all(*coordinator, env, goal, names);
       },
       [coordinator] {
         if (*coordinator) (*coordinator)->stop();
       });
-}
-
-Exit worst(const std::vector<moves::StepReport>& steps) {
-  auto result = Exit::ok;
-  for (const auto& step : steps) {
-    switch (step.verdict) {
-      case moves::Verdict::refused:
-        return Exit::migrate_refused;
-      case moves::Verdict::unreachable:
-      case moves::Verdict::stopped:
-        result = Exit::unavailable;
-        break;
-      case moves::Verdict::waiting:
-        if (result == Exit::ok) result = Exit::migrate_waits;
-        break;
-      case moves::Verdict::done:
-        break;
-    }
-  }
-  return result;
 }
 
 bool all_in(MigrateSession& session, const moves::Plan& plan, moves::Goal goal) {
@@ -381,6 +301,7 @@ int step(MigrateSession& session, const Arguments& arguments, moves::Goal goal) 
   // A dead target is not asked.
   const auto found = started_plan(session, arguments.plan, !arguments.target_gone);
   if (!arguments.target_gone) require_noted_target(found, goal);
+  if (found.plan->has_gate()) return pattern_step(session, arguments, found, goal);
   if (found.finished && goal != moves::Goal::rollback) {
     // Whoever wrote the certificate may have died before the plan was out of the lists.
     if (goal == moves::Goal::finish) {

@@ -73,7 +73,50 @@ json::object about(const core::migration::Plan& plan) {
   return {{"plan", plan.name},
           {"from", plan.from},
           {"to", plan.to},
+          {"patterns", array_of(plan.patterns)},
           {"max_lease_ms", plan.max_lease.count()}};
+}
+
+json::value object_of(const std::optional<core::migration::Gate>& gate) {
+  if (!gate) return nullptr;
+  return json::object{{"state", core::migration::to_string(gate->state)},
+                      {"version", gate->version},
+                      {"floor", gate->floor}};
+}
+
+json::array array_of(const std::vector<core::migration::Stranger>& strangers) {
+  json::array array;
+  for (const auto& stranger : strangers) {
+    auto object = object_of(stranger.owner, stranger.store);
+    object["name"] = stranger.lock;
+    object["holds"] = !stranger.waits;
+    array.emplace_back(std::move(object));
+  }
+  return array;
+}
+
+std::string lines_of(const std::vector<core::migration::Stranger>& strangers) {
+  std::string text;
+  for (const auto& stranger : strangers) {
+    text += fmt::format("\n  {} '{}' in '{}' and does not take part: {}",
+                        stranger.waits ? "waits for" : "holds", stranger.lock, stranger.store,
+                        core::migration::describe(stranger.owner));
+  }
+  return text;
+}
+
+std::string patterns_of(const core::migration::Plan& plan) {
+  std::vector<std::string> quoted;
+  for (const auto& pattern : plan.patterns) quoted.push_back(fmt::format("'{}'", pattern));
+  return fmt::format("{}", fmt::join(quoted, " and "));
+}
+
+/// Where locks go whose names are new.
+std::string gate_line(const core::migration::Gate& gate, const core::migration::Plan& plan) {
+  using core::migration::GateState;
+  const bool to_target = gate.state == GateState::turned || gate.state == GateState::final_;
+  return fmt::format("locks of {} that are made later: in '{}'", patterns_of(plan),
+                     to_target ? plan.to : plan.from);
 }
 
 std::string age_text(std::int64_t milliseconds) {
@@ -137,7 +180,8 @@ const char* outcome_of(Verdict verdict) {
 std::string to_json(const PlanOutput& output) {
   auto object = about(output.plan);
   object["target_forgets"] = output.plan.lossy_target;
-  object["names"] = array_of(output.plan.names);
+  object["names"] = array_of(output.plan.has_gate() ? output.names : output.plan.names);
+  object["strangers"] = array_of(output.strangers);
   object["objections"] = array_of(output.objections);
   object["started"] = output.started;
   return json::serialize(object);
@@ -147,8 +191,14 @@ std::string to_text(const PlanOutput& output) {
   const auto& plan = output.plan;
   std::string text;
   for (const auto& objection : output.objections) text += fmt::format("refused: {}\n", objection);
-  text += fmt::format("plan {}: {} lock{} from '{}' to '{}'", plan.name, plan.names.size(),
-                      plan.names.size() == 1 ? "" : "s", plan.from, plan.to);
+  const auto& names = plan.has_gate() ? output.names : plan.names;
+  if (plan.has_gate()) {
+    text += fmt::format("plan {}: all locks of {} from '{}' to '{}'", plan.name, patterns_of(plan),
+                        plan.from, plan.to);
+  } else {
+    text += fmt::format("plan {}: {} lock{} from '{}' to '{}'", plan.name, names.size(),
+                        names.size() == 1 ? "" : "s", plan.from, plan.to);
+  }
   if (plan.leased_target) {
     text += fmt::format(", leases there {} at most", core::format_duration(plan.max_lease));
   }
@@ -159,13 +209,19 @@ std::string to_text(const PlanOutput& output) {
     text += fmt::format("\nstarted; no lock has moved. Next: dlock migrate advance {} --all",
                         plan.name);
   }
-  for (const auto& name : plan.names) text += "\n  " + name;
+  if (plan.has_gate()) {
+    text += names.empty() ? std::string("\nnone is held there now")
+                          : fmt::format("\nseen there now: {}", names.size());
+  }
+  for (const auto& name : names) text += "\n  " + name;
+  text += lines_of(output.strangers);
   return text;
 }
 
 std::string to_json(const PlanStatus& status, std::int64_t wall_clock_ms) {
   auto object = about(status.plan);
   object["finished"] = status.finished;
+  object["gate"] = object_of(status.gate);
   object["next"] = status.next;
   object["alarms"] = array_of(status.alarms);
   json::array locks;
@@ -180,6 +236,10 @@ std::string to_text(const PlanStatus& status, std::int64_t wall_clock_ms) {
   std::string text = fmt::format("plan {}: from '{}' to '{}'{}", status.plan.name, status.plan.from,
                                  status.plan.to, status.finished ? ", finished" : "");
   for (const auto& alarm : status.alarms) text += fmt::format("\nALARM: {}", alarm);
+  if (status.gate) {
+    text += fmt::format("\n{}, for {}", gate_line(*status.gate, status.plan),
+                        age_text(std::max<std::int64_t>(wall_clock_ms - status.gate->since_ms, 0)));
+  }
   for (const auto& name : status.names) text += "\n" + line_of(name, status, wall_clock_ms);
   if (!status.next.empty()) text += "\nnext: " + status.next;
   return text;
@@ -189,6 +249,8 @@ std::string to_json(const StepsOutput& output) {
   auto object = about(output.plan);
   object["finished"] = output.finished;
   object["withdrawn"] = output.withdrawn;
+  object["gate"] = object_of(output.gate);
+  object["strangers"] = array_of(output.strangers);
   json::array locks;
   for (const auto& step : output.steps) {
     json::object lock{{"name", step.name}};
@@ -204,24 +266,44 @@ std::string to_json(const StepsOutput& output) {
   return json::serialize(object);
 }
 
+namespace {
+
+std::string line_of(const core::migration::StepReport& step, const core::migration::Plan& plan) {
+  if (step.name.empty()) return fmt::format("plan {}: {}", plan.name, step.text);
+  NameStatus name;
+  name.record = step.record;
+  return fmt::format(
+      "{}: {}", step.name,
+      step.verdict == Verdict::done
+          ? place_of(name, plan)
+          : fmt::format("{} ({})", step.text, core::migration::state_text(step.record)));
+}
+
+/// So many are named; of more, those that are not done.
+constexpr std::size_t kMostLines = 50;
+
+}  // namespace
+
 std::string to_text(const StepsOutput& output) {
-  std::string text;
+  std::vector<std::string> lines;
+  std::size_t unnamed = 0;
   for (const auto& step : output.steps) {
-    if (!text.empty()) text += '\n';
-    NameStatus name;
-    name.record = step.record;
-    text += fmt::format(
-        "{}: {}", step.name,
-        step.verdict == Verdict::done
-            ? place_of(name, output.plan)
-            : fmt::format("{} ({})", step.text, core::migration::state_text(step.record)));
+    if (step.verdict == Verdict::done && output.steps.size() > kMostLines) {
+      ++unnamed;
+    } else {
+      lines.push_back(line_of(step, output.plan));
+    }
+  }
+  if (unnamed > 0) lines.push_back(fmt::format("{} others are done", unnamed));
+  if (output.gate && !output.finished && !output.withdrawn) {
+    lines.push_back(gate_line(*output.gate, output.plan));
   }
   if (output.finished) {
-    text += fmt::format("\nplan {} is finished: its locks are at home in '{}'", output.plan.name,
-                        output.plan.to);
+    lines.push_back(fmt::format("plan {} is finished: its locks are at home in '{}'",
+                                output.plan.name, output.plan.to));
   }
-  if (output.withdrawn) text += fmt::format("\nplan {} is withdrawn", output.plan.name);
-  return text;
+  if (output.withdrawn) lines.push_back(fmt::format("plan {} is withdrawn", output.plan.name));
+  return fmt::format("{}{}", fmt::join(lines, "\n"), lines_of(output.strangers));
 }
 
 }  // namespace dlock::cli

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/migration/coordinator.hpp"
+#include "core/migration/plan_coordinator.hpp"
 #include "core/migration/survey.hpp"
 
 namespace dlock::cli {
@@ -19,6 +21,8 @@ const char* outcome_of(core::migration::Verdict verdict);
 /// Of `plan` and `start`.
 struct PlanOutput {
   core::migration::Plan plan;
+  std::vector<std::string> names;  ///< of its patterns, that the source shows now
+  std::vector<core::migration::Stranger> strangers;
   std::vector<std::string> objections;
   bool started = false;
 };
@@ -32,6 +36,8 @@ std::string to_text(const core::migration::PlanStatus& status, std::int64_t wall
 /// Of `advance`, `rollback` and `finish`.
 struct StepsOutput {
   core::migration::Plan plan;
+  std::optional<core::migration::Gate> gate;  ///< as it stands afterwards
+  std::vector<core::migration::Stranger> strangers;
   std::vector<core::migration::StepReport> steps;
   bool finished = false;
   bool withdrawn = false;

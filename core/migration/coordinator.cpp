@@ -55,8 +55,8 @@ asio::awaitable<StepReport> Coordinator::take(Goal goal, std::string name) {
     auto decision = decide(goal, record, plan_);
     if (options_.gate && decision.action != Action::refuse) {
       decision = under_gate(goal, std::move(decision), options_.gate->gate(), plan_);
-      const bool gone_back = options_.is_for_all && goal == Goal::advance &&
-                             options_.gate->is(GateState::open);
+      const bool gone_back =
+          options_.is_for_all && goal == Goal::advance && options_.gate->is(GateState::open);
       if (gone_back && decision.action != Action::nothing) {
         decision = {Action::refuse, "another command has turned the plan's gate back meanwhile"};
       }
@@ -193,8 +193,8 @@ std::optional<Coordinator::Course> Coordinator::learn_gate(const std::optional<s
   Course course;
   std::string why;
   if (!options_.gate->learn(*text, why)) {
-    course.report = report_of(name, Verdict::refused,
-                              fmt::format("the plan's gate cannot be read: {}", why));
+    course.report =
+        report_of(name, Verdict::refused, fmt::format("the plan's gate cannot be read: {}", why));
   }
   return course;
 }

@@ -38,7 +38,8 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
     bool target_gone = false;
     /// Of a plan that has a gate: what was read of it. Learns of later turns.
     std::shared_ptr<GateBelief> gate;
-    /// All locks of the plan go there: not while the gate is OPEN, for another brings them back then.
+    /// All locks of the plan go there: not while the gate is OPEN, for another brings them back
+    /// then.
     bool is_for_all = false;
   };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What finished plans that govern patterns have left behind them: which locks are not in a store any
-// more. Such a plan leaves no record in the place of a lock that nobody has asked for since, and its
-// programs lock the target alone. So a plan
-// that begins in the source once more would not meet them.
+// What finished plans that govern patterns have left behind them: which locks are not in a store
+// any more. Such a plan leaves no record in the place of a lock that nobody has asked for since,
+// and its programs lock the target alone. So a plan that begins in the source once more would not
+// meet them.
 //
 // Notes, lists of plans' names:
 //   plans-left  in the source: they went from there (the text is in plan/NAME)

@@ -9,18 +9,12 @@
 #include <vector>
 
 #include "core/migration/dual_steps.hpp"
+#include "core/migration/stranger.hpp"
 #include "core/migration/survey.hpp"
 #include "core/migration/window_note.hpp"
 
 namespace dlock::core::migration {
 
-/// Somebody who holds a lock of the plan, or waits for it, and is no registered program.
-struct Stranger {
-  std::string store;
-  std::string lock;
-  Owner owner;
-  bool waits = false;  ///< does not hold it
-};
 /// `somebody (pid 4711 on host) holds 'a' in 's'`
 std::string describe(const Stranger& stranger);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The gate of a plan: one note of the source store, by which the plan has every lock of its patterns,
-// those too that are made later. It never says where a lock is, but what to do when the source grants
-// one that has no record of its own:
+// The gate of a plan: one note of the source store, by which the plan has every lock of its
+// patterns, those too that are made later. It never says where a lock is, but what to do when the
+// source grants one that has no record of its own:
 //
 //   none     no plan was started: hold
 //   OPEN     hold
@@ -10,8 +10,8 @@
 //   FINAL    for ever: the source is not asked; the target, with the gate's floor
 //   ENDED    the plan was withdrawn, for ever: hold; nothing is sealed any more
 //
-// Whoever claims compares the gate in the same step as the claim (GateCheck). No text of a gate ever
-// comes back: its version rises with every turn. docs/models/gate.pml.
+// Whoever claims compares the gate in the same step as the claim (GateCheck). No text of a gate
+// ever comes back: its version rises with every turn. docs/models/gate.pml.
 //
 //   dlock-gate1 TURNED ver=2 target=redis floor=0 max_lease_ms=30000 plan=billing-2026
 //     id=0123456789abcdef since_ms=1763770000000        (one line)

@@ -41,8 +41,8 @@ asio::awaitable<GateNote::Look> GateNote::turn(Look from, Gate to) {
   if (!from.text.empty()) before = std::move(from.text);
   std::optional<std::string> after = to_text(to);
   const auto deadline = source_->env().now() + source_->request_timeout();
-  auto answer = co_await source_->backend().set_note(gate_key(plan_), std::move(before), after,
-                                                     deadline);
+  auto answer =
+      co_await source_->backend().set_note(gate_key(plan_), std::move(before), after, deadline);
   if (answer.status == RecordStatus::done) answer.found = std::move(after);
   auto look = look_at(answer);
   if (answer.status == RecordStatus::unknown) look = co_await read();

@@ -255,9 +255,10 @@ asio::awaitable<Failure> Ledger::make_gate(Plan plan) {
     }
     const bool over = !seen.gate || seen.gate->state == GateState::ended;
     if (!over && seen.gate->state != GateState::open) {
-      co_return refuse(fmt::format("the store '{}' has the gate of another plan '{}', which is {}; "
-                                   "give this one another name",
-                                   from_->name(), plan.name, to_string(seen.gate->state)));
+      co_return refuse(
+          fmt::format("the store '{}' has the gate of another plan '{}', which is {}; "
+                      "give this one another name",
+                      from_->name(), plan.name, to_string(seen.gate->state)));
     }
     const auto gate = opened_gate(plan, seen.gate, from_->env().wall_clock_ms());
     seen = co_await note.turn(seen, gate);

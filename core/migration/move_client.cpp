@@ -167,8 +167,8 @@ MoveClient::Step MoveClient::on_target(const Outcome& outcome, TimePoint now, st
     if (there && is_closed(*there, route_.from)) {
       closed_ = outcome.record;
       // The flip that sent us here is younger, or the source has another record by now.
-      const bool is_older = asks_target_alone_ ? there->gen.flip <= record_.floor
-                                               : there->gen < record_.gen;
+      const bool is_older =
+          asks_target_alone_ ? there->gen.flip <= record_.floor : there->gen < record_.gen;
       if (is_older || DLOCK_PLANTED("move_any_closed_place_is_opened")) {
         state_ = State::rechecking;
         return {Do::open_target, kNever};

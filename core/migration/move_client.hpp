@@ -60,18 +60,15 @@ class MoveClient {
   /// What one store's acquire came to.
   struct Outcome {
     bool granted = false;
-    errc error = errc::unavailable;  ///< if not granted
-    Failure failure;                 ///< for the user
-    std::string record;              ///< of errc::moving
+    errc error = errc::unavailable;   ///< if not granted
+    Failure failure;                  ///< for the user
+    std::string record;               ///< of errc::moving
     std::optional<std::string> gate;  ///< it was refused for that: the present one
   };
 
   /// `gate`: what is known of the plan's; null: its source cannot have any.
   MoveClient(Route route, Limits limits, std::shared_ptr<GateBelief> gate)
-      : route_(std::move(route)),
-        limits_(limits),
-        gate_(std::move(gate)),
-        backoff_(limits.retry) {}
+      : route_(std::move(route)), limits_(limits), gate_(std::move(gate)), backoff_(limits.retry) {}
 
   Step begin();
   Step on_source(const Outcome& outcome, TimePoint now, std::uint64_t dice);

@@ -66,8 +66,8 @@ std::string to_text(const Plan& plan) {
       dual              ? kDualVersion
       : plan.has_gate() ? kGateVersion
                         : kMoveVersion,
-      plan.name, plan.id, plan.from, plan.to,
-      plan.max_lease.count(), plan.lossy_target ? 1 : 0, plan.leased_target ? 1 : 0);
+      plan.name, plan.id, plan.from, plan.to, plan.max_lease.count(), plan.lossy_target ? 1 : 0,
+      plan.leased_target ? 1 : 0);
   if (dual) {
     text += fmt::format("\nwindow={}\nregistration_ms={}", plan.window, plan.registration.count());
   }

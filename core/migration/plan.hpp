@@ -7,8 +7,8 @@
 //   plan/NAME   the plan's text
 //   plans-out   the names of unfinished plans that leave this store
 //   plans-in    the names of unfinished plans that come to it: who knows this store alone must not
-//               lock their names in it; and `=NAME` of each that has a gate and is finished: whoever
-//               locks their names in it passes the floor of home/NAME
+//               lock their names in it; and `=NAME` of each that has a gate and is finished:
+//               whoever locks their names in it passes the floor of home/NAME
 //   gate/NAME   in the source, of a plan that has patterns (gate.hpp)
 //   home/NAME   in the target, when all is over: its locks are at home there
 //   moved/NAME  in the target: the names that were moved, so that a lost record is noticed

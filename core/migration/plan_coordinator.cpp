@@ -23,10 +23,10 @@ constexpr int kMostTurns = 20;
 void add_strangers(const Plan& plan, const LockStatus& status, std::vector<Stranger>& strangers) {
   const auto mark = participant_mark(plan.name);
   if (status.held && status.owner && !status.owner->id.starts_with(mark)) {
-    strangers.push_back({status.name, *status.owner, true});
+    strangers.push_back({plan.from, status.name, *status.owner, false});
   }
   for (const auto& owner : status.waiting) {
-    if (!owner.id.starts_with(mark)) strangers.push_back({status.name, owner, false});
+    if (!owner.id.starts_with(mark)) strangers.push_back({plan.from, status.name, owner, true});
   }
 }
 
@@ -110,9 +110,8 @@ asio::awaitable<std::optional<StepReport>> PlanCoordinator::objection() {
     refusal = unreachable(with_store(*target_, std::move(failure)));
     co_return refusal;
   }
-  const auto objected =
-      objections({source_->name(), source_->backend().capabilities(), {}},
-                 {target_->name(), target_->backend().capabilities(), {}});
+  const auto objected = objections({source_->name(), source_->backend().capabilities(), {}},
+                                   {target_->name(), target_->backend().capabilities(), {}});
   if (!objected.empty()) refusal = refuse(fmt::format("{}", fmt::join(objected, "; ")));
   co_return refusal;
 }
@@ -183,7 +182,8 @@ asio::awaitable<PlanCoordinator::Report> PlanCoordinator::take_all(Goal goal) {
   const auto state = seen_.gate->state;
   if (state == GateState::final_) {
     report.finished = true;
-    if (goal == Goal::rollback) report.refusal = refuse(under_gate(goal, {}, seen_.gate, plan_).why);
+    if (goal == Goal::rollback)
+      report.refusal = refuse(under_gate(goal, {}, seen_.gate, plan_).why);
     co_return report;
   }
   if (state == GateState::ended && goal != Goal::rollback) {
@@ -195,7 +195,8 @@ asio::awaitable<PlanCoordinator::Report> PlanCoordinator::take_all(Goal goal) {
     co_return report;
   }
   report = co_await drain(goal);
-  if (goal == Goal::rollback && options_.withdraw) report = co_await end_withdrawal(std::move(report));
+  if (goal == Goal::rollback && options_.withdraw)
+    report = co_await end_withdrawal(std::move(report));
   co_return report;
 }
 
@@ -220,7 +221,8 @@ asio::awaitable<PlanCoordinator::Report> PlanCoordinator::finish() {
   if (report.refusal || !all_done(report.steps)) co_return report;
   if (!report.strangers.empty() && !options_.strangers_gone) {
     report.refusal = refuse(fmt::format(
-        "{} program{} in '{}' without taking part in plan '{}': after `finish` nothing keeps such a "
+        "{} program{} in '{}' without taking part in plan '{}': after `finish` nothing keeps such "
+        "a "
         "one from a lock that somebody holds in '{}'; give them the route, or stop them, and say "
         "--yes",
         report.strangers.size(), report.strangers.size() == 1 ? " locks" : "s lock", plan_.from,
@@ -246,9 +248,8 @@ asio::awaitable<std::optional<StepReport>> PlanCoordinator::make_final(GateNote:
   if (seen_.failure.error) {
     refusal = unreachable(seen_.failure);
   } else if (!seen_.gate || seen_.gate->state != GateState::final_) {
-    refusal = refuse(
-        fmt::format("another command has turned the gate of plan '{}' meanwhile; run it again",
-                    plan_.name));
+    refusal = refuse(fmt::format(
+        "another command has turned the gate of plan '{}' meanwhile; run it again", plan_.name));
   }
   turned_ = turned_ || !refusal;
   co_return refusal;

@@ -4,8 +4,9 @@
 // listed. Keeps nothing that another process would need: when it dies, any other goes on.
 //
 //   advance   OPEN -> TURNED; then whoever holds or waits in S from before: queue behind, seal
-//   rollback  TURNED -> OPEN, withdrawing: -> ENDED; then each record of S away, as Coordinator does
-//   finish    advance; floor = all tokens that S has given; the same TURNED -> FINAL; certificate
+//   rollback  TURNED -> OPEN, withdrawing: -> ENDED; then each record of S away, as Coordinator
+//   does finish    advance; floor = all tokens that S has given; the same TURNED -> FINAL;
+//   certificate
 //
 // After the turn no claim that may hold enters S, and no record is removed there. So a name that is
 // not in the list made after it, and one that was moved since, can only be held in T while the gate
@@ -20,18 +21,9 @@
 
 #include "core/migration/coordinator.hpp"
 #include "core/migration/gate_note.hpp"
+#include "core/migration/stranger.hpp"
 
 namespace dlock::core::migration {
-
-/// Who holds or waits for a lock in a store, and does not have the plan's route.
-struct Stranger {
-  std::string lock;
-  Owner owner;
-  bool holds = false;
-  bool operator==(const Stranger& other) const {
-    return lock == other.lock && owner.id == other.owner.id && holds == other.holds;
-  }
-};
 
 /// What the source shows of a plan's locks: sorted, each once.
 struct Governed {
@@ -89,7 +81,9 @@ class PlanCoordinator : public std::enable_shared_from_this<PlanCoordinator> {
   asio::awaitable<std::optional<StepReport>> make_final(GateNote::Look turned);
   asio::awaitable<Report> end_withdrawal(Report report);
   std::optional<GateState> next(Goal goal, GateState state) const;
-  StepReport refuse(std::string why) const { return report_of({}, Verdict::refused, std::move(why)); }
+  StepReport refuse(std::string why) const {
+    return report_of({}, Verdict::refused, std::move(why));
+  }
 
   const std::shared_ptr<Store> source_;
   const std::shared_ptr<Store> target_;

@@ -91,21 +91,23 @@ Decision under_gate(Goal goal, Decision decision, const std::optional<Gate>& gat
       return decision;
     case GateState::turned:
       if (goal != Goal::rollback) return decision;
-      return refuse(
-          fmt::format("all locks of plan '{0}' go to '{1}' now, those made later too; `dlock migrate "
-                      "rollback {0} --all` brings them back",
-                      plan.name, plan.to));
+      return refuse(fmt::format(
+          "all locks of plan '{0}' go to '{1}' now, those made later too; `dlock migrate "
+          "rollback {0} --all` brings them back",
+          plan.name, plan.to));
     case GateState::ended:
       if (goal == Goal::rollback) return decision;
-      return refuse(fmt::format("plan '{0}' is being withdrawn: end that with `dlock migrate "
-                                "rollback {0} --all --withdraw`",
-                                plan.name));
+      return refuse(
+          fmt::format("plan '{0}' is being withdrawn: end that with `dlock migrate "
+                      "rollback {0} --all --withdraw`",
+                      plan.name));
     case GateState::final_:
       break;
   }
-  return refuse(fmt::format("plan '{0}' is finished, and its locks are at home in '{1}'; going back "
-                            "is a plan of its own, from '{1}' to '{2}'",
-                            plan.name, plan.to, plan.from));
+  return refuse(
+      fmt::format("plan '{0}' is finished, and its locks are at home in '{1}'; going back "
+                  "is a plan of its own, from '{1}' to '{2}'",
+                  plan.name, plan.to, plan.from));
 }
 
 Record moved_record(const Plan& plan, std::uint64_t token, std::int64_t wall_clock_ms) {

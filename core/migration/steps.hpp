@@ -47,9 +47,9 @@ Decision under_gate(Goal goal, Decision decision, const std::optional<Gate>& gat
 Record moved_record(const Plan& plan, std::uint64_t token, std::int64_t wall_clock_ms);
 
 /// Whether a target's record only closes it while the lock is in `source`: there a rollback, or an
-/// earlier plan that went the other way and is finished (MOVED: it had a gate), has left it, so that
-/// nobody locks in the target who knows it alone, or the earlier plan. It holds against every record of the source that is not younger;
-/// whoever comes with a younger one may open the place.
+/// earlier plan that went the other way and is finished (MOVED: it had a gate), has left it, so
+/// that nobody locks in the target who knows it alone, or the earlier plan. It holds against every
+/// record of the source that is not younger; whoever comes with a younger one may open the place.
 bool is_closed(const Record& in_target, std::string_view source) noexcept;
 
 /// The record that closes the target's place, drained under `token`, for the rollback of `closing`.

@@ -5,8 +5,14 @@
 
 #include <algorithm>
 
+#include "core/migration/gate_note.hpp"
+#include "core/migration/plan_coordinator.hpp"
+
 namespace dlock::core::migration {
 namespace {
+
+/// Of a list of all locks.
+constexpr auto kListing = std::chrono::minutes(2);
 
 struct Counts {
   std::size_t open = 0;
@@ -57,9 +63,87 @@ asio::awaitable<void> look_at(std::shared_ptr<Store> from, std::shared_ptr<Store
   }
 }
 
+/// The gate, and which names there are.
+asio::awaitable<Failure> see(std::shared_ptr<Store> from, std::shared_ptr<Store> to,
+                             bool target_answers, PlanStatus& status,
+                             std::vector<std::string>& names) {
+  GateNote note(from, status.plan.name);
+  auto look = co_await note.read();
+  if (look.failure.error) co_return look.failure;
+  status.gate = std::move(look.gate);
+  auto seen = co_await look_at_source(from, status.plan);
+  if (seen.failure.error) co_return seen.failure;
+  names = std::move(seen.names);
+  if (!target_answers) co_return Failure{};
+  std::string everything;
+  const auto there = co_await to->backend().list(everything, to->env().now() + kListing);
+  // A store that cannot list has what the source says of it.
+  for (const auto& lock : there.value.value_or(std::vector<LockStatus>())) {
+    if (lock.held && status.plan.has(lock.name)) names.push_back(lock.name);
+  }
+  names = parse_list(list_text(std::move(names)));
+  co_return Failure{};
+}
+
 /// By a later plan: it is at home in the source again, or on its way there.
 bool taken_back(const TargetPlace& place, const Plan& plan) {
   return place.record && place.record->plan != plan.name && place.record->target == plan.from;
+}
+
+std::string next_of_turned(const PlanStatus& status, const Counts& counts) {
+  const auto& plan = status.plan;
+  if (counts.open + counts.closing > 0) {
+    return fmt::format(
+        "{} of {} are held or waited for in '{}' from before, or were on their way back; `dlock "
+        "migrate advance {} --all` moves them, each when its holder leaves",
+        counts.open + counts.closing, status.names.size(), plan.from, plan.name);
+  }
+  return fmt::format(
+      "all are in '{0}'; try it out, and go back with `dlock migrate rollback {1} --all`, or make "
+      "it "
+      "final with `dlock migrate finish {1} --all`",
+      plan.to, plan.name);
+}
+
+std::string next_of_open(const PlanStatus& status, const Counts& counts) {
+  const auto& plan = status.plan;
+  if (counts.closing > 0) {
+    return fmt::format(
+        "{0} of {1} are being rolled back and wait for their holders in '{2}' to leave; go on with "
+        "`dlock migrate rollback {3} --all`, or take it back with `dlock migrate advance {3} "
+        "--all`",
+        counts.closing, status.names.size(), plan.to, plan.name);
+  }
+  if (counts.moved > 0) {
+    return fmt::format(
+        "{0} of {1} are in '{2}'; `dlock migrate advance {3} --all` moves all, those made later "
+        "too, and `dlock migrate rollback {3} --all` brings these back",
+        counts.moved, status.names.size(), plan.to, plan.name);
+  }
+  return fmt::format(
+      "all are in '{}'; `dlock migrate advance {} --all` moves them, each when its "
+      "holder leaves, and those made later",
+      plan.from, plan.name);
+}
+
+std::string next_of_gate(const PlanStatus& status, const Counts& counts) {
+  const auto& plan = status.plan;
+  if (!status.gate) return start_broken_off(plan.name);
+  switch (status.gate->state) {
+    case GateState::open:
+      return next_of_open(status, counts);
+    case GateState::turned:
+      return next_of_turned(status, counts);
+    case GateState::final_:
+      return fmt::format(
+          "the certificate: `dlock migrate finish {} --all` was broken off; run it "
+          "again",
+          plan.name);
+    case GateState::ended:
+      break;
+  }
+  return fmt::format(
+      "it is being withdrawn: `dlock migrate rollback {} --all --withdraw` ends that", plan.name);
 }
 
 /// A lock that has been moved, and whose place in the target is not open.
@@ -98,7 +182,8 @@ std::string state_text(const std::optional<Record>& record) {
   return record ? to_string(record->state) : "OPEN";
 }
 
-std::vector<std::string> alarms_of(const NameStatus& name, const Plan& plan, bool was_moved) {
+std::vector<std::string> alarms_of(const NameStatus& name, const Plan& plan, bool was_moved,
+                                   bool at_home) {
   std::vector<std::string> alarms;
   if (!name.known) {
     alarms.push_back(fmt::format("the store '{}' did not answer", plan.from));
@@ -113,7 +198,7 @@ std::vector<std::string> alarms_of(const NameStatus& name, const Plan& plan, boo
                     "free in '{1}' while '{0}' may be in use; stop its users, then run "
                     "`dlock migrate advance {2} --name {3}`",
                     plan.to, plan.from, plan.name, name.name));
-  } else if (!name.record && is_held(name.in_target)) {
+  } else if (!name.record && is_held(name.in_target) && !at_home) {
     alarms.push_back(
         fmt::format("{} holds it in '{}', though it is not moved: a client that knows "
                     "'{}' alone",
@@ -135,6 +220,7 @@ std::string next_step(const PlanStatus& status) {
         "must be kept until none names it",
         plan.from);
   }
+  if (plan.has_gate()) return next_of_gate(status, counts);
   if (counts.closing > 0) {
     return fmt::format(
         "{0} of {1} are being rolled back and wait for their holders in '{2}' to "
@@ -172,11 +258,21 @@ asio::awaitable<PlanStatus> survey(std::shared_ptr<Store> from, std::shared_ptr<
                     to->name(), target.error.message()));
   }
   const bool target_answers = !target.error;
-  for (const auto& name : status.plan.names) {
+  auto names = status.plan.names;
+  if (status.plan.has_gate()) {
+    const auto failure = co_await see(from, to, target_answers, status, names);
+    if (failure.error) {
+      status.alarms.push_back(failure.text);
+      co_return status;
+    }
+  }
+  const bool at_home = status.gate && status.gate->state == GateState::final_;
+  for (const auto& name : names) {
     NameStatus one;
     one.name = name;
     co_await look_at(from, to, target_answers, one);
-    one.alarms = alarms_of(one, status.plan, std::binary_search(moved.begin(), moved.end(), name));
+    one.alarms =
+        alarms_of(one, status.plan, std::binary_search(moved.begin(), moved.end(), name), at_home);
     status.names.push_back(std::move(one));
   }
   status.next = next_step(status);

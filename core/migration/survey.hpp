@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/migration/gate.hpp"
 #include "core/migration/plan.hpp"
 #include "core/migration/record.hpp"
 #include "core/migration/target_place.hpp"
@@ -30,13 +31,14 @@ struct NameStatus {
 struct PlanStatus {
   Plan plan;
   bool finished = false;
+  std::optional<Gate> gate;  ///< of a plan that has one
   std::vector<NameStatus> names;
   std::vector<std::string> alarms;  ///< of a store as a whole
   std::string next;                 ///< what comes next, and why it waits
 };
 
 /// Loop only. A store that cannot be asked is an alarm. `moved`: the names known to have been
-/// moved.
+/// moved. Of a plan with a gate: the names that the two stores show now.
 asio::awaitable<PlanStatus> survey(std::shared_ptr<Store> from, std::shared_ptr<Store> to,
                                    Plan plan, std::vector<std::string> moved);
 
@@ -47,7 +49,9 @@ asio::awaitable<Result<std::vector<std::string>>> taken_places(std::shared_ptr<S
                                                                std::vector<std::string> names);
 
 // Pure.
-std::vector<std::string> alarms_of(const NameStatus& name, const Plan& plan, bool was_moved);
+/// `at_home`: the target alone is asked for it now.
+std::vector<std::string> alarms_of(const NameStatus& name, const Plan& plan, bool was_moved,
+                                   bool at_home = false);
 std::string next_step(const PlanStatus& status);
 /// OPEN without a record.
 std::string state_text(const std::optional<Record>& record);
