@@ -54,15 +54,12 @@ asio::awaitable<StepReport> Coordinator::take(Goal goal, std::string name) {
     }
     auto decision = decide(goal, record, plan_);
     if (options_.gate && decision.action != Action::refuse) {
-      decision = under_gate(goal, std::move(decision), options_.gate->gate(), plan_);
-      const bool gone_back =
-          options_.is_for_all && goal == Goal::advance && options_.gate->is(GateState::open);
-      if (gone_back && decision.action != Action::nothing) {
-        decision = {Action::refuse, "another command has turned the plan's gate back meanwhile"};
-      }
+      decision =
+          under_gate(goal, std::move(decision), options_.gate->gate(), plan_, options_.is_for_all);
     }
     const bool moved = record && record->state == MoveState::moved;
-    const bool to_target = goal != Goal::rollback && decision.action != Action::refuse;
+    const bool goes = decision.action != Action::refuse && decision.action != Action::give_way;
+    const bool to_target = goal != Goal::rollback && goes;
     if (to_target && (moved || decision.action == Action::seal)) {
       auto opened = co_await open_target(name, record);
       if (opened) {
@@ -73,10 +70,10 @@ asio::awaitable<StepReport> Coordinator::take(Goal goal, std::string name) {
         co_return std::move(*opened->report);
       }
     }
-    if (decision.action == Action::nothing || decision.action == Action::refuse) {
-      auto report =
-          report_of(name, decision.action == Action::nothing ? Verdict::done : Verdict::refused,
-                    decision.why);
+    if (decision.action == Action::nothing || !goes) {
+      auto verdict = Verdict::done;
+      if (!goes) verdict = decision.action == Action::refuse ? Verdict::refused : Verdict::waiting;
+      auto report = report_of(name, verdict, decision.why);
       report.record = record;
       report.changed = changed;
       co_return report;
@@ -114,6 +111,7 @@ asio::awaitable<Coordinator::Course> Coordinator::step(Action action, std::strin
       course = co_await make_final(std::move(name), *record);
       break;
     case Action::nothing:
+    case Action::give_way:
     case Action::refuse:
       break;
   }

@@ -183,11 +183,11 @@ asio::awaitable<PlanCoordinator::Report> PlanCoordinator::take_all(Goal goal) {
   if (state == GateState::final_) {
     report.finished = true;
     if (goal == Goal::rollback)
-      report.refusal = refuse(under_gate(goal, {}, seen_.gate, plan_).why);
+      report.refusal = refuse(under_gate(goal, {}, seen_.gate, plan_, true).why);
     co_return report;
   }
   if (state == GateState::ended && goal != Goal::rollback) {
-    report.refusal = refuse(under_gate(goal, {}, seen_.gate, plan_).why);
+    report.refusal = refuse(under_gate(goal, {}, seen_.gate, plan_, true).why);
     co_return report;
   }
   if (goal == Goal::finish) {
@@ -248,8 +248,10 @@ asio::awaitable<std::optional<StepReport>> PlanCoordinator::make_final(GateNote:
   if (seen_.failure.error) {
     refusal = unreachable(seen_.failure);
   } else if (!seen_.gate || seen_.gate->state != GateState::final_) {
-    refusal = refuse(fmt::format(
-        "another command has turned the gate of plan '{}' meanwhile; run it again", plan_.name));
+    refusal = report_of({}, Verdict::waiting,
+                        fmt::format("another command has turned the gate of plan '{}' meanwhile; "
+                                    "run it again",
+                                    plan_.name));
   }
   turned_ = turned_ || !refusal;
   co_return refusal;

@@ -12,6 +12,11 @@ namespace {
 
 Decision refuse(std::string why) { return {Action::refuse, std::move(why)}; }
 Decision take(Action action) { return {action, {}}; }
+Decision overtaken(const Plan& plan) {
+  return {Action::give_way,
+          fmt::format("another command has turned the gate of plan '{}' meanwhile; run it again",
+                      plan.name)};
+}
 
 Decision decide_open(Goal goal, const Plan& plan) {
   switch (goal) {
@@ -82,15 +87,17 @@ Decision decide(Goal goal, const std::optional<Record>& record, const Plan& plan
   return decide_final(goal, plan);
 }
 
-Decision under_gate(Goal goal, Decision decision, const std::optional<Gate>& gate,
-                    const Plan& plan) {
+Decision under_gate(Goal goal, Decision decision, const std::optional<Gate>& gate, const Plan& plan,
+                    bool for_all) {
   if (decision.action == Action::nothing) return decision;
   if (!gate) return refuse(start_broken_off(plan.name));
   switch (gate->state) {
     case GateState::open:
-      return decision;
+      if (!for_all || goal == Goal::rollback) return decision;
+      return overtaken(plan);
     case GateState::turned:
       if (goal != Goal::rollback) return decision;
+      if (for_all) return overtaken(plan);
       return refuse(fmt::format(
           "all locks of plan '{0}' go to '{1}' now, those made later too; `dlock migrate "
           "rollback {0} --all` brings them back",

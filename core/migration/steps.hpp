@@ -28,20 +28,22 @@ enum class Action {
   open,        ///< drain T; CLOSING -> OPEN
   abort,       ///< CLOSING -> MOVED
   make_final,  ///< lock T; MOVED -> FINAL
+  give_way,    ///< another command has turned the plan's gate meanwhile
   refuse,
 };
 
 struct Decision {
   Action action = Action::refuse;
-  std::string why;  ///< of refuse: what is wrong and what to do
+  std::string why;  ///< of refuse and give_way: what is wrong and what to do
 };
 
 /// No record: OPEN.
 Decision decide(Goal goal, const std::optional<Record>& record, const Plan& plan);
 
-/// The same while the gate is so: what must not be done then is refused.
-Decision under_gate(Goal goal, Decision decision, const std::optional<Gate>& gate,
-                    const Plan& plan);
+/// The same while the gate is so: what must not be done then is refused. `for_all`: the gate was
+/// turned for this goal.
+Decision under_gate(Goal goal, Decision decision, const std::optional<Gate>& gate, const Plan& plan,
+                    bool for_all);
 
 /// The first record of a flip that was made under the source's `token`.
 Record moved_record(const Plan& plan, std::uint64_t token, std::int64_t wall_clock_ms);

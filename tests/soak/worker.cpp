@@ -56,13 +56,20 @@ class Actor {
 
   void run(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
-      const auto name = lock_name(static_cast<int>(pick(options_.names)));
+      const auto name = choose();
       if (auto handle = acquire(name, stop)) hold(std::move(handle), name, stop);
       std::this_thread::sleep_for(1ms * pick(10));
     }
   }
 
  private:
+  std::string choose() {
+    constexpr auto kAge = 100ms;
+    constexpr int kOldest = 300;
+    if (!options_.makes_names || pick(3) > 0) return lock_name(pick(options_.names));
+    const auto age = pick(2) == 0 ? 0 : pick(kOldest);
+    return fmt::format("soak-new-{}", BoottimeClock::now().time_since_epoch() / kAge - age);
+  }
   int pick(int below) { return std::uniform_int_distribution<int>(0, below - 1)(dice_); }
 
   void note(Note what, std::uint64_t grant = 0, const std::string& name = {},

@@ -16,6 +16,9 @@ struct WorkerOptions {
   int number = 0;  ///< each process has one of its own
   unsigned seed = 0;
   int names = 0;
+  /// Now and then a name that is made at that moment, by all who choose one then, or of the last
+  /// half minute.
+  bool makes_names = false;
   std::chrono::milliseconds lease{0};  ///< the longest holds go beyond it
 };
 

@@ -18,7 +18,8 @@ std::vector<std::string> all_names() {
 FleetAtWork::FleetAtWork(const FleetOptions& options)
     : options_(options),
       dice_(options.seed * 7 + 3),
-      workers_(options.program, options.seed, run_.records, [this] { tick(); }),
+      workers_(options.program, options.seed, options.dual_source.empty(), run_.records,
+               [this] { tick(); }),
       commands_(options.dlock, options.seed, [this] { tick(); }) {}
 
 void FleetAtWork::complain(std::string what) {
@@ -48,11 +49,21 @@ void FleetAtWork::work_for_a_while() {
   }
 }
 
+std::set<std::string> FleetAtWork::names_seen() const {
+  std::set<std::string> names;
+  for (const auto& [worker, lines] : run_.records.lines) {
+    for (const auto& line : lines) {
+      if (line.note == soak::Note::wanted) names.insert(line.name);
+    }
+  }
+  return names;
+}
+
 void FleetAtWork::collect() {
   workers_.calm();
   workers_.end();
   run_.records.end = BoottimeClock::now();
-  for (const auto& name : all_names()) {
+  for (const auto& name : names_seen()) {
     run_.records.writes[name] = soak::GuardedFile(workers_.folder(), name).all();
   }
   run_.remarks.insert(run_.remarks.end(), commands_.remarks().begin(), commands_.remarks().end());

@@ -4,6 +4,7 @@
 // passes, and a record of all of it.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,8 @@ class FleetAtWork {
   void work_for(std::chrono::milliseconds time);
   /// Until everybody has been granted something.
   void work_for_a_while();
+  /// Those that anybody wanted.
+  std::set<std::string> names_seen() const;
   /// Ends all workers, and gathers what is known.
   void collect();
 

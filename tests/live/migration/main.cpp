@@ -133,6 +133,7 @@ int main(int argc, char** argv) {
   app.add_option("--config", worker.config)->needs("--worker");
   app.add_option("--folder", worker.folder)->needs("--worker");
   app.add_option("--long-hold", long_hold)->needs("--worker");
+  app.add_flag("--make-names", worker.makes_names)->needs("--worker");
   CLI11_PARSE(app, argc, argv);
   try {
     if (*is_worker) {

@@ -48,8 +48,8 @@ void Stores::write(const std::string& name, const std::string& route) const {
   testkit::write_file(file(name), text + "locks:\n  - { match: \"**\", " + route + " }\n");
 }
 
-void Stores::forget_in_redis(const std::vector<std::string>& names) const {
-  std::string command = "DEL";
+void Stores::forget_in_redis(const std::vector<std::string>& names, const std::string& plan) const {
+  std::string command = fmt::format("DEL dlock:{{gate/{}}}%note", plan);
   for (const auto& name : names) command += fmt::format(" dlock:{{{}}}", name);
   testkit::ask(redis_.port(), command + "\r\nQUIT\r\n", "+OK\r\n", testkit::patience());
 }

@@ -43,8 +43,9 @@ class Stores {
   /// ... or are where the last one has led, for good.
   std::filesystem::path last_config() const { return file("home"); }
 
-  /// What no store may do that locks leave: forgets the records of these names, in Redis.
-  void forget_in_redis(const std::vector<std::string>& names) const;
+  /// What no store may do that locks leave: forgets the plan's gate and the records of these names,
+  /// in Redis.
+  void forget_in_redis(const std::vector<std::string>& names, const std::string& plan) const;
 
  private:
   std::filesystem::path file(const std::string& name) const { return folder_ / (name + ".yaml"); }

@@ -29,10 +29,11 @@ bool chance(Dice& dice, double probability) {
   return std::uniform_real_distribution<>(0, 1)(dice) < probability;
 }
 
-Workers::Workers(std::string program, unsigned seed, soak::Records& records,
+Workers::Workers(std::string program, unsigned seed, bool make_names, soak::Records& records,
                  std::function<void()> meanwhile)
     : program_(std::move(program)),
       seed_(seed),
+      make_names_(make_names),
       records_(records),
       dice_(seed * 7 + 1),
       meanwhile_(std::move(meanwhile)) {}
@@ -74,6 +75,7 @@ void Workers::launch(Worker& worker) {
                   std::to_string(seed_ * 1000 + static_cast<unsigned>(worker.number)),
                   "--long-hold",
                   std::to_string(kLongHold.count())};
+  if (make_names_) process.argv.emplace_back("--make-names");
   remarks_.push_back({BoottimeClock::now(), fmt::format("worker {} begins with {}", worker.number,
                                                         worker.config.filename().string())});
   worker.process = std::make_unique<testkit::Process>(std::move(process));

@@ -40,8 +40,9 @@ bool chance(Dice& dice, double probability);
 
 class Workers {
  public:
-  /// `meanwhile` is called all the time while a worker is waited for.
-  Workers(std::string program, unsigned seed, soak::Records& records,
+  /// `meanwhile` is called all the time while a worker is waited for. `make_names`: they lock names
+  /// too that are made at that moment.
+  Workers(std::string program, unsigned seed, bool make_names, soak::Records& records,
           std::function<void()> meanwhile);
 
   /// Ends (killed, or in order) what is in the slot and starts another with this configuration.
@@ -91,6 +92,7 @@ class Workers {
 
   const std::string program_;
   const unsigned seed_;
+  const bool make_names_;
   soak::Records& records_;
   Dice dice_;
   std::function<void()> meanwhile_;
