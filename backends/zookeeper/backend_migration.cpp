@@ -214,6 +214,7 @@ asio::awaitable<RecordAnswer> ZooKeeperBackend::seal(ClaimPtr held, std::string 
     const auto sealed = co_await reply_until(std::move(sealing), deadline);
     ours->removing = false;
     if (sealed.rc == ZOK) {
+      seals_.met(directory, heir);
       ours->leave_queue();
       co_return answer_of(RecordStatus::done);
     }

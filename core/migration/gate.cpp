@@ -154,6 +154,12 @@ bool GateBelief::learn(const std::string& text, std::string& why) {
   return true;
 }
 
+bool GateBelief::is_due(TimePoint now) {
+  if (is(GateState::final_) || (looked_at_ && now < *looked_at_ + kGateAge)) return false;
+  looked_at_ = now;
+  return true;
+}
+
 std::string participant_mark(std::string_view plan) {
   return fmt::format("{:08x}-9a7e", hash_of(plan));
 }

@@ -64,8 +64,11 @@ Record moved_record(const Gate& gate, std::uint64_t token, std::int64_t wall_clo
 /// What a FINAL gate says of every lock of the plan.
 Record final_record(const Gate& gate);
 
+inline constexpr Duration kGateAge = std::chrono::seconds(10);
+
 /// What the programs of this process believe of a plan's gate. It is learnt from the claims that
-/// were refused for it, so that it costs no request. Loop only.
+/// were refused for it, so that it costs no request; and as a lock that is moved is never refused
+/// for it, from a look beside one that was acquired, each kGateAge at most. Loop only.
 class GateBelief {
  public:
   explicit GateBelief(std::string plan) : plan_(std::move(plan)) {}
@@ -75,6 +78,8 @@ class GateBelief {
   bool is(GateState state) const noexcept { return gate_ && gate_->state == state; }
   /// False: what stands there is no gate of that plan. FINAL stays.
   bool learn(const std::string& text, std::string& why);
+  /// Whether to look; true at most once in kGateAge, and never once it is FINAL.
+  bool is_due(TimePoint now);
   GatePtr check(std::int64_t wall_clock_ms) const {
     return check_of(plan_, text_, gate_, wall_clock_ms);
   }
@@ -83,6 +88,7 @@ class GateBelief {
   const std::string plan_;
   std::string text_;
   std::optional<Gate> gate_;
+  std::optional<TimePoint> looked_at_;
 };
 
 /// What a claim's id begins with, in place of its first 13 characters: that its program has the

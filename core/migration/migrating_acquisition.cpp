@@ -77,7 +77,9 @@ asio::awaitable<void> MigratingAcquisition::run() {
     }
   }
   env.cancel(std::exchange(deadline_timer_, 0));
+  const bool is_moved = fsm_.held_in_target();
   finish();
+  if (is_moved && request_.gate && request_.gate->is_due(env.now())) co_await look_at_gate();
   source_->dismiss(self);
 }
 
@@ -171,6 +173,19 @@ asio::awaitable<MoveClient::Step> MigratingAcquisition::seal_source() {
   handle_ = LockHandle();
   auto& env = source_->env();
   co_return fsm_.on_sealed(answer, env.now(), env.random());
+}
+
+asio::awaitable<void> MigratingAcquisition::look_at_gate() {
+  try {
+    const auto until = source_->env().now() + source_->request_timeout();
+    const auto answer = co_await source_->backend().note(gate_key(request_.plan), until);
+    std::string unused;
+    if (answer.status == RecordStatus::done) {
+      request_.gate->learn(answer.found.value_or(std::string()), unused);
+    }
+  } catch (const std::exception&) {
+    // Another look follows.
+  }
 }
 
 asio::awaitable<MoveClient::Step> MigratingAcquisition::open_target() {

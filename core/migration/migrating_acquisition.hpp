@@ -48,6 +48,8 @@ class MigratingAcquisition final : public Guest,
   asio::awaitable<MoveClient::Step> open_target();
   asio::awaitable<MoveClient::Step> recheck();
   asio::awaitable<RecordAnswer> read_record();
+  /// Nobody waits for it.
+  asio::awaitable<void> look_at_gate();
   Acquisition::Request request_for_source();
   Acquisition::Request request_for_target() const;
   void on_outcome(error_code ec, LockHandle handle);
