@@ -398,31 +398,37 @@ TEST_F(CliMigrate, WhatIsWrongWithTheCommandIsSaid) {
 }
 
 TEST_F(CliMigrate, TheManualsCommandsDoWhatItSays) {
-  std::ofstream(path("dlock.yaml"))
-      << "stores:\n  zk: \"file://" << (folder_.path() / "old").string() << "\"\n  redis: \"file://"
-      << (folder_.path() / "new").string()
-      << "\"\nlocks:\n  - { match: \"billing/**\", migrate: { from: zk, to: redis, plan: "
-         "billing-2026 } }\n";
+  const auto configuration = testkit::manual_configurations(kManual, "The recipe");
+  ASSERT_EQ(configuration.size(), 2U);
+  const auto write_block = [&](const char* file, const std::string& block) {
+    std::ofstream(path(file)) << testkit::with_stores(block, url("old"), url("new"));
+  };
+  write_block("dlock.yaml", configuration[0]);
+  write_block("after.yaml", configuration[1]);
   const auto run = [&](const std::vector<std::string>& command) {
     const auto result = finish(with("dlock.yaml", command));
     EXPECT_EQ(result.status.shell_status(), 0) << command[1] << ": " << result.out << result.err;
   };
-  const auto there = testkit::manual_commands(kManual, "From ZooKeeper to Redis");
+  const auto there = testkit::manual_commands(kManual, "The recipe");
   ASSERT_EQ(there.size(), 6U);
   Process seven(with("dlock.yaml", {"hold", "billing/7"}));
-  read_event(seven);  // patterns are looked up among the locks that are there
+  read_event(seven);
   run(there[0]);
   run(there[1]);
   seven.close_stdin();
   EXPECT_EQ(ended(seven), 0);
   for (int i = 2; i < 5; ++i) run(there[static_cast<std::size_t>(i)]);
   const auto back = testkit::manual_commands(kManual, "And back");
-  ASSERT_EQ(back.size(), 2U);
+  ASSERT_EQ(back.size(), 3U);
   run(back[0]);
+  run(there[2]);
   run(there[3]);
-  EXPECT_EQ(finish(with("dlock.yaml", back[1])).status.shell_status(), kRefused);  // no leases
-  run({"migrate", "advance", "billing-2026", "--all"});
+  EXPECT_EQ(finish(with("dlock.yaml", back[2])).status.shell_status(), kRefused);  // no leases
+  run(back[1]);
+  run(there[1]);
   run(there[5]);
+  Process eight(with("after.yaml", {"hold", "billing/8"}));
+  EXPECT_EQ(text(read_event(eight), "store"), "new");
 }
 
 TEST_F(CliMigrate, JsonIsAContract) {

@@ -30,4 +30,34 @@ std::vector<std::vector<std::string>> manual_commands(const std::string& page,
   return commands;
 }
 
+std::vector<std::string> manual_configurations(const std::string& page, std::string_view heading) {
+  std::istringstream text(read_file(page));
+  std::vector<std::string> blocks;
+  bool below = false;
+  bool in_block = false;
+  for (std::string line; std::getline(text, line);) {
+    if (line.starts_with("```")) {
+      in_block = below && line == "```yaml";
+      if (in_block) blocks.emplace_back();
+    } else if (line.starts_with("## ")) {
+      below = line.substr(3) == heading;
+    } else if (in_block) {
+      blocks.back() += line + "\n";
+    }
+  }
+  return blocks;
+}
+
+std::string with_stores(const std::string& configuration, const std::string& old_url,
+                        const std::string& new_url) {
+  std::istringstream lines(configuration);
+  std::string text;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("  old:")) line = "  old: { url: \"" + old_url + "\" }";
+    if (line.starts_with("  new:")) line = "  new: { url: \"" + new_url + "\" }";
+    text += line + "\n";
+  }
+  return text;
+}
+
 }  // namespace dlock::testkit

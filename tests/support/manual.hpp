@@ -14,4 +14,11 @@ namespace dlock::testkit {
 std::vector<std::vector<std::string>> manual_commands(const std::string& page,
                                                       std::string_view heading);
 
+/// The configuration blocks below a heading, as they stand there.
+std::vector<std::string> manual_configurations(const std::string& page, std::string_view heading);
+
+/// A configuration of the manual with these lines instead of those of the stores `old` and `new`.
+std::string with_stores(const std::string& configuration, const std::string& old_url,
+                        const std::string& new_url);
+
 }  // namespace dlock::testkit
