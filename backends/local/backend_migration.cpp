@@ -175,8 +175,22 @@ asio::awaitable<RecordAnswer> LocalBackend::set_note(std::string key,
                                                      std::optional<std::string> to,
                                                      TimePoint deadline) {
   if (auto refused = too_long(to.value_or(""))) co_return std::move(*refused);
+  look_at_path();
+  auto failure = co_await open_directory_in_time(deadline);
+  if (failure.error) co_return refusal(std::move(failure));
+  const auto writers = std::make_shared<LockFile>();
+  auto guard = open_writers(*directory_, *writers);
+  // Programs that put records in their places have it shared, each for a moment.
+  if (guard.ok()) guard = co_await take_guard(*writers, deadline);
+  while (guard.error == EAGAIN && env_.now() < deadline && !closed_) {
+    guard = co_await take_guard(*writers, deadline);
+  }
+  if (!guard.ok()) {
+    co_return answer_of(RecordStatus::unavailable, system_failure(guard.error, path_));
+  }
   NoteStep step = [key = std::move(key), from = from.value_or(""), to = to.value_or(""),
-                   unique = core::make_uuid(env_)](const Directory& directory) {
+                   unique = core::make_uuid(env_), writers](const Directory& directory) {
+    const Guard held(*writers);
     return write_note(directory, key, from, to, unique);
   };
   co_return co_await with_notes(std::move(step), deadline);

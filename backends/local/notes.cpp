@@ -99,13 +99,6 @@ RecordAnswer read_note(const Directory& directory, const std::string& key) {
 
 RecordAnswer write_note(const Directory& directory, const std::string& key, std::string_view from,
                         std::string_view to, const std::string& unique) {
-  LockFile writers;
-  auto taken = open_writers(directory, writers);
-  if (taken.ok()) taken = writers.try_lock(kGuardByte);
-  if (!taken.ok()) {
-    return failed(RecordStatus::unavailable, taken.error, directory.path_of(kWriters));
-  }
-  const Guard guard(writers);
   auto found = read_note(directory, key);
   if (found.status != RecordStatus::done) return found;
   if (found.found.value_or("") != from) {

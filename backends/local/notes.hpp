@@ -16,7 +16,8 @@ SystemResult open_writers(const Directory& directory, LockFile& out);
 
 RecordAnswer read_note(const Directory& directory, const std::string& key);
 
-/// Empty texts stand for none. Writers exclude each other. `unique`: for a temporary name.
+/// Empty texts stand for none. The caller has the guard byte of open_writers(). `unique`: for a
+/// temporary name.
 RecordAnswer write_note(const Directory& directory, const std::string& key, std::string_view from,
                         std::string_view to, const std::string& unique);
 
