@@ -184,6 +184,13 @@ asio::awaitable<bool> Store::open_arrived(std::string name, std::string record) 
   co_return answer.status == RecordStatus::done || answer.status == RecordStatus::conflict;
 }
 
+asio::awaitable<Result<bool>> Store::is_left_closed(std::string name, std::string record) {
+  Result<bool> result;
+  if (!arrivals_.were_read()) result.failure = co_await read_arrivals();
+  if (!result.failure.error) result.value = arrivals_.opens(name, record).has_value();
+  co_return result;
+}
+
 asio::awaitable<Failure> Store::check_plan(std::string plan, std::string id) {
   auto failure = co_await arrivals_.check_id(std::move(plan), std::move(id), name(),
                                              env_.now() + request_timeout());

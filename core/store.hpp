@@ -81,6 +81,8 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   /// After admit(): the record that stands in the place of `name` was left there by what came
   /// before a finished plan which has brought the lock here: it is taken away. True: ask again.
   asio::awaitable<bool> open_arrived(std::string name, std::string record);
+  /// Connected. Whether it is such a record, so that the lock is as good as open here.
+  asio::awaitable<Result<bool>> is_left_closed(std::string name, std::string record);
 
   /// The lease that a claim asks for; a failure if this store cannot give what was asked.
   Failure make_claim(const Acquisition::Request& request, ClaimPtr& claim);

@@ -52,6 +52,11 @@ asio::awaitable<StepReport> Coordinator::take(Goal goal, std::string name) {
                             fmt::format("what stands in the lock's place cannot be read: {}", why));
       }
     }
+    if (options_.gate && record && record->plan_id != plan_.id) {
+      auto passed = co_await pass_left_one(goal, name, *answer.found);
+      if (passed && passed->report) co_return std::move(*passed->report);
+      if (passed) continue;
+    }
     auto decision = decide(goal, record, plan_);
     if (options_.gate && decision.action != Action::refuse) {
       decision =
@@ -85,6 +90,26 @@ asio::awaitable<StepReport> Coordinator::take(Goal goal, std::string name) {
     course.report->changed = changed;
     co_return std::move(*course.report);
   }
+}
+
+asio::awaitable<std::optional<Coordinator::Course>> Coordinator::pass_left_one(Goal goal,
+                                                                               std::string name,
+                                                                               std::string record) {
+  std::optional<Course> course;
+  const auto left = co_await source_->is_left_closed(name, record);
+  if (!left.value) {
+    course.emplace().report =
+        failure_report(name, false, source_->name(), left.failure.error, left.failure);
+    co_return course;
+  }
+  if (!*left.value) co_return course;
+  course.emplace();
+  if (goal == Goal::advance && !options_.is_for_all) {
+    co_await source_->open_arrived(name, std::move(record));
+  } else {
+    course->report = report_of(name, Verdict::done, "");
+  }
+  co_return course;
 }
 
 asio::awaitable<Coordinator::Course> Coordinator::step(Action action, std::string name,

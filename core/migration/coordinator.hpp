@@ -60,6 +60,10 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   };
 
   asio::awaitable<RecordAnswer> read(std::string name);
+  /// Of a record of another plan: if an earlier one has only left it, what is to be done. All locks
+  /// go where whoever asks for this one takes it; by its name it is opened, and moves.
+  asio::awaitable<std::optional<Course>> pass_left_one(Goal goal, std::string name,
+                                                       std::string record);
   asio::awaitable<Course> step(Action action, std::string name, std::optional<Record> record);
   /// Writes `to` in the place of the source's record, under the plan's gate if it has one.
   asio::awaitable<RecordAnswer> set_record(std::string name, std::string from,

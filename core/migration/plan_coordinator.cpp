@@ -257,14 +257,15 @@ asio::awaitable<std::optional<StepReport>> PlanCoordinator::make_final(GateNote:
   co_return refusal;
 }
 
-// Nothing is sealed any more; what was sealed before is in the list that is made now.
+// Nothing is sealed any more; what was sealed before is in the list that is made now, by a command
+// that was stopped before its last answer.
 asio::awaitable<PlanCoordinator::Report> PlanCoordinator::end_withdrawal(Report report) {
   if (report.refusal || !all_done(report.steps) || !belief_->is(GateState::ended)) co_return report;
-  const auto left = co_await look_at_source(source_, plan_);
-  if (left.failure.error) {
-    report.refusal = unreachable(left.failure);
-  } else if (!left.sealed.empty()) {
-    report.refusal = refuse(fmt::format("'{}' is not back yet; run it again", left.sealed.front()));
+  const auto again = co_await drain(Goal::rollback);
+  if (again.refusal) {
+    report.refusal = again.refusal;
+  } else if (!all_done(again.steps)) {
+    report.steps = again.steps;
   } else {
     report.withdrawn = true;
   }

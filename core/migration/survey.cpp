@@ -48,7 +48,13 @@ asio::awaitable<void> look_at(std::shared_ptr<Store> from, std::shared_ptr<Store
   auto deadline = from->env().now() + from->request_timeout();
   const auto record = co_await from->backend().record(status.name, deadline);
   status.known = record.status == RecordStatus::done;
-  if (record.found) status.record = parse_record(*record.found, &status.unreadable);
+  if (record.found) {
+    const auto left = co_await from->is_left_closed(status.name, *record.found);
+    // Whoever asks for it opens it.
+    if (!left.value.value_or(false)) {
+      status.record = parse_record(*record.found, &status.unreadable);
+    }
+  }
   auto here = co_await from->backend().inspect(status.name, deadline);
   status.in_source = std::move(here.value);
   if (!target_answers) co_return;

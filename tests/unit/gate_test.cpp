@@ -110,9 +110,9 @@ class GateTest : public testing::Test {
 
   TwoStores two;
   Plan plan;
+  std::vector<std::shared_ptr<core::Store>> programs_;
 
  private:
-  std::vector<std::shared_ptr<core::Store>> programs_;
   std::map<std::string, std::uint64_t> last_;
 };
 
@@ -335,6 +335,37 @@ TEST_F(GateTest, APlanBackMovesNamesThatTheFirstHasNeverSeen) {
   for (const auto* const name : {"o/1", "o/2", "o/3", "o/4", "o/5"}) expect_in("s", name);
   std::swap(two.s, two.t);
   std::swap(two.server_s, two.server_t);
+}
+
+// The record that a rollback of the first plan has left in the target is older than its certificate.
+TEST_F(GateTest, APlanBackPassesWhatARollbackOfTheFirstHasLeftClosed) {
+  expect_done(take(Goal::advance));
+  expect_in("t", "o/1");
+  expect_in("t", "o/2");
+  expect_done(take(Goal::rollback));
+  expect_done(take(Goal::finish));
+  certify();
+  ASSERT_NE(two.server_t->record("o/1"), "");
+  Plan back = plan;
+  back.name = "b";
+  back.id = "00000000000000dd";
+  std::swap(back.from, back.to);
+  Ledger ledger(two.t, two.s);
+  EXPECT_FALSE(two.run(ledger.publish(back)).error);
+  two.env().run_for(seconds(11));
+  // Programs that have just been started know of the certificate.
+  std::swap(two.s, two.t);
+  std::swap(two.server_s, two.server_t);
+  programs_.push_back(two.s);
+  two.s = program_of_t();
+  plan = two.plan = back;
+  two.gate = std::make_shared<core::migration::GateBelief>("b");
+  expect_done(take(Goal::advance));
+  expect_in("s", "o/1");
+  expect_done(take(Goal::rollback));
+  expect_in("t", "o/1");
+  expect_done(take(Goal::rollback, {.withdraw = true}));
+  expect_in("t", "o/2");
 }
 
 TEST_F(GateTest, PlansWhosePatternsMeetAreRefused) {

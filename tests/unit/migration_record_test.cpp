@@ -181,6 +181,7 @@ TEST(MigrationSteps, ABlindFloorIsAboveWhatAClockSeededStoreCanHaveGiven) {
 Capabilities durable() {
   Capabilities capabilities;
   capabilities.can_seal = true;
+  capabilities.can_gate = true;
   capabilities.can_raise = true;
   capabilities.token = TokenStrength::durable;
   capabilities.lease_scope = LeaseScope::session;
