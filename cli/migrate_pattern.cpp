@@ -120,7 +120,8 @@ int pattern_step(MigrateSession& session, const Arguments& arguments,
   if (result == Exit::ok && report.finished && goal == moves::Goal::finish && output.gate) {
     certify(session, plan, *output.gate);
   }
-  output.finished = report.finished && (found.finished || goal == moves::Goal::finish);
+  output.finished =
+      result == Exit::ok && report.finished && (found.finished || goal == moves::Goal::finish);
   if (result == Exit::ok && report.withdrawn) {
     withdraw(session, plan);
     output.withdrawn = true;

@@ -98,18 +98,37 @@ asio::awaitable<ClaimAnswer> Acquisition::claim() {
   }
   try {
     // Connecting has its own patience (connect_timeout); the request's begins here.
-    auto until = store_->env().now() + store_->request_timeout();
+    const auto until = store_->env().now() + store_->request_timeout();
     answer = co_await store_->backend().claim(claim_, until);
     if (answer.status == ClaimStatus::sealed && request_.plan.empty()) {
-      // What a finished plan has left closed here is opened by those who come to it.
-      const bool opened = co_await store_->open_arrived(request_.name, answer.record);
-      until = store_->env().now() + store_->request_timeout();
-      if (opened) answer = co_await store_->backend().claim(claim_, until);
+      answer = co_await pass_left_record(std::move(answer));
     }
   } catch (const std::exception& error) {
     answer.status = ClaimStatus::unknown;
     answer.failure = failure_of(error);
   }
+  co_return answer;
+}
+
+// With another claim: this one may stand behind the record, and who stands there has not been asked
+// what its plan's gate is.
+asio::awaitable<ClaimAnswer> Acquisition::pass_left_record(ClaimAnswer sealed) {
+  const bool opened = co_await store_->open_arrived(request_.name, sealed.record);
+  if (!opened) co_return sealed;
+  ClaimAnswer answer;
+  auto until = store_->env().now() + store_->request_timeout();
+  const auto gone = co_await store_->backend().release(claim_, false, until);
+  const bool is_gone =
+      gone.status == ReleaseStatus::released || gone.status == ReleaseStatus::not_holder;
+  if (!is_gone) store_->withdraw(claim_, store_->env().now());
+  claim_.reset();
+  answer.failure = store_->make_claim(request_, claim_);
+  if (answer.failure.error) {
+    answer.status = ClaimStatus::failed;
+    co_return answer;
+  }
+  until = store_->env().now() + store_->request_timeout();
+  answer = co_await store_->backend().claim(claim_, until);
   co_return answer;
 }
 

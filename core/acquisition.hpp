@@ -66,6 +66,8 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
 
   asio::awaitable<void> take();
   asio::awaitable<ClaimAnswer> claim();
+  /// If an earlier plan has only left that record: opens the lock, and claims it anew.
+  asio::awaitable<ClaimAnswer> pass_left_record(ClaimAnswer sealed);
   asio::awaitable<void> wait(TimePoint until);
   AcquireFsm::Step judge(ClaimAnswer& answer);
   bool usable(const ClaimAnswer& answer) const;

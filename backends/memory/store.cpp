@@ -32,7 +32,8 @@ SharedStore::Grant SharedStore::claim(const std::string& lock, const Owner& owne
   auto mine = find_owner(entries, owner.id);
   const bool enters = mine == entries.end();
   if (!waiting.record.empty()) {
-    if (enters && queue) entries.push_back(Entry{owner, 0, now, std::move(wake)});
+    const bool stays = enters && queue && !another_gate(gate);
+    if (stays) entries.push_back(Entry{owner, 0, now, std::move(wake)});
     return {false, 0, waiting.record};
   }
   if (enters) {

@@ -208,10 +208,13 @@ asio::awaitable<PlanCoordinator::Report> PlanCoordinator::drain(Goal goal) {
     report.refusal = unreachable(found.failure);
     co_return report;
   }
-  report.strangers = std::move(found.strangers);
   auto names = goal == Goal::rollback ? std::move(found.sealed) : std::move(found.names);
   if (DLOCK_PLANTED("gate_listed_without_claims")) names = std::move(found.sealed);
+  const bool is_waited_for = !found.strangers.empty();
   report.steps = co_await migration::take_all(for_all_, source_->env(), goal, std::move(names));
+  // Those that are there still.
+  if (is_waited_for) found = co_await look_at_source(source_, plan_);
+  if (!found.failure.error) report.strangers = std::move(found.strangers);
   co_return report;
 }
 

@@ -186,16 +186,18 @@ TEST_F(GateTest, FinishTellsWhoDoesNotTakePart) {
   EXPECT_FALSE(waiting.strangers[0].waits);
   EXPECT_FALSE(waiting.finished);
   stranger->handle = LockHandle();
-  auto behind = two.acquire_in(two.s, "o/2");
   two.env().run_for(milliseconds(10));
-  auto finish = begin(Goal::finish);
-  two.env().run_for(milliseconds(50));
-  behind->handle = LockHandle();
-  two.env().run_for(milliseconds(50));
-  ASSERT_TRUE(*finish);
-  ASSERT_TRUE((*finish)->refusal);
-  EXPECT_NE((*finish)->refusal->text.find("--yes"), std::string::npos);
+  // One that waits behind the record, as those do that do not know dlock.
+  expect_done(take(Goal::advance));
+  expect_in("t", "o/1");
+  two.server_s->claim("o/1", owner("curator"), true, 0, {}, [] {});
+  const auto refused = take(Goal::finish);
+  ASSERT_TRUE(refused.refusal);
+  EXPECT_NE(refused.refusal->text.find("--yes"), std::string::npos);
+  ASSERT_EQ(refused.strangers.size(), 1U);
+  EXPECT_TRUE(refused.strangers[0].waits);
   EXPECT_EQ(state(), GateState::turned);
+  two.server_s->release("o/1", "curator");
   const auto done = take(Goal::finish);
   expect_done(done);
   EXPECT_TRUE(done.finished);
@@ -337,7 +339,8 @@ TEST_F(GateTest, APlanBackMovesNamesThatTheFirstHasNeverSeen) {
   std::swap(two.server_s, two.server_t);
 }
 
-// The record that a rollback of the first plan has left in the target is older than its certificate.
+// The record that a rollback of the first plan has left in the target is older than its
+// certificate.
 TEST_F(GateTest, APlanBackPassesWhatARollbackOfTheFirstHasLeftClosed) {
   expect_done(take(Goal::advance));
   expect_in("t", "o/1");
