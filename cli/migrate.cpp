@@ -145,9 +145,8 @@ void warn_of_unlisted(const MigrateSession& session, const moves::Plan& plan, bo
                              plan.from)));
 }
 
-int plan(MigrateSession& session, const Arguments& arguments) {
-  auto output = make_plan(session, arguments);
-  // What `start` would be refused for.
+/// What other plans have against it.
+void object_to_plans(MigrateSession& session, PlanOutput& output) {
   const auto objection = with_ledger(
       session, [plan = output.plan](moves::Ledger& ledger) { return ledger.objection(plan); });
   if (objection.error == errc::config_unsafe) {
@@ -155,6 +154,11 @@ int plan(MigrateSession& session, const Arguments& arguments) {
   } else if (objection.error) {
     fail(objection);
   }
+}
+
+int plan(MigrateSession& session, const Arguments& arguments) {
+  auto output = make_plan(session, arguments);
+  object_to_plans(session, output);
   print(arguments, output);
   return status(output.objections.empty() ? Exit::ok : Exit::migrate_refused);
 }
@@ -169,9 +173,12 @@ int start(MigrateSession& session, const Arguments& arguments) {
   if (found.failure.error) fail(found.failure);
   PlanOutput output;
   if (found.plan && found.listed && arguments.names.empty()) {
+    require_governed(session, *found.plan);
     output.plan = *found.plan;
   } else {
     output = make_plan(session, arguments);
+    // With --yes it would be refused for that.
+    object_to_plans(session, output);
     output.plan.id = session.run<std::string>([](Stores stores) -> asio::awaitable<std::string> {
       co_return fresh_id(stores.from->env());
     });
@@ -301,6 +308,7 @@ int step(MigrateSession& session, const Arguments& arguments, moves::Goal goal) 
   // A dead target is not asked.
   const auto found = started_plan(session, arguments.plan, !arguments.target_gone);
   if (!arguments.target_gone) require_noted_target(found, goal);
+  if (goal != moves::Goal::rollback) require_governed(session, *found.plan);
   if (found.plan->has_gate()) return pattern_step(session, arguments, found, goal);
   if (found.finished && goal != moves::Goal::rollback) {
     // Whoever wrote the certificate may have died before the plan was out of the lists.

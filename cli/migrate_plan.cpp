@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/migrate_refusal.hpp"
+#include "core/routes.hpp"
 
 namespace dlock::cli {
 
@@ -67,6 +70,20 @@ moves::Ledger::Found started_plan(MigrateSession& session, const std::string& pl
                     plan, found.plan->from, found.plan->to, session.from(), session.to())};
   }
   return found;
+}
+
+void require_governed(const MigrateSession& session, const moves::Plan& plan) {
+  if (!plan.has_gate()) return;
+  for (const auto& match : session.patterns()) {
+    const bool has = std::any_of(
+        plan.patterns.begin(), plan.patterns.end(),
+        [&](const std::string& pattern) { return core::pattern_covers(pattern, match); });
+    if (has) continue;
+    throw Refusal{fmt::format(
+        "plan '{0}' was started for '{1}', and a route of this configuration has it for '{2}': "
+        "give those locks a plan of their own, or withdraw this one and start it anew",
+        plan.name, fmt::join(plan.patterns, "' and '"), match)};
+  }
 }
 
 }  // namespace dlock::cli

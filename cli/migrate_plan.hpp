@@ -29,4 +29,8 @@ void require_noted_target(const core::migration::Ledger::Found& found, core::mig
 core::migration::Ledger::Found started_plan(MigrateSession& session, const std::string& plan,
                                             bool ask_target);
 
+/// Throws Refusal: a route of this configuration has the plan and takes locks that the plan, as it
+/// was started, does not govern. Its programs would go by the plan's gate, and nobody else.
+void require_governed(const MigrateSession& session, const core::migration::Plan& plan);
+
 }  // namespace dlock::cli

@@ -83,6 +83,9 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   asio::awaitable<bool> open_arrived(std::string name, std::string record);
   /// Connected. Whether it is such a record, so that the lock is as good as open here.
   asio::awaitable<Result<bool>> is_left_closed(std::string name, std::string record);
+  /// Connected, and after is_left_closed() or admit(): the highest floor of the finished plans that
+  /// have come here.
+  std::uint64_t arrived_floor() const { return arrivals_.highest_floor(); }
 
   /// The lease that a claim asks for; a failure if this store cannot give what was asked.
   Failure make_claim(const Acquisition::Request& request, ClaimPtr& claim);

@@ -92,6 +92,12 @@ std::uint64_t Arrivals::floor(std::string_view name) const {
   return floor;
 }
 
+std::uint64_t Arrivals::highest_floor() const {
+  std::uint64_t floor = 0;
+  for (const auto& [plan_name, plan] : finished_) floor = std::max(floor, plan.floor);
+  return floor;
+}
+
 std::optional<std::uint64_t> Arrivals::opens(std::string_view name,
                                              const std::string& record) const {
   const auto there = parse_record(record);

@@ -39,6 +39,8 @@ class Arrivals {
   /// Tokens of `name` in this store are above it: of the finished plans with a gate that have
   /// brought it here. 0: there is none.
   std::uint64_t floor(std::string_view name) const;
+  /// The highest of all names. 0: there is none.
+  std::uint64_t highest_floor() const;
   /// Whether `record`, which stands in the place of `name`, is older than such a plan and closes
   /// the lock for those who know this store alone: the floor to open it with.
   std::optional<std::uint64_t> opens(std::string_view name, const std::string& record) const;

@@ -246,7 +246,10 @@ asio::awaitable<std::optional<StepReport>> PlanCoordinator::make_final(GateNote:
     co_return refusal;
   }
   auto final_gate = turned_to(*turned.gate, GateState::final_, source_->env().wall_clock_ms());
-  final_gate.floor = DLOCK_PLANTED("gate_floor_missing") ? 0 : *highest.value;
+  // What an earlier plan has brought here may be unused since, and its records in the target, which
+  // this floor opens, are as young as that plan's floor.
+  const auto floor = std::max(*highest.value, source_->arrived_floor());
+  final_gate.floor = DLOCK_PLANTED("gate_floor_missing") ? 0 : floor;
   seen_ = co_await note_.turn(turned, final_gate);
   if (seen_.failure.error) {
     refusal = unreachable(seen_.failure);

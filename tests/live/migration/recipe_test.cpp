@@ -352,10 +352,8 @@ class MigrationRecipe : public testing::Test {
     Recipe(folder_.path(), false, from, to, names_).follow(goes_back_in_between);
   }
   /// The recipe from its beginning, with another plan's name and the stores exchanged.
-  /// No rollback in the first plan: a lock that one has left closed in `new`, and that nobody wants
-  /// afterwards, is refused by the plan back until somebody locks it (the page says so).
   void and_back(const std::string& from, const std::string& to) {
-    there(from, to, false);
+    there(from, to, true);
     if (HasFatalFailure()) return;
     Recipe(folder_.path(), true, from, to, names_).follow(true);
   }
