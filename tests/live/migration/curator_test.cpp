@@ -49,7 +49,7 @@ class CuratorMigration : public testing::Test {
 };
 
 TEST_F(CuratorMigration, WaitsBehindTheSealAndIsTheNextWhenTheLockHasComeBack) {
-  expect_done(testkit::run(migrate(stores_, {"start", kName})));
+  expect_done(testkit::run(migrate(stores_, {"start", "--yes"})));
   const auto lock = locks_.lock(kName);
   auto first = lock->acquire();
   ASSERT_EQ(first.store(), "zk");

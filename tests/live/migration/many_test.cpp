@@ -53,7 +53,7 @@ class MigrationMany : public testing::Test {
                      bool by_proxy) {
     const auto file = folder_ / fmt::format("{}-{}.yaml", plan, by_proxy ? "operator" : "program");
     write_file(file,
-               fmt::format("stores:\n  zk: \"zookeeper://127.0.0.1:{}/{}?session_timeout=30s\"\n"
+               fmt::format("stores:\n  zk: \"zookeeper://127.0.0.1:{}/{}?session_timeout=10s\"\n"
                            "  redis: \"redis://127.0.0.1:{}/0?lease=30s\"\nlocks:\n  - {{ match: "
                            "\"{}/**\", migrate: {{ from: {}, to: {}, plan: {} }} }}\n",
                            by_proxy ? to_zookeeper_->port() : zookeeper_.port(), plan,
