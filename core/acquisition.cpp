@@ -76,9 +76,11 @@ asio::awaitable<void> Acquisition::take() {
 
 asio::awaitable<ClaimAnswer> Acquisition::claim() {
   ClaimAnswer answer;
+  bool by_memory = false;
   answer.failure = co_await store_->ready(request_.require, request_.limits.patience);
   // Also in the source of a plan: an earlier one may not have come to its end there.
   if (!answer.failure.error && request_.plan.empty()) {
+    by_memory = store_->remembers_arrivals();
     answer.failure = co_await store_->admit(request_.name);
   } else if (!answer.failure.error) {
     answer.failure = co_await store_->check_plan(request_.plan, request_.plan_id);
@@ -103,6 +105,9 @@ asio::awaitable<ClaimAnswer> Acquisition::claim() {
     if (answer.status == ClaimStatus::sealed && request_.plan.empty()) {
       answer = co_await pass_left_record(std::move(answer));
     }
+    if (by_memory && answer.status == ClaimStatus::granted) {
+      answer = co_await confirm(std::move(answer));
+    }
   } catch (const std::exception& error) {
     answer.status = ClaimStatus::unknown;
     answer.failure = failure_of(error);
@@ -110,11 +115,20 @@ asio::awaitable<ClaimAnswer> Acquisition::claim() {
   co_return answer;
 }
 
-// With another claim: this one may stand behind the record, and who stands there has not been asked
-// what its plan's gate is.
-asio::awaitable<ClaimAnswer> Acquisition::pass_left_record(ClaimAnswer sealed) {
-  const bool opened = co_await store_->open_arrived(request_.name, sealed.record);
-  if (!opened) co_return sealed;
+asio::awaitable<ClaimAnswer> Acquisition::confirm(ClaimAnswer granted) {
+  refusal_ = co_await store_->still_admits(request_.name);
+  if (refusal_.error && portable(refusal_.error) == errc::unavailable) {
+    granted.status = ClaimStatus::unknown;
+    granted.failure = std::exchange(refusal_, {});
+    co_return granted;
+  }
+  const bool is_below = granted.token && *granted.token <= store_->arrived_floor(request_.name);
+  if (refusal_.error || !is_below) co_return granted;
+  granted = co_await claim_anew();
+  co_return granted;
+}
+
+asio::awaitable<ClaimAnswer> Acquisition::claim_anew() {
   ClaimAnswer answer;
   auto until = store_->env().now() + store_->request_timeout();
   const auto gone = co_await store_->backend().release(claim_, false, until);
@@ -129,6 +143,15 @@ asio::awaitable<ClaimAnswer> Acquisition::pass_left_record(ClaimAnswer sealed) {
   }
   until = store_->env().now() + store_->request_timeout();
   answer = co_await store_->backend().claim(claim_, until);
+  co_return answer;
+}
+
+// With another claim: this one may stand behind the record, and who stands there has not been asked
+// what its plan's gate is.
+asio::awaitable<ClaimAnswer> Acquisition::pass_left_record(ClaimAnswer sealed) {
+  const bool opened = co_await store_->open_arrived(request_.name, sealed.record);
+  if (!opened) co_return sealed;
+  auto answer = co_await claim_anew();
   co_return answer;
 }
 
@@ -154,6 +177,7 @@ AcquireFsm::Step Acquisition::judge(ClaimAnswer& answer) {
     answer.failure = make_failure(errc::moving, "the gate of its plan has turned");
   }
   const bool good = usable(answer);
+  if (good && refusal_.error) return fsm_.on_refused_grant(std::exchange(refusal_, {}));
   if (good && answer.token) {
     auto refused = store_->refused_token(request_.name, *answer.token, request_.token_may_go_back);
     if (refused.error) return fsm_.on_refused_grant(std::move(refused));

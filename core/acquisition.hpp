@@ -66,6 +66,10 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
 
   asio::awaitable<void> take();
   asio::awaitable<ClaimAnswer> claim();
+  /// What the grant went by was read some time ago: believed when that is still so.
+  asio::awaitable<ClaimAnswer> confirm(ClaimAnswer granted);
+  /// With a claim that knows what has been read meanwhile; the one before is given back.
+  asio::awaitable<ClaimAnswer> claim_anew();
   /// If an earlier plan has only left that record: opens the lock, and claims it anew.
   asio::awaitable<ClaimAnswer> pass_left_record(ClaimAnswer sealed);
   asio::awaitable<void> wait(TimePoint until);
@@ -84,6 +88,7 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
   Signal pause_;
   ClaimPtr claim_;
   std::string record_;
+  Failure refusal_;  ///< of a grant
   std::optional<std::string> gate_;
   TimerId deadline_timer_ = 0;
 };

@@ -146,6 +146,18 @@ asio::awaitable<Failure> Store::admit(std::string name) {
   co_return failure;
 }
 
+asio::awaitable<Failure> Store::still_admits(std::string name) {
+  while (reading_arrivals_) {
+    auto waiter = std::make_shared<Signal>(env_);
+    reading_waiters_.push_back(waiter);
+    co_await waiter->wait_until(kNever);
+  }
+  Failure failure;
+  if (arrivals_.are_old()) failure = co_await read_arrivals();
+  if (!failure.error) failure = arrivals_.admit(name, this->name());
+  co_return failure;
+}
+
 asio::awaitable<Failure> Store::read_arrivals() {
   Failure failure;
   try {
@@ -165,6 +177,7 @@ void Store::read_arrivals_meanwhile() {
       // The next that finds them old reads them again.
     }
     self->reading_arrivals_ = false;
+    for (const auto& waiter : std::exchange(self->reading_waiters_, {})) waiter->notify();
   };
   auto task = reading(shared_from_this());
   reading_arrivals_ = true;

@@ -75,6 +75,13 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
 
   /// After ready(): whether a client that knows this store alone may lock `name` in it.
   asio::awaitable<Failure> admit(std::string name);
+  /// What admit() goes by was read some time ago.
+  bool remembers_arrivals() const { return arrivals_.were_read() && arrivals_.are_old(); }
+  /// After admit() that went by such, and a grant: whether what stands there now admits too. The
+  /// reading is on its way since the claim, so it seldom takes longer than that.
+  asio::awaitable<Failure> still_admits(std::string name);
+  /// Tokens of `name` are above it, by what was read last.
+  std::uint64_t arrived_floor(const std::string& name) const { return arrivals_.floor(name); }
   /// After ready(): whether this is the store that a plan was started with.
   asio::awaitable<Failure> check_plan(std::string plan, std::string id);
 
@@ -153,6 +160,7 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   std::vector<std::shared_ptr<Guest>> guests_;  ///< in the order in which they came
   migration::Arrivals arrivals_;
   bool reading_arrivals_ = false;
+  std::vector<std::shared_ptr<Signal>> reading_waiters_;
 
   enum class Link { never, connecting, up } link_ = Link::never;
   Failure connect_failure_;

@@ -98,6 +98,8 @@ class LocalBackend final : public Backend, private Watcher::Listener {
   /// `if_missing`: of a lock that has no file.
   asio::awaitable<RecordAnswer> at_desk(std::string name, Step step, RecordAnswer if_missing,
                                         TimePoint deadline);
+  asio::awaitable<RecordAnswer> at_desk_once(const std::string& name, const Step& step,
+                                             const RecordAnswer& if_missing, TimePoint deadline);
   asio::awaitable<RecordAnswer> with_notes(NoteStep step, TimePoint deadline);
 
   // In the queue.

@@ -19,6 +19,8 @@ using std::chrono::milliseconds;
 constexpr auto kLookAnyway = milliseconds(250);
 // Of one who came when a record stood there already, and has no ticket.
 constexpr auto kLookBehindRecord = milliseconds(50);
+/// While somebody writes the gate.
+constexpr auto kGatePause = milliseconds(2);
 
 RecordAnswer answer_of(RecordStatus status, Failure failure = {}) {
   RecordAnswer answer;
@@ -46,8 +48,21 @@ RecordAnswer as_read(RecordAnswer answer) {
 
 }  // namespace
 
+// Whoever writes a plan's gate keeps it until the disk has it.
 asio::awaitable<RecordAnswer> LocalBackend::at_desk(std::string name, Step step,
                                                     RecordAnswer if_missing, TimePoint deadline) {
+  auto answer = co_await at_desk_once(name, step, if_missing, deadline);
+  while (answer.failure.error == make_error_code(Error::gate_is_written) && env_.now() < deadline &&
+         !closed_) {
+    co_await core::sleep_until(env_, std::min(deadline, env_.now() + kGatePause));
+    answer = co_await at_desk_once(name, step, if_missing, deadline);
+  }
+  co_return answer;
+}
+
+asio::awaitable<RecordAnswer> LocalBackend::at_desk_once(const std::string& name, const Step& step,
+                                                         const RecordAnswer& if_missing,
+                                                         TimePoint deadline) {
   look_at_path();
   auto failure = co_await open_directory_in_time(deadline);
   if (failure.error) co_return refusal(std::move(failure));
@@ -67,8 +82,7 @@ asio::awaitable<RecordAnswer> LocalBackend::at_desk(std::string name, Step step,
     co_return answer_of(RecordStatus::unavailable, system_failure(guard.error, path));
   }
   auto answer = std::make_shared<RecordAnswer>();
-  core::Job job = [answer, directory, file, file_name, where = path, name = std::move(name),
-                   step = std::move(step)] {
+  core::Job job = [answer, directory, file, file_name, where = path, name, step] {
     const Guard held(*file);
     bool current = false;
     const auto asked = file->is_current(directory->get(), file_name.c_str(), current);

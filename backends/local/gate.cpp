@@ -67,7 +67,9 @@ HeldGate::HeldGate(const Directory& directory, const GateCheck* expected) {
     if (answer.gate) answer.status = RecordStatus::conflict;
     if (!answer.gate && !answer.failure.error) return;
   } else {
-    answer.failure = system_failure(taken.error, directory.path);
+    answer.failure = taken.error == EAGAIN
+                         ? make_failure(Error::gate_is_written, std::string(directory.path))
+                         : system_failure(taken.error, directory.path);
   }
   refusal_ = std::move(answer);
 }

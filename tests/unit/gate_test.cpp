@@ -229,6 +229,35 @@ TEST_F(GateTest, WhoKnowsTheTargetAloneIsRefusedUntilTheCertificateAndIsAboveAll
   EXPECT_FALSE(two.record("o/idle")) << "the source is not asked any more";
 }
 
+TEST_F(GateTest, WhoHasLastReadOfPlansLongAgoDoesNotBelieveAGrantByThat) {
+  const auto program = program_of_t();
+  const auto early = program_of_t();
+  const auto as = [&](const std::shared_ptr<core::Store>& by, const std::string& name) {
+    auto got = two.acquire_in(by, name, milliseconds(0));
+    two.env().run_for(milliseconds(20));
+    return got;
+  };
+  for (const auto& one : {program, early}) ASSERT_TRUE(as(one, "other")->handle);
+  two.env().run_for(seconds(11));
+  Plan second = plan;
+  second.name = "q";
+  second.id = "00000000000000bb";
+  second.patterns = {"later/**"};
+  ASSERT_FALSE(publish(second).error);
+  const auto refused = as(program, "later/1");
+  EXPECT_EQ(refused->ec, errc::config_unsafe) << refused->diagnostics.server_text;
+  EXPECT_FALSE(two.server_t->inspect("later/1", two.env().now()).held) << "given back";
+
+  // And the tokens are above what the source has given.
+  std::uint64_t last = 0;
+  for (int i = 0; i < 9; ++i) last = *expect_in("s", "o/idle")->handle.token();
+  expect_done(take(Goal::finish));
+  certify();
+  const auto got = as(early, "o/idle");
+  ASSERT_TRUE(got->handle) << got->ec.message() << got->diagnostics.server_text;
+  EXPECT_GT(*got->handle.token(), last);
+}
+
 TEST_F(GateTest, WhoKnowsTheTargetAloneOpensWhatARollbackHasClosedThere) {
   expect_done(take(Goal::advance));
   expect_in("t", "o/1");

@@ -13,6 +13,7 @@
 #include "backends/local/directory.hpp"
 #include "backends/local/lock_file.hpp"
 #include "backends/local/names.hpp"
+#include "backends/local/notes.hpp"
 #include "testkit/temp_dir.hpp"
 #include "tests/unit/local_support.hpp"
 
@@ -463,6 +464,32 @@ TEST_F(LocalBackendTest, DescriptorsAndWatchesAreGivenBack) {
     store.release(holder);
   }
   EXPECT_EQ(open_now(), before);
+}
+
+TEST_F(LocalBackendTest, WhoSealsUnderAGateThatIsBeingWrittenWaitsForIt) {
+  Store store(path());
+  ASSERT_FALSE(store.connect().error);
+  const auto made = store.run(store.backend->set_note("gate/p", std::nullopt, "T1", Store::soon()));
+  ASSERT_EQ(made.status, RecordStatus::done) << made.failure.text;
+  ClaimRequest request;
+  request.name = "a";
+  request.owner = Owner{core::make_uuid(store.env), "host", 1234, "test"};
+  request.gate = std::make_shared<const GateCheck>(GateCheck{"gate/p", "T1", {}});
+  const auto claim = store.backend->make_claim(std::move(request));
+  ASSERT_EQ(store.ask(claim).status, ClaimStatus::granted);
+
+  const auto opened = open_directory(path(), true, store.env.wall_clock_ms());
+  ASSERT_TRUE(opened.directory) << opened.failure.text;
+  LockFile writers;
+  ASSERT_TRUE(open_writers(*opened.directory, writers).ok());
+  ASSERT_TRUE(writers.try_lock(kGuardByte).ok());
+  std::optional<RecordAnswer> sealed;
+  store.start(store.backend->seal(claim, "record", Store::soon()), sealed);
+  EXPECT_FALSE(store.run_until([&] { return sealed.has_value(); }, 200ms))
+      << sealed->failure.text << ": the gate could have been turned below it";
+  writers.unlock(kGuardByte);
+  ASSERT_TRUE(store.run_until([&] { return sealed.has_value(); }));
+  EXPECT_EQ(sealed->status, RecordStatus::done) << sealed->failure.text;
 }
 
 }  // namespace

@@ -205,11 +205,10 @@ TEST(Migration, AClientOfTheTargetHearsOfAPlanThatCameLater) {
   before->handle = LockHandle();
   two.server_t->set_note("plans-in", "", "p1");
   two.env().run_for(core::migration::kArrivalsAge);
-  // This one has them read anew, and does not wait for it.
+  // This one has them read anew beside its claim, and does not believe its grant before.
   auto beside = two.acquire_in(two.t, "a");
   two.env().run_for(milliseconds(1));
-  EXPECT_FALSE(beside->ec);
-  beside->handle = LockHandle();
+  EXPECT_EQ(beside->ec, errc::config_unsafe);
   auto after = two.acquire_in(two.t, "a");
   two.env().run_for(milliseconds(1));
   EXPECT_EQ(after->ec, errc::config_unsafe);
