@@ -100,9 +100,10 @@ std::string next_of_turned(const PlanStatus& status, const Counts& counts) {
   const auto& plan = status.plan;
   if (counts.open + counts.closing > 0) {
     return fmt::format(
-        "{} of {} are held or waited for in '{}' from before, or were on their way back; `dlock "
-        "migrate advance {} --all` moves them, each when its holder leaves",
-        counts.open + counts.closing, status.names.size(), plan.from, plan.name);
+        "not in '{4}' yet: {0} of {1}, held or waited for in '{2}' from before, or on the way "
+        "back; "
+        "`dlock migrate advance {3} --all` moves each when its holder leaves",
+        counts.open + counts.closing, status.names.size(), plan.from, plan.name, plan.to);
   }
   return fmt::format(
       "all are in '{0}'; try it out, and go back with `dlock migrate rollback {1} --all`, or make "
@@ -115,15 +116,15 @@ std::string next_of_open(const PlanStatus& status, const Counts& counts) {
   const auto& plan = status.plan;
   if (counts.closing > 0) {
     return fmt::format(
-        "{0} of {1} are being rolled back and wait for their holders in '{2}' to leave; go on with "
+        "on the way back, waiting for holders in '{2}' to leave: {0} of {1}; go on with "
         "`dlock migrate rollback {3} --all`, or take it back with `dlock migrate advance {3} "
         "--all`",
         counts.closing, status.names.size(), plan.to, plan.name);
   }
   if (counts.moved > 0) {
     return fmt::format(
-        "{0} of {1} are in '{2}'; `dlock migrate advance {3} --all` moves all, those made later "
-        "too, and `dlock migrate rollback {3} --all` brings these back",
+        "in '{2}': {0} of {1}; `dlock migrate advance {3} --all` moves all, those made later too, "
+        "and `dlock migrate rollback {3} --all` brings these back",
         counts.moved, status.names.size(), plan.to, plan.name);
   }
   return fmt::format(
