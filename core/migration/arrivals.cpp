@@ -39,9 +39,10 @@ asio::awaitable<Failure> Arrivals::read(TimePoint deadline) {
   std::map<std::string, Plan> unfinished;
   std::map<std::string, std::string> unread;
   std::vector<std::string> homes;
-  for (const auto& name : parse_list(index.found.value_or(std::string()))) {
-    if (is_finished_entry(name)) {
-      homes.push_back(name.substr(1));
+  for (const auto& entry : parse_list(index.found.value_or(std::string()))) {
+    const auto name = plan_of_entry(entry);
+    if (is_finished_entry(entry)) {
+      homes.push_back(name);
       continue;
     }
     const auto note = co_await backend_.note(plan_key(name), deadline);

@@ -58,6 +58,8 @@ asio::awaitable<StepReport> Coordinator::take(Goal goal, std::string name) {
       if (passed) continue;
     }
     auto decision = decide(goal, record, plan_);
+    Task task{name, nullptr};
+    if (options_.gate) task.gate = options_.gate->check(source_->env().wall_clock_ms());
     if (options_.gate && decision.action != Action::refuse) {
       decision =
           under_gate(goal, std::move(decision), options_.gate->gate(), plan_, options_.is_for_all);
@@ -83,7 +85,7 @@ asio::awaitable<StepReport> Coordinator::take(Goal goal, std::string name) {
       report.changed = changed;
       co_return report;
     }
-    auto course = co_await step(decision.action, name, record);
+    auto course = co_await step(decision.action, std::move(task), record);
     changed = changed || course.changed;
     if (!course.report) continue;
     if (!course.report->record) course.report->record = record;
@@ -112,28 +114,28 @@ asio::awaitable<std::optional<Coordinator::Course>> Coordinator::pass_left_one(G
   co_return course;
 }
 
-asio::awaitable<Coordinator::Course> Coordinator::step(Action action, std::string name,
+asio::awaitable<Coordinator::Course> Coordinator::step(Action action, Task task,
                                                        std::optional<Record> record) {
   Course course;
   switch (action) {
     case Action::seal:
-      course = co_await seal(std::move(name));
+      course = co_await seal(std::move(task));
       break;
     case Action::close:
-      course = co_await change(std::move(name), *record, MoveState::closing);
+      course = co_await change(std::move(task), *record, MoveState::closing);
       break;
     case Action::abort:
-      course = co_await change(std::move(name), *record, MoveState::moved);
+      course = co_await change(std::move(task), *record, MoveState::moved);
       break;
     case Action::open:
       if (options_.target_gone) {
-        course = co_await open_without_target(std::move(name), *record);
+        course = co_await open_without_target(std::move(task), *record);
       } else {
-        course = co_await open(std::move(name), *record);
+        course = co_await open(std::move(task), *record);
       }
       break;
     case Action::make_final:
-      course = co_await make_final(std::move(name), *record);
+      course = co_await make_final(std::move(task), *record);
       break;
     case Action::nothing:
     case Action::give_way:
@@ -143,8 +145,9 @@ asio::awaitable<Coordinator::Course> Coordinator::step(Action action, std::strin
   co_return course;
 }
 
-asio::awaitable<Coordinator::Course> Coordinator::seal(std::string name) {
+asio::awaitable<Coordinator::Course> Coordinator::seal(Task task) {
   Course course;
+  const auto& name = task.name;
   const auto& capabilities = source_->backend().capabilities();
   // Its settings may have changed since the plan was made.
   if (!keeps_records(capabilities)) {
@@ -155,7 +158,8 @@ asio::awaitable<Coordinator::Course> Coordinator::seal(std::string name) {
   }
   auto request = request_for(*source_, name);
   if (options_.gate) {
-    request.gate = options_.gate->check(source_->env().wall_clock_ms());
+    request.gate = task.gate;
+    if (DLOCK_PLANTED("gate_of_the_moment")) request.gate = options_.gate->check(0);
     request.program = participant_mark(plan_.name);
   }
   auto locked = co_await locker_.lock(source_, std::move(request));
@@ -186,26 +190,25 @@ asio::awaitable<Coordinator::Course> Coordinator::seal(std::string name) {
   co_return course;
 }
 
-asio::awaitable<Coordinator::Course> Coordinator::change(std::string name, Record from,
-                                                         MoveState to) {
+asio::awaitable<Coordinator::Course> Coordinator::change(Task task, Record from, MoveState to) {
   const auto next = next_record(from, to, source_->env().wall_clock_ms());
-  const auto answer = co_await set_record(name, to_text(from), to_text(next), 0);
-  co_return after(answer, *source_, name);
+  const auto answer = co_await set_record(task, to_text(from), to_text(next), 0);
+  co_return after(answer, *source_, task.name);
 }
 
-asio::awaitable<RecordAnswer> Coordinator::set_record(std::string name, std::string from,
+asio::awaitable<RecordAnswer> Coordinator::set_record(Task task, std::string from,
                                                       std::optional<std::string> to,
                                                       std::uint64_t min_token) {
   RecordAnswer answer;
   const auto deadline = request_deadline(*source_);
   auto& backend = source_->backend();
-  if (options_.gate) {
-    auto gate = options_.gate->check(0);
-    answer = co_await backend.set_record_under(std::move(gate), std::move(name), std::move(from),
-                                               std::move(to), min_token, deadline);
+  if (task.gate && DLOCK_PLANTED("gate_of_the_moment")) task.gate = options_.gate->check(0);
+  if (task.gate) {
+    answer = co_await backend.set_record_under(std::move(task.gate), std::move(task.name),
+                                               std::move(from), std::move(to), min_token, deadline);
   } else {
-    answer = co_await backend.set_record(std::move(name), std::move(from), std::move(to), min_token,
-                                         deadline);
+    answer = co_await backend.set_record(std::move(task.name), std::move(from), std::move(to),
+                                         min_token, deadline);
   }
   co_return answer;
 }
@@ -222,14 +225,15 @@ std::optional<Coordinator::Course> Coordinator::learn_gate(const std::optional<s
   return course;
 }
 
-asio::awaitable<Coordinator::Course> Coordinator::open(std::string name, Record closing) {
+asio::awaitable<Coordinator::Course> Coordinator::open(Task task, Record closing) {
   Course course;
+  const auto& name = task.name;
   std::uint64_t drained = closing.floor;
   LockedFor locked;
   if (!DLOCK_PLANTED("move_rollback_without_locking_target")) {
     locked = co_await locker_.lock(target_, target_request(name, closing));
     if (locked.error == errc::moving) {
-      co_return co_await open_from_closed(std::move(name), std::move(closing), locked.record);
+      co_return co_await open_from_closed(std::move(task), std::move(closing), locked.record);
     }
     if (locked.error) {
       course.report = co_await locker_.not_locked(target_, name, std::move(locked));
@@ -253,7 +257,7 @@ asio::awaitable<Coordinator::Course> Coordinator::open(std::string name, Record 
     if (course.report || !course.changed) co_return course;
   }
   if (DLOCK_PLANTED("move_source_not_raised")) drained = 0;
-  course = co_await write_open(std::move(name), std::move(closing), drained);
+  course = co_await write_open(std::move(task), std::move(closing), drained);
   co_return course;
 }
 
@@ -316,9 +320,10 @@ asio::awaitable<Coordinator::Course> Coordinator::close_target(std::string name,
 // The target was drained and closed before. That is written anew for this rollback: a command or a
 // client that is about to open it for the flip that we take back comes too late (found by the
 // simulation).
-asio::awaitable<Coordinator::Course> Coordinator::open_from_closed(std::string name, Record closing,
+asio::awaitable<Coordinator::Course> Coordinator::open_from_closed(Task task, Record closing,
                                                                    std::string text) {
   Course course;
+  const auto& name = task.name;
   const auto there = parse_record(text);
   if (!there || !is_closed(*there, plan_.from)) {
     course.report = report_of(
@@ -334,16 +339,15 @@ asio::awaitable<Coordinator::Course> Coordinator::open_from_closed(std::string n
     course = after(answer, *target_, name);
     if (course.report || !course.changed) co_return course;
   }
-  course = co_await write_open(std::move(name), std::move(closing), drained);
+  course = co_await write_open(std::move(task), std::move(closing), drained);
   co_return course;
 }
 
-asio::awaitable<Coordinator::Course> Coordinator::open_without_target(std::string name,
-                                                                      Record closing) {
+asio::awaitable<Coordinator::Course> Coordinator::open_without_target(Task task, Record closing) {
   Course course;
   if (!plan_.leased_target) {
     course.report = report_of(
-        name, Verdict::refused,
+        task.name, Verdict::refused,
         fmt::format("the locks of the store '{}' have no lease: who holds one believes it "
                     "for ever, whatever became of the store; end the holders, bring the "
                     "store back and roll back without --target-gone",
@@ -352,13 +356,13 @@ asio::awaitable<Coordinator::Course> Coordinator::open_without_target(std::strin
   }
   const auto above = blind_floor(closing.floor, source_->env().wall_clock_ms());
   if (!above) {
-    course.report = report_of(name, Verdict::refused,
+    course.report = report_of(task.name, Verdict::refused,
                               "no token is left below 2^53 to be above those of the target");
     co_return course;
   }
   const bool slept = co_await locker_.pause(source_->env(), closing.max_lease);
   if (!slept) co_return course;
-  course = co_await write_open(std::move(name), std::move(closing), *above);
+  course = co_await write_open(std::move(task), std::move(closing), *above);
   co_return course;
 }
 
@@ -381,31 +385,31 @@ asio::awaitable<Failure> Coordinator::note_back(std::string name) {
   co_return *told;
 }
 
-asio::awaitable<Coordinator::Course> Coordinator::write_open(std::string name, Record closing,
+asio::awaitable<Coordinator::Course> Coordinator::write_open(Task task, Record closing,
                                                              std::uint64_t above) {
   // A target that is gone is not asked. A plan with a gate keeps no list of what has moved.
   if (!options_.target_gone && !options_.gate) {
-    const auto noted = co_await note_back(name);
+    const auto noted = co_await note_back(task.name);
     if (noted.error) {
       Course course;
-      course.report = failure_report(name, false, target_->name(), noted.error, noted);
+      course.report = failure_report(task.name, false, target_->name(), noted.error, noted);
       co_return course;
     }
   }
-  const auto answer = co_await set_record(name, to_text(closing), std::nullopt, above);
-  co_return after(answer, *source_, name);
+  const auto answer = co_await set_record(task, to_text(closing), std::nullopt, above);
+  co_return after(answer, *source_, task.name);
 }
 
-asio::awaitable<Coordinator::Course> Coordinator::make_final(std::string name, Record moved) {
+asio::awaitable<Coordinator::Course> Coordinator::make_final(Task task, Record moved) {
   Course course;
-  auto request = target_request(name, moved);
+  auto request = target_request(task.name, moved);
   if (DLOCK_PLANTED("move_target_not_raised")) request.min_token = 0;
   auto locked = co_await locker_.lock(target_, std::move(request));
   if (locked.error) {
-    course.report = co_await locker_.not_locked(target_, name, std::move(locked));
+    course.report = co_await locker_.not_locked(target_, task.name, std::move(locked));
     co_return course;
   }
-  course = co_await change(std::move(name), std::move(moved), MoveState::final_);
+  course = co_await change(std::move(task), std::move(moved), MoveState::final_);
   co_return course;
 }
 

@@ -64,23 +64,29 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   /// go where whoever asks for this one takes it; by its name it is opened, and moves.
   asio::awaitable<std::optional<Course>> pass_left_one(Goal goal, std::string name,
                                                        std::string record);
-  asio::awaitable<Course> step(Action action, std::string name, std::optional<Record> record);
-  /// Writes `to` in the place of the source's record, under the plan's gate if it has one.
-  asio::awaitable<RecordAnswer> set_record(std::string name, std::string from,
+  /// A lock, and the gate by which it was decided what is done with it: no write is made under
+  /// another, which work on other locks may have learnt of meanwhile. Null: the plan has none.
+  struct Task {
+    std::string name;
+    GatePtr gate;
+  };
+  asio::awaitable<Course> step(Action action, Task task, std::optional<Record> record);
+  /// Writes `to` in the place of the source's record.
+  asio::awaitable<RecordAnswer> set_record(Task task, std::string from,
                                            std::optional<std::string> to, std::uint64_t min_token);
-  asio::awaitable<Course> seal(std::string name);
-  asio::awaitable<Course> change(std::string name, Record from, MoveState to);
-  asio::awaitable<Course> open(std::string name, Record closing);
+  asio::awaitable<Course> seal(Task task);
+  asio::awaitable<Course> change(Task task, Record from, MoveState to);
+  asio::awaitable<Course> open(Task task, Record closing);
   /// Empty: its place is open.
   asio::awaitable<std::optional<Course>> open_target(std::string name,
                                                      std::optional<Record> record);
   asio::awaitable<Course> close_target(std::string name, Record closing, std::shared_ptr<Hold> hold,
                                        std::uint64_t token);
-  asio::awaitable<Course> open_from_closed(std::string name, Record closing, std::string text);
-  asio::awaitable<Course> open_without_target(std::string name, Record closing);
-  asio::awaitable<Course> write_open(std::string name, Record closing, std::uint64_t above);
+  asio::awaitable<Course> open_from_closed(Task task, Record closing, std::string text);
+  asio::awaitable<Course> open_without_target(Task task, Record closing);
+  asio::awaitable<Course> write_open(Task task, Record closing, std::uint64_t above);
   asio::awaitable<Failure> note_back(std::string name);
-  asio::awaitable<Course> make_final(std::string name, Record moved);
+  asio::awaitable<Course> make_final(Task task, Record moved);
   Acquisition::Request request_for(Store& store, const std::string& name) const;
   Acquisition::Request target_request(const std::string& name, const Record& record) const;
   Course after(const RecordAnswer& answer, const Store& store, const std::string& name) const;

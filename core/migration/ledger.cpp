@@ -153,6 +153,39 @@ asio::awaitable<Ledger::Found> Ledger::find(std::string plan, bool ask_target) {
   co_return found;
 }
 
+asio::awaitable<Result<bool>> Ledger::is_unfinished(std::shared_ptr<Store> store,
+                                                    std::string plan) {
+  Result<bool> result;
+  result.value = false;
+  for (const auto& list : {kPlansOut, kPlansIn}) {
+    const auto note = co_await read(store, std::string(list));
+    if (note.status != RecordStatus::done) {
+      result.value.reset();
+      result.failure = failure_of(*store, note);
+      co_return result;
+    }
+    for (const auto& entry : parse_list(note.found.value_or(std::string()))) {
+      if (!is_finished_entry(entry) && plan_of_entry(entry) == plan) result.value = true;
+    }
+  }
+  co_return result;
+}
+
+asio::awaitable<Result<bool>> Ledger::is_finished(std::string plan) {
+  Result<bool> result;
+  for (const auto& store : {to_, from_}) {
+    const auto home = co_await read(store, home_key(plan));
+    if (home.status != RecordStatus::done) {
+      result.value.reset();
+      result.failure = failure_of(*store, home);
+      co_return result;
+    }
+    result.value = home.found.has_value();
+    if (*result.value) break;
+  }
+  co_return result;
+}
+
 asio::awaitable<Result<bool>> Ledger::is_listed(std::shared_ptr<Store> store, std::string list,
                                                 std::string plan) {
   Result<bool> result;
@@ -161,22 +194,26 @@ asio::awaitable<Result<bool>> Ledger::is_listed(std::shared_ptr<Store> store, st
     result.failure = failure_of(*store, note);
     co_return result;
   }
-  const auto plans = parse_list(note.found.value_or(std::string()));
-  result.value = std::find(plans.begin(), plans.end(), plan) != plans.end();
+  result.value = lists_started(parse_list(note.found.value_or(std::string())), plan);
   co_return result;
 }
 
+// As one of that name that leads the other way, too.
 asio::awaitable<Result<bool>> Ledger::is_listed_anywhere(std::string plan) {
-  auto result = co_await is_listed(from_, std::string(kPlansOut), plan);
-  if (!result.value || *result.value) co_return result;
-  result = co_await is_listed(to_, std::string(kPlansIn), plan);
+  Result<bool> result;
+  for (const auto& store : {from_, to_}) {
+    for (const auto& list : {kPlansOut, kPlansIn}) {
+      result = co_await is_listed(store, std::string(list), plan);
+      if (!result.value || *result.value) co_return result;
+    }
+  }
   co_return result;
 }
 
 asio::awaitable<Failure> Ledger::is_new(Plan plan) {
-  const auto home = co_await read(to_, home_key(plan.name));
-  if (home.status != RecordStatus::done) co_return failure_of(*to_, home);
-  if (home.found) {
+  const auto over = co_await is_finished(plan.name);
+  if (!over.value) co_return over.failure;
+  if (*over.value) {
     co_return refuse(
         fmt::format("plan '{}' was finished before; give this one another name", plan.name));
   }
@@ -209,8 +246,6 @@ asio::awaitable<Failure> Ledger::objection(Plan plan) {
 
 asio::awaitable<Failure> Ledger::publish(Plan plan) {
   std::string list(kPlansOut);
-  const auto before = co_await is_listed(from_, list, plan.name);
-  if (!before.value) co_return before.failure;
   auto failure = co_await objection(plan);
   if (failure.error) co_return failure;
   const auto listed = co_await is_listed_anywhere(plan.name);
@@ -226,19 +261,56 @@ asio::awaitable<Failure> Ledger::publish(Plan plan) {
   if (failure.error) co_return failure;
   failure = co_await make_gate(plan);
   if (failure.error) co_return failure;
-  list = kPlansIn;
-  failure = co_await enlist(to_, list, plan);
-  if (failure.error) co_return failure;
-  list = kPlansOut;
-  failure = co_await enlist(from_, list, plan);
+  failure = co_await enlist(from_, list, pending_entry(plan), plan);
+  if (!failure.error) {
+    list = kPlansIn;
+    failure = co_await enlist(to_, list, started_entry(plan), plan);
+  }
   // Each list was compared and set, not both: whoever comes the other way at the same time is seen
   // when both have written.
   if (!failure.error) failure = co_await objection(plan);
-  // A plan that was in effect before stays so.
-  if (failure.error == errc::config_unsafe && !*before.value) {
-    const auto left = co_await unlist(std::move(plan));
+  if (failure.error == errc::config_unsafe) {
+    const auto left = co_await give_up_start(std::move(plan));
     if (left.error) co_return left;
   }
+  if (failure.error) co_return failure;
+  failure = co_await put_in_effect(std::move(plan));
+  co_return failure;
+}
+
+// A plan that is in effect, by an earlier start or one at the same time, stays so.
+asio::awaitable<Failure> Ledger::give_up_start(Plan plan) {
+  const std::string list(kPlansOut);
+  Edit leave = [entry = pending_entry(plan)](std::vector<std::string> plans) {
+    return without_entry(std::move(plans), entry);
+  };
+  auto failure = co_await edit(from_, list, std::move(leave));
+  if (failure.error) co_return failure;
+  const auto listed = co_await is_listed(from_, list, plan.name);
+  if (!listed.value || *listed.value) co_return listed.failure;
+  failure = co_await take_out(to_, std::string(kPlansIn), std::move(plan));
+  co_return failure;
+}
+
+// Whoever gives up a start of the same plan at the same time takes it out of both lists.
+asio::awaitable<Failure> Ledger::put_in_effect(Plan plan) {
+  auto gone = std::make_shared<bool>(false);
+  Edit confirm = [gone, plan](std::vector<std::string> plans) {
+    const auto is_ours = [&](const std::string& entry) { return is_about(entry, plan); };
+    *gone = std::none_of(plans.begin(), plans.end(), is_ours);
+    if (*gone) return plans;
+    std::erase_if(plans, is_ours);
+    return with_entry(std::move(plans), started_entry(plan));
+  };
+  auto failure = co_await edit(from_, std::string(kPlansOut), std::move(confirm));
+  if (failure.error) co_return failure;
+  if (*gone) {
+    co_return refuse(
+        fmt::format("another command has given up the start of plan '{0}' meanwhile; run `dlock "
+                    "migrate start {0}` again",
+                    plan.name));
+  }
+  failure = co_await enlist(to_, std::string(kPlansIn), started_entry(plan), plan);
   co_return failure;
 }
 
@@ -303,7 +375,8 @@ asio::awaitable<Failure> Ledger::settle_id(Plan& plan) {
   co_return out_of_tries(*from_);
 }
 
-asio::awaitable<Failure> Ledger::enlist(std::shared_ptr<Store> store, std::string list, Plan plan) {
+asio::awaitable<Failure> Ledger::enlist(std::shared_ptr<Store> store, std::string list,
+                                        std::string entry, Plan plan) {
   for (int i = 0; i < kMostTries; ++i) {
     const auto now_there = co_await read(store, list);
     if (now_there.status != RecordStatus::done) co_return failure_of(*store, now_there);
@@ -311,8 +384,15 @@ asio::awaitable<Failure> Ledger::enlist(std::shared_ptr<Store> store, std::strin
     if (failure.error) co_return failure;
     auto plans = parse_list(now_there.found.value_or(std::string()));
     std::optional<std::string> from = now_there.found;
-    std::optional<std::string> to = list_text(with_entry(std::move(plans), plan.name));
-    if (from == to) co_return Failure{};
+    const bool is_there = std::any_of(plans.begin(), plans.end(), [&](const std::string& one) {
+      return !is_pending_entry(one) && is_about(one, plan);
+    });
+    // What another start has left.
+    std::erase_if(plans, [&](const std::string& one) {
+      return !is_finished_entry(one) && plan_of_entry(one) == plan.name;
+    });
+    std::optional<std::string> to = list_text(with_entry(std::move(plans), entry));
+    if (is_there || from == to) co_return Failure{};
     const auto outcome = co_await set(store, list, std::move(from), std::move(to));
     if (outcome) co_return *outcome;
   }
@@ -334,13 +414,18 @@ asio::awaitable<Failure> Ledger::overlap_of_lists(std::shared_ptr<Store> store, 
 
 asio::awaitable<Failure> Ledger::overlap(std::shared_ptr<Store> store,
                                          std::vector<std::string> plans, Plan plan) {
-  for (const auto& name : plans) {
-    if (name == plan.name || is_finished_entry(name)) continue;
+  for (const auto& entry : plans) {
+    const auto name = plan_of_entry(entry);
+    if (name == plan.name || is_finished_entry(entry)) continue;
     const auto note = co_await read(store, plan_key(name));
     if (note.status != RecordStatus::done) co_return failure_of(*store, note);
     std::optional<Plan> other;
     if (note.found) other = parse_plan(*note.found);
     if (!other) {
+      // One that is being withdrawn leaves the lists before its text goes.
+      const auto stays = co_await is_unfinished(store, name);
+      if (!stays.value) co_return stays.failure;
+      if (!*stays.value) continue;
       co_return refuse(
           fmt::format("the store '{}' has an unfinished plan '{}' whose note cannot be "
                       "read; finish or withdraw it first",
@@ -348,6 +433,15 @@ asio::awaitable<Failure> Ledger::overlap(std::shared_ptr<Store> store,
     }
     const auto common = common_names(plan, *other);
     if (!common) continue;
+    if (is_pending_entry(entry)) {
+      const auto over = co_await is_finished(name);
+      if (!over.value) co_return over.failure;
+      if (*over.value) continue;
+      co_return refuse(fmt::format(
+          "'{0}' belongs to plan '{1}' (from '{2}' to '{3}'), whose start has not come to its end; "
+          "run `dlock migrate start {1}` again, and withdraw it then if it is not wanted",
+          *common, name, other->from, other->to));
+    }
     co_return refuse(
         fmt::format("'{}' belongs to the unfinished plan '{}' (from '{}' to '{}'); "
                     "finish or withdraw that one first",
@@ -380,8 +474,9 @@ asio::awaitable<Failure> Ledger::certify(Plan plan) {
 
 // In one step: who knows the target alone waits for the floor, or passes it.
 asio::awaitable<Failure> Ledger::list_finished(Plan plan) {
-  Edit edit_list = [name = plan.name](std::vector<std::string> plans) {
-    return with_entry(without_entry(std::move(plans), name), finished_entry(name));
+  Edit edit_list = [plan](std::vector<std::string> plans) {
+    std::erase_if(plans, [&](const std::string& entry) { return is_about(entry, plan); });
+    return with_entry(std::move(plans), finished_entry(plan.name));
   };
   auto failure = co_await edit(to_, std::string(kPlansIn), std::move(edit_list));
   co_return failure;
@@ -389,17 +484,19 @@ asio::awaitable<Failure> Ledger::list_finished(Plan plan) {
 
 asio::awaitable<Failure> Ledger::unlist(Plan plan) {
   std::string list(kPlansIn);
-  auto failure = co_await take_out(to_, list, plan.name);
+  auto failure = co_await take_out(to_, list, plan);
   if (failure.error) co_return failure;
   list = kPlansOut;
-  failure = co_await take_out(from_, list, plan.name);
+  failure = co_await take_out(from_, list, std::move(plan));
   co_return failure;
 }
 
+// Not another start of that name, which may be in effect by now.
 asio::awaitable<Failure> Ledger::take_out(std::shared_ptr<Store> store, std::string list,
-                                          std::string plan) {
+                                          Plan plan) {
   Edit leave = [plan = std::move(plan)](std::vector<std::string> plans) {
-    return without_entry(std::move(plans), plan);
+    std::erase_if(plans, [&](const std::string& entry) { return is_about(entry, plan); });
+    return plans;
   };
   auto failure = co_await edit(std::move(store), std::move(list), std::move(leave));
   co_return failure;

@@ -83,16 +83,23 @@ class Ledger {
   asio::awaitable<Failure> erase_text(std::shared_ptr<Store> store, Plan plan);
   /// Neither finished before, nor listed and about something else.
   asio::awaitable<Failure> is_new(Plan plan);
+  /// What is written last.
+  asio::awaitable<Failure> put_in_effect(Plan plan);
+  asio::awaitable<Failure> give_up_start(Plan plan);
+  /// From here to there, or the other way.
+  asio::awaitable<Result<bool>> is_finished(std::string plan);
+  /// In one of a store's lists, started or about to be.
+  asio::awaitable<Result<bool>> is_unfinished(std::shared_ptr<Store> store, std::string plan);
   /// Whether a store's list of unfinished plans has it.
   asio::awaitable<Result<bool>> is_listed(std::shared_ptr<Store> store, std::string list,
                                           std::string plan);
   /// Into a list of unfinished plans, unless one of them has a name in common with it.
-  asio::awaitable<Failure> enlist(std::shared_ptr<Store> store, std::string list, Plan plan);
+  asio::awaitable<Failure> enlist(std::shared_ptr<Store> store, std::string list, std::string entry,
+                                  Plan plan);
   asio::awaitable<Failure> overlap(std::shared_ptr<Store> store, std::vector<std::string> plans,
                                    Plan plan);
   asio::awaitable<Failure> overlap_of_lists(std::shared_ptr<Store> store, Plan plan);
-  asio::awaitable<Failure> take_out(std::shared_ptr<Store> store, std::string list,
-                                    std::string plan);
+  asio::awaitable<Failure> take_out(std::shared_ptr<Store> store, std::string list, Plan plan);
   asio::awaitable<Failure> unlist(Plan plan);
   asio::awaitable<Failure> list_finished(Plan plan);
 

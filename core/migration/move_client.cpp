@@ -62,11 +62,15 @@ MoveClient::Step MoveClient::lock_target(const Record& record) {
 MoveClient::Step MoveClient::on_source(const Outcome& outcome, TimePoint now, std::uint64_t dice) {
   if (error_) return fail(*error_);
   if (outcome.granted) {
-    const bool may_hold = !claimed_under_ || claimed_under_->state != GateState::turned;
-    if (may_hold) return hold(Held::source);
+    const auto state = claimed_under_ ? claimed_under_->state : GateState::open;
+    if (state == GateState::open || state == GateState::ended) return hold(Held::source);
     if (auto foreign = foreign_record(moved_record(*claimed_under_, 0, 0)); foreign.error) {
       failure_ = std::move(foreign);
       return fail(portable(failure_.error));
+    }
+    if (DLOCK_PLANTED("gate_no_seal")) {
+      asks_target_alone_ = true;
+      return lock_target(moved_record(*claimed_under_, 0, 0));
     }
     state_ = State::sealing;
     return {Do::seal_source, kNever};
@@ -173,7 +177,8 @@ MoveClient::Step MoveClient::on_target(const Outcome& outcome, TimePoint now, st
         state_ = State::rechecking;
         return {Do::open_target, kNever};
       }
-      return ask_source_later(now, dice);
+      // Of a later plan, which has taken it on from where this one has brought it.
+      if (!asks_target_alone_) return ask_source_later(now, dice);
     }
   }
   failure_ = outcome.failure;
@@ -249,8 +254,9 @@ MoveClient::Step MoveClient::on_woken(TimePoint now) {
   if (now >= limits_.deadline) {
     return fail(after_pause_ == Do::recheck ? errc::unavailable : errc::timed_out);
   }
-  state_ = after_pause_ == Do::recheck ? State::rechecking : State::source;
-  return {after_pause_, kNever};
+  if (after_pause_ != Do::recheck) return lock_source();
+  state_ = State::rechecking;
+  return {Do::recheck, kNever};
 }
 
 MoveClient::Step MoveClient::pause(TimePoint until, Do then) {

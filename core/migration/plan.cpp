@@ -116,6 +116,29 @@ std::string moved_key(std::string_view plan) { return fmt::format("moved/{}", pl
 std::string finished_entry(std::string_view plan) { return fmt::format("={}", plan); }
 bool is_finished_entry(std::string_view entry) noexcept { return entry.starts_with('='); }
 
+std::string started_entry(const Plan& plan) { return fmt::format("{}@{}", plan.name, plan.id); }
+
+std::string pending_entry(const Plan& plan) { return "~" + started_entry(plan); }
+
+bool is_pending_entry(std::string_view entry) noexcept { return entry.starts_with('~'); }
+
+std::string plan_of_entry(std::string_view entry) {
+  const bool marked = is_finished_entry(entry) || is_pending_entry(entry);
+  return std::string(entry.substr(0, entry.rfind('@')).substr(marked ? 1 : 0));
+}
+
+bool is_about(std::string_view entry, const Plan& plan) {
+  if (is_finished_entry(entry) || plan_of_entry(entry) != plan.name) return false;
+  return entry.rfind('@') == std::string_view::npos || entry.ends_with("@" + plan.id);
+}
+
+bool lists_started(const std::vector<std::string>& entries, std::string_view plan) {
+  return std::any_of(entries.begin(), entries.end(), [&](const std::string& entry) {
+    const bool started = !is_finished_entry(entry) && !is_pending_entry(entry);
+    return started && plan_of_entry(entry) == plan;
+  });
+}
+
 std::string list_text(std::vector<std::string> entries) {
   std::sort(entries.begin(), entries.end());
   entries.erase(std::unique(entries.begin(), entries.end()), entries.end());

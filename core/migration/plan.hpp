@@ -5,8 +5,9 @@
 //
 // Notes (Backend::note), in both stores:
 //   plan/NAME   the plan's text
-//   plans-out   the names of unfinished plans that leave this store
-//   plans-in    the names of unfinished plans that come to it: who knows this store alone must not
+//   plans-out   `NAME@ID` of unfinished plans that leave this store; `~NAME@ID` of one whose start
+//               has not come to its end
+//   plans-in    `NAME@ID` of unfinished plans that come to it: who knows this store alone must not
 //               lock their names in it; and `=NAME` of each that has a gate and is finished:
 //               whoever locks their names in it passes the floor of home/NAME
 //   gate/NAME   in the source, of a plan that has patterns (gate.hpp)
@@ -71,6 +72,18 @@ inline constexpr std::string_view kPlansIn = "plans-in";
 /// Of kPlansIn: a plan with a gate that is finished.
 std::string finished_entry(std::string_view plan);
 bool is_finished_entry(std::string_view entry) noexcept;
+/// Of an unfinished plan, by this start of it.
+std::string started_entry(const Plan& plan);
+/// Of kPlansOut: its start has not come to its end. Nothing of it is in effect, and no plan that
+/// has a name in common with it is started.
+std::string pending_entry(const Plan& plan);
+bool is_pending_entry(std::string_view entry) noexcept;
+/// The plan that an entry is about.
+std::string plan_of_entry(std::string_view entry);
+/// Whether it is about that start of that plan, or says no more than the plan.
+bool is_about(std::string_view entry, const Plan& plan);
+/// Whether a list has the plan as unfinished, and started.
+bool lists_started(const std::vector<std::string>& entries, std::string_view plan);
 
 /// A note that lists words or lock names, one a line; sorted and distinct.
 std::string list_text(std::vector<std::string> entries);

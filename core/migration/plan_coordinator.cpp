@@ -176,6 +176,10 @@ asio::awaitable<PlanCoordinator::Report> PlanCoordinator::take(Goal goal,
 asio::awaitable<PlanCoordinator::Report> PlanCoordinator::take_all(Goal goal) {
   const auto self = shared_from_this();
   Report report;
+  if (DLOCK_PLANTED("gate_listed_before_the_turn")) {
+    report.refusal = co_await look();
+    if (!report.refusal) co_await drain(goal);
+  }
   report.refusal = co_await turn(goal);
   report.turned = turned_;
   if (report.refusal) co_return report;
@@ -210,6 +214,8 @@ asio::awaitable<PlanCoordinator::Report> PlanCoordinator::drain(Goal goal) {
   }
   auto names = goal == Goal::rollback ? std::move(found.sealed) : std::move(found.names);
   if (DLOCK_PLANTED("gate_listed_without_claims")) names = std::move(found.sealed);
+  const bool is_late = goal != Goal::rollback && seen_.gate->state == GateState::turned;
+  if (DLOCK_PLANTED("gate_listed_before_the_turn") && is_late) names.clear();
   const bool is_waited_for = !found.strangers.empty();
   report.steps = co_await migration::take_all(for_all_, source_->env(), goal, std::move(names));
   // Those that are there still.
@@ -250,6 +256,11 @@ asio::awaitable<std::optional<StepReport>> PlanCoordinator::make_final(GateNote:
   // this floor opens, are as young as that plan's floor.
   const auto floor = std::max(*highest.value, source_->arrived_floor());
   final_gate.floor = DLOCK_PLANTED("gate_floor_missing") ? 0 : floor;
+  if (DLOCK_PLANTED("gate_final_by_state")) {
+    auto now_there = co_await note_.read();
+    if (now_there.gate && now_there.gate->state == GateState::turned) turned = now_there;
+    final_gate.version = turned.gate->version + 1;
+  }
   seen_ = co_await note_.turn(turned, final_gate);
   if (seen_.failure.error) {
     refusal = unreachable(seen_.failure);

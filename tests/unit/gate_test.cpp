@@ -355,11 +355,42 @@ TEST_F(GateTest, APlanBackMovesNamesThatTheFirstHasNeverSeen) {
   EXPECT_FALSE(two.run(ledger.publish(back)).error);
   std::swap(two.s, two.t);
   std::swap(two.server_s, two.server_t);
+  const auto first_plan = plan;
+  const auto first_gate = two.gate;
   plan = two.plan = back;
   two.gate = std::make_shared<core::migration::GateBelief>("b");
+  // A program that has the first plan's route still is one that knows the target alone.
+  const auto of_the_first = [&](const std::string& name) {
+    const auto gate = std::exchange(two.gate, first_gate);
+    two.plan = first_plan;
+    std::swap(two.s, two.t);
+    auto got = two.acquire(name, seconds(20));
+    std::swap(two.s, two.t);
+    two.plan = back;
+    two.gate = gate;
+    return got;
+  };
   expect_in("t", "o/1");
-  expect_done(take(Goal::advance));
+  const auto waits = expect_in("t", "o/2");
+  const auto queued = of_the_first("o/2");
+  const auto moves = begin(Goal::advance);
+  two.env().run_for(seconds(1));
+  waits->handle = LockHandle();
+  two.env().run_for(milliseconds(50));
+  ASSERT_EQ(where(queued->handle), "t") << "it waited from before";
+  rises("o/2", queued);
+  queued->handle = LockHandle();
+  two.env().run_for(milliseconds(50));
+  ASSERT_TRUE(*moves);
+  expect_done(**moves);
   for (const auto* const name : {"o/1", "o/2", "o/3", "o/4"}) expect_in("s", name);
+  for (const auto* const name : {"o/1", "o/2"}) {
+    const auto stopped = of_the_first(name);
+    two.env().run_for(seconds(21));
+    EXPECT_EQ(stopped->ec, errc::moving) << name << where(stopped->handle);
+    EXPECT_NE(stopped->diagnostics.server_text.find("plan 'b'"), std::string::npos)
+        << stopped->diagnostics.server_text;
+  }
   expect_done(take(Goal::rollback));
   for (const auto* const name : {"o/1", "o/2", "o/3", "o/4"}) expect_in("t", name);
   expect_done(take(Goal::finish));
@@ -459,6 +490,62 @@ TEST(Gate, WhatIsSealedUnderItIsTheRecordOfAMove) {
     text.replace(at, kTokenPlace.size(), "41");
   }
   EXPECT_EQ(core::migration::parse_record(text), core::migration::moved_record(gate, 41, 5));
+}
+
+TEST_F(GateTest, ANamesakeThatLeadsTheOtherWayIsRefusedAndWritesNothing) {
+  const auto text = two.server_t->note("plan/p");
+  Plan back = plan;
+  back.id = "00000000000000cc";
+  std::swap(back.from, back.to);
+  Ledger ledger(two.t, two.s);
+  for (const std::string pattern : {"a", "elsewhere/**"}) {
+    back.patterns = {pattern};
+    EXPECT_EQ(two.run(ledger.objection(back)).error, errc::config_unsafe) << pattern;
+    EXPECT_EQ(two.run(ledger.publish(back)).error, errc::config_unsafe) << pattern;
+    EXPECT_EQ(two.server_t->note("plan/p"), text);
+  }
+  expect_done(take(Goal::finish));
+  certify();
+  EXPECT_EQ(two.run(ledger.publish(back)).error, errc::config_unsafe) << "its name is used up";
+}
+
+// A command that was stopped for long ends the start that it knows of, and no other.
+TEST_F(GateTest, ALateWithdrawalLeavesALaterStartInEffect) {
+  Ledger ledger(two.s, two.t);
+  const auto first = plan;
+  expect_done(take(Goal::rollback, {.withdraw = true}));
+  EXPECT_FALSE(two.run(ledger.withdraw(first)).error);
+  plan.id = "00000000000000cc";
+  EXPECT_FALSE(publish(plan).error);
+  EXPECT_FALSE(two.run(ledger.withdraw(first)).error);
+  const auto found = two.run(ledger.find("p", true));
+  EXPECT_TRUE(found.listed && found.listed_in_target && found.known_in_target);
+  EXPECT_EQ(found.plan, plan);
+}
+
+// Who starts the plan once more, and is refused, does not end what another has started meanwhile.
+TEST_F(GateTest, AStartThatIsGivenUpLeavesTheOthersInEffect) {
+  auto namesake = plan;
+  namesake.patterns = {"elsewhere/**"};
+  EXPECT_EQ(publish(namesake).error, errc::config_unsafe);
+  Ledger ledger(two.s, two.t);
+  const auto found = two.run(ledger.find("p", true));
+  EXPECT_TRUE(found.listed && found.listed_in_target);
+  // One that has not come to its end is not in effect, and keeps others with its names away.
+  auto other = plan;
+  other.name = "q";
+  other.id = "00000000000000cc";
+  other.patterns = {"n/**"};
+  two.server_s->set_note("plan/q", "", to_text(other));
+  const auto list = two.server_s->note("plans-out");
+  two.server_s->set_note("plans-out", list, list + "\n~q@00000000000000cc");
+  EXPECT_FALSE(two.run(ledger.find("q", false)).listed);
+  auto third = other;
+  third.name = "r";
+  third.id = "00000000000000dd";
+  EXPECT_EQ(publish(third).error, errc::config_unsafe);
+  EXPECT_FALSE(publish(other).error);
+  EXPECT_TRUE(two.run(ledger.find("q", false)).listed);
 }
 
 }  // namespace

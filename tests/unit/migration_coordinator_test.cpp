@@ -232,8 +232,8 @@ TEST(MigrationLedger, PublishesOnceAndKeepsTheFirstId) {
   ASSERT_TRUE(found.plan);
   EXPECT_EQ(found.plan->id, plan.id);
   EXPECT_EQ(two.server_t->note("plan/p2"), two.server_s->note("plan/p2"));
-  EXPECT_EQ(two.server_t->note("plans-in"), "p1\np2");
-  EXPECT_EQ(two.server_s->note("plans-out"), "p1\np2");
+  EXPECT_EQ(two.server_t->note("plans-in"), "p1\np2@00000000000000aa");
+  EXPECT_EQ(two.server_s->note("plans-out"), "p1\np2@00000000000000aa");
   // The target lost its notes: they are written anew.
   two.server_t->set_note("plan/p2", to_text(plan), "");
   EXPECT_FALSE(two.run(ledger.publish(again)).error);
@@ -295,7 +295,7 @@ TEST(MigrationLedger, WhatIsInNeitherListIsNotInEffectAndInNobodysWay) {
   EXPECT_EQ(two.server_t->note("plan/p2"), to_text(other));
   EXPECT_TRUE(found.moved.empty()) << "of another life of the plan";
   // In one list alone: not yet in effect, and no other may come between.
-  two.server_s->set_note("plans-out", "p1\np2", "p1");
+  two.server_s->set_note("plans-out", "p1\np2@00000000000000bb", "p1");
   EXPECT_FALSE(two.run(ledger.find("p2", true)).listed);
   EXPECT_FALSE(two.run(ledger.publish(other)).error);
   EXPECT_TRUE(two.run(ledger.find("p2", true)).listed);

@@ -6,7 +6,7 @@
 #include <list>
 
 #include "core/planted.hpp"
-#include "tests/checkers/exclusion.hpp"
+#include "tests/simulation/migration/judge.hpp"
 #include "tests/simulation/migration/program.hpp"
 
 namespace dlock::simulation::migration {
@@ -228,47 +228,11 @@ class Run {
     return true;
   }
 
-  std::string store_of(GrantId grant) const {
-    for (const auto& leg : legs_) {
-      const auto found = leg.fleet.stores.find(grant);
-      if (found != leg.fleet.stores.end()) return found->second;
-    }
-    return {};
-  }
-
-  /// In a target that forgets, two may hold at once: there, and never one here and one there.
-  bool is_permitted(const checkers::Overlap& overlap) const {
-    const auto forgotten = [&](GrantId grant) {
-      return forgotten_.count(recorder_.owner_of(grant)) > 0;
-    };
-    return store_of(overlap.earlier) == "t" && store_of(overlap.later) == "t" &&
-           (forgotten(overlap.earlier) || forgotten(overlap.later));
-  }
-
-  /// Without the grants that a target that forgets has forgotten: told late, such a one may come
-  /// after a newer one of the same target.
-  checkers::History without_forgotten() const {
-    checkers::History kept;
-    for (const auto& event : recorder_.history()) {
-      const bool forgotten =
-          event.grant != 0 && forgotten_.count(recorder_.owner_of(event.grant)) > 0;
-      if (!forgotten) kept.push_back(event);
-    }
-    return kept;
-  }
-
   FleetResult judge() {
+    std::map<GrantId, std::string> stores;
+    for (const auto& leg : legs_) stores.insert(leg.fleet.stores.begin(), leg.fleet.stores.end());
+    result_.violations = migration::judge(recorder_, stores, forgotten_);
     auto& violations = result_.violations;
-    for (const auto& overlap : checkers::overlaps_of(recorder_.history(), violations)) {
-      if (is_permitted(overlap)) continue;
-      violations.push_back(
-          {fmt::format("grants {} ({}) and {} ({}) at once", overlap.earlier,
-                       store_of(overlap.earlier), overlap.later, store_of(overlap.later)),
-           overlap.at});
-    }
-    for (auto&& one : checkers::check_tokens(without_forgotten())) violations.push_back(one);
-    for (auto&& one : checkers::check_telling(recorder_.history())) violations.push_back(one);
-    for (const auto& one : recorder_.violations()) violations.push_back(one);
     const auto complain = [&](std::string what) {
       violations.push_back({std::move(what), world_.now()});
     };

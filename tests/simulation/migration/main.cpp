@@ -16,12 +16,15 @@
 #include "tests/simulation/migration/dual_defects.hpp"
 #include "tests/simulation/migration/dual_fleet.hpp"
 #include "tests/simulation/migration/fleet.hpp"
+#include "tests/simulation/migration/gate_defects.hpp"
+#include "tests/simulation/migration/gate_fleet.hpp"
 
 namespace {
 
 using dlock::simulation::Defect;
 using dlock::simulation::migration::DualResult;
 using dlock::simulation::migration::FleetResult;
+using dlock::simulation::migration::GateResult;
 namespace planted = dlock::simulation::planted::migration;
 
 /// Runs in which nothing happens show nothing: each mode says what must have.
@@ -51,6 +54,45 @@ struct Move {
         "kills, {} returns by a plan of their own",
         all.grants_in_source, all.grants_in_target, all.grants_of_target_only, all.flips,
         all.crashes, all.returns);
+  }
+  Result all;
+};
+
+struct Gate {
+  using Result = GateResult;
+  static constexpr const char* kFlags = "--gate ";
+  static Result run(std::uint64_t seed, bool trace) {
+    return dlock::simulation::migration::run_gate_fleet(seed, trace);
+  }
+  static std::span<const Defect> defects() { return planted::kGateDefects; }
+
+  void add(const Result& result) {
+    all.grants_in_source += result.grants_in_source;
+    all.grants_in_target += result.grants_in_target;
+    all.grants_of_target_only += result.grants_of_target_only;
+    all.grants_of_source_only += result.grants_of_source_only;
+    all.names += result.names;
+    all.turns += result.turns;
+    all.sealed_at_once += result.sealed_at_once;
+    all.withdrawals += result.withdrawals;
+    all.refused_starts += result.refused_starts;
+    all.crashes += result.crashes;
+    all.returns += result.returns;
+  }
+  bool worked(std::uint64_t count) const {
+    return all.grants_in_source > count && all.grants_in_target > count &&
+           all.grants_of_target_only > count && all.grants_of_source_only > 0 &&
+           all.names > 4 * count && all.turns > 2 * count && all.sealed_at_once > 0 &&
+           all.withdrawals > 0 && all.refused_starts > 0 && all.returns > 0;
+  }
+  std::string words() const {
+    return fmt::format(
+        "{} grants in S, {} in T ({} of clients that know T alone, {} of such that know S alone) "
+        "of {} locks, {} turns of gates, {} claims sealed at once, {} withdrawals, {} starts "
+        "refused, {} kills, {} returns by a plan of their own",
+        all.grants_in_source, all.grants_in_target, all.grants_of_target_only,
+        all.grants_of_source_only, all.names, all.turns, all.sealed_at_once, all.withdrawals,
+        all.refused_starts, all.crashes, all.returns);
   }
   Result all;
 };
@@ -166,6 +208,7 @@ struct Options {
   std::uint64_t most = 1000;
   std::uint64_t again = 0;
   bool dual = false;
+  bool gate = false;
   bool trace = false;
   bool hunting = false;
   std::string defect;
@@ -188,7 +231,8 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   CLI::App app("Fleets that are moved between two simulated stores, under virtual time");
   Options options;
-  app.add_flag("--dual", options.dual, "Mode dual; else mode move");
+  app.add_flag("--dual", options.dual, "Mode dual; else mode move, plans with names");
+  app.add_flag("--gate", options.gate, "Mode move, plans with patterns");
   app.add_option("--seeds", options.seeds, "How many runs");
   app.add_option("--first", options.first, "The first seed");
   app.add_option("--again", options.again, "That many seeds, each twice: the same trace");
@@ -198,5 +242,6 @@ int main(int argc, char** argv) {
   app.add_option("--defect", options.defect, "Only this one; with --seed: plant it");
   app.add_option("--most", options.most, "Seeds per defect");
   CLI11_PARSE(app, argc, argv);
-  return options.dual ? run<Dual>(options) : run<Move>(options);
+  if (options.dual) return run<Dual>(options);
+  return options.gate ? run<Gate>(options) : run<Move>(options);
 }

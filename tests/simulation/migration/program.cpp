@@ -16,7 +16,11 @@ Program::Program(World& world, Recorder& recorder, Fleet& fleet, Kind kind, std:
       process_(world, std::move(name), {}),
       host_(std::make_shared<SimHost>(process_)),
       source_(make_store(host_, fleet.plan.from, source, weather)),
-      target_(make_store(host_, fleet.plan.to, target, weather)) {}
+      target_(make_store(host_, fleet.plan.to, target, weather)) {
+  if (fleet.plan.has_gate()) {
+    gate_ = std::make_shared<core::migration::GateBelief>(fleet.plan.name);
+  }
+}
 
 void Program::start() {
   ++running_;
@@ -43,7 +47,7 @@ asio::awaitable<void> Program::work() {
     co_await core::sleep_until(process_, process_.now() + world_.between({}, fleet_.longest_think));
     if (ends()) break;
     const auto& names = fleet_.plan.names;
-    auto lock = names[world_.below(names.size())];
+    auto lock = fleet_.choose ? fleet_.choose() : names[world_.below(names.size())];
     co_await use(std::move(lock));
   }
 }
@@ -107,6 +111,7 @@ core::OneShot<Program::Outcome> Program::want(const std::string& lock) {
   request.plan = fleet_.plan.name;
   request.poll = milliseconds(400);
   request.stores = {"s", "t"};
+  request.gate = gate_;
   const auto moving = core::migration::MigratingAcquisition::start(
       source_, target_, std::move(request), record_outcome(lock, done));
   if (how == 2) {
@@ -128,6 +133,8 @@ detail::AcquireHandler Program::record_outcome(const std::string& lock,
           recorder_.granted(process_, process_.name(), lock, core::HandleAccess::hold(handle));
       fleet_.stores[outcome.grant] = handle.store();
       world_.trace("{}: grant {} is in '{}'", process_.name(), outcome.grant, handle.store());
+      ++fleet_.grants[lock];
+      if (kind_ == Kind::source_only) ++fleet_.source_only_grants;
       if (kind_ == Kind::target_only) ++fleet_.target_only_grants;
       handle.on_state(
           [this, told = outcome.told_lost, grant = outcome.grant](HandleState state, LossReason) {
@@ -141,32 +148,42 @@ detail::AcquireHandler Program::record_outcome(const std::string& lock,
   };
 }
 
-// What `dlock migrate` does, again and again, now and then against the present aim.
 asio::awaitable<void> Program::operate() {
   while (!ends()) {
     co_await core::sleep_until(process_, process_.now() + world_.between({}, milliseconds(800)));
     if (ends()) break;
-    auto goal = fleet_.goal;
-    if (goal != Goal::finish && world_.chance(0.15)) {
-      goal = goal == Goal::advance ? Goal::rollback : Goal::advance;
+    if (fleet_.command) {
+      Command command{source_, target_, process_};
+      auto work = fleet_.command(std::move(command));
+      co_await std::move(work);
+    } else {
+      co_await take_a_name();
     }
-    core::migration::Coordinator::Options options;
-    options.deadline = process_.now() + world_.between({}, seconds(8));
-    const auto coordinator =
-        std::make_shared<core::migration::Coordinator>(source_, target_, fleet_.plan, options);
-    const auto& names = fleet_.plan.names;
-    auto name = names[world_.below(names.size())];
-    const auto report = co_await coordinator->take(goal, name);
-    world_.trace("{}: {} '{}': {} {}", process_.name(), static_cast<int>(goal), name,
-                 static_cast<int>(report.verdict), report.text);
-    // As the refusal says: a late command has taken it back meanwhile.
-    if (goal == Goal::finish && report.verdict == core::migration::Verdict::refused) {
-      co_await coordinator->take(Goal::advance, name);
-    }
-    if (!fleet_.certify || ends()) continue;
-    core::migration::Ledger ledger(source_, target_);
-    co_await ledger.certify(fleet_.plan);
   }
+}
+
+// What `dlock migrate` does, again and again, now and then against the present aim.
+asio::awaitable<void> Program::take_a_name() {
+  auto goal = fleet_.goal;
+  if (goal != Goal::finish && world_.chance(0.15)) {
+    goal = goal == Goal::advance ? Goal::rollback : Goal::advance;
+  }
+  core::migration::Coordinator::Options options;
+  options.deadline = process_.now() + world_.between({}, seconds(8));
+  const auto coordinator =
+      std::make_shared<core::migration::Coordinator>(source_, target_, fleet_.plan, options);
+  const auto& names = fleet_.plan.names;
+  auto name = names[world_.below(names.size())];
+  const auto report = co_await coordinator->take(goal, name);
+  world_.trace("{}: {} '{}': {} {}", process_.name(), static_cast<int>(goal), name,
+               static_cast<int>(report.verdict), report.text);
+  // As the refusal says: a late command has taken it back meanwhile.
+  if (goal == Goal::finish && report.verdict == core::migration::Verdict::refused) {
+    co_await coordinator->take(Goal::advance, name);
+  }
+  if (!fleet_.certify || ends()) co_return;
+  core::migration::Ledger ledger(source_, target_);
+  co_await ledger.certify(fleet_.plan);
 }
 
 }  // namespace dlock::simulation::migration

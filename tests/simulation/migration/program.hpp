@@ -4,6 +4,7 @@
 // worker that knows one store alone, or an operator's command.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -18,8 +19,20 @@ namespace dlock::simulation::migration {
 using core::migration::Goal;
 using core::migration::Plan;
 
+/// An operator's command: its connections, and the process that it is.
+struct Command {
+  std::shared_ptr<core::Store> source;
+  std::shared_ptr<core::Store> target;
+  Process& process;
+};
+
 /// What the programs of a run share: the operators' present aim, and what was granted where.
 struct Fleet {
+  /// Which lock a worker wants next; null: one of the plan's names.
+  std::function<std::string()> choose;
+  /// What an operator does next; null: a step of a plan with names.
+  std::function<asio::awaitable<void>(Command)> command;
+  std::map<std::string, std::uint64_t> grants;  ///< by lock
   Plan plan;
   Goal goal = Goal::rollback;
   bool certify = false;  ///< with Goal::finish: all names are FINAL
@@ -28,6 +41,7 @@ struct Fleet {
   Duration longest_think = milliseconds(300);
   std::map<GrantId, std::string> stores;  ///< of grants
   std::uint64_t target_only_grants = 0;
+  std::uint64_t source_only_grants = 0;
 };
 
 class Program {
@@ -42,6 +56,7 @@ class Program {
   /// Killed: unseen by everybody it takes itself apart.
   void crash();
   void close();
+  bool is_alive() const noexcept { return process_.is_alive(); }
   Process& process() noexcept { return process_; }
   Kind kind() const noexcept { return kind_; }
 
@@ -55,6 +70,7 @@ class Program {
 
   asio::awaitable<void> work();
   asio::awaitable<void> operate();
+  asio::awaitable<void> take_a_name();
   asio::awaitable<void> use(std::string lock);
   core::OneShot<Outcome> want(const std::string& lock);
   detail::AcquireHandler record_outcome(const std::string& lock, core::OneShot<Outcome> done);
@@ -69,6 +85,7 @@ class Program {
   std::shared_ptr<SimHost> host_;
   std::shared_ptr<core::Store> source_;
   std::shared_ptr<core::Store> target_;
+  std::shared_ptr<core::migration::GateBelief> gate_;  ///< of a plan that has one
   int running_ = 0;
 };
 

@@ -27,6 +27,7 @@ Capabilities declare(const Server& server) {
   capabilities.can_raise = true;
   capabilities.can_seal = server.seals();
   capabilities.can_list = true;
+  capabilities.can_gate = server.seals();
   if (server.is_lossy()) {
     capabilities.record_losses = {{"it forgets", "nothing helps"}};
     // Its tokens may go back: who knows higher ones asks for one above them.
@@ -54,7 +55,12 @@ class WireBackend final : public Backend {
 
   asio::awaitable<ClaimAnswer> claim(ClaimPtr claim, TimePoint deadline) override {
     const auto sent = process_.now();
-    std::function<Server::Grant(Server&, TimePoint)> question = [request = claim->request()](
+    auto request = claim->request();
+    if (request.gate && DLOCK_PLANTED("gate_checked_before_the_claim")) {
+      const auto there = co_await note(request.gate->key, deadline);
+      if (there.found.value_or(std::string()) == request.gate->text) request.gate = nullptr;
+    }
+    std::function<Server::Grant(Server&, TimePoint)> question = [request = std::move(request)](
                                                                     Server& server, TimePoint now) {
       return server.claim(request, now);
     };
@@ -137,7 +143,25 @@ class WireBackend final : public Backend {
     std::function<std::vector<LockStatus>(Server&, TimePoint)> question =
         [prefix](Server& server, TimePoint now) { return server.list(prefix, now); };
     Result<std::vector<LockStatus>> result;
-    result.value = co_await ask<std::vector<LockStatus>>(std::move(question), deadline);
+    result.value = co_await ask<std::vector<LockStatus>>(std::move(question), in_time(deadline));
+    if (!result.value) result.failure = silence();
+    co_return result;
+  }
+  asio::awaitable<Result<std::vector<std::string>>> claimed_names(std::string prefix,
+                                                                  TimePoint deadline) override {
+    std::function<std::vector<std::string>(Server&, TimePoint)> question =
+        [prefix](Server& server, TimePoint now) { return server.claimed_names(prefix, now); };
+    Result<std::vector<std::string>> result;
+    result.value = co_await ask<std::vector<std::string>>(std::move(question), in_time(deadline));
+    if (!result.value) result.failure = silence();
+    co_return result;
+  }
+  asio::awaitable<Result<std::uint64_t>> highest_token(TimePoint deadline) override {
+    std::function<std::uint64_t(Server&, TimePoint)> question = [](Server& server, TimePoint) {
+      return server.highest_token();
+    };
+    Result<std::uint64_t> result;
+    result.value = co_await ask<std::uint64_t>(std::move(question), deadline);
     if (!result.value) result.failure = silence();
     co_return result;
   }
@@ -164,8 +188,15 @@ class WireBackend final : public Backend {
   asio::awaitable<RecordAnswer> set_record(std::string name, std::string from,
                                            std::optional<std::string> to, std::uint64_t min_token,
                                            TimePoint deadline) override {
-    Question question = [name, from, to, min_token](Server& server, TimePoint now) {
-      return server.set_record(name, from, to, min_token, now);
+    return set_record_under(nullptr, std::move(name), std::move(from), std::move(to), min_token,
+                            deadline);
+  }
+  asio::awaitable<RecordAnswer> set_record_under(GatePtr gate, std::string name, std::string from,
+                                                 std::optional<std::string> to,
+                                                 std::uint64_t min_token,
+                                                 TimePoint deadline) override {
+    Question question = [gate, name, from, to, min_token](Server& server, TimePoint now) {
+      return server.set_record(name, from, to, min_token, now, gate.get());
     };
     co_return co_await exchange(std::move(question), deadline, true);
   }
@@ -245,11 +276,17 @@ class WireBackend final : public Backend {
     if (told) {
       answer.status = told->done ? RecordStatus::done : RecordStatus::conflict;
       answer.found = told->found;
+      answer.gate = told->gate;
     } else {
       answer.status = writes ? RecordStatus::unknown : RecordStatus::unavailable;
       answer.failure = silence();
     }
     co_return answer;
+  }
+
+  /// Of requests that a real store is given long for: a message that is lost is noticed before.
+  TimePoint in_time(TimePoint deadline) const {
+    return std::min(deadline, process_.now() + seconds(2));
   }
 
   Validity validity(const Claim& claim, TimePoint sent) const {

@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/simulation/migration/gate_fleet.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <list>
+
+#include "core/migration/gate.hpp"
+#include "core/planted.hpp"
+#include "tests/simulation/migration/gate_operator.hpp"
+#include "tests/simulation/migration/judge.hpp"
+
+namespace dlock::simulation::migration {
+namespace {
+
+using core::migration::GateState;
+using core::migration::kPlansIn;
+using core::migration::kPlansOut;
+using Kind = Program::Kind;
+
+constexpr std::size_t kMostNames = 14;
+
+bool lists(const Server& server, std::string_view list, const std::string& plan) {
+  const auto entries =
+      core::migration::parse_list(server.note(std::string(list)).value_or(std::string()));
+  return core::migration::lists_started(entries, plan);
+}
+
+/// A plan, the fleet that takes part in it, and where it goes.
+struct Leg {
+  Leg(std::string name, std::vector<std::string> patterns, Server& source, Server& target,
+      bool back)
+      : from(source), to(target) {
+    auto& plan = fleet.plan;
+    plan.name = std::move(name);
+    plan.from = back ? "t" : "s";
+    plan.to = back ? "s" : "t";
+    plan.max_lease = kLease;
+    plan.lossy_target = to.is_lossy();
+    plan.patterns = std::move(patterns);
+    orders.plan = plan;
+  }
+  Aim aim() const { return orders.aim; }
+  bool is_listed() const {
+    return lists(from, kPlansOut, orders.plan.name) && lists(to, kPlansIn, orders.plan.name);
+  }
+  bool is_listed_anywhere() const {
+    return lists(from, kPlansOut, orders.plan.name) || lists(to, kPlansIn, orders.plan.name);
+  }
+  bool is_finished() const {
+    return to.note(core::migration::home_key(orders.plan.name)) && !is_listed_anywhere();
+  }
+  std::optional<core::migration::Gate> gate() const {
+    const auto text = from.note(core::migration::gate_key(orders.plan.name));
+    return text ? core::migration::parse_gate(*text) : std::nullopt;
+  }
+
+  Fleet fleet;
+  Orders orders;
+  Server& from;
+  Server& to;
+  std::vector<Aim> stages;
+  std::size_t stage = 0;
+  TimePoint stage_until{};
+  bool over = false;
+  bool has_guests = false;         ///< programs that may be there while the plan is started
+  std::vector<std::string> names;  ///< that somebody has wanted
+};
+
+struct Member {
+  Member(World& world, Recorder& recorder, Leg& whose, Kind what, bool of_rival, std::string name,
+         const Weather& weather)
+      : leg(whose),
+        kind(what),
+        rival(of_rival),
+        program(world, recorder, whose.fleet, what, std::move(name), whose.from, whose.to,
+                weather) {}
+  Leg& leg;
+  Kind kind;
+  bool rival;
+  Program program;
+};
+
+class Run {
+ public:
+  Run(std::uint64_t seed, bool tracing)
+      : world_(seed, tracing),
+        recorder_(world_),
+        source_(false, 1000, true, any_ways()),
+        target_(world_.chance(0.3), world_.chance(0.5) ? 0 : 5000, true, any_ways()) {
+    world_.on_step([this](Process& process) { recorder_.look_at(process); });
+    choose();
+  }
+
+  GateResult go() {
+    recorder_.faulted();
+    add_leg("p", {"a", "b", "o/**"}, false);
+    if (world_.chance(0.3)) add_leg("r", {"z/**"}, !target_.is_lossy() && world_.chance(0.5));
+    move();
+    if (all_over() && returns_) {
+      turn_round();
+      move();
+    }
+    calm();
+    return judge();
+  }
+
+ private:
+  Ways any_ways() { return {world_.chance(0.5), world_.chance(0.5)}; }
+
+  void choose() {
+    returns_ = !target_.is_lossy() && world_.chance(0.4);
+    longest_think_ = world_.chance(0.3) ? Duration(seconds(3)) : Duration(milliseconds(300));
+    if (world_.chance(0.5)) weather_.loss = 0.005;  // a start asks for many things
+    if (world_.chance(0.5)) weather_.late = 0.02;
+    pauses_ = world_.chance(0.7) ? 0.02 : 0;
+    crashes_ = world_.chance(0.7) ? 0.004 : 0;
+    forgets_ = target_.is_lossy() ? 0.03 : 0;
+    meddles_ = world_.chance(0.4);
+  }
+
+  void add_leg(const std::string& name, std::vector<std::string> patterns, bool back) {
+    Server& from = back ? target_ : source_;
+    Server& to = back ? source_ : target_;
+    auto& leg = legs_.emplace_back(name, std::move(patterns), from, to, back);
+    leg.fleet.longest_think = longest_think_;
+    leg.names = name == "r" ? std::vector<std::string>{"z/0"} : std::vector<std::string>{"a", "b"};
+    leg.fleet.choose = [this, &leg] { return choose_name(leg); };
+    leg.orders.choose = leg.fleet.choose;
+    leg.fleet.command = [this, &leg](Command command) {
+      return carry_out(std::move(command), world_, leg.orders);
+    };
+    choose_stages(leg);
+    const auto workers = 2 + world_.below(3);
+    for (std::uint64_t i = 0; i < workers; ++i) add(leg, Kind::worker);
+    if (world_.chance(0.5)) add(leg, Kind::source_only);
+    add(leg, Kind::operators);
+    if (world_.chance(0.5)) add(leg, Kind::operators);
+    leg.stage_until = world_.now() + world_.between({}, seconds(2));
+  }
+
+  void choose_stages(Leg& leg) {
+    leg.stages = {Aim::start};
+    if (!world_.chance(0.25)) {
+      const auto rounds = world_.below(3);
+      for (std::uint64_t i = 0; i < rounds; ++i) {
+        leg.stages.push_back(Aim::advance);
+        leg.stages.push_back(Aim::rollback);
+        if (!world_.chance(0.4)) continue;
+        leg.stages.push_back(Aim::withdraw);
+        leg.stages.push_back(Aim::start);
+      }
+      leg.stages.push_back(Aim::advance);
+    }
+    leg.stages.push_back(Aim::finish);
+  }
+
+  /// Some again and again, some for the first time.
+  std::string choose_name(Leg& leg) {
+    auto& names = leg.names;
+    if (names.size() < kMostNames && world_.chance(0.1)) {
+      const auto* const folder = leg.orders.plan.name == "r" ? "z" : "o";
+      return names.emplace_back(fmt::format("{}/{}", folder, ++last_name_));
+    }
+    const auto recent = std::min<std::size_t>(names.size(), 4);
+    if (world_.chance(0.5)) return names[names.size() - 1 - world_.below(recent)];
+    return names[world_.below(names.size())];
+  }
+
+  /// Until all plans have come to their end, or all patience has.
+  void move() {
+    const auto patience = world_.now() + seconds(300);
+    while (world_.now() < patience && !all_over()) {
+      tick();
+      if (world_.now() > patience - seconds(150)) weather_.loss = 0;
+      for (auto& leg : legs_) {
+        if (!leg.over) look_at(leg);
+      }
+    }
+  }
+
+  bool all_over() const {
+    return std::all_of(legs_.begin(), legs_.end(), [](const Leg& leg) { return leg.over; });
+  }
+
+  void look_at(Leg& leg) {
+    check_text(leg);
+    const bool withdrawn = leg.aim() == Aim::withdraw;
+    if (leg.orders.started && leg.is_listed() && leg.aim() != Aim::start && !withdrawn &&
+        !leg.has_guests) {
+      leg.has_guests = true;
+      if (world_.chance(0.7)) add(leg, Kind::target_only);
+      if (meddles_ && leg.aim() != Aim::finish) meddle(leg);
+    }
+    if (world_.now() < leg.stage_until || !is_reached(leg)) return;
+    if (leg.aim() == Aim::finish) {
+      leg.over = true;
+      if (auto gate = leg.gate()) result_.turns += gate->version;
+      return;
+    }
+    if (withdrawn || leg.aim() == Aim::start) check_withdrawn(leg);
+    if (withdrawn) ++result_.withdrawals;
+    enter(leg, leg.stage + 1);
+  }
+
+  void enter(Leg& leg, std::size_t stage) {
+    leg.stage = stage;
+    leg.orders.aim = leg.stages[stage];
+    leg.orders.done = false;
+    if (leg.aim() == Aim::start) leg.orders.started = false;
+    leg.stage_until = world_.now() + world_.between({}, seconds(5));
+    world_.trace("plan {}: {}", leg.orders.plan.name, to_string(leg.aim()));
+    if (leg.aim() == Aim::withdraw) {
+      // Whoever knows the target alone when no plan leads there is nobody's to keep out.
+      stop_those([&](const Member& member) {
+        return member.rival || (&member.leg == &leg && member.kind == Kind::target_only);
+      });
+      leg.has_guests = false;
+      leg.orders.started = false;
+    } else if (leg.aim() == Aim::finish) {
+      // As the command asks for: those that do not take part are stopped before.
+      if (!DLOCK_PLANTED("gate_source_only_left")) {
+        stop_those([&](const Member& member) {
+          return member.rival || (&member.leg == &leg ? member.kind == Kind::source_only
+                                                      : share_names(member.leg, leg));
+        });
+      }
+      leg.orders.strangers_gone = true;
+    }
+  }
+
+  static bool share_names(const Leg& one, const Leg& other) {
+    return core::migration::common_names(one.orders.plan, other.orders.plan).has_value();
+  }
+
+  bool is_reached(const Leg& leg) const {
+    switch (leg.aim()) {
+      case Aim::start:
+        return leg.orders.started && leg.is_listed();
+      case Aim::withdraw:
+        return !leg.is_listed_anywhere();
+      case Aim::finish:
+        return leg.is_finished();
+      case Aim::advance:
+      case Aim::rollback:
+        break;
+    }
+    return leg.orders.done;
+  }
+
+  /// A plan that was withdrawn, or has only just been started, has sealed nothing.
+  void check_withdrawn(const Leg& leg) {
+    for (const auto& name : leg.names) {
+      const auto record = leg.from.record(name);
+      if (!record || record->find(" plan=" + leg.orders.plan.name + " ") == std::string::npos) {
+        continue;
+      }
+      complain(fmt::format("'{}' is sealed by a plan that was withdrawn", name));
+    }
+  }
+
+  /// Plans that share names with one that has been started: their starts are refused, and leave
+  /// nothing. A program has the route of one of them.
+  void meddle(Leg& leg) {
+    const bool back = !target_.is_lossy() && world_.chance(0.5);
+    const bool namesake = world_.chance(0.3);
+    static const std::vector<std::string> kPatterns[] = {{"a", "z/0"}, {"o/1*", "z/*"}, {"**"}};
+    auto& rival =
+        rivals_.emplace_back(namesake ? leg.orders.plan.name : "x", kPatterns[world_.below(3)],
+                             back ? target_ : source_, back ? source_ : target_, back);
+    rival.orders.contrary = false;
+    rival.fleet.longest_think = longest_think_;
+    rival.fleet.choose = leg.fleet.choose;
+    rival.fleet.command = [this, &rival](Command command) {
+      return carry_out(std::move(command), world_, rival.orders);
+    };
+    add(rival, Kind::operators, true);
+    if (!namesake) add(rival, Kind::worker, true);
+  }
+
+  void check_text(const Leg& leg) {
+    for (const Server* server : {&leg.from, &leg.to}) {
+      const auto text = server->note(core::migration::plan_key(leg.orders.plan.name));
+      const auto plan = text ? core::migration::parse_plan(*text) : std::nullopt;
+      if (plan && plan->patterns != leg.orders.plan.patterns) complain("another plan's text");
+      const bool written = server->note(core::migration::plan_key("x")) ||
+                           server->note(core::migration::gate_key("x")) ||
+                           lists(*server, kPlansIn, "x") || lists(*server, kPlansOut, "x");
+      if (written) complain("a start that was refused has written something");
+    }
+  }
+
+  void add(Leg& leg, Kind kind, bool rival = false) {
+    static constexpr const char* kLetters = "wsto";
+    auto name = fmt::format("{}{}{}{}", rival ? "-" : "", leg.orders.plan.name,
+                            kLetters[static_cast<int>(kind)], ++number_);
+    members_.emplace_back(world_, recorder_, leg, kind, rival, std::move(name), weather_)
+        .program.start();
+  }
+
+  template <class Predicate>
+  void stop_those(Predicate predicate) {
+    for (auto& member : members_) {
+      if (member.program.process().is_alive() && predicate(member)) member.program.crash();
+    }
+  }
+
+  /// Whether one that has died is started again.
+  static bool may_run(const Member& member) {
+    const auto aim = member.leg.aim();
+    const bool leaves = aim == Aim::withdraw || aim == Aim::finish;
+    if (member.rival) return false;
+    if (member.kind == Kind::source_only) return aim != Aim::finish;
+    if (member.kind != Kind::target_only) return true;
+    return member.leg.over || (!leaves && aim != Aim::start) ||
+           (aim == Aim::finish && member.leg.is_listed());
+  }
+
+  void tick() {
+    std::vector<Member*> died;
+    for (auto& member : members_) {
+      auto& process = member.program.process();
+      if (!process.is_alive() || process.is_paused()) continue;
+      if (world_.chance(pauses_)) {
+        process.pause();
+        world_.after(world_.between(milliseconds(1), Duration(kLease) * 2), [&process] {
+          if (process.is_paused()) process.resume();
+        });
+      } else if (world_.chance(crashes_)) {
+        member.program.crash();
+        ++result_.crashes;
+        died.push_back(&member);
+      }
+    }
+    for (auto* const member : died) {
+      if (may_run(*member)) add(member->leg, member->kind);
+    }
+    if (world_.chance(forgets_)) {
+      const auto& names = legs_.front().names;
+      const auto owner = target_.forget(names[world_.below(names.size())]);
+      if (!owner.empty()) forgotten_.insert(owner);
+    }
+    world_.run_until(world_.now() + milliseconds(100));
+  }
+
+  /// A plan of its own takes the locks back. Some programs of the first are there still.
+  void turn_round() {
+    auto& first = legs_.front();
+    stop_those([&](const Member& member) {
+      return member.kind == Kind::operators || (&member.leg == &first && world_.chance(0.5));
+    });
+    const auto names = first.names;
+    add_leg("q", {"a", "b", "o/**"}, true);
+    legs_.back().names = names;
+    ++result_.returns;
+  }
+
+  /// All is whole again: each lock can be had by who knows the last target alone, and by programs
+  /// of the route; then everything ends.
+  void calm() {
+    weather_ = {};
+    forgets_ = pauses_ = crashes_ = 0;
+    if (!all_over()) {
+      complain("a plan did not come to its end");
+      stop_those([](const Member&) { return true; });
+      return;
+    }
+    stop_those([](const Member&) { return true; });
+    run_for(Duration(kLease) * 2 + seconds(7));  // what is still on its way
+    std::vector<Leg*> last;
+    for (auto& leg : legs_) {
+      if (&leg != &legs_.front() || result_.returns == 0) last.push_back(&leg);
+    }
+    for (auto* const leg : last) {
+      leg->fleet.longest_think = leg->fleet.longest_hold = milliseconds(10);
+      take_each(*leg, Kind::target_only);
+      take_each(*leg, Kind::worker);
+    }
+    for (auto& leg : legs_) leg.fleet.stopping = true;
+    const auto patience = world_.now() + seconds(60);
+    while (world_.now() < patience && !all_idle()) tick();
+    if (!all_idle()) complain("somebody waits for ever");
+    for (auto& member : members_) member.program.close();
+    run_for(seconds(30));
+  }
+
+  void take_each(Leg& leg, Kind kind) {
+    std::size_t next = 0;
+    leg.fleet.grants.clear();
+    leg.fleet.choose = [&leg, &next] { return leg.names[next++ % leg.names.size()]; };
+    add(leg, kind);
+    const auto wanted = [&] {
+      return std::find_if(leg.names.begin(), leg.names.end(),
+                          [&](const std::string& name) { return leg.fleet.grants[name] == 0; });
+    };
+    const auto patience = world_.now() + seconds(60);
+    while (world_.now() < patience && wanted() != leg.names.end()) tick();
+    if (const auto missing = wanted(); missing != leg.names.end()) {
+      complain(fmt::format("'{}' cannot be had by {}", *missing,
+                           kind == Kind::worker ? "the route" : "the target alone"));
+    }
+    leg.fleet.choose = [&leg] { return leg.names.front(); };
+  }
+
+  void run_for(Duration duration) { world_.run_until(world_.now() + duration); }
+
+  bool all_idle() const {
+    return std::all_of(members_.begin(), members_.end(), [](const Member& member) {
+      return !member.program.is_alive() || member.program.is_idle();
+    });
+  }
+
+  void complain(std::string what) { complaints_.push_back({std::move(what), world_.now()}); }
+
+  void count(const Fleet& fleet, std::map<GrantId, std::string>& stores) {
+    stores.insert(fleet.stores.begin(), fleet.stores.end());
+    for (const auto& [grant, store] : fleet.stores) {
+      ++(store == "s" ? result_.grants_in_source : result_.grants_in_target);
+    }
+    result_.grants_of_target_only += fleet.target_only_grants;
+    result_.grants_of_source_only += fleet.source_only_grants;
+  }
+
+  GateResult judge() {
+    std::map<GrantId, std::string> stores;
+    for (const auto& leg : legs_) {
+      count(leg.fleet, stores);
+      result_.names += leg.names.size();
+    }
+    for (const auto& rival : rivals_) {
+      count(rival.fleet, stores);
+      result_.refused_starts += rival.orders.refused;
+    }
+    result_.violations = migration::judge(recorder_, stores, forgotten_);
+    for (auto& one : complaints_) result_.violations.push_back(std::move(one));
+    result_.sealed_at_once = source_.sealed_at_once() + target_.sealed_at_once();
+    result_.trace = world_.trace_text();
+    return std::move(result_);
+  }
+
+  World world_;
+  Recorder recorder_;
+  Server source_;
+  Server target_;
+  Weather weather_;
+  std::list<Leg> legs_;
+  std::list<Leg> rivals_;
+  std::list<Member> members_;
+  bool returns_ = false;
+  bool meddles_ = false;
+  Duration longest_think_{};
+  double pauses_ = 0;
+  double crashes_ = 0;
+  double forgets_ = 0;
+  int number_ = 0;
+  int last_name_ = 0;
+  std::set<std::string> forgotten_;  ///< owners whose lock the target forgot
+  checkers::Violations complaints_;
+  GateResult result_;
+};
+
+}  // namespace
+
+GateResult run_gate_fleet(std::uint64_t seed, bool tracing) { return Run(seed, tracing).go(); }
+
+}  // namespace dlock::simulation::migration
