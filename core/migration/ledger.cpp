@@ -292,7 +292,8 @@ asio::awaitable<Failure> Ledger::give_up_start(Plan plan) {
   co_return failure;
 }
 
-// Whoever gives up a start of the same plan at the same time takes it out of both lists.
+// Whoever gives up a start of the same plan at the same time takes it out of both lists; a source
+// of mode dual may have forgotten it.
 asio::awaitable<Failure> Ledger::put_in_effect(Plan plan) {
   auto gone = std::make_shared<bool>(false);
   Edit confirm = [gone, plan](std::vector<std::string> plans) {
@@ -305,10 +306,13 @@ asio::awaitable<Failure> Ledger::put_in_effect(Plan plan) {
   auto failure = co_await edit(from_, std::string(kPlansOut), std::move(confirm));
   if (failure.error) co_return failure;
   if (*gone) {
-    co_return refuse(
-        fmt::format("another command has given up the start of plan '{0}' meanwhile; run `dlock "
-                    "migrate start {0}` again",
-                    plan.name));
+    co_return make_failure(
+        errc::unavailable,
+        fmt::format(
+            "the start of plan '{0}' is not in the list of the store '{1}' any more: another "
+            "command has given it up, or the store has lost it; run `dlock migrate start "
+            "{0}` again",
+            plan.name, from_->name()));
   }
   failure = co_await enlist(to_, std::string(kPlansIn), started_entry(plan), plan);
   co_return failure;

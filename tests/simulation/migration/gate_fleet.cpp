@@ -21,6 +21,13 @@ using Kind = Program::Kind;
 
 constexpr std::size_t kMostNames = 14;
 
+/// For messages.
+std::string text_of(const Server& server, std::string_view list) {
+  auto text = server.note(std::string(list)).value_or("-");
+  std::replace(text.begin(), text.end(), '\n', ',');
+  return text;
+}
+
 bool lists(const Server& server, std::string_view list, const std::string& plan) {
   const auto entries =
       core::migration::parse_list(server.note(std::string(list)).value_or(std::string()));
@@ -200,7 +207,15 @@ class Run {
       return;
     }
     if (withdrawn || leg.aim() == Aim::start) check_withdrawn(leg);
-    if (withdrawn) ++result_.withdrawals;
+    if (withdrawn) {
+      ++result_.withdrawals;
+      // Whoever withdraws waits for the end of all commands that do before it is started again.
+      stop_those([&](const Member& member) {
+        return &member.leg == &leg && member.kind == Kind::operators;
+      });
+      add(leg, Kind::operators);
+      if (world_.chance(0.5)) add(leg, Kind::operators);
+    }
     enter(leg, leg.stage + 1);
   }
 
@@ -362,7 +377,9 @@ class Run {
     weather_ = {};
     forgets_ = pauses_ = crashes_ = 0;
     if (!all_over()) {
-      complain("a plan did not come to its end");
+      complain(fmt::format("a plan did not come to its end; S: {} {}, T: {} {}",
+                           text_of(source_, kPlansOut), text_of(source_, kPlansIn),
+                           text_of(target_, kPlansOut), text_of(target_, kPlansIn)));
       stop_those([](const Member&) { return true; });
       return;
     }

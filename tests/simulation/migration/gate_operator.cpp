@@ -69,7 +69,12 @@ asio::awaitable<void> carry_out(Command command, World& world, Orders& orders) {
   const bool in_effect = found.plan && (found.listed || found.finished);
   // As each command says then: the target has lost its notes, or a start was broken off.
   const bool noted = found.finished || (found.known_in_target && found.listed_in_target);
-  if (aim == Aim::start || (!in_effect && aim != Aim::withdraw) ||
+  bool is_broken_off = false;
+  if (!in_effect && aim == Aim::withdraw) {
+    const auto left = co_await ledger.is_listed_anywhere(orders.plan.name);
+    is_broken_off = left.value.value_or(false);
+  }
+  if (aim == Aim::start || is_broken_off || (!in_effect && aim != Aim::withdraw) ||
       (!noted && aim == Aim::advance)) {
     co_await start(command, world, orders);
     co_return;
