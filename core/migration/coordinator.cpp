@@ -19,7 +19,7 @@ Coordinator::Coordinator(std::shared_ptr<Store> source, std::shared_ptr<Store> t
     : source_(std::move(source)),
       target_(std::move(target)),
       plan_(std::move(plan)),
-      options_(options) {}
+      options_(std::move(options)) {}
 
 TimePoint Coordinator::request_deadline(Store& store) const {
   return store.env().now() + store.request_timeout();

@@ -270,7 +270,7 @@ asio::awaitable<Failure> Ledger::publish(Plan plan) {
   // when both have written.
   if (!failure.error) failure = co_await objection(plan);
   if (failure.error == errc::config_unsafe) {
-    const auto left = co_await give_up_start(std::move(plan));
+    const auto left = co_await give_up_start(plan);
     if (left.error) co_return left;
   }
   if (failure.error) co_return failure;
