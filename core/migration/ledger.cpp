@@ -353,9 +353,10 @@ asio::awaitable<Failure> Ledger::settle_id(Plan& plan) {
     bool is_ours = false;
     if (known) {
       const auto old = parse_plan(*known);
-      is_ours = old && same_but_id(plan, *old);
-      if (is_ours && plan.has_gate()) {
-        // A start that was withdrawn is over; its texts go with it.
+      const bool same = old && same_but_id(plan, *old);
+      is_ours = same;
+      if (same && plan.has_gate()) {
+        // A start that was withdrawn is over, whatever a late command has written of it since.
         GateNote note(from_, plan.name);
         const auto seen = co_await note.read();
         if (seen.failure.error) co_return seen.failure;
@@ -364,7 +365,7 @@ asio::awaitable<Failure> Ledger::settle_id(Plan& plan) {
       }
       if (is_ours) {
         plan.id = old->id;
-      } else {
+      } else if (!same) {
         const auto listed = co_await is_listed_anywhere(plan.name);
         if (!listed.value) co_return listed.failure;
         if (*listed.value) co_return about_something_else(plan.name);

@@ -523,6 +523,26 @@ TEST_F(GateTest, ALateWithdrawalLeavesALaterStartInEffect) {
   EXPECT_EQ(found.plan, plan);
 }
 
+// A start that was stopped for long goes on when its plan has been withdrawn.
+TEST_F(GateTest, WhatALateStartHasWrittenOfAWithdrawnPlanIsInNobodysWay) {
+  Ledger ledger(two.s, two.t);
+  const auto text = to_text(plan);
+  expect_done(take(Goal::rollback, {.withdraw = true}));
+  EXPECT_FALSE(two.run(ledger.withdraw(plan)).error);
+  two.server_s->set_note("plan/p", "", text);
+  two.server_t->set_note("plan/p", "", text);
+  const auto list = two.server_t->note("plans-in");
+  two.server_t->set_note("plans-in", list, started_entry(plan));
+  const auto out = two.server_s->note("plans-out");
+  two.server_s->set_note("plans-out", out, pending_entry(plan));
+  plan.id = "00000000000000cc";
+  EXPECT_FALSE(publish(plan).error);
+  const auto found = two.run(ledger.find("p", true));
+  EXPECT_TRUE(found.listed && found.listed_in_target);
+  EXPECT_EQ(found.plan->id, plan.id);
+  EXPECT_EQ(two.server_t->note("plans-in"), started_entry(plan));
+}
+
 // Who starts the plan once more, and is refused, does not end what another has started meanwhile.
 TEST_F(GateTest, AStartThatIsGivenUpLeavesTheOthersInEffect) {
   auto namesake = plan;
