@@ -365,8 +365,14 @@ asio::awaitable<Failure> Ledger::settle_id(Plan& plan) {
       }
       if (is_ours) {
         plan.id = old->id;
-      } else if (!same) {
-        const auto listed = co_await is_listed_anywhere(plan.name);
+      } else {
+        // One that is being withdrawn is in effect until it has left the source's list.
+        Result<bool> listed;
+        if (same) {
+          listed = co_await is_listed(from_, std::string(kPlansOut), plan.name);
+        } else {
+          listed = co_await is_listed_anywhere(plan.name);
+        }
         if (!listed.value) co_return listed.failure;
         if (*listed.value) co_return about_something_else(plan.name);
       }
