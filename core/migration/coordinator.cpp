@@ -159,7 +159,6 @@ asio::awaitable<Coordinator::Course> Coordinator::seal(Task task) {
   auto request = request_for(*source_, name);
   if (options_.gate) {
     request.gate = task.gate;
-    if (DLOCK_PLANTED("gate_of_the_moment")) request.gate = options_.gate->check(0);
     request.program = participant_mark(plan_.name);
   }
   auto locked = co_await locker_.lock(source_, std::move(request));
@@ -202,7 +201,6 @@ asio::awaitable<RecordAnswer> Coordinator::set_record(Task task, std::string fro
   RecordAnswer answer;
   const auto deadline = request_deadline(*source_);
   auto& backend = source_->backend();
-  if (task.gate && DLOCK_PLANTED("gate_of_the_moment")) task.gate = options_.gate->check(0);
   if (task.gate) {
     answer = co_await backend.set_record_under(std::move(task.gate), std::move(task.name),
                                                std::move(from), std::move(to), min_token, deadline);

@@ -18,8 +18,6 @@ inline constexpr std::array kGateDefects = {
     Defect{"gate_listed_without_claims", "what is held in the source is not waited for"},
     Defect{"gate_sealed_whatever_it_is", "a seal is written though the gate has changed"},
     Defect{"gate_opened_whatever_it_is", "a record is taken away though the gate is turned"},
-    Defect{"gate_of_the_moment",
-           "a command writes under what it has learnt of the gate since it decided"},
     Defect{"gate_floor_missing", "the final gate has no floor"},
     Defect{"gate_floor_not_passed", "clients of the target alone do not pass the floor"},
     Defect{"gate_source_only_left", "who knows the source alone is there after the finish"},

@@ -49,7 +49,9 @@ Goal goal_of(Aim aim) {
   return aim == Aim::advance ? Goal::advance : Goal::rollback;
 }
 
-Aim against(Aim aim) { return aim == Aim::rollback ? Aim::advance : Aim::rollback; }
+Aim against(Aim aim) {
+  return aim == Aim::rollback || aim == Aim::withdraw ? Aim::advance : Aim::rollback;
+}
 
 }  // namespace
 
@@ -60,8 +62,8 @@ const char* to_string(Aim aim) noexcept {
 
 asio::awaitable<void> carry_out(Command command, World& world, Orders& orders) {
   auto aim = orders.aim;
-  const bool contrary = orders.contrary && world.chance(aim == Aim::finish ? 0.05 : 0.15);
-  const bool again = aim == Aim::start || aim == Aim::withdraw;
+  const bool contrary = orders.contrary && world.chance(0.15);
+  const bool again = aim == Aim::start;
   if (contrary) aim = again || world.chance(0.3) ? Aim::start : against(aim);
   Ledger ledger(command.source, command.target);
   const auto found = co_await ledger.find(orders.plan.name, true);
