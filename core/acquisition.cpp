@@ -3,6 +3,8 @@
 
 #include "core/error.hpp"
 #include "core/hold.hpp"
+#include "core/migration/gate.hpp"
+#include "core/migration/record.hpp"
 #include "core/migration/sealed.hpp"
 #include "core/planted.hpp"
 #include "core/store.hpp"
@@ -149,10 +151,20 @@ asio::awaitable<ClaimAnswer> Acquisition::claim_anew() {
 // With another claim: this one may stand behind the record, and who stands there has not been asked
 // what its plan's gate is.
 asio::awaitable<ClaimAnswer> Acquisition::pass_left_record(ClaimAnswer sealed) {
-  const bool opened = co_await store_->open_arrived(request_.name, sealed.record);
+  bool opened = co_await store_->open_arrived(request_.name, sealed.record);
+  if (!opened && !is_of_own_plan(sealed.record)) {
+    // Nobody is refused for what was so some time ago.
+    const auto failure = co_await store_->read_arrivals();
+    if (!failure.error) opened = co_await store_->open_arrived(request_.name, sealed.record);
+  }
   if (!opened) co_return sealed;
   auto answer = co_await claim_anew();
   co_return answer;
+}
+
+bool Acquisition::is_of_own_plan(const std::string& text) const {
+  const auto record = migration::parse_record(text);
+  return record && request_.gate && request_.gate->key == migration::gate_key(record->plan);
 }
 
 asio::awaitable<void> Acquisition::wait(TimePoint until) {

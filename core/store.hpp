@@ -75,6 +75,8 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
 
   /// After ready(): whether a client that knows this store alone may lock `name` in it.
   asio::awaitable<Failure> admit(std::string name);
+  /// After ready(): reads anew which plans come here.
+  asio::awaitable<Failure> read_arrivals();
   /// What admit() goes by was read some time ago.
   bool remembers_arrivals() const { return arrivals_.were_read() && arrivals_.are_old(); }
   /// After admit() that went by such, and a grant: whether what stands there now admits too. The
@@ -138,7 +140,6 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   asio::awaitable<void> connect(std::chrono::milliseconds patience);
   Failure with_address(Failure failure) const;
   asio::awaitable<void> end_holds();
-  asio::awaitable<Failure> read_arrivals();
   void read_arrivals_meanwhile();
   Failure unmet_requirement(std::vector<std::string> required) const;
   void warn_once_of_shortfalls();
