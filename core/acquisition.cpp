@@ -78,6 +78,7 @@ asio::awaitable<void> Acquisition::take() {
 
 asio::awaitable<ClaimAnswer> Acquisition::claim() {
   ClaimAnswer answer;
+  refusal_ = {};
   bool by_memory = false;
   answer.failure = co_await store_->ready(request_.require, request_.limits.patience);
   // Also in the source of a plan: an earlier one may not have come to its end there.

@@ -60,10 +60,10 @@ Row row(int value) {
     case Error::no_thread:
       return {"the system has no thread to give: raise the limit (ulimit -u, pids.max)",
               errc::unavailable};
-    case Error::gate_is_written:
-      return {"another program is writing the plan's gate: try again", errc::unavailable};
     case Error::other_token:
       return {"the lock is held under another token", errc::not_holder};
+    case Error::gate_is_written:
+      return {"another program is writing the plan's gate: try again", errc::unavailable};
   }
   return {"unknown error", errc::protocol};
 }

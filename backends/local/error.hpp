@@ -28,12 +28,12 @@ enum class Error {
   cannot_evict = 13,        ///< there is no lease that could end
   not_held = 14,            ///< evict: nobody holds it
   other_token = 15,         ///< evict: held under another token
-  gate_is_written = 21,     ///< a plan's gate is kept by whoever writes it, for a moment
   removed = 16,             ///< the directory or file went away meanwhile
   sealed = 17,              ///< a migration's record stands in the lock's place
   text_too_long = 18,       ///< a record or a note
   too_new = 19,             ///< the path has not led to this directory for long enough yet
   no_thread = 20,           ///< what may block needs a thread, and the system had none to give
+  gate_is_written = 21,     ///< a plan's gate is kept by whoever writes it, for a moment
 };
 
 const boost::system::error_category& category() noexcept;

@@ -258,6 +258,32 @@ TEST_F(GateTest, WhoHasLastReadOfPlansLongAgoDoesNotBelieveAGrantByThat) {
   EXPECT_GT(*got->handle.token(), last);
 }
 
+// The plan has come, gone back and come to its end since its program has read of plans.
+TEST_F(GateTest, NobodyIsRefusedForARecordByWhatWasReadBeforeThePlanCameToItsEnd) {
+  const auto program = program_of_t();
+  Ledger ledger(two.s, two.t);
+  expect_done(take(Goal::rollback, {.withdraw = true}));
+  EXPECT_FALSE(two.run(ledger.withdraw(plan)).error);
+  auto got = two.acquire_in(program, "other", milliseconds(0));
+  two.env().run_for(milliseconds(10));
+  ASSERT_TRUE(got->handle);
+  plan.id = "00000000000000bb";
+  two.plan = plan;
+  ASSERT_FALSE(publish(plan).error);
+  std::uint64_t last = 0;
+  expect_done(take(Goal::advance));
+  expect_in("t", "o/1");
+  expect_done(take(Goal::rollback));
+  for (int i = 0; i < 3; ++i) last = *expect_in("s", "o/1")->handle.token();
+  expect_done(take(Goal::finish));
+  certify();
+  ASSERT_NE(two.server_t->record("o/1"), "");
+  got = two.acquire_in(program, "o/1", milliseconds(0));
+  two.env().run_for(milliseconds(20));
+  ASSERT_TRUE(got->handle) << got->ec.message() << got->diagnostics.server_text;
+  EXPECT_GT(*got->handle.token(), last);
+}
+
 TEST_F(GateTest, WhoKnowsTheTargetAloneOpensWhatARollbackHasClosedThere) {
   expect_done(take(Goal::advance));
   expect_in("t", "o/1");
