@@ -355,10 +355,11 @@ int Dual::step(moves::Goal goal) {
       output.report.text += "; the plan is withdrawn when phase 0 alone is admitted: go on";
       return tell(output);
     }
-    const auto failure =
-        with_ledger([&](moves::DualLedger& ledger) { return ledger.withdraw(output.plan); });
-    if (failure.error) fail(failure);
-    output.withdrawn = true;
+    auto gone = take(output.plan, [](const std::shared_ptr<moves::DualCoordinator>& coordinator) {
+      return coordinator->withdraw();
+    });
+    output.withdrawn = gone.verdict == moves::Verdict::done;
+    if (!output.withdrawn) output.report = std::move(gone);
   }
   return tell(output);
 }

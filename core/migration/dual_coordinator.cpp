@@ -137,6 +137,35 @@ asio::awaitable<DualReport> DualCoordinator::take(Goal goal) {
   co_return report;
 }
 
+// Who was killed has left his registration: it is over with its lease.
+asio::awaitable<DualReport> DualCoordinator::withdraw() {
+  const auto self = shared_from_this();
+  for (;;) {
+    auto look = co_await note_.read();
+    if (look.failure.error) co_return dual_report(look.failure);
+    if (!look.window) co_return no_window(plan_);
+    if (!can_withdraw(*look.window)) {
+      co_return dual_report(Verdict::refused, still_admits(*look.window));
+    }
+    see(look);
+    auto left = look.window->programs;
+    std::erase_if(left, [&](const Program& program) { return watch_.is_over(program); });
+    if (left.empty()) break;
+    auto report = waiting_to_withdraw(plan_, *look.window, std::move(left));
+    const auto now = env().now();
+    if (now >= options_.deadline) co_return report;
+    tell_progress(report);
+    const bool slept = co_await pause_until(std::min(options_.deadline, now + options_.poll));
+    if (!slept) co_return dual_report(Verdict::stopped, "stopped");
+  }
+  DualLedger ledger(stores_);
+  const auto failure = co_await ledger.withdraw(plan_, watch_.over());
+  if (failure.error) co_return dual_report(failure);
+  auto report = dual_report(Verdict::done, "");
+  report.changed = true;
+  co_return report;
+}
+
 asio::awaitable<DualReport> DualCoordinator::close(WindowAction action, WindowNote::Look look) {
   if (options_.drain) {
     auto ready = co_await until_ready(action, std::move(look));

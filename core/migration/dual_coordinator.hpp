@@ -50,6 +50,9 @@ class DualCoordinator : public std::enable_shared_from_this<DualCoordinator> {
   asio::awaitable<DualReport> start(std::optional<std::pair<int, int>> at);
   /// One step towards the goal; with Goal::finish all of it. `done` without `changed`: it is there.
   asio::awaitable<DualReport> take(Goal goal);
+  /// Takes a plan away whose phase 0 alone is admitted, as if it had never been, when nobody is
+  /// registered any more. `done` without a window: it is gone.
+  asio::awaitable<DualReport> withdraw();
   /// Everything ends soon; what was written stays.
   void stop();
 

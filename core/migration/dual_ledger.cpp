@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/error.hpp"
 #include "core/migration/dual_steps.hpp"
+#include "core/planted.hpp"
 
 namespace dlock::core::migration {
 namespace {
@@ -110,7 +113,8 @@ asio::awaitable<Failure> DualLedger::publish(Plan plan, std::optional<std::pair<
   const auto before = co_await note.read();
   if (before.failure.error) co_return before.failure;
   Failure failure;
-  if (!before.window) failure = co_await objection(plan);
+  const bool looks_first = !DLOCK_PLANTED("dual_refused_start_is_published");
+  if (!before.window && looks_first) failure = co_await objection(plan);
   if (!failure.error) failure = co_await publish_window(plan, at, floor);
   if (failure.error) co_return failure;
   failure = co_await write_text(plan);
@@ -199,7 +203,7 @@ asio::awaitable<Failure> DualLedger::publish_window(Plan& plan,
                         "another name",
                         plan.name, window.from, window.to));
       }
-      if (window.finished) {
+      if (window.finished && !DLOCK_PLANTED("dual_finished_plan_starts")) {
         co_return refuse(
             fmt::format("plan '{}' was finished before; give this one another name", plan.name));
       }
@@ -237,6 +241,7 @@ asio::awaitable<Failure> DualLedger::publish_window(Plan& plan,
     window.floor = floor;
     window.lease = plan.registration;
     window.since_ms = std::max<std::int64_t>(env.wall_clock_ms(), 0);
+    if (DLOCK_PLANTED("dual_refused_start_is_published")) window.ver = 1;
     const auto written = co_await note.write(std::nullopt, std::move(window));
     if (written.outcome == WindowNote::Written::Outcome::done) co_return Failure{};
     if (written.outcome == WindowNote::Written::Outcome::failed) co_return written.failure;
@@ -250,23 +255,22 @@ asio::awaitable<Failure> DualLedger::certify(Plan plan) {
   co_return failure;
 }
 
-asio::awaitable<Failure> DualLedger::withdraw(Plan plan) {
+asio::awaitable<Failure> DualLedger::withdraw(Plan plan, std::vector<std::string> over) {
   WindowNote note(stores_.window, plan.name);
   const auto look = co_await note.read();
   if (look.failure.error) co_return look.failure;
   if (look.window) {
     const auto& window = *look.window;
-    if (window.finished || window.hi != 0) {
+    if (!can_withdraw(window)) co_return refuse(still_admits(window));
+    auto left = window.programs;
+    std::erase_if(left, [&](const Program& program) {
+      return std::find(over.begin(), over.end(), program.id) != over.end();
+    });
+    if (!left.empty()) {
       co_return refuse(
-          fmt::format("plan '{0}' admits phases {1}; run `dlock migrate rollback {0}` "
-                      "until phase 0 alone is",
-                      plan.name, phases_text(window.lo, window.hi)));
-    }
-    if (!window.programs.empty()) {
-      co_return refuse(fmt::format(
-          "{} programs take part in plan '{}', the first is {}; write `store: "
-          "{}` instead of `migrate` first",
-          window.programs.size(), plan.name, describe(window.programs.front()), plan.from));
+          fmt::format("{} programs take part in plan '{}', the first is {}; write `store: "
+                      "{}` instead of `migrate` first",
+                      left.size(), plan.name, describe(left.front()), plan.from));
     }
     auto& store = *stores_.window;
     const auto deadline = store.env().now() + store.request_timeout();

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/migration/ledger.hpp"
 #include "core/migration/window_note.hpp"
@@ -45,9 +46,9 @@ class DualLedger {
   asio::awaitable<Result<Plan>> publish_text(Plan plan);
   /// The window is finished: certificate in the target, and out of the lists.
   asio::awaitable<Failure> certify(Plan plan);
-  /// The window is {0,0} and nobody is registered: as if it had never been. config_unsafe: it is
-  /// not so.
-  asio::awaitable<Failure> withdraw(Plan plan);
+  /// The window is {0,0} and nobody is registered but those that are `over`: as if it had never
+  /// been. config_unsafe: it is not so.
+  asio::awaitable<Failure> withdraw(Plan plan, std::vector<std::string> over = {});
 
   const DualStores& stores() const noexcept { return stores_; }
 

@@ -94,6 +94,21 @@ DualReport waiting_for(WindowAction action, const Window& window, std::vector<Pr
   return with(window, std::move(report));
 }
 
+DualReport waiting_to_withdraw(const Plan& plan, const Window& window, std::vector<Program> left) {
+  const bool one = left.size() == 1;
+  auto report = dual_report(
+      Verdict::waiting,
+      fmt::format("before plan '{}' is withdrawn, waits for {} that {} part: {}; end {}, or start "
+                  "{} with `store: {}` instead of `migrate`. One that has died is over {} after it "
+                  "was first seen so: give --wait more than that",
+                  plan.name,
+                  one ? std::string("a program") : fmt::format("{} programs", left.size()),
+                  one ? "takes" : "take", some_of(left), one ? "it" : "them", one ? "it" : "them",
+                  plan.from, seconds_text(WindowWatch::patience(window.lease))));
+  report.waits_for = std::move(left);
+  return with(window, std::move(report));
+}
+
 DualReport strangers_seen(const Window& window, std::vector<Stranger> strangers, Duration quiet) {
   auto report = dual_report(
       Verdict::refused,

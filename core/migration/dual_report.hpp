@@ -35,6 +35,8 @@ DualReport still_watching(const Window& window, Duration watched, Duration quiet
 /// `left`: who may believe still in a registration of a phase that is closed, or that the step
 /// closes.
 DualReport waiting_for(WindowAction action, const Window& window, std::vector<Program> left);
+/// `left`: who may believe still in a registration of a plan that is to be withdrawn.
+DualReport waiting_to_withdraw(const Plan& plan, const Window& window, std::vector<Program> left);
 /// Clients that are not registered hold locks of the plan, or wait for them.
 DualReport strangers_seen(const Window& window, std::vector<Stranger> strangers, Duration quiet);
 /// Another command was faster.

@@ -126,6 +126,14 @@ Duration quiet_period(const Plan& plan) {
   return std::max<Duration>(plan.max_lease * 2, std::chrono::seconds(1));
 }
 
+bool can_withdraw(const Window& window) noexcept { return !window.finished && window.hi == 0; }
+
+std::string still_admits(const Window& window) {
+  return fmt::format(
+      "plan '{0}' admits phases {1}; run `dlock migrate rollback {0}` until phase 0 alone is",
+      window.plan, phases_text(window.lo, window.hi));
+}
+
 std::string phases_text(int lo, int hi) {
   return lo == hi ? fmt::format("{}", lo) : fmt::format("{} and {}", lo, hi);
 }

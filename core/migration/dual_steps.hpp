@@ -64,6 +64,11 @@ std::optional<std::uint64_t> restored_floor(const Plan& plan, std::uint64_t high
 /// it: twice the longest lease, and a second at least.
 Duration quiet_period(const Plan& plan);
 
+/// Whether the plan can be taken away as if it had never been, once nobody is registered.
+bool can_withdraw(const Window& window) noexcept;
+/// Why not.
+std::string still_admits(const Window& window);
+
 /// Admitted with `lo..hi`: "0", "0 and 1".
 std::string phases_text(int lo, int hi);
 /// `open 2: programs of phase 2 are admitted`

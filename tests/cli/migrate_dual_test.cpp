@@ -286,6 +286,19 @@ TEST_F(CliDual, BackFromEverywhereAndWithdrawn) {
   start();
 }
 
+// A killed program is still registered: it is over with its lease, though nobody else ever comes.
+TEST_F(CliDual, WithdrawnThoughItsLastProgramWasKilled) {
+  expect(0, {"start", "p", "billing/1", "--registration", "500ms"});
+  Process killed(hold(0));
+  read_event(killed);
+  expect(kWaits, {"rollback", "p", "--all", "--withdraw", "--wait", "2s"},
+         "waits for a program that takes part: ");
+  ASSERT_TRUE(killed.signal(SIGKILL));
+  ASSERT_TRUE(killed.wait(patience()));
+  expect(0, {"rollback", "p", "--all", "--withdraw", "--wait", "30s"}, "withdrawn");
+  expect(kRefused, {"status", "p"}, "was not started");
+}
+
 TEST_F(CliDual, ALostWindowStopsEverybodyUntilItIsRestored) {
   expect(0, {"start", "p", "billing/1", "--registration", "500ms"});
   advance(0, 1);

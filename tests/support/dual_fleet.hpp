@@ -137,6 +137,11 @@ class DualFleet {
     return report;
   }
 
+  core::migration::DualReport withdraw(Duration wait) {
+    const auto by = coordinator(waiting(wait));
+    return run(by->withdraw(), wait + std::chrono::seconds(1));
+  }
+
   /// Runs a coroutine of the core to its end, or for so long.
   template <class T>
   T run(asio::awaitable<T> work, Duration most = std::chrono::seconds(1)) {

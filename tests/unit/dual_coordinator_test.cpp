@@ -456,6 +456,27 @@ TEST_F(DualCoordinating, APlanThatIsBackAtItsBeginningCanBeWithdrawn) {
   EXPECT_EQ(fleet_.start().verdict, Verdict::done);
 }
 
+// Its registration stands there until somebody takes it out, and nobody else may ever come.
+TEST_F(DualCoordinating, APlanIsWithdrawnThoughItsLastProgramWasKilled) {
+  fleet_.add_dead_program(0);
+  const auto early = fleet_.withdraw(seconds(1));
+  EXPECT_EQ(early.verdict, Verdict::waiting);
+  EXPECT_EQ(early.waits_for.size(), 1U);
+  EXPECT_NE(early.text.find("worker (pid 4711"), std::string::npos) << early.text;
+  EXPECT_FALSE(fleet_.server_t->note("window/p1").empty());
+  const auto late = fleet_.withdraw(2 * fleet_.plan.registration);
+  EXPECT_EQ(late.verdict, Verdict::done) << late.text;
+  EXPECT_TRUE(fleet_.server_t->note("window/p1").empty());
+}
+
+TEST_F(DualCoordinating, APlanIsNotWithdrawnFromProgramsThatLive) {
+  auto zero = fleet_.program(0);
+  grant(zero, "a");
+  const auto report = fleet_.withdraw(3 * fleet_.plan.registration);
+  EXPECT_EQ(report.verdict, Verdict::waiting);
+  EXPECT_FALSE(fleet_.server_t->note("window/p1").empty());
+}
+
 TEST_F(DualCoordinating, TheStatusSaysHowItStands) {
   auto zero = fleet_.program(0);
   grant(zero, "a");

@@ -19,6 +19,10 @@ inline constexpr std::array kDualDefects = {
     Defect{"dual_source_not_raised", "the source is not raised above the target's token"},
     Defect{"dual_no_floor_at_opening", "an opening leaves the floor as it was"},
     Defect{"dual_source_token_shown", "a program of phase 1 shows the source's token"},
+    Defect{"dual_refused_start_is_published", "a start that is refused has opened its window"},
+    Defect{"dual_started_again_after_finish", "a plan begins where a finished one has left"},
+    Defect{"dual_finished_plan_starts", "a plan that is finished is started once more"},
+    Defect{"dual_overlap_allowed", "a plan is started though another one has its locks"},
 };
 
 }  // namespace dlock::simulation::planted::migration

@@ -5,12 +5,14 @@
 
 #include <list>
 #include <optional>
+#include <random>
 
 #include "core/migration/window.hpp"
 #include "tests/checkers/exclusion.hpp"
 #include "tests/checkers/progress.hpp"
 #include "tests/simulation/migration/dual_mischief.hpp"
 #include "tests/simulation/migration/dual_program.hpp"
+#include "tests/simulation/migration/dual_rival.hpp"
 
 namespace dlock::simulation::migration {
 namespace {
@@ -37,11 +39,13 @@ class Run {
     weather_.on_answer = [this](Process& process) { strike(process); };
     plan();
     mischief_ = choose_mischief(world_, source_.is_lossy(), fleet_, weather_);
+    has_rival_ = std::minstd_rand(static_cast<std::uint32_t>(seed))() % 3 == 0;
   }
 
   DualResult go() {
     recorder_.faulted();
     start_programs();
+    if (has_rival_) start_rival();
     for (std::uint64_t leg = world_.below(4); leg > 0 && !is_over(); --leg) {
       move(world_.chance(0.6) ? Goal::advance : Goal::rollback,
            world_.between(seconds(2), seconds(40)));
@@ -78,14 +82,29 @@ class Run {
     if (world_.chance(0.4)) add(Role::operators, Sort::source);
   }
 
-  void add(Role role, Sort sort) {
+  /// One that leads back and comes first would not meet those who know of no plan.
+  void start_rival() {
+    rival_.emplace(world_, fleet_, places_, fleet_.legacy_gone && world_.chance(0.4));
+    add(Role::operators, Sort::source, true);
+    if (world_.chance(0.4)) add(Role::operators, Sort::source, true);
+    if (!rival_->leads_back()) add_rival_workers();
+  }
+
+  void add_rival_workers() {
+    rivals_work_ = true;
+    for (std::uint64_t i = 0; i <= world_.below(2); ++i) add(Role::worker, Sort::source, true);
+  }
+
+  void add(Role role, Sort sort, bool of_rival = false) {
     static constexpr const char* kLetters = "lsbtx";
     Process::Clock clock;
     // Less than what leases' margins are for.
     clock.drift = 0.0001 * static_cast<double>(world_.below(81)) - 0.004;
     const char letter = role == Role::operators ? 'o' : kLetters[static_cast<int>(sort)];
-    programs_.emplace_back(world_, recorder_, fleet_, DualProgram::Part{role, sort},
-                           fmt::format("{}{}", letter, ++number_), clock, places_, weather_);
+    programs_.emplace_back(world_, recorder_, of_rival ? rival_->fleet() : fleet_,
+                           DualProgram::Part{role, sort},
+                           fmt::format("{}{}{}", of_rival ? "-" : "", letter, ++number_), clock,
+                           of_rival ? rival_->places() : places_, weather_);
     programs_.back().start();
     if (world_.chance(mischief_.laggards)) {
       programs_.back().lag_until(world_.now() + world_.between(seconds(5), seconds(30)));
@@ -135,6 +154,7 @@ class Run {
     heal();
     fleet_.long_work = fleet_.longest_hold;
     fleet_.resting = true;
+    if (rival_) rival_->rest(true);
     resting_ = true;
     recorder_.healed();
     const auto before = recorder_.acquisitions();
@@ -144,7 +164,8 @@ class Run {
     while (world_.now() < until) tick();
     // Programs of a phase that is closed are refused.
     const bool anybody = std::any_of(programs_.begin(), programs_.end(), [&](auto& program) {
-      return program.is_worker() && !program.is_over() && is_admitted(program.part().sort);
+      return program.is_worker() && !program.fleet().is_rival && !program.is_over() &&
+             is_admitted(program.part().sort);
     });
     const bool same_window = last_ && last_->ver == window_before;
     if (same_window && anybody && recorder_.acquisitions() == before) {
@@ -153,6 +174,7 @@ class Run {
     recorder_.faulted();
     resting_ = false;
     fleet_.resting = false;
+    if (rival_) rival_->rest(false);
     fleet_.long_work = long_work;
     weather_ = weather;
     mischief_ = mischief;
@@ -182,6 +204,7 @@ class Run {
     if (world_.chance(mischief_.aways)) send_away();
     if (world_.chance(mischief_.losses)) lose_window();
     if (!resting_) roll();
+    if (rival_) look_at_rival();
     note_window();
     world_.run_until(world_.now() + kTick);
   }
@@ -233,7 +256,7 @@ class Run {
     DualFacts::Wipe wipe{world_.now(), {}};
     for (const auto& [lock, owner] : source_.wipe(world_.now())) wipe.holders[lock] = owner.app;
     world_.trace("the source forgets everything");
-    fleet_.facts.wipes.push_back(std::move(wipe));
+    fleet_.facts->wipes.push_back(std::move(wipe));
     ++result_.wipes;
   }
 
@@ -262,6 +285,7 @@ class Run {
     const auto now_there = window();
     std::vector<DualProgram::Part> due;
     for (auto& program : programs_) {
+      if (program.fleet().is_rival) continue;
       if (program.is_over()) {
         if (!program.replace()) continue;
         const bool is_legacy = program.is_worker() && program.part().sort == Sort::legacy;
@@ -283,6 +307,37 @@ class Run {
     }
     for (const auto& part : due) add(part.role, next_sort(part, now_there));
     if (now_there) end_legacy(*now_there);
+  }
+
+  void look_at_rival() {
+    // Nothing else may stand in the way at the end; and then it is tried once more.
+    rival_->look(fleet_.goal == Goal::finish && !is_over());
+    if (rival_->is_in_effect() && window() && window()->is_open() && !is_over()) {
+      if (!std::exchange(both_complained_, true)) complain("two plans are in effect at once");
+    }
+    if (is_over() && rival_->is_in_effect() && !rival_->leads_back()) {
+      if (!std::exchange(both_complained_, true)) {
+        complain("a plan begins where a finished one has left");
+      }
+    }
+    if (fleet_.started && !std::exchange(rivals_work_, true)) add_rival_workers();
+    if (!resting_) roll_rival();
+  }
+
+  void roll_rival() {
+    std::vector<DualProgram::Part> due;
+    for (auto& program : programs_) {
+      if (!program.fleet().is_rival) continue;
+      const bool leaves = program.is_worker() && rival_->is_leaving();
+      if (program.is_over()) {
+        if (!leaves && program.replace()) due.push_back(program.part());
+      } else if (program.is_stopping()) {
+        if (!calm_ && world_.now() >= program.stopped_at() + seconds(5)) crash(program);
+      } else if (leaves) {
+        world_.chance(0.5) ? program.stop() : crash(program);
+      }
+    }
+    for (const auto& part : due) add(part.role, part.sort, true);
   }
 
   int phase_due(const Window& now_there) const {
@@ -347,7 +402,7 @@ class Run {
     ++result_.windows;
     const bool opened = !last_ || now_there->lo < last_->lo || now_there->born != last_->born;
     if (opened && now_there->lo == 0) {
-      fleet_.facts.openings_of_zero.push_back({world_.now(), now_there->floor});
+      fleet_.facts->openings_of_zero.push_back({world_.now(), now_there->floor});
     }
     last_ = now_there;
   }
@@ -356,8 +411,10 @@ class Run {
   void calm() {
     result_.finished = is_over();
     calm_ = true;
-    fleet_.longest_think = milliseconds(100);
-    fleet_.long_work = fleet_.longest_hold;
+    for (auto* const fleet : {&fleet_, rival_ ? &rival_->fleet() : &fleet_}) {
+      fleet->longest_think = milliseconds(100);
+      fleet->long_work = fleet->longest_hold;
+    }
     const auto patience = world_.now() + seconds(40);
     const auto before = recorder_.acquisitions();
     // Longer than a client of the target alone goes without reading of plans.
@@ -369,6 +426,7 @@ class Run {
     grants_when_calm_ = recorder_.acquisitions() - before;
     resting_ = true;
     fleet_.stopping = true;
+    if (rival_) rival_->fleet().stopping = true;
     while (world_.now() < patience + seconds(30) && !all_idle()) tick();
     if (!all_idle()) complain("somebody waits for ever");
     world_.run_until(world_.now() + milliseconds(500));
@@ -400,7 +458,7 @@ class Run {
   DualResult judge() {
     auto& violations = result_.violations;
     const auto& history = recorder_.history();
-    const auto& facts = fleet_.facts;
+    const auto& facts = *fleet_.facts;
     const auto add = [&](const checkers::Violations& found) {
       violations.insert(violations.end(), found.begin(), found.end());
     };
@@ -409,6 +467,7 @@ class Run {
     add(checkers::check_telling(history));
     add(checkers::check_progress(history, kProgress, world_.now()));
     add(recorder_.violations());
+    if (fleet_.finished_started_again) complain("a finished plan was started again");
     if (!result_.finished) complain("the migration did not come to its end");
     if (grants_when_calm_ < 20) complain(fmt::format("{} grants when calm", grants_when_calm_));
     for (const auto& [id, grant] : facts.grants) {
@@ -417,6 +476,10 @@ class Run {
       } else {
         ++(grant.sort == Sort::legacy ? result_.grants_of_legacy : result_.grants_of_target_only);
       }
+    }
+    if (rival_) {
+      result_.rivals += rival_->times_in_effect();
+      result_.refused_starts += rival_->fleet().refused;
     }
     result_.trace = world_.trace_text();
     return std::move(result_);
@@ -435,6 +498,10 @@ class Run {
   bool calm_ = false;
   bool legacy_ends_ = false;
   bool target_only_comes_ = false;
+  bool has_rival_ = false;
+  bool rivals_work_ = false;
+  bool both_complained_ = false;
+  std::optional<DualRival> rival_;
   int number_ = 0;
   std::optional<Window> last_;
   std::uint64_t grants_when_calm_ = 0;

@@ -2,7 +2,8 @@
 //
 // A fleet that a plan in mode dual moves: programs of phases 0, 1 and 2, restarted one after the
 // other into the next phase, beside programs that know of no plan, while commands move the window
-// there and back, and all of them are paused, killed and cut off.
+// there and back, and all of them are paused, killed and cut off. In some runs a second plan of the
+// same locks is started again and again.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,9 @@ struct DualResult {
   std::uint64_t crashes = 0;
   std::uint64_t wipes = 0;
   std::uint64_t cuts = 0;
-  std::uint64_t losses = 0;  ///< of the window
+  std::uint64_t losses = 0;          ///< of the window
+  std::uint64_t rivals = 0;          ///< a second plan was in effect for a while
+  std::uint64_t refused_starts = 0;  ///< of a second plan
   bool finished = false;
   std::string trace;
 };

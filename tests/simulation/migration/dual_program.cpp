@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/simulation/migration/dual_program.hpp"
 
+#include <fmt/format.h>
+
 #include <boost/asio/co_spawn.hpp>
 
 #include "core/migration/dual_acquisition.hpp"
@@ -139,6 +141,13 @@ asio::awaitable<void> DualProgram::use(std::string lock) {
   co_await done.get_until(kNever);
 }
 
+Sort DualProgram::seen_sort() const noexcept {
+  if (!fleet_.leads_back) return part_.sort;
+  return part_.sort == Sort::source   ? Sort::target_only
+         : part_.sort == Sort::target ? Sort::legacy
+                                      : part_.sort;
+}
+
 Duration DualProgram::hold_time() {
   const bool long_work = world_.chance(fleet_.long_works);
   return world_.between({}, long_work ? fleet_.long_work : fleet_.longest_hold);
@@ -194,7 +203,7 @@ detail::AcquireHandler DualProgram::record_outcome(const std::string& lock,
       outcome.grant =
           recorder_.granted(process_, process_.name(), lock, core::HandleAccess::hold(handle));
       if (outcome.grant != 0) {
-        fleet_.facts.grants[outcome.grant] = {part_.sort, process_.name()};
+        fleet_.facts->grants[outcome.grant] = {seen_sort(), process_.name()};
       }
       handle.on_state(
           [this, told = outcome.told_lost, grant = outcome.grant](HandleState state, LossReason) {
@@ -214,7 +223,11 @@ asio::awaitable<void> DualProgram::operate() {
     co_await core::sleep_until(process_, process_.now() + world_.between({}, milliseconds(1500)));
     if (ends() || fleet_.resting) continue;
     ++fleet_.commands;
-    co_await command();
+    if (fleet_.is_rival) {
+      co_await command_of_rival();
+    } else {
+      co_await command();
+    }
     --fleet_.commands;
   }
   if (stopped_at_ && process_.is_alive()) co_await end();
@@ -234,9 +247,12 @@ asio::awaitable<void> DualProgram::command() {
       std::make_shared<moving::DualCoordinator>(plans_->stores, fleet_.plan, options);
   plans_->coordinator = coordinator;
   moving::DualReport report;
-  if (!fleet_.started || fleet_.restore) {
+  const bool again = world_.chance(0.05);
+  if (!fleet_.started || fleet_.restore || again) {
     report = co_await coordinator->start(fleet_.restore);
-    fleet_.started = fleet_.started || report.verdict == moving::Verdict::done;
+    const bool done = report.verdict == moving::Verdict::done;
+    fleet_.started = fleet_.started || done;
+    if (done && report.window && report.window->finished) fleet_.finished_started_again = true;
   } else {
     report = co_await coordinator->take(goal == Goal::rollback ? goal : Goal::advance);
     // A start that was broken off: its window stands there, closed.
@@ -249,6 +265,35 @@ asio::awaitable<void> DualProgram::command() {
   world_.trace("{}: {}: {}{} {}", process_.name(), static_cast<int>(goal),
                static_cast<int>(report.verdict), report.changed ? " changed" : "",
                plain(report.text));
+}
+
+// `start`, or `rollback --all --withdraw`; of what was broken off, `start` first, as that says.
+asio::awaitable<void> DualProgram::command_of_rival() {
+  if (fleet_.order == Order::nothing) co_return;
+  moving::DualLedger ledger(plans_->stores);
+  const auto found = co_await ledger.find(fleet_.plan.name);
+  if (found.failure.error) co_return;
+  auto plan = found.plan && found.started ? *found.plan : fleet_.plan;
+  if (!found.plan || !found.started) plan.id = fmt::format("{:016x}", world_.random());
+  moving::DualCoordinator::Options options;
+  options.deadline = process_.now() + world_.between({}, seconds(10));
+  options.legacy_gone = true;
+  const auto coordinator =
+      std::make_shared<moving::DualCoordinator>(plans_->stores, std::move(plan), options);
+  plans_->coordinator = coordinator;
+  moving::DualReport report;
+  const bool starts = !found.started || !found.window;
+  if (starts) {
+    std::optional<std::pair<int, int>> at;
+    if (found.started) at.emplace(0, 0);
+    report = co_await coordinator->start(at);
+    if (report.verdict == moving::Verdict::refused) ++fleet_.refused;
+  } else if (fleet_.order == Order::withdraw) {
+    report = co_await coordinator->withdraw();
+  }
+  plans_->coordinator.reset();
+  world_.trace("{}: {} {}: {} {}", process_.name(), starts ? "start" : "withdraw", fleet_.plan.name,
+               static_cast<int>(report.verdict), plain(report.text));
 }
 
 }  // namespace dlock::simulation::migration

@@ -27,13 +27,17 @@ struct Places {
   Server& window;
 };
 
+/// What an operator of a second plan wants.
+enum class Order { nothing, start, withdraw };
+
 /// What the programs of a run share.
 struct DualFleet {
   core::migration::Plan plan;
   Goal goal = Goal::rollback;
   bool legacy_gone = true;  ///< as the operator believes, who ended them
   bool started = false;     ///< the plan is published
-  bool resting = false;     ///< no commands
+  bool finished_started_again = false;
+  bool resting = false;  ///< no commands
   bool stopping = false;
   Duration longest_hold = milliseconds(300);
   Duration longest_think = milliseconds(300);
@@ -42,7 +46,13 @@ struct DualFleet {
   int commands = 0;         ///< under way
   /// The window is lost, and was that.
   std::optional<std::pair<int, int>> restore;
-  DualFacts facts;
+  std::shared_ptr<DualFacts> facts = std::make_shared<DualFacts>();
+
+  // Of a second plan.
+  bool is_rival = false;
+  bool leads_back = false;
+  Order order = Order::nothing;
+  std::uint64_t refused = 0;  ///< starts
 };
 
 class DualProgram {
@@ -75,6 +85,7 @@ class DualProgram {
   void close();
   Process& process() noexcept { return process_; }
   const Part& part() const noexcept { return part_; }
+  DualFleet& fleet() const noexcept { return fleet_; }
   bool is_worker() const noexcept { return part_.role == Role::worker; }
   /// Cut off from the source, the target, the third store; for that long.
   void cut(std::size_t which, Duration time);
@@ -92,6 +103,7 @@ class DualProgram {
   asio::awaitable<void> work();
   asio::awaitable<void> operate();
   asio::awaitable<void> command();
+  asio::awaitable<void> command_of_rival();
   asio::awaitable<void> use(std::string lock);
   asio::awaitable<void> end();
   core::OneShot<Outcome> want(const std::string& lock);
@@ -99,6 +111,8 @@ class DualProgram {
   core::Acquisition::Request request_for(const std::string& lock, const core::Store& store);
   core::AcquireFsm::Limits random_limits(const core::Store& store);
   Duration hold_time();
+  /// As the first plan calls it.
+  Sort seen_sort() const noexcept;
   bool ends() const { return fleet_.stopping || stopped_at_ || !process_.is_alive(); }
 
   World& world_;

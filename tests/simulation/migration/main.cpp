@@ -115,20 +115,23 @@ struct Dual {
     all.wipes += result.wipes;
     all.cuts += result.cuts;
     all.losses += result.losses;
+    all.rivals += result.rivals;
+    all.refused_starts += result.refused_starts;
   }
   bool worked(std::uint64_t count) const {
     return all.grants_of_phase[0] > count && all.grants_of_phase[1] > count &&
            all.grants_of_phase[2] > count && all.grants_of_legacy > 0 &&
-           all.grants_of_target_only > 0 && all.windows > 4 * count;
+           all.grants_of_target_only > 0 && all.windows > 4 * count && all.rivals > 0 &&
+           all.refused_starts > count;
   }
   std::string words() const {
     return fmt::format(
         "{} grants in phase 0, {} in phase 1, {} in phase 2, {} of clients that know S alone, {} "
         "of such that know T alone; {} changes of windows, {} restarts, {} kills, {} wipes, {} "
-        "links cut, {} windows lost",
+        "links cut, {} windows lost; a second plan {} times in effect, {} starts of it refused",
         all.grants_of_phase[0], all.grants_of_phase[1], all.grants_of_phase[2],
         all.grants_of_legacy, all.grants_of_target_only, all.windows, all.restarts, all.crashes,
-        all.wipes, all.cuts, all.losses);
+        all.wipes, all.cuts, all.losses, all.rivals, all.refused_starts);
   }
   Result all;
 };
