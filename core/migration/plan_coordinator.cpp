@@ -149,7 +149,12 @@ asio::awaitable<std::optional<StepReport>> PlanCoordinator::turn(Goal goal) {
     const auto& gate = *seen_.gate;
     const auto to = next(goal, gate.state);
     if (!to) co_return refusal;
-    const auto turned = turned_to(gate, *to, source_->env().wall_clock_ms());
+    auto turned = turned_to(gate, *to, source_->env().wall_clock_ms());
+    if (DLOCK_PLANTED("gate_floor_of_the_turn")) {
+      const auto highest =
+          co_await source_->backend().highest_token(source_->env().now() + kListing);
+      turned.floor = highest.value.value_or(0);
+    }
     seen_ = co_await note_.turn(seen_, turned);
     turned_ = turned_ || (seen_.gate && *seen_.gate == turned);
     std::string why;
@@ -214,6 +219,11 @@ asio::awaitable<PlanCoordinator::Report> PlanCoordinator::drain(Goal goal) {
   }
   auto names = goal == Goal::rollback ? std::move(found.sealed) : std::move(found.names);
   if (DLOCK_PLANTED("gate_listed_without_claims")) names = std::move(found.sealed);
+  if (DLOCK_PLANTED("gate_closing_not_waited_for") && goal == Goal::advance) {
+    std::erase_if(names, [&](const std::string& name) {
+      return std::find(found.sealed.begin(), found.sealed.end(), name) != found.sealed.end();
+    });
+  }
   const bool is_late = goal != Goal::rollback && seen_.gate->state == GateState::turned;
   if (DLOCK_PLANTED("gate_listed_before_the_turn") && is_late) names.clear();
   const bool is_waited_for = !found.strangers.empty();
@@ -256,6 +266,7 @@ asio::awaitable<std::optional<StepReport>> PlanCoordinator::make_final(GateNote:
   // this floor opens, are as young as that plan's floor.
   const auto floor = std::max(*highest.value, source_->arrived_floor());
   final_gate.floor = DLOCK_PLANTED("gate_floor_missing") ? 0 : floor;
+  if (DLOCK_PLANTED("gate_floor_of_the_turn")) final_gate.floor = turned.gate->floor;
   if (DLOCK_PLANTED("gate_final_by_state")) {
     auto now_there = co_await note_.read();
     if (now_there.gate && now_there.gate->state == GateState::turned) turned = now_there;

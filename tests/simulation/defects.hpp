@@ -4,6 +4,7 @@
 // the simulation must find without knowing which one is in.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -14,6 +15,8 @@ struct Defect {
   std::string_view what;
   /// On which simulated store it can show; `any`: on each.
   std::string_view store = "any";
+  /// One that has shown it, tried before all others; 0: none is known.
+  std::uint64_t seed = 0;
 };
 
 /// Those of the core, and of every backend that is built.

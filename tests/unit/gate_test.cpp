@@ -328,6 +328,38 @@ TEST_F(GateTest, AFinishThatIsBesideARollbackIsRefused) {
   EXPECT_EQ(state(), GateState::turned);
 }
 
+// A command takes many names at once, and what one of them learns of the gate the others know at
+// once: what one has decided by the gate of before it does not write under the one of now.
+TEST_F(GateTest, WhatWasDecidedUnderOneGateIsNotWrittenUnderAnother) {
+  expect_done(take(Goal::advance));
+  const auto held = expect_in("t", "o/1");
+  const auto belief = std::make_shared<core::migration::GateBelief>("p");
+  const auto turn = [&](GateState to) {
+    const auto key = core::migration::gate_key("p");
+    const auto text = to_text(core::migration::turned_to(*gate(), to, two.env().wall_clock_ms()));
+    two.server_s->set_note(key, two.server_s->note(key), text);
+    std::string why;
+    EXPECT_TRUE(belief->learn(text, why)) << why;
+  };
+  turn(GateState::open);
+  core::migration::Coordinator::Options options;
+  options.gate = belief;
+  options.is_for_all = true;
+  const auto back = two.take(
+      Goal::rollback, "o/1",
+      std::make_shared<core::migration::Coordinator>(two.s, two.t, plan, std::move(options)));
+  two.env().run_for(milliseconds(50));
+  ASSERT_FALSE(*back) << "it waits for the holder";
+  ASSERT_EQ(two.record("o/1")->state, MoveState::closing);
+  turn(GateState::turned);
+  held->handle = LockHandle();
+  two.env().run_for(milliseconds(50));
+  ASSERT_TRUE(*back);
+  EXPECT_NE((*back)->verdict, Verdict::done);
+  ASSERT_TRUE(two.record("o/1")) << "opened behind a turned gate";
+  expect_in("t", "o/2");
+}
+
 TEST_F(GateTest, AWithdrawnPlanSealsNothingAndMakesRoomForAnother) {
   expect_done(take(Goal::advance));
   auto held = expect_in("t", "o/1");

@@ -31,7 +31,10 @@ std::size_t number_from(const char* variable, std::size_t otherwise) {
   return text == nullptr ? otherwise : std::strtoul(text, nullptr, 10);
 }
 
-constexpr auto kPatience = 10min;
+constexpr auto kPatience = 30min;
+/// So many acquires are under way together: what is measured is a plan's steps, not how many
+/// requests a server answers in time.
+constexpr std::size_t kAtOnce = 256;
 
 /// What one command took and asked for.
 struct Step {
@@ -91,6 +94,7 @@ class MigrationMany : public testing::Test {
   Handles take_all(const std::string& plan, std::size_t names, const std::string& store) {
     std::vector<std::future<LockHandle>> under_way;
     for (std::size_t i = 0; i < names; ++i) {
+      if (i >= kAtOnce) under_way[i - kAtOnce].wait();
       auto told = std::make_shared<std::promise<LockHandle>>();
       under_way.push_back(told->get_future());
       auto& program = programs_.at(i % programs_.size());

@@ -6,7 +6,6 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -174,19 +173,24 @@ int run_again(std::uint64_t first, std::uint64_t count) {
   return different == 0 ? 0 : 1;
 }
 
-/// Empty: no seed shows it.
 template <class Mode>
-std::optional<std::uint64_t> seed_that_shows(std::string_view defect, std::uint64_t most) {
-  dlock::core::planted_defect = defect;
-  std::optional<std::uint64_t> found;
+bool shows(std::string_view defect, std::uint64_t seed) {
+  const auto result = Mode::run(seed, false);
+  if (result.violations.empty()) return false;
+  fmt::print("{:<38} seed {:>4}: {}\n", defect, seed, result.violations.front().what);
+  return true;
+}
+
+/// The seed that the table has, or else the first.
+template <class Mode>
+bool is_shown(const Defect& defect, std::uint64_t most) {
+  dlock::core::planted_defect = defect.name;
+  bool found = defect.seed > 0 && shows<Mode>(defect.name, defect.seed);
   for (std::uint64_t seed = 1; seed <= most && !found; ++seed) {
-    const auto result = Mode::run(seed, false);
-    if (result.violations.empty()) continue;
-    found = seed;
-    fmt::print("{:<38} seed {:>4}: {}\n", defect, seed, result.violations.front().what);
+    found = shows<Mode>(defect.name, seed);
   }
   dlock::core::planted_defect = {};
-  if (!found) fmt::print("{:<38} MISSED in {} seeds\n", defect, most);
+  if (!found) fmt::print("{:<38} MISSED in {} seeds\n", defect.name, most);
   std::fflush(stdout);
   return found;
 }
@@ -197,7 +201,7 @@ int hunt(const std::string& defect, std::uint64_t most) {
   int missed = 0;
   for (const auto& known : Mode::defects()) {
     if (!defect.empty() && defect != known.name) continue;
-    ++(seed_that_shows<Mode>(known.name, most) ? shown : missed);
+    ++(is_shown<Mode>(known, most) ? shown : missed);
   }
   fmt::print("planted defects: {} shown, {} missed\n", shown, missed);
   if (shown + missed == 0) fmt::print("{}: no such defect\n", defect);
