@@ -105,7 +105,7 @@ asio::awaitable<ClaimAnswer> Acquisition::claim() {
     // Connecting has its own patience (connect_timeout); the request's begins here.
     const auto until = store_->env().now() + store_->request_timeout();
     answer = co_await store_->backend().claim(claim_, until);
-    if (answer.status == ClaimStatus::sealed && request_.plan.empty()) {
+    if (answer.status == ClaimStatus::sealed && passes(answer.record)) {
       answer = co_await pass_left_record(std::move(answer));
     }
     if (by_memory && answer.status == ClaimStatus::granted) {
@@ -161,6 +161,12 @@ asio::awaitable<ClaimAnswer> Acquisition::pass_left_record(ClaimAnswer sealed) {
   if (!opened) co_return sealed;
   auto answer = co_await claim_anew();
   co_return answer;
+}
+
+bool Acquisition::passes(const std::string& text) const {
+  if (request_.plan.empty()) return true;
+  const auto record = migration::parse_record(text);
+  return record && record->target != request_.plan_source;
 }
 
 bool Acquisition::is_of_own_plan(const std::string& text) const {

@@ -31,6 +31,9 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
     /// In a target: the plan, and which start of it. Refused if the store was not started with it.
     std::string plan;
     std::string plan_id;
+    /// The store that the plan leads here from: a record that leads there is for the caller. One
+    /// that leads elsewhere and was left by a plan that has come to its end is passed.
+    std::string plan_source;
     /// What the claim's id begins with, in place of its first 13 characters: the program of a plan
     /// in mode dual, or that it takes part in one of mode move. Empty: nothing.
     std::string program;
@@ -73,6 +76,8 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
   /// If an earlier plan has only left that record: opens the lock, and claims it anew.
   asio::awaitable<ClaimAnswer> pass_left_record(ClaimAnswer sealed);
   /// Whether a migration's record is of the plan whose gate the claim asks for.
+  /// Of a claim that was answered with a record: whether what earlier plans have left is passed.
+  bool passes(const std::string& record) const;
   bool is_of_own_plan(const std::string& text) const;
   asio::awaitable<void> wait(TimePoint until);
   AcquireFsm::Step judge(ClaimAnswer& answer);

@@ -201,6 +201,12 @@ asio::awaitable<Result<bool>> Store::is_left_closed(std::string name, std::strin
   Result<bool> result;
   if (!arrivals_.were_read()) result.failure = co_await read_arrivals();
   if (!result.failure.error) result.value = arrivals_.opens(name, record).has_value();
+  // Nobody is refused for what was so some time ago.
+  if (result.value && !*result.value && arrivals_.are_old()) {
+    result.failure = co_await read_arrivals();
+    result.value.reset();
+    if (!result.failure.error) result.value = arrivals_.opens(name, record).has_value();
+  }
   co_return result;
 }
 

@@ -279,7 +279,7 @@ asio::awaitable<std::optional<Coordinator::Course>> Coordinator::open_target(
   const auto there = place_in(target_->name(), found.found, plan_.from);
   if (there.kind == TargetPlace::Kind::open) co_return course;
   if (there.kind == TargetPlace::Kind::foreign) {
-    course.emplace().report = report_of(name, Verdict::refused, there.why);
+    course = co_await open_left_place(name, record, *found.found, there);
     co_return course;
   }
   if (!record) co_return course;
@@ -300,6 +300,23 @@ asio::awaitable<std::optional<Coordinator::Course>> Coordinator::open_target(
   const auto answer = co_await backend.set_record(name, *found.found, std::nullopt, record->floor,
                                                   request_deadline(*target_));
   course = after(answer, *target_, name);
+  co_return course;
+}
+
+// Plans that have come to their end have left it there: the lock has been at home in the target
+// since, and is on its way back there from a third store.
+asio::awaitable<std::optional<Coordinator::Course>> Coordinator::open_left_place(
+    std::string name, std::optional<Record> record, std::string text, TargetPlace there) {
+  std::optional<Course> course;
+  const auto left = co_await target_->is_left_closed(name, text);
+  if (!left.value) {
+    course.emplace().report =
+        failure_report(name, false, target_->name(), left.failure.error, left.failure);
+  } else if (!*left.value) {
+    course.emplace().report = report_of(name, Verdict::refused, there.why);
+  } else if (record) {
+    course.emplace().changed = co_await target_->open_arrived(name, std::move(text));
+  }
   co_return course;
 }
 
@@ -449,6 +466,7 @@ Acquisition::Request Coordinator::target_request(const std::string& name,
   if (record.max_lease.count() > 0) request.max_lease = record.max_lease;
   request.plan = plan_.name;
   request.plan_id = plan_.id;
+  request.plan_source = plan_.from;
   return request;
 }
 

@@ -24,6 +24,7 @@
 #include "core/migration/locker.hpp"
 #include "core/migration/step_report.hpp"
 #include "core/migration/steps.hpp"
+#include "core/migration/target_place.hpp"
 #include "core/signal.hpp"
 #include "core/store.hpp"
 
@@ -82,6 +83,9 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
                                                      std::optional<Record> record);
   asio::awaitable<Course> close_target(std::string name, Record closing, std::shared_ptr<Hold> hold,
                                        std::uint64_t token);
+  asio::awaitable<std::optional<Course>> open_left_place(std::string name,
+                                                         std::optional<Record> record,
+                                                         std::string text, TargetPlace there);
   asio::awaitable<Course> open_from_closed(Task task, Record closing, std::string text);
   asio::awaitable<Course> open_without_target(Task task, Record closing);
   asio::awaitable<Course> write_open(Task task, Record closing, std::uint64_t above);

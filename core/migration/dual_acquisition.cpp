@@ -102,6 +102,7 @@ Acquisition::Request DualAcquisition::request_for(bool in_source) const {
   } else {
     request.plan = participant_->settings().plan;
     request.plan_id = membership_->plan_id();
+    request.plan_source = participant_->stores().from->name();
   }
   return request;
 }

@@ -96,6 +96,7 @@ Acquisition::Request MigratingAcquisition::request_for_target() const {
   if (fsm_.record().max_lease.count() > 0) request.max_lease = fsm_.record().max_lease;
   request.plan = fsm_.record().plan;
   request.plan_id = fsm_.record().plan_id;
+  request.plan_source = source_->name();
   return request;
 }
 

@@ -43,6 +43,17 @@ std::string holder_of(const LockStatus& status) {
   return status.owner ? describe(*status.owner) : std::string("somebody");
 }
 
+/// As place_in(); what plans that have come to their end have left is open: whoever asks for it
+/// opens it.
+asio::awaitable<TargetPlace> place_of(std::shared_ptr<Store> target, std::string name,
+                                      std::optional<std::string> text, std::string source) {
+  auto place = place_in(target->name(), text, source);
+  if (place.kind != TargetPlace::Kind::foreign) co_return place;
+  const auto left = co_await target->is_left_closed(std::move(name), std::move(*text));
+  if (left.value.value_or(false)) place = TargetPlace();
+  co_return place;
+}
+
 asio::awaitable<void> look_at(std::shared_ptr<Store> from, std::shared_ptr<Store> to,
                               bool target_answers, NameStatus& status) {
   auto deadline = from->env().now() + from->request_timeout();
@@ -65,7 +76,7 @@ asio::awaitable<void> look_at(std::shared_ptr<Store> from, std::shared_ptr<Store
   deadline = to->env().now() + to->request_timeout();
   const auto place = co_await to->backend().record(status.name, deadline);
   if (place.status == RecordStatus::done) {
-    status.place = place_in(to->name(), place.found, from->name());
+    status.place = co_await place_of(to, status.name, place.found, from->name());
   }
 }
 
@@ -170,6 +181,8 @@ std::optional<std::string> alarm_of_place(const NameStatus& name, const Plan& pl
         "data back",
         plan.to, plan.from);
   }
+  // The first program that asks for it opens it, and `finish` does.
+  if (plan.has_gate()) return std::nullopt;
   return fmt::format(
       "it is moved to '{0}', but its place there is still closed by what plan '{1}' has left when "
       "it was in '{2}': only programs of the plan can lock it, and the first of them opens the "
@@ -301,7 +314,7 @@ asio::awaitable<Result<std::vector<std::string>>> taken_places(std::shared_ptr<S
       result.failure = found.failure;
       co_return result;
     }
-    const auto place = place_in(target->name(), found.found, source);
+    const auto place = co_await place_of(target, names[i], found.found, source);
     if (place.kind != TargetPlace::Kind::foreign) continue;
     taken.push_back(fmt::format("'{}': {}", names[i], place.why));
   }

@@ -6,6 +6,7 @@
 
 #include "core/migration/gate.hpp"
 #include "core/migration/plan_coordinator.hpp"
+#include "core/migration/survey.hpp"
 #include "tests/support/two_stores.hpp"
 
 namespace dlock::tests {
@@ -84,7 +85,7 @@ class GateTest : public testing::Test {
   }
 
   std::optional<Gate> gate() {
-    return core::migration::parse_gate(two.server_s->note(core::migration::gate_key("p")));
+    return core::migration::parse_gate(two.server_s->note(core::migration::gate_key(gate_of_)));
   }
   GateState state() { return gate().value_or(Gate()).state; }
 
@@ -111,6 +112,7 @@ class GateTest : public testing::Test {
   TwoStores two;
   Plan plan;
   std::vector<std::shared_ptr<core::Store>> programs_;
+  std::string gate_of_ = "p";
 
  private:
   std::map<std::string, std::uint64_t> last_;
@@ -487,6 +489,74 @@ TEST_F(GateTest, APlanBackPassesWhatARollbackOfTheFirstHasLeftClosed) {
   expect_in("t", "o/1");
   expect_done(take(Goal::rollback, {.withdraw = true}));
   expect_in("t", "o/2");
+}
+
+// From s to t and back, to a third store and back, where nobody uses it at home in between: the
+// first plan's record stands in s all the time, and leads to t.
+TEST_F(GateTest, WhatFinishedPlansHaveLeftIsPassedOnTheWayHomeFromAThirdStore) {
+  const auto s = two.s;
+  const auto t = two.t;
+  const auto server_s = two.server_s;
+  const auto third = memory::SharedStore::get("third of three");
+  const auto u = two.make_store("u", "third of three");
+  programs_.push_back(u);
+  const auto go = [&](const std::string& name, const std::shared_ptr<core::Store>& from,
+                      const std::shared_ptr<core::Store>& to) {
+    plan.name = name;
+    plan.id = "00000000000000" + name;
+    plan.from = from->name();
+    plan.to = to->name();
+    two.plan = plan;
+    two.s = from;
+    two.t = to;
+    const auto server = [&](const std::shared_ptr<core::Store>& store) {
+      return store == u   ? third
+             : store == s ? server_s
+                          : memory::SharedStore::get(two.server_name_t());
+    };
+    two.server_s = server(from);
+    two.server_t = server(to);
+    two.gate = std::make_shared<core::migration::GateBelief>(name);
+    gate_of_ = name;
+    EXPECT_FALSE(publish(plan).error);
+    expect_done(take(Goal::advance));
+  };
+  const auto end = [&] {
+    expect_done(take(Goal::finish));
+    certify();
+    two.env().run_for(seconds(11));
+  };
+  expect_done(take(Goal::advance));
+  for (const auto* const name : {"o/1", "o/2", "o/3", "o/4"}) expect_in("t", name);
+  end();
+  go("b2", t, s);
+  // One that a rollback has closed in s.
+  expect_in("s", "o/2");
+  expect_done(take(Goal::rollback));
+  expect_done(take(Goal::advance));
+  end();
+  go("b3", s, u);
+  end();
+  for (const auto* const name : {"o/1", "o/2", "o/3", "o/4"}) {
+    ASSERT_NE(server_s->record(name), "") << name;
+  }
+  go("b4", u, s);
+  const auto places = two.run(core::migration::taken_places(two.t, "u", {"o/1", "o/2"}));
+  ASSERT_TRUE(places.value);
+  EXPECT_TRUE(places.value->empty()) << places.value->front();
+  expect_in("s", "o/1");
+  expect_in("s", "o/2");
+  // A command meets it, forward, and on the way back of one whose program was killed when it had
+  // sealed it.
+  const auto by = std::make_shared<PlanCoordinator>(two.s, two.t, plan, PlanCoordinator::Options());
+  expect_done(two.run(by->take(Goal::advance, {"o/3"})));
+  EXPECT_EQ(server_s->record("o/3"), "");
+  two.set_record("o/4", core::migration::moved_record(*gate(), 1, two.env().wall_clock_ms()));
+  expect_done(take(Goal::rollback));
+  for (const auto* const name : {"o/1", "o/2", "o/3", "o/4"}) expect_in("u", name);
+  two.s = s;
+  two.t = t;
+  two.server_s = server_s;
 }
 
 TEST_F(GateTest, PlansWhosePatternsMeetAreRefused) {
