@@ -165,6 +165,7 @@ asio::awaitable<ClaimAnswer> Acquisition::pass_left_record(ClaimAnswer sealed) {
 
 bool Acquisition::passes(const std::string& text) const {
   if (request_.plan.empty()) return true;
+  if (DLOCK_PLANTED("gate_left_place_not_passed")) return false;
   const auto record = migration::parse_record(text);
   return record && record->target != request_.plan_source;
 }

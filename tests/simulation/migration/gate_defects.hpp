@@ -22,6 +22,8 @@ inline constexpr std::array kGateDefects = {
     Defect{"gate_floor_of_the_turn", "the final gate's floor is from when the gate was turned"},
     Defect{"gate_closing_not_waited_for",
            "the final gate is written beside a lock that is CLOSING"},
+    Defect{"gate_left_place_not_passed",
+           "what finished plans have left in the target stands there"},
     Defect{"gate_floor_not_passed", "clients of the target alone do not pass the floor"},
     Defect{"gate_source_only_left", "who knows the source alone is there after the finish"},
     Defect{"move_seal_without_compare", "the seal is written whoever holds the lock"},

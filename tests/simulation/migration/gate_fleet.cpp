@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <list>
+#include <random>
 
 #include "core/migration/gate.hpp"
 #include "core/planted.hpp"
@@ -20,6 +21,7 @@ using core::migration::kPlansOut;
 using Kind = Program::Kind;
 
 constexpr std::size_t kMostNames = 14;
+const std::vector<std::string> kPatterns{"a", "b", "o/**"};
 
 /// For messages.
 std::string text_of(const Server& server, std::string_view list) {
@@ -34,15 +36,20 @@ bool lists(const Server& server, std::string_view list, const std::string& plan)
   return core::migration::lists_started(entries, plan);
 }
 
+/// A store, as configurations call it.
+struct Stop {
+  std::string name;
+  Server& server;
+};
+
 /// A plan, the fleet that takes part in it, and where it goes.
 struct Leg {
-  Leg(std::string name, std::vector<std::string> patterns, Server& source, Server& target,
-      bool back)
-      : from(source), to(target) {
+  Leg(std::string name, std::vector<std::string> patterns, const Stop& source, const Stop& target)
+      : from(source.server), to(target.server) {
     auto& plan = fleet.plan;
     plan.name = std::move(name);
-    plan.from = back ? "t" : "s";
-    plan.to = back ? "s" : "t";
+    plan.from = source.name;
+    plan.to = target.name;
     plan.max_lease = kLease;
     plan.lossy_target = to.is_lossy();
     plan.patterns = std::move(patterns);
@@ -71,6 +78,7 @@ struct Leg {
   std::size_t stage = 0;
   TimePoint stage_until{};
   bool over = false;
+  bool superseded = false;         ///< by a later plan of the same locks
   bool has_guests = false;         ///< programs that may be there while the plan is started
   std::vector<std::string> names;  ///< that somebody has wanted
 };
@@ -98,16 +106,29 @@ class Run {
         target_(world_.chance(0.3), world_.chance(0.5) ? 0 : 5000, true, any_ways()) {
     world_.on_step([this](Process& process) { recorder_.look_at(process); });
     choose();
+    // Of its own dice: the runs without it are as they were.
+    travels_ = std::minstd_rand(static_cast<std::uint32_t>(seed))() % 2 == 0;
   }
 
   GateResult go() {
     recorder_.faulted();
-    add_leg("p", {"a", "b", "o/**"}, false);
-    if (world_.chance(0.3)) add_leg("r", {"z/**"}, !target_.is_lossy() && world_.chance(0.5));
+    add_leg("p", kPatterns, s_, t_);
+    if (world_.chance(0.3)) {
+      const bool back = !target_.is_lossy() && world_.chance(0.5);
+      add_leg("r", {"z/**"}, back ? t_ : s_, back ? s_ : t_);
+    }
     move();
     if (all_over() && returns_) {
-      turn_round();
-      move();
+      ++result_.returns;
+      // What nobody uses on the way has its old place when it comes home.
+      const auto names = legs_.front().names;
+      const std::vector<std::string> few{"a", "b"};
+      go_on("q", t_, s_, travels_ ? few : names);
+      if (all_over() && travels_) go_on("m", s_, u_, few);
+      if (all_over() && travels_) {
+        ++result_.travels;
+        go_on("n", u_, s_, names);
+      }
     }
     calm();
     return judge();
@@ -127,10 +148,9 @@ class Run {
     meddles_ = world_.chance(0.4);
   }
 
-  void add_leg(const std::string& name, std::vector<std::string> patterns, bool back) {
-    Server& from = back ? target_ : source_;
-    Server& to = back ? source_ : target_;
-    auto& leg = legs_.emplace_back(name, std::move(patterns), from, to, back);
+  void add_leg(const std::string& name, std::vector<std::string> patterns, const Stop& from,
+               const Stop& to) {
+    auto& leg = legs_.emplace_back(name, std::move(patterns), from, to);
     leg.fleet.longest_think = longest_think_;
     leg.names = name == "r" ? std::vector<std::string>{"z/0"} : std::vector<std::string>{"a", "b"};
     leg.fleet.choose = [this, &leg] { return choose_name(leg); };
@@ -278,12 +298,12 @@ class Run {
   /// Plans that share names with one that has been started: their starts are refused, and leave
   /// nothing. A program has the route of one of them.
   void meddle(Leg& leg) {
-    const bool back = !target_.is_lossy() && world_.chance(0.5);
+    const bool back = !leg.to.is_lossy() && world_.chance(0.5);
     const bool namesake = world_.chance(0.3);
-    static const std::vector<std::string> kPatterns[] = {{"a", "z/0"}, {"o/1*", "z/*"}, {"**"}};
-    auto& rival =
-        rivals_.emplace_back(namesake ? leg.orders.plan.name : "x", kPatterns[world_.below(3)],
-                             back ? target_ : source_, back ? source_ : target_, back);
+    static const std::vector<std::string> kShared[] = {{"a", "z/0"}, {"o/1*", "z/*"}, {"**"}};
+    auto& rival = rivals_.emplace_back(
+        namesake ? leg.orders.plan.name : "x", kShared[world_.below(3)],
+        back ? stop_of(leg.to) : stop_of(leg.from), back ? stop_of(leg.from) : stop_of(leg.to));
     rival.orders.contrary = false;
     rival.fleet.longest_think = longest_think_;
     rival.fleet.choose = leg.fleet.choose;
@@ -359,16 +379,23 @@ class Run {
     world_.run_until(world_.now() + milliseconds(100));
   }
 
-  /// A plan of its own takes the locks back. Some programs of the first are there still.
-  void turn_round() {
-    auto& first = legs_.front();
+  const Stop& stop_of(const Server& server) const {
+    return &server == &source_ ? s_ : &server == &target_ ? t_ : u_;
+  }
+
+  /// A plan of its own takes the locks of the last one back, or on. Some programs of that are there
+  /// still.
+  void go_on(const std::string& name, const Stop& from, const Stop& to,
+             std::vector<std::string> names) {
+    auto& last = chain_ == nullptr ? legs_.front() : *chain_;
     stop_those([&](const Member& member) {
-      return member.kind == Kind::operators || (&member.leg == &first && world_.chance(0.5));
+      return member.kind == Kind::operators || (&member.leg == &last && world_.chance(0.5));
     });
-    const auto names = first.names;
-    add_leg("q", {"a", "b", "o/**"}, true);
-    legs_.back().names = names;
-    ++result_.returns;
+    last.superseded = true;
+    add_leg(name, kPatterns, from, to);
+    chain_ = &legs_.back();
+    chain_->names = std::move(names);
+    move();
   }
 
   /// All is whole again: each lock can be had by who knows the last target alone, and by programs
@@ -387,7 +414,7 @@ class Run {
     run_for(Duration(kLease) * 2 + seconds(7));  // what is still on its way
     std::vector<Leg*> last;
     for (auto& leg : legs_) {
-      if (&leg != &legs_.front() || result_.returns == 0) last.push_back(&leg);
+      if (!leg.superseded) last.push_back(&leg);
     }
     for (auto* const leg : last) {
       leg->fleet.longest_think = leg->fleet.longest_hold = milliseconds(10);
@@ -460,11 +487,17 @@ class Run {
   Recorder recorder_;
   Server source_;
   Server target_;
+  Server third_{false, 3000, true, {}};
+  const Stop s_{"s", source_};
+  const Stop t_{"t", target_};
+  const Stop u_{"u", third_};
+  Leg* chain_ = nullptr;  ///< the last plan of the first one's locks
   Weather weather_;
   std::list<Leg> legs_;
   std::list<Leg> rivals_;
   std::list<Member> members_;
   bool returns_ = false;
+  bool travels_ = false;
   bool meddles_ = false;
   Duration longest_think_{};
   double pauses_ = 0;

@@ -26,6 +26,7 @@ struct GateResult {
   std::uint64_t refused_starts = 0;
   std::uint64_t crashes = 0;
   std::uint64_t returns = 0;  ///< plans that took all back after the first had come to its end
+  std::uint64_t travels = 0;  ///< ... and others that took all to a third store, and home
   std::string trace;
 };
 

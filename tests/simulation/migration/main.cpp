@@ -77,21 +77,22 @@ struct Gate {
     all.refused_starts += result.refused_starts;
     all.crashes += result.crashes;
     all.returns += result.returns;
+    all.travels += result.travels;
   }
   bool worked(std::uint64_t count) const {
     return all.grants_in_source > count && all.grants_in_target > count &&
            all.grants_of_target_only > count && all.grants_of_source_only > 0 &&
            all.names > 4 * count && all.turns > 2 * count && all.sealed_at_once > 0 &&
-           all.withdrawals > 0 && all.refused_starts > 0 && all.returns > 0;
+           all.withdrawals > 0 && all.refused_starts > 0 && all.returns > 0 && all.travels > 0;
   }
   std::string words() const {
     return fmt::format(
         "{} grants in S, {} in T ({} of clients that know T alone, {} of such that know S alone) "
         "of {} locks, {} turns of gates, {} claims sealed at once, {} withdrawals, {} starts "
-        "refused, {} kills, {} returns by a plan of their own",
+        "refused, {} kills, {} returns by a plan of their own, {} by a third store",
         all.grants_in_source, all.grants_in_target, all.grants_of_target_only,
         all.grants_of_source_only, all.names, all.turns, all.sealed_at_once, all.withdrawals,
-        all.refused_starts, all.crashes, all.returns);
+        all.refused_starts, all.crashes, all.returns, all.travels);
   }
   Result all;
 };

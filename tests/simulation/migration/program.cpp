@@ -110,7 +110,7 @@ core::OneShot<Program::Outcome> Program::want(const std::string& lock) {
   request.target.limits = limits;
   request.plan = fleet_.plan.name;
   request.poll = milliseconds(400);
-  request.stores = {"s", "t"};
+  request.stores = {"s", "t", "u"};
   request.gate = gate_;
   const auto moving = core::migration::MigratingAcquisition::start(
       source_, target_, std::move(request), record_outcome(lock, done));
