@@ -400,7 +400,9 @@ class Run {
     if (last_ && last_->ver == now_there->ver && last_->born == now_there->born) return;
     world_.trace("the window is {}..{}, floor {}", now_there->lo, now_there->hi, now_there->floor);
     ++result_.windows;
-    const bool opened = !last_ || now_there->lo < last_->lo || now_there->born != last_->born;
+    // Of one that has moved on between two looks the floor at its beginning was another.
+    const bool begun = (!last_ || now_there->born != last_->born) && now_there->ver == 1;
+    const bool opened = begun || (last_ && now_there->lo < last_->lo);
     if (opened && now_there->lo == 0) {
       fleet_.facts->openings_of_zero.push_back({world_.now(), now_there->floor});
     }
