@@ -75,9 +75,9 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
   asio::awaitable<ClaimAnswer> claim_anew();
   /// If an earlier plan has only left that record: opens the lock, and claims it anew.
   asio::awaitable<ClaimAnswer> pass_left_record(ClaimAnswer sealed);
-  /// Whether a migration's record is of the plan whose gate the claim asks for.
   /// Of a claim that was answered with a record: whether what earlier plans have left is passed.
   bool passes(const std::string& record) const;
+  /// Whether a migration's record is of the plan whose gate the claim asks for.
   bool is_of_own_plan(const std::string& text) const;
   asio::awaitable<void> wait(TimePoint until);
   AcquireFsm::Step judge(ClaimAnswer& answer);

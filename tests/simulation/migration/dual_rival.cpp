@@ -2,6 +2,7 @@
 #include "tests/simulation/migration/dual_rival.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/migration/plan.hpp"
 #include "core/migration/window.hpp"
@@ -15,11 +16,11 @@ Places rival_places(const Places& first, bool back) {
 
 }  // namespace
 
-DualRival::DualRival(World& world, const DualFleet& first, const Places& places, bool back)
+DualRival::DualRival(World& world, DualFleet first, const Places& places, bool back)
     : world_(world),
       back_(back),
       places_(rival_places(places, back)),
-      fleet_(first),
+      fleet_(std::move(first)),
       next_(world.now() + (world.chance(0.5) ? Duration{} : world.between({}, seconds(60)))) {
   static const std::vector<std::string> kNames[] = {{"a"}, {"b", "c"}, {"a", "b", "c", "d"}};
   auto& plan = fleet_.plan;

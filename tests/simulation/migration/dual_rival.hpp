@@ -15,7 +15,7 @@ namespace dlock::simulation::migration {
 class DualRival {
  public:
   /// `back`: it leads from the target to the source.
-  DualRival(World& world, const DualFleet& first, const Places& places, bool back);
+  DualRival(World& world, DualFleet first, const Places& places, bool back);
 
   DualFleet& fleet() noexcept { return fleet_; }
   const DualFleet& fleet() const noexcept { return fleet_; }

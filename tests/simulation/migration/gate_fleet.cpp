@@ -15,7 +15,6 @@
 namespace dlock::simulation::migration {
 namespace {
 
-using core::migration::GateState;
 using core::migration::kPlansIn;
 using core::migration::kPlansOut;
 using Kind = Program::Kind;
