@@ -7,13 +7,13 @@
 #include <mutex>
 #include <optional>
 
-#include "cli/exit_codes.hpp"
 #include "cli/open.hpp"
-#include "cli/output.hpp"
-#include "cli/text.hpp"
-#include "cli/waiting_note.hpp"
-#include "cli/wake.hpp"
-#include "core/store.hpp"
+#include "cli/output/exit_codes.hpp"
+#include "cli/output/output.hpp"
+#include "cli/output/text.hpp"
+#include "cli/output/waiting_note.hpp"
+#include "cli/process/wake.hpp"
+#include "core/store/store.hpp"
 #include "dlock/clock.hpp"
 
 namespace dlock::cli {

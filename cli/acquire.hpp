@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "cli/arguments.hpp"
-#include "cli/signals.hpp"
+#include "cli/process/signals.hpp"
 #include "dlock/lock_manager.hpp"
 
 namespace dlock::cli {

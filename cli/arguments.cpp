@@ -8,8 +8,8 @@
 #include <sstream>
 #include <string_view>
 
-#include "cli/exit_codes.hpp"
-#include "cli/usage_hint.hpp"
+#include "cli/output/exit_codes.hpp"
+#include "cli/output/usage_hint.hpp"
 #include "core/config/duration.hpp"
 #include "dlock/options.hpp"
 #include "dlock/version.hpp"

@@ -12,13 +12,13 @@
 #include <system_error>
 
 #include "cli/arguments.hpp"
-#include "cli/child.hpp"
-#include "cli/commands.hpp"
-#include "cli/exit_codes.hpp"
-#include "cli/hide_password.hpp"
-#include "cli/output.hpp"
-#include "cli/signals.hpp"
-#include "cli/text.hpp"
+#include "cli/output/exit_codes.hpp"
+#include "cli/output/hide_password.hpp"
+#include "cli/output/output.hpp"
+#include "cli/output/text.hpp"
+#include "cli/process/child.hpp"
+#include "cli/process/signals.hpp"
+#include "cli/verbs/commands.hpp"
 #include "dlock/error.hpp"
 
 namespace {

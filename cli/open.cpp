@@ -3,11 +3,11 @@
 
 #include <fmt/format.h>
 
-#include "cli/output.hpp"
+#include "cli/output/output.hpp"
 #include "core/config/duration.hpp"
 #include "core/config/environment.hpp"
 #include "core/config/options.hpp"
-#include "core/routes.hpp"
+#include "core/config/routes.hpp"
 #include "dlock/backend.hpp"
 
 namespace dlock::cli {

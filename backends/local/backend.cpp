@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "backends/local/enqueue.hpp"
-#include "backends/local/inspect.hpp"
-#include "backends/local/place.hpp"
+#include "backends/local/lock/enqueue.hpp"
+#include "backends/local/lock/inspect.hpp"
+#include "backends/local/wire/place.hpp"
 #include "core/planted.hpp"
 
 namespace dlock::local {

@@ -10,14 +10,14 @@
 #include <string>
 #include <unordered_map>
 
-#include "backends/local/book.hpp"
-#include "backends/local/claim.hpp"
-#include "backends/local/directory.hpp"
-#include "backends/local/enqueue.hpp"
-#include "backends/local/helper.hpp"
-#include "backends/local/line.hpp"
-#include "backends/local/watcher.hpp"
-#include "core/env.hpp"
+#include "backends/local/lock/book.hpp"
+#include "backends/local/lock/claim.hpp"
+#include "backends/local/lock/enqueue.hpp"
+#include "backends/local/lock/line.hpp"
+#include "backends/local/wire/directory.hpp"
+#include "backends/local/wire/helper.hpp"
+#include "backends/local/wire/watcher.hpp"
+#include "core/loop/env.hpp"
 #include "dlock/backend.hpp"
 
 namespace dlock::local {

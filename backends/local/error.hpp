@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "backends/local/format.hpp"
+#include "backends/local/rules/format.hpp"
 #include "dlock/backend.hpp"
 
 namespace dlock::local {

@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 
 #include "backends/memcached/error.hpp"
-#include "backends/memcached/look.hpp"
-#include "backends/memcached/server_list.hpp"
-#include "backends/memcached/together.hpp"
-#include "core/signal.hpp"
+#include "backends/memcached/lock/look.hpp"
+#include "backends/memcached/rules/server_list.hpp"
+#include "backends/memcached/wire/together.hpp"
+#include "core/loop/signal.hpp"
 
 namespace dlock::memcached {
 

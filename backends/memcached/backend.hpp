@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "backends/memcached/claim.hpp"
-#include "backends/memcached/names.hpp"
-#include "backends/memcached/server.hpp"
+#include "backends/memcached/lock/claim.hpp"
+#include "backends/memcached/lock/server.hpp"
+#include "backends/memcached/rules/names.hpp"
 #include "dlock/backend.hpp"
 
 namespace dlock::memcached {

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "backends/memcached/backend.hpp"
-#include "backends/memcached/lease.hpp"
-#include "backends/memcached/names.hpp"
+#include "backends/memcached/rules/lease.hpp"
+#include "backends/memcached/rules/names.hpp"
 #include "dlock/memcached.hpp"
 
 namespace dlock::memcached {

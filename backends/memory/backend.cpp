@@ -7,8 +7,8 @@
 
 #include "backends/memory/error.hpp"
 #include "backends/memory/store.hpp"
-#include "core/env.hpp"
-#include "core/signal.hpp"
+#include "core/loop/env.hpp"
+#include "core/loop/signal.hpp"
 #include "dlock/backend.hpp"
 #include "dlock/memory.hpp"
 

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "backends/redis/error.hpp"
-#include "backends/redis/value.hpp"
+#include "backends/redis/rules/value.hpp"
 #include "core/planted.hpp"
 
 namespace dlock::redis {

@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "backends/redis/calls.hpp"
-#include "backends/redis/claim.hpp"
-#include "backends/redis/guarantee.hpp"
-#include "backends/redis/link.hpp"
-#include "backends/redis/names.hpp"
-#include "backends/redis/subscriber.hpp"
+#include "backends/redis/lock/claim.hpp"
+#include "backends/redis/rules/guarantee.hpp"
+#include "backends/redis/rules/names.hpp"
+#include "backends/redis/wire/calls.hpp"
+#include "backends/redis/wire/link.hpp"
+#include "backends/redis/wire/subscriber.hpp"
 #include "dlock/backend.hpp"
 
 namespace dlock::redis {

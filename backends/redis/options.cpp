@@ -7,7 +7,7 @@
 #include <charconv>
 
 #include "backends/redis/backend.hpp"
-#include "backends/redis/names.hpp"
+#include "backends/redis/rules/names.hpp"
 #include "dlock/redis.hpp"
 
 namespace dlock::redis {

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "backends/redis/dial.hpp"
+#include "backends/redis/wire/dial.hpp"
 #include "dlock/backend.hpp"
 
 namespace dlock::redis {

@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 
 #include "backends/zookeeper/error.hpp"
-#include "backends/zookeeper/feeler.hpp"
-#include "backends/zookeeper/four_letter.hpp"
 #include "backends/zookeeper/options.hpp"
-#include "backends/zookeeper/words.hpp"
+#include "backends/zookeeper/rules/words.hpp"
+#include "backends/zookeeper/wire/feeler.hpp"
+#include "backends/zookeeper/wire/four_letter.hpp"
 
 namespace dlock::zookeeper {
 

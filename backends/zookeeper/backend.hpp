@@ -9,16 +9,16 @@
 #include <string>
 #include <vector>
 
-#include "backends/zookeeper/claim.hpp"
-#include "backends/zookeeper/doubts.hpp"
-#include "backends/zookeeper/gate.hpp"
-#include "backends/zookeeper/known_gates.hpp"
-#include "backends/zookeeper/known_seals.hpp"
-#include "backends/zookeeper/listings.hpp"
-#include "backends/zookeeper/names.hpp"
-#include "backends/zookeeper/offset.hpp"
-#include "backends/zookeeper/queue.hpp"
-#include "backends/zookeeper/session.hpp"
+#include "backends/zookeeper/lock/claim.hpp"
+#include "backends/zookeeper/lock/doubts.hpp"
+#include "backends/zookeeper/lock/known_gates.hpp"
+#include "backends/zookeeper/lock/known_seals.hpp"
+#include "backends/zookeeper/lock/listings.hpp"
+#include "backends/zookeeper/lock/offset.hpp"
+#include "backends/zookeeper/rules/names.hpp"
+#include "backends/zookeeper/rules/queue.hpp"
+#include "backends/zookeeper/wire/gate.hpp"
+#include "backends/zookeeper/wire/session.hpp"
 #include "dlock/backend.hpp"
 
 namespace dlock::zookeeper {

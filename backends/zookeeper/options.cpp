@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "backends/zookeeper/backend.hpp"
-#include "backends/zookeeper/library_client.hpp"
-#include "backends/zookeeper/names.hpp"
+#include "backends/zookeeper/rules/names.hpp"
+#include "backends/zookeeper/wire/library_client.hpp"
 #include "dlock/zookeeper.hpp"
 
 namespace dlock::zookeeper {

@@ -7,7 +7,7 @@
 #include <boost/json/array.hpp>
 #include <map>
 
-#include "tests/checkers/exclusion.hpp"
+#include "testkit/checkers/exclusion.hpp"
 
 namespace dlock::compare {
 

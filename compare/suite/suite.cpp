@@ -13,9 +13,9 @@
 #include <ctime>
 #include <stdexcept>
 
-#include "cli/exit_codes.hpp"
-#include "cli/output.hpp"
-#include "cli/signals.hpp"
+#include "cli/output/exit_codes.hpp"
+#include "cli/output/output.hpp"
+#include "cli/process/signals.hpp"
 #include "compare/report/report.hpp"
 #include "compare/servers/store.hpp"
 #include "compare/suite/busy.hpp"

@@ -11,7 +11,8 @@
 
 namespace dlock::core {
 
-/// When to try a failed request again, under Curator's names. Plain data; core/backoff.* reads it.
+/// When to try a failed request again, under Curator's names. Plain data; core/fsm/backoff.* reads
+/// it.
 struct RetryPolicy {
   enum class Kind { forever, n_times, one_time, until_elapsed, exponential, bounded_exponential };
   Kind kind = Kind::exponential;

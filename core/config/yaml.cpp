@@ -14,15 +14,15 @@
 #include "core/config/duration.hpp"
 #include "core/config/fail.hpp"
 #include "core/config/requirements.hpp"
+#include "core/config/routes.hpp"
 #include "core/config/suggest.hpp"
 #include "core/config/url.hpp"
 #include "core/config/yaml_document.hpp"
 #include "core/config/yaml_node.hpp"
 #include "core/config/zk_lock.hpp"
-#include "core/migration/record.hpp"
-#include "core/routes.hpp"
 #include "dlock/config.hpp"
 #include "dlock/options.hpp"
+#include "migration/record.hpp"
 
 namespace dlock::core {
 

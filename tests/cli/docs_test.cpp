@@ -9,8 +9,8 @@
 #include <set>
 #include <sstream>
 
-#include "cli/exit_codes.hpp"
 #include "cli/open.hpp"
+#include "cli/output/exit_codes.hpp"
 #include "core/config/options.hpp"
 #include "core/config/retry.hpp"
 #include "tests/cli/cli_support.hpp"

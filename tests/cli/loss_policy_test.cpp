@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/loss_policy.hpp"
+#include "cli/process/loss_policy.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "core/migration/plan.hpp"
+#include "migration/plan.hpp"
 #include "tests/cli/migrate_stores.hpp"
 #include "tests/support/direct_client.hpp"
 #include "tests/support/manual.hpp"

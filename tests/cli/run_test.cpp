@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "cli/process_tree.hpp"
+#include "cli/process/process_tree.hpp"
 #include "testkit/ports.hpp"
 #include "tests/cli/cli_support.hpp"
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <sstream>
 
-#include "cli/exit_codes.hpp"
+#include "cli/output/exit_codes.hpp"
 #include "compare/suite/samples.hpp"
 #include "compare/suite/scenario.hpp"
 #include "testkit/process.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
 
-#include "backends/local/names.hpp"
+#include "backends/local/rules/names.hpp"
 #include "testkit/temp_dir.hpp"
 #include "tests/contract/harness.hpp"
 

@@ -5,7 +5,7 @@
 #include <array>
 
 #include "core/config/options.hpp"
-#include "core/routes.hpp"
+#include "core/config/routes.hpp"
 #include "dlock/config.hpp"
 #include "dlock/error.hpp"
 #include "tests/fuzz/fuzz.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The file of a fenced register: as it comes, with a digest that fits it, and written by us.
-#include "core/fenced_file.hpp"
+#include "core/fencing/fenced_file.hpp"
 
-#include "core/name.hpp"
+#include "core/spi/name.hpp"
 #include "dlock/sequencer.hpp"
 #include "tests/fuzz/fuzz.hpp"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A function as compilers spell it: the default lock name of `synchronized`.
-#include "core/function_name.hpp"
+#include "core/manager/function_name.hpp"
 
-#include "core/name.hpp"
+#include "core/spi/name.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

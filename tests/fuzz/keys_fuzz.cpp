@@ -4,12 +4,12 @@
 // each.
 #include <set>
 
-#include "backends/local/names.hpp"
-#include "backends/memcached/names.hpp"
-#include "backends/redis/names.hpp"
-#include "backends/zookeeper/contender.hpp"
-#include "backends/zookeeper/names.hpp"
-#include "core/name.hpp"
+#include "backends/local/rules/names.hpp"
+#include "backends/memcached/rules/names.hpp"
+#include "backends/redis/rules/names.hpp"
+#include "backends/zookeeper/rules/contender.hpp"
+#include "backends/zookeeper/rules/names.hpp"
+#include "core/spi/name.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace dlock::fuzz {

@@ -7,7 +7,7 @@
 #include <boost/crc.hpp>
 #include <boost/endian/conversion.hpp>
 
-#include "backends/local/format.hpp"
+#include "backends/local/rules/format.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace dlock::fuzz {

@@ -2,9 +2,9 @@
 //
 // What stands in Memcached, and what a server says of itself. Input: the text, also as lines of
 // `stats`, and as fields of a value.
-#include "backends/memcached/facts.hpp"
-#include "backends/memcached/look.hpp"
-#include "backends/memcached/value.hpp"
+#include "backends/memcached/lock/look.hpp"
+#include "backends/memcached/rules/facts.hpp"
+#include "backends/memcached/rules/value.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace dlock::fuzz {

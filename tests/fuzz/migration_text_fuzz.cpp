@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Records and plans, as a store hands them to us that others can write to. Input: the text.
-#include "core/migration/plan.hpp"
-#include "core/migration/record.hpp"
-#include "core/migration/sealed.hpp"
-#include "core/name.hpp"
+#include "core/spi/name.hpp"
 #include "dlock/sequencer.hpp"
+#include "migration/plan.hpp"
+#include "migration/record.hpp"
+#include "migration/sealed.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace dlock::fuzz {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a Redis server sends. Input: the first byte is the size of the pieces in which it comes.
-#include "backends/redis/codec.hpp"
+#include "backends/redis/wire/codec.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace dlock::fuzz {

@@ -2,8 +2,8 @@
 //
 // What stands in Redis: a lock's value, a waiter, the lines of INFO. Input: the text; and once more
 // as host and app of an owner.
-#include "backends/redis/info.hpp"
-#include "backends/redis/value.hpp"
+#include "backends/redis/rules/info.hpp"
+#include "backends/redis/rules/value.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace dlock::fuzz {

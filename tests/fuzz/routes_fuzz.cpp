@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which store a lock goes to. Input: two patterns and a name, a line each.
-#include "core/routes.hpp"
+#include "core/config/routes.hpp"
 
-#include "core/name.hpp"
+#include "core/spi/name.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -3,7 +3,7 @@
 // Sequencers, as services get them from anybody. Input: the text; and once more as store and name.
 #include "dlock/sequencer.hpp"
 
-#include "core/name.hpp"
+#include "core/spi/name.hpp"
 #include "dlock/error.hpp"
 #include "tests/fuzz/fuzz.hpp"
 

@@ -4,9 +4,9 @@
 // nothing to a terminal. Input: name, owner's fields and notes, a line each.
 #include <boost/json/parse.hpp>
 
-#include "cli/json.hpp"
-#include "cli/output.hpp"
-#include "cli/text.hpp"
+#include "cli/output/json.hpp"
+#include "cli/output/output.hpp"
+#include "cli/output/text.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace dlock::fuzz {

@@ -4,8 +4,8 @@
 // what programs then do with it. Input: the text.
 #include <algorithm>
 
-#include "core/migration/window.hpp"
 #include "dlock/sequencer.hpp"
+#include "migration/dual/window.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace dlock::fuzz {

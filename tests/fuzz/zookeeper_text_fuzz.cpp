@@ -4,11 +4,11 @@
 // each, of which the first is ours; also as data.
 #include <algorithm>
 
-#include "backends/zookeeper/metadata.hpp"
-#include "backends/zookeeper/names.hpp"
-#include "backends/zookeeper/offset_text.hpp"
-#include "backends/zookeeper/queue.hpp"
-#include "backends/zookeeper/words.hpp"
+#include "backends/zookeeper/rules/metadata.hpp"
+#include "backends/zookeeper/rules/names.hpp"
+#include "backends/zookeeper/rules/offset_text.hpp"
+#include "backends/zookeeper/rules/queue.hpp"
+#include "backends/zookeeper/rules/words.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace dlock::fuzz {

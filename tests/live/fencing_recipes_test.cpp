@@ -11,7 +11,7 @@
 #include "dlock/sequencer_check.hpp"
 #include "testkit/process.hpp"
 #include "testkit/temp_dir.hpp"
-#include "tests/live/redis_support.hpp"
+#include "tests/live/redis/support.hpp"
 
 // The page shows this function, word by word.
 // recipe: http-service

@@ -9,7 +9,7 @@
 
 #include "testkit/servers/redis.hpp"
 #include "testkit/servers/zookeeper.hpp"
-#include "tests/live/hostile.hpp"
+#include "tests/live/hostile/hostile.hpp"
 
 namespace dlock::testkit {
 namespace {

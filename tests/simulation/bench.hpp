@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "core/hold.hpp"
+#include "core/store/hold.hpp"
 #include "tests/simulation/host.hpp"
 #include "tests/simulation/sim_store.hpp"
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "core/acquisition.hpp"
-#include "core/signal.hpp"
+#include "core/loop/signal.hpp"
+#include "core/store/acquisition.hpp"
 #include "tests/simulation/host.hpp"
 #include "tests/simulation/recorder.hpp"
 #include "tests/simulation/tap.hpp"

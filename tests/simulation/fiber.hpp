@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "core/env.hpp"
+#include "core/loop/env.hpp"
 
 namespace dlock::simulation {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
-#include "core/host.hpp"
-#include "core/store.hpp"
+#include "core/store/host.hpp"
+#include "core/store/store.hpp"
 #include "tests/simulation/sim_store.hpp"
 
 namespace dlock::simulation {

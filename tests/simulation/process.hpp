@@ -13,7 +13,7 @@
 #include <set>
 #include <string>
 
-#include "core/env.hpp"
+#include "core/loop/env.hpp"
 #include "tests/simulation/world.hpp"
 
 namespace dlock::simulation {

@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "core/hold.hpp"
-#include "tests/checkers/history.hpp"
-#include "tests/checkers/register.hpp"
+#include "core/store/hold.hpp"
+#include "testkit/checkers/history.hpp"
+#include "testkit/checkers/register.hpp"
 #include "tests/simulation/fault.hpp"
 #include "tests/simulation/process.hpp"
 

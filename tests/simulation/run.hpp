@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tests/checkers/history.hpp"
+#include "testkit/checkers/history.hpp"
 #include "tests/simulation/sim_store.hpp"
 #include "tests/simulation/tap.hpp"
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "dlock/backend.hpp"
-#include "tests/checkers/leftovers.hpp"
+#include "testkit/checkers/leftovers.hpp"
 #include "tests/simulation/network.hpp"
 
 namespace dlock::simulation {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/simulation/tap.hpp"
 
-#include "core/signal.hpp"
+#include "core/loop/signal.hpp"
 
 namespace dlock::simulation {
 namespace {

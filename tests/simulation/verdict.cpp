@@ -7,8 +7,8 @@
 #include <set>
 #include <utility>
 
-#include "tests/checkers/exclusion.hpp"
-#include "tests/checkers/progress.hpp"
+#include "testkit/checkers/exclusion.hpp"
+#include "testkit/checkers/progress.hpp"
 
 namespace dlock::simulation {
 namespace {

@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-#include "core/timer_queue.hpp"
+#include "core/loop/timer_queue.hpp"
 
 namespace dlock::simulation {
 

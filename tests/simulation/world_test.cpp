@@ -9,7 +9,7 @@
 #include <boost/asio/detached.hpp>
 #include <vector>
 
-#include "core/signal.hpp"
+#include "core/loop/signal.hpp"
 #include "tests/simulation/network.hpp"
 
 namespace dlock::simulation {

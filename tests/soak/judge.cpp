@@ -6,9 +6,9 @@
 #include <iterator>
 #include <set>
 
-#include "tests/checkers/exclusion.hpp"
-#include "tests/checkers/progress.hpp"
-#include "tests/checkers/register.hpp"
+#include "testkit/checkers/exclusion.hpp"
+#include "testkit/checkers/progress.hpp"
+#include "testkit/checkers/register.hpp"
 #include "tests/soak/records.hpp"
 #include "tests/soak/worker.hpp"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/checkers/history.hpp"
+#include "testkit/checkers/history.hpp"
 #include "tests/soak/guarded.hpp"
 #include "tests/soak/log.hpp"
 

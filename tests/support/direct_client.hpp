@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/real_env.hpp"
+#include "core/loop/real_env.hpp"
 #include "dlock/backend.hpp"
 
 namespace dlock::testkit {

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "backends/memory/store.hpp"
-#include "core/migration/dual_acquisition.hpp"
-#include "core/migration/dual_coordinator.hpp"
-#include "core/migration/participant.hpp"
 #include "dlock/memory.hpp"
+#include "migration/dual/dual_acquisition.hpp"
+#include "migration/dual/dual_coordinator.hpp"
+#include "migration/dual/participant.hpp"
 #include "tests/support/scripted_backend.hpp"
 
 namespace dlock::tests {

@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/name.hpp"
+#include "core/spi/name.hpp"
 #include "testkit/sockets.hpp"
 
 namespace dlock::testkit {

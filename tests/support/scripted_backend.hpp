@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "core/error.hpp"
-#include "core/host.hpp"
-#include "core/signal.hpp"
-#include "core/store.hpp"
+#include "core/loop/signal.hpp"
+#include "core/spi/error.hpp"
+#include "core/store/host.hpp"
+#include "core/store/store.hpp"
 #include "tests/support/virtual_env.hpp"
 
 namespace dlock::tests {

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "backends/memory/store.hpp"
-#include "core/error.hpp"
-#include "core/migration/coordinator.hpp"
-#include "core/migration/ledger.hpp"
-#include "core/migration/migrating_acquisition.hpp"
+#include "core/spi/error.hpp"
 #include "dlock/memory.hpp"
+#include "migration/ledger.hpp"
+#include "migration/move/coordinator.hpp"
+#include "migration/move/migrating_acquisition.hpp"
 #include "tests/support/scripted_backend.hpp"
 
 namespace dlock::tests {

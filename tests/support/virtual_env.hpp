@@ -10,8 +10,8 @@
 #include <random>
 #include <utility>
 
-#include "core/env.hpp"
-#include "core/timer_queue.hpp"
+#include "core/loop/env.hpp"
+#include "core/loop/timer_queue.hpp"
 
 namespace dlock::tests {
 

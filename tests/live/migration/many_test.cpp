@@ -36,6 +36,9 @@ constexpr auto kPatience = 30min;
 /// requests a server answers in time.
 constexpr std::size_t kAtOnce = 256;
 
+/// So many listings one command makes at most when there is nothing to move.
+constexpr std::size_t kListings = 12;
+
 /// What one command took and asked for.
 struct Step {
   std::string name;
@@ -154,7 +157,9 @@ class MigrationMany : public testing::Test {
   }
 
   /// Twice as many names cost twice as much. Redis' share is counted in segments, and how many
-  /// commands share one depends on the moment: a quarter more is not seen as more.
+  /// commands share one depends on the moment: a quarter more is not seen as more. And a listing of
+  /// Redis goes through all its keys, a thousand a command: those too that the plan of the few
+  /// left.
   void measure(const std::string& from, const std::string& to) {
     const auto names = number_from("DLOCK_MANY_NAMES", 200);
     const auto programs = number_from("DLOCK_MANY_PROGRAMS", 4);
@@ -162,7 +167,9 @@ class MigrationMany : public testing::Test {
     const auto many = go_through(from, to, "many", names, programs);
     ASSERT_EQ(few.size(), many.size());
     for (std::size_t i = 0; i < few.size(); ++i) {
-      EXPECT_LE(many[i].requests, 2 * few[i].requests + few[i].requests / 4 + 50) << few[i].name;
+      EXPECT_LE(many[i].requests,
+                2 * few[i].requests + few[i].requests / 4 + 50 + kListings * 2 * names / 1000)
+          << few[i].name;
     }
   }
 

@@ -7,7 +7,7 @@
 #include <deque>
 #include <memory>
 
-#include "backends/memcached/client.hpp"
+#include "backends/memcached/wire/client.hpp"
 #include "tests/simulation/memcached/sim_server.hpp"
 #include "tests/simulation/network.hpp"
 

@@ -2,7 +2,7 @@
 #include "tests/simulation/memcached/sim_memcached.hpp"
 
 #include "backends/memcached/backend.hpp"
-#include "backends/memcached/value.hpp"
+#include "backends/memcached/rules/value.hpp"
 #include "core/config/options.hpp"
 #include "dlock/memcached.hpp"
 #include "tests/simulation/memcached/sim_client.hpp"

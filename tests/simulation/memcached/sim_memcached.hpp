@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "backends/memcached/names.hpp"
+#include "backends/memcached/rules/names.hpp"
 #include "tests/simulation/memcached/sim_server.hpp"
 #include "tests/simulation/network.hpp"
 #include "tests/simulation/sim_store.hpp"

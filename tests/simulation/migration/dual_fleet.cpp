@@ -7,9 +7,9 @@
 #include <optional>
 #include <random>
 
-#include "core/migration/window.hpp"
-#include "tests/checkers/exclusion.hpp"
-#include "tests/checkers/progress.hpp"
+#include "migration/dual/window.hpp"
+#include "testkit/checkers/exclusion.hpp"
+#include "testkit/checkers/progress.hpp"
 #include "tests/simulation/migration/dual_mischief.hpp"
 #include "tests/simulation/migration/dual_program.hpp"
 #include "tests/simulation/migration/dual_rival.hpp"

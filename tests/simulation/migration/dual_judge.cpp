@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "tests/checkers/exclusion.hpp"
+#include "testkit/checkers/exclusion.hpp"
 
 namespace dlock::simulation::migration {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/checkers/history.hpp"
+#include "testkit/checkers/history.hpp"
 
 namespace dlock::simulation::migration {
 

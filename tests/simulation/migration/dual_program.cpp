@@ -5,8 +5,8 @@
 
 #include <boost/asio/co_spawn.hpp>
 
-#include "core/migration/dual_acquisition.hpp"
-#include "core/migration/dual_coordinator.hpp"
+#include "migration/dual/dual_acquisition.hpp"
+#include "migration/dual/dual_coordinator.hpp"
 
 namespace dlock::simulation::migration {
 namespace {

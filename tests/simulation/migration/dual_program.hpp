@@ -10,8 +10,8 @@
 #include <string>
 #include <utility>
 
-#include "core/migration/plan.hpp"
-#include "core/migration/steps.hpp"
+#include "migration/move/steps.hpp"
+#include "migration/plan.hpp"
 #include "tests/simulation/migration/dual_judge.hpp"
 #include "tests/simulation/migration/wire.hpp"
 #include "tests/simulation/recorder.hpp"

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/migration/plan.hpp"
-#include "core/migration/window.hpp"
+#include "migration/dual/window.hpp"
+#include "migration/plan.hpp"
 
 namespace dlock::simulation::migration {
 namespace {

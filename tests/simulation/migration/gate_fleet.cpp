@@ -7,8 +7,8 @@
 #include <list>
 #include <random>
 
-#include "core/migration/gate.hpp"
 #include "core/planted.hpp"
+#include "migration/gate.hpp"
 #include "tests/simulation/migration/gate_operator.hpp"
 #include "tests/simulation/migration/judge.hpp"
 

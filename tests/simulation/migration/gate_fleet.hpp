@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tests/checkers/history.hpp"
+#include "testkit/checkers/history.hpp"
 
 namespace dlock::simulation::migration {
 

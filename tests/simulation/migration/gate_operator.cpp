@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "core/migration/gate_note.hpp"
-#include "core/migration/ledger.hpp"
-#include "core/migration/plan_coordinator.hpp"
+#include "migration/gate_note.hpp"
+#include "migration/ledger.hpp"
+#include "migration/move/plan_coordinator.hpp"
 
 namespace dlock::simulation::migration {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "tests/checkers/exclusion.hpp"
+#include "testkit/checkers/exclusion.hpp"
 
 namespace dlock::simulation::migration {
 

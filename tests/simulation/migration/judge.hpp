@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "tests/checkers/history.hpp"
+#include "testkit/checkers/history.hpp"
 #include "tests/simulation/recorder.hpp"
 
 namespace dlock::simulation::migration {

@@ -3,7 +3,7 @@
 
 #include <boost/asio/co_spawn.hpp>
 
-#include "core/migration/ledger.hpp"
+#include "migration/ledger.hpp"
 
 namespace dlock::simulation::migration {
 

@@ -9,8 +9,8 @@
 #include <memory>
 #include <string>
 
-#include "core/migration/coordinator.hpp"
-#include "core/migration/migrating_acquisition.hpp"
+#include "migration/move/coordinator.hpp"
+#include "migration/move/migrating_acquisition.hpp"
 #include "tests/simulation/migration/wire.hpp"
 #include "tests/simulation/recorder.hpp"
 

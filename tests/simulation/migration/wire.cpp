@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/simulation/migration/wire.hpp"
 
-#include "core/error.hpp"
+#include "core/loop/signal.hpp"
 #include "core/planted.hpp"
-#include "core/signal.hpp"
+#include "core/spi/error.hpp"
 
 namespace dlock::simulation::migration {
 namespace {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "core/store.hpp"
+#include "core/store/store.hpp"
 #include "tests/simulation/host.hpp"
 #include "tests/simulation/migration/server.hpp"
 

@@ -10,7 +10,7 @@
 #include <chrono>
 #include <cstdlib>
 
-#include "backends/redis/scripts.hpp"
+#include "backends/redis/scripts/scripts.hpp"
 #include "testkit/servers/redis.hpp"
 #include "tests/simulation/redis/server.hpp"
 #include "tests/simulation/redis/session.hpp"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/redis/codec.hpp"
+#include "backends/redis/wire/codec.hpp"
 
 namespace dlock::simulation::redis {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "backends/redis/scripts.hpp"
+#include "backends/redis/scripts/scripts.hpp"
 #include "tests/simulation/redis/server.hpp"
 #include "tests/simulation/redis/sim_stream.hpp"
 

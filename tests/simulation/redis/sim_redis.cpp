@@ -5,8 +5,8 @@
 
 #include "backends/redis/backend.hpp"
 #include "backends/redis/options.hpp"
-#include "backends/redis/poll.hpp"
-#include "backends/redis/value.hpp"
+#include "backends/redis/rules/poll.hpp"
+#include "backends/redis/rules/value.hpp"
 #include "core/config/options.hpp"
 #include "dlock/redis.hpp"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/redis/names.hpp"
+#include "backends/redis/rules/names.hpp"
 #include "tests/simulation/redis/history.hpp"
 #include "tests/simulation/redis/promises.hpp"
 #include "tests/simulation/redis/server.hpp"

@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "backends/redis/dial.hpp"
-#include "core/signal.hpp"
+#include "backends/redis/wire/dial.hpp"
+#include "core/loop/signal.hpp"
 #include "tests/simulation/redis/session.hpp"
 
 namespace dlock::simulation::redis {

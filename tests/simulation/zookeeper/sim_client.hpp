@@ -9,7 +9,7 @@
 #include <set>
 #include <vector>
 
-#include "backends/zookeeper/client.hpp"
+#include "backends/zookeeper/wire/client.hpp"
 #include "tests/simulation/zookeeper/wire.hpp"
 
 namespace dlock::simulation {

@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "backends/zookeeper/backend.hpp"
-#include "backends/zookeeper/contender.hpp"
 #include "backends/zookeeper/options.hpp"
-#include "backends/zookeeper/queue.hpp"
+#include "backends/zookeeper/rules/contender.hpp"
+#include "backends/zookeeper/rules/queue.hpp"
 #include "dlock/zookeeper.hpp"
 
 namespace dlock::simulation {

@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include "backends/zookeeper/library.hpp"
+#include "backends/zookeeper/wire/library.hpp"
 #include "tests/simulation/sim_store.hpp"
 #include "tests/simulation/zookeeper/sim_client.hpp"
 

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The way into the queue: directory, file, guard, ticket. Each step may find that another has to be
+// done again, since other processes come and go meanwhile.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "backends/local/backend.hpp"
+#include "backends/local/lock/enqueue.hpp"
+#include "backends/local/wire/descriptor_limit.hpp"
+#include "backends/local/wire/place.hpp"
+#include "core/loop/signal.hpp"
+
+namespace dlock::local {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+// The guard is held for microseconds. Who still cannot have it after this long meets a process that
+// was stopped with it, and is told that the lock is busy: the loop is never held up.
+constexpr auto kGuardPatience = milliseconds(20);
+constexpr int kGuardTriesAtOnce = 4;
+constexpr Duration kShortestGuardPause = microseconds(30);
+constexpr Duration kLongestGuardPause = milliseconds(1);
+
+// A file that is removed each time we open it, or a disk that fails each time: not for ever.
+constexpr int kMostRounds = 8;
+
+// Of one who waits for a directory to settle: a close must not wait for him.
+constexpr auto kSettlingStep = milliseconds(20);
+
+ClaimAnswer refusal(Failure failure) {
+  ClaimAnswer answer;
+  const bool transient = failure.error == make_error_code(Error::system) ||
+                         failure.error == make_error_code(Error::too_slow) ||
+                         failure.error == make_error_code(Error::too_new) ||
+                         failure.error == make_error_code(Error::no_thread);
+  answer.status = transient ? ClaimStatus::unavailable : ClaimStatus::failed;
+  answer.failure = std::move(failure);
+  return answer;
+}
+
+ClaimAnswer answer_of(ClaimStatus status) {
+  ClaimAnswer answer;
+  answer.status = status;
+  return answer;
+}
+
+Failure open_failure(int number, const std::string& path) {
+  auto failure = system_failure(number, path);
+  if (number == EMFILE) failure.text += "; " + descriptor_limit_text();
+  return failure;
+}
+
+}  // namespace
+
+asio::awaitable<Failure> LocalBackend::open_directory_in_time(TimePoint deadline) {
+  while (!directory_) {
+    auto failure = co_await find_directory(deadline);
+    if (failure.error) co_return failure;
+    failure = co_await settle_directory(deadline);
+    if (failure.error) co_return failure;
+    if (!directory_ && found_) adopt(std::exchange(found_, nullptr));
+  }
+  co_return Failure{};
+}
+
+/// What the path leads to is `found_` then.
+asio::awaitable<Failure> LocalBackend::find_directory(TimePoint deadline) {
+  auto opened = std::make_shared<DirectoryResult>();
+  core::Job job = [opened, path = path_, trust = trust_file_system_,
+                   now_ms = env_.wall_clock_ms()] {
+    *opened = open_directory(path, trust, now_ms);
+    const bool short_of_descriptors =
+        opened->failure.error == make_error_code(Error::descriptors_used_up);
+    if (short_of_descriptors && raise_descriptor_limit()) {
+      *opened = open_directory(path, trust, now_ms);
+    }
+  };
+  const bool in_time = co_await helper_.run(std::move(job), deadline);
+  if (directory_) co_return Failure{};  // another was quicker
+  if (!in_time) co_return helper_.why_late(path_);
+  if (opened->failure.error) co_return opened->failure;
+  const auto& now_there = opened->directory;
+  const auto settles_at = env_.now() + now_there->unsettled;
+  const bool known =
+      found_ && found_->device == now_there->device && found_->inode == now_there->inode;
+  settles_at_ = known ? std::min<TimePoint>(settles_at_, settles_at) : settles_at;
+  found_ = now_there;
+  co_return Failure{};
+}
+
+// The path may lead there only since a moment ago, and others hold locks in the directory that it
+// led to before: they look at the path twice in this time, and are told. `found_` is null if it
+// leads elsewhere again.
+asio::awaitable<Failure> LocalBackend::settle_directory(TimePoint deadline) {
+  while (!directory_ && found_) {
+    int ignored = 0;
+    const auto leads = where_it_leads(*found_, ignored);
+    if (leads == Leads::elsewhere) found_.reset();
+    const auto now = env_.now();
+    if (leads == Leads::elsewhere || now >= settles_at_) break;
+    if (closed_ || now >= deadline) {
+      co_return make_failure(Error::too_new, fmt::format("{} is served in {} ms after it is made",
+                                                         path_, kSettling.count()));
+    }
+    const TimePoint next = now + kSettlingStep;
+    co_await core::sleep_until(env_, std::min(next, std::min(settles_at_, deadline)));
+  }
+  co_return Failure{};
+}
+
+void LocalBackend::adopt(const DirectoryPtr& directory) {
+  const int error =
+      wake_by_ == WakeBy::inotify ? watcher_.start(directory->get(), way_to(path_)) : 0;
+  if (error != 0) {
+    sink_.on_warning(system_failure(error, "inotify").text +
+                     " (fs.inotify.max_user_instances?): waiters look every 10 ms instead");
+  }
+  // A directory without what it promises would be none: both, or neither for want of memory.
+  capabilities_ = describe(*directory);
+  directory_ = directory;
+}
+
+// A missing file is made on the helper thread, because it is synced to the disk before its first
+// ticket is drawn. Its tickets begin at the clock: above those of a file that somebody removed.
+asio::awaitable<Failure> LocalBackend::open_file(LocalClaimPtr claim, TimePoint deadline) {
+  const auto directory = directory_;
+  const char* const file = claim->file_name.c_str();
+  auto opened = LockFile::open(directory->get(), file, claim->file);
+  if (opened.error == EMFILE && raise_descriptor_limit()) {
+    opened = LockFile::open(directory->get(), file, claim->file);
+  }
+  if (opened.ok()) co_return Failure{};
+  if (opened.error != ENOENT) {
+    co_return open_failure(opened.error, directory->path_of(claim->file_name));
+  }
+  const auto clock_us =
+      static_cast<std::uint64_t>(std::max<std::int64_t>(env_.wall_clock_ms(), 0)) * 1000;
+  const auto above = std::max(std::min(clock_us, kLastTicket / 2), known_token(claim->file_name));
+  auto failure = std::make_shared<Failure>();
+  core::Job job = [failure, directory, above, file_name = claim->file_name,
+                   name = claim->request().name, unique = core::make_uuid(env_)] {
+    *failure = create_lock_file(*directory, file_name, name, above, unique);
+  };
+  if (const bool done = co_await helper_.run(std::move(job), deadline); !done) {
+    co_return helper_.why_late(directory->path_of(claim->file_name));
+  }
+  co_return *failure;
+}
+
+// Never waited for in the kernel: a stopped process may hold it.
+asio::awaitable<SystemResult> LocalBackend::take_guard(LockFile& file, TimePoint deadline) {
+  const auto give_up = std::min(deadline, env_.now() + kGuardPatience);
+  Duration pause = kShortestGuardPause;
+  for (;;) {
+    SystemResult tried;
+    for (int i = 0; i < kGuardTriesAtOnce; ++i) {
+      tried = file.try_lock(kGuardByte);
+      if (tried.error != EAGAIN) co_return tried;
+    }
+    const auto now = env_.now();
+    if (now >= give_up || closed_) co_return tried;
+    const auto jitter = Duration(env_.random() % static_cast<std::uint64_t>(pause.count()));
+    co_await core::sleep_until(env_, std::min(give_up, now + pause / 2 + jitter));
+    pause = std::min(pause * 2, kLongestGuardPause);
+  }
+}
+
+asio::awaitable<Failure> LocalBackend::raise_limit(LocalClaimPtr claim, std::uint64_t raised,
+                                                   TimePoint deadline) {
+  const auto directory = directory_;
+  auto failure = std::make_shared<Failure>();
+  core::Job job = [failure, directory, file_name = claim->file_name] {
+    *failure = sync_lock_file(*directory, file_name);
+  };
+  if (const bool done = co_await helper_.run(std::move(job), deadline); !done) {
+    co_return helper_.why_late(directory->path_of(claim->file_name));
+  }
+  if (failure->error) co_return *failure;
+  const auto guard = co_await take_guard(claim->file, deadline);
+  if (!guard.ok()) co_return system_failure(guard.error, directory->path_of(claim->file_name));
+  co_return confirm_limit(claim->file, *directory, claim->file_name, raised);
+}
+
+asio::awaitable<ClaimAnswer> LocalBackend::enqueue(LocalClaimPtr claim, TimePoint deadline) {
+  for (int round = 0; round < kMostRounds && !closed_; ++round) {
+    auto answer = co_await enqueue_once(claim, deadline);
+    if (answer) co_return std::move(*answer);
+  }
+  drop(*claim);
+  co_return refusal(make_failure(Error::system, path_ + ": the lock file keeps changing"));
+}
+
+// Empty: something has changed meanwhile, do it again.
+asio::awaitable<std::optional<ClaimAnswer>> LocalBackend::enqueue_once(LocalClaimPtr claim,
+                                                                       TimePoint deadline) {
+  auto failure = co_await open_directory_in_time(deadline);
+  if (failure.error) co_return refusal(std::move(failure));
+  const auto directory = directory_;
+  if (!claim->file) {
+    failure = co_await open_file(claim, deadline);
+    if (failure.error == make_error_code(Error::removed)) {
+      if (directory == directory_) on_directory_gone();
+      co_return std::nullopt;
+    }
+    if (failure.error) co_return refusal(std::move(failure));
+    if (!claim->file) co_return std::nullopt;  // it was made: now open it
+  }
+  const auto guard = co_await take_guard(claim->file, deadline);
+  if (guard.error == EAGAIN) {
+    drop(*claim);
+    co_return answer_of(ClaimStatus::busy);
+  }
+  if (!guard.ok()) {
+    drop(*claim);
+    co_return refusal(system_failure(guard.error, directory->path_of(claim->file_name)));
+  }
+  const EntryRequest request{*directory, claim->file_name, claim->request(),
+                             known_token(claim->file_name), env_.wall_clock_ms()};
+  auto entry = enter(claim->file, request);
+  if (directory != directory_) entry.what = Entry::What::replaced;
+  co_return co_await settle(claim, std::move(entry), deadline);
+}
+
+asio::awaitable<std::optional<ClaimAnswer>> LocalBackend::settle(LocalClaimPtr claim, Entry entry,
+                                                                 TimePoint deadline) {
+  const bool granted = entry.what == Entry::What::granted;
+  switch (entry.what) {
+    case Entry::What::granted:
+    case Entry::What::waiting:
+      take_place(claim, entry.ticket,
+                 granted ? LocalClaim::State::granted : LocalClaim::State::waiting);
+      // That it failed shows when the limit is reached: then somebody has to wait for it.
+      if (entry.raised != 0) co_await raise_limit(claim, entry.raised, deadline);
+      if (claim->gone) break;
+      if (granted) co_return grant(*claim);
+      co_return answer_of(ClaimStatus::waiting);
+    case Entry::What::busy:
+      drop(*claim);
+      co_return answer_of(ClaimStatus::busy);
+    case Entry::What::turned: {
+      drop(*claim);  // which wakes those behind
+      auto answer = answer_of(ClaimStatus::gate_changed);
+      answer.record = std::move(entry.record);
+      co_return answer;
+    }
+    case Entry::What::sealed: {
+      auto answer = answer_of(ClaimStatus::sealed);
+      answer.record = std::move(entry.record);
+      drop(*claim);
+      claim->sealed = true;
+      co_return answer;
+    }
+    case Entry::What::raise: {
+      auto failure = co_await raise_limit(claim, entry.raised, deadline);
+      if (!failure.error) co_return std::nullopt;
+      drop(*claim);
+      co_return refusal(std::move(failure));
+    }
+    case Entry::What::replaced:
+      break;
+    case Entry::What::moved:
+      look_at_path();
+      break;
+    case Entry::What::failed:
+      drop(*claim);
+      co_return refusal(std::move(entry.failure));
+  }
+  drop(*claim);
+  co_return std::nullopt;
+}
+
+}  // namespace dlock::local

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A claim on a lock file: its descriptor, its ticket, and how far it has come.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "backends/local/lock/line.hpp"
+#include "backends/local/wire/lock_file.hpp"
+#include "core/loop/signal.hpp"
+#include "dlock/backend.hpp"
+
+namespace dlock::local {
+
+class LocalClaim final : public Claim {
+ public:
+  enum class State {
+    none,     ///< nothing of ours in the store, but perhaps an open file
+    waiting,  ///< a ticket, its byte locked
+    granted,
+  };
+
+  LocalClaim(ClaimRequest request, core::Env& env);
+
+  const std::string file_name;
+  State state = State::none;
+  LockFile file;
+  std::uint64_t ticket = 0;
+  std::shared_ptr<Line> line;  ///< while waiting or granted
+  /// The file is not the lock's any more: removed or replaced.
+  bool gone = false;
+  /// Nobody is before us, and nobody can come before us.
+  bool is_next = false;
+  bool interrupted = false;
+  /// The last answer was that a record stands before us.
+  bool sealed = false;
+  /// Another of this process has met one.
+  bool maybe_sealed = false;
+  core::Signal signal;
+};
+
+}  // namespace dlock::local

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/local/lock/enqueue.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cerrno>
+
+#include "backends/local/lock/book.hpp"
+#include "backends/local/lock/gate.hpp"
+#include "backends/local/wire/place.hpp"
+#include "core/planted.hpp"
+
+namespace dlock::local {
+namespace {
+
+// The part of the file that a grant reads and writes.
+using Buffer = std::array<unsigned char, kFrontSize + kRecordSize>;
+
+Failure gone_backwards(const std::string& path, std::uint64_t seen, std::uint64_t last) {
+  return make_failure(
+      Error::damaged_file,
+      fmt::format("{}: the ticket counter went backwards: ticket {} was issued, the file says {}",
+                  path, seen, last));
+}
+
+// What the kernel knows of live tickets, and what we remember, must agree with the counter; if not,
+// an older copy of the file was put in its place, and its tokens would be issued a second time.
+Failure check_counter(const LockFile& file, const std::string& path, const Ledger& ledger,
+                      const EntryRequest& request, bool others) {
+  if (ledger.last < request.known_token) {
+    return gone_backwards(path, request.known_token, ledger.last);
+  }
+  if (!others) return {};
+  std::optional<std::uint64_t> above;
+  const auto first =
+      ledger.boot == request.directory.boot ? kTicketBase + ledger.last + 1 : kTicketBase;
+  if (const auto found = file.find_locked(first, kEveryTicket, above); !found.ok()) {
+    return system_failure(found.error, path);
+  }
+  return above ? gone_backwards(path, *above - kTicketBase, ledger.last) : Failure{};
+}
+
+Record record_of(std::uint64_t ticket, const Owner& owner, std::int64_t now_ms) {
+  return {.ticket = ticket, .since_ms = now_ms, .owner = owner};
+}
+
+Entry failed(Failure failure) {
+  Entry entry;
+  entry.failure = std::move(failure);
+  return entry;
+}
+
+/// Under the guard.
+Entry draw(LockFile& file, const EntryRequest& request, const std::string& path) {
+  Buffer buffer;
+  Front front;
+  if (auto failure = read_front(file, path, Bytes(buffer).first(kFrontSize), front); failure.error)
+    return failed(failure);
+  if (front.name != request.claim.name) {
+    return failed(
+        make_failure(Error::foreign_file,
+                     fmt::format("{}: the file is that of the lock '{}'", path, front.name)));
+  }
+  if (front.version == Version::moved) {
+    Entry entry;
+    Move move;
+    auto failure = read_move(file, path, move, entry.record);
+    if (failure.error) return failed(std::move(failure));
+    entry.what = Entry::What::sealed;
+    if (move.sealed() && !DLOCK_PLANTED("local_newcomer_reads_no_record")) return entry;
+  }
+  std::optional<std::uint64_t> somebody;
+  if (const auto found = file.find_locked(kTicketBase, kEveryTicket, somebody); !found.ok()) {
+    return failed(system_failure(found.error, path));
+  }
+  auto wrong = check_counter(file, path, front.ledger, request, somebody.has_value());
+  if (wrong.error) return failed(std::move(wrong));
+  Entry entry;
+  if (somebody && !request.claim.queue) {
+    entry.what = Entry::What::busy;
+    return entry;
+  }
+
+  const auto next = next_ticket(front.ledger, request.directory.boot, request.claim.min_token);
+  if (next.what == NextTicket::Do::refuse) {
+    return failed(make_failure(Error::tokens_used_up, path));
+  }
+  const bool issue = next.what == NextTicket::Do::issue;
+  if (issue) {
+    if (const auto locked = file.try_lock(kTicketBase + next.ticket); !locked.ok()) {
+      return failed(locked.error == EAGAIN ? gone_backwards(path, next.ticket, front.ledger.last)
+                                           : system_failure(locked.error, path));
+    }
+  }
+  encode_header(next.ledger, request.claim.name.size(), front.version,
+                Bytes(buffer).first(kHeaderSize));
+  auto written = ConstBytes(buffer).first(kHeaderSize);
+  if (issue && !somebody) {
+    encode_record(record_of(next.ticket, request.claim.owner, request.now_ms),
+                  Bytes(buffer).subspan(kHolderOffset));
+    written = ConstBytes(buffer);
+  }
+  if (const auto put = file.write(written, 0); !put.ok()) {
+    if (issue) file.unlock(kTicketBase + next.ticket);
+    return failed(system_failure(put.error, path));
+  }
+  entry.what = !issue ? Entry::What::raise : somebody ? Entry::What::waiting : Entry::What::granted;
+  entry.ticket = next.ticket;
+  if (!issue || next.raise_soon) entry.raised = next.ledger.raised;
+  return entry;
+}
+
+/// Likewise the directory: those who come now may be in another one. False: `entry` says so.
+bool still_leads_there(const Directory& directory, Entry& entry) {
+  int error = 0;
+  const auto leads = where_it_leads(directory, error);
+  if (leads == Leads::here) return true;
+  const auto ticket = entry.ticket;
+  if (leads == Leads::unknown) entry = failed(system_failure(error, directory.path));
+  if (leads == Leads::elsewhere) entry.what = Entry::What::moved;
+  entry.ticket = ticket;
+  return false;
+}
+
+/// The ticket comes first: gate.hpp. False: `entry` says what the gate is.
+bool is_under_gate(const EntryRequest& request, Entry& entry) {
+  const auto& gate = request.claim.gate;
+  if (!gate) return true;
+  Failure failure;
+  auto other = other_gate(request.directory, *gate, failure);
+  if (!other && !failure.error) return true;
+  const auto ticket = entry.ticket;
+  entry = failed(std::move(failure));
+  entry.ticket = ticket;
+  if (!other) return false;
+  entry.what = Entry::What::turned;
+  entry.record = std::move(*other);
+  return false;
+}
+
+}  // namespace
+
+Entry enter(LockFile& file, const EntryRequest& request) {
+  const auto path = request.directory.path_of(request.file_name);
+  Entry entry;
+  {
+    const Guard guard(file);
+    entry = draw(file, request, path);
+  }
+  if (entry.what == Entry::What::busy && still_leads_there(request.directory, entry)) {
+    is_under_gate(request, entry);
+  }
+  if (entry.what != Entry::What::granted && entry.what != Entry::What::waiting) return entry;
+  // Somebody may have removed the file between our opening and locking it, and others be on a new
+  // one by now.
+  bool current = false;
+  const auto asked = file.is_current(request.directory.get(), request.file_name.c_str(), current);
+  if (!asked.ok() || !current) {
+    file.unlock(kTicketBase + entry.ticket);
+    if (!asked.ok()) return failed(system_failure(asked.error, path));
+    entry.what = Entry::What::replaced;
+    return entry;
+  }
+  if (!still_leads_there(request.directory, entry) || !is_under_gate(request, entry)) {
+    file.unlock(kTicketBase + entry.ticket);
+    return entry;
+  }
+  if (entry.what == Entry::What::waiting) {
+    std::array<unsigned char, kRecordSize> bytes;
+    encode_record(record_of(entry.ticket, request.claim.owner, request.now_ms), bytes);
+    // For people only: a full disk does not stop a waiter.
+    static_cast<void>(file.write(bytes, queue_offset(entry.ticket)));
+  }
+  return entry;
+}
+
+Failure confirm_limit(LockFile& file, const Directory& directory, const std::string& file_name,
+                      std::uint64_t raised) {
+  const Guard guard(file);
+  const auto path = directory.path_of(file_name);
+  Buffer buffer;
+  Front front;
+  if (auto failure = read_front(file, path, Bytes(buffer).first(kFrontSize), front); failure.error)
+    return failure;
+  const auto confirmed = confirm(front.ledger, raised);
+  if (confirmed == front.ledger) return {};
+  encode_header(confirmed, front.name.size(), front.version, Bytes(buffer).first(kHeaderSize));
+  const auto put = file.write(ConstBytes(buffer).first(kHeaderSize), 0);
+  return put.ok() ? Failure{} : system_failure(put.error, path);
+}
+
+void write_holder(LockFile& file, std::uint64_t ticket, const Owner& owner, std::int64_t now_ms) {
+  std::array<unsigned char, kRecordSize> bytes;
+  encode_record(record_of(ticket, owner, now_ms), bytes);
+  static_cast<void>(file.write(bytes, kHolderOffset));
+}
+
+}  // namespace dlock::local

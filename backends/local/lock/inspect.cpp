@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/local/lock/inspect.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "backends/local/rules/names.hpp"
+#include "backends/local/wire/lock_file.hpp"
+
+namespace dlock::local {
+namespace {
+
+// The kernel names one lock in a range, not all and not the first: ask again to both sides of it.
+std::vector<std::uint64_t> locked_tickets(const LockFile& file) {
+  std::vector<std::uint64_t> tickets;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges{{kTicketBase, kEveryTicket}};
+  while (!ranges.empty()) {
+    const auto [begin, end] = ranges.back();
+    ranges.pop_back();
+    std::optional<std::uint64_t> found;
+    if (!file.find_locked(begin, end, found).ok() || !found) continue;
+    tickets.push_back(*found - kTicketBase);
+    ranges.emplace_back(begin, *found);
+    ranges.emplace_back(*found + 1, end);
+  }
+  std::sort(tickets.begin(), tickets.end());
+  return tickets;
+}
+
+/// The records of one file.
+class Records {
+ public:
+  explicit Records(const LockFile& file) : bytes_(kFileSize) {
+    std::size_t size = 0;
+    if (!file.read(bytes_, 0, size).ok()) size = 0;
+    bytes_.resize(size);
+  }
+
+  Front front() const {
+    return parse_front(ConstBytes(bytes_).first(std::min(bytes_.size(), kFrontSize)));
+  }
+
+  /// Whether a migration's record stands there.
+  bool sealed() const {
+    if (front().version != Version::moved || bytes_.size() < kMoveOffset + kMoveSize) return false;
+    const auto move = parse_move(ConstBytes(bytes_).subspan(kMoveOffset, kMoveSize));
+    return move && move->sealed();
+  }
+
+  std::optional<Record> of(std::uint64_t ticket) const {
+    for (const auto offset : {kHolderOffset, queue_offset(ticket)}) {
+      if (bytes_.size() < offset + kRecordSize) continue;
+      auto record = parse_record(ConstBytes(bytes_).subspan(offset, kRecordSize));
+      if (record && record->ticket == ticket) return record;
+    }
+    return {};
+  }
+
+ private:
+  std::vector<unsigned char> bytes_;
+};
+
+// A ticket whose record has been overwritten, or is not written yet.
+Owner nameless(std::uint64_t ticket) {
+  Owner owner;
+  owner.id = fmt::format("ticket {}", ticket);
+  return owner;
+}
+
+LockStatus status_of(const LockFile& file, const Records& records, std::int64_t now_ms) {
+  LockStatus status;
+  status.sealed = records.sealed();
+  if (status.sealed) status.notes.emplace_back("sealed by a migration: nobody takes it here");
+  for (const auto ticket : locked_tickets(file)) {
+    const auto record = records.of(ticket);
+    auto owner = record ? record->owner : nameless(ticket);
+    if (status.held || status.sealed) {
+      status.waiting.push_back(std::move(owner));
+      continue;
+    }
+    status.held = true;
+    status.token = ticket;
+    status.owner = std::move(owner);
+    if (record) {
+      status.held_for =
+          std::chrono::milliseconds(std::max<std::int64_t>(now_ms - record->since_ms, 0));
+    }
+  }
+  return status;
+}
+
+/// Most files are of locks that nobody holds: one short read tells.
+bool may_be_sealed(const LockFile& file) {
+  std::vector<unsigned char> bytes(kFrontSize);
+  std::size_t size = 0;
+  if (!file.read(bytes, 0, size).ok()) return false;
+  return parse_front(ConstBytes(bytes).first(size)).version == Version::moved;
+}
+
+struct CloseDirectory {
+  void operator()(DIR* stream) const noexcept { ::closedir(stream); }
+};
+
+}  // namespace
+
+Result<LockStatus> read_status(const Directory& directory, const std::string& lock_name,
+                               std::int64_t now_ms) {
+  Result<LockStatus> result;
+  const auto file_name = local::file_name(lock_name);
+  LockFile file;
+  const auto opened = LockFile::open_to_look(directory.get(), file_name.c_str(), file);
+  if (opened.error == ENOENT) {
+    result.value.emplace();
+    result.value->name = lock_name;
+    return result;
+  }
+  if (!opened.ok()) {
+    result.failure = system_failure(opened.error, directory.path_of(file_name));
+    return result;
+  }
+  const Records records(file);
+  result.failure = front_failure(records.front().error, directory.path_of(file_name));
+  if (result.failure.error) return result;
+  result.value = status_of(file, records, now_ms);
+  result.value->name = lock_name;
+  return result;
+}
+
+Result<std::vector<LockStatus>> read_all(const Directory& directory, const std::string& prefix,
+                                         std::int64_t now_ms) {
+  Result<std::vector<LockStatus>> result;
+  // A position of its own: the shared descriptor's would be everybody's.
+  Descriptor own(::openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const std::unique_ptr<DIR, CloseDirectory> stream(own ? ::fdopendir(own.get()) : nullptr);
+  if (!stream) {
+    result.failure = system_failure(errno, directory.path);
+    return result;
+  }
+  static_cast<void>(own.release());
+  result.value.emplace();
+  while (const dirent* const entry = ::readdir(stream.get())) {  // NOLINT(concurrency-mt-unsafe)
+    const std::string file_name = static_cast<const char*>(entry->d_name);
+    if (!is_lock_file_name(file_name)) continue;
+    const auto known = local::lock_name(file_name);
+    if (known && !has_prefix(*known, prefix)) continue;
+    LockFile file;
+    std::optional<std::uint64_t> somebody;
+    if (!LockFile::open_to_look(directory.get(), file_name.c_str(), file).ok() ||
+        !file.find_locked(kTicketBase, kEveryTicket, somebody).ok() ||
+        (!somebody && !may_be_sealed(file))) {
+      continue;
+    }
+    const Records records(file);
+    const auto front = records.front();
+    if (front.error != FrontError::none || !has_prefix(front.name, prefix)) continue;
+    auto status = status_of(file, records, now_ms);
+    status.name = front.name;
+    if (status.held || status.sealed) result.value->push_back(std::move(status));
+  }
+  std::sort(result.value->begin(), result.value->end(),
+            [](const LockStatus& a, const LockStatus& b) { return a.name < b.name; });
+  return result;
+}
+
+}  // namespace dlock::local

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who holds and who waits, as the kernel's locks tell (that counts) and the records in the files
+// (that name them). Reads only. May block: helper thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backends/local/wire/directory.hpp"
+#include "dlock/backend.hpp"
+
+namespace dlock::local {
+
+/// A file that is not there is a lock that nobody ever held.
+Result<LockStatus> read_status(const Directory& directory, const std::string& lock_name,
+                               std::int64_t now_ms);
+
+/// All locks below `prefix` that somebody holds or waits for, by name.
+Result<std::vector<LockStatus>> read_all(const Directory& directory, const std::string& prefix,
+                                         std::int64_t now_ms);
+
+}  // namespace dlock::local

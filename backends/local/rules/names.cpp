@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/local/rules/names.hpp"
+
+#include <algorithm>
+
+#include "core/spi/name.hpp"
+
+namespace dlock::local {
+namespace {
+
+constexpr std::string_view kSuffix = ".lock";
+constexpr std::string_view kNoteSuffix = ".note";
+static_assert(kSuffix.size() == kNoteSuffix.size());
+constexpr std::string_view kHashMark = "%~";
+constexpr std::size_t kLongest = 255 - kSuffix.size();  // NAME_MAX of all file systems we accept
+constexpr std::size_t kKept = 100;                      // of a name that is too long, for people
+
+// UTF-8 stays readable in `ls`; what a shell would trip over does not.
+bool is_plain(unsigned char byte) {
+  constexpr std::string_view kMarks = "-_.,+=@:";
+  return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+         (byte >= '0' && byte <= '9') || byte >= 0x80 ||
+         kMarks.find(static_cast<char>(byte)) != std::string_view::npos;
+}
+
+std::string escaped(std::string_view lock_name) {
+  auto text = core::percent_escape(lock_name, is_plain);
+  // Files of our own that are no locks begin with a dot.
+  if (text.front() == '.') text.replace(0, 1, "%2E");
+  return text;
+}
+
+// A cut that halves neither an escape nor a UTF-8 character.
+std::string_view beginning(std::string_view text) {
+  auto end = std::min(kKept, text.size());
+  const auto percent = text.rfind('%', end - 1);
+  if (percent != std::string_view::npos && percent + 3 > end) end = percent;
+  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) {
+    --end;
+  }
+  return text.substr(0, end);
+}
+
+std::string named(std::string_view lock_name, std::string_view suffix) {
+  auto text = escaped(lock_name);
+  if (text.size() > kLongest) {
+    std::string hashed(beginning(text));
+    hashed += kHashMark;
+    hashed += core::sha256_hex(lock_name);
+    text = std::move(hashed);
+  }
+  return text += suffix;
+}
+
+}  // namespace
+
+std::string file_name(std::string_view lock_name) { return named(lock_name, kSuffix); }
+
+std::string note_file_name(std::string_view key) { return named(key, kNoteSuffix); }
+
+bool is_lock_file_name(std::string_view file) {
+  return file.size() > kSuffix.size() && file.ends_with(kSuffix) && file.front() != '.';
+}
+
+std::optional<std::string> lock_name(std::string_view file) {
+  if (!is_lock_file_name(file) || file.find(kHashMark) != std::string_view::npos) return {};
+  auto name = core::percent_unescape(file.substr(0, file.size() - kSuffix.size()));
+  // A foreign file may unescape to something; ours comes back to itself.
+  if (name.empty() || file_name(name) != file) return {};
+  return name;
+}
+
+bool has_prefix(std::string_view lock_name, std::string_view prefix) {
+  while (prefix.ends_with('/')) prefix.remove_suffix(1);
+  if (prefix.empty() || lock_name == prefix) return true;
+  return lock_name.size() > prefix.size() && lock_name.starts_with(prefix) &&
+         lock_name[prefix.size()] == '/';
+}
+
+}  // namespace dlock::local

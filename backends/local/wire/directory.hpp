@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The lock directory: made when absent, judged (is its file system good for locks? a self-test says
+// whether they work at all), and new lock files in it. Everything here may block: helper thread.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "backends/local/error.hpp"
+#include "backends/local/rules/tickets.hpp"
+#include "backends/local/wire/descriptor.hpp"
+#include "backends/local/wire/file_system.hpp"
+
+namespace dlock::local {
+
+/// An open directory; everything in it is reached through the descriptor.
+struct Directory {
+  std::string path;
+  Descriptor descriptor;
+  FileSystem file_system;
+  BootId boot{};
+  dev_t device = 0;  ///< with `inode`: which directory it is, wherever its path leads
+  ino_t inode = 0;
+  /// How long the path must have led here yet before anybody is served: place.hpp.
+  std::chrono::milliseconds unsettled{0};
+
+  int get() const noexcept { return descriptor.get(); }
+  std::string path_of(std::string_view file) const { return path + "/" + std::string(file); }
+};
+/// Shared with helper threads that may outlast whoever asked.
+using DirectoryPtr = std::shared_ptr<const Directory>;
+
+struct DirectoryResult {
+  DirectoryPtr directory;
+  Failure failure;
+};
+
+/// Makes it when absent (as `mkdir -p`, by the umask). `trust`: the operator answers for the file
+/// system's type; the self-test is made all the same. `now_ms`: on the wall clock.
+DirectoryResult open_directory(const std::string& path, bool trust, std::int64_t now_ms);
+
+/// Makes the file of a lock, whole or not at all, and on disk before it has its name. No failure if
+/// somebody else was quicker. The first ticket is `above + 1`. `unique`: for its temporary name.
+Failure create_lock_file(const Directory& directory, const std::string& file,
+                         const std::string& lock_name, std::uint64_t above,
+                         const std::string& unique);
+
+/// Brings the file's ledger to the disk.
+Failure sync_lock_file(const Directory& directory, const std::string& file);
+
+}  // namespace dlock::local

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/local/wire/helper.hpp"
+
+#include <new>
+
+namespace dlock::local {
+
+core::asio::awaitable<bool> Helper::run(core::Job job, TimePoint deadline) {
+  core::OneShot<bool> done(state_->env);
+  state_->waiting.push_back(Task{std::move(job), done});
+  if (!state_->running) start(state_);
+  const auto ended = co_await done.get_until(deadline);
+  co_return ended.value_or(false);
+}
+
+// Env tries again until there is a thread, so what waits needs no care here.
+Failure Helper::why_late(const std::string& about) const {
+  if (state_->running && !state_->begun->load()) {
+    return make_failure(Error::no_thread,
+                        about + ": no thread can be made (RLIMIT_NPROC or pids.max?)");
+  }
+  return make_failure(Error::too_slow, about);
+}
+
+// Nothing is said to run before all that it takes is there.
+void Helper::start(std::shared_ptr<State> state) {
+  auto batch = std::make_shared<std::vector<Task>>();
+  const auto begun = std::make_shared<std::atomic<bool>>(false);
+  core::Job work = [batch, begun] {
+    begun->store(true);
+    for (auto& task : *batch) {
+      try {
+        task.job();
+      } catch (const std::bad_alloc&) {
+        task.has_ended = false;
+      }
+    }
+  };
+  core::Job told = [batch, state] {
+    for (const auto& task : *batch) task.done.set(task.has_ended);
+    state->running = false;
+    if (!state->waiting.empty()) start(state);
+  };
+  batch->swap(state->waiting);
+  state->running = true;
+  state->begun = begun;
+  try {
+    state->env.run_blocking(std::move(work), std::move(told));
+  } catch (...) {
+    state->running = false;
+    throw;
+  }
+}
+
+}  // namespace dlock::local

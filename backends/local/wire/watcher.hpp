@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tells when a lock file was closed by somebody who could have held it (a release, a crash, a
+// failed try), and when one was removed or replaced. One inotify descriptor for all locks.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/loop/env.hpp"
+
+namespace dlock::local {
+
+class Watcher {
+ public:
+  class Listener {
+   public:
+    virtual ~Listener() = default;
+    virtual void on_file_closed(int watch) = 0;
+    /// Removed, moved away, or something was moved onto it.
+    virtual void on_name_changed(std::string_view file) = 0;
+    virtual void on_directory_gone() = 0;
+    /// Something on the way to the directory was moved or removed: the path may lead elsewhere.
+    virtual void on_way_changed() = 0;
+    /// The kernel dropped events: look at everything.
+    virtual void on_events_lost() = 0;
+  };
+
+  /// `listener` must outlive it or stop() must have been called.
+  Watcher(core::Env& env, Listener& listener) : env_(env), listener_(listener) {}
+  ~Watcher() { stop(); }
+  Watcher(const Watcher&) = delete;
+  Watcher& operator=(const Watcher&) = delete;
+
+  /// Watches an open directory instead of the one before, and as far as that works each directory
+  /// and symlink of `way` for being moved or removed. Returns an errno, 0 if it worked.
+  int start(int directory, const std::vector<std::string>& way);
+  void stop() noexcept;
+  bool running() const noexcept { return state_ != nullptr; }
+
+  /// The watch's number, -1 if there can be none (more).
+  int watch_file(const std::string& path) noexcept;
+  void unwatch(int watch) noexcept;
+
+ private:
+  struct State;
+  static void await(std::shared_ptr<State> state);
+  static void read(State& state);
+
+  core::Env& env_;
+  Listener& listener_;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace dlock::local

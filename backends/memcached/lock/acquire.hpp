@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a lock is taken: `add`, then a token. On the worker's thread, against Commands.
+//
+//   add STORED                 -> token, granted            2 round trips, 3 for a new counter
+//   add NOT_STORED             -> busy
+//   an earlier add in doubt    -> look first: ours, renew it by cas; absent, add; else busy
+//   add not answered           -> in doubt; once more if the connection broke, else `unknown`
+//   add answered too slowly    -> as if in doubt, see lease.hpp
+//
+// The token is taken after the lock is won. Taken before, it could be smaller than an earlier
+// holder's. It counts only if it came before the lease's end: the core checks that by `sent`.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "backends/memcached/rules/value.hpp"
+#include "backends/memcached/wire/commands.hpp"
+
+namespace dlock::memcached {
+
+struct AcquireOrder {
+  std::string key;
+  std::string token_key;
+  Value value;  ///< moments are filled in
+  std::uint64_t min_token = 0;
+  bool in_doubt = false;  ///< an add of ours may have happened, or may yet
+};
+
+struct AcquireResult {
+  ClaimStatus status = ClaimStatus::unknown;
+  std::optional<std::uint64_t> token;
+  TimePoint sent{};           ///< the lease counts from here
+  std::int64_t since_ms = 0;  ///< as in the value
+  ServerFacts facts;          ///< what the server said while the lock was there
+  bool late_add = false;      ///< an add was not answered: a copy may arrive later
+  Failure failure;
+};
+
+AcquireResult acquire(Commands& server, const AcquireOrder& order);
+
+}  // namespace dlock::memcached

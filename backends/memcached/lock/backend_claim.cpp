@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A claim's way: asked for, waited for, renewed, given back.
+#include <map>
+#include <utility>
+
+#include "backends/memcached/backend.hpp"
+#include "backends/memcached/error.hpp"
+#include "backends/memcached/wire/together.hpp"
+#include "core/planted.hpp"
+
+namespace dlock::memcached {
+namespace {
+
+KeyClaimPtr mine(const ClaimPtr& claim) { return std::static_pointer_cast<KeyClaim>(claim); }
+
+Validity validity_from(TimePoint sent, Duration lease) { return {sent + lease, sent + lease / 3}; }
+
+/// A claim of which a request was not answered: until when a copy of it may still arrive. The core
+/// thinks likewise (one lease).
+TimePoint late_until(const KeyClaim& claim, TimePoint now) { return now + claim.request().lease; }
+
+}  // namespace
+
+ClaimPtr MemcachedBackend::make_claim(ClaimRequest request) {
+  const auto& name = request.name;
+  const auto& server = server_of_name(name);
+  auto key = names_.lock_key(name);
+  auto token_key = names_.token_key(name);
+  auto claim = std::make_shared<KeyClaim>(std::move(request), env_, server);
+  claim->key = std::move(key);
+  claim->token_key = std::move(token_key);
+  return claim;
+}
+
+asio::awaitable<ClaimAnswer> MemcachedBackend::claim(ClaimPtr any_claim, TimePoint deadline) {
+  const auto claim = mine(any_claim);
+  AcquireOrder order{claim->key, claim->token_key, claim->value(), claim->request().min_token,
+                     claim->in_doubt};
+  Worker::Work<AcquireResult> work = [order = std::move(order)](Session& session) {
+    return acquire(session, order);
+  };
+  // Until it is known: memory may be missing for what follows.
+  const bool was_in_doubt = std::exchange(claim->in_doubt, true);
+  auto ran = co_await claim->server->worker().run<AcquireResult>(std::move(work), deadline);
+  ClaimAnswer answer;
+  if (!ran.result) {
+    answer.status = ran.started ? ClaimStatus::unknown : ClaimStatus::unavailable;
+    answer.failure = about(*claim->server, std::move(ran.why));
+    claim->in_doubt = was_in_doubt || ran.started;
+    if (ran.started) {
+      claim->late_until = late_until(*claim, env_.now());
+    }
+    co_return answer;
+  }
+  auto& result = *ran.result;
+  answer.status = result.status;
+  answer.failure = std::move(result.failure);
+  if (result.late_add) claim->late_until = late_until(*claim, env_.now());
+  // An add may still come in: who gives up now has something to withdraw.
+  if (result.status == ClaimStatus::busy && claim->late_until > env_.now() &&
+      !DLOCK_PLANTED("memcached_busy_forgets_a_late_add")) {
+    answer.status = ClaimStatus::waiting;
+  }
+  if (result.status == ClaimStatus::granted) {
+    answer.token = result.token;
+    answer.validity = validity_from(result.sent, claim->request().lease);
+    claim->granted = true;
+    claim->since_ms = result.since_ms;
+    claim->facts = std::move(result.facts);
+    claim->server->hold(claim);
+  }
+  claim->in_doubt = was_in_doubt || result.status == ClaimStatus::granted ||
+                    result.status == ClaimStatus::unknown || result.late_add;
+  co_return answer;
+}
+
+asio::awaitable<void> MemcachedBackend::wait(ClaimPtr any_claim, TimePoint deadline) {
+  const auto claim = mine(any_claim);
+  co_await claim->server->wait(claim, deadline);
+}
+
+void MemcachedBackend::interrupt(Claim& claim) noexcept {
+  static_cast<KeyClaim&>(claim).wake.notify();
+}
+
+asio::awaitable<std::vector<ExtendAnswer>> MemcachedBackend::extend(std::vector<ClaimPtr> claims,
+                                                                    TimePoint deadline) {
+  std::map<Server*, std::pair<Claims, std::vector<std::size_t>>> by_server;
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    auto claim = mine(claims[i]);
+    auto& [group, places] = by_server[claim->server.get()];
+    group.push_back(std::move(claim));
+    places.push_back(i);
+  }
+  std::vector<asio::awaitable<std::vector<ExtendAnswer>>> tasks;
+  tasks.reserve(by_server.size());
+  for (auto& [server, group] : by_server) {
+    tasks.push_back(extend_on(server->shared_from_this(), std::move(group.first), deadline));
+  }
+  auto parts = co_await together(env_, std::move(tasks));
+  std::vector<ExtendAnswer> answers(claims.size());
+  auto part = parts.begin();
+  for (const auto& [server, group] : by_server) {
+    part->resize(group.second.size());
+    for (std::size_t i = 0; i < group.second.size(); ++i) {
+      answers[group.second[i]] = std::move((*part)[i]);
+    }
+    ++part;
+  }
+  co_return answers;
+}
+
+asio::awaitable<std::vector<ExtendAnswer>> MemcachedBackend::extend_on(
+    std::shared_ptr<Server> server, Claims claims, TimePoint deadline) {
+  using Results = std::vector<RenewResult>;
+  std::vector<ExtendAnswer> answers(claims.size());
+  // In portions: a long batch must not keep an acquire waiting.
+  constexpr std::size_t kPortion = 64;
+  for (std::size_t from = 0; from < claims.size(); from += kPortion) {
+    const auto count = std::min(kPortion, claims.size() - from);
+    std::vector<RenewOrder> orders;
+    for (std::size_t i = 0; i < count; ++i) orders.push_back(Server::order_of(*claims[from + i]));
+    Worker::Work<Results> work = [orders = std::move(orders)](Session& session) {
+      return renew(session, orders);
+    };
+    auto ran = co_await server->worker().run<Results>(std::move(work), deadline);
+    for (std::size_t i = 0; i < count; ++i) {
+      auto& answer = answers[from + i];
+      auto& claim = *claims[from + i];
+      if (!ran.result) {
+        answer.status = ran.started ? ExtendStatus::unknown : ExtendStatus::unavailable;
+        answer.failure = about(*server, ran.why);
+        continue;
+      }
+      auto& result = (*ran.result)[i];
+      answer.status = result.status;
+      answer.reason = result.reason;
+      answer.failure = std::move(result.failure);
+      if (result.status == ExtendStatus::gone) server->forget(claim);
+      if (result.status != ExtendStatus::extended) continue;
+      answer.validity = validity_from(result.sent, claim.request().lease);
+      claim.facts = std::move(result.facts);
+    }
+  }
+  co_return answers;
+}
+
+asio::awaitable<ReleaseAnswer> MemcachedBackend::release(ClaimPtr any_claim, bool,
+                                                         TimePoint deadline) {
+  const auto claim = mine(any_claim);
+  claim->server->forget(*claim);
+  const ReleaseOrder order{claim->key, claim->request().owner.id};
+  Worker::Work<ReleaseResult> work = [order](Session& session) {
+    return memcached::release(session, order);
+  };
+  auto ran = co_await claim->server->worker().run<ReleaseResult>(std::move(work), deadline);
+  ReleaseAnswer answer;
+  if (ran.result) {
+    answer.status = ran.result->status;
+    answer.failure = std::move(ran.result->failure);
+  } else {
+    answer.status = ran.started ? ReleaseStatus::unknown : ReleaseStatus::unavailable;
+    answer.failure = about(*claim->server, std::move(ran.why));
+  }
+  if (answer.status == ReleaseStatus::unknown) claim->release_in_doubt = true;
+  // Nothing there: for a withdrawal, and after a release that was not answered, that is success.
+  if (answer.status == ReleaseStatus::not_holder && (!claim->granted || claim->release_in_doubt)) {
+    answer.status = ReleaseStatus::released;
+  }
+  if (answer.status == ReleaseStatus::released || answer.status == ReleaseStatus::not_holder) {
+    claim->granted = false;
+    claim->server->given_back(claim->key);
+    if (claim->late_until > env_.now() && !DLOCK_PLANTED("memcached_late_add_is_left")) {
+      claim->server->add_stray(order, claim->late_until);
+      claim->late_until = {};
+    }
+  }
+  co_return answer;
+}
+
+}  // namespace dlock::memcached

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the backend keeps about one claim. Touched on the loop only; the worker gets copies.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "backends/memcached/rules/facts.hpp"
+#include "backends/memcached/rules/value.hpp"
+#include "core/loop/signal.hpp"
+#include "dlock/backend.hpp"
+
+namespace dlock::memcached {
+
+class Server;
+
+class KeyClaim final : public Claim {
+ public:
+  KeyClaim(ClaimRequest request, core::Env& env, std::shared_ptr<Server> where)
+      : Claim(std::move(request)), server(std::move(where)), wake(env) {}
+
+  const std::shared_ptr<Server> server;  ///< for good: a name never moves
+  std::string key;
+  std::string token_key;
+
+  core::Signal wake;
+  std::uint64_t arrival = 0;  ///< its place among the waiters here; 0: never waited
+  bool woken = false;         ///< told to try, and has not yet
+
+  bool in_doubt = false;          ///< something of ours may be in the store
+  bool granted = false;           ///< told so to the core
+  bool release_in_doubt = false;  ///< a release was sent and not answered
+  TimePoint late_until{};         ///< until then an add of unknown outcome may still arrive
+  std::int64_t since_ms = 0;
+  ServerFacts facts;
+
+  /// As it is to be written.
+  Value value() const {
+    Value value;
+    value.owner = request().owner;
+    value.name = request().name;
+    value.lease = request().lease;
+    value.since_ms = since_ms;
+    return value;
+  }
+};
+using KeyClaimPtr = std::shared_ptr<KeyClaim>;
+
+}  // namespace dlock::memcached

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/memcached/lock/renew.hpp"
+
+#include "backends/memcached/rules/lease.hpp"
+#include "core/planted.hpp"
+
+namespace dlock::memcached {
+namespace {
+
+std::vector<std::string> keys_of(const std::vector<RenewOrder>& orders) {
+  std::vector<std::string> keys;
+  keys.reserve(orders.size() + 1);
+  for (const auto& order : orders) keys.push_back(order.key);
+  return keys;
+}
+
+RenewResult failed(ExtendStatus status, Failure why) {
+  RenewResult result;
+  result.status = status;
+  result.failure = std::move(why);
+  return result;
+}
+
+RenewResult gone(LossReason reason) {
+  RenewResult result;
+  result.status = ExtendStatus::gone;
+  result.reason = reason;
+  return result;
+}
+
+/// `none`: it is ours. `removed` stands for all kinds of absence until the facts are in.
+LossReason seen(const Item* item, const RenewOrder& order) {
+  if (item == nullptr) return LossReason::removed;
+  if (DLOCK_PLANTED("memcached_blind_renewal")) return LossReason::none;
+  return belongs_to(item->value, order.value.owner.id) ? LossReason::none : LossReason::taken;
+}
+
+RenewResult prolong(Commands& server, const RenewOrder& order, std::uint64_t cas) {
+  RenewResult result;
+  auto value = order.value;
+  value.renewed_ms = server.wall_clock_us() / 1000;
+  result.sent = server.now();
+  auto answer = server.cas(order.key, write_value(value), exptime_of(order.value.lease), cas);
+  if (DLOCK_PLANTED("memcached_deadline_from_reply")) result.sent = server.now();
+  if (DLOCK_PLANTED("memcached_unanswered_renewal_counts") && answer.outcome == Outcome::unknown) {
+    answer.outcome = Outcome::done;
+  }
+  switch (answer.outcome) {
+    case Outcome::done:
+      result.status = ExtendStatus::extended;
+      return result;
+    case Outcome::not_found:
+      return gone(LossReason::removed);
+    case Outcome::unknown:
+      return failed(ExtendStatus::unknown, std::move(answer.failure));
+    default:
+      return failed(ExtendStatus::unavailable, std::move(answer.failure));
+  }
+}
+
+/// Again, alone: the value has changed since it was read (a renewal of ours that was not answered),
+/// or the answer was too slow to be trusted.
+RenewResult prolong_again(Commands& server, const RenewOrder& order) {
+  auto found = server.gets({order.key});
+  if (!found.answer.done()) {
+    return failed(ExtendStatus::unavailable, std::move(found.answer.failure));
+  }
+  const auto* item = found.get(order.key);
+  if (const auto why = seen(item, order); why != LossReason::none) return gone(why);
+  return prolong(server, order, item->cas);
+}
+
+bool is_slow(Commands& server, const RenewResult& result) {
+  return result.status == ExtendStatus::extended && server.now() - result.sent > kTrustedAnswer;
+}
+
+void explain(Commands& server, const std::vector<RenewOrder>& orders,
+             std::vector<RenewResult>& results) {
+  server.refresh_facts();
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    results[i].facts = server.facts();
+    if (results[i].status == ExtendStatus::gone && results[i].reason == LossReason::removed) {
+      results[i].reason = reason_of_loss(orders[i].facts, server.facts());
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<RenewResult> renew(Commands& server, const std::vector<RenewOrder>& orders) {
+  auto found = server.gets_and_canary(keys_of(orders));
+  if (!found.answer.done()) {
+    return {orders.size(), failed(ExtendStatus::unavailable, found.answer.failure)};
+  }
+  std::vector<RenewResult> results;
+  results.reserve(orders.size());
+  for (const auto& order : orders) {
+    // One that was not answered has used up the time of all that follow.
+    if (!results.empty() && results.back().status == ExtendStatus::unknown) {
+      results.push_back(failed(ExtendStatus::unavailable, results.back().failure));
+      continue;
+    }
+    const auto* item = found.get(order.key);
+    const auto why = seen(item, order);
+    auto result = why == LossReason::none ? prolong(server, order, item->cas) : gone(why);
+    if (DLOCK_PLANTED("memcached_renewal_recreates") && why == LossReason::removed) {
+      result = RenewResult();
+      result.sent = server.now();
+      server.add(order.key, write_value(order.value), exptime_of(order.value.lease));
+      result.status = ExtendStatus::extended;
+    }
+    const bool changed = why == LossReason::none && !result.failure.error &&
+                         result.status == ExtendStatus::unavailable;
+    if (changed || is_slow(server, result)) result = prolong_again(server, order);
+    results.push_back(std::move(result));
+  }
+  explain(server, orders, results);
+  return results;
+}
+
+std::vector<RenewResult> verify(Commands& server, const std::vector<RenewOrder>& orders) {
+  auto found = server.gets_and_canary(keys_of(orders));
+  if (!found.answer.done()) {
+    return {orders.size(), failed(ExtendStatus::unavailable, found.answer.failure)};
+  }
+  std::vector<RenewResult> results;
+  results.reserve(orders.size());
+  bool lost = false;
+  for (const auto& order : orders) {
+    const auto why = seen(found.get(order.key), order);
+    lost = lost || why != LossReason::none;
+    RenewResult result = why == LossReason::none ? RenewResult() : gone(why);
+    if (why == LossReason::none) result.status = ExtendStatus::extended;
+    results.push_back(std::move(result));
+  }
+  if (lost) explain(server, orders, results);
+  return results;
+}
+
+}  // namespace dlock::memcached

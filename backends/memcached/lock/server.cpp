@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/memcached/lock/server.hpp"
+
+#include <fmt/format.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
+
+#include "backends/memcached/lock/look.hpp"
+#include "core/planted.hpp"
+
+namespace dlock::memcached {
+namespace {
+
+/// A server that has not answered a poll by then counts as out of reach: its waiters ask for
+/// themselves, and the core counts the time.
+constexpr std::chrono::seconds kPollPatience{1};
+constexpr std::chrono::seconds kCheckPatience{2};
+
+}  // namespace
+
+Server::Server(core::Env& env, EventSink& sink, Session::Settings settings, Poller::Pace pace)
+    : env_(env),
+      sink_(sink),
+      address_(fmt::format("{}:{}", settings.server.host, settings.server.port)),
+      poller_(pace),
+      poll_now_(env) {
+  worker_ = std::make_shared<Worker>(env, std::move(settings));
+}
+
+void Server::start() {
+  // Facts come from the worker's thread, also long after whoever asked has gone.
+  worker_->on_facts = [weak = weak_from_this()](ServerFacts facts) {
+    if (const auto self = weak.lock()) self->learn(std::move(facts));
+  };
+  worker_->start();
+}
+
+void Server::stop() {
+  stopped_ = true;
+  worker_->stop();
+  wake_all();
+  poll_now_.notify();
+}
+
+void Server::learn(ServerFacts facts) {
+  if (stopped_) return;
+  const bool first = !facts_;
+  const bool lost_all =
+      !first && (!same_run(*facts_, facts) || facts.canary_losses != facts_->canary_losses);
+  const bool changed = first || facts.evicts != facts_->evicts ||
+                       facts.version != facts_->version || facts.max_bytes != facts_->max_bytes;
+  warn_of_evictions(facts);
+  facts_ = std::move(facts);
+  if (changed && on_changed) on_changed();
+  if (!lost_all || held_.empty() || checking_) return;
+  begin(checking_, [this] { return check_held(); });
+}
+
+/// Unless there is no memory for it: then it has not begun.
+template <class Work>
+void Server::begin(bool& under_way, Work work) {
+  under_way = true;
+  try {
+    asio::co_spawn(env_.executor(), work(), asio::detached);
+  } catch (...) {
+    under_way = false;
+    throw;
+  }
+}
+
+void Server::warn_of_evictions(const ServerFacts& facts) {
+  if (!evictions_seen_ || facts.evictions < *evictions_seen_) {
+    evictions_seen_ = facts.evictions;
+    return;
+  }
+  if (facts.evictions == *evictions_seen_) return;
+  if (*evictions_seen_ != UINT64_MAX) {
+    sink_.on_warning(
+        fmt::format("memcached {} is evicting items ({} since it started): locks may vanish; raise "
+                    "its memory (-m), start it with -M, or give locks a server of their own",
+                    address_, facts.evictions));
+  }
+  evictions_seen_ = UINT64_MAX;  // said once
+}
+
+RenewOrder Server::order_of(const KeyClaim& claim) {
+  return {claim.key, claim.value(), claim.facts};
+}
+
+asio::awaitable<void> Server::check_held() {
+  const auto self = shared_from_this();
+  const struct Over {
+    bool& checking;
+    ~Over() { checking = false; }
+  } over{checking_};
+  std::vector<KeyClaimPtr> claims;
+  std::vector<RenewOrder> orders;
+  for (const auto& [number, weak] : held_) {
+    auto claim = weak.lock();
+    if (!claim) continue;
+    orders.push_back(order_of(*claim));
+    claims.push_back(std::move(claim));
+  }
+  using Results = std::vector<RenewResult>;
+  Worker::Work<Results> work = [orders = std::move(orders)](Session& session) {
+    return verify(session, orders);
+  };
+  const auto ran = co_await worker_->run<Results>(std::move(work), env_.now() + kCheckPatience);
+  // Without a result the next renewal tells.
+  if (!ran.result || stopped_) co_return;
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    const auto& result = (*ran.result)[i];
+    if (result.status != ExtendStatus::gone || held_.erase(claims[i]->number()) == 0) continue;
+    sink_.on_claim_gone(claims[i], result.reason);
+  }
+}
+
+asio::awaitable<void> Server::wait(KeyClaimPtr claim, TimePoint deadline) {
+  const auto self = shared_from_this();
+  if (stopped_) co_return;
+  // Strays are looked for at leisure; a waiter is not.
+  if (!poller_.has_waiters()) poll_now_.notify();
+  // However the wait ends.
+  const struct Place {
+    Poller& poller;
+    KeyClaim& claim;
+    ~Place() { poller.remove(claim); }
+  } place{poller_, *claim};
+  poller_.add(*claim);
+  if (!DLOCK_PLANTED("memcached_nobody_polls")) keep_polling();
+  co_await claim->wake.wait_until(deadline);
+}
+
+void Server::given_back(const std::string& key) { wake(poller_.next(key)); }
+
+void Server::add_stray(ReleaseOrder stray, TimePoint until) {
+  poller_.add_stray(std::move(stray), until);
+  keep_polling();
+}
+
+void Server::wake(KeyClaim* claim) {
+  if (claim == nullptr) return;
+  claim->woken = true;
+  claim->wake.notify();
+}
+
+void Server::wake_all() {
+  poller_.each_sleeper([this](KeyClaim* claim) { wake(claim); });
+}
+
+void Server::keep_polling() {
+  if (polling_ || stopped_) return;
+  begin(polling_, [this] { return poll_while_needed(); });
+}
+
+asio::awaitable<void> Server::poll_while_needed() {
+  const auto self = shared_from_this();
+  try {
+    while (!stopped_ && !poller_.idle()) {
+      const auto until = env_.now() + poller_.pause(env_.random());
+      const bool notified = co_await poll_now_.wait_until(until);
+      if (notified) continue;
+      if (!stopped_ && !poller_.idle()) co_await poll_once();
+    }
+  } catch (const std::exception&) {
+    // Who waits asks by himself, and that begins it anew.
+    wake_all();
+  }
+  polling_ = false;
+}
+
+asio::awaitable<void> Server::poll_once() {
+  auto strays = poller_.strays(env_.now());
+  auto keys = poller_.keys();
+  if (keys.empty() && strays.empty()) co_return;
+  Worker::Work<PollResult> work = [keys = std::move(keys), strays = std::move(strays)](
+                                      Session& session) { return look_all(session, keys, strays); };
+  const auto ran = co_await worker_->run<PollResult>(std::move(work), env_.now() + kPollPatience);
+  if (stopped_) co_return;
+  if (!ran.result || !ran.result->answer.done()) {
+    wake_all();
+    co_return;
+  }
+  for (const auto& key : ran.result->free) wake(poller_.next(key));
+}
+
+}  // namespace dlock::memcached

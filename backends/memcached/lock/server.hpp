@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One server, seen from the loop: its worker, its waiters, the locks held on it, and what it last
+// said of itself. When it has lost everything, the held locks are looked at once, not at their next
+// renewal.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "backends/memcached/lock/acquire.hpp"
+#include "backends/memcached/lock/claim.hpp"
+#include "backends/memcached/lock/poller.hpp"
+#include "backends/memcached/lock/renew.hpp"
+#include "backends/memcached/wire/worker.hpp"
+
+namespace dlock::memcached {
+
+/// Loop only.
+class Server : public std::enable_shared_from_this<Server> {
+ public:
+  Server(core::Env& env, EventSink& sink, Session::Settings settings, Poller::Pace pace);
+
+  void start();
+  /// No event is told any more; every wait ends.
+  void stop();
+  asio::awaitable<bool> ended(TimePoint deadline) { return worker_->ended(deadline); }
+  Worker& worker() noexcept { return *worker_; }
+
+  const std::string& address() const noexcept { return address_; }
+  /// Empty: it has never answered.
+  const std::optional<ServerFacts>& facts() const noexcept { return facts_; }
+  /// Called when it answers for the first time, or with other settings.
+  std::function<void()> on_changed;
+
+  void hold(const KeyClaimPtr& claim) { held_[claim->number()] = claim; }
+  void forget(const KeyClaim& claim) { held_.erase(claim.number()); }
+
+  /// Until its key may be free, a poll failed, or the claim is woken otherwise.
+  asio::awaitable<void> wait(KeyClaimPtr claim, TimePoint deadline);
+  /// The key has just been given back by this process.
+  void given_back(const std::string& key);
+  void add_stray(ReleaseOrder stray, TimePoint until);
+
+  static RenewOrder order_of(const KeyClaim& claim);
+
+ private:
+  void learn(ServerFacts facts);
+  void warn_of_evictions(const ServerFacts& facts);
+  template <class Work>
+  void begin(bool& under_way, Work work);
+  void keep_polling();
+  asio::awaitable<void> poll_while_needed();
+  asio::awaitable<void> poll_once();
+  asio::awaitable<void> check_held();
+  void wake(KeyClaim* claim);
+  void wake_all();
+
+  core::Env& env_;
+  EventSink& sink_;
+  std::string address_;
+  std::shared_ptr<Worker> worker_;
+  Poller poller_;
+  core::Signal poll_now_;
+  bool polling_ = false;
+  bool checking_ = false;
+  bool stopped_ = false;
+  std::optional<ServerFacts> facts_;
+  std::optional<std::uint64_t> evictions_seen_;
+  std::map<std::uint64_t, std::weak_ptr<KeyClaim>> held_;
+};
+
+/// The same failure, and which server it is about.
+Failure about(const Server& server, Failure why);
+
+}  // namespace dlock::memcached

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/memcached/rules/facts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+
+#include "backends/memcached/rules/lease.hpp"
+
+namespace dlock::memcached {
+namespace {
+
+using Version = std::array<int, 3>;
+
+template <class Number>
+void read(std::string_view text, Number& number) {
+  std::from_chars(text.data(), text.data() + text.size(), number);
+}
+
+Version parse_version(std::string_view text) {
+  Version version{};
+  for (auto& part : version) {
+    read(text, part);
+    const auto dot = text.find('.');
+    text = dot == std::string_view::npos ? std::string_view() : text.substr(dot + 1);
+  }
+  return version;
+}
+
+}  // namespace
+
+void take_stat(ServerFacts& facts, std::string_view key, std::string_view value) {
+  if (key == "version") facts.version = std::string(value);
+  if (key == "pid") read(value, facts.pid);
+  if (key == "time") read(value, facts.time);
+  if (key == "uptime") read(value, facts.uptime);
+  if (key == "cmd_flush") read(value, facts.flushes);
+  if (key == "limit_maxbytes") read(value, facts.max_bytes);
+  // `stats` counts them, `stats settings` says whether there can be any.
+  if (key == "evictions" && (value == "on" || value == "off")) {
+    facts.evicts = value == "on";
+  } else if (key == "evictions") {
+    read(value, facts.evictions);
+  }
+}
+
+namespace {
+
+/// When the server was started. A server may say anything: unsigned, so that nothing overflows.
+std::uint64_t started(const ServerFacts& facts) {
+  return static_cast<std::uint64_t>(facts.time) - static_cast<std::uint64_t>(facts.uptime);
+}
+
+}  // namespace
+
+bool same_run(const ServerFacts& before, const ServerFacts& after) {
+  // One second apart at most, either way.
+  return before.pid == after.pid && started(after) - started(before) + 1 <= 2;
+}
+
+LossReason reason_of_loss(const ServerFacts& before, const ServerFacts& after) {
+  if (!same_run(before, after)) return LossReason::store_restarted;
+  if (after.flushes > before.flushes) return LossReason::removed;
+  if (after.evictions > before.evictions) return LossReason::evicted;
+  return LossReason::removed;
+}
+
+std::string version_error(std::string_view text) {
+  const auto version = parse_version(text);
+  if (version < Version{1, 5, 14} || version == Version{1, 6, 12}) {
+    return fmt::format(
+        "memcached {}: a deleted item may live on there, and compare-and-set is broken; run 1.5.14 "
+        "or later, but not 1.6.12",
+        text);
+  }
+  return {};
+}
+
+Capabilities declare(const std::vector<ServerFacts>& servers, std::chrono::milliseconds lease) {
+  Capabilities all;
+  all.guarantee = Guarantee::best_effort;
+  all.assumptions = {
+      {"server_keeps_its_items", "the server is not restarted, flushed or short of memory"},
+      {"server_clock_not_stopped",
+       "the server is not stopped and continued while it takes a request"},
+      {"clock_rate_bounded",
+       "the clocks of holder and server run equally fast, within the drift margin"},
+  };
+  all.shortfalls.push_back(
+      {"memcached forgets every lock at a restart or flush_all",
+       "take a store that keeps its data (zookeeper); no setting of memcached does"});
+  const auto evicting =
+      std::find_if(servers.begin(), servers.end(), [](const auto& one) { return one.evicts; });
+  if (evicting != servers.end()) {
+    all.shortfalls.push_back(
+        {fmt::format("{} may evict locks when its memory is short", evicting->address),
+         "start memcached with -M, or give locks a server of their own"});
+  }
+  all.token = TokenStrength::time_seeded;
+  all.wake_up = WakeUp::poll;
+  all.lease_scope = LeaseScope::claim;
+  all.lease = lease;
+  all.shortest_lease = kShortestLease;
+  all.longest_lease = kLongestLease;
+  all.can_list = false;
+  all.can_evict = true;
+  all.can_raise = true;
+  all.record_losses = all.shortfalls;  // of notes; there are no records
+  for (const auto& server : servers) {
+    all.notes.push_back(fmt::format("{}: memcached {}, {} MiB, evictions {}", server.address,
+                                    server.version, server.max_bytes >> 20U,
+                                    server.evicts ? "on" : "off (-M)"));
+  }
+  return all;
+}
+
+}  // namespace dlock::memcached

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/memcached/rules/server_list.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "backends/memcached/rules/lease.hpp"
+#include "core/spi/name.hpp"
+
+namespace dlock::memcached {
+namespace {
+
+constexpr std::size_t kLongestList = 512;
+constexpr std::chrono::minutes kShortestNote{10};
+
+}  // namespace
+
+std::string server_note(const std::vector<Endpoint>& servers, std::size_t place,
+                        std::string_view label) {
+  auto note = fmt::format("server {} of {}", place + 1, servers.size());
+  if (servers.size() < 2) return note;
+  if (!label.empty()) return fmt::format("{}, list '{}'", note, label);
+  std::string list;
+  for (const auto& server : servers) {
+    list += fmt::format("{}{}:{}", list.empty() ? "" : ",", server.host, server.port);
+  }
+  if (list.size() > kLongestList) list = "sha256 " + core::sha256_hex(list);
+  return fmt::format("{}: {}", note, list);
+}
+
+std::time_t note_exptime(std::chrono::milliseconds lease) {
+  const auto twice = std::chrono::ceil<std::chrono::seconds>(2 * lease);
+  const auto longest = std::chrono::ceil<std::chrono::seconds>(kLongestLease);
+  const std::chrono::seconds shortest = kShortestNote;
+  return static_cast<std::time_t>(std::clamp(twice, shortest, longest).count());
+}
+
+std::string other_note(std::string_view address, std::string_view key, std::string_view ours,
+                       std::string_view theirs, std::time_t exptime) {
+  // Anybody may have written it.
+  std::string shown(theirs.substr(0, 2 * kLongestList));
+  for (auto& c : shown) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
+  }
+  return fmt::format(
+      "{}: here it is '{}', for other clients it is '{}': a lock would be on one server for these "
+      "and on another for those, with two holders. Give all clients the same servers in the same "
+      "order (server_list=LABEL, the same everywhere, where their addresses differ). To change the "
+      "list on purpose, stop all clients, and wait {} s, or delete the key {} on each server",
+      address, ours, shown, exptime, key);
+}
+
+}  // namespace dlock::memcached

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Getting the lock, waiting for it, keeping it and giving it back: what is sent, and what the
+// answers mean to the core.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "backends/redis/backend.hpp"
+#include "backends/redis/rules/value.hpp"
+#include "core/planted.hpp"
+
+namespace dlock::redis {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// Positions in the queue behind it are all the same to us.
+constexpr std::int64_t kLastRank = 1'000'000;
+
+std::string count(milliseconds time) { return std::to_string(time.count()); }
+
+/// For what could not be sent.
+template <class Answer, class Status>
+Answer not_done(Status status, Failure failure) {
+  Answer answer;
+  answer.status = status;
+  answer.failure = std::move(failure);
+  return answer;
+}
+
+/// 0, which is no token and refused as such, for what is no number.
+std::uint64_t to_token(const std::string& text) {
+  std::uint64_t token = 0;
+  const auto* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, token);
+  return error == std::errc() && stop == end ? token : 0;
+}
+
+/// How long the server keeps the key without news from us: the holder believes the lease only.
+milliseconds kept_for(const KeyClaim& claim, milliseconds lock_delay) {
+  return claim.request().lease + lock_delay;
+}
+
+ScriptCall acquire_call(const KeyClaim& claim, milliseconds poll, milliseconds lock_delay) {
+  const auto& request = claim.request();
+  const auto fence = std::max<milliseconds>(kFenceMemory, 2 * kept_for(claim, lock_delay));
+  ScriptCall call;
+  call.keys = {claim.keys.lock, claim.keys.fence, claim.keys.queue, claim.keys.alive,
+               claim.keys.next};
+  call.arguments = {
+      claim.owner,   count(kept_for(claim, lock_delay)), std::to_string(request.min_token),
+      count(fence),  request.queue ? "1" : "0",          claim.waiter,
+      claim.arrival, count(waiter_patience(poll)),       claim.maybe_queued ? "1" : "0"};
+  if (DLOCK_PLANTED("redis_lease_halved")) call.arguments[1] = count(request.lease / 2);
+  if (DLOCK_PLANTED("redis_fence_forgotten")) call.arguments[3] = count(request.lease);
+  return call;
+}
+
+/// Of acquire_under, beside what acquire takes.
+void put_under_gate(const GateCheck& gate, const KeyMap& names, milliseconds poll,
+                    ScriptCall& call) {
+  call.keys.push_back(names.keys(gate.key).note);
+  for (auto& argument : {gate.seal, std::string(kChannelPrefix), count(kFirstTry),
+                         count(waiter_patience(poll)), gate.text}) {
+    call.arguments.push_back(argument);
+  }
+}
+
+ScriptCall renew_call(const KeyClaim& claim, milliseconds lock_delay) {
+  ScriptCall call;
+  call.keys = {claim.keys.lock, claim.keys.alive, claim.keys.broken};
+  call.arguments = {claim.owner, count(kept_for(claim, lock_delay))};
+  return call;
+}
+
+ScriptCall release_call(const KeyClaim& claim, bool search, milliseconds poll) {
+  ScriptCall call;
+  call.keys = {claim.keys.lock, claim.keys.queue, claim.keys.alive, claim.keys.next};
+  const bool queued = claim.maybe_queued || search;
+  call.arguments = {claim.owner, queued ? claim.waiter : std::string(), std::string(kChannelPrefix),
+                    count(kFirstTry), count(waiter_patience(poll))};
+  if (DLOCK_PLANTED("redis_wake_reserved_forever")) call.arguments.back() = count(kFenceMemory);
+  return call;
+}
+
+ClaimStatus status_of_failure(const ScriptAnswer& answer) {
+  switch (answer.kind) {
+    case ScriptAnswer::Kind::refused:
+      return is_permanent(answer.verdict) ? ClaimStatus::failed : ClaimStatus::unavailable;
+    case ScriptAnswer::Kind::not_sent:
+      return ClaimStatus::unavailable;
+    case ScriptAnswer::Kind::unknown:
+    case ScriptAnswer::Kind::reply:
+      break;
+  }
+  return ClaimStatus::unknown;
+}
+
+}  // namespace
+
+Validity RedisBackend::validity(const Claim& claim, TimePoint sent) const {
+  if (DLOCK_PLANTED("redis_deadline_from_reply")) sent = env_.now();
+  const Duration lease = claim.request().lease;
+  return {sent + lease, sent + lease / 3};
+}
+
+asio::awaitable<ClaimAnswer> RedisBackend::claim(ClaimPtr claim, TimePoint deadline) {
+  const auto ours = std::static_pointer_cast<KeyClaim>(claim);
+  ours->woken = false;
+  const bool ready = co_await link_->ready(deadline);
+  if (!ready) {
+    const auto status = link_->failed_for_good() ? ClaimStatus::failed : ClaimStatus::unavailable;
+    co_return not_done<ClaimAnswer>(status, link_->failure());
+  }
+  auto call = acquire_call(*ours, poll_, lock_delay_);
+  const auto& gate = ours->request().gate;
+  if (gate) put_under_gate(*gate, names_, poll_, call);
+  const auto& script = gate ? scripts().acquire_under : scripts().acquire;
+  if (ours->request().queue) ours->maybe_queued = true;
+  const auto sent = env_.now();
+  const auto connection = link_->connection();
+  const auto answer = co_await run_script(env_, connection, script, std::move(call), deadline);
+  if (DLOCK_PLANTED("redis_setnx_then_expire") && answer.code() == 1) {
+    auto expire = renew_call(*ours, lock_delay_);
+    co_await run_script(env_, connection, scripts().renew, std::move(expire), deadline);
+  }
+  co_return take_acquired(*ours, answer, sent);
+}
+
+ClaimAnswer RedisBackend::take_acquired(KeyClaim& claim, const ScriptAnswer& answer,
+                                        TimePoint sent) {
+  if (answer.kind != ScriptAnswer::Kind::reply) {
+    if (DLOCK_PLANTED("redis_unknown_taken_as_busy")) {
+      return not_done<ClaimAnswer>(ClaimStatus::busy, answer.failure);
+    }
+    return not_done<ClaimAnswer>(status_of_failure(answer), answer.failure);
+  }
+  ClaimAnswer result;
+  const auto code = static_cast<AcquireCode>(answer.code());
+  if ((code == AcquireCode::granted || code == AcquireCode::already_ours) &&
+      answer.items.size() == 2) {
+    claim.was_granted = true;
+    claim.releasing = false;
+    claim.maybe_queued = false;
+    claim.epoch = epoch_;
+    result.status = ClaimStatus::granted;
+    result.token = claim.token = to_token(answer.items[1].text);
+    result.validity = validity(claim, sent);
+    return result;
+  }
+  if (code == AcquireCode::busy && answer.items.size() == 4) {
+    claim.standing.rank = std::clamp<std::int64_t>(answer.items[1].integer, -1, kLastRank);
+    claim.standing.remaining = read_remaining(answer.items[2].integer);
+    claim.arrival = answer.items[3].text;
+    claim.asked = env_.now();
+    result.status = claim.request().queue ? ClaimStatus::waiting : ClaimStatus::busy;
+    return result;
+  }
+  if (code == AcquireCode::sealed && answer.items.size() == 3) {
+    claim.standing = {};
+    claim.arrival = answer.items[2].text;
+    claim.asked = env_.now();
+    result.status = ClaimStatus::sealed;
+    result.record = answer.items[1].text;
+    return result;
+  }
+  if (code == AcquireCode::gate_changed && answer.items.size() == 2) {
+    claim.standing = {};
+    claim.arrival.clear();
+    claim.maybe_queued = false;
+    claim.asked = env_.now();
+    result.status = ClaimStatus::gate_changed;
+    result.record = answer.items[1].text;
+    return result;
+  }
+  if (code == AcquireCode::no_token_left) {
+    return not_done<ClaimAnswer>(ClaimStatus::failed, {Error::token_too_high, ""});
+  }
+  return not_done<ClaimAnswer>(ClaimStatus::unknown,
+                               {Error::unexpected, "an answer of another form"});
+}
+
+asio::awaitable<void> RedisBackend::wait(ClaimPtr claim, TimePoint deadline) {
+  const auto ours = std::static_pointer_cast<KeyClaim>(claim);
+  subscriber_->want();
+  const auto look_at = ours->asked + poll_delay(ours->standing, poll_, env_.random());
+  auto until = std::min(deadline, look_at);
+  if (DLOCK_PLANTED("redis_lost_wakeup")) until = deadline;
+  if (DLOCK_PLANTED("redis_subscribe_without_recheck")) until = deadline;
+  ++waiting_;
+  while (!ours->woken && !closed_) {
+    const bool told = co_await ours->signal.wait_until(until);
+    if (!told) break;
+  }
+  --waiting_;
+  ours->woken = false;
+}
+
+void RedisBackend::interrupt(Claim& claim) noexcept { static_cast<KeyClaim&>(claim).wake(); }
+
+asio::awaitable<std::vector<ExtendAnswer>> RedisBackend::extend(std::vector<ClaimPtr> claims,
+                                                                TimePoint deadline) {
+  std::vector<ExtendAnswer> answers(claims.size());
+  const bool ready = co_await link_->ready(deadline);
+  if (!ready) {
+    for (auto& answer : answers) answer.failure = link_->failure();
+    co_return answers;
+  }
+  std::vector<ScriptCall> calls;
+  calls.reserve(claims.size());
+  for (const auto& claim : claims) {
+    calls.push_back(renew_call(static_cast<KeyClaim&>(*claim), lock_delay_));
+  }
+  const auto sent = env_.now();
+  const auto connection = link_->connection();
+  const auto results =
+      co_await run_scripts(env_, connection, scripts().renew, std::move(calls), deadline);
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    const auto of = DLOCK_PLANTED("redis_answers_mixed_up") ? claims.size() - 1 - i : i;
+    answers[i] = take_renewed(static_cast<KeyClaim&>(*claims[i]), results[of], sent);
+  }
+  co_return answers;
+}
+
+ExtendAnswer RedisBackend::take_renewed(KeyClaim& claim, const ScriptAnswer& answer,
+                                        TimePoint sent) {
+  using Kind = ScriptAnswer::Kind;
+  ExtendAnswer result;
+  // Another program's data under our key: ours is no longer there.
+  const bool replaced =
+      answer.kind == Kind::refused && answer.verdict.error == Error::foreign_format;
+  if (answer.kind != Kind::reply && !replaced) {
+    if (DLOCK_PLANTED("redis_silence_taken_as_extended")) {
+      return {ExtendStatus::extended, validity(claim, sent), LossReason::none, {}};
+    }
+    const auto status =
+        answer.kind == Kind::unknown ? ExtendStatus::unknown : ExtendStatus::unavailable;
+    return not_done<ExtendAnswer>(status, answer.failure);
+  }
+  auto code = replaced ? RenewCode::taken : static_cast<RenewCode>(answer.code());
+  if (DLOCK_PLANTED("redis_gone_taken_as_extended")) code = RenewCode::renewed;
+  switch (code) {
+    case RenewCode::renewed:
+      claim.epoch = epoch_;
+      result.status = ExtendStatus::extended;
+      result.validity = validity(claim, sent);
+      return result;
+    case RenewCode::taken:
+      result.status = ExtendStatus::gone;
+      result.reason = LossReason::taken;
+      return result;
+    case RenewCode::evicted:
+      result.status = ExtendStatus::gone;
+      result.reason = LossReason::broken;
+      return result;
+    case RenewCode::gone:
+      result.status = ExtendStatus::gone;
+      result.reason = claim.epoch == epoch_ ? LossReason::removed : last_change_;
+      return result;
+  }
+  return not_done<ExtendAnswer>(ExtendStatus::unknown,
+                                {Error::unexpected, "an answer of another form"});
+}
+
+// The same request finds late copies of an acquire, too: it asks for whatever is the owner's.
+asio::awaitable<ReleaseAnswer> RedisBackend::release(ClaimPtr claim, bool search,
+                                                     TimePoint deadline) {
+  using Kind = ScriptAnswer::Kind;
+  const auto ours = std::static_pointer_cast<KeyClaim>(claim);
+  const bool before = ours->releasing;
+  // Left to expire: what its holder may still do is over then.
+  if (ours->is_lost() && lock_delay_.count() > 0) {
+    co_return not_done<ReleaseAnswer>(ReleaseStatus::released, {});
+  }
+  if (DLOCK_PLANTED("redis_withdraw_forgotten") && !ours->was_granted) {
+    co_return not_done<ReleaseAnswer>(ReleaseStatus::released, {});
+  }
+  if (closed_) co_return not_done<ReleaseAnswer>(ReleaseStatus::unavailable, link_->failure());
+  const bool ready = co_await link_->ready(deadline);
+  if (!ready) {
+    const auto status = before ? ReleaseStatus::unknown : ReleaseStatus::unavailable;
+    co_return not_done<ReleaseAnswer>(status, link_->failure());
+  }
+  auto call = release_call(*ours, search, poll_);
+  const auto connection = link_->connection();
+  const auto answer =
+      co_await run_script(env_, connection, scripts().release, std::move(call), deadline);
+  const bool replaced =
+      answer.kind == Kind::refused && answer.verdict.error == Error::foreign_format;
+  if (DLOCK_PLANTED("redis_release_not_repeated") && answer.kind == Kind::unknown) {
+    co_return not_done<ReleaseAnswer>(ReleaseStatus::released, {});
+  }
+  if (answer.kind == Kind::unknown) ours->releasing = true;
+  if (answer.kind != Kind::reply && !replaced) {
+    const auto status = answer.kind == Kind::unknown || before ? ReleaseStatus::unknown
+                                                               : ReleaseStatus::unavailable;
+    co_return not_done<ReleaseAnswer>(status, answer.failure);
+  }
+  // An earlier release without an answer may have done it.
+  const bool done =
+      answer.code() == static_cast<int>(ReleaseCode::released) || before || !ours->was_granted;
+  ours->maybe_queued = false;
+  if (answer.items.size() == 2) tell_of_queue(*ours, answer.items[1].text);
+  ReleaseAnswer result;
+  result.status = done ? ReleaseStatus::released : ReleaseStatus::not_holder;
+  co_return result;
+}
+
+// Once: it would be said with every release.
+void RedisBackend::tell_of_queue(const KeyClaim& claim, const std::string& why) {
+  if (std::exchange(queue_told_, true)) return;
+  sink_.on_warning(fmt::format(
+      "nobody can be woken at a release, waiters poll: {} or {} cannot be used ({}); delete what "
+      "another program has put there",
+      claim.keys.queue, claim.keys.alive, why));
+}
+
+}  // namespace dlock::redis

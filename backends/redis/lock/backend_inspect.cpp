@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who holds and who waits, all locks of a prefix, and the operator's break.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include "backends/redis/backend.hpp"
+#include "backends/redis/rules/value.hpp"
+
+namespace dlock::redis {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+/// A longer queue is counted, not named.
+constexpr std::int64_t kMostWaiters = 1000;
+/// Inspections that are on their way at once.
+constexpr std::size_t kAtOnce = 256;
+constexpr std::string_view kScanCount = "1000";
+
+ScriptCall inspect_call(const LockKeys& keys) {
+  ScriptCall call;
+  call.keys = {keys.lock, keys.queue, keys.alive};
+  call.arguments = {std::to_string(kMostWaiters)};
+  return call;
+}
+
+Command scan_command(const std::string& cursor, std::string pattern) {
+  Command command;
+  command.emplace_back("SCAN");
+  command.push_back(cursor);
+  command.emplace_back("MATCH");
+  command.push_back(std::move(pattern));
+  command.emplace_back("COUNT");
+  command.emplace_back(kScanCount);
+  return command;
+}
+
+std::int64_t to_number(const std::string& text) {
+  std::int64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+void note_foreign(const std::string& type, LockStatus& status) {
+  status.held = true;
+  status.owner.emplace();
+  status.notes.push_back(
+      type == "hash" ? std::string("the key is a hash: a Redisson lock? dlock and Redisson do not "
+                                   "share locks; give one of them another key")
+                     : fmt::format("the key is a {}: another program's data", type));
+}
+
+void add_holder(const std::string& text, std::int64_t now_us, LockStatus& status) {
+  if (text.starts_with(kRecordPrefix)) {
+    status.sealed = true;
+    status.notes.emplace_back("sealed by a migration: nobody takes it here");
+    return;
+  }
+  const auto value = read_value(text);
+  status.held = true;
+  status.token = value.token;
+  status.owner = value.owner;
+  if (!value.token) {
+    status.notes.emplace_back("held by a client of another make: no token, no owner's data");
+    return;
+  }
+  // The token is the server's clock at the grant, unless it had to be pushed up.
+  const auto age = std::max<std::int64_t>(now_us, 0) - static_cast<std::int64_t>(*value.token);
+  if (age >= 0) status.held_for = std::chrono::duration_cast<milliseconds>(microseconds(age));
+}
+
+/// What is left of the lease; the lock delay comes after it, and only with locks of ours.
+void add_remaining(milliseconds left, milliseconds lock_delay, LockStatus& status) {
+  if (!status.token) lock_delay = milliseconds(0);
+  status.remaining = std::max(left - lock_delay, milliseconds(0));
+  if (left <= lock_delay) {
+    status.notes.push_back(
+        fmt::format("its holder has lost it; nobody is granted it for another {} ms (lock_delay)",
+                    left.count()));
+  }
+}
+
+/// Empty if the answer is none of our script's.
+std::optional<LockStatus> read_status(std::string name, const std::vector<Reply>& items,
+                                      milliseconds lock_delay) {
+  if (items.size() != 6) return {};
+  LockStatus status;
+  status.name = std::move(name);
+  const auto& type = items[0].text;
+  if (type == "string") {
+    add_holder(items[1].text, to_number(items[3].text), status);
+  } else if (type != "none") {
+    note_foreign(type, status);
+  }
+  if (status.held && items[2].integer >= 0) {
+    add_remaining(read_remaining(items[2].integer), lock_delay, status);
+  }
+  if (status.held && items[2].integer == -1) {
+    status.notes.emplace_back("the key never expires: a dead holder keeps it for ever");
+  }
+  for (const auto& waiter : items[5].items) status.waiting.push_back(read_waiter(waiter.text));
+  if (items[4].integer > kMostWaiters) {
+    status.notes.push_back(
+        fmt::format("{} wait, the first {} are named", items[4].integer, kMostWaiters));
+  }
+  return status;
+}
+
+}  // namespace
+
+asio::awaitable<Failure> RedisBackend::describe(std::vector<std::string> names,
+                                                std::shared_ptr<std::vector<LockStatus>> into,
+                                                TimePoint deadline) {
+  for (std::size_t at = 0; at < names.size(); at += kAtOnce) {
+    const bool ready = co_await link_->ready(deadline);
+    if (!ready) co_return link_->failure();
+    std::vector<ScriptCall> calls;
+    const auto end = std::min(names.size(), at + kAtOnce);
+    for (auto i = at; i < end; ++i) calls.push_back(inspect_call(names_.keys(names[i])));
+    const auto connection = link_->connection();
+    const auto answers =
+        co_await run_scripts(env_, connection, scripts().inspect, std::move(calls), deadline);
+    for (auto i = at; i < end; ++i) {
+      const auto& answer = answers[i - at];
+      if (answer.kind != ScriptAnswer::Kind::reply) co_return answer.failure;
+      auto status = read_status(names[i], answer.items, lock_delay_);
+      if (!status) co_return Failure{Error::unexpected, "an answer of another form"};
+      into->push_back(std::move(*status));
+    }
+  }
+  co_return Failure{};
+}
+
+asio::awaitable<Result<LockStatus>> RedisBackend::inspect(std::string name, TimePoint deadline) {
+  auto found = std::make_shared<std::vector<LockStatus>>();
+  std::vector<std::string> names;
+  names.push_back(std::move(name));
+  Result<LockStatus> result;
+  result.failure = co_await describe(std::move(names), found, deadline);
+  if (!result.failure.error) result.value = std::move(found->front());
+  co_return result;
+}
+
+// SCAN gives every key that is there all the time at least once.
+asio::awaitable<Result<std::vector<std::string>>> RedisBackend::scan_keys(std::string pattern,
+                                                                          TimePoint deadline) {
+  Result<std::vector<std::string>> result;
+  std::set<std::string> keys;
+  std::string cursor = "0";
+  do {
+    const bool ready = co_await link_->ready(deadline);
+    if (!ready) {
+      result.failure = link_->failure();
+      co_return result;
+    }
+    auto pending = link_->connection()->send(scan_command(cursor, pattern));
+    const auto outcome = co_await pending.get_until(deadline);
+    if (!outcome || outcome->kind != Outcome::Kind::reply) {
+      result.failure = {Error::no_answer, settings_->address()};
+      co_return result;
+    }
+    const auto& reply = outcome->reply;
+    if (reply.is_error() || reply.items.size() != 2) {
+      result.failure = {reply.is_error() ? judge(reply.text).error : Error::unexpected, reply.text};
+      co_return result;
+    }
+    cursor = reply.items[0].text;
+    for (const auto& key : reply.items[1].items) keys.insert(key.text);
+  } while (cursor != "0");
+  result.value.emplace(keys.begin(), keys.end());
+  co_return result;
+}
+
+/// Of the locks whose own key is there, or with a `suffix` the key of it beside the lock's.
+asio::awaitable<Result<std::vector<std::string>>> RedisBackend::scan(std::string prefix,
+                                                                     std::string suffix,
+                                                                     TimePoint deadline) {
+  auto pattern = suffix.empty() ? names_.pattern(prefix) : names_.pattern_beside(prefix, suffix);
+  auto result = co_await scan_keys(std::move(pattern), deadline);
+  if (!result.value) co_return result;
+  std::set<std::string> names;
+  for (const auto& key : *result.value) {
+    const auto name = suffix.empty() ? names_.name(key) : names_.name_beside(key, suffix);
+    if (!name) continue;
+    const bool below = prefix.empty() || *name == prefix || name->starts_with(prefix + "/");
+    if (below) names.insert(*name);
+  }
+  result.value.emplace(names.begin(), names.end());
+  co_return result;
+}
+
+asio::awaitable<Result<std::vector<LockStatus>>> RedisBackend::list(std::string prefix,
+                                                                    TimePoint deadline) {
+  Result<std::vector<LockStatus>> result;
+  auto names = co_await scan(std::move(prefix), {}, deadline);
+  result.failure = std::move(names.failure);
+  if (!names.value) co_return result;
+  auto found = std::make_shared<std::vector<LockStatus>>();
+  result.failure = co_await describe(std::move(*names.value), found, deadline);
+  if (result.failure.error) co_return result;
+  // What ended meanwhile is no lock any more.
+  std::erase_if(*found, [](const LockStatus& status) { return !status.held && !status.sealed; });
+  result.value = std::move(*found);
+  co_return result;
+}
+
+asio::awaitable<Failure> RedisBackend::evict(std::string name, std::uint64_t token,
+                                             TimePoint deadline) {
+  const bool ready = co_await link_->ready(deadline);
+  if (!ready) co_return link_->failure();
+  const auto keys = names_.keys(name);
+  ScriptCall call;
+  call.keys = {keys.lock, keys.queue, keys.alive, keys.next, keys.broken};
+  call.arguments = {std::to_string(token), std::string(kChannelPrefix),
+                    std::to_string(kFirstTry.count()),
+                    std::to_string(waiter_patience(poll_).count())};
+  const auto connection = link_->connection();
+  const auto answer =
+      co_await run_script(env_, connection, scripts().evict, std::move(call), deadline);
+  if (answer.kind != ScriptAnswer::Kind::reply) co_return answer.failure;
+  switch (static_cast<EvictCode>(answer.code())) {
+    case EvictCode::evicted:
+      co_return Failure{};
+    case EvictCode::not_held:
+      co_return Failure{Error::not_held, name};
+    case EvictCode::sealed:
+      co_return Failure{Error::sealed, "dlock migrate moves or opens it"};
+    case EvictCode::other_token:
+      break;
+  }
+  const auto held = read_value(answer.items.size() > 1 ? answer.items[1].text : std::string());
+  co_return Failure{Error::held_with_other_token,
+                    held.token ? fmt::format("{} is held with token {}", name, *held.token)
+                               : fmt::format("{} is held by a client that has no tokens", name)};
+}
+
+}  // namespace dlock::redis

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the backend keeps about one claim: its keys, how it stands in the queue, and what of it may
+// be on the server.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "backends/redis/rules/names.hpp"
+#include "backends/redis/rules/poll.hpp"
+#include "core/loop/signal.hpp"
+#include "dlock/backend.hpp"
+
+namespace dlock::redis {
+
+/// How long the last token is remembered: while it is, tokens rise whatever the server's clock
+/// does.
+inline constexpr std::chrono::hours kFenceMemory{48};
+
+struct KeyClaim;
+/// All that live, by owner id: who is told that a lock may be free.
+using ClaimRegistry = std::unordered_map<std::string, KeyClaim*>;
+
+struct KeyClaim final : Claim {
+  KeyClaim(ClaimRequest request, core::Env& env, LockKeys lock_keys, std::string owner_text,
+           std::string waiter_text, std::shared_ptr<ClaimRegistry> all)
+      : Claim(std::move(request)),
+        keys(std::move(lock_keys)),
+        owner(std::move(owner_text)),
+        waiter(std::move(waiter_text)),
+        signal(env),
+        registry(std::move(all)) {
+    registry->emplace(this->request().owner.id, this);
+  }
+  ~KeyClaim() override { registry->erase(request().owner.id); }
+
+  void wake() {
+    woken = true;
+    signal.notify();
+  }
+
+  const LockKeys keys;
+  const std::string owner;   ///< as in the lock's value
+  const std::string waiter;  ///< as in the queue
+
+  std::string arrival;        ///< our place: as the server gave it, kept through re-queueing
+  bool maybe_queued = false;  ///< the queue may name us
+  Standing standing;
+  TimePoint asked{};
+
+  bool was_granted = false;
+  std::uint64_t token = 0;  ///< of the last grant
+  std::uint64_t epoch = 0;  ///< of the server that was last known to have it
+  bool releasing = false;   ///< a release was sent and may have been done
+
+  bool woken = false;
+  core::Signal signal;
+  const std::shared_ptr<ClaimRegistry> registry;
+};
+
+using KeyClaimPtr = std::shared_ptr<KeyClaim>;
+
+}  // namespace dlock::redis

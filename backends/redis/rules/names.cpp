@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/redis/rules/names.hpp"
+
+#include <algorithm>
+
+#include "core/spi/name.hpp"
+
+namespace dlock::redis {
+namespace {
+
+std::string escaped(std::string_view name) {
+  return core::percent_escape(name, [](unsigned char c) { return c != '{' && c != '}'; });
+}
+
+std::string glob_escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (std::string_view("*?[]\\^").find(c) != std::string_view::npos) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string template_error(std::string_view text) {
+  const auto place = text.find(kNamePlace);
+  if (place == std::string_view::npos ||
+      text.find(kNamePlace, place + 1) != std::string_view::npos) {
+    return "it has not exactly one {name} for the lock's name; write for example dlock:{{name}}";
+  }
+  if (text.find('%') != std::string_view::npos) return "it has a %, which is ours for escapes";
+  for (const char c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) return "it has a control byte";
+  }
+  std::string rest(text);
+  rest.replace(place, kNamePlace.size(), "x");
+  const auto opening = std::count(rest.begin(), rest.end(), '{');
+  const auto closing = std::count(rest.begin(), rest.end(), '}');
+  if (opening == 0 && closing == 0) return {};
+  const auto open = rest.find('{');
+  const auto close = rest.find('}');
+  if (opening != 1 || closing != 1 || close < open + 2) {
+    return "its braces are no hash tag; write one { before one } with something in between";
+  }
+  return {};
+}
+
+KeyMap::KeyMap(std::string_view key_template) {
+  const auto place = key_template.find(kNamePlace);
+  before_ = key_template.substr(0, place);
+  after_ = key_template.substr(place + kNamePlace.size());
+  tagged_ = (before_ + after_).find('{') != std::string::npos;
+}
+
+std::string KeyMap::key(std::string_view name) const { return before_ + escaped(name) + after_; }
+
+LockKeys KeyMap::keys(std::string_view name) const {
+  auto lock = key(name);
+  // Without a tag in the template the whole key is the tag of the others: the same slot.
+  const auto base = tagged_ ? lock : "{" + lock + "}";
+  return {std::move(lock), base + "%fence", base + "%queue", base + "%alive",
+          base + "%next",  base + "%note",  base + "%broken"};
+}
+
+std::optional<std::string> KeyMap::name(std::string_view key_text) const {
+  if (key_text.size() <= before_.size() + after_.size()) return {};
+  if (!key_text.starts_with(before_) || !key_text.ends_with(after_)) return {};
+  auto middle = key_text.substr(before_.size());
+  middle.remove_suffix(after_.size());
+  auto name = core::percent_unescape(middle);
+  if (!core::name_error(name).empty() || key(name) != key_text) return {};
+  return name;
+}
+
+std::optional<std::string> KeyMap::name_beside(std::string_view key,
+                                               std::string_view suffix) const {
+  if (!key.ends_with(suffix)) return {};
+  key.remove_suffix(suffix.size());
+  if (tagged_) return name(key);
+  if (!key.starts_with('{') || !key.ends_with('}')) return {};
+  return name(key.substr(1, key.size() - 2));
+}
+
+std::string KeyMap::pattern_beside(std::string_view prefix, std::string_view suffix) const {
+  auto keys = pattern(prefix);
+  if (!tagged_) keys = "{" + keys + "}";
+  return keys.append(suffix);
+}
+
+std::string KeyMap::pattern(std::string_view prefix) const {
+  return glob_escaped(before_) + glob_escaped(escaped(prefix)) + "*" + glob_escaped(after_);
+}
+
+}  // namespace dlock::redis

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/redis/rules/poll.hpp"
+
+#include <algorithm>
+
+namespace dlock::redis {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::int64_t kFront = 8;           ///< so many look at the full rate
+constexpr std::int64_t kExpiryWatchers = 4;  ///< so many look when the lease is over
+constexpr std::int64_t kSlowest = 5;
+constexpr milliseconds kShortest{5};
+
+}  // namespace
+
+Duration poll_delay(const Standing& standing, milliseconds bound, std::uint64_t dice) {
+  Duration longest = bound;
+  if (standing.rank > kFront) {
+    longest = std::min<Duration>(longest * standing.rank / kFront, longest * kSlowest);
+  }
+  // Somewhere in the last quarter before the bound.
+  const auto quarter = longest.count() / 4;
+  const auto jitter =
+      quarter > 0 ? static_cast<std::int64_t>(dice % static_cast<std::uint64_t>(quarter)) : 0;
+  Duration delay(longest.count() - jitter);
+  if (standing.remaining.count() >= 0 && standing.rank < kExpiryWatchers) {
+    // The server rounds what is left down to milliseconds.
+    delay = std::min<Duration>(delay, standing.remaining + milliseconds(1));
+  }
+  return std::max<Duration>(delay, kShortest);
+}
+
+milliseconds waiter_patience(milliseconds bound) {
+  // One look that was missed costs nobody its place.
+  return 2 * kSlowest * bound + milliseconds(1000);
+}
+
+}  // namespace dlock::redis

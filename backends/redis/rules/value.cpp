@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/redis/rules/value.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <vector>
+
+#include "core/spi/name.hpp"
+#include "dlock/sequencer.hpp"
+
+namespace dlock::redis {
+namespace {
+
+constexpr std::size_t kLongestForeignId = 200;
+
+std::string field(std::string_view text) {
+  return core::percent_escape(text,
+                              [](unsigned char c) { return c > 0x20 && c != 0x7F && c != ','; });
+}
+
+template <class Number>
+bool to_number(std::string_view text, Number& number) {
+  const auto* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && stop == end && !text.empty();
+}
+
+Owner foreign(std::string_view text) {
+  Owner owner;
+  // For terminals and JSON: no control bytes, and not a megabyte.
+  owner.id = core::percent_escape(text.substr(0, kLongestForeignId),
+                                  [](unsigned char c) { return c >= 0x20 && c < 0x7F; });
+  return owner;
+}
+
+}  // namespace
+
+std::string write_owner(const Owner& owner) {
+  return fmt::format("{},{},{},{}", owner.id, field(owner.host), owner.pid, field(owner.app));
+}
+
+Owner read_owner(std::string_view text) {
+  std::vector<std::string_view> fields;
+  for (auto rest = text;;) {
+    const auto comma = rest.find(',');
+    fields.push_back(rest.substr(0, comma));
+    if (comma == std::string_view::npos) break;
+    rest.remove_prefix(comma + 1);
+  }
+  Owner owner;
+  if (fields.size() != 4 || fields[0].size() != kUuidLength || !to_number(fields[2], owner.pid)) {
+    return foreign(text);
+  }
+  owner.id = fields[0];
+  owner.host = core::percent_unescape(fields[1]);
+  owner.app = core::percent_unescape(fields[3]);
+  return owner;
+}
+
+LockValue read_value(std::string_view text) {
+  LockValue value;
+  const auto colon = text.find(':');
+  std::uint64_t token = 0;
+  if (colon == std::string_view::npos || !to_number(text.substr(0, colon), token) ||
+      token >= kTokenEnd) {
+    value.owner = foreign(text);
+    return value;
+  }
+  value.token = token;
+  value.owner = read_owner(text.substr(colon + 1));
+  return value;
+}
+
+std::chrono::milliseconds read_remaining(std::int64_t left_ms) {
+  constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 31);
+  return std::chrono::milliseconds(std::clamp<std::int64_t>(left_ms, -1, kLongest.count()));
+}
+
+std::string write_waiter(std::string_view instance, std::string_view owner) {
+  return fmt::format("{} {}", instance, owner);
+}
+
+Owner read_waiter(std::string_view text) {
+  if (text.size() <= kUuidLength + 1) return foreign(text);
+  return read_owner(text.substr(kUuidLength + 1));
+}
+
+}  // namespace dlock::redis

@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/redis/scripts/scripts.hpp"
+
+#include <fmt/format.h>
+#include <openssl/evp.h>
+
+#include <array>
+#include <stdexcept>
+
+#include "backends/redis/scripts/gate_scripts.hpp"
+
+#ifdef DLOCK_PLANTING
+#include "backends/redis/scripts/planted_scripts.hpp"
+#endif
+
+namespace dlock::redis {
+namespace {
+
+// `next` is `until waiter`: who was woken and has the first try, and until when (server time, ms).
+// Gives the waiter and how much of that is left, 0 or less once it has let it pass. One that would
+// last longer than any is given is none: the server's clock was set back.
+constexpr std::string_view kFirstTryLua = R"lua(
+local function first_try(text, now)
+  local gap = text and string.find(text, ' ', 1, true)
+  if not gap then return false, 0 end
+  local left = (tonumber(string.sub(text, 1, gap - 1)) or now + 1000) - now
+  if not (left <= 500) then return false, 0 end
+  return string.sub(text, gap + 1), left
+end
+local function drop(queue, alive, process)
+  local gone = {}
+  for _, waiter in ipairs(redis.pcall('ZRANGE', queue, 0, 9999)) do
+    if string.sub(waiter, 1, 36) == process then gone[#gone + 1] = waiter end
+  end
+  for from = 1, #gone, 100 do
+    local to = math.min(from + 99, #gone)
+    redis.pcall('ZREM', queue, unpack(gone, from, to))
+    redis.pcall('ZREM', alive, unpack(gone, from, to))
+  end
+end
+)lua";
+
+// KEYS lock fence queue alive next; ARGV owner, lease ms, min token, fence ms, queue 0|1, waiter,
+// arrival ('' the first time), patience ms, cleanup 0|1, tag
+// -> {1|2, token, tag} | {0, place, ms left, arrival, tag} | {3, tag} | {4, record, arrival, tag}
+//
+// The token is above the last one, above min token, and no less than the server's clock, so it
+// keeps rising when the fence key is lost. One that is ahead of the clock is remembered until the
+// clock has caught up with it. Who was woken (`next`) has the first try; who lets it pass is
+// stopped or dead, and its whole process loses its places (whoever lives comes back with its next
+// look, and with its arrival). `ms left`: of the lease, or of the first try of another.
+//
+// The place of the first waiter of a process is the number of processes before it, that of the
+// others the number of waiters: behind a stopped process with many, somebody still looks often.
+constexpr std::string_view kAcquire = R"lua(
+local tag = ARGV[#ARGV]
+local held = redis.call('GET', KEYS[1])
+if held then
+  local colon = string.find(held, ':', 1, true)
+  if colon and string.sub(held, colon + 1) == ARGV[1] then
+    redis.call('PEXPIRE', KEYS[1], ARGV[2])
+    redis.pcall('ZREM', KEYS[3], ARGV[6])
+    redis.pcall('ZREM', KEYS[4], ARGV[6])
+    return {2, string.sub(held, 1, colon - 1), tag}
+  end
+end
+-- (gate)
+local aside = redis.call('MGET', KEYS[2], KEYS[5])
+local clock = redis.call('TIME')
+local us = clock[1] * 1000000 + clock[2]
+local now = us / 1000
+local first, first_left = first_try(aside[2], now)
+if not held and (not first or first_left <= 0 or first == ARGV[6]) then
+  local token = math.max((tonumber(aside[1] or '0') or 0) + 1, us, tonumber(ARGV[3]) + 1)
+  if not (token < 9007199254740992) then return {3, tag} end
+  local memory = string.format('%.0f', ARGV[4] + math.max(token - us, 0) / 1000)
+  token = string.format('%.0f', token)
+  redis.call('SET', KEYS[2], token, 'PX', memory)
+  -- (seal)
+  redis.call('SET', KEYS[1], token .. ':' .. ARGV[1], 'PX', ARGV[2], 'NX')
+  if aside[2] then redis.call('DEL', KEYS[5]) end
+  if ARGV[9] == '1' then
+    redis.pcall('ZREM', KEYS[3], ARGV[6])
+    redis.pcall('ZREM', KEYS[4], ARGV[6])
+  end
+  if first and string.sub(first, 1, 36) ~= string.sub(ARGV[6], 1, 36) then
+    drop(KEYS[3], KEYS[4], string.sub(first, 1, 36))
+  end
+  return {1, token, tag}
+end
+local left = -1
+if held then
+  left = redis.call('PTTL', KEYS[1])
+  if first == ARGV[6] then redis.call('DEL', KEYS[5]) end
+elseif first then
+  left = math.ceil(first_left)
+end
+local sealed = held and string.sub(held, 1, 13) == 'dlock:record:'
+if ARGV[5] ~= '1' then
+  if sealed then return {4, string.sub(held, 14), '', tag} end
+  return {0, -1, left, '', tag}
+end
+local arrival = ARGV[7]
+if arrival == '' then arrival = string.format('%.0f', us) end
+redis.call('ZADD', KEYS[3], arrival, ARGV[6])
+redis.call('ZADD', KEYS[4], string.format('%.0f', now + ARGV[8]), ARGV[6])
+redis.call('PEXPIRE', KEYS[3], ARGV[8] * 2)
+redis.call('PEXPIRE', KEYS[4], ARGV[8] * 2)
+if sealed then return {4, string.sub(held, 14), arrival, tag} end
+local waiting = redis.call('ZRANGE', KEYS[3], 0, 63)
+local from = 1
+while waiting[from] and waiting[from] ~= ARGV[6] do
+  local patience = redis.call('ZSCORE', KEYS[4], waiting[from])
+  if patience and tonumber(patience) > now then break end
+  redis.call('ZREM', KEYS[3], waiting[from])
+  redis.call('ZREM', KEYS[4], waiting[from])
+  from = from + 1
+end
+local processes = 0
+local seen = {}
+for i = from, #waiting do
+  local process = string.sub(waiting[i], 1, 36)
+  if waiting[i] == ARGV[6] then
+    return {0, seen[process] and i - from or processes, left, arrival, tag}
+  end
+  if not seen[process] then processes = processes + 1 end
+  seen[process] = true
+end
+return {0, redis.call('ZRANK', KEYS[3], ARGV[6]), left, arrival, tag}
+)lua";
+
+// KEYS lock alive broken; ARGV owner, lease ms, tag
+// -> {1 renewed | 0 gone | 2 somebody else's | 3 broken by an operator, tag}
+//
+// Removing what is not there writes nothing, but a replica refuses it: its word that the lock is
+// gone would be no proof. One that has looked at the type of the key is none.
+constexpr std::string_view kRenew = R"lua(
+local held = redis.call('GET', KEYS[1])
+if held then
+  local colon = string.find(held, ':', 1, true)
+  if colon and string.sub(held, colon + 1) == ARGV[1] then
+    redis.call('PEXPIRE', KEYS[1], ARGV[2])
+    return {1, ARGV[3]}
+  end
+end
+local probe = redis.pcall('ZREM', KEYS[2], '')
+if type(probe) == 'table' and not string.find(probe.err, 'WRONGTYPE', 1, true) then
+  redis.call('ZREM', KEYS[2], '')
+end
+local broken = redis.call('GET', KEYS[3])
+if broken and string.sub(broken, -#ARGV[1] - 1) == ':' .. ARGV[1] then return {3, ARGV[3]} end
+if held then return {2, ARGV[3]} end
+return {0, ARGV[3]}
+)lua";
+
+// Wakes the first waiter who can hear it and reserves the free lock for it, shortly. The dead are
+// dropped on the way, those of 64 processes or 1,000 at a time. Where PUBLISH is not allowed,
+// waiters poll. Gives the error of a queue that cannot be used: nothing may fail once the lock has
+// been given back.
+constexpr std::string_view kWake = R"lua(
+local function wake(queue, alive, next_key, prefix, reserve, memory)
+  local now = nil
+  local deaf = {}
+  local asked = 0
+  for _ = 1, 1000 do
+    local heads = redis.pcall('ZRANGE', queue, 0, 0)
+    if heads.err then return heads.err end
+    local head = heads[1]
+    if not head or asked == 64 then return nil end
+    if not now then
+      local clock = redis.call('TIME')
+      now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+    end
+    local patience = redis.pcall('ZSCORE', alive, head)
+    if type(patience) == 'table' then return patience.err end
+    redis.pcall('ZREM', queue, head)
+    redis.pcall('ZREM', alive, head)
+    local process = string.sub(head, 1, 36)
+    if patience and tonumber(patience) > now and not deaf[process] then
+      asked = asked + 1
+      local heard = redis.pcall('PUBLISH', prefix .. process, string.sub(head, 38, 73))
+      if type(heard) ~= 'number' then return nil end
+      if heard > 0 then
+        local until_ms = string.format('%.0f', now + reserve)
+        redis.pcall('SET', next_key, until_ms .. ' ' .. head, 'PX', memory)
+        return nil
+      end
+      deaf[process] = true
+    end
+  end
+end
+)lua";
+
+// KEYS lock queue alive next; ARGV owner, waiter, channel prefix, reserve ms, memory ms, tag
+// -> {1 released | 0 was not ours, [why nobody can be woken,] tag}
+//
+// Also withdraws a waiter; one that was woken already passes the news on.
+constexpr std::string_view kRelease = R"lua(
+local held = redis.call('GET', KEYS[1])
+local ours = 0
+if held then
+  local colon = string.find(held, ':', 1, true)
+  if colon and string.sub(held, colon + 1) == ARGV[1] then
+    redis.call('DEL', KEYS[1])
+    held = false
+    ours = 1
+  end
+end
+if ARGV[2] ~= '' then
+  redis.pcall('ZREM', KEYS[2], ARGV[2])
+  redis.pcall('ZREM', KEYS[3], ARGV[2])
+end
+local reserved, left = redis.pcall('GET', KEYS[4]), 0
+if type(reserved) ~= 'string' then reserved = false end
+if reserved then
+  local clock = redis.call('TIME')
+  reserved, left = first_try(reserved, clock[1] * 1000 + clock[2] / 1000)
+end
+if reserved and (reserved == ARGV[2] or (left <= 0 and not held)) then
+  redis.call('DEL', KEYS[4])
+  if reserved ~= ARGV[2] then drop(KEYS[2], KEYS[3], string.sub(reserved, 1, 36)) end
+  reserved = false
+end
+local trouble = nil
+if not held and not reserved then
+  trouble = wake(KEYS[2], KEYS[3], KEYS[4], ARGV[3], ARGV[4], ARGV[5])
+end
+if trouble then return {ours, trouble, ARGV[6]} end
+return {ours, ARGV[6]}
+)lua";
+
+// KEYS lock queue alive next broken; ARGV token, channel prefix, reserve ms, memory ms, tag
+// -> {1 evicted | 0 nobody holds it | 3 a record stands there, tag} | {2, the value there, tag}
+//
+// What is removed is kept aside until its holder has surely asked for it.
+constexpr std::string_view kEvict = R"lua(
+local held = redis.call('GET', KEYS[1])
+if not held then return {0, ARGV[5]} end
+if string.sub(held, 1, 13) == 'dlock:record:' then return {3, ARGV[5]} end
+local colon = string.find(held, ':', 1, true)
+if not colon or string.sub(held, 1, colon - 1) ~= ARGV[1] then return {2, held, ARGV[5]} end
+local left = redis.call('PTTL', KEYS[1])
+redis.call('SET', KEYS[5], held, 'PX', math.max(left, 0) + 1000)
+redis.call('DEL', KEYS[1])
+wake(KEYS[2], KEYS[3], KEYS[4], ARGV[2], ARGV[3], ARGV[4])
+return {1, ARGV[5]}
+)lua";
+
+// KEYS lock queue alive; ARGV most waiters, tag
+// -> {type, value, ms left, server time us, waiters, {waiter...}, tag}; writes nothing
+constexpr std::string_view kInspect = R"lua(
+local kind = redis.call('TYPE', KEYS[1])
+kind = kind.ok or kind
+local value = ''
+if kind == 'string' then value = redis.call('GET', KEYS[1]) end
+local clock = redis.call('TIME')
+local us = clock[1] * 1000000 + clock[2]
+local waiting = {}
+local all = redis.call('ZRANGE', KEYS[2], 0, tonumber(ARGV[1]) - 1)
+for _, waiter in ipairs(all) do
+  local patience = redis.call('ZSCORE', KEYS[3], waiter)
+  if patience and tonumber(patience) * 1000 > us then waiting[#waiting + 1] = waiter end
+end
+return {kind, value, redis.call('PTTL', KEYS[1]), string.format('%.0f', us),
+        redis.call('ZCARD', KEYS[2]), waiting, ARGV[2]}
+)lua";
+
+// A record has changed: all look again. Who gets there first when the lock is open has it; the
+// others keep their places.
+constexpr std::string_view kWakeAll = R"lua(
+local function wake_all(queue, next_key, prefix)
+  redis.call('DEL', next_key)
+  for _, waiter in ipairs(redis.call('ZRANGE', queue, 0, -1)) do
+    local heard = redis.pcall('PUBLISH', prefix .. string.sub(waiter, 1, 36),
+                              string.sub(waiter, 38, 73))
+    if type(heard) ~= 'number' then return end
+  end
+end
+)lua";
+
+// False: no token would be left.
+constexpr std::string_view kRaiseFence = R"lua(
+local function raise(fence, above, memory)
+  local clock = redis.call('TIME')
+  local us = clock[1] * 1000000 + clock[2]
+  local token = math.max(tonumber(redis.call('GET', fence) or '0') or 0, tonumber(above))
+  if not (token < 9007199254740991) then return false end
+  memory = string.format('%.0f', memory + math.max(token - us, 0) / 1000)
+  redis.call('SET', fence, string.format('%.0f', token), 'PX', memory)
+  return true
+end
+)lua";
+
+// Of the scripts below, what comes first: {1 done | 0 no record there, or not ours | 3 no token
+// left, tag} | {2, the record there, tag}
+
+// KEYS lock alive; ARGV tag
+//
+// What a replica answers may be old: it refuses the writing of nothing.
+constexpr std::string_view kRecord = R"lua(
+redis.call('ZREM', KEYS[2], '')
+local held = redis.call('GET', KEYS[1])
+if held and string.sub(held, 1, 13) == 'dlock:record:' then
+  return {2, string.sub(held, 14), ARGV[1]}
+end
+return {0, ARGV[1]}
+)lua";
+
+// KEYS lock queue next; ARGV token:owner, record, channel prefix, tag
+//
+// The token, too: a late copy of the acquire may have given the lock to the same owner again.
+constexpr std::string_view kSeal = R"lua(
+local tag = ARGV[#ARGV]
+local held = redis.call('GET', KEYS[1])
+if not held then return {0, tag} end
+if string.sub(held, 1, 13) == 'dlock:record:' then return {2, string.sub(held, 14), tag} end
+if held == ARGV[1] then
+  -- (gate)
+  redis.call('SET', KEYS[1], 'dlock:record:' .. ARGV[2])
+  wake_all(KEYS[2], KEYS[3], ARGV[3])
+  return {1, tag}
+end
+return {0, tag}
+)lua";
+
+// KEYS lock fence queue next; ARGV from, to ('' opens), min token, fence ms, channel prefix, tag
+constexpr std::string_view kSetRecord = R"lua(
+local tag = ARGV[#ARGV]
+local held = redis.call('GET', KEYS[1])
+if not held or string.sub(held, 1, 13) ~= 'dlock:record:' then return {0, tag} end
+if string.sub(held, 14) ~= ARGV[1] then return {2, string.sub(held, 14), tag} end
+-- (gate)
+if ARGV[2] ~= '' then
+  redis.call('SET', KEYS[1], 'dlock:record:' .. ARGV[2])
+else
+  if not raise(KEYS[2], ARGV[3], ARGV[4]) then return {3, tag} end
+  redis.call('DEL', KEYS[1])
+end
+wake_all(KEYS[3], KEYS[4], ARGV[5])
+return {1, tag}
+)lua";
+
+// KEYS lock fence; ARGV owner, min token, fence ms, tag
+constexpr std::string_view kRaise = R"lua(
+local held = redis.call('GET', KEYS[1])
+local colon = held and string.find(held, ':', 1, true)
+if not colon or string.sub(held, colon + 1) ~= ARGV[1] then return {0, ARGV[4]} end
+if not raise(KEYS[2], ARGV[2], ARGV[3]) then return {3, ARGV[4]} end
+return {1, ARGV[4]}
+)lua";
+
+// KEYS note alive; ARGV tag
+constexpr std::string_view kNote = R"lua(
+redis.call('ZREM', KEYS[2], '')
+local text = redis.call('GET', KEYS[1])
+if text then return {2, text, ARGV[1]} end
+return {0, ARGV[1]}
+)lua";
+
+// KEYS note; ARGV from, to ('' for none, each), tag
+constexpr std::string_view kSetNote = R"lua(
+local text = redis.call('GET', KEYS[1]) or ''
+if text ~= ARGV[1] then
+  if text ~= '' then return {2, text, ARGV[3]} end
+  return {0, ARGV[3]}
+end
+if ARGV[2] == '' then
+  redis.call('DEL', KEYS[1])
+else
+  redis.call('SET', KEYS[1], ARGV[2])
+end
+return {1, ARGV[3]}
+)lua";
+
+std::string sha1_hex(std::string_view text) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned int length = 0;
+  if (EVP_Digest(text.data(), text.size(), digest.data(), &length, EVP_sha1(), nullptr) != 1) {
+    throw std::runtime_error("OpenSSL gives no SHA-1, by which Redis names scripts");
+  }
+  std::string hex;
+  for (unsigned int i = 0; i < length; ++i) hex += fmt::format("{:02x}", digest.at(i));
+  return hex;
+}
+
+}  // namespace
+
+Script::Script(std::string source) : text(std::move(source)), sha(sha1_hex(text)) {}
+
+Scripts::Scripts()
+    : acquire(std::string(kFirstTryLua) + std::string(kAcquire)),
+      renew(std::string(kRenew)),
+      release(std::string(kFirstTryLua) + std::string(kWake) + std::string(kRelease)),
+      evict(std::string(kWake) + std::string(kEvict)),
+      inspect(std::string(kInspect)),
+      record(std::string(kRecord)),
+      seal(std::string(kWakeAll) + std::string(kSeal)),
+      set_record(std::string(kWakeAll) + std::string(kRaiseFence) + std::string(kSetRecord)),
+      raise(std::string(kRaiseFence) + std::string(kRaise)),
+      note(std::string(kNote)),
+      set_note(std::string(kSetNote)),
+      acquire_under(
+          acquire_under_gate(fmt::format("{}{}{}{}", kFirstTryLua, kWake, kWakeAll, kAcquire))),
+      seal_under(write_under_gate(seal.text)),
+      set_record_under(write_under_gate(set_record.text)),
+      claimed(std::string(kClaimed)),
+      highest(std::string(kHighest)) {}
+
+const Scripts& scripts() {
+  // Never destroyed: a store of static storage gives its locks back after the end of main().
+  static const auto& all = *new Scripts;
+#ifdef DLOCK_PLANTING
+  if (const auto* planted = planted_scripts(all)) return *planted;
+#endif
+  return all;
+}
+
+}  // namespace dlock::redis

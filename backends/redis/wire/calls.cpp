@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/redis/wire/calls.hpp"
+
+#include <fmt/format.h>
+
+namespace dlock::redis {
+namespace {
+
+using Kind = ScriptAnswer::Kind;
+
+/// Shorter than this, silence says nothing about the server.
+constexpr std::chrono::milliseconds kShortestSilence{100};
+
+struct Sent {
+  const Script* script;
+  std::vector<std::string> keys;
+  std::string tag;
+  Pending pending;
+};
+
+Sent send(Connection& connection, const Script& script, bool by_hash, const ScriptCall& call) {
+  auto tag = std::to_string(connection.next_number());
+  Command command;
+  command.reserve(4 + call.keys.size() + call.arguments.size());
+  command.emplace_back(by_hash ? "EVALSHA" : "EVAL");
+  command.push_back(by_hash ? script.sha : script.text);
+  command.push_back(std::to_string(call.keys.size()));
+  command.insert(command.end(), call.keys.begin(), call.keys.end());
+  command.insert(command.end(), call.arguments.begin(), call.arguments.end());
+  command.push_back(tag);
+  return {&script, call.keys, std::move(tag), connection.send(command)};
+}
+
+void take_error(Connection& connection, const Sent& sent, std::string text, ScriptAnswer& answer) {
+  const auto& script = *sent.script;
+  answer.kind = Kind::refused;
+  answer.verdict = judge(text);
+  if (answer.verdict.error == Error::foreign_format) {
+    const auto* key = wrong_key(text, script.text, sent.keys);
+    if (key != nullptr && *key != sent.keys.front()) answer.verdict.error = Error::foreign_aside;
+    if (key != nullptr) text += fmt::format(" That is the key '{}'.", *key);
+  }
+  if (const auto command = refused_command(text, script.text); !command.empty()) {
+    text += fmt::format(" That is '{0}': ACL SETUSER <user> +{0}", command);
+  }
+  answer.failure = {answer.verdict.error, std::move(text)};
+  if (answer.verdict.next == Verdict::Next::reconnect) connection.close(answer.failure);
+}
+
+void take_reply(Connection& connection, const Sent& sent, Reply reply, ScriptAnswer& answer) {
+  if (reply.is_error()) {
+    return take_error(connection, sent, std::move(reply.text), answer);
+  }
+  const bool ours = reply.kind == Reply::Kind::array && !reply.items.empty() &&
+                    reply.items.back().text == sent.tag;
+  if (!ours) {
+    answer.kind = Kind::unknown;
+    answer.failure = {Error::unexpected, "a reply does not belong to its request"};
+    return connection.close(answer.failure);
+  }
+  reply.items.pop_back();
+  answer.kind = Kind::reply;
+  answer.items = std::move(reply.items);
+}
+
+asio::awaitable<ScriptAnswer> await_answer(core::Env& env, std::shared_ptr<Connection> connection,
+                                           Sent sent, TimePoint since, TimePoint deadline) {
+  ScriptAnswer answer;
+  auto outcome = co_await sent.pending.get_until(deadline);
+  if (!outcome) {
+    // Replies come in order: a server that said nothing since then says nothing at all.
+    const bool silent = connection->last_heard() < since && env.now() - since >= kShortestSilence;
+    answer.kind = Kind::unknown;
+    answer.failure = {Error::no_answer, ""};
+    if (silent) connection->close(answer.failure);
+    co_return answer;
+  }
+  switch (outcome->kind) {
+    case Outcome::Kind::reply:
+      take_reply(*connection, sent, std::move(outcome->reply), answer);
+      break;
+    case Outcome::Kind::not_sent:
+    case Outcome::Kind::lost:
+      answer.kind = outcome->kind == Outcome::Kind::lost ? Kind::unknown : Kind::not_sent;
+      answer.failure = connection->failure();
+      break;
+  }
+  co_return answer;
+}
+
+bool is_unknown_hash(const ScriptAnswer& answer) {
+  return answer.kind == Kind::refused && answer.verdict.next == Verdict::Next::load_script;
+}
+
+}  // namespace
+
+std::int64_t ScriptAnswer::code() const noexcept {
+  if (kind != Kind::reply || items.empty()) return -1;
+  return items.front().kind == Reply::Kind::integer ? items.front().integer : -1;
+}
+
+asio::awaitable<std::vector<ScriptAnswer>> run_scripts(core::Env& env,
+                                                       std::shared_ptr<Connection> connection,
+                                                       const Script& script,
+                                                       std::vector<ScriptCall> calls,
+                                                       TimePoint deadline) {
+  std::vector<ScriptAnswer> answers(calls.size());
+  std::vector<std::size_t> todo(calls.size());
+  for (std::size_t i = 0; i < todo.size(); ++i) todo[i] = i;
+  for (int pass = 0; pass < 2 && !todo.empty(); ++pass) {
+    const bool by_hash = pass == 0;
+    const auto since = env.now();
+    std::vector<Sent> sent;
+    sent.reserve(todo.size());
+    for (const auto i : todo) sent.push_back(send(*connection, script, by_hash, calls[i]));
+    std::vector<std::size_t> again;
+    for (std::size_t n = 0; n < todo.size(); ++n) {
+      answers[todo[n]] =
+          co_await await_answer(env, connection, std::move(sent[n]), since, deadline);
+      if (is_unknown_hash(answers[todo[n]])) again.push_back(todo[n]);
+    }
+    todo = std::move(again);
+  }
+  co_return answers;
+}
+
+asio::awaitable<ScriptAnswer> run_script(core::Env& env, std::shared_ptr<Connection> connection,
+                                         const Script& script, ScriptCall call,
+                                         TimePoint deadline) {
+  std::vector<ScriptCall> calls;
+  calls.push_back(std::move(call));
+  auto answers =
+      co_await run_scripts(env, std::move(connection), script, std::move(calls), deadline);
+  co_return std::move(answers.front());
+}
+
+}  // namespace dlock::redis

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/redis/wire/connection.hpp"
+
+#include <boost/asio/error.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/ssl/error.hpp>
+#include <exception>
+
+#include "backends/redis/error.hpp"
+
+namespace dlock::redis {
+namespace {
+
+/// The first byte of a TLS record: an alert, or a handshake.
+bool looks_like_tls(std::string_view bytes) {
+  return !bytes.empty() && (bytes.front() == 0x15 || bytes.front() == 0x16);
+}
+
+bool is_end(const error_code& ec) {
+  return ec == asio::error::eof || ec == asio::ssl::error::stream_truncated;
+}
+
+}  // namespace
+
+Connection::Connection(core::Env& env, std::shared_ptr<Stream> stream)
+    : env_(env), stream_(std::move(stream)), last_heard_(env.now()) {}
+
+Connection::~Connection() = default;
+
+void Connection::start() { read(); }
+
+Pending Connection::send(const Command& command) {
+  Pending pending(env_);
+  if (!open_) {
+    pending.set({Outcome::Kind::not_sent, {}});
+    return pending;
+  }
+  try {
+    pending_.push_back(pending);
+    append_command(command, out_);
+    ++unwritten_;
+    flush_soon();
+  } catch (const std::exception&) {
+    // What was done by halves would put the replies out of step with what was asked.
+    close(failure_of(std::current_exception()));
+    pending.set({Outcome::Kind::not_sent, {}});
+  }
+  return pending;
+}
+
+// Not at once: what else is sent in this turn of the loop goes into the same write.
+void Connection::flush_soon() {
+  if (flushing_) return;
+  asio::post(env_.executor(),
+             [self = shared_from_this()] { self->guarded([&] { self->flush(); }); });
+  flushing_ = true;
+}
+
+template <class Step>
+void Connection::guarded(Step step) {
+  try {
+    step();
+  } catch (const std::exception&) {
+    close(failure_of(std::current_exception()));
+  }
+}
+
+void Connection::flush() {
+  if (!open_ || out_.empty()) {
+    flushing_ = false;
+    return;
+  }
+  writing_.clear();
+  std::swap(writing_, out_);
+  unwritten_ = 0;
+  stream_->write_all(asio::buffer(writing_), [self = shared_from_this()](error_code ec) {
+    if (ec) {
+      self->flushing_ = false;
+      self->close({Error::connection_lost, ec.message()});
+    } else {
+      self->guarded([&] { self->flush(); });
+    }
+  });
+}
+
+void Connection::read() {
+  stream_->read_some(
+      asio::buffer(buffer_),
+      [self = shared_from_this()](error_code ec, std::size_t size) { self->on_read(ec, size); });
+}
+
+void Connection::on_read(error_code ec, std::size_t size) {
+  if (!open_) return;
+  guarded([&] { take_bytes(ec, size); });
+}
+
+void Connection::take_bytes(error_code ec, std::size_t size) {
+  if (ec) {
+    auto text = is_end(ec) ? std::string("the server closed the connection") : ec.message();
+    if (!heard_) text += " before it answered anything; does the port speak TLS (rediss://)?";
+    return close({Error::connection_lost, std::move(text)});
+  }
+  const std::string_view bytes(buffer_.data(), size);
+  if (!heard_ && looks_like_tls(bytes)) {
+    return close({Error::tls_failed, "the port speaks TLS; write rediss:// instead of redis://"});
+  }
+  heard_ = true;
+  last_heard_ = env_.now();
+  reader_.feed(bytes);
+  if (take_replies()) read();
+}
+
+bool Connection::take_replies() {
+  while (auto reply = reader_.next()) {
+    take(std::move(*reply));
+    if (!open_) return false;
+  }
+  if (reader_.error().empty()) return true;
+  const auto what = reader_.is_out_of_memory() ? Error::no_resources : Error::unexpected;
+  close({what, reader_.error()});
+  return false;
+}
+
+void Connection::take(Reply reply) {
+  const bool message = on_message && reply.kind == Reply::Kind::array && reply.items.size() == 3 &&
+                       reply.items[0].text == "message";
+  if (message) return on_message(reply.items[2].text);
+  if (pending_.empty()) {
+    // Said before it was asked: full, or in protected mode; it closes next.
+    return close({reply.is_error() ? judge(reply.text).error : Error::unexpected, reply.text});
+  }
+  const auto pending = std::move(pending_.front());
+  pending_.pop_front();
+  pending.set({Outcome::Kind::reply, std::move(reply)});
+}
+
+void Connection::close(Failure why) {
+  if (!std::exchange(open_, false)) return;
+  failure_ = std::move(why);
+  stream_->close();
+  // Nothing from here on takes memory: everybody is told.
+  for (std::size_t i = 0; i < pending_.size(); ++i) {
+    const bool sent = i + unwritten_ < pending_.size();
+    pending_[i].set({sent ? Outcome::Kind::lost : Outcome::Kind::not_sent, {}});
+  }
+  pending_.clear();
+  on_message = {};
+  if (on_end) env_.post(std::move(on_end));
+}
+
+}  // namespace dlock::redis

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One connection that speaks RESP: commands go out in order, as many in one write as there are, and
+// replies come back in the same order. Knows for each command whether it may have reached the
+// server when the connection ends. Loop only; kept alive by its own I/O.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "backends/redis/wire/codec.hpp"
+#include "backends/redis/wire/stream.hpp"
+#include "core/loop/signal.hpp"
+#include "dlock/backend.hpp"
+
+namespace dlock::redis {
+
+/// What became of a command.
+struct Outcome {
+  enum class Kind { reply, not_sent, lost };
+  Kind kind = Kind::lost;
+  Reply reply;
+};
+using Pending = core::OneShot<Outcome>;
+
+class Connection final : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(core::Env& env, std::shared_ptr<Stream> stream);
+  ~Connection();
+
+  /// Starts reading.
+  void start();
+  /// On a closed connection: answered `not_sent`.
+  Pending send(const Command& command);
+  /// Ends it; what is pending is told.
+  void close(Failure why);
+
+  bool is_open() const noexcept { return open_; }
+  /// Why it is not open any more.
+  const Failure& failure() const noexcept { return failure_; }
+  /// For tags: never the same twice.
+  std::uint64_t next_number() noexcept { return ++last_number_; }
+  /// When the server was last heard.
+  TimePoint last_heard() const noexcept { return last_heard_; }
+
+  /// Called once, never inside a call of ours, when it has ended other than by its destructor.
+  core::Job on_end;
+  /// Set on a subscriber: called for each `message`, with its payload.
+  std::function<void(const std::string&)> on_message;
+
+ private:
+  void flush_soon();
+  void flush();
+  void read();
+  void on_read(error_code ec, std::size_t size);
+  void take_bytes(error_code ec, std::size_t size);
+  /// What is thrown ends the connection, not the loop.
+  template <class Step>
+  void guarded(Step step);
+  bool take_replies();
+  void take(Reply reply);
+
+  core::Env& env_;
+  std::shared_ptr<Stream> stream_;
+  ReplyReader reader_;
+  std::array<char, std::size_t{16} * 1024> buffer_{};
+  std::string out_;            ///< not handed to the socket yet
+  std::string writing_;        ///< with the socket
+  std::size_t unwritten_ = 0;  ///< so many of `pending_`, at its end, are in `out_`
+  std::deque<Pending> pending_;
+  bool flushing_ = false;
+  bool open_ = true;
+  bool heard_ = false;
+  Failure failure_;
+  TimePoint last_heard_;
+  std::uint64_t last_number_ = 0;
+};
+
+}  // namespace dlock::redis

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/redis/wire/link.hpp"
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+
+#include "backends/redis/error.hpp"
+#include "core/planted.hpp"
+
+namespace dlock::redis {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::chrono::seconds kLongestAttempt{5};
+
+}  // namespace
+
+Link::Link(core::Env& env, std::shared_ptr<const DialSettings> settings, Listener& listener)
+    : env_(env), settings_(std::move(settings)), listener_(listener), patience_(kLongestAttempt) {}
+
+asio::awaitable<Failure> Link::open(TimePoint deadline) {
+  const auto self = shared_from_this();
+  if (stopped_) co_return Failure{Error::closed, ""};
+  if (!life_) {
+    // Shorter than our own patience, so that a silent port's failure can still be told.
+    patience_ =
+        std::clamp<Duration>((deadline - env_.now()) * 3 / 4, milliseconds(10), kLongestAttempt);
+    permanent_ = false;
+    failure_ = {};  // of a life before
+    begin_life();
+  }
+  const bool connected = co_await ready(deadline);
+  if (connected) co_return Failure{};
+  const auto why = failure();
+  end_life();
+  co_return why;
+}
+
+void Link::begin_life() {
+  auto life = std::make_shared<Life>(env_);
+  asio::co_spawn(env_.executor(), run(shared_from_this(), life), asio::detached);
+  life_ = std::move(life);
+}
+
+void Link::stop() {
+  stopped_ = true;
+  end_life();
+  tell_waiters();
+}
+
+void Link::end_life() {
+  if (auto life = std::exchange(life_, {})) {
+    life->over = true;
+    life->stop.notify();
+    life->dialling->stop();
+    last_life_ = std::move(life);
+  }
+  if (auto connection = std::exchange(connection_, {})) connection->close({Error::closed, ""});
+}
+
+asio::awaitable<void> Link::stopped(TimePoint deadline) {
+  const auto life = last_life_;
+  if (life) co_await life->ended.get_until(deadline);
+}
+
+asio::awaitable<bool> Link::ready(TimePoint deadline) {
+  const auto self = shared_from_this();
+  while (!up() && !permanent_ && !stopped_ && env_.now() < deadline) {
+    core::OneShot<bool> told(env_);
+    waiters_.push_back(told);
+    co_await told.get_until(deadline);
+  }
+  co_return up() && !stopped_;
+}
+
+void Link::tell_waiters() {
+  for (const auto& waiter : std::exchange(waiters_, {})) waiter.set(true);
+}
+
+Failure Link::failure() const {
+  if (stopped_) return {Error::closed, ""};
+  if (failure_.error) return failure_;
+  return {Error::not_connected, settings_->address() + ": no answer in time"};
+}
+
+asio::awaitable<Link::Attempt> Link::attempt(std::shared_ptr<Life> life) {
+  Attempt made;
+  const auto deadline = env_.now() + patience_;
+  auto dialled = co_await dial(env_, settings_, true, life->dialling, deadline);
+  made.failure = std::move(dialled.failure);
+  made.permanent = dialled.permanent;
+  if (!dialled.connection) co_return made;
+  auto inspected = co_await inspect_server(dialled.connection, deadline);
+  made.failure = std::move(inspected.failure);
+  made.permanent = inspected.permanent;
+  if (made.failure.error || life->over) {
+    dialled.connection->close({Error::closed, ""});
+    co_return made;
+  }
+  if (DLOCK_PLANTED("redis_old_connection_not_killed")) old_clients_.clear();
+  const auto change = compare(facts_, inspected.facts);
+  const bool told = facts_.info_known && inspected.facts.info_known;
+  const bool same_run = told && facts_.run_id == inspected.facts.run_id;
+  // Another run has none of our connections, and what has their numbers there is somebody else's.
+  if (!old_clients_.empty() && (same_run || !told)) {
+    bool killed = false;
+    if (same_run) killed = co_await kill_clients(dialled.connection, old_clients_, deadline);
+    if (!killed && !life->over && dialled.connection->is_open()) listener_.on_old_connection_kept();
+  }
+  if (life->over || !dialled.connection->is_open()) {
+    made.failure = dialled.connection->failure();
+    dialled.connection->close({Error::closed, ""});
+    co_return made;
+  }
+  old_clients_.clear();
+  client_ = inspected.client_id.value_or(0);
+  facts_ = std::move(inspected.facts);
+  listener_.on_inspected(facts_, change);
+  made.connection = std::move(dialled.connection);
+  co_return made;
+}
+
+// Nothing that is thrown may end the loop while its life lasts: that would be a link which is
+// never made again, and tells nobody.
+asio::awaitable<void> Link::run(std::shared_ptr<Link> self, std::shared_ptr<Life> life) {
+  while (!life->over) {
+    std::exception_ptr thrown;
+    try {
+      co_await self->turn(life);
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    if (thrown) self->give_up_turn(*life, thrown);
+  }
+  life->ended.set(true);
+}
+
+/// One try, and what it made until its end.
+asio::awaitable<void> Link::turn(std::shared_ptr<Life> life) {
+  if (pace_.next() > env_.now()) co_await life->stop.wait_until(pace_.next());
+  if (life->over) co_return;
+  pace_.begin(env_.now());
+  auto made = co_await attempt(life);
+  if (life->over) co_return;
+  if (!made.connection) {
+    failure_ = std::move(made.failure);
+    permanent_ = made.permanent;
+    if (permanent_) tell_waiters();
+    pace_.failed(env_.now(), env_.random());
+    co_return;
+  }
+  const auto since = env_.now();
+  co_await stay_up(life, std::move(made.connection));
+  pace_.ended(env_.now(), env_.now() - since, env_.random());
+}
+
+void Link::give_up_turn(Life& life, const std::exception_ptr& thrown) noexcept {
+  pace_.failed(env_.now(), env_.random());
+  if (life.over) return;
+  failure_ = failure_of(thrown);
+  permanent_ = false;
+  // What the try had begun must not go on beside the next one.
+  life.dialling->cut();
+  if (connection_) went_down();
+}
+
+asio::awaitable<void> Link::stay_up(std::shared_ptr<Life> life,
+                                    std::shared_ptr<Connection> connection) {
+  const auto end = std::make_shared<core::Signal>(env_);
+  old_clients_.reserve(1);
+  connection->on_end = [end] { end->notify(); };
+  connection_ = connection;
+  permanent_ = false;
+  failure_ = {};
+  if (up()) {
+    tell_waiters();
+    listener_.on_up();
+  }
+  while (connection->is_open() && !life->over) {
+    co_await end->wait_until(kNever);
+  }
+  if (life->over) co_return;
+  failure_ = connection->failure();
+  failure_.text = settings_->address() + (failure_.text.empty() ? "" : ": ") + failure_.text;
+  went_down();
+}
+
+void Link::went_down() noexcept {
+  const auto connection = std::exchange(connection_, {});
+  connection->close(failure_);
+  old_clients_.push_back(client_);  // there is room
+  try {
+    listener_.on_down(failure_);
+  } catch (...) {  // NOLINT(bugprone-empty-catch): the deadlines of what is held stand anyway
+  }
+}
+
+}  // namespace dlock::redis

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The connection that all locks of a store share: made, inspected, and made anew with backoff when
+// it ends. Before a new one is used, the old one is killed on the server by its client id, so that
+// no late copy of a request can arrive; and what stands behind the address is compared with what
+// stood there before. Loop only.
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <vector>
+
+#include "backends/redis/rules/pace.hpp"
+#include "backends/redis/wire/dial.hpp"
+#include "backends/redis/wire/inspection.hpp"
+
+namespace dlock::redis {
+
+class Link final : public std::enable_shared_from_this<Link> {
+ public:
+  class Listener {
+   public:
+    virtual ~Listener() = default;
+    /// Before on_up: what the server says now, and whether it is still the same one.
+    virtual void on_inspected(const ServerFacts& facts, ServerChange change) = 0;
+    virtual void on_up() = 0;
+    virtual void on_down(const Failure& why) = 0;
+    virtual void on_old_connection_kept() = 0;
+  };
+
+  Link(core::Env& env, std::shared_ptr<const DialSettings> settings, Listener& listener);
+
+  /// Connects, trying again until the deadline unless that cannot help. On failure all is as
+  /// before.
+  asio::awaitable<Failure> open(TimePoint deadline);
+  /// Ends it for good. The listener is not called any more.
+  void stop();
+  /// After stop(): waits until nothing of it is under way.
+  asio::awaitable<void> stopped(TimePoint deadline);
+
+  /// True when connected; false at the deadline, or when only the operator can help.
+  asio::awaitable<bool> ready(TimePoint deadline);
+  bool up() const noexcept { return connection_ && connection_->is_open(); }
+  /// Only while up().
+  const std::shared_ptr<Connection>& connection() const noexcept { return connection_; }
+
+  /// Why it is not up.
+  Failure failure() const;
+  /// Why it is not up, as far as an attempt has failed; clear if none has.
+  Failure last_failure() const { return up() ? Failure{} : failure_; }
+  /// That failure will not pass by itself.
+  bool failed_for_good() const noexcept { return permanent_; }
+
+ private:
+  struct Attempt {
+    std::shared_ptr<Connection> connection;
+    Failure failure;
+    bool permanent = false;
+  };
+  /// One life of the loop: from open() to stop(), or to a failed open().
+  struct Life {
+    explicit Life(core::Env& env) : stop(env), ended(env) {}
+    core::Signal stop;  ///< of nothing else: a connection that ended must not cut the pause short
+    bool over = false;
+    std::shared_ptr<DialStop> dialling = std::make_shared<DialStop>();
+    core::OneShot<bool> ended;  ///< the loop is
+  };
+
+  asio::awaitable<Attempt> attempt(std::shared_ptr<Life> life);
+  static asio::awaitable<void> run(std::shared_ptr<Link> self, std::shared_ptr<Life> life);
+  asio::awaitable<void> turn(std::shared_ptr<Life> life);
+  void give_up_turn(Life& life, const std::exception_ptr& thrown) noexcept;
+  asio::awaitable<void> stay_up(std::shared_ptr<Life> life, std::shared_ptr<Connection> connection);
+  void went_down() noexcept;
+  void begin_life();
+  void end_life();
+  void tell_waiters();
+
+  core::Env& env_;
+  const std::shared_ptr<const DialSettings> settings_;
+  Listener& listener_;
+  std::shared_ptr<Life> life_;
+  std::shared_ptr<Life> last_life_;  ///< that may still be ending
+  Duration patience_;                ///< of one attempt
+  Pace pace_;                        ///< of all lives together
+  std::shared_ptr<Connection> connection_;
+  ServerFacts facts_;
+  std::vector<std::int64_t> old_clients_;  ///< may still have requests of ours; 0: unknown
+  std::int64_t client_ = 0;                ///< the number of `connection_`, 0: unknown
+  Failure failure_;
+  bool permanent_ = false;
+  bool stopped_ = false;
+  std::vector<core::OneShot<bool>> waiters_;
+};
+
+}  // namespace dlock::redis

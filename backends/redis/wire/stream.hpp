@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A byte stream: TCP, TLS over TCP, or a Unix socket, from one template. Loop only.
+#pragma once
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/stream.hpp>
+#include <boost/asio/write.hpp>
+#include <cerrno>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "core/process/fork.hpp"
+#include "dlock/detail/unique_function.hpp"
+#include "dlock/error.hpp"
+
+namespace dlock::redis {
+
+namespace asio = boost::asio;
+
+class Stream {
+ public:
+  using OnRead = detail::UniqueFunction<void(error_code, std::size_t)>;
+  using OnWritten = detail::UniqueFunction<void(error_code)>;
+
+  Stream() = default;
+  virtual ~Stream() = default;
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  /// The buffers, and the stream, must live until the handlers were called; close() ends both.
+  virtual void read_some(asio::mutable_buffer into, OnRead handler) = 0;
+  virtual void write_all(asio::const_buffer bytes, OnWritten handler) = 0;
+  virtual void close() noexcept = 0;
+};
+
+using TcpSocket = asio::ip::tcp::socket;
+using UnixSocket = asio::local::stream_protocol::socket;
+using TlsSocket = asio::ssl::stream<TcpSocket>;
+
+template <class Socket>
+class SocketStream final : public Stream {
+ public:
+  template <class... Args>
+  explicit SocketStream(Args&&... args) : socket_(std::forward<Args>(args)...) {}
+  ~SocketStream() override { shut(); }
+
+  Socket& socket() noexcept { return socket_; }
+  /// A socket that no child keeps: not one that runs another program (Asio's own are inherited by
+  /// those), nor one that was only fork()ed. Else the server would go on talking to a dead process.
+  template <class Protocol>
+  error_code open(const Protocol& protocol) {
+    const int descriptor =
+        ::socket(protocol.family(), protocol.type() | SOCK_CLOEXEC, protocol.protocol());
+    if (descriptor < 0) return {errno, boost::system::system_category()};
+    error_code ec;
+    lowest().assign(protocol, descriptor, ec);
+    if (ec) {
+      ::close(descriptor);
+      return ec;
+    }
+    core::close_in_fork_child(descriptor);
+    descriptor_ = descriptor;
+    return ec;
+  }
+
+  void read_some(asio::mutable_buffer into, OnRead handler) override {
+    socket_.async_read_some(into, [handler = std::move(handler)](
+                                      error_code ec, std::size_t n) mutable { handler(ec, n); });
+  }
+  void write_all(asio::const_buffer bytes, OnWritten handler) override {
+    asio::async_write(
+        socket_, bytes,
+        [handler = std::move(handler)](error_code ec, std::size_t) mutable { handler(ec); });
+  }
+  void close() noexcept override { shut(); }
+
+ private:
+  auto& lowest() noexcept { return socket_.lowest_layer(); }
+  void shut() noexcept {
+    if (descriptor_ >= 0) core::keep_in_fork_child(std::exchange(descriptor_, -1));
+    error_code ignored;
+    lowest().close(ignored);
+  }
+
+  Socket socket_;
+  int descriptor_ = -1;
+};
+
+}  // namespace dlock::redis

@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Getting the lock: create and list sent together, one round trip when nobody is ahead; else watch
+// the nearest predecessor and look again when it has gone.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "backends/zookeeper/backend.hpp"
+#include "backends/zookeeper/error.hpp"
+#include "backends/zookeeper/rules/contender.hpp"
+#include "backends/zookeeper/rules/metadata.hpp"
+#include "core/planted.hpp"
+#include "dlock/sequencer.hpp"
+
+namespace dlock::zookeeper {
+namespace {
+
+using std::chrono::milliseconds;
+using Place = NodeClaim::Place;
+
+/// How long a lock is held before we ask to be told if its node is taken away: short holds never
+/// pay for it.
+constexpr milliseconds kOwnWatchDelay{200};
+
+ClaimAnswer failed(Failure failure) {
+  ClaimAnswer answer;
+  answer.status = ClaimStatus::failed;
+  answer.failure = std::move(failure);
+  return answer;
+}
+
+/// At the deadline: whether something of ours may be in the queue.
+ClaimAnswer no_answer(const NodeClaim& claim, const Session& session) {
+  ClaimAnswer answer;
+  answer.status = claim.place == Place::nowhere ? ClaimStatus::unavailable : ClaimStatus::unknown;
+  answer.failure.error = session.connected() ? Error::no_answer : Error::not_connected;
+  answer.failure.text = "servers " + session.addresses();
+  return answer;
+}
+
+/// Of a claim that was not let in: nothing has been sent.
+ClaimAnswer crowded(const NodeClaim& claim, const Session& session, std::size_t waiting) {
+  auto answer = no_answer(claim, session);
+  if (session.connected()) {
+    answer.failure.text =
+        fmt::format("{} claims of this process wait to be sent, 256 at a time; servers {}", waiting,
+                    session.addresses());
+  }
+  return answer;
+}
+
+struct Entrance {
+  std::vector<PendingReply> parents;
+  PendingReply create;
+  PendingListing list;
+};
+
+/// One segment. The parents come into it only after the server has missed one.
+Entrance send_entrance(Client& client, Listings& listings, const NodeClaim& claim,
+                       const std::optional<Client::Check>& gate, const std::string& data,
+                       const std::vector<std::string>& root,
+                       const std::vector<std::string>& nodes) {
+  const Client::Burst burst(client);
+  std::vector<PendingReply> parents;
+  parents.reserve(root.size() + nodes.size());
+  for (const auto& node : root) {
+    parents.push_back(client.create(node, {}, Client::Mode::persistent));
+  }
+  for (const auto& node : nodes) {
+    parents.push_back(client.create(node, {}, Client::Mode::container));
+  }
+  const auto prefix = claim.directory + "/" + contender_prefix(claim.request().owner.id);
+  constexpr auto kMode = Client::Mode::ephemeral_sequential;
+  auto create = gate ? client.change_if(*gate, {Client::Change::Kind::create, prefix, data, kMode})
+                     : client.create(prefix, data, kMode);
+  auto list = listings.ask(claim.directory);
+  return {std::move(parents), std::move(create), std::move(list)};
+}
+
+struct Two {
+  PendingReply first;
+  PendingReply second;
+};
+
+/// A listing after everything that this session sent before has been agreed on, or never will be.
+/// Not `sync`: a leader answers that of its own clients while transactions are outstanding, ours
+/// from another connection among them (found by the simulation).
+Two settle_and_list(Client& client, const std::string& root, const std::string& directory) {
+  const Client::Burst burst(client);
+  auto settled = DLOCK_PLANTED("zk_no_sync_after_lost_reply") ? client.children(directory)
+                 : DLOCK_PLANTED("zk_sync_after_lost_reply")  ? client.sync(directory)
+                                                              : client.prove(root);
+  auto list = client.children(directory);
+  return {std::move(settled), std::move(list)};
+}
+
+std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+}  // namespace
+
+// The patience that the core has with a request begins when it is sent: until then it stands in
+// line here, for as long as the servers answer anything.
+asio::awaitable<ClaimAnswer> ZooKeeperBackend::claim(ClaimPtr claim, TimePoint deadline) {
+  const auto ours = std::static_pointer_cast<NodeClaim>(claim);
+  const auto patience = std::min<Duration>(deadline - env_.now(), std::chrono::hours(1));
+  ours->woken = ours->interrupted = false;
+  while (!closed_) {
+    const bool ready = co_await session_->ready(deadline);
+    if (!ready) break;
+    forget_old_session(*ours);
+    // A turn that has come needs no request, as a rule.
+    if (ours->place == Place::queued && ours->before_gone && ours->before_decides) {
+      auto answer = co_await go_on(ours, deadline);
+      if (answer) co_return std::move(*answer);
+    } else {
+      const auto asked = env_.now();
+      Gate::Pass pass(claiming_, ours->place != Place::nowhere, ours->signal);
+      const bool inside = co_await let_in(ours, pass, patience);
+      if (!inside) co_return crowded(*ours, *session_, claiming_.waiting());
+      if (deadline != kNever) deadline += env_.now() - asked;
+      if (session_->connected() && !closed_) {
+        auto answer = co_await go_on(ours, deadline);
+        if (answer) co_return std::move(*answer);
+      }
+    }
+    if (env_.now() >= deadline) break;
+  }
+  co_return no_answer(*ours, *session_);
+}
+
+asio::awaitable<bool> ZooKeeperBackend::let_in(NodeClaimPtr claim, Gate::Pass& pass,
+                                               Duration patience) {
+  const auto asked = env_.now();
+  while (!pass.inside() && !claim->interrupted && !closed_) {
+    const auto until = std::max(asked, session_->last_answer()) + patience;
+    if (env_.now() >= until) break;
+    co_await claim->signal.wait_until(until);
+  }
+  co_return pass.inside();
+}
+
+asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::go_on(NodeClaimPtr claim,
+                                                                  TimePoint deadline) {
+  forget_old_session(*claim);
+  switch (claim->place) {
+    case Place::nowhere:
+      co_return co_await enter(claim, deadline);
+    case Place::doubtful:
+      co_return co_await find_own(claim, deadline);
+    case Place::queued:
+      break;
+    case Place::granted:
+      // It was not handed out: too old when it came. Its node may have been taken away since.
+      claim->place = Place::queued;
+      claim->before_decides = false;
+      break;
+  }
+  co_return co_await look(claim, deadline);
+}
+
+bool ZooKeeperBackend::usable(const NodeClaim& claim) const {
+  return session_->connected() && claim.session == session_->number();
+}
+
+void ZooKeeperBackend::forget_old_session(NodeClaim& claim) {
+  if (claim.session == session_->number()) return;
+  claim.leave_queue();
+  if (DLOCK_PLANTED("zk_adopt_dying_session")) claim.place = Place::doubtful;
+  claim.session = session_->number();
+}
+
+asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::enter(NodeClaimPtr claim,
+                                                                  TimePoint deadline) {
+  std::optional<Client::Check> gate;
+  if (const auto& expected = claim->request().gate) {
+    auto found = co_await look_at_gate(expected, deadline);
+    if (is_loss(found.rc) || !usable(*claim) || claim->place != Place::nowhere) co_return Answer();
+    if (found.rc != ZOK) co_return failed(failure_of(found.rc, names_.note(expected->key)));
+    if (!found.check) co_return co_await turned_away(claim, std::move(found.text), deadline);
+    gate = std::move(found.check);
+  }
+  const auto data = write_metadata(
+      {claim->request().owner, std::chrono::duration_cast<milliseconds>(session_->timeout())});
+  claim->entering = true;
+  const auto knock = [&] {
+    const Client::Burst burst(session_->client());
+    auto entrance = send_entrance(session_->client(), *listings_, *claim, gate, data, {}, {});
+    ask_ahead(claim, seals_.of(claim->directory));
+    return entrance;
+  };
+  auto sent = knock();
+  auto created = co_await reply_until(sent.create, deadline);
+  if (created.rc == ZNONODE && usable(*claim)) {
+    sent = send_entrance(session_->client(), *listings_, *claim, gate, data, names_.root_nodes(),
+                         names_.nodes(claim->request().name));
+    created = co_await reply_until(sent.create, deadline);
+  }
+  claim->entering = false;
+  if (created.rc != ZOK) {
+    claim->wait_for_nobody();
+    claim->ahead.reset();
+  }
+  if (is_loss(created.rc)) {
+    if (claim->session == session_->number()) {
+      claim->place = Place::doubtful;
+      doubts_->add(claim);
+    }
+    co_return Answer();
+  }
+  if (created.rc == kCheckFailed) {
+    gates_.forget(claim->request().gate->key);
+    co_return Answer();  // it is read now
+  }
+  if (created.rc != ZOK) {
+    for (auto& parent : sent.parents) {
+      const auto reply = co_await reply_until(parent, deadline);
+      if (reply.rc != ZOK && reply.rc != ZNODEEXISTS) created.rc = reply.rc;
+    }
+    if (created.rc == ZNONODE) co_return Answer();  // reaped this very moment
+    co_return failed(failure_of(created.rc, "creating a node below " + claim->directory));
+  }
+  claim->place = Place::queued;
+  claim->removing = false;
+  claim->node = last_part(created.text);
+  claim->czxid = created.stat.czxid;
+  claim->waiting = std::make_unique<Session::Waiting>(session_);
+  auto listing = co_await listing_until(sent.list, deadline);
+  if (listing.rc != ZOK) co_return Answer();
+  auto answer = co_await judge(claim, std::move(listing.line), deadline);
+  claim->ahead.reset();
+  co_return answer;
+}
+
+// After a create whose answer was lost: adopt the node if it is there and of this session.
+asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::find_own(NodeClaimPtr claim,
+                                                                     TimePoint deadline) {
+  auto sent = settle_and_list(session_->client(), names_.root(), claim->directory);
+  const auto settled = co_await reply_until(sent.first, deadline);
+  const auto listing = co_await reply_until(sent.second, deadline);
+  if (is_loss(settled.rc) || is_loss(listing.rc)) co_return Answer();
+  const auto session_id = session_->client().session_id();
+  for (const auto& copy : copies_of(claim->request().owner.id, listing.children)) {
+    if (!usable(*claim)) co_return Answer();
+    const auto path = claim->directory + "/" + copy;
+    auto pending = session_->client().exists(path);
+    const auto reply = co_await reply_until(std::move(pending), deadline);
+    if (is_loss(reply.rc)) co_return Answer();
+    if (reply.rc != ZOK || !usable(*claim)) continue;
+    const bool ours = reply.stat.ephemeral_owner == session_id;
+    if (claim->place == Place::doubtful && (ours || DLOCK_PLANTED("zk_adopt_dying_session"))) {
+      claim->place = Place::queued;
+      claim->node = copy;
+      claim->czxid = reply.stat.czxid;
+      claim->waiting = std::make_unique<Session::Waiting>(session_);
+    } else {
+      session_->client().remove(path);
+    }
+  }
+  if (claim->place == Place::doubtful) claim->place = Place::nowhere;
+  co_return Answer();
+}
+
+asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::look(NodeClaimPtr claim,
+                                                                 TimePoint deadline) {
+  // We were giving the place up, and have not heard whether it is gone.
+  if (claim->removing) {
+    ClaimAnswer unused;
+    co_await give_up_place(claim, std::move(unused), deadline);
+    co_return Answer();
+  }
+  if (claim->before_gone && claim->before_decides) co_return co_await take(claim, deadline);
+  auto pending = listings_->ask(claim->directory);
+  auto listing = co_await listing_until(std::move(pending), deadline);
+  if (is_loss(listing.rc)) co_return Answer();
+  if (listing.rc != ZOK && listing.rc != ZNONODE) {
+    auto refused = failed(failure_of(listing.rc, "listing " + claim->directory));
+    co_return co_await give_up_place(claim, std::move(refused), deadline);
+  }
+  if (!listing.line) listing.line = std::make_shared<const Line>(std::vector<std::string>());
+  co_return co_await judge(claim, std::move(listing.line), deadline);
+}
+
+asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::judge(NodeClaimPtr claim,
+                                                                  std::shared_ptr<const Line> line,
+                                                                  TimePoint deadline) {
+  Births births;
+  auto standing = line->standing_of(claim->node);
+  std::vector<std::string> nodes;
+  if (standing.kind == Standing::Kind::unborn) nodes = line->names();
+  while (standing.kind == Standing::Kind::unborn) {
+    const bool learned =
+        co_await learn_births(claim, std::move(standing.unborn), births, nodes, deadline);
+    if (!learned) co_return Answer();
+    standing = standing_of(claim->node, nodes, births);
+  }
+  if (claim->place != Place::queued) co_return Answer();  // its node was taken away meanwhile
+  remove_strays(*claim, *line);
+  claim->read_write = standing.read_write;
+  if (claim->ahead && standing.seal.empty()) {
+    seals_.missed(claim->directory);
+    claim->ahead.reset();
+  }
+  if (standing.kind == Standing::Kind::first) co_return co_await take(claim, deadline);
+  if (standing.kind == Standing::Kind::behind) {
+    line.reset();
+    if (!standing.seal.empty()) {
+      co_return co_await stand_behind_seal(claim, std::move(standing.seal), deadline);
+    }
+    if (claim->request().queue) {
+      co_return co_await stand_behind(claim, std::move(standing), deadline);
+    }
+    ClaimAnswer busy;
+    busy.status = ClaimStatus::busy;
+    co_return co_await give_up_place(claim, std::move(busy), deadline);
+  }
+  // Our node was made before this listing was asked for. Either the listing is a lagging server's,
+  // or somebody took the node away.
+  if (!usable(*claim)) co_return Answer();
+  auto sent = settle_and_list(session_->client(), names_.root(), claim->directory);
+  const auto settled = co_await reply_until(sent.first, deadline);
+  const auto listing = co_await reply_until(sent.second, deadline);
+  if (is_loss(settled.rc) || is_loss(listing.rc)) co_return Answer();
+  const auto again = standing_of(claim->node, listing.children, births);
+  if (again.kind == Standing::Kind::missing) claim->leave_queue();
+  co_return Answer();
+}
+
+asio::awaitable<bool> ZooKeeperBackend::learn_births(NodeClaimPtr claim,
+                                                     std::vector<std::string> nodes, Births& births,
+                                                     std::vector<std::string>& children,
+                                                     TimePoint deadline) {
+  std::vector<PendingReply> pending;
+  if (usable(*claim)) {
+    const Client::Burst burst(session_->client());
+    for (const auto& node : nodes) {
+      pending.push_back(session_->client().exists(claim->directory + "/" + node));
+    }
+  }
+  bool all = pending.size() == nodes.size();
+  for (std::size_t i = 0; i < pending.size(); ++i) {
+    const auto reply = co_await reply_until(pending[i], deadline);
+    all = all && !is_loss(reply.rc);
+    if (reply.rc == ZOK) births[nodes[i]] = reply.stat.czxid;
+    if (reply.rc == ZNONODE) std::erase(children, nodes[i]);
+  }
+  co_return all;
+}
+
+asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::stand_behind(NodeClaimPtr claim,
+                                                                         Standing standing,
+                                                                         TimePoint deadline) {
+  if (!usable(*claim)) co_return Answer();
+  const auto path = claim->directory + "/" + standing.watch;
+  auto old = std::move(claim->before);
+  watch_before(claim, path, standing.watch_decides);
+  const auto ask = [&] {
+    const Client::Burst burst(session_->client());
+    be_sure_of_own_watch(claim);
+    return session_->set_watch(path);
+  };
+  auto pending = ask();
+  old.reset();
+  const auto reply = co_await reply_until(std::move(pending), deadline);
+  if (claim->place != Place::queued || is_loss(reply.rc)) co_return Answer();
+  const bool missed = DLOCK_PLANTED("zk_missed_wakeup") && reply.rc == ZNONODE;
+  if (reply.rc == ZNONODE && !missed) co_return Answer();  // gone between listing and watch
+  if (reply.rc != ZOK && !missed) {
+    auto refused = failed(failure_of(reply.rc, "watching " + path));
+    co_return co_await give_up_place(claim, std::move(refused), deadline);
+  }
+  ClaimAnswer waiting;
+  waiting.status = ClaimStatus::waiting;
+  co_return waiting;
+}
+
+asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::take(NodeClaimPtr claim,
+                                                                 TimePoint deadline) {
+  auto born = static_cast<std::uint64_t>(claim->czxid);
+  if (DLOCK_PLANTED("zk_token_is_sequence")) {
+    born = 1 + static_cast<std::uint64_t>(parse_contender(claim->node)->sequence);
+  }
+  const auto above = claim->request().min_token;
+  auto offset = co_await offset_.value(deadline);
+  if (offset.rc == ZOK && born + offset.offset <= above) {
+    offset.rc = co_await offset_.raise(above - born + 1, deadline);
+    offset.offset = offset_.all().back();
+  }
+  if (is_loss(offset.rc)) co_return Answer();
+  if (claim->place != Place::queued && claim->place != Place::granted) co_return Answer();
+  const auto token = claim->token != 0 ? claim->token : born + offset.offset;
+  if (offset.rc != ZOK || token >= kTokenEnd) {
+    Failure failure{Error::token_too_low,
+                    fmt::format("token {} of this ensemble is not above {}", token, above)};
+    if (offset.rc == ZBADARGUMENTS) failure.error = Error::damaged_offset;
+    if (offset.rc == ZNOAUTH) failure = failure_of(offset.rc, names_.offset());
+    auto answer = failed(std::move(failure));
+    co_return co_await give_up_place(claim, std::move(answer), deadline);
+  }
+  // The last write of this session may be old when our turn comes without one. What made it our
+  // turn is as old then, and an operator may have broken our place since (found by the simulation).
+  if (session_->validity().until - env_.now() < session_->timeout() / 6) {
+    if (!usable(*claim)) co_return Answer();
+    auto sent = settle_and_list(session_->client(), names_.root(), claim->directory);
+    const auto settled = co_await reply_until(sent.first, deadline);
+    const auto listing = co_await reply_until(sent.second, deadline);
+    if (is_loss(settled.rc) || is_loss(listing.rc)) co_return Answer();
+    const auto& there = listing.children;
+    const bool is_there = std::find(there.begin(), there.end(), claim->node) != there.end();
+    if (!is_there && claim->place == Place::queued) claim->leave_queue();
+  }
+  if (claim->place != Place::queued && claim->place != Place::granted) co_return Answer();
+  // Marked by an operator who breaks it, most likely: what was just asked comes before a listing.
+  if (claim->own_in_doubt) {
+    claim->before_decides = false;
+    co_return Answer();
+  }
+  claim->place = Place::granted;
+  claim->token = token;
+  claim->was_granted = true;
+  claim->wait_for_nobody();
+  claim->waiting.reset();
+  tell_next(*claim);
+  if (!claim->own) {
+    const std::weak_ptr<NodeClaim> weak = claim;
+    env_.call_at(env_.now() + kOwnWatchDelay, [this, weak, alive = std::weak_ptr(alive_)] {
+      const auto held = weak.lock();
+      if (held && !alive.expired()) watch_own_node(held);
+    });
+  }
+  ClaimAnswer granted;
+  granted.status = ClaimStatus::granted;
+  granted.token = token;
+  granted.validity = session_->validity();
+  co_return granted;
+}
+
+asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::give_up_place(NodeClaimPtr claim,
+                                                                          ClaimAnswer answer,
+                                                                          TimePoint deadline) {
+  if (!usable(*claim)) co_return Answer();
+  claim->own.reset();
+  claim->wait_for_nobody();
+  claim->removing = true;
+  auto pending = session_->client().remove(claim->path());
+  const auto reply = co_await reply_until(std::move(pending), deadline);
+  // What could not be taken away, the core withdraws for certain.
+  const bool left_behind = DLOCK_PLANTED("zk_busy_left_behind");
+  if (is_loss(reply.rc) && !left_behind) co_return no_answer(*claim, *session_);
+  claim->leave_queue();
+  claim->removing = false;
+  co_return answer;
+}
+
+// A late copy of a create whose answer was lost: the claim has only one place.
+void ZooKeeperBackend::remove_strays(const NodeClaim& claim, const Line& line) {
+  if (!usable(claim)) return;
+  for (const auto& copy : line.copies_of(claim.request().owner.id)) {
+    if (copy != claim.node) session_->client().remove(claim.directory + "/" + copy);
+  }
+}
+
+}  // namespace dlock::zookeeper

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who holds and who waits, and the operator's break.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+
+#include "backends/zookeeper/backend.hpp"
+#include "backends/zookeeper/error.hpp"
+#include "backends/zookeeper/rules/metadata.hpp"
+
+namespace dlock::zookeeper {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// A longer queue is counted, not named.
+constexpr std::size_t kMostWaiters = 1000;
+/// Listings that are on their way at once.
+constexpr std::size_t kListingsAtOnce = 128;
+/// Nodes whose data is: anybody's, so of up to a server's limit of 1 MiB each.
+constexpr std::size_t kDataAtOnce = 32;
+
+Failure no_answer(const Session& session) {
+  return {session.connected() ? Error::no_answer : Error::not_connected,
+          "servers " + session.addresses()};
+}
+
+Owner owner_of(const Contender& contender, const std::optional<Metadata>& metadata) {
+  if (metadata) return metadata->owner;
+  Owner owner;
+  owner.id = contender.name;
+  return owner;
+}
+
+std::string_view note_on(const Contender& contender) {
+  switch (contender.kind) {
+    case Contender::Kind::seal:
+      return "sealed by a migration: nobody takes it here";
+    case Contender::Kind::move:
+      return "a migration is at work";
+    case Contender::Kind::read:
+      return "first in line is a reader of Curator's read-write lock";
+    case Contender::Kind::write:
+      return "first in line is a writer of Curator's read-write lock";
+    case Contender::Kind::mutex:
+    case Contender::Kind::foreign:
+      break;
+  }
+  return "first in line is another program's node, without our metadata";
+}
+
+}  // namespace
+
+// What we read must be at least as new as what others have been told already.
+asio::awaitable<Reply> ZooKeeperBackend::fresh_children(std::string path, bool settled,
+                                                        TimePoint deadline) {
+  Reply reply;
+  reply.rc = ZCONNECTIONLOSS;
+  if (!session_->connected()) co_return reply;
+  auto& client = session_->client();
+  auto before = settled ? client.prove(names_.root()) : client.sync(path);
+  auto list = client.children(path);
+  const auto answer = co_await reply_until(std::move(before), deadline);
+  reply = co_await reply_until(std::move(list), deadline);
+  if (is_loss(answer.rc)) reply.rc = answer.rc;
+  co_return reply;
+}
+
+asio::awaitable<std::optional<Births>> ZooKeeperBackend::births_of(
+    std::string path, std::vector<std::string> children, TimePoint deadline) {
+  std::vector<std::pair<std::string, PendingReply>> pending;
+  if (!session_->connected()) co_return std::nullopt;
+  for (const auto& name : births_to_ask(in_line(children), {})) {
+    pending.emplace_back(name, session_->client().exists(path + "/" + name));
+  }
+  Births births;
+  for (const auto& [name, one] : pending) {
+    const auto reply = co_await reply_until(one, deadline);
+    if (is_loss(reply.rc)) co_return std::nullopt;
+    if (reply.rc == ZOK) births[name] = reply.stat.czxid;
+  }
+  co_return births;
+}
+
+asio::awaitable<Result<LockStatus>> ZooKeeperBackend::inspect(std::string name,
+                                                              TimePoint deadline) {
+  Result<LockStatus> result;
+  while (!closed_) {
+    const bool ready = co_await session_->ready(deadline);
+    if (!ready) break;
+    auto listing = co_await fresh_children(names_.path(name), false, deadline);
+    if (listing.rc == ZNONODE) listing = Reply{ZOK, {}, {}, {}};
+    if (!is_loss(listing.rc) && listing.rc != ZOK) {
+      result.failure = failure_of(listing.rc, "listing " + names_.path(name));
+      co_return result;
+    }
+    if (listing.rc == ZOK) {
+      result = co_await describe(name, std::move(listing.children), deadline);
+      if (result.value) co_return result;
+    }
+    if (env_.now() >= deadline) break;
+  }
+  result.failure = no_answer(*session_);
+  co_return result;
+}
+
+asio::awaitable<Result<LockStatus>> ZooKeeperBackend::describe(std::string name,
+                                                               std::vector<std::string> children,
+                                                               TimePoint deadline) {
+  Result<LockStatus> result;
+  result.failure = no_answer(*session_);
+  const auto path = names_.path(name);
+  const auto births = co_await births_of(path, children, deadline);
+  if (!births || !session_->connected()) co_return result;
+  const auto offset = co_await offset_.value(deadline);
+  if (is_loss(offset.rc) || !session_->connected()) co_return result;
+  auto line = in_line(children, *births);
+  LockStatus status;
+  status.name = name;
+  if (line.size() > kMostWaiters) {
+    status.notes.push_back(
+        fmt::format("{} in line, the first {} are named", line.size(), kMostWaiters));
+    line.resize(kMostWaiters);
+  }
+  std::deque<PendingReply> pending;
+  bool first = true;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    while (pending.size() < std::min(kDataAtOnce, line.size() - i)) {
+      if (!session_->connected()) co_return result;
+      const auto node = path + "/" + line[i + pending.size()].name;
+      pending.push_back(session_->client().get(node));
+    }
+    auto asked = std::move(pending.front());
+    pending.pop_front();
+    auto reply = co_await reply_until(std::move(asked), deadline);
+    if (reply.rc == ZNOAUTH && session_->connected()) {  // the node may be seen all the same
+      auto look = session_->client().exists(path + "/" + line[i].name);
+      reply = co_await reply_until(std::move(look), deadline);
+    }
+    if (reply.rc == ZNONODE) continue;
+    if (reply.rc != ZOK) co_return result;
+    const auto metadata = read_metadata(reply.text);
+    if (!first) {
+      status.waiting.push_back(owner_of(line[i], metadata));
+      continue;
+    }
+    first = false;
+    if (!metadata || line[i].kind == Contender::Kind::seal) {
+      status.notes.emplace_back(note_on(line[i]));
+    }
+    status.sealed = line[i].kind == Contender::Kind::seal;
+    if (status.sealed) continue;
+    status.held = true;
+    status.token = static_cast<std::uint64_t>(reply.stat.czxid) + offset_.all().back();
+    status.owner = owner_of(line[i], metadata);
+    status.held_for =
+        std::max(milliseconds(0), milliseconds(env_.wall_clock_ms() - reply.stat.ctime_ms));
+    if (metadata) status.remaining = metadata->session_timeout;
+    status.notes.push_back(fmt::format("session 0x{:x}", reply.stat.ephemeral_owner));
+  }
+  result.failure = {};
+  result.value = std::move(status);
+  co_return result;
+}
+
+asio::awaitable<Result<std::vector<LockStatus>>> ZooKeeperBackend::list(std::string prefix,
+                                                                        TimePoint deadline) {
+  Result<std::vector<LockStatus>> result;
+  result.failure = no_answer(*session_);
+  std::vector<LockStatus> found;
+  std::deque<std::string> paths{prefix.empty() ? names_.root() : names_.path(prefix)};
+  if (const bool done = co_await session_->ready(deadline); !done) co_return result;
+  auto sync = session_->client().sync(paths.front());
+  const auto synced = co_await reply_until(std::move(sync), deadline);
+  if (is_loss(synced.rc)) co_return result;
+  while (!paths.empty()) {
+    if (!session_->connected()) co_return result;
+    std::vector<std::pair<std::string, PendingReply>> pending;
+    while (!paths.empty() && pending.size() < kListingsAtOnce) {
+      pending.emplace_back(paths.front(), session_->client().children(paths.front()));
+      paths.pop_front();
+    }
+    for (const auto& [path, one] : pending) {
+      auto listing = co_await reply_until(one, deadline);
+      if (is_loss(listing.rc)) co_return result;
+      const auto base = path == "/" ? path : path + "/";
+      bool contended = false;
+      for (const auto& child : listing.children) {
+        if (parse_contender(child)) {
+          contended = true;
+        } else if (auto below = base + child;
+                   below != "/zookeeper" && below != names_.notes() && below != names_.offset()) {
+          paths.push_back(std::move(below));
+        }
+      }
+      const auto name = contended ? names_.name(path) : std::nullopt;
+      if (!name) continue;
+      auto status = co_await describe(*name, std::move(listing.children), deadline);
+      if (!status.value) co_return result;
+      found.push_back(std::move(*status.value));
+    }
+  }
+  std::sort(found.begin(), found.end(),
+            [](const LockStatus& a, const LockStatus& b) { return a.name < b.name; });
+  result.failure = {};
+  result.value = std::move(found);
+  co_return result;
+}
+
+// The node's name is never used again, so what is true of its czxid stays true.
+asio::awaitable<Failure> ZooKeeperBackend::evict(std::string name, std::uint64_t token,
+                                                 TimePoint deadline) {
+  const auto path = names_.path(name);
+  std::string asked;  // the node that we asked to delete, answer lost
+  while (!closed_) {
+    const bool ready = co_await session_->ready(deadline);
+    if (!ready) break;
+    const auto listing = co_await fresh_children(path, false, deadline);
+    const auto births = co_await births_of(path, listing.children, deadline);
+    if (!session_->connected() || !births || is_loss(listing.rc)) continue;
+    const auto line = in_line(listing.children, *births);
+    const bool done = !asked.empty() && std::none_of(line.begin(), line.end(), [&](const auto& c) {
+      return c.name == asked;
+    });
+    if (done) co_return Failure{};
+    if (line.empty()) co_return Failure{Error::not_held, name};
+    if (line.front().kind == Contender::Kind::seal) {
+      co_return Failure{Error::sealed, "dlock migrate moves or opens it"};
+    }
+    const auto holder = path + "/" + line.front().name;
+    auto look = session_->client().exists(holder);
+    const auto found = co_await reply_until(std::move(look), deadline);
+    if (is_loss(found.rc) || found.rc == ZNONODE || !session_->connected()) continue;
+    const auto offset = co_await offset_.value(deadline);
+    if (is_loss(offset.rc) || !session_->connected()) continue;
+    const auto born = static_cast<std::uint64_t>(found.stat.czxid);
+    // The one that was in force when it was granted.
+    const auto& offsets = offset_.all();
+    const bool same = std::any_of(offsets.begin(), offsets.end(),
+                                  [&](std::uint64_t one) { return born + one == token; });
+    if (!same) {
+      co_return Failure{Error::held_with_other_token,
+                        fmt::format("{} is held with token {}", name, born + offset.offset)};
+    }
+    asked = line.front().name;
+    auto removal = session_->client().mark_and_remove(holder, "dlock: broken by an operator");
+    const auto removed = co_await reply_until(std::move(removal), deadline);
+    if (removed.rc == ZOK) co_return Failure{};
+    if (removed.rc == ZNONODE) co_return Failure{Error::not_held, name};
+    if (!is_loss(removed.rc)) co_return failure_of(removed.rc, "deleting " + holder);
+  }
+  co_return no_answer(*session_);
+}
+
+}  // namespace dlock::zookeeper

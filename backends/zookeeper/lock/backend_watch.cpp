@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a claim is told unasked: that its predecessor has gone, and what becomes of its own node.
+#include "backends/zookeeper/backend.hpp"
+#include "backends/zookeeper/rules/contender.hpp"
+#include "core/planted.hpp"
+
+namespace dlock::zookeeper {
+
+void ZooKeeperBackend::watch_before(const NodeClaimPtr& claim, const std::string& path,
+                                    bool decides) {
+  const std::weak_ptr<NodeClaim> weak = claim;
+  claim->before_gone = false;
+  claim->before_decides = decides;
+  auto watch = session_->watch(path, [weak](WatchEvent event) {
+    const auto waiter = weak.lock();
+    if (!waiter || event == WatchEvent::set) return;
+    if (DLOCK_PLANTED("zk_missed_wakeup") && event == WatchEvent::absent) return;
+    // Only of a node that was watched and went is it known what became of it. One that changed, or
+    // had gone before it could be watched, may have left a seal in its place.
+    const bool trusted = DLOCK_PLANTED("zk_absent_decides") && event == WatchEvent::absent;
+    if (event != WatchEvent::deleted && !trusted) waiter->before_decides = false;
+    waiter->before_gone = true;
+    waiter->wake();
+  });
+  claim->wait_for(std::move(watch), path);
+  claim->woken = false;
+}
+
+// Who stands right behind a node of this process that has just been granted knows that it was
+// first, as from a listing of its own: six thousand waiters of one process would list each other
+// six thousand times. Not if its own node may have gone unnoticed since its last listing.
+void ZooKeeperBackend::tell_next(const NodeClaim& granted) {
+  const auto entry = claims_->behind.find(granted.path());
+  if (entry == claims_->behind.end()) return;
+  auto& next = *entry->second;
+  const bool waits = next.place == NodeClaim::Place::queued && usable(next) && !next.before_gone;
+  if (!waits || !session_->watching(next.path())) return;
+  const auto contender = parse_contender(granted.node);
+  if (contender && contender->kind == Contender::Kind::mutex) next.before_decides = true;
+}
+
+void ZooKeeperBackend::share_own_watch(const NodeClaimPtr& claim) {
+  const std::weak_ptr<NodeClaim> weak = claim;
+  const auto told = [this, weak, alive = std::weak_ptr(alive_)](WatchEvent event) {
+    const auto ours = weak.lock();
+    if (ours && !alive.expired()) on_own_node(ours, event);
+  };
+  claim->own = session_->watch(claim->path(), told);
+}
+
+/// Of a lock that is held; without memory the next renewal does it.
+void ZooKeeperBackend::watch_own_node(const NodeClaimPtr& claim) noexcept {
+  if (claim->place != NodeClaim::Place::granted || claim->own) return;
+  if (claim->session != session_->number()) return;
+  try {
+    share_own_watch(claim);
+    session_->set_watch_in_turn(claim->path());
+  } catch (const std::bad_alloc&) {
+    claim->own.reset();
+  }
+}
+
+/// Before anything is asked that may make it our turn.
+void ZooKeeperBackend::be_sure_of_own_watch(const NodeClaimPtr& claim) {
+  if (!claim->own) share_own_watch(claim);
+  if (!session_->watching(claim->path())) session_->set_watch(claim->path());
+}
+
+void ZooKeeperBackend::on_own_node(const NodeClaimPtr& claim, WatchEvent event) {
+  if (event == WatchEvent::set) claim->own_in_doubt = false;
+  if (claim->removing || event == WatchEvent::set || event == WatchEvent::failed) return;
+  if (DLOCK_PLANTED("zk_own_watch_ignored")) return;
+  if (event == WatchEvent::changed) {
+    claim->own_changed = claim->own_in_doubt = true;
+    session_->set_watch(claim->path());
+    return;
+  }
+  const bool granted = claim->place == NodeClaim::Place::granted;
+  // An operator's break marks the node in the transaction that deletes it.
+  const auto why = claim->own_changed ? LossReason::broken : LossReason::removed;
+  claim->leave_queue();
+  if (granted) {
+    sink_.on_claim_gone(claim, why);
+  } else {
+    claim->wake();
+  }
+}
+
+asio::awaitable<void> ZooKeeperBackend::wait(ClaimPtr claim, TimePoint deadline) {
+  const auto ours = std::static_pointer_cast<NodeClaim>(claim);
+  while (!ours->woken && !closed_) {
+    if (const bool done = co_await ours->signal.wait_until(deadline); !done) break;
+  }
+  ours->woken = false;
+}
+
+void ZooKeeperBackend::interrupt(Claim& claim) noexcept {
+  auto& ours = static_cast<NodeClaim&>(claim);
+  ours.interrupted = true;
+  ours.wake();
+}
+
+}  // namespace dlock::zookeeper

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the backend keeps about one claim: its node, and where it stands in the queue.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "backends/zookeeper/wire/session.hpp"
+#include "core/loop/signal.hpp"
+#include "dlock/backend.hpp"
+
+namespace dlock::zookeeper {
+
+struct NodeClaim;
+struct ClaimRegistry {
+  /// All claims that live, by their numbers, to be told when the session is over.
+  std::map<std::uint64_t, NodeClaim*> all;
+  /// By the node that they wait for; of a node of this process, its next in line.
+  std::unordered_map<std::string, NodeClaim*> behind;
+};
+
+struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
+  NodeClaim(ClaimRequest request, core::Env& env, std::string path,
+            std::shared_ptr<ClaimRegistry> all)
+      : Claim(std::move(request)),
+        directory(std::move(path)),
+        signal(env),
+        registry_(std::move(all)) {
+    registry_->all.emplace(number(), this);
+  }
+  ~NodeClaim() override {
+    wait_for_nobody();
+    registry_->all.erase(number());
+  }
+  NodeClaim(const NodeClaim&) = delete;
+  NodeClaim& operator=(const NodeClaim&) = delete;
+
+  enum class Place {
+    nowhere,   ///< nothing of ours is in the queue
+    doubtful,  ///< a create was sent and its answer lost
+    queued,    ///< `node` is in the queue
+    granted,   ///< `node` is first
+  };
+
+  std::string path() const { return directory + "/" + node; }
+  void wake() {
+    woken = true;
+    signal.notify();
+  }
+  void wait_for(std::unique_ptr<Session::Watch> watch, const std::string& watched) {
+    wait_for_nobody();
+    before = std::move(watch);
+    before_path = watched;
+    registry_->behind[watched] = this;
+  }
+  void wait_for_nobody() {
+    before.reset();
+    if (before_path.empty()) return;
+    const auto entry = registry_->behind.find(before_path);
+    if (entry != registry_->behind.end() && entry->second == this) registry_->behind.erase(entry);
+    before_path.clear();
+  }
+  /// The node is no longer there, or no longer ours.
+  void leave_queue() {
+    place = Place::nowhere;
+    node.clear();
+    czxid = 0;
+    token = 0;
+    wait_for_nobody();
+    ahead.reset();
+    own.reset();
+    waiting.reset();
+    own_changed = own_in_doubt = before_gone = before_decides = false;
+  }
+
+  const std::string directory;  ///< the lock's node
+  Place place = Place::nowhere;
+  std::uint64_t session = 0;  ///< the number of the session that `node` belongs to
+  std::string node;
+  std::int64_t czxid = 0;
+  std::uint64_t token = 0;  ///< once it was granted: a later raise does not change it
+
+  std::unique_ptr<Session::Watch> before;  ///< of the nearest predecessor
+  std::string before_path;
+  bool before_gone = false;     ///< since the last listing
+  bool before_decides = false;  ///< and then we are first
+  /// What stands at `before`, asked for together with our node, in case that it is a seal.
+  std::optional<PendingReply> ahead;
+  std::string ahead_path;
+  std::unique_ptr<Session::Watch> own;  ///< of our own node
+  bool own_changed = false;
+  bool own_in_doubt = false;  ///< it changed: whether it still is there has been asked
+  std::unique_ptr<Session::Waiting> waiting;
+
+  bool read_write = false;  ///< Curator's readers or writers were in the queue when we last looked
+  bool was_granted = false;
+  bool entering = false;      ///< a create is on its way
+  bool removing = false;      ///< a delete was sent
+  bool refusal_told = false;  ///< that its node may not be deleted
+  bool woken = false;
+  bool interrupted = false;  ///< since the present claim() began
+  core::Signal signal;
+
+ private:
+  std::shared_ptr<ClaimRegistry> registry_;
+};
+
+using NodeClaimPtr = std::shared_ptr<NodeClaim>;
+
+}  // namespace dlock::zookeeper

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/zookeeper/lock/doubts.hpp"
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+
+#include "backends/zookeeper/error.hpp"
+#include "backends/zookeeper/rules/contender.hpp"
+
+namespace dlock::zookeeper {
+
+// A server closes a connection that was silent for a session's time, and looks once a tick, of
+// which a session has three at least.
+void Doubts::add(const NodeClaimPtr& claim) {
+  const auto until = env_.now() + 2 * session_->timeout();
+  const auto known = std::find_if(doubts_.begin(), doubts_.end(), [&](const Doubt& doubt) {
+    return doubt.id == claim->request().owner.id;
+  });
+  if (known != doubts_.end()) {
+    known->until = until;
+  } else {
+    doubts_.push_back({claim->directory, claim->request().owner.id, claim, until});
+  }
+}
+
+void Doubts::search() {
+  for (const auto& doubt : doubts_) {
+    asio::co_spawn(env_.executor(), search_one(shared_from_this(), doubt), asio::detached);
+  }
+}
+
+void Doubts::settle(const std::string& id, TimePoint searched) {
+  std::erase_if(doubts_,
+                [&](const Doubt& doubt) { return doubt.id == id && doubt.until <= searched; });
+}
+
+asio::awaitable<void> Doubts::search_one(std::shared_ptr<Doubts> self, Doubt doubt) {
+  auto& session = *self->session_;
+  if (!session.connected()) co_return;
+  const auto number = session.number();
+  const auto began = self->env_.now();
+  const auto deadline = began + session.timeout() / 4;
+  const auto proof = co_await session.prove(deadline);
+  const bool proven = !is_loss(proof.rc);
+  if (!session.connected() || session.number() != number) co_return;
+  auto pending = session.client().children(doubt.directory);
+  const auto listing = co_await reply_until(std::move(pending), deadline);
+  if (is_loss(listing.rc) || !session.connected() || session.number() != number) co_return;
+  const auto claim = doubt.claim.lock();
+  // The claim is finding out by itself.
+  if (claim && (claim->entering || claim->place == NodeClaim::Place::doubtful)) co_return;
+  bool clean = true;
+  for (const auto& copy : copies_of(doubt.id, listing.children)) {
+    if (claim && claim->node == copy) continue;
+    clean = false;
+    session.client().remove(doubt.directory + "/" + copy);
+  }
+  if (proven && clean) self->settle(doubt.id, began);
+}
+
+}  // namespace dlock::zookeeper

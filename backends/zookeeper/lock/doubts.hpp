@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Creates whose answer was lost. Whatever became of the claim since, a late copy of the request may
+// still reach the server, over a connection we have left, and would queue up for nobody. So the
+// lock is searched at each beat, until no server keeps such a connection any more. And a leader
+// that is cut off from its quorum keeps what it was asked, for as long as it believes in itself,
+// and may carry it out when it is back: so the last search follows a write of ours that a majority
+// has agreed on, which is behind all that in the log.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/zookeeper/lock/claim.hpp"
+
+namespace dlock::zookeeper {
+
+class Doubts : public std::enable_shared_from_this<Doubts> {
+ public:
+  Doubts(core::Env& env, std::shared_ptr<Session> session)
+      : env_(env), session_(std::move(session)) {}
+
+  void add(const NodeClaimPtr& claim);
+  /// The session is over, and all its nodes and requests with it.
+  void clear() { doubts_.clear(); }
+  /// While connected.
+  void search();
+
+ private:
+  struct Doubt {
+    std::string directory;
+    std::string id;
+    std::weak_ptr<NodeClaim> claim;
+    TimePoint until;
+  };
+  void settle(const std::string& id, TimePoint searched);
+  static asio::awaitable<void> search_one(std::shared_ptr<Doubts> self, Doubt doubt);
+
+  core::Env& env_;
+  std::shared_ptr<Session> session_;
+  std::vector<Doubt> doubts_;
+};
+
+}  // namespace dlock::zookeeper

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/zookeeper/rules/contender.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+#include "core/planted.hpp"
+
+namespace dlock::zookeeper {
+namespace {
+
+constexpr std::size_t kUuidLength = 36;
+constexpr std::string_view kProtected = "_c_";
+/// The seal's number: no `%010d` writes it, and it sorts before all that do.
+constexpr std::string_view kSealNumber = "-0000000000";
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
+
+bool is_uuid(std::string_view text) {
+  if (text.size() != kUuidLength) return false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+    if (dash ? text[i] != '-' : !is_hex(text[i])) return false;
+  }
+  return true;
+}
+
+/// What the server's `%010d` can have written; the minus counts as one of the ten places.
+std::optional<std::int32_t> parse_sequence(std::string_view text) {
+  const bool negative = text.starts_with('-');
+  const auto digits = text.substr(negative ? 1 : 0);
+  const bool width_right =
+      digits.size() == 10 ? !negative || digits[0] != '0' : negative && digits.size() == 9;
+  if (!width_right || !std::all_of(digits.begin(), digits.end(), is_digit)) return {};
+  std::int64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  if (value < std::numeric_limits<std::int32_t>::min() ||
+      value > std::numeric_limits<std::int32_t>::max()) {
+    return {};
+  }
+  return static_cast<std::int32_t>(value);
+}
+
+/// `<head><mark><number>`, the mark being the last place where it stands.
+struct Split {
+  std::string_view head;
+  std::string_view number;
+};
+std::optional<Split> split_at(std::string_view node, std::string_view mark) {
+  const auto at = node.rfind(mark);
+  if (at == std::string_view::npos) return {};
+  return Split{node.substr(0, at), node.substr(at + mark.size())};
+}
+
+std::string_view without_protection(std::string_view head) {
+  return head.starts_with(kProtected) ? head.substr(kProtected.size()) : std::string_view{};
+}
+
+/// The C recipe's `x-<session, 16 hex>-<seq>`.
+bool is_recipe_head(std::string_view head) {
+  return head.size() == 19 && head.starts_with("x-") && head.ends_with('-') &&
+         std::all_of(head.begin() + 2, head.end() - 1, is_hex);
+}
+
+Contender::Kind kind_of(std::string_view head, std::string_view mark) {
+  const auto id = without_protection(head);
+  if (mark == "lock-" && id.ends_with("-move-") && is_uuid(id.substr(0, id.size() - 6))) {
+    return Contender::Kind::move;
+  }
+  if (!id.ends_with('-') || !is_uuid(id.substr(0, id.size() - 1))) return Contender::Kind::foreign;
+  if (mark == "lock-") return Contender::Kind::mutex;
+  if (mark == "__WRIT__") return Contender::Kind::write;
+  if (mark == "__READ__") return Contender::Kind::read;
+  return Contender::Kind::foreign;
+}
+
+}  // namespace
+
+std::optional<Contender> parse_contender(std::string_view node) {
+  // `lock-` serves Curator, go-zookeeper, kazoo's renamed class and madelson's bare `lock-<seq>`.
+  static constexpr std::array<std::string_view, 5> kMarks = {"__lock__", "__rlock__", "__WRIT__",
+                                                             "__READ__", "lock-"};
+  for (const auto mark : kMarks) {
+    const auto split = split_at(node, mark);
+    if (!split) continue;
+    if (split->number == kSealNumber && (mark == "lock-" || mark == "__WRIT__")) {
+      return Contender{Contender::Kind::seal, std::string(node), 0};
+    }
+    if (const auto sequence = parse_sequence(split->number)) {
+      return Contender{kind_of(split->head, mark), std::string(node), *sequence};
+    }
+  }
+  for (const std::string_view mark : {"read-", "write-"}) {  // madelson's, whole
+    if (!node.starts_with(mark)) continue;
+    if (const auto sequence = parse_sequence(node.substr(mark.size()))) {
+      return Contender{Contender::Kind::foreign, std::string(node), *sequence};
+    }
+  }
+  if (node.size() > 19 && is_recipe_head(node.substr(0, 19))) {
+    if (const auto sequence = parse_sequence(node.substr(19))) {
+      return Contender{Contender::Kind::foreign, std::string(node), *sequence};
+    }
+  }
+  return {};
+}
+
+std::string contender_prefix(std::string_view id) {
+  return std::string(kProtected).append(id).append("-lock-");
+}
+
+std::string seal_name(std::string_view id, bool among_readers_and_writers) {
+  return std::string(id)
+      .append(among_readers_and_writers ? "-__WRIT__" : "-lock-")
+      .append(kSealNumber);
+}
+
+std::vector<std::string> copies_of(std::string_view id, const std::vector<std::string>& children) {
+  const auto prefix = contender_prefix(id);
+  std::vector<std::string> copies;
+  for (const auto& child : children) {
+    if (child.starts_with(prefix)) copies.push_back(child);
+    if (DLOCK_PLANTED("zk_keep_duplicate") && !copies.empty()) break;
+  }
+  return copies;
+}
+
+}  // namespace dlock::zookeeper

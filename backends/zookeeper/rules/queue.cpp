@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/zookeeper/rules/queue.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include "core/planted.hpp"
+
+namespace dlock::zookeeper {
+namespace {
+
+/// Numbered nodes by age: the smallest number among those that are younger than a given birth.
+class NumbersByAge {
+ public:
+  NumbersByAge(const std::vector<Contender>& line, const Births& births) {
+    for (const auto& contender : line) {
+      if (contender.kind == Contender::Kind::seal || needs_birth(contender)) continue;
+      const auto born = births.find(contender.name);
+      if (born != births.end()) oldest_first_.emplace_back(born->second, contender.sequence);
+    }
+    std::sort(oldest_first_.begin(), oldest_first_.end());
+    for (auto i = oldest_first_.size(); i-- > 1;) {
+      auto& smallest = oldest_first_[i - 1].second;
+      smallest = std::min(smallest, oldest_first_[i].second);
+    }
+  }
+  std::optional<std::int32_t> smallest_after(std::int64_t birth) const {
+    const auto next = std::upper_bound(oldest_first_.begin(), oldest_first_.end(),
+                                       std::pair(birth, std::numeric_limits<std::int32_t>::max()));
+    if (next == oldest_first_.end()) return {};
+    return next->second;
+  }
+
+ private:
+  std::vector<std::pair<std::int64_t, std::int32_t>> oldest_first_;
+};
+
+/// Seals, then numbered nodes by number, then those past the counter's end by birth; but one of
+/// these that is older than a numbered node is before it.
+auto rank(const Contender& contender, const Births& births, const NumbersByAge& numbers) {
+  using Rank = std::tuple<int, std::int64_t, int, std::int64_t>;
+  if (contender.kind == Contender::Kind::seal) return Rank{0, 0, 0, 0};
+  if (!needs_birth(contender)) return Rank{1, contender.sequence, 1, 0};
+  const auto born = births.find(contender.name);
+  if (born == births.end()) return Rank{2, 0, 0, std::numeric_limits<std::int64_t>::max()};
+  if (const auto younger = numbers.smallest_after(born->second)) {
+    return Rank{1, *younger, 0, born->second};
+  }
+  return Rank{2, 0, 0, born->second};
+}
+
+}  // namespace
+
+bool needs_birth(const Contender& contender) {
+  if (DLOCK_PLANTED("zk_order_by_suffix_at_counter_end")) return false;
+  return contender.kind != Contender::Kind::seal &&
+         (contender.sequence < 0 || contender.sequence == std::numeric_limits<std::int32_t>::max());
+}
+
+std::vector<Contender> in_line(const std::vector<std::string>& children, const Births& births) {
+  std::vector<Contender> line;
+  for (const auto& child : children) {
+    if (auto contender = parse_contender(child)) line.push_back(std::move(*contender));
+  }
+  const NumbersByAge numbers(line, births);
+  // A tie of two numbered nodes is a writer that steps down to a reader: both are ahead of whoever
+  // comes later, so the name may decide.
+  std::sort(line.begin(), line.end(), [&](const Contender& a, const Contender& b) {
+    const auto left = rank(a, births, numbers);
+    const auto right = rank(b, births, numbers);
+    return left != right ? left < right : a.name < b.name;
+  });
+  return line;
+}
+
+std::vector<std::string> births_to_ask(const std::vector<Contender>& line, const Births& births) {
+  std::vector<std::string> unborn;
+  if (std::none_of(line.begin(), line.end(), needs_birth)) return unborn;
+  for (const auto& contender : line) {
+    const bool seal = contender.kind == Contender::Kind::seal;
+    if (!seal && births.find(contender.name) == births.end()) unborn.push_back(contender.name);
+  }
+  return unborn;
+}
+
+Line::Line(const std::vector<std::string>& children, const Births& births)
+    : line_(in_line(children, births)),
+      read_write_(std::any_of(line_.begin(), line_.end(),
+                              [](const Contender& contender) {
+                                return contender.kind == Contender::Kind::write ||
+                                       contender.kind == Contender::Kind::read;
+                              })),
+      unborn_(births_to_ask(line_, births)) {}
+
+Standing Line::standing_of(std::string_view own) const {
+  const auto me = std::find_if(line_.begin(), line_.end(),
+                               [&](const Contender& contender) { return contender.name == own; });
+  if (me == line_.end()) return {};
+  Standing standing;
+  standing.read_write = read_write_;
+  standing.unborn = unborn_;
+  if (!standing.unborn.empty()) {
+    standing.kind = Standing::Kind::unborn;
+    return standing;
+  }
+  if (me == line_.begin()) {
+    standing.kind = Standing::Kind::first;
+    return standing;
+  }
+  const auto before = std::prev(me);
+  standing.kind = Standing::Kind::behind;
+  standing.watch = before->name;
+  if (line_.front().kind == Contender::Kind::seal) standing.seal = line_.front().name;
+  standing.watch_decides = before == line_.begin() && before->kind == Contender::Kind::mutex;
+  if (DLOCK_PLANTED("zk_trust_any_predecessor")) standing.watch_decides = true;
+  return standing;
+}
+
+std::vector<std::string> Line::copies_of(std::string_view id) const {
+  const auto prefix = contender_prefix(id);
+  std::vector<std::string> copies;
+  for (const auto& contender : line_) {
+    if (contender.name.starts_with(prefix)) copies.push_back(contender.name);
+    if (DLOCK_PLANTED("zk_keep_duplicate") && !copies.empty()) break;
+  }
+  return copies;
+}
+
+std::vector<std::string> Line::names() const {
+  std::vector<std::string> names;
+  names.reserve(line_.size());
+  for (const auto& contender : line_) names.push_back(contender.name);
+  return names;
+}
+
+Standing standing_of(std::string_view own, const std::vector<std::string>& children,
+                     const Births& births) {
+  return Line(children, births).standing_of(own);
+}
+
+}  // namespace dlock::zookeeper

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who owns the lock, by one listing of its node's children. Pure.
+//
+// The sequence number orders the children while it lasts. At its end (2^31 - 1) the server gives
+// the same number again, or negative ones that repeat; among such nodes only the czxid tells the
+// order, and between them and the numbered ones too: the server makes them younger than all that
+// have a number, but whoever writes a name by hand does not.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backends/zookeeper/rules/contender.hpp"
+
+namespace dlock::zookeeper {
+
+/// Node name -> the transaction that created it.
+using Births = std::map<std::string, std::int64_t, std::less<>>;
+
+struct Standing {
+  enum class Kind {
+    first,    ///< we own the lock
+    behind,   ///< wait for `watch` to go
+    missing,  ///< our node is not in this listing
+    unborn,   ///< the births of `unborn` are needed to tell
+  };
+  Kind kind = Kind::missing;
+  std::string watch;
+  /// When `watch` goes, we are first without another listing: it was first itself, and nodes of
+  /// its kind leave nothing behind.
+  bool watch_decides = false;
+  bool read_write = false;  ///< Curator's readers or writers are in the queue
+  std::string seal;         ///< the node of a migration's record before us; empty: none
+  std::vector<std::string> unborn;
+};
+
+/// One listing, sorted once for all who are in it.
+class Line {
+ public:
+  explicit Line(const std::vector<std::string>& children, const Births& births = {});
+
+  Standing standing_of(std::string_view own) const;
+  /// The nodes that carry this claim's id, as copies_of().
+  std::vector<std::string> copies_of(std::string_view id) const;
+  /// All in line.
+  std::vector<std::string> names() const;
+
+ private:
+  std::vector<Contender> line_;
+  bool read_write_ = false;
+  std::vector<std::string> unborn_;
+};
+
+Standing standing_of(std::string_view own, const std::vector<std::string>& children,
+                     const Births& births = {});
+
+/// The contenders of a listing, first in line first. Those at the end of the counter whose birth is
+/// not known come last, by name; where no birth is known, they count as younger than all numbers.
+std::vector<Contender> in_line(const std::vector<std::string>& children, const Births& births = {});
+
+/// The nodes whose births `in_line` needs beside the known ones: none while every number is one
+/// that only one child can have.
+std::vector<std::string> births_to_ask(const std::vector<Contender>& line, const Births& births);
+
+/// True for a number that several children may share.
+bool needs_birth(const Contender& contender);
+
+}  // namespace dlock::zookeeper

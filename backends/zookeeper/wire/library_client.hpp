@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The Client over libzookeeper_st, driven by our loop.
+//
+// Traps of the library that are dealt with here, and nowhere else:
+//  - it opens and closes its own descriptor and often gets the same number back, so Asio watches a
+//    duplicate, compared by inode after each step;
+//  - it asks for a step by the clock (zookeeper_interest), which becomes an Env timer;
+//  - it tries a server that refuses it some ten times a second: it gets its turn to dial only when
+//    redial.hpp says so;
+//  - after a reconnect it sends all watches back in one packet, which a server refuses beyond its
+//    jute.maxbuffer: who uses us forgets them while disconnected, and sets them anew;
+//  - of an even number of servers it would try only every other one;
+//  - closing a session may block for seconds: that happens on a helper thread, and every request
+//    has been completed before;
+//  - its socket is open across exec unless told otherwise (a fork()ed child never calls it: the
+//    core keeps all of the parent's objects there untouched);
+//  - a request sent while there is no connection is kept and sent later, when nobody waits for it
+//    any more: callers submit only while connected().
+#pragma once
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <optional>
+#include <unordered_set>
+#include <utility>
+
+#include "backends/zookeeper/wire/client.hpp"
+#include "backends/zookeeper/wire/library.hpp"
+#include "backends/zookeeper/wire/redial.hpp"
+#include "backends/zookeeper/wire/tried.hpp"
+
+namespace dlock::zookeeper {
+
+class LibraryClient final : public Client, public std::enable_shared_from_this<LibraryClient> {
+ public:
+  LibraryClient(core::Env& env, Options options, Listener& listener);
+  ~LibraryClient() override;
+  LibraryClient(const LibraryClient&) = delete;
+  LibraryClient& operator=(const LibraryClient&) = delete;
+
+  bool start() override;
+  void close(core::Job done) override;
+  bool connected() const noexcept override { return state_ == State::connected; }
+  std::int64_t session_id() const noexcept override;
+  std::chrono::milliseconds session_timeout() const noexcept override;
+  TimePoint created() const noexcept override { return created_; }
+  std::string server() const override;
+  bool turned_away() const noexcept override { return turned_away_; }
+  std::string tried() const override { return tried_.text(options_.addresses, dialled_); }
+  void set_addresses(const std::string& addresses) override;
+  PendingReply create(const std::string& path, std::string_view data, Mode mode) override;
+  PendingReply remove(const std::string& path) override;
+  PendingReply set(const std::string& path, std::string_view data) override;
+  PendingReply set_version(const std::string& path, std::string_view data,
+                           std::int32_t version) override;
+  PendingReply remove_version(const std::string& path, std::int32_t version) override;
+  PendingReply exists(const std::string& path) override;
+  PendingReply get(const std::string& path) override;
+  PendingReply get_and_watch(const std::string& path) override;
+  PendingReply exists_and_watch(const std::string& path) override;
+  PendingReply children(const std::string& path) override;
+  PendingReply sync(const std::string& path) override;
+  PendingReply prove(const std::string& path) override;
+  PendingReply mark_and_remove(const std::string& path, std::string_view data) override;
+  PendingReply mark_and_replace(const std::string& path, std::string_view data,
+                                const std::string& heir, std::string_view text) override;
+  PendingReply change_if(const Check& check, const Change& change) override;
+  void forget_watch(const std::string& path) override;
+
+ private:
+  enum class State { connecting, connected, over, closed };
+  struct Request;
+  struct Callbacks;
+
+  Request* begin(bool write, const std::string* watched = nullptr);
+  PendingReply submitted(Request* request, int rc);
+  void finish(Request& request, Reply reply, bool committed);
+
+  void step(int events);
+  void take_step(int events);
+  void step_soon() noexcept;
+  void cut_off() noexcept;
+  bool may_dial();
+  void note(int rc);
+  void note_peer();
+  void skip_no_server();
+  std::ptrdiff_t servers() const noexcept;
+  bool is_first_round() const noexcept;
+  void post_step();
+  int open_descriptor(int descriptor, TimePoint before);
+  void drop_descriptor() noexcept;
+  void wait_for_socket(int interest);
+  void arm(int interest, Duration timeout);
+  void tell_listener();
+  void forget_watch_here(const std::string& path);
+  void cork(bool on) noexcept override;
+  TimePoint patience_ends() const noexcept;
+
+  core::Env& env_;
+  Options options_;
+  Listener* listener_;
+  zhandle_t* handle_ = nullptr;
+  State state_ = State::connecting;
+  std::unordered_set<Request*> pending_;
+  std::list<std::pair<std::string, WatchEvent>> watch_events_;
+
+  std::optional<asio::posix::stream_descriptor> socket_;  ///< a duplicate of the library's
+  std::uint64_t inode_ = 0;
+  std::uint64_t socket_number_ = 0;  ///< counts sockets, so that a late handler knows its own
+  bool reading_ = false;
+  bool writing_ = false;
+  bool step_posted_ = false;
+  core::TimerId timer_ = 0;
+  TimePoint timer_due_ = kNever;
+  core::TimerId spare_ = 0;  ///< for a step without memory
+  Redial redial_;
+  Tried tried_;
+  bool dialled_ = false;      ///< the library has a socket, or may have
+  bool turned_away_ = false;  ///< as turned_away()
+  int attempts_ = 0;          ///< sockets opened since we were last connected, or got a new list
+  bool list_is_new_ = true;   ///< nothing was lost since the library got its list of servers
+  TimePoint opened_{};        ///< before the present socket was opened
+  TimePoint waiting_{};       ///< since when the oldest pending request is the server's turn
+  TimePoint created_{};
+};
+
+/// The real one: sessions over libzookeeper_st, four-letter words over TCP.
+Library& c_library() noexcept;
+
+}  // namespace dlock::zookeeper

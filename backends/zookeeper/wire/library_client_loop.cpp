@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the library is driven: sockets, timers, the session's state, its end.
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <cstring>
+#include <new>
+
+#include "backends/zookeeper/wire/library_client.hpp"
+#include "backends/zookeeper/wire/library_client_request.hpp"
+
+namespace dlock::zookeeper {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// Between two steps while there is no connection.
+constexpr milliseconds kShortestPause{10};
+/// Replies that one step takes, so that a flood of them does not keep the loop from its timers.
+constexpr int kRepliesPerStep = 64;
+
+void ignore_session_event(zhandle_t*, int, int, const char*, void*) {}
+
+/// Its log would go to our user's standard error, through a buffer that threads share.
+void silence_library() {
+  static const bool once = [] {
+    zoo_set_debug_level(static_cast<ZooLogLevel>(0));
+    return true;
+  }();
+  static_cast<void>(once);
+}
+
+/// The library has given its connection up, if it had one.
+bool failed(int rc) { return rc != ZOK && rc != ZNOTHING && rc != ZINVALIDSTATE; }
+
+std::uint64_t inode_of(int descriptor) {
+  struct stat status {};
+  return ::fstat(descriptor, &status) == 0 ? status.st_ino : 0;
+}
+
+}  // namespace
+
+LibraryClient::LibraryClient(core::Env& env, Options options, Listener& listener)
+    : env_(env),
+      options_(std::move(options)),
+      listener_(&listener),
+      redial_(options_.session_timeout, static_cast<std::size_t>(servers()), env.now(),
+              options_.least_pause, options_.tries_spent) {}
+
+LibraryClient::~LibraryClient() {
+  if (handle_ != nullptr) close([] {});
+}
+
+bool LibraryClient::start() {
+  silence_library();
+  handle_ = zookeeper_init(options_.addresses.c_str(), &ignore_session_event,
+                           static_cast<int>(options_.session_timeout.count()), nullptr, nullptr,
+                           ZOO_NO_LOG_CLIENTENV);
+  if (handle_ == nullptr) return false;
+  // Else every step resolves the (numeric) addresses again.
+  zoo_set_servers_resolution_delay(handle_, -1);
+  if (!options_.digest.empty()) {
+    zoo_add_auth(handle_, "digest", options_.digest.data(),
+                 static_cast<int>(options_.digest.size()), nullptr, nullptr);
+  }
+  post_step();
+  return true;
+}
+
+void LibraryClient::close(core::Job done) {
+  state_ = State::closed;
+  env_.cancel(std::exchange(timer_, 0));
+  env_.cancel(std::exchange(spare_, 0));
+  drop_descriptor();
+  for (auto* request : std::exchange(pending_, {})) {
+    request->client = nullptr;
+    Reply closing;
+    closing.rc = ZCLOSING;
+    request->result.set(std::move(closing));
+  }
+  auto* handle = std::exchange(handle_, nullptr);
+  if (handle == nullptr) {
+    asio::post(env_.executor(), [done = std::move(done)]() mutable { done(); });
+    return;
+  }
+  env_.run_blocking([handle] { zookeeper_close(handle); }, std::move(done));
+}
+
+std::int64_t LibraryClient::session_id() const noexcept {
+  return handle_ == nullptr ? 0 : zoo_client_id(handle_)->client_id;
+}
+
+milliseconds LibraryClient::session_timeout() const noexcept {
+  return milliseconds(handle_ == nullptr ? 0 : zoo_recv_timeout(handle_));
+}
+
+// Not zoo_get_current_server: its answer is in a buffer that all threads share.
+std::string LibraryClient::server() const {
+  asio::ip::tcp::endpoint peer;
+  auto length = static_cast<socklen_t>(peer.capacity());
+  if (!connected() || zookeeper_get_connected_host(handle_, peer.data(), &length) == nullptr) {
+    return {};
+  }
+  return fmt::format("{}:{}", peer.address().to_string(), peer.port());
+}
+
+void LibraryClient::set_addresses(const std::string& addresses) {
+  if (handle_ == nullptr || addresses == options_.addresses) return;
+  options_.addresses = addresses;
+  list_is_new_ = true;
+  attempts_ = 0;
+  redial_.servers(static_cast<std::size_t>(servers()));
+  zoo_set_servers(handle_, addresses.c_str());
+  post_step();
+}
+
+// The library itself waits two thirds of the session, in which every lock is lost. With other
+// servers to go to, less will do: a heartbeat sent a quarter of the session after the one before it
+// can still be repeated there.
+TimePoint LibraryClient::patience_ends() const noexcept {
+  const auto others = servers() - 1;
+  if (!socket_ || others == 0) return kNever;
+  if (state_ == State::connecting) {
+    // Longer each time round, or servers that are only slow would never be reached.
+    const auto first =
+        std::max<Duration>(options_.session_timeout / (4 * others), milliseconds(50));
+    const auto rounds = std::min<std::ptrdiff_t>(attempts_ / (others + 1), 10);
+    return opened_ + std::min<Duration>(first * (1 << rounds), options_.session_timeout * 2 / 3);
+  }
+  return pending_.empty() ? kNever : waiting_ + options_.session_timeout * 3 / 10;
+}
+
+void LibraryClient::post_step() {
+  if (step_posted_) return;
+  try {
+    asio::post(env_.executor(), [weak = weak_from_this()] {
+      const auto self = weak.lock();
+      if (!self) return;
+      self->step_posted_ = false;
+      self->step(0);
+    });
+    step_posted_ = true;
+  } catch (const std::bad_alloc&) {
+    step_soon();
+  }
+}
+
+void LibraryClient::step(int events) {
+  try {
+    take_step(events);
+  } catch (const std::bad_alloc&) {
+    step_soon();
+  }
+}
+
+/// By a timer that is there: what is missing for a step must not be its connection's end.
+void LibraryClient::step_soon() noexcept {
+  const auto soon = env_.now() + kShortestPause;
+  if (timer_ != 0) {
+    timer_due_ = soon;
+    env_.move(timer_, soon);
+  } else if (spare_ != 0) {
+    env_.move(spare_, soon);
+  }
+}
+
+/// As if the server had hung up.
+void LibraryClient::cut_off() noexcept {
+  if (socket_) ::shutdown(socket_->native_handle(), SHUT_RDWR);
+}
+
+void LibraryClient::take_step(int events) {
+  if (handle_ == nullptr || state_ == State::over) return;
+  // Both only for a ready socket: without one the library says "invalid state" and does nothing.
+  for (int i = 0; events != 0 && i < kRepliesPerStep; ++i) {
+    const auto before = zoo_state(handle_);
+    const bool introduced = before == ZOO_ASSOCIATING_STATE;
+    // Also of a connection that has come about just now: the library introduces us in two writes,
+    // and of a server that has hung up the second one fails, as if it had refused.
+    const bool dialling = before == ZOO_CONNECTING_STATE;
+    if (dialling || (introduced && (events & ZOOKEEPER_READ) != 0)) note_peer();
+    const int rc = zookeeper_process(handle_, events);
+    note(rc);
+    if (failed(rc) && introduced) turned_away_ = true;
+    if (rc != ZOK || (events & ZOOKEEPER_READ) == 0) break;
+    events = ZOOKEEPER_READ;
+  }
+  // As if the server had hung up: the library goes on to the next one. While connected only after a
+  // look at the socket: after a pause of the process the answers may be lying there.
+  if ((events != 0 || !connected()) && env_.now() >= patience_ends()) {
+    if (!connected()) tried_.left();
+    cut_off();
+  }
+  int descriptor = -1;
+  int interest = 0;
+  timeval timeout{};
+  if (may_dial()) {
+    const auto before = env_.now();
+    const bool dials = !dialled_;
+    const int rc = zookeeper_interest(handle_, &descriptor, &interest, &timeout);
+    dialled_ = rc == ZOK && descriptor >= 0;
+    if (dials && (dialled_ || rc != ZOK)) redial_.tried(before);
+    note(rc);
+    // On an error the number it gave is that of a socket it has closed.
+    if (rc != ZOK) descriptor = -1;
+    interest = open_descriptor(descriptor, before) >= 0 ? interest : 0;
+  } else {
+    drop_descriptor();
+  }
+  if (zoo_state(handle_) == ZOO_ASSOCIATING_STATE) note_peer();
+  arm(interest, std::chrono::seconds(timeout.tv_sec) + std::chrono::microseconds(timeout.tv_usec));
+  tell_listener();
+}
+
+/// Given its turn without a socket, the library dials.
+bool LibraryClient::may_dial() { return dialled_ || env_.now() >= redial_.next(); }
+
+void LibraryClient::note(int rc) {
+  if (!failed(rc)) return;
+  dialled_ = false;
+  if (state_ == State::connecting) {
+    tried_.failed(rc == ZOPERATIONTIMEOUT);
+    listener_->on_attempt_failed();
+  }
+  if (state_ == State::connected) redial_.missing(env_.now());
+  skip_no_server();
+}
+
+/// Who is being introduced to us, and whether his first bytes are an answer to that: its length is
+/// 36, or 37 with the mark of a read-only server.
+void LibraryClient::note_peer() {
+  if (!socket_) return;
+  asio::ip::tcp::endpoint peer;
+  auto length = static_cast<socklen_t>(peer.capacity());
+  if (::getpeername(socket_->native_handle(), peer.data(), &length) == 0) {
+    tried_.reached(fmt::format("{}:{}", peer.address().to_string(), peer.port()));
+  }
+  std::array<unsigned char, 4> head{};
+  const auto got =
+      ::recv(socket_->native_handle(), head.data(), head.size(), MSG_PEEK | MSG_DONTWAIT);
+  for (ssize_t i = 0; i < got; ++i) {
+    const auto byte = head.at(static_cast<std::size_t>(i));
+    if (i < 3 ? byte != 0 : byte != 36 && byte != 37) tried_.answered_wrongly();
+  }
+}
+
+/// On a failure the library moves on in its list twice: when it gives the connection up, and when
+/// it dials. Going round but one puts the first of these back. Not for a new list: its first round,
+/// and the connection that came of it, are counted elsewhere in the library.
+void LibraryClient::skip_no_server() {
+  const bool first_round = is_first_round();
+  list_is_new_ = first_round && state_ != State::connected;
+  for (auto i = servers(); i > 1 && !first_round; --i) zoo_cycle_next_server(handle_);
+}
+
+std::ptrdiff_t LibraryClient::servers() const noexcept {
+  return std::count(options_.addresses.begin(), options_.addresses.end(), ',') + 1;
+}
+
+bool LibraryClient::is_first_round() const noexcept {
+  return list_is_new_ && attempts_ <= servers();
+}
+
+/// Makes the duplicate follow the library's socket. The library's own number, or -1.
+int LibraryClient::open_descriptor(int descriptor, TimePoint before) {
+  const auto inode = descriptor < 0 ? 0 : inode_of(descriptor);
+  if (socket_ && inode == inode_) return descriptor;
+  drop_descriptor();
+  if (descriptor < 0) return -1;
+  // The library leaves its socket open across exec.
+  ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+  const int duplicate = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+  if (duplicate < 0) return -1;  // out of descriptors: looked at by the clock until there is one
+  socket_.emplace(env_.executor(), duplicate);
+  inode_ = inode;
+  opened_ = before;
+  ++attempts_;
+  return descriptor;
+}
+
+// At once: as long as the duplicate is open, the server is not told that the connection has ended.
+void LibraryClient::drop_descriptor() noexcept {
+  if (!socket_) return;
+  boost::system::error_code ignored;
+  socket_->close(ignored);
+  socket_.reset();
+  ++socket_number_;
+  reading_ = false;
+  writing_ = false;
+}
+
+void LibraryClient::wait_for_socket(int interest) {
+  using Socket = asio::posix::stream_descriptor;
+  const auto wait = [this](Socket::wait_type type, int event, bool LibraryClient::*flag) {
+    if (this->*flag) return;
+    socket_->async_wait(type, [weak = weak_from_this(), number = socket_number_, event,
+                               flag](const boost::system::error_code& ec) {
+      const auto self = weak.lock();
+      if (!self || self->socket_number_ != number) return;
+      (*self).*flag = false;
+      if (!ec) self->step(event);
+    });
+    this->*flag = true;
+  };
+  if ((interest & ZOOKEEPER_READ) != 0)
+    wait(Socket::wait_read, ZOOKEEPER_READ, &LibraryClient::reading_);
+  if ((interest & ZOOKEEPER_WRITE) != 0) {
+    wait(Socket::wait_write, ZOOKEEPER_WRITE, &LibraryClient::writing_);
+  }
+}
+
+// A timer that comes too early only asks the library again; so one that is set is left alone.
+void LibraryClient::arm(int interest, Duration timeout) {
+  if (zoo_state(handle_) == ZOO_EXPIRED_SESSION_STATE) return;
+  if (interest != 0) wait_for_socket(interest);
+  const bool calm = zoo_state(handle_) == ZOO_CONNECTED_STATE && interest != 0;
+  const auto pause = std::max<Duration>(timeout, calm ? milliseconds(1) : kShortestPause);
+  // While connecting its answer may be a third of the session: our own pace is quicker.
+  const auto now = env_.now();
+  auto due = now + (interest == 0 ? std::min<Duration>(pause, 10 * kShortestPause) : pause);
+  if (!dialled_) due = std::max(due, redial_.next());
+  due = std::clamp(patience_ends(), now + kShortestPause, std::max(due, now + kShortestPause));
+  if (timer_ != 0 && timer_due_ <= due) return;
+  timer_due_ = due;
+  if (timer_ != 0) return env_.move(timer_, due);
+  const auto step_by = [this](core::TimerId LibraryClient::*timer) {
+    return [weak = weak_from_this(), timer] {
+      const auto self = weak.lock();
+      if (!self) return;
+      (*self).*timer = 0;
+      // After a pause of the process the library would call a connection silent that is not.
+      self->step(self->connected() ? ZOOKEEPER_READ : 0);
+    };
+  };
+  if (spare_ == 0) spare_ = env_.reserve(step_by(&LibraryClient::spare_));
+  timer_ = env_.call_at(due, step_by(&LibraryClient::timer_));
+}
+
+void LibraryClient::tell_listener() {
+  const auto keep = shared_from_this();
+  while (!watch_events_.empty() && state_ != State::closed) {
+    std::list<std::pair<std::string, WatchEvent>> first;
+    first.splice(first.end(), watch_events_, watch_events_.begin());
+    try {
+      listener_->on_watch(first.front().first, first.front().second);
+    } catch (const std::bad_alloc&) {
+      watch_events_.splice(watch_events_.begin(), first);  // told by the next step
+      throw;
+    }
+  }
+  if (state_ == State::closed) return;
+  const int now = zoo_state(handle_);
+  if (now == ZOO_EXPIRED_SESSION_STATE || now == ZOO_AUTH_FAILED_STATE) {
+    state_ = State::over;
+    drop_descriptor();
+    env_.cancel(std::exchange(timer_, 0));
+    env_.cancel(std::exchange(spare_, 0));
+    listener_->on_session_over(now == ZOO_AUTH_FAILED_STATE);
+  } else if (now == ZOO_CONNECTED_STATE && state_ == State::connecting) {
+    if (created_ == TimePoint{}) created_ = opened_;
+    state_ = State::connected;
+    tried_.clear();
+    turned_away_ = false;
+    list_is_new_ = is_first_round();
+    attempts_ = 0;
+    listener_->on_connected();
+  } else if (now != ZOO_CONNECTED_STATE && state_ == State::connected) {
+    state_ = State::connecting;
+    listener_->on_disconnected();
+  }
+}
+
+void LibraryClient::cork(bool on) noexcept {
+  if (!socket_) return;
+  const int value = on ? 1 : 0;
+  ::setsockopt(socket_->native_handle(), IPPROTO_TCP, TCP_CORK, &value, sizeof value);
+}
+
+}  // namespace dlock::zookeeper

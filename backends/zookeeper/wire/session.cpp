@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/zookeeper/wire/session.hpp"
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
+#include <cerrno>
+#include <system_error>
+
+#include "backends/zookeeper/error.hpp"
+#include "backends/zookeeper/wire/resolver.hpp"
+#include "core/planted.hpp"
+
+namespace dlock::zookeeper {
+
+using std::chrono::milliseconds;
+
+namespace {
+
+/// Watches that are asked for at once after a new connection. Sent in one packet, as the C client
+/// would, 14,000 are more than a server takes (jute.maxbuffer): it hangs up, and so for ever.
+constexpr std::size_t kWatchesAtOnce = 512;
+/// Sessions that end as soon as they are made are made so often.
+constexpr milliseconds kBetweenSessions{1600};
+/// How long a newcomer tries, and after that the old session.
+constexpr milliseconds kNewcomerPatience{2000};
+constexpr milliseconds kDoubtAgain{5000};
+
+}  // namespace
+
+Session::Session(core::Env& env, Settings settings, Library& library, EventSink& sink)
+    : env_(env), settings_(std::move(settings)), library_(library), sink_(sink) {}
+
+Session::~Session() { stop_timers(); }
+
+void Session::stop_timers() noexcept {
+  env_.cancel(std::exchange(beat_timer_, 0));
+  env_.cancel(std::exchange(lookup_timer_, 0));
+  env_.cancel(std::exchange(doubt_timer_, 0));
+}
+
+asio::awaitable<Failure> Session::open(TimePoint deadline) {
+  const auto self = shared_from_this();
+  if (!client_) {
+    auto resolved = co_await resolve(env_, settings_.endpoints, deadline);
+    if (closed_) co_return Failure{Error::closed, ""};
+    if (resolved.addresses.empty()) {
+      co_return Failure{resolved.no_thread ? Error::out_of_threads : Error::unknown_host, ""};
+    }
+    addresses_ = std::move(resolved.addresses);
+    authentication_failed_ = false;
+    attempt_failed_ = false;
+    if (!start_client()) {
+      co_return Failure{Error::out_of_descriptors, std::generic_category().message(errno)};
+    }
+    look_up_again();
+  }
+  const bool up = co_await ready(deadline);
+  if (up) co_return Failure{};
+  if (closed_) co_return Failure{Error::closed, ""};
+  if (authentication_failed_) co_return Failure{Error::authentication_failed, ""};
+  co_return Failure{Error::not_connected, tried()};
+}
+
+Client::Options Session::client_options() const {
+  return {addresses_, settings_.timeout, settings_.digest, settings_.creator_acl, {}, tries_spent_};
+}
+
+std::string Session::tried() const {
+  const auto known = client_ ? client_->tried() : std::string();
+  return "tried " + (known.empty() ? addresses_ : known);
+}
+
+bool Session::start_client() {
+  rule_started_ = false;
+  ++number_;
+  started_ = env_.now();
+  client_ = library_.make_client(env_, client_options(), *this);
+  if (client_->start()) return true;
+  client_.reset();
+  return false;
+}
+
+asio::awaitable<void> Session::close(TimePoint deadline) {
+  const auto self = shared_from_this();
+  closed_ = true;
+  co_await drop(deadline);
+}
+
+asio::awaitable<void> Session::drop(TimePoint deadline) {
+  const auto self = shared_from_this();
+  stop_timers();
+  trust_session();
+  tell_waiters();
+  unset_.clear();
+  asking_ = 0;
+  for (auto& [path, watched] : watched_) {
+    watched.asking = 0;
+    watched.armed = false;
+    watched.failed = true;
+  }
+  const auto client = std::exchange(client_, {});
+  if (!client) co_return;
+  core::OneShot<bool> done(env_);
+  client->close([done] { done.set(true); });
+  co_await done.get_until(deadline);
+}
+
+void Session::stop() {
+  closed_ = true;
+  stop_timers();
+  trust_session();
+  client_.reset();
+}
+
+asio::awaitable<bool> Session::ready(TimePoint deadline) {
+  const auto self = shared_from_this();
+  while (!connected() && !closed_ && !authentication_failed_ && env_.now() < deadline) {
+    core::OneShot<bool> up(env_);
+    ready_waiters_.push_back(up);
+    co_await up.get_until(deadline);
+  }
+  co_return connected() && !closed_ && env_.now() < deadline;
+}
+
+void Session::tell_waiters() {
+  for (const auto& waiter : std::exchange(ready_waiters_, {})) waiter.set(true);
+}
+
+Validity Session::validity() const noexcept { return {rule_.valid_until(), rule_.renew_at()}; }
+
+asio::awaitable<Reply> Session::prove(TimePoint deadline) {
+  auto pending = DLOCK_PLANTED("zk_sync_as_heartbeat")   ? client_->sync(settings_.root)
+                 : DLOCK_PLANTED("zk_read_as_heartbeat") ? client_->exists(settings_.root)
+                                                         : client_->prove(settings_.root);
+  co_return co_await reply_until(std::move(pending), deadline);
+}
+
+Failure Session::link_failure() const {
+  if (connected() || !attempt_failed_) return {};
+  return {Error::not_connected, tried()};
+}
+
+void Session::on_connected() {
+  attempt_failed_ = false;
+  env_.cancel(std::exchange(lookup_timer_, 0));
+  trust_session();
+  if (!rule_started_) {
+    rule_started_ = true;
+    rule_ = DeadlineRule(client_->created(), client_->session_timeout());
+    last_answer_ = env_.now();
+    if (announced_ && on_new) on_new();
+  }
+  for (const auto& [path, watched] : watched_) {
+    if (watched.failed) unset_.push_back(path);
+  }
+  set_more_watches();
+  arm_beat(env_.now() + rule_.interval());
+  tell_waiters();
+  if (announced_) sink_.on_link_up();
+}
+
+// The client library would set all of them again by itself. It has to forget them while it has no
+// connection; what happened meanwhile, the answers to our own asking tell.
+void Session::forget_watches() {
+  unset_.clear();
+  for (auto& [path, watched] : watched_) {
+    client_->forget_watch(path);
+    watched.armed = false;
+    watched.failed = true;
+  }
+}
+
+void Session::set_more_watches() {
+  while (connected() && asking_ < kWatchesAtOnce && !unset_.empty()) {
+    const auto path = std::move(unset_.front());
+    unset_.pop_front();
+    const auto entry = watched_.find(path);
+    if (entry == watched_.end()) continue;
+    if (entry->second.failed && entry->second.asking == 0) set_watch(path);
+  }
+}
+
+void Session::set_watch_in_turn(const std::string& path) {
+  if (watching(path)) return;
+  watched_[path].failed = true;
+  unset_.push_back(path);
+  set_more_watches();
+}
+
+bool Session::watching(const std::string& path) const {
+  const auto entry = watched_.find(path);
+  return connected() && entry != watched_.end() &&
+         (entry->second.armed || entry->second.asking > 0);
+}
+
+void Session::on_disconnected() {
+  attempt_failed_ = true;
+  forget_watches();
+  if (on_down) on_down();
+  if (announced_) sink_.on_link_down({Error::connection_lost, tried()});
+  look_up_again();
+  doubt_session_at(env_.now() + timeout());
+}
+
+// By our own clock the session is over then, and all its locks with it. But servers that were all
+// away may know it still: so it is kept, unless they turn it away and let newcomers in. That is how
+// a server behaves whose data was removed, or restored from an older copy: it never says that the
+// session is over, since it does not know what we have seen.
+void Session::doubt_session_at(TimePoint when) {
+  env_.cancel(doubt_timer_);
+  doubt_timer_ = env_.call_at(when, [this] {
+    doubt_timer_ = 0;
+    doubt_session();
+  });
+}
+
+void Session::doubt_session() {
+  if (closed_ || !client_ || connected()) return;
+  const auto newcomer = std::exchange(newcomer_, {});
+  const auto now = env_.now();
+  if (newcomer) {
+    const bool let_in = newcomer->connected();
+    newcomer->close([] {});
+    // Another server of the ensemble may take the old session: it has its turn once more.
+    let_in_ = let_in;
+    return doubt_session_at(now + (let_in ? kNewcomerPatience : kDoubtAgain));
+  }
+  if (std::exchange(let_in_, false)) return start_again();
+  if (client_->turned_away()) {
+    auto options = client_options();
+    options.least_pause = kNewcomerPatience;
+    newcomer_ = library_.make_client(env_, std::move(options), nobody_);
+    if (!newcomer_->start()) newcomer_.reset();
+  }
+  doubt_session_at(now + (newcomer_ ? kNewcomerPatience : kDoubtAgain));
+}
+
+void Session::trust_session() {
+  env_.cancel(std::exchange(doubt_timer_, 0));
+  let_in_ = false;
+  newcomer_.reset();
+}
+
+// The library's handle may not be closed from within a step of it.
+void Session::on_session_over(bool authentication_failed) {
+  authentication_failed_ = authentication_failed;
+  asio::post(env_.executor(), [self = shared_from_this()] {
+    if (!self->closed_) self->start_again();
+  });
+}
+
+void Session::start_again() {
+  const auto ended = std::exchange(client_, {});
+  if (!ended) return;  // dropped meanwhile
+  ended->close([] {});
+  stop_timers();
+  trust_session();
+  const bool lasted = env_.now() >= started_ + kBetweenSessions;
+  watched_.clear();
+  unset_.clear();
+  asking_ = 0;
+  if (authentication_failed_) {
+    tell_waiters();
+    sink_.on_warning(make_error_code(Error::authentication_failed).message());
+  }
+  if (lasted) {
+    start_or_try_later();
+  } else {
+    ++number_;
+    start_later(started_ + kBetweenSessions);
+  }
+  if (DLOCK_PLANTED("zk_session_gone_not_told")) return;
+  if (on_over) on_over();
+  if (announced_) sink_.on_session_gone(LossReason::session_ended);
+}
+
+// A refused password is not tried again at once; and without a descriptor left, nothing can be.
+void Session::start_or_try_later() {
+  if (!authentication_failed_ && start_client()) return look_up_again();
+  ++number_;
+  start_later(env_.now() + kBetweenSessions);
+}
+
+void Session::start_later(TimePoint when) {
+  env_.cancel(lookup_timer_);
+  lookup_timer_ = env_.call_at(when, [this] {
+    lookup_timer_ = 0;
+    authentication_failed_ = false;
+    start_or_try_later();
+  });
+}
+
+void Session::on_answer(TimePoint sent, TimePoint received, bool committed) {
+  last_answer_ = received;
+  if (committed || DLOCK_PLANTED("zk_sync_as_heartbeat") || DLOCK_PLANTED("zk_read_as_heartbeat")) {
+    rule_.committed(sent, received);
+  } else {
+    rule_.answered(sent, received);
+  }
+}
+
+void Session::arm_beat(TimePoint when) {
+  env_.cancel(beat_timer_);
+  beat_timer_ = env_.call_at(when, [this] {
+    beat_timer_ = 0;
+    beat();
+  });
+}
+
+void Session::beat() {
+  if (closed_ || !connected()) return;  // armed again by on_connected
+  const auto now = env_.now();
+  const auto due = waiting_ > 0 ? rule_.renew_at() : last_answer_ + rule_.interval();
+  if (now < due) return arm_beat(due);
+  if (waiting_ > 0) {
+    client_->prove(settings_.root);
+  } else {
+    client_->exists(settings_.root);
+  }
+  arm_beat(now + rule_.interval());
+  if (on_beat) on_beat();
+}
+
+// Names may have moved while nobody answers; once connected, the next loss is soon enough.
+void Session::look_up_again() {
+  if (all_numeric(settings_.endpoints) || lookup_timer_ != 0) return;
+  const auto pause =
+      std::clamp<Duration>(settings_.timeout / 6, milliseconds(250), std::chrono::seconds(5));
+  lookup_timer_ = env_.call_at(env_.now() + pause, [this] {
+    lookup_timer_ = 0;
+    if (closed_ || connected()) return;
+    look_up_again();
+    if (std::exchange(looking_up_, true)) return;
+    asio::co_spawn(
+        env_.executor(),
+        [](std::shared_ptr<Session> self) -> asio::awaitable<void> {
+          const auto found = co_await resolve(self->env_, self->settings_.endpoints,
+                                              self->env_.now() + std::chrono::seconds(10));
+          self->looking_up_ = false;
+          if (self->closed_ || found.addresses.empty()) co_return;
+          self->addresses_ = found.addresses;
+          if (self->client_ && !self->connected()) self->client_->set_addresses(found.addresses);
+        }(shared_from_this()),
+        asio::detached);
+  });
+}
+
+Session::Waiting::Waiting(std::shared_ptr<Session> session) : session_(std::move(session)) {
+  ++session_->waiting_;
+}
+
+Session::Waiting::~Waiting() { --session_->waiting_; }
+
+std::unique_ptr<Session::Watch> Session::watch(const std::string& path, OnWatch callback) {
+  const auto id = ++last_watch_;
+  watched_[path].shares.emplace(id, std::move(callback));
+  return std::make_unique<Watch>(shared_from_this(), path, id);
+}
+
+std::unique_ptr<Session::Watch> Session::watch_always(const std::string& path, OnWatch callback) {
+  watched_[path].always = true;
+  return watch(path, std::move(callback));
+}
+
+PendingReply Session::set_watch(const std::string& path) {
+  auto& watched = watched_[path];
+  if (!connected()) {
+    watched.failed = true;  // asked with the next connection
+    PendingReply none(env_);
+    Reply lost;
+    lost.rc = ZCONNECTIONLOSS;
+    none.set(std::move(lost));
+    return none;
+  }
+  auto pending = watched.always ? client_->exists_and_watch(path) : client_->get_and_watch(path);
+  ++watched.asking;
+  ++asking_;
+  return pending;
+}
+
+void Session::on_watch(const std::string& path, WatchEvent event) {
+  const auto entry = watched_.find(path);
+  if (entry == watched_.end()) return;
+  // A callback may drop or add some. First: without memory for it the event is told once more.
+  const auto shares = entry->second.shares;
+  const bool answer =
+      event == WatchEvent::set || event == WatchEvent::absent || event == WatchEvent::failed;
+  if (answer && entry->second.asking > 0) {
+    --entry->second.asking;
+    --asking_;
+  }
+  entry->second.armed = event == WatchEvent::set;
+  entry->second.failed = event == WatchEvent::failed;
+  for (const auto& [id, callback] : shares) callback(event);
+  if (const auto again = watched_.find(path); again != watched_.end()) drop_if_unused(again);
+  if (answer) set_more_watches();
+}
+
+void Session::unwatch(const std::string& path, std::uint64_t id) {
+  const auto entry = watched_.find(path);
+  if (entry == watched_.end() || entry->second.shares.erase(id) == 0) return;
+  drop_if_unused(entry);
+}
+
+void Session::drop_if_unused(std::map<std::string, Watched>::iterator entry) {
+  if (!entry->second.shares.empty() || entry->second.asking > 0) return;
+  const bool leak = DLOCK_PLANTED("zk_watch_leak");
+  if (entry->second.armed && connected() && !leak) client_->forget_watch(entry->first);
+  watched_.erase(entry);
+}
+
+}  // namespace dlock::zookeeper

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The one session that all locks of a store share: made, kept alive, made anew when it is over.
+// Knows until when its locks may be believed (deadline.hpp), shares watches out, and sends what
+// shows the server that we are alive: a write while somebody waits in a queue (whose turn may come
+// any moment, and must not cost a round trip then), else a read. Held locks are proven by extend().
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backends/zookeeper/rules/deadline.hpp"
+#include "backends/zookeeper/wire/client.hpp"
+#include "backends/zookeeper/wire/library.hpp"
+#include "dlock/backend.hpp"
+
+namespace dlock::zookeeper {
+
+class Session final : public Client::Listener, public std::enable_shared_from_this<Session> {
+ public:
+  struct Settings {
+    std::vector<Endpoint> endpoints;
+    std::chrono::milliseconds timeout{0};
+    std::string digest;
+    bool creator_acl = false;
+    std::string root;  ///< what the reads and writes of the heartbeat are about
+  };
+
+  Session(core::Env& env, Settings settings, Library& library, EventSink& sink);
+  ~Session() override;
+
+  /// Makes the first session, or another after a failed start.
+  asio::awaitable<Failure> open(TimePoint deadline);
+  /// From now on the sink is told what happens.
+  void announce() { announced_ = true; }
+  /// Ends it: at the latest at the deadline.
+  asio::awaitable<void> close(TimePoint deadline);
+  /// The same without waiting, for destructors.
+  void stop();
+  /// After a failed start: back to where open() begins.
+  asio::awaitable<void> drop(TimePoint deadline);
+
+  /// True when connected, at the latest at the deadline.
+  asio::awaitable<bool> ready(TimePoint deadline);
+  bool connected() const noexcept { return client_ && client_->connected(); }
+  /// Only while connected().
+  Client& client() noexcept { return *client_; }
+  /// Counts sessions: what was made under another number is gone with its session.
+  std::uint64_t number() const noexcept { return number_; }
+  std::string server() const { return client_ ? client_->server() : std::string(); }
+  const std::string& addresses() const noexcept { return addresses_; }
+  /// For whoever else tries its servers.
+  const Redial::Spent& tries_spent() const noexcept { return tries_spent_; }
+  /// `tried 1.2.3.4:2181 refused the connection`: why it is not connected, server by server.
+  std::string tried() const;
+  /// Why it is not connected, as far as a try has failed; clear if none has.
+  Failure link_failure() const;
+
+  /// From the last write that a majority confirmed.
+  Validity validity() const noexcept;
+  Duration timeout() const noexcept { return rule_.timeout(); }
+  /// What the next session asks for. After drop() only.
+  void ask_for(std::chrono::milliseconds timeout) { settings_.timeout = timeout; }
+  /// A write that moves validity().
+  asio::awaitable<Reply> prove(TimePoint deadline);
+
+  /// While one lives, the session writes heartbeats of its own.
+  class Waiting {
+   public:
+    explicit Waiting(std::shared_ptr<Session> session);
+    ~Waiting();
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+   private:
+    std::shared_ptr<Session> session_;
+  };
+
+  /// A share in the watch of a node; the last one takes it off the server. Its callback comes on
+  /// the loop, from a step of the client.
+  class Watch {
+   public:
+    Watch(std::shared_ptr<Session> session, std::string path, std::uint64_t id)
+        : session_(std::move(session)), path_(std::move(path)), id_(id) {}
+    ~Watch() { session_->unwatch(path_, id_); }
+    Watch(const Watch&) = delete;
+    Watch& operator=(const Watch&) = delete;
+
+   private:
+    std::shared_ptr<Session> session_;
+    std::string path_;
+    std::uint64_t id_;
+  };
+  using OnWatch = std::function<void(WatchEvent)>;
+  std::unique_ptr<Watch> watch(const std::string& path, OnWatch callback);
+  /// Of a node that need not be there: its making is told as a change.
+  std::unique_ptr<Watch> watch_always(const std::string& path, OnWatch callback);
+  /// Asks the server (again) to watch; what becomes of it, every share of it is told. After a lost
+  /// answer, without a connection, and after the loss of one it is asked again with the next.
+  PendingReply set_watch(const std::string& path);
+  /// The same, in line behind other such watches: no more are asked for at once than a server
+  /// takes without falling behind.
+  void set_watch_in_turn(const std::string& path);
+  /// The server watches the node over this connection, or has been asked to before whatever is
+  /// asked from now on.
+  bool watching(const std::string& path) const;
+
+  /// When a server last answered anything.
+  TimePoint last_answer() const noexcept { return last_answer_; }
+
+  /// Called at each beat (a quarter of the session), while connected.
+  std::function<void()> on_beat;
+  /// Called when the connection is lost, before the sink is told.
+  std::function<void()> on_down;
+  /// Called when a session is over, before the sink is told.
+  std::function<void()> on_over;
+  /// Called when another session has begun, before the sink is told.
+  std::function<void()> on_new;
+
+ private:
+  struct Watched {
+    std::map<std::uint64_t, OnWatch> shares;
+    bool always = false;
+    bool armed = false;
+    bool failed = false;
+    int asking = 0;  ///< answers that are due
+  };
+
+  void on_connected() override;
+  void on_disconnected() override;
+  void on_attempt_failed() override { attempt_failed_ = true; }
+  void on_session_over(bool authentication_failed) override;
+  void on_watch(const std::string& path, WatchEvent event) override;
+  void on_answer(TimePoint sent, TimePoint received, bool committed) override;
+
+  void stop_timers() noexcept;
+  Client::Options client_options() const;
+  bool start_client();
+  void start_again();
+  void start_or_try_later();
+  void start_later(TimePoint when);
+  void tell_waiters();
+  void forget_watches();
+  void set_more_watches();
+  void unwatch(const std::string& path, std::uint64_t id);
+  void drop_if_unused(std::map<std::string, Watched>::iterator entry);
+  void arm_beat(TimePoint when);
+  void beat();
+  void look_up_again();
+  void doubt_session_at(TimePoint when);
+  void doubt_session();
+  void trust_session();
+
+  core::Env& env_;
+  Settings settings_;
+  Library& library_;
+  EventSink& sink_;
+  /// Of this session, the next one and the newcomer together.
+  const Redial::Spent tries_spent_ = std::make_shared<TimePoint>();
+  std::shared_ptr<Client> client_;
+  std::string addresses_;
+  std::uint64_t number_ = 0;
+  bool announced_ = false;
+  bool closed_ = false;
+  bool authentication_failed_ = false;
+  bool attempt_failed_ = false;  ///< since it was connected last
+  bool rule_started_ = false;
+  DeadlineRule rule_;
+  TimePoint last_answer_{};
+  int waiting_ = 0;
+  std::map<std::string, Watched> watched_;
+  std::uint64_t last_watch_ = 0;
+  std::deque<std::string> unset_;  ///< watches that are to be asked for, in turn
+  std::size_t asking_ = 0;         ///< watches whose answers are due
+  std::vector<core::OneShot<bool>> ready_waiters_;
+  core::TimerId beat_timer_ = 0;
+  core::TimerId lookup_timer_ = 0;
+  core::TimerId doubt_timer_ = 0;
+  /// A session that has seen nothing, to know whether servers let anybody in.
+  struct Nobody final : Client::Listener {
+    void on_connected() override {}
+    void on_disconnected() override {}
+    void on_session_over(bool) override {}
+    void on_watch(const std::string&, WatchEvent) override {}
+    void on_answer(TimePoint, TimePoint, bool) override {}
+  };
+  Nobody nobody_;
+  std::shared_ptr<Client> newcomer_;
+  bool let_in_ = false;  ///< it was, lately
+  TimePoint started_{};  ///< the present client
+  bool looking_up_ = false;
+};
+
+}  // namespace dlock::zookeeper

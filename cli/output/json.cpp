@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/output/json.hpp"
+
+#include <algorithm>
+#include <boost/json.hpp>
+
+#include "core/spi/name.hpp"
+
+namespace dlock::cli {
+
+namespace {
+
+namespace json = boost::json;
+using std::chrono::milliseconds;
+
+/// What others wrote may be any bytes, and JSON is UTF-8.
+json::string utf8(std::string_view text) {
+  json::string result;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = core::utf8_length(text, at);
+    result += length == 0 ? std::string_view("\xEF\xBF\xBD") : text.substr(at, length);
+    at += std::max<std::size_t>(length, 1);
+  }
+  return result;
+}
+
+template <class T>
+json::value or_null(const std::optional<T>& value) {
+  return value ? json::value(*value) : json::value(nullptr);
+}
+
+json::value or_null(const std::string& text) {
+  return text.empty() ? json::value(nullptr) : json::value(utf8(text));
+}
+
+template <class D>
+json::value ms_or_null(const std::optional<D>& duration) {
+  if (!duration) return nullptr;
+  return std::chrono::floor<milliseconds>(*duration).count();
+}
+
+json::object owner_object(const Owner& owner) {
+  return {{"host", or_null(owner.host)},
+          {"pid", owner.pid == 0 ? json::value(nullptr) : json::value(owner.pid)},
+          {"app", or_null(owner.app)},
+          {"id", or_null(owner.id)}};
+}
+
+json::object status_object(const LockStatus& status) {
+  json::array waiting;
+  for (const auto& owner : status.waiting) waiting.push_back(owner_object(owner));
+  json::array notes;
+  for (const auto& note : status.notes) notes.push_back(utf8(note));
+  return {{"name", utf8(status.name)},
+          {"held", status.held},
+          {"sealed", status.sealed},
+          {"token", or_null(status.token)},
+          {"owner", status.owner ? json::value(owner_object(*status.owner)) : json::value(nullptr)},
+          {"since_ms", ms_or_null(status.held_for)},
+          {"remaining_ms", ms_or_null(status.remaining)},
+          {"waiting", std::move(waiting)},
+          {"notes", std::move(notes)}};
+}
+
+json::object finding_object(const StoreFinding& finding) {
+  const StoreReport& report = finding.report;
+  json::object object{{"store", report.name},
+                      {"backend", report.backend},
+                      {"reached", report.reached},
+                      {"connect_ms", finding.took.count()},
+                      {"error", report.error ? json::value(report.error.message()) : json::value()},
+                      {"message", or_null(report.message)}};
+  if (!report.capabilities) {
+    object["guarantee"] = nullptr;
+    return object;
+  }
+  const Capabilities& can = *report.capabilities;
+  json::array assumptions;
+  for (const auto& [name, meaning] : can.assumptions) {
+    assumptions.push_back(json::object{{"name", name}, {"meaning", meaning}});
+  }
+  json::array shortfalls;
+  for (const auto& [reason, remedy] : can.shortfalls) {
+    shortfalls.push_back(json::object{{"reason", utf8(reason)}, {"remedy", utf8(remedy)}});
+  }
+  json::array notes;
+  for (const auto& note : can.notes) notes.push_back(utf8(note));
+  object["guarantee"] = to_string(can.guarantee);
+  object["assumptions"] = std::move(assumptions);
+  object["shortfalls"] = std::move(shortfalls);
+  object["fair"] = can.fair;
+  object["token"] = to_string(can.token);
+  object["wake_up"] = to_string(can.wake_up);
+  object["lease_scope"] = to_string(can.lease_scope);
+  object["lease_ms"] =
+      can.lease_scope == LeaseScope::none ? json::value(nullptr) : json::value(can.lease.count());
+  json::array losses;
+  for (const auto& [reason, remedy] : can.record_losses) {
+    losses.push_back(json::object{{"reason", utf8(reason)}, {"remedy", utf8(remedy)}});
+  }
+  object["migration"] = json::object{{"can_raise", can.can_raise},
+                                     {"can_seal", can.can_seal},
+                                     {"record_losses", std::move(losses)}};
+  object["notes"] = std::move(notes);
+  return object;
+}
+
+template <class Items, class ToObject>
+std::string array_of(const Items& items, ToObject to_object) {
+  json::array array;
+  for (const auto& item : items) array.push_back(to_object(item));
+  return json::serialize(array);
+}
+
+}  // namespace
+
+std::string to_json(const HoldEvent& event) {
+  json::object object{{"event", to_string(event.state)},
+                      {"name", event.name},
+                      {"token", or_null(event.token)},
+                      {"store", event.store}};
+  if (event.state == HandleState::held || event.state == HandleState::suspect) {
+    object["remaining_ms"] = ms_or_null(event.remaining);
+  }
+  if (event.state == HandleState::lost) object["reason"] = to_string(event.reason);
+  object["sequencer"] =
+      event.sequencer ? json::value(event.sequencer->to_string()) : json::value(nullptr);
+  return json::serialize(object);
+}
+
+std::string to_json(const RunEvent& event) {
+  const bool has_reason = event.reason != LossReason::none;
+  return json::serialize(json::object{
+      {"event", event.event},
+      {"name", event.name},
+      {"token", or_null(event.token)},
+      {"remaining_ms", ms_or_null(event.remaining)},
+      {"margin_ms", ms_or_null(event.margin)},
+      {"reason", has_reason ? json::value(to_string(event.reason)) : json::value(nullptr)}});
+}
+
+std::string to_json(const LockStatus& status) { return json::serialize(status_object(status)); }
+
+std::string to_json(const std::vector<LockStatus>& all) { return array_of(all, status_object); }
+
+std::string to_json(const BrokenLock& broken) {
+  return json::serialize(
+      json::object{{"event", "broken"}, {"name", broken.name}, {"token", broken.token}});
+}
+
+std::string to_json(const std::vector<StoreFinding>& findings) {
+  return array_of(findings, finding_object);
+}
+
+}  // namespace dlock::cli

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/output/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "cli/output/output.hpp"
+#include "core/config/duration.hpp"
+
+namespace dlock::cli {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+std::string token_of(const LockStatus& status) {
+  return status.token ? fmt::format("{}", *status.token) : "-";
+}
+
+std::string indented(std::string_view label, std::string_view text) {
+  return fmt::format("\n  {:<12}{}", label, printable(text));
+}
+
+using Row = std::array<std::string, 6>;
+
+std::string table(const std::vector<Row>& rows) {
+  std::array<std::size_t, std::tuple_size_v<Row>> widths{};
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const Row& row : rows) {
+    if (!text.empty()) text += '\n';
+    for (std::size_t i = 0; i + 1 < row.size(); ++i) {
+      text += fmt::format("{:<{}}  ", row[i], widths[i]);
+    }
+    text += row.back();
+  }
+  return text;
+}
+
+std::vector<std::string> migration_lines(const Capabilities& can) {
+  const bool leaves = can.can_seal && can.record_losses.empty();
+  std::vector<std::string> lines;
+  if (can.can_raise)
+    lines.emplace_back(leaves ? "locks may move here and away" : "locks may move here");
+  if (!can.can_raise) lines.emplace_back("locks can neither move here nor away");
+  if (!can.can_seal) return lines;
+  for (const auto& [reason, remedy] : can.record_losses) {
+    lines.push_back(fmt::format("a record may be lost: {}; to change that: {}", reason, remedy));
+  }
+  return lines;
+}
+
+std::string finding_text(const StoreFinding& finding) {
+  const StoreReport& report = finding.report;
+  if (report.backend.empty()) {
+    return fmt::format("{}: cannot be used: {}", report.name, printable(report.message));
+  }
+  if (!report.capabilities) {
+    return fmt::format("{} ({}): not reached after {} ms: {}{}", report.name, report.backend,
+                       finding.took.count(), report.error.message(),
+                       report.message.empty() ? "" : ": " + printable(report.message));
+  }
+  const Capabilities& can = *report.capabilities;
+  std::string text =
+      fmt::format("{} ({}): reached in {} ms", report.name, report.backend, finding.took.count());
+  text += indented("promises", fmt::format("{}{}, tokens {}, wakes waiters by {}",
+                                           to_string(can.guarantee), can.fair ? ", fair" : "",
+                                           to_string(can.token), to_string(can.wake_up)));
+  text += indented("lease", can.lease_scope == LeaseScope::none
+                                ? std::string("none: a dead holder's lock is free at once")
+                                : fmt::format("{} per {}", core::format_duration(can.lease),
+                                              to_string(can.lease_scope)));
+  for (const auto& [name, meaning] : can.assumptions) {
+    text += indented("assuming", fmt::format("{}: {}", name, meaning));
+  }
+  for (const auto& [reason, remedy] : can.shortfalls) {
+    text += indented("not more", fmt::format("{}; to change that: {}", reason, remedy));
+  }
+  for (const auto& line : migration_lines(can)) text += indented("migration", line);
+  for (const auto& note : can.notes) text += indented("server", note);
+  if (report.error) {
+    text += indented("REFUSED", report.message.empty() ? report.error.message() : report.message);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string rounded(milliseconds duration) {
+  if (duration >= std::chrono::seconds(10)) {
+    return core::format_duration(std::chrono::floor<std::chrono::seconds>(duration));
+  }
+  return core::format_duration(duration);
+}
+
+std::string explanation(const error_code& error, const Diagnostics& details) {
+  std::string subject = details.lock.empty() ? details.store : details.lock;
+  if (!details.lock.empty() && !details.store.empty() && details.store != "default") {
+    subject += fmt::format(" (store '{}')", details.store);
+  }
+  return fmt::format("{}{}{}{}{}", subject, subject.empty() ? "" : ": ", error.message(),
+                     details.server_text.empty() ? "" : ": ", details.server_text);
+}
+
+std::string who(const Owner& owner) {
+  if (owner.host.empty() && owner.app.empty()) {
+    return owner.id.empty() ? "somebody" : fmt::format("an unknown client ({})", owner.id);
+  }
+  std::string text = owner.app.empty() ? "a process" : owner.app;
+  if (owner.pid != 0) text += fmt::format(" (pid {})", owner.pid);
+  if (!owner.host.empty()) text += fmt::format(" on {}", owner.host);
+  return text;
+}
+
+std::string to_text(const LockStatus& status) {
+  std::string text;
+  if (!status.held) {
+    text = fmt::format("{}: {}", printable(status.name), status.sealed ? "sealed" : "free");
+  } else {
+    text =
+        printable(fmt::format("{}: held by {}", status.name, who(status.owner.value_or(Owner{}))));
+    if (status.held_for) text += indented("for", rounded(*status.held_for));
+    if (status.token) text += indented("token", token_of(status));
+    if (status.remaining) text += indented("lease left", rounded(*status.remaining));
+  }
+  for (const auto& owner : status.waiting) text += indented("waiting", who(owner));
+  for (const auto& note : status.notes) text += indented("note", note);
+  return text;
+}
+
+std::string to_text(const std::vector<LockStatus>& all) {
+  std::vector<Row> rows{{"NAME", "HELD BY", "FOR", "TOKEN", "LEASE LEFT", "WAITING"}};
+  for (const auto& status : all) {
+    rows.push_back({printable(status.name),
+                    status.held     ? printable(who(status.owner.value_or(Owner{})))
+                    : status.sealed ? "(sealed)"
+                                    : "(free)",
+                    status.held_for ? rounded(*status.held_for) : "-", token_of(status),
+                    status.remaining ? rounded(*status.remaining) : "-",
+                    fmt::format("{}", status.waiting.size())});
+  }
+  return table(rows);
+}
+
+std::string to_text(const std::vector<StoreFinding>& findings) {
+  std::string text;
+  for (const auto& finding : findings) {
+    if (!text.empty()) text += "\n\n";
+    text += finding_text(finding);
+  }
+  return text;
+}
+
+}  // namespace dlock::cli

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The same answers for people.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "cli/output/json.hpp"
+#include "dlock/lock_status.hpp"
+
+namespace dlock::cli {
+
+/// Why it failed: lock, store where it has a name, what, and the cause.
+std::string explanation(const error_code& error, const Diagnostics& details);
+
+/// Whole seconds, where there are seconds: `3m20s`, `740ms`.
+std::string rounded(std::chrono::milliseconds duration);
+
+/// `./report.sh (pid 4711) on web1`; not yet printable.
+std::string who(const Owner& owner);
+
+/// Several lines, without the last newline.
+std::string to_text(const LockStatus& status);
+/// A table.
+std::string to_text(const std::vector<LockStatus>& all);
+std::string to_text(const std::vector<StoreFinding>& findings);
+
+}  // namespace dlock::cli

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/output/waiting_note.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <system_error>
+
+#include "cli/output/output.hpp"
+#include "cli/output/text.hpp"
+#include "core/loop/thread.hpp"
+#include "dlock/error.hpp"
+
+namespace dlock::cli {
+
+namespace {
+
+std::string words_about(const LockStatus& status) {
+  if (!status.held) return {};
+  auto text = fmt::format("held by {}", who(status.owner.value_or(Owner{})));
+  if (status.held_for) text += fmt::format(" for {}", rounded(*status.held_for));
+  return text;
+}
+
+}  // namespace
+
+std::string holder_of(LockManager& locks, const std::string& name) noexcept {
+  try {
+    return words_about(locks.status(name));
+  } catch (...) {
+    return {};
+  }
+}
+
+bool WaitingNote::is_wanted() noexcept { return !is_quiet() && ::isatty(STDERR_FILENO) != 0; }
+
+namespace {
+
+/// What is known of the one we wait for, as the rest of a sentence.
+std::string remark(LockManager& locks, const std::string& name) {
+  try {
+    const auto holder = words_about(locks.status(name));
+    return holder.empty() ? "" : ", " + holder;
+  } catch (const LockError& error) {
+    if (error.code() != errc::unavailable) return {};
+    const auto& cause = error.server_text();
+    return fmt::format(": {}{}{}", error.code().message(), cause.empty() ? "" : ": ", cause);
+  }
+}
+
+}  // namespace
+
+WaitingNote::WaitingNote(LockManager& locks, const std::string& name) {
+  try {
+    thread_ = core::start_thread([&locks, name] {
+      try {
+        complain(fmt::format("waiting for {}{}", name, remark(locks, name)));
+      } catch (...) {  // NOLINT(bugprone-empty-catch): then without a word
+      }
+    });
+  } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch): then without a word
+  }
+}
+
+WaitingNote::~WaitingNote() {
+  if (thread_.joinable()) thread_.join();
+}
+
+}  // namespace dlock::cli

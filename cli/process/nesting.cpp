@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/process/nesting.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <sstream>
+
+#include "cli/output/exit_codes.hpp"
+#include "cli/output/output.hpp"
+#include "cli/process/process_tree.hpp"
+#include "core/config/options.hpp"
+#include "core/config/routes.hpp"
+
+namespace dlock::cli {
+
+namespace {
+
+/// FNV-1a: what it hides is no secret, and it is short.
+std::uint64_t digest(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  return hash;
+}
+
+std::string variable() {
+  const char* value = std::getenv(kHeldVariable);  // NOLINT(concurrency-mt-unsafe): no threads yet
+  return value == nullptr ? std::string() : value;
+}
+
+}  // namespace
+
+std::string lock_id(const Config& config, const std::string& name) {
+  const core::Routes routes(config.locks);
+  const RouteConfig* route = routes.find(name);
+  if (route == nullptr || route->migrate) return {};
+  for (const StoreConfig& store : config.stores) {
+    if (store.name != route->store) continue;
+    return fmt::format("{:016x}/{}", digest(core::place_of(store)), name);
+  }
+  return {};
+}
+
+int outer_holder(const std::string& id) {
+  std::istringstream lines(variable());
+  for (std::string line; !id.empty() && std::getline(lines, line);) {
+    const auto space = line.find(' ');
+    if (space == std::string::npos || line.substr(space + 1) != id) continue;
+    const int pid = std::atoi(line.c_str());
+    // What was left behind by one that has ended holds nothing.
+    if (pid > 0 && is_ancestor(pid)) return pid;
+  }
+  return 0;
+}
+
+std::optional<int> refuse_nested(const Config& config, const Arguments& arguments) {
+  const int pid = outer_holder(lock_id(config, arguments.name));
+  if (pid == 0) return std::nullopt;
+  complain(
+      fmt::format("{}: the dlock run around this command (pid {}) holds it already, and would "
+                  "be waited for forever; leave the inner one out{}",
+                  arguments.name, pid,
+                  arguments.verb == Verb::run
+                      ? ", or write dlock run --nested to go on under the lock that is held"
+                      : ""));
+  return status(Exit::usage);
+}
+
+std::string held_with(const std::string& id) {
+  auto all = variable();
+  if (id.empty()) return all;
+  if (!all.empty()) all += '\n';
+  return all + fmt::format("{} {}", ::getpid(), id);
+}
+
+}  // namespace dlock::cli

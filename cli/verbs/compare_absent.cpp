@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where the comparison suite was not built, nothing parses to its verbs.
+#include "cli/output/exit_codes.hpp"
+#include "cli/verbs/commands.hpp"
+
+namespace dlock::cli {
+
+int compare(const Arguments&, const std::string&) { return status(Exit::usage); }
+int compare_report(const Arguments&) { return status(Exit::usage); }
+int compare_worker() { return status(Exit::usage); }
+
+}  // namespace dlock::cli

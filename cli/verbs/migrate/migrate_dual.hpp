@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The `migrate` verbs of a plan in mode dual.
+#pragma once
+
+#include "cli/arguments.hpp"
+#include "cli/verbs/migrate/migrate_session.hpp"
+
+namespace dlock::cli {
+
+/// The exit status. Throws Refusal, Misuse, Interrupted, LockError.
+int migrate_dual(MigrateSession& session, const Arguments& arguments);
+
+}  // namespace dlock::cli

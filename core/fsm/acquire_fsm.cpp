@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fsm/acquire_fsm.hpp"
+
+#include <algorithm>
+
+#include "core/planted.hpp"
+#include "core/spi/error.hpp"
+
+namespace dlock::core {
+namespace {
+
+ClaimAnswer late_grant() {
+  ClaimAnswer answer;
+  answer.failure =
+      make_failure(errc::unavailable, "the grant came so late that its lease was over by then");
+  return answer;
+}
+
+}  // namespace
+
+AcquireFsm::Step AcquireFsm::begin(TimePoint now) { return claim(now); }
+
+AcquireFsm::Step AcquireFsm::claim(TimePoint now) {
+  state_ = State::claiming;
+  sent_ = now;
+  return {Do::claim, kNever};
+}
+
+AcquireFsm::Step AcquireFsm::on_answer(const ClaimAnswer& answer, bool usable, TimePoint now,
+                                       std::uint64_t dice) {
+  switch (answer.status) {
+    case ClaimStatus::granted:
+      may_exist_ = true;
+      if (error_) return fail(*error_);
+      // A grant that came too late to be believed: ask how it stands. The store does answer.
+      if (!usable) {
+        unreachable_since_.reset();
+        sent_ = now;
+        return try_again(late_grant(), now, dice);
+      }
+      granted_ = true;
+      state_ = State::finished;
+      return {Do::finish, kNever};
+    case ClaimStatus::waiting:
+    case ClaimStatus::busy:
+      // `busy` leaves nothing, but an earlier request of unknown outcome may have.
+      may_exist_ = answer.status == ClaimStatus::waiting || last_unknown_.has_value();
+      answered_ = true;
+      unreachable_since_.reset();
+      backoff_.reset();
+      failure_ = {};
+      if (error_) return fail(*error_);
+      if (limits_.once || now >= limits_.deadline) return fail(errc::timed_out);
+      state_ = State::waiting;
+      return {Do::wait, limits_.deadline};
+    case ClaimStatus::sealed:
+      may_exist_ = true;
+      if (error_) return fail(*error_);
+      failure_ = answer.failure;
+      return fail(answer.failure.error ? portable(answer.failure.error) : errc::moving);
+    case ClaimStatus::unknown:
+      if (DLOCK_PLANTED("core_unknown_is_not_done")) return try_again(answer, now, dice);
+      may_exist_ = true;
+      if (!DLOCK_PLANTED("core_no_search_for_late_copies")) last_unknown_ = now;
+      return try_again(answer, now, dice);
+    case ClaimStatus::unavailable:
+      return try_again(answer, now, dice);
+    case ClaimStatus::gate_changed:  // of claims under a gate, which end with it
+    case ClaimStatus::failed:
+      break;
+  }
+  failure_ = answer.failure;
+  return fail(error_ ? *error_ : portable(answer.failure.error));
+}
+
+AcquireFsm::Step AcquireFsm::on_refused_grant(Failure why) {
+  may_exist_ = true;
+  if (error_) return fail(*error_);
+  failure_ = std::move(why);
+  return fail(portable(failure_.error));
+}
+
+AcquireFsm::Step AcquireFsm::try_again(const ClaimAnswer& answer, TimePoint now,
+                                       std::uint64_t dice) {
+  answered_ = false;
+  failure_ = answer.failure;
+  if (error_) return fail(*error_);
+  if (!unreachable_since_) unreachable_since_ = sent_;
+  const bool patient = limits_.retry.kind == RetryPolicy::Kind::forever;
+  const auto out_of_patience = patient ? kNever : *unreachable_since_ + limits_.connect_timeout;
+  const auto pause = limits_.once ? std::nullopt : backoff_.next(now, dice);
+  if (!pause || now >= out_of_patience || now >= limits_.deadline) return fail(errc::unavailable);
+  state_ = State::pausing;
+  return {Do::pause, std::min({now + *pause, limits_.deadline, out_of_patience})};
+}
+
+AcquireFsm::Step AcquireFsm::on_woken(TimePoint now, const Failure& trouble) {
+  if (error_) return fail(*error_);
+  if (now >= limits_.deadline) return fail(out_of_time(trouble));
+  return claim(now);
+}
+
+// That no answer has come by then is no failure: who waits for a millisecond has waited for one.
+errc AcquireFsm::out_of_time(const Failure& trouble) {
+  if (trouble.error) failure_ = trouble;
+  if (trouble.error || unreachable_since_) return errc::unavailable;
+  if (!answered_) {
+    failure_ = make_failure(errc::timed_out, "the store had not answered when the wait ran out");
+  }
+  return errc::timed_out;
+}
+
+bool AcquireFsm::on_cancel() { return give_up(errc::cancelled); }
+
+bool AcquireFsm::on_closed() { return give_up(errc::closed); }
+
+bool AcquireFsm::on_deadline(const Failure& trouble) {
+  if (limits_.once || error_ || state_ == State::finished) return false;
+  return give_up(out_of_time(trouble));
+}
+
+bool AcquireFsm::on_out_of_reach(const Failure& why) {
+  if (limits_.retry.kind == RetryPolicy::Kind::forever) return false;
+  failure_ = why;
+  return give_up(errc::unavailable);
+}
+
+bool AcquireFsm::give_up(errc error) {
+  if (error_ || state_ == State::finished) return false;
+  error_ = error;
+  return state_ == State::claiming;
+}
+
+AcquireFsm::Step AcquireFsm::fail(errc error) {
+  error_ = error;
+  state_ = State::finished;
+  return {Do::finish, kNever};
+}
+
+}  // namespace dlock::core

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fsm/lease_fsm.hpp"
+#include "core/planted.hpp"
+
+#include <algorithm>
+
+namespace dlock::core {
+
+TimePoint local_deadline(const Validity& validity, Duration margin) {
+  if (DLOCK_PLANTED("core_margin_is_added") && validity.until != kNever) {
+    return validity.until + margin * 4;
+  }
+  return validity.until == kNever ? kNever : validity.until - margin;
+}
+
+Duration default_drift_margin(Duration lease) {
+  return std::max<Duration>(lease / 100, std::chrono::milliseconds(20));
+}
+
+LeaseFsm::LeaseFsm(Validity validity, Duration margin, Duration retry_pause)
+    : margin_(margin),
+      retry_pause_(retry_pause),
+      deadline_(local_deadline(validity, margin)),
+      renew_at_(validity.renew_at) {}
+
+TimePoint LeaseFsm::renew_at() const noexcept {
+  return in_flight_ || state_ == State::lost ? kNever : renew_at_;
+}
+
+LeaseFsm::Change LeaseFsm::on_extended(Validity validity, TimePoint now) {
+  in_flight_ = false;
+  if (const auto change = on_time(now); change == Change::lost || is_lost()) return change;
+  deadline_ = std::max(deadline_, local_deadline(validity, margin_));
+  renew_at_ = validity.renew_at;
+  if (state_ == State::suspect && link_up_) {
+    state_ = State::held;
+    return Change::held;
+  }
+  return Change::none;
+}
+
+LeaseFsm::Change LeaseFsm::on_extend_failed(TimePoint now) {
+  in_flight_ = false;
+  if (const auto change = on_time(now); change == Change::lost || is_lost()) return change;
+  renew_at_ = now + retry_pause_;
+  if (state_ == State::suspect) return Change::none;
+  state_ = State::suspect;
+  return Change::suspect;
+}
+
+LeaseFsm::Change LeaseFsm::on_gone(LossReason reason) {
+  in_flight_ = false;
+  if (DLOCK_PLANTED("core_gone_is_ignored")) return Change::none;
+  return is_lost() ? Change::none : lose(reason);
+}
+
+LeaseFsm::Change LeaseFsm::on_link_down() {
+  link_up_ = false;
+  if (state_ != State::held || deadline_ == kNever) return Change::none;
+  state_ = State::suspect;
+  return Change::suspect;
+}
+
+// The link alone proves nothing: held again only when a renewal was confirmed, so ask at once.
+LeaseFsm::Change LeaseFsm::on_link_up(TimePoint now) {
+  link_up_ = true;
+  if (state_ == State::suspect) renew_at_ = now;
+  return Change::none;
+}
+
+LeaseFsm::Change LeaseFsm::on_time(TimePoint now) {
+  return !is_lost() && now >= deadline_ ? lose(LossReason::expired) : Change::none;
+}
+
+LeaseFsm::Change LeaseFsm::lose(LossReason reason) {
+  state_ = State::lost;
+  reason_ = reason;
+  return Change::lost;
+}
+
+}  // namespace dlock::core

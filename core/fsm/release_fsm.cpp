@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fsm/release_fsm.hpp"
+#include "core/planted.hpp"
+
+#include <algorithm>
+
+namespace dlock::core {
+namespace {
+
+// The first repetitions come quickly (a reset connection is back in milliseconds), later ones
+// once a second: a store that is down for hours costs next to nothing.
+Duration pause_after(int failures) {
+  constexpr std::chrono::milliseconds kFirst{25};
+  constexpr std::chrono::milliseconds kLongest{1000};
+  return std::min<Duration>(kFirst * (1 << std::min(failures - 1, 10)), kLongest);
+}
+
+constexpr int kMostRefusals = 10;
+
+Duration pause_after_refusal(int refusals) {
+  return std::min<Duration>(std::chrono::seconds(1 << std::min(refusals - 1, 10)),
+                            std::chrono::seconds(30));
+}
+
+}  // namespace
+
+ReleaseFsm::Step ReleaseFsm::begin(TimePoint now) {
+  return {Do::release, search_, now + limits_.request_timeout};
+}
+
+ReleaseFsm::Step ReleaseFsm::on_answer(ReleaseStatus status, TimePoint now) {
+  if (status == ReleaseStatus::released || status == ReleaseStatus::not_holder) {
+    if (!outcome_) outcome_ = status;
+    failures_ = 0;
+    if (!limits_.late_copies_until || now >= *limits_.late_copies_until) {
+      return {Do::finish, false, kNever};
+    }
+    search_ = true;
+    return {Do::pause, false, std::min(now + limits_.search_pause, *limits_.late_copies_until)};
+  }
+  // Whoever may change the store's mind is told at once, and has some minutes to do so.
+  if (status == ReleaseStatus::refused) {
+    if (!outcome_) outcome_ = status;
+    if (now >= limits_.lease_over || ++refusals_ >= kMostRefusals)
+      return {Do::finish, false, kNever};
+    return {Do::pause, false, std::min(now + pause_after_refusal(refusals_), limits_.lease_over)};
+  }
+  if (DLOCK_PLANTED("core_failed_release_is_dropped")) return {Do::finish, false, kNever};
+  // What is not released when its lease is over has been freed by the store.
+  if (now >= limits_.lease_over) return {Do::finish, false, kNever};
+  ++failures_;
+  return {Do::pause, false, std::min(now + pause_after(failures_), limits_.lease_over)};
+}
+
+}  // namespace dlock::core

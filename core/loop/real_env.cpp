@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/loop/real_env.hpp"
+
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <boost/asio/bind_allocator.hpp>
+#include <boost/asio/post.hpp>
+#include <ctime>
+#include <exception>
+#include <system_error>
+#include <utility>
+
+#include "core/loop/hire_later.hpp"
+
+namespace dlock::core {
+namespace {
+
+int make_timer() {
+  const int fd = ::timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+  if (fd < 0) throw std::system_error(errno, std::generic_category(), "timerfd_create");
+  return fd;
+}
+
+std::mt19937_64 seeded() {
+  std::random_device device;
+  std::seed_seq seed{device(), device(), device(), device()};
+  return std::mt19937_64(seed);
+}
+
+/// Rare work (closing a silent session, an fsync per 65,536 tickets), so a thread each.
+constexpr Crew::Limits kHelpers{.most = 1024, .rest = std::chrono::milliseconds(0)};
+
+class Helped final : public Errand {
+ public:
+  Helped(RealEnv& env, Job job, Job done)
+      : env_(env), job_(std::move(job)), done_(std::move(done)) {}
+
+  void run() noexcept override {
+    try {
+      job_();
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): `done` looks what came of it
+    }
+    // Before `done`: what both share then ends with `done`, on the loop.
+    job_ = {};
+    env_.post(std::move(done_));
+  }
+
+ private:
+  RealEnv& env_;
+  Job job_;
+  Job done_;
+};
+
+}  // namespace
+
+template <class T>
+struct RealEnv::WaitAllocator {
+  using value_type = T;
+  WaitMemory* memory;
+
+  explicit WaitAllocator(WaitMemory* of) noexcept : memory(of) {}
+  template <class U>
+  WaitAllocator(const WaitAllocator<U>& other) noexcept : memory(other.memory) {}  // NOLINT
+
+  T* allocate(std::size_t count) {
+    if (memory->taken || count * sizeof(T) > memory->bytes.size()) {
+      return static_cast<T*>(::operator new(count * sizeof(T)));
+    }
+    memory->taken = true;
+    return reinterpret_cast<T*>(memory->bytes.data());  // NOLINT: raw memory is what is asked for
+  }
+  void deallocate(T* place, std::size_t) noexcept {
+    if (static_cast<void*>(place) == memory->bytes.data()) {
+      memory->taken = false;
+    } else {
+      ::operator delete(place);
+    }
+  }
+  template <class U>
+  bool operator==(const WaitAllocator<U>& other) const noexcept {
+    return memory == other.memory;
+  }
+};
+
+RealEnv::RealEnv()
+    : timer_(io_, make_timer()),
+      wake_descriptor_(timer_.native_handle()),
+      helpers_(make_crew(*this, kHelpers)),
+      random_(seeded()) {
+  await_timer();
+}
+
+RealEnv::~RealEnv() {
+  while (const auto waiting = helpers_->take()) waiting->run();
+  helpers_->finish(std::chrono::steady_clock::time_point::max());
+}
+
+std::int64_t RealEnv::wall_clock_ms() const noexcept {
+  timespec ts{};
+  ::clock_gettime(CLOCK_REALTIME, &ts);
+  return static_cast<std::int64_t>(ts.tv_sec) * 1000 + ts.tv_nsec / 1'000'000;
+}
+
+std::uint64_t RealEnv::random() noexcept {
+  const std::lock_guard lock(random_mutex_);
+  return random_();
+}
+
+// Each job has its place in the queue in itself, so that what asio::post() needs may be missing:
+// the timer runs it then.
+void RealEnv::post(Job job) noexcept {
+  {
+    const std::lock_guard lock(posted_mutex_);
+    posted_.push(std::move(job));
+    ++posted_size_;
+  }
+  try {
+    asio::post(io_, [this] { run_posted(); });
+  } catch (const std::exception&) {
+    is_behind_ = true;
+    wake();
+  }
+}
+
+void RealEnv::run_posted() {
+  Job job;
+  {
+    const std::lock_guard lock(posted_mutex_);
+    job = posted_.pop();
+    if (job) --posted_size_;
+  }
+  if (job) job();
+}
+
+/// Those that have a post of their own may then find the queue empty.
+void RealEnv::catch_up() {
+  if (!is_behind_.exchange(false)) return;
+  std::size_t left = 0;
+  {
+    const std::lock_guard lock(posted_mutex_);
+    left = posted_size_;
+  }
+  try {
+    for (; left > 0; --left) run_posted();
+  } catch (...) {
+    is_behind_ = true;
+    wake();
+    throw;
+  }
+}
+
+/// The loop, by its timer.
+void RealEnv::wake() const noexcept {
+  itimerspec spec{};
+  spec.it_value.tv_nsec = 1;
+  ::timerfd_settime(wake_descriptor_, TFD_TIMER_ABSTIME, &spec, nullptr);
+}
+
+TimerId RealEnv::call_at(TimePoint when, Job job) {
+  const auto id = timers_.add(when, std::move(job));
+  if (!running_due_) arm();
+  return id;
+}
+
+// Does not re-arm: a spurious wake-up costs less than a system call at every cancelled timer.
+void RealEnv::cancel(TimerId id) noexcept { timers_.remove(id); }
+
+void RealEnv::run_blocking(Job job, Job done) {
+  helpers_->post(std::make_shared<Helped>(*this, std::move(job), std::move(done)));
+}
+
+void RealEnv::move(TimerId id, TimePoint when) noexcept {
+  timers_.move(id, when);
+  if (!running_due_) arm();
+}
+
+void RealEnv::arm() {
+  const auto next = timers_.next();
+  if (next >= armed_) return;
+  armed_ = next;
+  // An absolute time of zero would disarm the timer.
+  const auto at = std::max(next.time_since_epoch(), Duration(1));
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(at);
+  itimerspec spec{};
+  spec.it_value.tv_sec = seconds.count();
+  spec.it_value.tv_nsec = (at - seconds).count();
+  ::timerfd_settime(timer_.native_handle(), TFD_TIMER_ABSTIME, &spec, nullptr);
+  // Another thread's wake() may just have been undone.
+  if (is_behind_) wake();
+}
+
+void RealEnv::await_timer() {
+  auto on_timer = [this](const boost::system::error_code& ec) {
+    if (ec) return;
+    std::uint64_t expirations = 0;
+    [[maybe_unused]] const auto got =
+        ::read(timer_.native_handle(), &expirations, sizeof expirations);
+    await_timer();
+    run_due();
+  };
+  timer_.async_wait(asio::posix::stream_descriptor::wait_read,
+                    asio::bind_allocator(WaitAllocator<void>{&wait_memory_}, std::move(on_timer)));
+}
+
+void RealEnv::run_due() {
+  armed_ = kNever;
+  running_due_ = true;
+  // An exception that leaves a job must not cost the others their timer.
+  const struct Rearm {
+    RealEnv& env;
+    ~Rearm() {
+      env.running_due_ = false;
+      env.arm();
+    }
+  } rearm{*this};
+  while (auto job = timers_.take_due(now())) job();
+  catch_up();
+}
+
+}  // namespace dlock::core

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How coroutines wait: for a moment, for a signal, for a result. Built on Env's timers alone, so
+// they run under virtual time too. Everything here lives on one loop and is touched there only.
+//
+// g++ 12.2 miscompiles a co_await inside a condition (`if (co_await x)`, `while (a && co_await x)`:
+// the frame's slots get mixed up): name the result on a line of its own, or in an if-initialiser.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "core/loop/env.hpp"
+
+namespace dlock::core {
+
+/// One coroutine waits, others notify. A notification that nobody waits for is kept (once).
+/// Must outlive a wait under way: keep it by shared_ptr where that is not plain.
+class Signal {
+ public:
+  explicit Signal(Env& env) : env_(env) {}
+  ~Signal();
+  Signal(const Signal&) = delete;
+  Signal& operator=(const Signal&) = delete;
+
+  /// True when notified (now or before), false when the deadline came first. Throws std::bad_alloc
+  /// before it waits; to end the wait then takes no memory that is not there already.
+  asio::awaitable<bool> wait_until(TimePoint deadline);
+  void notify() noexcept;
+
+ private:
+  struct Waiter;
+
+  void on_timer() noexcept;
+  void finish(bool notified) noexcept;
+
+  Env& env_;
+  std::shared_ptr<Waiter> waiter_;
+  TimerId timer_ = 0;
+  bool late_ = false;  ///< no memory to post with: its timer resumes the waiter, with `told_`
+  bool told_ = false;
+  bool pending_ = false;
+};
+
+/// Sleeps; not cancellable. kNever is not allowed.
+asio::awaitable<void> sleep_until(Env& env, TimePoint when);
+
+/// A result handed from a callback to one coroutine, which may give up waiting for it. Copies
+/// share the result, so that a callback may come after the coroutine has gone.
+template <class T>
+class OneShot {
+ public:
+  explicit OneShot(Env& env) : state_(std::make_shared<State>(env)) {}
+
+  /// The first value counts.
+  void set(T value) const {
+    if (state_->value) return;
+    state_->value.emplace(std::move(value));
+    state_->signal.notify();
+  }
+  /// Empty if the deadline came first; a later set() is then dropped.
+  asio::awaitable<std::optional<T>> get_until(TimePoint deadline) const {
+    auto state = state_;
+    if (!state->value) co_await state->signal.wait_until(deadline);
+    co_return std::move(state->value);
+  }
+
+ private:
+  struct State {
+    explicit State(Env& env) : signal(env) {}
+    Signal signal;
+    std::optional<T> value;
+  };
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace dlock::core

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The blocking forms over the one asynchronous call: the caller sleeps until the loop has decided.
+// Deadlines are the loop's business, so the caller's wait has none of its own.
+#include "core/loop/reply.hpp"
+#include "core/loop/thread.hpp"
+#include "core/spi/error.hpp"
+#include "dlock/distributed_lock.hpp"
+
+namespace dlock::inline v0 {
+namespace {
+
+struct Outcome {
+  error_code ec;
+  LockHandle handle;
+};
+
+[[noreturn]] void fail(error_code ec, Diagnostics diagnostics, const DistributedLock& lock) {
+  if (diagnostics.lock.empty()) diagnostics.lock = lock.name();
+  throw LockError(ec, std::move(diagnostics));
+}
+
+}  // namespace
+
+LockHandle DistributedLock::acquire(AcquireOptions options, std::stop_token stop,
+                                    error_code& ec) noexcept {
+  const core::NoCancellation uncancelled;
+  try {
+    auto reply = std::make_shared<core::Reply<Outcome>>();
+    const auto cancel = start_acquire(options, [reply](error_code result, LockHandle got) {
+      reply->set({result, std::move(got)});
+    });
+    const std::stop_callback stopper(std::move(stop), [&cancel] { cancel(); });
+    auto outcome = reply->wait();
+    ec = outcome.ec;
+    return std::move(outcome.handle);
+  } catch (const std::exception& error) {
+    // Nothing has begun: what begins tells its outcome by the reply.
+    auto failure = core::failure_of(error);
+    ec = failure.error;
+    if (options.diagnostics != nullptr) options.diagnostics->server_text = std::move(failure.text);
+    return {};
+  }
+}
+
+LockHandle DistributedLock::acquire(AcquireOptions options, std::stop_token stop) {
+  Diagnostics diagnostics;
+  auto* const wanted = std::exchange(options.diagnostics, &diagnostics);
+  error_code ec;
+  auto handle = acquire(options, std::move(stop), ec);
+  if (wanted != nullptr) *wanted = diagnostics;
+  if (ec) fail(ec, std::move(diagnostics), *this);
+  return handle;
+}
+
+std::optional<LockHandle> DistributedLock::try_acquire(AcquireOptions options, std::stop_token stop,
+                                                       error_code& ec) noexcept {
+  if (!options.wait) options.wait = std::chrono::milliseconds(0);
+  auto handle = acquire(options, std::move(stop), ec);
+  if (ec == errc::timed_out) ec = {};
+  if (!handle) return std::nullopt;
+  return handle;
+}
+
+std::optional<LockHandle> DistributedLock::try_acquire(AcquireOptions options,
+                                                       std::stop_token stop) {
+  Diagnostics diagnostics;
+  auto* const wanted = std::exchange(options.diagnostics, &diagnostics);
+  error_code ec;
+  auto handle = try_acquire(options, std::move(stop), ec);
+  if (wanted != nullptr) *wanted = diagnostics;
+  if (ec) fail(ec, std::move(diagnostics), *this);
+  return handle;
+}
+
+}  // namespace dlock::inline v0

@@ -1,0 +1,588 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/manager/engine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <exception>
+#include <future>
+
+#include "core/config/options.hpp"
+#include "core/loop/hire_later.hpp"
+#include "core/loop/run_loop.hpp"
+#include "core/process/exhausted.hpp"
+#include "core/process/fork.hpp"
+#include "core/process/standard_streams.hpp"
+#include "core/spi/error.hpp"
+#include "core/spi/name.hpp"
+#include "migration/move/migrating_acquisition.hpp"
+
+namespace dlock::core {
+namespace {
+
+using std::chrono::milliseconds;
+/// A loss without a hold that could tell of it.
+class LossErrand final : public Errand {
+ public:
+  LossErrand(std::shared_ptr<Engine> engine, Loss loss)
+      : engine_(std::move(engine)), loss_(std::move(loss)) {}
+  void run() noexcept override {
+    try {
+      engine_->on_loss(loss_);
+    } catch (const std::exception& error) {
+      engine_->log(LogLevel::error, fmt::format("on_loss threw an exception: {}", error.what()));
+    } catch (...) {
+      engine_->log(LogLevel::error, "on_loss threw an exception of an unknown type");
+    }
+  }
+
+ private:
+  const std::shared_ptr<Engine> engine_;
+  const Loss loss_;
+};
+
+/// One lock name on the store that its route names.
+class RoutedLock final : public DistributedLock {
+ public:
+  RoutedLock(std::shared_ptr<Engine> engine, std::string name, const RouteConfig& route)
+      : engine_(std::move(engine)), name_(std::move(name)), route_(route) {}
+
+  const std::string& name() const noexcept override { return name_; }
+  Engine& engine() const noexcept override { return *engine_; }
+  detail::Canceller start_acquire(AcquireOptions options, detail::AcquireHandler handler) override {
+    return engine_->start_acquire(name_, route_, options, std::move(handler));
+  }
+
+ private:
+  const std::shared_ptr<Engine> engine_;
+  const std::string name_;
+  const RouteConfig& route_;  ///< the engine's
+};
+
+/// One thread tells as a rule; so many while each of them is kept by user code.
+constexpr Crew::Limits kTellers{.least = 1, .most = 64, .patience = std::chrono::milliseconds(1)};
+/// Handlers run one after the other.
+constexpr Crew::Limits kCompleters{.most = 1};
+/// Closing a store takes its release_timeout twice and four seconds at most; this is for one that
+/// does not keep its bound.
+constexpr std::chrono::seconds kCloseSlack{5};
+/// How long a log that does not take its lines may delay the end.
+constexpr std::chrono::milliseconds kLogPatience{1000};
+
+/// What carries a result to the user's executor may fail there: Asio's own makes its threads at
+/// first use. The user's handler is gone then; the loop and the locks are not.
+template <class Handler>
+auto guard(std::shared_ptr<LogLines> log, Handler handler) {
+  return [log = std::move(log), handler = std::move(handler)](auto... results) mutable {
+    try {
+      handler(std::move(results)...);
+    } catch (const std::exception& error) {
+      log->write(LogLevel::error,
+                 fmt::format("a completion handler was dropped, its executor did not take it: {}",
+                             error.what()));
+    }
+  };
+}
+
+[[noreturn]] void fail(Failure failure) {
+  throw LockError(failure.error, {{}, {}, std::move(failure.text)});
+}
+
+// An answer in less than three seconds, whatever has become of the store.
+constexpr milliseconds kPatienceOfOneTry{2500};
+constexpr milliseconds kPatienceOfTwoTries{1100};
+
+std::optional<milliseconds> patience_of(const StoreSettings& settings, bool once) {
+  if (settings.connect_timeout_given) return std::nullopt;
+  if (once) return kPatienceOfOneTry;
+  if (settings.retry.kind == RetryPolicy::Kind::one_time) return kPatienceOfTwoTries;
+  return std::nullopt;
+}
+
+/// A secret that is missing is a matter of its own store, if there are others.
+ResolvedStore resolve(const StoreConfig& store, std::span<const BackendDescriptor* const> backends,
+                      bool only_one) {
+  try {
+    return resolve_store(store, backends);
+  } catch (const MissingReference& missing) {
+    if (only_one) throw;
+    return unusable_store(store, missing);
+  }
+}
+
+// Threads of the parent do not exist in a fork()ed child, and destroying what they used would
+// touch what is shared with the parent (the epoll set): the child keeps it, reachable, until it
+// ends.
+template <class T>
+void leak(T object) {
+  static auto* const kept = new std::vector<T>();
+  kept->push_back(std::move(object));
+}
+
+/// The handler, which stays where it is until it is called.
+auto once(std::shared_ptr<detail::AcquireHandler> handler) {
+  return [handler = std::move(handler)](error_code ec, LockHandle got) {
+    if (auto told = std::exchange(*handler, {})) told(ec, std::move(got));
+  };
+}
+
+}  // namespace
+
+std::shared_ptr<Engine> Engine::make(Config config, OpenOptions options) {
+  fill_standard_streams();
+  try {
+    return std::make_shared<Engine>(std::move(config), std::move(options));
+  } catch (const LockError&) {
+    throw;
+  } catch (const boost::system::system_error& error) {
+    fail(out_of_descriptors(error.code()));
+  } catch (const std::system_error& error) {
+    fail(out_of_descriptors(error.code()));
+  }
+}
+
+Engine::Runtime::Runtime(Completions::OnException on_exception)
+    : tellers(make_crew(env, kTellers)),
+      completions(
+          std::make_shared<Completions>(make_crew(env, kCompleters), std::move(on_exception))) {}
+
+Engine::Engine(Config config, OpenOptions options)
+    : options_(std::move(options)),
+      routes_(config.locks),
+      reentry_(std::make_shared<Reentry>()),
+      generation_(fork_generation()),
+      log_(make_log()) {
+  for (const auto& store : config.stores) {
+    auto resolved = resolve(store, options_.backends, config.stores.size() == 1);
+    Store::Setup setup{
+        std::move(resolved.settings), std::move(resolved.options), resolved.backend, {}};
+    for (const auto& route : routes_.all()) {
+      const bool comes_to_it = route.migrate && route.migrate->to == store.name;
+      if (route.store != store.name && !comes_to_it) continue;
+      setup.required_by_routes.insert(setup.required_by_routes.end(), route.require.begin(),
+                                      route.require.end());
+    }
+    setups_.push_back(std::move(setup));
+  }
+  make_runtime();
+  for (const auto& warning : config.warnings) log(LogLevel::warning, warning);
+}
+
+Engine::~Engine() {
+  if (runtime_ && !is_foreign()) finish_threads();
+}
+
+std::shared_ptr<LogLines> Engine::make_log() const {
+  return std::make_shared<LogLines>(options_.log ? options_.log : default_log());
+}
+
+void Engine::make_runtime() {
+  auto runtime = std::make_unique<Runtime>([log = log_](const char* what) {
+    log->write(LogLevel::error,
+               fmt::format("a completion handler without an executor threw: {}", what));
+  });
+  runtime->close = [this] { begin_closing(); };
+  runtime_.swap(runtime);
+  for (const auto& setup : setups_) {
+    runtime_->stores.emplace(setup.options.name, std::make_shared<Store>(*this, setup));
+  }
+}
+
+// Opened before a fork() and not used there: nothing of the parent's is touched.
+void Engine::begin_anew_in_child() {
+  if (started_ || fork_generation() == generation_) return;
+  leak(std::shared_ptr<Runtime>(std::move(runtime_)));
+  leak(std::move(log_));
+  log_ = make_log();
+  make_runtime();
+  reentry_ = std::make_shared<Reentry>();
+  generation_ = fork_generation();
+}
+
+Failure Engine::start_locked() {
+  if (closed_) return make_failure(errc::closed, {});
+  if (started_) return {};
+  try {
+    begin_anew_in_child();
+  } catch (const boost::system::system_error& error) {
+    return out_of_descriptors(error.code());
+  } catch (const std::system_error& error) {
+    return out_of_descriptors(error.code());
+  } catch (const std::bad_alloc& error) {
+    return failure_of(error);
+  }
+  try {
+    start_threads();
+  } catch (const std::system_error& error) {
+    return out_of_threads(error.code());
+  } catch (const std::bad_alloc& error) {
+    return failure_of(error);
+  }
+  started_ = true;
+  return {};
+}
+
+// What was made stays when the rest cannot be: the next call goes on from there.
+void Engine::start_threads() {
+  runtime_->tellers->start();
+  runtime_->loop = start_thread([this]() noexcept {
+    run_loop(runtime_->env.context(), [this, is_told = false](const char* what) mutable {
+      if (std::exchange(is_told, true)) return;
+      log(LogLevel::error, fmt::format("an exception left a handler of the loop, which is a "
+                                       "mistake in dlock; more of them are not told: {}",
+                                       what));
+    });
+  });
+  log_->hire();
+}
+
+bool Engine::is_foreign() const noexcept { return started_ && fork_generation() != generation_; }
+
+// What is posted here runs: close() shuts the door before it posts its own work.
+bool Engine::post(Job job) { return !try_post(std::move(job)).error; }
+
+Failure Engine::try_post(Job job) {
+  if (is_foreign()) return make_failure(errc::closed, {});
+  const std::lock_guard lock(mutex_);
+  auto failure = start_locked();
+  if (failure.error) return failure;
+  env().post(std::move(job));
+  return {};
+}
+
+const std::shared_ptr<Reentry>& Engine::reentry() {
+  if (!started_) {
+    const std::lock_guard lock(mutex_);
+    begin_anew_in_child();
+  }
+  return reentry_;
+}
+
+asio::any_io_executor Engine::callback_executor() {
+  if (is_foreign()) return Completions::alone()->executor();
+  const std::lock_guard lock(mutex_);
+  if (closed_) return Completions::alone()->executor();
+  begin_anew_in_child();
+  return runtime_->completions->executor();
+}
+
+std::shared_ptr<Store> Engine::store(const std::string& name) const {
+  return runtime_->stores.at(name);
+}
+
+std::vector<std::string> Engine::store_names() const {
+  std::vector<std::string> names;
+  names.reserve(setups_.size());
+  for (const auto& setup : setups_) names.push_back(setup.options.name);
+  return names;
+}
+
+const RouteConfig& Engine::route(const std::string& name) const {
+  if (auto wrong = name_error(name); !wrong.empty()) {
+    throw LockError(make_error_code(errc::invalid_name), {name, {}, std::move(wrong)});
+  }
+  const auto* route = routes_.find(name);
+  if (route == nullptr) {
+    throw LockError(
+        make_error_code(errc::config_invalid),
+        {name, {}, "no entry of `locks:` matches it; add { match: \"**\", store: ... }"});
+  }
+  return *route;
+}
+
+std::shared_ptr<DistributedLock> Engine::lock(std::string name) {
+  const auto& found = route(name);
+  return std::make_shared<RoutedLock>(self(), std::move(name), found);
+}
+
+const Store::Setup& Engine::setup_of(const std::string& store) const {
+  return *std::find_if(setups_.begin(), setups_.end(),
+                       [&](const Store::Setup& setup) { return setup.options.name == store; });
+}
+
+Acquisition::Request Engine::make_request(const std::string& name, const RouteConfig& route,
+                                          const AcquireOptions& options, const std::string& store) {
+  const auto& settings = setup_of(store).settings;
+  // Of a lock that moves, the source's: one wait, wherever the lock is.
+  const auto& waits = setup_of(route.store).settings.wait;
+  const auto wait = options.wait ? options.wait : route.wait ? route.wait : waits;
+  Acquisition::Request request;
+  request.name = name;
+  request.lease = options.lease ? options.lease : route.lease;
+  request.require = route.require;
+  request.diagnostics = options.diagnostics;
+  request.limits.once = wait && wait->count() <= 0;
+  request.limits.connect_timeout = settings.connect_timeout;
+  request.limits.patience = patience_of(settings, request.limits.once);
+  request.limits.retry = settings.retry;
+  // A wait so long that the clock would overflow is one for ever.
+  if (wait && !request.limits.once && *wait < std::chrono::hours(24 * 365 * 10)) {
+    request.limits.deadline = env().now() + *wait;
+  }
+  return request;
+}
+
+std::function<void()> Engine::launch(Acquisition::Request request, const std::string& store_name,
+                                     detail::AcquireHandler& handler) {
+  auto at = store(store_name);
+  // Takes the handler once there is a place for it.
+  auto acquisition = std::make_shared<Acquisition>(at, std::move(request), std::move(handler));
+  std::weak_ptr<Acquisition> underway = acquisition;
+  at->acquire(std::move(acquisition));
+  return [underway] {
+    if (const auto found = underway.lock()) found->cancel();
+  };
+}
+
+std::function<void()> Engine::launch_migrating(migration::MigratingAcquisition::Request request,
+                                               const MigrateConfig& migrate,
+                                               detail::AcquireHandler handler) {
+  auto& gate = runtime_->gates[{migrate.plan, migrate.from}];
+  if (!gate) gate = std::make_shared<migration::GateBelief>(migrate.plan);
+  request.gate = gate;
+  const std::weak_ptr underway = migration::MigratingAcquisition::start(
+      store(migrate.from), store(migrate.to), std::move(request), std::move(handler));
+  return [underway] {
+    if (const auto found = underway.lock()) found->cancel();
+  };
+}
+
+std::shared_ptr<migration::Participant> Engine::participant(const MigrateConfig& migrate) {
+  auto& known = runtime_->participants[{migrate.plan, migrate.from, migrate.to, migrate.window,
+                                        std::to_string(migrate.phase)}];
+  if (!known) {
+    migration::DualStores stores{store(migrate.from), store(migrate.to), nullptr};
+    if (!migrate.window.empty()) stores.window = store(migrate.window);
+    known = std::make_shared<migration::Participant>(
+        std::move(stores), migration::Participant::Settings{migrate.plan, migrate.phase});
+  }
+  return known;
+}
+
+std::function<void()> Engine::launch_dual(migration::DualAcquisition::Request request,
+                                          const MigrateConfig& migrate,
+                                          detail::AcquireHandler handler) {
+  const std::weak_ptr underway = migration::DualAcquisition::start(
+      participant(migrate), std::move(request), std::move(handler));
+  return [underway] {
+    if (const auto found = underway.lock()) found->cancel();
+  };
+}
+
+detail::Canceller Engine::start_acquire(const std::string& name, const RouteConfig& route,
+                                        AcquireOptions options, detail::AcquireHandler handler) {
+  auto cancel = std::make_shared<std::function<void()>>();
+  auto shared_handler = std::make_shared<detail::AcquireHandler>(
+      [handler = guard(log_, std::move(handler))](error_code ec, LockHandle handle) mutable {
+        if (const auto& hold = HandleAccess::hold(handle)) hold->hand_out();
+        handler(ec, std::move(handle));
+      });
+  Job start;
+  if (route.migrate && route.migrate->mode == MigrateMode::dual) {
+    migration::DualAcquisition::Request request;
+    request.source = make_request(name, route, options, route.migrate->from);
+    request.target = make_request(name, route, options, route.migrate->to);
+    start = [this, cancel, shared_handler, request = std::move(request), migrate = *route.migrate] {
+      *cancel = launch_dual(request, migrate, once(shared_handler));
+    };
+  } else if (route.migrate) {
+    migration::MigratingAcquisition::Request request;
+    request.source = make_request(name, route, options, route.migrate->from);
+    request.target = make_request(name, route, options, route.migrate->to);
+    request.plan = route.migrate->plan;
+    request.poll = route.migrate->poll;
+    request.stores = store_names();
+    start = [this, cancel, shared_handler, request = std::move(request), migrate = *route.migrate] {
+      *cancel = launch_migrating(request, migrate, once(shared_handler));
+    };
+  } else {
+    start = [this, cancel, shared_handler, store_name = route.store,
+             request = make_request(name, route, options, route.store)] {
+      *cancel = launch(request, store_name, *shared_handler);
+    };
+  }
+  // Whatever keeps it from beginning is told.
+  Job begin = [start = std::move(start), shared_handler]() mutable {
+    try {
+      start();
+    } catch (const std::exception& error) {
+      if (*shared_handler) once(shared_handler)(failure_of(error).error, LockHandle());
+    }
+  };
+  auto cancelling = std::make_shared<Job>([cancel] {
+    if (*cancel) (*cancel)();
+  });
+  detail::Canceller canceller = [weak = std::weak_ptr(self()), cancelling] {
+    // Made beforehand: a stop takes no memory.
+    const auto engine = weak.lock();
+    if (engine && *cancelling) engine->post(std::move(*cancelling));
+  };
+  if (auto failure = try_post(std::move(begin)); failure.error) {
+    if (options.diagnostics != nullptr) *options.diagnostics = {name, {}, std::move(failure.text)};
+    (*shared_handler)(failure.error, LockHandle());
+    return [] {};
+  }
+  return canceller;
+}
+
+// If there is memory for it: what is thrown is logged, and on_loss is told of a loss that nobody
+// had heard of before the store said so.
+Releaser::Done Engine::guarded(const std::shared_ptr<Hold>& hold, Releaser::Done done) noexcept {
+  const bool tells_losses = options_.on_loss || options_.log_losses;
+  if (!done && !tells_losses) return done;
+  try {
+    auto place = std::make_shared<Releaser::Done>();
+    Releaser::Done wrapped = guard(log_, [this, hold, place, tells_losses](error_code ec) {
+      if (tells_losses && ec == errc::lock_lost) tell_loss_at_release(*hold);
+      if (*place) (*place)(ec);
+    });
+    *place = std::move(done);
+    return wrapped;
+  } catch (const std::bad_alloc&) {
+    return done;
+  }
+}
+
+void Engine::tell_loss_at_release(Hold& hold) {
+  auto loss = hold.loss_at_release();
+  if (loss) post_callback(std::make_shared<LossErrand>(self(), std::move(*loss)));
+}
+
+void Engine::release(const std::shared_ptr<Hold>& hold, Releaser::Done done) noexcept {
+  if (post(hold->release_job(guarded(hold, std::move(done))))) return;
+  if (auto told = hold->refused_release()) told(make_error_code(errc::closed));
+}
+
+void Engine::begin_closing() noexcept {
+  // A second time, for want of memory, and no more: then the stores' own bounds end what is left.
+  for (int tries = 2; tries > 0; --tries) {
+    try {
+      asio::co_spawn(env().executor(), close_stores(),
+                     [this](const std::exception_ptr&) { end_closing(); });
+      return;
+    } catch (const std::exception&) {
+      if (tries == 1) end_closing();
+    }
+  }
+}
+
+void Engine::end_closing() noexcept {
+  if (!std::exchange(runtime_->told_closed, true)) runtime_->closed.set_value();
+}
+
+asio::awaitable<void> Engine::close_stores() {
+  std::vector<std::shared_ptr<OneShot<bool>>> closed;
+  for (const auto& [name, store] : runtime_->stores) {
+    bool has_begun = false;
+    try {
+      auto one = std::make_shared<OneShot<bool>>(env());
+      closed.push_back(one);
+      asio::co_spawn(env().executor(), close_store(store, one), asio::detached);
+      has_begun = true;
+    } catch (const std::bad_alloc&) {
+      if (!closed.empty()) closed.back()->set(true);
+    }
+    // Then one after the other; to close a second time does no harm.
+    if (!has_begun) co_await close_store(store, nullptr);
+  }
+  // Once for whoever works under a lock, once for giving it back.
+  const auto until = env().now() + 2 * longest_release_timeout() + kCloseSlack;
+  for (const auto& one : closed) {
+    // A wait that there was no memory for is no end: the loop must not stop below what still
+    // closes.
+    bool waited = false;
+    for (int tries = 3; tries > 0 && !waited; --tries) {
+      try {
+        co_await one->get_until(until);
+        waited = true;
+      } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): tried again
+      }
+    }
+  }
+  runtime_->calls.end_all();
+  end_closing();
+}
+
+// For want of memory it may not come to its end; what it has done need not be done again. Says
+// itself that it has ended: what co_spawn() needs for that may be missing, too.
+asio::awaitable<void> Engine::close_store(std::shared_ptr<Store> store,
+                                          std::shared_ptr<OneShot<bool>> closed) {
+  for (int tries = 3; tries > 0; --tries) {
+    try {
+      co_await store->close();
+      tries = 0;
+    } catch (const std::bad_alloc&) {
+      continue;
+    }
+  }
+  if (closed) closed->set(true);
+}
+
+void Engine::close() noexcept {
+  if (is_foreign()) return leak(self());
+  if (fork_generation() != generation_) {
+    closed_ = true;
+    return leak(self());
+  }
+  const NoCancellation uncancelled;
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(closed_, true)) return;
+    if (started_) {
+      env().post(std::move(runtime_->close));
+    } else {
+      runtime_->closed.set_value();
+    }
+  }
+  runtime_->when_closed.wait();
+  if (runtime_->loop.joinable()) {
+    runtime_->env.context().stop();
+    runtime_->loop.join();
+  }
+  // What could not be closed for want of memory: nobody may believe in it.
+  for (const auto& [name, store] : runtime_->stores) store->end();
+  finish_threads();
+}
+
+std::chrono::milliseconds Engine::longest_release_timeout() const noexcept {
+  auto longest = std::chrono::milliseconds(0);
+  for (const auto& setup : setups_) longest = std::max(longest, setup.settings.release_timeout);
+  return longest;
+}
+
+// User code that does not come back is waited for as long as a store that does not answer.
+void Engine::finish_threads() noexcept {
+  const auto until = std::chrono::steady_clock::now() + longest_release_timeout();
+  runtime_->tellers->finish(until);
+  runtime_->completions->finish(until);
+  log_->finish(kLogPatience);
+}
+
+void Engine::on_loss(const Loss& loss) {
+  if (options_.log_losses) {
+    const auto token = loss.token ? fmt::format(", token {}", *loss.token) : std::string();
+    log(loss.reason == LossReason::closed ? LogLevel::info : LogLevel::warning,
+        fmt::format("lock '{}' of store '{}'{} is lost: {}{}", loss.name, loss.store, token,
+                    to_string(loss.reason), loss.through_mutex ? ", through a Mutex" : ""));
+  }
+  if (options_.on_loss) options_.on_loss(loss);
+}
+
+void Engine::log(LogLevel level, std::string_view text) const noexcept { log_->write(level, text); }
+
+}  // namespace dlock::core
+
+namespace dlock::inline v0::detail {
+
+boost::asio::any_io_executor callback_executor(const DistributedLock& lock) {
+  return lock.engine().callback_executor();
+}
+
+boost::asio::any_io_executor callback_executor(const LockHandle& handle) {
+  const auto& hold = core::HandleAccess::hold(handle);
+  if (!hold) return core::Completions::alone()->executor();
+  return hold->host().callback_executor();
+}
+
+}  // namespace dlock::inline v0::detail

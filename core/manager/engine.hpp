@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Engine: everything behind one LockManager. Two threads as a rule, however many locks: the loop,
+// on which all stores live, and one that tells of losses, which gets help while user code keeps it.
+// Both start with the first use, so that a program may open its manager, fork() its workers, and
+// lock in them. Completion handlers and the log have a thread each when there is something for
+// them.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <exception>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "core/config/routes.hpp"
+#include "core/loop/completions.hpp"
+#include "core/loop/crew.hpp"
+#include "core/loop/real_env.hpp"
+#include "core/loop/thread.hpp"
+#include "core/manager/calls.hpp"
+#include "core/manager/reentry.hpp"
+#include "core/process/log_lines.hpp"
+#include "core/store/acquisition.hpp"
+#include "core/store/store.hpp"
+#include "dlock/lock_manager.hpp"
+#include "migration/dual/dual_acquisition.hpp"
+#include "migration/move/migrating_acquisition.hpp"
+
+namespace dlock::core {
+
+/// Thread safety: all members from any thread, if not said otherwise.
+class Engine final : public Host {
+ public:
+  /// Throws LockError{config_invalid}, {unavailable} if there is no descriptor to be had.
+  static std::shared_ptr<Engine> make(Config config, OpenOptions options);
+  explicit Engine(Config config, OpenOptions options);
+  ~Engine() override;
+
+  std::shared_ptr<DistributedLock> lock(std::string name);
+  detail::Canceller start_acquire(const std::string& name, const RouteConfig& route,
+                                  AcquireOptions options, detail::AcquireHandler handler);
+  void release(const std::shared_ptr<Hold>& hold, Releaser::Done done) noexcept override;
+
+  /// The store that `name` is routed to. Throws LockError{invalid_name, config_invalid}.
+  const RouteConfig& route(const std::string& name) const;
+  std::vector<std::string> store_names() const;
+
+  /// Runs a coroutine of a store on the loop and waits for it; `closed` is thrown as LockError,
+  /// also when the manager closes meanwhile, and `unavailable` if the threads cannot be made.
+  template <class T>
+  T run_on(const std::string& store,
+           std::function<asio::awaitable<T>(std::shared_ptr<Store>)> operation);
+
+  /// The loop only.
+  std::shared_ptr<Store> store(const std::string& name) const;
+  const Routes& routes() const noexcept { return routes_; }
+
+  /// Does what LockManager::close() says.
+  void close() noexcept;
+
+  Env& env() noexcept override { return runtime_->env; }
+  bool post(Job job) override;
+  void post_callback(std::shared_ptr<Errand> errand) noexcept override {
+    runtime_->tellers->post(std::move(errand));
+  }
+  /// This process's own: an engine from before a fork() begins anew.
+  const std::shared_ptr<Reentry>& reentry();
+  asio::any_io_executor callback_executor() override;
+  void on_loss(const Loss& loss) override;
+  void log(LogLevel level, std::string_view text) const noexcept override;
+
+ private:
+  struct Runtime {
+    explicit Runtime(Completions::OnException on_exception);
+    RealEnv env;
+    const std::shared_ptr<Crew> tellers;
+    const std::shared_ptr<Completions> completions;
+    Calls calls;
+    std::map<std::string, std::shared_ptr<Store>> stores;
+    /// By plan, and by what its route says of it; loop only.
+    std::map<std::vector<std::string>, std::shared_ptr<migration::Participant>> participants;
+    /// By plan and source.
+    std::map<std::vector<std::string>, std::shared_ptr<migration::GateBelief>> gates;
+    std::thread loop;
+    /// Made beforehand: to close takes no memory.
+    Job close;
+    std::promise<void> closed;
+    bool told_closed = false;
+    std::future<void> when_closed = closed.get_future();
+  };
+
+  void make_runtime();
+  void begin_anew_in_child();
+  std::shared_ptr<LogLines> make_log() const;
+  /// As post(), with the reason.
+  Failure try_post(Job job);
+  void start_threads();
+  void finish_threads() noexcept;
+  std::shared_ptr<Engine> self() { return std::static_pointer_cast<Engine>(shared_from_this()); }
+  Failure start_locked();
+  bool is_foreign() const noexcept;
+  const Store::Setup& setup_of(const std::string& store) const;
+  Acquisition::Request make_request(const std::string& name, const RouteConfig& route,
+                                    const AcquireOptions& options, const std::string& store);
+  /// On the loop; each returns what cancels it.
+  std::function<void()> launch(Acquisition::Request request, const std::string& store_name,
+                               detail::AcquireHandler& handler);
+  std::function<void()> launch_migrating(migration::MigratingAcquisition::Request request,
+                                         const MigrateConfig& migrate,
+                                         detail::AcquireHandler handler);
+  std::function<void()> launch_dual(migration::DualAcquisition::Request request,
+                                    const MigrateConfig& migrate, detail::AcquireHandler handler);
+  std::shared_ptr<migration::Participant> participant(const MigrateConfig& migrate);
+  Releaser::Done guarded(const std::shared_ptr<Hold>& hold, Releaser::Done done) noexcept;
+  void tell_loss_at_release(Hold& hold);
+  void begin_closing() noexcept;
+  void end_closing() noexcept;
+  template <class T>
+  asio::awaitable<void> answer(std::shared_ptr<Calls::Call<T>> call, asio::awaitable<T> operation);
+  asio::awaitable<void> close_stores();
+  static asio::awaitable<void> close_store(std::shared_ptr<Store> store,
+                                           std::shared_ptr<OneShot<bool>> closed);
+  std::chrono::milliseconds longest_release_timeout() const noexcept;
+
+  const OpenOptions options_;
+  const Routes routes_;
+  std::vector<Store::Setup> setups_;
+  std::shared_ptr<Reentry> reentry_;
+
+  std::mutex mutex_;  ///< of starting and closing; not locked by the child of a started engine
+  std::atomic<bool> started_ = false;
+  bool closed_ = false;
+  std::atomic<unsigned> generation_;
+  std::shared_ptr<LogLines> log_;
+  std::unique_ptr<Runtime> runtime_;
+};
+
+// Answers by itself: what co_spawn() needs to report its end may be missing.
+template <class T>
+asio::awaitable<void> Engine::answer(std::shared_ptr<Calls::Call<T>> call,
+                                     asio::awaitable<T> operation) {
+  std::exception_ptr error;
+  std::optional<T> value;
+  try {
+    T got = co_await std::move(operation);
+    value.emplace(std::move(got));
+  } catch (...) {
+    error = std::current_exception();
+  }
+  runtime_->calls.remove(call);
+  if (error) {
+    call->fail(std::move(error));
+  } else {
+    call->answer(std::move(*value));
+  }
+}
+
+template <class T>
+T Engine::run_on(const std::string& name,
+                 std::function<asio::awaitable<T>(std::shared_ptr<Store>)> operation) {
+  const NoCancellation uncancelled;
+  auto call = std::make_shared<Calls::Call<T>>();
+  const auto failure = try_post([this, name, operation = std::move(operation), call] {
+    auto& calls = runtime_->calls;
+    try {
+      calls.add(call);
+      asio::co_spawn(env().executor(), answer<T>(call, operation(store(name))), asio::detached);
+    } catch (const std::exception&) {  // else the caller would wait until the manager closes
+      calls.remove(call);
+      call->fail(std::current_exception());
+    }
+  });
+  if (failure.error) throw LockError(failure.error, {{}, name, failure.text});
+  return call->wait();
+}
+
+}  // namespace dlock::core

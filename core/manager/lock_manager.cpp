@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dlock/lock_manager.hpp"
+
+#include <fmt/format.h>
+
+#include "core/config/environment.hpp"
+#include "core/manager/engine.hpp"
+#include "core/spi/error.hpp"
+#include "core/store/standing.hpp"
+#include "migration/home.hpp"
+
+namespace dlock::inline v0 {
+namespace {
+
+using core::Engine;
+using core::Store;
+using std::chrono::milliseconds;
+
+[[noreturn]] void fail(const Failure& failure, std::string lock, std::string store) {
+  // An answer that was neither a value nor a failure is none that we understand.
+  const auto error = failure.error ? failure.error : make_error_code(errc::protocol);
+  throw LockError(error, {std::move(lock), std::move(store), failure.text});
+}
+
+// As long as reaching the store may take, and one request more.
+TimePoint operation_deadline(Store& store) {
+  return store.env().now() + store.setup().settings.connect_timeout + store.request_timeout();
+}
+
+asio::awaitable<StoreReport> report_store(std::shared_ptr<Store> store,
+                                          std::optional<milliseconds> timeout) {
+  co_return co_await store->report(timeout);
+}
+
+asio::awaitable<Result<LockStatus>> inspect_lock(std::shared_ptr<Store> store, std::string name) {
+  Result<LockStatus> result;
+  result.failure = co_await store->connected();
+  if (result.failure.error) co_return result;
+  result = co_await store->backend().inspect(std::move(name), operation_deadline(*store));
+  co_return result;
+}
+
+asio::awaitable<Result<std::vector<LockStatus>>> list_locks(std::shared_ptr<Store> store,
+                                                            std::string prefix) {
+  Result<std::vector<LockStatus>> result;
+  result.failure = co_await store->connected();
+  if (result.failure.error) co_return result;
+  result = co_await store->backend().list(std::move(prefix), operation_deadline(*store));
+  co_return result;
+}
+
+asio::awaitable<Failure> evict_lock(std::shared_ptr<Store> store, std::string name,
+                                    std::uint64_t token) {
+  auto failure = co_await store->connected();
+  if (failure.error) co_return failure;
+  failure = co_await store->backend().evict(std::move(name), token, operation_deadline(*store));
+  co_return failure;
+}
+
+/// The store that the lock is in; of one that is being moved, by its record.
+std::string home_of(Engine& engine, const std::string& name) {
+  const auto& route = engine.route(name);
+  if (!route.migrate) return route.store;
+  // In mode dual the token that is shown is the target's as soon as that is locked.
+  if (route.migrate->mode == MigrateMode::dual) {
+    return route.migrate->phase == 0 ? route.migrate->from : route.migrate->to;
+  }
+  const auto moved = engine.run_on<Result<bool>>(route.store, [name](std::shared_ptr<Store> at) {
+    return core::migration::has_moved(std::move(at), name);
+  });
+  if (!moved.value) fail(moved.failure, name, route.store);
+  return *moved.value ? route.migrate->to : route.store;
+}
+
+bool may_be_of(const RouteConfig& route, const std::string& store) {
+  return route.store == store || (route.migrate && route.migrate->to == store);
+}
+
+}  // namespace
+
+LockManager::LockManager(std::shared_ptr<core::Engine> engine) noexcept
+    : engine_(std::move(engine)) {}
+LockManager::LockManager(LockManager&&) noexcept = default;
+
+LockManager& LockManager::operator=(LockManager&& other) noexcept {
+  if (this != &other) {
+    close();
+    engine_ = std::move(other.engine_);
+  }
+  return *this;
+}
+
+LockManager::~LockManager() { close(); }
+
+void LockManager::close() noexcept {
+  if (engine_) engine_->close();
+}
+
+LockManager LockManager::from_config(Config config, OpenOptions options) {
+  return LockManager(Engine::make(std::move(config), std::move(options)));
+}
+
+LockManager LockManager::open(std::string_view url, OpenOptions options) {
+  return from_config(Config::from_url(url), std::move(options));
+}
+
+LockManager LockManager::from_file(const std::string& path, OpenOptions options) {
+  return from_config(Config::from_file(path), std::move(options));
+}
+
+LockManager LockManager::from_environment(OpenOptions options) {
+  return from_config(core::config_from_environment(), std::move(options));
+}
+
+std::shared_ptr<DistributedLock> LockManager::lock(std::string name) {
+  return engine_->lock(std::move(name));
+}
+
+std::vector<StoreReport> LockManager::inspect(std::optional<milliseconds> timeout) {
+  std::vector<StoreReport> reports;
+  for (const auto& name : engine_->store_names()) {
+    reports.push_back(engine_->run_on<StoreReport>(name, [timeout](std::shared_ptr<Store> store) {
+      return report_store(std::move(store), timeout);
+    }));
+  }
+  return reports;
+}
+
+void LockManager::connect(std::optional<milliseconds> timeout) {
+  for (const auto& report : inspect(timeout)) {
+    if (report.error) fail({report.error, report.message}, {}, report.name);
+  }
+}
+
+LockStatus LockManager::status(const std::string& name) {
+  const auto store = home_of(*engine_, name);
+  auto result = engine_->run_on<Result<LockStatus>>(
+      store, [name](std::shared_ptr<Store> at) { return inspect_lock(std::move(at), name); });
+  if (!result.value) fail(result.failure, name, store);
+  return std::move(*result.value);
+}
+
+StandingReport LockManager::check(const Sequencer& sequencer) {
+  StandingReport report;
+  try {
+    const auto& route = engine_->route(sequencer.name());
+    // Of a lock that is being moved the tokens of both stores are one row.
+    if (may_be_of(route, sequencer.store())) {
+      return core::standing_of(sequencer, status(sequencer.name()));
+    }
+    report.error = make_error_code(errc::config_invalid);
+    report.message = fmt::format(
+        "granted by the store '{}', but here the lock is routed to '{}'; give the "
+        "store one name in both configurations",
+        sequencer.store(), route.store);
+  } catch (const LockError& error) {
+    report.error = error.code();
+    report.message = error.server_text();
+  }
+  return report;
+}
+
+std::vector<LockStatus> LockManager::list(const std::string& prefix) {
+  std::vector<LockStatus> all;
+  Failure unable;
+  bool any = false;
+  for (const auto& name : engine_->store_names()) {
+    auto result = engine_->run_on<Result<std::vector<LockStatus>>>(
+        name,
+        [prefix](std::shared_ptr<Store> store) { return list_locks(std::move(store), prefix); });
+    if (!result.value) {
+      unable = result.failure;
+      // One that cannot list at all does not hide the locks of the others.
+      if (core::portable(unable.error) != errc::not_supported) fail(unable, {}, name);
+      continue;
+    }
+    any = true;
+    std::move(result.value->begin(), result.value->end(), std::back_inserter(all));
+  }
+  if (!any && unable.error) fail(unable, {}, {});
+  return all;
+}
+
+void LockManager::evict(const std::string& name, std::uint64_t token) {
+  const auto store = home_of(*engine_, name);
+  const auto failure = engine_->run_on<Failure>(store, [name, token](std::shared_ptr<Store> at) {
+    return evict_lock(std::move(at), name, token);
+  });
+  if (failure.error) fail(failure, name, store);
+}
+
+}  // namespace dlock::inline v0

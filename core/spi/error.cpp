@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/spi/error.hpp"
+
+#include <fmt/format.h>
+
+#include <new>
+#include <system_error>
+
+namespace dlock::inline v0 {
+namespace {
+
+class Category final : public boost::system::error_category {
+ public:
+  const char* name() const noexcept override { return "dlock"; }
+  std::string message(int value) const override { return text(static_cast<errc>(value)); }
+
+ private:
+  static const char* text(errc value) noexcept {
+    switch (value) {
+      case errc::timed_out:
+        return "not obtained in time";
+      case errc::cancelled:
+        return "stopped by the caller";
+      case errc::lock_lost:
+        return "the lock was lost";
+      case errc::not_holder:
+        return "somebody else holds it";
+      case errc::unavailable:
+        return "the store is out of reach";
+      case errc::closed:
+        return "the lock manager is closed, or belongs to the parent process";
+      case errc::invalid_name:
+        return "not a lock name";
+      case errc::invalid_argument:
+        return "an option is out of range for this store";
+      case errc::config_invalid:
+        return "the configuration cannot be used";
+      case errc::config_unsafe:
+        return "the store as configured cannot give what `require` asks for";
+      case errc::not_supported:
+        return "this store cannot do that";
+      case errc::access_denied:
+        return "the store refused access";
+      case errc::protocol:
+        return "the server's answer was not understood";
+      case errc::operation_not_permitted:
+        return "the calling thread does not own the mutex";
+      case errc::not_found:
+        return "nobody holds it";
+      case errc::stale_token:
+        return "a higher token has been seen: this grant is no longer the newest";
+      case errc::token_regressed:
+        return "the store's tokens have gone back";
+      case errc::invalid_sequencer:
+        return "not a sequencer";
+      case errc::corrupt_file:
+        return "the file is not as it was written";
+      case errc::moving:
+        return "a migration moves this lock to another store";
+      case errc::not_configured:
+        return "a migration names a store that is not configured here";
+      case errc::not_registered:
+        return "not registered with the migration";
+      case errc::window_closed:
+        return "the migration does not admit this phase now";
+    }
+    return "unknown dlock error";
+  }
+};
+
+std::string sentence_head(const Diagnostics& diagnostics) {
+  std::string head;
+  if (!diagnostics.lock.empty()) head = fmt::format("lock '{}'", diagnostics.lock);
+  if (!diagnostics.store.empty()) {
+    head += fmt::format("{}store '{}'", head.empty() ? "" : ", ", diagnostics.store);
+  }
+  if (!diagnostics.server_text.empty()) {
+    head += fmt::format("{}{}", head.empty() ? "" : ": ", diagnostics.server_text);
+  }
+  return head;
+}
+
+}  // namespace
+
+const boost::system::error_category& dlock_category() noexcept {
+  // Never destroyed: codes of static storage may be asked after that.
+  alignas(Category) static unsigned char place[sizeof(Category)];
+  static const auto* const category = ::new (place) Category();
+  return *category;
+}
+
+LockError::LockError(error_code ec, Diagnostics diagnostics)
+    : system_error(ec, sentence_head(diagnostics)), diagnostics_(std::move(diagnostics)) {}
+
+}  // namespace dlock::inline v0
+
+namespace dlock::core {
+
+errc portable(const error_code& ec) noexcept {
+  const auto condition = ec.default_error_condition();
+  return condition.category() == dlock_category() && condition.value() != 0
+             ? static_cast<errc>(condition.value())
+             : errc::protocol;
+}
+
+Failure failure_of(const std::exception& error) noexcept {
+  Failure failure{make_error_code(errc::unavailable), {}};
+  try {
+    if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
+      failure.text = "out of memory";  // short enough to be kept in the string itself
+      return failure;
+    }
+    const auto* const of_system = dynamic_cast<const std::system_error*>(&error);
+    if (of_system == nullptr) failure.error = make_error_code(errc::protocol);
+    failure.text = error.what();
+  } catch (const std::bad_alloc&) {
+    failure.text = "out of memory";
+  }
+  return failure;
+}
+
+error_code told_code(errc error, const Failure& cause) noexcept {
+  return cause.error && portable(cause.error) == error ? cause.error : make_error_code(error);
+}
+
+}  // namespace dlock::core

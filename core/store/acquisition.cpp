@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/store/acquisition.hpp"
+
+#include "core/planted.hpp"
+#include "core/spi/error.hpp"
+#include "core/store/hold.hpp"
+#include "core/store/store.hpp"
+#include "migration/gate.hpp"
+#include "migration/record.hpp"
+#include "migration/sealed.hpp"
+
+namespace dlock::core {
+
+Acquisition::Acquisition(std::shared_ptr<Store> store, Request request,
+                         detail::AcquireHandler handler)
+    : store_(std::move(store)),
+      request_(std::move(request)),
+      handler_(std::move(handler)),
+      fsm_(request_.limits),
+      pause_(store_->env()) {}
+
+Acquisition::~Acquisition() { store_->env().cancel(deadline_timer_); }
+
+asio::awaitable<void> Acquisition::run() {
+  const auto self = shared_from_this();
+  try {
+    co_await take();
+  } catch (const std::exception& error) {
+    give_up(error);
+  }
+  store_->env().cancel(std::exchange(deadline_timer_, 0));
+  store_->forget(*this);
+}
+
+// Without memory nothing is known of what has been asked for: as after an answer that never came.
+void Acquisition::give_up(const std::exception& error) noexcept {
+  const auto now = store_->env().now();
+  if (claim_) store_->withdraw(claim_, now);
+  const auto why = failure_of(error);
+  if (handler_ && request_.diagnostics != nullptr) request_.diagnostics->server_text = why.text;
+  try {
+    tell(why.error, LockHandle());
+  } catch (const std::exception&) {
+    // Its handler's own post.
+  }
+}
+
+asio::awaitable<void> Acquisition::take() {
+  auto& env = store_->env();
+  if (request_.limits.deadline != kNever) {
+    deadline_timer_ = env.call_at(request_.limits.deadline, [this] {
+      deadline_timer_ = 0;
+      interrupt(fsm_.on_deadline(store_->trouble()));
+    });
+  }
+  ClaimAnswer answer;
+  auto step = fsm_.begin(env.now());
+  while (step.what != AcquireFsm::Do::finish) {
+    switch (step.what) {
+      case AcquireFsm::Do::claim:
+        answer = co_await claim();
+        step = judge(answer);
+        break;
+      case AcquireFsm::Do::wait:
+        co_await wait(step.until);
+        step = fsm_.on_woken(env.now(), store_->trouble());
+        break;
+      case AcquireFsm::Do::pause:
+        co_await pause_.wait_until(step.until);
+        step = fsm_.on_woken(env.now(), store_->trouble());
+        break;
+      case AcquireFsm::Do::finish:
+        break;
+    }
+  }
+  finish(answer);
+}
+
+asio::awaitable<ClaimAnswer> Acquisition::claim() {
+  ClaimAnswer answer;
+  refusal_ = {};
+  bool by_memory = false;
+  answer.failure = co_await store_->ready(request_.require, request_.limits.patience);
+  // Also in the source of a plan: an earlier one may not have come to its end there.
+  if (!answer.failure.error && request_.plan.empty()) {
+    by_memory = store_->remembers_arrivals();
+    answer.failure = co_await store_->admit(request_.name);
+  } else if (!answer.failure.error) {
+    answer.failure = co_await store_->check_plan(request_.plan, request_.plan_id);
+  }
+  if (answer.failure.error) {
+    answer.status = portable(answer.failure.error) == errc::unavailable ? ClaimStatus::unavailable
+                                                                        : ClaimStatus::failed;
+    co_return answer;
+  }
+  if (fsm_.given_up()) co_return answer;  // surely not done
+  if (!claim_) {
+    answer.failure = store_->make_claim(request_, claim_);
+    if (answer.failure.error) {
+      answer.status = ClaimStatus::failed;
+      co_return answer;
+    }
+  }
+  try {
+    // Connecting has its own patience (connect_timeout); the request's begins here.
+    const auto until = store_->env().now() + store_->request_timeout();
+    answer = co_await store_->backend().claim(claim_, until);
+    if (answer.status == ClaimStatus::sealed && passes(answer.record)) {
+      answer = co_await pass_left_record(std::move(answer));
+    }
+    if (by_memory && answer.status == ClaimStatus::granted) {
+      answer = co_await confirm(std::move(answer));
+    }
+  } catch (const std::exception& error) {
+    answer.status = ClaimStatus::unknown;
+    answer.failure = failure_of(error);
+  }
+  co_return answer;
+}
+
+asio::awaitable<ClaimAnswer> Acquisition::confirm(ClaimAnswer granted) {
+  refusal_ = co_await store_->still_admits(request_.name);
+  if (refusal_.error && portable(refusal_.error) == errc::unavailable) {
+    granted.status = ClaimStatus::unknown;
+    granted.failure = std::exchange(refusal_, {});
+    co_return granted;
+  }
+  const bool is_below = granted.token && *granted.token <= store_->arrived_floor(request_.name);
+  if (refusal_.error || !is_below) co_return granted;
+  granted = co_await claim_anew();
+  co_return granted;
+}
+
+asio::awaitable<ClaimAnswer> Acquisition::claim_anew() {
+  ClaimAnswer answer;
+  auto until = store_->env().now() + store_->request_timeout();
+  const auto gone = co_await store_->backend().release(claim_, false, until);
+  const bool is_gone =
+      gone.status == ReleaseStatus::released || gone.status == ReleaseStatus::not_holder;
+  if (!is_gone) store_->withdraw(claim_, store_->env().now());
+  claim_.reset();
+  answer.failure = store_->make_claim(request_, claim_);
+  if (answer.failure.error) {
+    answer.status = ClaimStatus::failed;
+    co_return answer;
+  }
+  until = store_->env().now() + store_->request_timeout();
+  answer = co_await store_->backend().claim(claim_, until);
+  co_return answer;
+}
+
+// With another claim: this one may stand behind the record, and who stands there has not been asked
+// what its plan's gate is.
+asio::awaitable<ClaimAnswer> Acquisition::pass_left_record(ClaimAnswer sealed) {
+  bool opened = co_await store_->open_arrived(request_.name, sealed.record);
+  if (!opened && !is_of_own_plan(sealed.record)) {
+    // Nobody is refused for what was so some time ago.
+    const auto failure = co_await store_->read_arrivals();
+    if (!failure.error) opened = co_await store_->open_arrived(request_.name, sealed.record);
+  }
+  if (!opened) co_return sealed;
+  auto answer = co_await claim_anew();
+  co_return answer;
+}
+
+bool Acquisition::passes(const std::string& text) const {
+  if (request_.plan.empty()) return true;
+  if (DLOCK_PLANTED("gate_left_place_not_passed")) return false;
+  const auto record = migration::parse_record(text);
+  return record && record->target != request_.plan_source;
+}
+
+bool Acquisition::is_of_own_plan(const std::string& text) const {
+  const auto record = migration::parse_record(text);
+  return record && request_.gate && request_.gate->key == migration::gate_key(record->plan);
+}
+
+asio::awaitable<void> Acquisition::wait(TimePoint until) {
+  bool broken = false;
+  try {
+    co_await store_->backend().wait(claim_, until);
+  } catch (const std::exception&) {
+    broken = true;
+  }
+  // A wait that fails must not become a busy loop of claims.
+  if (broken) co_await pause_.wait_until(store_->env().now() + std::chrono::milliseconds(100));
+}
+
+AcquireFsm::Step Acquisition::judge(ClaimAnswer& answer) {
+  auto& env = store_->env();
+  if (answer.status == ClaimStatus::sealed) {
+    record_ = answer.record;
+    answer.failure = migration::sealed_failure(record_, request_.name, store_->name());
+  }
+  if (answer.status == ClaimStatus::gate_changed) {
+    gate_ = answer.record;
+    answer.failure = make_failure(errc::moving, "the gate of its plan has turned");
+  }
+  const bool good = usable(answer);
+  if (good && refusal_.error) return fsm_.on_refused_grant(std::exchange(refusal_, {}));
+  if (good && answer.token) {
+    auto refused = store_->refused_token(request_.name, *answer.token, request_.token_may_go_back);
+    if (refused.error) return fsm_.on_refused_grant(std::move(refused));
+  }
+  return fsm_.on_answer(answer, good, env.now(), env.random());
+}
+
+bool Acquisition::usable(const ClaimAnswer& answer) const {
+  if (DLOCK_PLANTED("core_stale_grant_is_taken")) return answer.status == ClaimStatus::granted;
+  return answer.status == ClaimStatus::granted &&
+         local_deadline(answer.validity, store_->margin(request_)) > store_->env().now();
+}
+
+void Acquisition::interrupt(bool tell_now) {
+  if (tell_now) tell_error();
+  pause_.notify();
+  if (claim_) store_->backend().interrupt(*claim_);
+}
+
+void Acquisition::finish(const ClaimAnswer& last) {
+  if (fsm_.granted()) {
+    if (request_.diagnostics != nullptr) *request_.diagnostics = {};
+    tell({}, LockHandle(store_->hold(claim_, last, request_)));
+    return;
+  }
+  if (DLOCK_PLANTED("core_given_up_claim_is_left")) return tell_error();
+  if (claim_ && fsm_.must_withdraw()) store_->withdraw(claim_, fsm_.last_unknown());
+  tell_error();
+}
+
+void Acquisition::tell_error() {
+  if (!handler_) return;
+  if (request_.diagnostics != nullptr) {
+    auto text = fsm_.failure().text;
+    if (text.empty() && fsm_.error() == errc::timed_out) text = store_->holder_words(request_.name);
+    *request_.diagnostics = {request_.name, store_->name(), std::move(text)};
+  }
+  tell(told_code(fsm_.error(), fsm_.failure()), LockHandle());
+}
+
+void Acquisition::tell(error_code ec, LockHandle handle) {
+  if (auto handler = std::exchange(handler_, {})) handler(ec, std::move(handle));
+}
+
+}  // namespace dlock::core

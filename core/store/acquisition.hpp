@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Acquisition: one acquire under way. Carries out AcquireFsm against a backend; tells the caller
+// exactly once.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "core/fsm/acquire_fsm.hpp"
+#include "core/loop/signal.hpp"
+#include "dlock/distributed_lock.hpp"
+
+namespace dlock::core {
+
+class Store;
+
+/// Loop only.
+class Acquisition : public std::enable_shared_from_this<Acquisition> {
+ public:
+  struct Request {
+    std::string name;
+    AcquireFsm::Limits limits;
+    std::optional<std::chrono::milliseconds> lease;
+    std::vector<std::string> require;  ///< of the route
+    std::uint64_t min_token = 0;
+    /// The lease is this at most; config_unsafe where it belongs to a longer session.
+    std::optional<std::chrono::milliseconds> max_lease;
+    /// In a target: the plan, and which start of it. Refused if the store was not started with it.
+    std::string plan;
+    std::string plan_id;
+    /// The store that the plan leads here from: a record that leads there is for the caller. One
+    /// that leads elsewhere and was left by a plan that has come to its end is passed.
+    std::string plan_source;
+    /// What the claim's id begins with, in place of its first 13 characters: the program of a plan
+    /// in mode dual, or that it takes part in one of mode move. Empty: nothing.
+    std::string program;
+    /// Of a store that can have one: the claim is made while the plan's gate is so.
+    GatePtr gate;
+    /// A token that is not above an earlier one is no reason to refuse the grant: its caller shows
+    /// another store's.
+    bool token_may_go_back = false;
+    Diagnostics* diagnostics = nullptr;
+  };
+
+  Acquisition(std::shared_ptr<Store> store, Request request, detail::AcquireHandler handler);
+  ~Acquisition();
+
+  asio::awaitable<void> run();
+  /// It cannot begin, or cannot go on: its caller is told.
+  void give_up(const std::exception& error) noexcept;
+  /// Counts the acquisitions of this process.
+  std::uint64_t number() const noexcept { return number_; }
+  /// After errc::moving: the migration's record.
+  const std::string& record() const noexcept { return record_; }
+  /// After errc::moving: it was for the plan's gate, which now says this.
+  const std::optional<std::string>& gate() const noexcept { return gate_; }
+  /// After an error: what is to be said about it.
+  const Failure& failure() const noexcept { return fsm_.failure(); }
+
+  void cancel() { interrupt(fsm_.on_cancel()); }
+  void close() { interrupt(fsm_.on_closed()); }
+  void out_of_reach(const Failure& why) { interrupt(fsm_.on_out_of_reach(why)); }
+
+ private:
+  inline static std::atomic<std::uint64_t> last_number_{0};
+
+  asio::awaitable<void> take();
+  asio::awaitable<ClaimAnswer> claim();
+  /// What the grant went by was read some time ago: believed when that is still so.
+  asio::awaitable<ClaimAnswer> confirm(ClaimAnswer granted);
+  /// With a claim that knows what has been read meanwhile; the one before is given back.
+  asio::awaitable<ClaimAnswer> claim_anew();
+  /// If an earlier plan has only left that record: opens the lock, and claims it anew.
+  asio::awaitable<ClaimAnswer> pass_left_record(ClaimAnswer sealed);
+  /// Of a claim that was answered with a record: whether what earlier plans have left is passed.
+  bool passes(const std::string& record) const;
+  /// Whether a migration's record is of the plan whose gate the claim asks for.
+  bool is_of_own_plan(const std::string& text) const;
+  asio::awaitable<void> wait(TimePoint until);
+  AcquireFsm::Step judge(ClaimAnswer& answer);
+  bool usable(const ClaimAnswer& answer) const;
+  void interrupt(bool tell_now);
+  void finish(const ClaimAnswer& last);
+  void tell(error_code ec, LockHandle handle);
+  void tell_error();
+
+  const std::uint64_t number_ = ++last_number_;
+  const std::shared_ptr<Store> store_;
+  const Request request_;
+  detail::AcquireHandler handler_;
+  AcquireFsm fsm_;
+  Signal pause_;
+  ClaimPtr claim_;
+  std::string record_;
+  Failure refusal_;  ///< of a grant
+  std::optional<std::string> gate_;
+  TimerId deadline_timer_ = 0;
+};
+
+}  // namespace dlock::core

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/store/hold.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <exception>
+#include <utility>
+
+#include "core/planted.hpp"
+#include "core/process/fork.hpp"
+#include "core/store/host.hpp"
+#include "core/store/store.hpp"
+
+namespace dlock::core {
+namespace {
+
+bool is_final(HandleState state) {
+  return state == HandleState::lost || state == HandleState::released;
+}
+
+}  // namespace
+
+Hold::Hold(std::shared_ptr<Host> host, std::weak_ptr<Store> store, Identity identity,
+           const ClaimPtr& claim, TimePoint deadline)
+    : host_(std::move(host)),
+      store_(std::move(store)),
+      identity_(std::move(identity)),
+      claim_(claim),
+      generation_(fork_generation()),
+      deadline_(deadline.time_since_epoch().count()),
+      release_([this] { release_now(); }) {}
+
+bool Hold::is_foreign() const noexcept { return fork_generation() != generation_; }
+
+HandleState Hold::state() noexcept {
+  const auto now_state = state_.load(std::memory_order_acquire);
+  if (is_final(now_state)) return now_state;
+  if (is_foreign()) {
+    reason_.store(LossReason::closed, std::memory_order_release);
+    return HandleState::lost;
+  }
+  if (remaining() == Duration::zero()) {
+    change(HandleState::lost, LossReason::expired);
+    return state_.load(std::memory_order_acquire);
+  }
+  return now_state;
+}
+
+TimePoint Hold::until() const noexcept {
+  if (is_foreign() || is_final(state_.load(std::memory_order_acquire))) return TimePoint::min();
+  return companion_ ? std::min(promised(), companion_->until()) : promised();
+}
+
+std::optional<Duration> Hold::remaining() noexcept {
+  const auto deadline = until();
+  if (deadline == TimePoint::min()) return Duration::zero();
+  if (deadline == kNever) return std::nullopt;
+  if (DLOCK_PLANTED("core_remaining_never_ends")) return std::chrono::hours(1);
+  return std::max(deadline - host_->env().now(), Duration::zero());
+}
+
+void Hold::on_state(StateCallback callback) {
+  if (is_foreign()) return;
+  Callbacks added;
+  added.push_back({std::move(callback)});
+  state();  // may see that it is lost
+  const std::lock_guard lock(mutex_);
+  // What was before is not told: only where it stands now, if that is not held.
+  const auto present = state_.load(std::memory_order_acquire);
+  added.front().told = present == HandleState::suspect ? changes_ - 1 : changes_;
+  callbacks_.splice(callbacks_.end(), added);
+  if (present != HandleState::held) post_telling();
+}
+
+void Hold::hand_out() noexcept {
+  const std::lock_guard lock(mutex_);
+  is_handed_out_ = true;
+  if (state_.load(std::memory_order_acquire) != HandleState::lost) return;
+  loss_is_due_ = true;
+  post_telling();
+}
+
+std::optional<Loss> Hold::loss_at_release() {
+  const std::lock_guard lock(mutex_);
+  if (!is_handed_out_) return std::nullopt;
+  return Loss{identity_.name, identity_.store, identity_.token, LossReason::removed,
+              of_mutex_.load(std::memory_order_acquire)};
+}
+
+Hold::Audience Hold::audience() noexcept {
+  if (stop_is_taken_.load(std::memory_order_acquire)) return Audience::owner;
+  const std::lock_guard lock(mutex_);
+  return callbacks_.empty() ? Audience::nobody : Audience::callbacks;
+}
+
+bool Hold::give_back() noexcept {
+  if (state() == HandleState::lost) return false;
+  return change(HandleState::released, LossReason::none);
+}
+
+void Hold::let_go() noexcept {
+  if (!companion_) return;
+  host_->post([companion = companion_] { companion->on_let_go(); });
+}
+
+void Hold::move_deadline(TimePoint deadline) noexcept {
+  deadline_.store(deadline.time_since_epoch().count(), std::memory_order_release);
+}
+
+void Hold::become(HandleState state, LossReason reason) noexcept { change(state, reason); }
+
+bool Hold::change(HandleState state, LossReason reason) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto present = state_.load(std::memory_order_acquire);
+  if (is_final(present) || present == state) return false;
+  reason_.store(reason, std::memory_order_release);
+  state_.store(state, std::memory_order_release);
+  // Our own release is no news to who asked for it.
+  if (state == HandleState::released) {
+    if (!is_posted_) post_to_loop(std::exchange(when_told_, {}));
+    return true;
+  }
+  if (state == HandleState::lost) {
+    stop_is_due_ = true;
+    loss_is_due_ = is_handed_out_;
+  } else {
+    ++changes_;
+  }
+  if (stop_is_due_ || !callbacks_.empty()) post_telling();
+  if (state == HandleState::lost && companion_) {
+    asio::post(host_->env().executor(),
+               [companion = companion_, reason] { companion->on_lost(reason); });
+  }
+  return true;
+}
+
+Job Hold::release_job(Releaser::Done done) noexcept {
+  released_ = std::move(done);
+  releasing_ = shared_from_this();
+  return std::move(release_);
+}
+
+Releaser::Done Hold::refused_release() noexcept {
+  // The caller keeps it alive.
+  releasing_.reset();
+  return std::exchange(released_, {});
+}
+
+void Hold::release_now() {
+  const auto self = std::exchange(releasing_, nullptr);
+  auto done = std::exchange(released_, {});
+  if (const auto at = store_.lock()) {
+    at->release(self, std::move(done));
+  } else if (done) {
+    done(make_error_code(errc::closed));
+  }
+}
+
+void Hold::leave() noexcept {
+  const std::lock_guard lock(mutex_);
+  is_left_ = true;
+  post_to_loop(std::exchange(when_left_, {}));
+}
+
+void Hold::wait_quiet() noexcept {
+  const auto me = std::this_thread::get_id();
+  Lock lock(mutex_);
+  // run() itself drops them when it comes back from the callback that we are in.
+  if (telling_ == me) return;
+  quiet_.wait(lock, [this] { return telling_ == std::thread::id(); });
+  Callbacks dropped;
+  dropped.swap(callbacks_);
+  lock.unlock();
+}
+
+bool Hold::is_telling_here() noexcept {
+  const Lock lock(mutex_);
+  return telling_ == std::this_thread::get_id();
+}
+
+void Hold::when_quiet(Job job) {
+  {
+    const Lock lock(mutex_);
+    if (telling_ != std::thread::id()) {
+      when_quiet_ = std::move(job);
+      return;
+    }
+  }
+  job();
+}
+
+void Hold::when_told(Job job) {
+  const Lock lock(mutex_);
+  if (is_told()) {
+    post_to_loop(std::move(job));
+  } else {
+    when_told_ = std::move(job);
+  }
+}
+
+void Hold::when_left(Job job) {
+  const Lock lock(mutex_);
+  if (is_left_) {
+    post_to_loop(std::move(job));
+  } else {
+    when_left_ = std::move(job);
+  }
+}
+
+/// Its end, that is.
+bool Hold::is_told() const noexcept {
+  return is_final(state_.load(std::memory_order_acquire)) && !is_posted_;
+}
+
+void Hold::post_to_loop(Job job) noexcept {
+  if (!job) return;
+  host_->env().post(std::move(job));
+}
+
+void Hold::post_telling() noexcept {
+  if (!std::exchange(is_posted_, true)) host_->post_callback(shared_from_this());
+}
+
+// The stop first, even before changes that came before the loss: it is what ends the work.
+void Hold::run() noexcept {
+  Lock lock(mutex_);
+  while (true) {
+    if (std::exchange(stop_is_due_, false)) {
+      outside(lock, [this] { stop_.request_stop(); });
+    } else if (std::exchange(loss_is_due_, false)) {
+      outside(lock, [this] {
+        host_->on_loss({identity_.name, identity_.store, identity_.token, reason(),
+                        of_mutex_.load(std::memory_order_acquire)});
+      });
+    } else if (auto* const callback = next_to_tell()) {
+      tell(lock, *callback);
+    } else if (!callbacks_.empty() &&
+               (is_left_ || is_final(state_.load(std::memory_order_acquire)))) {
+      drop_callbacks(lock);
+    } else {
+      break;
+    }
+  }
+  is_posted_ = false;
+  if (is_told()) post_to_loop(std::exchange(when_told_, {}));
+  auto quiet = std::exchange(when_quiet_, {});
+  lock.unlock();
+  if (quiet) quiet();
+}
+
+/// Change by change, and of each change callback by callback.
+Hold::Callback* Hold::next_to_tell() noexcept {
+  if (is_left_) return nullptr;
+  Callback* next = nullptr;
+  for (auto& callback : callbacks_) {
+    if (callback.told < changes_ && (next == nullptr || callback.told < next->told)) {
+      next = &callback;
+    }
+  }
+  if (next != nullptr || state_.load(std::memory_order_acquire) != HandleState::lost) return next;
+  const auto found = std::find_if(callbacks_.begin(), callbacks_.end(),
+                                  [](const Callback& callback) { return !callback.told_lost; });
+  return found == callbacks_.end() ? nullptr : &*found;
+}
+
+void Hold::tell(Lock& lock, Callback& callback) noexcept {
+  auto told = HandleState::lost;
+  if (callback.told < changes_) {
+    told = ++callback.told % 2 == 1 ? HandleState::suspect : HandleState::held;
+  } else {
+    callback.told_lost = true;
+  }
+  const auto why = told == HandleState::lost ? reason() : LossReason::none;
+  outside(lock, [&] {
+    callback.call(told, why);
+    if (DLOCK_PLANTED("core_lost_is_told_twice")) callback.call(told, why);
+  });
+}
+
+/// What they have captured may end here, and is user code, too.
+void Hold::drop_callbacks(Lock& lock) noexcept {
+  Callbacks dropped;
+  dropped.swap(callbacks_);
+  outside(lock, [&dropped] { dropped.clear(); });
+}
+
+template <class UserCode>
+void Hold::outside(Lock& lock, UserCode code) noexcept {
+  telling_ = std::this_thread::get_id();
+  lock.unlock();
+  try {
+    code();
+  } catch (const std::exception& error) {
+    host_->log(LogLevel::error, fmt::format("lock '{}': a state callback threw an exception: {}",
+                                            identity_.name, error.what()));
+  } catch (...) {
+    host_->log(LogLevel::error, "a state callback threw an exception of an unknown type");
+  }
+  lock.lock();
+  telling_ = std::thread::id();
+  quiet_.notify_all();
+}
+
+int inheritable_descriptor(const LockHandle& handle) noexcept {
+  const auto& hold = HandleAccess::hold(handle);
+  return hold ? hold->identity().inheritable_descriptor : -1;
+}
+
+}  // namespace dlock::core

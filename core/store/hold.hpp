@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Hold: what a LockHandle and the store's loop share about one granted claim. The handle reads it
+// on any thread; the loop moves the deadline on and reports changes; whoever first sees the local
+// deadline passed makes it lost. Changes are counted under one mutex, so that they are told in the
+// order in which they happened, and lost exactly once. Each hold tells for itself, one thing at a
+// time: it waits for no other hold's user code.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+#include "core/loop/crew.hpp"
+#include "core/store/companion.hpp"
+#include "core/store/releaser.hpp"
+#include "dlock/backend.hpp"
+#include "dlock/lock_handle.hpp"
+#include "dlock/lock_manager.hpp"
+
+namespace dlock::core {
+
+class Host;
+class Store;
+
+class Hold final : public Errand, public std::enable_shared_from_this<Hold> {
+ public:
+  struct Identity {
+    std::string name;
+    std::string store;
+    std::optional<std::uint64_t> token;
+    int inheritable_descriptor = -1;
+    Mode mode = Mode::exclusive;
+  };
+
+  Hold(std::shared_ptr<Host> host, std::weak_ptr<Store> store, Identity identity,
+       const ClaimPtr& claim, TimePoint deadline);
+
+  const Identity& identity() const noexcept { return identity_; }
+  Host& host() const noexcept { return *host_; }
+  const std::weak_ptr<Store>& store() const noexcept { return store_; }
+
+  // Any thread.
+  HandleState state() noexcept;
+  LossReason reason() const noexcept { return reason_.load(std::memory_order_acquire); }
+  std::optional<Duration> remaining() noexcept;
+  std::stop_token stop_token() const noexcept {
+    expect_owner();
+    return stop_.get_token();
+  }
+  void on_state(StateCallback callback);
+  /// From now on a user has it: the manager's on_loss is told of its loss, too.
+  void hand_out() noexcept;
+  /// What to tell if the store says, when it is given back, that it was lost; empty: no user had
+  /// it.
+  std::optional<Loss> loss_at_release();
+  void hand_to_mutex() noexcept { of_mutex_.store(true, std::memory_order_release); }
+  /// For whom the end must wait that the manager makes of it: for nobody, until its callbacks have
+  /// returned (when_told), until whoever took the stop token has let go of it (when_left).
+  enum class Audience { nobody, callbacks, owner };
+  Audience audience() noexcept;
+  /// As if the stop token had been taken.
+  void expect_owner() const noexcept { stop_is_taken_.store(true, std::memory_order_release); }
+  /// Held or suspect becomes released. False: it was lost before.
+  bool give_back() noexcept;
+  /// Until when it can be believed; kNever without a lease, TimePoint::min() when that is over.
+  TimePoint until() const noexcept;
+  /// What its own claim promised last, also when it is lost: nobody believed in it longer.
+  TimePoint promised() const noexcept {
+    return TimePoint(Duration(deadline_.load(std::memory_order_acquire)));
+  }
+  /// Whoever had it has let go of it after it was lost.
+  void let_go() noexcept;
+
+  /// Its handle is gone: no state callback begins from now on. A stop that is due is requested all
+  /// the same.
+  void leave() noexcept;
+  /// After leave(): returns when no callback of it runs any more. At once inside one of them.
+  void wait_quiet() noexcept;
+  /// To be posted: gives it back on the loop, which tells `done`. Was made with the hold: to give
+  /// back takes no memory. Once.
+  Job release_job(Releaser::Done done) noexcept;
+  /// It was not posted: what was to be told.
+  Releaser::Done refused_release() noexcept;
+
+  /// After leave(): calls `job` when no callback of it runs any more, on an unspecified thread that
+  /// must not be kept.
+  void when_quiet(Job job);
+  /// We are inside a callback of it.
+  bool is_telling_here() noexcept;
+  /// This process is a fork()ed child of the one that acquired.
+  bool is_foreign() const noexcept;
+
+  // The loop.
+  /// From now on it rests on that as well. Once, before anybody has the handle.
+  void accompany(std::shared_ptr<Companion> companion) { companion_ = std::move(companion); }
+  const std::shared_ptr<Companion>& companion() const noexcept { return companion_; }
+  /// Null once it was given back or lost.
+  ClaimPtr claim() const noexcept { return claim_.lock(); }
+  void move_deadline(TimePoint deadline) noexcept;
+  void become(HandleState state, LossReason reason = LossReason::none) noexcept;
+  /// Calls `job` on the loop when all that there is to tell of its end has been told: it was given
+  /// back, or it is lost, and its stop token and callbacks have had their say. Once; also when the
+  /// manager is closing. It should not keep the manager alive.
+  void when_told(Job job);
+  /// Calls `job` on the loop when whoever had the handle has let go of it. Once; likewise.
+  void when_left(Job job);
+
+ private:
+  struct Callback {
+    StateCallback call;
+    unsigned told = 0;  ///< so many of the changes between held and suspect
+    bool told_lost = false;
+  };
+  using Callbacks = std::list<Callback>;
+  using Lock = std::unique_lock<std::mutex>;
+
+  void release_now();
+  bool change(HandleState state, LossReason reason) noexcept;
+  void run() noexcept override;
+  void post_telling() noexcept;
+  bool is_told() const noexcept;
+  Callback* next_to_tell() noexcept;
+  void tell(Lock& lock, Callback& callback) noexcept;
+  void drop_callbacks(Lock& lock) noexcept;
+  template <class UserCode>
+  void outside(Lock& lock, UserCode code) noexcept;
+  void post_to_loop(Job job) noexcept;
+
+  const std::shared_ptr<Host> host_;
+  const std::weak_ptr<Store> store_;
+  const Identity identity_;
+  const std::weak_ptr<Claim> claim_;  ///< the loop owns it, and alone may see it end
+  const unsigned generation_;
+  std::shared_ptr<Companion> companion_;
+
+  std::atomic<TimePoint::rep> deadline_;
+  std::atomic<HandleState> state_{HandleState::held};
+  std::atomic<LossReason> reason_{LossReason::none};
+  std::stop_source stop_;
+  mutable std::atomic<bool> stop_is_taken_{false};
+  std::atomic<bool> of_mutex_{false};
+
+  Job release_;
+  Releaser::Done released_;
+  std::shared_ptr<Hold> releasing_;  ///< itself, while release_ is posted
+
+  std::mutex mutex_;
+  Callbacks callbacks_;
+  unsigned changes_ = 0;      ///< between held and suspect, so far: odd ones are suspect
+  bool stop_is_due_ = false;  ///< lost, and the stop not yet requested
+  bool is_handed_out_ = false;
+  bool loss_is_due_ = false;  ///< lost while handed out, and the manager's on_loss not yet told
+  bool is_posted_ = false;    ///< run() will look, or does
+  bool is_left_ = false;
+  std::thread::id telling_{};  ///< on which thread user code runs
+  std::condition_variable quiet_;
+  Job when_quiet_;
+  Job when_told_;
+  Job when_left_;
+};
+
+/// Looks into a handle, for the core.
+struct HandleAccess {
+  static const std::shared_ptr<Hold>& hold(const LockHandle& handle) noexcept {
+    return handle.hold_;
+  }
+};
+
+/// A descriptor that keeps the lock as long as it is open anywhere (a child process inherits it);
+/// -1 where the store has no such thing. Valid while the handle is.
+int inheritable_descriptor(const LockHandle& handle) noexcept;
+
+}  // namespace dlock::core

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/store/releaser.hpp"
+
+namespace dlock::core {
+namespace {
+
+/// Until what could not be started for want of memory is tried again.
+constexpr std::chrono::milliseconds kPauseForMemory{50};
+
+}  // namespace
+
+/// Claims, each with its next: a list that takes no memory.
+struct ClaimList {
+  static void link(Claim& claim, ClaimPtr next) noexcept { claim.next_ = std::move(next); }
+  /// What comes after it; it is in no list any more.
+  static ClaimPtr take(Claim& claim) noexcept { return std::exchange(claim.next_, nullptr); }
+};
+
+struct Releaser::Waiter {
+  explicit Waiter(Env& loop) : env(loop) {}
+
+  Env& env;
+  Done done{};
+  TimerId timer = 0;
+
+  void tell(error_code ec) {
+    env.cancel(std::exchange(timer, 0));
+    if (auto told = std::exchange(done, {})) told(ec);
+  }
+};
+
+namespace {
+
+error_code told(ReleaseStatus outcome) {
+  switch (outcome) {
+    case ReleaseStatus::released:
+      return {};
+    case ReleaseStatus::refused:
+      return make_error_code(errc::access_denied);
+    default:
+      return make_error_code(errc::lock_lost);
+  }
+}
+
+}  // namespace
+
+Releaser::~Releaser() {
+  env_.cancel(spare_);
+  while (put_off_) put_off_ = ClaimList::take(*put_off_);
+}
+
+void Releaser::start(ClaimPtr claim, ReleaseFsm::Limits limits, Duration patience,
+                     Done done) noexcept {
+  std::shared_ptr<Waiter> waiter;
+  try {
+    reserve_timer();
+    waiter = std::make_shared<Waiter>(env_);
+    if (done) {
+      waiter->timer = env_.call_at(env_.now() + patience, [waiter] {
+        waiter->timer = 0;
+        waiter->tell(make_error_code(errc::unavailable));
+      });
+    }
+    waiter->done = std::move(done);
+    tasks_.spawn(run(claim, limits, waiter));
+  } catch (const std::exception&) {
+    put_off(std::move(claim), limits);
+    if (waiter && waiter->done) return waiter->tell(make_error_code(errc::unavailable));
+    if (waiter) env_.cancel(waiter->timer);
+    if (done) done(make_error_code(errc::unavailable));
+  }
+}
+
+// A claim that nobody gave back would stay as long as its session: it waits for memory in a list
+// that takes none.
+void Releaser::put_off(ClaimPtr claim, const ReleaseFsm::Limits& limits) noexcept {
+  ClaimList::link(*claim, std::move(put_off_));
+  put_off_ = std::move(claim);
+  put_off_limits_ = limits;
+  env_.move(spare_, env_.now() + kPauseForMemory);
+}
+
+void Releaser::take_up() noexcept {
+  auto list = std::exchange(put_off_, nullptr);
+  while (list) {
+    const auto claim = std::exchange(list, ClaimList::take(*list));
+    start(claim, put_off_limits_, Duration::zero());
+  }
+}
+
+void Releaser::reserve_timer() {
+  if (spare_ != 0) return;
+  spare_ = env_.reserve([this] {
+    spare_ = 0;
+    take_up();
+  });
+}
+
+asio::awaitable<void> Releaser::run(ClaimPtr claim, ReleaseFsm::Limits limits,
+                                    std::shared_ptr<Waiter> waiter) {
+  try {
+    co_await give_back(claim, limits, waiter);
+  } catch (const std::exception&) {
+    put_off(claim, limits);
+  }
+  waiter->tell(make_error_code(errc::unavailable));
+}
+
+asio::awaitable<void> Releaser::give_back(ClaimPtr claim, ReleaseFsm::Limits limits,
+                                          std::shared_ptr<Waiter> waiter) {
+  ReleaseFsm fsm(limits);
+  auto step = fsm.begin(env_.now());
+  while (step.what != ReleaseFsm::Do::finish) {
+    if (step.what == ReleaseFsm::Do::pause) {
+      if (mode_ == Mode::hurried && fsm.outcome()) break;
+      if (mode_ != Mode::over) co_await pause_until(step.until);
+      if (mode_ == Mode::over) break;
+      step = fsm.on_pause_over(env_.now());
+      continue;
+    }
+    ReleaseAnswer answer;
+    answer.status = ReleaseStatus::unknown;
+    try {
+      answer = co_await backend_.release(claim, step.search, step.until);
+    } catch (const std::exception&) {
+      answer.status = ReleaseStatus::unknown;
+    }
+    step = fsm.on_answer(answer.status, env_.now());
+    if (const auto outcome = fsm.outcome()) {
+      waiter->tell(told(*outcome));
+    }
+  }
+}
+
+asio::awaitable<void> Releaser::pause_until(TimePoint when) {
+  Signal pause(env_);
+  const auto place = pauses_.insert(pauses_.end(), &pause);
+  try {
+    co_await pause.wait_until(when);
+  } catch (...) {
+    pauses_.erase(place);
+    throw;
+  }
+  pauses_.erase(place);
+}
+
+void Releaser::change_to(Mode mode) {
+  mode_ = mode;
+  for (auto* pause : pauses_) pause->notify();
+}
+
+void Releaser::hurry() {
+  change_to(Mode::hurried);
+  take_up();
+}
+
+void Releaser::give_up() { change_to(Mode::over); }
+
+}  // namespace dlock::core

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Carries out ReleaseFsm: gives locks back and withdraws claims, in the background, for certain.
+#pragma once
+
+#include <list>
+
+#include "core/fsm/release_fsm.hpp"
+#include "core/loop/signal.hpp"
+#include "core/loop/task_group.hpp"
+#include "dlock/backend.hpp"
+#include "dlock/detail/unique_function.hpp"
+
+namespace dlock::core {
+
+/// Loop only.
+class Releaser {
+ public:
+  /// Called once, on the loop.
+  using Done = detail::UniqueFunction<void(error_code)>;
+
+  Releaser(Env& env, Backend& backend, TaskGroup& tasks)
+      : env_(env), backend_(backend), tasks_(tasks) {}
+  ~Releaser();
+
+  /// Starts at once: the request is on its way before any later one of this loop. `done` hears the
+  /// first definite answer, or `unavailable` when `patience` is over first; the work goes on.
+  /// Without the memory for that, `done` hears `unavailable`, and the claim is given back later.
+  void start(ClaimPtr claim, ReleaseFsm::Limits limits, Duration patience, Done done = {}) noexcept;
+
+  /// The store is closing: what has been given back is searched for late copies once more, now, and
+  /// not again. What has not been given back yet is still tried.
+  void hurry();
+  /// Nothing is tried again.
+  void give_up();
+
+ private:
+  struct Waiter;
+  enum class Mode { patient, hurried, over };
+
+  /// Ends early when the mode changes.
+  asio::awaitable<void> pause_until(TimePoint when);
+  void change_to(Mode mode);
+  void put_off(ClaimPtr claim, const ReleaseFsm::Limits& limits) noexcept;
+  void take_up() noexcept;
+  void reserve_timer();
+  asio::awaitable<void> run(ClaimPtr claim, ReleaseFsm::Limits limits,
+                            std::shared_ptr<Waiter> waiter);
+  asio::awaitable<void> give_back(ClaimPtr claim, ReleaseFsm::Limits limits,
+                                  std::shared_ptr<Waiter> waiter);
+
+  Env& env_;
+  Backend& backend_;
+  TaskGroup& tasks_;
+  Mode mode_ = Mode::patient;
+  std::list<Signal*> pauses_;
+  ClaimPtr put_off_;  ///< the first of a list
+  ReleaseFsm::Limits put_off_limits_{};
+  TimerId spare_ = 0;
+};
+
+}  // namespace dlock::core

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The watchdog of one store: keeps its held locks renewed, and says when one can no longer be
+// believed. One timer, whatever the number of locks; all that are due go in one batch, and with a
+// session lease everything does.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "core/fsm/lease_fsm.hpp"
+#include "core/loop/task_group.hpp"
+#include "core/store/hold.hpp"
+
+namespace dlock::core {
+
+/// Loop only. What needs memory is taken by add(): to notice a deadline, and to go on after a
+/// renewal that could not be sent, needs none.
+class Renewer : public std::enable_shared_from_this<Renewer> {
+ public:
+  struct Limits {
+    LeaseScope scope = LeaseScope::claim;
+    Duration request_timeout{};
+    Duration drift_margin{};
+    Duration lease{};
+  };
+  /// A hold was lost and has been told, and something of its claim may still be in the store.
+  using OnLeftBehind = std::function<void(const ClaimPtr&)>;
+
+  Renewer(Env& env, Backend& backend, TaskGroup& tasks, OnLeftBehind on_left_behind);
+  ~Renewer();
+
+  void add(const std::shared_ptr<Hold>& hold, const ClaimPtr& claim, const Validity& validity,
+           const Limits& limits);
+
+  struct Removed {
+    ClaimPtr claim;            ///< null if it was lost or given back before
+    TimePoint until = kNever;  ///< the store's patience with it
+  };
+  /// From now on nothing is said or done about it.
+  Removed remove(const Hold& hold);
+  std::vector<std::shared_ptr<Hold>> holds() const;
+  std::shared_ptr<Hold> first() const noexcept {
+    return entries_.empty() ? nullptr : entries_.begin()->second.hold;
+  }
+  void stop();
+
+  void on_link_down();
+  void on_link_up();
+  void on_session_gone(LossReason why);
+  void on_claim_gone(const Claim& claim, LossReason why);
+
+ private:
+  struct Entry {
+    std::shared_ptr<Hold> hold;
+    ClaimPtr claim;
+    LeaseFsm lease;
+    Limits limits;
+    TimePoint due = kNever;  ///< its place in due_
+  };
+  using Entries = std::map<std::uint64_t, Entry>;  ///< by the claims' numbers
+
+  void apply(Entry& entry, LeaseFsm::Change change);
+  void schedule(Entry& entry) noexcept;
+  void arm();
+  void on_timer();
+  void expire_overdue(TimePoint now);
+  void renew_due(TimePoint now);
+  void put_off_renewals(TimePoint now);
+  std::vector<ClaimPtr> take_due(TimePoint now);
+  asio::awaitable<void> renew(std::vector<ClaimPtr> claims, TimePoint deadline);
+  void on_answer(Entry& entry, const ExtendAnswer& answer, TimePoint now);
+  template <class Event>
+  void for_each(Event event);
+
+  Env& env_;
+  Backend& backend_;
+  TaskGroup& tasks_;
+  OnLeftBehind on_left_behind_;
+  Entries entries_;
+  std::set<std::pair<TimePoint, std::uint64_t>> due_;  ///< one for each entry, also at kNever
+  TimerId timer_ = 0;
+  TimerId spare_ = 0;  ///< for when there is no memory for another: deadlines are watched always
+  TimePoint armed_ = kNever;
+};
+
+}  // namespace dlock::core

@@ -1,0 +1,590 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/store/store.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/config/duration.hpp"
+#include "core/loop/deadline.hpp"
+#include "core/spi/error.hpp"
+
+namespace dlock::core {
+namespace {
+
+using std::chrono::milliseconds;
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0) return "unknown";
+  return name.data();
+}
+
+/// Names whose last token is remembered: some 10 MB at most.
+constexpr std::size_t kMostTokens = 50'000;
+
+bool meets(const Capabilities& capabilities, const std::string& requirement) {
+  if (requirement == "exclusive") return capabilities.guarantee == Guarantee::exclusive;
+  if (requirement == "fair") return capabilities.fair;
+  if (requirement == "token") return capabilities.token == TokenStrength::durable;
+  return false;
+}
+
+Failure invalid_lease(std::string text) {
+  return make_failure(errc::invalid_argument, std::move(text));
+}
+
+/// Of a lease per lock; `lease` is what a plan leaves of what was asked for.
+Failure refused_claim_lease(const Capabilities& capabilities, milliseconds asked,
+                            milliseconds lease) {
+  if (lease >= capabilities.shortest_lease && asked <= capabilities.longest_lease) return {};
+  return invalid_lease(fmt::format("lease {}: this store gives {} to {}", format_duration(asked),
+                                   format_duration(capabilities.shortest_lease),
+                                   format_duration(capabilities.longest_lease)));
+}
+
+/// Of a lease that the session has.
+Failure refused_session_lease(const Capabilities& capabilities, const Acquisition::Request& request,
+                              std::string_view option) {
+  const auto session = format_duration(capabilities.lease);
+  if (request.lease && request.lease->count() <= 0) {
+    return invalid_lease(fmt::format("lease {}: it must be positive; on this store {} or more",
+                                     format_duration(*request.lease), session));
+  }
+  if (request.lease && *request.lease < capabilities.lease) {
+    return invalid_lease(
+        fmt::format("lease {0}: a dead holder's session lasts {1} here; set {2} of the store "
+                    "to {0} or less",
+                    format_duration(*request.lease), session, option));
+  }
+  if (!request.max_lease || *request.max_lease >= capabilities.lease) return {};
+  return make_failure(
+      errc::config_unsafe,
+      fmt::format("the plan allows leases of {0} at most, a session of this store lasts {1}; "
+                  "set {2} of the store to {0} or less",
+                  format_duration(*request.max_lease), session, option));
+}
+
+/// What was asked for is never bent: whoever asked counts on it.
+Failure refused_lease(const Capabilities& capabilities, const Acquisition::Request& request,
+                      milliseconds lease, std::string_view option) {
+  switch (capabilities.lease_scope) {
+    case LeaseScope::claim:
+      return refused_claim_lease(capabilities, request.lease.value_or(lease), lease);
+    case LeaseScope::session:
+      return refused_session_lease(capabilities, request, option);
+    case LeaseScope::none:
+      if (!request.lease || request.lease->count() > 0) return {};
+      return invalid_lease(
+          fmt::format("lease {}: it must be positive; on this store 1ms or more (it has no "
+                      "lease: a dead holder's lock is free at once)",
+                      format_duration(*request.lease)));
+  }
+  return {};
+}
+
+Failure refused_margin(const Capabilities& capabilities, milliseconds lease, Duration margin) {
+  if (capabilities.lease_scope == LeaseScope::none || margin < lease) return {};
+  return make_failure(
+      errc::config_invalid,
+      fmt::format("drift_margin: {} leave nothing of a lease of {}; write less, or leave it "
+                  "out (1 % of the lease, at least 20ms)",
+                  format_duration(std::chrono::duration_cast<milliseconds>(margin)),
+                  format_duration(lease)));
+}
+
+}  // namespace
+
+Store::Store(Host& host, Setup setup)
+    : host_(host),
+      env_(host.env()),
+      setup_(std::move(setup)),
+      tasks_(env_),
+      connecting_(env_),
+      backend_(setup_.descriptor->create(setup_.options, env_, *this)),
+      renewer_(std::make_shared<Renewer>(env_, *backend_, tasks_,
+                                         [this](const ClaimPtr& claim) {
+                                           claim->mark_lost();
+                                           withdraw(claim, std::nullopt);
+                                         })),
+      releaser_(env_, *backend_, tasks_),
+      tokens_(kMostTokens),
+      arrivals_(env_, *backend_),
+      me_{{}, host_name(), ::getpid(), setup_.options.app} {}
+
+void Store::acquire(std::shared_ptr<Acquisition> acquisition) {
+  try {
+    acquisitions_.emplace(acquisition->number(), acquisition);
+    if (closed_) acquisition->close();
+    tasks_.spawn(acquisition->run());
+  } catch (const std::exception& error) {
+    forget(*acquisition);
+    acquisition->give_up(error);
+  }
+}
+
+void Store::forget(Acquisition& acquisition) { acquisitions_.erase(acquisition.number()); }
+
+void Store::receive(std::shared_ptr<Guest> guest, asio::awaitable<void> work) {
+  if (closed_) guest->close();
+  guests_.push_back(std::move(guest));
+  tasks_.spawn(std::move(work));
+}
+
+asio::awaitable<Failure> Store::admit(std::string name) {
+  Failure failure;
+  if (!arrivals_.were_read()) failure = co_await read_arrivals();
+  if (failure.error) co_return failure;
+  if (arrivals_.are_old()) read_arrivals_meanwhile();
+  failure = arrivals_.admit(name, this->name());
+  if (!failure.error) co_return failure;
+  // Nobody is refused for what was so some time ago.
+  failure = co_await read_arrivals();
+  if (!failure.error) failure = arrivals_.admit(name, this->name());
+  co_return failure;
+}
+
+asio::awaitable<Failure> Store::still_admits(std::string name) {
+  while (reading_arrivals_) {
+    auto waiter = std::make_shared<Signal>(env_);
+    reading_waiters_.push_back(waiter);
+    co_await waiter->wait_until(kNever);
+  }
+  Failure failure;
+  if (arrivals_.are_old()) failure = co_await read_arrivals();
+  if (!failure.error) failure = arrivals_.admit(name, this->name());
+  co_return failure;
+}
+
+asio::awaitable<Failure> Store::read_arrivals() {
+  Failure failure;
+  try {
+    failure = co_await arrivals_.read(env_.now() + request_timeout());
+  } catch (const std::exception& error) {
+    failure = failure_of(error);
+  }
+  co_return failure;
+}
+
+void Store::read_arrivals_meanwhile() {
+  if (reading_arrivals_) return;
+  auto reading = [](std::shared_ptr<Store> self) -> asio::awaitable<void> {
+    try {
+      co_await self->read_arrivals();
+    } catch (const std::exception&) {
+      // The next that finds them old reads them again.
+    }
+    self->reading_arrivals_ = false;
+    for (const auto& waiter : std::exchange(self->reading_waiters_, {})) waiter->notify();
+  };
+  auto task = reading(shared_from_this());
+  reading_arrivals_ = true;
+  try {
+    tasks_.spawn(std::move(task));
+  } catch (...) {
+    reading_arrivals_ = false;
+    throw;
+  }
+}
+
+asio::awaitable<bool> Store::open_arrived(std::string name, std::string record) {
+  const auto floor = arrivals_.opens(name, record);
+  if (!floor) co_return false;
+  const auto answer = co_await backend_->set_record(
+      std::move(name), std::move(record), std::nullopt, *floor, env_.now() + request_timeout());
+  co_return answer.status == RecordStatus::done || answer.status == RecordStatus::conflict;
+}
+
+asio::awaitable<Result<bool>> Store::is_left_closed(std::string name, std::string record) {
+  Result<bool> result;
+  if (!arrivals_.were_read()) result.failure = co_await read_arrivals();
+  if (!result.failure.error) result.value = arrivals_.opens(name, record).has_value();
+  // Nobody is refused for what was so some time ago.
+  if (result.value && !*result.value && arrivals_.are_old()) {
+    result.failure = co_await read_arrivals();
+    result.value.reset();
+    if (!result.failure.error) result.value = arrivals_.opens(name, record).has_value();
+  }
+  co_return result;
+}
+
+asio::awaitable<Failure> Store::check_plan(std::string plan, std::string id) {
+  auto failure = co_await arrivals_.check_id(std::move(plan), std::move(id), name(),
+                                             env_.now() + request_timeout());
+  co_return failure;
+}
+
+asio::awaitable<Failure> Store::connected(std::optional<milliseconds> timeout,
+                                          std::optional<milliseconds> patience) {
+  if (closed_) co_return make_failure(errc::closed, "");
+  if (link_ == Link::up) co_return Failure{};
+  const auto self = shared_from_this();
+  auto waiter = std::make_shared<Signal>(env_);
+  connect_waiters_.push_back(waiter);
+  if (link_ == Link::never) {
+    link_ = Link::connecting;
+    const auto longest = setup_.settings.connect_timeout;
+    try {
+      connecting_.spawn(connect(std::min(patience.value_or(longest), longest)));
+    } catch (...) {
+      link_ = Link::never;
+      throw;
+    }
+  }
+  // Named first: g++ 12 takes both sides of a ?: within an expression that awaits.
+  const auto until = timeout ? deadline_after(env_.now(), *timeout) : kNever;
+  const bool told = co_await waiter->wait_until(until);
+  if (told) co_return connect_failure_;
+  auto text = fmt::format("not reached in {} ms", timeout->count());
+  if (const auto why = trouble(); !why.text.empty()) text += ": " + why.text;
+  co_return with_address(make_failure(errc::unavailable, std::move(text)));
+}
+
+// Of whom the text speaks: `no answer in time` alone leaves everybody guessing.
+Failure Store::with_address(Failure failure) const {
+  const auto& endpoints = setup_.options.endpoints;
+  const auto what = portable(failure.error);
+  const bool about_the_server = what == errc::unavailable || what == errc::access_denied ||
+                                what == errc::protocol || what == errc::not_supported;
+  if (!failure.error || !about_the_server || endpoints.empty()) return failure;
+  std::string names;
+  for (const auto& [host, port] : endpoints) {
+    if (port == 0 || failure.text.find(fmt::format(":{}", port)) != std::string::npos) {
+      return failure;
+    }
+    const bool v6 = host.find(':') != std::string::npos;
+    names += fmt::format("{}{}{}{}:{}", names.empty() ? "" : ", ", v6 ? "[" : "", host,
+                         v6 ? "]" : "", port);
+  }
+  failure.text += fmt::format("{}at {}", failure.text.empty() ? "" : "; ", names);
+  return failure;
+}
+
+asio::awaitable<Failure> Store::ready(std::vector<std::string> route_requires,
+                                      std::optional<milliseconds> patience) {
+  // Somebody more patient may be at it already; a little more than its own attempt would take, so
+  // that the cause is there.
+  std::optional<milliseconds> timeout;
+  if (patience) timeout = *patience + milliseconds(200);
+  auto failure = co_await connected(timeout, patience);
+  if (!failure.error) failure = unmet_requirement(std::move(route_requires));
+  co_return failure;
+}
+
+asio::awaitable<void> Store::connect(milliseconds patience) {
+  const auto self = shared_from_this();
+  try {
+    auto failure = co_await backend_->connect(env_.now() + patience);
+    connect_failure_ = with_address(std::move(failure));
+    // What fails here is asked again by the first lock.
+    if (!connect_failure_.error) co_await read_arrivals();
+    if (closed_) connect_failure_ = make_failure(errc::closed, "");
+    if (!connect_failure_.error) warn_once_of_shortfalls();
+  } catch (const std::exception& error) {
+    connect_failure_ = failure_of(error);
+  }
+  link_ = connect_failure_.error ? Link::never : Link::up;
+  for (const auto& waiter : std::exchange(connect_waiters_, {})) waiter->notify();
+}
+
+Failure Store::unmet_requirement(std::vector<std::string> required) const {
+  const auto& capabilities = backend_->capabilities();
+  required.insert(required.end(), setup_.settings.require.begin(), setup_.settings.require.end());
+  for (const auto& requirement : required) {
+    if (meets(capabilities, requirement)) continue;
+    std::string text =
+        fmt::format("require: {}, but {} store '{}' offers {}", requirement,
+                    setup_.descriptor->name, name(), to_string(capabilities.guarantee));
+    for (const auto& shortfall : capabilities.shortfalls) {
+      text += fmt::format("; {}: {}", shortfall.reason, shortfall.remedy);
+    }
+    return make_failure(errc::config_unsafe, std::move(text));
+  }
+  return {};
+}
+
+void Store::warn_once_of_shortfalls() {
+  const auto& capabilities = backend_->capabilities();
+  if (warned_ || capabilities.shortfalls.empty() || !setup_.settings.require.empty()) return;
+  if (setup_.settings.accepts_best_effort) return;
+  warned_ = true;
+  std::string text =
+      fmt::format("store '{}' promises {} only", name(), to_string(capabilities.guarantee));
+  for (const auto& shortfall : capabilities.shortfalls) {
+    text += fmt::format("; {}: {}", shortfall.reason, shortfall.remedy);
+  }
+  host_.log(LogLevel::warning, text);
+}
+
+Duration Store::lease_of(const std::optional<milliseconds>& asked,
+                         const std::optional<milliseconds>& most) const {
+  const auto& capabilities = backend_->capabilities();
+  if (capabilities.lease_scope != LeaseScope::claim) return capabilities.lease;
+  // Bounded, so that nobody's absurd value overflows the clock: it is refused all the same.
+  constexpr milliseconds kAbsurd = std::chrono::hours(24 * 365 * 100);
+  const auto lease = std::clamp(asked.value_or(setup_.settings.lease.value_or(capabilities.lease)),
+                                -kAbsurd, kAbsurd);
+  return most ? std::min(lease, *most) : lease;
+}
+
+Failure Store::make_claim(const Acquisition::Request& request, ClaimPtr& claim) {
+  const auto& capabilities = backend_->capabilities();
+  const auto lease =
+      std::chrono::duration_cast<milliseconds>(lease_of(request.lease, request.max_lease));
+  auto refused = refused_lease(capabilities, request, lease, setup_.descriptor->lease_option);
+  if (!refused.error) refused = refused_margin(capabilities, lease, margin(request));
+  if (refused.error) return refused;
+  ClaimRequest wanted;
+  wanted.name = request.name;
+  wanted.owner = me_;
+  wanted.owner.id = make_uuid(env_);
+  wanted.owner.id.replace(0, request.program.size(), request.program);
+  wanted.lease = lease;
+  wanted.queue = !request.limits.once;
+  wanted.min_token = std::max(request.min_token, arrivals_.floor(request.name));
+  if (capabilities.can_gate) wanted.gate = request.gate;
+  // A counter that the store may have lost goes on from where we know it to have been.
+  if (capabilities.token == TokenStrength::time_seeded) {
+    wanted.min_token = std::max(wanted.min_token, tokens_.find(request.name).value_or(0));
+  }
+  claim = backend_->make_claim(std::move(wanted));
+  return {};
+}
+
+Duration Store::margin(const Acquisition::Request& request) const {
+  if (backend_->capabilities().lease_scope == LeaseScope::none) return Duration::zero();
+  if (setup_.settings.drift_margin) return *setup_.settings.drift_margin;
+  return default_drift_margin(lease_of(request.lease, request.max_lease));
+}
+
+// Long enough for a slow store, short enough that a renewal can be tried again within its lease.
+Duration Store::request_timeout() const {
+  if (setup_.settings.request_timeout) return *setup_.settings.request_timeout;
+  const auto& capabilities = backend_->capabilities();
+  if (capabilities.lease_scope == LeaseScope::none) return std::chrono::seconds(5);
+  return std::clamp<Duration>(lease_of(std::nullopt) / 3, std::chrono::seconds(1),
+                              std::chrono::seconds(5));
+}
+
+Failure Store::refused_token(const std::string& name, std::uint64_t token, bool may_go_back) const {
+  if (token == 0 || token >= kTokenEnd) {
+    return make_failure(
+        errc::protocol,
+        fmt::format("{} store '{}' granted token {}: a token is 1 or more and below 2^53. The "
+                    "grant was given back: whoever answered is no such store, or its data was "
+                    "altered",
+                    setup_.descriptor->name, this->name(), token));
+  }
+  const auto last = tokens_.find(name);
+  if (!last || token > *last || may_go_back) return {};
+  return make_failure(
+      errc::token_regressed,
+      fmt::format(
+          "{} store '{}' granted token {}, but this process had token {} before: the store "
+          "has lost its data, was restored from an old copy, or its clock was set back. The "
+          "grant was given back: resources that have seen {} would refuse its writes. Bring "
+          "the store's data back; or, if no resource has seen the higher token, start "
+          "this process anew",
+          setup_.descriptor->name, this->name(), token, *last, *last));
+}
+
+std::string Store::holder_words(const std::string& name) const {
+  for (const auto& hold : renewer_->holds()) {
+    if (hold->identity().name == name) return "this process itself holds it";
+  }
+  return std::string(kSomebodyElse);
+}
+
+std::shared_ptr<Hold> Store::hold(const ClaimPtr& claim, const ClaimAnswer& answer,
+                                  const Acquisition::Request& request) {
+  const auto drift = margin(request);
+  if (answer.token) tokens_.raise(request.name, *answer.token);
+  auto hold = std::make_shared<Hold>(
+      host_.shared_from_this(), weak_from_this(),
+      Hold::Identity{request.name, name(), answer.token, backend_->inheritable_descriptor(*claim),
+                     claim->request().mode},
+      claim, local_deadline(answer.validity, drift));
+  renewer_->add(hold, claim, answer.validity,
+                {backend_->capabilities().lease_scope, request_timeout(), drift,
+                 lease_of(request.lease, request.max_lease)});
+  return hold;
+}
+
+ReleaseFsm::Limits Store::release_limits(TimePoint lease_over) const {
+  return {request_timeout(), lease_over, std::nullopt, lease_of(std::nullopt) / 4};
+}
+
+void Store::release(const std::shared_ptr<Hold>& hold, Releaser::Done done) {
+  if (const auto& companion = hold->companion()) done = companion->on_release(std::move(done));
+  const auto [claim, until] = renewer_->remove(*hold);
+  if (!claim) {
+    if (done) done(make_error_code(errc::lock_lost));
+    return;
+  }
+  const bool session = backend_->capabilities().lease_scope == LeaseScope::session;
+  releaser_.start(claim, release_limits(session ? kNever : until), setup_.settings.release_timeout,
+                  std::move(done));
+}
+
+void Store::withdraw(const ClaimPtr& claim, std::optional<TimePoint> last_unknown) {
+  const bool per_claim = backend_->capabilities().lease_scope == LeaseScope::claim;
+  auto limits = release_limits(per_claim ? env_.now() + claim->request().lease : kNever);
+  if (last_unknown) {
+    const auto lease = std::max<Duration>(
+        std::max<Duration>(claim->request().lease, backend_->capabilities().lease),
+        std::chrono::seconds(1));
+    limits.late_copies_until = *last_unknown + lease;
+    limits.search_pause = lease / 4;
+  }
+  releaser_.start(claim, limits, setup_.settings.release_timeout);
+}
+
+void Store::drop(const std::shared_ptr<Hold>& hold) {
+  hold->become(HandleState::lost, LossReason::expired);
+  const auto [claim, until] = renewer_->remove(*hold);
+  if (!claim) return;
+  claim->mark_lost();
+  withdraw(claim, std::nullopt);
+}
+
+void Store::retire(Hold& hold) {
+  renewer_->remove(hold);
+  hold.give_back();
+}
+
+void Store::on_link_up() {
+  env_.cancel(std::exchange(out_of_reach_timer_, 0));
+  link_down_ = {};
+  renewer_->on_link_up();
+}
+
+void Store::on_link_down(const Failure& why) {
+  link_down_ = why;
+  renewer_->on_link_down();
+  if (out_of_reach_timer_ != 0) return;
+  try {
+    out_of_reach_timer_ = env_.call_at(env_.now() + setup_.settings.connect_timeout, [this, why] {
+      out_of_reach_timer_ = 0;
+      for (const auto& [number, acquisition] : std::map(acquisitions_))
+        acquisition->out_of_reach(why);
+    });
+  } catch (const std::bad_alloc&) {
+    // Those who wait find out by themselves, at their next request.
+  }
+}
+
+void Store::on_session_gone(LossReason why) { renewer_->on_session_gone(why); }
+
+void Store::on_claim_gone(const ClaimPtr& claim, LossReason why) {
+  renewer_->on_claim_gone(*claim, why);
+}
+
+void Store::on_capabilities_changed() {
+  warned_ = false;
+  try {
+    report_shortfalls();
+  } catch (const std::bad_alloc&) {
+    host_.log(LogLevel::warning, "the store's capabilities have changed");
+  }
+}
+
+void Store::report_shortfalls() {
+  warn_once_of_shortfalls();
+  if (const auto unmet = unmet_requirement(setup_.required_by_routes); unmet.error) {
+    host_.log(LogLevel::error, unmet.text);
+  }
+}
+
+void Store::on_warning(std::string_view text) {
+  try {
+    host_.log(LogLevel::warning, fmt::format("store '{}': {}", name(), text));
+  } catch (const std::bad_alloc&) {
+    host_.log(LogLevel::warning, text);
+  }
+}
+
+asio::awaitable<StoreReport> Store::report(std::optional<milliseconds> timeout) {
+  StoreReport report;
+  report.name = name();
+  report.backend = std::string(setup_.descriptor->name);
+  auto failure = co_await connected(timeout);
+  report.reached = !failure.error;
+  if (report.reached) {
+    report.capabilities = backend_->capabilities();
+    failure = unmet_requirement(setup_.required_by_routes);
+  }
+  report.error = failure.error;
+  report.message = failure.text;
+  co_return report;
+}
+
+void Store::end() noexcept {
+  while (const auto hold = renewer_->first()) {
+    hold->become(HandleState::lost, LossReason::closed);
+    renewer_->remove(*hold);
+  }
+  // What waits for an answer keeps the store, and with it the backend, for ever.
+  if (link_ != Link::never && !backend_closed_) backend_.reset();
+}
+
+// Stop what works, wait while renewing, then give back.
+asio::awaitable<void> Store::end_holds() {
+  struct Ending {
+    explicit Ending(Env& env) : news(env) {}
+    Signal news;
+    std::size_t awaited = 0;
+  };
+  auto ending = std::make_shared<Ending>(env_);
+  for (const auto& hold : renewer_->holds()) {
+    const auto audience = hold->audience();
+    hold->become(HandleState::lost, LossReason::closed);
+    if (audience == Hold::Audience::nobody) {
+      release(hold, {});
+      continue;
+    }
+    ++ending->awaited;
+    Job give_back = [ending, self = weak_from_this(), ended = std::weak_ptr(hold)] {
+      const auto store = self.lock();
+      const auto what = ended.lock();
+      if (store && what) store->release(what, {});
+      --ending->awaited;
+      ending->news.notify();
+    };
+    if (audience == Hold::Audience::owner) {
+      hold->when_left(std::move(give_back));
+    } else {
+      hold->when_told(std::move(give_back));
+    }
+  }
+  const auto until = env_.now() + setup_.settings.release_timeout;
+  while (ending->awaited > 0 && env_.now() < until) {
+    co_await ending->news.wait_until(until);
+  }
+  for (const auto& hold : renewer_->holds()) release(hold, {});
+}
+
+asio::awaitable<void> Store::close() {
+  const auto self = shared_from_this();
+  closed_ = true;
+  for (const auto& [number, acquisition] : std::map(acquisitions_)) acquisition->close();
+  for (const auto& guest : std::vector(guests_)) guest->close();
+  connect_failure_ = make_failure(errc::closed, "");
+  for (const auto& waiter : std::exchange(connect_waiters_, {})) waiter->notify();
+  co_await end_holds();
+  renewer_->stop();
+  releaser_.hurry();
+  co_await tasks_.wait_idle(env_.now() + setup_.settings.release_timeout);
+  releaser_.give_up();
+  env_.cancel(std::exchange(out_of_reach_timer_, 0));
+  // Calls that are still under way complete when the backend closes.
+  if (link_ != Link::never) {
+    co_await backend_->close(env_.now() + std::chrono::seconds(2));
+  }
+  backend_closed_ = true;
+  co_await tasks_.wait_idle(env_.now() + std::chrono::seconds(1));
+  co_await connecting_.wait_idle(env_.now() + std::chrono::seconds(1));
+}
+
+}  // namespace dlock::core

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Store: one configured store at work. Connects its backend when first used, checks what it
+// promises against `require`, and owns what is under way on it: acquisitions, held locks, releases.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/config/settings.hpp"
+#include "core/fencing/highest_tokens.hpp"
+#include "core/loop/task_group.hpp"
+#include "core/store/acquisition.hpp"
+#include "core/store/host.hpp"
+#include "core/store/renewer.hpp"
+#include "dlock/lock_manager.hpp"
+#include "migration/arrivals.hpp"
+
+namespace dlock::core {
+
+/// Work on a store that is more than one acquisition, and must end when the store closes.
+class Guest {
+ public:
+  virtual ~Guest() = default;
+  virtual void close() = 0;
+};
+
+/// Of a lock that was not obtained, for want of a better word.
+inline constexpr std::string_view kSomebodyElse = "somebody else holds it";
+
+/// Loop only, but for name() and settings().
+class Store final : public EventSink, public std::enable_shared_from_this<Store> {
+ public:
+  struct Setup {
+    StoreSettings settings;
+    StoreOptions options;
+    const BackendDescriptor* descriptor = nullptr;
+    /// What any of the routes to it requires: for connect() and doctor; an acquire answers for its
+    /// own route only.
+    std::vector<std::string> required_by_routes;
+  };
+
+  /// Throws LockError{config_invalid} for what the backend refuses.
+  Store(Host& host, Setup setup);
+
+  const std::string& name() const noexcept { return setup_.options.name; }
+  const Setup& setup() const noexcept { return setup_; }
+  Env& env() noexcept { return env_; }
+  Backend& backend() noexcept { return *backend_; }
+  /// This process, as its claims name it; without an id.
+  const Owner& me() const noexcept { return me_; }
+
+  void acquire(std::shared_ptr<Acquisition> acquisition);
+  void forget(Acquisition& acquisition);
+  /// Runs the guest's work and keeps it until it is dismissed; closing waits for it.
+  void receive(std::shared_ptr<Guest> guest, asio::awaitable<void> work);
+  void dismiss(const std::shared_ptr<Guest>& guest) { std::erase(guests_, guest); }
+
+  /// Connected, and good for what is required of it, by its own configuration and by the route's.
+  /// Bounded by connect_timeout; callers that come while it connects share the attempt.
+  /// `patience`: of an attempt that this call begins; default connect_timeout.
+  asio::awaitable<Failure> ready(std::vector<std::string> route_requires,
+                                 std::optional<std::chrono::milliseconds> patience = std::nullopt);
+  /// Connected, whatever it promises (doctor, status).
+  asio::awaitable<Failure> connected(
+      std::optional<std::chrono::milliseconds> timeout = std::nullopt,
+      std::optional<std::chrono::milliseconds> patience = std::nullopt);
+
+  /// What is known to stand between us and the store at present; clear if nothing is.
+  Failure trouble() const {
+    return with_address(link_down_.error ? link_down_ : backend_->link_failure());
+  }
+
+  /// After ready(): whether a client that knows this store alone may lock `name` in it.
+  asio::awaitable<Failure> admit(std::string name);
+  /// After ready(): reads anew which plans come here.
+  asio::awaitable<Failure> read_arrivals();
+  /// What admit() goes by was read some time ago.
+  bool remembers_arrivals() const { return arrivals_.were_read() && arrivals_.are_old(); }
+  /// After admit() that went by such, and a grant: whether what stands there now admits too. The
+  /// reading is on its way since the claim, so it seldom takes longer than that.
+  asio::awaitable<Failure> still_admits(std::string name);
+  /// Tokens of `name` are above it, by what was read last.
+  std::uint64_t arrived_floor(const std::string& name) const { return arrivals_.floor(name); }
+  /// After ready(): whether this is the store that a plan was started with.
+  asio::awaitable<Failure> check_plan(std::string plan, std::string id);
+
+  /// After admit(): the record that stands in the place of `name` was left there by what came
+  /// before a finished plan which has brought the lock here: it is taken away. True: ask again.
+  asio::awaitable<bool> open_arrived(std::string name, std::string record);
+  /// Connected. Whether it is such a record, so that the lock is as good as open here.
+  asio::awaitable<Result<bool>> is_left_closed(std::string name, std::string record);
+  /// Connected, and after is_left_closed() or admit(): the highest floor of the finished plans that
+  /// have come here.
+  std::uint64_t arrived_floor() const { return arrivals_.highest_floor(); }
+
+  /// The lease that a claim asks for; a failure if this store cannot give what was asked.
+  Failure make_claim(const Acquisition::Request& request, ClaimPtr& claim);
+  Duration margin(const Acquisition::Request& request) const;
+  Duration request_timeout() const;
+
+  /// token_regressed if `token` is not above the last one that was handed out for this name: the
+  /// store has lost what it knew, and whoever guards a resource by tokens would refuse ours.
+  /// `may_go_back`: that is not asked.
+  Failure refused_token(const std::string& name, std::uint64_t token,
+                        bool may_go_back = false) const;
+
+  /// Who has the lock that was not obtained, as far as this process knows: a sentence.
+  std::string holder_words(const std::string& name) const;
+
+  /// A claim was granted: from now on it is renewed, and its token is remembered.
+  std::shared_ptr<Hold> hold(const ClaimPtr& claim, const ClaimAnswer& answer,
+                             const Acquisition::Request& request);
+  void release(const std::shared_ptr<Hold>& hold, Releaser::Done done);
+  void withdraw(const ClaimPtr& claim, std::optional<TimePoint> last_unknown);
+  /// The hold is lost, though its claim may be good: that is withdrawn. Harmless if it has ended.
+  void drop(const std::shared_ptr<Hold>& hold);
+  /// The claim was turned into a migration's record: it is not renewed any more, nor released.
+  void retire(Hold& hold);
+
+  /// For doctor; `timeout` (default connect_timeout) bounds the wait for a store not yet reached.
+  asio::awaitable<StoreReport> report(std::optional<std::chrono::milliseconds> timeout);
+  /// After the loop has ended: all that is still held is lost, and a backend that could not be
+  /// closed is destroyed, so that no thread of its own goes on. Takes no memory.
+  void end() noexcept;
+  /// Ends everything in the order that LockManager::close() states, bounded by twice
+  /// release_timeout and a little.
+  asio::awaitable<void> close();
+
+ private:
+  void on_link_up() override;
+  void on_link_down(const Failure& why) override;
+  void on_session_gone(LossReason why) override;
+  void on_claim_gone(const ClaimPtr& claim, LossReason why) override;
+  void on_capabilities_changed() override;
+  void on_warning(std::string_view text) override;
+
+  asio::awaitable<void> connect(std::chrono::milliseconds patience);
+  Failure with_address(Failure failure) const;
+  asio::awaitable<void> end_holds();
+  void read_arrivals_meanwhile();
+  Failure unmet_requirement(std::vector<std::string> required) const;
+  void warn_once_of_shortfalls();
+  void report_shortfalls();
+  Duration lease_of(const std::optional<std::chrono::milliseconds>& asked,
+                    const std::optional<std::chrono::milliseconds>& most = std::nullopt) const;
+  ReleaseFsm::Limits release_limits(TimePoint lease_over) const;
+
+  Host& host_;
+  Env& env_;
+  const Setup setup_;
+  TaskGroup tasks_;
+  TaskGroup connecting_;  ///< apart: closing ends it by closing the backend
+  std::unique_ptr<Backend> backend_;
+  std::shared_ptr<Renewer> renewer_;
+  Releaser releaser_;
+  HighestTokens tokens_;  ///< of the grants that were handed out
+  std::map<std::uint64_t, std::shared_ptr<Acquisition>> acquisitions_;  ///< by their numbers
+  std::vector<std::shared_ptr<Guest>> guests_;  ///< in the order in which they came
+  migration::Arrivals arrivals_;
+  bool reading_arrivals_ = false;
+  std::vector<std::shared_ptr<Signal>> reading_waiters_;
+
+  enum class Link { never, connecting, up } link_ = Link::never;
+  Failure connect_failure_;
+  Failure link_down_;  ///< while it is
+  std::vector<std::shared_ptr<Signal>> connect_waiters_;
+  TimerId out_of_reach_timer_ = 0;
+  bool warned_ = false;
+  bool closed_ = false;
+  bool backend_closed_ = false;
+  Owner me_;
+};
+
+}  // namespace dlock::core

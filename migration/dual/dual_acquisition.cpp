@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "migration/dual/dual_acquisition.hpp"
+
+#include "core/planted.hpp"
+#include "core/spi/error.hpp"
+
+namespace dlock::core::migration {
+namespace {
+
+DualClient::Limits limits_of(const DualAcquisition::Request& request) {
+  const auto& limits = request.source.limits;
+  return {limits.once, limits.deadline, limits.connect_timeout, limits.retry};
+}
+
+bool is_lost(const LockHandle& handle) { return handle && handle.state() == HandleState::lost; }
+
+}  // namespace
+
+std::shared_ptr<DualAcquisition> DualAcquisition::start(std::shared_ptr<Participant> participant,
+                                                        Request request,
+                                                        detail::AcquireHandler handler) {
+  auto acquisition = std::make_shared<DualAcquisition>(std::move(participant), std::move(request),
+                                                       std::move(handler));
+  acquisition->home_->receive(acquisition, acquisition->run());
+  return acquisition;
+}
+
+DualAcquisition::DualAcquisition(std::shared_ptr<Participant> participant, Request request,
+                                 detail::AcquireHandler handler)
+    : participant_(std::move(participant)),
+      home_(participant_->settings().phase == kLastPhase ? participant_->stores().to
+                                                         : participant_->stores().from),
+      request_(std::move(request)),
+      handler_(std::move(handler)),
+      fsm_(participant_->settings().phase, limits_of(request_)),
+      news_(env()) {}
+
+DualAcquisition::~DualAcquisition() { env().cancel(deadline_timer_); }
+
+Env& DualAcquisition::env() const { return home_->env(); }
+
+asio::awaitable<void> DualAcquisition::run() {
+  const auto self = shared_from_this();
+  if (request_.source.limits.deadline != kNever) {
+    deadline_timer_ = env().call_at(request_.source.limits.deadline, [this] {
+      deadline_timer_ = 0;
+      interrupt(fsm_.on_deadline());
+    });
+  }
+  auto step = fsm_.begin();
+  while (step.what != DualClient::Do::finish) {
+    switch (step.what) {
+      case DualClient::Do::enter:
+        step = co_await enter();
+        break;
+      case DualClient::Do::lock_source:
+        step = co_await lock(true);
+        break;
+      case DualClient::Do::lock_target:
+        step = co_await lock(false);
+        break;
+      case DualClient::Do::raise_source:
+        step = co_await raise();
+        break;
+      case DualClient::Do::settle:
+        step = co_await settle();
+        break;
+      case DualClient::Do::pause:
+        // First what an outcome that came at once has left: it would end the pause at once.
+        co_await news_.wait_until(env().now());
+        co_await news_.wait_until(step.until);
+        step = fsm_.on_woken(env().now());
+        break;
+      case DualClient::Do::finish:
+        break;
+    }
+  }
+  env().cancel(std::exchange(deadline_timer_, 0));
+  finish();
+  home_->dismiss(self);
+}
+
+asio::awaitable<DualClient::Step> DualAcquisition::enter() {
+  give_back();
+  const auto entered = co_await participant_->enter();
+  const auto& window = participant_->stores().window;
+  failed_store_ = window ? window->name() : participant_->stores().to->name();
+  membership_ = entered.membership;
+  if (membership_) membership_->add(weak_from_this());
+  const auto floor = membership_ ? membership_->floor() : 0;
+  co_return fsm_.on_entered(entered.failure, floor, env().now(), env().random());
+}
+
+Acquisition::Request DualAcquisition::request_for(bool in_source) const {
+  auto request = in_source ? request_.source : request_.target;
+  request.diagnostics = nullptr;
+  request.min_token = fsm_.min_token();
+  request.program = participant_->program();
+  if (in_source) {
+    // A source that forgets counts from somewhere again; T's token is what is shown.
+    request.token_may_go_back = fsm_.phase() == 1;
+  } else {
+    request.plan = participant_->settings().plan;
+    request.plan_id = membership_->plan_id();
+    request.plan_source = participant_->stores().from->name();
+  }
+  return request;
+}
+
+asio::awaitable<DualClient::Step> DualAcquisition::lock(bool in_source) {
+  const auto& store = in_source ? participant_->stores().from : participant_->stores().to;
+  step_.reset();
+  failed_store_ = store->name();
+  inner_ = std::make_shared<Acquisition>(
+      store, request_for(in_source),
+      [self = shared_from_this(), in_source](error_code ec, LockHandle handle) {
+        self->on_outcome(in_source, ec, std::move(handle));
+      });
+  store->acquire(inner_);
+  while (!step_) {
+    if (good() != DualClient::Good::yes) inner_->cancel();
+    co_await news_.wait_until(kNever);
+  }
+  inner_.reset();
+  co_return *step_;
+}
+
+void DualAcquisition::on_outcome(bool in_source, error_code ec, LockHandle handle) {
+  DualClient::Outcome outcome;
+  outcome.granted = !ec;
+  if (ec) {
+    outcome.error = portable(ec);
+    outcome.failure = {ec, inner_->failure().text};
+  } else {
+    outcome.token = handle.token().value_or(0);
+    if (fsm_.phase() == 1 && !source_ && !target_) {
+      watch_ = HoldWatch::beside(handle);
+      watch_->listen(weak_from_this());
+    }
+    (in_source ? source_ : target_) = std::move(handle);
+  }
+  const auto now = env().now();
+  step_ = in_source ? fsm_.on_source(outcome, good(), now) : fsm_.on_target(outcome, good(), now);
+  if (step_->what == DualClient::Do::finish && !fsm_.granted()) tell_error();
+  news_.notify();
+}
+
+asio::awaitable<DualClient::Step> DualAcquisition::raise() {
+  auto& source = *participant_->stores().from;
+  failed_store_ = source.name();
+  RecordAnswer answer;
+  answer.status = RecordStatus::conflict;
+  const auto claim = HandleAccess::hold(source_)->claim();
+  if (claim) {
+    try {
+      const auto until = env().now() + source.request_timeout();
+      answer = co_await source.backend().raise(claim, fsm_.token(), until);
+    } catch (const std::exception& error) {
+      answer.status = RecordStatus::unknown;
+      answer.failure = make_failure(errc::protocol, error.what());
+    }
+  }
+  co_return fsm_.on_raised(answer, good(), env().now(), env().random());
+}
+
+asio::awaitable<DualClient::Step> DualAcquisition::settle() {
+  const auto failure = co_await participant_->reach(membership_, fsm_.token());
+  co_return fsm_.on_settled(failure, good(), env().now(), env().random());
+}
+
+DualClient::Good DualAcquisition::good() const {
+  const bool outlives = DLOCK_PLANTED("dual_hold_outlives_registration");
+  if (!membership_ || (membership_->is_over(env().now()) && !outlives)) {
+    return DualClient::Good::not_registered;
+  }
+  if (DLOCK_PLANTED("dual_half_lost_hold_kept")) return DualClient::Good::yes;
+  const bool lost = is_lost(source_) || is_lost(target_);
+  return lost ? DualClient::Good::half_lost : DualClient::Good::yes;
+}
+
+// T first, then S.
+void DualAcquisition::give_back() {
+  target_ = LockHandle();
+  source_ = LockHandle();
+  watch_.reset();
+}
+
+void DualAcquisition::on_membership_over(LossReason) { end_wait(); }
+
+void DualAcquisition::on_hold_lost(LossReason) { end_wait(); }
+
+// What is waited for would not be held: the outcome says what has become of it.
+void DualAcquisition::end_wait() {
+  if (good() == DualClient::Good::yes) return;
+  if (inner_) inner_->cancel();
+  news_.notify();
+}
+
+void DualAcquisition::cancel() { interrupt(fsm_.on_cancel()); }
+
+void DualAcquisition::close() { interrupt(fsm_.on_closed()); }
+
+void DualAcquisition::interrupt(bool tell_now) {
+  if (!tell_now) return;
+  tell_error();
+  news_.notify();
+  if (inner_) inner_->cancel();
+}
+
+void DualAcquisition::finish() {
+  if (!fsm_.granted()) {
+    give_back();
+    return tell_error();
+  }
+  if (request_.source.diagnostics != nullptr) *request_.source.diagnostics = {};
+  const bool source_shown = !target_ || (source_ && DLOCK_PLANTED("dual_source_token_shown"));
+  auto& shown = source_shown ? source_ : target_;
+  auto& beside = source_shown ? target_ : source_;
+  auto handle = DualHold::join(std::move(shown), std::move(beside), watch_, membership_);
+  tell({}, std::move(handle));
+}
+
+void DualAcquisition::tell_error() {
+  if (!handler_) return;
+  if (auto* const diagnostics = request_.source.diagnostics) {
+    *diagnostics = {request_.source.name, failed_store_, fsm_.failure().text};
+  }
+  tell(told_code(fsm_.error(), fsm_.failure()), LockHandle());
+}
+
+void DualAcquisition::tell(error_code ec, LockHandle handle) {
+  if (auto handler = std::exchange(handler_, {})) handler(ec, std::move(handle));
+}
+
+}  // namespace dlock::core::migration

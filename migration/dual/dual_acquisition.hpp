@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// DualAcquisition: one acquire of a lock in mode dual. Carries out DualClient with an Acquisition
+// in each store that the phase locks; tells the caller exactly once, and hands him one handle that
+// stands for all (dual_hold.hpp).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/store/acquisition.hpp"
+#include "core/store/store.hpp"
+#include "migration/dual/dual_client.hpp"
+#include "migration/dual/dual_hold.hpp"
+#include "migration/dual/participant.hpp"
+
+namespace dlock::core::migration {
+
+/// Loop only.
+class DualAcquisition final : public Guest,
+                              public Dependent,
+                              public LossListener,
+                              public std::enable_shared_from_this<DualAcquisition> {
+ public:
+  struct Request {
+    Acquisition::Request source;  ///< its diagnostics are the caller's
+    Acquisition::Request target;
+  };
+
+  static std::shared_ptr<DualAcquisition> start(std::shared_ptr<Participant> participant,
+                                                Request request, detail::AcquireHandler handler);
+  DualAcquisition(std::shared_ptr<Participant> participant, Request request,
+                  detail::AcquireHandler handler);
+  ~DualAcquisition() override;
+
+  void cancel();
+  void close() override;
+  void on_membership_over(LossReason why) override;
+  void on_hold_lost(LossReason why) override;
+
+ private:
+  asio::awaitable<void> run();
+  asio::awaitable<DualClient::Step> enter();
+  asio::awaitable<DualClient::Step> lock(bool in_source);
+  asio::awaitable<DualClient::Step> raise();
+  asio::awaitable<DualClient::Step> settle();
+  Acquisition::Request request_for(bool in_source) const;
+  void on_outcome(bool in_source, error_code ec, LockHandle handle);
+  DualClient::Good good() const;
+  void end_wait();
+  void give_back();
+  void interrupt(bool tell_now);
+  void finish();
+  void tell_error();
+  void tell(error_code ec, LockHandle handle);
+  Env& env() const;
+
+  const std::shared_ptr<Participant> participant_;
+  const std::shared_ptr<Store> home_;  ///< whose guest it is: closing that ends it
+  const Request request_;
+  detail::AcquireHandler handler_;
+  DualClient fsm_;
+  Signal news_;
+  std::shared_ptr<Membership> membership_;
+  std::shared_ptr<Acquisition> inner_;
+  std::optional<DualClient::Step> step_;
+  LockHandle source_;
+  LockHandle target_;
+  std::shared_ptr<HoldWatch> watch_;  ///< of the store that was locked first, in phase 1
+  std::string failed_store_;
+  TimerId deadline_timer_ = 0;
+};
+
+}  // namespace dlock::core::migration

@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "migration/move/coordinator.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/planted.hpp"
+#include "core/spi/error.hpp"
+#include "core/store/hold.hpp"
+#include "migration/ends.hpp"
+#include "migration/ledger.hpp"
+#include "migration/move/target_place.hpp"
+
+namespace dlock::core::migration {
+
+Coordinator::Coordinator(std::shared_ptr<Store> source, std::shared_ptr<Store> target, Plan plan,
+                         Options options)
+    : source_(std::move(source)),
+      target_(std::move(target)),
+      plan_(std::move(plan)),
+      options_(std::move(options)) {}
+
+TimePoint Coordinator::request_deadline(Store& store) const {
+  return store.env().now() + store.request_timeout();
+}
+
+asio::awaitable<RecordAnswer> Coordinator::read(std::string name) {
+  RecordAnswer answer;
+  answer.failure = co_await source_->connected();
+  if (answer.failure.error) co_return answer;
+  answer = co_await source_->backend().record(std::move(name), request_deadline(*source_));
+  co_return answer;
+}
+
+asio::awaitable<StepReport> Coordinator::take(Goal goal, std::string name) {
+  const auto self = shared_from_this();
+  bool changed = false;
+  for (;;) {
+    if (locker_.stopped()) co_return report_of(name, Verdict::stopped, "stopped");
+    const auto answer = co_await read(name);
+    if (answer.status != RecordStatus::done) {
+      co_return failure_report(name, answer.status == RecordStatus::failed, source_->name(),
+                               answer.failure.error, answer.failure);
+    }
+    std::optional<Record> record;
+    if (answer.found) {
+      std::string why;
+      record = parse_record(*answer.found, &why);
+      if (!record) {
+        co_return report_of(name, Verdict::refused,
+                            fmt::format("what stands in the lock's place cannot be read: {}", why));
+      }
+    }
+    if (options_.gate && record && record->plan_id != plan_.id) {
+      auto passed = co_await pass_left_one(goal, name, *answer.found);
+      if (passed && passed->report) co_return std::move(*passed->report);
+      if (passed) continue;
+    }
+    auto decision = decide(goal, record, plan_);
+    Task task{name, nullptr};
+    if (options_.gate) task.gate = options_.gate->check(source_->env().wall_clock_ms());
+    if (options_.gate && decision.action != Action::refuse) {
+      decision =
+          under_gate(goal, std::move(decision), options_.gate->gate(), plan_, options_.is_for_all);
+    }
+    const bool moved = record && record->state == MoveState::moved;
+    const bool goes = decision.action != Action::refuse && decision.action != Action::give_way;
+    const bool to_target = goal != Goal::rollback && goes;
+    if (to_target && (moved || decision.action == Action::seal)) {
+      auto opened = co_await open_target(name, record);
+      if (opened) {
+        changed = changed || opened->changed;
+        if (!opened->report) continue;
+        if (!opened->report->record) opened->report->record = record;
+        opened->report->changed = changed;
+        co_return std::move(*opened->report);
+      }
+    }
+    if (decision.action == Action::nothing || !goes) {
+      auto verdict = Verdict::done;
+      if (!goes) verdict = decision.action == Action::refuse ? Verdict::refused : Verdict::waiting;
+      auto report = report_of(name, verdict, decision.why);
+      report.record = record;
+      report.changed = changed;
+      co_return report;
+    }
+    auto course = co_await step(decision.action, std::move(task), record);
+    changed = changed || course.changed;
+    if (!course.report) continue;
+    if (!course.report->record) course.report->record = record;
+    course.report->changed = changed;
+    co_return std::move(*course.report);
+  }
+}
+
+asio::awaitable<std::optional<Coordinator::Course>> Coordinator::pass_left_one(Goal goal,
+                                                                               std::string name,
+                                                                               std::string record) {
+  std::optional<Course> course;
+  const auto left = co_await source_->is_left_closed(name, record);
+  if (!left.value) {
+    course.emplace().report =
+        failure_report(name, false, source_->name(), left.failure.error, left.failure);
+    co_return course;
+  }
+  if (!*left.value) co_return course;
+  course.emplace();
+  if (goal == Goal::advance && !options_.is_for_all) {
+    co_await source_->open_arrived(name, std::move(record));
+  } else {
+    course->report = report_of(name, Verdict::done, "");
+  }
+  co_return course;
+}
+
+asio::awaitable<Coordinator::Course> Coordinator::step(Action action, Task task,
+                                                       std::optional<Record> record) {
+  Course course;
+  switch (action) {
+    case Action::seal:
+      course = co_await seal(std::move(task));
+      break;
+    case Action::close:
+      course = co_await change(std::move(task), *record, MoveState::closing);
+      break;
+    case Action::abort:
+      course = co_await change(std::move(task), *record, MoveState::moved);
+      break;
+    case Action::open:
+      if (options_.target_gone) {
+        course = co_await open_without_target(std::move(task), *record);
+      } else {
+        course = co_await open(std::move(task), *record);
+      }
+      break;
+    case Action::make_final:
+      course = co_await make_final(std::move(task), *record);
+      break;
+    case Action::nothing:
+    case Action::give_way:
+    case Action::refuse:
+      break;
+  }
+  co_return course;
+}
+
+asio::awaitable<Coordinator::Course> Coordinator::seal(Task task) {
+  Course course;
+  const auto& name = task.name;
+  const auto& capabilities = source_->backend().capabilities();
+  // Its settings may have changed since the plan was made.
+  if (!keeps_records(capabilities)) {
+    const auto objected =
+        objections({source_->name(), capabilities, {}}, {target_->name(), capabilities, {}});
+    course.report = report_of(name, Verdict::refused, fmt::format("{}", fmt::join(objected, "; ")));
+    co_return course;
+  }
+  auto request = request_for(*source_, name);
+  if (options_.gate) {
+    request.gate = task.gate;
+    request.program = participant_mark(plan_.name);
+  }
+  auto locked = co_await locker_.lock(source_, std::move(request));
+  if (auto learnt = learn_gate(locked.gate, name)) co_return std::move(*learnt);
+  if (locked.error == errc::moving) {  // another was here, or it was sealed with the grant
+    course.changed = options_.gate != nullptr;
+    co_return course;
+  }
+  if (locked.error) {
+    course.report = co_await locker_.not_locked(source_, name, std::move(locked));
+    co_return course;
+  }
+  const auto& hold = HandleAccess::hold(locked.handle);
+  const auto claim = hold->claim();
+  const auto token = locked.handle.token();
+  if (!claim) co_return course;  // lost already
+  if (!token) {
+    course.report = report_of(name, Verdict::refused,
+                              fmt::format("the store '{}' gives no tokens", source_->name()));
+    co_return course;
+  }
+  const auto record = moved_record(plan_, *token, source_->env().wall_clock_ms());
+  const auto answer =
+      co_await source_->backend().seal(claim, to_text(record), request_deadline(*source_));
+  // With any other outcome the handle is given back: a late copy finds the claim gone, and fails.
+  if (answer.status == RecordStatus::done) source_->retire(*hold);
+  course = after(answer, *source_, name);
+  co_return course;
+}
+
+asio::awaitable<Coordinator::Course> Coordinator::change(Task task, Record from, MoveState to) {
+  const auto next = next_record(from, to, source_->env().wall_clock_ms());
+  const auto answer = co_await set_record(task, to_text(from), to_text(next), 0);
+  co_return after(answer, *source_, task.name);
+}
+
+asio::awaitable<RecordAnswer> Coordinator::set_record(Task task, std::string from,
+                                                      std::optional<std::string> to,
+                                                      std::uint64_t min_token) {
+  RecordAnswer answer;
+  const auto deadline = request_deadline(*source_);
+  auto& backend = source_->backend();
+  if (task.gate) {
+    answer = co_await backend.set_record_under(std::move(task.gate), std::move(task.name),
+                                               std::move(from), std::move(to), min_token, deadline);
+  } else {
+    answer = co_await backend.set_record(std::move(task.name), std::move(from), std::move(to),
+                                         min_token, deadline);
+  }
+  co_return answer;
+}
+
+std::optional<Coordinator::Course> Coordinator::learn_gate(const std::optional<std::string>& text,
+                                                           const std::string& name) const {
+  if (!text || !options_.gate) return std::nullopt;
+  Course course;
+  std::string why;
+  if (!options_.gate->learn(*text, why)) {
+    course.report =
+        report_of(name, Verdict::refused, fmt::format("the plan's gate cannot be read: {}", why));
+  }
+  return course;
+}
+
+asio::awaitable<Coordinator::Course> Coordinator::open(Task task, Record closing) {
+  Course course;
+  const auto& name = task.name;
+  std::uint64_t drained = closing.floor;
+  LockedFor locked;
+  if (!DLOCK_PLANTED("move_rollback_without_locking_target")) {
+    locked = co_await locker_.lock(target_, target_request(name, closing));
+    if (locked.error == errc::moving) {
+      co_return co_await open_from_closed(std::move(task), std::move(closing), locked.record);
+    }
+    if (locked.error) {
+      course.report = co_await locker_.not_locked(target_, name, std::move(locked));
+      co_return course;
+    }
+    drained = locked.handle.token().value_or(closing.floor);
+  }
+  const bool lossy = plan_.lossy_target || !keeps_records(target_->backend().capabilities());
+  if (lossy && !DLOCK_PLANTED("move_no_lease_wait")) {
+    // What the target has forgotten may be believed for one lease more.
+    const bool slept = co_await locker_.pause(source_->env(), closing.max_lease);
+    if (!slept) co_return course;
+  }
+  if (!lossy && locked.handle) {
+    // A lock that was made final while we waited for the target must not be closed there; while we
+    // hold it there, it cannot be.
+    const auto now_there = co_await read(name);
+    if (now_there.status != RecordStatus::done) co_return after(now_there, *source_, name);
+    if (now_there.found != to_text(closing)) co_return course;
+    course = co_await close_target(name, closing, HandleAccess::hold(locked.handle), drained);
+    if (course.report || !course.changed) co_return course;
+  }
+  if (DLOCK_PLANTED("move_source_not_raised")) drained = 0;
+  course = co_await write_open(std::move(task), std::move(closing), drained);
+  co_return course;
+}
+
+// A lock whose target is away, or taken, could be had nowhere. A place that is closed is opened
+// when the source is sealed: before, who is not to lock there could.
+asio::awaitable<std::optional<Coordinator::Course>> Coordinator::open_target(
+    std::string name, std::optional<Record> record) {
+  std::optional<Course> course;
+  const auto reached = co_await target_->connected();
+  if (reached.error) {
+    course.emplace().report = failure_report(name, false, target_->name(), reached.error, reached);
+    co_return course;
+  }
+  auto& backend = target_->backend();
+  if (!backend.capabilities().can_seal) co_return course;
+  const auto found = co_await backend.record(name, request_deadline(*target_));
+  if (found.status != RecordStatus::done) {
+    course = after(found, *target_, name);
+    co_return course;
+  }
+  const auto there = place_in(target_->name(), found.found, plan_.from);
+  if (there.kind == TargetPlace::Kind::open) co_return course;
+  if (there.kind == TargetPlace::Kind::foreign) {
+    course = co_await open_left_place(name, record, *found.found, there);
+    co_return course;
+  }
+  if (!record) co_return course;
+  course.emplace();
+  if (there.record->gen >= record->gen) {
+    // It was written under a younger record of the source, which must be there by now.
+    const auto now_there = co_await read(name);
+    if (now_there.status == RecordStatus::done && now_there.found == to_text(*record)) {
+      course->report = report_of(
+          name, Verdict::refused,
+          fmt::format("the record in the store '{}' is older than what a later rollback left in "
+                      "'{}': '{}' was restored from an old copy; stop its users, then bring its "
+                      "data back",
+                      source_->name(), target_->name(), source_->name()));
+    }
+    co_return course;
+  }
+  const auto answer = co_await backend.set_record(name, *found.found, std::nullopt, record->floor,
+                                                  request_deadline(*target_));
+  course = after(answer, *target_, name);
+  co_return course;
+}
+
+// Plans that have come to their end have left it there: the lock has been at home in the target
+// since, and is on its way back there from a third store.
+asio::awaitable<std::optional<Coordinator::Course>> Coordinator::open_left_place(
+    std::string name, std::optional<Record> record, std::string text, TargetPlace there) {
+  std::optional<Course> course;
+  const auto left = co_await target_->is_left_closed(name, text);
+  if (!left.value) {
+    course.emplace().report =
+        failure_report(name, false, target_->name(), left.failure.error, left.failure);
+  } else if (!*left.value) {
+    course.emplace().report = report_of(name, Verdict::refused, there.why);
+  } else if (record) {
+    course.emplace().changed = co_await target_->open_arrived(name, std::move(text));
+  }
+  co_return course;
+}
+
+asio::awaitable<Coordinator::Course> Coordinator::close_target(std::string name, Record closing,
+                                                               std::shared_ptr<Hold> hold,
+                                                               std::uint64_t token) {
+  const auto claim = hold->claim();
+  if (!claim) co_return Course();  // lost already
+  const auto record = closed_record(plan_, closing, token, target_->env().wall_clock_ms());
+  const auto answer =
+      co_await target_->backend().seal(claim, to_text(record), request_deadline(*target_));
+  if (answer.status == RecordStatus::done) target_->retire(*hold);
+  co_return after(answer, *target_, name);
+}
+
+// The target was drained and closed before. That is written anew for this rollback: a command or a
+// client that is about to open it for the flip that we take back comes too late (found by the
+// simulation).
+asio::awaitable<Coordinator::Course> Coordinator::open_from_closed(Task task, Record closing,
+                                                                   std::string text) {
+  Course course;
+  const auto& name = task.name;
+  const auto there = parse_record(text);
+  if (!there || !is_closed(*there, plan_.from)) {
+    course.report = report_of(
+        name, Verdict::refused,
+        fmt::format("another record stands in its place in the store '{}'", target_->name()));
+    co_return course;
+  }
+  const auto drained = std::max(closing.floor, there->floor);
+  if (there->gen < closing.gen) {
+    const auto anew = closed_record(plan_, closing, drained, target_->env().wall_clock_ms());
+    const auto answer = co_await target_->backend().set_record(name, text, to_text(anew), 0,
+                                                               request_deadline(*target_));
+    course = after(answer, *target_, name);
+    if (course.report || !course.changed) co_return course;
+  }
+  course = co_await write_open(std::move(task), std::move(closing), drained);
+  co_return course;
+}
+
+asio::awaitable<Coordinator::Course> Coordinator::open_without_target(Task task, Record closing) {
+  Course course;
+  if (!plan_.leased_target) {
+    course.report = report_of(
+        task.name, Verdict::refused,
+        fmt::format("the locks of the store '{}' have no lease: who holds one believes it "
+                    "for ever, whatever became of the store; end the holders, bring the "
+                    "store back and roll back without --target-gone",
+                    plan_.to));
+    co_return course;
+  }
+  const auto above = blind_floor(closing.floor, source_->env().wall_clock_ms());
+  if (!above) {
+    course.report = report_of(task.name, Verdict::refused,
+                              "no token is left below 2^53 to be above those of the target");
+    co_return course;
+  }
+  const bool slept = co_await locker_.pause(source_->env(), closing.max_lease);
+  if (!slept) co_return course;
+  course = co_await write_open(std::move(task), std::move(closing), *above);
+  co_return course;
+}
+
+// It is one note: those that go back at the same time are written together.
+asio::awaitable<Failure> Coordinator::note_back(std::string name) {
+  OneShot<Failure> noted(source_->env());
+  going_back_.emplace_back(std::move(name), noted);
+  if (!std::exchange(is_noting_, true)) {
+    while (!going_back_.empty()) {
+      std::vector<std::string> names;
+      const auto batch = std::exchange(going_back_, {});
+      for (const auto& one : batch) names.push_back(one.first);
+      Ledger ledger(source_, target_);
+      const auto failure = co_await ledger.note_back(plan_.name, std::move(names));
+      for (const auto& one : batch) one.second.set(failure);
+    }
+    is_noting_ = false;
+  }
+  const auto told = co_await noted.get_until(kNever);
+  co_return *told;
+}
+
+asio::awaitable<Coordinator::Course> Coordinator::write_open(Task task, Record closing,
+                                                             std::uint64_t above) {
+  // A target that is gone is not asked. A plan with a gate keeps no list of what has moved.
+  if (!options_.target_gone && !options_.gate) {
+    const auto noted = co_await note_back(task.name);
+    if (noted.error) {
+      Course course;
+      course.report = failure_report(task.name, false, target_->name(), noted.error, noted);
+      co_return course;
+    }
+  }
+  const auto answer = co_await set_record(task, to_text(closing), std::nullopt, above);
+  co_return after(answer, *source_, task.name);
+}
+
+asio::awaitable<Coordinator::Course> Coordinator::make_final(Task task, Record moved) {
+  Course course;
+  auto request = target_request(task.name, moved);
+  if (DLOCK_PLANTED("move_target_not_raised")) request.min_token = 0;
+  auto locked = co_await locker_.lock(target_, std::move(request));
+  if (locked.error) {
+    course.report = co_await locker_.not_locked(target_, task.name, std::move(locked));
+    co_return course;
+  }
+  course = co_await change(std::move(task), std::move(moved), MoveState::final_);
+  co_return course;
+}
+
+Coordinator::Course Coordinator::after(const RecordAnswer& answer, const Store& store,
+                                       const std::string& name) const {
+  Course course;
+  if (auto learnt = learn_gate(answer.gate, name)) return std::move(*learnt);
+  switch (answer.status) {
+    case RecordStatus::done:
+      course.changed = true;
+      break;
+    case RecordStatus::conflict:  // somebody was faster, or the lock was lost: look again
+    case RecordStatus::unknown:   // what stands there now tells
+      break;
+    case RecordStatus::unavailable:
+    case RecordStatus::failed:
+      course.report = failure_report(name, answer.status == RecordStatus::failed, store.name(),
+                                     answer.failure.error, answer.failure);
+      break;
+  }
+  return course;
+}
+
+Acquisition::Request Coordinator::request_for(Store& store, const std::string& name) const {
+  const auto& settings = store.setup().settings;
+  Acquisition::Request request;
+  request.name = name;
+  request.limits.once = options_.deadline <= store.env().now();
+  request.limits.deadline = options_.deadline;
+  request.limits.connect_timeout = settings.connect_timeout;
+  request.limits.retry = settings.retry;
+  return request;
+}
+
+Acquisition::Request Coordinator::target_request(const std::string& name,
+                                                 const Record& record) const {
+  auto request = request_for(*target_, name);
+  request.min_token = record.floor;
+  if (record.max_lease.count() > 0) request.max_lease = record.max_lease;
+  request.plan = plan_.name;
+  request.plan_id = plan_.id;
+  request.plan_source = plan_.from;
+  return request;
+}
+
+}  // namespace dlock::core::migration

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MigratingAcquisition: one acquire of a lock that is being moved from one store to another.
+// Carries out MoveClient with an Acquisition in each store; tells the caller exactly once, and
+// hands him the handle of the store that the lock is in.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/store/acquisition.hpp"
+#include "core/store/store.hpp"
+#include "migration/move/move_client.hpp"
+
+namespace dlock::core::migration {
+
+/// Loop only.
+class MigratingAcquisition final : public Guest,
+                                   public std::enable_shared_from_this<MigratingAcquisition> {
+ public:
+  struct Request {
+    Acquisition::Request source;  ///< its diagnostics are the caller's
+    Acquisition::Request target;
+    std::string plan;
+    Duration poll{};
+    std::vector<std::string> stores;  ///< all that are configured
+    /// What this process knows of the plan's gate; null: nothing is known of gates.
+    std::shared_ptr<GateBelief> gate;
+  };
+
+  static std::shared_ptr<MigratingAcquisition> start(std::shared_ptr<Store> source,
+                                                     std::shared_ptr<Store> target, Request request,
+                                                     detail::AcquireHandler handler);
+  MigratingAcquisition(std::shared_ptr<Store> source, std::shared_ptr<Store> target,
+                       Request request, detail::AcquireHandler handler);
+  ~MigratingAcquisition() override;
+
+  void cancel();
+  void close() override;
+
+ private:
+  asio::awaitable<void> run();
+  asio::awaitable<MoveClient::Step> lock(std::shared_ptr<Store> store,
+                                         Acquisition::Request request);
+  asio::awaitable<MoveClient::Step> seal_source();
+  asio::awaitable<MoveClient::Step> open_target();
+  asio::awaitable<MoveClient::Step> recheck();
+  asio::awaitable<RecordAnswer> read_record();
+  /// Nobody waits for it.
+  asio::awaitable<void> look_at_gate();
+  Acquisition::Request request_for_source();
+  Acquisition::Request request_for_target() const;
+  void on_outcome(error_code ec, LockHandle handle);
+  void interrupt(bool tell_now);
+  void finish();
+  void tell_error();
+  void tell(error_code ec, LockHandle handle);
+
+  const std::shared_ptr<Store> source_;
+  const std::shared_ptr<Store> target_;
+  Request request_;
+  detail::AcquireHandler handler_;
+  MoveClient fsm_;
+  Signal news_;
+  std::shared_ptr<Acquisition> inner_;    ///< the one under way
+  std::optional<MoveClient::Step> step_;  ///< what its outcome leads to
+  LockHandle handle_;
+  std::string failed_store_;
+  TimerId deadline_timer_ = 0;
+};
+
+}  // namespace dlock::core::migration

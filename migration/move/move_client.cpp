@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "migration/move/move_client.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/planted.hpp"
+#include "core/spi/error.hpp"
+#include "migration/move/steps.hpp"
+#include "migration/plan.hpp"
+
+namespace dlock::core::migration {
+namespace {
+
+bool leads_to_target(MoveState state) {
+  if (DLOCK_PLANTED("move_closing_is_accepted") && state == MoveState::closing) return true;
+  return state == MoveState::moved || state == MoveState::final_;
+}
+
+}  // namespace
+
+MoveClient::Step MoveClient::begin() { return lock_source(); }
+
+MoveClient::Step MoveClient::lock_source() {
+  if (gate_ && gate_->is(GateState::final_)) {
+    if (auto foreign = foreign_record(final_record(*gate_->gate())); foreign.error) {
+      failure_ = std::move(foreign);
+      return fail(portable(failure_.error));
+    }
+    asks_target_alone_ = true;
+    return lock_target(final_record(*gate_->gate()));
+  }
+  state_ = State::source;
+  changed_ = false;
+  return {Do::lock_source, kNever};
+}
+
+GatePtr MoveClient::claim_gate(std::int64_t wall_clock_ms) {
+  if (!gate_ || DLOCK_PLANTED("gate_not_checked")) return nullptr;
+  claimed_under_ = gate_->gate();
+  auto check = gate_->check(wall_clock_ms);
+  if (check->seal.empty() || !foreign_record(moved_record(*claimed_under_, 0, 0)).error) {
+    return check;
+  }
+  // It is asked whether the gate is so still; nothing is sealed that we do not follow.
+  return std::make_shared<const GateCheck>(GateCheck{check->key, check->text, {}});
+}
+
+Record MoveClient::sealing(std::uint64_t token, std::int64_t wall_clock_ms) {
+  record_ = moved_record(*claimed_under_, token, wall_clock_ms);
+  return record_;
+}
+
+MoveClient::Step MoveClient::lock_target(const Record& record) {
+  record_ = record;
+  state_ = State::target;
+  changed_ = false;
+  return {Do::lock_target, kNever};
+}
+
+MoveClient::Step MoveClient::on_source(const Outcome& outcome, TimePoint now, std::uint64_t dice) {
+  if (error_) return fail(*error_);
+  if (outcome.granted) {
+    const auto state = claimed_under_ ? claimed_under_->state : GateState::open;
+    if (state == GateState::open || state == GateState::ended) return hold(Held::source);
+    if (auto foreign = foreign_record(moved_record(*claimed_under_, 0, 0)); foreign.error) {
+      failure_ = std::move(foreign);
+      return fail(portable(failure_.error));
+    }
+    if (DLOCK_PLANTED("gate_no_seal")) {
+      asks_target_alone_ = true;
+      return lock_target(moved_record(*claimed_under_, 0, 0));
+    }
+    state_ = State::sealing;
+    return {Do::seal_source, kNever};
+  }
+  if (outcome.gate) return follow_gate(*outcome.gate, now);
+  if (outcome.error == errc::moving) return follow(outcome.record, now, dice);
+  failure_ = outcome.failure;
+  return fail(outcome.error);
+}
+
+// A turn is nobody's lock: who waits 0 asks again at once.
+MoveClient::Step MoveClient::follow_gate(const std::string& text, TimePoint now) {
+  std::string why;
+  if (!gate_->learn(text, why)) {
+    return fail(errc::protocol,
+                fmt::format("the gate of plan '{}' in the store '{}' cannot be read: {}",
+                            route_.plan, route_.from, why));
+  }
+  failure_ = {};
+  if (now >= limits_.deadline) return fail(errc::timed_out);
+  return lock_source();
+}
+
+MoveClient::Step MoveClient::on_sealed(const RecordAnswer& answer, TimePoint now,
+                                       std::uint64_t dice) {
+  if (error_) return fail(*error_);
+  switch (answer.status) {
+    case RecordStatus::done:
+      return lock_target(Record(record_));
+    case RecordStatus::conflict:
+      if (answer.gate) return follow_gate(*answer.gate, now);
+      return start_anew(now);
+    case RecordStatus::unavailable:
+    case RecordStatus::unknown:
+      failure_ = answer.failure;
+      return ask_source_later(now, dice);
+    case RecordStatus::failed:
+      break;
+  }
+  failure_ = answer.failure;
+  return fail(portable(answer.failure.error));
+}
+
+MoveClient::Step MoveClient::follow(const std::string& text, TimePoint now, std::uint64_t dice) {
+  std::string why;
+  const auto record = parse_record(text, &why);
+  if (!record) {
+    return fail(errc::protocol, fmt::format("a migration's record stands in the lock's place in "
+                                            "the store '{}', and {}",
+                                            route_.from, why));
+  }
+  if (auto foreign = foreign_record(*record); foreign.error) {
+    failure_ = std::move(foreign);
+    return fail(portable(failure_.error));
+  }
+  if (!leads_to_target(record->state)) return ask_source_later(now, dice);
+  return lock_target(*record);
+}
+
+Failure MoveClient::foreign_record(const Record& record) const {
+  const auto& stores = route_.stores;
+  const auto line = route_line(route_.name, route_.from, record.target, record.plan);
+  if (std::find(stores.begin(), stores.end(), record.target) == stores.end()) {
+    return make_failure(errc::not_configured,
+                        fmt::format("plan '{}' moves it to the store '{}', which is not configured "
+                                    "here; add it to `stores:`, and `{}` to `locks:`",
+                                    record.plan, record.target, line));
+  }
+  if (record.target != route_.to) {
+    return make_failure(errc::moving,
+                        fmt::format("plan '{}' moves it to the store '{}', but here its route "
+                                    "leads to '{}'; write `{}` below `locks:`",
+                                    record.plan, record.target, route_.to, line));
+  }
+  if (record.plan != route_.plan) {
+    return make_failure(errc::moving,
+                        fmt::format("it is moved by plan '{}', but here its route names plan '{}'; "
+                                    "write `{}` below `locks:`",
+                                    record.plan, route_.plan, line));
+  }
+  return {};
+}
+
+MoveClient::Step MoveClient::on_target(const Outcome& outcome, TimePoint now, std::uint64_t dice) {
+  if (error_) return fail(*error_);
+  if (outcome.granted) {
+    if (asks_target_alone_ || DLOCK_PLANTED("move_recheck_skipped")) return hold(Held::target);
+    // Also when the record was seen to have changed: the re-check says so again, and the grant is
+    // given back after it.
+    state_ = State::rechecking;
+    unanswered_since_.reset();
+    backoff_.reset();
+    return {Do::recheck, kNever};
+  }
+  if (changed_) return start_anew(now);
+  if (outcome.error == errc::moving) {
+    const auto there = parse_record(outcome.record);
+    if (there && is_closed(*there, route_.from)) {
+      closed_ = outcome.record;
+      // The flip that sent us here is younger, or the source has another record by now.
+      const bool is_older =
+          asks_target_alone_ ? there->gen.flip <= record_.floor : there->gen < record_.gen;
+      if (is_older || DLOCK_PLANTED("move_any_closed_place_is_opened")) {
+        state_ = State::rechecking;
+        return {Do::open_target, kNever};
+      }
+      // Of a later plan, which has taken it on from where this one has brought it.
+      if (!asks_target_alone_) return ask_source_later(now, dice);
+    }
+  }
+  failure_ = outcome.failure;
+  return fail(outcome.error);
+}
+
+MoveClient::Step MoveClient::on_opened(const RecordAnswer& answer, TimePoint now,
+                                       std::uint64_t dice) {
+  if (error_) return fail(*error_);
+  if (answer.status == RecordStatus::done) {
+    state_ = State::target;
+    return {Do::lock_target, kNever};
+  }
+  if (answer.status == RecordStatus::failed) {
+    failure_ = answer.failure;
+    return fail(portable(answer.failure.error));
+  }
+  return ask_source_later(now, dice);
+}
+
+MoveClient::Step MoveClient::ask_source_later(TimePoint now, std::uint64_t dice) {
+  if (limits_.once || now >= limits_.deadline) return fail(errc::timed_out);
+  return pause(now + pace(dice), Do::lock_source);
+}
+
+bool MoveClient::still_moved(const std::optional<std::string>& text) const {
+  if (!text) return false;
+  const auto now_there = parse_record(*text);
+  if (!now_there || !leads_to_target(now_there->state)) return false;
+  if (DLOCK_PLANTED("move_any_generation_is_accepted")) return true;
+  if (DLOCK_PLANTED("move_closing_is_accepted")) return now_there->gen.flip == record_.gen.flip;
+  return now_there->gen == record_.gen && now_there->plan_id == record_.plan_id;
+}
+
+MoveClient::Step MoveClient::on_recheck(const RecordAnswer& answer, bool good, TimePoint now,
+                                        std::uint64_t dice) {
+  if (error_) return fail(*error_);
+  switch (answer.status) {
+    case RecordStatus::done:
+    case RecordStatus::conflict:
+      // The order counts: what is read may be old by now, the grant is looked at last.
+      if (still_moved(answer.found) && good) return hold(Held::target);
+      return start_anew(now);
+    case RecordStatus::unavailable:
+    case RecordStatus::unknown:
+      return good ? recheck_later(answer.failure, now, dice) : start_anew(now);
+    case RecordStatus::failed:
+      break;
+  }
+  failure_ = answer.failure;
+  return fail(portable(answer.failure.error));
+}
+
+MoveClient::Step MoveClient::recheck_later(const Failure& why, TimePoint now, std::uint64_t dice) {
+  failure_ = why;
+  if (!unanswered_since_) unanswered_since_ = now;
+  const bool patient = limits_.retry.kind == RetryPolicy::Kind::forever;
+  const auto out_of_patience = patient ? kNever : *unanswered_since_ + limits_.connect_timeout;
+  const auto wait = limits_.once ? std::nullopt : backoff_.next(now, dice);
+  if (!wait || now >= out_of_patience || now >= limits_.deadline) return fail(errc::unavailable);
+  return pause(std::min(now + *wait, out_of_patience), Do::recheck);
+}
+
+// With wait 0 a flip under way is as good as a holder: nobody was asked twice.
+MoveClient::Step MoveClient::start_anew(TimePoint now) {
+  failure_ = {};
+  if (limits_.once || now >= limits_.deadline) return fail(errc::timed_out);
+  return lock_source();
+}
+
+MoveClient::Step MoveClient::on_woken(TimePoint now) {
+  if (error_) return fail(*error_);
+  if (now >= limits_.deadline) {
+    return fail(after_pause_ == Do::recheck ? errc::unavailable : errc::timed_out);
+  }
+  if (after_pause_ != Do::recheck) return lock_source();
+  state_ = State::rechecking;
+  return {Do::recheck, kNever};
+}
+
+MoveClient::Step MoveClient::pause(TimePoint until, Do then) {
+  state_ = State::pausing;
+  after_pause_ = then;
+  return {Do::pause, std::min(until, limits_.deadline)};
+}
+
+// From half of the interval to all of it, so that those who wait for one lock do not ask together.
+Duration MoveClient::pace(std::uint64_t dice) const {
+  const auto half = limits_.poll.count() / 2;
+  return Duration(half + static_cast<Duration::rep>(dice % (static_cast<std::uint64_t>(
+                                                               std::max<Duration::rep>(half, 1)))));
+}
+
+TimePoint MoveClient::next_look(TimePoint now, std::uint64_t dice) const {
+  return asks_target_alone_ ? kNever : now + pace(dice);
+}
+
+bool MoveClient::on_look(const RecordAnswer& answer) {
+  if (answer.status != RecordStatus::done) return false;
+  if (!still_moved(answer.found)) changed_ = true;
+  return changed_;
+}
+
+bool MoveClient::on_deadline() {
+  if (limits_.once || state_ == State::source || state_ == State::target) return false;
+  const bool unanswered = unanswered_since_ && after_pause_ == Do::recheck;
+  return give_up(unanswered ? errc::unavailable : errc::timed_out);
+}
+
+bool MoveClient::give_up(errc error) {
+  if (error_ || state_ == State::finished) return false;
+  error_ = error;
+  return true;
+}
+
+MoveClient::Step MoveClient::hold(Held where) {
+  held_ = where;
+  state_ = State::finished;
+  failure_ = {};
+  return {Do::finish, kNever};
+}
+
+MoveClient::Step MoveClient::fail(errc error) {
+  error_ = error;
+  state_ = State::finished;
+  return {Do::finish, kNever};
+}
+
+MoveClient::Step MoveClient::fail(errc error, std::string text) {
+  failure_ = make_failure(error, std::move(text));
+  return fail(error);
+}
+
+}  // namespace dlock::core::migration

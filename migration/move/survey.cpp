@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "migration/move/survey.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "migration/gate_note.hpp"
+#include "migration/move/plan_coordinator.hpp"
+
+namespace dlock::core::migration {
+namespace {
+
+/// Of a list of all locks.
+constexpr auto kListing = std::chrono::minutes(2);
+
+struct Counts {
+  std::size_t open = 0;
+  std::size_t moved = 0;
+  std::size_t closing = 0;
+  std::size_t final_ = 0;
+};
+
+Counts count(const std::vector<NameStatus>& names) {
+  Counts counts;
+  for (const auto& name : names) {
+    if (!name.record) {
+      ++counts.open;
+    } else if (name.record->state == MoveState::moved) {
+      ++counts.moved;
+    } else if (name.record->state == MoveState::closing) {
+      ++counts.closing;
+    } else {
+      ++counts.final_;
+    }
+  }
+  return counts;
+}
+
+bool is_held(const std::optional<LockStatus>& status) { return status && status->held; }
+
+std::string holder_of(const LockStatus& status) {
+  return status.owner ? describe(*status.owner) : std::string("somebody");
+}
+
+/// As place_in(); what plans that have come to their end have left is open: whoever asks for it
+/// opens it.
+asio::awaitable<TargetPlace> place_of(std::shared_ptr<Store> target, std::string name,
+                                      std::optional<std::string> text, std::string source) {
+  auto place = place_in(target->name(), text, source);
+  if (place.kind != TargetPlace::Kind::foreign) co_return place;
+  const auto left = co_await target->is_left_closed(std::move(name), std::move(*text));
+  if (left.value.value_or(false)) place = TargetPlace();
+  co_return place;
+}
+
+asio::awaitable<void> look_at(std::shared_ptr<Store> from, std::shared_ptr<Store> to,
+                              bool target_answers, NameStatus& status) {
+  auto deadline = from->env().now() + from->request_timeout();
+  const auto record = co_await from->backend().record(status.name, deadline);
+  status.known = record.status == RecordStatus::done;
+  if (record.found) {
+    const auto left = co_await from->is_left_closed(status.name, *record.found);
+    // Whoever asks for it opens it.
+    if (!left.value.value_or(false)) {
+      status.record = parse_record(*record.found, &status.unreadable);
+    }
+  }
+  auto here = co_await from->backend().inspect(status.name, deadline);
+  status.in_source = std::move(here.value);
+  if (!target_answers) co_return;
+  deadline = to->env().now() + to->request_timeout();
+  auto there = co_await to->backend().inspect(status.name, deadline);
+  status.in_target = std::move(there.value);
+  if (!to->backend().capabilities().can_seal) co_return;
+  deadline = to->env().now() + to->request_timeout();
+  const auto place = co_await to->backend().record(status.name, deadline);
+  if (place.status == RecordStatus::done) {
+    status.place = co_await place_of(to, status.name, place.found, from->name());
+  }
+}
+
+/// The gate, and which names there are.
+asio::awaitable<Failure> see(std::shared_ptr<Store> from, std::shared_ptr<Store> to,
+                             bool target_answers, PlanStatus& status,
+                             std::vector<std::string>& names) {
+  GateNote note(from, status.plan.name);
+  auto look = co_await note.read();
+  if (look.failure.error) co_return look.failure;
+  status.gate = std::move(look.gate);
+  auto seen = co_await look_at_source(from, status.plan);
+  if (seen.failure.error) co_return seen.failure;
+  names = std::move(seen.names);
+  if (!target_answers) co_return Failure{};
+  std::string everything;
+  const auto there = co_await to->backend().list(everything, to->env().now() + kListing);
+  // A store that cannot list has what the source says of it.
+  for (const auto& lock : there.value.value_or(std::vector<LockStatus>())) {
+    if (lock.held && status.plan.has(lock.name)) names.push_back(lock.name);
+  }
+  names = parse_list(list_text(std::move(names)));
+  co_return Failure{};
+}
+
+/// By a later plan: it is at home in the source again, or on its way there.
+bool taken_back(const TargetPlace& place, const Plan& plan) {
+  return place.record && place.record->plan != plan.name && place.record->target == plan.from;
+}
+
+std::string next_of_turned(const PlanStatus& status, const Counts& counts) {
+  const auto& plan = status.plan;
+  if (counts.open + counts.closing > 0) {
+    return fmt::format(
+        "not in '{4}' yet: {0} of {1}, held or waited for in '{2}' from before, or on the way "
+        "back; "
+        "`dlock migrate advance {3} --all` moves each when its holder leaves",
+        counts.open + counts.closing, status.names.size(), plan.from, plan.name, plan.to);
+  }
+  return fmt::format(
+      "all are in '{0}'; try it out, and go back with `dlock migrate rollback {1} --all`, or make "
+      "it "
+      "final with `dlock migrate finish {1} --all`",
+      plan.to, plan.name);
+}
+
+std::string next_of_open(const PlanStatus& status, const Counts& counts) {
+  const auto& plan = status.plan;
+  if (counts.closing > 0) {
+    return fmt::format(
+        "on the way back, waiting for holders in '{2}' to leave: {0} of {1}; go on with "
+        "`dlock migrate rollback {3} --all`, or take it back with `dlock migrate advance {3} "
+        "--all`",
+        counts.closing, status.names.size(), plan.to, plan.name);
+  }
+  if (counts.moved > 0) {
+    return fmt::format(
+        "in '{2}': {0} of {1}; `dlock migrate advance {3} --all` moves all, those made later too, "
+        "and `dlock migrate rollback {3} --all` brings these back",
+        counts.moved, status.names.size(), plan.to, plan.name);
+  }
+  return fmt::format(
+      "all are in '{}'; `dlock migrate advance {} --all` moves them, each when its "
+      "holder leaves, and those made later",
+      plan.from, plan.name);
+}
+
+std::string next_of_gate(const PlanStatus& status, const Counts& counts) {
+  const auto& plan = status.plan;
+  if (!status.gate) return start_broken_off(plan.name);
+  switch (status.gate->state) {
+    case GateState::open:
+      return next_of_open(status, counts);
+    case GateState::turned:
+      return next_of_turned(status, counts);
+    case GateState::final_:
+      return fmt::format(
+          "the certificate: `dlock migrate finish {} --all` was broken off; run it "
+          "again",
+          plan.name);
+    case GateState::ended:
+      break;
+  }
+  return fmt::format(
+      "it is being withdrawn: `dlock migrate rollback {} --all --withdraw` ends that", plan.name);
+}
+
+/// A lock that has been moved, and whose place in the target is not open.
+std::optional<std::string> alarm_of_place(const NameStatus& name, const Plan& plan) {
+  const auto& place = name.place;
+  if (place.kind == TargetPlace::Kind::open) return std::nullopt;
+  if (place.kind == TargetPlace::Kind::foreign) {
+    return fmt::format("{}; {}", place.why,
+                       name.record ? "nobody can lock it there"
+                                   : fmt::format("it cannot be moved to '{}'", plan.to));
+  }
+  if (!name.record || name.record->state == MoveState::closing) return std::nullopt;
+  if (place.record->gen >= name.record->gen) {
+    return fmt::format(
+        "its place in '{0}' was closed by a later rollback than the record in '{1}' knows of: "
+        "nobody can lock it; '{1}' was restored from an old copy; stop its users, then bring its "
+        "data back",
+        plan.to, plan.from);
+  }
+  // The first program that asks for it opens it, and `finish` does.
+  if (plan.has_gate()) return std::nullopt;
+  return fmt::format(
+      "it is moved to '{0}', but its place there is still closed by what plan '{1}' has left when "
+      "it was in '{2}': only programs of the plan can lock it, and the first of them opens the "
+      "place; to open it now, run `dlock migrate advance {3} --name {4}`",
+      plan.to, place.record->plan, plan.from, plan.name, name.name);
+}
+
+}  // namespace
+
+std::string describe(const Owner& owner) {
+  if (owner.pid == 0) return owner.id;
+  return fmt::format("{} (pid {} on {})", owner.app.empty() ? "a process" : owner.app, owner.pid,
+                     owner.host);
+}
+
+std::string state_text(const std::optional<Record>& record) {
+  return record ? to_string(record->state) : "OPEN";
+}
+
+std::vector<std::string> alarms_of(const NameStatus& name, const Plan& plan, bool was_moved,
+                                   bool at_home) {
+  std::vector<std::string> alarms;
+  if (!name.known) {
+    alarms.push_back(fmt::format("the store '{}' did not answer", plan.from));
+  } else if (!name.unreadable.empty()) {
+    alarms.push_back(
+        fmt::format("what stands in the lock's place cannot be read: {}", name.unreadable));
+  } else if (was_moved && taken_back(name.place, plan)) {
+    return alarms;
+  } else if (!name.record && was_moved) {
+    alarms.push_back(
+        fmt::format("it was moved to '{0}', and '{1}' has lost the record: it looks "
+                    "free in '{1}' while '{0}' may be in use; stop its users, then run "
+                    "`dlock migrate advance {2} --name {3}`",
+                    plan.to, plan.from, plan.name, name.name));
+  } else if (!name.record && is_held(name.in_target) && !at_home) {
+    alarms.push_back(
+        fmt::format("{} holds it in '{}', though it is not moved: a client that knows "
+                    "'{}' alone",
+                    holder_of(*name.in_target), plan.to, plan.to));
+  } else if (name.record && (name.record->plan != plan.name || name.record->plan_id != plan.id)) {
+    alarms.push_back(fmt::format("the record is of plan '{}'", name.record->plan));
+  } else if (auto closed = alarm_of_place(name, plan)) {
+    alarms.push_back(std::move(*closed));
+  }
+  return alarms;
+}
+
+std::string next_step(const PlanStatus& status) {
+  const auto& plan = status.plan;
+  const auto counts = count(status.names);
+  if (status.finished) {
+    return fmt::format(
+        "nothing: it is finished; '{}' can be taken out of the configurations, and "
+        "must be kept until none names it",
+        plan.from);
+  }
+  if (plan.has_gate()) return next_of_gate(status, counts);
+  if (counts.closing > 0) {
+    return fmt::format(
+        "{0} of {1} are being rolled back and wait for their holders in '{2}' to "
+        "leave; go on with `dlock migrate rollback {3} --all`, or take it back with "
+        "`dlock migrate advance {3} --all`",
+        counts.closing, status.names.size(), plan.to, plan.name);
+  }
+  if (counts.open > 0) {
+    return fmt::format(
+        "{} of {} are still in '{}'; `dlock migrate advance {} --all` moves them, "
+        "each when its holder leaves",
+        counts.open, status.names.size(), plan.from, plan.name);
+  }
+  return fmt::format(
+      "all are in '{0}'; try it out, and go back with `dlock migrate rollback {1} "
+      "--all`, or make it final with `dlock migrate finish {1} --all`",
+      plan.to, plan.name);
+}
+
+asio::awaitable<PlanStatus> survey(std::shared_ptr<Store> from, std::shared_ptr<Store> to,
+                                   Plan plan, std::vector<std::string> moved) {
+  PlanStatus status;
+  status.plan = std::move(plan);
+  const auto source = co_await from->connected();
+  const auto target = co_await to->connected();
+  if (source.error) {
+    status.alarms.push_back(
+        fmt::format("the store '{}' cannot be reached: {}", from->name(), source.error.message()));
+    co_return status;
+  }
+  if (target.error) {
+    status.alarms.push_back(
+        fmt::format("the store '{}' cannot be reached: {}; locks that are moved "
+                    "there cannot be acquired",
+                    to->name(), target.error.message()));
+  }
+  const bool target_answers = !target.error;
+  auto names = status.plan.names;
+  if (status.plan.has_gate()) {
+    const auto failure = co_await see(from, to, target_answers, status, names);
+    if (failure.error) {
+      status.alarms.push_back(failure.text);
+      co_return status;
+    }
+  }
+  const bool at_home = status.gate && status.gate->state == GateState::final_;
+  for (const auto& name : names) {
+    NameStatus one;
+    one.name = name;
+    co_await look_at(from, to, target_answers, one);
+    one.alarms =
+        alarms_of(one, status.plan, std::binary_search(moved.begin(), moved.end(), name), at_home);
+    status.names.push_back(std::move(one));
+  }
+  status.next = next_step(status);
+  co_return status;
+}
+
+asio::awaitable<Result<std::vector<std::string>>> taken_places(std::shared_ptr<Store> target,
+                                                               std::string source,
+                                                               std::vector<std::string> names) {
+  Result<std::vector<std::string>> result;
+  result.failure = co_await target->connected();
+  if (result.failure.error) co_return result;
+  std::vector<std::string> taken;
+  const bool has_records = target->backend().capabilities().can_seal;
+  for (std::size_t i = 0; has_records && i < names.size(); ++i) {
+    const auto deadline = target->env().now() + target->request_timeout();
+    const auto found = co_await target->backend().record(names[i], deadline);
+    if (found.status != RecordStatus::done) {
+      result.failure = found.failure;
+      co_return result;
+    }
+    const auto place = co_await place_of(target, names[i], found.found, source);
+    if (place.kind != TargetPlace::Kind::foreign) continue;
+    taken.push_back(fmt::format("'{}': {}", names[i], place.why));
+  }
+  result.value = std::move(taken);
+  co_return result;
+}
+
+}  // namespace dlock::core::migration

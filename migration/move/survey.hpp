@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Survey: how a plan stands, for an operator: each name's record, who holds it where, who lags
+// behind, what is alarming, what comes next.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/store/store.hpp"
+#include "migration/gate.hpp"
+#include "migration/move/target_place.hpp"
+#include "migration/plan.hpp"
+#include "migration/record.hpp"
+
+namespace dlock::core::migration {
+
+struct NameStatus {
+  std::string name;
+  bool known = false;            ///< the source answered
+  std::optional<Record> record;  ///< empty: OPEN
+  std::string unreadable;        ///< what stands there is no record: why
+  std::optional<LockStatus> in_source;
+  std::optional<LockStatus> in_target;
+  TargetPlace place;  ///< in the target, where that answers and can have records
+  std::vector<std::string> alarms;
+};
+
+struct PlanStatus {
+  Plan plan;
+  bool finished = false;
+  std::optional<Gate> gate;  ///< of a plan that has one
+  std::vector<NameStatus> names;
+  std::vector<std::string> alarms;  ///< of a store as a whole
+  std::string next;                 ///< what comes next, and why it waits
+};
+
+/// Loop only. A store that cannot be asked is an alarm. `moved`: the names known to have been
+/// moved. Of a plan with a gate: the names that the two stores show now.
+asio::awaitable<PlanStatus> survey(std::shared_ptr<Store> from, std::shared_ptr<Store> to,
+                                   Plan plan, std::vector<std::string> moved);
+
+/// Loop only. Why names cannot be moved from `source` to that store, each sentence with its name:
+/// what stands in their places there leads elsewhere. A failure if the store cannot be asked.
+asio::awaitable<Result<std::vector<std::string>>> taken_places(std::shared_ptr<Store> target,
+                                                               std::string source,
+                                                               std::vector<std::string> names);
+
+// Pure.
+/// `at_home`: the target alone is asked for it now.
+std::vector<std::string> alarms_of(const NameStatus& name, const Plan& plan, bool was_moved,
+                                   bool at_home = false);
+std::string next_step(const PlanStatus& status);
+/// OPEN without a record.
+std::string state_text(const std::optional<Record>& record);
+/// `worker (pid 4711 on host)`
+std::string describe(const Owner& owner);
+
+}  // namespace dlock::core::migration

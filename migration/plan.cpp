@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "migration/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/config/routes.hpp"
+#include "core/spi/name.hpp"
+#include "dlock/sequencer.hpp"
+#include "migration/fields.hpp"
+#include "migration/record.hpp"
+
+namespace dlock::core::migration {
+namespace {
+
+constexpr std::string_view kMoveVersion = "dlock-plan1";
+constexpr std::string_view kDualVersion = "dlock-plan2";
+constexpr std::string_view kGateVersion = "dlock-plan3";
+constexpr std::uint64_t kMostMilliseconds = 99'999'999'999'999;
+
+void parse_names(Fields& fields, std::vector<std::string>& names) {
+  const auto count = fields.number("names", kLongestPlan);
+  for (std::uint64_t i = 0; i < count && fields.good(); ++i) {
+    const auto name = fields.word("lock names");
+    if (!fields.good()) return;
+    if (!name_error(name).empty()) return fields.fail("it names something that is no lock name");
+    if (!names.empty() && names.back() >= name) return fields.fail("its names are not in order");
+    names.emplace_back(name);
+  }
+}
+
+void parse_patterns(Fields& fields, std::vector<std::string>& patterns) {
+  const auto count = fields.number("patterns", kLongestPlan);
+  for (std::uint64_t i = 0; i < count && fields.good(); ++i) {
+    const auto pattern = fields.word("patterns");
+    if (!fields.good()) return;
+    if (!pattern_error(pattern).empty()) return fields.fail("one of its patterns is none");
+    if (!patterns.empty() && patterns.back() >= pattern) {
+      return fields.fail("its patterns are not in order");
+    }
+    patterns.emplace_back(pattern);
+  }
+}
+
+void add_lines(std::string& text, std::string_view key, const std::vector<std::string>& lines) {
+  text += fmt::format("\n{}={}", key, lines.size());
+  for (const auto& line : lines) {
+    text += '\n';
+    text += line;
+  }
+}
+
+}  // namespace
+
+bool Plan::has(std::string_view lock) const {
+  if (std::binary_search(names.begin(), names.end(), lock, std::less<>())) return true;
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& pattern) { return pattern_matches(pattern, lock); });
+}
+
+std::string to_text(const Plan& plan) {
+  const bool dual = plan.mode == MigrateMode::dual;
+  std::string text = fmt::format(
+      "{}\nname={}\nid={}\nfrom={}\nto={}\nmax_lease_ms={}\nlossy_target={}\nleased_target={}",
+      dual              ? kDualVersion
+      : plan.has_gate() ? kGateVersion
+                        : kMoveVersion,
+      plan.name, plan.id, plan.from, plan.to, plan.max_lease.count(), plan.lossy_target ? 1 : 0,
+      plan.leased_target ? 1 : 0);
+  if (dual) {
+    text += fmt::format("\nwindow={}\nregistration_ms={}", plan.window, plan.registration.count());
+  }
+  if (plan.has_gate()) text += fmt::format("\nfloor={}", plan.floor);
+  if (!plan.patterns.empty() || dual) add_lines(text, "patterns", plan.patterns);
+  add_lines(text, "names", plan.names);
+  return text;
+}
+
+std::optional<Plan> parse_plan(std::string_view text, std::string* why) {
+  Fields fields(text.substr(0, kLongestPlan + 1), '\n');
+  if (text.size() > kLongestPlan) fields.fail("it is too long for a plan");
+  const auto version = fields.word("version");
+  if (version != kMoveVersion && version != kDualVersion && version != kGateVersion) {
+    fields.fail("it does not begin with 'dlock-plan1': it is no plan, or of a later version");
+  }
+  Plan plan;
+  plan.name = fields.name("name");
+  plan.id = fields.value("id");
+  if (fields.good() && !is_plan_id(plan.id)) fields.fail("its id is not one of a plan");
+  plan.from = fields.name("from");
+  plan.to = fields.name("to");
+  plan.max_lease = std::chrono::milliseconds(fields.number("max_lease_ms", kMostMilliseconds));
+  plan.lossy_target = fields.number("lossy_target", 1) == 1;
+  plan.leased_target = fields.number("leased_target", 1) == 1;
+  if (version == kDualVersion) {
+    plan.mode = MigrateMode::dual;
+    plan.window = fields.name("window");
+    plan.registration =
+        std::chrono::milliseconds(fields.number("registration_ms", kMostMilliseconds));
+  }
+  if (version == kGateVersion) plan.floor = fields.number("floor", kTokenEnd - 1);
+  if (version != kMoveVersion) parse_patterns(fields, plan.patterns);
+  if (version == kGateVersion && plan.patterns.empty()) fields.fail("it has no patterns");
+  parse_names(fields, plan.names);
+  fields.end();
+  if (fields.good()) return plan;
+  if (why != nullptr) *why = fields.error();
+  return std::nullopt;
+}
+
+std::string plan_key(std::string_view plan) { return fmt::format("plan/{}", plan); }
+std::string home_key(std::string_view plan) { return fmt::format("home/{}", plan); }
+std::string moved_key(std::string_view plan) { return fmt::format("moved/{}", plan); }
+
+std::string finished_entry(std::string_view plan) { return fmt::format("={}", plan); }
+bool is_finished_entry(std::string_view entry) noexcept { return entry.starts_with('='); }
+
+std::string started_entry(const Plan& plan) { return fmt::format("{}@{}", plan.name, plan.id); }
+
+std::string pending_entry(const Plan& plan) { return "~" + started_entry(plan); }
+
+bool is_pending_entry(std::string_view entry) noexcept { return entry.starts_with('~'); }
+
+std::string plan_of_entry(std::string_view entry) {
+  const bool marked = is_finished_entry(entry) || is_pending_entry(entry);
+  return std::string(entry.substr(0, entry.rfind('@')).substr(marked ? 1 : 0));
+}
+
+bool is_about(std::string_view entry, const Plan& plan) {
+  if (is_finished_entry(entry) || plan_of_entry(entry) != plan.name) return false;
+  return entry.rfind('@') == std::string_view::npos || entry.ends_with("@" + plan.id);
+}
+
+bool lists_started(const std::vector<std::string>& entries, std::string_view plan) {
+  return std::any_of(entries.begin(), entries.end(), [&](const std::string& entry) {
+    const bool started = !is_finished_entry(entry) && !is_pending_entry(entry);
+    return started && plan_of_entry(entry) == plan;
+  });
+}
+
+std::string list_text(std::vector<std::string> entries) {
+  std::sort(entries.begin(), entries.end());
+  entries.erase(std::unique(entries.begin(), entries.end()), entries.end());
+  return fmt::format("{}", fmt::join(entries, "\n"));
+}
+
+std::vector<std::string> parse_list(std::string_view text) {
+  std::vector<std::string> entries;
+  while (!text.empty()) {
+    const auto end = std::min(text.find('\n'), text.size());
+    if (end > 0) entries.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  std::sort(entries.begin(), entries.end());
+  entries.erase(std::unique(entries.begin(), entries.end()), entries.end());
+  return entries;
+}
+
+std::vector<std::string> with_entry(std::vector<std::string> entries, const std::string& entry) {
+  entries.push_back(entry);
+  return parse_list(list_text(std::move(entries)));
+}
+
+std::vector<std::string> without_entry(std::vector<std::string> entries, const std::string& entry) {
+  entries.erase(std::remove(entries.begin(), entries.end(), entry), entries.end());
+  return entries;
+}
+
+std::optional<std::string> common_names(const Plan& one, const Plan& other) {
+  for (const auto& name : one.names) {
+    if (other.has(name)) return name;
+  }
+  for (const auto& name : other.names) {
+    if (one.has(name)) return name;
+  }
+  for (const auto& pattern : one.patterns) {
+    for (const auto& theirs : other.patterns) {
+      if (patterns_meet(pattern, theirs)) return pattern;
+    }
+  }
+  return std::nullopt;
+}
+
+std::string start_broken_off(std::string_view plan) {
+  return fmt::format(
+      "the start of plan '{0}' was refused or broken off, and nothing of it is in effect; run "
+      "`dlock migrate start {0}`",
+      plan);
+}
+
+std::string route_line(std::string_view lock, std::string_view from, std::string_view to,
+                       std::string_view plan) {
+  return fmt::format("- {{ match: \"{}\", migrate: {{ from: {}, to: {}, plan: {} }} }}", lock, from,
+                     to, plan);
+}
+
+std::string route_line(std::string_view lock, const Plan& plan, int phase) {
+  return fmt::format(
+      "- {{ match: \"{}\", migrate: {{ from: {}, to: {}, plan: {}, mode: dual, phase: {}, window: "
+      "{} "
+      "}} }}",
+      lock, plan.from, plan.to, plan.name, phase, plan.window);
+}
+
+}  // namespace dlock::core::migration

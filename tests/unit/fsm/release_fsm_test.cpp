@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/fsm/release_fsm.hpp"
+
+#include <gtest/gtest.h>
+
+namespace dlock::core {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Do = ReleaseFsm::Do;
+
+const TimePoint kStart{seconds(1000)};
+
+ReleaseFsm::Limits limits() {
+  ReleaseFsm::Limits result;
+  result.request_timeout = seconds(3);
+  result.search_pause = seconds(2);
+  return result;
+}
+
+TEST(ReleaseFsm, OneRequestWhenAllGoesWell) {
+  ReleaseFsm fsm(limits());
+  const auto step = fsm.begin(kStart);
+  EXPECT_EQ(step.what, Do::release);
+  EXPECT_FALSE(step.search);
+  EXPECT_EQ(step.until, kStart + seconds(3));
+  EXPECT_EQ(fsm.on_answer(ReleaseStatus::released, kStart).what, Do::finish);
+  EXPECT_EQ(fsm.outcome(), ReleaseStatus::released);
+}
+
+TEST(ReleaseFsm, SaysWhenItWasNotOursAnyMore) {
+  ReleaseFsm fsm(limits());
+  fsm.begin(kStart);
+  EXPECT_EQ(fsm.on_answer(ReleaseStatus::not_holder, kStart).what, Do::finish);
+  EXPECT_EQ(fsm.outcome(), ReleaseStatus::not_holder);
+}
+
+TEST(ReleaseFsm, IsTriedAgainUntilTheLeaseIsOver) {
+  auto bounded = limits();
+  bounded.lease_over = kStart + seconds(10);
+  ReleaseFsm fsm(bounded);
+  auto now = kStart;
+  fsm.begin(now);
+  auto step = fsm.on_answer(ReleaseStatus::unavailable, now);
+  int tries = 0;
+  while (step.what != Do::finish) {
+    ASSERT_LT(++tries, 100);
+    ASSERT_EQ(step.what, Do::pause);
+    now = step.until;
+    EXPECT_EQ(fsm.on_pause_over(now).what, Do::release);
+    step = fsm.on_answer(ReleaseStatus::unknown, now);
+  }
+  EXPECT_EQ(now, bounded.lease_over);
+  EXPECT_FALSE(fsm.outcome());
+}
+
+TEST(ReleaseFsm, WithoutALeaseItIsNeverGivenUp) {
+  ReleaseFsm fsm(limits());
+  auto now = kStart;
+  fsm.begin(now);
+  for (int i = 0; i < 1000; ++i) {
+    const auto step = fsm.on_answer(ReleaseStatus::unavailable, now);
+    ASSERT_EQ(step.what, Do::pause);
+    EXPECT_LE(step.until - now, seconds(1));
+    now = step.until;
+  }
+}
+
+TEST(ReleaseFsm, LooksForLateCopiesUntilNoneCanArrive) {
+  auto doubtful = limits();
+  doubtful.late_copies_until = kStart + seconds(5);
+  ReleaseFsm fsm(doubtful);
+  auto now = kStart;
+  EXPECT_TRUE(fsm.begin(now).search);
+  auto step = fsm.on_answer(ReleaseStatus::released, now);
+  EXPECT_EQ(fsm.outcome(), ReleaseStatus::released);  // told at the first answer
+  int searches = 1;
+  while (step.what == Do::pause) {
+    now = step.until;
+    EXPECT_TRUE(fsm.on_pause_over(now).search);
+    ++searches;
+    step = fsm.on_answer(ReleaseStatus::released, now);
+  }
+  EXPECT_EQ(now, kStart + seconds(5));  // one last look at the very end
+  EXPECT_EQ(searches, 4);
+}
+
+TEST(ReleaseFsm, ARefusalIsToldAtOnceAndTriedAgainAFewTimes) {
+  ReleaseFsm fsm(limits());
+  auto now = kStart;
+  auto step = fsm.on_answer(ReleaseStatus::refused, now);
+  EXPECT_EQ(fsm.outcome(), ReleaseStatus::refused);
+  int tries = 1;
+  for (; step.what == Do::pause && tries < 100; ++tries) {
+    EXPECT_GE(step.until, now + std::chrono::seconds(1));
+    now = step.until;
+    step = fsm.on_answer(ReleaseStatus::refused, now);
+  }
+  EXPECT_EQ(tries, 10);
+  EXPECT_LE(now, kStart + std::chrono::minutes(5));
+}
+
+}  // namespace
+}  // namespace dlock::core

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A log that blocks, throws or calls dlock delays nothing, and says what it could not take.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <future>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/manager/engine.hpp"
+#include "dlock/dlock.hpp"
+#include "dlock/memory.hpp"
+
+namespace dlock {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+LockManager open_store(const std::string& name,
+                       std::function<void(LogLevel, std::string_view)> log = {}) {
+  OpenOptions options;
+  options.backends = {&memory::backend()};
+  options.log = std::move(log);
+  return LockManager::open("memory://log_" + name, std::move(options));
+}
+
+void write(LockManager& locks, std::string_view text) {
+  locks.lock("any")->engine().log(LogLevel::warning, text);
+}
+
+void expect_works(LockManager& locks) {
+  const auto before = Clock::now();
+  EXPECT_TRUE(locks.lock("works")->acquire({.wait = 2s}));
+  EXPECT_LT(Clock::now() - before, 2s);
+}
+
+/// Standard error is a pipe that is full, until somebody reads it.
+class FullStandardError {
+ public:
+  FullStandardError() : before_(::dup(STDERR_FILENO)) {
+    EXPECT_EQ(::pipe2(ends_.data(), O_CLOEXEC), 0);
+    ::fcntl(ends_[1], F_SETFL, O_NONBLOCK);
+    const std::string block(4096, '.');
+    while (::write(ends_[1], block.data(), block.size()) > 0) ++blocks_;
+    ::fcntl(ends_[1], F_SETFL, 0);
+    ::dup2(ends_[1], STDERR_FILENO);
+    ::close(ends_[1]);
+  }
+  ~FullStandardError() {
+    ::dup2(before_, STDERR_FILENO);
+    ::close(before_);
+    ::close(ends_[0]);  // whoever is stuck in it gets EPIPE
+  }
+  FullStandardError(const FullStandardError&) = delete;
+  FullStandardError& operator=(const FullStandardError&) = delete;
+
+  /// Reads until `text` has come.
+  std::string read_until(std::string_view text) {
+    std::string all;
+    std::array<char, 65536> some{};
+    const auto until = Clock::now() + 20s;
+    while (all.find(text) == std::string::npos && Clock::now() < until) {
+      pollfd polled{ends_[0], POLLIN, 0};
+      if (::poll(&polled, 1, 100) <= 0) continue;
+      const auto got = ::read(ends_[0], some.data(), some.size());
+      if (got > 0) all.append(some.data(), static_cast<std::size_t>(got));
+    }
+    return all;
+  }
+
+ private:
+  int before_;
+  std::array<int, 2> ends_{};
+  int blocks_ = 0;
+};
+
+TEST(Log, P03_AFullStandardErrorDelaysNothingAndWhatIsDroppedIsCounted) {
+  FullStandardError full;
+  auto locks = open_store("full");
+  expect_works(locks);
+  write(locks, "the first");
+  for (int i = 1; i <= 1500; ++i) write(locks, fmt::format("line {} of 1500", i));
+  expect_works(locks);
+  const auto all = full.read_until("lines were dropped");
+  EXPECT_NE(all.find("[warning] dlock: the first"), std::string::npos);
+  // One is on its way, a thousand wait; the first may have been on its way already.
+  EXPECT_TRUE(all.find("500 lines were dropped") != std::string::npos ||
+              all.find("501 lines were dropped") != std::string::npos)
+      << all.substr(all.size() - 200);
+  full.read_until("line 999 of 1500");
+  expect_works(locks);
+}
+
+TEST(Log, P03_OneThatIsStuckDelaysTheEndByASecond) {
+  auto end = std::make_shared<std::promise<void>>();
+  {
+    auto locks = open_store(
+        "stuck", [over = end->get_future().share()](LogLevel, std::string_view) { over.wait(); });
+    expect_works(locks);
+    write(locks, "the first");
+    write(locks, "the second");
+    const auto before = Clock::now();
+    locks.close();
+    EXPECT_LT(Clock::now() - before, 5s);
+  }
+  end->set_value();
+}
+
+TEST(Log, OneThatCallsDlockDoesNotWaitForItself) {
+  std::promise<void> called;
+  std::atomic<bool> is_first = true;
+  std::unique_ptr<LockManager> locks;
+  locks = std::make_unique<LockManager>(open_store("calls", [&](LogLevel, std::string_view) {
+    // What is said while the manager ends must not use it.
+    if (!is_first.exchange(false)) return;
+    {
+      const auto held = locks->lock("inside")->acquire({.wait = 10s});
+      locks->status("inside");
+    }
+    called.set_value();
+  }));
+  write(*locks, "the first");
+  EXPECT_EQ(called.get_future().wait_for(10s), std::future_status::ready);
+  const auto before = Clock::now();
+  locks.reset();
+  EXPECT_LT(Clock::now() - before, 5s);
+}
+
+TEST(Log, OneThatThrowsGetsTheNextLine) {
+  std::promise<void> second;
+  auto locks = open_store("throws", [&](LogLevel, std::string_view text) {
+    if (text == "the first") throw std::runtime_error("full");
+    second.set_value();
+  });
+  write(locks, "the first");
+  write(locks, "the second");
+  EXPECT_EQ(second.get_future().wait_for(10s), std::future_status::ready);
+}
+
+TEST(Log, LinesComeInOrderAndAreAllThereAtTheEnd) {
+  std::vector<std::string> lines;
+  std::vector<std::string> written;
+  {
+    auto locks =
+        open_store("order", [&](LogLevel, std::string_view text) { lines.emplace_back(text); });
+    for (int i = 0; i < 900; ++i) write(locks, written.emplace_back(fmt::format("line {}", i)));
+  }
+  EXPECT_EQ(lines, written);
+}
+
+}  // namespace
+}  // namespace dlock

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A Memcached server in memory that fails on demand, for the tests of the procedures.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "backends/memcached/error.hpp"
+#include "backends/memcached/rules/lease.hpp"
+#include "backends/memcached/wire/commands.hpp"
+
+namespace dlock::memcached {
+
+class FakeServer final : public Commands {
+ public:
+  enum class Fault {
+    none,
+    not_sent,
+    request_lost,  ///< not executed, and not answered in time
+    reply_lost,    ///< executed, and not answered in time
+    broken,        ///< not executed; the connection broke
+    broken_after,  ///< executed; the connection broke
+    slow,          ///< executed, and answered after a second
+    no_memory,
+    not_a_number,
+  };
+
+  struct Entry {
+    std::string value;
+    std::uint64_t cas = 0;
+    TimePoint until = kNever;
+  };
+
+  /// One for each command from now on; then none.
+  std::deque<Fault> faults;
+  /// `add`, `cas`, `incr`, `gets`, `stats`, in the order of sending.
+  std::vector<std::string> log;
+  std::map<std::string, Entry, std::less<>> items;
+  TimePoint clock{std::chrono::hours(1)};
+  std::int64_t wall_us = 1'700'000'000'000'000;
+  TimePoint gives_up = kNever;
+  ServerFacts now_says;
+  /// Called before each command: what others do meanwhile.
+  std::function<void(const std::string& command)> meanwhile;
+
+  void put(const std::string& key, const std::string& value) {
+    items[key] = {value, ++cas_, kNever};
+  }
+  bool has(const std::string& key) {
+    const auto found = items.find(key);
+    return found != items.end() && found->second.until > clock;
+  }
+
+  TimePoint now() const override { return clock; }
+  std::int64_t wall_clock_us() const override { return wall_us; }
+  TimePoint deadline() const override { return gives_up; }
+
+  Answer add(const std::string& key, const std::string& value, std::time_t exptime) override {
+    return execute("add", [&]() -> Answer {
+      if (has(key)) return {Outcome::not_stored, {}};
+      store(key, value, exptime);
+      return {Outcome::done, {}};
+    });
+  }
+
+  Answer cas(const std::string& key, const std::string& value, std::time_t exptime,
+             std::uint64_t cas) override {
+    return execute("cas", [&]() -> Answer {
+      if (!has(key)) return {Outcome::not_found, {}};
+      if (items[key].cas != cas) return {Outcome::exists, {}};
+      store(key, value, exptime);
+      return {Outcome::done, {}};
+    });
+  }
+
+  Number increment(const std::string& key, std::uint64_t by) override {
+    Number number;
+    number.answer = execute("incr", [&]() -> Answer {
+      if (!has(key)) return {Outcome::not_found, {}};
+      number.value = std::stoull(items[key].value) + by;
+      items[key].value = std::to_string(number.value);
+      return {Outcome::done, {}};
+    });
+    return number;
+  }
+
+  Found gets(const std::vector<std::string>& keys) override {
+    Found found;
+    found.answer = execute("gets", [&]() -> Answer {
+      for (const auto& key : keys) {
+        if (has(key)) found.items[key] = {items[key].value, items[key].cas};
+      }
+      return {Outcome::done, {}};
+    });
+    if (found.answer.outcome == Outcome::unknown) found.answer.outcome = Outcome::unavailable;
+    return found;
+  }
+  Found gets_and_canary(std::vector<std::string> keys) override { return gets(keys); }
+
+  Answer refresh_facts() override {
+    return execute("stats", [&]() -> Answer {
+      facts_ = now_says;
+      return {Outcome::done, {}};
+    });
+  }
+  const ServerFacts& facts() const override { return facts_; }
+
+ private:
+  void store(const std::string& key, const std::string& value, std::time_t exptime) {
+    auto until = clock + std::chrono::seconds(exptime);
+    if (exptime == 0) until = kNever;
+    if (exptime >= kPastExpiry) until = TimePoint{};
+    items[key] = {value, ++cas_, until};
+  }
+
+  template <class Command>
+  Answer execute(const std::string& name, Command command) {
+    if (meanwhile) meanwhile(name);
+    const auto fault = faults.empty() ? Fault::none : faults.front();
+    if (!faults.empty()) faults.pop_front();
+    log.push_back(name);
+    switch (fault) {
+      case Fault::none:
+        return command();
+      case Fault::not_sent:
+        return {Outcome::unavailable, failure(Error::not_connected)};
+      case Fault::request_lost:
+        return {Outcome::unknown, failure(Error::no_answer)};
+      case Fault::reply_lost:
+        command();
+        return {Outcome::unknown, failure(Error::no_answer)};
+      case Fault::broken:
+        return {Outcome::unknown, failure(Error::connection_lost)};
+      case Fault::broken_after:
+        command();
+        return {Outcome::unknown, failure(Error::connection_lost)};
+      case Fault::slow: {
+        auto answer = command();
+        clock += std::chrono::seconds(1);
+        return answer;
+      }
+      case Fault::no_memory:
+        return {Outcome::refused, failure(Error::out_of_memory)};
+      case Fault::not_a_number:
+        return {Outcome::refused, failure(Error::refused, "non-numeric")};
+    }
+    return {};
+  }
+
+  std::uint64_t cas_ = 0;
+  ServerFacts facts_;
+};
+
+}  // namespace dlock::memcached

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The texts of a migration, in and out: what was not written so is no record, and never a grant.
+#include <gtest/gtest.h>
+
+#include "dlock/sequencer.hpp"
+#include "migration/ends.hpp"
+#include "migration/move/steps.hpp"
+#include "migration/plan.hpp"
+#include "migration/record.hpp"
+#include "migration/sealed.hpp"
+
+namespace dlock::core::migration {
+namespace {
+
+using std::chrono::milliseconds;
+
+Record some_record() {
+  Record record;
+  record.state = MoveState::moved;
+  record.gen = {17, 3};
+  record.target = "redis";
+  record.floor = 17;
+  record.max_lease = milliseconds(30000);
+  record.plan = "billing-2026";
+  record.plan_id = "0123456789abcdef";
+  record.since_ms = 1763770000000;
+  return record;
+}
+
+Plan some_plan() {
+  Plan plan;
+  plan.name = "billing-2026";
+  plan.id = "0123456789abcdef";
+  plan.from = "zk";
+  plan.to = "redis";
+  plan.max_lease = milliseconds(30000);
+  plan.names = {"billing/1", "billing/a b"};
+  return plan;
+}
+
+TEST(MigrationRecord, IsReadBackAsItWasWritten) {
+  for (const auto state : {MoveState::moved, MoveState::closing, MoveState::final_}) {
+    auto record = some_record();
+    record.state = state;
+    EXPECT_EQ(parse_record(to_text(record)), record);
+  }
+  EXPECT_EQ(to_text(some_record()),
+            "dlock-move1 MOVED gen=17.3 target=redis floor=17 max_lease_ms=30000 "
+            "plan=billing-2026 id=0123456789abcdef since_ms=1763770000000");
+}
+
+TEST(MigrationRecord, AnythingElseIsNone) {
+  const auto good = to_text(some_record());
+  const auto with = [&](const std::string& what, const std::string& instead) {
+    auto text = good;
+    text.replace(text.find(what), what.size(), instead);
+    return text;
+  };
+  for (const auto& text :
+       std::vector<std::string>{"",
+                                " ",
+                                "dlock-move1",
+                                good + " ",
+                                good + "\n",
+                                " " + good,
+                                good + " x=1",
+                                with("dlock-move1", "dlock-move2"),
+                                with("MOVED", "OPEN"),
+                                with("MOVED", "moved"),
+                                with("gen=17.3", "gen=17"),
+                                with("gen=17.3", "gen=17."),
+                                with("gen=17.3", "gen=.3"),
+                                with("gen=17.3", "gen=017.3"),
+                                with("floor=17", "floor=-1"),
+                                with("floor=17", "floor=9007199254740992"),
+                                with("floor=17", "floor=0x11"),
+                                with("target=redis", "target="),
+                                with("target=redis", "target=a/b"),
+                                with("target=redis", "target=.."),
+                                with("id=0123456789abcdef", "id=0123456789ABCDEF"),
+                                with("id=0123456789abcdef", "id=1"),
+                                with("plan=billing-2026", "plan=a b"),
+                                with("floor=17 ", ""),
+                                good.substr(0, good.size() - 20),
+                                std::string(5000, 'x')}) {
+    std::string why;
+    EXPECT_FALSE(parse_record(text, &why)) << text;
+    EXPECT_FALSE(why.empty()) << text;
+  }
+}
+
+TEST(MigrationRecord, EachChangeIsAnotherGeneration) {
+  const auto record = some_record();
+  const auto next = next_record(record, MoveState::closing, 5);
+  EXPECT_NE(next.gen, record.gen);
+  EXPECT_EQ(next.gen.flip, record.gen.flip);
+  EXPECT_EQ(next.state, MoveState::closing);
+  EXPECT_NE(next_record(next, MoveState::moved, 6).gen, record.gen);
+}
+
+TEST(MigrationPlan, IsReadBackAsItWasWritten) {
+  const auto plan = some_plan();
+  EXPECT_EQ(parse_plan(to_text(plan)), plan);
+  auto empty = plan;
+  empty.names.clear();
+  EXPECT_EQ(parse_plan(to_text(empty)), empty);
+  EXPECT_TRUE(plan.has("billing/1"));
+  EXPECT_FALSE(plan.has("billing"));
+}
+
+TEST(MigrationPlan, AnythingElseIsNone) {
+  const auto good = to_text(some_plan());
+  auto unsorted = some_plan();
+  std::swap(unsorted.names[0], unsorted.names[1]);
+  auto bad_name = some_plan();
+  bad_name.names[0] = "a//b";
+  for (const auto& text :
+       {std::string(), good + "\n", good + "\nbilling/c", good.substr(0, good.size() - 12),
+        to_text(unsorted), to_text(bad_name), "x" + good}) {
+    std::string why;
+    EXPECT_FALSE(parse_plan(text, &why)) << text;
+    EXPECT_FALSE(why.empty()) << text;
+  }
+}
+
+TEST(MigrationPlan, ListsAreSortedAndDistinct) {
+  EXPECT_EQ(list_text({"b", "a", "b"}), "a\nb");
+  EXPECT_EQ(parse_list("b\n\na\nb"), (std::vector<std::string>{"a", "b"}));
+  EXPECT_TRUE(parse_list("").empty());
+  EXPECT_EQ(with_entry({"a"}, "a"), std::vector<std::string>{"a"});
+  EXPECT_TRUE(without_entry({"a"}, "a").empty());
+}
+
+TEST(MigrationSteps, EachStateAndGoal) {
+  const auto plan = some_plan();
+  const auto at = [](MoveState state) {
+    auto record = some_record();
+    record.state = state;
+    return std::optional(record);
+  };
+  const std::optional<Record> open;
+  const auto action = [&](Goal goal, const std::optional<Record>& record) {
+    return decide(goal, record, plan).action;
+  };
+  EXPECT_EQ(action(Goal::advance, open), Action::seal);
+  EXPECT_EQ(action(Goal::advance, at(MoveState::moved)), Action::nothing);
+  EXPECT_EQ(action(Goal::advance, at(MoveState::closing)), Action::abort);
+  EXPECT_EQ(action(Goal::advance, at(MoveState::final_)), Action::nothing);
+  EXPECT_EQ(action(Goal::rollback, open), Action::nothing);
+  EXPECT_EQ(action(Goal::rollback, at(MoveState::moved)), Action::close);
+  EXPECT_EQ(action(Goal::rollback, at(MoveState::closing)), Action::open);
+  EXPECT_EQ(action(Goal::rollback, at(MoveState::final_)), Action::refuse);
+  EXPECT_EQ(action(Goal::finish, open), Action::refuse);
+  EXPECT_EQ(action(Goal::finish, at(MoveState::moved)), Action::make_final);
+  EXPECT_EQ(action(Goal::finish, at(MoveState::closing)), Action::refuse);
+  EXPECT_EQ(action(Goal::finish, at(MoveState::final_)), Action::nothing);
+}
+
+TEST(MigrationSteps, AnothersRecordIsLeftAlone) {
+  for (auto change : {+[](Record& r) { r.plan = "other"; }, +[](Record& r) { r.target = "x"; },
+                      +[](Record& r) { r.plan_id = "00000000000000ff"; }}) {
+    auto record = some_record();
+    change(record);
+    for (const auto goal : {Goal::advance, Goal::rollback, Goal::finish}) {
+      const auto decision = decide(goal, record, some_plan());
+      EXPECT_EQ(decision.action, Action::refuse);
+      EXPECT_FALSE(decision.why.empty());
+    }
+  }
+}
+
+TEST(MigrationSteps, ABlindFloorIsAboveWhatAClockSeededStoreCanHaveGiven) {
+  const std::int64_t now_ms = 1'763'770'000'000;
+  const auto clock_us = static_cast<std::uint64_t>(now_ms) * 1000;
+  EXPECT_GT(blind_floor(17, now_ms), clock_us + (std::uint64_t{1} << 47U));
+  EXPECT_EQ(blind_floor(clock_us * 2, now_ms), clock_us * 2 + (std::uint64_t{1} << 48U));
+  EXPECT_FALSE(blind_floor(kTokenEnd - 1, now_ms));
+}
+
+Capabilities durable() {
+  Capabilities capabilities;
+  capabilities.can_seal = true;
+  capabilities.can_gate = true;
+  capabilities.can_raise = true;
+  capabilities.token = TokenStrength::durable;
+  capabilities.lease_scope = LeaseScope::session;
+  capabilities.lease = milliseconds(10000);
+  return capabilities;
+}
+
+TEST(MigrationEnds, OnlyAStoreThatKeepsRecordsMayBeLeft) {
+  const End keeps{"zk", durable(), {}};
+  auto forgets = durable();
+  forgets.record_losses = {{"appendonly is no", "set appendfsync to always"}};
+  const End lossy{"redis", forgets, {}};
+  EXPECT_TRUE(objections(keeps, lossy).empty());
+  const auto refused = objections(lossy, keeps);
+  ASSERT_EQ(refused.size(), 1U);
+  EXPECT_NE(refused[0].find("appendonly is no; set appendfsync to always"), std::string::npos);
+  auto no_seal = durable();
+  no_seal.can_seal = false;
+  EXPECT_FALSE(objections({"cache", no_seal, {}}, keeps).empty());
+  auto no_raise = durable();
+  no_raise.can_raise = false;
+  EXPECT_FALSE(objections(keeps, {"x", no_raise, {}}).empty());
+  auto no_token = durable();
+  no_token.token = TokenStrength::none;
+  EXPECT_FALSE(objections(keeps, {"x", no_token, {}}).empty());
+}
+
+TEST(MigrationEnds, TheTargetDecidesOnLeaseAndLoss) {
+  Plan plan;
+  describe_target(plan, {"zk", durable(), {}}, {});
+  EXPECT_EQ(plan.max_lease, milliseconds(10000));
+  EXPECT_FALSE(plan.lossy_target);
+  EXPECT_TRUE(plan.leased_target);
+  auto cache = durable();
+  cache.can_seal = false;
+  cache.lease_scope = LeaseScope::claim;
+  describe_target(plan, {"cache", cache, milliseconds(7000)}, {});
+  EXPECT_TRUE(plan.lossy_target);
+  EXPECT_EQ(plan.max_lease, milliseconds(7000));
+  describe_target(plan, {"cache", cache, milliseconds(7000)}, milliseconds(20000));
+  EXPECT_EQ(plan.max_lease, milliseconds(20000));
+  auto local = durable();
+  local.lease_scope = LeaseScope::none;
+  describe_target(plan, {"local", local, {}}, {});
+  EXPECT_FALSE(plan.leased_target);
+  EXPECT_EQ(plan.max_lease, milliseconds(0));
+}
+
+TEST(MigrationSealed, TellsAPlainClientWhatToWrite) {
+  const auto failure = sealed_failure(to_text(some_record()), "billing/1", "zk");
+  EXPECT_EQ(failure.error, errc::moving);
+  EXPECT_NE(failure.text.find("plan 'billing-2026'"), std::string::npos) << failure.text;
+  EXPECT_NE(failure.text.find("- { match: \"billing/1\", migrate: { from: zk, to: redis, plan: "
+                              "billing-2026 } }"),
+            std::string::npos)
+      << failure.text;
+  EXPECT_EQ(sealed_failure("rubbish", "billing/1", "zk").error, errc::protocol);
+}
+
+}  // namespace
+}  // namespace dlock::core::migration

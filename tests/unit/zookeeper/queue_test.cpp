@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/zookeeper/rules/queue.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace dlock::zookeeper {
+namespace {
+
+using Kind = Standing::Kind;
+using testing::ElementsAre;
+using testing::UnorderedElementsAre;
+
+std::string node(int id, std::string_view mark, std::string_view sequence) {
+  return fmt::format("_c_{:08}-89ab-cdef-0123-456789abcdef-{}{}", id, mark, sequence);
+}
+std::string mutex(int id, std::string_view sequence) { return node(id, "lock-", sequence); }
+std::string seal() { return "01234567-89ab-cdef-0123-456789abcdef-lock--0000000000"; }
+
+TEST(Queue, AloneIsFirst) {
+  EXPECT_EQ(standing_of(mutex(1, "0000000000"), {mutex(1, "0000000000")}).kind, Kind::first);
+}
+
+TEST(Queue, ChildrenOfNoContendersFormDoNotCount) {
+  const auto standing = standing_of(mutex(1, "0000000005"),
+                                    {"1700000000", "0000000000", "b", mutex(1, "0000000005")});
+  EXPECT_EQ(standing.kind, Kind::first);
+}
+
+TEST(Queue, NumbersDecideNotTheOrderOfTheListing) {
+  const std::vector<std::string> children = {mutex(1, "0000000012"), mutex(2, "0000000009"),
+                                             mutex(3, "0000000010")};
+  EXPECT_EQ(standing_of(children[1], children).kind, Kind::first);
+  const auto last = standing_of(children[0], children);
+  EXPECT_EQ(last.kind, Kind::behind);
+  EXPECT_EQ(last.watch, children[2]);
+  EXPECT_FALSE(last.watch_decides);
+}
+
+TEST(Queue, OnlyAPlainMutexNodeThatIsFirstDecides) {
+  const auto own = mutex(9, "0000000009");
+  for (const auto& [first, decides] : std::vector<std::pair<std::string, bool>>{
+           {mutex(1, "0000000001"), true},
+           {node(1, "__WRIT__", "0000000001"), false},
+           {node(1, "__READ__", "0000000001"), false},
+           {node(1, "move-lock-", "0000000001"), false},
+           {"0123456789abcdef0123456789abcdef__lock__0000000001", false},
+           {"_c_0123456789abcdef0123456789abcdef-lock-0000000001", false},
+           {seal(), false}}) {
+    const auto standing = standing_of(own, {own, first});
+    EXPECT_EQ(standing.kind, Kind::behind) << first;
+    EXPECT_EQ(standing.watch, first);
+    EXPECT_EQ(standing.watch_decides, decides) << first;
+  }
+}
+
+TEST(Queue, ASealIsBeforeEveryNumber) {
+  const auto own = mutex(1, "0000000000");
+  const auto standing = standing_of(own, {own, seal()});
+  EXPECT_EQ(standing.kind, Kind::behind);
+  EXPECT_EQ(standing.watch, seal());
+  const auto wrapped = mutex(1, "-2147483648");
+  EXPECT_EQ(standing_of(wrapped, {wrapped, seal()}, {{wrapped, 5}}).watch, seal());
+}
+
+TEST(Queue, AReaderWithItsWritersNumberIsAheadOfWhoeverComesLater) {
+  const auto own = mutex(1, "0000000006");
+  const auto standing =
+      standing_of(own, {node(2, "__READ__", "0000000005"), own, node(2, "__WRIT__", "0000000005")});
+  EXPECT_EQ(standing.kind, Kind::behind);
+  EXPECT_FALSE(standing.watch_decides);
+}
+
+TEST(Queue, AMissingNodeIsSaidToBeMissing) {
+  EXPECT_EQ(standing_of(mutex(1, "0000000006"), {mutex(2, "0000000005")}).kind, Kind::missing);
+  EXPECT_EQ(standing_of("", {}).kind, Kind::missing);
+}
+
+TEST(Queue, AtTheCountersEndBirthsDecide) {
+  const auto own = mutex(1, "2147483647");
+  const auto tied = mutex(2, "2147483647");
+  const auto negative = mutex(3, "-2147483648");
+  const auto numbered = mutex(4, "2147483646");
+  const std::vector<std::string> children = {own, tied, negative, numbered};
+
+  const auto asked = standing_of(own, children);
+  EXPECT_EQ(asked.kind, Kind::unborn);
+  EXPECT_THAT(asked.unborn, UnorderedElementsAre(own, tied, negative, numbered));
+
+  const Births births = {{own, 20}, {tied, 30}, {negative, 10}, {numbered, 5}};
+  const auto standing = standing_of(own, children, births);
+  EXPECT_EQ(standing.kind, Kind::behind);
+  EXPECT_EQ(standing.watch, negative);
+  EXPECT_FALSE(standing.watch_decides);
+  EXPECT_EQ(standing_of(tied, children, births).watch, own);
+  EXPECT_EQ(standing_of(numbered, children, births).kind, Kind::first);
+}
+
+// A name that was written by hand, or a counter that went all the way round.
+TEST(Queue, ANodeWithoutANumberOfItsOwnThatIsOlderIsNotPassed) {
+  const auto own = mutex(1, "0000000007");
+  const auto earlier = mutex(2, "0000000003");
+  for (const char* number : {"2147483647", "-000000001", "-2147483648"}) {
+    const auto old = mutex(3, number);
+    const std::vector<std::string> children = {own, old, earlier};
+    EXPECT_EQ(standing_of(own, children).kind, Kind::unborn) << number;
+    // Between the two.
+    EXPECT_EQ(standing_of(own, children, {{earlier, 10}, {old, 20}, {own, 30}}).watch, old);
+    EXPECT_EQ(standing_of(earlier, children, {{earlier, 10}, {old, 20}, {own, 30}}).kind,
+              Kind::first);
+    // Before both: whoever comes next waits for it, too.
+    EXPECT_EQ(standing_of(old, children, {{earlier, 20}, {old, 10}, {own, 30}}).kind, Kind::first);
+    EXPECT_EQ(standing_of(earlier, children, {{earlier, 20}, {old, 10}, {own, 30}}).watch, old);
+    // After both.
+    EXPECT_EQ(standing_of(old, children, {{earlier, 10}, {old, 30}, {own, 20}}).watch, own);
+  }
+}
+
+TEST(Queue, ListsContendersInLine) {
+  std::vector<std::string> names;
+  for (const auto& contender :
+       in_line({mutex(2, "0000000012"), "1700000000", seal(), mutex(1, "0000000002")})) {
+    names.push_back(contender.name);
+  }
+  EXPECT_THAT(names, ElementsAre(seal(), mutex(1, "0000000002"), mutex(2, "0000000012")));
+}
+
+}  // namespace
+}  // namespace dlock::zookeeper
