@@ -169,7 +169,7 @@ struct ReleaseAnswer {
 };
 
 /// Of the calls that move a lock from one store to another. The record and the notes are texts of
-/// the core (migration/): a backend keeps them whole and compares them byte by byte. No two
+/// migration/: a backend keeps them whole and compares them byte by byte. No two
 /// records of a name are ever equal.
 enum class RecordStatus {
   done,
