@@ -26,7 +26,7 @@ asio::awaitable<LockedFor> Locker::lock(std::shared_ptr<Store> store,
     acquisition = underway;
     locking_.insert(underway);
   };
-  locked = co_await lock_for(std::move(store), std::move(request), started);
+  locked = co_await await_lock(std::move(store), std::move(request), started);
   locking_.erase(acquisition);
   co_return locked;
 }

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "core/loop/signal.hpp"
-#include "migration/lock_for.hpp"
+#include "migration/await_lock.hpp"
 #include "migration/move/step_report.hpp"
 
 namespace dlock::core::migration {

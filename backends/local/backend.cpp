@@ -118,7 +118,7 @@ asio::awaitable<ClaimAnswer> LocalBackend::claim(ClaimPtr claim, TimePoint deadl
 bool LocalBackend::has_others_before(LocalClaim& claim) const {
   if (DLOCK_PLANTED("local_queue_is_not_kept")) return false;
   if (claim.is_next) return false;
-  if (!claim.line->is_first(claim.ticket)) return true;
+  if (!claim.queue->is_first(claim.ticket)) return true;
   std::optional<std::uint64_t> somebody;
   const auto found = claim.file.find_locked(kTicketBase, kTicketBase + claim.ticket, somebody);
   if (DLOCK_PLANTED("local_only_our_own_line_counts")) somebody.reset();
@@ -154,29 +154,30 @@ ClaimAnswer LocalBackend::look(LocalClaim& claim) {
 // After the look at the queue: whoever left it had written his record before.
 ClaimAnswer LocalBackend::look_at_book(LocalClaim& claim, bool others_before) {
   ClaimAnswer answer;
-  Book book;
-  answer.failure = read_book_unguarded(claim.file, directory_->path_of(claim.file_name), book);
+  LockContents contents;
+  answer.failure =
+      read_contents_unguarded(claim.file, directory_->path_of(claim.file_name), contents);
   if (answer.failure.error) {
     answer.status = ClaimStatus::unavailable;
     return answer;
   }
   claim.maybe_sealed = false;
-  claim.sealed = book.move.sealed() && !DLOCK_PLANTED("local_waiter_reads_no_record");
+  claim.sealed = contents.move.sealed() && !DLOCK_PLANTED("local_waiter_reads_no_record");
   if (claim.sealed) {
     // The others of this process do not look while we are before them.
-    for (const auto& other : claim.line->everybody()) {
+    for (const auto& other : claim.queue->everybody()) {
       if (other.get() == &claim || other->sealed) continue;
       other->maybe_sealed = other->interrupted = true;
       other->signal.notify();
     }
     answer.status = ClaimStatus::sealed;
-    answer.record = std::move(book.record);
+    answer.record = std::move(contents.record);
     return answer;
   }
   answer.status = ClaimStatus::waiting;
   if (others_before) return answer;
   // Drawn before the tokens were raised: it needs another.
-  if (claim.ticket <= book.move.floor && !DLOCK_PLANTED("local_old_ticket_is_taken")) {
+  if (claim.ticket <= contents.move.floor && !DLOCK_PLANTED("local_old_ticket_is_taken")) {
     claim.gone = true;
     return answer;
   }
@@ -200,14 +201,14 @@ asio::awaitable<void> LocalBackend::wait(ClaimPtr claim, TimePoint deadline) {
   bool woken = false;
   while (!closed_ && !ours->gone && !ours->interrupted && env_.now() < deadline) {
     TimePoint until = deadline;
-    if (ours->line->is_first(ours->ticket)) {
+    if (ours->queue->is_first(ours->ticket)) {
       if (!has_others_before(*ours)) break;
       // Between the look and the watch the one before us may have gone: look again.
       if (start_watching(ours)) continue;
       if (finds_record(*ours)) break;
-      const Duration pause = woken                    ? Duration(kLookAgain)
-                             : ours->line->watch >= 0 ? Duration(kLookAnyway)
-                                                      : Duration(kLookUnwatched);
+      const Duration pause = woken                     ? Duration(kLookAgain)
+                             : ours->queue->watch >= 0 ? Duration(kLookAnyway)
+                                                       : Duration(kLookUnwatched);
       until = std::min(deadline, env_.now() + pause);
     }
     woken = co_await ours->signal.wait_until(until);
@@ -222,11 +223,11 @@ void LocalBackend::interrupt(Claim& claim) noexcept {
 }
 
 bool LocalBackend::start_watching(const LocalClaimPtr& claim) {
-  auto& line = claim->line;
-  if (line->watch >= 0 || !directory_) return false;
-  const int watch = watcher_.watch_file(directory_->path_of(line->file()));
+  auto& queue = claim->queue;
+  if (queue->watch >= 0 || !directory_) return false;
+  const int watch = watcher_.watch_file(directory_->path_of(queue->file()));
   if (watch < 0) return false;
-  lines_.set_watch(line, watch);
+  queues_.set_watch(queue, watch);
   return true;
 }
 
@@ -268,14 +269,14 @@ void LocalBackend::drop(LocalClaim& claim) {
 }
 
 void LocalBackend::leave_line(LocalClaim& claim) {
-  const auto line = std::move(claim.line);
-  claim.line.reset();
-  if (!line) return;
-  const bool another_is_first = line->leave(claim.ticket);
-  if (line->empty()) {
-    if (lines_.find(line->file()) == line) watcher_.unwatch(lines_.remove(*line));
+  const auto queue = std::move(claim.queue);
+  claim.queue.reset();
+  if (!queue) return;
+  const bool another_is_first = queue->leave(claim.ticket);
+  if (queue->empty()) {
+    if (queues_.find(queue->file()) == queue) watcher_.unwatch(queues_.remove(*queue));
   } else if (another_is_first) {
-    if (const auto first = line->first()) first->signal.notify();
+    if (const auto first = queue->first()) first->signal.notify();
   }
 }
 
@@ -285,8 +286,8 @@ void LocalBackend::take_place(const LocalClaimPtr& claim, std::uint64_t ticket,
   claim->state = state;
   claim->is_next = state == LocalClaim::State::granted;
   try {
-    claim->line = lines_.of(claim->file_name);
-    claim->line->join(ticket, claim);
+    claim->queue = queues_.of(claim->file_name);
+    claim->queue->join(ticket, claim);
     if (state == LocalClaim::State::granted) remember(*claim);
     look_at_path_later();
   } catch (...) {
@@ -306,17 +307,17 @@ std::uint64_t LocalBackend::known_token(const std::string& file) const {
 }
 
 void LocalBackend::on_file_closed(int watch) {
-  const auto line = lines_.watched(watch);
-  const auto first = line ? line->first() : nullptr;
+  const auto queue = queues_.watched(watch);
+  const auto first = queue ? queue->first() : nullptr;
   if (first && first->state == LocalClaim::State::waiting) first->signal.notify();
 }
 
 void LocalBackend::on_name_changed(std::string_view file) {
-  if (const auto line = lines_.find(std::string(file))) check_file(line);
+  if (const auto queue = queues_.find(std::string(file))) check_file(queue);
 }
 
-void LocalBackend::check_file(const std::shared_ptr<Line>& line) {
-  for (const auto& claim : line->everybody()) {
+void LocalBackend::check_file(const std::shared_ptr<LocalQueue>& queue) {
+  for (const auto& claim : queue->everybody()) {
     bool current = false;
     const bool asked =
         directory_ &&
@@ -349,7 +350,7 @@ void LocalBackend::look_at_path() {
 }
 
 void LocalBackend::look_at_path_later() {
-  if (path_timer_ != 0 || closed_ || lines_.empty()) return;
+  if (path_timer_ != 0 || closed_ || queues_.empty()) return;
   path_timer_ = env_.call_at(env_.now() + kLookAtPath, [this] {
     path_timer_ = 0;
     look_at_path();
@@ -361,14 +362,14 @@ void LocalBackend::leave_directory(const std::string& why) {
   directory_.reset();
   watcher_.stop();
   // Takes no memory: each of them is told.
-  while (const auto claim = lines_.anybody()) lose(claim);
+  while (const auto claim = queues_.anybody()) lose(claim);
   sink_.on_warning(fmt::format("the lock directory {} {}; locks held in it are lost", path_, why));
 }
 
 void LocalBackend::on_events_lost() {
-  for (const auto& line : lines_.all()) {
-    check_file(line);
-    if (const auto first = line->first()) first->signal.notify();
+  for (const auto& queue : queues_.all()) {
+    check_file(queue);
+    if (const auto first = queue->first()) first->signal.notify();
   }
 }
 
@@ -427,8 +428,8 @@ asio::awaitable<void> LocalBackend::close(TimePoint /*deadline*/) {
   closed_ = true;
   env_.cancel(std::exchange(path_timer_, 0));
   watcher_.stop();
-  for (const auto& line : lines_.all()) {
-    for (const auto& claim : line->everybody()) claim->signal.notify();
+  for (const auto& queue : queues_.all()) {
+    for (const auto& claim : queue->everybody()) claim->signal.notify();
   }
   co_return;
 }

@@ -10,10 +10,10 @@
 #include <string>
 #include <unordered_map>
 
-#include "backends/local/lock/book.hpp"
 #include "backends/local/lock/claim.hpp"
 #include "backends/local/lock/enqueue.hpp"
-#include "backends/local/lock/line.hpp"
+#include "backends/local/lock/local_queue.hpp"
+#include "backends/local/lock/lock_contents.hpp"
 #include "backends/local/wire/directory.hpp"
 #include "backends/local/wire/helper.hpp"
 #include "backends/local/wire/watcher.hpp"
@@ -93,7 +93,7 @@ class LocalBackend final : public Backend, private Watcher::Listener {
   void take_place(const LocalClaimPtr& claim, std::uint64_t ticket, LocalClaim::State state);
 
   // Migration.
-  using Step = std::function<RecordAnswer(const Desk&)>;
+  using Step = std::function<RecordAnswer(const GuardedFile&)>;
   using NoteStep = std::function<RecordAnswer(const Directory&)>;
   /// `if_missing`: of a lock that has no file.
   asio::awaitable<RecordAnswer> at_desk(std::string name, Step step, RecordAnswer if_missing,
@@ -111,7 +111,7 @@ class LocalBackend final : public Backend, private Watcher::Listener {
   bool start_watching(const LocalClaimPtr& claim);
   void drop(LocalClaim& claim);
   void leave_line(LocalClaim& claim);
-  void check_file(const std::shared_ptr<Line>& line);
+  void check_file(const std::shared_ptr<LocalQueue>& queue);
   void lose(const LocalClaimPtr& claim);
   // The path: whether it still leads to the directory that we have.
   void look_at_path();
@@ -132,7 +132,7 @@ class LocalBackend final : public Backend, private Watcher::Listener {
   DirectoryPtr found_;      ///< what the path was seen to lead to; not yet served in
   TimePoint settles_at_{};
   core::TimerId path_timer_ = 0;
-  Lines lines_;
+  LocalQueues queues_;
   Helper helper_;
   Watcher watcher_;
   /// Tokens this process has seen, to notice a counter that goes backwards.

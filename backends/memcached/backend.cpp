@@ -68,7 +68,7 @@ asio::awaitable<Failure> MemcachedBackend::connect(TimePoint deadline) {
     unreached = &failure;
   }
   bool any = false;
-  for (const auto& server : servers_) any = any || server->facts();
+  for (const auto& server : servers_) any = any || server->info();
   if (!any && unreached == nullptr) co_return failure(Error::closed);  // closed meanwhile
   if (!any) co_return *unreached;
   if (unreached != nullptr) {
@@ -116,9 +116,9 @@ asio::awaitable<Failure> MemcachedBackend::reach(std::shared_ptr<Server> server,
 }
 
 void MemcachedBackend::declare() {
-  std::vector<ServerFacts> known;
+  std::vector<ServerInfo> known;
   for (const auto& server : servers_) {
-    if (server->facts()) known.push_back(*server->facts());
+    if (server->info()) known.push_back(*server->info());
   }
   capabilities_ = memcached::declare(known, options_.duration("lease"));
   if (servers_.size() > 1) {

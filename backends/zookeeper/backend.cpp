@@ -8,8 +8,8 @@
 #include "backends/zookeeper/error.hpp"
 #include "backends/zookeeper/options.hpp"
 #include "backends/zookeeper/rules/words.hpp"
-#include "backends/zookeeper/wire/feeler.hpp"
 #include "backends/zookeeper/wire/four_letter.hpp"
+#include "backends/zookeeper/wire/timeout_probe.hpp"
 
 namespace dlock::zookeeper {
 
@@ -42,13 +42,13 @@ ZooKeeperBackend::ZooKeeperBackend(const StoreOptions& options, core::Env& env, 
       asked_(options.duration("session_timeout")),
       names_(options.given("chroot") ? options.string("chroot") : std::string(), options.path),
       session_(std::make_shared<Session>(env, session_settings(options, names_), library, sink)),
-      doubts_(std::make_shared<Doubts>(env, session_)),
+      unresolved_creates_(std::make_shared<UnresolvedCreates>(env, session_)),
       listings_(std::make_shared<Listings>(env, session_)),
       claiming_(kClaimsAtOnce),
       releasing_(kClaimsAtOnce),
-      offset_(session_, names_.offset()) {
-  session_->on_beat = [doubts = std::weak_ptr(doubts_)] {
-    if (const auto alive = doubts.lock()) alive->search();
+      token_offset_(session_, names_.offset()) {
+  session_->on_beat = [unresolved_creates = std::weak_ptr(unresolved_creates_)] {
+    if (const auto alive = unresolved_creates.lock()) alive->search();
   };
   session_->on_down = [this, alive = std::weak_ptr(alive_)] {
     if (!alive.expired()) on_link_down();
@@ -66,13 +66,13 @@ ZooKeeperBackend::~ZooKeeperBackend() { session_->stop(); }
 // What another server tells us at once after the connection comes in no order that proves our own
 // node to be there still: then it takes another look.
 void ZooKeeperBackend::on_link_down() {
-  offset_.doubt();
+  token_offset_.doubt();
   for (const auto& [number, claim] : claims_->all) claim->before_decides = false;
 }
 
 void ZooKeeperBackend::on_session_over() {
-  doubts_->clear();
-  offset_.forget();
+  unresolved_creates_->clear();
+  token_offset_.forget();
   for (const auto& [number, claim] : claims_->all) {
     claim->leave_queue();
     claim->wake();
@@ -96,7 +96,7 @@ asio::awaitable<Failure> ZooKeeperBackend::connect(TimePoint deadline) {
   }
   if (!failure.error) failure = co_await make_root(deadline);
   // Now, so that the first lock does not wait for it. What fails is asked again then.
-  if (!failure.error) co_await offset_.value(deadline);
+  if (!failure.error) co_await token_offset_.value(deadline);
   if (failure.error) {
     co_await session_->drop(env_.now() + std::chrono::seconds(1));
     co_return failure;
@@ -114,7 +114,7 @@ asio::awaitable<Failure> ZooKeeperBackend::check_timeout(TimePoint deadline) {
   least_ = least_timeout(session, std::nullopt);
   if (text.empty()) {
     const auto felt =
-        co_await feel_timeout(library_, env_, session_->addresses(), feeler_timeout(asked_),
+        co_await feel_timeout(library_, env_, session_->addresses(), probe_timeout(asked_),
                               session_->tries_spent(), deadline);
     text = timeout_error(session, felt);
     least_ = least_timeout(session, felt);

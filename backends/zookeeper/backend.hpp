@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "backends/zookeeper/lock/claim.hpp"
-#include "backends/zookeeper/lock/doubts.hpp"
 #include "backends/zookeeper/lock/known_gates.hpp"
 #include "backends/zookeeper/lock/known_seals.hpp"
 #include "backends/zookeeper/lock/listings.hpp"
-#include "backends/zookeeper/lock/offset.hpp"
+#include "backends/zookeeper/lock/token_offset.hpp"
+#include "backends/zookeeper/lock/unresolved_creates.hpp"
 #include "backends/zookeeper/rules/names.hpp"
 #include "backends/zookeeper/rules/queue.hpp"
 #include "backends/zookeeper/wire/gate.hpp"
@@ -88,12 +88,13 @@ class ZooKeeperBackend final : public Backend {
   asio::awaitable<Answer> enter(NodeClaimPtr claim, TimePoint deadline);
   asio::awaitable<Answer> find_own(NodeClaimPtr claim, TimePoint deadline);
   asio::awaitable<Answer> look(NodeClaimPtr claim, TimePoint deadline);
-  asio::awaitable<Answer> judge(NodeClaimPtr claim, std::shared_ptr<const Line> line,
+  asio::awaitable<Answer> judge(NodeClaimPtr claim, std::shared_ptr<const Queue> line,
                                 TimePoint deadline);
   asio::awaitable<bool> learn_births(NodeClaimPtr claim, std::vector<std::string> nodes,
                                      Births& births, std::vector<std::string>& children,
                                      TimePoint deadline);
-  asio::awaitable<Answer> stand_behind(NodeClaimPtr claim, Standing standing, TimePoint deadline);
+  asio::awaitable<Answer> stand_behind(NodeClaimPtr claim, QueueDecision decision,
+                                       TimePoint deadline);
   void ask_ahead(const NodeClaimPtr& claim, const std::string& seal);
   void watch_before(const NodeClaimPtr& claim, const std::string& path, bool decides);
   asio::awaitable<Answer> stand_behind_seal(NodeClaimPtr claim, std::string seal,
@@ -105,7 +106,7 @@ class ZooKeeperBackend final : public Backend {
   void be_sure_of_own_watch(const NodeClaimPtr& claim);
   void tell_next(const NodeClaim& granted);
   void on_own_node(const NodeClaimPtr& claim, WatchEvent event);
-  void remove_strays(const NodeClaim& claim, const Line& line);
+  void remove_strays(const NodeClaim& claim, const Queue& line);
 
   // release
   void tell_refused(NodeClaim& claim, const Failure& why);
@@ -154,11 +155,11 @@ class ZooKeeperBackend final : public Backend {
   std::optional<std::chrono::milliseconds> least_;  ///< that would do, if that will not
   const NameMap names_;
   std::shared_ptr<Session> session_;
-  std::shared_ptr<Doubts> doubts_;
+  std::shared_ptr<UnresolvedCreates> unresolved_creates_;
   std::shared_ptr<Listings> listings_;
   Gate claiming_;
   Gate releasing_;
-  Offset offset_;
+  TokenOffset token_offset_;
   KnownSeals seals_;
   KnownGates gates_;
   Capabilities capabilities_;

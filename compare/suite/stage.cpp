@@ -77,7 +77,7 @@ std::vector<Arrival> GuardedResource::take() {
     thread_.request_stop();
     thread_.join();
   }
-  return std::exchange(arrivals_, {});
+  return std::exchange(incoming_plans_, {});
 }
 
 void GuardedResource::receive(const std::stop_token& stop) {
@@ -95,7 +95,7 @@ void GuardedResource::receive(const std::stop_token& stop) {
     const char* end = buffer.data() + size;
     const auto grant = std::from_chars(buffer.data(), end, arrival.grant);
     std::from_chars(std::min(grant.ptr + 1, end), end, arrival.token);
-    arrivals_.push_back(arrival);
+    incoming_plans_.push_back(arrival);
   }
 }
 

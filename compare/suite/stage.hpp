@@ -34,7 +34,7 @@ class GuardedResource {
 
   std::filesystem::path path_;
   int socket_ = -1;
-  std::vector<Arrival> arrivals_;
+  std::vector<Arrival> incoming_plans_;
   std::jthread thread_;
 };
 

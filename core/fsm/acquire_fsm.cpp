@@ -23,11 +23,11 @@ AcquireFsm::Step AcquireFsm::begin(TimePoint now) { return claim(now); }
 AcquireFsm::Step AcquireFsm::claim(TimePoint now) {
   state_ = State::claiming;
   sent_ = now;
-  return {Do::claim, kNever};
+  return {Action::claim, kNever};
 }
 
 AcquireFsm::Step AcquireFsm::on_answer(const ClaimAnswer& answer, bool usable, TimePoint now,
-                                       std::uint64_t dice) {
+                                       std::uint64_t random) {
   switch (answer.status) {
     case ClaimStatus::granted:
       may_exist_ = true;
@@ -36,11 +36,11 @@ AcquireFsm::Step AcquireFsm::on_answer(const ClaimAnswer& answer, bool usable, T
       if (!usable) {
         unreachable_since_.reset();
         sent_ = now;
-        return try_again(late_grant(), now, dice);
+        return try_again(late_grant(), now, random);
       }
       granted_ = true;
       state_ = State::finished;
-      return {Do::finish, kNever};
+      return {Action::finish, kNever};
     case ClaimStatus::waiting:
     case ClaimStatus::busy:
       // `busy` leaves nothing, but an earlier request of unknown outcome may have.
@@ -52,19 +52,19 @@ AcquireFsm::Step AcquireFsm::on_answer(const ClaimAnswer& answer, bool usable, T
       if (error_) return fail(*error_);
       if (limits_.once || now >= limits_.deadline) return fail(errc::timed_out);
       state_ = State::waiting;
-      return {Do::wait, limits_.deadline};
+      return {Action::wait, limits_.deadline};
     case ClaimStatus::sealed:
       may_exist_ = true;
       if (error_) return fail(*error_);
       failure_ = answer.failure;
       return fail(answer.failure.error ? portable(answer.failure.error) : errc::moving);
     case ClaimStatus::unknown:
-      if (DLOCK_PLANTED("core_unknown_is_not_done")) return try_again(answer, now, dice);
+      if (DLOCK_PLANTED("core_unknown_is_not_done")) return try_again(answer, now, random);
       may_exist_ = true;
       if (!DLOCK_PLANTED("core_no_search_for_late_copies")) last_unknown_ = now;
-      return try_again(answer, now, dice);
+      return try_again(answer, now, random);
     case ClaimStatus::unavailable:
-      return try_again(answer, now, dice);
+      return try_again(answer, now, random);
     case ClaimStatus::gate_changed:  // of claims under a gate, which end with it
     case ClaimStatus::failed:
       break;
@@ -81,17 +81,17 @@ AcquireFsm::Step AcquireFsm::on_refused_grant(Failure why) {
 }
 
 AcquireFsm::Step AcquireFsm::try_again(const ClaimAnswer& answer, TimePoint now,
-                                       std::uint64_t dice) {
+                                       std::uint64_t random) {
   answered_ = false;
   failure_ = answer.failure;
   if (error_) return fail(*error_);
   if (!unreachable_since_) unreachable_since_ = sent_;
   const bool patient = limits_.retry.kind == RetryPolicy::Kind::forever;
   const auto out_of_patience = patient ? kNever : *unreachable_since_ + limits_.connect_timeout;
-  const auto pause = limits_.once ? std::nullopt : backoff_.next(now, dice);
+  const auto pause = limits_.once ? std::nullopt : backoff_.next(now, random);
   if (!pause || now >= out_of_patience || now >= limits_.deadline) return fail(errc::unavailable);
   state_ = State::pausing;
-  return {Do::pause, std::min({now + *pause, limits_.deadline, out_of_patience})};
+  return {Action::pause, std::min({now + *pause, limits_.deadline, out_of_patience})};
 }
 
 AcquireFsm::Step AcquireFsm::on_woken(TimePoint now, const Failure& trouble) {
@@ -134,7 +134,7 @@ bool AcquireFsm::give_up(errc error) {
 AcquireFsm::Step AcquireFsm::fail(errc error) {
   error_ = error;
   state_ = State::finished;
-  return {Do::finish, kNever};
+  return {Action::finish, kNever};
 }
 
 }  // namespace dlock::core

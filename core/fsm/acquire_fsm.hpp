@@ -35,9 +35,9 @@ class AcquireFsm {
     RetryPolicy retry;
   };
 
-  enum class Do { claim, wait, pause, finish };
+  enum class Action { claim, wait, pause, finish };
   struct Step {
-    Do what = Do::finish;
+    Action what = Action::finish;
     TimePoint until = kNever;  ///< of wait and pause
   };
 
@@ -45,7 +45,7 @@ class AcquireFsm {
 
   Step begin(TimePoint now);
   /// `usable`: a grant's local deadline lies in the future.
-  Step on_answer(const ClaimAnswer& answer, bool usable, TimePoint now, std::uint64_t dice);
+  Step on_answer(const ClaimAnswer& answer, bool usable, TimePoint now, std::uint64_t random);
   /// Instead of on_answer(): granted, and the grant must not be used, for `why`; it is given back.
   Step on_refused_grant(Failure why);
   /// A wait or a pause is over. `trouble` (here and below): what is known to stand between us and
@@ -77,7 +77,7 @@ class AcquireFsm {
 
   Step claim(TimePoint now);
   Step fail(errc error);
-  Step try_again(const ClaimAnswer& answer, TimePoint now, std::uint64_t dice);
+  Step try_again(const ClaimAnswer& answer, TimePoint now, std::uint64_t random);
   bool give_up(errc error);
   errc out_of_time(const Failure& trouble);
 

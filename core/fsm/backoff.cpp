@@ -6,18 +6,18 @@
 namespace dlock::core {
 namespace {
 
-Duration exponential_pause(const RetryPolicy& policy, int failures, std::uint64_t dice) {
+Duration exponential_pause(const RetryPolicy& policy, int failures, std::uint64_t random) {
   const int doublings = std::min(failures - 1, 20);
   const Duration full =
       std::min<Duration>(policy.base * (std::int64_t{1} << doublings), policy.max);
   constexpr std::uint64_t kSteps = 1024;
-  return full / 2 + full / 2 * static_cast<std::int64_t>(dice % (kSteps + 1)) /
+  return full / 2 + full / 2 * static_cast<std::int64_t>(random % (kSteps + 1)) /
                         static_cast<std::int64_t>(kSteps);
 }
 
 }  // namespace
 
-std::optional<Duration> Backoff::next(TimePoint now, std::uint64_t dice) {
+std::optional<Duration> Backoff::next(TimePoint now, std::uint64_t random) {
   if (failures_ == 0) first_failure_ = now;
   ++failures_;
   using Kind = RetryPolicy::Kind;
@@ -37,7 +37,7 @@ std::optional<Duration> Backoff::next(TimePoint now, std::uint64_t dice) {
     case Kind::exponential:
     case Kind::bounded_exponential:
       if (policy_.times && failures_ > *policy_.times) return std::nullopt;
-      return exponential_pause(policy_, failures_, dice);
+      return exponential_pause(policy_, failures_, random);
   }
   return std::nullopt;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How long to pause before trying again, by Curator's retry policies. Pure: the moment and the
-// dice are handed in.
+// random are handed in.
 #pragma once
 
 #include <optional>
@@ -17,8 +17,9 @@ class Backoff {
  public:
   explicit Backoff(RetryPolicy policy) : policy_(policy) {}
 
-  /// After a failure: how long to pause, or nothing if the policy gives up. `dice`: 64 random bits.
-  std::optional<Duration> next(TimePoint now, std::uint64_t dice);
+  /// After a failure: how long to pause, or nothing if the policy gives up. `random`: 64 random
+  /// bits.
+  std::optional<Duration> next(TimePoint now, std::uint64_t random);
 
   /// After a success: the next failure is a first one.
   void reset() noexcept;

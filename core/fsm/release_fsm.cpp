@@ -25,7 +25,7 @@ Duration pause_after_refusal(int refusals) {
 }  // namespace
 
 ReleaseFsm::Step ReleaseFsm::begin(TimePoint now) {
-  return {Do::release, search_, now + limits_.request_timeout};
+  return {Action::release, search_, now + limits_.request_timeout};
 }
 
 ReleaseFsm::Step ReleaseFsm::on_answer(ReleaseStatus status, TimePoint now) {
@@ -33,23 +33,24 @@ ReleaseFsm::Step ReleaseFsm::on_answer(ReleaseStatus status, TimePoint now) {
     if (!outcome_) outcome_ = status;
     failures_ = 0;
     if (!limits_.late_copies_until || now >= *limits_.late_copies_until) {
-      return {Do::finish, false, kNever};
+      return {Action::finish, false, kNever};
     }
     search_ = true;
-    return {Do::pause, false, std::min(now + limits_.search_pause, *limits_.late_copies_until)};
+    return {Action::pause, false, std::min(now + limits_.search_pause, *limits_.late_copies_until)};
   }
   // Whoever may change the store's mind is told at once, and has some minutes to do so.
   if (status == ReleaseStatus::refused) {
     if (!outcome_) outcome_ = status;
     if (now >= limits_.lease_over || ++refusals_ >= kMostRefusals)
-      return {Do::finish, false, kNever};
-    return {Do::pause, false, std::min(now + pause_after_refusal(refusals_), limits_.lease_over)};
+      return {Action::finish, false, kNever};
+    return {Action::pause, false,
+            std::min(now + pause_after_refusal(refusals_), limits_.lease_over)};
   }
-  if (DLOCK_PLANTED("core_failed_release_is_dropped")) return {Do::finish, false, kNever};
+  if (DLOCK_PLANTED("core_failed_release_is_dropped")) return {Action::finish, false, kNever};
   // What is not released when its lease is over has been freed by the store.
-  if (now >= limits_.lease_over) return {Do::finish, false, kNever};
+  if (now >= limits_.lease_over) return {Action::finish, false, kNever};
   ++failures_;
-  return {Do::pause, false, std::min(now + pause_after(failures_), limits_.lease_over)};
+  return {Action::pause, false, std::min(now + pause_after(failures_), limits_.lease_over)};
 }
 
 }  // namespace dlock::core

@@ -22,9 +22,9 @@ class ReleaseFsm {
     std::optional<TimePoint> late_copies_until;  ///< empty: no request is in doubt
     Duration search_pause{};                     ///< between searches for late copies
   };
-  enum class Do { release, pause, finish };
+  enum class Action { release, pause, finish };
   struct Step {
-    Do what = Do::finish;
+    Action what = Action::finish;
     bool search = false;       ///< of release
     TimePoint until = kNever;  ///< of release and pause
   };

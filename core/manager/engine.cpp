@@ -348,14 +348,14 @@ std::function<void()> Engine::launch_migrating(migration::MigratingAcquisition::
   };
 }
 
-std::shared_ptr<migration::Participant> Engine::participant(const MigrateConfig& migrate) {
+std::shared_ptr<migration::Registrar> Engine::registrar(const MigrateConfig& migrate) {
   auto& known = runtime_->participants[{migrate.plan, migrate.from, migrate.to, migrate.window,
                                         std::to_string(migrate.phase)}];
   if (!known) {
     migration::DualStores stores{store(migrate.from), store(migrate.to), nullptr};
     if (!migrate.window.empty()) stores.window = store(migrate.window);
-    known = std::make_shared<migration::Participant>(
-        std::move(stores), migration::Participant::Settings{migrate.plan, migrate.phase});
+    known = std::make_shared<migration::Registrar>(
+        std::move(stores), migration::Registrar::Settings{migrate.plan, migrate.phase});
   }
   return known;
 }
@@ -363,8 +363,8 @@ std::shared_ptr<migration::Participant> Engine::participant(const MigrateConfig&
 std::function<void()> Engine::launch_dual(migration::DualAcquisition::Request request,
                                           const MigrateConfig& migrate,
                                           detail::AcquireHandler handler) {
-  const std::weak_ptr underway = migration::DualAcquisition::start(
-      participant(migrate), std::move(request), std::move(handler));
+  const std::weak_ptr underway =
+      migration::DualAcquisition::start(registrar(migrate), std::move(request), std::move(handler));
   return [underway] {
     if (const auto found = underway.lock()) found->cancel();
   };

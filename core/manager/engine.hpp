@@ -86,7 +86,7 @@ class Engine final : public Host {
     Calls calls;
     std::map<std::string, std::shared_ptr<Store>> stores;
     /// By plan, and by what its route says of it; loop only.
-    std::map<std::vector<std::string>, std::shared_ptr<migration::Participant>> participants;
+    std::map<std::vector<std::string>, std::shared_ptr<migration::Registrar>> participants;
     /// By plan and source.
     std::map<std::vector<std::string>, std::shared_ptr<migration::GateBelief>> gates;
     std::thread loop;
@@ -118,7 +118,7 @@ class Engine final : public Host {
                                          detail::AcquireHandler handler);
   std::function<void()> launch_dual(migration::DualAcquisition::Request request,
                                     const MigrateConfig& migrate, detail::AcquireHandler handler);
-  std::shared_ptr<migration::Participant> participant(const MigrateConfig& migrate);
+  std::shared_ptr<migration::Registrar> registrar(const MigrateConfig& migrate);
   Releaser::Done guarded(const std::shared_ptr<Hold>& hold, Releaser::Done done) noexcept;
   void tell_loss_at_release(Hold& hold);
   void begin_closing() noexcept;

@@ -55,21 +55,21 @@ asio::awaitable<void> Acquisition::take() {
   }
   ClaimAnswer answer;
   auto step = fsm_.begin(env.now());
-  while (step.what != AcquireFsm::Do::finish) {
+  while (step.what != AcquireFsm::Action::finish) {
     switch (step.what) {
-      case AcquireFsm::Do::claim:
+      case AcquireFsm::Action::claim:
         answer = co_await claim();
         step = judge(answer);
         break;
-      case AcquireFsm::Do::wait:
+      case AcquireFsm::Action::wait:
         co_await wait(step.until);
         step = fsm_.on_woken(env.now(), store_->trouble());
         break;
-      case AcquireFsm::Do::pause:
+      case AcquireFsm::Action::pause:
         co_await pause_.wait_until(step.until);
         step = fsm_.on_woken(env.now(), store_->trouble());
         break;
-      case AcquireFsm::Do::finish:
+      case AcquireFsm::Action::finish:
         break;
     }
   }
@@ -83,7 +83,7 @@ asio::awaitable<ClaimAnswer> Acquisition::claim() {
   answer.failure = co_await store_->ready(request_.require, request_.limits.patience);
   // Also in the source of a plan: an earlier one may not have come to its end there.
   if (!answer.failure.error && request_.plan.empty()) {
-    by_memory = store_->remembers_arrivals();
+    by_memory = store_->remembers_incoming_plans();
     answer.failure = co_await store_->admit(request_.name);
   } else if (!answer.failure.error) {
     answer.failure = co_await store_->check_plan(request_.plan, request_.plan_id);
@@ -155,7 +155,7 @@ asio::awaitable<ClaimAnswer> Acquisition::pass_left_record(ClaimAnswer sealed) {
   bool opened = co_await store_->open_arrived(request_.name, sealed.record);
   if (!opened && !is_of_own_plan(sealed.record)) {
     // Nobody is refused for what was so some time ago.
-    const auto failure = co_await store_->read_arrivals();
+    const auto failure = co_await store_->read_incoming_plans();
     if (!failure.error) opened = co_await store_->open_arrived(request_.name, sealed.record);
   }
   if (!opened) co_return sealed;

@@ -50,7 +50,7 @@ HandleState Hold::state() noexcept {
 
 TimePoint Hold::until() const noexcept {
   if (is_foreign() || is_final(state_.load(std::memory_order_acquire))) return TimePoint::min();
-  return companion_ ? std::min(promised(), companion_->until()) : promised();
+  return dependency_ ? std::min(promised(), dependency_->until()) : promised();
 }
 
 std::optional<Duration> Hold::remaining() noexcept {
@@ -101,8 +101,8 @@ bool Hold::give_back() noexcept {
 }
 
 void Hold::let_go() noexcept {
-  if (!companion_) return;
-  host_->post([companion = companion_] { companion->on_let_go(); });
+  if (!dependency_) return;
+  host_->post([dependency = dependency_] { dependency->on_let_go(); });
 }
 
 void Hold::move_deadline(TimePoint deadline) noexcept {
@@ -129,9 +129,9 @@ bool Hold::change(HandleState state, LossReason reason) noexcept {
     ++changes_;
   }
   if (stop_is_due_ || !callbacks_.empty()) post_telling();
-  if (state == HandleState::lost && companion_) {
+  if (state == HandleState::lost && dependency_) {
     asio::post(host_->env().executor(),
-               [companion = companion_, reason] { companion->on_lost(reason); });
+               [dependency = dependency_, reason] { dependency->on_lost(reason); });
   }
   return true;
 }

@@ -18,7 +18,7 @@
 #include <thread>
 
 #include "core/loop/crew.hpp"
-#include "core/store/companion.hpp"
+#include "core/store/hold_dependency.hpp"
 #include "core/store/releaser.hpp"
 #include "dlock/backend.hpp"
 #include "dlock/lock_handle.hpp"
@@ -99,8 +99,10 @@ class Hold final : public Errand, public std::enable_shared_from_this<Hold> {
 
   // The loop.
   /// From now on it rests on that as well. Once, before anybody has the handle.
-  void accompany(std::shared_ptr<Companion> companion) { companion_ = std::move(companion); }
-  const std::shared_ptr<Companion>& companion() const noexcept { return companion_; }
+  void accompany(std::shared_ptr<HoldDependency> dependency) {
+    dependency_ = std::move(dependency);
+  }
+  const std::shared_ptr<HoldDependency>& dependency() const noexcept { return dependency_; }
   /// Null once it was given back or lost.
   ClaimPtr claim() const noexcept { return claim_.lock(); }
   void move_deadline(TimePoint deadline) noexcept;
@@ -138,7 +140,7 @@ class Hold final : public Errand, public std::enable_shared_from_this<Hold> {
   const Identity identity_;
   const std::weak_ptr<Claim> claim_;  ///< the loop owns it, and alone may see it end
   const unsigned generation_;
-  std::shared_ptr<Companion> companion_;
+  std::shared_ptr<HoldDependency> dependency_;
 
   std::atomic<TimePoint::rep> deadline_;
   std::atomic<HandleState> state_{HandleState::held};

@@ -110,8 +110,8 @@ asio::awaitable<void> Releaser::give_back(ClaimPtr claim, ReleaseFsm::Limits lim
                                           std::shared_ptr<Waiter> waiter) {
   ReleaseFsm fsm(limits);
   auto step = fsm.begin(env_.now());
-  while (step.what != ReleaseFsm::Do::finish) {
-    if (step.what == ReleaseFsm::Do::pause) {
+  while (step.what != ReleaseFsm::Action::finish) {
+    if (step.what == ReleaseFsm::Action::pause) {
       if (mode_ == Mode::hurried && fsm.outcome()) break;
       if (mode_ != Mode::over) co_await pause_until(step.until);
       if (mode_ == Mode::over) break;

@@ -104,7 +104,7 @@ void Renewer::on_claim_gone(const Claim& claim, LossReason why) {
 // Invalidates `entry` if the lock is lost.
 void Renewer::apply(Entry& entry, LeaseFsm::Change change) {
   // A caller may have seen the deadline pass a moment before a late confirmation came in here:
-  // what was told stays told. (Lost for another reason, its companion decides when it is dropped.)
+  // what was told stays told. (Lost for another reason, its dependency decides when it is dropped.)
   if (change != LeaseFsm::Change::lost && entry.hold->state() == HandleState::lost &&
       env_.now() >= entry.hold->promised()) {
     change = entry.lease.on_gone(LossReason::expired);

@@ -16,14 +16,14 @@
 #include "core/store/host.hpp"
 #include "core/store/renewer.hpp"
 #include "dlock/lock_manager.hpp"
-#include "migration/arrivals.hpp"
+#include "migration/incoming_plans.hpp"
 
 namespace dlock::core {
 
 /// Work on a store that is more than one acquisition, and must end when the store closes.
-class Guest {
+class BackgroundWork {
  public:
-  virtual ~Guest() = default;
+  virtual ~BackgroundWork() = default;
   virtual void close() = 0;
 };
 
@@ -54,9 +54,11 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
 
   void acquire(std::shared_ptr<Acquisition> acquisition);
   void forget(Acquisition& acquisition);
-  /// Runs the guest's work and keeps it until it is dismissed; closing waits for it.
-  void receive(std::shared_ptr<Guest> guest, asio::awaitable<void> work);
-  void dismiss(const std::shared_ptr<Guest>& guest) { std::erase(guests_, guest); }
+  /// Runs the background's work and keeps it until it is dismissed; closing waits for it.
+  void receive(std::shared_ptr<BackgroundWork> background, asio::awaitable<void> work);
+  void dismiss(const std::shared_ptr<BackgroundWork>& background) {
+    std::erase(background_, background);
+  }
 
   /// Connected, and good for what is required of it, by its own configuration and by the route's.
   /// Bounded by connect_timeout; callers that come while it connects share the attempt.
@@ -76,14 +78,16 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   /// After ready(): whether a client that knows this store alone may lock `name` in it.
   asio::awaitable<Failure> admit(std::string name);
   /// After ready(): reads anew which plans come here.
-  asio::awaitable<Failure> read_arrivals();
+  asio::awaitable<Failure> read_incoming_plans();
   /// What admit() goes by was read some time ago.
-  bool remembers_arrivals() const { return arrivals_.were_read() && arrivals_.are_old(); }
+  bool remembers_incoming_plans() const {
+    return incoming_plans_.were_read() && incoming_plans_.are_old();
+  }
   /// After admit() that went by such, and a grant: whether what stands there now admits too. The
   /// reading is on its way since the claim, so it seldom takes longer than that.
   asio::awaitable<Failure> still_admits(std::string name);
   /// Tokens of `name` are above it, by what was read last.
-  std::uint64_t arrived_floor(const std::string& name) const { return arrivals_.floor(name); }
+  std::uint64_t arrived_floor(const std::string& name) const { return incoming_plans_.floor(name); }
   /// After ready(): whether this is the store that a plan was started with.
   asio::awaitable<Failure> check_plan(std::string plan, std::string id);
 
@@ -94,7 +98,7 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   asio::awaitable<Result<bool>> is_left_closed(std::string name, std::string record);
   /// Connected, and after is_left_closed() or admit(): the highest floor of the finished plans that
   /// have come here.
-  std::uint64_t arrived_floor() const { return arrivals_.highest_floor(); }
+  std::uint64_t arrived_floor() const { return incoming_plans_.highest_floor(); }
 
   /// The lease that a claim asks for; a failure if this store cannot give what was asked.
   Failure make_claim(const Acquisition::Request& request, ClaimPtr& claim);
@@ -140,7 +144,7 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   asio::awaitable<void> connect(std::chrono::milliseconds patience);
   Failure with_address(Failure failure) const;
   asio::awaitable<void> end_holds();
-  void read_arrivals_meanwhile();
+  void read_incoming_plans_meanwhile();
   Failure unmet_requirement(std::vector<std::string> required) const;
   void warn_once_of_shortfalls();
   void report_shortfalls();
@@ -158,9 +162,9 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   Releaser releaser_;
   HighestTokens tokens_;  ///< of the grants that were handed out
   std::map<std::uint64_t, std::shared_ptr<Acquisition>> acquisitions_;  ///< by their numbers
-  std::vector<std::shared_ptr<Guest>> guests_;  ///< in the order in which they came
-  migration::Arrivals arrivals_;
-  bool reading_arrivals_ = false;
+  std::vector<std::shared_ptr<BackgroundWork>> background_;  ///< in the order in which they came
+  migration::IncomingPlans incoming_plans_;
+  bool reading_incoming_plans_ = false;
   std::vector<std::shared_ptr<Signal>> reading_waiters_;
 
   enum class Link { never, connecting, up } link_ = Link::never;

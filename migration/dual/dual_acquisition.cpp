@@ -7,7 +7,7 @@
 namespace dlock::core::migration {
 namespace {
 
-DualClient::Limits limits_of(const DualAcquisition::Request& request) {
+DualAcquireFsm::Limits limits_of(const DualAcquisition::Request& request) {
   const auto& limits = request.source.limits;
   return {limits.once, limits.deadline, limits.connect_timeout, limits.retry};
 }
@@ -16,23 +16,23 @@ bool is_lost(const LockHandle& handle) { return handle && handle.state() == Hand
 
 }  // namespace
 
-std::shared_ptr<DualAcquisition> DualAcquisition::start(std::shared_ptr<Participant> participant,
+std::shared_ptr<DualAcquisition> DualAcquisition::start(std::shared_ptr<Registrar> registrar,
                                                         Request request,
                                                         detail::AcquireHandler handler) {
-  auto acquisition = std::make_shared<DualAcquisition>(std::move(participant), std::move(request),
+  auto acquisition = std::make_shared<DualAcquisition>(std::move(registrar), std::move(request),
                                                        std::move(handler));
   acquisition->home_->receive(acquisition, acquisition->run());
   return acquisition;
 }
 
-DualAcquisition::DualAcquisition(std::shared_ptr<Participant> participant, Request request,
+DualAcquisition::DualAcquisition(std::shared_ptr<Registrar> registrar, Request request,
                                  detail::AcquireHandler handler)
-    : participant_(std::move(participant)),
-      home_(participant_->settings().phase == kLastPhase ? participant_->stores().to
-                                                         : participant_->stores().from),
+    : registrar_(std::move(registrar)),
+      home_(registrar_->settings().phase == kLastPhase ? registrar_->stores().to
+                                                       : registrar_->stores().from),
       request_(std::move(request)),
       handler_(std::move(handler)),
-      fsm_(participant_->settings().phase, limits_of(request_)),
+      fsm_(registrar_->settings().phase, limits_of(request_)),
       news_(env()) {}
 
 DualAcquisition::~DualAcquisition() { env().cancel(deadline_timer_); }
@@ -48,30 +48,30 @@ asio::awaitable<void> DualAcquisition::run() {
     });
   }
   auto step = fsm_.begin();
-  while (step.what != DualClient::Do::finish) {
+  while (step.what != DualAcquireFsm::Action::finish) {
     switch (step.what) {
-      case DualClient::Do::enter:
+      case DualAcquireFsm::Action::enter:
         step = co_await enter();
         break;
-      case DualClient::Do::lock_source:
+      case DualAcquireFsm::Action::lock_source:
         step = co_await lock(true);
         break;
-      case DualClient::Do::lock_target:
+      case DualAcquireFsm::Action::lock_target:
         step = co_await lock(false);
         break;
-      case DualClient::Do::raise_source:
+      case DualAcquireFsm::Action::raise_source:
         step = co_await raise();
         break;
-      case DualClient::Do::settle:
+      case DualAcquireFsm::Action::settle:
         step = co_await settle();
         break;
-      case DualClient::Do::pause:
+      case DualAcquireFsm::Action::pause:
         // First what an outcome that came at once has left: it would end the pause at once.
         co_await news_.wait_until(env().now());
         co_await news_.wait_until(step.until);
         step = fsm_.on_woken(env().now());
         break;
-      case DualClient::Do::finish:
+      case DualAcquireFsm::Action::finish:
         break;
     }
   }
@@ -80,14 +80,14 @@ asio::awaitable<void> DualAcquisition::run() {
   home_->dismiss(self);
 }
 
-asio::awaitable<DualClient::Step> DualAcquisition::enter() {
+asio::awaitable<DualAcquireFsm::Step> DualAcquisition::enter() {
   give_back();
-  const auto entered = co_await participant_->enter();
-  const auto& window = participant_->stores().window;
-  failed_store_ = window ? window->name() : participant_->stores().to->name();
-  membership_ = entered.membership;
-  if (membership_) membership_->add(weak_from_this());
-  const auto floor = membership_ ? membership_->floor() : 0;
+  const auto entered = co_await registrar_->enter();
+  const auto& window = registrar_->stores().window;
+  failed_store_ = window ? window->name() : registrar_->stores().to->name();
+  registration_ = entered.registration;
+  if (registration_) registration_->add(weak_from_this());
+  const auto floor = registration_ ? registration_->floor() : 0;
   co_return fsm_.on_entered(entered.failure, floor, env().now(), env().random());
 }
 
@@ -95,20 +95,20 @@ Acquisition::Request DualAcquisition::request_for(bool in_source) const {
   auto request = in_source ? request_.source : request_.target;
   request.diagnostics = nullptr;
   request.min_token = fsm_.min_token();
-  request.program = participant_->program();
+  request.program = registrar_->program();
   if (in_source) {
     // A source that forgets counts from somewhere again; T's token is what is shown.
     request.token_may_go_back = fsm_.phase() == 1;
   } else {
-    request.plan = participant_->settings().plan;
-    request.plan_id = membership_->plan_id();
-    request.plan_source = participant_->stores().from->name();
+    request.plan = registrar_->settings().plan;
+    request.plan_id = registration_->plan_id();
+    request.plan_source = registrar_->stores().from->name();
   }
   return request;
 }
 
-asio::awaitable<DualClient::Step> DualAcquisition::lock(bool in_source) {
-  const auto& store = in_source ? participant_->stores().from : participant_->stores().to;
+asio::awaitable<DualAcquireFsm::Step> DualAcquisition::lock(bool in_source) {
+  const auto& store = in_source ? registrar_->stores().from : registrar_->stores().to;
   step_.reset();
   failed_store_ = store->name();
   inner_ = std::make_shared<Acquisition>(
@@ -118,7 +118,7 @@ asio::awaitable<DualClient::Step> DualAcquisition::lock(bool in_source) {
       });
   store->acquire(inner_);
   while (!step_) {
-    if (good() != DualClient::Good::yes) inner_->cancel();
+    if (good() != DualAcquireFsm::Good::yes) inner_->cancel();
     co_await news_.wait_until(kNever);
   }
   inner_.reset();
@@ -126,7 +126,7 @@ asio::awaitable<DualClient::Step> DualAcquisition::lock(bool in_source) {
 }
 
 void DualAcquisition::on_outcome(bool in_source, error_code ec, LockHandle handle) {
-  DualClient::Outcome outcome;
+  DualAcquireFsm::Outcome outcome;
   outcome.granted = !ec;
   if (ec) {
     outcome.error = portable(ec);
@@ -141,12 +141,12 @@ void DualAcquisition::on_outcome(bool in_source, error_code ec, LockHandle handl
   }
   const auto now = env().now();
   step_ = in_source ? fsm_.on_source(outcome, good(), now) : fsm_.on_target(outcome, good(), now);
-  if (step_->what == DualClient::Do::finish && !fsm_.granted()) tell_error();
+  if (step_->what == DualAcquireFsm::Action::finish && !fsm_.granted()) tell_error();
   news_.notify();
 }
 
-asio::awaitable<DualClient::Step> DualAcquisition::raise() {
-  auto& source = *participant_->stores().from;
+asio::awaitable<DualAcquireFsm::Step> DualAcquisition::raise() {
+  auto& source = *registrar_->stores().from;
   failed_store_ = source.name();
   RecordAnswer answer;
   answer.status = RecordStatus::conflict;
@@ -163,19 +163,19 @@ asio::awaitable<DualClient::Step> DualAcquisition::raise() {
   co_return fsm_.on_raised(answer, good(), env().now(), env().random());
 }
 
-asio::awaitable<DualClient::Step> DualAcquisition::settle() {
-  const auto failure = co_await participant_->reach(membership_, fsm_.token());
+asio::awaitable<DualAcquireFsm::Step> DualAcquisition::settle() {
+  const auto failure = co_await registrar_->reach(registration_, fsm_.token());
   co_return fsm_.on_settled(failure, good(), env().now(), env().random());
 }
 
-DualClient::Good DualAcquisition::good() const {
+DualAcquireFsm::Good DualAcquisition::good() const {
   const bool outlives = DLOCK_PLANTED("dual_hold_outlives_registration");
-  if (!membership_ || (membership_->is_over(env().now()) && !outlives)) {
-    return DualClient::Good::not_registered;
+  if (!registration_ || (registration_->is_over(env().now()) && !outlives)) {
+    return DualAcquireFsm::Good::not_registered;
   }
-  if (DLOCK_PLANTED("dual_half_lost_hold_kept")) return DualClient::Good::yes;
+  if (DLOCK_PLANTED("dual_half_lost_hold_kept")) return DualAcquireFsm::Good::yes;
   const bool lost = is_lost(source_) || is_lost(target_);
-  return lost ? DualClient::Good::half_lost : DualClient::Good::yes;
+  return lost ? DualAcquireFsm::Good::half_lost : DualAcquireFsm::Good::yes;
 }
 
 // T first, then S.
@@ -191,7 +191,7 @@ void DualAcquisition::on_hold_lost(LossReason) { end_wait(); }
 
 // What is waited for would not be held: the outcome says what has become of it.
 void DualAcquisition::end_wait() {
-  if (good() == DualClient::Good::yes) return;
+  if (good() == DualAcquireFsm::Good::yes) return;
   if (inner_) inner_->cancel();
   news_.notify();
 }
@@ -216,7 +216,7 @@ void DualAcquisition::finish() {
   const bool source_shown = !target_ || (source_ && DLOCK_PLANTED("dual_source_token_shown"));
   auto& shown = source_shown ? source_ : target_;
   auto& beside = source_shown ? target_ : source_;
-  auto handle = DualHold::join(std::move(shown), std::move(beside), watch_, membership_);
+  auto handle = DualHold::join(std::move(shown), std::move(beside), watch_, registration_);
   tell({}, std::move(handle));
 }
 

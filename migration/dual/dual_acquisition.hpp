@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DualAcquisition: one acquire of a lock in mode dual. Carries out DualClient with an Acquisition
-// in each store that the phase locks; tells the caller exactly once, and hands him one handle that
-// stands for all (dual_hold.hpp).
+// DualAcquisition: one acquire of a lock in mode dual. Carries out DualAcquireFsm with an
+// Acquisition in each store that the phase locks; tells the caller exactly once, and hands him one
+// handle that stands for all (dual_hold.hpp).
 #pragma once
 
 #include <memory>
@@ -11,14 +11,14 @@
 
 #include "core/store/acquisition.hpp"
 #include "core/store/store.hpp"
-#include "migration/dual/dual_client.hpp"
+#include "migration/dual/dual_acquire_fsm.hpp"
 #include "migration/dual/dual_hold.hpp"
-#include "migration/dual/participant.hpp"
+#include "migration/dual/registrar.hpp"
 
 namespace dlock::core::migration {
 
 /// Loop only.
-class DualAcquisition final : public Guest,
+class DualAcquisition final : public BackgroundWork,
                               public Dependent,
                               public LossListener,
                               public std::enable_shared_from_this<DualAcquisition> {
@@ -28,9 +28,9 @@ class DualAcquisition final : public Guest,
     Acquisition::Request target;
   };
 
-  static std::shared_ptr<DualAcquisition> start(std::shared_ptr<Participant> participant,
+  static std::shared_ptr<DualAcquisition> start(std::shared_ptr<Registrar> registrar,
                                                 Request request, detail::AcquireHandler handler);
-  DualAcquisition(std::shared_ptr<Participant> participant, Request request,
+  DualAcquisition(std::shared_ptr<Registrar> registrar, Request request,
                   detail::AcquireHandler handler);
   ~DualAcquisition() override;
 
@@ -41,13 +41,13 @@ class DualAcquisition final : public Guest,
 
  private:
   asio::awaitable<void> run();
-  asio::awaitable<DualClient::Step> enter();
-  asio::awaitable<DualClient::Step> lock(bool in_source);
-  asio::awaitable<DualClient::Step> raise();
-  asio::awaitable<DualClient::Step> settle();
+  asio::awaitable<DualAcquireFsm::Step> enter();
+  asio::awaitable<DualAcquireFsm::Step> lock(bool in_source);
+  asio::awaitable<DualAcquireFsm::Step> raise();
+  asio::awaitable<DualAcquireFsm::Step> settle();
   Acquisition::Request request_for(bool in_source) const;
   void on_outcome(bool in_source, error_code ec, LockHandle handle);
-  DualClient::Good good() const;
+  DualAcquireFsm::Good good() const;
   void end_wait();
   void give_back();
   void interrupt(bool tell_now);
@@ -56,15 +56,15 @@ class DualAcquisition final : public Guest,
   void tell(error_code ec, LockHandle handle);
   Env& env() const;
 
-  const std::shared_ptr<Participant> participant_;
-  const std::shared_ptr<Store> home_;  ///< whose guest it is: closing that ends it
+  const std::shared_ptr<Registrar> registrar_;
+  const std::shared_ptr<Store> home_;  ///< whose background it is: closing that ends it
   const Request request_;
   detail::AcquireHandler handler_;
-  DualClient fsm_;
+  DualAcquireFsm fsm_;
   Signal news_;
-  std::shared_ptr<Membership> membership_;
+  std::shared_ptr<Registration> registration_;
   std::shared_ptr<Acquisition> inner_;
-  std::optional<DualClient::Step> step_;
+  std::optional<DualAcquireFsm::Step> step_;
   LockHandle source_;
   LockHandle target_;
   std::shared_ptr<HoldWatch> watch_;  ///< of the store that was locked first, in phase 1

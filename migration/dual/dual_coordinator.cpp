@@ -7,7 +7,7 @@
 
 #include "core/planted.hpp"
 #include "core/spi/error.hpp"
-#include "migration/lock_for.hpp"
+#include "migration/await_lock.hpp"
 
 namespace dlock::core::migration {
 namespace {
@@ -346,7 +346,7 @@ asio::awaitable<std::optional<DualReport>> DualCoordinator::raise_target(std::ui
       request.plan = plan_.name;
       request.plan_id = plan_.id;
       request.program = coordinator_id(plan_.id);
-      auto locked = co_await lock_for(stores_.to, std::move(request));
+      auto locked = co_await await_lock(stores_.to, std::move(request));
       if (!locked.error) break;
       if (locked.error != errc::timed_out) {
         locked.failure.error = locked.error;

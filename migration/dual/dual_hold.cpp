@@ -21,28 +21,28 @@ void HoldWatch::on_lost(LossReason why) {
 }
 
 LockHandle DualHold::join(LockHandle shown, LockHandle beside, std::shared_ptr<HoldWatch> watch,
-                          std::shared_ptr<Membership> membership) {
+                          std::shared_ptr<Registration> registration) {
   const auto hold = HandleAccess::hold(shown);
-  auto dual = std::make_shared<DualHold>(hold, std::move(beside), watch, membership);
+  auto dual = std::make_shared<DualHold>(hold, std::move(beside), watch, registration);
   // When the manager closes, the lock beside waits for the shown one.
   if (dual->beside_hold_) dual->beside_hold_->expect_owner();
   hold->accompany(dual);
-  membership->add(dual);
+  registration->add(dual);
   if (watch) watch->listen(dual);
   return shown;
 }
 
 DualHold::DualHold(std::weak_ptr<Hold> shown, LockHandle beside, std::shared_ptr<HoldWatch> watch,
-                   std::shared_ptr<Membership> membership)
+                   std::shared_ptr<Registration> registration)
     : shown_(std::move(shown)),
       beside_hold_(HandleAccess::hold(beside)),
-      membership_(std::move(membership)),
+      registration_(std::move(registration)),
       watch_(std::move(watch)),
       beside_(std::move(beside)) {}
 
 TimePoint DualHold::until() const noexcept {
   auto until = kNever;
-  if (!DLOCK_PLANTED("dual_hold_outlives_registration")) until = membership_->until();
+  if (!DLOCK_PLANTED("dual_hold_outlives_registration")) until = registration_->until();
   if (beside_hold_ && !DLOCK_PLANTED("dual_half_lost_hold_kept")) {
     until = std::min(until, beside_hold_->until());
   }
@@ -62,7 +62,7 @@ void DualHold::on_hold_lost(LossReason why) {
 }
 
 TimePoint DualHold::promised() const noexcept {
-  auto until = membership_->promised();
+  auto until = registration_->promised();
   if (const auto hold = shown_.lock()) until = std::min(until, hold->promised());
   if (beside_hold_) until = std::min(until, beside_hold_->promised());
   return until;

@@ -14,7 +14,7 @@
 
 #include "core/store/hold.hpp"
 #include "dlock/lock_handle.hpp"
-#include "migration/dual/membership.hpp"
+#include "migration/dual/registration.hpp"
 
 namespace dlock::core::migration {
 
@@ -26,7 +26,7 @@ class LossListener {
 };
 
 /// Beside a hold that no user has: says when it is lost, to whoever listens at that time.
-class HoldWatch final : public Companion {
+class HoldWatch final : public HoldDependency {
  public:
   /// Watches the hold in `handle`.
   static std::shared_ptr<HoldWatch> beside(const LockHandle& handle);
@@ -39,7 +39,7 @@ class HoldWatch final : public Companion {
 };
 
 /// Lives as long as the shown hold.
-class DualHold final : public Companion,
+class DualHold final : public HoldDependency,
                        public Dependent,
                        public LossListener,
                        public std::enable_shared_from_this<DualHold> {
@@ -47,10 +47,10 @@ class DualHold final : public Companion,
   /// The handle for the user. `beside`: the lock in the other store, with its watch; empty in
   /// phases 0 and 2.
   static LockHandle join(LockHandle shown, LockHandle beside, std::shared_ptr<HoldWatch> watch,
-                         std::shared_ptr<Membership> membership);
+                         std::shared_ptr<Registration> registration);
 
   DualHold(std::weak_ptr<Hold> shown, LockHandle beside, std::shared_ptr<HoldWatch> watch,
-           std::shared_ptr<Membership> membership);
+           std::shared_ptr<Registration> registration);
 
   TimePoint until() const noexcept override;
   void on_lost(LossReason why) override;
@@ -67,7 +67,7 @@ class DualHold final : public Companion,
 
   const std::weak_ptr<Hold> shown_;
   const std::shared_ptr<Hold> beside_hold_;  ///< null: there is none
-  const std::shared_ptr<Membership> membership_;
+  const std::shared_ptr<Registration> registration_;
   const std::shared_ptr<HoldWatch> watch_;
   LockHandle beside_;     ///< loop only
   bool is_over_ = false;  ///< it was lost, and that is settled

@@ -19,7 +19,7 @@
 
 #include "dlock/clock.hpp"
 #include "migration/dual/window.hpp"
-#include "migration/ends.hpp"
+#include "migration/eligibility.hpp"
 #include "migration/move/steps.hpp"
 
 namespace dlock::core::migration {

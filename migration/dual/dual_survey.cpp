@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "core/spi/error.hpp"
-#include "migration/lock_for.hpp"
+#include "migration/await_lock.hpp"
 
 namespace dlock::core::migration {
 namespace {
@@ -82,7 +82,7 @@ asio::awaitable<Result<std::uint64_t>> token_of(std::shared_ptr<Store> store, st
       request.plan = plan.name;
       request.plan_id = plan.id;
     }
-    auto locked = co_await lock_for(store, std::move(request));
+    auto locked = co_await await_lock(store, std::move(request));
     if (!locked.error) {
       result.value = locked.handle.token().value_or(0);
       co_return result;

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "core/spi/error.hpp"
-#include "migration/ends.hpp"
+#include "migration/eligibility.hpp"
 
 namespace dlock::core::migration {
 namespace {

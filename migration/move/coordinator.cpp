@@ -8,7 +8,7 @@
 #include "core/planted.hpp"
 #include "core/spi/error.hpp"
 #include "core/store/hold.hpp"
-#include "migration/ends.hpp"
+#include "migration/eligibility.hpp"
 #include "migration/ledger.hpp"
 #include "migration/move/target_place.hpp"
 

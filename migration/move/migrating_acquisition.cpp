@@ -8,7 +8,7 @@
 namespace dlock::core::migration {
 namespace {
 
-MoveClient::Limits limits_of(const MigratingAcquisition::Request& request) {
+MoveAcquireFsm::Limits limits_of(const MigratingAcquisition::Request& request) {
   const auto& limits = request.source.limits;
   return {limits.once, limits.deadline, request.poll, limits.connect_timeout, limits.retry};
 }
@@ -48,31 +48,31 @@ asio::awaitable<void> MigratingAcquisition::run() {
     });
   }
   auto step = fsm_.begin();
-  while (step.what != MoveClient::Do::finish) {
+  while (step.what != MoveAcquireFsm::Action::finish) {
     switch (step.what) {
-      case MoveClient::Do::lock_source:
+      case MoveAcquireFsm::Action::lock_source:
         handle_ = LockHandle();  // of a target that was the wrong place
         step = co_await lock(source_, request_for_source());
         break;
-      case MoveClient::Do::seal_source:
+      case MoveAcquireFsm::Action::seal_source:
         step = co_await seal_source();
         break;
-      case MoveClient::Do::lock_target:
+      case MoveAcquireFsm::Action::lock_target:
         step = co_await lock(target_, request_for_target());
         break;
-      case MoveClient::Do::open_target:
+      case MoveAcquireFsm::Action::open_target:
         step = co_await open_target();
         break;
-      case MoveClient::Do::recheck:
+      case MoveAcquireFsm::Action::recheck:
         step = co_await recheck();
         break;
-      case MoveClient::Do::pause:
+      case MoveAcquireFsm::Action::pause:
         // First what an outcome that came at once has left: it would end the pause at once.
         co_await news_.wait_until(env.now());
         co_await news_.wait_until(step.until);
         step = fsm_.on_woken(env.now());
         break;
-      case MoveClient::Do::finish:
+      case MoveAcquireFsm::Action::finish:
         break;
     }
   }
@@ -100,8 +100,8 @@ Acquisition::Request MigratingAcquisition::request_for_target() const {
   return request;
 }
 
-asio::awaitable<MoveClient::Step> MigratingAcquisition::lock(std::shared_ptr<Store> store,
-                                                             Acquisition::Request request) {
+asio::awaitable<MoveAcquireFsm::Step> MigratingAcquisition::lock(std::shared_ptr<Store> store,
+                                                                 Acquisition::Request request) {
   auto& env = source_->env();
   step_.reset();
   failed_store_ = store->name();
@@ -125,7 +125,7 @@ asio::awaitable<MoveClient::Step> MigratingAcquisition::lock(std::shared_ptr<Sto
 // The caller is told at once, also while the record is being read.
 void MigratingAcquisition::on_outcome(error_code ec, LockHandle handle) {
   auto& env = source_->env();
-  MoveClient::Outcome outcome;
+  MoveAcquireFsm::Outcome outcome;
   outcome.granted = !ec;
   if (ec) {
     outcome.error = portable(ec);
@@ -136,7 +136,7 @@ void MigratingAcquisition::on_outcome(error_code ec, LockHandle handle) {
   handle_ = std::move(handle);
   step_ = fsm_.waits_for_target() ? fsm_.on_target(outcome, env.now(), env.random())
                                   : fsm_.on_source(outcome, env.now(), env.random());
-  if (step_->what == MoveClient::Do::finish && !fsm_.granted()) tell_error();
+  if (step_->what == MoveAcquireFsm::Action::finish && !fsm_.granted()) tell_error();
   news_.notify();
 }
 
@@ -153,7 +153,7 @@ asio::awaitable<RecordAnswer> MigratingAcquisition::read_record() {
 }
 
 // With any other outcome the claim is given back: a late copy finds it gone, and fails.
-asio::awaitable<MoveClient::Step> MigratingAcquisition::seal_source() {
+asio::awaitable<MoveAcquireFsm::Step> MigratingAcquisition::seal_source() {
   failed_store_ = source_->name();
   RecordAnswer answer;
   answer.status = RecordStatus::conflict;
@@ -189,7 +189,7 @@ asio::awaitable<void> MigratingAcquisition::look_at_gate() {
   }
 }
 
-asio::awaitable<MoveClient::Step> MigratingAcquisition::open_target() {
+asio::awaitable<MoveAcquireFsm::Step> MigratingAcquisition::open_target() {
   failed_store_ = target_->name();
   RecordAnswer answer;
   try {
@@ -204,7 +204,7 @@ asio::awaitable<MoveClient::Step> MigratingAcquisition::open_target() {
   co_return fsm_.on_opened(answer, env.now(), env.random());
 }
 
-asio::awaitable<MoveClient::Step> MigratingAcquisition::recheck() {
+asio::awaitable<MoveAcquireFsm::Step> MigratingAcquisition::recheck() {
   failed_store_ = source_->name();
   const auto answer = co_await read_record();
   auto& env = source_->env();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // MigratingAcquisition: one acquire of a lock that is being moved from one store to another.
-// Carries out MoveClient with an Acquisition in each store; tells the caller exactly once, and
+// Carries out MoveAcquireFsm with an Acquisition in each store; tells the caller exactly once, and
 // hands him the handle of the store that the lock is in.
 #pragma once
 
@@ -12,12 +12,12 @@
 
 #include "core/store/acquisition.hpp"
 #include "core/store/store.hpp"
-#include "migration/move/move_client.hpp"
+#include "migration/move/move_acquire_fsm.hpp"
 
 namespace dlock::core::migration {
 
 /// Loop only.
-class MigratingAcquisition final : public Guest,
+class MigratingAcquisition final : public BackgroundWork,
                                    public std::enable_shared_from_this<MigratingAcquisition> {
  public:
   struct Request {
@@ -42,11 +42,11 @@ class MigratingAcquisition final : public Guest,
 
  private:
   asio::awaitable<void> run();
-  asio::awaitable<MoveClient::Step> lock(std::shared_ptr<Store> store,
-                                         Acquisition::Request request);
-  asio::awaitable<MoveClient::Step> seal_source();
-  asio::awaitable<MoveClient::Step> open_target();
-  asio::awaitable<MoveClient::Step> recheck();
+  asio::awaitable<MoveAcquireFsm::Step> lock(std::shared_ptr<Store> store,
+                                             Acquisition::Request request);
+  asio::awaitable<MoveAcquireFsm::Step> seal_source();
+  asio::awaitable<MoveAcquireFsm::Step> open_target();
+  asio::awaitable<MoveAcquireFsm::Step> recheck();
   asio::awaitable<RecordAnswer> read_record();
   /// Nobody waits for it.
   asio::awaitable<void> look_at_gate();
@@ -62,10 +62,10 @@ class MigratingAcquisition final : public Guest,
   const std::shared_ptr<Store> target_;
   Request request_;
   detail::AcquireHandler handler_;
-  MoveClient fsm_;
+  MoveAcquireFsm fsm_;
   Signal news_;
-  std::shared_ptr<Acquisition> inner_;    ///< the one under way
-  std::optional<MoveClient::Step> step_;  ///< what its outcome leads to
+  std::shared_ptr<Acquisition> inner_;        ///< the one under way
+  std::optional<MoveAcquireFsm::Step> step_;  ///< what its outcome leads to
   LockHandle handle_;
   std::string failed_store_;
   TimerId deadline_timer_ = 0;

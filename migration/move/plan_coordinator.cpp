@@ -8,9 +8,9 @@
 
 #include "core/planted.hpp"
 #include "core/spi/error.hpp"
-#include "migration/ends.hpp"
+#include "migration/eligibility.hpp"
 #include "migration/ledger.hpp"
-#include "migration/move/take_all.hpp"
+#include "migration/move/drive_all.hpp"
 
 namespace dlock::core::migration {
 namespace {
@@ -174,11 +174,11 @@ asio::awaitable<PlanCoordinator::Report> PlanCoordinator::take(Goal goal,
   Report report;
   report.refusal = co_await look();
   if (report.refusal) co_return report;
-  report.steps = co_await migration::take_all(by_name_, source_->env(), goal, std::move(names));
+  report.steps = co_await migration::drive_all(by_name_, source_->env(), goal, std::move(names));
   co_return report;
 }
 
-asio::awaitable<PlanCoordinator::Report> PlanCoordinator::take_all(Goal goal) {
+asio::awaitable<PlanCoordinator::Report> PlanCoordinator::drive_all(Goal goal) {
   const auto self = shared_from_this();
   Report report;
   if (DLOCK_PLANTED("gate_listed_before_the_turn")) {
@@ -227,7 +227,7 @@ asio::awaitable<PlanCoordinator::Report> PlanCoordinator::drain(Goal goal) {
   const bool is_late = goal != Goal::rollback && seen_.gate->state == GateState::turned;
   if (DLOCK_PLANTED("gate_listed_before_the_turn") && is_late) names.clear();
   const bool is_waited_for = !found.strangers.empty();
-  report.steps = co_await migration::take_all(for_all_, source_->env(), goal, std::move(names));
+  report.steps = co_await migration::drive_all(for_all_, source_->env(), goal, std::move(names));
   // Those that are there still.
   if (is_waited_for) found = co_await look_at_source(source_, plan_);
   if (!found.failure.error) report.strangers = std::move(found.strangers);

@@ -59,7 +59,7 @@ class PlanCoordinator : public std::enable_shared_from_this<PlanCoordinator> {
   PlanCoordinator(std::shared_ptr<Store> source, std::shared_ptr<Store> target, Plan plan,
                   Options options);
 
-  asio::awaitable<Report> take_all(Goal goal);
+  asio::awaitable<Report> drive_all(Goal goal);
   /// Of advance and rollback; of locks that the plan has.
   asio::awaitable<Report> take(Goal goal, std::vector<std::string> names);
   /// What is under way ends soon; what was written stays.

@@ -25,21 +25,21 @@ void sign(Bytes bytes, std::size_t at) {
 void check_tickets(const Ledger& ledger, const BootId& boot, std::uint64_t min_token) {
   const auto next = next_ticket(ledger, boot, min_token);
   switch (next.what) {
-    case NextTicket::Do::issue:
+    case NextTicket::Action::issue:
       require(next.ticket > ledger.last && next.ticket > min_token, "tickets rise");
       require(next.ticket <= kLastTicket, "a ticket is below 2^53");
       require(next.ticket <= next.ledger.limit, "no ticket is above what is on the disk");
       require(is_consistent(next.ledger), "a ledger stays consistent");
       break;
-    case NextTicket::Do::raise: {
+    case NextTicket::Action::raise: {
       require(is_consistent(next.ledger), "a ledger stays consistent");
       const auto confirmed = confirm(next.ledger, next.ledger.raised);
       require(is_consistent(confirmed), "a confirmed ledger is consistent");
-      require(next_ticket(confirmed, boot, min_token).what != NextTicket::Do::raise,
+      require(next_ticket(confirmed, boot, min_token).what != NextTicket::Action::raise,
               "once raised, it goes on");
       break;
     }
-    case NextTicket::Do::refuse:
+    case NextTicket::Action::refuse:
       require(std::max({ledger.last, ledger.raised, min_token}) >= kLastTicket - kTicketsPerSync,
               "tickets are refused at their end only");
       break;

@@ -3,7 +3,7 @@
 // What stands in Memcached, and what a server says of itself. Input: the text, also as lines of
 // `stats`, and as fields of a value.
 #include "backends/memcached/lock/look.hpp"
-#include "backends/memcached/rules/facts.hpp"
+#include "backends/memcached/rules/server_info.hpp"
 #include "backends/memcached/rules/value.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
@@ -48,8 +48,8 @@ void check_written(std::string_view text) {
 }
 
 void check_stats(std::string_view text) {
-  ServerFacts before;
-  ServerFacts after;
+  ServerInfo before;
+  ServerInfo after;
   bool first = true;
   for (const auto& line : lines_of(text)) {
     std::string_view rest = line;

@@ -6,8 +6,8 @@
 
 #include "backends/zookeeper/rules/metadata.hpp"
 #include "backends/zookeeper/rules/names.hpp"
-#include "backends/zookeeper/rules/offset_text.hpp"
 #include "backends/zookeeper/rules/queue.hpp"
+#include "backends/zookeeper/rules/token_offset_text.hpp"
 #include "backends/zookeeper/rules/words.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
@@ -26,22 +26,22 @@ void check_line(const std::vector<std::string>& children) {
   }
   if (children.empty()) return;
   const auto& own = children.front();
-  const auto standing = standing_of(own, children);
-  switch (standing.kind) {
-    case zookeeper::Standing::Kind::first:
+  const auto decision = decision_of(own, children);
+  switch (decision.kind) {
+    case zookeeper::QueueDecision::Kind::first:
       require(line.front().name == own, "the owner is first in line");
       break;
-    case zookeeper::Standing::Kind::behind: {
+    case zookeeper::QueueDecision::Kind::behind: {
       bool found = false;
-      for (const auto& child : children) found = found || child == standing.watch;
-      require(found && standing.watch != own, "we wait for somebody else who is there");
+      for (const auto& child : children) found = found || child == decision.watch;
+      require(found && decision.watch != own, "we wait for somebody else who is there");
       break;
     }
-    case zookeeper::Standing::Kind::missing:
+    case zookeeper::QueueDecision::Kind::missing:
       require(!parse_contender(own), "a contender is in its line");
       break;
-    case zookeeper::Standing::Kind::unborn:
-      require(!standing.unborn.empty(), "somebody's birth is to be asked for");
+    case zookeeper::QueueDecision::Kind::unborn:
+      require(!decision.unborn.empty(), "somebody's birth is to be asked for");
       break;
   }
 }

@@ -15,7 +15,7 @@
 #include "dlock/memory.hpp"
 #include "migration/dual/dual_acquisition.hpp"
 #include "migration/dual/dual_coordinator.hpp"
-#include "migration/dual/participant.hpp"
+#include "migration/dual/registrar.hpp"
 #include "tests/support/scripted_backend.hpp"
 
 namespace dlock::tests {
@@ -33,7 +33,7 @@ class DualFleet {
   /// One process.
   struct Member {
     core::migration::DualStores stores;
-    std::shared_ptr<core::migration::Participant> participant;
+    std::shared_ptr<core::migration::Registrar> registrar;
   };
   using Options = core::migration::DualCoordinator::Options;
 
@@ -72,8 +72,8 @@ class DualFleet {
   Member program(int phase) {
     Member member;
     member.stores = connections();
-    member.participant = std::make_shared<core::migration::Participant>(
-        member.stores, core::migration::Participant::Settings{plan.name, phase});
+    member.registrar = std::make_shared<core::migration::Registrar>(
+        member.stores, core::migration::Registrar::Settings{plan.name, phase});
     return member;
   }
   /// It ends in good order.
@@ -96,7 +96,7 @@ class DualFleet {
     request.target.limits = limits;
     request.source.diagnostics = &got->diagnostics;
     got->acquisition = core::migration::DualAcquisition::start(
-        member.participant, std::move(request), [got](error_code ec, LockHandle handle) {
+        member.registrar, std::move(request), [got](error_code ec, LockHandle handle) {
           ++got->times_told;
           got->ec = ec;
           got->handle = std::move(handle);

@@ -96,8 +96,8 @@ asio::awaitable<RecordAnswer> LocalBackend::at_desk_once(const std::string& name
       *answer = answer_of(RecordStatus::unavailable, system_failure(ENOENT, where));
       return;
     }
-    const Desk desk{*file, where, name, *directory};
-    *answer = step(desk);
+    const GuardedFile guarded{*file, where, name, *directory};
+    *answer = step(guarded);
   };
   if (const bool done = co_await helper_.run(std::move(job), deadline); !done) {
     co_return answer_of(RecordStatus::unknown, helper_.why_late(path));
@@ -106,7 +106,7 @@ asio::awaitable<RecordAnswer> LocalBackend::at_desk_once(const std::string& name
 }
 
 asio::awaitable<RecordAnswer> LocalBackend::record(std::string name, TimePoint deadline) {
-  Step step = [](const Desk& desk) { return read_record(desk); };
+  Step step = [](const GuardedFile& guarded) { return read_record(guarded); };
   auto none = answer_of(RecordStatus::done);
   auto read = co_await at_desk(std::move(name), std::move(step), std::move(none), deadline);
   co_return as_read(std::move(read));
@@ -119,8 +119,8 @@ asio::awaitable<RecordAnswer> LocalBackend::seal(ClaimPtr held, std::string reco
   const bool standing = ours->state == LocalClaim::State::granted && !ours->gone;
   // Without a place the ticket is 0, which nobody has: the answer says what stands there.
   Step step = [ticket = standing ? ours->ticket : 0, record = std::move(record),
-               gate = ours->request().gate](const Desk& desk) {
-    return write_seal(desk, ticket, record, gate.get());
+               gate = ours->request().gate](const GuardedFile& guarded) {
+    return write_seal(guarded, ticket, record, gate.get());
   };
   auto name = ours->request().name;
   auto none = answer_of(RecordStatus::conflict);
@@ -143,8 +143,9 @@ asio::awaitable<RecordAnswer> LocalBackend::set_record_under(GatePtr gate, std::
                                                              std::uint64_t min_token,
                                                              TimePoint deadline) {
   if (auto refused = too_long(to.value_or(""))) co_return std::move(*refused);
-  Step step = [gate, from = std::move(from), to = to.value_or(""), min_token](const Desk& desk) {
-    return replace_record(desk, from, to, min_token, gate.get());
+  Step step = [gate, from = std::move(from), to = to.value_or(""),
+               min_token](const GuardedFile& guarded) {
+    return replace_record(guarded, from, to, min_token, gate.get());
   };
   auto none = answer_of(RecordStatus::conflict);
   co_return co_await at_desk(std::move(name), std::move(step), std::move(none), deadline);
@@ -154,8 +155,8 @@ asio::awaitable<RecordAnswer> LocalBackend::raise(ClaimPtr held, std::uint64_t m
                                                   TimePoint deadline) {
   const auto ours = std::static_pointer_cast<LocalClaim>(std::move(held));
   const bool standing = ours->state == LocalClaim::State::granted && !ours->gone;
-  Step step = [ticket = standing ? ours->ticket : 0, min_token](const Desk& desk) {
-    return raise_tickets(desk, ticket, min_token);
+  Step step = [ticket = standing ? ours->ticket : 0, min_token](const GuardedFile& guarded) {
+    return raise_tickets(guarded, ticket, min_token);
   };
   auto name = ours->request().name;
   auto none = answer_of(RecordStatus::conflict);
@@ -213,9 +214,10 @@ asio::awaitable<RecordAnswer> LocalBackend::set_note(std::string key,
 // Others may stand between us and it, who need not have looked yet.
 bool LocalBackend::finds_record(LocalClaim& claim) const {
   if (!directory_) return false;
-  Book book;
-  const auto failure = read_book_unguarded(claim.file, directory_->path_of(claim.file_name), book);
-  claim.maybe_sealed = !failure.error && book.move.sealed();
+  LockContents contents;
+  const auto failure =
+      read_contents_unguarded(claim.file, directory_->path_of(claim.file_name), contents);
+  claim.maybe_sealed = !failure.error && contents.move.sealed();
   return claim.maybe_sealed;
 }
 
@@ -223,7 +225,7 @@ bool LocalBackend::finds_record(LocalClaim& claim) const {
 asio::awaitable<void> LocalBackend::wait_behind_record(LocalClaimPtr claim, TimePoint deadline) {
   const bool queued = claim->state == LocalClaim::State::waiting;
   bool look_now = false;
-  if (queued && claim->line->is_first(claim->ticket)) look_now = start_watching(claim);
+  if (queued && claim->queue->is_first(claim->ticket)) look_now = start_watching(claim);
   const auto pause = queued ? kLookAnyway : kLookBehindRecord;
   if (!look_now) co_await claim->signal.wait_until(std::min(deadline, env_.now() + pause));
   claim->interrupted = false;

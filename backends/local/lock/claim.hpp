@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "backends/local/lock/line.hpp"
+#include "backends/local/lock/local_queue.hpp"
 #include "backends/local/wire/lock_file.hpp"
 #include "core/loop/signal.hpp"
 #include "dlock/backend.hpp"
@@ -28,7 +28,7 @@ class LocalClaim final : public Claim {
   State state = State::none;
   LockFile file;
   std::uint64_t ticket = 0;
-  std::shared_ptr<Line> line;  ///< while waiting or granted
+  std::shared_ptr<LocalQueue> queue;  ///< while waiting or granted
   /// The file is not the lock's any more: removed or replaced.
   bool gone = false;
   /// Nobody is before us, and nobody can come before us.

@@ -6,8 +6,8 @@
 #include <array>
 #include <cerrno>
 
-#include "backends/local/lock/book.hpp"
 #include "backends/local/lock/gate.hpp"
+#include "backends/local/lock/lock_contents.hpp"
 #include "backends/local/wire/place.hpp"
 #include "core/planted.hpp"
 
@@ -83,10 +83,10 @@ Entry draw(LockFile& file, const EntryRequest& request, const std::string& path)
   }
 
   const auto next = next_ticket(front.ledger, request.directory.boot, request.claim.min_token);
-  if (next.what == NextTicket::Do::refuse) {
+  if (next.what == NextTicket::Action::refuse) {
     return failed(make_failure(Error::tokens_used_up, path));
   }
-  const bool issue = next.what == NextTicket::Do::issue;
+  const bool issue = next.what == NextTicket::Action::issue;
   if (issue) {
     if (const auto locked = file.try_lock(kTicketBase + next.ticket); !locked.ok()) {
       return failed(locked.error == EAGAIN ? gone_backwards(path, next.ticket, front.ledger.last)

@@ -9,7 +9,7 @@
 #include <functional>
 #include <memory>
 
-#include "backends/local/lock/book.hpp"
+#include "backends/local/lock/lock_contents.hpp"
 #include "backends/local/lock/notes.hpp"
 #include "backends/local/rules/names.hpp"
 
@@ -87,11 +87,11 @@ Result<std::vector<std::string>> read_claimed(const Directory& directory,
     const auto looked = file.find_locked(kTicketBase, kEveryTicket, somebody);
     if (!looked.ok()) return system_failure(looked.error, path);
     if (!somebody) return Failure{};
-    Book book;
-    auto failure = read_book_unguarded(file, path, book);
+    LockContents contents;
+    auto failure = read_contents_unguarded(file, path, contents);
     if (failure.error) return failure;
-    const std::string name(book.front.name);
-    if (!book.move.sealed() && has_prefix(name, prefix)) names.push_back(name);
+    const std::string name(contents.front.name);
+    if (!contents.move.sealed() && has_prefix(name, prefix)) names.push_back(name);
     return Failure{};
   };
   result.failure = visit_files(directory, visit);
@@ -106,9 +106,9 @@ Result<std::uint64_t> read_highest(const Directory& directory) {
   Result<std::uint64_t> result;
   std::uint64_t highest = 0;
   const Visit visit = [&](const LockFile& file, const std::string& path) {
-    Book book;
-    auto failure = read_book_unguarded(file, path, book);
-    if (!failure.error) highest = std::max(highest, book.front.ledger.limit);
+    LockContents contents;
+    auto failure = read_contents_unguarded(file, path, contents);
+    if (!failure.error) highest = std::max(highest, contents.front.ledger.limit);
     return failure;
   };
   result.failure = visit_files(directory, visit);

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <vector>
 
-#include "backends/local/lock/book.hpp"
+#include "backends/local/lock/lock_contents.hpp"
 #include "backends/local/rules/names.hpp"
 #include "backends/local/wire/lock_file.hpp"
 

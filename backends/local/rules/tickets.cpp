@@ -40,11 +40,11 @@ NextTicket next_ticket(const Ledger& ledger, const BootId& boot, std::uint64_t m
   const auto above = std::max(next.ledger.last, min_token);
   if (above >= kLastTicket) return next;
   if (above >= next.ledger.limit) {
-    next.what = NextTicket::Do::raise;
+    next.what = NextTicket::Action::raise;
     next.ledger.raised = std::max(next.ledger.raised, above + kTicketsPerSync);
     return next;
   }
-  next.what = NextTicket::Do::issue;
+  next.what = NextTicket::Action::issue;
   next.ticket = above + 1;
   next.ledger.last = next.ticket;
   next.raise_soon = is_time_to_raise(next.ticket, next.ledger.limit);

@@ -39,12 +39,12 @@ bool is_consistent(const Ledger& ledger);
 Ledger new_ledger(std::uint64_t above, const BootId& boot);
 
 struct NextTicket {
-  enum class Do {
+  enum class Action {
     issue,   ///< write `ledger`, then `ticket` is ours
     raise,   ///< write `ledger`, sync, confirm(ledger.raised), ask again
     refuse,  ///< no ticket is left
   };
-  Do what = Do::refuse;
+  Action what = Action::refuse;
   std::uint64_t ticket = 0;
   Ledger ledger;
   /// With issue: also sync and confirm(ledger.raised), soon, so that nobody has to wait for it.

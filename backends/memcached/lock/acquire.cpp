@@ -25,7 +25,7 @@ class Acquirer {
     const bool won = win();
     if (won && take_token()) {
       result_.status = ClaimStatus::granted;
-      result_.facts = server_.facts();
+      result_.info = server_.info();
     }
     return std::move(result_);
   }

@@ -33,7 +33,7 @@ struct AcquireResult {
   std::optional<std::uint64_t> token;
   TimePoint sent{};           ///< the lease counts from here
   std::int64_t since_ms = 0;  ///< as in the value
-  ServerFacts facts;          ///< what the server said while the lock was there
+  ServerInfo info;            ///< what the server said while the lock was there
   bool late_add = false;      ///< an add was not answered: a copy may arrive later
   Failure failure;
 };

@@ -67,7 +67,7 @@ asio::awaitable<ClaimAnswer> MemcachedBackend::claim(ClaimPtr any_claim, TimePoi
     answer.validity = validity_from(result.sent, claim->request().lease);
     claim->granted = true;
     claim->since_ms = result.since_ms;
-    claim->facts = std::move(result.facts);
+    claim->info = std::move(result.info);
     claim->server->hold(claim);
   }
   claim->in_doubt = was_in_doubt || result.status == ClaimStatus::granted ||
@@ -140,7 +140,7 @@ asio::awaitable<std::vector<ExtendAnswer>> MemcachedBackend::extend_on(
       if (result.status == ExtendStatus::gone) server->forget(claim);
       if (result.status != ExtendStatus::extended) continue;
       answer.validity = validity_from(result.sent, claim.request().lease);
-      claim.facts = std::move(result.facts);
+      claim.info = std::move(result.info);
     }
   }
   co_return answers;

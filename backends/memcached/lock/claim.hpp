@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "backends/memcached/rules/facts.hpp"
+#include "backends/memcached/rules/server_info.hpp"
 #include "backends/memcached/rules/value.hpp"
 #include "core/loop/signal.hpp"
 #include "dlock/backend.hpp"
@@ -33,7 +33,7 @@ class KeyClaim final : public Claim {
   bool release_in_doubt = false;  ///< a release was sent and not answered
   TimePoint late_until{};         ///< until then an add of unknown outcome may still arrive
   std::int64_t since_ms = 0;
-  ServerFacts facts;
+  ServerInfo info;
 
   /// As it is to be written.
   Value value() const {

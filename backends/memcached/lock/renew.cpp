@@ -28,7 +28,8 @@ RenewResult gone(LossReason reason) {
   return result;
 }
 
-/// `none`: it is ours. `removed` stands for all kinds of absence until the facts are in.
+/// `none`: it is ours. `removed` stands for all kinds of absence until the server has said how it
+/// is.
 LossReason seen(const Item* item, const RenewOrder& order) {
   if (item == nullptr) return LossReason::removed;
   if (DLOCK_PLANTED("memcached_blind_renewal")) return LossReason::none;
@@ -78,9 +79,9 @@ void explain(Commands& server, const std::vector<RenewOrder>& orders,
              std::vector<RenewResult>& results) {
   server.refresh_facts();
   for (std::size_t i = 0; i < results.size(); ++i) {
-    results[i].facts = server.facts();
+    results[i].info = server.info();
     if (results[i].status == ExtendStatus::gone && results[i].reason == LossReason::removed) {
-      results[i].reason = reason_of_loss(orders[i].facts, server.facts());
+      results[i].reason = reason_of_loss(orders[i].info, server.info());
     }
   }
 }

@@ -16,14 +16,14 @@ namespace dlock::memcached {
 struct RenewOrder {
   std::string key;
   Value value;
-  ServerFacts facts;  ///< what the server said when the lock was last seen there
+  ServerInfo info;  ///< what the server said when the lock was last seen there
 };
 
 struct RenewResult {
   ExtendStatus status = ExtendStatus::unavailable;
   TimePoint sent{};  ///< the lease counts from here
   LossReason reason = LossReason::none;
-  ServerFacts facts;
+  ServerInfo info;
   Failure failure;
 };
 

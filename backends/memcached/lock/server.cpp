@@ -30,9 +30,9 @@ Server::Server(core::Env& env, EventSink& sink, Session::Settings settings, Poll
 }
 
 void Server::start() {
-  // Facts come from the worker's thread, also long after whoever asked has gone.
-  worker_->on_facts = [weak = weak_from_this()](ServerFacts facts) {
-    if (const auto self = weak.lock()) self->learn(std::move(facts));
+  // What the server says comes from the worker's thread, also long after whoever asked has gone.
+  worker_->on_info = [weak = weak_from_this()](ServerInfo info) {
+    if (const auto self = weak.lock()) self->learn(std::move(info));
   };
   worker_->start();
 }
@@ -44,15 +44,15 @@ void Server::stop() {
   poll_now_.notify();
 }
 
-void Server::learn(ServerFacts facts) {
+void Server::learn(ServerInfo info) {
   if (stopped_) return;
-  const bool first = !facts_;
+  const bool first = !info_;
   const bool lost_all =
-      !first && (!same_run(*facts_, facts) || facts.canary_losses != facts_->canary_losses);
-  const bool changed = first || facts.evicts != facts_->evicts ||
-                       facts.version != facts_->version || facts.max_bytes != facts_->max_bytes;
-  warn_of_evictions(facts);
-  facts_ = std::move(facts);
+      !first && (!same_run(*info_, info) || info.canary_losses != info_->canary_losses);
+  const bool changed = first || info.evicts != info_->evicts || info.version != info_->version ||
+                       info.max_bytes != info_->max_bytes;
+  warn_of_evictions(info);
+  info_ = std::move(info);
   if (changed && on_changed) on_changed();
   if (!lost_all || held_.empty() || checking_) return;
   begin(checking_, [this] { return check_held(); });
@@ -70,23 +70,23 @@ void Server::begin(bool& under_way, Work work) {
   }
 }
 
-void Server::warn_of_evictions(const ServerFacts& facts) {
-  if (!evictions_seen_ || facts.evictions < *evictions_seen_) {
-    evictions_seen_ = facts.evictions;
+void Server::warn_of_evictions(const ServerInfo& info) {
+  if (!evictions_seen_ || info.evictions < *evictions_seen_) {
+    evictions_seen_ = info.evictions;
     return;
   }
-  if (facts.evictions == *evictions_seen_) return;
+  if (info.evictions == *evictions_seen_) return;
   if (*evictions_seen_ != UINT64_MAX) {
     sink_.on_warning(
         fmt::format("memcached {} is evicting items ({} since it started): locks may vanish; raise "
                     "its memory (-m), start it with -M, or give locks a server of their own",
-                    address_, facts.evictions));
+                    address_, info.evictions));
   }
   evictions_seen_ = UINT64_MAX;  // said once
 }
 
 RenewOrder Server::order_of(const KeyClaim& claim) {
-  return {claim.key, claim.value(), claim.facts};
+  return {claim.key, claim.value(), claim.info};
 }
 
 asio::awaitable<void> Server::check_held() {

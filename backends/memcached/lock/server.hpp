@@ -32,7 +32,7 @@ class Server : public std::enable_shared_from_this<Server> {
 
   const std::string& address() const noexcept { return address_; }
   /// Empty: it has never answered.
-  const std::optional<ServerFacts>& facts() const noexcept { return facts_; }
+  const std::optional<ServerInfo>& info() const noexcept { return info_; }
   /// Called when it answers for the first time, or with other settings.
   std::function<void()> on_changed;
 
@@ -48,8 +48,8 @@ class Server : public std::enable_shared_from_this<Server> {
   static RenewOrder order_of(const KeyClaim& claim);
 
  private:
-  void learn(ServerFacts facts);
-  void warn_of_evictions(const ServerFacts& facts);
+  void learn(ServerInfo info);
+  void warn_of_evictions(const ServerInfo& info);
   template <class Work>
   void begin(bool& under_way, Work work);
   void keep_polling();
@@ -68,7 +68,7 @@ class Server : public std::enable_shared_from_this<Server> {
   bool polling_ = false;
   bool checking_ = false;
   bool stopped_ = false;
-  std::optional<ServerFacts> facts_;
+  std::optional<ServerInfo> info_;
   std::optional<std::uint64_t> evictions_seen_;
   std::map<std::uint64_t, std::weak_ptr<KeyClaim>> held_;
 };

@@ -33,7 +33,7 @@ class Client {
   virtual Number increment(const std::string& key, std::uint64_t by) = 0;
   virtual Found gets(const std::vector<std::string>& keys) = 0;
   /// `what`: null for the general ones, or `settings`.
-  virtual Answer stats(const char* what, ServerFacts& into) = 0;
+  virtual Answer stats(const char* what, ServerInfo& into) = 0;
 
  private:
   TimePoint deadline_{};

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/memcached/rules/facts.hpp"
+#include "backends/memcached/rules/server_info.hpp"
 #include "dlock/backend.hpp"
 
 namespace dlock::memcached {
@@ -69,9 +69,9 @@ class Commands {
   /// The same, and notices when the server has lost everything.
   virtual Found gets_and_canary(std::vector<std::string> keys) = 0;
 
-  /// Asks how the server is; facts() are new then, if it answered.
+  /// Asks how the server is; info() is new then, if it answered.
   virtual Answer refresh_facts() = 0;
-  virtual const ServerFacts& facts() const = 0;
+  virtual const ServerInfo& info() const = 0;
 };
 
 }  // namespace dlock::memcached

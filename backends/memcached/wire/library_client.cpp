@@ -39,7 +39,7 @@ Error error_of(memcached_return_t code) {
 memcached_return_t take_stat_line(const memcached_instance_st*, const char* key,
                                   std::size_t key_length, const char* value,
                                   std::size_t value_length, void* into) {
-  take_stat(*static_cast<ServerFacts*>(into), {key, key_length}, {value, value_length});
+  take_stat(*static_cast<ServerInfo*>(into), {key, key_length}, {value, value_length});
   return MEMCACHED_SUCCESS;
 }
 
@@ -208,7 +208,7 @@ Found LibraryClient::gets(const std::vector<std::string>& keys) {
   return found;
 }
 
-Answer LibraryClient::stats(const char* what, ServerFacts& into) {
+Answer LibraryClient::stats(const char* what, ServerInfo& into) {
   if (!limit()) return no_time();
   return judge(memcached_stat_execute(handle_.get(), what, &take_stat_line, &into));
 }

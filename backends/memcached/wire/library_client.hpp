@@ -38,7 +38,7 @@ class LibraryClient final : public Client {
              std::uint64_t cas) override;
   Number increment(const std::string& key, std::uint64_t by) override;
   Found gets(const std::vector<std::string>& keys) override;
-  Answer stats(const char* what, ServerFacts& into) override;
+  Answer stats(const char* what, ServerInfo& into) override;
 
  private:
   struct Free {

@@ -36,12 +36,12 @@ bool hangs_up(std::string_view text) {
 
 }  // namespace
 
-Session::Session(core::Env& env, Settings settings, OnFacts on_facts)
+Session::Session(core::Env& env, Settings settings, OnFacts on_info)
     : env_(env),
       settings_(std::move(settings)),
-      on_facts_(std::move(on_facts)),
+      on_facts_(std::move(on_info)),
       client_(settings_.driver.make_client(env, settings_.server, settings_.flags)) {
-  facts_.address = fmt::format("{}:{}", settings_.server.host, settings_.server.port);
+  info_.address = fmt::format("{}:{}", settings_.server.host, settings_.server.port);
 }
 
 // The wall clock has whole milliseconds here, and a counter that is lost and made anew within one
@@ -81,7 +81,7 @@ Answer Session::connect() {
     pacer_.tried(env_.now());
     client_->open();
     next_ = Step::canary;
-    seen_ = facts_;
+    seen_ = info_;
     slowest_step_ = {};
   }
   while (next_ != Step::done) {
@@ -103,7 +103,7 @@ Answer Session::connect() {
     }
     slowest_step_ = std::max(slowest_step_, env_.now() - began);
   }
-  on_facts_(facts_);
+  on_facts_(info_);
   return {Outcome::done, {}};
 }
 
@@ -120,8 +120,8 @@ Answer Session::take_step() {
     case Step::settings:
       answer = step().stats("settings", seen_);
       if (!answer.done()) break;
-      seen_.canary_losses = facts_.canary_losses;
-      facts_ = seen_;
+      seen_.canary_losses = info_.canary_losses;
+      info_ = seen_;
       break;
     case Step::list:
     case Step::done:
@@ -166,7 +166,7 @@ Answer Session::check_canary() {
     }
   }
   const auto& value = found.get(key)->value;
-  if (!canary_.empty() && value != canary_) ++facts_.canary_losses;
+  if (!canary_.empty() && value != canary_) ++info_.canary_losses;
   canary_ = value;
   return {Outcome::done, {}};
 }
@@ -189,8 +189,8 @@ Answer Session::check_list() {
   if (note == nullptr) return {Outcome::done, {}};  // and gone again
   if (note->value != ours) {
     list_due_ = {};
-    return {Outcome::refused, failure(Error::other_list,
-                                      other_note(facts_.address, key, ours, note->value, exptime))};
+    return {Outcome::refused,
+            failure(Error::other_list, other_note(info_.address, key, ours, note->value, exptime))};
   }
   // It outlives us from now on. That another did the same just before does as well.
   const auto kept = step().cas(key, ours, exptime, note->cas);
@@ -239,7 +239,7 @@ Found Session::gets_and_canary(std::vector<std::string> keys) {
   // None could be laid (no memory): the next refresh tries again.
   if (canary_.empty()) return found;
   if (item == nullptr || item->value != canary_) {
-    ++facts_.canary_losses;
+    ++info_.canary_losses;
     canary_.clear();
     list_due_ = {};
     refresh_facts();
@@ -250,15 +250,15 @@ Found Session::gets_and_canary(std::vector<std::string> keys) {
 Answer Session::refresh_facts() {
   auto answer = ready();
   if (!answer.done()) return answer;
-  auto seen = facts_;
+  auto seen = info_;
   answer = client_->stats(nullptr, seen);
   if (!answer.done()) return not_sent(std::move(answer));
-  facts_ = std::move(seen);
+  info_ = std::move(seen);
   if (canary_.empty()) {
     answer = check_canary();
     client_->until(deadline_);
   }
-  on_facts_(facts_);
+  on_facts_(info_);
   return answer;
 }
 

@@ -26,9 +26,9 @@ class Session final : public Commands {
     Driver driver = library_driver();
   };
   /// Called on the worker's thread whenever the server was asked.
-  using OnFacts = std::function<void(const ServerFacts&)>;
+  using OnFacts = std::function<void(const ServerInfo&)>;
 
-  Session(core::Env& env, Settings settings, OnFacts on_facts);
+  Session(core::Env& env, Settings settings, OnFacts on_info);
 
   /// For the commands from now on.
   void until(TimePoint deadline) {
@@ -51,7 +51,7 @@ class Session final : public Commands {
   Found gets(const std::vector<std::string>& keys) override;
   Found gets_and_canary(std::vector<std::string> keys) override;
   Answer refresh_facts() override;
-  const ServerFacts& facts() const override { return facts_; }
+  const ServerInfo& info() const override { return info_; }
 
  private:
   /// What is asked on a new connection, one round trip each, or two.
@@ -68,11 +68,11 @@ class Session final : public Commands {
   const Settings settings_;
   const OnFacts on_facts_;
   std::unique_ptr<Client> client_;
-  ServerFacts facts_;
+  ServerInfo info_;
   std::string canary_;
   TimePoint deadline_{};
   Step next_ = Step::canary;
-  ServerFacts seen_;         ///< of the connection that is being made
+  ServerInfo seen_;          ///< of the connection that is being made
   Duration slowest_step_{};  ///< of it
   Pacer pacer_;
   Failure last_failure_;  ///< why the last connection came to nothing

@@ -98,8 +98,8 @@ void Worker::main() {
 }
 
 void Worker::serve() {
-  Session session(env_, settings_, [this](const ServerFacts& facts) {
-    asio::post(loop_, [self = shared_from_this(), facts] { self->on_facts(facts); });
+  Session session(env_, settings_, [this](const ServerInfo& info) {
+    asio::post(loop_, [self = shared_from_this(), info] { self->on_info(info); });
   });
   session_ = &session;
   const struct Over {

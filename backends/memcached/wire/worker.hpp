@@ -38,7 +38,7 @@ class Worker : public std::enable_shared_from_this<Worker> {
   Worker(core::Env& env, Session::Settings settings);
 
   /// Called on the loop whenever the server said how it is. Set before start().
-  std::function<void(ServerFacts)> on_facts;
+  std::function<void(ServerInfo)> on_info;
 
   // Loop only.
   void start();

@@ -151,15 +151,15 @@ ClaimAnswer RedisBackend::take_acquired(KeyClaim& claim, const ScriptAnswer& ans
     return result;
   }
   if (code == AcquireCode::busy && answer.items.size() == 4) {
-    claim.standing.rank = std::clamp<std::int64_t>(answer.items[1].integer, -1, kLastRank);
-    claim.standing.remaining = read_remaining(answer.items[2].integer);
+    claim.position.rank = std::clamp<std::int64_t>(answer.items[1].integer, -1, kLastRank);
+    claim.position.remaining = read_remaining(answer.items[2].integer);
     claim.arrival = answer.items[3].text;
     claim.asked = env_.now();
     result.status = claim.request().queue ? ClaimStatus::waiting : ClaimStatus::busy;
     return result;
   }
   if (code == AcquireCode::sealed && answer.items.size() == 3) {
-    claim.standing = {};
+    claim.position = {};
     claim.arrival = answer.items[2].text;
     claim.asked = env_.now();
     result.status = ClaimStatus::sealed;
@@ -167,7 +167,7 @@ ClaimAnswer RedisBackend::take_acquired(KeyClaim& claim, const ScriptAnswer& ans
     return result;
   }
   if (code == AcquireCode::gate_changed && answer.items.size() == 2) {
-    claim.standing = {};
+    claim.position = {};
     claim.arrival.clear();
     claim.maybe_queued = false;
     claim.asked = env_.now();
@@ -185,7 +185,7 @@ ClaimAnswer RedisBackend::take_acquired(KeyClaim& claim, const ScriptAnswer& ans
 asio::awaitable<void> RedisBackend::wait(ClaimPtr claim, TimePoint deadline) {
   const auto ours = std::static_pointer_cast<KeyClaim>(claim);
   subscriber_->want();
-  const auto look_at = ours->asked + poll_delay(ours->standing, poll_, env_.random());
+  const auto look_at = ours->asked + poll_delay(ours->position, poll_, env_.random());
   auto until = std::min(deadline, look_at);
   if (DLOCK_PLANTED("redis_lost_wakeup")) until = deadline;
   if (DLOCK_PLANTED("redis_subscribe_without_recheck")) until = deadline;

@@ -48,7 +48,7 @@ struct KeyClaim final : Claim {
 
   std::string arrival;        ///< our place: as the server gave it, kept through re-queueing
   bool maybe_queued = false;  ///< the queue may name us
-  Standing standing;
+  QueuePosition position;
   TimePoint asked{};
 
   bool was_granted = false;

@@ -15,19 +15,19 @@ constexpr milliseconds kShortest{5};
 
 }  // namespace
 
-Duration poll_delay(const Standing& standing, milliseconds bound, std::uint64_t dice) {
+Duration poll_delay(const QueuePosition& position, milliseconds bound, std::uint64_t dice) {
   Duration longest = bound;
-  if (standing.rank > kFront) {
-    longest = std::min<Duration>(longest * standing.rank / kFront, longest * kSlowest);
+  if (position.rank > kFront) {
+    longest = std::min<Duration>(longest * position.rank / kFront, longest * kSlowest);
   }
   // Somewhere in the last quarter before the bound.
   const auto quarter = longest.count() / 4;
   const auto jitter =
       quarter > 0 ? static_cast<std::int64_t>(dice % static_cast<std::uint64_t>(quarter)) : 0;
   Duration delay(longest.count() - jitter);
-  if (standing.remaining.count() >= 0 && standing.rank < kExpiryWatchers) {
+  if (position.remaining.count() >= 0 && position.rank < kExpiryWatchers) {
     // The server rounds what is left down to milliseconds.
-    delay = std::min<Duration>(delay, standing.remaining + milliseconds(1));
+    delay = std::min<Duration>(delay, position.remaining + milliseconds(1));
   }
   return std::max<Duration>(delay, kShortest);
 }

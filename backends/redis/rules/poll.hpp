@@ -11,7 +11,7 @@
 
 namespace dlock::redis {
 
-struct Standing {
+struct QueuePosition {
   /// In the queue, 0 is first; of the first waiter of a process: so many processes are before it.
   /// -1: not in it.
   std::int64_t rank = 0;
@@ -22,7 +22,8 @@ struct Standing {
 /// The first in the queue look at least once per `bound`, and when the holder's lease is over;
 /// those far behind up to five times less often, so that the load does not grow with the queue.
 /// Jittered, so that waiters do not march in step.
-Duration poll_delay(const Standing& standing, std::chrono::milliseconds bound, std::uint64_t dice);
+Duration poll_delay(const QueuePosition& position, std::chrono::milliseconds bound,
+                    std::uint64_t dice);
 
 /// How long the server keeps a waiter in the queue that does not look any more.
 std::chrono::milliseconds waiter_patience(std::chrono::milliseconds bound);

@@ -204,7 +204,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::enter(NodeClaimPtr c
   if (is_loss(created.rc)) {
     if (claim->session == session_->number()) {
       claim->place = Place::doubtful;
-      doubts_->add(claim);
+      unresolved_creates_->add(claim);
     }
     co_return Answer();
   }
@@ -277,38 +277,38 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::look(NodeClaimPtr cl
     auto refused = failed(failure_of(listing.rc, "listing " + claim->directory));
     co_return co_await give_up_place(claim, std::move(refused), deadline);
   }
-  if (!listing.line) listing.line = std::make_shared<const Line>(std::vector<std::string>());
+  if (!listing.line) listing.line = std::make_shared<const Queue>(std::vector<std::string>());
   co_return co_await judge(claim, std::move(listing.line), deadline);
 }
 
 asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::judge(NodeClaimPtr claim,
-                                                                  std::shared_ptr<const Line> line,
+                                                                  std::shared_ptr<const Queue> line,
                                                                   TimePoint deadline) {
   Births births;
-  auto standing = line->standing_of(claim->node);
+  auto decision = line->decision_of(claim->node);
   std::vector<std::string> nodes;
-  if (standing.kind == Standing::Kind::unborn) nodes = line->names();
-  while (standing.kind == Standing::Kind::unborn) {
+  if (decision.kind == QueueDecision::Kind::unborn) nodes = line->names();
+  while (decision.kind == QueueDecision::Kind::unborn) {
     const bool learned =
-        co_await learn_births(claim, std::move(standing.unborn), births, nodes, deadline);
+        co_await learn_births(claim, std::move(decision.unborn), births, nodes, deadline);
     if (!learned) co_return Answer();
-    standing = standing_of(claim->node, nodes, births);
+    decision = decision_of(claim->node, nodes, births);
   }
   if (claim->place != Place::queued) co_return Answer();  // its node was taken away meanwhile
   remove_strays(*claim, *line);
-  claim->read_write = standing.read_write;
-  if (claim->ahead && standing.seal.empty()) {
+  claim->read_write = decision.read_write;
+  if (claim->ahead && decision.seal.empty()) {
     seals_.missed(claim->directory);
     claim->ahead.reset();
   }
-  if (standing.kind == Standing::Kind::first) co_return co_await take(claim, deadline);
-  if (standing.kind == Standing::Kind::behind) {
+  if (decision.kind == QueueDecision::Kind::first) co_return co_await take(claim, deadline);
+  if (decision.kind == QueueDecision::Kind::behind) {
     line.reset();
-    if (!standing.seal.empty()) {
-      co_return co_await stand_behind_seal(claim, std::move(standing.seal), deadline);
+    if (!decision.seal.empty()) {
+      co_return co_await stand_behind_seal(claim, std::move(decision.seal), deadline);
     }
     if (claim->request().queue) {
-      co_return co_await stand_behind(claim, std::move(standing), deadline);
+      co_return co_await stand_behind(claim, std::move(decision), deadline);
     }
     ClaimAnswer busy;
     busy.status = ClaimStatus::busy;
@@ -321,8 +321,8 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::judge(NodeClaimPtr c
   const auto settled = co_await reply_until(sent.first, deadline);
   const auto listing = co_await reply_until(sent.second, deadline);
   if (is_loss(settled.rc) || is_loss(listing.rc)) co_return Answer();
-  const auto again = standing_of(claim->node, listing.children, births);
-  if (again.kind == Standing::Kind::missing) claim->leave_queue();
+  const auto again = decision_of(claim->node, listing.children, births);
+  if (again.kind == QueueDecision::Kind::missing) claim->leave_queue();
   co_return Answer();
 }
 
@@ -348,12 +348,12 @@ asio::awaitable<bool> ZooKeeperBackend::learn_births(NodeClaimPtr claim,
 }
 
 asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::stand_behind(NodeClaimPtr claim,
-                                                                         Standing standing,
+                                                                         QueueDecision decision,
                                                                          TimePoint deadline) {
   if (!usable(*claim)) co_return Answer();
-  const auto path = claim->directory + "/" + standing.watch;
+  const auto path = claim->directory + "/" + decision.watch;
   auto old = std::move(claim->before);
-  watch_before(claim, path, standing.watch_decides);
+  watch_before(claim, path, decision.watch_decides);
   const auto ask = [&] {
     const Client::Burst burst(session_->client());
     be_sure_of_own_watch(claim);
@@ -381,10 +381,10 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::take(NodeClaimPtr cl
     born = 1 + static_cast<std::uint64_t>(parse_contender(claim->node)->sequence);
   }
   const auto above = claim->request().min_token;
-  auto offset = co_await offset_.value(deadline);
+  auto offset = co_await token_offset_.value(deadline);
   if (offset.rc == ZOK && born + offset.offset <= above) {
-    offset.rc = co_await offset_.raise(above - born + 1, deadline);
-    offset.offset = offset_.all().back();
+    offset.rc = co_await token_offset_.raise(above - born + 1, deadline);
+    offset.offset = token_offset_.all().back();
   }
   if (is_loss(offset.rc)) co_return Answer();
   if (claim->place != Place::queued && claim->place != Place::granted) co_return Answer();
@@ -453,7 +453,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::give_up_place(NodeCl
 }
 
 // A late copy of a create whose answer was lost: the claim has only one place.
-void ZooKeeperBackend::remove_strays(const NodeClaim& claim, const Line& line) {
+void ZooKeeperBackend::remove_strays(const NodeClaim& claim, const Queue& line) {
   if (!usable(claim)) return;
   for (const auto& copy : line.copies_of(claim.request().owner.id)) {
     if (copy != claim.node) session_->client().remove(claim.directory + "/" + copy);

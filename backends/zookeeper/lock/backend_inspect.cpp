@@ -114,7 +114,7 @@ asio::awaitable<Result<LockStatus>> ZooKeeperBackend::describe(std::string name,
   const auto path = names_.path(name);
   const auto births = co_await births_of(path, children, deadline);
   if (!births || !session_->connected()) co_return result;
-  const auto offset = co_await offset_.value(deadline);
+  const auto offset = co_await token_offset_.value(deadline);
   if (is_loss(offset.rc) || !session_->connected()) co_return result;
   auto line = in_line(children, *births);
   LockStatus status;
@@ -153,7 +153,7 @@ asio::awaitable<Result<LockStatus>> ZooKeeperBackend::describe(std::string name,
     status.sealed = line[i].kind == Contender::Kind::seal;
     if (status.sealed) continue;
     status.held = true;
-    status.token = static_cast<std::uint64_t>(reply.stat.czxid) + offset_.all().back();
+    status.token = static_cast<std::uint64_t>(reply.stat.czxid) + token_offset_.all().back();
     status.owner = owner_of(line[i], metadata);
     status.held_for =
         std::max(milliseconds(0), milliseconds(env_.wall_clock_ms() - reply.stat.ctime_ms));
@@ -233,11 +233,11 @@ asio::awaitable<Failure> ZooKeeperBackend::evict(std::string name, std::uint64_t
     auto look = session_->client().exists(holder);
     const auto found = co_await reply_until(std::move(look), deadline);
     if (is_loss(found.rc) || found.rc == ZNONODE || !session_->connected()) continue;
-    const auto offset = co_await offset_.value(deadline);
+    const auto offset = co_await token_offset_.value(deadline);
     if (is_loss(offset.rc) || !session_->connected()) continue;
     const auto born = static_cast<std::uint64_t>(found.stat.czxid);
     // The one that was in force when it was granted.
-    const auto& offsets = offset_.all();
+    const auto& offsets = token_offset_.all();
     const bool same = std::any_of(offsets.begin(), offsets.end(),
                                   [&](std::uint64_t one) { return born + one == token; });
     if (!same) {

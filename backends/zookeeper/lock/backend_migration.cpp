@@ -245,7 +245,7 @@ asio::awaitable<int> ZooKeeperBackend::raise_for(std::string node, std::uint64_t
   if (found.rc != ZOK) co_return found.rc;
   const auto born = static_cast<std::uint64_t>(found.stat.czxid);
   if (min_token <= born) co_return ZOK;
-  co_return co_await offset_.raise(min_token - born, deadline);
+  co_return co_await token_offset_.raise(min_token - born, deadline);
 }
 
 asio::awaitable<RecordAnswer> ZooKeeperBackend::set_record(std::string name, std::string from,

@@ -37,7 +37,7 @@ asio::awaitable<void> Listings::take(std::shared_ptr<Listings> self, std::string
   listing.rc = ZSYSTEMERROR;  // out of memory
   try {
     auto reply = co_await reply_until(std::move(pending), kNever);
-    if (reply.rc == ZOK) listing.line = std::make_shared<const Line>(reply.children);
+    if (reply.rc == ZOK) listing.line = std::make_shared<const Queue>(reply.children);
     listing.rc = reply.rc;
   } catch (const std::bad_alloc&) {
   }

@@ -18,7 +18,7 @@ namespace dlock::zookeeper {
 
 struct Listing {
   int rc = ZOPERATIONTIMEOUT;
-  std::shared_ptr<const Line> line;  ///< if rc is ZOK
+  std::shared_ptr<const Queue> line;  ///< if rc is ZOK
 };
 using PendingListing = core::OneShot<Listing>;
 

@@ -85,7 +85,7 @@ std::vector<std::string> births_to_ask(const std::vector<Contender>& line, const
   return unborn;
 }
 
-Line::Line(const std::vector<std::string>& children, const Births& births)
+Queue::Queue(const std::vector<std::string>& children, const Births& births)
     : line_(in_line(children, births)),
       read_write_(std::any_of(line_.begin(), line_.end(),
                               [](const Contender& contender) {
@@ -94,31 +94,31 @@ Line::Line(const std::vector<std::string>& children, const Births& births)
                               })),
       unborn_(births_to_ask(line_, births)) {}
 
-Standing Line::standing_of(std::string_view own) const {
+QueueDecision Queue::decision_of(std::string_view own) const {
   const auto me = std::find_if(line_.begin(), line_.end(),
                                [&](const Contender& contender) { return contender.name == own; });
   if (me == line_.end()) return {};
-  Standing standing;
-  standing.read_write = read_write_;
-  standing.unborn = unborn_;
-  if (!standing.unborn.empty()) {
-    standing.kind = Standing::Kind::unborn;
-    return standing;
+  QueueDecision decision;
+  decision.read_write = read_write_;
+  decision.unborn = unborn_;
+  if (!decision.unborn.empty()) {
+    decision.kind = QueueDecision::Kind::unborn;
+    return decision;
   }
   if (me == line_.begin()) {
-    standing.kind = Standing::Kind::first;
-    return standing;
+    decision.kind = QueueDecision::Kind::first;
+    return decision;
   }
   const auto before = std::prev(me);
-  standing.kind = Standing::Kind::behind;
-  standing.watch = before->name;
-  if (line_.front().kind == Contender::Kind::seal) standing.seal = line_.front().name;
-  standing.watch_decides = before == line_.begin() && before->kind == Contender::Kind::mutex;
-  if (DLOCK_PLANTED("zk_trust_any_predecessor")) standing.watch_decides = true;
-  return standing;
+  decision.kind = QueueDecision::Kind::behind;
+  decision.watch = before->name;
+  if (line_.front().kind == Contender::Kind::seal) decision.seal = line_.front().name;
+  decision.watch_decides = before == line_.begin() && before->kind == Contender::Kind::mutex;
+  if (DLOCK_PLANTED("zk_trust_any_predecessor")) decision.watch_decides = true;
+  return decision;
 }
 
-std::vector<std::string> Line::copies_of(std::string_view id) const {
+std::vector<std::string> Queue::copies_of(std::string_view id) const {
   const auto prefix = contender_prefix(id);
   std::vector<std::string> copies;
   for (const auto& contender : line_) {
@@ -128,16 +128,16 @@ std::vector<std::string> Line::copies_of(std::string_view id) const {
   return copies;
 }
 
-std::vector<std::string> Line::names() const {
+std::vector<std::string> Queue::names() const {
   std::vector<std::string> names;
   names.reserve(line_.size());
   for (const auto& contender : line_) names.push_back(contender.name);
   return names;
 }
 
-Standing standing_of(std::string_view own, const std::vector<std::string>& children,
-                     const Births& births) {
-  return Line(children, births).standing_of(own);
+QueueDecision decision_of(std::string_view own, const std::vector<std::string>& children,
+                          const Births& births) {
+  return Queue(children, births).decision_of(own);
 }
 
 }  // namespace dlock::zookeeper

@@ -22,7 +22,7 @@ namespace dlock::zookeeper {
 /// Node name -> the transaction that created it.
 using Births = std::map<std::string, std::int64_t, std::less<>>;
 
-struct Standing {
+struct QueueDecision {
   enum class Kind {
     first,    ///< we own the lock
     behind,   ///< wait for `watch` to go
@@ -40,11 +40,11 @@ struct Standing {
 };
 
 /// One listing, sorted once for all who are in it.
-class Line {
+class Queue {
  public:
-  explicit Line(const std::vector<std::string>& children, const Births& births = {});
+  explicit Queue(const std::vector<std::string>& children, const Births& births = {});
 
-  Standing standing_of(std::string_view own) const;
+  QueueDecision decision_of(std::string_view own) const;
   /// The nodes that carry this claim's id, as copies_of().
   std::vector<std::string> copies_of(std::string_view id) const;
   /// All in line.
@@ -56,8 +56,8 @@ class Line {
   std::vector<std::string> unborn_;
 };
 
-Standing standing_of(std::string_view own, const std::vector<std::string>& children,
-                     const Births& births = {});
+QueueDecision decision_of(std::string_view own, const std::vector<std::string>& children,
+                          const Births& births = {});
 
 /// The contenders of a listing, first in line first. Those at the end of the counter whose birth is
 /// not known come last, by name; where no birth is known, they count as younger than all numbers.

@@ -22,17 +22,16 @@ std::string too_short(milliseconds asked, milliseconds minimum) {
 
 }  // namespace
 
-milliseconds feeler_timeout(milliseconds timeout) { return timeout * 2 / 3; }
+milliseconds probe_timeout(milliseconds timeout) { return timeout * 2 / 3; }
 
-std::optional<milliseconds> least_timeout(AskedTimeout session,
-                                          std::optional<AskedTimeout> feeler) {
+std::optional<milliseconds> least_timeout(AskedTimeout session, std::optional<AskedTimeout> probe) {
   if (session.granted > session.asked) return three_ticks(session.granted);
-  const bool felt = session.granted == session.asked && feeler && feeler->granted > feeler->asked;
-  if (felt) return three_ticks(feeler->granted);
+  const bool felt = session.granted == session.asked && probe && probe->granted > probe->asked;
+  if (felt) return three_ticks(probe->granted);
   return std::nullopt;
 }
 
-std::string timeout_error(AskedTimeout session, std::optional<AskedTimeout> feeler) {
+std::string timeout_error(AskedTimeout session, std::optional<AskedTimeout> probe) {
   if (session.granted > session.asked) return too_short(session.asked, session.granted);
   if (session.granted < session.asked) {
     return fmt::format(
@@ -40,7 +39,7 @@ std::string timeout_error(AskedTimeout session, std::optional<AskedTimeout> feel
         "maxSessionTimeout",
         session.asked.count(), session.granted.count(), session.granted.count());
   }
-  if (feeler && feeler->granted > feeler->asked) return too_short(session.asked, feeler->granted);
+  if (probe && probe->granted > probe->asked) return too_short(session.asked, probe->granted);
   return {};
 }
 

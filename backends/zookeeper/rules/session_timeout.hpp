@@ -18,14 +18,14 @@ struct AskedTimeout {
 
 /// What to ask a second, short-lived session for: it is granted as asked exactly if `timeout` has
 /// three ticks or more.
-std::chrono::milliseconds feeler_timeout(std::chrono::milliseconds timeout);
+std::chrono::milliseconds probe_timeout(std::chrono::milliseconds timeout);
 
 /// The least that will do, of a session that is too short; empty of any other.
 std::optional<std::chrono::milliseconds> least_timeout(AskedTimeout session,
-                                                       std::optional<AskedTimeout> feeler);
+                                                       std::optional<AskedTimeout> probe);
 
-/// Empty if it will do, else a sentence that names the value to write. `feeler`: what came of the
+/// Empty if it will do, else a sentence that names the value to write. `probe`: what came of the
 /// second session, if it came about.
-std::string timeout_error(AskedTimeout session, std::optional<AskedTimeout> feeler);
+std::string timeout_error(AskedTimeout session, std::optional<AskedTimeout> probe);
 
 }  // namespace dlock::zookeeper

@@ -17,10 +17,10 @@
 #include "cli/verbs/migrate/migrate_session.hpp"
 #include "core/spi/error.hpp"
 #include "core/spi/name.hpp"
-#include "migration/ends.hpp"
+#include "migration/eligibility.hpp"
 #include "migration/ledger.hpp"
+#include "migration/move/drive_all.hpp"
 #include "migration/move/survey.hpp"
-#include "migration/move/take_all.hpp"
 
 namespace dlock::cli {
 namespace {
@@ -261,7 +261,7 @@ std::vector<moves::StepReport> take(MigrateSession& session, const Arguments& ar
         options.deadline = deadline_of(arguments, env);
         options.target_gone = arguments.target_gone;
         *coordinator = std::make_shared<moves::Coordinator>(stores.from, stores.to, plan, options);
-        return moves::take_all(*coordinator, env, goal, names);
+        return moves::drive_all(*coordinator, env, goal, names);
       },
       [coordinator] {
         if (*coordinator) (*coordinator)->stop();

@@ -44,7 +44,7 @@ PlanCoordinator::Report take(MigrateSession& session, const Arguments& arguments
         options.withdraw = arguments.withdraw;
         options.strangers_gone = arguments.yes;
         *coordinator = std::make_shared<PlanCoordinator>(stores.from, stores.to, plan, options);
-        return arguments.all ? (*coordinator)->take_all(goal)
+        return arguments.all ? (*coordinator)->drive_all(goal)
                              : (*coordinator)->take(goal, arguments.names);
       },
       [coordinator] {

@@ -18,7 +18,7 @@ using dlock::memcached::Found;
 using dlock::memcached::JobQueue;
 using dlock::memcached::Number;
 using dlock::memcached::Outcome;
-using dlock::memcached::ServerFacts;
+using dlock::memcached::ServerInfo;
 using Code = SimServer::Code;
 
 Answer answer_of(Code code) {
@@ -139,7 +139,7 @@ class SimClient final : public Client {
     if (!*ended.result) return {ended.answer, {}};
     return {{Outcome::done, {}}, std::move(**ended.result)};
   }
-  Answer stats(const char* what, ServerFacts& into) override {
+  Answer stats(const char* what, ServerInfo& into) override {
     const bool general = what == nullptr;
     const auto ended =
         exchange<Lines>([general](SimServer& at) { return general ? at.stats() : at.settings(); });

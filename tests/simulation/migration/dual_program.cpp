@@ -29,7 +29,7 @@ std::string plain(const std::string& report) {
 
 struct DualProgram::Plans {
   moving::DualStores stores;
-  std::shared_ptr<moving::Participant> participant;      ///< of a worker that takes part
+  std::shared_ptr<moving::Registrar> registrar;          ///< of a worker that takes part
   std::shared_ptr<moving::DualCoordinator> coordinator;  ///< of the command under way
 };
 
@@ -50,8 +50,8 @@ DualProgram::DualProgram(World& world, Recorder& recorder, DualFleet& fleet, Par
       plans_(std::make_unique<Plans>()) {
   plans_->stores = {source_, target_, window_};
   if (is_worker() && phase_of(part.sort) >= 0) {
-    plans_->participant = std::make_shared<moving::Participant>(
-        plans_->stores, moving::Participant::Settings{fleet.plan.name, phase_of(part.sort)});
+    plans_->registrar = std::make_shared<moving::Registrar>(
+        plans_->stores, moving::Registrar::Settings{fleet.plan.name, phase_of(part.sort)});
   }
 }
 
@@ -88,7 +88,7 @@ void DualProgram::close() {
 
 // As a manager ends: first what rests on its stores, then these.
 asio::awaitable<void> DualProgram::end() {
-  if (plans_->participant) plans_->participant->close();
+  if (plans_->registrar) plans_->registrar->close();
   if (plans_->coordinator) plans_->coordinator->stop();
   for (auto store : {source_, target_}) co_await store->close();
   if (window_ != target_) co_await window_->close();
@@ -169,7 +169,7 @@ core::OneShot<DualProgram::Outcome> DualProgram::want(const std::string& lock) {
   auto limits = request_for(lock, *source_).limits;
   limits.once = how == 0;
   if (how == 1) limits.deadline = process_.now() + world_.between(milliseconds(5), kLease);
-  if (!plans_->participant) {
+  if (!plans_->registrar) {
     const auto& store = part_.sort == Sort::legacy ? source_ : target_;
     auto request = request_for(lock, *store);
     request.limits = limits;
@@ -182,7 +182,7 @@ core::OneShot<DualProgram::Outcome> DualProgram::want(const std::string& lock) {
   request.target = request_for(lock, *target_);
   request.source.limits = limits;
   request.target.limits = limits;
-  const auto acquisition = moving::DualAcquisition::start(plans_->participant, std::move(request),
+  const auto acquisition = moving::DualAcquisition::start(plans_->registrar, std::move(request),
                                                           record_outcome(lock, done));
   if (how == 2) {
     process_.call_at(process_.now() + world_.between({}, kLease),

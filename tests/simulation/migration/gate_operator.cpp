@@ -99,7 +99,7 @@ asio::awaitable<void> carry_out(Command command, World& world, Orders& orders) {
     std::vector<std::string> names{orders.choose()};
     report = co_await by->take(goal, std::move(names));
   } else {
-    report = co_await by->take_all(goal);
+    report = co_await by->drive_all(goal);
   }
   world.trace("{}: {} {}{}: {} steps, {} {}", command.process.name(), to_string(aim),
               orders.plan.name, by_name ? " by name" : "", report.steps.size(),

@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using Do = AcquireFsm::Do;
+using Action = AcquireFsm::Action;
 
 const TimePoint kStart{seconds(1000)};
 
@@ -32,8 +32,8 @@ AcquireFsm::Step give(AcquireFsm& fsm, ClaimStatus status, TimePoint now = kStar
 
 TEST(AcquireFsm, GrantedAtOnce) {
   AcquireFsm fsm(limits());
-  EXPECT_EQ(fsm.begin(kStart).what, Do::claim);
-  EXPECT_EQ(give(fsm, ClaimStatus::granted).what, Do::finish);
+  EXPECT_EQ(fsm.begin(kStart).what, Action::claim);
+  EXPECT_EQ(give(fsm, ClaimStatus::granted).what, Action::finish);
   EXPECT_TRUE(fsm.granted());
   EXPECT_FALSE(fsm.must_withdraw());
 }
@@ -42,7 +42,7 @@ TEST(AcquireFsm, ARefusedGrantIsGivenBackAndItsReasonTold) {
   AcquireFsm fsm(limits());
   fsm.begin(kStart);
   const auto step = fsm.on_refused_grant(make_failure(errc::token_regressed, "5 after 9"));
-  EXPECT_EQ(step.what, Do::finish);
+  EXPECT_EQ(step.what, Action::finish);
   EXPECT_FALSE(fsm.granted());
   EXPECT_EQ(fsm.error(), errc::token_regressed);
   EXPECT_EQ(fsm.failure().text, "5 after 9");
@@ -59,9 +59,9 @@ TEST(AcquireFsm, ARefusedGrantIsGivenBackAndItsReasonTold) {
 TEST(AcquireFsm, WaitsAndClaimsAgainWhenWoken) {
   AcquireFsm fsm(limits());
   fsm.begin(kStart);
-  EXPECT_EQ(give(fsm, ClaimStatus::waiting).what, Do::wait);
-  EXPECT_EQ(fsm.on_woken(kStart + seconds(5)).what, Do::claim);
-  EXPECT_EQ(give(fsm, ClaimStatus::granted).what, Do::finish);
+  EXPECT_EQ(give(fsm, ClaimStatus::waiting).what, Action::wait);
+  EXPECT_EQ(fsm.on_woken(kStart + seconds(5)).what, Action::claim);
+  EXPECT_EQ(give(fsm, ClaimStatus::granted).what, Action::finish);
   EXPECT_TRUE(fsm.granted());
 }
 
@@ -70,18 +70,18 @@ TEST(AcquireFsm, OnceNeitherWaitsNorTriesAgain) {
   once.once = true;
   AcquireFsm waiting(once);
   waiting.begin(kStart);
-  EXPECT_EQ(give(waiting, ClaimStatus::waiting).what, Do::finish);
+  EXPECT_EQ(give(waiting, ClaimStatus::waiting).what, Action::finish);
   EXPECT_EQ(waiting.error(), errc::timed_out);
   EXPECT_TRUE(waiting.must_withdraw());
 
   AcquireFsm busy(once);
   busy.begin(kStart);
-  EXPECT_EQ(give(busy, ClaimStatus::busy).what, Do::finish);
+  EXPECT_EQ(give(busy, ClaimStatus::busy).what, Action::finish);
   EXPECT_FALSE(busy.must_withdraw());
 
   AcquireFsm down(once);
   down.begin(kStart);
-  EXPECT_EQ(give(down, ClaimStatus::unavailable).what, Do::finish);
+  EXPECT_EQ(give(down, ClaimStatus::unavailable).what, Action::finish);
   EXPECT_EQ(down.error(), errc::unavailable);
 }
 
@@ -92,7 +92,7 @@ TEST(AcquireFsm, DeadlineInTheWaitEndsItAndWithdraws) {
   fsm.begin(kStart);
   EXPECT_EQ(give(fsm, ClaimStatus::waiting).until, timed.deadline);
   EXPECT_FALSE(fsm.on_deadline());  // the wait ends first
-  EXPECT_EQ(fsm.on_woken(timed.deadline).what, Do::finish);
+  EXPECT_EQ(fsm.on_woken(timed.deadline).what, Action::finish);
   EXPECT_EQ(fsm.error(), errc::timed_out);
   EXPECT_TRUE(fsm.must_withdraw());
 }
@@ -105,7 +105,7 @@ TEST(AcquireFsm, DeadlineDuringAClaimTellsAtOnceAndGivesALateGrantBack) {
   EXPECT_TRUE(fsm.on_deadline());
   EXPECT_EQ(fsm.error(), errc::timed_out) << "that it did not answer in time is no failure";
   EXPECT_NE(fsm.failure().text.find("had not answered"), std::string::npos);
-  EXPECT_EQ(give(fsm, ClaimStatus::granted, kStart + seconds(3)).what, Do::finish);
+  EXPECT_EQ(give(fsm, ClaimStatus::granted, kStart + seconds(3)).what, Action::finish);
   EXPECT_FALSE(fsm.granted());
   EXPECT_TRUE(fsm.must_withdraw());
 }
@@ -118,15 +118,15 @@ TEST(AcquireFsm, ADeadlineAfterAFailureSaysUnavailableAndWhy) {
 
   AcquireFsm pausing(timed);
   pausing.begin(kStart);
-  EXPECT_EQ(pausing.on_answer(refused, true, kStart, 0).what, Do::pause);
-  EXPECT_EQ(pausing.on_woken(timed.deadline).what, Do::finish);
+  EXPECT_EQ(pausing.on_answer(refused, true, kStart, 0).what, Action::pause);
+  EXPECT_EQ(pausing.on_woken(timed.deadline).what, Action::finish);
   EXPECT_EQ(pausing.error(), errc::unavailable);
   EXPECT_EQ(pausing.failure().text, "connection refused");
 
   AcquireFsm asking(timed);
   asking.begin(kStart);
   asking.on_answer(refused, true, kStart, 0);
-  EXPECT_EQ(asking.on_woken(kStart + seconds(1)).what, Do::claim);
+  EXPECT_EQ(asking.on_woken(kStart + seconds(1)).what, Action::claim);
   EXPECT_TRUE(asking.on_deadline());
   EXPECT_EQ(asking.error(), errc::unavailable);
   EXPECT_EQ(asking.failure().text, "connection refused");
@@ -136,7 +136,7 @@ TEST(AcquireFsm, ADeadlineAfterAFailureSaysUnavailableAndWhy) {
   answered.on_answer(refused, true, kStart, 0);
   answered.on_woken(kStart + seconds(1));
   give(answered, ClaimStatus::waiting, kStart + seconds(1));
-  EXPECT_EQ(answered.on_woken(timed.deadline).what, Do::finish);
+  EXPECT_EQ(answered.on_woken(timed.deadline).what, Action::finish);
   EXPECT_EQ(answered.error(), errc::timed_out) << "it has answered since";
 }
 
@@ -153,7 +153,7 @@ TEST(AcquireFsm, ADeadlineWhileTheLinkIsKnownToBeDownSaysUnavailableAndWhy) {
   AcquireFsm waiting(timed);
   waiting.begin(kStart);
   give(waiting, ClaimStatus::waiting);
-  EXPECT_EQ(waiting.on_woken(timed.deadline, down).what, Do::finish);
+  EXPECT_EQ(waiting.on_woken(timed.deadline, down).what, Action::finish);
   EXPECT_EQ(waiting.error(), errc::unavailable);
   EXPECT_EQ(waiting.failure().text, "link down");
 }
@@ -177,7 +177,7 @@ TEST(AcquireFsm, CancelIsToldOnceWhateverComesAfterIt) {
   EXPECT_FALSE(fsm.on_cancel());
   EXPECT_FALSE(fsm.on_deadline());
   EXPECT_FALSE(fsm.on_closed());
-  EXPECT_EQ(give(fsm, ClaimStatus::waiting).what, Do::finish);
+  EXPECT_EQ(give(fsm, ClaimStatus::waiting).what, Action::finish);
   EXPECT_EQ(fsm.error(), errc::cancelled);
   EXPECT_TRUE(fsm.must_withdraw());
 }
@@ -195,10 +195,10 @@ TEST(AcquireFsm, UnavailableIsTriedAgainUntilTheStoreWasOutOfReachForTheConnectT
   auto now = kStart;
   auto step = fsm.begin(now);
   int tries = 0;
-  while (step.what != Do::finish) {
+  while (step.what != Action::finish) {
     ASSERT_LT(++tries, 1000);
     step = give(fsm, ClaimStatus::unavailable, now);
-    if (step.what != Do::pause) break;
+    if (step.what != Action::pause) break;
     EXPECT_LE(step.until, kStart + seconds(15));
     now = step.until;
     step = fsm.on_woken(now);
@@ -216,7 +216,7 @@ TEST(AcquireFsm, ForeverWaitsOutAnOutage) {
   auto now = kStart;
   for (int i = 0; i < 10'000; ++i) {
     const auto step = give(fsm, ClaimStatus::unavailable, now);
-    ASSERT_EQ(step.what, Do::pause);
+    ASSERT_EQ(step.what, Action::pause);
     now = step.until;
     fsm.on_woken(now);
   }
@@ -229,18 +229,18 @@ TEST(AcquireFsm, AnAnswerEndsTheOutage) {
   fsm.begin(kStart);
   give(fsm, ClaimStatus::unavailable, kStart + seconds(14));
   fsm.on_woken(kStart + seconds(14));
-  EXPECT_EQ(give(fsm, ClaimStatus::waiting, kStart + seconds(14)).what, Do::wait);
+  EXPECT_EQ(give(fsm, ClaimStatus::waiting, kStart + seconds(14)).what, Action::wait);
   fsm.on_woken(kStart + seconds(40));
-  EXPECT_EQ(give(fsm, ClaimStatus::unavailable, kStart + seconds(41)).what, Do::pause);
+  EXPECT_EQ(give(fsm, ClaimStatus::unavailable, kStart + seconds(41)).what, Action::pause);
 }
 
 TEST(AcquireFsm, AnUnknownOutcomeIsClaimedAgainAndRemembered) {
   AcquireFsm fsm(limits());
   fsm.begin(kStart);
-  EXPECT_EQ(give(fsm, ClaimStatus::unknown, kStart + seconds(1)).what, Do::pause);
+  EXPECT_EQ(give(fsm, ClaimStatus::unknown, kStart + seconds(1)).what, Action::pause);
   EXPECT_EQ(fsm.last_unknown(), kStart + seconds(1));
   fsm.on_woken(kStart + seconds(2));
-  EXPECT_EQ(give(fsm, ClaimStatus::granted).what, Do::finish);
+  EXPECT_EQ(give(fsm, ClaimStatus::granted).what, Action::finish);
   EXPECT_TRUE(fsm.granted());
 }
 
@@ -249,7 +249,7 @@ TEST(AcquireFsm, AnUnknownOutcomeThatIsGivenUpIsWithdrawn) {
   fsm.begin(kStart);
   give(fsm, ClaimStatus::unknown);
   EXPECT_FALSE(fsm.on_cancel());
-  EXPECT_EQ(fsm.on_woken(kStart).what, Do::finish);
+  EXPECT_EQ(fsm.on_woken(kStart).what, Action::finish);
   EXPECT_TRUE(fsm.must_withdraw());
 }
 
@@ -269,7 +269,7 @@ TEST(AcquireFsm, ABusyAnswerDoesNotForgetALateCopy) {
 TEST(AcquireFsm, ASealedLockIsMovingAndWhatStandsBehindTheRecordIsWithdrawn) {
   AcquireFsm fsm(limits());
   fsm.begin(kStart);
-  EXPECT_EQ(give(fsm, ClaimStatus::sealed).what, Do::finish);
+  EXPECT_EQ(give(fsm, ClaimStatus::sealed).what, Action::finish);
   EXPECT_EQ(fsm.error(), errc::moving);
   EXPECT_TRUE(fsm.must_withdraw());
 }
@@ -279,7 +279,7 @@ TEST(AcquireFsm, AFailureIsFinalAndKeepsItsMeaning) {
   fsm.begin(kStart);
   auto refused = answer(ClaimStatus::failed);
   refused.failure = make_failure(errc::access_denied, "no");
-  EXPECT_EQ(fsm.on_answer(refused, true, kStart, 0).what, Do::finish);
+  EXPECT_EQ(fsm.on_answer(refused, true, kStart, 0).what, Action::finish);
   EXPECT_EQ(fsm.error(), errc::access_denied);
   EXPECT_EQ(fsm.failure().text, "no");
 }
@@ -287,7 +287,7 @@ TEST(AcquireFsm, AFailureIsFinalAndKeepsItsMeaning) {
 TEST(AcquireFsm, AGrantPastItsOwnDeadlineIsNotBelieved) {
   AcquireFsm fsm(limits());
   fsm.begin(kStart);
-  EXPECT_EQ(fsm.on_answer(answer(ClaimStatus::granted), false, kStart, 0).what, Do::pause);
+  EXPECT_EQ(fsm.on_answer(answer(ClaimStatus::granted), false, kStart, 0).what, Action::pause);
   EXPECT_FALSE(fsm.granted());
   fsm.on_cancel();
   fsm.on_woken(kStart);
@@ -298,9 +298,9 @@ TEST(AcquireFsm, AGrantThatIsLateByAWholeOutageIsNoEndOfPatience) {
   AcquireFsm fsm(limits());
   fsm.begin(kStart);
   const auto back = kStart + limits().connect_timeout + seconds(1);
-  EXPECT_EQ(fsm.on_answer(answer(ClaimStatus::granted), false, back, 0).what, Do::pause);
-  EXPECT_EQ(fsm.on_woken(back + seconds(1)).what, Do::claim);
-  EXPECT_EQ(give(fsm, ClaimStatus::granted, back + seconds(1)).what, Do::finish);
+  EXPECT_EQ(fsm.on_answer(answer(ClaimStatus::granted), false, back, 0).what, Action::pause);
+  EXPECT_EQ(fsm.on_woken(back + seconds(1)).what, Action::claim);
+  EXPECT_EQ(give(fsm, ClaimStatus::granted, back + seconds(1)).what, Action::finish);
   EXPECT_TRUE(fsm.granted());
 }
 
@@ -309,7 +309,7 @@ TEST(AcquireFsm, OutOfReachEndsALongWait) {
   fsm.begin(kStart);
   give(fsm, ClaimStatus::waiting);
   EXPECT_FALSE(fsm.on_out_of_reach({}));
-  EXPECT_EQ(fsm.on_woken(kStart + seconds(1)).what, Do::finish);
+  EXPECT_EQ(fsm.on_woken(kStart + seconds(1)).what, Action::finish);
   EXPECT_EQ(fsm.error(), errc::unavailable);
   EXPECT_TRUE(fsm.must_withdraw());
 }

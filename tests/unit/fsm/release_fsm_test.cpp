@@ -8,7 +8,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using Do = ReleaseFsm::Do;
+using Action = ReleaseFsm::Action;
 
 const TimePoint kStart{seconds(1000)};
 
@@ -22,17 +22,17 @@ ReleaseFsm::Limits limits() {
 TEST(ReleaseFsm, OneRequestWhenAllGoesWell) {
   ReleaseFsm fsm(limits());
   const auto step = fsm.begin(kStart);
-  EXPECT_EQ(step.what, Do::release);
+  EXPECT_EQ(step.what, Action::release);
   EXPECT_FALSE(step.search);
   EXPECT_EQ(step.until, kStart + seconds(3));
-  EXPECT_EQ(fsm.on_answer(ReleaseStatus::released, kStart).what, Do::finish);
+  EXPECT_EQ(fsm.on_answer(ReleaseStatus::released, kStart).what, Action::finish);
   EXPECT_EQ(fsm.outcome(), ReleaseStatus::released);
 }
 
 TEST(ReleaseFsm, SaysWhenItWasNotOursAnyMore) {
   ReleaseFsm fsm(limits());
   fsm.begin(kStart);
-  EXPECT_EQ(fsm.on_answer(ReleaseStatus::not_holder, kStart).what, Do::finish);
+  EXPECT_EQ(fsm.on_answer(ReleaseStatus::not_holder, kStart).what, Action::finish);
   EXPECT_EQ(fsm.outcome(), ReleaseStatus::not_holder);
 }
 
@@ -44,11 +44,11 @@ TEST(ReleaseFsm, IsTriedAgainUntilTheLeaseIsOver) {
   fsm.begin(now);
   auto step = fsm.on_answer(ReleaseStatus::unavailable, now);
   int tries = 0;
-  while (step.what != Do::finish) {
+  while (step.what != Action::finish) {
     ASSERT_LT(++tries, 100);
-    ASSERT_EQ(step.what, Do::pause);
+    ASSERT_EQ(step.what, Action::pause);
     now = step.until;
-    EXPECT_EQ(fsm.on_pause_over(now).what, Do::release);
+    EXPECT_EQ(fsm.on_pause_over(now).what, Action::release);
     step = fsm.on_answer(ReleaseStatus::unknown, now);
   }
   EXPECT_EQ(now, bounded.lease_over);
@@ -61,7 +61,7 @@ TEST(ReleaseFsm, WithoutALeaseItIsNeverGivenUp) {
   fsm.begin(now);
   for (int i = 0; i < 1000; ++i) {
     const auto step = fsm.on_answer(ReleaseStatus::unavailable, now);
-    ASSERT_EQ(step.what, Do::pause);
+    ASSERT_EQ(step.what, Action::pause);
     EXPECT_LE(step.until - now, seconds(1));
     now = step.until;
   }
@@ -76,7 +76,7 @@ TEST(ReleaseFsm, LooksForLateCopiesUntilNoneCanArrive) {
   auto step = fsm.on_answer(ReleaseStatus::released, now);
   EXPECT_EQ(fsm.outcome(), ReleaseStatus::released);  // told at the first answer
   int searches = 1;
-  while (step.what == Do::pause) {
+  while (step.what == Action::pause) {
     now = step.until;
     EXPECT_TRUE(fsm.on_pause_over(now).search);
     ++searches;
@@ -92,7 +92,7 @@ TEST(ReleaseFsm, ARefusalIsToldAtOnceAndTriedAgainAFewTimes) {
   auto step = fsm.on_answer(ReleaseStatus::refused, now);
   EXPECT_EQ(fsm.outcome(), ReleaseStatus::refused);
   int tries = 1;
-  for (; step.what == Do::pause && tries < 100; ++tries) {
+  for (; step.what == Action::pause && tries < 100; ++tries) {
     EXPECT_GE(step.until, now + std::chrono::seconds(1));
     now = step.until;
     step = fsm.on_answer(ReleaseStatus::refused, now);

@@ -6,7 +6,7 @@
 namespace dlock::local {
 namespace {
 
-using Do = NextTicket::Do;
+using Action = NextTicket::Action;
 
 constexpr BootId kBoot{1};
 constexpr BootId kNextBoot{2};
@@ -15,7 +15,7 @@ TEST(LocalTickets, RiseByOne) {
   auto ledger = new_ledger(100, kBoot);
   for (std::uint64_t ticket = 101; ticket < 110; ++ticket) {
     const auto next = next_ticket(ledger, kBoot, 0);
-    ASSERT_EQ(next.what, Do::issue);
+    ASSERT_EQ(next.what, Action::issue);
     EXPECT_EQ(next.ticket, ticket);
     EXPECT_FALSE(next.raise_soon);
     ledger = next.ledger;
@@ -26,14 +26,14 @@ TEST(LocalTickets, AreNeverIssuedAboveTheLimit) {
   auto ledger = new_ledger(0, kBoot);
   ledger.last = ledger.limit;
   const auto next = next_ticket(ledger, kBoot, 0);
-  ASSERT_EQ(next.what, Do::raise);
+  ASSERT_EQ(next.what, Action::raise);
   EXPECT_EQ(next.ledger.limit, ledger.limit) << "not before it is on disk";
   EXPECT_EQ(next.ledger.raised, ledger.limit + kTicketsPerSync);
   EXPECT_EQ(next.ledger.last, ledger.last);
 
   const auto synced = confirm(next.ledger, next.ledger.raised);
   const auto then = next_ticket(synced, kBoot, 0);
-  ASSERT_EQ(then.what, Do::issue);
+  ASSERT_EQ(then.what, Action::issue);
   EXPECT_EQ(then.ticket, ledger.last + 1);
 }
 
@@ -43,7 +43,7 @@ TEST(LocalTickets, TheLimitIsRaisedWellBeforeAnybodyMustWait) {
   std::uint64_t first_chance = 0;
   for (;;) {
     const auto next = next_ticket(ledger, kBoot, 0);
-    if (next.what != Do::issue) break;
+    if (next.what != Action::issue) break;
     if (next.raise_soon) {
       if (chances++ == 0) first_chance = next.ticket;
       EXPECT_EQ(next.ledger.raised, next.ledger.limit + kTicketsPerSync);
@@ -60,7 +60,7 @@ TEST(LocalTickets, OneSyncIsGoodForManyTickets) {
   std::uint64_t syncs = 0;
   for (std::uint64_t i = 0; i < 10 * kTicketsPerSync; ++i) {
     auto next = next_ticket(ledger, kBoot, 0);
-    ASSERT_EQ(next.what, Do::issue) << "nobody ever waits when each raise is carried out";
+    ASSERT_EQ(next.what, Action::issue) << "nobody ever waits when each raise is carried out";
     ledger = next.ledger;
     if (next.raise_soon) {
       ++syncs;
@@ -77,7 +77,7 @@ TEST(LocalTickets, NoTicketComesTwiceAfterAPowerCut) {
   std::uint64_t highest = 0;
   for (std::uint64_t i = 0; i < 3 * kTicketsPerSync; ++i) {
     auto next = next_ticket(ledger, kBoot, 0);
-    if (next.what == Do::raise) {
+    if (next.what == Action::raise) {
       synced = next.ledger;
       ledger = confirm(next.ledger, next.ledger.raised);
       continue;
@@ -87,9 +87,9 @@ TEST(LocalTickets, NoTicketComesTwiceAfterAPowerCut) {
     if (i % 1009 != 0) continue;
     for (const auto& survivor : {synced, ledger}) {
       auto after = next_ticket(survivor, kNextBoot, 0);
-      ASSERT_EQ(after.what, Do::raise);
+      ASSERT_EQ(after.what, Action::raise);
       after = next_ticket(confirm(after.ledger, after.ledger.raised), kNextBoot, 0);
-      ASSERT_EQ(after.what, Do::issue);
+      ASSERT_EQ(after.what, Action::issue);
       ASSERT_GT(after.ticket, highest);
     }
   }
@@ -98,13 +98,13 @@ TEST(LocalTickets, NoTicketComesTwiceAfterAPowerCut) {
 TEST(LocalTickets, ANewBootStartsAboveAllMarks) {
   Ledger ledger{.last = 10, .limit = 100, .raised = 200, .boot = kBoot};
   const auto next = next_ticket(ledger, kNextBoot, 0);
-  ASSERT_EQ(next.what, Do::raise);
+  ASSERT_EQ(next.what, Action::raise);
   EXPECT_EQ(next.ledger.boot, kNextBoot);
   EXPECT_EQ(next.ledger.last, 200U);
   EXPECT_EQ(next.ledger.limit, 200U) << "nothing may be issued before the sync";
   EXPECT_TRUE(is_consistent(next.ledger));
   // A second one that comes before the first has confirmed must wait for the sync too.
-  EXPECT_EQ(next_ticket(next.ledger, kNextBoot, 0).what, Do::raise);
+  EXPECT_EQ(next_ticket(next.ledger, kNextBoot, 0).what, Action::raise);
 }
 
 TEST(LocalTickets, ConfirmingAnOldValueNeverLowersTheLimit) {
@@ -119,9 +119,9 @@ TEST(LocalTickets, StartAboveTheTokenAskedFor) {
   EXPECT_EQ(next_ticket(ledger, kBoot, 1000).ticket, 1001U);
 
   const auto far = next_ticket(ledger, kBoot, 1'000'000);
-  ASSERT_EQ(far.what, Do::raise);
+  ASSERT_EQ(far.what, Action::raise);
   const auto next = next_ticket(confirm(far.ledger, far.ledger.raised), kBoot, 1'000'000);
-  ASSERT_EQ(next.what, Do::issue);
+  ASSERT_EQ(next.what, Action::issue);
   EXPECT_EQ(next.ticket, 1'000'001U);
 }
 
@@ -129,11 +129,11 @@ TEST(LocalTickets, EndAtTheLastExactNumber) {
   Ledger ledger{
       .last = kLastTicket - 1, .limit = kLastTicket, .raised = kLastTicket, .boot = kBoot};
   auto next = next_ticket(ledger, kBoot, 0);
-  ASSERT_EQ(next.what, Do::issue);
+  ASSERT_EQ(next.what, Action::issue);
   EXPECT_EQ(next.ticket, kLastTicket);
-  EXPECT_EQ(next_ticket(next.ledger, kBoot, 0).what, Do::refuse);
-  EXPECT_EQ(next_ticket(ledger, kBoot, kLastTicket).what, Do::refuse);
-  EXPECT_EQ(next_ticket(ledger, kNextBoot, 0).what, Do::refuse);
+  EXPECT_EQ(next_ticket(next.ledger, kBoot, 0).what, Action::refuse);
+  EXPECT_EQ(next_ticket(ledger, kBoot, kLastTicket).what, Action::refuse);
+  EXPECT_EQ(next_ticket(ledger, kNextBoot, 0).what, Action::refuse);
 }
 
 TEST(LocalTickets, RaisedAboveAFloorTheyGoOnFromThere) {
@@ -144,7 +144,7 @@ TEST(LocalTickets, RaisedAboveAFloorTheyGoOnFromThere) {
     ASSERT_TRUE(raised) << above;
     EXPECT_TRUE(is_consistent(*raised));
     const auto next = next_ticket(*raised, boot, 0);
-    ASSERT_EQ(next.what, NextTicket::Do::issue);
+    ASSERT_EQ(next.what, NextTicket::Action::issue);
     EXPECT_EQ(next.ticket, std::max<std::uint64_t>(above, 5) + 1);
   }
   EXPECT_FALSE(raised_above(ledger, boot, kLastTicket));

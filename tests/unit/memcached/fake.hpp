@@ -42,7 +42,7 @@ class FakeServer final : public Commands {
   TimePoint clock{std::chrono::hours(1)};
   std::int64_t wall_us = 1'700'000'000'000'000;
   TimePoint gives_up = kNever;
-  ServerFacts now_says;
+  ServerInfo now_says;
   /// Called before each command: what others do meanwhile.
   std::function<void(const std::string& command)> meanwhile;
 
@@ -102,11 +102,11 @@ class FakeServer final : public Commands {
 
   Answer refresh_facts() override {
     return execute("stats", [&]() -> Answer {
-      facts_ = now_says;
+      info_ = now_says;
       return {Outcome::done, {}};
     });
   }
-  const ServerFacts& facts() const override { return facts_; }
+  const ServerInfo& info() const override { return info_; }
 
  private:
   void store(const std::string& key, const std::string& value, std::time_t exptime) {
@@ -151,7 +151,7 @@ class FakeServer final : public Commands {
   }
 
   std::uint64_t cas_ = 0;
-  ServerFacts facts_;
+  ServerInfo info_;
 };
 
 }  // namespace dlock::memcached

@@ -10,10 +10,10 @@
 #include <set>
 
 #include "backends/memcached/lock/poller.hpp"
-#include "backends/memcached/rules/facts.hpp"
 #include "backends/memcached/rules/lease.hpp"
 #include "backends/memcached/rules/names.hpp"
 #include "backends/memcached/rules/pacer.hpp"
+#include "backends/memcached/rules/server_info.hpp"
 #include "backends/memcached/rules/server_list.hpp"
 #include "backends/memcached/rules/token.hpp"
 #include "backends/memcached/rules/value.hpp"
@@ -116,15 +116,15 @@ TEST(MemcachedToken, StartsAtTheClockAndAboveTheFloor) {
   EXPECT_LT(token_seed(4'000'000'000'000'000, 0), kTokenLimit);  // the year 2096
 }
 
-ServerFacts said(std::int64_t pid, std::int64_t uptime, std::int64_t time, std::uint64_t evictions,
-                 std::uint64_t flushes) {
-  ServerFacts facts;
-  facts.pid = pid;
-  facts.uptime = uptime;
-  facts.time = time;
-  facts.evictions = evictions;
-  facts.flushes = flushes;
-  return facts;
+ServerInfo said(std::int64_t pid, std::int64_t uptime, std::int64_t time, std::uint64_t evictions,
+                std::uint64_t flushes) {
+  ServerInfo info;
+  info.pid = pid;
+  info.uptime = uptime;
+  info.time = time;
+  info.evictions = evictions;
+  info.flushes = flushes;
+  return info;
 }
 
 // Half of all tokens are left above what a clock far ahead begins with.
@@ -202,7 +202,7 @@ TEST(MemcachedToken, ACounterAheadOfTheClockIsNotForgotten) {
 TEST(MemcachedFacts, WhyALockIsGone) {
   const auto before = said(7, 100, 10'100, 5, 1);
   struct Row {
-    ServerFacts after;
+    ServerInfo after;
     LossReason reason;
   };
   const std::vector<Row> rows{
@@ -227,7 +227,7 @@ TEST(MemcachedFacts, F88_BrokenVersionsAreRefused) {
 }
 
 TEST(MemcachedFacts, AreReadFromStats) {
-  ServerFacts facts;
+  ServerInfo info;
   for (const auto& [key, value] :
        std::vector<std::pair<std::string, std::string>>{{"pid", "42"},
                                                         {"uptime", "7"},
@@ -238,21 +238,21 @@ TEST(MemcachedFacts, AreReadFromStats) {
                                                         {"limit_maxbytes", "67108864"},
                                                         {"cmd_flush", "2"},
                                                         {"curr_items", "5"}}) {
-    take_stat(facts, key, value);
+    take_stat(info, key, value);
   }
-  EXPECT_EQ(facts.pid, 42);
-  EXPECT_EQ(facts.version, "1.6.18");
-  EXPECT_EQ(facts.evictions, 3U);
-  EXPECT_FALSE(facts.evicts);
-  EXPECT_EQ(facts.flushes, 2U);
+  EXPECT_EQ(info.pid, 42);
+  EXPECT_EQ(info.version, "1.6.18");
+  EXPECT_EQ(info.evictions, 3U);
+  EXPECT_FALSE(info.evicts);
+  EXPECT_EQ(info.flushes, 2U);
 }
 
 TEST(MemcachedFacts, DeclareBestEffortWithRemedies) {
-  ServerFacts safe;
+  ServerInfo safe;
   safe.evicts = false;
   EXPECT_EQ(declare({safe}, 30s).guarantee, Guarantee::best_effort);
   EXPECT_EQ(declare({safe}, 30s).shortfalls.size(), 1U);
-  const auto both = declare({safe, ServerFacts{}}, 30s);
+  const auto both = declare({safe, ServerInfo{}}, 30s);
   ASSERT_EQ(both.shortfalls.size(), 2U);
   EXPECT_THAT(both.shortfalls[1].remedy, HasSubstr("-M"));
   EXPECT_EQ(both.token, TokenStrength::time_seeded);

@@ -191,7 +191,7 @@ TEST_F(DualCoordinating, AnOpeningWaitsForProgramsOfAClosedPhase) {
   const auto report = fleet_.take(Goal::advance, seconds(20));
   EXPECT_EQ(report.verdict, Verdict::waiting);
   ASSERT_EQ(report.waits_for.size(), 1U);
-  EXPECT_EQ(report.waits_for.front().id, zero.participant->program());
+  EXPECT_EQ(report.waits_for.front().id, zero.registrar->program());
   EXPECT_TRUE(has(report.text, "restart it with `phase: 1`")) << report.text;
   EXPECT_TRUE(has(report.text, "3.1 s")) << report.text;
   EXPECT_EQ(window(), P(1, 1));

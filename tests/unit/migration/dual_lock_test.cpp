@@ -31,7 +31,7 @@ TEST_F(DualLock, PhaseZeroHoldsInTheSourceAlone) {
   EXPECT_EQ(got->handle.store(), "s");
   EXPECT_FALSE(is_free(fleet_.server_s));
   EXPECT_TRUE(is_free(fleet_.server_t));
-  const auto* const me = fleet_.window().find(program.participant->program());
+  const auto* const me = fleet_.window().find(program.registrar->program());
   EXPECT_EQ(fleet_.window().programs.size(), 1U);
   EXPECT_NE(me, nullptr);
 }
@@ -303,7 +303,7 @@ TEST_F(DualLock, ARegistrationThatWasTakenAwayIsLost) {
   auto zero = fleet_.program(0);
   auto got = fleet_.acquire(zero, "a");
   auto without = fleet_.window();
-  core::migration::leave(without, zero.participant->program());
+  core::migration::leave(without, zero.registrar->program());
   fleet_.set_window(without);
   fleet_.run_for(milliseconds(1100));  // the next renewal
   EXPECT_EQ(got->handle.state(), HandleState::lost);
@@ -371,7 +371,7 @@ TEST_F(DualLock, ClaimsNameTheirProgram) {
   auto held = fleet_.acquire(zero, "a");
   const auto owner = fleet_.server_s->inspect("a", {}).owner;
   ASSERT_TRUE(owner);
-  EXPECT_TRUE(core::migration::is_claim_of(owner->id, zero.participant->program()));
+  EXPECT_TRUE(core::migration::is_claim_of(owner->id, zero.registrar->program()));
   EXPECT_EQ(owner->id.size(), 36U);
 }
 

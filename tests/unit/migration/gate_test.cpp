@@ -58,7 +58,7 @@ class GateTest : public testing::Test {
     auto result = std::make_shared<std::optional<Report>>();
     const auto by = std::make_shared<PlanCoordinator>(two.s, two.t, plan, options);
     asio::co_spawn(
-        two.env().executor(), by->take_all(goal),
+        two.env().executor(), by->drive_all(goal),
         [result, by](const std::exception_ptr&, Report report) { *result = std::move(report); });
     return result;
   }

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "dlock/sequencer.hpp"
-#include "migration/ends.hpp"
+#include "migration/eligibility.hpp"
 #include "migration/move/steps.hpp"
 #include "migration/plan.hpp"
 #include "migration/record.hpp"

@@ -204,7 +204,7 @@ TEST(Migration, AClientOfTheTargetHearsOfAPlanThatCameLater) {
   EXPECT_FALSE(before->ec);
   before->handle = LockHandle();
   two.server_t->set_note("plans-in", "", "p1");
-  two.env().run_for(core::migration::kArrivalsAge);
+  two.env().run_for(core::migration::kIncomingPlansAge);
   // This one has them read anew beside its claim, and does not believe its grant before.
   auto beside = two.acquire_in(two.t, "a");
   two.env().run_for(milliseconds(1));

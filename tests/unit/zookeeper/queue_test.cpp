@@ -8,7 +8,7 @@
 namespace dlock::zookeeper {
 namespace {
 
-using Kind = Standing::Kind;
+using Kind = QueueDecision::Kind;
 using testing::ElementsAre;
 using testing::UnorderedElementsAre;
 
@@ -19,20 +19,20 @@ std::string mutex(int id, std::string_view sequence) { return node(id, "lock-", 
 std::string seal() { return "01234567-89ab-cdef-0123-456789abcdef-lock--0000000000"; }
 
 TEST(Queue, AloneIsFirst) {
-  EXPECT_EQ(standing_of(mutex(1, "0000000000"), {mutex(1, "0000000000")}).kind, Kind::first);
+  EXPECT_EQ(decision_of(mutex(1, "0000000000"), {mutex(1, "0000000000")}).kind, Kind::first);
 }
 
 TEST(Queue, ChildrenOfNoContendersFormDoNotCount) {
-  const auto standing = standing_of(mutex(1, "0000000005"),
+  const auto decision = decision_of(mutex(1, "0000000005"),
                                     {"1700000000", "0000000000", "b", mutex(1, "0000000005")});
-  EXPECT_EQ(standing.kind, Kind::first);
+  EXPECT_EQ(decision.kind, Kind::first);
 }
 
 TEST(Queue, NumbersDecideNotTheOrderOfTheListing) {
   const std::vector<std::string> children = {mutex(1, "0000000012"), mutex(2, "0000000009"),
                                              mutex(3, "0000000010")};
-  EXPECT_EQ(standing_of(children[1], children).kind, Kind::first);
-  const auto last = standing_of(children[0], children);
+  EXPECT_EQ(decision_of(children[1], children).kind, Kind::first);
+  const auto last = decision_of(children[0], children);
   EXPECT_EQ(last.kind, Kind::behind);
   EXPECT_EQ(last.watch, children[2]);
   EXPECT_FALSE(last.watch_decides);
@@ -48,33 +48,33 @@ TEST(Queue, OnlyAPlainMutexNodeThatIsFirstDecides) {
            {"0123456789abcdef0123456789abcdef__lock__0000000001", false},
            {"_c_0123456789abcdef0123456789abcdef-lock-0000000001", false},
            {seal(), false}}) {
-    const auto standing = standing_of(own, {own, first});
-    EXPECT_EQ(standing.kind, Kind::behind) << first;
-    EXPECT_EQ(standing.watch, first);
-    EXPECT_EQ(standing.watch_decides, decides) << first;
+    const auto decision = decision_of(own, {own, first});
+    EXPECT_EQ(decision.kind, Kind::behind) << first;
+    EXPECT_EQ(decision.watch, first);
+    EXPECT_EQ(decision.watch_decides, decides) << first;
   }
 }
 
 TEST(Queue, ASealIsBeforeEveryNumber) {
   const auto own = mutex(1, "0000000000");
-  const auto standing = standing_of(own, {own, seal()});
-  EXPECT_EQ(standing.kind, Kind::behind);
-  EXPECT_EQ(standing.watch, seal());
+  const auto decision = decision_of(own, {own, seal()});
+  EXPECT_EQ(decision.kind, Kind::behind);
+  EXPECT_EQ(decision.watch, seal());
   const auto wrapped = mutex(1, "-2147483648");
-  EXPECT_EQ(standing_of(wrapped, {wrapped, seal()}, {{wrapped, 5}}).watch, seal());
+  EXPECT_EQ(decision_of(wrapped, {wrapped, seal()}, {{wrapped, 5}}).watch, seal());
 }
 
 TEST(Queue, AReaderWithItsWritersNumberIsAheadOfWhoeverComesLater) {
   const auto own = mutex(1, "0000000006");
-  const auto standing =
-      standing_of(own, {node(2, "__READ__", "0000000005"), own, node(2, "__WRIT__", "0000000005")});
-  EXPECT_EQ(standing.kind, Kind::behind);
-  EXPECT_FALSE(standing.watch_decides);
+  const auto decision =
+      decision_of(own, {node(2, "__READ__", "0000000005"), own, node(2, "__WRIT__", "0000000005")});
+  EXPECT_EQ(decision.kind, Kind::behind);
+  EXPECT_FALSE(decision.watch_decides);
 }
 
 TEST(Queue, AMissingNodeIsSaidToBeMissing) {
-  EXPECT_EQ(standing_of(mutex(1, "0000000006"), {mutex(2, "0000000005")}).kind, Kind::missing);
-  EXPECT_EQ(standing_of("", {}).kind, Kind::missing);
+  EXPECT_EQ(decision_of(mutex(1, "0000000006"), {mutex(2, "0000000005")}).kind, Kind::missing);
+  EXPECT_EQ(decision_of("", {}).kind, Kind::missing);
 }
 
 TEST(Queue, AtTheCountersEndBirthsDecide) {
@@ -84,17 +84,17 @@ TEST(Queue, AtTheCountersEndBirthsDecide) {
   const auto numbered = mutex(4, "2147483646");
   const std::vector<std::string> children = {own, tied, negative, numbered};
 
-  const auto asked = standing_of(own, children);
+  const auto asked = decision_of(own, children);
   EXPECT_EQ(asked.kind, Kind::unborn);
   EXPECT_THAT(asked.unborn, UnorderedElementsAre(own, tied, negative, numbered));
 
   const Births births = {{own, 20}, {tied, 30}, {negative, 10}, {numbered, 5}};
-  const auto standing = standing_of(own, children, births);
-  EXPECT_EQ(standing.kind, Kind::behind);
-  EXPECT_EQ(standing.watch, negative);
-  EXPECT_FALSE(standing.watch_decides);
-  EXPECT_EQ(standing_of(tied, children, births).watch, own);
-  EXPECT_EQ(standing_of(numbered, children, births).kind, Kind::first);
+  const auto decision = decision_of(own, children, births);
+  EXPECT_EQ(decision.kind, Kind::behind);
+  EXPECT_EQ(decision.watch, negative);
+  EXPECT_FALSE(decision.watch_decides);
+  EXPECT_EQ(decision_of(tied, children, births).watch, own);
+  EXPECT_EQ(decision_of(numbered, children, births).kind, Kind::first);
 }
 
 // A name that was written by hand, or a counter that went all the way round.
@@ -104,16 +104,16 @@ TEST(Queue, ANodeWithoutANumberOfItsOwnThatIsOlderIsNotPassed) {
   for (const char* number : {"2147483647", "-000000001", "-2147483648"}) {
     const auto old = mutex(3, number);
     const std::vector<std::string> children = {own, old, earlier};
-    EXPECT_EQ(standing_of(own, children).kind, Kind::unborn) << number;
+    EXPECT_EQ(decision_of(own, children).kind, Kind::unborn) << number;
     // Between the two.
-    EXPECT_EQ(standing_of(own, children, {{earlier, 10}, {old, 20}, {own, 30}}).watch, old);
-    EXPECT_EQ(standing_of(earlier, children, {{earlier, 10}, {old, 20}, {own, 30}}).kind,
+    EXPECT_EQ(decision_of(own, children, {{earlier, 10}, {old, 20}, {own, 30}}).watch, old);
+    EXPECT_EQ(decision_of(earlier, children, {{earlier, 10}, {old, 20}, {own, 30}}).kind,
               Kind::first);
     // Before both: whoever comes next waits for it, too.
-    EXPECT_EQ(standing_of(old, children, {{earlier, 20}, {old, 10}, {own, 30}}).kind, Kind::first);
-    EXPECT_EQ(standing_of(earlier, children, {{earlier, 20}, {old, 10}, {own, 30}}).watch, old);
+    EXPECT_EQ(decision_of(old, children, {{earlier, 20}, {old, 10}, {own, 30}}).kind, Kind::first);
+    EXPECT_EQ(decision_of(earlier, children, {{earlier, 20}, {old, 10}, {own, 30}}).watch, old);
     // After both.
-    EXPECT_EQ(standing_of(old, children, {{earlier, 10}, {old, 30}, {own, 20}}).watch, own);
+    EXPECT_EQ(decision_of(old, children, {{earlier, 10}, {old, 30}, {own, 20}}).watch, own);
   }
 }
 

@@ -6,7 +6,7 @@
 #include <zookeeper/zookeeper.h>
 
 #include "backends/zookeeper/error.hpp"
-#include "backends/zookeeper/lock/offset.hpp"
+#include "backends/zookeeper/lock/token_offset.hpp"
 #include "backends/zookeeper/options.hpp"
 #include "backends/zookeeper/rules/metadata.hpp"
 #include "backends/zookeeper/rules/session_timeout.hpp"
@@ -50,11 +50,11 @@ TEST(SessionTimeout, RaisedByTheServerIsTwoTicks) {
 }
 
 TEST(SessionTimeout, TwoTicksExactlyAreFeltBelow) {
-  EXPECT_EQ(feeler_timeout(4000ms), 2666ms);
+  EXPECT_EQ(probe_timeout(4000ms), 2666ms);
   EXPECT_THAT(timeout_error({4000ms, 4000ms}, AskedTimeout{2666ms, 4000ms}),
               HasSubstr("session_timeout=6000ms"));
-  // Three ticks exactly: the feeler's 4 s are the server's minimum, and granted.
-  EXPECT_EQ(timeout_error({6000ms, 6000ms}, AskedTimeout{feeler_timeout(6000ms), 4000ms}), "");
+  // Three ticks exactly: the probe's 4 s are the server's minimum, and granted.
+  EXPECT_EQ(timeout_error({6000ms, 6000ms}, AskedTimeout{probe_timeout(6000ms), 4000ms}), "");
 }
 
 TEST(SessionTimeout, ClippedFromAboveNamesWhatToWrite) {

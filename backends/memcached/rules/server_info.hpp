@@ -15,7 +15,7 @@
 
 namespace dlock::memcached {
 
-struct ServerFacts {
+struct ServerInfo {
   std::string address;
   std::string version;
   std::int64_t pid = 0;
@@ -30,19 +30,19 @@ struct ServerFacts {
 };
 
 /// Takes one line of `stats` or `stats settings`; what it does not know is ignored.
-void take_stat(ServerFacts& facts, std::string_view key, std::string_view value);
+void take_stat(ServerInfo& info, std::string_view key, std::string_view value);
 
 /// False: the server was restarted in between. A pid alone says little, it is 1 in a container.
-bool same_run(const ServerFacts& before, const ServerFacts& after);
+bool same_run(const ServerInfo& before, const ServerInfo& after);
 
 /// Why a lock's key is gone, by what the server said while it was there and says now.
-LossReason reason_of_loss(const ServerFacts& before, const ServerFacts& after);
+LossReason reason_of_loss(const ServerInfo& before, const ServerInfo& after);
 
 /// Empty, or why this version must not be used: before 1.5.14 and in 1.6.12 a deleted item may
 /// live on and compare-and-set is broken (memcached issues 469 and 844).
 std::string version_error(std::string_view version);
 
 /// What the servers promise together.
-Capabilities declare(const std::vector<ServerFacts>& servers, std::chrono::milliseconds lease);
+Capabilities declare(const std::vector<ServerInfo>& servers, std::chrono::milliseconds lease);
 
 }  // namespace dlock::memcached

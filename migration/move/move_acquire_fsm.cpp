@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "migration/move/move_client.hpp"
+#include "migration/move/move_acquire_fsm.hpp"
 
 #include <fmt/format.h>
 
@@ -20,9 +20,9 @@ bool leads_to_target(MoveState state) {
 
 }  // namespace
 
-MoveClient::Step MoveClient::begin() { return lock_source(); }
+MoveAcquireFsm::Step MoveAcquireFsm::begin() { return lock_source(); }
 
-MoveClient::Step MoveClient::lock_source() {
+MoveAcquireFsm::Step MoveAcquireFsm::lock_source() {
   if (gate_ && gate_->is(GateState::final_)) {
     if (auto foreign = foreign_record(final_record(*gate_->gate())); foreign.error) {
       failure_ = std::move(foreign);
@@ -33,10 +33,10 @@ MoveClient::Step MoveClient::lock_source() {
   }
   state_ = State::source;
   changed_ = false;
-  return {Do::lock_source, kNever};
+  return {Action::lock_source, kNever};
 }
 
-GatePtr MoveClient::claim_gate(std::int64_t wall_clock_ms) {
+GatePtr MoveAcquireFsm::claim_gate(std::int64_t wall_clock_ms) {
   if (!gate_ || DLOCK_PLANTED("gate_not_checked")) return nullptr;
   claimed_under_ = gate_->gate();
   auto check = gate_->check(wall_clock_ms);
@@ -47,19 +47,20 @@ GatePtr MoveClient::claim_gate(std::int64_t wall_clock_ms) {
   return std::make_shared<const GateCheck>(GateCheck{check->key, check->text, {}});
 }
 
-Record MoveClient::sealing(std::uint64_t token, std::int64_t wall_clock_ms) {
+Record MoveAcquireFsm::sealing(std::uint64_t token, std::int64_t wall_clock_ms) {
   record_ = moved_record(*claimed_under_, token, wall_clock_ms);
   return record_;
 }
 
-MoveClient::Step MoveClient::lock_target(const Record& record) {
+MoveAcquireFsm::Step MoveAcquireFsm::lock_target(const Record& record) {
   record_ = record;
   state_ = State::target;
   changed_ = false;
-  return {Do::lock_target, kNever};
+  return {Action::lock_target, kNever};
 }
 
-MoveClient::Step MoveClient::on_source(const Outcome& outcome, TimePoint now, std::uint64_t dice) {
+MoveAcquireFsm::Step MoveAcquireFsm::on_source(const Outcome& outcome, TimePoint now,
+                                               std::uint64_t random) {
   if (error_) return fail(*error_);
   if (outcome.granted) {
     const auto state = claimed_under_ ? claimed_under_->state : GateState::open;
@@ -73,16 +74,16 @@ MoveClient::Step MoveClient::on_source(const Outcome& outcome, TimePoint now, st
       return lock_target(moved_record(*claimed_under_, 0, 0));
     }
     state_ = State::sealing;
-    return {Do::seal_source, kNever};
+    return {Action::seal_source, kNever};
   }
   if (outcome.gate) return follow_gate(*outcome.gate, now);
-  if (outcome.error == errc::moving) return follow(outcome.record, now, dice);
+  if (outcome.error == errc::moving) return follow(outcome.record, now, random);
   failure_ = outcome.failure;
   return fail(outcome.error);
 }
 
 // A turn is nobody's lock: who waits 0 asks again at once.
-MoveClient::Step MoveClient::follow_gate(const std::string& text, TimePoint now) {
+MoveAcquireFsm::Step MoveAcquireFsm::follow_gate(const std::string& text, TimePoint now) {
   std::string why;
   if (!gate_->learn(text, why)) {
     return fail(errc::protocol,
@@ -94,8 +95,8 @@ MoveClient::Step MoveClient::follow_gate(const std::string& text, TimePoint now)
   return lock_source();
 }
 
-MoveClient::Step MoveClient::on_sealed(const RecordAnswer& answer, TimePoint now,
-                                       std::uint64_t dice) {
+MoveAcquireFsm::Step MoveAcquireFsm::on_sealed(const RecordAnswer& answer, TimePoint now,
+                                               std::uint64_t random) {
   if (error_) return fail(*error_);
   switch (answer.status) {
     case RecordStatus::done:
@@ -106,7 +107,7 @@ MoveClient::Step MoveClient::on_sealed(const RecordAnswer& answer, TimePoint now
     case RecordStatus::unavailable:
     case RecordStatus::unknown:
       failure_ = answer.failure;
-      return ask_source_later(now, dice);
+      return ask_source_later(now, random);
     case RecordStatus::failed:
       break;
   }
@@ -114,7 +115,8 @@ MoveClient::Step MoveClient::on_sealed(const RecordAnswer& answer, TimePoint now
   return fail(portable(answer.failure.error));
 }
 
-MoveClient::Step MoveClient::follow(const std::string& text, TimePoint now, std::uint64_t dice) {
+MoveAcquireFsm::Step MoveAcquireFsm::follow(const std::string& text, TimePoint now,
+                                            std::uint64_t random) {
   std::string why;
   const auto record = parse_record(text, &why);
   if (!record) {
@@ -126,11 +128,11 @@ MoveClient::Step MoveClient::follow(const std::string& text, TimePoint now, std:
     failure_ = std::move(foreign);
     return fail(portable(failure_.error));
   }
-  if (!leads_to_target(record->state)) return ask_source_later(now, dice);
+  if (!leads_to_target(record->state)) return ask_source_later(now, random);
   return lock_target(*record);
 }
 
-Failure MoveClient::foreign_record(const Record& record) const {
+Failure MoveAcquireFsm::foreign_record(const Record& record) const {
   const auto& stores = route_.stores;
   const auto line = route_line(route_.name, route_.from, record.target, record.plan);
   if (std::find(stores.begin(), stores.end(), record.target) == stores.end()) {
@@ -154,7 +156,8 @@ Failure MoveClient::foreign_record(const Record& record) const {
   return {};
 }
 
-MoveClient::Step MoveClient::on_target(const Outcome& outcome, TimePoint now, std::uint64_t dice) {
+MoveAcquireFsm::Step MoveAcquireFsm::on_target(const Outcome& outcome, TimePoint now,
+                                               std::uint64_t random) {
   if (error_) return fail(*error_);
   if (outcome.granted) {
     if (asks_target_alone_ || DLOCK_PLANTED("move_recheck_skipped")) return hold(Held::target);
@@ -163,7 +166,7 @@ MoveClient::Step MoveClient::on_target(const Outcome& outcome, TimePoint now, st
     state_ = State::rechecking;
     unanswered_since_.reset();
     backoff_.reset();
-    return {Do::recheck, kNever};
+    return {Action::recheck, kNever};
   }
   if (changed_) return start_anew(now);
   if (outcome.error == errc::moving) {
@@ -175,36 +178,36 @@ MoveClient::Step MoveClient::on_target(const Outcome& outcome, TimePoint now, st
           asks_target_alone_ ? there->gen.flip <= record_.floor : there->gen < record_.gen;
       if (is_older || DLOCK_PLANTED("move_any_closed_place_is_opened")) {
         state_ = State::rechecking;
-        return {Do::open_target, kNever};
+        return {Action::open_target, kNever};
       }
       // Of a later plan, which has taken it on from where this one has brought it.
-      if (!asks_target_alone_) return ask_source_later(now, dice);
+      if (!asks_target_alone_) return ask_source_later(now, random);
     }
   }
   failure_ = outcome.failure;
   return fail(outcome.error);
 }
 
-MoveClient::Step MoveClient::on_opened(const RecordAnswer& answer, TimePoint now,
-                                       std::uint64_t dice) {
+MoveAcquireFsm::Step MoveAcquireFsm::on_opened(const RecordAnswer& answer, TimePoint now,
+                                               std::uint64_t random) {
   if (error_) return fail(*error_);
   if (answer.status == RecordStatus::done) {
     state_ = State::target;
-    return {Do::lock_target, kNever};
+    return {Action::lock_target, kNever};
   }
   if (answer.status == RecordStatus::failed) {
     failure_ = answer.failure;
     return fail(portable(answer.failure.error));
   }
-  return ask_source_later(now, dice);
+  return ask_source_later(now, random);
 }
 
-MoveClient::Step MoveClient::ask_source_later(TimePoint now, std::uint64_t dice) {
+MoveAcquireFsm::Step MoveAcquireFsm::ask_source_later(TimePoint now, std::uint64_t random) {
   if (limits_.once || now >= limits_.deadline) return fail(errc::timed_out);
-  return pause(now + pace(dice), Do::lock_source);
+  return pause(now + pace(random), Action::lock_source);
 }
 
-bool MoveClient::still_moved(const std::optional<std::string>& text) const {
+bool MoveAcquireFsm::still_moved(const std::optional<std::string>& text) const {
   if (!text) return false;
   const auto now_there = parse_record(*text);
   if (!now_there || !leads_to_target(now_there->state)) return false;
@@ -213,8 +216,8 @@ bool MoveClient::still_moved(const std::optional<std::string>& text) const {
   return now_there->gen == record_.gen && now_there->plan_id == record_.plan_id;
 }
 
-MoveClient::Step MoveClient::on_recheck(const RecordAnswer& answer, bool good, TimePoint now,
-                                        std::uint64_t dice) {
+MoveAcquireFsm::Step MoveAcquireFsm::on_recheck(const RecordAnswer& answer, bool good,
+                                                TimePoint now, std::uint64_t random) {
   if (error_) return fail(*error_);
   switch (answer.status) {
     case RecordStatus::done:
@@ -224,7 +227,7 @@ MoveClient::Step MoveClient::on_recheck(const RecordAnswer& answer, bool good, T
       return start_anew(now);
     case RecordStatus::unavailable:
     case RecordStatus::unknown:
-      return good ? recheck_later(answer.failure, now, dice) : start_anew(now);
+      return good ? recheck_later(answer.failure, now, random) : start_anew(now);
     case RecordStatus::failed:
       break;
   }
@@ -232,82 +235,84 @@ MoveClient::Step MoveClient::on_recheck(const RecordAnswer& answer, bool good, T
   return fail(portable(answer.failure.error));
 }
 
-MoveClient::Step MoveClient::recheck_later(const Failure& why, TimePoint now, std::uint64_t dice) {
+MoveAcquireFsm::Step MoveAcquireFsm::recheck_later(const Failure& why, TimePoint now,
+                                                   std::uint64_t random) {
   failure_ = why;
   if (!unanswered_since_) unanswered_since_ = now;
   const bool patient = limits_.retry.kind == RetryPolicy::Kind::forever;
   const auto out_of_patience = patient ? kNever : *unanswered_since_ + limits_.connect_timeout;
-  const auto wait = limits_.once ? std::nullopt : backoff_.next(now, dice);
+  const auto wait = limits_.once ? std::nullopt : backoff_.next(now, random);
   if (!wait || now >= out_of_patience || now >= limits_.deadline) return fail(errc::unavailable);
-  return pause(std::min(now + *wait, out_of_patience), Do::recheck);
+  return pause(std::min(now + *wait, out_of_patience), Action::recheck);
 }
 
 // With wait 0 a flip under way is as good as a holder: nobody was asked twice.
-MoveClient::Step MoveClient::start_anew(TimePoint now) {
+MoveAcquireFsm::Step MoveAcquireFsm::start_anew(TimePoint now) {
   failure_ = {};
   if (limits_.once || now >= limits_.deadline) return fail(errc::timed_out);
   return lock_source();
 }
 
-MoveClient::Step MoveClient::on_woken(TimePoint now) {
+MoveAcquireFsm::Step MoveAcquireFsm::on_woken(TimePoint now) {
   if (error_) return fail(*error_);
   if (now >= limits_.deadline) {
-    return fail(after_pause_ == Do::recheck ? errc::unavailable : errc::timed_out);
+    return fail(after_pause_ == Action::recheck ? errc::unavailable : errc::timed_out);
   }
-  if (after_pause_ != Do::recheck) return lock_source();
+  if (after_pause_ != Action::recheck) return lock_source();
   state_ = State::rechecking;
-  return {Do::recheck, kNever};
+  return {Action::recheck, kNever};
 }
 
-MoveClient::Step MoveClient::pause(TimePoint until, Do then) {
+MoveAcquireFsm::Step MoveAcquireFsm::pause(TimePoint until, Action then) {
   state_ = State::pausing;
   after_pause_ = then;
-  return {Do::pause, std::min(until, limits_.deadline)};
+  return {Action::pause, std::min(until, limits_.deadline)};
 }
 
 // From half of the interval to all of it, so that those who wait for one lock do not ask together.
-Duration MoveClient::pace(std::uint64_t dice) const {
+Duration MoveAcquireFsm::pace(std::uint64_t random) const {
   const auto half = limits_.poll.count() / 2;
-  return Duration(half + static_cast<Duration::rep>(dice % (static_cast<std::uint64_t>(
-                                                               std::max<Duration::rep>(half, 1)))));
+  return Duration(half +
+                  static_cast<Duration::rep>(
+                      random % (static_cast<std::uint64_t>(std::max<Duration::rep>(half, 1)))));
 }
 
-TimePoint MoveClient::next_look(TimePoint now, std::uint64_t dice) const {
-  return asks_target_alone_ ? kNever : now + pace(dice);
+TimePoint MoveAcquireFsm::next_look(TimePoint now, std::uint64_t random) const {
+  return asks_target_alone_ ? kNever : now + pace(random);
 }
 
-bool MoveClient::on_look(const RecordAnswer& answer) {
+bool MoveAcquireFsm::on_look(const RecordAnswer& answer) {
   if (answer.status != RecordStatus::done) return false;
   if (!still_moved(answer.found)) changed_ = true;
   return changed_;
 }
 
-bool MoveClient::on_deadline() {
+bool MoveAcquireFsm::on_deadline() {
   if (limits_.once || state_ == State::source || state_ == State::target) return false;
-  const bool unanswered = unanswered_since_ && after_pause_ == Do::recheck;
+  const bool unanswered = unanswered_since_ && after_pause_ == Action::recheck;
   return give_up(unanswered ? errc::unavailable : errc::timed_out);
 }
 
-bool MoveClient::give_up(errc error) {
+bool MoveAcquireFsm::give_up(errc error) {
   if (error_ || state_ == State::finished) return false;
   error_ = error;
   return true;
 }
 
-MoveClient::Step MoveClient::hold(Held where) {
+MoveAcquireFsm::Step MoveAcquireFsm::hold(Held where) {
   held_ = where;
   state_ = State::finished;
   failure_ = {};
-  return {Do::finish, kNever};
+  return {Action::finish, kNever};
 }
 
-MoveClient::Step MoveClient::fail(errc error) {
+MoveAcquireFsm::Step MoveAcquireFsm::fail(errc error) {
   error_ = error;
   state_ = State::finished;
-  return {Do::finish, kNever};
+  return {Action::finish, kNever};
 }
 
-MoveClient::Step MoveClient::fail(errc error, std::string text) {
+MoveAcquireFsm::Step MoveAcquireFsm::fail(errc error, std::string text) {
   failure_ = make_failure(error, std::move(text));
   return fail(error);
 }

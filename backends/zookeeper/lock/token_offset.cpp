@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/zookeeper/lock/offset.hpp"
+#include "backends/zookeeper/lock/token_offset.hpp"
 
 #include <algorithm>
 
@@ -14,21 +14,21 @@ constexpr std::uint64_t kSlack = std::uint64_t{1} << 36U;
 
 }  // namespace
 
-Offset::Offset(std::shared_ptr<Session> session, std::string path)
+TokenOffset::TokenOffset(std::shared_ptr<Session> session, std::string path)
     : session_(std::move(session)), path_(std::move(path)) {}
 
-void Offset::forget() {
+void TokenOffset::forget() {
   known_ = false;
   watch_.reset();
 }
 
-asio::awaitable<Offset::Value> Offset::value(TimePoint deadline) {
+asio::awaitable<TokenOffset::Value> TokenOffset::value(TimePoint deadline) {
   int rc = ZOK;
   if (!known_ || heard_ != *events_) rc = co_await read(deadline);
   co_return Value{rc, offsets_.back()};
 }
 
-asio::awaitable<int> Offset::read(TimePoint deadline) {
+asio::awaitable<int> TokenOffset::read(TimePoint deadline) {
   if (!session_->connected()) co_return ZCONNECTIONLOSS;
   if (!watch_) {
     watch_ = session_->watch_always(path_, [events = events_](WatchEvent event) {
@@ -55,7 +55,7 @@ asio::awaitable<int> Offset::read(TimePoint deadline) {
   co_return ZOK;
 }
 
-int Offset::take(const Reply& reply) {
+int TokenOffset::take(const Reply& reply) {
   if (reply.rc == ZNONODE) return ZOK;
   if (reply.rc != ZOK) return reply.rc;
   auto parsed = parse_offsets(reply.text);
@@ -64,7 +64,7 @@ int Offset::take(const Reply& reply) {
   return ZOK;
 }
 
-asio::awaitable<int> Offset::raise(std::uint64_t least, TimePoint deadline) {
+asio::awaitable<int> TokenOffset::raise(std::uint64_t least, TimePoint deadline) {
   if (least > offsets_.back() && least >= kTokenEnd - kSlack) co_return kNoTokenLeft;
   int rc = ZOK;
   while (offsets_.back() < least) {
@@ -76,7 +76,7 @@ asio::awaitable<int> Offset::raise(std::uint64_t least, TimePoint deadline) {
 }
 
 // What somebody else writes meanwhile is not overwritten.
-asio::awaitable<int> Offset::raise_once(std::uint64_t least, TimePoint deadline) {
+asio::awaitable<int> TokenOffset::raise_once(std::uint64_t least, TimePoint deadline) {
   if (!session_->connected()) co_return ZCONNECTIONLOSS;
   auto looking = session_->client().get(path_);
   const auto found = co_await reply_until(std::move(looking), deadline);

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/zookeeper/rules/offset_text.hpp"
+#include "backends/zookeeper/rules/token_offset_text.hpp"
 #include "backends/zookeeper/wire/session.hpp"
 
 namespace dlock::zookeeper {
@@ -20,9 +20,9 @@ namespace dlock::zookeeper {
 /// Beside the library's codes.
 inline constexpr int kNoTokenLeft = ZAPIERROR;
 
-class Offset {
+class TokenOffset {
  public:
-  Offset(std::shared_ptr<Session> session, std::string path);
+  TokenOffset(std::shared_ptr<Session> session, std::string path);
 
   /// The connection was lost: what was told meanwhile comes in no order.
   void doubt() noexcept { known_ = false; }

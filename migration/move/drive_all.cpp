@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "migration/move/take_all.hpp"
+#include "migration/move/drive_all.hpp"
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
@@ -12,9 +12,9 @@ constexpr std::size_t kMostAtOnce = 500;
 
 }  // namespace
 
-asio::awaitable<std::vector<StepReport>> take_all(std::shared_ptr<Coordinator> coordinator,
-                                                  core::Env& env, Goal goal,
-                                                  std::vector<std::string> names) {
+asio::awaitable<std::vector<StepReport>> drive_all(std::shared_ptr<Coordinator> coordinator,
+                                                   core::Env& env, Goal goal,
+                                                   std::vector<std::string> names) {
   std::vector<StepReport> reports;
   for (std::size_t first = 0; first < names.size(); first += kMostAtOnce) {
     std::vector<OneShot<StepReport>> under_way;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Arrivals: what a store's notes say of the plans that come to it. Read when the store is reached,
-// so that no lock waits for it; again beside a lock that is wanted when the last reading is older
-// than kArrivalsAge; and before anybody is refused.
+// IncomingPlans: what a store's notes say of the plans that come to it. Read when the store is
+// reached, so that no lock waits for it; again beside a lock that is wanted when the last reading
+// is older than kIncomingPlansAge; and before anybody is refused.
 //
 // Who knows the target alone must not lock a name of an unfinished plan there: the lock may still
 // be held in the source. And two processes that mean two different stores by one name must not take
@@ -22,17 +22,17 @@
 
 namespace dlock::core::migration {
 
-inline constexpr Duration kArrivalsAge = std::chrono::seconds(10);
+inline constexpr Duration kIncomingPlansAge = std::chrono::seconds(10);
 
 /// Loop only.
-class Arrivals {
+class IncomingPlans {
  public:
-  Arrivals(Env& env, Backend& backend) : env_(env), backend_(backend) {}
+  IncomingPlans(Env& env, Backend& backend) : env_(env), backend_(backend) {}
 
   /// Reads them; a failure if they cannot be read. `deadline` bounds each request.
   asio::awaitable<Failure> read(TimePoint deadline);
   bool were_read() const noexcept { return read_at_.has_value(); }
-  bool are_old() const noexcept { return !read_at_ || env_.now() >= *read_at_ + kArrivalsAge; }
+  bool are_old() const noexcept { return !read_at_ || env_.now() >= *read_at_ + kIncomingPlansAge; }
 
   /// A clear `error` if a client that knows only this store may lock `name` in it.
   Failure admit(std::string_view name, std::string_view store) const;

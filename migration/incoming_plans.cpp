@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "migration/arrivals.hpp"
+#include "migration/incoming_plans.hpp"
 
 #include <fmt/format.h>
 
@@ -22,7 +22,7 @@ Failure failure_of(const RecordAnswer& answer) {
 
 }  // namespace
 
-asio::awaitable<Failure> Arrivals::read(TimePoint deadline) {
+asio::awaitable<Failure> IncomingPlans::read(TimePoint deadline) {
   const auto begun = env_.now();
   // Where no claim can be raised above a floor, no plan can have come.
   if (!backend_.capabilities().can_raise) {
@@ -64,7 +64,8 @@ asio::awaitable<Failure> Arrivals::read(TimePoint deadline) {
   co_return Failure{};
 }
 
-asio::awaitable<Failure> Arrivals::read_homes(std::vector<std::string> plans, TimePoint deadline) {
+asio::awaitable<Failure> IncomingPlans::read_homes(std::vector<std::string> plans,
+                                                   TimePoint deadline) {
   for (const auto& name : plans) {
     if (finished_.contains(name)) continue;
     const auto note = co_await backend_.note(home_key(name), deadline);
@@ -84,7 +85,7 @@ asio::awaitable<Failure> Arrivals::read_homes(std::vector<std::string> plans, Ti
   co_return Failure{};
 }
 
-std::uint64_t Arrivals::floor(std::string_view name) const {
+std::uint64_t IncomingPlans::floor(std::string_view name) const {
   std::uint64_t floor = 0;
   if (DLOCK_PLANTED("gate_floor_not_passed")) return floor;
   for (const auto& [plan_name, plan] : finished_) {
@@ -93,14 +94,14 @@ std::uint64_t Arrivals::floor(std::string_view name) const {
   return floor;
 }
 
-std::uint64_t Arrivals::highest_floor() const {
+std::uint64_t IncomingPlans::highest_floor() const {
   std::uint64_t floor = 0;
   for (const auto& [plan_name, plan] : finished_) floor = std::max(floor, plan.floor);
   return floor;
 }
 
-std::optional<std::uint64_t> Arrivals::opens(std::string_view name,
-                                             const std::string& record) const {
+std::optional<std::uint64_t> IncomingPlans::opens(std::string_view name,
+                                                  const std::string& record) const {
   const auto there = parse_record(record);
   if (!there) return std::nullopt;
   for (const auto& [plan_name, plan] : finished_) {
@@ -110,7 +111,7 @@ std::optional<std::uint64_t> Arrivals::opens(std::string_view name,
   return std::nullopt;
 }
 
-Failure Arrivals::admit(std::string_view name, std::string_view store) const {
+Failure IncomingPlans::admit(std::string_view name, std::string_view store) const {
   if (DLOCK_PLANTED("move_target_only_before_finish")) return {};
   for (const auto& [plan_name, plan] : unfinished_) {
     if (!plan.has(name)) continue;
@@ -135,8 +136,8 @@ Failure Arrivals::admit(std::string_view name, std::string_view store) const {
   return {};
 }
 
-asio::awaitable<Failure> Arrivals::check_id(std::string plan, std::string id, std::string store,
-                                            TimePoint deadline) {
+asio::awaitable<Failure> IncomingPlans::check_id(std::string plan, std::string id,
+                                                 std::string store, TimePoint deadline) {
   const auto known = ids_.find(plan);
   if (known != ids_.end() && known->second == id) co_return Failure{};
   const auto note = co_await backend_.note(plan_key(plan), deadline);

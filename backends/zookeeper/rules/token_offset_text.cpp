@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/zookeeper/rules/offset_text.hpp"
+#include "backends/zookeeper/rules/token_offset_text.hpp"
 
 #include <charconv>
 

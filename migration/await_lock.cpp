@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "migration/lock_for.hpp"
+#include "migration/await_lock.hpp"
 
 #include "core/loop/signal.hpp"
 
 namespace dlock::core::migration {
 
-asio::awaitable<LockedFor> lock_for(
+asio::awaitable<LockedFor> await_lock(
     std::shared_ptr<Store> store, Acquisition::Request request,
     std::function<void(const std::shared_ptr<Acquisition>&)> started) {
   OneShot<std::shared_ptr<LockedFor>> outcome(store->env());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Companion: what a hold rests on beside its own claim (another lock, a registration), and what
-// must happen there when the hold ends. Set once, before anybody has the hold's handle.
+// HoldDependency: what a hold rests on beside its own claim (another lock, a registration), and
+// what must happen there when the hold ends. Set once, before anybody has the hold's handle.
 #pragma once
 
 #include "core/store/releaser.hpp"
@@ -9,9 +9,9 @@
 
 namespace dlock::core {
 
-class Companion {
+class HoldDependency {
  public:
-  virtual ~Companion() = default;
+  virtual ~HoldDependency() = default;
   /// Any thread: the hold can be believed no longer than this; TimePoint::min(): no more.
   virtual TimePoint until() const noexcept = 0;
   /// The loop, soon after the hold was lost, for whatever reason and whoever saw it first.

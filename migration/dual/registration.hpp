@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Membership: one registration of this program with a plan in mode dual, as what rests on it sees
-// it. When it is over it stays so: the next registration is another membership.
+// Registration: one registration of this program with a plan in mode dual, as what rests on it sees
+// it. When it is over it stays so: the next registration is another registration.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@
 
 namespace dlock::core::migration {
 
-/// Told on the loop, once, when a membership that it rests on is over.
+/// Told on the loop, once, when a registration that it rests on is over.
 class Dependent {
  public:
   virtual ~Dependent() = default;
@@ -23,9 +23,9 @@ class Dependent {
 };
 
 /// until() from any thread; all else on the loop.
-class Membership {
+class Registration {
  public:
-  Membership(std::string program, std::string plan_id, TimePoint until, std::uint64_t floor)
+  Registration(std::string program, std::string plan_id, TimePoint until, std::uint64_t floor)
       : program_(std::move(program)),
         plan_id_(std::move(plan_id)),
         until_(until.time_since_epoch().count()),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/zookeeper/lock/doubts.hpp"
+#include "backends/zookeeper/lock/unresolved_creates.hpp"
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
@@ -12,30 +12,31 @@ namespace dlock::zookeeper {
 
 // A server closes a connection that was silent for a session's time, and looks once a tick, of
 // which a session has three at least.
-void Doubts::add(const NodeClaimPtr& claim) {
+void UnresolvedCreates::add(const NodeClaimPtr& claim) {
   const auto until = env_.now() + 2 * session_->timeout();
-  const auto known = std::find_if(doubts_.begin(), doubts_.end(), [&](const Doubt& doubt) {
-    return doubt.id == claim->request().owner.id;
-  });
-  if (known != doubts_.end()) {
+  const auto known =
+      std::find_if(unresolved_creates_.begin(), unresolved_creates_.end(),
+                   [&](const Doubt& doubt) { return doubt.id == claim->request().owner.id; });
+  if (known != unresolved_creates_.end()) {
     known->until = until;
   } else {
-    doubts_.push_back({claim->directory, claim->request().owner.id, claim, until});
+    unresolved_creates_.push_back({claim->directory, claim->request().owner.id, claim, until});
   }
 }
 
-void Doubts::search() {
-  for (const auto& doubt : doubts_) {
+void UnresolvedCreates::search() {
+  for (const auto& doubt : unresolved_creates_) {
     asio::co_spawn(env_.executor(), search_one(shared_from_this(), doubt), asio::detached);
   }
 }
 
-void Doubts::settle(const std::string& id, TimePoint searched) {
-  std::erase_if(doubts_,
+void UnresolvedCreates::settle(const std::string& id, TimePoint searched) {
+  std::erase_if(unresolved_creates_,
                 [&](const Doubt& doubt) { return doubt.id == id && doubt.until <= searched; });
 }
 
-asio::awaitable<void> Doubts::search_one(std::shared_ptr<Doubts> self, Doubt doubt) {
+asio::awaitable<void> UnresolvedCreates::search_one(std::shared_ptr<UnresolvedCreates> self,
+                                                    Doubt doubt) {
   auto& session = *self->session_;
   if (!session.connected()) co_return;
   const auto number = session.number();

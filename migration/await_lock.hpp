@@ -22,7 +22,7 @@ struct LockedFor {
 };
 
 /// Loop only. `started`: told of what is under way, for who may have to cancel it.
-asio::awaitable<LockedFor> lock_for(
+asio::awaitable<LockedFor> await_lock(
     std::shared_ptr<Store> store, Acquisition::Request request,
     std::function<void(const std::shared_ptr<Acquisition>&)> started = {});
 

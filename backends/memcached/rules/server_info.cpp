@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/memcached/rules/facts.hpp"
+#include "backends/memcached/rules/server_info.hpp"
 
 #include <fmt/format.h>
 
@@ -32,36 +32,36 @@ Version parse_version(std::string_view text) {
 
 }  // namespace
 
-void take_stat(ServerFacts& facts, std::string_view key, std::string_view value) {
-  if (key == "version") facts.version = std::string(value);
-  if (key == "pid") read(value, facts.pid);
-  if (key == "time") read(value, facts.time);
-  if (key == "uptime") read(value, facts.uptime);
-  if (key == "cmd_flush") read(value, facts.flushes);
-  if (key == "limit_maxbytes") read(value, facts.max_bytes);
+void take_stat(ServerInfo& info, std::string_view key, std::string_view value) {
+  if (key == "version") info.version = std::string(value);
+  if (key == "pid") read(value, info.pid);
+  if (key == "time") read(value, info.time);
+  if (key == "uptime") read(value, info.uptime);
+  if (key == "cmd_flush") read(value, info.flushes);
+  if (key == "limit_maxbytes") read(value, info.max_bytes);
   // `stats` counts them, `stats settings` says whether there can be any.
   if (key == "evictions" && (value == "on" || value == "off")) {
-    facts.evicts = value == "on";
+    info.evicts = value == "on";
   } else if (key == "evictions") {
-    read(value, facts.evictions);
+    read(value, info.evictions);
   }
 }
 
 namespace {
 
 /// When the server was started. A server may say anything: unsigned, so that nothing overflows.
-std::uint64_t started(const ServerFacts& facts) {
-  return static_cast<std::uint64_t>(facts.time) - static_cast<std::uint64_t>(facts.uptime);
+std::uint64_t started(const ServerInfo& info) {
+  return static_cast<std::uint64_t>(info.time) - static_cast<std::uint64_t>(info.uptime);
 }
 
 }  // namespace
 
-bool same_run(const ServerFacts& before, const ServerFacts& after) {
+bool same_run(const ServerInfo& before, const ServerInfo& after) {
   // One second apart at most, either way.
   return before.pid == after.pid && started(after) - started(before) + 1 <= 2;
 }
 
-LossReason reason_of_loss(const ServerFacts& before, const ServerFacts& after) {
+LossReason reason_of_loss(const ServerInfo& before, const ServerInfo& after) {
   if (!same_run(before, after)) return LossReason::store_restarted;
   if (after.flushes > before.flushes) return LossReason::removed;
   if (after.evictions > before.evictions) return LossReason::evicted;
@@ -79,7 +79,7 @@ std::string version_error(std::string_view text) {
   return {};
 }
 
-Capabilities declare(const std::vector<ServerFacts>& servers, std::chrono::milliseconds lease) {
+Capabilities declare(const std::vector<ServerInfo>& servers, std::chrono::milliseconds lease) {
   Capabilities all;
   all.guarantee = Guarantee::best_effort;
   all.assumptions = {

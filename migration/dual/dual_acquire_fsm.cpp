@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "migration/dual/dual_client.hpp"
+#include "migration/dual/dual_acquire_fsm.hpp"
 
 #include <algorithm>
 
@@ -8,18 +8,19 @@
 
 namespace dlock::core::migration {
 
-DualClient::Step DualClient::begin() const { return {Do::enter, kNever}; }
+DualAcquireFsm::Step DualAcquireFsm::begin() const { return {Action::enter, kNever}; }
 
-DualClient::Step DualClient::go(State state, Do what) {
+DualAcquireFsm::Step DualAcquireFsm::go(State state, Action what) {
   state_ = state;
   return {what, kNever};
 }
 
-DualClient::Step DualClient::on_entered(const Failure& failure, std::uint64_t floor, TimePoint now,
-                                        std::uint64_t dice) {
+DualAcquireFsm::Step DualAcquireFsm::on_entered(const Failure& failure, std::uint64_t floor,
+                                                TimePoint now, std::uint64_t random) {
   if (error_) return fail(*error_);
   if (failure.error) {
-    if (portable(failure.error) == errc::unavailable) return later(failure, Do::enter, now, dice);
+    if (portable(failure.error) == errc::unavailable)
+      return later(failure, Action::enter, now, random);
     failure_ = failure;
     return fail(portable(failure.error));
   }
@@ -27,59 +28,59 @@ DualClient::Step DualClient::on_entered(const Failure& failure, std::uint64_t fl
   unanswered_since_.reset();
   backoff_.reset();
   floor_ = DLOCK_PLANTED("dual_no_floor_at_opening") ? 0 : floor;
-  return first_lock(dice);
+  return first_lock(random);
 }
 
-DualClient::Step DualClient::first_lock(std::uint64_t dice) {
-  target_first_ = phase_ == 1 && DLOCK_PLANTED("dual_target_first") && dice % 2 == 1;
-  if (phase_ == 2 || target_first_) return go(State::target, Do::lock_target);
-  return go(State::source, Do::lock_source);
+DualAcquireFsm::Step DualAcquireFsm::first_lock(std::uint64_t random) {
+  target_first_ = phase_ == 1 && DLOCK_PLANTED("dual_target_first") && random % 2 == 1;
+  if (phase_ == 2 || target_first_) return go(State::target, Action::lock_target);
+  return go(State::source, Action::lock_source);
 }
 
-std::uint64_t DualClient::min_token() const noexcept {
+std::uint64_t DualAcquireFsm::min_token() const noexcept {
   if (state_ == State::target && DLOCK_PLANTED("dual_target_without_min_token")) return 0;
   // The other store's token, if there is one already.
   return std::max({floor_, source_token_, target_token_});
 }
 
-DualClient::Step DualClient::on_source(const Outcome& outcome, Good good, TimePoint now) {
+DualAcquireFsm::Step DualAcquireFsm::on_source(const Outcome& outcome, Good good, TimePoint now) {
   if (error_) return fail(*error_);
   if (good != Good::yes) return start_anew(good, now);
   if (!outcome.granted) return not_locked(outcome);
   source_token_ = outcome.token;
   if (phase_ == 0 || DLOCK_PLANTED("dual_phase_one_skipped")) {
-    return go(State::settling, Do::settle);
+    return go(State::settling, Action::settle);
   }
-  if (target_first_) return go(State::raising, Do::raise_source);
-  return go(State::target, Do::lock_target);
+  if (target_first_) return go(State::raising, Action::raise_source);
+  return go(State::target, Action::lock_target);
 }
 
-DualClient::Step DualClient::on_target(const Outcome& outcome, Good good, TimePoint now) {
+DualAcquireFsm::Step DualAcquireFsm::on_target(const Outcome& outcome, Good good, TimePoint now) {
   if (error_) return fail(*error_);
   if (good != Good::yes) return start_anew(good, now);
   if (!outcome.granted) return not_locked(outcome);
   target_token_ = outcome.token;
-  if (target_first_) return go(State::source, Do::lock_source);
+  if (target_first_) return go(State::source, Action::lock_source);
   if (phase_ == 2 || DLOCK_PLANTED("dual_source_not_raised")) {
-    return go(State::settling, Do::settle);
+    return go(State::settling, Action::settle);
   }
-  return go(State::raising, Do::raise_source);
+  return go(State::raising, Action::raise_source);
 }
 
-DualClient::Step DualClient::on_raised(const RecordAnswer& answer, Good good, TimePoint now,
-                                       std::uint64_t dice) {
+DualAcquireFsm::Step DualAcquireFsm::on_raised(const RecordAnswer& answer, Good good, TimePoint now,
+                                               std::uint64_t random) {
   if (error_) return fail(*error_);
   if (good != Good::yes) return start_anew(good, now);
   switch (answer.status) {
     case RecordStatus::done:
       unanswered_since_.reset();
       backoff_.reset();
-      return go(State::settling, Do::settle);
+      return go(State::settling, Action::settle);
     case RecordStatus::conflict:  // the store says that S's lock is no longer ours
       return start_anew(Good::half_lost, now);
     case RecordStatus::unavailable:
     case RecordStatus::unknown:  // raising twice does no harm
-      return later(answer.failure, Do::raise_source, now, dice);
+      return later(answer.failure, Action::raise_source, now, random);
     case RecordStatus::failed:
       break;
   }
@@ -87,43 +88,44 @@ DualClient::Step DualClient::on_raised(const RecordAnswer& answer, Good good, Ti
   return fail(portable(answer.failure.error));
 }
 
-DualClient::Step DualClient::on_settled(const Failure& failure, Good good, TimePoint now,
-                                        std::uint64_t dice) {
+DualAcquireFsm::Step DualAcquireFsm::on_settled(const Failure& failure, Good good, TimePoint now,
+                                                std::uint64_t random) {
   if (error_) return fail(*error_);
   if (good != Good::yes) return start_anew(good, now);
   if (failure.error) {
-    if (portable(failure.error) == errc::unavailable) return later(failure, Do::settle, now, dice);
+    if (portable(failure.error) == errc::unavailable)
+      return later(failure, Action::settle, now, random);
     return start_anew(Good::not_registered, now);
   }
   failure_ = {};
   granted_ = true;
-  return go(State::finished, Do::finish);
+  return go(State::finished, Action::finish);
 }
 
-DualClient::Step DualClient::on_woken(TimePoint now) {
+DualAcquireFsm::Step DualAcquireFsm::on_woken(TimePoint now) {
   if (error_) return fail(*error_);
   if (now >= limits_.deadline) return fail(errc::unavailable);
   switch (after_pause_) {
-    case Do::raise_source:
+    case Action::raise_source:
       return go(State::raising, after_pause_);
-    case Do::settle:
+    case Action::settle:
       return go(State::settling, after_pause_);
     default:
-      return go(State::entering, Do::enter);
+      return go(State::entering, Action::enter);
   }
 }
 
-bool DualClient::on_deadline() {
+bool DualAcquireFsm::on_deadline() {
   if (limits_.once || state_ == State::source || state_ == State::target) return false;
   return give_up(unanswered_since_ ? errc::unavailable : errc::timed_out);
 }
 
 // With wait 0 nobody is asked twice.
-DualClient::Step DualClient::start_anew(Good good, TimePoint now) {
+DualAcquireFsm::Step DualAcquireFsm::start_anew(Good good, TimePoint now) {
   source_token_ = 0;
   target_token_ = 0;
   failure_ = {};
-  if (!limits_.once && now < limits_.deadline) return go(State::entering, Do::enter);
+  if (!limits_.once && now < limits_.deadline) return go(State::entering, Action::enter);
   if (good == Good::half_lost) return fail(errc::timed_out);
   failure_ = make_failure(errc::not_registered,
                           "the registration was over before the lock was granted: its renewals "
@@ -131,32 +133,33 @@ DualClient::Step DualClient::start_anew(Good good, TimePoint now) {
   return fail(errc::not_registered);
 }
 
-DualClient::Step DualClient::not_locked(const Outcome& outcome) {
+DualAcquireFsm::Step DualAcquireFsm::not_locked(const Outcome& outcome) {
   failure_ = outcome.failure;
   return fail(outcome.error);
 }
 
-DualClient::Step DualClient::later(const Failure& why, Do what, TimePoint now, std::uint64_t dice) {
+DualAcquireFsm::Step DualAcquireFsm::later(const Failure& why, Action what, TimePoint now,
+                                           std::uint64_t random) {
   failure_ = why;
   if (!unanswered_since_) unanswered_since_ = now;
   const bool patient = limits_.retry.kind == RetryPolicy::Kind::forever;
   const auto out_of_patience = patient ? kNever : *unanswered_since_ + limits_.connect_timeout;
-  const auto wait = limits_.once ? std::nullopt : backoff_.next(now, dice);
+  const auto wait = limits_.once ? std::nullopt : backoff_.next(now, random);
   if (!wait || now >= out_of_patience || now >= limits_.deadline) return fail(errc::unavailable);
   state_ = State::pausing;
   after_pause_ = what;
-  return {Do::pause, std::min({now + *wait, out_of_patience, limits_.deadline})};
+  return {Action::pause, std::min({now + *wait, out_of_patience, limits_.deadline})};
 }
 
-bool DualClient::give_up(errc error) {
+bool DualAcquireFsm::give_up(errc error) {
   if (error_ || state_ == State::finished) return false;
   error_ = error;
   return true;
 }
 
-DualClient::Step DualClient::fail(errc error) {
+DualAcquireFsm::Step DualAcquireFsm::fail(errc error) {
   error_ = error;
-  return go(State::finished, Do::finish);
+  return go(State::finished, Action::finish);
 }
 
 }  // namespace dlock::core::migration

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "migration/dual/membership.hpp"
+#include "migration/dual/registration.hpp"
 
 #include <algorithm>
 #include <utility>
 
 namespace dlock::core::migration {
 
-void Membership::extend(TimePoint until) noexcept {
+void Registration::extend(TimePoint until) noexcept {
   if (!over_) until_.store(until.time_since_epoch().count(), std::memory_order_release);
 }
 
-void Membership::end(LossReason why) {
+void Registration::end(LossReason why) {
   if (over_) return;
   promised_ = until();
   over_ = true;
@@ -20,7 +20,7 @@ void Membership::end(LossReason why) {
   }
 }
 
-void Membership::add(std::weak_ptr<Dependent> dependent) {
+void Registration::add(std::weak_ptr<Dependent> dependent) {
   if (dependents_.size() >= sweep_at_) {
     std::erase_if(dependents_, [](const std::weak_ptr<Dependent>& one) { return one.expired(); });
     sweep_at_ = std::max(sweep_at_, 2 * dependents_.size());

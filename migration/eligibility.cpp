@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "migration/ends.hpp"
+#include "migration/eligibility.hpp"
 
 #include <fmt/format.h>
 

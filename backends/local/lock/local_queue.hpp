@@ -17,9 +17,9 @@ namespace dlock::local {
 
 class LocalClaim;
 
-class Line {
+class LocalQueue {
  public:
-  explicit Line(std::string file) : file_(std::move(file)) {}
+  explicit LocalQueue(std::string file) : file_(std::move(file)) {}
 
   const std::string& file() const noexcept { return file_; }
   void join(std::uint64_t ticket, const std::shared_ptr<LocalClaim>& claim);
@@ -41,21 +41,21 @@ class Line {
 };
 
 /// The lines of one directory, by file and by watch.
-class Lines {
+class LocalQueues {
  public:
-  std::shared_ptr<Line> of(const std::string& file);
-  std::shared_ptr<Line> find(const std::string& file) const;
-  std::shared_ptr<Line> watched(int watch) const;
-  void set_watch(const std::shared_ptr<Line>& line, int watch);
+  std::shared_ptr<LocalQueue> of(const std::string& file);
+  std::shared_ptr<LocalQueue> find(const std::string& file) const;
+  std::shared_ptr<LocalQueue> watched(int watch) const;
+  void set_watch(const std::shared_ptr<LocalQueue>& queue, int watch);
   /// Forgets it; returns its watch, to be ended.
-  int remove(const Line& line);
-  std::vector<std::shared_ptr<Line>> all() const;
+  int remove(const LocalQueue& queue);
+  std::vector<std::shared_ptr<LocalQueue>> all() const;
   std::shared_ptr<LocalClaim> anybody() const noexcept;
   bool empty() const noexcept { return by_file_.empty(); }
 
  private:
-  std::unordered_map<std::string, std::shared_ptr<Line>> by_file_;
-  std::unordered_map<int, std::weak_ptr<Line>> by_watch_;
+  std::unordered_map<std::string, std::shared_ptr<LocalQueue>> by_file_;
+  std::unordered_map<int, std::weak_ptr<LocalQueue>> by_watch_;
 };
 
 }  // namespace dlock::local

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/zookeeper/wire/feeler.hpp"
+#include "backends/zookeeper/wire/timeout_probe.hpp"
 
 namespace dlock::zookeeper {
 namespace {
 
-class Feeler final : public Client::Listener {
+class TimeoutProbe final : public Client::Listener {
  public:
-  explicit Feeler(core::Env& env) : connected(env) {}
+  explicit TimeoutProbe(core::Env& env) : connected(env) {}
   void on_connected() override { connected.set(true); }
   void on_disconnected() override {}
   void on_session_over(bool) override { connected.set(false); }
@@ -22,15 +22,15 @@ asio::awaitable<std::optional<AskedTimeout>> feel_timeout(Library& library, core
                                                           std::string addresses,
                                                           std::chrono::milliseconds timeout,
                                                           Redial::Spent spent, TimePoint deadline) {
-  Feeler feeler(env);
+  TimeoutProbe probe(env);
   Client::Options options;
   options.addresses = std::move(addresses);
   options.session_timeout = timeout;
   options.tries_spent = std::move(spent);
-  const auto client = library.make_client(env, std::move(options), feeler);
+  const auto client = library.make_client(env, std::move(options), probe);
   std::optional<AskedTimeout> felt;
   if (!client->start()) co_return felt;
-  const auto connected = co_await feeler.connected.get_until(deadline);
+  const auto connected = co_await probe.connected.get_until(deadline);
   if (connected && *connected) felt = AskedTimeout{timeout, client->session_timeout()};
   core::OneShot<bool> closed(env);
   client->close([closed] { closed.set(true); });

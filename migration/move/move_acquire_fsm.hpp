@@ -34,7 +34,7 @@
 
 namespace dlock::core::migration {
 
-class MoveClient {
+class MoveAcquireFsm {
  public:
   struct Route {
     std::string name;  ///< of the lock
@@ -51,9 +51,9 @@ class MoveClient {
     RetryPolicy retry;
   };
 
-  enum class Do { lock_source, seal_source, lock_target, open_target, recheck, pause, finish };
+  enum class Action { lock_source, seal_source, lock_target, open_target, recheck, pause, finish };
   struct Step {
-    Do what = Do::finish;
+    Action what = Action::finish;
     TimePoint until = kNever;  ///< of pause
   };
 
@@ -67,24 +67,24 @@ class MoveClient {
   };
 
   /// `gate`: what is known of the plan's; null: its source cannot have any.
-  MoveClient(Route route, Limits limits, std::shared_ptr<GateBelief> gate)
+  MoveAcquireFsm(Route route, Limits limits, std::shared_ptr<GateBelief> gate)
       : route_(std::move(route)), limits_(limits), gate_(std::move(gate)), backoff_(limits.retry) {}
 
   Step begin();
-  Step on_source(const Outcome& outcome, TimePoint now, std::uint64_t dice);
+  Step on_source(const Outcome& outcome, TimePoint now, std::uint64_t random);
   /// After seal_source.
-  Step on_sealed(const RecordAnswer& answer, TimePoint now, std::uint64_t dice);
-  Step on_target(const Outcome& outcome, TimePoint now, std::uint64_t dice);
+  Step on_sealed(const RecordAnswer& answer, TimePoint now, std::uint64_t random);
+  Step on_target(const Outcome& outcome, TimePoint now, std::uint64_t random);
   /// After open_target: closed() was compared and taken away, with the record's floor.
-  Step on_opened(const RecordAnswer& answer, TimePoint now, std::uint64_t dice);
+  Step on_opened(const RecordAnswer& answer, TimePoint now, std::uint64_t random);
   /// `good`: T's grant can still be believed.
-  Step on_recheck(const RecordAnswer& answer, bool good, TimePoint now, std::uint64_t dice);
+  Step on_recheck(const RecordAnswer& answer, bool good, TimePoint now, std::uint64_t random);
   /// A pause is over.
   Step on_woken(TimePoint now);
 
   /// While T is waited for: when to look at the record next, and what a look says. True: it is no
   /// longer what sent us to T; end the wait there.
-  TimePoint next_look(TimePoint now, std::uint64_t dice) const;
+  TimePoint next_look(TimePoint now, std::uint64_t random) const;
   bool on_look(const RecordAnswer& answer);
 
   /// True: tell the caller now, with error(); what is under way ends with the next event.
@@ -116,20 +116,20 @@ class MoveClient {
   enum class Held { nowhere, source, target };
 
   Step lock_source();
-  Step follow(const std::string& text, TimePoint now, std::uint64_t dice);
+  Step follow(const std::string& text, TimePoint now, std::uint64_t random);
   Step follow_gate(const std::string& text, TimePoint now);
   Step lock_target(const Record& record);
   Step start_anew(TimePoint now);
-  Step recheck_later(const Failure& why, TimePoint now, std::uint64_t dice);
+  Step recheck_later(const Failure& why, TimePoint now, std::uint64_t random);
   Step hold(Held where);
   Step fail(errc error);
   Step fail(errc error, std::string text);
-  Step pause(TimePoint until, Do then);
+  Step pause(TimePoint until, Action then);
   Failure foreign_record(const Record& record) const;
-  Step ask_source_later(TimePoint now, std::uint64_t dice);
+  Step ask_source_later(TimePoint now, std::uint64_t random);
   bool still_moved(const std::optional<std::string>& text) const;
   bool give_up(errc error);
-  Duration pace(std::uint64_t dice) const;
+  Duration pace(std::uint64_t random) const;
 
   Route route_;
   Limits limits_;
@@ -138,7 +138,7 @@ class MoveClient {
   bool asks_target_alone_ = false;     ///< by a FINAL gate
   Backoff backoff_;
   State state_ = State::pausing;
-  Do after_pause_ = Do::lock_source;
+  Action after_pause_ = Action::lock_source;
   Held held_ = Held::nowhere;
   Record record_;
   std::string closed_;

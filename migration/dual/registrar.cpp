@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "migration/dual/participant.hpp"
+#include "migration/dual/registrar.hpp"
 
 #include <fmt/format.h>
 
@@ -27,7 +27,7 @@ Duration retry_pause(milliseconds lease) {
 
 }  // namespace
 
-Participant::Participant(DualStores stores, Settings settings)
+Registrar::Registrar(DualStores stores, Settings settings)
     : stores_(std::move(stores)),
       settings_(std::move(settings)),
       news_(std::make_shared<Signal>(env())) {
@@ -39,13 +39,13 @@ Participant::Participant(DualStores stores, Settings settings)
   me_.app = me.app;
 }
 
-Participant::~Participant() { env().cancel(deadline_timer_); }
+Registrar::~Registrar() { env().cancel(deadline_timer_); }
 
-Env& Participant::env() const { return stores_.from->env(); }
+Env& Registrar::env() const { return stores_.from->env(); }
 
-asio::awaitable<Participant::Entered> Participant::enter() {
+asio::awaitable<Registrar::Entered> Registrar::enter() {
   Entered entered;
-  const bool here = membership_ && !membership_->is_over(env().now());
+  const bool here = registration_ && !registration_->is_over(env().now());
   if (closed_) {
     entered.failure = closed();
   } else if (!here) {
@@ -59,20 +59,20 @@ asio::awaitable<Participant::Entered> Participant::enter() {
     entered.failure = *told;
   }
   if (entered.failure.error) co_return entered;
-  if (membership_ && !membership_->is_over(env().now())) {
-    entered.membership = membership_;
+  if (registration_ && !registration_->is_over(env().now())) {
+    entered.registration = registration_;
   } else {
     entered.failure = make_failure(errc::unavailable, "the registration was over at once");
   }
   co_return entered;
 }
 
-asio::awaitable<Failure> Participant::reach(std::shared_ptr<Membership> membership,
-                                            std::uint64_t token) {
+asio::awaitable<Failure> Registrar::reach(std::shared_ptr<Registration> registration,
+                                          std::uint64_t token) {
   highest_ = std::max(highest_, token);
-  while (token > written_top_ && membership->until() != kNever) {
+  while (token > written_top_ && registration->until() != kNever) {
     if (closed_) co_return closed();
-    if (membership != membership_ || membership->is_over(env().now())) {
+    if (registration != registration_ || registration->is_over(env().now())) {
       co_return make_failure(errc::not_registered, "the registration is over");
     }
     Waiter waiter(env());
@@ -84,24 +84,24 @@ asio::awaitable<Failure> Participant::reach(std::shared_ptr<Membership> membersh
   co_return Failure{};
 }
 
-void Participant::close() {
+void Registrar::close() {
   if (std::exchange(closed_, true)) return;
   end_membership(LossReason::closed);
   news_->notify();
 }
 
-TimePoint Participant::next_due() const {
+TimePoint Registrar::next_due() const {
   if (!entering_.empty() || !reaching_.empty()) return env().now();
-  return membership_ && !membership_->is_over(env().now()) ? renew_at_ : kNever;
+  return registration_ && !registration_->is_over(env().now()) ? renew_at_ : kNever;
 }
 
-asio::awaitable<void> Participant::run() {
+asio::awaitable<void> Registrar::run() {
   const auto self = shared_from_this();
   const auto home = stores_.window ? stores_.window : stores_.to;
   while (!closed_) {
     co_await news_->wait_until(next_due());
     if (closed_) break;
-    const bool here = membership_ && !membership_->is_over(env().now());
+    const bool here = registration_ && !registration_->is_over(env().now());
     Failure failure;
     if (!here && !entering_.empty()) {
       failure = co_await register_anew();
@@ -109,7 +109,7 @@ asio::awaitable<void> Participant::run() {
       failure = co_await renew_now();
     }
     // Who came while an old registration was found to be over waits for the next one.
-    const bool renewed = here && membership_ && !membership_->is_over(env().now());
+    const bool renewed = here && registration_ && !registration_->is_over(env().now());
     if (!here || renewed) {
       for (const auto& waiter : std::exchange(entering_, {})) {
         waiter.set(renewed ? Failure{} : failure);
@@ -123,7 +123,7 @@ asio::awaitable<void> Participant::run() {
   home->dismiss(self);
 }
 
-asio::awaitable<Failure> Participant::find_window() {
+asio::awaitable<Failure> Registrar::find_window() {
   Failure failure;
   if (!stores_.window) {
     auto found = co_await durable_end(stores_.from, stores_.to);
@@ -133,7 +133,7 @@ asio::awaitable<Failure> Participant::find_window() {
   co_return failure;
 }
 
-Failure Participant::is_ours(const WindowNote::Look& look) const {
+Failure Registrar::is_ours(const WindowNote::Look& look) const {
   if (look.failure.error) return look.failure;
   const auto& plan = settings_.plan;
   const auto& at = stores_.window->name();
@@ -161,7 +161,7 @@ Failure Participant::is_ours(const WindowNote::Look& look) const {
                   plan, window.from, window.to, stores_.from->name(), stores_.to->name()));
 }
 
-Failure Participant::not_admitted(const Window& window) const {
+Failure Registrar::not_admitted(const Window& window) const {
   if (window.finished) {
     return make_failure(errc::window_closed,
                         fmt::format("plan '{}' is finished: write `store: {}` instead of `migrate`",
@@ -178,13 +178,13 @@ Failure Participant::not_admitted(const Window& window) const {
 }
 
 // Whoever died is found by those who live; it costs nothing, as their own beats are written anyway.
-void Participant::sweep(Window& window) {
+void Registrar::sweep(Window& window) {
   for (const auto& id : watch_.over()) {
     if (id != me_.id) migration::leave(window, id);
   }
 }
 
-Failure Participant::add_to(const WindowNote::Look& look, Window& window) {
+Failure Registrar::add_to(const WindowNote::Look& look, Window& window) {
   watch_.see(window, look.sent, look.answered);
   sweep(window);
   auto admitted = window;
@@ -212,7 +212,7 @@ Failure Participant::add_to(const WindowNote::Look& look, Window& window) {
   return {};
 }
 
-asio::awaitable<Failure> Participant::register_anew() {
+asio::awaitable<Failure> Registrar::register_anew() {
   auto failure = co_await find_window();
   if (failure.error) co_return failure;
   WindowNote note(stores_.window, settings_.plan);
@@ -223,7 +223,7 @@ asio::awaitable<Failure> Participant::register_anew() {
     auto window = *look.window;
     if (window.finished && settings_.phase == kLastPhase) {
       end_membership();
-      membership_ = std::make_shared<Membership>(me_.id, window.plan_id, kNever, window.floor);
+      registration_ = std::make_shared<Registration>(me_.id, window.plan_id, kNever, window.floor);
       renew_at_ = kNever;
       co_return Failure{};
     }
@@ -244,7 +244,7 @@ asio::awaitable<Failure> Participant::register_anew() {
   co_return closed();
 }
 
-asio::awaitable<Failure> Participant::renew_now() {
+asio::awaitable<Failure> Registrar::renew_now() {
   WindowNote note(stores_.window, settings_.plan);
   WindowNote::Look look;
   if (known_) {
@@ -258,12 +258,12 @@ asio::awaitable<Failure> Participant::renew_now() {
     auto window = look.window.value_or(Window());
     if (look.window && window.finished && settings_.phase == kLastPhase) {
       // It may have ended while the window was read.
-      if (!membership_ || membership_->is_over(env().now())) {
+      if (!registration_ || registration_->is_over(env().now())) {
         end_membership();
         co_return make_failure(errc::not_registered, "the registration is over");
       }
       env().cancel(std::exchange(deadline_timer_, 0));
-      membership_->extend(kNever);
+      registration_->extend(kNever);
       renew_at_ = kNever;
       co_return Failure{};
     }
@@ -285,14 +285,14 @@ asio::awaitable<Failure> Participant::renew_now() {
   co_return closed();
 }
 
-Failure Participant::renew_later(const Failure& why) {
+Failure Registrar::renew_later(const Failure& why) {
   renew_at_ = env().now() + retry_pause(lease_);
   return why;
 }
 
 // Our beat is nobody else's: where it stands, our request was carried out.
-asio::awaitable<Participant::Stands> Participant::settle(WindowNote note, Window window,
-                                                         WindowNote::Written written) {
+asio::awaitable<Registrar::Stands> Registrar::settle(WindowNote note, Window window,
+                                                     WindowNote::Written written) {
   Stands stands;
   switch (written.outcome) {
     case WindowNote::Written::Outcome::done:
@@ -324,22 +324,22 @@ asio::awaitable<Participant::Stands> Participant::settle(WindowNote note, Window
   co_return stands;
 }
 
-Failure Participant::admitted(const Window& window, TimePoint sent) {
+Failure Registrar::admitted(const Window& window, TimePoint sent) {
   const auto until = WindowWatch::believed_until(sent, window.lease);
   const auto now = env().now();
   lease_ = window.lease;
   written_top_ = window.find(me_.id)->top;
-  if (membership_ && membership_->is_over(now)) end_membership();
+  if (registration_ && registration_->is_over(now)) end_membership();
   if (until <= now) {
     return make_failure(errc::unavailable,
                         fmt::format("the store '{}' took longer than a registration lasts",
                                     stores_.window->name()));
   }
-  if (membership_) {
-    membership_->extend(until);
-    membership_->raise_floor(window.floor);
+  if (registration_) {
+    registration_->extend(until);
+    registration_->raise_floor(window.floor);
   } else {
-    membership_ = std::make_shared<Membership>(me_.id, window.plan_id, until, window.floor);
+    registration_ = std::make_shared<Registration>(me_.id, window.plan_id, until, window.floor);
   }
   // Not in step with others: each change of the window makes another's one be tried again.
   const auto third = Duration(window.lease) / 3;
@@ -349,36 +349,36 @@ Failure Participant::admitted(const Window& window, TimePoint sent) {
   return {};
 }
 
-void Participant::arm_deadline() {
+void Registrar::arm_deadline() {
   env().cancel(deadline_timer_);
-  deadline_timer_ = env().call_at(membership_->until(), [this] {
+  deadline_timer_ = env().call_at(registration_->until(), [this] {
     deadline_timer_ = 0;
-    if (membership_ && membership_->is_over(env().now())) end_membership();
+    if (registration_ && registration_->is_over(env().now())) end_membership();
   });
 }
 
-void Participant::end_membership(LossReason why) {
+void Registrar::end_membership(LossReason why) {
   env().cancel(std::exchange(deadline_timer_, 0));
-  if (const auto over = std::exchange(membership_, nullptr)) over->end(why);
+  if (const auto over = std::exchange(registration_, nullptr)) over->end(why);
   // A renewal that waits for its time has none any more.
   for (const auto& waiter : std::exchange(reaching_, {})) {
     waiter.set(make_failure(errc::not_registered, "the registration is over"));
   }
 }
 
-std::uint64_t Participant::wanted_top() const {
+std::uint64_t Registrar::wanted_top() const {
   if (highest_ == 0) return 0;
   return highest_ < kTokenEnd - 2 * kTopStep ? highest_ + kTopStep : highest_;
 }
 
-asio::awaitable<void> Participant::pause_after(int conflicts) {
+asio::awaitable<void> Registrar::pause_after(int conflicts) {
   if (conflicts < kEagerTries) co_return;
   const auto most = static_cast<std::uint64_t>(std::min(conflicts, 10)) * 3;
   co_await sleep_until(env(), env().now() + milliseconds(1 + env().random() % most));
 }
 
 // What lapses anyway is not waited for: best effort.
-asio::awaitable<void> Participant::leave() {
+asio::awaitable<void> Registrar::leave() {
   if (!may_stand_ || !stores_.window) co_return;
   WindowNote note(stores_.window, settings_.plan);
   WindowNote::Look look;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MoveClient step by step: where an acquire of a lock that moves goes next.
+// MoveAcquireFsm step by step: where an acquire of a lock that moves goes next.
 #include <gtest/gtest.h>
 
 #include "core/spi/error.hpp"
-#include "migration/move/move_client.hpp"
+#include "migration/move/move_acquire_fsm.hpp"
 
 namespace dlock::core::migration {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using Do = MoveClient::Do;
-using Outcome = MoveClient::Outcome;
+using Action = MoveAcquireFsm::Action;
+using Outcome = MoveAcquireFsm::Outcome;
 
 constexpr TimePoint kStart{std::chrono::hours(1)};
 
@@ -60,53 +60,53 @@ RecordAnswer unread(RecordStatus status, errc error = errc::unavailable) {
   return answer;
 }
 
-MoveClient make(bool once = false, TimePoint deadline = kNever) {
-  MoveClient::Limits limits;
+MoveAcquireFsm make(bool once = false, TimePoint deadline = kNever) {
+  MoveAcquireFsm::Limits limits;
   limits.once = once;
   limits.deadline = deadline;
   limits.poll = seconds(1);
   limits.connect_timeout = seconds(15);
-  return MoveClient({"a", "s", "t", "p", {"s", "t"}}, limits,
-                    std::make_shared<core::migration::GateBelief>("p"));
+  return MoveAcquireFsm({"a", "s", "t", "p", {"s", "t"}}, limits,
+                        std::make_shared<core::migration::GateBelief>("p"));
 }
 
 /// In T's queue, or once it was granted there.
-MoveClient at_target() {
+MoveAcquireFsm at_target() {
   auto client = make();
   client.begin();
-  EXPECT_EQ(client.on_source(sealed(moved()), kStart, 0).what, Do::lock_target);
+  EXPECT_EQ(client.on_source(sealed(moved()), kStart, 0).what, Action::lock_target);
   return client;
 }
 
-MoveClient at_recheck() {
+MoveAcquireFsm at_recheck() {
   auto client = at_target();
-  EXPECT_EQ(client.on_target(granted(), kStart, 0).what, Do::recheck);
+  EXPECT_EQ(client.on_target(granted(), kStart, 0).what, Action::recheck);
   return client;
 }
 
-TEST(MoveClient, AGrantInTheSourceIsHeldThere) {
+TEST(MoveAcquireFsm, AGrantInTheSourceIsHeldThere) {
   auto client = make();
-  EXPECT_EQ(client.begin().what, Do::lock_source);
-  EXPECT_EQ(client.on_source(granted(), kStart, 0).what, Do::finish);
+  EXPECT_EQ(client.begin().what, Action::lock_source);
+  EXPECT_EQ(client.on_source(granted(), kStart, 0).what, Action::finish);
   EXPECT_TRUE(client.held_in_source());
 }
 
-TEST(MoveClient, AMovedLockIsHeldInTheTargetAfterTheReCheck) {
+TEST(MoveAcquireFsm, AMovedLockIsHeldInTheTargetAfterTheReCheck) {
   for (const auto state : {MoveState::moved, MoveState::final_}) {
     auto record = moved();
     record.state = state;
     auto client = make();
     client.begin();
-    EXPECT_EQ(client.on_source(sealed(record), kStart, 0).what, Do::lock_target);
+    EXPECT_EQ(client.on_source(sealed(record), kStart, 0).what, Action::lock_target);
     EXPECT_EQ(client.record(), record);
-    EXPECT_EQ(client.on_target(granted(), kStart, 0).what, Do::recheck);
+    EXPECT_EQ(client.on_target(granted(), kStart, 0).what, Action::recheck);
     EXPECT_FALSE(client.granted());
-    EXPECT_EQ(client.on_recheck(read(record), true, kStart, 0).what, Do::finish);
+    EXPECT_EQ(client.on_recheck(read(record), true, kStart, 0).what, Action::finish);
     EXPECT_TRUE(client.held_in_target());
   }
 }
 
-TEST(MoveClient, AReCheckThatFindsAnythingElseLeadsBack) {
+TEST(MoveAcquireFsm, AReCheckThatFindsAnythingElseLeadsBack) {
   auto closing = moved();
   closing.state = MoveState::closing;
   auto other_gen = moved();
@@ -119,44 +119,44 @@ TEST(MoveClient, AReCheckThatFindsAnythingElseLeadsBack) {
        {std::optional<Record>(), std::optional(closing), std::optional(other_gen),
         std::optional(other_flip), std::optional(other_start)}) {
     auto client = at_recheck();
-    EXPECT_EQ(client.on_recheck(read(record), true, kStart, 0).what, Do::lock_source);
+    EXPECT_EQ(client.on_recheck(read(record), true, kStart, 0).what, Action::lock_source);
     EXPECT_FALSE(client.granted());
   }
   auto client = at_recheck();
   auto rubbish = read(moved());
   rubbish.found = "rubbish";
-  EXPECT_EQ(client.on_recheck(rubbish, true, kStart, 0).what, Do::lock_source);
+  EXPECT_EQ(client.on_recheck(rubbish, true, kStart, 0).what, Action::lock_source);
 }
 
-TEST(MoveClient, AGrantThatIsOverAfterTheReCheckIsNone) {
+TEST(MoveAcquireFsm, AGrantThatIsOverAfterTheReCheckIsNone) {
   auto client = at_recheck();
-  EXPECT_EQ(client.on_recheck(read(moved()), false, kStart, 0).what, Do::lock_source);
+  EXPECT_EQ(client.on_recheck(read(moved()), false, kStart, 0).what, Action::lock_source);
   auto unanswered = at_recheck();
   EXPECT_EQ(unanswered.on_recheck(unread(RecordStatus::unavailable), false, kStart, 0).what,
-            Do::lock_source);
+            Action::lock_source);
 }
 
-TEST(MoveClient, AClosingLockIsWaitedFor) {
+TEST(MoveAcquireFsm, AClosingLockIsWaitedFor) {
   auto record = moved();
   record.state = MoveState::closing;
   auto client = make();
   client.begin();
   const auto step = client.on_source(sealed(record), kStart, 12345);
-  EXPECT_EQ(step.what, Do::pause);
+  EXPECT_EQ(step.what, Action::pause);
   EXPECT_GE(step.until, kStart + milliseconds(500));
   EXPECT_LE(step.until, kStart + seconds(1));
-  EXPECT_EQ(client.on_woken(step.until).what, Do::lock_source);
+  EXPECT_EQ(client.on_woken(step.until).what, Action::lock_source);
 }
 
-TEST(MoveClient, AnUnansweredReCheckIsTriedAgainWithinTheStoresPatience) {
+TEST(MoveAcquireFsm, AnUnansweredReCheckIsTriedAgainWithinTheStoresPatience) {
   auto client = at_recheck();
   auto now = kStart;
   auto step = client.on_recheck(unread(RecordStatus::unknown), true, now, 0);
   int tries = 0;
-  while (step.what == Do::pause) {
+  while (step.what == Action::pause) {
     ++tries;
     now = step.until;
-    EXPECT_EQ(client.on_woken(now).what, Do::recheck);
+    EXPECT_EQ(client.on_woken(now).what, Action::recheck);
     step = client.on_recheck(unread(RecordStatus::unavailable), true, now, 0);
   }
   EXPECT_GT(tries, 3);
@@ -165,27 +165,27 @@ TEST(MoveClient, AnUnansweredReCheckIsTriedAgainWithinTheStoresPatience) {
   EXPECT_FALSE(client.granted());
 }
 
-TEST(MoveClient, AReCheckThatIsRefusedIsAnError) {
+TEST(MoveAcquireFsm, AReCheckThatIsRefusedIsAnError) {
   auto client = at_recheck();
   client.on_recheck(unread(RecordStatus::failed, errc::access_denied), true, kStart, 0);
   EXPECT_EQ(client.error(), errc::access_denied);
 }
 
-TEST(MoveClient, ALookWhileItWaitsInTheTargetEndsTheWaitWhenTheRecordChanged) {
+TEST(MoveAcquireFsm, ALookWhileItWaitsInTheTargetEndsTheWaitWhenTheRecordChanged) {
   auto client = at_target();
   EXPECT_FALSE(client.on_look(read(moved())));
   EXPECT_FALSE(client.on_look(unread(RecordStatus::unavailable)));
   auto closing = next_record(moved(), MoveState::closing, 0);
   EXPECT_TRUE(client.on_look(read(closing)));
   // The wait there was ended by us: no error of the caller's.
-  EXPECT_EQ(client.on_target(failed(errc::cancelled), kStart, 0).what, Do::lock_source);
+  EXPECT_EQ(client.on_target(failed(errc::cancelled), kStart, 0).what, Action::lock_source);
   auto opened = at_target();
   EXPECT_TRUE(opened.on_look(read(std::nullopt)));
   // Granted all the same: the re-check decides.
-  EXPECT_EQ(opened.on_target(granted(), kStart, 0).what, Do::recheck);
+  EXPECT_EQ(opened.on_target(granted(), kStart, 0).what, Action::recheck);
 }
 
-TEST(MoveClient, LooksAreJitteredBelowTheirBound) {
+TEST(MoveAcquireFsm, LooksAreJitteredBelowTheirBound) {
   const auto client = at_target();
   for (const std::uint64_t dice : {std::uint64_t{0}, std::uint64_t{7}, UINT64_MAX}) {
     EXPECT_GE(client.next_look(kStart, dice), kStart + milliseconds(500));
@@ -193,36 +193,36 @@ TEST(MoveClient, LooksAreJitteredBelowTheirBound) {
   }
 }
 
-TEST(MoveClient, TryingOnceAsksEachStoreOnce) {
+TEST(MoveAcquireFsm, TryingOnceAsksEachStoreOnce) {
   auto closing = moved();
   closing.state = MoveState::closing;
   auto client = make(true);
   client.begin();
-  EXPECT_EQ(client.on_source(sealed(closing), kStart, 0).what, Do::finish);
+  EXPECT_EQ(client.on_source(sealed(closing), kStart, 0).what, Action::finish);
   EXPECT_EQ(client.error(), errc::timed_out);
   auto changed = make(true);
   changed.begin();
   changed.on_source(sealed(moved()), kStart, 0);
   changed.on_target(granted(), kStart, 0);
-  EXPECT_EQ(changed.on_recheck(read(closing), true, kStart, 0).what, Do::finish);
+  EXPECT_EQ(changed.on_recheck(read(closing), true, kStart, 0).what, Action::finish);
   EXPECT_EQ(changed.error(), errc::timed_out);
 }
 
-TEST(MoveClient, CancelIsToldAtOnceAndALateGrantIsNotHeld) {
+TEST(MoveAcquireFsm, CancelIsToldAtOnceAndALateGrantIsNotHeld) {
   auto client = at_target();
   EXPECT_TRUE(client.on_cancel());
   EXPECT_FALSE(client.on_cancel());
-  EXPECT_EQ(client.on_target(granted(), kStart, 0).what, Do::finish);
+  EXPECT_EQ(client.on_target(granted(), kStart, 0).what, Action::finish);
   EXPECT_FALSE(client.granted());
   EXPECT_EQ(client.error(), errc::cancelled);
   auto rechecking = at_recheck();
   EXPECT_TRUE(rechecking.on_closed());
-  EXPECT_EQ(rechecking.on_recheck(read(moved()), true, kStart, 0).what, Do::finish);
+  EXPECT_EQ(rechecking.on_recheck(read(moved()), true, kStart, 0).what, Action::finish);
   EXPECT_FALSE(rechecking.granted());
   EXPECT_EQ(rechecking.error(), errc::closed);
 }
 
-TEST(MoveClient, TheDeadlineIsToldByTheStoreThatWaitsOrByUsInBetween) {
+TEST(MoveAcquireFsm, TheDeadlineIsToldByTheStoreThatWaitsOrByUsInBetween) {
   auto client = at_target();
   EXPECT_FALSE(client.on_deadline());
   auto rechecking = at_recheck();
@@ -233,11 +233,11 @@ TEST(MoveClient, TheDeadlineIsToldByTheStoreThatWaitsOrByUsInBetween) {
   auto pausing = make(false, kStart + seconds(3));
   pausing.begin();
   pausing.on_source(sealed(closing), kStart, 0);
-  EXPECT_EQ(pausing.on_woken(kStart + seconds(3)).what, Do::finish);
+  EXPECT_EQ(pausing.on_woken(kStart + seconds(3)).what, Action::finish);
   EXPECT_EQ(pausing.error(), errc::timed_out);
 }
 
-TEST(MoveClient, ErrorsOfAStoreAreTheCallersErrors) {
+TEST(MoveAcquireFsm, ErrorsOfAStoreAreTheCallersErrors) {
   auto client = make();
   client.begin();
   client.on_source(failed(errc::timed_out), kStart, 0);
@@ -248,7 +248,7 @@ TEST(MoveClient, ErrorsOfAStoreAreTheCallersErrors) {
   EXPECT_EQ(target.failure().text, "why");
 }
 
-TEST(MoveClient, ARecordThatIsNotOursIsRefusedWithTheLineToWrite) {
+TEST(MoveAcquireFsm, ARecordThatIsNotOursIsRefusedWithTheLineToWrite) {
   auto record = moved();
   record.target = "elsewhere";
   auto client = make();

@@ -31,32 +31,34 @@ Failure read_front(const LockFile& file, const std::string& path, Bytes bytes, F
 /// Of a file whose front says that there is a Move. `record`: empty if there is none.
 Failure read_move(const LockFile& file, const std::string& path, Move& move, std::string& record);
 
-struct Book {
+struct LockContents {
   std::array<unsigned char, kFrontSize> bytes{};
   Front front;
   Move move;
   std::string record;
 };
-Failure read_book(const LockFile& file, const std::string& path, Book& book);
+Failure read_contents(const LockFile& file, const std::string& path, LockContents& contents);
 /// The same without the guard.
-Failure read_book_unguarded(const LockFile& file, const std::string& path, Book& book);
+Failure read_contents_unguarded(const LockFile& file, const std::string& path,
+                                LockContents& contents);
 
 /// Where the steps of a migration work: an open file of their own, the guard taken. They may block.
-struct Desk {
+struct GuardedFile {
   LockFile& file;
   const std::string& path;
   const std::string& name;  ///< of the lock
   const Directory& directory;
 };
 
-RecordAnswer read_record(const Desk& desk);
+RecordAnswer read_record(const GuardedFile& guarded);
 /// `ticket`: of the granted claim. Its byte must be locked by somebody, and nobody else can.
 /// `gate` may be null, here and below.
-RecordAnswer write_seal(const Desk& desk, std::uint64_t ticket, std::string_view record,
+RecordAnswer write_seal(const GuardedFile& guarded, std::uint64_t ticket, std::string_view record,
                         const GateCheck* gate);
 /// An empty `to` opens the lock: tickets up to `min_token` grant nothing any more.
-RecordAnswer replace_record(const Desk& desk, std::string_view from, std::string_view to,
+RecordAnswer replace_record(const GuardedFile& guarded, std::string_view from, std::string_view to,
                             std::uint64_t min_token, const GateCheck* gate);
-RecordAnswer raise_tickets(const Desk& desk, std::uint64_t ticket, std::uint64_t min_token);
+RecordAnswer raise_tickets(const GuardedFile& guarded, std::uint64_t ticket,
+                           std::uint64_t min_token);
 
 }  // namespace dlock::local

@@ -17,14 +17,14 @@
 
 namespace dlock::zookeeper {
 
-class Doubts : public std::enable_shared_from_this<Doubts> {
+class UnresolvedCreates : public std::enable_shared_from_this<UnresolvedCreates> {
  public:
-  Doubts(core::Env& env, std::shared_ptr<Session> session)
+  UnresolvedCreates(core::Env& env, std::shared_ptr<Session> session)
       : env_(env), session_(std::move(session)) {}
 
   void add(const NodeClaimPtr& claim);
   /// The session is over, and all its nodes and requests with it.
-  void clear() { doubts_.clear(); }
+  void clear() { unresolved_creates_.clear(); }
   /// While connected.
   void search();
 
@@ -36,11 +36,11 @@ class Doubts : public std::enable_shared_from_this<Doubts> {
     TimePoint until;
   };
   void settle(const std::string& id, TimePoint searched);
-  static asio::awaitable<void> search_one(std::shared_ptr<Doubts> self, Doubt doubt);
+  static asio::awaitable<void> search_one(std::shared_ptr<UnresolvedCreates> self, Doubt doubt);
 
   core::Env& env_;
   std::shared_ptr<Session> session_;
-  std::vector<Doubt> doubts_;
+  std::vector<Doubt> unresolved_creates_;
 };
 
 }  // namespace dlock::zookeeper

@@ -23,7 +23,7 @@
 
 namespace dlock::core::migration {
 
-class DualClient {
+class DualAcquireFsm {
  public:
   struct Limits {
     bool once = false;  ///< wait 0: each store is asked once
@@ -31,9 +31,9 @@ class DualClient {
     Duration connect_timeout{};
     RetryPolicy retry;
   };
-  enum class Do { enter, lock_source, lock_target, raise_source, settle, pause, finish };
+  enum class Action { enter, lock_source, lock_target, raise_source, settle, pause, finish };
   struct Step {
-    Do what = Do::finish;
+    Action what = Action::finish;
     TimePoint until = kNever;  ///< of pause
   };
   /// What one store's acquire came to.
@@ -50,15 +50,16 @@ class DualClient {
     not_registered,  ///< the registration is
   };
 
-  DualClient(int phase, Limits limits) : phase_(phase), limits_(limits), backoff_(limits.retry) {}
+  DualAcquireFsm(int phase, Limits limits)
+      : phase_(phase), limits_(limits), backoff_(limits.retry) {}
 
   Step begin() const;
-  /// A clear failure: registered, with this floor. `dice`: uniform.
-  Step on_entered(const Failure& failure, std::uint64_t floor, TimePoint now, std::uint64_t dice);
+  /// A clear failure: registered, with this floor. `random`: uniform.
+  Step on_entered(const Failure& failure, std::uint64_t floor, TimePoint now, std::uint64_t random);
   Step on_source(const Outcome& outcome, Good good, TimePoint now);
   Step on_target(const Outcome& outcome, Good good, TimePoint now);
-  Step on_raised(const RecordAnswer& answer, Good good, TimePoint now, std::uint64_t dice);
-  Step on_settled(const Failure& failure, Good good, TimePoint now, std::uint64_t dice);
+  Step on_raised(const RecordAnswer& answer, Good good, TimePoint now, std::uint64_t random);
+  Step on_settled(const Failure& failure, Good good, TimePoint now, std::uint64_t random);
   /// A pause is over.
   Step on_woken(TimePoint now);
 
@@ -83,11 +84,11 @@ class DualClient {
  private:
   enum class State { entering, source, target, raising, settling, pausing, finished };
 
-  Step go(State state, Do what);
-  Step first_lock(std::uint64_t dice);
+  Step go(State state, Action what);
+  Step first_lock(std::uint64_t random);
   Step start_anew(Good good, TimePoint now);
   Step not_locked(const Outcome& outcome);
-  Step later(const Failure& why, Do what, TimePoint now, std::uint64_t dice);
+  Step later(const Failure& why, Action what, TimePoint now, std::uint64_t random);
   Step fail(errc error);
   bool give_up(errc error);
 
@@ -95,7 +96,7 @@ class DualClient {
   Limits limits_;
   Backoff backoff_;
   State state_ = State::pausing;
-  Do after_pause_ = Do::enter;
+  Action after_pause_ = Action::enter;
   std::uint64_t floor_ = 0;
   std::uint64_t source_token_ = 0;
   std::uint64_t target_token_ = 0;

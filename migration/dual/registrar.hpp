@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Participant: this program's part in a plan in mode dual: registers it with the window under a
+// Registrar: this program's part in a plan in mode dual: registers it with the window under a
 // lease when the first lock is wanted, and renews that at a third of the lease. One for each plan
 // and manager. Registrations of programs that have died are taken away in passing.
 #pragma once
@@ -12,7 +12,7 @@
 
 #include "core/loop/signal.hpp"
 #include "core/store/store.hpp"
-#include "migration/dual/membership.hpp"
+#include "migration/dual/registration.hpp"
 #include "migration/dual/window_note.hpp"
 #include "migration/dual/window_watch.hpp"
 
@@ -22,36 +22,36 @@ namespace dlock::core::migration {
 inline constexpr std::uint64_t kTopStep = std::uint64_t{1} << 26U;
 
 /// Loop only.
-class Participant final : public Guest, public std::enable_shared_from_this<Participant> {
+class Registrar final : public BackgroundWork, public std::enable_shared_from_this<Registrar> {
  public:
   struct Settings {
     std::string plan;
     int phase = 0;
   };
   /// `stores.window` null: the durable end.
-  Participant(DualStores stores, Settings settings);
-  ~Participant() override;
+  Registrar(DualStores stores, Settings settings);
+  ~Registrar() override;
 
   struct Entered {
     Failure failure;
-    std::shared_ptr<Membership> membership;  ///< valid when it was given; null on failure
+    std::shared_ptr<Registration> registration;  ///< valid when it was given; null on failure
   };
-  /// The present membership; registers if there is none. Failures: window_closed (this phase is not
-  /// admitted), not_registered (no window, or no room in it), config_unsafe (the plan is about
+  /// The present registration; registers if there is none. Failures: window_closed (this phase is
+  /// not admitted), not_registered (no window, or no room in it), config_unsafe (the plan is about
   /// other stores), unavailable, closed, protocol.
   asio::awaitable<Entered> enter();
   /// Before `token` is given out: the window says that it may be. At once, but for the first
-  /// tokens. A failure: it could not be written, or the membership is over.
-  asio::awaitable<Failure> reach(std::shared_ptr<Membership> membership, std::uint64_t token);
+  /// tokens. A failure: it could not be written, or the registration is over.
+  asio::awaitable<Failure> reach(std::shared_ptr<Registration> registration, std::uint64_t token);
 
-  /// Whatever rests on the membership is lost; the registration is taken away. For good.
+  /// Whatever rests on the registration is lost; the registration is taken away. For good.
   void close() override;
 
   const Settings& settings() const noexcept { return settings_; }
   const DualStores& stores() const noexcept { return stores_; }
   /// Ours, whether registered or not.
   const std::string& program() const noexcept { return me_.id; }
-  std::shared_ptr<const Membership> membership() const noexcept { return membership_; }
+  std::shared_ptr<const Registration> registration() const noexcept { return registration_; }
 
  private:
   using Waiter = OneShot<Failure>;
@@ -87,7 +87,7 @@ class Participant final : public Guest, public std::enable_shared_from_this<Part
   Program me_;
   WindowWatch watch_;
   std::optional<WindowNote::Look> known_;  ///< what stood there after our last write
-  std::shared_ptr<Membership> membership_;
+  std::shared_ptr<Registration> registration_;
   std::shared_ptr<Signal> news_;
   std::vector<Waiter> entering_;
   std::vector<Waiter> reaching_;
