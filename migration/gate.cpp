@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "core/planted.hpp"
 #include "dlock/sequencer.hpp"
 #include "migration/fields.hpp"
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "core/planted.hpp"
 #include "core/spi/error.hpp"
 #include "migration/move/steps.hpp"
 #include "migration/record.hpp"
@@ -87,7 +86,6 @@ asio::awaitable<Failure> IncomingPlans::read_homes(std::vector<std::string> plan
 
 std::uint64_t IncomingPlans::floor(std::string_view name) const {
   std::uint64_t floor = 0;
-  if (DLOCK_PLANTED("gate_floor_not_passed")) return floor;
   for (const auto& [plan_name, plan] : finished_) {
     if (plan.has(name)) floor = std::max(floor, plan.floor);
   }
@@ -112,7 +110,6 @@ std::optional<std::uint64_t> IncomingPlans::opens(std::string_view name,
 }
 
 Failure IncomingPlans::admit(std::string_view name, std::string_view store) const {
-  if (DLOCK_PLANTED("move_target_only_before_finish")) return {};
   for (const auto& [plan_name, plan] : unfinished_) {
     if (!plan.has(name)) continue;
     const auto line = plan.mode == MigrateMode::dual

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "core/planted.hpp"
 #include "core/spi/error.hpp"
 #include "migration/departures.hpp"
 #include "migration/gate_note.hpp"
@@ -240,7 +239,6 @@ asio::awaitable<Failure> Ledger::objection(Plan plan) {
   if (failure.error) co_return failure;
   failure = co_await overlap_of_lists(from_, plan);
   if (failure.error) co_return failure;
-  if (DLOCK_PLANTED("dual_started_again_after_finish")) co_return failure;
   Departures departures(from_, to_);
   failure = co_await departures.objection(std::move(plan));
   co_return failure;
@@ -445,7 +443,7 @@ asio::awaitable<Failure> Ledger::overlap(std::shared_ptr<Store> store,
                       store->name(), name));
     }
     const auto common = common_names(plan, *other);
-    if (!common || DLOCK_PLANTED("dual_overlap_allowed")) continue;
+    if (!common) continue;
     if (is_pending_entry(entry)) {
       const auto over = co_await is_finished(name);
       if (!over.value) co_return over.failure;

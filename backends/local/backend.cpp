@@ -9,7 +9,6 @@
 #include "backends/local/lock/enqueue.hpp"
 #include "backends/local/lock/inspect.hpp"
 #include "backends/local/wire/place.hpp"
-#include "core/planted.hpp"
 
 namespace dlock::local {
 namespace {
@@ -116,12 +115,10 @@ asio::awaitable<ClaimAnswer> LocalBackend::claim(ClaimPtr claim, TimePoint deadl
 
 // Only what is before us in the queue counts: who comes later has a higher ticket.
 bool LocalBackend::has_others_before(LocalClaim& claim) const {
-  if (DLOCK_PLANTED("local_queue_is_not_kept")) return false;
   if (claim.is_next) return false;
   if (!claim.queue->is_first(claim.ticket)) return true;
   std::optional<std::uint64_t> somebody;
   const auto found = claim.file.find_locked(kTicketBase, kTicketBase + claim.ticket, somebody);
-  if (DLOCK_PLANTED("local_only_our_own_line_counts")) somebody.reset();
   // Who cannot look does not know that he is next.
   claim.is_next = found.ok() && !somebody;
   return !claim.is_next;
@@ -162,7 +159,7 @@ ClaimAnswer LocalBackend::look_at_book(LocalClaim& claim, bool others_before) {
     return answer;
   }
   claim.maybe_sealed = false;
-  claim.sealed = contents.move.sealed() && !DLOCK_PLANTED("local_waiter_reads_no_record");
+  claim.sealed = contents.move.sealed();
   if (claim.sealed) {
     // The others of this process do not look while we are before them.
     for (const auto& other : claim.queue->everybody()) {
@@ -177,7 +174,7 @@ ClaimAnswer LocalBackend::look_at_book(LocalClaim& claim, bool others_before) {
   answer.status = ClaimStatus::waiting;
   if (others_before) return answer;
   // Drawn before the tokens were raised: it needs another.
-  if (claim.ticket <= contents.move.floor && !DLOCK_PLANTED("local_old_ticket_is_taken")) {
+  if (claim.ticket <= contents.move.floor) {
     claim.gone = true;
     return answer;
   }
@@ -252,9 +249,6 @@ asio::awaitable<ReleaseAnswer> LocalBackend::release(ClaimPtr claim, bool /*sear
 
 // The byte is unlocked before the close: a process that inherited the descriptor would keep it.
 void LocalBackend::drop(LocalClaim& claim) {
-  if (DLOCK_PLANTED("local_release_keeps_the_file") && claim.state == LocalClaim::State::granted) {
-    new LockFile(std::move(claim.file));
-  }
   if (claim.file && claim.state != LocalClaim::State::none) {
     claim.file.unlock(kTicketBase + claim.ticket);
   }

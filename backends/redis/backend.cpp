@@ -7,7 +7,6 @@
 
 #include "backends/redis/error.hpp"
 #include "backends/redis/rules/value.hpp"
-#include "core/planted.hpp"
 
 namespace dlock::redis {
 namespace {
@@ -57,7 +56,7 @@ std::shared_ptr<Subscriber> RedisBackend::make_subscriber() {
   callbacks.on_subscribed = [this] {
     refusal_told_ = false;
     if (std::exchange(wake_up_denied_, false)) capabilities_ = declare(facts_, declaration());
-    if (!DLOCK_PLANTED("redis_subscribe_without_recheck")) wake_all();
+    wake_all();
   };
   callbacks.on_refused = [this](const Failure& why) {
     const bool denied = why.error == Error::access_denied || why.error == Error::password_wanted;
@@ -131,7 +130,6 @@ void RedisBackend::wake_all() {
 ClaimPtr RedisBackend::make_claim(ClaimRequest request) {
   auto keys = names_.keys(request.name);
   auto owner = write_owner(request.owner);
-  if (DLOCK_PLANTED("redis_same_owner_for_all")) owner.replace(0, kUuidLength, instance_);
   auto waiter = write_waiter(instance_, owner);
   auto claim = std::make_shared<KeyClaim>(std::move(request), env_, std::move(keys),
                                           std::move(owner), std::move(waiter), claims_);

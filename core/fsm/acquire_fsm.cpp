@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "core/planted.hpp"
 #include "core/spi/error.hpp"
 
 namespace dlock::core {
@@ -59,9 +58,8 @@ AcquireFsm::Step AcquireFsm::on_answer(const ClaimAnswer& answer, bool usable, T
       failure_ = answer.failure;
       return fail(answer.failure.error ? portable(answer.failure.error) : errc::moving);
     case ClaimStatus::unknown:
-      if (DLOCK_PLANTED("core_unknown_is_not_done")) return try_again(answer, now, random);
       may_exist_ = true;
-      if (!DLOCK_PLANTED("core_no_search_for_late_copies")) last_unknown_ = now;
+      last_unknown_ = now;
       return try_again(answer, now, random);
     case ClaimStatus::unavailable:
       return try_again(answer, now, random);

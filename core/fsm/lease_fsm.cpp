@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fsm/lease_fsm.hpp"
-#include "core/planted.hpp"
 
 #include <algorithm>
 
 namespace dlock::core {
 
 TimePoint local_deadline(const Validity& validity, Duration margin) {
-  if (DLOCK_PLANTED("core_margin_is_added") && validity.until != kNever) {
-    return validity.until + margin * 4;
-  }
   return validity.until == kNever ? kNever : validity.until - margin;
 }
 
@@ -50,7 +46,6 @@ LeaseFsm::Change LeaseFsm::on_extend_failed(TimePoint now) {
 
 LeaseFsm::Change LeaseFsm::on_gone(LossReason reason) {
   in_flight_ = false;
-  if (DLOCK_PLANTED("core_gone_is_ignored")) return Change::none;
   return is_lost() ? Change::none : lose(reason);
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/fsm/release_fsm.hpp"
-#include "core/planted.hpp"
 
 #include <algorithm>
 
@@ -46,7 +45,6 @@ ReleaseFsm::Step ReleaseFsm::on_answer(ReleaseStatus status, TimePoint now) {
     return {Action::pause, false,
             std::min(now + pause_after_refusal(refusals_), limits_.lease_over)};
   }
-  if (DLOCK_PLANTED("core_failed_release_is_dropped")) return {Action::finish, false, kNever};
   // What is not released when its lease is over has been freed by the store.
   if (now >= limits_.lease_over) return {Action::finish, false, kNever};
   ++failures_;

@@ -3,7 +3,6 @@
 
 #include "core/loop/reply.hpp"
 #include "core/loop/thread.hpp"
-#include "core/planted.hpp"
 #include "core/store/hold.hpp"
 #include "core/store/host.hpp"
 
@@ -39,7 +38,7 @@ LockHandle& LockHandle::operator=(LockHandle&& other) noexcept {
 }
 
 LockHandle::~LockHandle() {
-  if (!hold_ || DLOCK_PLANTED("core_dropped_handle_is_forgotten")) return;
+  if (!hold_) return;
   const core::NoCancellation uncancelled;
   const auto hold = hold_;
   begin_release({});

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/store/acquisition.hpp"
 
-#include "core/planted.hpp"
 #include "core/spi/error.hpp"
 #include "core/store/hold.hpp"
 #include "core/store/store.hpp"
@@ -165,7 +164,6 @@ asio::awaitable<ClaimAnswer> Acquisition::pass_left_record(ClaimAnswer sealed) {
 
 bool Acquisition::passes(const std::string& text) const {
   if (request_.plan.empty()) return true;
-  if (DLOCK_PLANTED("gate_left_place_not_passed")) return false;
   const auto record = migration::parse_record(text);
   return record && record->target != request_.plan_source;
 }
@@ -206,7 +204,6 @@ AcquireFsm::Step Acquisition::judge(ClaimAnswer& answer) {
 }
 
 bool Acquisition::usable(const ClaimAnswer& answer) const {
-  if (DLOCK_PLANTED("core_stale_grant_is_taken")) return answer.status == ClaimStatus::granted;
   return answer.status == ClaimStatus::granted &&
          local_deadline(answer.validity, store_->margin(request_)) > store_->env().now();
 }
@@ -223,7 +220,6 @@ void Acquisition::finish(const ClaimAnswer& last) {
     tell({}, LockHandle(store_->hold(claim_, last, request_)));
     return;
   }
-  if (DLOCK_PLANTED("core_given_up_claim_is_left")) return tell_error();
   if (claim_ && fsm_.must_withdraw()) store_->withdraw(claim_, fsm_.last_unknown());
   tell_error();
 }

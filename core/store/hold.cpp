@@ -8,7 +8,6 @@
 #include <exception>
 #include <utility>
 
-#include "core/planted.hpp"
 #include "core/process/fork.hpp"
 #include "core/store/host.hpp"
 #include "core/store/store.hpp"
@@ -57,7 +56,6 @@ std::optional<Duration> Hold::remaining() noexcept {
   const auto deadline = until();
   if (deadline == TimePoint::min()) return Duration::zero();
   if (deadline == kNever) return std::nullopt;
-  if (DLOCK_PLANTED("core_remaining_never_ends")) return std::chrono::hours(1);
   return std::max(deadline - host_->env().now(), Duration::zero());
 }
 
@@ -273,10 +271,7 @@ void Hold::tell(Lock& lock, Callback& callback) noexcept {
     callback.told_lost = true;
   }
   const auto why = told == HandleState::lost ? reason() : LossReason::none;
-  outside(lock, [&] {
-    callback.call(told, why);
-    if (DLOCK_PLANTED("core_lost_is_told_twice")) callback.call(told, why);
-  });
+  outside(lock, [&] { callback.call(told, why); });
 }
 
 /// What they have captured may end here, and is user code, too.

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "core/planted.hpp"
-
 namespace dlock::core {
 namespace {
 
@@ -126,9 +124,7 @@ void Renewer::apply(Entry& entry, LeaseFsm::Change change) {
 void Renewer::schedule(Entry& entry) noexcept {
   auto place = due_.extract({entry.due, entry.claim->number()});
   if (place.empty()) return;
-  entry.due = DLOCK_PLANTED("core_deadline_is_not_watched")
-                  ? entry.lease.renew_at()
-                  : std::min(entry.lease.deadline(), entry.lease.renew_at());
+  entry.due = std::min(entry.lease.deadline(), entry.lease.renew_at());
   place.value().first = entry.due;
   due_.insert(std::move(place));
 }

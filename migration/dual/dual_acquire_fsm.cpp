@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "core/planted.hpp"
 #include "core/spi/error.hpp"
 
 namespace dlock::core::migration {
@@ -27,18 +26,16 @@ DualAcquireFsm::Step DualAcquireFsm::on_entered(const Failure& failure, std::uin
   failure_ = {};
   unanswered_since_.reset();
   backoff_.reset();
-  floor_ = DLOCK_PLANTED("dual_no_floor_at_opening") ? 0 : floor;
+  floor_ = floor;
   return first_lock(random);
 }
 
 DualAcquireFsm::Step DualAcquireFsm::first_lock(std::uint64_t random) {
-  target_first_ = phase_ == 1 && DLOCK_PLANTED("dual_target_first") && random % 2 == 1;
-  if (phase_ == 2 || target_first_) return go(State::target, Action::lock_target);
+  if (phase_ == 2) return go(State::target, Action::lock_target);
   return go(State::source, Action::lock_source);
 }
 
 std::uint64_t DualAcquireFsm::min_token() const noexcept {
-  if (state_ == State::target && DLOCK_PLANTED("dual_target_without_min_token")) return 0;
   // The other store's token, if there is one already.
   return std::max({floor_, source_token_, target_token_});
 }
@@ -48,10 +45,9 @@ DualAcquireFsm::Step DualAcquireFsm::on_source(const Outcome& outcome, Good good
   if (good != Good::yes) return start_anew(good, now);
   if (!outcome.granted) return not_locked(outcome);
   source_token_ = outcome.token;
-  if (phase_ == 0 || DLOCK_PLANTED("dual_phase_one_skipped")) {
+  if (phase_ == 0) {
     return go(State::settling, Action::settle);
   }
-  if (target_first_) return go(State::raising, Action::raise_source);
   return go(State::target, Action::lock_target);
 }
 
@@ -60,8 +56,7 @@ DualAcquireFsm::Step DualAcquireFsm::on_target(const Outcome& outcome, Good good
   if (good != Good::yes) return start_anew(good, now);
   if (!outcome.granted) return not_locked(outcome);
   target_token_ = outcome.token;
-  if (target_first_) return go(State::source, Action::lock_source);
-  if (phase_ == 2 || DLOCK_PLANTED("dual_source_not_raised")) {
+  if (phase_ == 2) {
     return go(State::settling, Action::settle);
   }
   return go(State::raising, Action::raise_source);

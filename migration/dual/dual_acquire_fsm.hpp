@@ -100,7 +100,6 @@ class DualAcquireFsm {
   std::uint64_t floor_ = 0;
   std::uint64_t source_token_ = 0;
   std::uint64_t target_token_ = 0;
-  bool target_first_ = false;  ///< never, but for a planted defect
   bool granted_ = false;
   std::optional<errc> error_;
   Failure failure_;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "migration/dual/dual_acquisition.hpp"
 
-#include "core/planted.hpp"
 #include "core/spi/error.hpp"
 
 namespace dlock::core::migration {
@@ -169,11 +168,9 @@ asio::awaitable<DualAcquireFsm::Step> DualAcquisition::settle() {
 }
 
 DualAcquireFsm::Good DualAcquisition::good() const {
-  const bool outlives = DLOCK_PLANTED("dual_hold_outlives_registration");
-  if (!registration_ || (registration_->is_over(env().now()) && !outlives)) {
+  if (!registration_ || registration_->is_over(env().now())) {
     return DualAcquireFsm::Good::not_registered;
   }
-  if (DLOCK_PLANTED("dual_half_lost_hold_kept")) return DualAcquireFsm::Good::yes;
   const bool lost = is_lost(source_) || is_lost(target_);
   return lost ? DualAcquireFsm::Good::half_lost : DualAcquireFsm::Good::yes;
 }
@@ -185,7 +182,7 @@ void DualAcquisition::give_back() {
   watch_.reset();
 }
 
-void DualAcquisition::on_membership_over(LossReason) { end_wait(); }
+void DualAcquisition::on_registration_over(LossReason) { end_wait(); }
 
 void DualAcquisition::on_hold_lost(LossReason) { end_wait(); }
 
@@ -213,9 +210,8 @@ void DualAcquisition::finish() {
     return tell_error();
   }
   if (request_.source.diagnostics != nullptr) *request_.source.diagnostics = {};
-  const bool source_shown = !target_ || (source_ && DLOCK_PLANTED("dual_source_token_shown"));
-  auto& shown = source_shown ? source_ : target_;
-  auto& beside = source_shown ? target_ : source_;
+  auto& shown = target_ ? target_ : source_;
+  auto& beside = target_ ? source_ : target_;
   auto handle = DualHold::join(std::move(shown), std::move(beside), watch_, registration_);
   tell({}, std::move(handle));
 }

@@ -36,7 +36,7 @@ class DualAcquisition final : public BackgroundWork,
 
   void cancel();
   void close() override;
-  void on_membership_over(LossReason why) override;
+  void on_registration_over(LossReason why) override;
   void on_hold_lost(LossReason why) override;
 
  private:

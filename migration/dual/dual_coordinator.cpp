@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "core/planted.hpp"
 #include "core/spi/error.hpp"
 #include "migration/await_lock.hpp"
 
@@ -183,14 +182,10 @@ asio::awaitable<DualReport> DualCoordinator::open(WindowAction action, WindowNot
     if (ready.report) co_return std::move(*ready.report);
     // Tokens of a phase that is closed are all given by now; those of the open one are in both
     // stores.
-    std::uint64_t floor = 0;
-    if (!DLOCK_PLANTED("dual_no_floor_at_opening")) {
-      const auto highest = co_await highest_token(stores_, plan_);
-      if (!highest.value) co_return dual_report(highest.failure);
-      floor = *highest.value;
-    }
+    const auto highest = co_await highest_token(stores_, plan_);
+    if (!highest.value) co_return dual_report(highest.failure);
     if (stopped_) co_return dual_report(Verdict::stopped, "stopped");
-    auto written = co_await write(action, std::move(*ready.look), floor);
+    auto written = co_await write(action, std::move(*ready.look), *highest.value);
     if (written) co_return std::move(*written);
     look = co_await note_.read();
     auto moved = moved_meanwhile(look, before);
@@ -274,7 +269,6 @@ asio::awaitable<DualCoordinator::Readiness> DualCoordinator::until_ready(WindowA
   }
   for (;;) {
     auto left = left_before(action, *look.window);
-    if (DLOCK_PLANTED("dual_opened_without_scan")) left.clear();
     if (watched) {
       ready.report = co_await look_for_strangers(action, *look.window);
       if (ready.report) co_return ready;
@@ -376,8 +370,7 @@ asio::awaitable<std::optional<DualReport>> DualCoordinator::write(WindowAction a
                                                                   std::uint64_t floor) {
   std::optional<DualReport> report;
   const auto before = *look.window;
-  const bool scans = !DLOCK_PLANTED("dual_opened_without_scan") &&
-                     (is_opening(action) || action == WindowAction::finish);
+  const bool scans = is_opening(action) || action == WindowAction::finish;
   for (int i = 0; i < kMostTries; ++i) {
     report = moved_meanwhile(look, before);
     if (report) co_return report;

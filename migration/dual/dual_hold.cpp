@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/planted.hpp"
 #include "core/store/host.hpp"
 #include "core/store/store.hpp"
 
@@ -41,25 +40,16 @@ DualHold::DualHold(std::weak_ptr<Hold> shown, LockHandle beside, std::shared_ptr
       beside_(std::move(beside)) {}
 
 TimePoint DualHold::until() const noexcept {
-  auto until = kNever;
-  if (!DLOCK_PLANTED("dual_hold_outlives_registration")) until = registration_->until();
-  if (beside_hold_ && !DLOCK_PLANTED("dual_half_lost_hold_kept")) {
-    until = std::min(until, beside_hold_->until());
-  }
+  auto until = registration_->until();
+  if (beside_hold_) until = std::min(until, beside_hold_->until());
   return until;
 }
 
 void DualHold::on_lost(LossReason why) { lose(why); }
 
-void DualHold::on_membership_over(LossReason why) {
-  if (DLOCK_PLANTED("dual_hold_outlives_registration")) return;
-  lose(why);
-}
+void DualHold::on_registration_over(LossReason why) { lose(why); }
 
-void DualHold::on_hold_lost(LossReason why) {
-  if (DLOCK_PLANTED("dual_half_lost_hold_kept")) return;
-  lose(why);
-}
+void DualHold::on_hold_lost(LossReason why) { lose(why); }
 
 TimePoint DualHold::promised() const noexcept {
   auto until = registration_->promised();

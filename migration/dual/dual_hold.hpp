@@ -56,7 +56,7 @@ class DualHold final : public HoldDependency,
   void on_lost(LossReason why) override;
   void on_let_go() override { give_back(); }
   Releaser::Done on_release(Releaser::Done done) override;
-  void on_membership_over(LossReason why) override;
+  void on_registration_over(LossReason why) override;
   void on_hold_lost(LossReason why) override;
 
  private:

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "core/planted.hpp"
 #include "core/spi/error.hpp"
 #include "migration/dual/dual_steps.hpp"
 
@@ -113,8 +112,7 @@ asio::awaitable<Failure> DualLedger::publish(Plan plan, std::optional<std::pair<
   const auto before = co_await note.read();
   if (before.failure.error) co_return before.failure;
   Failure failure;
-  const bool looks_first = !DLOCK_PLANTED("dual_refused_start_is_published");
-  if (!before.window && looks_first) failure = co_await objection(plan);
+  if (!before.window) failure = co_await objection(plan);
   if (!failure.error) failure = co_await publish_window(plan, at, floor);
   if (failure.error) co_return failure;
   failure = co_await write_text(plan);
@@ -203,7 +201,7 @@ asio::awaitable<Failure> DualLedger::publish_window(Plan& plan,
                         "another name",
                         plan.name, window.from, window.to));
       }
-      if (window.finished && !DLOCK_PLANTED("dual_finished_plan_starts")) {
+      if (window.finished) {
         co_return refuse(
             fmt::format("plan '{}' was finished before; give this one another name", plan.name));
       }
@@ -241,7 +239,6 @@ asio::awaitable<Failure> DualLedger::publish_window(Plan& plan,
     window.floor = floor;
     window.lease = plan.registration;
     window.since_ms = std::max<std::int64_t>(env.wall_clock_ms(), 0);
-    if (DLOCK_PLANTED("dual_refused_start_is_published")) window.ver = 1;
     const auto written = co_await note.write(std::nullopt, std::move(window));
     if (written.outcome == WindowNote::Written::Outcome::done) co_return Failure{};
     if (written.outcome == WindowNote::Written::Outcome::failed) co_return written.failure;

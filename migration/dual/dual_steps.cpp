@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "core/planted.hpp"
-
 namespace dlock::core::migration {
 namespace {
 
@@ -75,7 +73,6 @@ int phase_of(WindowAction action, const Window& window) noexcept {
 }
 
 bool needs_legacy_gone(WindowAction action, const Window& window) noexcept {
-  if (DLOCK_PLANTED("dual_legacy_left")) return false;
   return is_opening(action) && phase_of(action, window) != 1;
 }
 
@@ -103,7 +100,7 @@ Window stepped(const Window& window, WindowAction action, std::uint64_t floor,
     case WindowAction::refuse:
       return next;
   }
-  if (is_opening(action) && !DLOCK_PLANTED("dual_no_floor_at_opening")) {
+  if (is_opening(action)) {
     next.floor = std::max(floor, next.highest_token());
   }
   if (action == WindowAction::finish) {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "core/planted.hpp"
 #include "core/spi/error.hpp"
 #include "dlock/sequencer.hpp"
 #include "migration/dual/dual_steps.hpp"
@@ -86,7 +85,7 @@ asio::awaitable<Failure> Registrar::reach(std::shared_ptr<Registration> registra
 
 void Registrar::close() {
   if (std::exchange(closed_, true)) return;
-  end_membership(LossReason::closed);
+  end_registration(LossReason::closed);
   news_->notify();
 }
 
@@ -187,13 +186,9 @@ void Registrar::sweep(Window& window) {
 Failure Registrar::add_to(const WindowNote::Look& look, Window& window) {
   watch_.see(window, look.sent, look.answered);
   sweep(window);
-  auto admitted = window;
-  if (DLOCK_PLANTED("dual_registration_not_atomic") && was_admitted_) {
-    admitted.lo = admitted.hi = settings_.phase;
-  }
   // As high as others may go already, its own first tokens hardly need a write of their own.
   me_.top = std::max(wanted_top(), window.highest_token());
-  switch (migration::enter(admitted, me_)) {
+  switch (migration::enter(window, me_)) {
     case Entry::entered:
       break;
     case Entry::not_admitted:
@@ -205,10 +200,6 @@ Failure Registrar::add_to(const WindowNote::Look& look, Window& window) {
                       "programs that share a host one lock manager, or make several plans",
                       window.plan, kMostPrograms));
   }
-  admitted.lo = window.lo;
-  admitted.hi = window.hi;
-  window = std::move(admitted);
-  was_admitted_ = true;
   return {};
 }
 
@@ -222,7 +213,7 @@ asio::awaitable<Failure> Registrar::register_anew() {
     if (failure.error) co_return failure;
     auto window = *look.window;
     if (window.finished && settings_.phase == kLastPhase) {
-      end_membership();
+      end_registration();
       registration_ = std::make_shared<Registration>(me_.id, window.plan_id, kNever, window.floor);
       renew_at_ = kNever;
       co_return Failure{};
@@ -259,7 +250,7 @@ asio::awaitable<Failure> Registrar::renew_now() {
     if (look.window && window.finished && settings_.phase == kLastPhase) {
       // It may have ended while the window was read.
       if (!registration_ || registration_->is_over(env().now())) {
-        end_membership();
+        end_registration();
         co_return make_failure(errc::not_registered, "the registration is over");
       }
       env().cancel(std::exchange(deadline_timer_, 0));
@@ -269,7 +260,7 @@ asio::awaitable<Failure> Registrar::renew_now() {
     }
     if (!migration::renew(window, me_.id, wanted_top())) {
       may_stand_ = false;
-      end_membership(LossReason::removed);
+      end_registration(LossReason::removed);
       co_return make_failure(errc::not_registered,
                              "the registration was taken away, or the window is lost");
     }
@@ -329,7 +320,7 @@ Failure Registrar::admitted(const Window& window, TimePoint sent) {
   const auto now = env().now();
   lease_ = window.lease;
   written_top_ = window.find(me_.id)->top;
-  if (registration_ && registration_->is_over(now)) end_membership();
+  if (registration_ && registration_->is_over(now)) end_registration();
   if (until <= now) {
     return make_failure(errc::unavailable,
                         fmt::format("the store '{}' took longer than a registration lasts",
@@ -353,11 +344,11 @@ void Registrar::arm_deadline() {
   env().cancel(deadline_timer_);
   deadline_timer_ = env().call_at(registration_->until(), [this] {
     deadline_timer_ = 0;
-    if (registration_ && registration_->is_over(env().now())) end_membership();
+    if (registration_ && registration_->is_over(env().now())) end_registration();
   });
 }
 
-void Registrar::end_membership(LossReason why) {
+void Registrar::end_registration(LossReason why) {
   env().cancel(std::exchange(deadline_timer_, 0));
   if (const auto over = std::exchange(registration_, nullptr)) over->end(why);
   // A renewal that waits for its time has none any more.

@@ -74,7 +74,7 @@ class Registrar final : public BackgroundWork, public std::enable_shared_from_th
   Failure admitted(const Window& window, TimePoint sent);
   Failure renew_later(const Failure& why);
   asio::awaitable<Stands> settle(WindowNote note, Window window, WindowNote::Written written);
-  void end_membership(LossReason why = LossReason::expired);
+  void end_registration(LossReason why = LossReason::expired);
   void arm_deadline();
   TimePoint next_due() const;
   std::uint64_t wanted_top() const;
@@ -98,7 +98,6 @@ class Registrar final : public BackgroundWork, public std::enable_shared_from_th
   TimerId deadline_timer_ = 0;
   bool running_ = false;
   bool closed_ = false;
-  bool was_admitted_ = false;
   bool may_stand_ = false;  ///< something of ours may be in the window
 };
 

@@ -16,7 +16,7 @@ void Registration::end(LossReason why) {
   over_ = true;
   until_.store(TimePoint::min().time_since_epoch().count(), std::memory_order_release);
   for (const auto& dependent : std::exchange(dependents_, {})) {
-    if (const auto alive = dependent.lock()) alive->on_membership_over(why);
+    if (const auto alive = dependent.lock()) alive->on_registration_over(why);
   }
 }
 

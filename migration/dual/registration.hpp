@@ -19,7 +19,7 @@ namespace dlock::core::migration {
 class Dependent {
  public:
   virtual ~Dependent() = default;
-  virtual void on_membership_over(LossReason why) = 0;
+  virtual void on_registration_over(LossReason why) = 0;
 };
 
 /// until() from any thread; all else on the loop.

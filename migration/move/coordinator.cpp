@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "core/planted.hpp"
 #include "core/spi/error.hpp"
 #include "core/store/hold.hpp"
 #include "migration/eligibility.hpp"
@@ -226,26 +225,22 @@ std::optional<Coordinator::Course> Coordinator::learn_gate(const std::optional<s
 asio::awaitable<Coordinator::Course> Coordinator::open(Task task, Record closing) {
   Course course;
   const auto& name = task.name;
-  std::uint64_t drained = closing.floor;
-  LockedFor locked;
-  if (!DLOCK_PLANTED("move_rollback_without_locking_target")) {
-    locked = co_await locker_.lock(target_, target_request(name, closing));
-    if (locked.error == errc::moving) {
-      co_return co_await open_from_closed(std::move(task), std::move(closing), locked.record);
-    }
-    if (locked.error) {
-      course.report = co_await locker_.not_locked(target_, name, std::move(locked));
-      co_return course;
-    }
-    drained = locked.handle.token().value_or(closing.floor);
+  auto locked = co_await locker_.lock(target_, target_request(name, closing));
+  if (locked.error == errc::moving) {
+    co_return co_await open_from_closed(std::move(task), std::move(closing), locked.record);
   }
+  if (locked.error) {
+    course.report = co_await locker_.not_locked(target_, name, std::move(locked));
+    co_return course;
+  }
+  const auto drained = locked.handle.token().value_or(closing.floor);
   const bool lossy = plan_.lossy_target || !keeps_records(target_->backend().capabilities());
-  if (lossy && !DLOCK_PLANTED("move_no_lease_wait")) {
+  if (lossy) {
     // What the target has forgotten may be believed for one lease more.
     const bool slept = co_await locker_.pause(source_->env(), closing.max_lease);
     if (!slept) co_return course;
   }
-  if (!lossy && locked.handle) {
+  if (!lossy) {
     // A lock that was made final while we waited for the target must not be closed there; while we
     // hold it there, it cannot be.
     const auto now_there = co_await read(name);
@@ -254,7 +249,6 @@ asio::awaitable<Coordinator::Course> Coordinator::open(Task task, Record closing
     course = co_await close_target(name, closing, HandleAccess::hold(locked.handle), drained);
     if (course.report || !course.changed) co_return course;
   }
-  if (DLOCK_PLANTED("move_source_not_raised")) drained = 0;
   course = co_await write_open(std::move(task), std::move(closing), drained);
   co_return course;
 }
@@ -418,7 +412,6 @@ asio::awaitable<Coordinator::Course> Coordinator::write_open(Task task, Record c
 asio::awaitable<Coordinator::Course> Coordinator::make_final(Task task, Record moved) {
   Course course;
   auto request = target_request(task.name, moved);
-  if (DLOCK_PLANTED("move_target_not_raised")) request.min_token = 0;
   auto locked = co_await locker_.lock(target_, std::move(request));
   if (locked.error) {
     course.report = co_await locker_.not_locked(target_, task.name, std::move(locked));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "migration/move/migrating_acquisition.hpp"
 
-#include "core/planted.hpp"
 #include "core/spi/error.hpp"
 #include "core/store/hold.hpp"
 
@@ -92,7 +91,7 @@ Acquisition::Request MigratingAcquisition::request_for_source() {
 
 Acquisition::Request MigratingAcquisition::request_for_target() const {
   auto request = request_.target;
-  if (!DLOCK_PLANTED("move_floor_not_passed")) request.min_token = fsm_.record().floor;
+  request.min_token = fsm_.record().floor;
   if (fsm_.record().max_lease.count() > 0) request.max_lease = fsm_.record().max_lease;
   request.plan = fsm_.record().plan;
   request.plan_id = fsm_.record().plan_id;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "core/planted.hpp"
 #include "core/spi/error.hpp"
 #include "migration/move/steps.hpp"
 #include "migration/plan.hpp"
@@ -14,7 +13,6 @@ namespace dlock::core::migration {
 namespace {
 
 bool leads_to_target(MoveState state) {
-  if (DLOCK_PLANTED("move_closing_is_accepted") && state == MoveState::closing) return true;
   return state == MoveState::moved || state == MoveState::final_;
 }
 
@@ -37,7 +35,7 @@ MoveAcquireFsm::Step MoveAcquireFsm::lock_source() {
 }
 
 GatePtr MoveAcquireFsm::claim_gate(std::int64_t wall_clock_ms) {
-  if (!gate_ || DLOCK_PLANTED("gate_not_checked")) return nullptr;
+  if (!gate_) return nullptr;
   claimed_under_ = gate_->gate();
   auto check = gate_->check(wall_clock_ms);
   if (check->seal.empty() || !foreign_record(moved_record(*claimed_under_, 0, 0)).error) {
@@ -68,10 +66,6 @@ MoveAcquireFsm::Step MoveAcquireFsm::on_source(const Outcome& outcome, TimePoint
     if (auto foreign = foreign_record(moved_record(*claimed_under_, 0, 0)); foreign.error) {
       failure_ = std::move(foreign);
       return fail(portable(failure_.error));
-    }
-    if (DLOCK_PLANTED("gate_no_seal")) {
-      asks_target_alone_ = true;
-      return lock_target(moved_record(*claimed_under_, 0, 0));
     }
     state_ = State::sealing;
     return {Action::seal_source, kNever};
@@ -160,7 +154,7 @@ MoveAcquireFsm::Step MoveAcquireFsm::on_target(const Outcome& outcome, TimePoint
                                                std::uint64_t random) {
   if (error_) return fail(*error_);
   if (outcome.granted) {
-    if (asks_target_alone_ || DLOCK_PLANTED("move_recheck_skipped")) return hold(Held::target);
+    if (asks_target_alone_) return hold(Held::target);
     // Also when the record was seen to have changed: the re-check says so again, and the grant is
     // given back after it.
     state_ = State::rechecking;
@@ -176,7 +170,7 @@ MoveAcquireFsm::Step MoveAcquireFsm::on_target(const Outcome& outcome, TimePoint
       // The flip that sent us here is younger, or the source has another record by now.
       const bool is_older =
           asks_target_alone_ ? there->gen.flip <= record_.floor : there->gen < record_.gen;
-      if (is_older || DLOCK_PLANTED("move_any_closed_place_is_opened")) {
+      if (is_older) {
         state_ = State::rechecking;
         return {Action::open_target, kNever};
       }
@@ -211,8 +205,6 @@ bool MoveAcquireFsm::still_moved(const std::optional<std::string>& text) const {
   if (!text) return false;
   const auto now_there = parse_record(*text);
   if (!now_there || !leads_to_target(now_there->state)) return false;
-  if (DLOCK_PLANTED("move_any_generation_is_accepted")) return true;
-  if (DLOCK_PLANTED("move_closing_is_accepted")) return now_there->gen.flip == record_.gen.flip;
   return now_there->gen == record_.gen && now_there->plan_id == record_.plan_id;
 }
 

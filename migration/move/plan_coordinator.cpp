@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/planted.hpp"
 #include "core/spi/error.hpp"
 #include "migration/eligibility.hpp"
 #include "migration/ledger.hpp"
@@ -150,11 +149,6 @@ asio::awaitable<std::optional<StepReport>> PlanCoordinator::turn(Goal goal) {
     const auto to = next(goal, gate.state);
     if (!to) co_return refusal;
     auto turned = turned_to(gate, *to, source_->env().wall_clock_ms());
-    if (DLOCK_PLANTED("gate_floor_of_the_turn")) {
-      const auto highest =
-          co_await source_->backend().highest_token(source_->env().now() + kListing);
-      turned.floor = highest.value.value_or(0);
-    }
     seen_ = co_await note_.turn(seen_, turned);
     turned_ = turned_ || (seen_.gate && *seen_.gate == turned);
     std::string why;
@@ -181,10 +175,6 @@ asio::awaitable<PlanCoordinator::Report> PlanCoordinator::take(Goal goal,
 asio::awaitable<PlanCoordinator::Report> PlanCoordinator::drive_all(Goal goal) {
   const auto self = shared_from_this();
   Report report;
-  if (DLOCK_PLANTED("gate_listed_before_the_turn")) {
-    report.refusal = co_await look();
-    if (!report.refusal) co_await drain(goal);
-  }
   report.refusal = co_await turn(goal);
   report.turned = turned_;
   if (report.refusal) co_return report;
@@ -218,14 +208,6 @@ asio::awaitable<PlanCoordinator::Report> PlanCoordinator::drain(Goal goal) {
     co_return report;
   }
   auto names = goal == Goal::rollback ? std::move(found.sealed) : std::move(found.names);
-  if (DLOCK_PLANTED("gate_listed_without_claims")) names = std::move(found.sealed);
-  if (DLOCK_PLANTED("gate_closing_not_waited_for") && goal == Goal::advance) {
-    std::erase_if(names, [&](const std::string& name) {
-      return std::find(found.sealed.begin(), found.sealed.end(), name) != found.sealed.end();
-    });
-  }
-  const bool is_late = goal != Goal::rollback && seen_.gate->state == GateState::turned;
-  if (DLOCK_PLANTED("gate_listed_before_the_turn") && is_late) names.clear();
   const bool is_waited_for = !found.strangers.empty();
   report.steps = co_await migration::drive_all(for_all_, source_->env(), goal, std::move(names));
   // Those that are there still.
@@ -264,14 +246,7 @@ asio::awaitable<std::optional<StepReport>> PlanCoordinator::make_final(GateNote:
   auto final_gate = turned_to(*turned.gate, GateState::final_, source_->env().wall_clock_ms());
   // What an earlier plan has brought here may be unused since, and its records in the target, which
   // this floor opens, are as young as that plan's floor.
-  const auto floor = std::max(*highest.value, source_->arrived_floor());
-  final_gate.floor = DLOCK_PLANTED("gate_floor_missing") ? 0 : floor;
-  if (DLOCK_PLANTED("gate_floor_of_the_turn")) final_gate.floor = turned.gate->floor;
-  if (DLOCK_PLANTED("gate_final_by_state")) {
-    auto now_there = co_await note_.read();
-    if (now_there.gate && now_there.gate->state == GateState::turned) turned = now_there;
-    final_gate.version = turned.gate->version + 1;
-  }
+  final_gate.floor = std::max(*highest.value, source_->arrived_floor());
   seen_ = co_await note_.turn(turned, final_gate);
   if (seen_.failure.error) {
     refusal = unreachable(seen_.failure);

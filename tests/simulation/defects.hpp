@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The planted defects: deliberate mistakes in the sources, each behind DLOCK_PLANTED(name), that
-// the simulation must find without knowing which one is in.
+// The planted defects: deliberate mistakes that the simulation must find without knowing which one
+// is in. One file each: */defects/*.edit.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,16 @@ struct Defect {
   std::string_view name;
   std::string_view what;
   /// On which simulated store it can show; `any`: on each.
-  std::string_view store = "any";
+  std::string_view store;
   /// One that has shown it, tried before all others; 0: none is known.
-  std::uint64_t seed = 0;
+  std::uint64_t seed;
 };
 
 /// Those of the core, and of every backend that is built.
 std::vector<Defect> all_defects();
+/// Those that a fleet finds which is moved: lock by lock, behind a gate, in both stores at once.
+std::vector<Defect> fleet_defects();
+std::vector<Defect> gate_defects();
+std::vector<Defect> dual_defects();
 
 }  // namespace dlock::simulation

@@ -10,8 +10,8 @@
 #include <string>
 #include <thread>
 
-#include "core/planted.hpp"
 #include "tests/simulation/hunt.hpp"
+#include "tests/simulation/planted.hpp"
 #include "tests/simulation/scenario.hpp"
 
 namespace {
@@ -212,7 +212,7 @@ std::optional<Catch> look_for(const Defect& defect, const Arguments& asked) {
 
 /// The first seed of any scenario of its store that goes wrong; they know nothing of it.
 std::optional<Catch> try_scenarios(const Defect& defect) {
-  dlock::core::planted_defect = defect.name;
+  dlock::simulation::planted_defect = defect.name;
   std::vector<std::pair<std::string_view, Scenario>> chosen;
   for (const auto& [store, scenarios] : all_scenarios()) {
     if (defect.store != "any" && defect.store != store) continue;
@@ -231,7 +231,7 @@ std::optional<Catch> try_scenarios(const Defect& defect) {
       break;
     }
   }
-  dlock::core::planted_defect = {};
+  dlock::simulation::planted_defect = {};
   return best;
 }
 
@@ -281,6 +281,10 @@ int hunt(const Arguments& asked) {
     fmt::print(" (seeds needed: median {}, most {})", needed[needed.size() / 2], needed.back());
   }
   fmt::print(", {} by a scenario, {} missed\n", by_scenario, missed);
+  if (needed.empty() && by_scenario + missed == 0) {
+    fmt::print("no such defect{}{} here\n", asked.defect.empty() ? "" : ": ", asked.defect);
+    return 1;
+  }
   return missed == 0 ? 0 : 1;
 }
 

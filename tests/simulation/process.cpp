@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "core/planted.hpp"
 #include "tests/simulation/fiber.hpp"
+#include "tests/simulation/planted.hpp"
 
 namespace dlock::simulation {
 
@@ -120,7 +120,7 @@ void Process::resume() {
   paused_ = false;
   resumed_ = world_.now();
   // A clock that stops in suspend, and its timers with it.
-  if (DLOCK_PLANTED("clock_stops_in_suspend")) stood_still_ += world_.now() - paused_at_;
+  if (is_planted("clock_stops_in_suspend")) stood_still_ += world_.now() - paused_at_;
   if (!context_.ready.empty()) wake();
 }
 

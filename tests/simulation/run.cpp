@@ -5,9 +5,9 @@
 #include <list>
 #include <set>
 
-#include "core/planted.hpp"
 #include "tests/simulation/client.hpp"
 #include "tests/simulation/fiber.hpp"
+#include "tests/simulation/planted.hpp"
 #include "tests/simulation/recorder.hpp"
 #include "tests/simulation/verdict.hpp"
 
@@ -328,10 +328,10 @@ class Run {
 }  // namespace
 
 RunResult run(const RunOptions& options) {
-  core::planted_defect = options.defect;
+  planted_defect = options.defect;
   Run one(options);
   auto result = one.go();
-  core::planted_defect = {};
+  planted_defect = {};
   return result;
 }
 

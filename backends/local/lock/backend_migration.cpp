@@ -8,7 +8,6 @@
 #include "backends/local/lock/notes.hpp"
 #include "backends/local/rules/names.hpp"
 #include "backends/local/wire/place.hpp"
-#include "core/planted.hpp"
 
 namespace dlock::local {
 namespace {

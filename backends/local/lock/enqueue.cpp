@@ -9,7 +9,6 @@
 #include "backends/local/lock/gate.hpp"
 #include "backends/local/lock/lock_contents.hpp"
 #include "backends/local/wire/place.hpp"
-#include "core/planted.hpp"
 
 namespace dlock::local {
 namespace {
@@ -68,7 +67,7 @@ Entry draw(LockFile& file, const EntryRequest& request, const std::string& path)
     auto failure = read_move(file, path, move, entry.record);
     if (failure.error) return failed(std::move(failure));
     entry.what = Entry::What::sealed;
-    if (move.sealed() && !DLOCK_PLANTED("local_newcomer_reads_no_record")) return entry;
+    if (move.sealed()) return entry;
   }
   std::optional<std::uint64_t> somebody;
   if (const auto found = file.find_locked(kTicketBase, kEveryTicket, somebody); !found.ok()) {

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "backends/local/lock/gate.hpp"
-#include "core/planted.hpp"
 
 namespace dlock::local {
 namespace {
@@ -87,8 +86,7 @@ std::optional<RecordAnswer> refusal_of(const GuardedFile& guarded, const LockCon
   if (const auto asked = guarded.file.find_locked(byte, byte + 1, holder); !asked.ok()) {
     return not_done(system_failure(asked.error, guarded.path));
   }
-  const bool compared = !DLOCK_PLANTED("local_seal_without_compare");
-  if (contents.move.sealed() || (compared && (ticket == 0 || !holder))) return conflict(contents);
+  if (contents.move.sealed() || ticket == 0 || !holder) return conflict(contents);
   return {};
 }
 
@@ -179,7 +177,7 @@ RecordAnswer replace_record(const GuardedFile& guarded, std::string_view from, s
   const HeldGate held(guarded.directory, gate);
   if (held.refusal()) return *held.refusal();
   auto next = contents.move;
-  if (to.empty() && !DLOCK_PLANTED("local_opening_without_raise")) {
+  if (to.empty()) {
     if (auto failed = raise_ledger(guarded, contents, min_token)) return std::move(*failed);
     next.floor = std::max(next.floor, min_token);
   }

@@ -8,7 +8,6 @@
 #include "backends/memcached/lock/release.hpp"
 #include "backends/memcached/rules/lease.hpp"
 #include "backends/memcached/rules/token.hpp"
-#include "core/planted.hpp"
 
 namespace dlock::memcached {
 namespace {
@@ -67,14 +66,12 @@ class Acquirer {
     value_.since_ms = 0;
     const auto text = stamped();
     auto answer = server_.add(order_.key, text, exptime_of(value_.lease));
-    if (DLOCK_PLANTED("memcached_deadline_from_reply")) result_.sent = server_.now();
     switch (answer.outcome) {
       case Outcome::done:
         if (!was_slow()) return Verdict::won;
         in_doubt_ = true;
         return Verdict::again;
       case Outcome::not_stored:
-        if (DLOCK_PLANTED("memcached_not_stored_is_ours")) return Verdict::won;
         // Ours, if an earlier add of unknown outcome has come in meanwhile.
         if (!order_.in_doubt && !result_.late_add) return stop(ClaimStatus::busy);
         in_doubt_ = true;
@@ -101,7 +98,6 @@ class Acquirer {
       return Verdict::again;
     }
     const auto there = read_value(item->value);
-    if (DLOCK_PLANTED("memcached_look_takes_anybodys")) return Verdict::won;
     if (!there || there->owner.id != value_.owner.id) return stop(ClaimStatus::busy);
     // Nobody knows how much of its time is left: begin it anew.
     value_.since_ms = there->since_ms;
@@ -125,7 +121,6 @@ class Acquirer {
   Verdict stop_for(Answer answer) {
     // An add that went before may have happened all the same, or did and was answered too slowly.
     bool added = result_.late_add || (in_doubt_ && !order_.in_doubt);
-    if (DLOCK_PLANTED("memcached_slow_add_is_forgotten")) added = result_.late_add;
     if (added) return stop(ClaimStatus::unknown, std::move(answer.failure));
     const bool hopeless = answer.outcome == Outcome::refused &&
                           answer.failure.error != make_error_code(Error::out_of_memory);
@@ -135,7 +130,7 @@ class Acquirer {
 
   /// The lock is ours. False: it was given back, or the token is still to be asked for.
   bool take_token() {
-    auto number = count(DLOCK_PLANTED("memcached_token_is_read") ? 0 : 1);
+    auto number = count(1);
     if (number.answer.done()) {
       if (const auto by = token_raise(number.value, order_.min_token); by > 0) {
         auto lifted = lift_counter(server_, order_.token_key, order_.min_token);

@@ -7,7 +7,6 @@
 #include "backends/memcached/backend.hpp"
 #include "backends/memcached/error.hpp"
 #include "backends/memcached/wire/together.hpp"
-#include "core/planted.hpp"
 
 namespace dlock::memcached {
 namespace {
@@ -58,8 +57,7 @@ asio::awaitable<ClaimAnswer> MemcachedBackend::claim(ClaimPtr any_claim, TimePoi
   answer.failure = std::move(result.failure);
   if (result.late_add) claim->late_until = late_until(*claim, env_.now());
   // An add may still come in: who gives up now has something to withdraw.
-  if (result.status == ClaimStatus::busy && claim->late_until > env_.now() &&
-      !DLOCK_PLANTED("memcached_busy_forgets_a_late_add")) {
+  if (result.status == ClaimStatus::busy && claim->late_until > env_.now()) {
     answer.status = ClaimStatus::waiting;
   }
   if (result.status == ClaimStatus::granted) {
@@ -171,7 +169,7 @@ asio::awaitable<ReleaseAnswer> MemcachedBackend::release(ClaimPtr any_claim, boo
   if (answer.status == ReleaseStatus::released || answer.status == ReleaseStatus::not_holder) {
     claim->granted = false;
     claim->server->given_back(claim->key);
-    if (claim->late_until > env_.now() && !DLOCK_PLANTED("memcached_late_add_is_left")) {
+    if (claim->late_until > env_.now()) {
       claim->server->add_stray(order, claim->late_until);
       claim->late_until = {};
     }

@@ -4,7 +4,6 @@
 #include "backends/memcached/error.hpp"
 #include "backends/memcached/rules/lease.hpp"
 #include "backends/memcached/rules/value.hpp"
-#include "core/planted.hpp"
 
 namespace dlock::memcached {
 
@@ -20,12 +19,6 @@ ReleaseResult release(Commands& server, const ReleaseOrder& order) {
               std::move(found.answer.failure)};
     }
     const auto* item = found.get(order.key);
-    if (DLOCK_PLANTED("memcached_blind_release") && item != nullptr) {
-      return {server.cas(order.key, item->value, kPastExpiry, item->cas).done()
-                  ? ReleaseStatus::released
-                  : ReleaseStatus::unknown,
-              {}};
-    }
     if (item == nullptr || !belongs_to(item->value, order.owner_id)) {
       return {in_doubt ? ReleaseStatus::released : ReleaseStatus::not_holder, {}};
     }

@@ -2,7 +2,6 @@
 #include "backends/memcached/lock/renew.hpp"
 
 #include "backends/memcached/rules/lease.hpp"
-#include "core/planted.hpp"
 
 namespace dlock::memcached {
 namespace {
@@ -32,7 +31,6 @@ RenewResult gone(LossReason reason) {
 /// is.
 LossReason seen(const Item* item, const RenewOrder& order) {
   if (item == nullptr) return LossReason::removed;
-  if (DLOCK_PLANTED("memcached_blind_renewal")) return LossReason::none;
   return belongs_to(item->value, order.value.owner.id) ? LossReason::none : LossReason::taken;
 }
 
@@ -42,10 +40,6 @@ RenewResult prolong(Commands& server, const RenewOrder& order, std::uint64_t cas
   value.renewed_ms = server.wall_clock_us() / 1000;
   result.sent = server.now();
   auto answer = server.cas(order.key, write_value(value), exptime_of(order.value.lease), cas);
-  if (DLOCK_PLANTED("memcached_deadline_from_reply")) result.sent = server.now();
-  if (DLOCK_PLANTED("memcached_unanswered_renewal_counts") && answer.outcome == Outcome::unknown) {
-    answer.outcome = Outcome::done;
-  }
   switch (answer.outcome) {
     case Outcome::done:
       result.status = ExtendStatus::extended;
@@ -104,12 +98,6 @@ std::vector<RenewResult> renew(Commands& server, const std::vector<RenewOrder>& 
     const auto* item = found.get(order.key);
     const auto why = seen(item, order);
     auto result = why == LossReason::none ? prolong(server, order, item->cas) : gone(why);
-    if (DLOCK_PLANTED("memcached_renewal_recreates") && why == LossReason::removed) {
-      result = RenewResult();
-      result.sent = server.now();
-      server.add(order.key, write_value(order.value), exptime_of(order.value.lease));
-      result.status = ExtendStatus::extended;
-    }
     const bool changed = why == LossReason::none && !result.failure.error &&
                          result.status == ExtendStatus::unavailable;
     if (changed || is_slow(server, result)) result = prolong_again(server, order);

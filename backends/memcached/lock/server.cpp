@@ -8,7 +8,6 @@
 #include <boost/asio/post.hpp>
 
 #include "backends/memcached/lock/look.hpp"
-#include "core/planted.hpp"
 
 namespace dlock::memcached {
 namespace {
@@ -129,7 +128,7 @@ asio::awaitable<void> Server::wait(KeyClaimPtr claim, TimePoint deadline) {
     ~Place() { poller.remove(claim); }
   } place{poller_, *claim};
   poller_.add(*claim);
-  if (!DLOCK_PLANTED("memcached_nobody_polls")) keep_polling();
+  keep_polling();
   co_await claim->wake.wait_until(deadline);
 }
 

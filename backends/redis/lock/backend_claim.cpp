@@ -9,7 +9,6 @@
 
 #include "backends/redis/backend.hpp"
 #include "backends/redis/rules/value.hpp"
-#include "core/planted.hpp"
 
 namespace dlock::redis {
 namespace {
@@ -53,8 +52,6 @@ ScriptCall acquire_call(const KeyClaim& claim, milliseconds poll, milliseconds l
       claim.owner,   count(kept_for(claim, lock_delay)), std::to_string(request.min_token),
       count(fence),  request.queue ? "1" : "0",          claim.waiter,
       claim.arrival, count(waiter_patience(poll)),       claim.maybe_queued ? "1" : "0"};
-  if (DLOCK_PLANTED("redis_lease_halved")) call.arguments[1] = count(request.lease / 2);
-  if (DLOCK_PLANTED("redis_fence_forgotten")) call.arguments[3] = count(request.lease);
   return call;
 }
 
@@ -81,7 +78,6 @@ ScriptCall release_call(const KeyClaim& claim, bool search, milliseconds poll) {
   const bool queued = claim.maybe_queued || search;
   call.arguments = {claim.owner, queued ? claim.waiter : std::string(), std::string(kChannelPrefix),
                     count(kFirstTry), count(waiter_patience(poll))};
-  if (DLOCK_PLANTED("redis_wake_reserved_forever")) call.arguments.back() = count(kFenceMemory);
   return call;
 }
 
@@ -101,7 +97,6 @@ ClaimStatus status_of_failure(const ScriptAnswer& answer) {
 }  // namespace
 
 Validity RedisBackend::validity(const Claim& claim, TimePoint sent) const {
-  if (DLOCK_PLANTED("redis_deadline_from_reply")) sent = env_.now();
   const Duration lease = claim.request().lease;
   return {sent + lease, sent + lease / 3};
 }
@@ -122,19 +117,12 @@ asio::awaitable<ClaimAnswer> RedisBackend::claim(ClaimPtr claim, TimePoint deadl
   const auto sent = env_.now();
   const auto connection = link_->connection();
   const auto answer = co_await run_script(env_, connection, script, std::move(call), deadline);
-  if (DLOCK_PLANTED("redis_setnx_then_expire") && answer.code() == 1) {
-    auto expire = renew_call(*ours, lock_delay_);
-    co_await run_script(env_, connection, scripts().renew, std::move(expire), deadline);
-  }
   co_return take_acquired(*ours, answer, sent);
 }
 
 ClaimAnswer RedisBackend::take_acquired(KeyClaim& claim, const ScriptAnswer& answer,
                                         TimePoint sent) {
   if (answer.kind != ScriptAnswer::Kind::reply) {
-    if (DLOCK_PLANTED("redis_unknown_taken_as_busy")) {
-      return not_done<ClaimAnswer>(ClaimStatus::busy, answer.failure);
-    }
     return not_done<ClaimAnswer>(status_of_failure(answer), answer.failure);
   }
   ClaimAnswer result;
@@ -187,8 +175,6 @@ asio::awaitable<void> RedisBackend::wait(ClaimPtr claim, TimePoint deadline) {
   subscriber_->want();
   const auto look_at = ours->asked + poll_delay(ours->position, poll_, env_.random());
   auto until = std::min(deadline, look_at);
-  if (DLOCK_PLANTED("redis_lost_wakeup")) until = deadline;
-  if (DLOCK_PLANTED("redis_subscribe_without_recheck")) until = deadline;
   ++waiting_;
   while (!ours->woken && !closed_) {
     const bool told = co_await ours->signal.wait_until(until);
@@ -218,8 +204,7 @@ asio::awaitable<std::vector<ExtendAnswer>> RedisBackend::extend(std::vector<Clai
   const auto results =
       co_await run_scripts(env_, connection, scripts().renew, std::move(calls), deadline);
   for (std::size_t i = 0; i < claims.size(); ++i) {
-    const auto of = DLOCK_PLANTED("redis_answers_mixed_up") ? claims.size() - 1 - i : i;
-    answers[i] = take_renewed(static_cast<KeyClaim&>(*claims[i]), results[of], sent);
+    answers[i] = take_renewed(static_cast<KeyClaim&>(*claims[i]), results[i], sent);
   }
   co_return answers;
 }
@@ -232,15 +217,11 @@ ExtendAnswer RedisBackend::take_renewed(KeyClaim& claim, const ScriptAnswer& ans
   const bool replaced =
       answer.kind == Kind::refused && answer.verdict.error == Error::foreign_format;
   if (answer.kind != Kind::reply && !replaced) {
-    if (DLOCK_PLANTED("redis_silence_taken_as_extended")) {
-      return {ExtendStatus::extended, validity(claim, sent), LossReason::none, {}};
-    }
     const auto status =
         answer.kind == Kind::unknown ? ExtendStatus::unknown : ExtendStatus::unavailable;
     return not_done<ExtendAnswer>(status, answer.failure);
   }
   auto code = replaced ? RenewCode::taken : static_cast<RenewCode>(answer.code());
-  if (DLOCK_PLANTED("redis_gone_taken_as_extended")) code = RenewCode::renewed;
   switch (code) {
     case RenewCode::renewed:
       claim.epoch = epoch_;
@@ -274,9 +255,6 @@ asio::awaitable<ReleaseAnswer> RedisBackend::release(ClaimPtr claim, bool search
   if (ours->is_lost() && lock_delay_.count() > 0) {
     co_return not_done<ReleaseAnswer>(ReleaseStatus::released, {});
   }
-  if (DLOCK_PLANTED("redis_withdraw_forgotten") && !ours->was_granted) {
-    co_return not_done<ReleaseAnswer>(ReleaseStatus::released, {});
-  }
   if (closed_) co_return not_done<ReleaseAnswer>(ReleaseStatus::unavailable, link_->failure());
   const bool ready = co_await link_->ready(deadline);
   if (!ready) {
@@ -289,9 +267,6 @@ asio::awaitable<ReleaseAnswer> RedisBackend::release(ClaimPtr claim, bool search
       co_await run_script(env_, connection, scripts().release, std::move(call), deadline);
   const bool replaced =
       answer.kind == Kind::refused && answer.verdict.error == Error::foreign_format;
-  if (DLOCK_PLANTED("redis_release_not_repeated") && answer.kind == Kind::unknown) {
-    co_return not_done<ReleaseAnswer>(ReleaseStatus::released, {});
-  }
   if (answer.kind == Kind::unknown) ours->releasing = true;
   if (answer.kind != Kind::reply && !replaced) {
     const auto status = answer.kind == Kind::unknown || before ? ReleaseStatus::unknown

@@ -3,8 +3,6 @@
 
 #include <charconv>
 
-#include "core/planted.hpp"
-
 namespace dlock::redis {
 namespace {
 
@@ -56,7 +54,6 @@ ServerFacts facts_from(const InfoLines& lines) {
 }
 
 ServerChange compare(const ServerFacts& before, const ServerFacts& after) {
-  if (DLOCK_PLANTED("redis_run_id_ignored")) return ServerChange::none;
   if (!before.info_known || !after.info_known || before.run_id == after.run_id) {
     return ServerChange::none;
   }

@@ -9,10 +9,6 @@
 
 #include "backends/redis/scripts/gate_scripts.hpp"
 
-#ifdef DLOCK_PLANTING
-#include "backends/redis/scripts/planted_scripts.hpp"
-#endif
-
 namespace dlock::redis {
 namespace {
 
@@ -409,9 +405,6 @@ Scripts::Scripts()
 const Scripts& scripts() {
   // Never destroyed: a store of static storage gives its locks back after the end of main().
   static const auto& all = *new Scripts;
-#ifdef DLOCK_PLANTING
-  if (const auto* planted = planted_scripts(all)) return *planted;
-#endif
   return all;
 }
 

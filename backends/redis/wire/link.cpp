@@ -6,7 +6,6 @@
 #include <boost/asio/detached.hpp>
 
 #include "backends/redis/error.hpp"
-#include "core/planted.hpp"
 
 namespace dlock::redis {
 namespace {
@@ -99,7 +98,6 @@ asio::awaitable<Link::Attempt> Link::attempt(std::shared_ptr<Life> life) {
     dialled.connection->close({Error::closed, ""});
     co_return made;
   }
-  if (DLOCK_PLANTED("redis_old_connection_not_killed")) old_clients_.clear();
   const auto change = compare(facts_, inspected.facts);
   const bool told = facts_.info_known && inspected.facts.info_known;
   const bool same_run = told && facts_.run_id == inspected.facts.run_id;

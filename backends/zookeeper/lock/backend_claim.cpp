@@ -10,7 +10,6 @@
 #include "backends/zookeeper/error.hpp"
 #include "backends/zookeeper/rules/contender.hpp"
 #include "backends/zookeeper/rules/metadata.hpp"
-#include "core/planted.hpp"
 #include "dlock/sequencer.hpp"
 
 namespace dlock::zookeeper {
@@ -88,9 +87,7 @@ struct Two {
 /// from another connection among them (found by the simulation).
 Two settle_and_list(Client& client, const std::string& root, const std::string& directory) {
   const Client::Burst burst(client);
-  auto settled = DLOCK_PLANTED("zk_no_sync_after_lost_reply") ? client.children(directory)
-                 : DLOCK_PLANTED("zk_sync_after_lost_reply")  ? client.sync(directory)
-                                                              : client.prove(root);
+  auto settled = client.prove(root);
   auto list = client.children(directory);
   return {std::move(settled), std::move(list)};
 }
@@ -166,7 +163,6 @@ bool ZooKeeperBackend::usable(const NodeClaim& claim) const {
 void ZooKeeperBackend::forget_old_session(NodeClaim& claim) {
   if (claim.session == session_->number()) return;
   claim.leave_queue();
-  if (DLOCK_PLANTED("zk_adopt_dying_session")) claim.place = Place::doubtful;
   claim.session = session_->number();
 }
 
@@ -248,7 +244,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::find_own(NodeClaimPt
     if (is_loss(reply.rc)) co_return Answer();
     if (reply.rc != ZOK || !usable(*claim)) continue;
     const bool ours = reply.stat.ephemeral_owner == session_id;
-    if (claim->place == Place::doubtful && (ours || DLOCK_PLANTED("zk_adopt_dying_session"))) {
+    if (claim->place == Place::doubtful && ours) {
       claim->place = Place::queued;
       claim->node = copy;
       claim->czxid = reply.stat.czxid;
@@ -363,9 +359,8 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::stand_behind(NodeCla
   old.reset();
   const auto reply = co_await reply_until(std::move(pending), deadline);
   if (claim->place != Place::queued || is_loss(reply.rc)) co_return Answer();
-  const bool missed = DLOCK_PLANTED("zk_missed_wakeup") && reply.rc == ZNONODE;
-  if (reply.rc == ZNONODE && !missed) co_return Answer();  // gone between listing and watch
-  if (reply.rc != ZOK && !missed) {
+  if (reply.rc == ZNONODE) co_return Answer();  // gone between listing and watch
+  if (reply.rc != ZOK) {
     auto refused = failed(failure_of(reply.rc, "watching " + path));
     co_return co_await give_up_place(claim, std::move(refused), deadline);
   }
@@ -377,9 +372,6 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::stand_behind(NodeCla
 asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::take(NodeClaimPtr claim,
                                                                  TimePoint deadline) {
   auto born = static_cast<std::uint64_t>(claim->czxid);
-  if (DLOCK_PLANTED("zk_token_is_sequence")) {
-    born = 1 + static_cast<std::uint64_t>(parse_contender(claim->node)->sequence);
-  }
   const auto above = claim->request().min_token;
   auto offset = co_await token_offset_.value(deadline);
   if (offset.rc == ZOK && born + offset.offset <= above) {
@@ -445,8 +437,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::give_up_place(NodeCl
   auto pending = session_->client().remove(claim->path());
   const auto reply = co_await reply_until(std::move(pending), deadline);
   // What could not be taken away, the core withdraws for certain.
-  const bool left_behind = DLOCK_PLANTED("zk_busy_left_behind");
-  if (is_loss(reply.rc) && !left_behind) co_return no_answer(*claim, *session_);
+  if (is_loss(reply.rc)) co_return no_answer(*claim, *session_);
   claim->leave_queue();
   claim->removing = false;
   co_return answer;

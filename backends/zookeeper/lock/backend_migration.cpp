@@ -8,7 +8,6 @@
 #include "backends/zookeeper/backend.hpp"
 #include "backends/zookeeper/error.hpp"
 #include "backends/zookeeper/rules/contender.hpp"
-#include "core/planted.hpp"
 
 namespace dlock::zookeeper {
 namespace {
@@ -63,8 +62,7 @@ struct SealQuestion {
 SealQuestion ask_for_seal(Client& client, const std::string& root, const std::string& directory,
                           const std::string& known) {
   const Client::Burst burst(client);
-  auto proof =
-      DLOCK_PLANTED("zk_record_from_a_replica") ? client.children(directory) : client.prove(root);
+  auto proof = client.prove(root);
   auto list = client.children(directory);
   std::optional<PendingReply> text;
   if (!known.empty()) text = client.get(known);
@@ -207,10 +205,8 @@ asio::awaitable<RecordAnswer> ZooKeeperBackend::seal(ClaimPtr held, std::string 
     replace.data = mark;
     replace.heir = heir;
     replace.text = record;
-    auto sealing = DLOCK_PLANTED("zk_seal_without_compare")
-                       ? client.create(heir, record, Client::Mode::persistent)
-                   : gate ? client.change_if(*gate, replace)
-                          : client.mark_and_replace(ours->path(), mark, heir, record);
+    auto sealing = gate ? client.change_if(*gate, replace)
+                        : client.mark_and_replace(ours->path(), mark, heir, record);
     const auto sealed = co_await reply_until(std::move(sealing), deadline);
     ours->removing = false;
     if (sealed.rc == ZOK) {
@@ -277,7 +273,7 @@ asio::awaitable<RecordAnswer> ZooKeeperBackend::set_record_under(GatePtr gate, s
       if (!found.check) co_return other_gate(std::move(found.text));
       check = std::move(found.check);
     }
-    if (next.empty() && !DLOCK_PLANTED("zk_opening_without_raise")) {
+    if (next.empty()) {
       const int raised = co_await raise_for(directory, min_token, deadline);
       if (raised != ZOK) co_return failed(raised, RecordStatus::unavailable, names_.offset());
     }

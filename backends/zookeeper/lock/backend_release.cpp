@@ -8,7 +8,6 @@
 #include "backends/zookeeper/backend.hpp"
 #include "backends/zookeeper/error.hpp"
 #include "backends/zookeeper/rules/contender.hpp"
-#include "core/planted.hpp"
 
 namespace dlock::zookeeper {
 namespace {
@@ -30,7 +29,6 @@ asio::awaitable<ReleaseAnswer> ZooKeeperBackend::release(ClaimPtr claim, bool se
   const auto gone =
       ours->was_granted && !ours->removing ? ReleaseStatus::not_holder : ReleaseStatus::released;
   const bool doubtful = ours->place == Place::doubtful;
-  if (DLOCK_PLANTED("zk_cancelled_left_behind") && !ours->was_granted) co_return answer_of(gone);
   while (!closed_) {
     // A session that is over has taken its nodes with it, and none can arrive any more.
     if (ours->session != session_->number()) {
@@ -64,7 +62,6 @@ asio::awaitable<ReleaseAnswer> ZooKeeperBackend::release(ClaimPtr claim, bool se
       ours->leave_queue();
       co_return answer_of(rc == ZOK ? ReleaseStatus::released : gone);
     }
-    if (DLOCK_PLANTED("zk_delete_not_retried")) co_return answer_of(gone);
     if (env_.now() >= deadline) break;
   }
   auto answer = answer_of(ReleaseStatus::released);  // closing the session frees it

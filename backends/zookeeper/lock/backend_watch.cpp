@@ -3,7 +3,6 @@
 // What a claim is told unasked: that its predecessor has gone, and what becomes of its own node.
 #include "backends/zookeeper/backend.hpp"
 #include "backends/zookeeper/rules/contender.hpp"
-#include "core/planted.hpp"
 
 namespace dlock::zookeeper {
 
@@ -15,11 +14,9 @@ void ZooKeeperBackend::watch_before(const NodeClaimPtr& claim, const std::string
   auto watch = session_->watch(path, [weak](WatchEvent event) {
     const auto waiter = weak.lock();
     if (!waiter || event == WatchEvent::set) return;
-    if (DLOCK_PLANTED("zk_missed_wakeup") && event == WatchEvent::absent) return;
     // Only of a node that was watched and went is it known what became of it. One that changed, or
     // had gone before it could be watched, may have left a seal in its place.
-    const bool trusted = DLOCK_PLANTED("zk_absent_decides") && event == WatchEvent::absent;
-    if (event != WatchEvent::deleted && !trusted) waiter->before_decides = false;
+    if (event != WatchEvent::deleted) waiter->before_decides = false;
     waiter->before_gone = true;
     waiter->wake();
   });
@@ -70,7 +67,6 @@ void ZooKeeperBackend::be_sure_of_own_watch(const NodeClaimPtr& claim) {
 void ZooKeeperBackend::on_own_node(const NodeClaimPtr& claim, WatchEvent event) {
   if (event == WatchEvent::set) claim->own_in_doubt = false;
   if (claim->removing || event == WatchEvent::set || event == WatchEvent::failed) return;
-  if (DLOCK_PLANTED("zk_own_watch_ignored")) return;
   if (event == WatchEvent::changed) {
     claim->own_changed = claim->own_in_doubt = true;
     session_->set_watch(claim->path());

@@ -5,7 +5,6 @@
 #include <array>
 #include <charconv>
 #include <limits>
-#include "core/planted.hpp"
 
 namespace dlock::zookeeper {
 namespace {
@@ -121,7 +120,6 @@ std::vector<std::string> copies_of(std::string_view id, const std::vector<std::s
   std::vector<std::string> copies;
   for (const auto& child : children) {
     if (child.starts_with(prefix)) copies.push_back(child);
-    if (DLOCK_PLANTED("zk_keep_duplicate") && !copies.empty()) break;
   }
   return copies;
 }

@@ -2,7 +2,6 @@
 #include "backends/zookeeper/rules/deadline.hpp"
 
 #include <algorithm>
-#include "core/planted.hpp"
 
 namespace dlock::zookeeper {
 
@@ -25,19 +24,14 @@ void DeadlineRule::answered(TimePoint sent, TimePoint received) {
 void DeadlineRule::committed(TimePoint sent, TimePoint received) {
   last_write_ = std::max(last_write_, received);
   auto until = std::min(sent + timeout_ * 2 / 3, base_for(sent) + timeout_ * 11 / 12);
-  if (DLOCK_PLANTED("zk_deadline_two_thirds_only")) until = sent + timeout_ * 2 / 3;
-  if (DLOCK_PLANTED("zk_deadline_full_timeout")) until = sent + timeout_;
-  if (DLOCK_PLANTED("zk_deadline_from_reply")) until = received + timeout_ * 2 / 3;
   valid_until_ = std::max(valid_until_, until);
   answered(sent, received);
 }
 
 TimePoint DeadlineRule::base_for(TimePoint write) const noexcept {
-  const auto newer = std::upper_bound(
-      answered_.begin(), answered_.end(), write - interval(),
-      [](TimePoint limit, const Mark& mark) {
-        return limit < (DLOCK_PLANTED("zk_base_by_sending") ? mark.sent : mark.received);
-      });
+  const auto newer =
+      std::upper_bound(answered_.begin(), answered_.end(), write - interval(),
+                       [](TimePoint limit, const Mark& mark) { return limit < mark.received; });
   return newer == answered_.begin() ? created_ : std::prev(newer)->sent;
 }
 

@@ -6,7 +6,6 @@
 #include <optional>
 #include <tuple>
 #include <utility>
-#include "core/planted.hpp"
 
 namespace dlock::zookeeper {
 namespace {
@@ -54,7 +53,6 @@ auto rank(const Contender& contender, const Births& births, const NumbersByAge& 
 }  // namespace
 
 bool needs_birth(const Contender& contender) {
-  if (DLOCK_PLANTED("zk_order_by_suffix_at_counter_end")) return false;
   return contender.kind != Contender::Kind::seal &&
          (contender.sequence < 0 || contender.sequence == std::numeric_limits<std::int32_t>::max());
 }
@@ -114,7 +112,6 @@ QueueDecision Queue::decision_of(std::string_view own) const {
   decision.watch = before->name;
   if (line_.front().kind == Contender::Kind::seal) decision.seal = line_.front().name;
   decision.watch_decides = before == line_.begin() && before->kind == Contender::Kind::mutex;
-  if (DLOCK_PLANTED("zk_trust_any_predecessor")) decision.watch_decides = true;
   return decision;
 }
 
@@ -123,7 +120,6 @@ std::vector<std::string> Queue::copies_of(std::string_view id) const {
   std::vector<std::string> copies;
   for (const auto& contender : line_) {
     if (contender.name.starts_with(prefix)) copies.push_back(contender.name);
-    if (DLOCK_PLANTED("zk_keep_duplicate") && !copies.empty()) break;
   }
   return copies;
 }

@@ -10,7 +10,6 @@
 
 #include "backends/zookeeper/error.hpp"
 #include "backends/zookeeper/wire/resolver.hpp"
-#include "core/planted.hpp"
 
 namespace dlock::zookeeper {
 
@@ -131,9 +130,7 @@ void Session::tell_waiters() {
 Validity Session::validity() const noexcept { return {rule_.valid_until(), rule_.renew_at()}; }
 
 asio::awaitable<Reply> Session::prove(TimePoint deadline) {
-  auto pending = DLOCK_PLANTED("zk_sync_as_heartbeat")   ? client_->sync(settings_.root)
-                 : DLOCK_PLANTED("zk_read_as_heartbeat") ? client_->exists(settings_.root)
-                                                         : client_->prove(settings_.root);
+  auto pending = client_->prove(settings_.root);
   co_return co_await reply_until(std::move(pending), deadline);
 }
 
@@ -271,7 +268,6 @@ void Session::start_again() {
     ++number_;
     start_later(started_ + kBetweenSessions);
   }
-  if (DLOCK_PLANTED("zk_session_gone_not_told")) return;
   if (on_over) on_over();
   if (announced_) sink_.on_session_gone(LossReason::session_ended);
 }
@@ -294,7 +290,7 @@ void Session::start_later(TimePoint when) {
 
 void Session::on_answer(TimePoint sent, TimePoint received, bool committed) {
   last_answer_ = received;
-  if (committed || DLOCK_PLANTED("zk_sync_as_heartbeat") || DLOCK_PLANTED("zk_read_as_heartbeat")) {
+  if (committed) {
     rule_.committed(sent, received);
   } else {
     rule_.answered(sent, received);
@@ -406,8 +402,7 @@ void Session::unwatch(const std::string& path, std::uint64_t id) {
 
 void Session::drop_if_unused(std::map<std::string, Watched>::iterator entry) {
   if (!entry->second.shares.empty() || entry->second.asking > 0) return;
-  const bool leak = DLOCK_PLANTED("zk_watch_leak");
-  if (entry->second.armed && connected() && !leak) client_->forget_watch(entry->first);
+  if (entry->second.armed && connected()) client_->forget_watch(entry->first);
   watched_.erase(entry);
 }
 

@@ -5,9 +5,9 @@
 
 #include <list>
 
-#include "core/planted.hpp"
 #include "tests/simulation/migration/judge.hpp"
 #include "tests/simulation/migration/program.hpp"
+#include "tests/simulation/planted.hpp"
 
 namespace dlock::simulation::migration {
 namespace {
@@ -162,7 +162,7 @@ class Run {
     for (const auto kind : died) add(kind);
     const auto& name = leg_->fleet.plan.names[world_.below(2)];
     if (world_.chance(forgets_)) forget(name);
-    if (DLOCK_PLANTED("move_record_lost") && world_.chance(0.05)) {
+    if (is_planted("move_record_lost") && world_.chance(0.05)) {
       source_.lose_record(name, world_.now());
     }
     world_.run_until(world_.now() + milliseconds(100));

@@ -7,10 +7,10 @@
 #include <list>
 #include <random>
 
-#include "core/planted.hpp"
 #include "migration/gate.hpp"
 #include "tests/simulation/migration/gate_operator.hpp"
 #include "tests/simulation/migration/judge.hpp"
+#include "tests/simulation/planted.hpp"
 
 namespace dlock::simulation::migration {
 namespace {
@@ -254,7 +254,7 @@ class Run {
       leg.orders.started = false;
     } else if (leg.aim() == Aim::finish) {
       // As the command asks for: those that do not take part are stopped before.
-      if (!DLOCK_PLANTED("gate_source_only_left")) {
+      if (!is_planted("gate_source_only_left")) {
         stop_those([&](const Member& member) {
           return member.rival || (&member.leg == &leg ? member.kind == Kind::source_only
                                                       : share_names(member.leg, leg));

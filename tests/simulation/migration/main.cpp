@@ -6,17 +6,15 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "core/planted.hpp"
-#include "tests/simulation/migration/defects.hpp"
-#include "tests/simulation/migration/dual_defects.hpp"
+#include "tests/simulation/defects.hpp"
 #include "tests/simulation/migration/dual_fleet.hpp"
 #include "tests/simulation/migration/fleet.hpp"
-#include "tests/simulation/migration/gate_defects.hpp"
 #include "tests/simulation/migration/gate_fleet.hpp"
+#include "tests/simulation/planted.hpp"
 
 namespace {
 
@@ -24,7 +22,6 @@ using dlock::simulation::Defect;
 using dlock::simulation::migration::DualResult;
 using dlock::simulation::migration::FleetResult;
 using dlock::simulation::migration::GateResult;
-namespace planted = dlock::simulation::planted::migration;
 
 /// Runs in which nothing happens show nothing: each mode says what must have.
 struct Move {
@@ -33,7 +30,7 @@ struct Move {
   static Result run(std::uint64_t seed, bool trace) {
     return dlock::simulation::migration::run_fleet(seed, trace);
   }
-  static std::span<const Defect> defects() { return planted::kDefects; }
+  static std::vector<Defect> defects() { return dlock::simulation::fleet_defects(); }
 
   void add(const Result& result) {
     all.grants_in_source += result.grants_in_source;
@@ -63,7 +60,7 @@ struct Gate {
   static Result run(std::uint64_t seed, bool trace) {
     return dlock::simulation::migration::run_gate_fleet(seed, trace);
   }
-  static std::span<const Defect> defects() { return planted::kGateDefects; }
+  static std::vector<Defect> defects() { return dlock::simulation::gate_defects(); }
 
   void add(const Result& result) {
     all.grants_in_source += result.grants_in_source;
@@ -103,7 +100,7 @@ struct Dual {
   static Result run(std::uint64_t seed, bool trace) {
     return dlock::simulation::migration::run_dual_fleet(seed, trace);
   }
-  static std::span<const Defect> defects() { return planted::kDualDefects; }
+  static std::vector<Defect> defects() { return dlock::simulation::dual_defects(); }
 
   void add(const Result& result) {
     for (int i = 0; i < 3; ++i) all.grants_of_phase[i] += result.grants_of_phase[i];
@@ -185,12 +182,12 @@ bool shows(std::string_view defect, std::uint64_t seed) {
 /// The seed that the table has, or else the first.
 template <class Mode>
 bool is_shown(const Defect& defect, std::uint64_t most) {
-  dlock::core::planted_defect = defect.name;
+  dlock::simulation::planted_defect = defect.name;
   bool found = defect.seed > 0 && shows<Mode>(defect.name, defect.seed);
   for (std::uint64_t seed = 1; seed <= most && !found; ++seed) {
     found = shows<Mode>(defect.name, seed);
   }
-  dlock::core::planted_defect = {};
+  dlock::simulation::planted_defect = {};
   if (!found) fmt::print("{:<38} MISSED in {} seeds\n", defect.name, most);
   std::fflush(stdout);
   return found;
@@ -227,7 +224,7 @@ int run(const Options& options) {
   if (options.hunting) return hunt<Mode>(options.defect, options.most);
   if (options.again > 0) return run_again<Mode>(options.first, options.again);
   if (options.seed == 0) return run_seeds<Mode>(options.first, options.seeds);
-  dlock::core::planted_defect = options.defect;
+  dlock::simulation::planted_defect = options.defect;
   const auto result = Mode::run(options.seed, options.trace);
   fmt::print("{}", result.trace);
   print<Mode>(options.seed, result);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/simulation/migration/server.hpp"
+#include "tests/simulation/planted.hpp"
 
 #include <algorithm>
-
-#include "core/planted.hpp"
 
 namespace dlock::simulation::migration {
 
@@ -46,7 +45,7 @@ Server::Grant Server::seal_at_once(Lock& lock, const ClaimRequest& request, Time
 
 Server::Grant Server::claim(const ClaimRequest& request, TimePoint now) {
   auto& at = lock(request.name);
-  const bool is_beside = DLOCK_PLANTED("move_seal_beside_the_lock");
+  const bool is_beside = is_planted("move_seal_beside_the_lock");
   std::erase_if(at.waiting, [&](const Place& place) { return place.expires <= now; });
   const auto mine = std::find_if(at.waiting.begin(), at.waiting.end(),
                                  [&](const Place& place) { return place.id == request.owner.id; });
@@ -118,7 +117,7 @@ std::vector<LockStatus> Server::list(const std::string& prefix, TimePoint now) c
   for (const auto& [name, lock] : locks_) {
     if (!name.starts_with(prefix)) continue;
     auto status = inspect(name, now);
-    const bool waited_for = !status.waiting.empty() && !DLOCK_PLANTED("gate_waiters_not_listed");
+    const bool waited_for = !status.waiting.empty() && !is_planted("gate_waiters_not_listed");
     const bool is_there = status.held || status.sealed || waited_for;
     if (is_there) all.push_back(std::move(status));
   }
@@ -176,10 +175,10 @@ Server::Exchange Server::seal(const ClaimRequest& request, std::uint64_t token,
                               const std::string& record, TimePoint now) {
   auto& at = lock(request.name);
   const bool ours = (holds(at, request.owner.id, now) && at.token == token) ||
-                    DLOCK_PLANTED("move_seal_without_compare");
+                    is_planted("move_seal_without_compare");
   if (!at.record.empty() || !ours) return {false, this->record(request.name)};
   if (auto other = another_gate(request.gate.get());
-      other && !DLOCK_PLANTED("gate_sealed_whatever_it_is")) {
+      other && !is_planted("gate_sealed_whatever_it_is")) {
     return {false, std::nullopt, std::move(other)};
   }
   at.owner = {};
@@ -192,7 +191,7 @@ Server::Exchange Server::set_record(const std::string& name, const std::string& 
                                     TimePoint now, const GateCheck* gate) {
   auto& at = lock(name);
   if (at.record != from || from.empty()) return {false, record(name)};
-  if (auto other = another_gate(gate); other && !DLOCK_PLANTED("gate_opened_whatever_it_is")) {
+  if (auto other = another_gate(gate); other && !is_planted("gate_opened_whatever_it_is")) {
     return {false, std::nullopt, std::move(other)};
   }
   write(at, to.value_or(std::string()), now);

@@ -2,8 +2,8 @@
 #include "tests/simulation/migration/wire.hpp"
 
 #include "core/loop/signal.hpp"
-#include "core/planted.hpp"
 #include "core/spi/error.hpp"
+#include "tests/simulation/planted.hpp"
 
 namespace dlock::simulation::migration {
 namespace {
@@ -56,7 +56,7 @@ class WireBackend final : public Backend {
   asio::awaitable<ClaimAnswer> claim(ClaimPtr claim, TimePoint deadline) override {
     const auto sent = process_.now();
     auto request = claim->request();
-    if (request.gate && DLOCK_PLANTED("gate_checked_before_the_claim")) {
+    if (request.gate && is_planted("gate_checked_before_the_claim")) {
       const auto there = co_await note(request.gate->key, deadline);
       if (there.found.value_or(std::string()) == request.gate->text) request.gate = nullptr;
     }
@@ -171,7 +171,7 @@ class WireBackend final : public Backend {
 
   asio::awaitable<RecordAnswer> record(std::string name, TimePoint deadline) override {
     if (!server_.seals()) co_return co_await Backend::record(std::move(name), deadline);
-    const bool lags = DLOCK_PLANTED("move_recheck_from_a_replica") && process_.world().chance(0.5);
+    const bool lags = is_planted("move_recheck_from_a_replica") && process_.world().chance(0.5);
     Question question = [name, lags](Server& server, TimePoint now) {
       return Server::Exchange{true, lags ? server.lagging_record(name, now) : server.record(name)};
     };
