@@ -27,10 +27,10 @@ DualAcquireFsm::Step DualAcquireFsm::on_entered(const Failure& failure, std::uin
   unanswered_since_.reset();
   backoff_.reset();
   floor_ = floor;
-  return first_lock(random);
+  return first_lock();
 }
 
-DualAcquireFsm::Step DualAcquireFsm::first_lock(std::uint64_t random) {
+DualAcquireFsm::Step DualAcquireFsm::first_lock() {
   if (phase_ == 2) return go(State::target, Action::lock_target);
   return go(State::source, Action::lock_source);
 }

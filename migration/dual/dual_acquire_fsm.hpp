@@ -85,7 +85,7 @@ class DualAcquireFsm {
   enum class State { entering, source, target, raising, settling, pausing, finished };
 
   Step go(State state, Action what);
-  Step first_lock(std::uint64_t random);
+  Step first_lock();
   Step start_anew(Good good, TimePoint now);
   Step not_locked(const Outcome& outcome);
   Step later(const Failure& why, Action what, TimePoint now, std::uint64_t random);
