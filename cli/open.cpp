@@ -8,7 +8,7 @@
 #include "core/config/environment.hpp"
 #include "core/config/options.hpp"
 #include "core/config/routes.hpp"
-#include "dlock/backend.hpp"
+#include "dlock/spi/descriptor.hpp"
 
 namespace dlock::cli {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "migration/await_lock.hpp"
 
-#include "core/loop/signal.hpp"
+#include "dlock/spi/signal.hpp"
 
 namespace dlock::core::migration {
 

@@ -13,8 +13,8 @@
 #include <boost/asio/awaitable.hpp>
 #include <memory>
 
-#include "core/spi/error.hpp"
 #include "core/store/store.hpp"
+#include "dlock/spi/error.hpp"
 #include "migration/plan.hpp"
 
 namespace dlock::core::migration {

@@ -23,7 +23,7 @@
 #include <string>
 #include <string_view>
 
-#include "dlock/backend.hpp"
+#include "dlock/spi/migration_store.hpp"
 #include "migration/plan.hpp"
 #include "migration/record.hpp"
 

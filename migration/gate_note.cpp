@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "core/spi/error.hpp"
+#include "dlock/spi/error.hpp"
 #include "migration/ledger.hpp"
 
 namespace dlock::core::migration {
@@ -31,7 +31,7 @@ asio::awaitable<GateNote::Look> GateNote::read() {
   answer.failure = co_await source_->connected();
   if (!answer.failure.error) {
     const auto deadline = source_->env().now() + source_->request_timeout();
-    answer = co_await source_->backend().note(gate_key(plan_), deadline);
+    answer = co_await source_->backend().migration().note(gate_key(plan_), deadline);
   }
   co_return look_at(answer);
 }
@@ -41,8 +41,8 @@ asio::awaitable<GateNote::Look> GateNote::turn(Look from, Gate to) {
   if (!from.text.empty()) before = std::move(from.text);
   std::optional<std::string> after = to_text(to);
   const auto deadline = source_->env().now() + source_->request_timeout();
-  auto answer =
-      co_await source_->backend().set_note(gate_key(plan_), std::move(before), after, deadline);
+  auto answer = co_await source_->backend().migration().set_note(gate_key(plan_), std::move(before),
+                                                                 after, deadline);
   if (answer.status == RecordStatus::done) answer.found = std::move(after);
   auto look = look_at(answer);
   if (answer.status == RecordStatus::unknown) look = co_await read();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "migration/home.hpp"
 
-#include "core/spi/error.hpp"
+#include "dlock/spi/error.hpp"
 
 namespace dlock::core::migration {
 
@@ -10,7 +10,7 @@ asio::awaitable<Result<bool>> has_moved(std::shared_ptr<Store> source, std::stri
   result.failure = co_await source->connected();
   if (result.failure.error) co_return result;
   const auto deadline = source->env().now() + source->request_timeout();
-  const auto answer = co_await source->backend().record(std::move(name), deadline);
+  const auto answer = co_await source->backend().migration().record(std::move(name), deadline);
   if (answer.status == RecordStatus::done) {
     result.value = answer.found.has_value();
   } else if (answer.status == RecordStatus::failed &&

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "core/spi/error.hpp"
+#include "dlock/spi/error.hpp"
 #include "migration/move/steps.hpp"
 #include "migration/record.hpp"
 
@@ -28,7 +28,7 @@ asio::awaitable<Failure> IncomingPlans::read(TimePoint deadline) {
     read_at_ = begun;
     co_return Failure{};
   }
-  const auto index = co_await backend_.note(std::string(kPlansIn), deadline);
+  const auto index = co_await backend_.migration().note(std::string(kPlansIn), deadline);
   if (index.status == RecordStatus::failed &&
       portable(index.failure.error) == errc::not_supported) {
     read_at_ = begun;
@@ -44,7 +44,7 @@ asio::awaitable<Failure> IncomingPlans::read(TimePoint deadline) {
       homes.push_back(name);
       continue;
     }
-    const auto note = co_await backend_.note(plan_key(name), deadline);
+    const auto note = co_await backend_.migration().note(plan_key(name), deadline);
     if (note.status != RecordStatus::done) co_return failure_of(note);
     std::string why = "it is gone";
     std::optional<Plan> plan;
@@ -67,7 +67,7 @@ asio::awaitable<Failure> IncomingPlans::read_homes(std::vector<std::string> plan
                                                    TimePoint deadline) {
   for (const auto& name : plans) {
     if (finished_.contains(name)) continue;
-    const auto note = co_await backend_.note(home_key(name), deadline);
+    const auto note = co_await backend_.migration().note(home_key(name), deadline);
     if (note.status != RecordStatus::done) co_return failure_of(note);
     std::string why = "it is gone";
     std::optional<Plan> plan;
@@ -137,7 +137,7 @@ asio::awaitable<Failure> IncomingPlans::check_id(std::string plan, std::string i
                                                  std::string store, TimePoint deadline) {
   const auto known = ids_.find(plan);
   if (known != ids_.end() && known->second == id) co_return Failure{};
-  const auto note = co_await backend_.note(plan_key(plan), deadline);
+  const auto note = co_await backend_.migration().note(plan_key(plan), deadline);
   if (note.status != RecordStatus::done) co_return failure_of(note);
   std::optional<Plan> found;
   if (note.found) found = parse_plan(*note.found);

@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "core/loop/env.hpp"
-#include "dlock/backend.hpp"
+#include "dlock/spi/backend.hpp"
+#include "dlock/spi/env.hpp"
 #include "migration/plan.hpp"
 
 namespace dlock::core::migration {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "core/spi/error.hpp"
+#include "dlock/spi/error.hpp"
 #include "migration/departures.hpp"
 #include "migration/gate_note.hpp"
 #include "migration/moved_note.hpp"
@@ -49,7 +49,7 @@ asio::awaitable<RecordAnswer> Ledger::read(std::shared_ptr<Store> store, std::st
   answer.failure = co_await store->connected();
   if (answer.failure.error) co_return answer;
   const auto deadline = store->env().now() + store->request_timeout();
-  answer = co_await store->backend().note(std::move(key), deadline);
+  answer = co_await store->backend().migration().note(std::move(key), deadline);
   co_return answer;
 }
 
@@ -58,8 +58,8 @@ asio::awaitable<std::optional<Failure>> Ledger::set(std::shared_ptr<Store> store
                                                     std::optional<std::string> to) {
   std::optional<Failure> outcome;
   const auto deadline = store->env().now() + store->request_timeout();
-  const auto answer =
-      co_await store->backend().set_note(std::move(key), std::move(from), std::move(to), deadline);
+  const auto answer = co_await store->backend().migration().set_note(
+      std::move(key), std::move(from), std::move(to), deadline);
   if (answer.status == RecordStatus::done) {
     outcome = Failure{};
   } else if (answer.status == RecordStatus::unavailable || answer.status == RecordStatus::failed) {
@@ -551,7 +551,7 @@ asio::awaitable<Failure> Ledger::note_moved(std::string plan, std::vector<std::s
     for (const auto& name : names) {
       if (before.has(name)) continue;
       const auto deadline = from_->env().now() + from_->request_timeout();
-      const auto answer = co_await from_->backend().record(name, deadline);
+      const auto answer = co_await from_->backend().migration().record(name, deadline);
       if (answer.status != RecordStatus::done) co_return failure_of(*from_, answer);
       if (!answer.found) continue;
       const auto record = parse_record(*answer.found);

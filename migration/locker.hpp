@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "core/loop/signal.hpp"
+#include "dlock/spi/signal.hpp"
 #include "migration/await_lock.hpp"
 #include "migration/move/step_report.hpp"
 

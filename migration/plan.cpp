@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "core/config/routes.hpp"
-#include "core/spi/name.hpp"
 #include "dlock/sequencer.hpp"
+#include "dlock/spi/name.hpp"
 #include "migration/fields.hpp"
 #include "migration/record.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "core/spi/error.hpp"
+#include "dlock/spi/error.hpp"
 #include "migration/plan.hpp"
 #include "migration/record.hpp"
 

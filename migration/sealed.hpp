@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-#include "dlock/backend.hpp"
+#include "dlock/spi/answers.hpp"
 
 namespace dlock::core::migration {
 

@@ -33,8 +33,7 @@ std::string without_trailing_slash(std::string path) {
 
 }  // namespace
 
-LocalBackend::LocalBackend(const StoreOptions& options, core::Env& env, EventSink& sink,
-                           WakeBy wake_by)
+LocalBackend::LocalBackend(const StoreOptions& options, Env& env, EventSink& sink, WakeBy wake_by)
     : env_(env),
       sink_(sink),
       path_(without_trailing_slash(options.path)),
@@ -145,11 +144,11 @@ ClaimAnswer LocalBackend::look(LocalClaim& claim) {
   // Before anybody is granted anything; who waits on is told by the look at the path.
   if (!others) look_at_path();
   if (claim.gone) return answer;
-  return look_at_book(claim, others);
+  return look_at_contents(claim, others);
 }
 
 // After the look at the queue: whoever left it had written his record before.
-ClaimAnswer LocalBackend::look_at_book(LocalClaim& claim, bool others_before) {
+ClaimAnswer LocalBackend::look_at_contents(LocalClaim& claim, bool others_before) {
   ClaimAnswer answer;
   LockContents contents;
   answer.failure =
@@ -253,7 +252,7 @@ void LocalBackend::drop(LocalClaim& claim) {
     claim.file.unlock(kTicketBase + claim.ticket);
   }
   claim.file.close();
-  leave_line(claim);
+  leave_queue(claim);
   claim.state = LocalClaim::State::none;
   claim.ticket = 0;
   claim.is_next = false;
@@ -262,7 +261,7 @@ void LocalBackend::drop(LocalClaim& claim) {
   claim.maybe_sealed = false;
 }
 
-void LocalBackend::leave_line(LocalClaim& claim) {
+void LocalBackend::leave_queue(LocalClaim& claim) {
   const auto queue = std::move(claim.queue);
   claim.queue.reset();
   if (!queue) return;
@@ -323,7 +322,7 @@ void LocalBackend::check_file(const std::shared_ptr<LocalQueue>& queue) {
 // Out of the line at once: those who come now stand in the queue of another file.
 void LocalBackend::lose(const LocalClaimPtr& claim) {
   claim->gone = true;
-  leave_line(*claim);
+  leave_queue(*claim);
   claim->signal.notify();
   if (claim->state == LocalClaim::State::granted) {
     sink_.on_claim_gone(claim, LossReason::removed);
@@ -372,10 +371,8 @@ asio::awaitable<Result<LockStatus>> LocalBackend::inspect(std::string name, Time
   look_at_path();
   result->failure = co_await open_directory_in_time(deadline);
   if (result->failure.error) co_return std::move(*result);
-  core::Job job = [result, directory = directory_, name = std::move(name),
-                   now_ms = env_.wall_clock_ms()] {
-    *result = read_status(*directory, name, now_ms);
-  };
+  Job job = [result, directory = directory_, name = std::move(name),
+             now_ms = env_.wall_clock_ms()] { *result = read_status(*directory, name, now_ms); };
   if (const bool done = co_await helper_.run(std::move(job), deadline); done)
     co_return std::move(*result);
   Result<LockStatus> failed;
@@ -389,10 +386,8 @@ asio::awaitable<Result<std::vector<LockStatus>>> LocalBackend::list(std::string 
   look_at_path();
   result->failure = co_await open_directory_in_time(deadline);
   if (result->failure.error) co_return std::move(*result);
-  core::Job job = [result, directory = directory_, prefix = std::move(prefix),
-                   now_ms = env_.wall_clock_ms()] {
-    *result = read_all(*directory, prefix, now_ms);
-  };
+  Job job = [result, directory = directory_, prefix = std::move(prefix),
+             now_ms = env_.wall_clock_ms()] { *result = read_all(*directory, prefix, now_ms); };
   if (const bool done = co_await helper_.run(std::move(job), deadline); done)
     co_return std::move(*result);
   Result<std::vector<LockStatus>> failed;
@@ -426,11 +421,6 @@ asio::awaitable<void> LocalBackend::close(TimePoint /*deadline*/) {
     for (const auto& claim : queue->everybody()) claim->signal.notify();
   }
   co_return;
-}
-
-int LocalBackend::inheritable_descriptor(const Claim& claim) const noexcept {
-  const auto& ours = static_cast<const LocalClaim&>(claim);
-  return ours.state == LocalClaim::State::granted ? ours.file.descriptor() : -1;
 }
 
 }  // namespace dlock::local

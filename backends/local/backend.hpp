@@ -17,17 +17,19 @@
 #include "backends/local/wire/directory.hpp"
 #include "backends/local/wire/helper.hpp"
 #include "backends/local/wire/watcher.hpp"
-#include "core/loop/env.hpp"
-#include "dlock/backend.hpp"
+#include "dlock/spi/backend.hpp"
+#include "dlock/spi/env.hpp"
+#include "dlock/spi/event_sink.hpp"
+#include "dlock/spi/options.hpp"
 
 namespace dlock::local {
 
-class LocalBackend final : public Backend, private Watcher::Listener {
+class LocalBackend final : public Backend, public MigrationStore, private Watcher::Listener {
  public:
   /// How waiters learn of a change. `looks` is what is left where inotify has nothing to give, and
   /// what an executor that cannot wait for descriptors needs.
   enum class WakeBy { inotify, looks };
-  LocalBackend(const StoreOptions& options, core::Env& env, EventSink& sink,
+  LocalBackend(const StoreOptions& options, Env& env, EventSink& sink,
                WakeBy wake_by = WakeBy::inotify);
   ~LocalBackend() override;
 
@@ -64,8 +66,8 @@ class LocalBackend final : public Backend, private Watcher::Listener {
   asio::awaitable<Result<std::vector<std::string>>> claimed_names(std::string prefix,
                                                                   TimePoint deadline) override;
   asio::awaitable<Result<std::uint64_t>> highest_token(TimePoint deadline) override;
+  MigrationStore& migration() noexcept override { return *this; }
   asio::awaitable<void> close(TimePoint deadline) override;
-  int inheritable_descriptor(const Claim& claim) const noexcept override;
 
  private:
   using LocalClaimPtr = std::shared_ptr<LocalClaim>;
@@ -96,21 +98,22 @@ class LocalBackend final : public Backend, private Watcher::Listener {
   using Step = std::function<RecordAnswer(const GuardedFile&)>;
   using NoteStep = std::function<RecordAnswer(const Directory&)>;
   /// `if_missing`: of a lock that has no file.
-  asio::awaitable<RecordAnswer> at_desk(std::string name, Step step, RecordAnswer if_missing,
-                                        TimePoint deadline);
-  asio::awaitable<RecordAnswer> at_desk_once(const std::string& name, const Step& step,
-                                             const RecordAnswer& if_missing, TimePoint deadline);
+  asio::awaitable<RecordAnswer> under_guard(std::string name, Step step, RecordAnswer if_missing,
+                                            TimePoint deadline);
+  asio::awaitable<RecordAnswer> under_guard_once(const std::string& name, const Step& step,
+                                                 const RecordAnswer& if_missing,
+                                                 TimePoint deadline);
   asio::awaitable<RecordAnswer> with_notes(NoteStep step, TimePoint deadline);
 
   // In the queue.
-  ClaimAnswer look_at_book(LocalClaim& claim, bool others_before);
+  ClaimAnswer look_at_contents(LocalClaim& claim, bool others_before);
   bool finds_record(LocalClaim& claim) const;
   asio::awaitable<void> wait_behind_record(LocalClaimPtr claim, TimePoint deadline);
   ClaimAnswer look(LocalClaim& claim);
   bool has_others_before(LocalClaim& claim) const;
   bool start_watching(const LocalClaimPtr& claim);
   void drop(LocalClaim& claim);
-  void leave_line(LocalClaim& claim);
+  void leave_queue(LocalClaim& claim);
   void check_file(const std::shared_ptr<LocalQueue>& queue);
   void lose(const LocalClaimPtr& claim);
   // The path: whether it still leads to the directory that we have.
@@ -122,7 +125,7 @@ class LocalBackend final : public Backend, private Watcher::Listener {
   void remember(const LocalClaim& claim);
   std::uint64_t known_token(const std::string& file) const;
 
-  core::Env& env_;
+  Env& env_;
   EventSink& sink_;
   const std::string path_;
   const bool trust_file_system_;
@@ -131,7 +134,7 @@ class LocalBackend final : public Backend, private Watcher::Listener {
   DirectoryPtr directory_;  ///< null: not connected, or gone
   DirectoryPtr found_;      ///< what the path was seen to lead to; not yet served in
   TimePoint settles_at_{};
-  core::TimerId path_timer_ = 0;
+  TimerId path_timer_ = 0;
   LocalQueues queues_;
   Helper helper_;
   Watcher watcher_;

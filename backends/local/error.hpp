@@ -7,7 +7,8 @@
 #include <string>
 
 #include "backends/local/rules/format.hpp"
-#include "dlock/backend.hpp"
+#include "dlock/spi/answers.hpp"
+#include "dlock/spi/error.hpp"
 
 namespace dlock::local {
 

@@ -3,11 +3,12 @@
 // What the rest of dlock knows of the local store: its schemes, its options, how to make one.
 #include "backends/local/backend.hpp"
 #include "dlock/local.hpp"
+#include "dlock/spi/descriptor.hpp"
 
 namespace dlock::local {
 namespace {
 
-std::unique_ptr<Backend> create(const StoreOptions& options, core::Env& env, EventSink& sink) {
+std::unique_ptr<Backend> create(const StoreOptions& options, Env& env, EventSink& sink) {
   if (options.path.empty()) {
     Diagnostics diagnostics;
     diagnostics.store = options.name;

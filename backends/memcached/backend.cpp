@@ -9,7 +9,7 @@
 #include "backends/memcached/lock/look.hpp"
 #include "backends/memcached/rules/server_list.hpp"
 #include "backends/memcached/wire/together.hpp"
-#include "core/loop/signal.hpp"
+#include "dlock/spi/signal.hpp"
 
 namespace dlock::memcached {
 
@@ -28,7 +28,7 @@ Failure about(const Server& server, Failure why) {
   return why;
 }
 
-MemcachedBackend::MemcachedBackend(const StoreOptions& options, core::Env& env, EventSink& sink,
+MemcachedBackend::MemcachedBackend(const StoreOptions& options, Env& env, EventSink& sink,
                                    const Driver& driver)
     : env_(env), sink_(sink), options_(options), names_(options.string("key")) {
   const Poller::Pace pace{options.duration("poll_interval"), options.duration("poll_interval_max")};
@@ -107,7 +107,7 @@ asio::awaitable<Failure> MemcachedBackend::reach(std::shared_ptr<Server> server,
     const bool was_silent = env_.now() - began > kPatience / 2;
     const bool slow = answer.failure.error == make_error_code(Error::connecting);
     again = ((alone && was_silent) || slow) && env_.now() < deadline;
-    if (again && !was_silent) co_await core::sleep_until(env_, env_.now() + kPause);
+    if (again && !was_silent) co_await sleep_until(env_, env_.now() + kPause);
   }
   if (answer.failure.text.find(server->address()) == std::string::npos) {
     answer.failure.text = fmt::format("{}: {}", server->address(), answer.failure.text);

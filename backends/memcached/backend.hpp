@@ -12,13 +12,15 @@
 #include "backends/memcached/lock/claim.hpp"
 #include "backends/memcached/lock/server.hpp"
 #include "backends/memcached/rules/names.hpp"
-#include "dlock/backend.hpp"
+#include "dlock/spi/backend.hpp"
+#include "dlock/spi/event_sink.hpp"
+#include "dlock/spi/options.hpp"
 
 namespace dlock::memcached {
 
-class MemcachedBackend final : public Backend {
+class MemcachedBackend final : public Backend, public MigrationStore {
  public:
-  MemcachedBackend(const StoreOptions& options, core::Env& env, EventSink& sink,
+  MemcachedBackend(const StoreOptions& options, Env& env, EventSink& sink,
                    const Driver& driver = library_driver());
   ~MemcachedBackend() override;
 
@@ -42,6 +44,7 @@ class MemcachedBackend final : public Backend {
   asio::awaitable<RecordAnswer> set_note(std::string key, std::optional<std::string> from,
                                          std::optional<std::string> to,
                                          TimePoint deadline) override;
+  MigrationStore& migration() noexcept override { return *this; }
   asio::awaitable<void> close(TimePoint deadline) override;
 
  private:
@@ -58,7 +61,7 @@ class MemcachedBackend final : public Backend {
                                            std::function<RecordAnswer(Commands&)> step,
                                            TimePoint deadline);
 
-  core::Env& env_;
+  Env& env_;
   EventSink& sink_;
   const StoreOptions options_;
   const KeyMap names_;

@@ -3,8 +3,8 @@
 // What can go wrong with a Memcached server. Values are permanent.
 #pragma once
 
-#include "dlock/backend.hpp"
 #include "dlock/error.hpp"
+#include "dlock/spi/answers.hpp"
 
 namespace dlock::memcached {
 

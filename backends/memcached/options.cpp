@@ -9,6 +9,7 @@
 #include "backends/memcached/rules/lease.hpp"
 #include "backends/memcached/rules/names.hpp"
 #include "dlock/memcached.hpp"
+#include "dlock/spi/descriptor.hpp"
 
 namespace dlock::memcached {
 namespace {
@@ -20,7 +21,7 @@ namespace {
   throw LockError(make_error_code(errc::config_invalid), {{}, options.name, std::move(text)});
 }
 
-std::unique_ptr<Backend> create(const StoreOptions& options, core::Env& env, EventSink& sink) {
+std::unique_ptr<Backend> create(const StoreOptions& options, Env& env, EventSink& sink) {
   check_options(options);
   return std::make_unique<MemcachedBackend>(options, env, sink);
 }

@@ -7,18 +7,18 @@
 
 #include "backends/memory/error.hpp"
 #include "backends/memory/store.hpp"
-#include "core/loop/env.hpp"
-#include "core/loop/signal.hpp"
-#include "dlock/backend.hpp"
 #include "dlock/memory.hpp"
+#include "dlock/spi/descriptor.hpp"
+#include "dlock/spi/env.hpp"
+#include "dlock/spi/signal.hpp"
 
 namespace dlock::memory {
 namespace {
 
 class MemoryClaim final : public Claim {
  public:
-  MemoryClaim(ClaimRequest request, core::Env& env) : Claim(std::move(request)), moved(env) {}
-  core::Signal moved;
+  MemoryClaim(ClaimRequest request, Env& env) : Claim(std::move(request)), moved(env) {}
+  Signal moved;
   bool granted = false;
 };
 
@@ -68,9 +68,9 @@ struct Mailbox {
   EventSink* sink;  ///< null when the backend has gone
 };
 
-class MemoryBackend final : public Backend {
+class MemoryBackend final : public Backend, public MigrationStore {
  public:
-  MemoryBackend(const StoreOptions& options, core::Env& env, EventSink& sink)
+  MemoryBackend(const StoreOptions& options, Env& env, EventSink& sink)
       : env_(env),
         name_(options.endpoints.empty() ? std::string() : options.endpoints.front().host),
         mailbox_(std::make_shared<Mailbox>(sink)) {}
@@ -213,6 +213,7 @@ class MemoryBackend final : public Backend {
         store_->set_note(key, from.value_or(std::string()), to.value_or(std::string())));
   }
 
+  MigrationStore& migration() noexcept override { return *this; }
   asio::awaitable<void> close(TimePoint) override {
     store_.reset();
     co_return;
@@ -236,7 +237,7 @@ class MemoryBackend final : public Backend {
     };
   }
 
-  core::Env& env_;
+  Env& env_;
   const std::string name_;
   std::shared_ptr<Mailbox> mailbox_;
   std::shared_ptr<SharedStore> store_;
@@ -254,7 +255,7 @@ const BackendDescriptor& backend() {
       .options = {},
       .lease_option = {},
       .refused_schemes = {},
-      .create = [](const StoreOptions& options, core::Env& env,
+      .create = [](const StoreOptions& options, Env& env,
                    EventSink& sink) -> std::unique_ptr<Backend> {
         return std::make_unique<MemoryBackend>(options, env, sink);
       }};

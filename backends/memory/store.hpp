@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "dlock/backend.hpp"
 #include "dlock/clock.hpp"
 #include "dlock/lock_status.hpp"
+#include "dlock/spi/migration_store.hpp"
 
 namespace dlock::memory {
 

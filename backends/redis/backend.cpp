@@ -27,7 +27,7 @@ bool same_promise(const Capabilities& a, const Capabilities& b) {
 
 }  // namespace
 
-RedisBackend::RedisBackend(const StoreOptions& options, DialSettings settings, core::Env& env,
+RedisBackend::RedisBackend(const StoreOptions& options, DialSettings settings, Env& env,
                            EventSink& sink)
     : env_(env),
       sink_(sink),
@@ -37,7 +37,7 @@ RedisBackend::RedisBackend(const StoreOptions& options, DialSettings settings, c
       poll_(options.duration("poll")),
       lock_delay_(options.duration("lock_delay")),
       fsync_declared_(options.string("durability") == "appendfsync-always"),
-      instance_(core::make_uuid(env)),
+      instance_(make_uuid(env)),
       link_(std::make_shared<Link>(env, settings_, static_cast<Link::Listener&>(*this))),
       subscriber_(make_subscriber()),
       capabilities_(declare(facts_, declaration())) {}

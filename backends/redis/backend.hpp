@@ -14,13 +14,15 @@
 #include "backends/redis/wire/calls.hpp"
 #include "backends/redis/wire/link.hpp"
 #include "backends/redis/wire/subscriber.hpp"
-#include "dlock/backend.hpp"
+#include "dlock/spi/backend.hpp"
+#include "dlock/spi/event_sink.hpp"
+#include "dlock/spi/options.hpp"
 
 namespace dlock::redis {
 
-class RedisBackend final : public Backend, private Link::Listener {
+class RedisBackend final : public Backend, public MigrationStore, private Link::Listener {
  public:
-  RedisBackend(const StoreOptions& options, DialSettings settings, core::Env& env, EventSink& sink);
+  RedisBackend(const StoreOptions& options, DialSettings settings, Env& env, EventSink& sink);
   ~RedisBackend() override;
 
   asio::awaitable<Failure> connect(TimePoint deadline) override;
@@ -57,6 +59,7 @@ class RedisBackend final : public Backend, private Link::Listener {
   asio::awaitable<Result<std::vector<std::string>>> claimed_names(std::string prefix,
                                                                   TimePoint deadline) override;
   asio::awaitable<Result<std::uint64_t>> highest_token(TimePoint deadline) override;
+  MigrationStore& migration() noexcept override { return *this; }
   asio::awaitable<void> close(TimePoint deadline) override;
 
  private:
@@ -86,7 +89,7 @@ class RedisBackend final : public Backend, private Link::Listener {
                                     std::shared_ptr<std::vector<LockStatus>> into,
                                     TimePoint deadline);
 
-  core::Env& env_;
+  Env& env_;
   EventSink& sink_;
   const std::shared_ptr<const DialSettings> settings_;
   const KeyMap names_;

@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "dlock/backend.hpp"
+#include "dlock/spi/answers.hpp"
 
 namespace dlock::redis {
 

@@ -9,6 +9,7 @@
 #include "backends/redis/backend.hpp"
 #include "backends/redis/rules/names.hpp"
 #include "dlock/redis.hpp"
+#include "dlock/spi/descriptor.hpp"
 
 namespace dlock::redis {
 namespace {
@@ -83,7 +84,7 @@ void check_tls(const StoreOptions& options) {
   }
 }
 
-std::unique_ptr<Backend> create(const StoreOptions& options, core::Env& env, EventSink& sink) {
+std::unique_ptr<Backend> create(const StoreOptions& options, Env& env, EventSink& sink) {
   // Else it may be gone at exit before a store of static storage has closed its TLS connections.
   ::OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
   return std::make_unique<RedisBackend>(options, dial_settings(options), env, sink);

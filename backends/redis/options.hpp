@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backends/redis/wire/dial.hpp"
-#include "dlock/backend.hpp"
+#include "dlock/spi/options.hpp"
 
 namespace dlock::redis {
 

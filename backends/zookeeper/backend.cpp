@@ -33,7 +33,7 @@ Session::Settings session_settings(const StoreOptions& options, const NameMap& n
 
 }  // namespace
 
-ZooKeeperBackend::ZooKeeperBackend(const StoreOptions& options, core::Env& env, EventSink& sink,
+ZooKeeperBackend::ZooKeeperBackend(const StoreOptions& options, Env& env, EventSink& sink,
                                    Library& library)
     : env_(env),
       sink_(sink),

@@ -19,14 +19,16 @@
 #include "backends/zookeeper/rules/queue.hpp"
 #include "backends/zookeeper/wire/gate.hpp"
 #include "backends/zookeeper/wire/session.hpp"
-#include "dlock/backend.hpp"
+#include "dlock/spi/backend.hpp"
+#include "dlock/spi/event_sink.hpp"
+#include "dlock/spi/options.hpp"
 
 namespace dlock::zookeeper {
 
-class ZooKeeperBackend final : public Backend {
+class ZooKeeperBackend final : public Backend, public MigrationStore {
  public:
   /// `library` outlives the backend.
-  ZooKeeperBackend(const StoreOptions& options, core::Env& env, EventSink& sink, Library& library);
+  ZooKeeperBackend(const StoreOptions& options, Env& env, EventSink& sink, Library& library);
   ~ZooKeeperBackend() override;
 
   asio::awaitable<Failure> connect(TimePoint deadline) override;
@@ -63,6 +65,7 @@ class ZooKeeperBackend final : public Backend {
   asio::awaitable<Result<std::vector<std::string>>> claimed_names(std::string prefix,
                                                                   TimePoint deadline) override;
   asio::awaitable<Result<std::uint64_t>> highest_token(TimePoint deadline) override;
+  MigrationStore& migration() noexcept override { return *this; }
   asio::awaitable<void> close(TimePoint deadline) override;
 
  private:
@@ -147,7 +150,7 @@ class ZooKeeperBackend final : public Backend {
   asio::awaitable<Result<LockStatus>> describe(std::string name, std::vector<std::string> children,
                                                TimePoint deadline);
 
-  core::Env& env_;
+  Env& env_;
   EventSink& sink_;
   Library& library_;
   const StoreOptions options_;

@@ -7,7 +7,7 @@
 #include <string>
 #include <type_traits>
 
-#include "dlock/backend.hpp"
+#include "dlock/spi/answers.hpp"
 
 namespace dlock::zookeeper {
 

@@ -6,6 +6,7 @@
 #include "backends/zookeeper/backend.hpp"
 #include "backends/zookeeper/rules/names.hpp"
 #include "backends/zookeeper/wire/library_client.hpp"
+#include "dlock/spi/descriptor.hpp"
 #include "dlock/zookeeper.hpp"
 
 namespace dlock::zookeeper {
@@ -18,7 +19,7 @@ namespace {
   throw LockError(make_error_code(errc::config_invalid), {{}, options.name, std::move(text)});
 }
 
-std::unique_ptr<Backend> create(const StoreOptions& options, core::Env& env, EventSink& sink) {
+std::unique_ptr<Backend> create(const StoreOptions& options, Env& env, EventSink& sink) {
   check_options(options);
   return std::make_unique<ZooKeeperBackend>(options, env, sink, c_library());
 }

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "dlock/backend.hpp"
+#include "dlock/spi/options.hpp"
 
 namespace dlock::zookeeper {
 

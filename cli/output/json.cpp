@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <boost/json.hpp>
 
-#include "core/spi/name.hpp"
+#include "dlock/spi/name.hpp"
 
 namespace dlock::cli {
 
@@ -17,7 +17,7 @@ using std::chrono::milliseconds;
 json::string utf8(std::string_view text) {
   json::string result;
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = core::utf8_length(text, at);
+    const std::size_t length = utf8_length(text, at);
     result += length == 0 ? std::string_view("\xEF\xBF\xBD") : text.substr(at, length);
     at += std::max<std::size_t>(length, 1);
   }

@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <climits>
 
-#include "core/spi/name.hpp"
+#include "dlock/spi/name.hpp"
 
 namespace dlock::cli {
 
@@ -58,7 +58,7 @@ std::string printable(std::string_view text) {
   std::string result;
   result.reserve(text.size());
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = core::utf8_length(text, at);
+    const std::size_t length = utf8_length(text, at);
     const auto character = text.substr(at, std::max<std::size_t>(length, 1));
     const auto byte = static_cast<unsigned char>(character.front());
     // U+0080 to U+009F are control characters, too.

@@ -8,8 +8,8 @@
 
 #include "cli/output/output.hpp"
 #include "cli/output/text.hpp"
-#include "core/loop/thread.hpp"
 #include "dlock/error.hpp"
+#include "dlock/spi/thread.hpp"
 
 namespace dlock::cli {
 
@@ -52,7 +52,7 @@ std::string remark(LockManager& locks, const std::string& name) {
 
 WaitingNote::WaitingNote(LockManager& locks, const std::string& name) {
   try {
-    thread_ = core::start_thread([&locks, name] {
+    thread_ = start_thread([&locks, name] {
       try {
         complain(fmt::format("waiting for {}{}", name, remark(locks, name)));
       } catch (...) {  // NOLINT(bugprone-empty-catch): then without a word

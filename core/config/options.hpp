@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "core/config/settings.hpp"
-#include "dlock/backend.hpp"
 #include "dlock/config.hpp"
 #include "dlock/error.hpp"
+#include "dlock/spi/descriptor.hpp"
 
 namespace dlock::core {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/spi/name.hpp"
+#include "dlock/spi/name.hpp"
 
 namespace dlock::core {
 

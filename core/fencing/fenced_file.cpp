@@ -11,9 +11,9 @@
 #include <charconv>
 #include <cstdio>
 
-#include "core/spi/error.hpp"
-#include "core/spi/name.hpp"
 #include "dlock/sequencer.hpp"
+#include "dlock/spi/error.hpp"
+#include "dlock/spi/name.hpp"
 
 namespace dlock::core {
 namespace {

@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "core/fencing/fenced_place.hpp"
-#include "dlock/backend.hpp"
+#include "dlock/spi/answers.hpp"
 
 namespace dlock::core {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/fencing/fenced_file.hpp"
-#include "core/spi/error.hpp"
+#include "dlock/spi/error.hpp"
 
 namespace dlock::inline v0 {
 namespace {
@@ -14,8 +14,8 @@ namespace {
 Failure write_file(core::FencedPlace& place, std::uint64_t token, std::string_view lock,
                    std::string_view bytes) {
   if (token >= kTokenEnd) {
-    return core::make_failure(errc::invalid_argument,
-                              fmt::format("the token {} is not below 2^53", token));
+    return make_failure(errc::invalid_argument,
+                        fmt::format("the token {} is not below 2^53", token));
   }
   core::FencedContent content;
   content.bytes = bytes;

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/fencing/hmac.hpp"
-#include "core/spi/name.hpp"
+#include "dlock/spi/name.hpp"
 
 namespace dlock::inline v0 {
 namespace {
@@ -47,7 +47,7 @@ int hex_value(char c) {
 
 /// Empty, or what is wrong with the grant.
 std::string grant_error(std::string_view name, std::uint64_t token, std::string_view store) {
-  if (auto wrong = core::name_error(name); !wrong.empty()) return wrong;
+  if (auto wrong = name_error(name); !wrong.empty()) return wrong;
   if (token == 0) return "the token is 0, which no store gives";
   if (token >= kTokenEnd) return fmt::format("the token {} is not below 2^53", token);
   if (store.empty()) return "the store's name is empty";

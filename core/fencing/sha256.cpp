@@ -6,9 +6,9 @@
 #include <array>
 #include <cstdint>
 
-#include "core/spi/name.hpp"
+#include "dlock/spi/name.hpp"
 
-namespace dlock::core {
+namespace dlock::inline v0 {
 
 namespace {
 
@@ -91,4 +91,4 @@ std::string sha256_hex(std::string_view text) {
   return hex;
 }
 
-}  // namespace dlock::core
+}  // namespace dlock::inline v0

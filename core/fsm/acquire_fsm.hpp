@@ -18,7 +18,7 @@
 #pragma once
 
 #include "core/fsm/backoff.hpp"
-#include "dlock/backend.hpp"
+#include "dlock/spi/answers.hpp"
 
 namespace dlock::core {
 

@@ -8,7 +8,7 @@
 // arrives after the deadline comes too late: somebody may have been told already.
 #pragma once
 
-#include "dlock/backend.hpp"
+#include "dlock/spi/answers.hpp"
 
 namespace dlock::core {
 

@@ -10,7 +10,7 @@
 
 #include <optional>
 
-#include "dlock/backend.hpp"
+#include "dlock/spi/answers.hpp"
 
 namespace dlock::core {
 

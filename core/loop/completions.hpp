@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "core/loop/crew.hpp"
-#include "core/loop/env.hpp"
+#include "dlock/spi/env.hpp"
 
 namespace dlock::core {
 

@@ -5,7 +5,7 @@
 #include <exception>
 #include <utility>
 
-#include "core/loop/thread.hpp"
+#include "dlock/spi/thread.hpp"
 
 namespace dlock::core {
 namespace {

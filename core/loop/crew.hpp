@@ -14,7 +14,7 @@
 #include <mutex>
 #include <thread>
 
-#include "core/loop/env.hpp"
+#include "dlock/spi/env.hpp"
 
 namespace dlock::core {
 

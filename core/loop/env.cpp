@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/loop/env.hpp"
+#include "dlock/spi/env.hpp"
 
 #include <fmt/format.h>
 
-namespace dlock::core {
+namespace dlock::inline v0 {
 
 std::string make_uuid(Env& env) {
   const auto high = (env.random() & ~0xf000ULL) | 0x4000ULL;
@@ -12,4 +12,4 @@ std::string make_uuid(Env& env) {
                      high & 0xffff, low >> 48, low & 0xffff'ffff'ffffULL);
 }
 
-}  // namespace dlock::core
+}  // namespace dlock::inline v0

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "core/loop/crew.hpp"
-#include "core/loop/env.hpp"
+#include "dlock/spi/env.hpp"
 
 namespace dlock::core {
 

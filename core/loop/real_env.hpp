@@ -14,8 +14,8 @@
 #include <random>
 
 #include "core/loop/crew.hpp"
-#include "core/loop/env.hpp"
 #include "core/loop/timer_queue.hpp"
+#include "dlock/spi/env.hpp"
 
 namespace dlock::core {
 

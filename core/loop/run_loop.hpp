@@ -6,8 +6,8 @@
 #include <boost/asio/io_context.hpp>
 #include <exception>
 
-#include "core/loop/env.hpp"
 #include "core/loop/halt_poll.hpp"
+#include "dlock/spi/env.hpp"
 
 namespace dlock::core {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/loop/signal.hpp"
+#include "dlock/spi/signal.hpp"
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-namespace dlock::core {
+namespace dlock::inline v0 {
 
 /// The coroutine that waits: kept by the signal, then by what resumes it.
 struct Signal::Waiter {
@@ -86,4 +86,4 @@ asio::awaitable<void> sleep_until(Env& env, TimePoint when) {
   co_await signal.wait_until(when);
 }
 
-}  // namespace dlock::core
+}  // namespace dlock::inline v0

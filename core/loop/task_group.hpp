@@ -6,7 +6,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <cstdint>
 
-#include "core/loop/signal.hpp"
+#include "dlock/spi/signal.hpp"
 
 namespace dlock::core {
 

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/loop/env.hpp"
+#include "dlock/spi/env.hpp"
 
 namespace dlock::core {
 

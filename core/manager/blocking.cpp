@@ -3,9 +3,9 @@
 // The blocking forms over the one asynchronous call: the caller sleeps until the loop has decided.
 // Deadlines are the loop's business, so the caller's wait has none of its own.
 #include "core/loop/reply.hpp"
-#include "core/loop/thread.hpp"
-#include "core/spi/error.hpp"
 #include "dlock/distributed_lock.hpp"
+#include "dlock/spi/error.hpp"
+#include "dlock/spi/thread.hpp"
 
 namespace dlock::inline v0 {
 namespace {
@@ -24,7 +24,7 @@ struct Outcome {
 
 LockHandle DistributedLock::acquire(AcquireOptions options, std::stop_token stop,
                                     error_code& ec) noexcept {
-  const core::NoCancellation uncancelled;
+  const NoCancellation uncancelled;
   try {
     auto reply = std::make_shared<core::Reply<Outcome>>();
     const auto cancel = start_acquire(options, [reply](error_code result, LockHandle got) {
@@ -36,7 +36,7 @@ LockHandle DistributedLock::acquire(AcquireOptions options, std::stop_token stop
     return std::move(outcome.handle);
   } catch (const std::exception& error) {
     // Nothing has begun: what begins tells its outcome by the reply.
-    auto failure = core::failure_of(error);
+    auto failure = failure_of(error);
     ec = failure.error;
     if (options.diagnostics != nullptr) options.diagnostics->server_text = std::move(failure.text);
     return {};

@@ -12,10 +12,10 @@
 #include "core/loop/hire_later.hpp"
 #include "core/loop/run_loop.hpp"
 #include "core/process/exhausted.hpp"
-#include "core/process/fork.hpp"
 #include "core/process/standard_streams.hpp"
-#include "core/spi/error.hpp"
-#include "core/spi/name.hpp"
+#include "dlock/spi/error.hpp"
+#include "dlock/spi/fork.hpp"
+#include "dlock/spi/name.hpp"
 #include "migration/move/migrating_acquisition.hpp"
 
 namespace dlock::core {

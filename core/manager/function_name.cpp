@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "core/spi/name.hpp"
 #include "dlock/error.hpp"
+#include "dlock/spi/name.hpp"
 #include "dlock/synchronized.hpp"
 
 namespace dlock::core {

@@ -2,9 +2,9 @@
 #include "dlock/lock_handle.hpp"
 
 #include "core/loop/reply.hpp"
-#include "core/loop/thread.hpp"
 #include "core/store/hold.hpp"
 #include "core/store/host.hpp"
+#include "dlock/spi/thread.hpp"
 
 namespace dlock::inline v0 {
 namespace {
@@ -28,7 +28,7 @@ LockHandle::LockHandle(LockHandle&&) noexcept = default;
 
 LockHandle& LockHandle::operator=(LockHandle&& other) noexcept {
   if (this != &other) {
-    const core::NoCancellation uncancelled;
+    const NoCancellation uncancelled;
     const auto hold = hold_;
     begin_release({});
     hold_ = std::move(other.hold_);
@@ -39,7 +39,7 @@ LockHandle& LockHandle::operator=(LockHandle&& other) noexcept {
 
 LockHandle::~LockHandle() {
   if (!hold_) return;
-  const core::NoCancellation uncancelled;
+  const NoCancellation uncancelled;
   const auto hold = hold_;
   begin_release({});
   wait_quiet(hold);
@@ -96,7 +96,7 @@ void LockHandle::on_state(StateCallback callback) {
 }
 
 error_code LockHandle::release() noexcept {
-  const core::NoCancellation uncancelled;
+  const NoCancellation uncancelled;
   const auto hold = hold_;
   auto ec = make_error_code(errc::unavailable);
   try {

@@ -5,8 +5,8 @@
 
 #include "core/config/environment.hpp"
 #include "core/manager/engine.hpp"
-#include "core/spi/error.hpp"
 #include "core/store/standing.hpp"
+#include "dlock/spi/error.hpp"
 #include "migration/home.hpp"
 
 namespace dlock::inline v0 {
@@ -171,7 +171,7 @@ std::vector<LockStatus> LockManager::list(const std::string& prefix) {
     if (!result.value) {
       unable = result.failure;
       // One that cannot list at all does not hide the locks of the others.
-      if (core::portable(unable.error) != errc::not_supported) fail(unable, {}, name);
+      if (portable(unable.error) != errc::not_supported) fail(unable, {}, name);
       continue;
     }
     any = true;

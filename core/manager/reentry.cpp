@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "core/process/fork.hpp"
+#include "dlock/spi/fork.hpp"
 
 namespace dlock::core {
 

@@ -6,7 +6,7 @@
 
 #include <system_error>
 
-#include "dlock/backend.hpp"
+#include "dlock/spi/answers.hpp"
 
 namespace dlock::core {
 

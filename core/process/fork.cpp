@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/process/fork.hpp"
+#include "dlock/spi/fork.hpp"
 
 #include <pthread.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <mutex>
 #include <unordered_set>
 
-namespace dlock::core {
+namespace dlock::inline v0 {
 namespace {
 
 // The registry's mutex is held across fork(), so that the child finds the set whole. The child
@@ -58,4 +58,4 @@ void close_in_fork_child(int descriptor) { ForkRegistry::get().add(descriptor); 
 
 void keep_in_fork_child(int descriptor) noexcept { ForkRegistry::get().remove(descriptor); }
 
-}  // namespace dlock::core
+}  // namespace dlock::inline v0

@@ -92,10 +92,6 @@ const boost::system::error_category& dlock_category() noexcept {
 LockError::LockError(error_code ec, Diagnostics diagnostics)
     : system_error(ec, sentence_head(diagnostics)), diagnostics_(std::move(diagnostics)) {}
 
-}  // namespace dlock::inline v0
-
-namespace dlock::core {
-
 errc portable(const error_code& ec) noexcept {
   const auto condition = ec.default_error_condition();
   return condition.category() == dlock_category() && condition.value() != 0
@@ -118,6 +114,10 @@ Failure failure_of(const std::exception& error) noexcept {
   }
   return failure;
 }
+
+}  // namespace dlock::inline v0
+
+namespace dlock::core {
 
 error_code told_code(errc error, const Failure& cause) noexcept {
   return cause.error && portable(cause.error) == error ? cause.error : make_error_code(error);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/spi/name.hpp"
+#include "dlock/spi/name.hpp"
 
 #include <fmt/format.h>
 
 #include <cstdint>
 
-namespace dlock::core {
+namespace dlock::inline v0 {
 
 namespace {
 
@@ -106,4 +106,4 @@ std::string percent_unescape(std::string_view text) {
   return plain;
 }
 
-}  // namespace dlock::core
+}  // namespace dlock::inline v0

@@ -10,8 +10,9 @@
 #include <string>
 
 #include "core/fsm/acquire_fsm.hpp"
-#include "core/loop/signal.hpp"
 #include "dlock/distributed_lock.hpp"
+#include "dlock/spi/claim.hpp"
+#include "dlock/spi/signal.hpp"
 
 namespace dlock::core {
 

@@ -8,9 +8,9 @@
 #include <exception>
 #include <utility>
 
-#include "core/process/fork.hpp"
 #include "core/store/host.hpp"
 #include "core/store/store.hpp"
+#include "dlock/spi/fork.hpp"
 
 namespace dlock::core {
 namespace {

@@ -20,9 +20,9 @@
 #include "core/loop/crew.hpp"
 #include "core/store/hold_dependency.hpp"
 #include "core/store/releaser.hpp"
-#include "dlock/backend.hpp"
 #include "dlock/lock_handle.hpp"
 #include "dlock/lock_manager.hpp"
+#include "dlock/spi/claim.hpp"
 
 namespace dlock::core {
 

@@ -8,9 +8,9 @@
 #include <string_view>
 
 #include "core/loop/crew.hpp"
-#include "core/loop/env.hpp"
 #include "core/store/releaser.hpp"
 #include "dlock/lock_manager.hpp"
+#include "dlock/spi/env.hpp"
 
 namespace dlock::core {
 

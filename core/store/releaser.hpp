@@ -6,10 +6,10 @@
 #include <list>
 
 #include "core/fsm/release_fsm.hpp"
-#include "core/loop/signal.hpp"
 #include "core/loop/task_group.hpp"
-#include "dlock/backend.hpp"
 #include "dlock/detail/unique_function.hpp"
+#include "dlock/spi/backend.hpp"
+#include "dlock/spi/signal.hpp"
 
 namespace dlock::core {
 

@@ -9,7 +9,7 @@
 
 #include "core/config/duration.hpp"
 #include "core/loop/deadline.hpp"
-#include "core/spi/error.hpp"
+#include "dlock/spi/error.hpp"
 
 namespace dlock::core {
 namespace {
@@ -192,7 +192,7 @@ void Store::read_incoming_plans_meanwhile() {
 asio::awaitable<bool> Store::open_arrived(std::string name, std::string record) {
   const auto floor = incoming_plans_.opens(name, record);
   if (!floor) co_return false;
-  const auto answer = co_await backend_->set_record(
+  const auto answer = co_await backend_->migration().set_record(
       std::move(name), std::move(record), std::nullopt, *floor, env_.now() + request_timeout());
   co_return answer.status == RecordStatus::done || answer.status == RecordStatus::conflict;
 }
@@ -401,11 +401,11 @@ std::shared_ptr<Hold> Store::hold(const ClaimPtr& claim, const ClaimAnswer& answ
                                   const Acquisition::Request& request) {
   const auto drift = margin(request);
   if (answer.token) tokens_.raise(request.name, *answer.token);
-  auto hold = std::make_shared<Hold>(
-      host_.shared_from_this(), weak_from_this(),
-      Hold::Identity{request.name, name(), answer.token, backend_->inheritable_descriptor(*claim),
-                     claim->request().mode},
-      claim, local_deadline(answer.validity, drift));
+  auto hold =
+      std::make_shared<Hold>(host_.shared_from_this(), weak_from_this(),
+                             Hold::Identity{request.name, name(), answer.token,
+                                            claim->inheritable_descriptor(), claim->request().mode},
+                             claim, local_deadline(answer.validity, drift));
   renewer_->add(hold, claim, answer.validity,
                 {backend_->capabilities().lease_scope, request_timeout(), drift,
                  lease_of(request.lease, request.max_lease)});

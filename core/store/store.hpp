@@ -16,6 +16,9 @@
 #include "core/store/host.hpp"
 #include "core/store/renewer.hpp"
 #include "dlock/lock_manager.hpp"
+#include "dlock/spi/descriptor.hpp"
+#include "dlock/spi/event_sink.hpp"
+#include "dlock/spi/options.hpp"
 #include "migration/incoming_plans.hpp"
 
 namespace dlock::core {

@@ -39,7 +39,7 @@ class Engine;
 
 namespace dlock::inline v0 {
 
-struct BackendDescriptor;  // <dlock/backend.hpp>
+struct BackendDescriptor;  // <dlock/spi/descriptor.hpp>
 
 enum class LogLevel { debug, info, warning, error };
 

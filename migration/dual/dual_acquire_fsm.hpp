@@ -19,7 +19,7 @@
 #include <optional>
 
 #include "core/fsm/backoff.hpp"
-#include "dlock/backend.hpp"
+#include "dlock/spi/migration_store.hpp"
 
 namespace dlock::core::migration {
 

@@ -153,7 +153,7 @@ asio::awaitable<DualAcquireFsm::Step> DualAcquisition::raise() {
   if (claim) {
     try {
       const auto until = env().now() + source.request_timeout();
-      answer = co_await source.backend().raise(claim, fsm_.token(), until);
+      answer = co_await source.backend().migration().raise(claim, fsm_.token(), until);
     } catch (const std::exception& error) {
       answer.status = RecordStatus::unknown;
       answer.failure = make_failure(errc::protocol, error.what());

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "core/spi/error.hpp"
+#include "dlock/spi/error.hpp"
 #include "migration/dual/dual_steps.hpp"
 
 namespace dlock::core::migration {
@@ -151,8 +151,8 @@ asio::awaitable<void> DualLedger::discard_window(Plan plan) {
   if (!look.window || look.window->is_open() || look.window->plan_id != plan.id) co_return;
   auto& store = *stores_.window;
   const auto deadline = store.env().now() + store.request_timeout();
-  co_await store.backend().set_note(window_key(plan.name), std::move(look.text), std::nullopt,
-                                    deadline);
+  co_await store.backend().migration().set_note(window_key(plan.name), std::move(look.text),
+                                                std::nullopt, deadline);
 }
 
 asio::awaitable<Failure> DualLedger::write_text(Plan plan) {
@@ -271,8 +271,8 @@ asio::awaitable<Failure> DualLedger::withdraw(Plan plan, std::vector<std::string
     }
     auto& store = *stores_.window;
     const auto deadline = store.env().now() + store.request_timeout();
-    const auto gone =
-        co_await store.backend().set_note(window_key(plan.name), look.text, std::nullopt, deadline);
+    const auto gone = co_await store.backend().migration().set_note(
+        window_key(plan.name), look.text, std::nullopt, deadline);
     if (gone.status == RecordStatus::conflict || gone.status == RecordStatus::unknown) {
       co_return make_failure(errc::unavailable, "somebody else writes the window; try again");
     }

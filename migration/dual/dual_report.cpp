@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "core/spi/error.hpp"
+#include "dlock/spi/error.hpp"
 #include "migration/dual/window_watch.hpp"
 
 namespace dlock::core::migration {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "core/spi/error.hpp"
+#include "dlock/spi/error.hpp"
 #include "migration/await_lock.hpp"
 
 namespace dlock::core::migration {
@@ -227,7 +227,8 @@ asio::awaitable<Result<std::vector<std::string>>> sealed_places(DualStores store
     if (result.failure.error) co_return result;
     const bool has_records = store->backend().capabilities().can_seal;
     for (std::size_t i = 0; has_records && i < names.size(); ++i) {
-      const auto answer = co_await store->backend().record(names[i], request_deadline(*store));
+      const auto answer =
+          co_await store->backend().migration().record(names[i], request_deadline(*store));
       if (answer.status != RecordStatus::done) {
         result.failure = failure_of(*store, answer.failure);
         co_return result;

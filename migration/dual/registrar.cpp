@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "core/spi/error.hpp"
 #include "dlock/sequencer.hpp"
+#include "dlock/spi/error.hpp"
 #include "migration/dual/dual_steps.hpp"
 
 namespace dlock::core::migration {

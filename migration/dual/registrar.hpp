@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "core/loop/signal.hpp"
 #include "core/store/store.hpp"
+#include "dlock/spi/signal.hpp"
 #include "migration/dual/registration.hpp"
 #include "migration/dual/window_note.hpp"
 #include "migration/dual/window_watch.hpp"

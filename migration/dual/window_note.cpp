@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "core/spi/error.hpp"
+#include "dlock/spi/error.hpp"
 #include "migration/eligibility.hpp"
 
 namespace dlock::core::migration {
@@ -43,7 +43,8 @@ asio::awaitable<WindowNote::Look> WindowNote::read() {
   const auto sent = store_->env().now();
   RecordAnswer answer;
   try {
-    answer = co_await store_->backend().note(window_key(plan_), sent + store_->request_timeout());
+    answer = co_await store_->backend().migration().note(window_key(plan_),
+                                                         sent + store_->request_timeout());
   } catch (const std::exception& error) {
     answer.failure = make_failure(errc::protocol, error.what());
   }
@@ -67,9 +68,9 @@ asio::awaitable<WindowNote::Written> WindowNote::write(std::optional<std::string
   RecordAnswer answer;
   answer.status = RecordStatus::unknown;
   try {
-    answer =
-        co_await store_->backend().set_note(window_key(plan_), std::move(from), std::move(text),
-                                            written.sent + store_->request_timeout());
+    answer = co_await store_->backend().migration().set_note(
+        window_key(plan_), std::move(from), std::move(text),
+        written.sent + store_->request_timeout());
   } catch (const std::exception& error) {
     answer.failure = make_failure(errc::protocol, error.what());
   }

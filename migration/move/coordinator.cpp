@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "core/spi/error.hpp"
 #include "core/store/hold.hpp"
+#include "dlock/spi/error.hpp"
 #include "migration/eligibility.hpp"
 #include "migration/ledger.hpp"
 #include "migration/move/target_place.hpp"
@@ -28,7 +28,8 @@ asio::awaitable<RecordAnswer> Coordinator::read(std::string name) {
   RecordAnswer answer;
   answer.failure = co_await source_->connected();
   if (answer.failure.error) co_return answer;
-  answer = co_await source_->backend().record(std::move(name), request_deadline(*source_));
+  answer =
+      co_await source_->backend().migration().record(std::move(name), request_deadline(*source_));
   co_return answer;
 }
 
@@ -180,8 +181,8 @@ asio::awaitable<Coordinator::Course> Coordinator::seal(Task task) {
     co_return course;
   }
   const auto record = moved_record(plan_, *token, source_->env().wall_clock_ms());
-  const auto answer =
-      co_await source_->backend().seal(claim, to_text(record), request_deadline(*source_));
+  const auto answer = co_await source_->backend().migration().seal(claim, to_text(record),
+                                                                   request_deadline(*source_));
   // With any other outcome the handle is given back: a late copy finds the claim gone, and fails.
   if (answer.status == RecordStatus::done) source_->retire(*hold);
   course = after(answer, *source_, name);
@@ -201,11 +202,12 @@ asio::awaitable<RecordAnswer> Coordinator::set_record(Task task, std::string fro
   const auto deadline = request_deadline(*source_);
   auto& backend = source_->backend();
   if (task.gate) {
-    answer = co_await backend.set_record_under(std::move(task.gate), std::move(task.name),
-                                               std::move(from), std::move(to), min_token, deadline);
+    answer = co_await backend.migration().set_record_under(std::move(task.gate),
+                                                           std::move(task.name), std::move(from),
+                                                           std::move(to), min_token, deadline);
   } else {
-    answer = co_await backend.set_record(std::move(task.name), std::move(from), std::move(to),
-                                         min_token, deadline);
+    answer = co_await backend.migration().set_record(std::move(task.name), std::move(from),
+                                                     std::move(to), min_token, deadline);
   }
   co_return answer;
 }
@@ -265,7 +267,7 @@ asio::awaitable<std::optional<Coordinator::Course>> Coordinator::open_target(
   }
   auto& backend = target_->backend();
   if (!backend.capabilities().can_seal) co_return course;
-  const auto found = co_await backend.record(name, request_deadline(*target_));
+  const auto found = co_await backend.migration().record(name, request_deadline(*target_));
   if (found.status != RecordStatus::done) {
     course = after(found, *target_, name);
     co_return course;
@@ -291,8 +293,8 @@ asio::awaitable<std::optional<Coordinator::Course>> Coordinator::open_target(
     }
     co_return course;
   }
-  const auto answer = co_await backend.set_record(name, *found.found, std::nullopt, record->floor,
-                                                  request_deadline(*target_));
+  const auto answer = co_await backend.migration().set_record(
+      name, *found.found, std::nullopt, record->floor, request_deadline(*target_));
   course = after(answer, *target_, name);
   co_return course;
 }
@@ -320,8 +322,8 @@ asio::awaitable<Coordinator::Course> Coordinator::close_target(std::string name,
   const auto claim = hold->claim();
   if (!claim) co_return Course();  // lost already
   const auto record = closed_record(plan_, closing, token, target_->env().wall_clock_ms());
-  const auto answer =
-      co_await target_->backend().seal(claim, to_text(record), request_deadline(*target_));
+  const auto answer = co_await target_->backend().migration().seal(claim, to_text(record),
+                                                                   request_deadline(*target_));
   if (answer.status == RecordStatus::done) target_->retire(*hold);
   co_return after(answer, *target_, name);
 }
@@ -343,8 +345,8 @@ asio::awaitable<Coordinator::Course> Coordinator::open_from_closed(Task task, Re
   const auto drained = std::max(closing.floor, there->floor);
   if (there->gen < closing.gen) {
     const auto anew = closed_record(plan_, closing, drained, target_->env().wall_clock_ms());
-    const auto answer = co_await target_->backend().set_record(name, text, to_text(anew), 0,
-                                                               request_deadline(*target_));
+    const auto answer = co_await target_->backend().migration().set_record(
+        name, text, to_text(anew), 0, request_deadline(*target_));
     course = after(answer, *target_, name);
     if (course.report || !course.changed) co_return course;
   }

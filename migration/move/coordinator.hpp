@@ -20,8 +20,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/loop/signal.hpp"
 #include "core/store/store.hpp"
+#include "dlock/spi/signal.hpp"
 #include "migration/gate.hpp"
 #include "migration/locker.hpp"
 #include "migration/move/step_report.hpp"

@@ -13,7 +13,7 @@ constexpr std::size_t kMostAtOnce = 500;
 }  // namespace
 
 asio::awaitable<std::vector<StepReport>> drive_all(std::shared_ptr<Coordinator> coordinator,
-                                                   core::Env& env, Goal goal,
+                                                   Env& env, Goal goal,
                                                    std::vector<std::string> names) {
   std::vector<StepReport> reports;
   for (std::size_t first = 0; first < names.size(); first += kMostAtOnce) {

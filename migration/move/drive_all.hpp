@@ -13,7 +13,7 @@ namespace dlock::core::migration {
 
 /// Loop only. In the order of `names`.
 asio::awaitable<std::vector<StepReport>> drive_all(std::shared_ptr<Coordinator> coordinator,
-                                                   core::Env& env, Goal goal,
+                                                   Env& env, Goal goal,
                                                    std::vector<std::string> names);
 
 }  // namespace dlock::core::migration

@@ -143,7 +143,7 @@ asio::awaitable<RecordAnswer> MigratingAcquisition::read_record() {
   RecordAnswer answer;
   try {
     const auto until = source_->env().now() + source_->request_timeout();
-    answer = co_await source_->backend().record(request_.source.name, until);
+    answer = co_await source_->backend().migration().record(request_.source.name, until);
   } catch (const std::exception& error) {
     answer.status = RecordStatus::unavailable;
     answer.failure = make_failure(errc::protocol, error.what());
@@ -163,7 +163,7 @@ asio::awaitable<MoveAcquireFsm::Step> MigratingAcquisition::seal_source() {
     try {
       const auto record = fsm_.sealing(*token, source_->env().wall_clock_ms());
       const auto until = source_->env().now() + source_->request_timeout();
-      answer = co_await source_->backend().seal(claim, to_text(record), until);
+      answer = co_await source_->backend().migration().seal(claim, to_text(record), until);
     } catch (const std::exception& error) {
       answer.status = RecordStatus::unknown;
       answer.failure = make_failure(errc::protocol, error.what());
@@ -178,7 +178,8 @@ asio::awaitable<MoveAcquireFsm::Step> MigratingAcquisition::seal_source() {
 asio::awaitable<void> MigratingAcquisition::look_at_gate() {
   try {
     const auto until = source_->env().now() + source_->request_timeout();
-    const auto answer = co_await source_->backend().note(gate_key(request_.plan), until);
+    const auto answer =
+        co_await source_->backend().migration().note(gate_key(request_.plan), until);
     std::string unused;
     if (answer.status == RecordStatus::done) {
       request_.gate->learn(answer.found.value_or(std::string()), unused);
@@ -193,8 +194,8 @@ asio::awaitable<MoveAcquireFsm::Step> MigratingAcquisition::open_target() {
   RecordAnswer answer;
   try {
     const auto until = target_->env().now() + target_->request_timeout();
-    answer = co_await target_->backend().set_record(request_.target.name, fsm_.closed(),
-                                                    std::nullopt, fsm_.record().floor, until);
+    answer = co_await target_->backend().migration().set_record(
+        request_.target.name, fsm_.closed(), std::nullopt, fsm_.record().floor, until);
   } catch (const std::exception& error) {
     answer.status = RecordStatus::unavailable;
     answer.failure = make_failure(errc::protocol, error.what());

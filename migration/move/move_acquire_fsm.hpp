@@ -28,7 +28,7 @@
 #include <vector>
 
 #include "core/fsm/backoff.hpp"
-#include "dlock/backend.hpp"
+#include "dlock/spi/migration_store.hpp"
 #include "migration/gate.hpp"
 #include "migration/record.hpp"
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/spi/error.hpp"
+#include "dlock/spi/error.hpp"
 #include "migration/eligibility.hpp"
 #include "migration/ledger.hpp"
 #include "migration/move/drive_all.hpp"
@@ -52,7 +52,8 @@ asio::awaitable<Governed> look_at_source(std::shared_ptr<Store> source, Plan pla
   }
   auto& backend = source->backend();
   std::string everything;
-  const auto claimed = co_await backend.claimed_names(everything, source->env().now() + kListing);
+  const auto claimed =
+      co_await backend.migration().claimed_names(everything, source->env().now() + kListing);
   if (!claimed.value) {
     governed.failure = with_store(*source, claimed.failure);
     co_return governed;
@@ -238,7 +239,7 @@ asio::awaitable<PlanCoordinator::Report> PlanCoordinator::finish() {
 asio::awaitable<std::optional<StepReport>> PlanCoordinator::make_final(GateNote::Look turned) {
   std::optional<StepReport> refusal;
   const auto deadline = source_->env().now() + source_->request_timeout();
-  const auto highest = co_await source_->backend().highest_token(deadline);
+  const auto highest = co_await source_->backend().migration().highest_token(deadline);
   if (!highest.value) {
     refusal = failure_report({}, false, source_->name(), highest.failure.error, highest.failure);
     co_return refusal;

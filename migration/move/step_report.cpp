@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "core/spi/error.hpp"
+#include "dlock/spi/error.hpp"
 
 namespace dlock::core::migration {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "dlock/backend.hpp"
+#include "dlock/spi/answers.hpp"
 #include "migration/record.hpp"
 
 namespace dlock::core::migration {

@@ -57,7 +57,7 @@ asio::awaitable<TargetPlace> place_of(std::shared_ptr<Store> target, std::string
 asio::awaitable<void> look_at(std::shared_ptr<Store> from, std::shared_ptr<Store> to,
                               bool target_answers, NameStatus& status) {
   auto deadline = from->env().now() + from->request_timeout();
-  const auto record = co_await from->backend().record(status.name, deadline);
+  const auto record = co_await from->backend().migration().record(status.name, deadline);
   status.known = record.status == RecordStatus::done;
   if (record.found) {
     const auto left = co_await from->is_left_closed(status.name, *record.found);
@@ -74,7 +74,7 @@ asio::awaitable<void> look_at(std::shared_ptr<Store> from, std::shared_ptr<Store
   status.in_target = std::move(there.value);
   if (!to->backend().capabilities().can_seal) co_return;
   deadline = to->env().now() + to->request_timeout();
-  const auto place = co_await to->backend().record(status.name, deadline);
+  const auto place = co_await to->backend().migration().record(status.name, deadline);
   if (place.status == RecordStatus::done) {
     status.place = co_await place_of(to, status.name, place.found, from->name());
   }
@@ -309,7 +309,7 @@ asio::awaitable<Result<std::vector<std::string>>> taken_places(std::shared_ptr<S
   const bool has_records = target->backend().capabilities().can_seal;
   for (std::size_t i = 0; has_records && i < names.size(); ++i) {
     const auto deadline = target->env().now() + target->request_timeout();
-    const auto found = co_await target->backend().record(names[i], deadline);
+    const auto found = co_await target->backend().migration().record(names[i], deadline);
     if (found.status != RecordStatus::done) {
       result.failure = found.failure;
       co_return result;

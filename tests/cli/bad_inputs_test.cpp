@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "cli/open.hpp"
-#include "dlock/backend.hpp"
+#include "dlock/spi/descriptor.hpp"
 #include "testkit/ports.hpp"
 #include "testkit/servers/redis.hpp"
 #include "tests/cli/cli_support.hpp"

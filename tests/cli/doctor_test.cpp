@@ -2,8 +2,8 @@
 //
 // `dlock doctor` over all stores at once: what each promises as its server is configured, what that
 // rests on, and which setting lowers it.
-#include "dlock/backend.hpp"
 #include "dlock/lock_manager.hpp"
+#include "dlock/spi/descriptor.hpp"
 #include "testkit/servers/memcached.hpp"
 #include "testkit/servers/redis.hpp"
 #include "tests/cli/cli_support.hpp"

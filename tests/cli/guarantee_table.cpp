@@ -7,8 +7,8 @@
 #include <stdexcept>
 
 #include "core/config/duration.hpp"
-#include "dlock/backend.hpp"
 #include "dlock/lock_manager.hpp"
+#include "dlock/spi/descriptor.hpp"
 #include "testkit/servers/memcached.hpp"
 #include "testkit/servers/redis.hpp"
 #include "tests/support/every_store.hpp"

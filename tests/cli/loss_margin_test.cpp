@@ -5,9 +5,9 @@
 #include <mutex>
 #include <string>
 
-#include "dlock/backend.hpp"
 #include "dlock/clock.hpp"
 #include "dlock/lock_manager.hpp"
+#include "dlock/spi/descriptor.hpp"
 #include "testkit/fault_proxy.hpp"
 #include "testkit/servers/redis.hpp"
 #include "tests/cli/cli_support.hpp"

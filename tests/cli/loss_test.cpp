@@ -6,8 +6,8 @@
 #include <memory>
 #include <optional>
 
-#include "dlock/backend.hpp"
 #include "dlock/lock_manager.hpp"
+#include "dlock/spi/descriptor.hpp"
 #include "testkit/servers/redis.hpp"
 #include "testkit/servers/zookeeper.hpp"
 #include "tests/cli/cli_support.hpp"

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <memory>
 
-#include "dlock/backend.hpp"
 #include "dlock/lock_manager.hpp"
+#include "dlock/spi/descriptor.hpp"
 #include "tests/cli/cli_support.hpp"
 #include "tests/support/every_store.hpp"
 

@@ -307,8 +307,9 @@ TEST_P(MigrationLinkContract, AWriteWithoutAnAnswerIsResolvedByReading) {
   ASSERT_EQ(client.set_record("warm", "first", "second").status, RecordStatus::done);
   const auto held = client.acquire("a");
   proxy.hold(testkit::Direction::to_client, true);
-  EXPECT_EQ(client.run(backend.seal(held, "first", soon())).status, RecordStatus::unknown);
-  EXPECT_EQ(client.run(backend.record("a", soon())).status, RecordStatus::unavailable);
+  EXPECT_EQ(client.run(backend.migration().seal(held, "first", soon())).status,
+            RecordStatus::unknown);
+  EXPECT_EQ(client.run(backend.migration().record("a", soon())).status, RecordStatus::unavailable);
   expect_record("a", "first");
   proxy.hold(testkit::Direction::to_client, false);
   EXPECT_EQ(client.record("a").found, "first");
@@ -316,7 +317,8 @@ TEST_P(MigrationLinkContract, AWriteWithoutAnAnswerIsResolvedByReading) {
   EXPECT_TRUE(gives_back(client.release(held)));
   // A change may have to read first, and has written nothing then.
   proxy.hold(testkit::Direction::to_client, true);
-  const auto changed = client.run(backend.set_record("a", "first", "second", 0, soon()));
+  const auto changed =
+      client.run(backend.migration().set_record("a", "first", "second", 0, soon()));
   EXPECT_TRUE(changed.status == RecordStatus::unknown ||
               changed.status == RecordStatus::unavailable);
   proxy.hold(testkit::Direction::to_client, false);

@@ -3,8 +3,8 @@
 // The file of a fenced register: as it comes, with a digest that fits it, and written by us.
 #include "core/fencing/fenced_file.hpp"
 
-#include "core/spi/name.hpp"
 #include "dlock/sequencer.hpp"
+#include "dlock/spi/name.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace dlock::fuzz {
@@ -20,7 +20,7 @@ void check_file(std::string_view file) {
 
 /// Else no input would get past the digest.
 std::string with_digest(std::string_view text) {
-  return "dlock-register=1 sha256=" + core::sha256_hex(text) + " " + std::string(text);
+  return "dlock-register=1 sha256=" + sha256_hex(text) + " " + std::string(text);
 }
 
 void check_content(std::string_view text) {

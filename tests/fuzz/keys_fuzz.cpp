@@ -9,7 +9,7 @@
 #include "backends/redis/rules/names.hpp"
 #include "backends/zookeeper/rules/contender.hpp"
 #include "backends/zookeeper/rules/names.hpp"
-#include "core/spi/name.hpp"
+#include "dlock/spi/name.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace dlock::fuzz {
@@ -17,16 +17,16 @@ namespace {
 
 void check_escapes(std::string_view text) {
   const auto letters = [](unsigned char c) { return c >= 'a' && c <= 'z'; };
-  const auto escaped = core::percent_escape(text, letters);
-  require(core::percent_unescape(escaped) == text, "unescape undoes escape");
+  const auto escaped = percent_escape(text, letters);
+  require(percent_unescape(escaped) == text, "unescape undoes escape");
   require(escaped.size() <= 3 * text.size(), "an escape has three bytes");
-  require(core::percent_unescape(text).size() <= text.size(), "unescaping does not grow");
+  require(percent_unescape(text).size() <= text.size(), "unescaping does not grow");
 }
 
 void check_valid(const std::string& name) {
   require(!name.empty() && name.size() <= 512, "a name has 1 to 512 bytes");
   std::string joined;
-  for (const auto part : core::split_name(name)) {
+  for (const auto part : split_name(name)) {
     require(!part.empty() && part != "." && part != "..", "no part is empty, . or ..");
     joined.append(joined.empty() ? "" : "/").append(part);
   }
@@ -66,7 +66,7 @@ std::string zookeeper_path(const zookeeper::NameMap& map, const std::string& nam
   auto path = map.path(name);
   require(zookeeper::path_error(path).empty(), "zookeeper: the server takes the path");
   require(map.name(path) == name, "zookeeper: the path leads back to the name");
-  for (const auto part : core::split_name(std::string_view(path).substr(1))) {
+  for (const auto part : split_name(std::string_view(path).substr(1))) {
     require(!zookeeper::parse_contender(part), "zookeeper: no lock's node is a contender's");
   }
   return path;
@@ -93,8 +93,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const zookeeper::NameMap nodes("", a.size() % 2 == 0 ? "/app" : "");
   if (const auto name = nodes.name(b)) require(nodes.path(*name) == b, "a path is one");
 
-  const bool valid_a = core::name_error(a).empty();
-  const bool valid_b = core::name_error(b).empty();
+  const bool valid_a = name_error(a).empty();
+  const bool valid_b = name_error(b).empty();
   if (valid_a) check_valid(a);
   if (!valid_a || !valid_b || a == b) return 0;
   require(local::file_name(a) != local::file_name(b), "local: two names, two files");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Records and plans, as a store hands them to us that others can write to. Input: the text.
-#include "core/spi/name.hpp"
 #include "dlock/sequencer.hpp"
+#include "dlock/spi/name.hpp"
 #include "migration/plan.hpp"
 #include "migration/record.hpp"
 #include "migration/sealed.hpp"
@@ -32,7 +32,7 @@ void check_plan(std::string_view text) {
   if (!plan) return require(!why.empty(), "an error says why");
   require(moves::to_text(*plan) == text, "one plan has one text");
   for (const auto& name : plan->names) {
-    require(core::name_error(name).empty(), "a name is one");
+    require(name_error(name).empty(), "a name is one");
     require(plan->has(name), "it has its names");
   }
 }

@@ -3,7 +3,7 @@
 // Which store a lock goes to. Input: two patterns and a name, a line each.
 #include "core/config/routes.hpp"
 
-#include "core/spi/name.hpp"
+#include "dlock/spi/name.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto second = take_until(text, '\n');
   const auto name = take_until(text, '\n');
   if (!core::pattern_error(first).empty() || !core::pattern_error(second).empty()) return 0;
-  if (!core::name_error(name).empty()) return 0;
+  if (!name_error(name).empty()) return 0;
   require(core::pattern_matches("**", name), "** matches every name");
   require(core::pattern_matches(name, name) || name.find('*') != name.npos,
           "a literal matches itself");

@@ -3,8 +3,8 @@
 // Sequencers, as services get them from anybody. Input: the text; and once more as store and name.
 #include "dlock/sequencer.hpp"
 
-#include "core/spi/name.hpp"
 #include "dlock/error.hpp"
+#include "dlock/spi/name.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace dlock::fuzz {
@@ -19,7 +19,7 @@ void check_text(std::string_view text) {
   require(parsed->to_string() == text, "one grant has one text");
   require(text.size() <= Sequencer::kLongestText, "no text is too long");
   require(parsed->token() < kTokenEnd, "a token is below 2^53");
-  require(core::name_error(parsed->name()).empty(), "a name is one");
+  require(name_error(parsed->name()).empty(), "a name is one");
   require(!parsed->store().empty() && parsed->store().size() <= 255, "a store's name is one");
 }
 

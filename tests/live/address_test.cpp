@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "dlock/backend.hpp"
 #include "dlock/lock_manager.hpp"
+#include "dlock/spi/descriptor.hpp"
 #include "testkit/process.hpp"
 #include "testkit/temp_dir.hpp"
 #include "tests/support/every_store.hpp"

@@ -8,8 +8,8 @@
 #include <chrono>
 #include <string>
 
-#include "dlock/backend.hpp"
 #include "dlock/lock_manager.hpp"
+#include "dlock/spi/descriptor.hpp"
 #include "testkit/process.hpp"
 #include "testkit/servers/memcached.hpp"
 #include "testkit/servers/redis.hpp"

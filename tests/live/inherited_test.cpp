@@ -17,8 +17,8 @@
 #include <set>
 #include <sstream>
 
-#include "dlock/backend.hpp"
 #include "dlock/lock_manager.hpp"
+#include "dlock/spi/descriptor.hpp"
 #include "testkit/await.hpp"
 #include "testkit/temp_dir.hpp"
 #include "tests/support/every_store.hpp"

@@ -98,7 +98,7 @@ void Client::close() {
 }
 
 asio::awaitable<void> Client::act(std::string actor) {
-  co_await core::sleep_until(process_, process_.now() + world_.between({}, work_.longest_think));
+  co_await sleep_until(process_, process_.now() + world_.between({}, work_.longest_think));
   while (!ends()) {
     const auto& lock = work_.locks[world_.below(work_.locks.size())];
     auto wanted = want(actor, lock);
@@ -111,15 +111,14 @@ asio::awaitable<void> Client::act(std::string actor) {
     }
     const auto think = work_.resting ? world_.between(milliseconds(400), milliseconds(1200))
                                      : world_.between({}, work_.longest_think);
-    co_await core::sleep_until(process_, process_.now() + think);
+    co_await sleep_until(process_, process_.now() + think);
   }
 }
 
 // As `dlock status` and `dlock list` do, now and then.
 asio::awaitable<void> Client::look_around() {
   while (!ends()) {
-    co_await core::sleep_until(process_,
-                               process_.now() + world_.between(milliseconds(50), seconds(2)));
+    co_await sleep_until(process_, process_.now() + world_.between(milliseconds(50), seconds(2)));
     if (ends()) break;
     const auto failure = co_await store_->connected();
     if (failure.error) continue;
@@ -156,7 +155,7 @@ asio::awaitable<void> Client::break_lock(std::string lock, TimePoint deadline) {
   breaking_until_ = world_.now() + kLate;
 }
 
-core::OneShot<Client::Outcome> Client::want(const std::string& actor, const std::string& lock) {
+OneShot<Client::Outcome> Client::want(const std::string& actor, const std::string& lock) {
   core::Acquisition::Request request;
   request.name = lock;
   const auto& settings = store_->setup().settings;
@@ -167,7 +166,7 @@ core::OneShot<Client::Outcome> Client::want(const std::string& actor, const std:
   if (how == 1 || how == 2) {
     request.limits.deadline = process_.now() + world_.between(milliseconds(5), work_.lease * 2);
   }
-  core::OneShot<Outcome> done(process_);
+  OneShot<Outcome> done(process_);
   recorder_.wanted(process_, actor, lock);
   auto acquisition = std::make_shared<core::Acquisition>(
       store_, request, [this, done, actor, lock](error_code ec, LockHandle handle) {
@@ -208,7 +207,7 @@ asio::awaitable<void> Client::work(std::string lock, Outcome& held) {
   const auto writes = world_.below(3);
   const auto pause = hold_time() / static_cast<int>(writes + 1);
   for (std::uint64_t i = 0; i <= writes; ++i) {
-    co_await core::sleep_until(process_, process_.now() + pause);
+    co_await sleep_until(process_, process_.now() + pause);
     const auto state = held.handle.state();
     if (state == HandleState::lost || !process_.is_alive()) co_return;
     const auto token = held.handle.token();
@@ -227,7 +226,7 @@ asio::awaitable<void> Client::give_back(Outcome held) {
     recorder_.releasing(process_, held.grant);
   }
   if (world_.chance(0.3)) co_return;  // the handle's destructor gives it back
-  core::OneShot<bool> done(process_);
+  OneShot<bool> done(process_);
   held.handle.start_release([done](error_code) { done.set(true); });
   co_await done.get_until(kNever);
 }

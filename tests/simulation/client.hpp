@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "core/loop/signal.hpp"
 #include "core/store/acquisition.hpp"
+#include "dlock/spi/signal.hpp"
 #include "tests/simulation/host.hpp"
 #include "tests/simulation/recorder.hpp"
 #include "tests/simulation/tap.hpp"
@@ -66,7 +66,7 @@ class Client {
   asio::awaitable<void> act(std::string actor);
   asio::awaitable<void> look_around();
   asio::awaitable<void> break_lock(std::string lock, TimePoint deadline);
-  core::OneShot<Outcome> want(const std::string& actor, const std::string& lock);
+  OneShot<Outcome> want(const std::string& actor, const std::string& lock);
   asio::awaitable<void> work(std::string lock, Outcome& held);
   asio::awaitable<void> give_back(Outcome held);
   Duration hold_time();

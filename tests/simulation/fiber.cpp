@@ -40,7 +40,7 @@ struct Fiber::Stack {
   StackSwitch switches;
   boost::context::fiber inside;
   boost::context::fiber outside;
-  core::Job job;
+  Job job;
   std::shared_ptr<Fiber> itself;  ///< kept until it ends
 };
 
@@ -49,7 +49,7 @@ Fiber::Fiber() : stack_(std::make_unique<Stack>()) {}
 // What parks for ever keeps itself alive, and is reported by alive().
 Fiber::~Fiber() = default;
 
-std::shared_ptr<Fiber> Fiber::start(core::Job job) {
+std::shared_ptr<Fiber> Fiber::start(Job job) {
   std::shared_ptr<Fiber> fiber(new Fiber());
   auto& stack = *fiber->stack_;
   stack.job = std::move(job);

@@ -7,14 +7,14 @@
 
 #include <memory>
 
-#include "core/loop/env.hpp"
+#include "dlock/spi/env.hpp"
 
 namespace dlock::simulation {
 
 class Fiber : public std::enable_shared_from_this<Fiber> {
  public:
   /// Runs `job` until it parks or ends.
-  static std::shared_ptr<Fiber> start(core::Job job);
+  static std::shared_ptr<Fiber> start(Job job);
   ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;

@@ -19,8 +19,8 @@ class SimHost final : public core::Host {
  public:
   explicit SimHost(Process& process) : process_(process) {}
 
-  core::Env& env() noexcept override { return process_; }
-  bool post(core::Job job) override {
+  Env& env() noexcept override { return process_; }
+  bool post(Job job) override {
     asio::post(process_.executor(), [job = std::move(job)]() mutable { job(); });
     return true;
   }
@@ -55,7 +55,7 @@ inline std::shared_ptr<core::Store> make_store(const std::shared_ptr<SimHost>& h
   in = &host->process();
   static thread_local BackendDescriptor descriptor;
   descriptor = kind.descriptor();
-  descriptor.create = [](const StoreOptions&, core::Env&, EventSink& sink) {
+  descriptor.create = [](const StoreOptions&, Env&, EventSink& sink) {
     return making->make_backend(*in, sink);
   };
   core::Store::Setup setup;

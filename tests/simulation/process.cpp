@@ -65,9 +65,9 @@ std::int64_t Process::wall_clock_ms() const noexcept {
 
 asio::any_io_executor Process::executor() const { return Executor{&context_}; }
 
-core::TimerId Process::call_at(TimePoint when, Job job) {
+TimerId Process::call_at(TimePoint when, Job job) {
   const auto due = std::max(to_world(when), world_.now());
-  auto id = std::make_shared<core::TimerId>(0);
+  auto id = std::make_shared<TimerId>(0);
   *id = world_.at(due, [this, id, job = std::move(job)]() mutable {
     timers_.erase(*id);
     due_.emplace(*id, std::move(job));
@@ -78,12 +78,12 @@ core::TimerId Process::call_at(TimePoint when, Job job) {
 }
 
 // It may have been cancelled by what ran since it was due.
-void Process::run_due(core::TimerId id) {
+void Process::run_due(TimerId id) {
   auto due = due_.extract(id);
   if (!due.empty()) due.mapped()();
 }
 
-void Process::cancel(core::TimerId id) noexcept {
+void Process::cancel(TimerId id) noexcept {
   if (timers_.erase(id) != 0) {
     world_.cancel(id);
   } else {

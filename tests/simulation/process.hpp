@@ -13,14 +13,14 @@
 #include <set>
 #include <string>
 
-#include "core/loop/env.hpp"
+#include "dlock/spi/env.hpp"
 #include "tests/simulation/world.hpp"
 
 namespace dlock::simulation {
 
 namespace asio = boost::asio;
 
-class Process final : public core::Env {
+class Process final : public Env {
  public:
   struct Clock {
     /// How much faster than the world's: 0.001 gains a millisecond a second.
@@ -42,8 +42,8 @@ class Process final : public core::Env {
   std::uint64_t random() noexcept override { return world_.random(); }
   asio::any_io_executor executor() const override;
   void post(Job job) noexcept override { deliver(std::move(job)); }
-  core::TimerId call_at(TimePoint when, Job job) override;
-  void cancel(core::TimerId id) noexcept override;
+  TimerId call_at(TimePoint when, Job job) override;
+  void cancel(TimerId id) noexcept override;
   /// The job runs in a fiber of its own, which may park.
   void run_blocking(Job job, Job done) override;
 
@@ -76,7 +76,7 @@ class Process final : public core::Env {
   };
   struct Executor;
 
-  void run_due(core::TimerId id);
+  void run_due(TimerId id);
   void wake();
 
   World& world_;
@@ -89,8 +89,8 @@ class Process final : public core::Env {
   bool paused_ = false;
   bool alive_ = true;
   bool scheduled_ = false;
-  std::set<core::TimerId> timers_;
-  std::map<core::TimerId, Job> due_;  ///< of those that were, not run yet
+  std::set<TimerId> timers_;
+  std::map<TimerId, Job> due_;  ///< of those that were, not run yet
   mutable Context context_;
 };
 

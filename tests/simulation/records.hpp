@@ -43,7 +43,7 @@ template <class AnyBench>
 bool seal(AnyBench& bench, Program& program, const ClaimPtr& claim, std::string record = kRecord) {
   const auto answer =
       ask(bench, program, [claim, record = std::move(record)](Backend& backend, TimePoint by) {
-        return backend.seal(claim, record, by);
+        return backend.migration().seal(claim, record, by);
       });
   if (answer.status != RecordStatus::done) return false;
   program.process.deliver([&program, hold = core::HandleAccess::hold(program.last->handle)] {
@@ -55,7 +55,7 @@ bool seal(AnyBench& bench, Program& program, const ClaimPtr& claim, std::string 
 template <class AnyBench>
 bool open(AnyBench& bench, Program& program, std::uint64_t above) {
   const auto answer = ask(bench, program, [above](Backend& backend, TimePoint by) {
-    return backend.set_record(kSealed, kRecord, std::nullopt, above, by);
+    return backend.migration().set_record(kSealed, kRecord, std::nullopt, above, by);
   });
   return answer.status == RecordStatus::done;
 }
@@ -121,7 +121,7 @@ bool waiters_token_below_the_floor(AnyBench& bench) {
   const auto above = *held->handle.token() + kAbove;
   const auto raised =
       ask(bench, holder, [claim = claim_of(held), above](Backend& backend, TimePoint by) {
-        return backend.raise(claim, above, by);
+        return backend.migration().raise(claim, above, by);
       });
   holder.release(held);
   return raised.status == RecordStatus::done && bench.granted(waits) &&

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "dlock/backend.hpp"
+#include "dlock/spi/descriptor.hpp"
 #include "testkit/checkers/leftovers.hpp"
 #include "tests/simulation/network.hpp"
 

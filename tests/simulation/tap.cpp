@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/simulation/tap.hpp"
 
-#include "core/loop/signal.hpp"
+#include "dlock/spi/signal.hpp"
 
 namespace dlock::simulation {
 namespace {
 
 class Tap final : public Backend {
  public:
-  Tap(std::unique_ptr<Backend> backend, core::Env& env, Calls& calls)
+  Tap(std::unique_ptr<Backend> backend, Env& env, Calls& calls)
       : backend_(std::move(backend)), env_(env), calls_(calls) {}
 
   asio::awaitable<Failure> connect(TimePoint deadline) override {
@@ -59,9 +59,6 @@ class Tap final : public Backend {
     return struck(Call::evict, name, backend_->evict(name, token, deadline));
   }
   asio::awaitable<void> close(TimePoint deadline) override { return backend_->close(deadline); }
-  int inheritable_descriptor(const Claim& claim) const noexcept override {
-    return backend_->inheritable_descriptor(claim);
-  }
 
  private:
   class UnderWay {
@@ -81,7 +78,7 @@ class Tap final : public Backend {
   asio::awaitable<void> fall(const Blow& blow, Blow::When when) {
     if (blow.when != when) co_return;
     blow.strike();
-    co_await core::sleep_until(env_, env_.now());
+    co_await sleep_until(env_, env_.now());
   }
 
   /// `operation` has not begun: coroutines begin when they are awaited.
@@ -96,13 +93,13 @@ class Tap final : public Backend {
   }
 
   std::unique_ptr<Backend> backend_;
-  core::Env& env_;
+  Env& env_;
   Calls& calls_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> tap(std::unique_ptr<Backend> backend, core::Env& env, Calls& calls) {
+std::unique_ptr<Backend> tap(std::unique_ptr<Backend> backend, Env& env, Calls& calls) {
   return std::make_unique<Tap>(std::move(backend), env, calls);
 }
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "dlock/backend.hpp"
+#include "dlock/spi/backend.hpp"
 #include "tests/simulation/fault.hpp"
 #include "tests/simulation/process.hpp"
 
@@ -67,6 +67,6 @@ struct Calls {
 };
 
 /// `env` and `calls` outlive it.
-std::unique_ptr<Backend> tap(std::unique_ptr<Backend> backend, core::Env& env, Calls& calls);
+std::unique_ptr<Backend> tap(std::unique_ptr<Backend> backend, Env& env, Calls& calls);
 
 }  // namespace dlock::simulation

@@ -13,11 +13,10 @@
 #include <utility>
 
 #include "core/loop/timer_queue.hpp"
+#include "dlock/spi/env.hpp"
 
 namespace dlock::simulation {
 
-using core::Job;
-using core::TimerId;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;

@@ -9,14 +9,14 @@
 #include <boost/asio/detached.hpp>
 #include <vector>
 
-#include "core/loop/signal.hpp"
+#include "dlock/spi/signal.hpp"
 #include "tests/simulation/network.hpp"
 
 namespace dlock::simulation {
 namespace {
 
 asio::awaitable<void> note_after(Process& process, Duration time, std::vector<TimePoint>& seen) {
-  co_await core::sleep_until(process, process.now() + time);
+  co_await sleep_until(process, process.now() + time);
   seen.push_back(process.world().now());
 }
 

@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <thread>
 
-#include "dlock/backend.hpp"
 #include "dlock/lock_manager.hpp"
+#include "dlock/spi/descriptor.hpp"
 #include "testkit/process.hpp"
 #include "testkit/temp_dir.hpp"
 #include "tests/soak/log.hpp"

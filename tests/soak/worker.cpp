@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "dlock/backend.hpp"
 #include "dlock/lock_manager.hpp"
+#include "dlock/spi/descriptor.hpp"
 #include "tests/soak/guarded.hpp"
 #include "tests/soak/log.hpp"
 

@@ -64,7 +64,7 @@ ClaimPtr DirectClient::make(const std::string& name, bool queue, std::uint64_t m
   request.min_token = min_token;
   request.gate = std::move(gate);
   request.lease = kLease;
-  request.owner = Owner{core::make_uuid(env_), "host", 1234, "test"};
+  request.owner = Owner{make_uuid(env_), "host", 1234, "test"};
   return run(make_on_loop(std::move(request)));
 }
 

@@ -16,7 +16,8 @@
 #include <vector>
 
 #include "core/loop/real_env.hpp"
-#include "dlock/backend.hpp"
+#include "dlock/spi/backend.hpp"
+#include "dlock/spi/event_sink.hpp"
 
 namespace dlock::testkit {
 
@@ -58,25 +59,27 @@ class DirectClient {
     return run(backend_->release(claim, search, soon())).status;
   }
 
-  RecordAnswer record(const std::string& name) { return run(backend_->record(name, soon())); }
+  RecordAnswer record(const std::string& name) {
+    return run(backend_->migration().record(name, soon()));
+  }
   RecordAnswer seal(const ClaimPtr& held, const std::string& record) {
-    return run(backend_->seal(held, record, soon()));
+    return run(backend_->migration().seal(held, record, soon()));
   }
   std::future<RecordAnswer> start_set(const std::string& name, const std::string& from,
                                       std::optional<std::string> to, std::uint64_t min_token = 0) {
-    return start(backend_->set_record(name, from, std::move(to), min_token, soon()));
+    return start(backend_->migration().set_record(name, from, std::move(to), min_token, soon()));
   }
   RecordAnswer set_record(const std::string& name, const std::string& from,
                           std::optional<std::string> to, std::uint64_t min_token = 0) {
     return start_set(name, from, std::move(to), min_token).get();
   }
   RecordAnswer raise(const ClaimPtr& held, std::uint64_t min_token) {
-    return run(backend_->raise(held, min_token, soon()));
+    return run(backend_->migration().raise(held, min_token, soon()));
   }
-  RecordAnswer note(const std::string& key) { return run(backend_->note(key, soon())); }
+  RecordAnswer note(const std::string& key) { return run(backend_->migration().note(key, soon())); }
   std::future<RecordAnswer> start_set_note(const std::string& key, std::optional<std::string> from,
                                            std::optional<std::string> to) {
-    return start(backend_->set_note(key, std::move(from), std::move(to), soon()));
+    return start(backend_->migration().set_note(key, std::move(from), std::move(to), soon()));
   }
   RecordAnswer set_note(const std::string& key, std::optional<std::string> from,
                         std::optional<std::string> to) {
@@ -85,13 +88,13 @@ class DirectClient {
 
   RecordAnswer set_record_under(GatePtr gate, const std::string& name, const std::string& from,
                                 std::optional<std::string> to, std::uint64_t min_token = 0) {
-    return run(
-        backend_->set_record_under(std::move(gate), name, from, std::move(to), min_token, soon()));
+    return run(backend_->migration().set_record_under(std::move(gate), name, from, std::move(to),
+                                                      min_token, soon()));
   }
   Result<std::vector<std::string>> claimed_names(const std::string& prefix = {}) {
-    return run(backend_->claimed_names(prefix, soon()));
+    return run(backend_->migration().claimed_names(prefix, soon()));
   }
-  Result<std::uint64_t> highest_token() { return run(backend_->highest_token(soon())); }
+  Result<std::uint64_t> highest_token() { return run(backend_->migration().highest_token(soon())); }
 
   Backend& backend() { return *backend_; }
   template <class T>

@@ -3,8 +3,8 @@
 
 #include <stdexcept>
 
-#include "dlock/backend.hpp"
 #include "dlock/lock_manager.hpp"
+#include "dlock/spi/descriptor.hpp"
 #include "testkit/servers/memcached.hpp"
 #include "testkit/servers/redis.hpp"
 #include "testkit/servers/zookeeper.hpp"

@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/spi/name.hpp"
+#include "dlock/spi/name.hpp"
 #include "testkit/sockets.hpp"
 
 namespace dlock::testkit {
@@ -54,11 +54,11 @@ class MemcachedWatch {
   /// As the lines spell a key, with the `key=` in front and the space behind.
   static std::string of_key(std::string_view key) {
     return " key=" +
-           core::percent_escape(key,
-                                [](unsigned char byte) {
-                                  return std::isalnum(byte) != 0 || byte == '-' || byte == '.' ||
-                                         byte == '_' || byte == '~';
-                                }) +
+           percent_escape(key,
+                          [](unsigned char byte) {
+                            return std::isalnum(byte) != 0 || byte == '-' || byte == '.' ||
+                                   byte == '_' || byte == '~';
+                          }) +
            " ";
   }
 

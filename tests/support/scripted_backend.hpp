@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "core/loop/signal.hpp"
-#include "core/spi/error.hpp"
 #include "core/store/host.hpp"
 #include "core/store/store.hpp"
+#include "dlock/spi/error.hpp"
+#include "dlock/spi/signal.hpp"
 #include "tests/support/virtual_env.hpp"
 
 namespace dlock::tests {
@@ -50,18 +50,18 @@ struct Script {
 
 class ScriptedClaim final : public Claim {
  public:
-  ScriptedClaim(ClaimRequest request, core::Env& env) : Claim(std::move(request)), woken(env) {}
-  core::Signal woken;
+  ScriptedClaim(ClaimRequest request, Env& env) : Claim(std::move(request)), woken(env) {}
+  Signal woken;
 };
 
 class ScriptedBackend final : public Backend {
  public:
-  ScriptedBackend(Script& script, core::Env& env, EventSink& sink) : script_(script), env_(env) {
+  ScriptedBackend(Script& script, Env& env, EventSink& sink) : script_(script), env_(env) {
     script_.sink = &sink;
   }
 
   asio::awaitable<Failure> connect(TimePoint deadline) override {
-    co_await core::sleep_until(env_, std::min(deadline, env_.now() + script_.connect_takes));
+    co_await sleep_until(env_, std::min(deadline, env_.now() + script_.connect_takes));
     co_return script_.connect_failure;
   }
   const Capabilities& capabilities() const noexcept override { return script_.capabilities; }
@@ -82,7 +82,7 @@ class ScriptedBackend final : public Backend {
       next.after = deadline - sent;
       next.answer.status = ClaimStatus::unknown;
     }
-    if (next.after > Duration::zero()) co_await core::sleep_until(env_, sent + next.after);
+    if (next.after > Duration::zero()) co_await sleep_until(env_, sent + next.after);
     if (next.answer.status == ClaimStatus::granted) {
       if (script_.tokens) next.answer.token = ++script_.last_token;
       if (next.answer.validity.until == kNever) next.answer.validity = validity(sent);
@@ -116,7 +116,7 @@ class ScriptedBackend final : public Backend {
       next.after = deadline - sent;
       next.answer.status = ExtendStatus::unknown;
     }
-    if (next.after > Duration::zero()) co_await core::sleep_until(env_, sent + next.after);
+    if (next.after > Duration::zero()) co_await sleep_until(env_, sent + next.after);
     next.answer.validity = validity(sent);
     co_return std::vector<ExtendAnswer>(claims.size(), next.answer);
   }
@@ -130,7 +130,7 @@ class ScriptedBackend final : public Backend {
       script_.releases.pop_front();
     }
     const auto until = std::min(deadline, env_.now() + next.after);
-    if (until > env_.now()) co_await core::sleep_until(env_, until);
+    if (until > env_.now()) co_await sleep_until(env_, until);
     co_return next.answer;
   }
 
@@ -156,14 +156,14 @@ class ScriptedBackend final : public Backend {
   }
 
   Script& script_;
-  core::Env& env_;
+  Env& env_;
 };
 
 /// A manager without threads: one store under virtual time.
 class VirtualHost final : public core::Host {
  public:
-  core::Env& env() noexcept override { return env_; }
-  bool post(core::Job job) override {
+  Env& env() noexcept override { return env_; }
+  bool post(Job job) override {
     asio::post(env_.executor(), [job = std::move(job)]() mutable { job(); });
     return true;
   }
@@ -262,7 +262,7 @@ class StoreFixture {
     BackendDescriptor descriptor{};
     descriptor.name = "scripted";
     descriptor.lease_option = "lease";
-    descriptor.create = [](const StoreOptions&, core::Env& env,
+    descriptor.create = [](const StoreOptions&, Env& env,
                            EventSink& sink) -> std::unique_ptr<Backend> {
       return std::make_unique<ScriptedBackend>(*slot(), env, sink);
     };

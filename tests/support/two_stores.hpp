@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "backends/memory/store.hpp"
-#include "core/spi/error.hpp"
 #include "dlock/memory.hpp"
+#include "dlock/spi/error.hpp"
 #include "migration/ledger.hpp"
 #include "migration/move/coordinator.hpp"
 #include "migration/move/migrating_acquisition.hpp"

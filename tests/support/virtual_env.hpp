@@ -10,8 +10,8 @@
 #include <random>
 #include <utility>
 
-#include "core/loop/env.hpp"
 #include "core/loop/timer_queue.hpp"
+#include "dlock/spi/env.hpp"
 
 namespace dlock::tests {
 
@@ -29,7 +29,7 @@ class VirtualContext : public asio::execution_context {
     }
     destroy();
   }
-  std::deque<core::Job> ready;
+  std::deque<Job> ready;
 };
 
 /// The executor of a VirtualContext: every handler goes to the end of the queue.
@@ -49,7 +49,7 @@ struct VirtualExecutor {
   }
 };
 
-class VirtualEnv final : public core::Env {
+class VirtualEnv final : public Env {
  public:
   explicit VirtualEnv(std::uint64_t seed = 1) : random_(seed) {}
 
@@ -59,12 +59,10 @@ class VirtualEnv final : public core::Env {
   }
   std::uint64_t random() noexcept override { return random_(); }
   asio::any_io_executor executor() const override { return VirtualExecutor{&context_}; }
-  void post(core::Job job) noexcept override { context_.ready.push_back(std::move(job)); }
-  core::TimerId call_at(TimePoint when, core::Job job) override {
-    return timers_.add(when, std::move(job));
-  }
-  void cancel(core::TimerId id) noexcept override { timers_.remove(id); }
-  void run_blocking(core::Job job, core::Job done) override {
+  void post(Job job) noexcept override { context_.ready.push_back(std::move(job)); }
+  TimerId call_at(TimePoint when, Job job) override { return timers_.add(when, std::move(job)); }
+  void cancel(TimerId id) noexcept override { timers_.remove(id); }
+  void run_blocking(Job job, Job done) override {
     job();
     context_.ready.push_back(std::move(done));
   }

@@ -12,7 +12,7 @@
 #include "backends/local/lock/enqueue.hpp"
 #include "backends/local/wire/descriptor_limit.hpp"
 #include "backends/local/wire/place.hpp"
-#include "core/loop/signal.hpp"
+#include "dlock/spi/signal.hpp"
 
 namespace dlock::local {
 namespace {
@@ -72,8 +72,7 @@ asio::awaitable<Failure> LocalBackend::open_directory_in_time(TimePoint deadline
 /// What the path leads to is `found_` then.
 asio::awaitable<Failure> LocalBackend::find_directory(TimePoint deadline) {
   auto opened = std::make_shared<DirectoryResult>();
-  core::Job job = [opened, path = path_, trust = trust_file_system_,
-                   now_ms = env_.wall_clock_ms()] {
+  Job job = [opened, path = path_, trust = trust_file_system_, now_ms = env_.wall_clock_ms()] {
     *opened = open_directory(path, trust, now_ms);
     const bool short_of_descriptors =
         opened->failure.error == make_error_code(Error::descriptors_used_up);
@@ -109,7 +108,7 @@ asio::awaitable<Failure> LocalBackend::settle_directory(TimePoint deadline) {
                                                          path_, kSettling.count()));
     }
     const TimePoint next = now + kSettlingStep;
-    co_await core::sleep_until(env_, std::min(next, std::min(settles_at_, deadline)));
+    co_await sleep_until(env_, std::min(next, std::min(settles_at_, deadline)));
   }
   co_return Failure{};
 }
@@ -143,8 +142,8 @@ asio::awaitable<Failure> LocalBackend::open_file(LocalClaimPtr claim, TimePoint 
       static_cast<std::uint64_t>(std::max<std::int64_t>(env_.wall_clock_ms(), 0)) * 1000;
   const auto above = std::max(std::min(clock_us, kLastTicket / 2), known_token(claim->file_name));
   auto failure = std::make_shared<Failure>();
-  core::Job job = [failure, directory, above, file_name = claim->file_name,
-                   name = claim->request().name, unique = core::make_uuid(env_)] {
+  Job job = [failure, directory, above, file_name = claim->file_name, name = claim->request().name,
+             unique = make_uuid(env_)] {
     *failure = create_lock_file(*directory, file_name, name, above, unique);
   };
   if (const bool done = co_await helper_.run(std::move(job), deadline); !done) {
@@ -166,7 +165,7 @@ asio::awaitable<SystemResult> LocalBackend::take_guard(LockFile& file, TimePoint
     const auto now = env_.now();
     if (now >= give_up || closed_) co_return tried;
     const auto jitter = Duration(env_.random() % static_cast<std::uint64_t>(pause.count()));
-    co_await core::sleep_until(env_, std::min(give_up, now + pause / 2 + jitter));
+    co_await sleep_until(env_, std::min(give_up, now + pause / 2 + jitter));
     pause = std::min(pause * 2, kLongestGuardPause);
   }
 }
@@ -175,7 +174,7 @@ asio::awaitable<Failure> LocalBackend::raise_limit(LocalClaimPtr claim, std::uin
                                                    TimePoint deadline) {
   const auto directory = directory_;
   auto failure = std::make_shared<Failure>();
-  core::Job job = [failure, directory, file_name = claim->file_name] {
+  Job job = [failure, directory, file_name = claim->file_name] {
     *failure = sync_lock_file(*directory, file_name);
   };
   if (const bool done = co_await helper_.run(std::move(job), deadline); !done) {

@@ -12,7 +12,7 @@ asio::awaitable<Result<std::vector<std::string>>> LocalBackend::claimed_names(st
   auto result = std::make_shared<Result<std::vector<std::string>>>();
   result->failure = co_await open_directory_in_time(deadline);
   if (result->failure.error) co_return std::move(*result);
-  core::Job job = [result, directory = directory_, prefix = std::move(prefix)] {
+  Job job = [result, directory = directory_, prefix = std::move(prefix)] {
     *result = read_claimed(*directory, prefix);
   };
   if (const bool done = co_await helper_.run(std::move(job), deadline); !done) {
@@ -28,7 +28,7 @@ asio::awaitable<Result<std::uint64_t>> LocalBackend::highest_token(TimePoint dea
   auto result = std::make_shared<Result<std::uint64_t>>();
   result->failure = co_await open_directory_in_time(deadline);
   if (result->failure.error) co_return std::move(*result);
-  core::Job job = [result, directory = directory_] { *result = read_highest(*directory); };
+  Job job = [result, directory = directory_] { *result = read_highest(*directory); };
   if (const bool done = co_await helper_.run(std::move(job), deadline); !done) {
     Result<std::uint64_t> late;
     late.failure = helper_.why_late(path_);

@@ -48,20 +48,22 @@ RecordAnswer as_read(RecordAnswer answer) {
 }  // namespace
 
 // Whoever writes a plan's gate keeps it until the disk has it.
-asio::awaitable<RecordAnswer> LocalBackend::at_desk(std::string name, Step step,
-                                                    RecordAnswer if_missing, TimePoint deadline) {
-  auto answer = co_await at_desk_once(name, step, if_missing, deadline);
+asio::awaitable<RecordAnswer> LocalBackend::under_guard(std::string name, Step step,
+                                                        RecordAnswer if_missing,
+                                                        TimePoint deadline) {
+  auto answer = co_await under_guard_once(name, step, if_missing, deadline);
   while (answer.failure.error == make_error_code(Error::gate_is_written) && env_.now() < deadline &&
          !closed_) {
-    co_await core::sleep_until(env_, std::min(deadline, env_.now() + kGatePause));
-    answer = co_await at_desk_once(name, step, if_missing, deadline);
+    co_await sleep_until(env_, std::min(deadline, env_.now() + kGatePause));
+    answer = co_await under_guard_once(name, step, if_missing, deadline);
   }
   co_return answer;
 }
 
-asio::awaitable<RecordAnswer> LocalBackend::at_desk_once(const std::string& name, const Step& step,
-                                                         const RecordAnswer& if_missing,
-                                                         TimePoint deadline) {
+asio::awaitable<RecordAnswer> LocalBackend::under_guard_once(const std::string& name,
+                                                             const Step& step,
+                                                             const RecordAnswer& if_missing,
+                                                             TimePoint deadline) {
   look_at_path();
   auto failure = co_await open_directory_in_time(deadline);
   if (failure.error) co_return refusal(std::move(failure));
@@ -81,7 +83,7 @@ asio::awaitable<RecordAnswer> LocalBackend::at_desk_once(const std::string& name
     co_return answer_of(RecordStatus::unavailable, system_failure(guard.error, path));
   }
   auto answer = std::make_shared<RecordAnswer>();
-  core::Job job = [answer, directory, file, file_name, where = path, name, step] {
+  Job job = [answer, directory, file, file_name, where = path, name, step] {
     const Guard held(*file);
     bool current = false;
     const auto asked = file->is_current(directory->get(), file_name.c_str(), current);
@@ -107,7 +109,7 @@ asio::awaitable<RecordAnswer> LocalBackend::at_desk_once(const std::string& name
 asio::awaitable<RecordAnswer> LocalBackend::record(std::string name, TimePoint deadline) {
   Step step = [](const GuardedFile& guarded) { return read_record(guarded); };
   auto none = answer_of(RecordStatus::done);
-  auto read = co_await at_desk(std::move(name), std::move(step), std::move(none), deadline);
+  auto read = co_await under_guard(std::move(name), std::move(step), std::move(none), deadline);
   co_return as_read(std::move(read));
 }
 
@@ -123,7 +125,7 @@ asio::awaitable<RecordAnswer> LocalBackend::seal(ClaimPtr held, std::string reco
   };
   auto name = ours->request().name;
   auto none = answer_of(RecordStatus::conflict);
-  auto answer = co_await at_desk(std::move(name), std::move(step), std::move(none), deadline);
+  auto answer = co_await under_guard(std::move(name), std::move(step), std::move(none), deadline);
   if (answer.status == RecordStatus::done) drop(*ours);  // which wakes those who wait
   co_return answer;
 }
@@ -147,7 +149,7 @@ asio::awaitable<RecordAnswer> LocalBackend::set_record_under(GatePtr gate, std::
     return replace_record(guarded, from, to, min_token, gate.get());
   };
   auto none = answer_of(RecordStatus::conflict);
-  co_return co_await at_desk(std::move(name), std::move(step), std::move(none), deadline);
+  co_return co_await under_guard(std::move(name), std::move(step), std::move(none), deadline);
 }
 
 asio::awaitable<RecordAnswer> LocalBackend::raise(ClaimPtr held, std::uint64_t min_token,
@@ -159,7 +161,7 @@ asio::awaitable<RecordAnswer> LocalBackend::raise(ClaimPtr held, std::uint64_t m
   };
   auto name = ours->request().name;
   auto none = answer_of(RecordStatus::conflict);
-  co_return co_await at_desk(std::move(name), std::move(step), std::move(none), deadline);
+  co_return co_await under_guard(std::move(name), std::move(step), std::move(none), deadline);
 }
 
 asio::awaitable<RecordAnswer> LocalBackend::with_notes(NoteStep step, TimePoint deadline) {
@@ -167,7 +169,7 @@ asio::awaitable<RecordAnswer> LocalBackend::with_notes(NoteStep step, TimePoint 
   auto failure = co_await open_directory_in_time(deadline);
   if (failure.error) co_return refusal(std::move(failure));
   auto answer = std::make_shared<RecordAnswer>();
-  core::Job job = [answer, directory = directory_, step = std::move(step)] {
+  Job job = [answer, directory = directory_, step = std::move(step)] {
     *answer = step(*directory);
   };
   if (const bool done = co_await helper_.run(std::move(job), deadline); !done) {
@@ -203,7 +205,7 @@ asio::awaitable<RecordAnswer> LocalBackend::set_note(std::string key,
     co_return answer_of(RecordStatus::unavailable, system_failure(guard.error, path_));
   }
   NoteStep step = [key = std::move(key), from = from.value_or(""), to = to.value_or(""),
-                   unique = core::make_uuid(env_), writers](const Directory& directory) {
+                   unique = make_uuid(env_), writers](const Directory& directory) {
     const Guard held(*writers);
     return write_note(directory, key, from, to, unique);
   };

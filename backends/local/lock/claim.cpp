@@ -5,7 +5,7 @@
 
 namespace dlock::local {
 
-LocalClaim::LocalClaim(ClaimRequest request, core::Env& env)
+LocalClaim::LocalClaim(ClaimRequest request, Env& env)
     : Claim(std::move(request)), file_name(local::file_name(this->request().name)), signal(env) {}
 
 }  // namespace dlock::local

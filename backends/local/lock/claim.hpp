@@ -9,8 +9,8 @@
 
 #include "backends/local/lock/local_queue.hpp"
 #include "backends/local/wire/lock_file.hpp"
-#include "core/loop/signal.hpp"
-#include "dlock/backend.hpp"
+#include "dlock/spi/claim.hpp"
+#include "dlock/spi/signal.hpp"
 
 namespace dlock::local {
 
@@ -22,7 +22,10 @@ class LocalClaim final : public Claim {
     granted,
   };
 
-  LocalClaim(ClaimRequest request, core::Env& env);
+  LocalClaim(ClaimRequest request, Env& env);
+  int inheritable_descriptor() const noexcept override {
+    return state == State::granted ? file.descriptor() : -1;
+  }
 
   const std::string file_name;
   State state = State::none;
@@ -38,7 +41,7 @@ class LocalClaim final : public Claim {
   bool sealed = false;
   /// Another of this process has met one.
   bool maybe_sealed = false;
-  core::Signal signal;
+  Signal signal;
 };
 
 }  // namespace dlock::local

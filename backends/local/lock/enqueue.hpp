@@ -8,7 +8,8 @@
 
 #include "backends/local/wire/directory.hpp"
 #include "backends/local/wire/lock_file.hpp"
-#include "dlock/backend.hpp"
+#include "dlock/spi/answers.hpp"
+#include "dlock/spi/claim.hpp"
 
 namespace dlock::local {
 

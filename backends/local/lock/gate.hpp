@@ -13,7 +13,7 @@
 
 #include "backends/local/wire/directory.hpp"
 #include "backends/local/wire/lock_file.hpp"
-#include "dlock/backend.hpp"
+#include "dlock/spi/migration_store.hpp"
 
 namespace dlock::local {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "backends/local/wire/directory.hpp"
-#include "dlock/backend.hpp"
+#include "dlock/spi/answers.hpp"
 
 namespace dlock::local {
 

@@ -10,7 +10,7 @@
 #include "backends/local/error.hpp"
 #include "backends/local/wire/directory.hpp"
 #include "backends/local/wire/lock_file.hpp"
-#include "dlock/backend.hpp"
+#include "dlock/spi/migration_store.hpp"
 
 namespace dlock::local {
 

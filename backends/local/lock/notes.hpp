@@ -8,6 +8,7 @@
 
 #include "backends/local/wire/directory.hpp"
 #include "backends/local/wire/lock_file.hpp"
+#include "dlock/spi/migration_store.hpp"
 
 namespace dlock::local {
 

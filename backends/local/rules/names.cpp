@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/spi/name.hpp"
+#include "dlock/spi/name.hpp"
 
 namespace dlock::local {
 namespace {
@@ -24,7 +24,7 @@ bool is_plain(unsigned char byte) {
 }
 
 std::string escaped(std::string_view lock_name) {
-  auto text = core::percent_escape(lock_name, is_plain);
+  auto text = percent_escape(lock_name, is_plain);
   // Files of our own that are no locks begin with a dot.
   if (text.front() == '.') text.replace(0, 1, "%2E");
   return text;
@@ -46,7 +46,7 @@ std::string named(std::string_view lock_name, std::string_view suffix) {
   if (text.size() > kLongest) {
     std::string hashed(beginning(text));
     hashed += kHashMark;
-    hashed += core::sha256_hex(lock_name);
+    hashed += sha256_hex(lock_name);
     text = std::move(hashed);
   }
   return text += suffix;
@@ -64,7 +64,7 @@ bool is_lock_file_name(std::string_view file) {
 
 std::optional<std::string> lock_name(std::string_view file) {
   if (!is_lock_file_name(file) || file.find(kHashMark) != std::string_view::npos) return {};
-  auto name = core::percent_unescape(file.substr(0, file.size() - kSuffix.size()));
+  auto name = percent_unescape(file.substr(0, file.size() - kSuffix.size()));
   // A foreign file may unescape to something; ours comes back to itself.
   if (name.empty() || file_name(name) != file) return {};
   return name;

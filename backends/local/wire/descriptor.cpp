@@ -3,13 +3,13 @@
 
 #include <unistd.h>
 
-#include "core/process/fork.hpp"
+#include "dlock/spi/fork.hpp"
 
 namespace dlock::local {
 
 Descriptor::Descriptor(int number, Kind kind)
-    : number_(number), kind_(kind), generation_(core::fork_generation()) {
-  if (number_ >= 0 && kind_ == Kind::lock) core::close_in_fork_child(number_);
+    : number_(number), kind_(kind), generation_(fork_generation()) {
+  if (number_ >= 0 && kind_ == Kind::lock) close_in_fork_child(number_);
 }
 
 Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
@@ -24,15 +24,15 @@ Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
 
 void Descriptor::reset() noexcept {
   if (number_ < 0) return;
-  if (generation_ == core::fork_generation()) {
-    if (kind_ == Kind::lock) core::keep_in_fork_child(number_);
+  if (generation_ == fork_generation()) {
+    if (kind_ == Kind::lock) keep_in_fork_child(number_);
     ::close(number_);
   }
   number_ = -1;
 }
 
 int Descriptor::release() noexcept {
-  if (number_ >= 0 && kind_ == Kind::lock) core::keep_in_fork_child(number_);
+  if (number_ >= 0 && kind_ == Kind::lock) keep_in_fork_child(number_);
   return std::exchange(number_, -1);
 }
 

@@ -5,8 +5,8 @@
 
 namespace dlock::local {
 
-core::asio::awaitable<bool> Helper::run(core::Job job, TimePoint deadline) {
-  core::OneShot<bool> done(state_->env);
+asio::awaitable<bool> Helper::run(Job job, TimePoint deadline) {
+  OneShot<bool> done(state_->env);
   state_->waiting.push_back(Task{std::move(job), done});
   if (!state_->running) start(state_);
   const auto ended = co_await done.get_until(deadline);
@@ -26,7 +26,7 @@ Failure Helper::why_late(const std::string& about) const {
 void Helper::start(std::shared_ptr<State> state) {
   auto batch = std::make_shared<std::vector<Task>>();
   const auto begun = std::make_shared<std::atomic<bool>>(false);
-  core::Job work = [batch, begun] {
+  Job work = [batch, begun] {
     begun->store(true);
     for (auto& task : *batch) {
       try {
@@ -36,7 +36,7 @@ void Helper::start(std::shared_ptr<State> state) {
       }
     }
   };
-  core::Job told = [batch, state] {
+  Job told = [batch, state] {
     for (const auto& task : *batch) task.done.set(task.has_ended);
     state->running = false;
     if (!state->waiting.empty()) start(state);

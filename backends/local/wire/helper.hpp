@@ -10,32 +10,32 @@
 #include <vector>
 
 #include "backends/local/error.hpp"
-#include "core/loop/env.hpp"
-#include "core/loop/signal.hpp"
+#include "dlock/spi/env.hpp"
+#include "dlock/spi/signal.hpp"
 
 namespace dlock::local {
 
 /// Loop only. May be destroyed while a batch runs: it ends on its own.
 class Helper {
  public:
-  explicit Helper(core::Env& env) : state_(std::make_shared<State>(env)) {}
+  explicit Helper(Env& env) : state_(std::make_shared<State>(env)) {}
 
   /// Runs `job` on the helper thread. False if it has not ended by the deadline, or not at all for
   /// want of memory; it may go on then, so it owns all that it touches.
-  core::asio::awaitable<bool> run(core::Job job, TimePoint deadline);
+  asio::awaitable<bool> run(Job job, TimePoint deadline);
 
   /// Why a job has not ended by its deadline, as far as can be told: `about` a path.
   Failure why_late(const std::string& about) const;
 
  private:
   struct Task {
-    core::Job job;
-    core::OneShot<bool> done;
+    Job job;
+    OneShot<bool> done;
     bool has_ended = true;  ///< false: memory ran out on the way
   };
   struct State {
-    explicit State(core::Env& e) : env(e) {}
-    core::Env& env;
+    explicit State(Env& e) : env(e) {}
+    Env& env;
     std::vector<Task> waiting;
     bool running = false;
     /// The batch has its thread: set by that.

@@ -13,7 +13,7 @@
 #include <filesystem>
 #include <set>
 
-#include "core/spi/name.hpp"
+#include "dlock/spi/name.hpp"
 
 namespace dlock::local {
 namespace {
@@ -33,7 +33,7 @@ void add_way(std::set<std::string>& all, const std::filesystem::path& path) {
 }
 
 std::string mark_name(const std::string& path) {
-  return ".at-" + core::sha256_hex(path).substr(0, kMarkDigits);
+  return ".at-" + sha256_hex(path).substr(0, kMarkDigits);
 }
 
 /// How a mark begins, and no mark of another directory.

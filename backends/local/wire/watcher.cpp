@@ -15,9 +15,9 @@
 namespace dlock::local {
 
 struct Watcher::State {
-  State(core::Env& env, int descriptor, Listener& to)
+  State(Env& env, int descriptor, Listener& to)
       : stream(env.executor(), descriptor), listener(&to) {}
-  core::asio::posix::stream_descriptor stream;
+  asio::posix::stream_descriptor stream;
   Listener* listener;  ///< null once stopped
   int directory_watch = -1;
 };
@@ -68,7 +68,7 @@ void Watcher::unwatch(int watch) noexcept {
 
 void Watcher::await(std::shared_ptr<State> state) {
   auto& stream = state->stream;
-  stream.async_wait(core::asio::posix::stream_descriptor::wait_read,
+  stream.async_wait(asio::posix::stream_descriptor::wait_read,
                     [state = std::move(state)](const boost::system::error_code& ec) mutable {
                       if (ec || state->listener == nullptr) return;
                       try {

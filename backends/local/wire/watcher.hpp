@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/loop/env.hpp"
+#include "dlock/spi/env.hpp"
 
 namespace dlock::local {
 
@@ -30,7 +30,7 @@ class Watcher {
   };
 
   /// `listener` must outlive it or stop() must have been called.
-  Watcher(core::Env& env, Listener& listener) : env_(env), listener_(listener) {}
+  Watcher(Env& env, Listener& listener) : env_(env), listener_(listener) {}
   ~Watcher() { stop(); }
   Watcher(const Watcher&) = delete;
   Watcher& operator=(const Watcher&) = delete;
@@ -50,7 +50,7 @@ class Watcher {
   static void await(std::shared_ptr<State> state);
   static void read(State& state);
 
-  core::Env& env_;
+  Env& env_;
   Listener& listener_;
   std::shared_ptr<State> state_;
 };

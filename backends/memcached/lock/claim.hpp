@@ -8,8 +8,8 @@
 
 #include "backends/memcached/rules/server_info.hpp"
 #include "backends/memcached/rules/value.hpp"
-#include "core/loop/signal.hpp"
-#include "dlock/backend.hpp"
+#include "dlock/spi/claim.hpp"
+#include "dlock/spi/signal.hpp"
 
 namespace dlock::memcached {
 
@@ -17,14 +17,14 @@ class Server;
 
 class KeyClaim final : public Claim {
  public:
-  KeyClaim(ClaimRequest request, core::Env& env, std::shared_ptr<Server> where)
+  KeyClaim(ClaimRequest request, Env& env, std::shared_ptr<Server> where)
       : Claim(std::move(request)), server(std::move(where)), wake(env) {}
 
   const std::shared_ptr<Server> server;  ///< for good: a name never moves
   std::string key;
   std::string token_key;
 
-  core::Signal wake;
+  Signal wake;
   std::uint64_t arrival = 0;  ///< its place among the waiters here; 0: never waited
   bool woken = false;         ///< told to try, and has not yet
 

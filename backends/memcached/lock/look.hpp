@@ -11,6 +11,7 @@
 
 #include "backends/memcached/lock/release.hpp"
 #include "backends/memcached/wire/commands.hpp"
+#include "dlock/lock_status.hpp"
 
 namespace dlock::memcached {
 

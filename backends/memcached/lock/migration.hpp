@@ -8,6 +8,7 @@
 
 #include "backends/memcached/lock/release.hpp"
 #include "backends/memcached/wire/commands.hpp"
+#include "dlock/spi/migration_store.hpp"
 
 namespace dlock::memcached {
 

@@ -19,7 +19,7 @@ constexpr std::chrono::seconds kCheckPatience{2};
 
 }  // namespace
 
-Server::Server(core::Env& env, EventSink& sink, Session::Settings settings, Poller::Pace pace)
+Server::Server(Env& env, EventSink& sink, Session::Settings settings, Poller::Pace pace)
     : env_(env),
       sink_(sink),
       address_(fmt::format("{}:{}", settings.server.host, settings.server.port)),

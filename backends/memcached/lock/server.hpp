@@ -16,13 +16,14 @@
 #include "backends/memcached/lock/poller.hpp"
 #include "backends/memcached/lock/renew.hpp"
 #include "backends/memcached/wire/worker.hpp"
+#include "dlock/spi/event_sink.hpp"
 
 namespace dlock::memcached {
 
 /// Loop only.
 class Server : public std::enable_shared_from_this<Server> {
  public:
-  Server(core::Env& env, EventSink& sink, Session::Settings settings, Poller::Pace pace);
+  Server(Env& env, EventSink& sink, Session::Settings settings, Poller::Pace pace);
 
   void start();
   /// No event is told any more; every wait ends.
@@ -59,12 +60,12 @@ class Server : public std::enable_shared_from_this<Server> {
   void wake(KeyClaim* claim);
   void wake_all();
 
-  core::Env& env_;
+  Env& env_;
   EventSink& sink_;
   std::string address_;
   std::shared_ptr<Worker> worker_;
   Poller poller_;
-  core::Signal poll_now_;
+  Signal poll_now_;
   bool polling_ = false;
   bool checking_ = false;
   bool stopped_ = false;

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cstdint>
 
-#include "core/spi/name.hpp"
+#include "dlock/spi/name.hpp"
 
 namespace dlock::memcached {
 namespace {
@@ -23,11 +23,11 @@ KeyMap::KeyMap(std::string_view key_template)
       after_(key_template.substr(before_.size() + kNamePlace.size())) {}
 
 std::string KeyMap::body(std::string_view name) const {
-  auto escaped = core::percent_escape(name, plain);
+  auto escaped = percent_escape(name, plain);
   const auto room = kLongestKey - before_.size() - after_.size() - kSuffix;
   if (escaped.size() <= room) return escaped;
   escaped.resize(room - kDigest);
-  return escaped + "%s" + core::sha256_hex(name);
+  return escaped + "%s" + sha256_hex(name);
 }
 
 std::string KeyMap::around(std::string_view middle) const {
@@ -48,7 +48,7 @@ std::string key_template_error(std::string_view key_template) {
 
 std::size_t server_of(std::string_view name, std::size_t servers) {
   if (servers < 2) return 0;
-  const auto digest = core::sha256_hex(name);
+  const auto digest = sha256_hex(name);
   std::uint32_t number = 0;
   std::from_chars(digest.data(), digest.data() + 8, number, 16);
   return number % servers;

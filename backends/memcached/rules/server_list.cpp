@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "backends/memcached/rules/lease.hpp"
-#include "core/spi/name.hpp"
+#include "dlock/spi/name.hpp"
 
 namespace dlock::memcached {
 namespace {
@@ -25,7 +25,7 @@ std::string server_note(const std::vector<Endpoint>& servers, std::size_t place,
   for (const auto& server : servers) {
     list += fmt::format("{}{}:{}", list.empty() ? "" : ",", server.host, server.port);
   }
-  if (list.size() > kLongestList) list = "sha256 " + core::sha256_hex(list);
+  if (list.size() > kLongestList) list = "sha256 " + sha256_hex(list);
   return fmt::format("{}: {}", note, list);
 }
 

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "dlock/backend.hpp"
+#include "dlock/spi/options.hpp"
 
 namespace dlock::memcached {
 

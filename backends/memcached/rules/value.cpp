@@ -5,7 +5,7 @@
 
 #include <charconv>
 
-#include "core/spi/name.hpp"
+#include "dlock/spi/name.hpp"
 
 namespace dlock::memcached {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kFirstLine = "dlock=1\n";
 
 std::string one_line(std::string_view text) {
-  return core::percent_escape(text, [](unsigned char c) { return c >= 0x20 && c != 0x7F; });
+  return percent_escape(text, [](unsigned char c) { return c >= 0x20 && c != 0x7F; });
 }
 
 std::int64_t to_number(std::string_view text) {
@@ -23,11 +23,11 @@ std::int64_t to_number(std::string_view text) {
 }
 
 void take(Value& into, std::string_view key, std::string_view text) {
-  if (key == "id") into.owner.id = core::percent_unescape(text);
-  if (key == "host") into.owner.host = core::percent_unescape(text);
+  if (key == "id") into.owner.id = percent_unescape(text);
+  if (key == "host") into.owner.host = percent_unescape(text);
   if (key == "pid") into.owner.pid = to_number(text);
-  if (key == "app") into.owner.app = core::percent_unescape(text);
-  if (key == "name") into.name = core::percent_unescape(text);
+  if (key == "app") into.owner.app = percent_unescape(text);
+  if (key == "name") into.name = percent_unescape(text);
   if (key == "lease_ms") into.lease = std::chrono::milliseconds(to_number(text));
   if (key == "since_ms") into.since_ms = to_number(text);
   if (key == "renewed_ms") into.renewed_ms = to_number(text);

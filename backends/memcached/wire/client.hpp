@@ -11,7 +11,8 @@
 #include <vector>
 
 #include "backends/memcached/wire/commands.hpp"
-#include "core/loop/env.hpp"
+#include "dlock/spi/env.hpp"
+#include "dlock/spi/options.hpp"
 
 namespace dlock::memcached {
 
@@ -44,7 +45,7 @@ class JobQueue {
  public:
   virtual ~JobQueue() = default;
   /// Any thread. After close(): dropped by the queue's end.
-  virtual void post(core::Job job) = 0;
+  virtual void post(Job job) = 0;
   /// Carries out jobs, in order, on the calling thread; returns after close(), when none is left.
   virtual void run() = 0;
   /// Any thread.
@@ -53,7 +54,7 @@ class JobQueue {
 
 /// How a backend blocks: on libmemcached in a thread, or on a simulated server.
 struct Driver {
-  std::function<std::unique_ptr<Client>(core::Env& env, Endpoint server, std::uint32_t flags)>
+  std::function<std::unique_ptr<Client>(Env& env, Endpoint server, std::uint32_t flags)>
       make_client;
   std::function<std::unique_ptr<JobQueue>()> make_queue;
 };

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "backends/memcached/rules/server_info.hpp"
-#include "dlock/backend.hpp"
+#include "dlock/spi/answers.hpp"
 
 namespace dlock::memcached {
 

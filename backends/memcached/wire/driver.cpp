@@ -12,7 +12,7 @@ namespace {
 class ThreadQueue final : public JobQueue {
  public:
   ThreadQueue() : more_(queue_.get_executor()) {}
-  void post(core::Job job) override {
+  void post(Job job) override {
     boost::asio::post(queue_, [job = std::move(job)]() mutable { job(); });
   }
   void run() override { queue_.run(); }
@@ -27,7 +27,7 @@ class ThreadQueue final : public JobQueue {
 
 const Driver& library_driver() {
   static const Driver driver{
-      [](core::Env& env, Endpoint server, std::uint32_t flags) -> std::unique_ptr<Client> {
+      [](Env& env, Endpoint server, std::uint32_t flags) -> std::unique_ptr<Client> {
         return std::make_unique<LibraryClient>(env, std::move(server), flags);
       },
       []() -> std::unique_ptr<JobQueue> { return std::make_unique<ThreadQueue>(); }};

@@ -74,7 +74,7 @@ void LibraryClient::Free::operator()(memcached_st* handle) const noexcept {
   memcached_free(handle);
 }
 
-LibraryClient::LibraryClient(core::Env& env, Endpoint server, std::uint32_t flags)
+LibraryClient::LibraryClient(Env& env, Endpoint server, std::uint32_t flags)
     : env_(env), server_(std::move(server)), flags_(flags) {}
 
 LibraryClient::~LibraryClient() = default;

@@ -24,7 +24,7 @@ namespace dlock::memcached {
 
 class LibraryClient final : public Client {
  public:
-  LibraryClient(core::Env& env, Endpoint server, std::uint32_t flags);
+  LibraryClient(Env& env, Endpoint server, std::uint32_t flags);
   ~LibraryClient() override;
   LibraryClient(const LibraryClient&) = delete;
   LibraryClient& operator=(const LibraryClient&) = delete;
@@ -49,7 +49,7 @@ class LibraryClient final : public Client {
   bool limit();
   Answer judge(int code);
 
-  core::Env& env_;
+  Env& env_;
   const Endpoint server_;
   const std::uint32_t flags_;
   std::unique_ptr<memcached_st, Free> handle_;

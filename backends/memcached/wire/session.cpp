@@ -36,7 +36,7 @@ bool hangs_up(std::string_view text) {
 
 }  // namespace
 
-Session::Session(core::Env& env, Settings settings, OnFacts on_info)
+Session::Session(Env& env, Settings settings, OnFacts on_info)
     : env_(env),
       settings_(std::move(settings)),
       on_facts_(std::move(on_info)),
@@ -152,7 +152,7 @@ Answer Session::check_canary() {
   auto found = step().gets({key});
   if (!found.answer.done()) return found.answer;
   if (found.get(key) == nullptr) {
-    const auto laid = step().add(key, core::make_uuid(env_), 0);
+    const auto laid = step().add(key, make_uuid(env_), 0);
     if (laid.outcome == Outcome::refused &&
         laid.failure.error == make_error_code(Error::out_of_memory)) {
       // A lock will fare no better, but the store can be reached.

@@ -28,7 +28,7 @@ class Session final : public Commands {
   /// Called on the worker's thread whenever the server was asked.
   using OnFacts = std::function<void(const ServerInfo&)>;
 
-  Session(core::Env& env, Settings settings, OnFacts on_info);
+  Session(Env& env, Settings settings, OnFacts on_info);
 
   /// For the commands from now on.
   void until(TimePoint deadline) {
@@ -64,7 +64,7 @@ class Session final : public Commands {
   Answer check_canary();
   Answer check_list();
 
-  core::Env& env_;
+  Env& env_;
   const Settings settings_;
   const OnFacts on_facts_;
   std::unique_ptr<Client> client_;

@@ -12,7 +12,7 @@
 #include <new>
 #include <vector>
 
-#include "core/loop/signal.hpp"
+#include "dlock/spi/signal.hpp"
 
 namespace dlock::memcached {
 
@@ -23,7 +23,7 @@ class Together : public std::enable_shared_from_this<Together<T>> {
  public:
   using Task = boost::asio::awaitable<T>;
 
-  Together(core::Env& env, std::size_t count)
+  Together(Env& env, std::size_t count)
       : env_(env), done_(env), results_(count), begun_(count, false), open_(count) {}
 
   boost::asio::awaitable<std::vector<T>> run(std::vector<Task> tasks) {
@@ -59,8 +59,8 @@ class Together : public std::enable_shared_from_this<Together<T>> {
     if (--open_ == 0) done_.notify();
   }
 
-  core::Env& env_;
-  core::Signal done_;
+  Env& env_;
+  Signal done_;
   std::vector<T> results_;
   std::vector<bool> begun_;
   std::size_t open_;
@@ -68,7 +68,7 @@ class Together : public std::enable_shared_from_this<Together<T>> {
 
 /// One task alone is not started apart, and what it throws is thrown.
 template <class T>
-boost::asio::awaitable<std::vector<T>> together(core::Env& env,
+boost::asio::awaitable<std::vector<T>> together(Env& env,
                                                 std::vector<boost::asio::awaitable<T>> tasks) {
   std::vector<T> results;
   if (tasks.size() == 1) {

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "backends/memcached/error.hpp"
-#include "core/spi/error.hpp"
+#include "dlock/spi/error.hpp"
 
 namespace dlock::memcached {
 namespace {
@@ -18,7 +18,7 @@ constexpr std::chrono::milliseconds kPauseForMemory{20};
 
 }  // namespace
 
-Worker::Worker(core::Env& env, Session::Settings settings)
+Worker::Worker(Env& env, Session::Settings settings)
     : env_(env),
       settings_(std::move(settings)),
       loop_(env.executor()),
@@ -29,8 +29,8 @@ void Worker::start() {
   if (started_) return;
   // Env tries again until there is a thread; jobs wait until then, or for their deadline.
   // The last reference must not die on the helper's thread: `done` keeps us, on the loop.
-  core::Job job = [this] { main(); };
-  core::Job done = [self = shared_from_this()] {
+  dlock::Job job = [this] { main(); };
+  dlock::Job done = [self = shared_from_this()] {
     self->ended_ = true;
     self->end_.notify();
   };
@@ -60,7 +60,7 @@ Failure Worker::why_not(bool started) const {
 Failure Worker::why_not(const Job& job, bool started, bool waited) const {
   if (stopping_.load()) return failure(Error::closed);
   // One that has ended without a result, or was not waited for.
-  if (!waited || (job.is_finished && started)) return core::failure_of(std::bad_alloc());
+  if (!waited || (job.is_finished && started)) return failure_of(std::bad_alloc());
   return why_not(started);
 }
 
@@ -74,7 +74,7 @@ asio::awaitable<bool> Worker::ended(TimePoint deadline) {
 bool Worker::post(std::shared_ptr<Job> job) {
   if (!started_ || stopping_.load()) return false;
   // The way back is made here: once the job is under way it takes no memory to end it.
-  core::Job back = [job] {
+  dlock::Job back = [job] {
     job->is_finished = true;
     job->finished.notify();
   };
@@ -110,7 +110,7 @@ void Worker::serve() {
 }
 
 // The job always goes back to the loop, also when nobody waits any more: it dies there.
-void Worker::carry_out(std::shared_ptr<Job> job, core::Job back) noexcept {
+void Worker::carry_out(std::shared_ptr<Job> job, dlock::Job back) noexcept {
   if (!stopping_.load() && job->claim_state(State::running)) {
     const auto left = job->deadline - env_.now();
     session_->until(job->deadline - std::min<Duration>(kHeadStart, left / 4));

@@ -18,7 +18,7 @@
 #include <set>
 
 #include "backends/memcached/wire/session.hpp"
-#include "core/loop/signal.hpp"
+#include "dlock/spi/signal.hpp"
 
 namespace dlock::memcached {
 
@@ -35,7 +35,7 @@ class Worker : public std::enable_shared_from_this<Worker> {
   template <class T>
   using Work = detail::UniqueFunction<T(Session&)>;
 
-  Worker(core::Env& env, Session::Settings settings);
+  Worker(Env& env, Session::Settings settings);
 
   /// Called on the loop whenever the server said how it is. Set before start().
   std::function<void(ServerInfo)> on_info;
@@ -76,7 +76,7 @@ class Worker : public std::enable_shared_from_this<Worker> {
   enum class State { queued, running, abandoned };
 
   struct Job {
-    explicit Job(core::Env& env) : finished(env) {}
+    explicit Job(Env& env) : finished(env) {}
     virtual ~Job() = default;
     virtual void work(Session& session) = 0;
     /// From queued, once.
@@ -87,13 +87,13 @@ class Worker : public std::enable_shared_from_this<Worker> {
 
     std::atomic<State> state{State::queued};
     TimePoint deadline{};
-    core::Signal finished;     ///< the loop's
+    Signal finished;           ///< the loop's
     bool is_finished = false;  ///< the loop's
   };
 
   template <class T>
   struct TypedJob final : Job {
-    TypedJob(core::Env& env, Work<T> what) : Job(env), body(std::move(what)) {}
+    TypedJob(Env& env, Work<T> what) : Job(env), body(std::move(what)) {}
     void work(Session& session) override { result.emplace(body(session)); }
     Work<T> body;
     std::optional<T> result;  ///< written by the worker before it hands the job back
@@ -121,9 +121,9 @@ class Worker : public std::enable_shared_from_this<Worker> {
   bool post(std::shared_ptr<Job> job);
   void main();
   void serve();
-  void carry_out(std::shared_ptr<Job> job, core::Job back) noexcept;
+  void carry_out(std::shared_ptr<Job> job, dlock::Job back) noexcept;
 
-  core::Env& env_;
+  Env& env_;
   const Session::Settings settings_;
   const asio::any_io_executor loop_;
   const std::unique_ptr<JobQueue> queue_;
@@ -133,7 +133,7 @@ class Worker : public std::enable_shared_from_this<Worker> {
   bool started_ = false;
   std::atomic<bool> has_thread_{false};
   bool ended_ = false;
-  core::Signal end_;
+  Signal end_;
 };
 
 }  // namespace dlock::memcached

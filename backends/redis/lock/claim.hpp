@@ -11,8 +11,8 @@
 
 #include "backends/redis/rules/names.hpp"
 #include "backends/redis/rules/poll.hpp"
-#include "core/loop/signal.hpp"
-#include "dlock/backend.hpp"
+#include "dlock/spi/claim.hpp"
+#include "dlock/spi/signal.hpp"
 
 namespace dlock::redis {
 
@@ -25,7 +25,7 @@ struct KeyClaim;
 using ClaimRegistry = std::unordered_map<std::string, KeyClaim*>;
 
 struct KeyClaim final : Claim {
-  KeyClaim(ClaimRequest request, core::Env& env, LockKeys lock_keys, std::string owner_text,
+  KeyClaim(ClaimRequest request, Env& env, LockKeys lock_keys, std::string owner_text,
            std::string waiter_text, std::shared_ptr<ClaimRegistry> all)
       : Claim(std::move(request)),
         keys(std::move(lock_keys)),
@@ -57,7 +57,7 @@ struct KeyClaim final : Claim {
   bool releasing = false;   ///< a release was sent and may have been done
 
   bool woken = false;
-  core::Signal signal;
+  Signal signal;
   const std::shared_ptr<ClaimRegistry> registry;
 };
 

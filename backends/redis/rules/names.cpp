@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
-#include "core/spi/name.hpp"
+#include "dlock/spi/name.hpp"
 
 namespace dlock::redis {
 namespace {
 
 std::string escaped(std::string_view name) {
-  return core::percent_escape(name, [](unsigned char c) { return c != '{' && c != '}'; });
+  return percent_escape(name, [](unsigned char c) { return c != '{' && c != '}'; });
 }
 
 std::string glob_escaped(std::string_view text) {
@@ -68,8 +68,8 @@ std::optional<std::string> KeyMap::name(std::string_view key_text) const {
   if (!key_text.starts_with(before_) || !key_text.ends_with(after_)) return {};
   auto middle = key_text.substr(before_.size());
   middle.remove_suffix(after_.size());
-  auto name = core::percent_unescape(middle);
-  if (!core::name_error(name).empty() || key(name) != key_text) return {};
+  auto name = percent_unescape(middle);
+  if (!name_error(name).empty() || key(name) != key_text) return {};
   return name;
 }
 

@@ -7,8 +7,8 @@
 #include <charconv>
 #include <vector>
 
-#include "core/spi/name.hpp"
 #include "dlock/sequencer.hpp"
+#include "dlock/spi/name.hpp"
 
 namespace dlock::redis {
 namespace {
@@ -16,8 +16,7 @@ namespace {
 constexpr std::size_t kLongestForeignId = 200;
 
 std::string field(std::string_view text) {
-  return core::percent_escape(text,
-                              [](unsigned char c) { return c > 0x20 && c != 0x7F && c != ','; });
+  return percent_escape(text, [](unsigned char c) { return c > 0x20 && c != 0x7F && c != ','; });
 }
 
 template <class Number>
@@ -30,8 +29,8 @@ bool to_number(std::string_view text, Number& number) {
 Owner foreign(std::string_view text) {
   Owner owner;
   // For terminals and JSON: no control bytes, and not a megabyte.
-  owner.id = core::percent_escape(text.substr(0, kLongestForeignId),
-                                  [](unsigned char c) { return c >= 0x20 && c < 0x7F; });
+  owner.id = percent_escape(text.substr(0, kLongestForeignId),
+                            [](unsigned char c) { return c >= 0x20 && c < 0x7F; });
   return owner;
 }
 
@@ -54,8 +53,8 @@ Owner read_owner(std::string_view text) {
     return foreign(text);
   }
   owner.id = fields[0];
-  owner.host = core::percent_unescape(fields[1]);
-  owner.app = core::percent_unescape(fields[3]);
+  owner.host = percent_unescape(fields[1]);
+  owner.app = percent_unescape(fields[3]);
   return owner;
 }
 

@@ -63,7 +63,7 @@ void take_reply(Connection& connection, const Sent& sent, Reply reply, ScriptAns
   answer.items = std::move(reply.items);
 }
 
-asio::awaitable<ScriptAnswer> await_answer(core::Env& env, std::shared_ptr<Connection> connection,
+asio::awaitable<ScriptAnswer> await_answer(Env& env, std::shared_ptr<Connection> connection,
                                            Sent sent, TimePoint since, TimePoint deadline) {
   ScriptAnswer answer;
   auto outcome = co_await sent.pending.get_until(deadline);
@@ -99,7 +99,7 @@ std::int64_t ScriptAnswer::code() const noexcept {
   return items.front().kind == Reply::Kind::integer ? items.front().integer : -1;
 }
 
-asio::awaitable<std::vector<ScriptAnswer>> run_scripts(core::Env& env,
+asio::awaitable<std::vector<ScriptAnswer>> run_scripts(Env& env,
                                                        std::shared_ptr<Connection> connection,
                                                        const Script& script,
                                                        std::vector<ScriptCall> calls,
@@ -124,7 +124,7 @@ asio::awaitable<std::vector<ScriptAnswer>> run_scripts(core::Env& env,
   co_return answers;
 }
 
-asio::awaitable<ScriptAnswer> run_script(core::Env& env, std::shared_ptr<Connection> connection,
+asio::awaitable<ScriptAnswer> run_script(Env& env, std::shared_ptr<Connection> connection,
                                          const Script& script, ScriptCall call,
                                          TimePoint deadline) {
   std::vector<ScriptCall> calls;

@@ -37,14 +37,14 @@ struct ScriptAnswer {
 
 /// One answer per call, in order, by the deadline. Ends a connection whose server is silent, is a
 /// replica, or answers out of order.
-asio::awaitable<std::vector<ScriptAnswer>> run_scripts(core::Env& env,
+asio::awaitable<std::vector<ScriptAnswer>> run_scripts(Env& env,
                                                        std::shared_ptr<Connection> connection,
                                                        const Script& script,
                                                        std::vector<ScriptCall> calls,
                                                        TimePoint deadline);
 
 /// The same for one.
-asio::awaitable<ScriptAnswer> run_script(core::Env& env, std::shared_ptr<Connection> connection,
+asio::awaitable<ScriptAnswer> run_script(Env& env, std::shared_ptr<Connection> connection,
                                          const Script& script, ScriptCall call, TimePoint deadline);
 
 }  // namespace dlock::redis

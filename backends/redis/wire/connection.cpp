@@ -22,7 +22,7 @@ bool is_end(const error_code& ec) {
 
 }  // namespace
 
-Connection::Connection(core::Env& env, std::shared_ptr<Stream> stream)
+Connection::Connection(Env& env, std::shared_ptr<Stream> stream)
     : env_(env), stream_(std::move(stream)), last_heard_(env.now()) {}
 
 Connection::~Connection() = default;

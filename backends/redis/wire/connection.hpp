@@ -14,8 +14,8 @@
 
 #include "backends/redis/wire/codec.hpp"
 #include "backends/redis/wire/stream.hpp"
-#include "core/loop/signal.hpp"
-#include "dlock/backend.hpp"
+#include "dlock/spi/answers.hpp"
+#include "dlock/spi/signal.hpp"
 
 namespace dlock::redis {
 
@@ -25,11 +25,11 @@ struct Outcome {
   Kind kind = Kind::lost;
   Reply reply;
 };
-using Pending = core::OneShot<Outcome>;
+using Pending = OneShot<Outcome>;
 
 class Connection final : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(core::Env& env, std::shared_ptr<Stream> stream);
+  Connection(Env& env, std::shared_ptr<Stream> stream);
   ~Connection();
 
   /// Starts reading.
@@ -48,7 +48,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   TimePoint last_heard() const noexcept { return last_heard_; }
 
   /// Called once, never inside a call of ours, when it has ended other than by its destructor.
-  core::Job on_end;
+  Job on_end;
   /// Set on a subscriber: called for each `message`, with its payload.
   std::function<void(const std::string&)> on_message;
 
@@ -64,7 +64,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   bool take_replies();
   void take(Reply reply);
 
-  core::Env& env_;
+  Env& env_;
   std::shared_ptr<Stream> stream_;
   ReplyReader reader_;
   std::array<char, std::size_t{16} * 1024> buffer_{};

@@ -12,6 +12,7 @@
 
 #include "backends/redis/error.hpp"
 #include "backends/redis/wire/tls.hpp"
+#include "dlock/spi/options.hpp"
 
 namespace dlock::redis {
 namespace {
@@ -68,7 +69,7 @@ constexpr const char* kNoThread =
 
 // Not Asio's resolver: it keeps a thread of its own, which takes the application's signals, and
 // says by an exception that there is none to be had.
-asio::awaitable<Resolved> resolve(core::Env& env, std::string host, std::uint16_t port,
+asio::awaitable<Resolved> resolve(Env& env, std::string host, std::uint16_t port,
                                   std::shared_ptr<DialStop> stop, TimePoint deadline) {
   Resolved resolved;
   error_code is_a_name;
@@ -78,15 +79,15 @@ asio::awaitable<Resolved> resolve(core::Env& env, std::string host, std::uint16_
     co_return resolved;
   }
   const auto found = std::make_shared<Lookup>();
-  core::OneShot<bool> done(env);
-  core::Job job = [found, host, port] {
+  OneShot<bool> done(env);
+  Job job = [found, host, port] {
     try {
       look_up(host, port, *found);
     } catch (const std::exception& error) {
       found->error = error.what();
     }
   };
-  core::Job told = [done] { done.set(true); };
+  Job told = [done] { done.set(true); };
   env.run_blocking(std::move(job), std::move(told));
   stop->step([done] { done.set(false); });
   const auto finished = co_await done.get_until(deadline);
@@ -114,7 +115,7 @@ struct Connected {
 };
 
 template <class Socket, class Endpoint>
-asio::awaitable<Connected> connect_to(core::Env& env, std::shared_ptr<SocketStream<Socket>> stream,
+asio::awaitable<Connected> connect_to(Env& env, std::shared_ptr<SocketStream<Socket>> stream,
                                       Endpoint endpoint, std::shared_ptr<DialStop> stop,
                                       TimePoint deadline) {
   Connected connected;
@@ -123,7 +124,7 @@ asio::awaitable<Connected> connect_to(core::Env& env, std::shared_ptr<SocketStre
     connected.error = with_limit(connected.ec.value());
     co_return connected;
   }
-  core::OneShot<error_code> done(env);
+  OneShot<error_code> done(env);
   stream->socket().lowest_layer().async_connect(endpoint,
                                                 [stream, done](error_code ec) { done.set(ec); });
   stop->step([stream] { stream->close(); });
@@ -138,7 +139,7 @@ asio::awaitable<Connected> connect_to(core::Env& env, std::shared_ptr<SocketStre
 
 /// To the first endpoint that answers.
 template <class Socket>
-asio::awaitable<Connected> connect_tcp(core::Env& env, std::shared_ptr<SocketStream<Socket>> stream,
+asio::awaitable<Connected> connect_tcp(Env& env, std::shared_ptr<SocketStream<Socket>> stream,
                                        std::vector<tcp::endpoint> endpoints,
                                        std::shared_ptr<DialStop> stop, TimePoint deadline) {
   Connected connected;
@@ -158,7 +159,7 @@ Opened success(std::shared_ptr<Stream> stream) {
   return opened;
 }
 
-asio::awaitable<Opened> open_unix(core::Env& env, std::shared_ptr<const DialSettings> settings,
+asio::awaitable<Opened> open_unix(Env& env, std::shared_ptr<const DialSettings> settings,
                                   std::shared_ptr<DialStop> stop, TimePoint deadline) {
   auto stream = std::make_shared<SocketStream<UnixSocket>>(env.executor());
   const asio::local::stream_protocol::endpoint endpoint(settings->socket_path);
@@ -173,12 +174,11 @@ struct Reading {
   TlsContext made;
 };
 
-asio::awaitable<TlsContext> tls_context(core::Env& env,
-                                        std::shared_ptr<const DialSettings> settings,
+asio::awaitable<TlsContext> tls_context(Env& env, std::shared_ptr<const DialSettings> settings,
                                         std::shared_ptr<DialStop> stop, TimePoint deadline) {
   const auto reading = std::make_shared<Reading>();
-  core::OneShot<bool> done(env);
-  core::Job job = [reading, settings] {
+  OneShot<bool> done(env);
+  Job job = [reading, settings] {
     reading->begun = true;
     try {
       reading->made = make_tls_context(*settings);
@@ -186,7 +186,7 @@ asio::awaitable<TlsContext> tls_context(core::Env& env,
       reading->made = {nullptr, error.what(), false};
     }
   };
-  core::Job told = [done] { done.set(true); };
+  Job told = [done] { done.set(true); };
   env.run_blocking(std::move(job), std::move(told));
   stop->step([done] { done.set(false); });
   const auto finished = co_await done.get_until(deadline);
@@ -198,10 +198,10 @@ asio::awaitable<TlsContext> tls_context(core::Env& env,
   co_return none;
 }
 
-asio::awaitable<Opened> start_tls(core::Env& env, std::shared_ptr<SocketStream<TlsSocket>> stream,
+asio::awaitable<Opened> start_tls(Env& env, std::shared_ptr<SocketStream<TlsSocket>> stream,
                                   std::shared_ptr<const DialSettings> settings,
                                   std::shared_ptr<DialStop> stop, TimePoint deadline) {
-  core::OneShot<error_code> done(env);
+  OneShot<error_code> done(env);
   const auto prepared = expect_server(stream->socket(), *settings);
   if (prepared) co_return failed(Error::tls_failed, prepared.message(), true);
   stream->socket().async_handshake(asio::ssl::stream_base::client,
@@ -223,7 +223,7 @@ asio::awaitable<Opened> start_tls(core::Env& env, std::shared_ptr<SocketStream<T
   co_return failed(Error::tls_failed, std::move(text), ours);
 }
 
-asio::awaitable<Opened> open_tcp(core::Env& env, std::shared_ptr<const DialSettings> settings,
+asio::awaitable<Opened> open_tcp(Env& env, std::shared_ptr<const DialSettings> settings,
                                  std::shared_ptr<DialStop> stop, TimePoint deadline) {
   auto resolved = co_await resolve(env, settings->host, settings->port, stop, deadline);
   if (!resolved.error.empty()) {
@@ -304,8 +304,8 @@ std::string DialSettings::address() const {
                                              : fmt::format("[{}]:{}", host, port);
 }
 
-asio::awaitable<Dialled> dial(core::Env& env, std::shared_ptr<const DialSettings> settings,
-                              bool database, std::shared_ptr<DialStop> stop, TimePoint deadline) {
+asio::awaitable<Dialled> dial(Env& env, std::shared_ptr<const DialSettings> settings, bool database,
+                              std::shared_ptr<DialStop> stop, TimePoint deadline) {
   Opened opened;
   if (settings->open_stream) {
     opened = co_await settings->open_stream(env, settings, stop, deadline);

@@ -23,9 +23,9 @@ struct Opened {
   Failure failure;
   bool permanent = false;  ///< trying again will not help
 };
-using OpenStream = std::function<asio::awaitable<Opened>(
-    core::Env& env, std::shared_ptr<const DialSettings> settings, std::shared_ptr<DialStop> stop,
-    TimePoint deadline)>;
+using OpenStream =
+    std::function<asio::awaitable<Opened>(Env& env, std::shared_ptr<const DialSettings> settings,
+                                          std::shared_ptr<DialStop> stop, TimePoint deadline)>;
 
 struct DialSettings {
   std::string host;
@@ -85,7 +85,7 @@ class DialStop {
 
 /// `database`: false on a subscriber, which needs none. A `stop` after the end closes the
 /// connection.
-asio::awaitable<Dialled> dial(core::Env& env, std::shared_ptr<const DialSettings> settings,
-                              bool database, std::shared_ptr<DialStop> stop, TimePoint deadline);
+asio::awaitable<Dialled> dial(Env& env, std::shared_ptr<const DialSettings> settings, bool database,
+                              std::shared_ptr<DialStop> stop, TimePoint deadline);
 
 }  // namespace dlock::redis

@@ -16,7 +16,7 @@ constexpr std::chrono::seconds kLongestAttempt{5};
 
 }  // namespace
 
-Link::Link(core::Env& env, std::shared_ptr<const DialSettings> settings, Listener& listener)
+Link::Link(Env& env, std::shared_ptr<const DialSettings> settings, Listener& listener)
     : env_(env), settings_(std::move(settings)), listener_(listener), patience_(kLongestAttempt) {}
 
 asio::awaitable<Failure> Link::open(TimePoint deadline) {
@@ -67,7 +67,7 @@ asio::awaitable<void> Link::stopped(TimePoint deadline) {
 asio::awaitable<bool> Link::ready(TimePoint deadline) {
   const auto self = shared_from_this();
   while (!up() && !permanent_ && !stopped_ && env_.now() < deadline) {
-    core::OneShot<bool> told(env_);
+    OneShot<bool> told(env_);
     waiters_.push_back(told);
     co_await told.get_until(deadline);
   }
@@ -166,7 +166,7 @@ void Link::give_up_turn(Life& life, const std::exception_ptr& thrown) noexcept {
 
 asio::awaitable<void> Link::stay_up(std::shared_ptr<Life> life,
                                     std::shared_ptr<Connection> connection) {
-  const auto end = std::make_shared<core::Signal>(env_);
+  const auto end = std::make_shared<Signal>(env_);
   old_clients_.reserve(1);
   connection->on_end = [end] { end->notify(); };
   connection_ = connection;

@@ -28,7 +28,7 @@ class Link final : public std::enable_shared_from_this<Link> {
     virtual void on_old_connection_kept() = 0;
   };
 
-  Link(core::Env& env, std::shared_ptr<const DialSettings> settings, Listener& listener);
+  Link(Env& env, std::shared_ptr<const DialSettings> settings, Listener& listener);
 
   /// Connects, trying again until the deadline unless that cannot help. On failure all is as
   /// before.
@@ -59,11 +59,11 @@ class Link final : public std::enable_shared_from_this<Link> {
   };
   /// One life of the loop: from open() to stop(), or to a failed open().
   struct Life {
-    explicit Life(core::Env& env) : stop(env), ended(env) {}
-    core::Signal stop;  ///< of nothing else: a connection that ended must not cut the pause short
+    explicit Life(Env& env) : stop(env), ended(env) {}
+    Signal stop;  ///< of nothing else: a connection that ended must not cut the pause short
     bool over = false;
     std::shared_ptr<DialStop> dialling = std::make_shared<DialStop>();
-    core::OneShot<bool> ended;  ///< the loop is
+    OneShot<bool> ended;  ///< the loop is
   };
 
   asio::awaitable<Attempt> attempt(std::shared_ptr<Life> life);
@@ -76,7 +76,7 @@ class Link final : public std::enable_shared_from_this<Link> {
   void end_life();
   void tell_waiters();
 
-  core::Env& env_;
+  Env& env_;
   const std::shared_ptr<const DialSettings> settings_;
   Listener& listener_;
   std::shared_ptr<Life> life_;
@@ -90,7 +90,7 @@ class Link final : public std::enable_shared_from_this<Link> {
   Failure failure_;
   bool permanent_ = false;
   bool stopped_ = false;
-  std::vector<core::OneShot<bool>> waiters_;
+  std::vector<OneShot<bool>> waiters_;
 };
 
 }  // namespace dlock::redis

@@ -17,9 +17,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "core/process/fork.hpp"
 #include "dlock/detail/unique_function.hpp"
 #include "dlock/error.hpp"
+#include "dlock/spi/fork.hpp"
 
 namespace dlock::redis {
 
@@ -66,7 +66,7 @@ class SocketStream final : public Stream {
       ::close(descriptor);
       return ec;
     }
-    core::close_in_fork_child(descriptor);
+    close_in_fork_child(descriptor);
     descriptor_ = descriptor;
     return ec;
   }
@@ -85,7 +85,7 @@ class SocketStream final : public Stream {
  private:
   auto& lowest() noexcept { return socket_.lowest_layer(); }
   void shut() noexcept {
-    if (descriptor_ >= 0) core::keep_in_fork_child(std::exchange(descriptor_, -1));
+    if (descriptor_ >= 0) keep_in_fork_child(std::exchange(descriptor_, -1));
     error_code ignored;
     lowest().close(ignored);
   }

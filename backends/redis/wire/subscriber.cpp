@@ -24,8 +24,8 @@ Command words(std::initializer_list<std::string_view> list) { return {list.begin
 
 }  // namespace
 
-Subscriber::Subscriber(core::Env& env, std::shared_ptr<const DialSettings> settings,
-                       std::string channel, Callbacks callbacks)
+Subscriber::Subscriber(Env& env, std::shared_ptr<const DialSettings> settings, std::string channel,
+                       Callbacks callbacks)
     : env_(env),
       settings_(std::move(settings)),
       channel_(std::move(channel)),
@@ -104,7 +104,7 @@ asio::awaitable<Subscriber::Subscribed> Subscriber::subscribe(TimePoint deadline
     const auto self = weak.lock();
     if (self && !self->stopped_) self->callbacks_.on_message(payload);
   };
-  end_ = std::make_shared<core::Signal>(env_);
+  end_ = std::make_shared<Signal>(env_);
   connection_->on_end = [end = end_] { end->notify(); };
   auto pending = connection_->send(words({"SUBSCRIBE", channel_}));
   const auto outcome = co_await pending.get_until(deadline);

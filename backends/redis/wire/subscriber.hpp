@@ -27,7 +27,7 @@ class Subscriber final : public std::enable_shared_from_this<Subscriber> {
     std::function<bool()> in_use;
   };
 
-  Subscriber(core::Env& env, std::shared_ptr<const DialSettings> settings, std::string channel,
+  Subscriber(Env& env, std::shared_ptr<const DialSettings> settings, std::string channel,
              Callbacks callbacks);
 
   /// Somebody waits.
@@ -48,16 +48,16 @@ class Subscriber final : public std::enable_shared_from_this<Subscriber> {
   asio::awaitable<Subscribed> subscribe(TimePoint deadline);
   asio::awaitable<void> listen(TimePoint since);
 
-  core::Env& env_;
+  Env& env_;
   const std::shared_ptr<const DialSettings> settings_;
   const std::string channel_;
   Callbacks callbacks_;
   std::shared_ptr<Connection> connection_;
-  std::shared_ptr<core::Signal> end_;  ///< of `connection_`
-  core::Signal stop_;                  ///< of us, and nothing else: no pause is cut short
+  std::shared_ptr<Signal> end_;  ///< of `connection_`
+  Signal stop_;                  ///< of us, and nothing else: no pause is cut short
   Pace pace_;
   const std::shared_ptr<DialStop> dialling_ = std::make_shared<DialStop>();
-  core::OneShot<bool> ended_;
+  OneShot<bool> ended_;
   bool running_ = false;
   bool stopped_ = false;
 };

@@ -10,8 +10,8 @@
 #include <unordered_map>
 
 #include "backends/zookeeper/wire/session.hpp"
-#include "core/loop/signal.hpp"
-#include "dlock/backend.hpp"
+#include "dlock/spi/claim.hpp"
+#include "dlock/spi/signal.hpp"
 
 namespace dlock::zookeeper {
 
@@ -24,8 +24,7 @@ struct ClaimRegistry {
 };
 
 struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
-  NodeClaim(ClaimRequest request, core::Env& env, std::string path,
-            std::shared_ptr<ClaimRegistry> all)
+  NodeClaim(ClaimRequest request, Env& env, std::string path, std::shared_ptr<ClaimRegistry> all)
       : Claim(std::move(request)),
         directory(std::move(path)),
         signal(env),
@@ -103,7 +102,7 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
   bool refusal_told = false;  ///< that its node may not be deleted
   bool woken = false;
   bool interrupted = false;  ///< since the present claim() began
-  core::Signal signal;
+  Signal signal;
 
  private:
   std::shared_ptr<ClaimRegistry> registry_;

@@ -20,12 +20,11 @@ struct Listing {
   int rc = ZOPERATIONTIMEOUT;
   std::shared_ptr<const Queue> line;  ///< if rc is ZOK
 };
-using PendingListing = core::OneShot<Listing>;
+using PendingListing = OneShot<Listing>;
 
 class Listings : public std::enable_shared_from_this<Listings> {
  public:
-  Listings(core::Env& env, std::shared_ptr<Session> session)
-      : env_(env), session_(std::move(session)) {}
+  Listings(Env& env, std::shared_ptr<Session> session) : env_(env), session_(std::move(session)) {}
 
   /// Only while the session is connected.
   PendingListing ask(const std::string& directory);
@@ -40,7 +39,7 @@ class Listings : public std::enable_shared_from_this<Listings> {
                                     PendingReply pending, std::vector<PendingListing> askers);
   void answered(const std::string& directory);
 
-  core::Env& env_;
+  Env& env_;
   std::shared_ptr<Session> session_;
   std::map<std::string, Asked> asked_;
 };

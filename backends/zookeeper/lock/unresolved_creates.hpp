@@ -19,7 +19,7 @@ namespace dlock::zookeeper {
 
 class UnresolvedCreates : public std::enable_shared_from_this<UnresolvedCreates> {
  public:
-  UnresolvedCreates(core::Env& env, std::shared_ptr<Session> session)
+  UnresolvedCreates(Env& env, std::shared_ptr<Session> session)
       : env_(env), session_(std::move(session)) {}
 
   void add(const NodeClaimPtr& claim);
@@ -38,7 +38,7 @@ class UnresolvedCreates : public std::enable_shared_from_this<UnresolvedCreates>
   void settle(const std::string& id, TimePoint searched);
   static asio::awaitable<void> search_one(std::shared_ptr<UnresolvedCreates> self, Doubt doubt);
 
-  core::Env& env_;
+  Env& env_;
   std::shared_ptr<Session> session_;
   std::vector<Doubt> unresolved_creates_;
 };

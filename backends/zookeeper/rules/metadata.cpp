@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "core/spi/name.hpp"
+#include "dlock/spi/name.hpp"
 
 namespace dlock::zookeeper {
 namespace {
@@ -17,7 +17,7 @@ constexpr std::size_t kLongestData = 65536;
 constexpr std::int64_t kLongestSession_ms = 24LL * 3'600'000;
 
 std::string one_line(std::string_view text) {
-  return core::percent_escape(text, [](unsigned char c) { return c >= 0x20 && c != 0x7F; });
+  return percent_escape(text, [](unsigned char c) { return c >= 0x20 && c != 0x7F; });
 }
 
 std::int64_t to_number(std::string_view text) {
@@ -27,10 +27,10 @@ std::int64_t to_number(std::string_view text) {
 }
 
 void take(Metadata& into, std::string_view key, std::string_view value) {
-  if (key == "id") into.owner.id = core::percent_unescape(value);
-  if (key == "host") into.owner.host = core::percent_unescape(value);
+  if (key == "id") into.owner.id = percent_unescape(value);
+  if (key == "host") into.owner.host = percent_unescape(value);
   if (key == "pid") into.owner.pid = to_number(value);
-  if (key == "app") into.owner.app = core::percent_unescape(value);
+  if (key == "app") into.owner.app = percent_unescape(value);
   if (key == "session_timeout_ms") {
     // Anybody may have written it; the servers' own limit is below a day.
     const auto written = std::clamp<std::int64_t>(to_number(value), 0, kLongestSession_ms);

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "backends/zookeeper/rules/contender.hpp"
-#include "core/spi/name.hpp"
+#include "dlock/spi/name.hpp"
 
 namespace dlock::zookeeper {
 namespace {
@@ -88,7 +88,7 @@ std::string NameMap::part(std::string_view text, bool first) const {
 std::string NameMap::path(std::string_view lock) const {
   std::string out = root_ == "/" ? std::string() : root_;
   bool first = true;
-  for (const auto text : core::split_name(lock)) {
+  for (const auto text : split_name(lock)) {
     out.append("/").append(part(text, first));
     first = false;
   }
@@ -122,9 +122,9 @@ std::optional<std::string> NameMap::name(std::string_view path_text) const {
       path_text[base.size()] != '/') {
     return {};
   }
-  auto name = core::percent_unescape(path_text.substr(base.size() + 1));
+  auto name = percent_unescape(path_text.substr(base.size() + 1));
   // Somebody else's node may only look like an escaped name.
-  if (!core::name_error(name).empty() || path(name) != path_text) return {};
+  if (!name_error(name).empty() || path(name) != path_text) return {};
   return name;
 }
 
@@ -133,7 +133,7 @@ std::string path_error(std::string_view path) {
   if (path.front() != '/') return "it must start with /";
   const auto body = without_trailing_slash(path);
   if (body.empty()) return {};
-  for (const auto text : core::split_name(body.substr(1))) {
+  for (const auto text : split_name(body.substr(1))) {
     if (text.empty() || text == "." || text == "..") return "a part is empty, . or ..";
     for (auto rest = text; !rest.empty();) {
       const auto c = decode(rest);

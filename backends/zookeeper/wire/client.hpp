@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "backends/zookeeper/wire/redial.hpp"
-#include "core/loop/signal.hpp"
 #include "dlock/clock.hpp"
+#include "dlock/spi/signal.hpp"
 
 namespace dlock::zookeeper {
 
@@ -34,7 +34,7 @@ struct Reply {
   std::vector<std::string> children;
   NodeStat stat;
 };
-using PendingReply = core::OneShot<Reply>;
+using PendingReply = OneShot<Reply>;
 
 /// What becomes of a watch, in the order of the server's answers. `set` or `failed` comes first.
 enum class WatchEvent {
@@ -88,7 +88,7 @@ class Client {
   virtual bool start() = 0;
   /// Ends the session in the background; `done` is called on the loop, not inside this call. Every
   /// pending request completes with ZCLOSING. The listener is not called any more.
-  virtual void close(core::Job done) = 0;
+  virtual void close(Job done) = 0;
 
   virtual bool connected() const noexcept = 0;
   virtual std::int64_t session_id() const noexcept = 0;

@@ -7,7 +7,7 @@
 #include <charconv>
 #include <memory>
 
-#include "core/loop/signal.hpp"
+#include "dlock/spi/signal.hpp"
 
 namespace dlock::zookeeper {
 namespace {
@@ -16,7 +16,7 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 struct Conversation : std::enable_shared_from_this<Conversation> {
-  Conversation(core::Env& env, std::string question)
+  Conversation(Env& env, std::string question)
       : socket(env.executor()), word(std::move(question)), finished(env) {}
 
   void start(const tcp::endpoint& server) {
@@ -42,12 +42,12 @@ struct Conversation : std::enable_shared_from_this<Conversation> {
   tcp::socket socket;
   std::string word;
   std::string answer;
-  core::OneShot<bool> finished;
+  OneShot<bool> finished;
 };
 
 }  // namespace
 
-asio::awaitable<std::string> ask_server(core::Env& env, std::string address, std::string word,
+asio::awaitable<std::string> ask_server(Env& env, std::string address, std::string word,
                                         TimePoint deadline) {
   const auto colon = address.rfind(':');
   error_code ec;

@@ -7,14 +7,14 @@
 #include <boost/asio/awaitable.hpp>
 #include <string>
 
-#include "core/loop/env.hpp"
+#include "dlock/spi/env.hpp"
 
 namespace dlock::zookeeper {
 
 namespace asio = boost::asio;
 
 /// `address` is numeric: `1.2.3.4:2181`. Empty if nothing came by the deadline.
-asio::awaitable<std::string> ask_server(core::Env& env, std::string address, std::string word,
+asio::awaitable<std::string> ask_server(Env& env, std::string address, std::string word,
                                         TimePoint deadline);
 
 }  // namespace dlock::zookeeper

@@ -5,7 +5,7 @@
 
 namespace dlock::zookeeper {
 
-Gate::Pass::Pass(Gate& gate, bool urgent, core::Signal& signal) : gate_(gate), signal_(signal) {
+Gate::Pass::Pass(Gate& gate, bool urgent, Signal& signal) : gate_(gate), signal_(signal) {
   if (gate.free_ > 0) {
     --gate.free_;
     inside_ = true;

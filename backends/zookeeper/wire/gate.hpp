@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <deque>
 
-#include "core/loop/signal.hpp"
+#include "dlock/spi/signal.hpp"
 
 namespace dlock::zookeeper {
 
@@ -23,7 +23,7 @@ class Gate {
    public:
     /// `urgent`: before all who are not. `signal` is notified when this pass is let in; it outlives
     /// the pass.
-    Pass(Gate& gate, bool urgent, core::Signal& signal);
+    Pass(Gate& gate, bool urgent, Signal& signal);
     ~Pass();
     Pass(const Pass&) = delete;
     Pass& operator=(const Pass&) = delete;
@@ -33,7 +33,7 @@ class Gate {
    private:
     friend class Gate;
     Gate& gate_;
-    core::Signal& signal_;
+    Signal& signal_;
     bool inside_ = false;
   };
 

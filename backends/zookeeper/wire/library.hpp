@@ -15,11 +15,11 @@ namespace dlock::zookeeper {
 class Library {
  public:
   virtual ~Library() = default;
-  virtual std::shared_ptr<Client> make_client(core::Env& env, Client::Options options,
+  virtual std::shared_ptr<Client> make_client(Env& env, Client::Options options,
                                               Client::Listener& listener) = 0;
   /// As four_letter.hpp says.
-  virtual asio::awaitable<std::string> ask_server(core::Env& env, std::string address,
-                                                  std::string word, TimePoint deadline) = 0;
+  virtual asio::awaitable<std::string> ask_server(Env& env, std::string address, std::string word,
+                                                  TimePoint deadline) = 0;
 };
 
 }  // namespace dlock::zookeeper

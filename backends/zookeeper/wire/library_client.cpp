@@ -336,11 +336,11 @@ void LibraryClient::forget_watch_here(const std::string& path) {
 Library& c_library() noexcept {
   class CLibrary final : public Library {
    public:
-    std::shared_ptr<Client> make_client(core::Env& env, Client::Options options,
+    std::shared_ptr<Client> make_client(Env& env, Client::Options options,
                                         Client::Listener& listener) override {
       return std::make_shared<LibraryClient>(env, std::move(options), listener);
     }
-    asio::awaitable<std::string> ask_server(core::Env& env, std::string address, std::string word,
+    asio::awaitable<std::string> ask_server(Env& env, std::string address, std::string word,
                                             TimePoint deadline) override {
       return zookeeper::ask_server(env, std::move(address), std::move(word), deadline);
     }

@@ -36,13 +36,13 @@ namespace dlock::zookeeper {
 
 class LibraryClient final : public Client, public std::enable_shared_from_this<LibraryClient> {
  public:
-  LibraryClient(core::Env& env, Options options, Listener& listener);
+  LibraryClient(Env& env, Options options, Listener& listener);
   ~LibraryClient() override;
   LibraryClient(const LibraryClient&) = delete;
   LibraryClient& operator=(const LibraryClient&) = delete;
 
   bool start() override;
-  void close(core::Job done) override;
+  void close(Job done) override;
   bool connected() const noexcept override { return state_ == State::connected; }
   std::int64_t session_id() const noexcept override;
   std::chrono::milliseconds session_timeout() const noexcept override;
@@ -99,7 +99,7 @@ class LibraryClient final : public Client, public std::enable_shared_from_this<L
   void cork(bool on) noexcept override;
   TimePoint patience_ends() const noexcept;
 
-  core::Env& env_;
+  Env& env_;
   Options options_;
   Listener* listener_;
   zhandle_t* handle_ = nullptr;
@@ -113,9 +113,9 @@ class LibraryClient final : public Client, public std::enable_shared_from_this<L
   bool reading_ = false;
   bool writing_ = false;
   bool step_posted_ = false;
-  core::TimerId timer_ = 0;
+  TimerId timer_ = 0;
   TimePoint timer_due_ = kNever;
-  core::TimerId spare_ = 0;  ///< for a step without memory
+  TimerId spare_ = 0;  ///< for a step without memory
   Redial redial_;
   Tried tried_;
   bool dialled_ = false;      ///< the library has a socket, or may have

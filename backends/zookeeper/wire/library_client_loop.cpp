@@ -51,7 +51,7 @@ std::uint64_t inode_of(int descriptor) {
 
 }  // namespace
 
-LibraryClient::LibraryClient(core::Env& env, Options options, Listener& listener)
+LibraryClient::LibraryClient(Env& env, Options options, Listener& listener)
     : env_(env),
       options_(std::move(options)),
       listener_(&listener),
@@ -78,7 +78,7 @@ bool LibraryClient::start() {
   return true;
 }
 
-void LibraryClient::close(core::Job done) {
+void LibraryClient::close(Job done) {
   state_ = State::closed;
   env_.cancel(std::exchange(timer_, 0));
   env_.cancel(std::exchange(spare_, 0));
@@ -334,7 +334,7 @@ void LibraryClient::arm(int interest, Duration timeout) {
   if (timer_ != 0 && timer_due_ <= due) return;
   timer_due_ = due;
   if (timer_ != 0) return env_.move(timer_, due);
-  const auto step_by = [this](core::TimerId LibraryClient::*timer) {
+  const auto step_by = [this](TimerId LibraryClient::*timer) {
     return [weak = weak_from_this(), timer] {
       const auto self = weak.lock();
       if (!self) return;

@@ -14,7 +14,7 @@
 namespace dlock::zookeeper {
 
 struct LibraryClient::Request {
-  Request(LibraryClient& owner, core::Env& env, bool is_write)
+  Request(LibraryClient& owner, Env& env, bool is_write)
       : client(&owner), result(env), sent(env.now()), write(is_write) {}
 
   LibraryClient* client;  ///< null once the request was completed without the library

@@ -9,9 +9,9 @@
 #include <memory>
 #include <optional>
 
-#include "core/loop/thread.hpp"
+#include "dlock/spi/thread.hpp"
 
-#include "core/loop/signal.hpp"
+#include "dlock/spi/signal.hpp"
 
 namespace dlock::zookeeper {
 namespace {
@@ -26,14 +26,14 @@ bool is_numeric(const std::string& host) {
 
 // Shared with the look-ups under way, which may outlive the coroutine's patience.
 struct Lookups {
-  explicit Lookups(core::Env& env) : done(env) {}
+  explicit Lookups(Env& env) : done(env) {}
 
   void finish_one() {
     if (--missing == 0) done.set(true);
   }
 
   std::optional<tcp::resolver> resolver;  ///< brings a thread along: only when a name needs it
-  core::OneShot<bool> done;
+  OneShot<bool> done;
   std::vector<std::vector<std::string>> found;  ///< per endpoint
   std::size_t missing = 0;
   bool no_thread = false;
@@ -62,8 +62,7 @@ bool all_numeric(const std::vector<Endpoint>& endpoints) {
                      [](const Endpoint& endpoint) { return is_numeric(endpoint.host); });
 }
 
-asio::awaitable<Resolved> resolve(core::Env& env, std::vector<Endpoint> endpoints,
-                                  TimePoint deadline) {
+asio::awaitable<Resolved> resolve(Env& env, std::vector<Endpoint> endpoints, TimePoint deadline) {
   auto lookups = std::make_shared<Lookups>(env);
   lookups->found.resize(endpoints.size());
   for (std::size_t i = 0; i < endpoints.size(); ++i) {
@@ -75,7 +74,7 @@ asio::awaitable<Resolved> resolve(core::Env& env, std::vector<Endpoint> endpoint
     if (!lookups->resolver) lookups->resolver.emplace(env.executor());
     ++lookups->missing;
     try {
-      const core::BlockedSignals blocked;  // also in the thread that the first look-up starts
+      const BlockedSignals blocked;  // also in the thread that the first look-up starts
       look_up(lookups, i, endpoint);
     } catch (const boost::system::system_error&) {
       lookups->no_thread = true;

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "core/loop/env.hpp"
-#include "dlock/backend.hpp"
+#include "dlock/spi/env.hpp"
+#include "dlock/spi/options.hpp"
 
 namespace dlock::zookeeper {
 
@@ -22,8 +22,7 @@ struct Resolved {
   /// Names were left out because the system had no thread to look them up on.
   bool no_thread = false;
 };
-asio::awaitable<Resolved> resolve(core::Env& env, std::vector<Endpoint> endpoints,
-                                  TimePoint deadline);
+asio::awaitable<Resolved> resolve(Env& env, std::vector<Endpoint> endpoints, TimePoint deadline);
 
 /// True if no name has to be looked up.
 bool all_numeric(const std::vector<Endpoint>& endpoints);

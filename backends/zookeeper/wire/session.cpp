@@ -28,7 +28,7 @@ constexpr milliseconds kDoubtAgain{5000};
 
 }  // namespace
 
-Session::Session(core::Env& env, Settings settings, Library& library, EventSink& sink)
+Session::Session(Env& env, Settings settings, Library& library, EventSink& sink)
     : env_(env), settings_(std::move(settings)), library_(library), sink_(sink) {}
 
 Session::~Session() { stop_timers(); }
@@ -101,7 +101,7 @@ asio::awaitable<void> Session::drop(TimePoint deadline) {
   }
   const auto client = std::exchange(client_, {});
   if (!client) co_return;
-  core::OneShot<bool> done(env_);
+  OneShot<bool> done(env_);
   client->close([done] { done.set(true); });
   co_await done.get_until(deadline);
 }
@@ -116,7 +116,7 @@ void Session::stop() {
 asio::awaitable<bool> Session::ready(TimePoint deadline) {
   const auto self = shared_from_this();
   while (!connected() && !closed_ && !authentication_failed_ && env_.now() < deadline) {
-    core::OneShot<bool> up(env_);
+    OneShot<bool> up(env_);
     ready_waiters_.push_back(up);
     co_await up.get_until(deadline);
   }

@@ -18,7 +18,9 @@
 #include "backends/zookeeper/rules/deadline.hpp"
 #include "backends/zookeeper/wire/client.hpp"
 #include "backends/zookeeper/wire/library.hpp"
-#include "dlock/backend.hpp"
+#include "dlock/spi/answers.hpp"
+#include "dlock/spi/event_sink.hpp"
+#include "dlock/spi/options.hpp"
 
 namespace dlock::zookeeper {
 
@@ -32,7 +34,7 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
     std::string root;  ///< what the reads and writes of the heartbeat are about
   };
 
-  Session(core::Env& env, Settings settings, Library& library, EventSink& sink);
+  Session(Env& env, Settings settings, Library& library, EventSink& sink);
   ~Session() override;
 
   /// Makes the first session, or another after a failed start.
@@ -157,7 +159,7 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
   void doubt_session();
   void trust_session();
 
-  core::Env& env_;
+  Env& env_;
   Settings settings_;
   Library& library_;
   EventSink& sink_;
@@ -178,10 +180,10 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
   std::uint64_t last_watch_ = 0;
   std::deque<std::string> unset_;  ///< watches that are to be asked for, in turn
   std::size_t asking_ = 0;         ///< watches whose answers are due
-  std::vector<core::OneShot<bool>> ready_waiters_;
-  core::TimerId beat_timer_ = 0;
-  core::TimerId lookup_timer_ = 0;
-  core::TimerId doubt_timer_ = 0;
+  std::vector<OneShot<bool>> ready_waiters_;
+  TimerId beat_timer_ = 0;
+  TimerId lookup_timer_ = 0;
+  TimerId doubt_timer_ = 0;
   /// A session that has seen nothing, to know whether servers let anybody in.
   struct Nobody final : Client::Listener {
     void on_connected() override {}

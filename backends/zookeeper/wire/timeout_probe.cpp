@@ -6,19 +6,19 @@ namespace {
 
 class TimeoutProbe final : public Client::Listener {
  public:
-  explicit TimeoutProbe(core::Env& env) : connected(env) {}
+  explicit TimeoutProbe(Env& env) : connected(env) {}
   void on_connected() override { connected.set(true); }
   void on_disconnected() override {}
   void on_session_over(bool) override { connected.set(false); }
   void on_watch(const std::string&, WatchEvent) override {}
   void on_answer(TimePoint, TimePoint, bool) override {}
 
-  core::OneShot<bool> connected;
+  OneShot<bool> connected;
 };
 
 }  // namespace
 
-asio::awaitable<std::optional<AskedTimeout>> feel_timeout(Library& library, core::Env& env,
+asio::awaitable<std::optional<AskedTimeout>> feel_timeout(Library& library, Env& env,
                                                           std::string addresses,
                                                           std::chrono::milliseconds timeout,
                                                           Redial::Spent spent, TimePoint deadline) {
@@ -32,7 +32,7 @@ asio::awaitable<std::optional<AskedTimeout>> feel_timeout(Library& library, core
   if (!client->start()) co_return felt;
   const auto connected = co_await probe.connected.get_until(deadline);
   if (connected && *connected) felt = AskedTimeout{timeout, client->session_timeout()};
-  core::OneShot<bool> closed(env);
+  OneShot<bool> closed(env);
   client->close([closed] { closed.set(true); });
   co_await closed.get_until(deadline + std::chrono::seconds(1));
   co_return felt;

@@ -10,7 +10,7 @@
 #include "backends/zookeeper/rules/session_timeout.hpp"
 #include "backends/zookeeper/wire/library.hpp"
 #include "backends/zookeeper/wire/redial.hpp"
-#include "core/loop/env.hpp"
+#include "dlock/spi/env.hpp"
 
 namespace dlock::zookeeper {
 
@@ -18,7 +18,7 @@ namespace asio = boost::asio;
 
 /// Empty if no session came about by the deadline. `spent`: of the session that it is felt for, so
 /// that both together try no server more often than one.
-asio::awaitable<std::optional<AskedTimeout>> feel_timeout(Library& library, core::Env& env,
+asio::awaitable<std::optional<AskedTimeout>> feel_timeout(Library& library, Env& env,
                                                           std::string addresses,
                                                           std::chrono::milliseconds timeout,
                                                           Redial::Spent spent, TimePoint deadline);

@@ -15,8 +15,8 @@
 #include "cli/verbs/migrate/migrate_plan.hpp"
 #include "cli/verbs/migrate/migrate_refusal.hpp"
 #include "cli/verbs/migrate/migrate_session.hpp"
-#include "core/spi/error.hpp"
-#include "core/spi/name.hpp"
+#include "dlock/spi/error.hpp"
+#include "dlock/spi/name.hpp"
 #include "migration/eligibility.hpp"
 #include "migration/ledger.hpp"
 #include "migration/move/drive_all.hpp"
@@ -165,7 +165,7 @@ int plan(MigrateSession& session, const Arguments& arguments) {
 
 std::string plural(std::size_t count, std::string word) { return count == 1 ? word : word + "s"; }
 
-std::string fresh_id(core::Env& env) { return fmt::format("{:016x}", env.random()); }
+std::string fresh_id(Env& env) { return fmt::format("{:016x}", env.random()); }
 
 int start(MigrateSession& session, const Arguments& arguments) {
   // Again, with nothing said about names: what is missing of it is written anew.
@@ -272,7 +272,7 @@ bool all_in(MigrateSession& session, const moves::Plan& plan, moves::Goal goal) 
   return session.run<bool>([&](Stores stores) -> asio::awaitable<bool> {
     for (const auto& name : plan.names) {
       const auto deadline = stores.from->env().now() + stores.from->request_timeout();
-      const auto answer = co_await stores.from->backend().record(name, deadline);
+      const auto answer = co_await stores.from->backend().migration().record(name, deadline);
       if (answer.status != RecordStatus::done) co_return false;
       std::optional<moves::Record> record;
       if (answer.found) record = moves::parse_record(*answer.found);

@@ -11,7 +11,7 @@
 #include "cli/output/output.hpp"
 #include "cli/verbs/migrate/migrate_refusal.hpp"
 #include "core/config/routes.hpp"
-#include "core/spi/name.hpp"
+#include "dlock/spi/name.hpp"
 #include "migration/dual/dual_coordinator.hpp"
 #include "migration/dual/dual_ledger.hpp"
 #include "migration/dual/dual_survey.hpp"
@@ -159,7 +159,7 @@ void Dual::name_locks(DualPlanOutput& output, const Ends& ends) const {
     (one.find('*') != std::string::npos ? plan.patterns : plan.names).push_back(one);
   }
   for (const auto& one : arguments_.names) {
-    const auto wrong = core::name_error(one);
+    const auto wrong = name_error(one);
     if (!wrong.empty()) throw Refusal{fmt::format("'{}': {}", one, wrong)};
     if (one.find('*') != std::string::npos) {
       throw Refusal{

@@ -79,7 +79,7 @@ void withdraw(MigrateSession& session, const moves::Plan& plan) {
 
 }  // namespace
 
-TimePoint deadline_of(const Arguments& arguments, core::Env& env) {
+TimePoint deadline_of(const Arguments& arguments, Env& env) {
   const auto wait = arguments.wait.value_or(kDefaultWait);
   return wait == kWaitForever ? kNever : env.now() + wait;
 }

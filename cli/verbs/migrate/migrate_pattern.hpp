@@ -19,7 +19,7 @@ int pattern_step(MigrateSession& session, const Arguments& arguments,
                  const core::migration::Ledger::Found& found, core::migration::Goal goal);
 
 /// Until when holders are waited for.
-TimePoint deadline_of(const Arguments& arguments, core::Env& env);
+TimePoint deadline_of(const Arguments& arguments, Env& env);
 Exit worst(const std::vector<core::migration::StepReport>& steps);
 
 }  // namespace dlock::cli

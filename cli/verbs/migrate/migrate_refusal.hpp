@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "dlock/backend.hpp"
+#include "dlock/spi/answers.hpp"
 
 namespace dlock::cli {
 

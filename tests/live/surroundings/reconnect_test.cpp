@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "dlock/lock_manager.hpp"
+#include "dlock/spi/signal.hpp"
 #include "testkit/await.hpp"
 #include "testkit/ports.hpp"
 #include "testkit/scripted_server.hpp"

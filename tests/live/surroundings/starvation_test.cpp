@@ -18,8 +18,8 @@
 #include <thread>
 #include <vector>
 
-#include "dlock/backend.hpp"
 #include "dlock/lock_manager.hpp"
+#include "dlock/spi/descriptor.hpp"
 #include "testkit/process.hpp"
 #include "tests/support/every_store.hpp"
 

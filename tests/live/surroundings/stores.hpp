@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "dlock/backend.hpp"
 #include "dlock/lock_manager.hpp"
+#include "dlock/spi/descriptor.hpp"
 #include "testkit/await.hpp"
 #include "testkit/servers/memcached.hpp"
 #include "testkit/servers/redis.hpp"

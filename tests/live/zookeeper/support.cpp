@@ -12,7 +12,7 @@ namespace {
 namespace asio = boost::asio;
 
 asio::awaitable<zookeeper::Reply> answer(
-    core::Env& env, zookeeper::Client& client,
+    Env& env, zookeeper::Client& client,
     std::function<zookeeper::PendingReply(zookeeper::Client&)> send) {
   auto pending = send(client);
   co_return co_await zookeeper::reply_until(std::move(pending), env.now() + 20s);

@@ -41,7 +41,7 @@ class SimQueue final : public JobQueue {
  public:
   explicit SimQueue(Process& process) : process_(process) {}
 
-  void post(core::Job job) override {
+  void post(Job job) override {
     jobs_.push_back(std::move(job));
     wake();
   }
@@ -70,7 +70,7 @@ class SimQueue final : public JobQueue {
   }
 
   Process& process_;
-  std::deque<core::Job> jobs_;
+  std::deque<Job> jobs_;
   std::shared_ptr<Fiber> waiting_;
   bool closed_ = false;
 };
@@ -245,8 +245,7 @@ class SimClient final : public Client {
 
 dlock::memcached::Driver make_driver(Process& process, Network& network, SimServer& server) {
   return {
-      [&process, &network, &server](core::Env&, Endpoint,
-                                    std::uint32_t) -> std::unique_ptr<Client> {
+      [&process, &network, &server](Env&, Endpoint, std::uint32_t) -> std::unique_ptr<Client> {
         return std::make_unique<SimClient>(process, network, server);
       },
       [&process]() -> std::unique_ptr<JobQueue> { return std::make_unique<SimQueue>(process); }};

@@ -105,7 +105,7 @@ void DualProgram::mend() {
 
 asio::awaitable<void> DualProgram::work() {
   while (!ends()) {
-    co_await core::sleep_until(process_, process_.now() + world_.between({}, fleet_.longest_think));
+    co_await sleep_until(process_, process_.now() + world_.between({}, fleet_.longest_think));
     if (ends()) break;
     const auto& names = fleet_.plan.names;
     auto lock = names[world_.below(names.size())];
@@ -124,11 +124,11 @@ asio::awaitable<void> DualProgram::use(std::string lock) {
     const auto& ec = outcome->ec;
     // Not tried again at once.
     if (ec == errc::window_closed || ec == errc::not_registered || ec == errc::config_unsafe) {
-      co_await core::sleep_until(process_, process_.now() + milliseconds(300));
+      co_await sleep_until(process_, process_.now() + milliseconds(300));
     }
     co_return;
   }
-  co_await core::sleep_until(process_, process_.now() + hold_time());
+  co_await sleep_until(process_, process_.now() + hold_time());
   auto& handle = outcome->handle;
   if (handle.state() == HandleState::lost) {
     if (!*outcome->told_lost) recorder_.told_lost(process_, outcome->grant);
@@ -136,7 +136,7 @@ asio::awaitable<void> DualProgram::use(std::string lock) {
   } else {
     recorder_.releasing(process_, outcome->grant);
   }
-  core::OneShot<bool> done(process_);
+  OneShot<bool> done(process_);
   handle.start_release([done](error_code) { done.set(true); });
   co_await done.get_until(kNever);
 }
@@ -162,8 +162,8 @@ core::Acquisition::Request DualProgram::request_for(const std::string& lock,
   return request;
 }
 
-core::OneShot<DualProgram::Outcome> DualProgram::want(const std::string& lock) {
-  core::OneShot<Outcome> done(process_);
+OneShot<DualProgram::Outcome> DualProgram::want(const std::string& lock) {
+  OneShot<Outcome> done(process_);
   recorder_.wanted(process_, process_.name(), lock);
   const auto how = world_.below(8);
   auto limits = request_for(lock, *source_).limits;
@@ -193,8 +193,7 @@ core::OneShot<DualProgram::Outcome> DualProgram::want(const std::string& lock) {
   return done;
 }
 
-detail::AcquireHandler DualProgram::record_outcome(const std::string& lock,
-                                                   core::OneShot<Outcome> done) {
+detail::AcquireHandler DualProgram::record_outcome(const std::string& lock, OneShot<Outcome> done) {
   return [this, lock, done](error_code ec, LockHandle handle) {
     Outcome outcome;
     outcome.ec = ec;
@@ -220,7 +219,7 @@ detail::AcquireHandler DualProgram::record_outcome(const std::string& lock,
 // What `dlock migrate` does, again and again, now and then against the present aim.
 asio::awaitable<void> DualProgram::operate() {
   while (!ends()) {
-    co_await core::sleep_until(process_, process_.now() + world_.between({}, milliseconds(1500)));
+    co_await sleep_until(process_, process_.now() + world_.between({}, milliseconds(1500)));
     if (ends() || fleet_.resting) continue;
     ++fleet_.commands;
     if (fleet_.is_rival) {

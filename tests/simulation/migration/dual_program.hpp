@@ -106,8 +106,8 @@ class DualProgram {
   asio::awaitable<void> command_of_rival();
   asio::awaitable<void> use(std::string lock);
   asio::awaitable<void> end();
-  core::OneShot<Outcome> want(const std::string& lock);
-  detail::AcquireHandler record_outcome(const std::string& lock, core::OneShot<Outcome> done);
+  OneShot<Outcome> want(const std::string& lock);
+  detail::AcquireHandler record_outcome(const std::string& lock, OneShot<Outcome> done);
   core::Acquisition::Request request_for(const std::string& lock, const core::Store& store);
   core::AcquireFsm::Limits random_limits(const core::Store& store);
   Duration hold_time();

@@ -44,7 +44,7 @@ void Program::close() {
 
 asio::awaitable<void> Program::work() {
   while (!ends()) {
-    co_await core::sleep_until(process_, process_.now() + world_.between({}, fleet_.longest_think));
+    co_await sleep_until(process_, process_.now() + world_.between({}, fleet_.longest_think));
     if (ends()) break;
     const auto& names = fleet_.plan.names;
     auto lock = fleet_.choose ? fleet_.choose() : names[world_.below(names.size())];
@@ -59,12 +59,12 @@ asio::awaitable<void> Program::use(std::string lock) {
     recorder_.given_up(process_, process_.name(), lock);
     // A configuration that does not fit is not tried again at once.
     if (outcome->ec == errc::moving || outcome->ec == errc::config_unsafe) {
-      co_await core::sleep_until(process_, process_.now() + milliseconds(300));
+      co_await sleep_until(process_, process_.now() + milliseconds(300));
     }
     co_return;
   }
   const bool long_work = world_.chance(0.1);
-  co_await core::sleep_until(
+  co_await sleep_until(
       process_,
       process_.now() + world_.between({}, long_work ? Duration(kLease) * 2 : fleet_.longest_hold));
   auto& handle = outcome->handle;
@@ -74,7 +74,7 @@ asio::awaitable<void> Program::use(std::string lock) {
   } else {
     recorder_.releasing(process_, outcome->grant);
   }
-  core::OneShot<bool> done(process_);
+  OneShot<bool> done(process_);
   handle.start_release([done](error_code) { done.set(true); });
   co_await done.get_until(kNever);
 }
@@ -87,8 +87,8 @@ core::Acquisition::Request Program::request_for(const std::string& lock, const c
   return request;
 }
 
-core::OneShot<Program::Outcome> Program::want(const std::string& lock) {
-  core::OneShot<Outcome> done(process_);
+OneShot<Program::Outcome> Program::want(const std::string& lock) {
+  OneShot<Outcome> done(process_);
   recorder_.wanted(process_, process_.name(), lock);
   const auto how = world_.below(8);
   auto limits = request_for(lock, *source_).limits;
@@ -122,8 +122,7 @@ core::OneShot<Program::Outcome> Program::want(const std::string& lock) {
   return done;
 }
 
-detail::AcquireHandler Program::record_outcome(const std::string& lock,
-                                               core::OneShot<Outcome> done) {
+detail::AcquireHandler Program::record_outcome(const std::string& lock, OneShot<Outcome> done) {
   return [this, lock, done](error_code ec, LockHandle handle) {
     Outcome outcome;
     outcome.ec = ec;
@@ -150,7 +149,7 @@ detail::AcquireHandler Program::record_outcome(const std::string& lock,
 
 asio::awaitable<void> Program::operate() {
   while (!ends()) {
-    co_await core::sleep_until(process_, process_.now() + world_.between({}, milliseconds(800)));
+    co_await sleep_until(process_, process_.now() + world_.between({}, milliseconds(800)));
     if (ends()) break;
     if (fleet_.command) {
       Command command{source_, target_, process_};

@@ -72,8 +72,8 @@ class Program {
   asio::awaitable<void> operate();
   asio::awaitable<void> take_a_name();
   asio::awaitable<void> use(std::string lock);
-  core::OneShot<Outcome> want(const std::string& lock);
-  detail::AcquireHandler record_outcome(const std::string& lock, core::OneShot<Outcome> done);
+  OneShot<Outcome> want(const std::string& lock);
+  detail::AcquireHandler record_outcome(const std::string& lock, OneShot<Outcome> done);
   core::Acquisition::Request request_for(const std::string& lock, const core::Store& store);
   bool ends() const { return fleet_.stopping || !process_.is_alive(); }
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "dlock/backend.hpp"
+#include "dlock/spi/migration_store.hpp"
 
 namespace dlock::simulation::migration {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/simulation/migration/wire.hpp"
 
-#include "core/loop/signal.hpp"
-#include "core/spi/error.hpp"
+#include "dlock/spi/error.hpp"
+#include "dlock/spi/signal.hpp"
 #include "tests/simulation/planted.hpp"
 
 namespace dlock::simulation::migration {
@@ -10,8 +10,8 @@ namespace {
 
 class WireClaim final : public Claim {
  public:
-  WireClaim(ClaimRequest request, core::Env& env) : Claim(std::move(request)), woken(env) {}
-  core::Signal woken;
+  WireClaim(ClaimRequest request, Env& env) : Claim(std::move(request)), woken(env) {}
+  Signal woken;
   bool granted = false;
   std::uint64_t token = 0;  ///< of the last grant
 };
@@ -36,9 +36,9 @@ Capabilities declare(const Server& server) {
   return capabilities;
 }
 
-Failure silence() { return core::make_failure(errc::unavailable, "no answer"); }
+Failure silence() { return make_failure(errc::unavailable, "no answer"); }
 
-class WireBackend final : public Backend {
+class WireBackend final : public Backend, public MigrationStore {
  public:
   WireBackend(Server& server, const Weather& weather, const Link* link, Process& process)
       : server_(server),
@@ -166,11 +166,11 @@ class WireBackend final : public Backend {
     co_return result;
   }
   asio::awaitable<Failure> evict(std::string, std::uint64_t, TimePoint) override {
-    co_return core::make_failure(errc::not_supported, "");
+    co_return make_failure(errc::not_supported, "");
   }
 
   asio::awaitable<RecordAnswer> record(std::string name, TimePoint deadline) override {
-    if (!server_.seals()) co_return co_await Backend::record(std::move(name), deadline);
+    if (!server_.seals()) co_return co_await MigrationStore::record(std::move(name), deadline);
     const bool lags = is_planted("move_recheck_from_a_replica") && process_.world().chance(0.5);
     Question question = [name, lags](Server& server, TimePoint now) {
       return Server::Exchange{true, lags ? server.lagging_record(name, now) : server.record(name)};
@@ -222,6 +222,7 @@ class WireBackend final : public Backend {
     co_return co_await exchange(std::move(question), deadline, true);
   }
 
+  MigrationStore& migration() noexcept override { return *this; }
   asio::awaitable<void> close(TimePoint) override { co_return; }
 
  private:
@@ -238,7 +239,7 @@ class WireBackend final : public Backend {
   asio::awaitable<std::optional<Answer>> ask(std::function<Answer(Server&, TimePoint)> question,
                                              TimePoint deadline) {
     auto& world = process_.world();
-    core::OneShot<Answer> answer(process_);
+    OneShot<Answer> answer(process_);
     if (process_.is_alive() && !world.chance(weather_.loss) && !is_cut()) {
       const bool lost = world.chance(weather_.loss);
       const auto back = travel();
@@ -264,7 +265,7 @@ class WireBackend final : public Backend {
   }
 
   template <class Answer>
-  void tell(const core::OneShot<Answer>& answer, const Answer& result) {
+  void tell(const OneShot<Answer>& answer, const Answer& result) {
     if (!process_.is_alive()) return;
     if (weather_.on_answer) weather_.on_answer(process_);
     if (process_.is_alive()) process_.deliver([answer, result] { answer.set(result); });
@@ -313,7 +314,7 @@ BackendDescriptor make_descriptor() {
   BackendDescriptor descriptor{};
   descriptor.name = "simulated";
   descriptor.lease_option = "lease";
-  descriptor.create = [](const StoreOptions&, core::Env&, EventSink&) -> std::unique_ptr<Backend> {
+  descriptor.create = [](const StoreOptions&, Env&, EventSink&) -> std::unique_ptr<Backend> {
     return std::make_unique<WireBackend>(*making.server, *making.weather, making.link,
                                          *making.process);
   };

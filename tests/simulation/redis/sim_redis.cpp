@@ -73,7 +73,7 @@ std::unique_ptr<Backend> SimRedis::make_backend(Process& process, EventSink& sin
   clients_.push_back(client);
   auto settings = production::dial_settings(options());
   settings.open_stream = [client, address = std::weak_ptr(address_)](
-                             core::Env&, std::shared_ptr<const production::DialSettings> dialled,
+                             Env&, std::shared_ptr<const production::DialSettings> dialled,
                              std::shared_ptr<production::DialStop> stop, TimePoint deadline) {
     return open_simulated(client, address, std::move(dialled), std::move(stop), deadline);
   };

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "backends/redis/wire/dial.hpp"
-#include "core/loop/signal.hpp"
+#include "dlock/spi/signal.hpp"
 #include "tests/simulation/redis/session.hpp"
 
 namespace dlock::simulation::redis {
@@ -43,7 +43,7 @@ class SimStream final : public production::Stream, public std::enable_shared_fro
 
   const std::shared_ptr<Client> client_;
   const std::weak_ptr<Address> address_;
-  core::OneShot<error_code> connected_;
+  OneShot<error_code> connected_;
   production::ReplyReader commands_;
   std::weak_ptr<Session> session_;
   std::string inbox_;

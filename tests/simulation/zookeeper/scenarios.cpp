@@ -322,8 +322,9 @@ bool a_record_of_yesterday(std::uint64_t seed) {
   if (!bench.granted(held)) return false;
   bench.store.servers().slow_links(milliseconds(300), seconds(8));
   if (!seal(bench, holder, claim_of(held))) return false;
-  const auto found = ask(
-      bench, reader, [](Backend& backend, TimePoint by) { return backend.record(kSealed, by); });
+  const auto found = ask(bench, reader, [](Backend& backend, TimePoint by) {
+    return backend.migration().record(kSealed, by);
+  });
   return found.status == RecordStatus::done && found.found != kRecord;
 }
 

@@ -60,7 +60,7 @@ void SimClient::end() {
   }
 }
 
-void SimClient::close(core::Job done) {
+void SimClient::close(Job done) {
   end();
   process_.run_blocking([] {}, std::move(done));
 }

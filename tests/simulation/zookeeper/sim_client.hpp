@@ -24,7 +24,7 @@ class SimClient final : public zookeeper::Client, public std::enable_shared_from
   SimClient& operator=(const SimClient&) = delete;
 
   bool start() override;
-  void close(core::Job done) override;
+  void close(Job done) override;
   bool connected() const noexcept override { return state_ == State::connected; }
   std::int64_t session_id() const noexcept override { return session_; }
   std::chrono::milliseconds session_timeout() const noexcept override { return timeout_; }
@@ -108,7 +108,7 @@ class SimClient final : public zookeeper::Client, public std::enable_shared_from
   TimePoint waiting_{};
   TimePoint last_sent_{};
   TimePoint last_heard_{};
-  core::TimerId timer_ = 0;
+  TimerId timer_ = 0;
 };
 
 }  // namespace dlock::simulation

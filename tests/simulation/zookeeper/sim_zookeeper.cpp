@@ -18,7 +18,7 @@ constexpr std::string_view kRoot = "/locks";
 }  // namespace
 
 std::shared_ptr<zookeeper::Client> SimZooKeeper::Driver::make_client(
-    core::Env& env, zookeeper::Client::Options options, zookeeper::Client::Listener& listener) {
+    Env& env, zookeeper::Client::Options options, zookeeper::Client::Listener& listener) {
   auto& process = dynamic_cast<Process&>(env);
   auto client =
       std::make_shared<SimClient>(Wire::Ends{store_.world_, store_.network_, store_.servers_},
@@ -28,7 +28,7 @@ std::shared_ptr<zookeeper::Client> SimZooKeeper::Driver::make_client(
   return client;
 }
 
-asio::awaitable<std::string> SimZooKeeper::Driver::ask_server(core::Env&, std::string, std::string,
+asio::awaitable<std::string> SimZooKeeper::Driver::ask_server(Env&, std::string, std::string,
                                                               TimePoint) {
   co_return std::string();
 }

@@ -50,10 +50,9 @@ class SimZooKeeper final : public SimStore {
   class Driver final : public zookeeper::Library {
    public:
     explicit Driver(SimZooKeeper& store) : store_(store) {}
-    std::shared_ptr<zookeeper::Client> make_client(core::Env& env,
-                                                   zookeeper::Client::Options options,
+    std::shared_ptr<zookeeper::Client> make_client(Env& env, zookeeper::Client::Options options,
                                                    zookeeper::Client::Listener& listener) override;
-    asio::awaitable<std::string> ask_server(core::Env& env, std::string address, std::string word,
+    asio::awaitable<std::string> ask_server(Env& env, std::string address, std::string word,
                                             TimePoint deadline) override;
 
    private:

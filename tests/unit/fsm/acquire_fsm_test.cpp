@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/spi/error.hpp"
+#include "dlock/spi/error.hpp"
 
 namespace dlock::core {
 namespace {

@@ -78,10 +78,10 @@ TEST_F(LocalBackendTest, GrantsAndReleases) {
   const auto again = store.ask(claim);
   EXPECT_EQ(again.status, ClaimStatus::granted);
   EXPECT_EQ(again.token, answer.token) << "asking again changes nothing";
-  EXPECT_GE(store.backend->inheritable_descriptor(*claim), 0);
+  EXPECT_GE(claim->inheritable_descriptor(), 0);
   EXPECT_EQ(store.release(claim), ReleaseStatus::released);
   EXPECT_EQ(store.release(claim), ReleaseStatus::released) << "nothing of ours is there";
-  EXPECT_EQ(store.backend->inheritable_descriptor(*claim), -1);
+  EXPECT_EQ(claim->inheritable_descriptor(), -1);
 }
 
 TEST_F(LocalBackendTest, TokensRiseAlsoOverRestartsOfTheClient) {
@@ -459,7 +459,7 @@ TEST_F(LocalBackendTest, DescriptorsAndWatchesAreGivenBack) {
     std::optional<ClaimAnswer> answer;
     store.start(store.acquire(waiter, Store::in(1ms)), answer);
     ASSERT_TRUE(store.run_until([&] { return answer.has_value(); }));
-    EXPECT_GE(::fcntl(store.backend->inheritable_descriptor(*holder), F_GETFD) & FD_CLOEXEC, 1);
+    EXPECT_GE(::fcntl(holder->inheritable_descriptor(), F_GETFD) & FD_CLOEXEC, 1);
     store.release(waiter);
     store.release(holder);
   }
@@ -469,11 +469,12 @@ TEST_F(LocalBackendTest, DescriptorsAndWatchesAreGivenBack) {
 TEST_F(LocalBackendTest, WhoSealsUnderAGateThatIsBeingWrittenWaitsForIt) {
   Store store(path());
   ASSERT_FALSE(store.connect().error);
-  const auto made = store.run(store.backend->set_note("gate/p", std::nullopt, "T1", Store::soon()));
+  const auto made =
+      store.run(store.backend->migration().set_note("gate/p", std::nullopt, "T1", Store::soon()));
   ASSERT_EQ(made.status, RecordStatus::done) << made.failure.text;
   ClaimRequest request;
   request.name = "a";
-  request.owner = Owner{core::make_uuid(store.env), "host", 1234, "test"};
+  request.owner = Owner{make_uuid(store.env), "host", 1234, "test"};
   request.gate = std::make_shared<const GateCheck>(GateCheck{"gate/p", "T1", {}});
   const auto claim = store.backend->make_claim(std::move(request));
   ASSERT_EQ(store.ask(claim).status, ClaimStatus::granted);
@@ -484,7 +485,7 @@ TEST_F(LocalBackendTest, WhoSealsUnderAGateThatIsBeingWrittenWaitsForIt) {
   ASSERT_TRUE(open_writers(*opened.directory, writers).ok());
   ASSERT_TRUE(writers.try_lock(kGuardByte).ok());
   std::optional<RecordAnswer> sealed;
-  store.start(store.backend->seal(claim, "record", Store::soon()), sealed);
+  store.start(store.backend->migration().seal(claim, "record", Store::soon()), sealed);
   EXPECT_FALSE(store.run_until([&] { return sealed.has_value(); }, 200ms))
       << sealed->failure.text << ": the gate could have been turned below it";
   writers.unlock(kGuardByte);

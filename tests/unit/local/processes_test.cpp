@@ -272,7 +272,7 @@ TEST_F(LocalProcesses, AnInheritedDescriptorKeepsTheLock) {
   testkit::ProcessOptions options;
   options.argv = {"cat"};
   // A copy: the descriptor itself is closed in every fork()ed child.
-  const int copy = ::fcntl(store->backend->inheritable_descriptor(*claim), F_DUPFD_CLOEXEC, 0);
+  const int copy = ::fcntl(claim->inheritable_descriptor(), F_DUPFD_CLOEXEC, 0);
   options.keep_fds = {copy};
   Process child(std::move(options));
   ::close(copy);

@@ -13,10 +13,12 @@
 #include <utility>
 #include <vector>
 
-#include "core/loop/env.hpp"
 #include "core/loop/real_env.hpp"
-#include "dlock/backend.hpp"
 #include "dlock/local.hpp"
+#include "dlock/spi/descriptor.hpp"
+#include "dlock/spi/env.hpp"
+#include "dlock/spi/event_sink.hpp"
+#include "dlock/spi/options.hpp"
 
 namespace dlock::local::test {
 
@@ -96,7 +98,7 @@ class Store {
     request.name = name;
     request.queue = queue;
     request.min_token = min_token;
-    request.owner = Owner{core::make_uuid(env), "host", 1234, "test"};
+    request.owner = Owner{make_uuid(env), "host", 1234, "test"};
     return backend->make_claim(std::move(request));
   }
   ClaimAnswer ask(const ClaimPtr& claim) { return run(backend->claim(claim, soon())); }

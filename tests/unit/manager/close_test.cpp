@@ -11,10 +11,10 @@
 #include <thread>
 #include <vector>
 
-#include "core/loop/signal.hpp"
-#include "dlock/backend.hpp"
 #include "dlock/dlock.hpp"
 #include "dlock/memory.hpp"
+#include "dlock/spi/descriptor.hpp"
+#include "dlock/spi/signal.hpp"
 
 namespace dlock {
 namespace {
@@ -26,15 +26,15 @@ std::atomic<int> asked = 0;
 std::atomic<bool> close_ends = true;
 
 /// What never comes, and so keeps its store for ever: reachable, or it would count as a leak.
-std::shared_ptr<core::Signal> nothing(core::Env& env) {
+std::shared_ptr<Signal> nothing(Env& env) {
   static std::mutex mutex;
-  static auto* const kept = new std::vector<std::shared_ptr<core::Signal>>();
+  static auto* const kept = new std::vector<std::shared_ptr<Signal>>();
   const std::lock_guard lock(mutex);
-  kept->push_back(std::make_shared<core::Signal>(env));
+  kept->push_back(std::make_shared<Signal>(env));
   return kept->back();
 }
 
-asio::awaitable<void> never(core::Env& env) {
+asio::awaitable<void> never(Env& env) {
   const auto signal = nothing(env);
   co_await signal->wait_until(kNever);
 }
@@ -42,7 +42,7 @@ asio::awaitable<void> never(core::Env& env) {
 /// The in-process store, but for calls that never end.
 class Mute final : public Backend {
  public:
-  Mute(std::unique_ptr<Backend> real, core::Env& env) : real_(std::move(real)), env_(env) {}
+  Mute(std::unique_ptr<Backend> real, Env& env) : real_(std::move(real)), env_(env) {}
 
   asio::awaitable<Failure> connect(TimePoint deadline) override { return real_->connect(deadline); }
   const Capabilities& capabilities() const noexcept override { return real_->capabilities(); }
@@ -85,13 +85,13 @@ class Mute final : public Backend {
 
  private:
   const std::unique_ptr<Backend> real_;
-  core::Env& env_;
+  Env& env_;
 };
 
 const BackendDescriptor& mute() {
   static const BackendDescriptor descriptor = [] {
     auto made = memory::backend();
-    made.create = [](const StoreOptions& options, core::Env& env, EventSink& sink) {
+    made.create = [](const StoreOptions& options, Env& env, EventSink& sink) {
       std::unique_ptr<Backend> wrapped =
           std::make_unique<Mute>(memory::backend().create(options, env, sink), env);
       return wrapped;

@@ -21,9 +21,9 @@
 #include <thread>
 
 #include "dlock/async.hpp"
-#include "dlock/backend.hpp"
 #include "dlock/dlock.hpp"
 #include "dlock/memory.hpp"
+#include "dlock/spi/descriptor.hpp"
 
 namespace dlock {
 namespace {

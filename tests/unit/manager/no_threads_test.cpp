@@ -15,9 +15,9 @@
 
 #include "core/loop/real_env.hpp"
 #include "dlock/async.hpp"
-#include "dlock/backend.hpp"
 #include "dlock/dlock.hpp"
 #include "dlock/memory.hpp"
+#include "dlock/spi/descriptor.hpp"
 
 namespace dlock {
 namespace {

@@ -17,7 +17,7 @@
 #include "backends/memcached/rules/server_list.hpp"
 #include "backends/memcached/rules/token.hpp"
 #include "backends/memcached/rules/value.hpp"
-#include "core/spi/name.hpp"
+#include "dlock/spi/name.hpp"
 #include "tests/support/virtual_env.hpp"
 
 namespace dlock::memcached {
@@ -71,7 +71,7 @@ TEST(MemcachedNames, LongOnesEndInTheirDigest) {
   const std::string name(300, 'n');
   const auto key = keys.lock_key(name);
   EXPECT_EQ(key.size(), kLongestKey - 2);
-  EXPECT_TRUE(key.ends_with("%s" + core::sha256_hex(name)));
+  EXPECT_TRUE(key.ends_with("%s" + sha256_hex(name)));
 }
 
 TEST(MemcachedNames, TemplatesAreChecked) {

@@ -3,7 +3,7 @@
 // One acquire in mode dual, event by event.
 #include <gtest/gtest.h>
 
-#include "core/spi/error.hpp"
+#include "dlock/spi/error.hpp"
 #include "migration/dual/dual_acquire_fsm.hpp"
 
 namespace dlock::core::migration {

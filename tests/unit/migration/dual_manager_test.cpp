@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "backends/memory/store.hpp"
-#include "dlock/backend.hpp"
 #include "dlock/dlock.hpp"
 #include "dlock/memory.hpp"
+#include "dlock/spi/descriptor.hpp"
 #include "migration/dual/window.hpp"
 #include "migration/plan.hpp"
 

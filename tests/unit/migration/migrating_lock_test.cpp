@@ -7,9 +7,9 @@
 #include <future>
 
 #include "backends/memory/store.hpp"
-#include "dlock/backend.hpp"
 #include "dlock/dlock.hpp"
 #include "dlock/memory.hpp"
+#include "dlock/spi/descriptor.hpp"
 #include "migration/record.hpp"
 
 namespace dlock {

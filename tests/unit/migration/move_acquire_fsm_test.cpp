@@ -3,7 +3,7 @@
 // MoveAcquireFsm step by step: where an acquire of a lock that moves goes next.
 #include <gtest/gtest.h>
 
-#include "core/spi/error.hpp"
+#include "dlock/spi/error.hpp"
 #include "migration/move/move_acquire_fsm.hpp"
 
 namespace dlock::core::migration {

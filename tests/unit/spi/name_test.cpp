@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/spi/name.hpp"
+#include "dlock/spi/name.hpp"
 
 #include <gtest/gtest.h>
 

@@ -17,9 +17,9 @@
 
 #include "core/manager/engine.hpp"
 #include "dlock/async.hpp"
-#include "dlock/backend.hpp"
 #include "dlock/dlock.hpp"
 #include "dlock/memory.hpp"
+#include "dlock/spi/descriptor.hpp"
 
 namespace dlock {
 namespace {
@@ -93,7 +93,7 @@ class Ending final : public Backend {
 const BackendDescriptor& ending() {
   static const BackendDescriptor descriptor = [] {
     auto made = memory::backend();
-    made.create = [](const StoreOptions& options, core::Env& env, EventSink& sink) {
+    made.create = [](const StoreOptions& options, Env& env, EventSink& sink) {
       std::unique_ptr<Backend> wrapped =
           std::make_unique<Ending>(memory::backend().create(options, env, sink));
       return wrapped;

@@ -3,9 +3,9 @@
 // LockManager::check where it has nobody to ask.
 #include <gtest/gtest.h>
 
-#include "dlock/backend.hpp"
 #include "dlock/dlock.hpp"
 #include "dlock/memory.hpp"
+#include "dlock/spi/descriptor.hpp"
 
 namespace dlock {
 namespace {

@@ -241,7 +241,7 @@ TEST(Store, AWaitThatRunsOutWhileTheLinkIsDownIsUnavailable) {
   fixture.script().claims.push_back({claim_answer(ClaimStatus::waiting), {}});
   auto cut_off = fixture.acquire(seconds(2));
   fixture.env().run_for(seconds(1));
-  fixture.script().sink->on_link_down(core::make_failure(errc::unavailable, "connection lost"));
+  fixture.script().sink->on_link_down(make_failure(errc::unavailable, "connection lost"));
   fixture.env().run_for(seconds(2));
   EXPECT_EQ(cut_off->ec, errc::unavailable);
   fixture.script().sink->on_link_up();
@@ -286,7 +286,7 @@ TEST(Store, AnOutageInsideALongWaitEndsItAfterTheConnectTimeout) {
   auto got = fixture.acquire();
   fixture.env().run_for(seconds(100));
   EXPECT_FALSE(got->told);
-  fixture.script().sink->on_link_down(core::make_failure(errc::unavailable, "connection refused"));
+  fixture.script().sink->on_link_down(make_failure(errc::unavailable, "connection refused"));
   const auto down = fixture.env().now();
   fixture.env().run_for(seconds(60));
   EXPECT_EQ(got->ec, errc::unavailable);
@@ -524,7 +524,7 @@ TEST(Store, WhatIsAcceptedIsNotWarnedOf) {
 
 TEST(Store, WhoWillNotWaitDoesNotWaitForTheStoreEither) {
   StoreFixture fixture;
-  fixture.script().connect_failure = core::make_failure(errc::unavailable, "connection refused");
+  fixture.script().connect_failure = make_failure(errc::unavailable, "connection refused");
   fixture.script().connect_takes = seconds(60);
   const auto start = fixture.env().now();
   const auto with_patience = [](core::Acquisition::Request& request) {
@@ -563,7 +563,7 @@ TEST(Store, WhoWaitsForWhatItHoldsItselfIsToldSo) {
 
 TEST(Store, AnUnreachableStoreIsUnavailableWithinTheConnectTimeout) {
   StoreFixture fixture;
-  fixture.script().connect_failure = core::make_failure(errc::unavailable, "connection refused");
+  fixture.script().connect_failure = make_failure(errc::unavailable, "connection refused");
   fixture.script().connect_takes = milliseconds(10);
   const auto start = fixture.env().now();
   auto got = fixture.acquire();

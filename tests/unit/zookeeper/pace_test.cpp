@@ -93,7 +93,7 @@ TEST(Redial, AShortSessionIsTriedBeforeItEnds) {
 
 TEST(Gate, LetsInInTurnAndTheUrgentFirst) {
   tests::VirtualEnv env;
-  core::Signal signal(env);
+  Signal signal(env);
   Gate gate(1);
   auto first = std::make_unique<Gate::Pass>(gate, false, signal);
   auto second = std::make_unique<Gate::Pass>(gate, false, signal);

@@ -11,6 +11,7 @@
 #include "backends/zookeeper/rules/metadata.hpp"
 #include "backends/zookeeper/rules/session_timeout.hpp"
 #include "backends/zookeeper/rules/words.hpp"
+#include "dlock/spi/descriptor.hpp"
 #include "dlock/zookeeper.hpp"
 
 namespace dlock::zookeeper {

@@ -5,7 +5,9 @@
 // must close the descriptors that keep a lock (or it holds the lock of a killed parent).
 #pragma once
 
-namespace dlock::core {
+#include "dlock/detail/language.hpp"  // first: it ends here without C++20
+
+namespace dlock::inline v0 {
 
 /// How many fork()s lie between the program's start and this process. Cheap. An object remembers
 /// the value it was made under; another value means that it belongs to a parent process.
@@ -16,4 +18,4 @@ void close_in_fork_child(int descriptor);
 /// Before the descriptor is closed here. Thread-safe.
 void keep_in_fork_child(int descriptor) noexcept;
 
-}  // namespace dlock::core
+}  // namespace dlock::inline v0

@@ -4,12 +4,14 @@
 // separated by `/`, no part empty, `.` or `..`, no control byte.
 #pragma once
 
+#include "dlock/detail/language.hpp"  // first: it ends here without C++20
+
 #include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace dlock::core {
+namespace dlock::inline v0 {
 
 /// Empty if the name is valid, else a sentence that says what is wrong and where.
 std::string name_error(std::string_view name);
@@ -28,4 +30,4 @@ std::size_t utf8_length(std::string_view text, std::size_t at);
 /// 64 lower-case hexadecimal digits, for keys too long for their store.
 std::string sha256_hex(std::string_view text);
 
-}  // namespace dlock::core
+}  // namespace dlock::inline v0

@@ -5,6 +5,8 @@
 // coroutines under virtual time. No clock is read and no timer is made anywhere else.
 #pragma once
 
+#include "dlock/detail/language.hpp"  // first: it ends here without C++20
+
 #include <boost/asio/any_io_executor.hpp>
 #include <cstdint>
 #include <string>
@@ -12,7 +14,7 @@
 #include "dlock/clock.hpp"
 #include "dlock/detail/unique_function.hpp"
 
-namespace dlock::core {
+namespace dlock::inline v0 {
 
 namespace asio = boost::asio;
 using Job = detail::UniqueFunction<void()>;
@@ -62,4 +64,4 @@ class Env {
 /// A random v4 UUID, lower case, 36 characters.
 std::string make_uuid(Env& env);
 
-}  // namespace dlock::core
+}  // namespace dlock::inline v0

@@ -7,14 +7,16 @@
 // the frame's slots get mixed up): name the result on a line of its own, or in an if-initialiser.
 #pragma once
 
+#include "dlock/detail/language.hpp"  // first: it ends here without C++20
+
 #include <boost/asio/awaitable.hpp>
 #include <memory>
 #include <optional>
 #include <utility>
 
-#include "core/loop/env.hpp"
+#include "dlock/spi/env.hpp"
 
-namespace dlock::core {
+namespace dlock::inline v0 {
 
 /// One coroutine waits, others notify. A notification that nobody waits for is kept (once).
 /// Must outlive a wait under way: keep it by shared_ptr where that is not plain.
@@ -76,4 +78,4 @@ class OneShot {
   std::shared_ptr<State> state_;
 };
 
-}  // namespace dlock::core
+}  // namespace dlock::inline v0

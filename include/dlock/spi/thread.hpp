@@ -5,13 +5,15 @@
 // (signalfd, sigwait, a handler on the main thread) gets it.
 #pragma once
 
+#include "dlock/detail/language.hpp"  // first: it ends here without C++20
+
 #include <pthread.h>
 #include <signal.h>
 
 #include <thread>
 #include <utility>
 
-namespace dlock::core {
+namespace dlock::inline v0 {
 
 /// While it lives, the calling thread has all signals blocked, and so has what it starts.
 class BlockedSignals {
@@ -51,4 +53,4 @@ std::thread start_thread(Run&& run) {
   return std::thread(std::forward<Run>(run));
 }
 
-}  // namespace dlock::core
+}  // namespace dlock::inline v0

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a store need not do: each call answers that this one does not support it.
+#include "dlock/spi/migration_store.hpp"
+
+namespace dlock::inline v0 {
+namespace {
+
+RecordAnswer not_supported() {
+  return {RecordStatus::failed,
+          std::nullopt,
+          {make_error_code(errc::not_supported), "this store takes no part in migrations"}};
+}
+
+Failure no_gates() {
+  return {make_error_code(errc::not_supported), "this store cannot be under a plan's gate"};
+}
+
+}  // namespace
+
+asio::awaitable<RecordAnswer> MigrationStore::record(std::string, TimePoint) {
+  co_return not_supported();
+}
+
+asio::awaitable<RecordAnswer> MigrationStore::seal(ClaimPtr, std::string, TimePoint) {
+  co_return not_supported();
+}
+
+asio::awaitable<RecordAnswer> MigrationStore::set_record(std::string, std::string,
+                                                         std::optional<std::string>, std::uint64_t,
+                                                         TimePoint) {
+  co_return not_supported();
+}
+
+asio::awaitable<RecordAnswer> MigrationStore::raise(ClaimPtr, std::uint64_t, TimePoint) {
+  co_return not_supported();
+}
+
+asio::awaitable<RecordAnswer> MigrationStore::note(std::string, TimePoint) {
+  co_return not_supported();
+}
+
+asio::awaitable<RecordAnswer> MigrationStore::set_note(std::string, std::optional<std::string>,
+                                                       std::optional<std::string>, TimePoint) {
+  co_return not_supported();
+}
+
+asio::awaitable<RecordAnswer> MigrationStore::set_record_under(GatePtr, std::string, std::string,
+                                                               std::optional<std::string>,
+                                                               std::uint64_t, TimePoint) {
+  co_return not_supported();
+}
+
+asio::awaitable<Result<std::vector<std::string>>> MigrationStore::claimed_names(std::string,
+                                                                                TimePoint) {
+  Result<std::vector<std::string>> result;
+  result.failure = no_gates();
+  co_return result;
+}
+
+asio::awaitable<Result<std::uint64_t>> MigrationStore::highest_token(TimePoint) {
+  Result<std::uint64_t> result;
+  result.failure = no_gates();
+  co_return result;
+}
+
+MigrationStore& no_migration() noexcept {
+  // Never destroyed: stores of static storage may ask after that.
+  static auto& none = *new MigrationStore;
+  return none;
+}
+
+}  // namespace dlock::inline v0

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The SPI: what a store must do for dlock. For authors of backends; users of locks never need it.
+// Waiting, retry, deadlines, renewal, re-entry, events and metrics live in the core, once, above
+// this line. docs/backends.md walks through one; examples/backend is a whole one.
+//
+// The core guarantees to a backend: every call comes on its loop; at most one call per claim is
+// outstanding (a release may follow an extend in flight).
+// A backend guarantees to the core: every call ends by its deadline; `unavailable` means surely not
+// done, `unknown` means maybe done; a validity is never later than the store's patience counted
+// from the moment before the request was sent. It reads no clock and starts no timer but Env's.
+#pragma once
+
+#include "dlock/detail/language.hpp"  // first: it ends here without C++20
+
+#include <boost/asio/awaitable.hpp>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dlock/capabilities.hpp"
+#include "dlock/clock.hpp"
+#include "dlock/lock_status.hpp"
+#include "dlock/spi/answers.hpp"
+#include "dlock/spi/claim.hpp"
+#include "dlock/spi/migration_store.hpp"
+
+namespace dlock::inline v0 {
+
+/// One store, reached. All members run on the loop of `Env::executor()`.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  /// Effect: reaches the server, inspects its settings and computes capabilities(). Called before
+  /// any other call, and again after a failure; not concurrently. A clear `error` is success.
+  virtual asio::awaitable<Failure> connect(TimePoint deadline) = 0;
+
+  /// Why the server cannot be reached at present, as far as an attempt has failed; clear while it
+  /// can be, and while the first attempt is under way. For whoever asks while connect() goes on
+  /// trying: it tells a store that is down from one that is slow. No I/O.
+  virtual Failure link_failure() const { return {}; }
+
+  /// What the store promises as configured. Valid after connect().
+  virtual const Capabilities& capabilities() const noexcept = 0;
+
+  /// No I/O.
+  virtual ClaimPtr make_claim(ClaimRequest request) = 0;
+
+  /// Effect: asks for the lock, or asks how the claim stands. Idempotent per owner id.
+  /// Atomic with: the check that nobody else has it; its token is above every earlier one.
+  /// Unknown: the claim may be in the store. The core asks again with the same claim, or releases
+  /// it with `search`.
+  /// Conflict: `busy`, `waiting` (somebody has it), `sealed`, `gate_changed`.
+  virtual asio::awaitable<ClaimAnswer> claim(ClaimPtr claim, TimePoint deadline) = 0;
+
+  /// Effect: returns when claim() should be called again: the lock may be free, the session is
+  /// gone, a poll is due, interrupt() was called, or the deadline is reached. Survives a lost link.
+  virtual asio::awaitable<void> wait(ClaimPtr claim, TimePoint deadline) = 0;
+  /// Ends a wait() on this claim soon. Harmless if there is none.
+  virtual void interrupt(Claim& claim) noexcept = 0;
+
+  /// Effect: renews granted claims; one answer for each, in order. With a session lease the claims
+  /// are all that are held and one heartbeat renews them; without a lease it is never called.
+  /// Atomic with: the check that each claim still is ours. One that is gone is never made anew.
+  /// Unknown: the old validity counts.
+  /// Conflict: `gone`, with the reason.
+  virtual asio::awaitable<std::vector<ExtendAnswer>> extend(std::vector<ClaimPtr> claims,
+                                                            TimePoint deadline) = 0;
+
+  /// Effect: gives back a granted claim, or withdraws a waiting or unknown one. `search`: also
+  /// looks for copies of a request whose outcome was unknown and that may have arrived late.
+  /// Atomic with: the check that it still is ours. Nobody else's claim is ever touched.
+  /// Unknown: the core repeats it until the lease is over.
+  /// Conflict: `not_holder`.
+  virtual asio::awaitable<ReleaseAnswer> release(ClaimPtr claim, bool search,
+                                                 TimePoint deadline) = 0;
+
+  /// Effect: who holds the lock, with which token, and who waits, as far as the store knows.
+  virtual asio::awaitable<Result<LockStatus>> inspect(std::string name, TimePoint deadline) = 0;
+  /// Effect: the same of every lock whose name starts with the parts of `prefix` (all: empty).
+  virtual asio::awaitable<Result<std::vector<LockStatus>>> list(std::string prefix,
+                                                                TimePoint deadline) = 0;
+  /// Effect: takes the lock from its holder, who is told.
+  /// Atomic with: the comparison of its token with `token`.
+  /// Unknown: errc::unavailable.
+  /// Conflict: not_holder: held with another token; not_found: not held; moving: a record stands
+  /// there.
+  virtual asio::awaitable<Failure> evict(std::string name, std::uint64_t token,
+                                         TimePoint deadline) = 0;
+
+  /// The same store for those who move locks. Unless overridden it takes no part.
+  virtual MigrationStore& migration() noexcept { return no_migration(); }
+
+  /// Ends the session and all I/O; pending calls complete. No other call follows.
+  virtual asio::awaitable<void> close(TimePoint deadline) = 0;
+};
+
+}  // namespace dlock::inline v0

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A claim: one attempt to get one lock, as a backend sees it.
+#pragma once
+
+#include "dlock/detail/language.hpp"  // first: it ends here without C++20
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "dlock/lock_status.hpp"
+#include "dlock/mode.hpp"
+
+namespace dlock::core {
+struct ClaimList;
+}
+
+namespace dlock::inline v0 {
+
+struct GateCheck;  // <dlock/spi/migration_store.hpp>
+using GatePtr = std::shared_ptr<const GateCheck>;
+
+/// From its first request until it is released. The same request is repeated until the outcome is
+/// known: `owner.id` makes it idempotent.
+struct ClaimRequest {
+  std::string name;  ///< checked by the core: a valid lock name
+  Mode mode = Mode::exclusive;
+  Owner owner;  ///< owner.id is a lower-case UUID (36 characters), unique per claim
+  /// How long the store shall keep a dead holder; meaningful with LeaseScope::claim.
+  std::chrono::milliseconds lease{0};
+  /// Whether the claimant will wait: a store without places need not leave anything otherwise.
+  bool queue = true;
+  /// The token must be greater than this.
+  std::uint64_t min_token = 0;
+  /// Null: nobody asks for a gate, and it costs nothing; so it is for a backend without a
+  /// MigrationStore. Else the claim enters the store only while the gate is as it says (see
+  /// Capabilities::can_gate); a store without gates is not asked.
+  GatePtr gate{};
+};
+
+/// A claim and whatever its backend keeps about it. Made by Backend::make_claim, kept alive by the
+/// core until the last call on it is over. Touched on the loop only.
+class Claim {
+ public:
+  explicit Claim(ClaimRequest request) : number_(++last_number_), request_(std::move(request)) {}
+  virtual ~Claim() = default;
+  Claim(const Claim&) = delete;
+  Claim& operator=(const Claim&) = delete;
+  const ClaimRequest& request() const noexcept { return request_; }
+  /// Counts the claims of this process: an order that does not depend on where they lie in memory.
+  std::uint64_t number() const noexcept { return number_; }
+  /// Its holder was told that it lost the lock: what the store still has of it may stay for the
+  /// store's lock delay, if there is one. Set by the core before release(), never for a lock that
+  /// was given back.
+  bool is_lost() const noexcept { return lost_; }
+  void mark_lost() noexcept { lost_ = true; }
+  /// For a command that must keep the lock alive beyond our process, as under flock(1): a
+  /// descriptor that holds the granted claim as long as it is open anywhere; -1 where there is no
+  /// such thing.
+  virtual int inheritable_descriptor() const noexcept { return -1; }
+
+ private:
+  friend struct core::ClaimList;
+  inline static std::atomic<std::uint64_t> last_number_{0};
+  const std::uint64_t number_;
+  ClaimRequest request_;
+  bool lost_ = false;
+  std::shared_ptr<Claim> next_;  ///< the core's: a list of claims that takes no memory
+};
+using ClaimPtr = std::shared_ptr<Claim>;
+
+}  // namespace dlock::inline v0

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What happens in a store unasked.
+#pragma once
+
+#include "dlock/detail/language.hpp"  // first: it ends here without C++20
+
+#include <string_view>
+
+#include "dlock/spi/answers.hpp"
+#include "dlock/spi/claim.hpp"
+
+namespace dlock::inline v0 {
+
+/// Implemented by the core; called on the loop only. Outlives the backend.
+class EventSink {
+ public:
+  virtual ~EventSink() = default;
+  /// The server can be reached again; claims that were waiting still are.
+  virtual void on_link_up() = 0;
+  /// Held locks become suspect; their validity stands.
+  virtual void on_link_down(const Failure& why) = 0;
+  /// Every claim of the session is gone: held ones are lost, waiting ones must be made anew.
+  virtual void on_session_gone(LossReason why) = 0;
+  /// A granted claim is no longer ours.
+  virtual void on_claim_gone(const ClaimPtr& claim, LossReason why) = 0;
+  /// The capabilities changed (another server, another setting). `require` is checked again.
+  virtual void on_capabilities_changed() = 0;
+  /// For the log: something an operator should know.
+  virtual void on_warning(std::string_view text) = 0;
+};
+
+}  // namespace dlock::inline v0

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a store can be told in its URL and YAML block: its author declares the options, the core
+// parses and checks them, and hands them over.
+#pragma once
+
+#include "dlock/detail/language.hpp"  // first: it ends here without C++20
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dlock/config.hpp"
+
+namespace dlock::inline v0 {
+
+/// What a store accepts in its URL and YAML block. The core parses and checks values by it, before
+/// the backend sees any.
+struct OptionSpec {
+  enum class Kind { duration, integer, boolean, text, secret, choice };
+  std::string_view name;
+  Kind kind = Kind::text;
+  /// As it would be written in the configuration; empty: not set.
+  std::string_view default_value = {};
+  /// Limits of durations (in milliseconds) and integers, inclusive.
+  std::int64_t min = 0;
+  std::int64_t max = INT64_MAX;
+  /// Of a choice, separated by `|`.
+  std::string_view choices = {};
+  std::string_view help = {};
+};
+
+struct Endpoint {
+  std::string host;  ///< without brackets
+  std::uint16_t port = 0;
+};
+
+/// One store's configuration, parsed and checked against the backend's OptionSpecs.
+struct StoreOptions {
+  std::string name;    ///< in the configuration
+  std::string scheme;  ///< as written: `zookeeper`, `zk`
+  std::vector<Endpoint> endpoints;
+  std::string path;  ///< decoded, with its leading slash; empty if there was none
+  std::string username;
+  std::string password;
+  std::string app;  ///< what we call ourselves in owner metadata
+  /// Every option of the backend that has a value, by name.
+  std::map<std::string, std::string, std::less<>> text;
+  std::map<std::string, std::int64_t, std::less<>> number;  ///< durations in ms, integers, 0/1
+  std::map<std::string, Origin, std::less<>> origin;        ///< only of what the user wrote
+  /// Setting::starter_key of those that have one.
+  std::map<std::string, std::string, std::less<>> starter_key;
+
+  std::chrono::milliseconds duration(std::string_view option) const;
+  std::int64_t integer(std::string_view option) const;
+  bool flag(std::string_view option) const;
+  const std::string& string(std::string_view option) const;
+  bool given(std::string_view option) const { return origin.find(option) != origin.end(); }
+};
+
+}  // namespace dlock::inline v0
