@@ -48,6 +48,13 @@ install(FILES ${PROJECT_BINARY_DIR}/dlock-config.cmake
   ${PROJECT_BINARY_DIR}/dlock-config-version.cmake
   ${PROJECT_SOURCE_DIR}/cmake/dlock-externals.cmake DESTINATION ${dlock_package_dir})
 
+# For authors of backends, and only where the tests are built: the contract suite.
+if(TARGET dlock_contract)
+  install(TARGETS dlock_contract dlock_contract_whole EXPORT dlock-contract-targets
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(EXPORT dlock-contract-targets NAMESPACE dlock:: DESTINATION ${dlock_package_dir})
+endif()
+
 # The file for pkg-config. A static library does not know what it needs, so all of it is public
 # then; a shared one does.
 set(dlock_pc_libs "-ldlock")

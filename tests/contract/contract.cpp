@@ -1,42 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/contract/contract.hpp"
 
-#include <boost/json.hpp>
 #include <condition_variable>
 #include <mutex>
 #include <stop_token>
 #include <thread>
 
+#include "tests/contract/peer.hpp"
+
 namespace dlock::contract {
 namespace {
 
-testkit::ProcessOptions hold_command(const std::string& url, const std::string& name) {
+testkit::ProcessOptions peer_command(const std::string& url, const std::string& name) {
   testkit::ProcessOptions options;
-  options.argv = {DLOCK_BINARY, "--store", url, "hold", name};
+  options.argv = {"/proc/self/exe", kPeerFlag, url, name};
   options.unset_env = {"DLOCK_CONFIG", "DLOCK_STORE", "DLOCK_TOKEN", "DLOCK_NAME"};
   return options;
-}
-
-boost::json::object parse(const std::string& line) {
-  boost::json::error_code error;
-  const auto value = boost::json::parse(line, error);
-  if (error || !value.is_object()) {
-    ADD_FAILURE() << "not a JSON object: " << line;
-    return {};
-  }
-  return value.as_object();
-}
-
-std::string text(const boost::json::object& object, const char* key) {
-  const auto* value = object.if_contains(key);
-  return value != nullptr && value->is_string() ? std::string(value->as_string()) : std::string();
 }
 
 /// For a store without processes: a manager and a thread of its own.
 class ThreadPeer final : public Peer {
  public:
   ThreadPeer(const std::string& url, const std::string& name)
-      : manager_(LockManager::open(url)),
+      : manager_(LockManager::open(url, open_options())),
         thread_([this, lock = manager_.lock(name)](const std::stop_token& stop) {
           error_code ec;
           auto handle = lock->acquire({.wait = kWaitForever}, stop, ec);
@@ -73,32 +59,28 @@ class ThreadPeer final : public Peer {
 }  // namespace
 
 ProcessPeer::ProcessPeer(const std::string& url, const std::string& name)
-    : process_(hold_command(url, name)) {}
+    : process_(peer_command(url, name)) {}
+
+std::optional<std::string> ProcessPeer::read(std::string_view word, testkit::Deadline deadline) {
+  while (const auto line = process_.read_line(deadline)) {
+    if (line->starts_with(word)) return line->substr(word.size());
+  }
+  return {};
+}
 
 std::optional<std::uint64_t> ProcessPeer::wait_held(testkit::Deadline deadline) {
   if (token_) return token_;
-  const auto line = process_.read_line(deadline);
-  if (!line) return {};
-  const auto event = parse(*line);
-  EXPECT_EQ(text(event, "event"), "held") << *line;
-  if (const auto* token = event.if_contains("token")) {
-    token_ = token->to_number<std::uint64_t>();
-  }
+  if (const auto token = read(kPeerHolds, deadline)) token_ = std::stoull(*token);
   return token_;
 }
 
 void ProcessPeer::release() {
-  if (!token_) process_.signal(SIGTERM);  // it reads its input only once it holds the lock
   process_.close_stdin();
-  EXPECT_TRUE(process_.wait(patience())) << "dlock hold did not end";
+  EXPECT_TRUE(process_.wait(patience())) << "the peer did not end";
 }
 
 std::optional<std::string> ProcessPeer::wait_lost(testkit::Deadline deadline) {
-  while (const auto line = process_.read_line(deadline)) {
-    const auto event = parse(*line);
-    if (text(event, "event") == "lost") return text(event, "reason");
-  }
-  return {};
+  return read(kPeerLost, deadline);
 }
 
 void Contract::SetUp() {
@@ -110,7 +92,7 @@ void Contract::SetUp() {
   capabilities_ = reports[0].capabilities.value();
 }
 
-LockManager Contract::open() const { return LockManager::open(url_); }
+LockManager Contract::open() const { return LockManager::open(url_, open_options()); }
 
 std::unique_ptr<Peer> Contract::peer(const std::string& name) const {
   if (harness().has_processes()) return process_peer(name);

@@ -12,11 +12,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "dlock/contract/harness.hpp"
 #include "dlock/dlock.hpp"
 #include "testkit/await.hpp"
 #include "testkit/process.hpp"
-#include "tests/contract/harness.hpp"
 
 namespace dlock::contract {
 
@@ -38,7 +40,12 @@ class Peer {
   virtual std::optional<std::string> wait_lost(testkit::Deadline deadline) = 0;
 };
 
-/// `dlock hold`, the real command.
+/// Those that other processes reach.
+std::vector<Store> stores_with_processes();
+/// Those behind a link that can break.
+std::vector<Store> stores_with_a_link();
+
+/// This program once more, as peer.hpp has it.
 class ProcessPeer final : public Peer {
  public:
   ProcessPeer(const std::string& url, const std::string& name);
@@ -49,6 +56,9 @@ class ProcessPeer final : public Peer {
   testkit::Process& process() { return process_; }
 
  private:
+  /// What follows `word` in the next line that begins with it.
+  std::optional<std::string> read(std::string_view word, testkit::Deadline deadline);
+
   testkit::Process process_;
   std::optional<std::uint64_t> token_;
 };
@@ -94,12 +104,14 @@ std::string store_name(const ::testing::TestParamInfo<Store>& info);
                            ::dlock::contract::store_name)
 /// On every store that other processes reach.
 #define DLOCK_CONTRACT_OF_PROCESSES(suite)                                                  \
+  GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(suite);                                     \
   INSTANTIATE_TEST_SUITE_P(Stores, suite,                                                   \
                            ::testing::ValuesIn(::dlock::contract::stores_with_processes()), \
                            ::dlock::contract::store_name)
 
 /// On every store behind a link that can break.
 #define DLOCK_CONTRACT_OF_LINKS(suite)                                                   \
+  GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(suite);                                  \
   INSTANTIATE_TEST_SUITE_P(Stores, suite,                                                \
                            ::testing::ValuesIn(::dlock::contract::stores_with_a_link()), \
                            ::dlock::contract::store_name)

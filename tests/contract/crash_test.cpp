@@ -6,6 +6,7 @@
 
 #include "testkit/temp_dir.hpp"
 #include "tests/contract/contract.hpp"
+#include "tests/contract/peer.hpp"
 
 namespace dlock::contract {
 namespace {
@@ -87,10 +88,10 @@ TEST_P(CrashContract, F01_AStoppedHolderOnAStoreWithALeaseSaysLostFirst) {
   EXPECT_TRUE(holder->process().resume());
   const auto line = holder->process().read_line(patience());
   ASSERT_TRUE(line);
-  EXPECT_NE(line->find("\"lost\""), std::string::npos) << *line;
+  EXPECT_TRUE(line->starts_with(kPeerLost)) << *line;
   const auto status = holder->process().wait(patience());
   ASSERT_TRUE(status);
-  EXPECT_EQ(status->shell_status(), 76);
+  EXPECT_EQ(status->shell_status(), kPeerStatusLost);
   EXPECT_EQ(next.state(), HandleState::held) << "the next owner is left alone";
   if (next.token()) {
     // What it writes now, it writes in vain.

@@ -76,7 +76,7 @@ class SlowLinkContract : public Contract {
     std::string through = url();
     const auto port = std::to_string(harness().port());
     through.replace(through.find(port), port.size(), std::to_string(proxy_->port()));
-    return LockManager::open(through);
+    return LockManager::open(through, open_options());
   }
 
   std::optional<FaultProxy> proxy_;

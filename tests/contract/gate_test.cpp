@@ -33,7 +33,7 @@ class GateContract : public Contract {
   /// False: the store can have none, and says so.
   bool gates() {
     if (capabilities().can_gate) return true;
-    DirectClient client(url());
+    DirectClient client(url(), open_options());
     EXPECT_EQ(client.claimed_names().failure.error, errc::not_supported);
     EXPECT_EQ(client.highest_token().failure.error, errc::not_supported);
     const auto answer = client.set_record_under(gate("OPEN 1"), "a", "first", "second");
@@ -73,7 +73,7 @@ DLOCK_CONTRACT(GateContract);
 
 TEST_P(GateContract, UnderTheGateThatStandsAClaimIsAsAnyOther) {
   if (!gates()) return;
-  DirectClient client(url());
+  DirectClient client(url(), open_options());
   turn(client, "OPEN 1");
   std::uint64_t last = 0;
   for (const bool queue : {false, true}) {
@@ -84,7 +84,7 @@ TEST_P(GateContract, UnderTheGateThatStandsAClaimIsAsAnyOther) {
     last = *answer.token;
     EXPECT_EQ(observer().status("a/b").token, last) << "as others see it";
     EXPECT_EQ(client.claim(claim).token, last) << "asked again it is the same";
-    DirectClient other(url());
+    DirectClient other(url(), open_options());
     EXPECT_EQ(other.claim(other.make_under(gate("OPEN 1"), "a/b", false)).status,
               ClaimStatus::busy);
     const auto waiter = other.make_under(gate("OPEN 1"), "a/b");
@@ -103,13 +103,13 @@ TEST_P(GateContract, UnderTheGateThatStandsAClaimIsAsAnyOther) {
 
 TEST_P(GateContract, AClaimUnderAnotherGateIsToldAndLeavesNothing) {
   if (!gates()) return;
-  DirectClient client(url());
+  DirectClient client(url(), open_options());
   turn(client, "TURNED 2");
   for (const auto* const belief : {"OPEN 1", "", "TURNED 2 ", "TURNED"}) {
     for (const bool queue : {false, true}) {
       expect_turned(client, client.make_under(gate(belief), "a", queue), "TURNED 2");
       expect_free("a");
-      DirectClient holder(url());
+      DirectClient holder(url(), open_options());
       const auto held = holder.acquire("a");
       expect_turned(client, client.make_under(gate(belief), "a", queue), "TURNED 2");
       EXPECT_TRUE(observer().status("a").waiting.empty());
@@ -123,8 +123,8 @@ TEST_P(GateContract, AClaimUnderAnotherGateIsToldAndLeavesNothing) {
 // What a client knows of the gate from before counts for nothing.
 TEST_P(GateContract, WhoHasClaimedUnderTheGateBeforeIsToldThatItHasTurned) {
   if (!gates()) return;
-  DirectClient client(url());
-  DirectClient turner(url());
+  DirectClient client(url(), open_options());
+  DirectClient turner(url(), open_options());
   turn(turner, "OPEN 1");
   const auto first = client.make_under(gate("OPEN 1"), "a");
   ASSERT_EQ(client.claim(first).status, ClaimStatus::granted);
@@ -136,7 +136,7 @@ TEST_P(GateContract, WhoHasClaimedUnderTheGateBeforeIsToldThatItHasTurned) {
 
 TEST_P(GateContract, AGateThatIsNotThereIsAnEmptyOne) {
   if (!gates()) return;
-  DirectClient client(url());
+  DirectClient client(url(), open_options());
   expect_turned(client, client.make_under(gate("OPEN 1"), "a"), "");
   const auto held = client.make_under(gate(""), "a");
   ASSERT_EQ(client.claim(held).status, ClaimStatus::granted);
@@ -151,7 +151,7 @@ TEST_P(GateContract, AGateThatIsNotThereIsAnEmptyOne) {
 
 TEST_P(GateContract, ARecordCountsMoreThanTheGate) {
   if (!gates()) return;
-  DirectClient client(url());
+  DirectClient client(url(), open_options());
   turn(client, "TURNED 2");
   ASSERT_EQ(client.seal(client.acquire("a"), "first").status, RecordStatus::done);
   for (const auto* const belief : {"OPEN 1", "TURNED 2", ""}) {
@@ -171,8 +171,8 @@ TEST_P(GateContract, ARecordCountsMoreThanTheGate) {
 
 TEST_P(GateContract, WhoWaitedWhenTheGateTurnedIsShownOrAskedAgain) {
   if (!gates()) return;
-  DirectClient holder(url());
-  DirectClient waiting(url());
+  DirectClient holder(url(), open_options());
+  DirectClient waiting(url(), open_options());
   turn(holder, "OPEN 1");
   const auto held = holder.make_under(gate("OPEN 1"), "a");
   ASSERT_EQ(holder.claim(held).status, ClaimStatus::granted);
@@ -198,7 +198,7 @@ TEST_P(GateContract, WhoWaitedWhenTheGateTurnedIsShownOrAskedAgain) {
 
 TEST_P(GateContract, ASealIsWrittenUnderTheGateOfItsClaimOnly) {
   if (!gates()) return;
-  DirectClient client(url());
+  DirectClient client(url(), open_options());
   turn(client, "TURNED 2");
   const auto held = client.make_under(gate("TURNED 2"), "a");
   const auto token = client.claim(held).token;
@@ -221,7 +221,7 @@ TEST_P(GateContract, ASealIsWrittenUnderTheGateOfItsClaimOnly) {
 
 TEST_P(GateContract, ARecordIsChangedUnderTheGateThatIsExpectedOnly) {
   if (!gates()) return;
-  DirectClient client(url());
+  DirectClient client(url(), open_options());
   turn(client, "TURNED 2");
   const auto held = client.acquire("a");
   const auto floor = client.token_of(held) + kFar;
@@ -246,7 +246,7 @@ TEST_P(GateContract, ARecordIsChangedUnderTheGateThatIsExpectedOnly) {
 
 TEST_P(GateContract, AClaimThatMayNotHoldSealsAtOnceOrIsGrantedToSeal) {
   if (!gates()) return;
-  DirectClient client(url());
+  DirectClient client(url(), open_options());
   turn(client, "TURNED 2");
   const auto before = client.acquire("a");
   const auto last = client.token_of(before);
@@ -276,8 +276,8 @@ TEST_P(GateContract, AClaimThatMayNotHoldSealsAtOnceOrIsGrantedToSeal) {
 
 TEST_P(GateContract, ClaimedAreTheNamesThatSomebodyHoldsOrWaitsForWithoutARecord) {
   if (!gates()) return;
-  DirectClient client(url());
-  DirectClient other(url());
+  DirectClient client(url(), open_options());
+  DirectClient other(url(), open_options());
   EXPECT_TRUE(claimed(client).empty());
   turn(client, "OPEN 1");
   client.acquire("a");
@@ -297,13 +297,13 @@ TEST_P(GateContract, ClaimedAreTheNamesThatSomebodyHoldsOrWaitsForWithoutARecord
 
 TEST_P(GateContract, TheHighestTokenIsAboveAllThatWereGiven) {
   if (!gates()) return;
-  DirectClient client(url());
+  DirectClient client(url(), open_options());
   std::uint64_t highest = 0;
   for (const auto* const name : {"a", "b", "c", "d"}) {
     const auto held = client.acquire(name, highest + kFar);
     highest = std::max(highest, client.token_of(held));
     EXPECT_EQ(client.release(held), ReleaseStatus::released);
-    const auto asked = DirectClient(url()).highest_token();
+    const auto asked = DirectClient(url(), open_options()).highest_token();
     ASSERT_TRUE(asked.value) << asked.failure.text;
     EXPECT_GE(*asked.value, highest) << name;
     EXPECT_LT(*asked.value, std::uint64_t{1} << 53U);
@@ -325,9 +325,10 @@ struct Race {
 TEST_P(GateContract, NobodyIsMissedWhenTheGateTurnsAndNobodyBeginsAfterIt) {
   if (!gates()) return;
   constexpr int kRounds = 100;
-  DirectClient turner(url());
+  DirectClient turner(url(), open_options());
   std::vector<std::unique_ptr<DirectClient>> clients;
-  for (int i = 0; i < 3; ++i) clients.push_back(std::make_unique<DirectClient>(url()));
+  for (int i = 0; i < 3; ++i)
+    clients.push_back(std::make_unique<DirectClient>(url(), open_options()));
   auto& late = *clients[2];
   std::mt19937 dice(GetParam().name[0]);
   Race race;
@@ -421,7 +422,7 @@ TEST_P(GateLinkContract, AClaimUnderAGateTakesTheRoundTripsOfOneWithout) {
   auto through = url();
   const auto port = std::to_string(harness().port());
   through.replace(through.find(port), port.size(), std::to_string(proxy.port()));
-  DirectClient client(through);
+  DirectClient client(through, open_options());
   turn(client, "TURNED 2");
   ASSERT_EQ(client.seal(client.acquire("moved"), "first").status, RecordStatus::done);
   const auto cost_of = [&](const std::string& name, const GatePtr& under, ClaimStatus expected) {

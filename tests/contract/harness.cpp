@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/contract/harness.hpp"
+#include "dlock/contract/harness.hpp"
 
 namespace dlock::contract {
 

@@ -60,7 +60,7 @@ class LinkContract : public Contract {
     std::string through = url();
     const auto port = std::to_string(harness().port());
     through.replace(through.find(port), port.size(), std::to_string(proxy_->port()));
-    return LockManager::open(through);
+    return LockManager::open(through, open_options());
   }
   static TimePoint deadline_of(const LockHandle& handle) {
     return BoottimeClock::now() + handle.remaining().value_or(0s);

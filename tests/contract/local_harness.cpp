@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
+#include <optional>
 
 #include "backends/local/rules/names.hpp"
+#include "dlock/contract/harness.hpp"
 #include "testkit/temp_dir.hpp"
-#include "tests/contract/harness.hpp"
 
 namespace dlock::contract {
 namespace {
@@ -11,7 +12,8 @@ namespace {
 class LocalHarness final : public Harness {
  public:
   std::string fresh_url() override {
-    return "file://" + (folder_ / ("locks-" + std::to_string(++last_))).string();
+    if (!folder_) folder_.emplace("dlock-contract");
+    return "file://" + (*folder_ / ("locks-" + std::to_string(++last_))).string();
   }
   std::chrono::milliseconds dead_holder_bound() const override { return std::chrono::seconds(1); }
 
@@ -23,7 +25,7 @@ class LocalHarness final : public Harness {
   }
 
  private:
-  testkit::TempDir folder_{"dlock-contract"};
+  std::optional<testkit::TempDir> folder_;
   int last_ = 0;
 };
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "dlock/contract/harness.hpp"
 #include "testkit/servers/memcached.hpp"
-#include "tests/contract/harness.hpp"
 #include "tests/support/memcached_watch.hpp"
 
 namespace dlock::contract {

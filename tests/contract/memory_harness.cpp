@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <optional>
 
-#include "tests/contract/harness.hpp"
+#include "dlock/contract/harness.hpp"
 
 namespace dlock::contract {
 namespace {

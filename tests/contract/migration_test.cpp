@@ -28,7 +28,7 @@ class MigrationContract : public Contract {
   /// False: the store has no records, and says so.
   bool seals() {
     if (capabilities().can_seal) return true;
-    DirectClient client(url());
+    DirectClient client(url(), open_options());
     const auto held = client.acquire("a");
     for (const auto& answer : {client.record("a"), client.seal(held, "first"),
                                client.set_record("a", "first", "second")}) {
@@ -40,11 +40,11 @@ class MigrationContract : public Contract {
   }
   /// Sealed by a client that has gone.
   void seal(const std::string& name, const std::string& record) {
-    DirectClient client(url());
+    DirectClient client(url(), open_options());
     ASSERT_EQ(client.seal(client.acquire(name), record).status, RecordStatus::done);
   }
   void expect_record(const std::string& name, const std::optional<std::string>& expected) {
-    DirectClient client(url());
+    DirectClient client(url(), open_options());
     const auto answer = client.record(name);
     EXPECT_EQ(answer.status, RecordStatus::done) << answer.failure.text;
     EXPECT_EQ(answer.found, expected);
@@ -58,8 +58,8 @@ DLOCK_CONTRACT(MigrationContract);
 
 TEST_P(MigrationContract, ASealStandsInThePlaceOfTheLock) {
   if (!seals()) return;
-  DirectClient holder(url());
-  DirectClient other(url());
+  DirectClient holder(url(), open_options());
+  DirectClient other(url(), open_options());
   const auto held = holder.acquire("a/b");
   EXPECT_EQ(other.record("a/b").found, std::nullopt);
   ASSERT_EQ(holder.seal(held, "first").status, RecordStatus::done);
@@ -90,7 +90,7 @@ TEST_P(MigrationContract, ALongRecordComesBackByteByByte) {
   for (std::size_t i = 0; i < 256; ++i) record[i] = static_cast<char>(i);
   seal("a", record);
   expect_record("a", record);
-  DirectClient client(url());
+  DirectClient client(url(), open_options());
   const auto answer = client.claim(client.make("a"));
   EXPECT_EQ(answer.status, ClaimStatus::sealed);
   EXPECT_EQ(answer.record, record);
@@ -104,12 +104,12 @@ TEST_P(MigrationContract, ALongRecordComesBackByteByByte) {
 
 TEST_P(MigrationContract, WhoHasLostTheLockSealsNothing) {
   if (!seals()) return;
-  DirectClient client(url());
+  DirectClient client(url(), open_options());
   const auto lost = client.acquire("a");
   harness().take_away(observer(), url(), "a");
   expect_conflict(client.seal(lost, "first"), std::nullopt);
   expect_record("a", std::nullopt);
-  DirectClient next(url());
+  DirectClient next(url(), open_options());
   const auto held = next.acquire("a");
   expect_conflict(client.seal(lost, "first"), std::nullopt);
   EXPECT_EQ(observer().status("a").token, next.token_of(held)) << "it was left alone";
@@ -123,7 +123,7 @@ TEST_P(MigrationContract, WhoHasLostTheLockSealsNothing) {
 
 TEST_P(MigrationContract, ASecondSealFindsTheFirst) {
   if (!seals()) return;
-  DirectClient client(url());
+  DirectClient client(url(), open_options());
   const auto held = client.acquire("a");
   ASSERT_EQ(client.seal(held, "first").status, RecordStatus::done);
   expect_conflict(client.seal(held, "second"), "first");
@@ -132,9 +132,9 @@ TEST_P(MigrationContract, ASecondSealFindsTheFirst) {
 
 TEST_P(MigrationContract, WaitersAreToldAndGoOnWhenTheLockIsOpened) {
   if (!seals()) return;
-  DirectClient holder(url());
-  DirectClient first(url());
-  DirectClient second(url());
+  DirectClient holder(url(), open_options());
+  DirectClient first(url(), open_options());
+  DirectClient second(url(), open_options());
   const auto held = holder.acquire("a");
   std::vector<std::pair<DirectClient*, ClaimPtr>> waiters;
   std::vector<std::future<ClaimAnswer>> told;
@@ -187,8 +187,8 @@ TEST_P(MigrationContract, WaitersAreToldAndGoOnWhenTheLockIsOpened) {
 // Whoever did not look while the record stood there has a place from before.
 TEST_P(MigrationContract, AWaiterThatSleptThroughItHasATokenAboveTheFloorToo) {
   if (!seals()) return;
-  DirectClient holder(url());
-  DirectClient sleeper(url());
+  DirectClient holder(url(), open_options());
+  DirectClient sleeper(url(), open_options());
   const auto held = holder.acquire("a");
   const auto waiter = sleeper.make("a");
   ASSERT_EQ(sleeper.claim(waiter).status, ClaimStatus::waiting);
@@ -202,7 +202,7 @@ TEST_P(MigrationContract, AWaiterThatSleptThroughItHasATokenAboveTheFloorToo) {
 
 TEST_P(MigrationContract, AChangeNeedsTheRecordThatStandsThere) {
   if (!seals()) return;
-  DirectClient client(url());
+  DirectClient client(url(), open_options());
   expect_conflict(client.set_record("a", "first", "second"), std::nullopt);
   const auto held = client.acquire("a");
   expect_conflict(client.set_record("a", "first", "second"), std::nullopt);
@@ -218,8 +218,8 @@ TEST_P(MigrationContract, AChangeNeedsTheRecordThatStandsThere) {
 
 TEST_P(MigrationContract, OfTwoChangesAtOnceOneIsMade) {
   if (!seals()) return;
-  DirectClient left(url());
-  DirectClient right(url());
+  DirectClient left(url(), open_options());
+  DirectClient right(url(), open_options());
   ASSERT_EQ(left.seal(left.acquire("a"), "0").status, RecordStatus::done);
   std::string now = "0";
   for (int round = 1; round <= 20; ++round) {
@@ -241,7 +241,7 @@ TEST_P(MigrationContract, RecordAndFloorOutliveClientsAndServer) {
   if (!seals()) return;
   std::uint64_t floor = 0;
   {
-    DirectClient client(url());
+    DirectClient client(url(), open_options());
     const auto held = client.acquire("a");
     floor = client.token_of(held) + kFar;
     ASSERT_EQ(client.seal(held, "first").status, RecordStatus::done);
@@ -253,13 +253,13 @@ TEST_P(MigrationContract, RecordAndFloorOutliveClientsAndServer) {
   EXPECT_GT(*token, floor);
   EXPECT_GT(*open().lock("a")->acquire().token(), *token);
   expect_record("b", "second");
-  DirectClient client(url());
+  DirectClient client(url(), open_options());
   EXPECT_EQ(client.claim(client.make("b")).status, ClaimStatus::sealed);
 }
 
 TEST_P(MigrationContract, WhatComesLateDoesNoHarm) {
   if (!seals()) return;
-  DirectClient client(url());
+  DirectClient client(url(), open_options());
   const auto held = client.acquire("a");
   ASSERT_EQ(client.seal(held, "first").status, RecordStatus::done);
   std::vector<ClaimPtr> claims = {held};
@@ -275,7 +275,7 @@ TEST_P(MigrationContract, WhatComesLateDoesNoHarm) {
 
 TEST_P(MigrationContract, ASealedNameIsShownAndCannotBeBroken) {
   if (!seals()) return;
-  DirectClient client(url());
+  DirectClient client(url(), open_options());
   const auto held = client.acquire("a/b");
   const auto token = client.token_of(held);
   ASSERT_EQ(client.seal(held, "first").status, RecordStatus::done);
@@ -299,7 +299,7 @@ TEST_P(MigrationLinkContract, AWriteWithoutAnAnswerIsResolvedByReading) {
   auto through = url();
   const auto port = std::to_string(harness().port());
   through.replace(through.find(port), port.size(), std::to_string(proxy.port()));
-  DirectClient client(through);
+  DirectClient client(through, open_options());
   auto& backend = client.backend();
   const auto soon = [] { return BoottimeClock::now() + 300ms; };
   // What a server has to be told once only, it has been told.

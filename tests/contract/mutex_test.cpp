@@ -105,7 +105,7 @@ TEST_P(MutexContract, ALostMutexIsNotReentered) {
 TEST_P(MutexContract, ALostMutexIsToldToTheManagersOnLossOnce) {
   std::promise<Loss> told;
   std::atomic<int> times = 0;
-  auto options = OpenOptions::built_in();
+  auto options = open_options();
   options.on_loss = [&](const Loss& loss) {
     if (times++ == 0) told.set_value(loss);
   };

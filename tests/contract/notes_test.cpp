@@ -18,7 +18,7 @@ class RaiseContract : public Contract {
   /// False: the store cannot, and says so.
   bool raises() {
     if (capabilities().can_raise) return true;
-    DirectClient client(url());
+    DirectClient client(url(), open_options());
     const auto held = client.acquire("a");
     EXPECT_EQ(client.raise(held, 1).failure.error, errc::not_supported);
     return false;
@@ -28,7 +28,7 @@ DLOCK_CONTRACT(RaiseContract);
 
 TEST_P(RaiseContract, AClaimWithAFloorGetsATokenAboveItAndSoDoAllAfterIt) {
   if (!raises()) return;
-  DirectClient client(url());
+  DirectClient client(url(), open_options());
   const auto first = client.acquire("a");
   const auto floor = client.token_of(first) + kFar;
   client.release(first);
@@ -48,8 +48,8 @@ TEST_P(RaiseContract, AClaimWithAFloorGetsATokenAboveItAndSoDoAllAfterIt) {
 
 TEST_P(RaiseContract, RaisingKeepsTheHoldersTokenAndLiftsAllLaterOnes) {
   if (!raises()) return;
-  DirectClient holder(url());
-  DirectClient waiting(url());
+  DirectClient holder(url(), open_options());
+  DirectClient waiting(url(), open_options());
   const auto held = holder.acquire("a");
   const auto waiter = waiting.make("a");
   const auto asked = waiting.claim(waiter).status;
@@ -71,7 +71,7 @@ TEST_P(RaiseContract, RaisingKeepsTheHoldersTokenAndLiftsAllLaterOnes) {
 
 TEST_P(RaiseContract, WhoHasLostTheLockRaisesNothing) {
   if (!raises()) return;
-  DirectClient client(url());
+  DirectClient client(url(), open_options());
   const auto lost = client.acquire("a");
   harness().take_away(observer(), url(), "a");
   EXPECT_EQ(client.raise(lost, kFar).status, RecordStatus::conflict);
@@ -80,7 +80,7 @@ TEST_P(RaiseContract, WhoHasLostTheLockRaisesNothing) {
 
 TEST_P(RaiseContract, WhatNoTokenCanBeAboveIsRefused) {
   if (!raises()) return;
-  DirectClient client(url());
+  DirectClient client(url(), open_options());
   const auto held = client.acquire("a");
   const auto answer = client.raise(held, (std::uint64_t{1} << 53) - 1);
   EXPECT_EQ(answer.status, RecordStatus::failed);
@@ -94,7 +94,7 @@ class NotesContract : public Contract {
   /// False: the store has none, and says so.
   bool has_notes() {
     if (capabilities().can_raise || capabilities().can_seal) return true;
-    DirectClient client(url());
+    DirectClient client(url(), open_options());
     EXPECT_EQ(client.note("a").failure.error, errc::not_supported);
     return false;
   }
@@ -103,8 +103,8 @@ DLOCK_CONTRACT(NotesContract);
 
 TEST_P(NotesContract, ANoteIsComparedAndSet) {
   if (!has_notes()) return;
-  DirectClient left(url());
-  DirectClient right(url());
+  DirectClient left(url(), open_options());
+  DirectClient right(url(), open_options());
   EXPECT_EQ(left.note("plan/1").found, std::nullopt);
   EXPECT_EQ(left.set_note("plan/1", "other", "first").status, RecordStatus::conflict);
   ASSERT_EQ(left.set_note("plan/1", std::nullopt, "first").status, RecordStatus::done);
@@ -123,8 +123,8 @@ TEST_P(NotesContract, ANoteIsComparedAndSet) {
 
 TEST_P(NotesContract, OfTwoWritersAtOnceOneWins) {
   if (!has_notes()) return;
-  DirectClient left(url());
-  DirectClient right(url());
+  DirectClient left(url(), open_options());
+  DirectClient right(url(), open_options());
   std::optional<std::string> now;
   for (int round = 0; round < 10; ++round) {
     auto one = left.start_set_note("a", now, "left " + std::to_string(round));
@@ -146,7 +146,7 @@ TEST_P(NotesContract, NotesStandInNoLocksWay) {
   const std::string long_name(512, 'n');
   const std::vector<std::string> names = {"a", "a/b",     "a/_c_x-lock-0000000001",
                                           "%", "n\u00e4", long_name};
-  DirectClient client(url());
+  DirectClient client(url(), open_options());
   for (const auto& name : names) {
     EXPECT_EQ(client.set_note(name, std::nullopt, "about " + name).status, RecordStatus::done);
   }
@@ -169,11 +169,11 @@ TEST_P(NotesContract, NotesStandInNoLocksWay) {
 TEST_P(NotesContract, ANoteOutlivesItsWriterAndTheServerWhereRecordsDo) {
   if (!has_notes()) return;
   {
-    DirectClient client(url());
+    DirectClient client(url(), open_options());
     ASSERT_EQ(client.set_note("a", std::nullopt, "first").status, RecordStatus::done);
   }
   if (capabilities().record_losses.empty()) harness().restart_server();
-  EXPECT_EQ(DirectClient(url()).note("a").found, "first");
+  EXPECT_EQ(DirectClient(url(), open_options()).note("a").found, "first");
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <optional>
 
+#include "dlock/contract/harness.hpp"
 #include "testkit/servers/zookeeper.hpp"
-#include "tests/contract/harness.hpp"
 
 namespace dlock::contract {
 namespace {

@@ -96,7 +96,8 @@ endfunction()
 
 # C++17: what is wrong, and an end.
 function(refuse_old_standard)
-  file(GLOB headers ${SOURCE}/include/dlock/*.hpp)
+  file(GLOB headers ${SOURCE}/include/dlock/*.hpp ${SOURCE}/include/dlock/spi/*.hpp
+    ${SOURCE}/include/dlock/contract/*.hpp)
   foreach(header ${headers})
     execute_process(COMMAND ${CXX} -std=c++17 -fsyntax-only -x c++ -I${SOURCE}/include ${header}
       RESULT_VARIABLE result ERROR_VARIABLE said OUTPUT_QUIET)
@@ -141,6 +142,13 @@ elseif(STEP STREQUAL "pkg_config")
   separate_arguments(flags UNIX_COMMAND "${flags}")
   run(${CXX} -std=c++20 ${consumer}/main.cpp -o ${WORK}/pkg_config_consumer ${flags})
   run_consumers(${WORK} pkg_config_consumer)
+elseif(STEP STREQUAL "backend")
+  # A backend of somebody else's: nothing of ours but the installation.
+  set(consumer ${WORK}/backend_source)
+  file(REMOVE_RECURSE ${consumer})
+  file(COPY ${SOURCE}/examples/backend/ DESTINATION ${consumer})
+  build_consumer(${WORK}/backend CONFIGURE -DCMAKE_PREFIX_PATH=${installed})
+  run(${WORK}/backend/contract_test --gtest_brief=1)
 elseif(STEP STREQUAL "command")
   run(${installed}/bin/dlock --version)
 else()

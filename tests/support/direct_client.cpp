@@ -9,9 +9,8 @@
 namespace dlock::testkit {
 namespace {
 
-core::ResolvedStore resolve(const std::string& url) {
-  const auto built_in = OpenOptions::built_in();
-  return core::resolve_store(Config::from_url(url).stores.at(0), built_in.backends);
+core::ResolvedStore resolve(const std::string& url, const OpenOptions& options) {
+  return core::resolve_store(Config::from_url(url).stores.at(0), options.backends);
 }
 
 /// A test holds a lock without renewing it.
@@ -19,8 +18,9 @@ constexpr std::chrono::milliseconds kLease = std::chrono::minutes(2);
 
 }  // namespace
 
-DirectClient::DirectClient(const std::string& url) : work_(env_.context().get_executor()) {
-  const auto store = resolve(url);
+DirectClient::DirectClient(const std::string& url, const OpenOptions& options)
+    : work_(env_.context().get_executor()) {
+  const auto store = resolve(url, options);
   backend_ = store.backend->create(store.options, env_, sink_);
   loop_ = std::thread([this] { env_.context().run(); });
   const auto failure = run(backend_->connect(soon()));

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/loop/real_env.hpp"
+#include "dlock/lock_manager.hpp"
 #include "dlock/spi/backend.hpp"
 #include "dlock/spi/event_sink.hpp"
 
@@ -35,7 +36,8 @@ class DeafSink final : public EventSink {
 class DirectClient {
  public:
   /// Connected, or the test fails.
-  explicit DirectClient(const std::string& url);
+  explicit DirectClient(const std::string& url,
+                        const OpenOptions& options = OpenOptions::built_in());
   ~DirectClient();
   DirectClient(const DirectClient&) = delete;
   DirectClient& operator=(const DirectClient&) = delete;

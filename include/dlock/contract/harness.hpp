@@ -1,8 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the contract suite must know of a backend to run on it. A new backend is one file that makes
-// a Harness: NAME_harness() in NAME_harness.cpp.
+// The contract suite: what every backend has to keep, as tests, for its author to run. A program
+// that links dlock::contract and defines stores() and open_options() is the suite on its backend:
+//
+//   find_package(dlock REQUIRED COMPONENTS contract)   # needs GoogleTest
+//   add_executable(contract_test harness.cpp)
+//   target_link_libraries(contract_test PRIVATE dlock::contract)
+//
+// What a store does not declare (Capabilities) is not asked of it. `contract_test
+// --gtest_filter='*.Case/NAME'` runs one case. examples/backend is a whole example.
 #pragma once
+
+#include "dlock/detail/language.hpp"  // first: it ends here without C++20
 
 #include <chrono>
 #include <cstddef>
@@ -48,17 +57,16 @@ class Harness {
   virtual void take_away(LockManager& manager, const std::string& url, const std::string& name);
 };
 
-/// One backend: its name as the tests show it, and its harness, made when first used.
+/// One backend: its name as the tests show it, and its harness. It is made in programs that only
+/// ask what it can do, too: what it starts or creates, it does in fresh_url().
 struct Store {
   const char* name;
   Harness& (*harness)();
 };
 
-/// Those of every backend that is built; generated.
+/// To be defined by the program: the backends to test.
 std::vector<Store> stores();
-/// Those that other processes reach.
-std::vector<Store> stores_with_processes();
-/// Those behind a link that can break.
-std::vector<Store> stores_with_a_link();
+/// To be defined by the program: how to open their URLs, with `backends` at least.
+OpenOptions open_options();
 
 }  // namespace dlock::contract

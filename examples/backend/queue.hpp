@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The algorithm, in SQL. A claim is a row; its number is its place in the queue and its token, and
+// no number is ever given twice. The lowest of a lock's rows that are alive has the lock. A row is
+// alive until its `until`, on the clock that all processes of the machine share; whoever asks
+// clears away those that are not.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "database.hpp"
+#include "dlock/spi/backend.hpp"
+
+namespace sqlite_locks {
+
+/// All moments: nanoseconds since the machine was started.
+class Queue {
+ public:
+  /// Makes the tables; what was claimed before the machine was started is over.
+  explicit Queue(Database& db);
+
+  struct Place {
+    bool granted = false;
+    bool waiting = false;
+    std::uint64_t token = 0;
+  };
+  /// `until`: of a grant; `patience`: of a place that is only kept.
+  Place claim(const dlock::ClaimRequest& request, std::int64_t now, std::int64_t until,
+              std::int64_t patience);
+  enum class Renewed { yes, gone, broken };
+  Renewed renew(const std::string& owner_id, std::int64_t now, std::int64_t until);
+  /// Whether it was there, and not broken.
+  bool release(const std::string& owner_id);
+  enum class Broken { yes, other_token, not_held };
+  Broken break_lock(const std::string& name, std::uint64_t token, std::int64_t now);
+  dlock::LockStatus status(const std::string& name, std::int64_t now);
+  /// Of locks that are held, those below a prefix.
+  std::vector<std::string> held_names(const std::string& prefix, std::int64_t now);
+
+ private:
+  Database& db_;
+};
+
+}  // namespace sqlite_locks

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Somebody else who wants the lock, in a process of his own: `PROGRAM --contract-peer URL NAME`.
+// Says `held TOKEN` once it has the lock; gives it back, or stops waiting, at the end of its input
+// or on SIGTERM. When it is told of a loss it says `lost REASON` and ends with kPeerStatusLost.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace dlock::contract {
+
+inline constexpr const char* kPeerFlag = "--contract-peer";
+inline constexpr std::string_view kPeerHolds = "held ";
+inline constexpr std::string_view kPeerLost = "lost ";
+inline constexpr int kPeerStatusLost = 76;
+
+/// The peer's exit status.
+int run_peer(const std::string& url, const std::string& name);
+
+}  // namespace dlock::contract
