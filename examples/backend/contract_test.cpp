@@ -24,6 +24,7 @@ class SqliteHarness final : public Harness {
     const auto file = folder_ / ("locks-" + std::to_string(++last_) + ".db");
     return "sqlite://" + file.string() + "?lease=2s";
   }
+  std::size_t many_waiters() const override { return 300; }
   std::chrono::milliseconds dead_holder_bound() const override { return std::chrono::seconds(3); }
 
  private:

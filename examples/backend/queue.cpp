@@ -61,11 +61,12 @@ Queue::Place Queue::claim(const dlock::ClaimRequest& request, std::int64_t now, 
         .run();
     token = place();
   }
-  Statement first(db_, "SELECT min(token) FROM claims WHERE name = ? AND state <> ?", request.name,
-                  std::int64_t{kBroken});
-  first.next();
+  Statement before(db_, "SELECT count(*) FROM claims WHERE name = ? AND token < ? AND state <> ?",
+                   request.name, token, std::int64_t{kBroken});
+  before.next();
   Place result;
-  result.granted = first.number(0) == token;
+  result.before = before.number(0);
+  result.granted = result.before == 0;
   result.waiting = !result.granted && request.queue;
   result.token = static_cast<std::uint64_t>(token);
   if (result.granted) {
@@ -75,7 +76,9 @@ Queue::Place Queue::claim(const dlock::ClaimRequest& request, std::int64_t now, 
               now, until, token)
         .run();
   } else if (result.waiting) {
-    Statement(db_, "UPDATE claims SET until = ? WHERE token = ?", patience, token).run();
+    Statement(db_, "UPDATE claims SET until = ? WHERE token = ? AND until < ?", patience, token,
+              now + (patience - now) / 2)
+        .run();
   } else {
     Statement(db_, "DELETE FROM claims WHERE token = ?", token).run();
   }

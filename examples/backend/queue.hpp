@@ -24,9 +24,11 @@ class Queue {
   struct Place {
     bool granted = false;
     bool waiting = false;
+    std::int64_t before = 0;  ///< how many stand before it
     std::uint64_t token = 0;
   };
-  /// `until`: of a grant; `patience`: of a place that is only kept.
+  /// `until`: of a grant; `patience`: of a place that is only kept. Whoever waits is not written
+  /// anew before half of it is over.
   Place claim(const dlock::ClaimRequest& request, std::int64_t now, std::int64_t until,
               std::int64_t patience);
   enum class Renewed { yes, gone, broken };

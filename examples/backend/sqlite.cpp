@@ -24,13 +24,14 @@ std::int64_t ns(TimePoint when) {
 }
 
 /// How long the place of a waiter that does not ask any more is kept.
-constexpr std::chrono::seconds kPatience{2};
+constexpr std::chrono::seconds kPatience{4};
 
 class SqliteClaim final : public Claim {
  public:
   SqliteClaim(ClaimRequest request, Env& env) : Claim(std::move(request)), wake(env) {}
   Signal wake;
   bool granted = false;
+  std::int64_t before = 0;
 };
 
 /// Runs work on a helper thread, in the order in which it was asked for: a request that its caller
@@ -153,6 +154,7 @@ class SqliteBackend final : public Backend {
       co_return answer;
     }
     ours->granted = asked.value->granted;
+    ours->before = asked.value->before;
     answer.status = asked.value->granted   ? ClaimStatus::granted
                     : asked.value->waiting ? ClaimStatus::waiting
                                            : ClaimStatus::busy;
@@ -165,7 +167,9 @@ class SqliteBackend final : public Backend {
 
   asio::awaitable<void> wait(ClaimPtr claim, TimePoint deadline) override {
     auto ours = std::static_pointer_cast<SqliteClaim>(claim);
-    co_await ours->wake.wait_until(std::min(deadline, env_.now() + poll_));
+    // Who is next looks often; a place must not be forgotten meanwhile.
+    const auto pause = std::min<Duration>(poll_ * ours->before, kPatience / 4);
+    co_await ours->wake.wait_until(std::min(deadline, env_.now() + pause));
   }
   void interrupt(Claim& claim) noexcept override { static_cast<SqliteClaim&>(claim).wake.notify(); }
 

@@ -47,6 +47,9 @@ class Harness {
   /// with one.
   virtual std::size_t asked_in_vain(const std::string& /*name*/) { return 0; }
 
+  /// How many wait at once in the test of many. Fewer for a store that is slow with each of them.
+  virtual std::size_t many_waiters() const { return 1000; }
+
   /// Stops the server, if there is one, and starts it on what it has kept.
   virtual void restart_server() {}
 

@@ -2,7 +2,7 @@
 //
 // The SPI: what a store must do for dlock. For authors of backends; users of locks never need it.
 // Waiting, retry, deadlines, renewal, re-entry, events and metrics live in the core, once, above
-// this line. docs/backends.md walks through one; examples/backend is a whole one.
+// this line. examples/backend is a whole one, outside the tree.
 //
 // The core guarantees to a backend: every call comes on its loop; at most one call per claim is
 // outstanding (a release may follow an extend in flight).
