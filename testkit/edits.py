@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Edits: mistakes to be made in a copy of the sources, as text. A file of them is a head of `key:
-# value` lines, and then sections:
+# Edits: mistakes to be made in a copy of the sources, as text. One is a head of `key: value` lines,
+# and then sections:
 #
 #   --- replace PATH             what stands there ...
 #   --- by                       ... and what stands there instead
 #   --- before PATH, --- after PATH, and then --- insert
 #   --- script PATH NAME         as replace, within the raw string that NAME is made of
+#
+# A file is one edit, named as the file is; or many, each after a line `=== NAME`.
 #
 # The text after `replace`, `before`, `after` and `script` is an anchor: whole lines, or a part of
 # one. It has to be there exactly once: who changes such a place says where the mistake belongs now.
@@ -55,19 +57,19 @@ def raw_string(source, name, section):
 
 
 class Edit:
-    """One mistake: `name` is its file's."""
+    """One mistake."""
 
-    def __init__(self, path):
+    def __init__(self, path, name, lines, first=1):
         self.path = pathlib.Path(path)
-        self.name = self.path.stem
+        self.name = name
         self.head = {}
         self.sections = []
-        self._read()
+        self._read(lines, first)
 
-    def _read(self):
+    def _read(self, lines, first):
         current, part = None, None
         parts = {}
-        for number, line in enumerate(self.path.read_text().split("\n"), 1):
+        for number, line in enumerate(lines, first):
             where = f"{self.path}:{number}"
             words = line.split()
             if line.startswith("--- "):
@@ -106,12 +108,22 @@ class Edit:
         return sorted({section.path for section in self.sections})
 
 
-def read_all(folders):
-    edits = [Edit(path) for folder in folders for path in sorted(pathlib.Path(folder).glob("*.edit"))]
+def read_file(path):
+    lines = pathlib.Path(path).read_text().split("\n")
+    starts = [at for at, line in enumerate(lines) if line.startswith("=== ")]
+    if not starts:
+        return [Edit(path, pathlib.Path(path).stem, lines)]
+    ends = starts[1:] + [len(lines)]
+    return [Edit(path, lines[at][4:].strip(), lines[at + 1 : end], at + 2)
+            for at, end in zip(starts, ends)]
+
+
+def read_all(files):
+    edits = [edit for path in files for edit in read_file(path)]
     names = [edit.name for edit in edits]
     for edit in edits:
         if names.count(edit.name) > 1:
-            raise EditError(f"{edit.path}: another edit has this name")
+            raise EditError(f"{edit.path}: another edit is called {edit.name}, too")
     return edits
 
 

@@ -39,7 +39,7 @@ def ways(defect):
 
 
 def read_defects():
-    return edits.read_all(sorted((ROOT / "tests/simulation").glob("*/defects")))
+    return edits.read_all(sorted((ROOT / "tests/simulation").glob("*/defects/*.edit")))
 
 
 def entry(defect, store, seed):
