@@ -59,6 +59,25 @@ bool Plan::has(std::string_view lock) const {
                      [&](const std::string& pattern) { return pattern_matches(pattern, lock); });
 }
 
+std::string Plan::prefix() const {
+  std::optional<std::vector<std::string_view>> common;
+  const auto take = [&common](std::string_view pattern) {
+    auto parts = split_name(pattern);
+    parts.erase(std::find_if(parts.begin(), parts.end(),
+                             [](std::string_view part) { return part.find('*') != part.npos; }),
+                parts.end());
+    if (!common) {
+      common = std::move(parts);
+    } else {
+      const auto end = std::mismatch(common->begin(), common->end(), parts.begin(), parts.end());
+      common->erase(end.first, common->end());
+    }
+  };
+  for (const auto& pattern : patterns) take(pattern);
+  for (const auto& one : names) take(one);
+  return common ? fmt::format("{}", fmt::join(*common, "/")) : std::string();
+}
+
 std::string to_text(const Plan& plan) {
   const bool dual = plan.mode == MigrateMode::dual;
   std::string text = fmt::format(

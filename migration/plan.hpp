@@ -53,6 +53,9 @@ struct Plan {
   bool has_gate() const noexcept { return mode == MigrateMode::move && !patterns.empty(); }
   /// Exactly, or by a pattern.
   bool has(std::string_view lock) const;
+  /// The parts that every lock of it begins with, to list no others: `a/b` of `a/b/**` and
+  /// `a/b/c`; empty: there are none.
+  std::string prefix() const;
   bool operator==(const Plan&) const = default;
 };
 

@@ -6,76 +6,65 @@
 #include <cerrno>
 #include <system_error>
 
+#include "dlock/spi/error_category.hpp"
+
 namespace dlock::local {
 namespace {
 
-struct Row {
-  const char* message;
-  dlock::errc means;
-};
-
-Row row(int value) {
-  switch (static_cast<Error>(value)) {
+ErrorMeaning meaning(Error error) noexcept {
+  switch (error) {
     case Error::directory_unusable:
-      return {"the lock directory cannot be used: check the path", errc::config_invalid};
+      return {errc::config_invalid, "the lock directory cannot be used: check the path"};
     case Error::permission:
-      return {"the system refuses access to the lock directory or file: check owner and mode",
-              errc::access_denied};
+      return {errc::access_denied,
+              "the system refuses access to the lock directory or file: check owner and mode"};
     case Error::foreign_file:
-      return {"a file in the lock directory is not a lock file: move it away", errc::protocol};
+      return {errc::protocol, "a file in the lock directory is not a lock file: move it away"};
     case Error::damaged_file:
-      return {"a lock file is damaged, nothing is granted: move it away once nobody holds the lock",
-              errc::protocol};
+      return {
+          errc::protocol,
+          "a lock file is damaged, nothing is granted: move it away once nobody holds the lock"};
     case Error::descriptors_used_up:
-      return {"no file descriptor is left: raise the limit (ulimit -n)", errc::unavailable};
+      return {errc::unavailable, "no file descriptor is left: raise the limit (ulimit -n)"};
     case Error::no_space:
-      return {"the disk or the quota of the lock directory is full", errc::unavailable};
+      return {errc::unavailable, "the disk or the quota of the lock directory is full"};
     case Error::file_system_refused:
-      return {"the file system of the lock directory is not known to keep locks for all",
-              errc::config_unsafe};
+      return {errc::config_unsafe,
+              "the file system of the lock directory is not known to keep locks for all"};
     case Error::locks_not_kept:
-      return {"locks do nothing on the file system of the lock directory", errc::config_unsafe};
+      return {errc::config_unsafe, "locks do nothing on the file system of the lock directory"};
     case Error::no_boot_id:
-      return {"the boot id cannot be read: mount /proc", errc::config_unsafe};
+      return {errc::config_unsafe, "the boot id cannot be read: mount /proc"};
     case Error::tokens_used_up:
-      return {"the fencing tokens of this lock are used up", errc::invalid_argument};
+      return {errc::invalid_argument, "the fencing tokens of this lock are used up"};
     case Error::too_slow:
-      return {"the disk of the lock directory did not answer in time", errc::unavailable};
+      return {errc::unavailable, "the disk of the lock directory did not answer in time"};
     case Error::system:
-      return {"a system call on the lock directory failed", errc::unavailable};
+      return {errc::unavailable, "a system call on the lock directory failed"};
     case Error::cannot_evict:
-      return {"the local store has no lease that could be broken; end the process instead",
-              errc::not_supported};
+      return {errc::not_supported,
+              "the local store has no lease that could be broken; end the process instead"};
     case Error::not_held:
-      return {"nobody holds this lock", errc::not_found};
+      return {errc::not_found, "nobody holds this lock"};
     case Error::removed:
-      return {"the lock directory was removed meanwhile", errc::unavailable};
+      return {errc::unavailable, "the lock directory was removed meanwhile"};
     case Error::sealed:
-      return {"a migration has sealed this lock: nobody holds it here", errc::moving};
+      return {errc::moving, "a migration has sealed this lock: nobody holds it here"};
     case Error::text_too_long:
-      return {"a record or note is longer than 64 KiB", errc::invalid_argument};
+      return {errc::invalid_argument, "a record or note is longer than 64 KiB"};
     case Error::too_new:
-      return {"the path of the lock directory has only just come to lead there: try again",
-              errc::unavailable};
+      return {errc::unavailable,
+              "the path of the lock directory has only just come to lead there: try again"};
     case Error::no_thread:
-      return {"the system has no thread to give: raise the limit (ulimit -u, pids.max)",
-              errc::unavailable};
+      return {errc::unavailable,
+              "the system has no thread to give: raise the limit (ulimit -u, pids.max)"};
     case Error::other_token:
-      return {"the lock is held under another token", errc::not_holder};
+      return {errc::not_holder, "the lock is held under another token"};
     case Error::gate_is_written:
-      return {"another program is writing the plan's gate: try again", errc::unavailable};
+      return {errc::unavailable, "another program is writing the plan's gate: try again"};
   }
-  return {"unknown error", errc::protocol};
+  return {errc::protocol, "unknown error"};
 }
-
-class Category final : public boost::system::error_category {
- public:
-  const char* name() const noexcept override { return "dlock.local"; }
-  std::string message(int value) const override { return row(value).message; }
-  boost::system::error_condition default_error_condition(int value) const noexcept override {
-    return dlock::make_error_condition(row(value).means);
-  }
-};
 
 Error classify(int number) {
   switch (number) {
@@ -109,8 +98,7 @@ Error classify(int number) {
 }  // namespace
 
 const boost::system::error_category& category() noexcept {
-  static const Category instance;
-  return instance;
+  return ErrorCategory<Error, meaning>::instance("dlock.local");
 }
 
 boost::system::error_code make_error_code(Error error) noexcept {

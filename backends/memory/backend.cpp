@@ -8,6 +8,7 @@
 #include "backends/memory/error.hpp"
 #include "backends/memory/store.hpp"
 #include "dlock/memory.hpp"
+#include "dlock/sequencer.hpp"
 #include "dlock/spi/descriptor.hpp"
 #include "dlock/spi/env.hpp"
 #include "dlock/spi/signal.hpp"
@@ -21,9 +22,6 @@ class MemoryClaim final : public Claim {
   Signal moved;
   bool granted = false;
 };
-
-/// Tokens are below it on every store.
-constexpr std::uint64_t kTokenLimit = std::uint64_t{1} << 53;
 
 Failure failure(Error error) { return {make_error_code(error), {}}; }
 
@@ -193,7 +191,7 @@ class MemoryBackend final : public Backend, public MigrationStore {
 
   asio::awaitable<RecordAnswer> raise(ClaimPtr held, std::uint64_t min_token, TimePoint) override {
     const auto& request = held->request();
-    if (min_token >= kTokenLimit - 1) {
+    if (min_token >= kTokenEnd - 1) {
       RecordAnswer refused;
       refused.status = RecordStatus::failed;
       refused.failure = failure(Error::token_too_low);

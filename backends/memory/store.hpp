@@ -57,7 +57,7 @@ class SharedStore {
   std::optional<std::uint64_t> holder_token(const std::string& lock) const;
   void evict(const std::string& lock);
 
-  // Migration: see <dlock/backend.hpp>. An empty text stands for no record, or no note.
+  // Migration: see <dlock/spi/migration_store.hpp>. An empty text stands for no record, or no note.
   std::string record(const std::string& lock) const;
   Exchange seal(const std::string& lock, const std::string& owner_id, std::string record,
                 const GateCheck* gate = nullptr);

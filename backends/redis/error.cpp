@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/redis/error.hpp"
+#include "dlock/spi/error_category.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,119 +13,75 @@
 namespace dlock::redis {
 namespace {
 
-const char* text_of(Error error) {
+ErrorMeaning meaning(Error error) noexcept {
   switch (error) {
     case Error::connection_lost:
-      return "the connection to the Redis server was lost";
+      return {errc::unavailable, "the connection to the Redis server was lost"};
     case Error::no_answer:
-      return "the Redis server did not answer in time";
+      return {errc::unavailable, "the Redis server did not answer in time"};
     case Error::not_connected:
-      return "the Redis server cannot be reached; check address, port and whether it runs";
+      return {errc::unavailable,
+              "the Redis server cannot be reached; check address, port and whether it runs"};
     case Error::unknown_host:
-      return "the Redis server's host name cannot be resolved";
+      return {errc::unavailable, "the Redis server's host name cannot be resolved"};
     case Error::tls_failed:
-      return "no TLS connection to the Redis server; check scheme, port and certificates";
+      return {errc::access_denied,
+              "no TLS connection to the Redis server; check scheme, port and certificates"};
     case Error::access_denied:
-      return "the Redis server refuses what we need; grant the right by ACL SETUSER";
+      return {errc::access_denied,
+              "the Redis server refuses what we need; grant the right by ACL SETUSER"};
     case Error::authentication_failed:
-      return "the Redis server refused our user name or password";
+      return {errc::access_denied, "the Redis server refused our user name or password"};
     case Error::no_scripting:
-      return "the Redis server does not let us run scripts; allow EVAL and EVALSHA";
+      return {errc::config_unsafe,
+              "the Redis server does not let us run scripts; allow EVAL and EVALSHA"};
     case Error::read_only:
-      return "the Redis server is a replica; name the master";
+      return {errc::unavailable, "the Redis server is a replica; name the master"};
     case Error::loading:
-      return "the Redis server is still loading its data";
+      return {errc::unavailable, "the Redis server is still loading its data"};
     case Error::busy:
-      return "the Redis server is busy with a long script";
+      return {errc::unavailable, "the Redis server is busy with a long script"};
     case Error::out_of_memory:
-      return "the Redis server has no memory left; raise maxmemory";
+      return {errc::unavailable, "the Redis server has no memory left; raise maxmemory"};
     case Error::refused:
-      return "the Redis server takes no commands at the moment";
+      return {errc::unavailable, "the Redis server takes no commands at the moment"};
     case Error::foreign_format:
-      return "the lock's key holds another program's data type";
+      return {errc::protocol, "the lock's key holds another program's data type"};
     case Error::cluster:
-      return "the Redis server is part of a cluster or a Sentinel, which redis:// does not serve";
+      return {errc::not_supported,
+              "the Redis server is part of a cluster or a Sentinel, which redis:// does not serve"};
     case Error::unexpected:
-      return "the Redis server answered something unexpected";
+      return {errc::protocol, "the Redis server answered something unexpected"};
     case Error::closed:
-      return "the connection to the Redis server was closed by us";
+      return {errc::closed, "the connection to the Redis server was closed by us"};
     case Error::held_with_other_token:
-      return "the lock is held with another token";
+      return {errc::not_holder, "the lock is held with another token"};
     case Error::not_held:
-      return "nobody holds the lock";
+      return {errc::not_found, "nobody holds the lock"};
     case Error::token_too_high:
-      return "the fencing tokens of this lock have come to their end (2^53)";
+      return {errc::protocol, "the fencing tokens of this lock have come to their end (2^53)"};
     case Error::no_database:
-      return "the Redis server has no database of this number";
+      return {errc::config_invalid, "the Redis server has no database of this number"};
     case Error::configuration:
-      return "the store's settings cannot be used";
+      return {errc::config_invalid, "the store's settings cannot be used"};
     case Error::sealed:
-      return "a migration has sealed this lock: nobody holds it here";
+      return {errc::moving, "a migration has sealed this lock: nobody holds it here"};
     case Error::no_places:
-      return "the Redis server has no place for another client; raise maxclients";
+      return {errc::unavailable,
+              "the Redis server has no place for another client; raise maxclients"};
     case Error::no_resources:
-      return "this process has not what a connection to the Redis server takes";
+      return {errc::unavailable,
+              "this process has not what a connection to the Redis server takes"};
     case Error::foreign_aside:
-      return "a key beside the lock's own holds another program's data type";
+      return {errc::protocol, "a key beside the lock's own holds another program's data type"};
     case Error::password_wanted:
-      return "the Redis server wants a password; name its place: auth: { password_env: VARIABLE } "
-             "or "
-             "{ password_file: PATH } in YAML, redis://:PASSWORD@host in a URL";
+      return {errc::access_denied,
+              "the Redis server wants a password; name its place: auth: { password_env: VARIABLE } "
+              "or "
+              "{ password_file: PATH } in YAML, redis://:PASSWORD@host in a URL"};
   }
-  return "unknown Redis error";
+  return {errc::protocol, "unknown Redis error"};
 }
-
-errc condition_of(Error error) {
-  switch (error) {
-    case Error::connection_lost:
-    case Error::no_answer:
-    case Error::not_connected:
-    case Error::unknown_host:
-    case Error::read_only:
-    case Error::loading:
-    case Error::busy:
-    case Error::out_of_memory:
-    case Error::refused:
-    case Error::no_places:
-    case Error::no_resources:
-      return errc::unavailable;
-    case Error::tls_failed:
-    case Error::access_denied:
-    case Error::authentication_failed:
-    case Error::password_wanted:
-      return errc::access_denied;
-    case Error::no_scripting:
-      return errc::config_unsafe;
-    case Error::foreign_format:
-    case Error::foreign_aside:
-    case Error::unexpected:
-    case Error::token_too_high:
-      return errc::protocol;
-    case Error::cluster:
-      return errc::not_supported;
-    case Error::closed:
-      return errc::closed;
-    case Error::held_with_other_token:
-      return errc::not_holder;
-    case Error::not_held:
-      return errc::not_found;
-    case Error::no_database:
-    case Error::configuration:
-      return errc::config_invalid;
-    case Error::sealed:
-      return errc::moving;
-  }
-  return errc::protocol;
-}
-
-class Category final : public boost::system::error_category {
- public:
-  const char* name() const noexcept override { return "dlock.redis"; }
-  std::string message(int value) const override { return text_of(static_cast<Error>(value)); }
-  boost::system::error_condition default_error_condition(int value) const noexcept override {
-    return make_error_condition(condition_of(static_cast<Error>(value)));
-  }
-};
 
 struct Rule {
   std::string_view code;
@@ -210,9 +167,7 @@ bool is_about_scripting(std::string_view text) {
 }  // namespace
 
 const boost::system::error_category& redis_category() noexcept {
-  // Never destroyed: a store of static storage may speak of errors later than that.
-  static const auto& category = *new Category;
-  return category;
+  return ErrorCategory<Error, meaning>::instance("dlock.redis");
 }
 
 boost::system::error_code make_error_code(Error error) noexcept {

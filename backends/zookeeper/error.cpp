@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/zookeeper/error.hpp"
+#include "dlock/spi/error_category.hpp"
 
 #include <fmt/format.h>
 #include <zookeeper/zookeeper.h>
@@ -7,94 +8,59 @@
 namespace dlock::zookeeper {
 namespace {
 
-const char* text_of(Error error) {
+ErrorMeaning meaning(Error error) noexcept {
   switch (error) {
     case Error::connection_lost:
-      return "the connection to the ZooKeeper server was lost";
+      return {errc::unavailable, "the connection to the ZooKeeper server was lost"};
     case Error::no_answer:
-      return "the ZooKeeper server did not answer in time";
+      return {errc::unavailable, "the ZooKeeper server did not answer in time"};
     case Error::not_connected:
-      return "no ZooKeeper server can be reached; check addresses, ports and the servers' quorum";
+      return {errc::unavailable,
+              "no ZooKeeper server can be reached; check addresses, ports and the servers' quorum"};
     case Error::unknown_host:
-      return "none of the ZooKeeper host names can be resolved";
+      return {errc::unavailable, "none of the ZooKeeper host names can be resolved"};
     case Error::session_expired:
-      return "the ZooKeeper session has expired";
+      return {errc::unavailable, "the ZooKeeper session has expired"};
     case Error::access_denied:
-      return "the ZooKeeper node's ACL does not let us do this; check user name and password";
+      return {errc::access_denied,
+              "the ZooKeeper node's ACL does not let us do this; check user name and password"};
     case Error::authentication_failed:
-      return "the ZooKeeper server refused our authentication";
+      return {errc::access_denied, "the ZooKeeper server refused our authentication"};
     case Error::no_chroot:
-      return "the chroot does not exist on the ZooKeeper server; create it or leave it out";
+      return {errc::config_invalid,
+              "the chroot does not exist on the ZooKeeper server; create it or leave it out"};
     case Error::session_timeout:
-      return "the ZooKeeper server does not grant this session_timeout";
+      return {errc::config_invalid, "the ZooKeeper server does not grant this session_timeout"};
     case Error::name_is_taken:
-      return "the lock's node belongs to another program: it is ephemeral or has no room for us";
+      return {errc::protocol,
+              "the lock's node belongs to another program: it is ephemeral or has no room for us"};
     case Error::token_too_low:
-      return "the fencing token would not be above the one that was asked for";
+      return {errc::config_unsafe,
+              "the fencing token would not be above the one that was asked for"};
     case Error::unexpected:
-      return "the ZooKeeper server answered something unexpected";
+      return {errc::protocol, "the ZooKeeper server answered something unexpected"};
     case Error::closed:
-      return "the ZooKeeper session was closed by us";
+      return {errc::closed, "the ZooKeeper session was closed by us"};
     case Error::held_with_other_token:
-      return "the lock is held with another token";
+      return {errc::not_holder, "the lock is held with another token"};
     case Error::not_held:
-      return "nobody holds the lock";
+      return {errc::not_found, "nobody holds the lock"};
     case Error::out_of_descriptors:
-      return "this process or the system has run out of file descriptors or memory; look at "
-             "RLIMIT_NOFILE";
+      return {errc::unavailable,
+              "this process or the system has run out of file descriptors or memory; look at "
+              "RLIMIT_NOFILE"};
     case Error::out_of_threads:
-      return "the ZooKeeper host names were not looked up: no thread can be made; look at "
-             "RLIMIT_NPROC and pids.max";
+      return {errc::unavailable,
+              "the ZooKeeper host names were not looked up: no thread can be made; look at "
+              "RLIMIT_NPROC and pids.max"};
     case Error::sealed:
-      return "a migration has sealed this lock: nobody holds it here";
+      return {errc::moving, "a migration has sealed this lock: nobody holds it here"};
     case Error::damaged_offset:
-      return "the node with the tokens' offset cannot be read; another program has written to it";
+      return {errc::protocol,
+              "the node with the tokens' offset cannot be read; another program has written to it"};
   }
-  return "unknown ZooKeeper error";
+  return {errc::protocol, "unknown ZooKeeper error"};
 }
-
-errc condition_of(Error error) {
-  switch (error) {
-    case Error::connection_lost:
-    case Error::no_answer:
-    case Error::not_connected:
-    case Error::unknown_host:
-    case Error::session_expired:
-    case Error::out_of_descriptors:
-    case Error::out_of_threads:
-      return errc::unavailable;
-    case Error::access_denied:
-    case Error::authentication_failed:
-      return errc::access_denied;
-    case Error::no_chroot:
-    case Error::session_timeout:
-      return errc::config_invalid;
-    case Error::name_is_taken:
-    case Error::unexpected:
-    case Error::damaged_offset:
-      return errc::protocol;
-    case Error::token_too_low:
-      return errc::config_unsafe;
-    case Error::closed:
-      return errc::closed;
-    case Error::held_with_other_token:
-      return errc::not_holder;
-    case Error::not_held:
-      return errc::not_found;
-    case Error::sealed:
-      return errc::moving;
-  }
-  return errc::protocol;
-}
-
-class Category final : public boost::system::error_category {
- public:
-  const char* name() const noexcept override { return "dlock.zookeeper"; }
-  std::string message(int value) const override { return text_of(static_cast<Error>(value)); }
-  boost::system::error_condition default_error_condition(int value) const noexcept override {
-    return make_error_condition(condition_of(static_cast<Error>(value)));
-  }
-};
 
 Error error_of(int rc) {
   switch (rc) {
@@ -125,8 +91,7 @@ Error error_of(int rc) {
 }  // namespace
 
 const boost::system::error_category& zookeeper_category() noexcept {
-  static const Category category;
-  return category;
+  return ErrorCategory<Error, meaning>::instance("dlock.zookeeper");
 }
 
 boost::system::error_code make_error_code(Error error) noexcept {

@@ -55,8 +55,8 @@ asio::awaitable<Result<std::vector<LockStatus>>> locks_in(std::shared_ptr<Store>
     all.push_back(std::move(*one.value));
   }
   if (!plan.patterns.empty() && store->backend().capabilities().can_list) {
-    std::string everything;
-    auto listed = co_await store->backend().list(std::move(everything), request_deadline(*store));
+    auto prefix = plan.prefix();
+    auto listed = co_await store->backend().list(std::move(prefix), request_deadline(*store));
     if (!listed.value) {
       result.failure = failure_of(*store, listed.failure);
       co_return result;

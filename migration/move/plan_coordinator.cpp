@@ -51,14 +51,14 @@ asio::awaitable<Governed> look_at_source(std::shared_ptr<Store> source, Plan pla
     co_return governed;
   }
   auto& backend = source->backend();
-  std::string everything;
+  const auto prefix = plan.prefix();
   const auto claimed =
-      co_await backend.migration().claimed_names(everything, source->env().now() + kListing);
+      co_await backend.migration().claimed_names(prefix, source->env().now() + kListing);
   if (!claimed.value) {
     governed.failure = with_store(*source, claimed.failure);
     co_return governed;
   }
-  const auto listed = co_await backend.list(everything, source->env().now() + kListing);
+  const auto listed = co_await backend.list(prefix, source->env().now() + kListing);
   if (!listed.value) {
     governed.failure = with_store(*source, listed.failure);
     co_return governed;

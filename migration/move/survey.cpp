@@ -92,8 +92,8 @@ asio::awaitable<Failure> see(std::shared_ptr<Store> from, std::shared_ptr<Store>
   if (seen.failure.error) co_return seen.failure;
   names = std::move(seen.names);
   if (!target_answers) co_return Failure{};
-  std::string everything;
-  const auto there = co_await to->backend().list(everything, to->env().now() + kListing);
+  auto prefix = status.plan.prefix();
+  const auto there = co_await to->backend().list(std::move(prefix), to->env().now() + kListing);
   // A store that cannot list has what the source says of it.
   for (const auto& lock : there.value.value_or(std::vector<LockStatus>())) {
     if (lock.held && status.plan.has(lock.name)) names.push_back(lock.name);

@@ -14,14 +14,15 @@
 #include <cstdint>
 #include <optional>
 
+#include "dlock/sequencer.hpp"
+
 namespace dlock::local {
 
 using BootId = std::array<unsigned char, 16>;
 
 /// How many tickets one fsync is good for.
 inline constexpr std::uint64_t kTicketsPerSync = 65'536;
-/// Tokens stay exact in JSON and Lua.
-inline constexpr std::uint64_t kLastTicket = (std::uint64_t{1} << 53) - 1;
+inline constexpr std::uint64_t kLastTicket = kTokenEnd - 1;
 
 struct Ledger {
   std::uint64_t last = 0;    ///< the last ticket issued

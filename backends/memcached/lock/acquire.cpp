@@ -141,7 +141,7 @@ class Acquirer {
         }
       }
     }
-    if (number.answer.done() && number.value < kTokenLimit) {
+    if (number.answer.done() && number.value < kTokenEnd) {
       result_.token = number.value;
       return true;
     }

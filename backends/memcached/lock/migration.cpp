@@ -68,7 +68,7 @@ Answer lift_counter(Commands& server, const std::string& token_key, std::uint64_
 
 RecordAnswer raise(Commands& server, const ReleaseOrder& holder, const std::string& token_key,
                    std::uint64_t min_token) {
-  if (min_token >= kTokenLimit - 1) {
+  if (min_token >= kTokenEnd - 1) {
     return not_done({Outcome::refused, failure(Error::token_broken, token_key)});
   }
   auto found = server.gets({holder.key});

@@ -11,13 +11,13 @@
 #include <cstdint>
 #include <ctime>
 
+#include "dlock/sequencer.hpp"
+
 namespace dlock::memcached {
 
-/// Lua and JSON readers count in doubles.
-inline constexpr std::uint64_t kTokenLimit = 1ULL << 53U;
 /// A clock that is far ahead must not use the tokens up: there is half of them left above it. Of
 /// the year 2112 in microseconds; no right clock is there.
-inline constexpr std::uint64_t kHighestSeed = kTokenLimit / 2;
+inline constexpr std::uint64_t kHighestSeed = kTokenEnd / 2;
 /// How long a counter is kept: the keys of names that nobody uses any more go away by themselves.
 /// The longest exptime that is not a date.
 inline constexpr std::time_t kTokenExptime = 2'592'000;

@@ -113,7 +113,7 @@ TEST(MemcachedToken, StartsAtTheClockAndAboveTheFloor) {
   EXPECT_EQ(token_raise(10, 9), 0U);
   EXPECT_EQ(token_raise(10, 10), 1U);
   EXPECT_EQ(token_raise(10, 500), 491U);
-  EXPECT_LT(token_seed(4'000'000'000'000'000, 0), kTokenLimit);  // the year 2096
+  EXPECT_LT(token_seed(4'000'000'000'000'000, 0), kTokenEnd);  // the year 2096
 }
 
 ServerInfo said(std::int64_t pid, std::int64_t uptime, std::int64_t time, std::uint64_t evictions,
@@ -130,9 +130,9 @@ ServerInfo said(std::int64_t pid, std::int64_t uptime, std::int64_t time, std::u
 // Half of all tokens are left above what a clock far ahead begins with.
 TEST(MemcachedToken, AClockFarAheadUsesNothingUp) {
   const auto far = std::numeric_limits<std::int64_t>::max();
-  EXPECT_EQ(token_seed(far, 0), kTokenLimit / 2);
-  EXPECT_EQ(token_seed(far, kTokenLimit / 2 + 7), kTokenLimit / 2 + 8) << "but above the floor";
-  EXPECT_LT(token_seed(4'102'444'800'000'000, 0), kTokenLimit / 2) << "the year 2100 is right";
+  EXPECT_EQ(token_seed(far, 0), kTokenEnd / 2);
+  EXPECT_EQ(token_seed(far, kTokenEnd / 2 + 7), kTokenEnd / 2 + 8) << "but above the floor";
+  EXPECT_LT(token_seed(4'102'444'800'000'000, 0), kTokenEnd / 2) << "the year 2100 is right";
 }
 
 TEST(MemcachedPacer, TriesOnceInTwoSecondsWhateverComesOfIt) {
@@ -281,6 +281,7 @@ TEST(MemcachedValue, SaysWhoseItIs) {
   EXPECT_FALSE(belongs_to(text, "123"));
   EXPECT_FALSE(belongs_to("1234", "1234"));
   EXPECT_FALSE(belongs_to("", ""));
+  EXPECT_FALSE(belongs_to(write_value(Value{}), "")) << "nobody's is not ours";
   EXPECT_FALSE(read_value("1"));
 }
 

@@ -241,5 +241,23 @@ TEST(MigrationSealed, TellsAPlainClientWhatToWrite) {
   EXPECT_EQ(sealed_failure("rubbish", "billing/1", "zk").error, errc::protocol);
 }
 
+TEST(Plan, ListsNoMoreThanItsNamesBeginWith) {
+  const auto prefix = [](std::vector<std::string> patterns, std::vector<std::string> names = {}) {
+    Plan plan;
+    plan.patterns = std::move(patterns);
+    plan.names = std::move(names);
+    return plan.prefix();
+  };
+  EXPECT_EQ(prefix({"a/b/**"}), "a/b");
+  EXPECT_EQ(prefix({"a/b*"}), "a") << "whole parts only";
+  EXPECT_EQ(prefix({"a/*/c"}), "a");
+  EXPECT_EQ(prefix({"**"}), "");
+  EXPECT_EQ(prefix({"a/b/**", "a/b/c/*"}), "a/b");
+  EXPECT_EQ(prefix({"a/b/**"}, {"a/c"}), "a");
+  EXPECT_EQ(prefix({"a/b/**"}, {"b"}), "");
+  EXPECT_EQ(prefix({}, {"a/b"}), "a/b");
+  EXPECT_EQ(prefix({}), "");
+}
+
 }  // namespace
 }  // namespace dlock::core::migration
