@@ -9,6 +9,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,8 @@ struct Script {
   std::deque<Timed<ReleaseAnswer>> releases;  ///< none left: released
   Failure connect_failure;
   Duration connect_takes{};
+
+  int extend_throws = 0;  ///< so many of the next throw
 
   EventSink* sink = nullptr;
   int claim_calls = 0;
@@ -105,6 +108,9 @@ class ScriptedBackend final : public Backend {
                                                     TimePoint deadline) override {
     script_.extend_batches.push_back(claims.size());
     script_.extend_times.push_back(env_.now());
+    if (script_.extend_throws > 0 && script_.extend_throws-- > 0) {
+      throw std::runtime_error("no renewal");
+    }
     const auto sent = env_.now();
     Script::Timed<ExtendAnswer> next;
     next.answer.status = ExtendStatus::extended;

@@ -63,6 +63,35 @@ TEST(Routes, HostilePatternsAreCheap) {
   EXPECT_FALSE(pattern_matches(stars + "b", std::string(500, 'a')));
 }
 
+TEST(Routes, AStarTakesOneByteAfterTheOther) {
+  for (const std::string text : {"b", "ab", "aab", "aaab", "aaaab"}) {
+    EXPECT_TRUE(pattern_matches("*b", text)) << text;
+    EXPECT_TRUE(pattern_matches("**/b", "x/" + text + "/b")) << text;
+  }
+  EXPECT_TRUE(pattern_matches("**/b", "b"));
+  EXPECT_TRUE(pattern_matches("**/b", "a/b"));
+  EXPECT_TRUE(pattern_matches("**/b", "a/a/b"));
+}
+
+TEST(Routes, PatternsMeetWhereOneNameFitsBoth) {
+  const auto meet = [](std::string_view one, std::string_view other) {
+    const bool there = patterns_meet(one, other);
+    EXPECT_EQ(there, patterns_meet(other, one)) << one << " and " << other;
+    return there;
+  };
+  EXPECT_TRUE(meet("a/**", "a"));
+  EXPECT_TRUE(meet("a/**/b", "a/b"));
+  EXPECT_TRUE(meet("a/**", "a/b/c"));
+  EXPECT_TRUE(meet("a/*/**", "a/*"));
+  EXPECT_TRUE(meet("a/b*", "a/*c"));
+  EXPECT_TRUE(meet("a/b", "a/b*"));
+  EXPECT_TRUE(meet("**/x", "y/**"));
+  EXPECT_FALSE(meet("a/*/**", "a"));
+  EXPECT_FALSE(meet("a/*", "a/b/c"));
+  EXPECT_FALSE(meet("a/b*", "a/c*"));
+  EXPECT_FALSE(meet("a/**", "b/**"));
+}
+
 TEST(Routes, FirstMatchWins) {
   const auto route = [](const char* match, const char* store) {
     RouteConfig config;
@@ -92,6 +121,7 @@ TEST(Routes, KnowsWhatIsNeverReached) {
   EXPECT_TRUE(pattern_covers("a/**", "a"));
   EXPECT_TRUE(pattern_covers("a/*", "a/b"));
   EXPECT_FALSE(pattern_covers("a/**", "**"));
+  EXPECT_FALSE(pattern_covers("a/*/c/**", "a/*")) << "it is shorter";
   EXPECT_FALSE(pattern_covers("a/b/**", "a/**"));
   EXPECT_FALSE(pattern_covers("a/*", "a/**"));
   EXPECT_FALSE(pattern_covers("a", "b"));

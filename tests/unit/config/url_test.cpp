@@ -80,6 +80,9 @@ TEST(Url, RefusesTheRestWithARemedy) {
 TEST(Url, NeverShowsAPassword) {
   EXPECT_EQ(redacted_url("redis://app:secret@h:1/0?x=1"), "redis://app:***@h:1/0?x=1");
   EXPECT_EQ(redacted_url("redis://:secret@h"), "redis://:***@h");
+  EXPECT_EQ(redacted_url("redis://app:sec@ret@h/0"), "redis://app:***@h/0")
+      << "not one that parses";
+  EXPECT_EQ(redacted_url("redis://h?secret=x&a=b"), "redis://h?secret=***&a=b");
   EXPECT_EQ(redacted_url("redis://app@h"), "redis://app@h");
   EXPECT_EQ(redacted_url("redis://h?sentinel_password=x&a=b"),
             "redis://h?sentinel_password=***&a=b");

@@ -314,5 +314,51 @@ TEST(AcquireFsm, OutOfReachEndsALongWait) {
   EXPECT_TRUE(fsm.must_withdraw());
 }
 
+TEST(AcquireFsm, PatienceCountsFromTheSendingOfTheRequestThatFailed) {
+  AcquireFsm fsm(limits());
+  fsm.begin(kStart);
+  ASSERT_EQ(give(fsm, ClaimStatus::unavailable, kStart + seconds(14)).what, Action::pause);
+  fsm.on_woken(kStart + milliseconds(14'100));
+  EXPECT_EQ(give(fsm, ClaimStatus::unavailable, kStart + seconds(15)).what, Action::finish);
+  EXPECT_EQ(fsm.error(), errc::unavailable);
+}
+
+TEST(AcquireFsm, ALateGrantIsAnAnswerAndBeginsThePatienceAnew) {
+  AcquireFsm fsm(limits());
+  fsm.begin(kStart);
+  give(fsm, ClaimStatus::unavailable, kStart + seconds(1));
+  fsm.on_woken(kStart + seconds(2));
+  const auto late = kStart + seconds(14);
+  ASSERT_EQ(fsm.on_answer(answer(ClaimStatus::granted), false, late, 0).what, Action::pause);
+  fsm.on_woken(late + seconds(1));
+  EXPECT_EQ(give(fsm, ClaimStatus::unavailable, late + seconds(2)).what, Action::pause);
+}
+
+TEST(AcquireFsm, AnAnswerMakesPausesShortAgain) {
+  AcquireFsm fsm(limits());
+  fsm.begin(kStart);
+  auto now = kStart;
+  for (int i = 0; i < 6; ++i) {
+    now = give(fsm, ClaimStatus::unavailable, now).until;
+    fsm.on_woken(now);
+  }
+  ASSERT_EQ(give(fsm, ClaimStatus::waiting, now).what, Action::wait);
+  fsm.on_woken(now);
+  const auto step = give(fsm, ClaimStatus::unavailable, now);
+  ASSERT_EQ(step.what, Action::pause);
+  EXPECT_LE(step.until - now, limits().retry.base);
+}
+
+TEST(AcquireFsm, WhoIsToldThatItIsTakenAtItsDeadlineWaitsNoMore) {
+  for (const auto status : {ClaimStatus::waiting, ClaimStatus::busy}) {
+    auto bounded = limits();
+    bounded.deadline = kStart + seconds(1);
+    AcquireFsm fsm(bounded);
+    fsm.begin(kStart);
+    EXPECT_EQ(give(fsm, status, bounded.deadline).what, Action::finish);
+    EXPECT_EQ(fsm.error(), errc::timed_out);
+  }
+}
+
 }  // namespace
 }  // namespace dlock::core

@@ -67,5 +67,11 @@ TEST(Backoff, ASuccessStartsTheCountAnew) {
   EXPECT_TRUE(backoff.next(kStart, 0));
 }
 
+TEST(Backoff, TheJitterReachesBothEndsOfTheUpperHalf) {
+  const RetryPolicy policy{.kind = RetryPolicy::Kind::exponential, .base = milliseconds(100)};
+  EXPECT_EQ(Backoff(policy).next(kStart, 0), Duration(milliseconds(50)));
+  EXPECT_EQ(Backoff(policy).next(kStart, kHighest), Duration(milliseconds(100)));
+}
+
 }  // namespace
 }  // namespace dlock::core

@@ -101,5 +101,16 @@ TEST(ReleaseFsm, ARefusalIsToldAtOnceAndTriedAgainAFewTimes) {
   EXPECT_LE(now, kStart + std::chrono::minutes(5));
 }
 
+TEST(ReleaseFsm, TheFirstOutcomeStandsWhateverTheSearchFinds) {
+  auto doubtful = limits();
+  doubtful.late_copies_until = kStart + seconds(5);
+  ReleaseFsm fsm(doubtful);
+  fsm.begin(kStart);
+  fsm.on_answer(ReleaseStatus::not_holder, kStart);
+  fsm.on_pause_over(kStart + seconds(2));
+  fsm.on_answer(ReleaseStatus::released, kStart + seconds(2));
+  EXPECT_EQ(fsm.outcome(), ReleaseStatus::not_holder) << "it was lost before";
+}
+
 }  // namespace
 }  // namespace dlock::core

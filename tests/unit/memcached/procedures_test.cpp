@@ -325,5 +325,14 @@ TEST_F(MemcachedProcedures, StatusReadsTheCounterBesideTheLock) {
   EXPECT_TRUE(describe("lock", peek(server, "k", "k%t"), now_ms).held);
 }
 
+TEST_F(MemcachedProcedures, WhatIsAdoptedIsAsOldAsItWasMade) {
+  auto made = order_for("me").value;
+  made.since_ms = 17;
+  server.put("k", write_value(made));
+  const auto result = acquire(server, order_for("me", true));
+  EXPECT_EQ(result.status, ClaimStatus::granted);
+  EXPECT_EQ(result.since_ms, 17);
+}
+
 }  // namespace
 }  // namespace dlock::memcached

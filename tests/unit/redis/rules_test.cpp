@@ -204,6 +204,7 @@ TEST(RedisGuarantee, EachShortfallNamesItsSetting) {
        "no-appendfsync-on-rewrite no"},
       {"disk", [](ServerFacts& f) { f.append_broken = true; }, false, false, "disk"},
       {"replicas", [](ServerFacts& f) { f.replicas = 1; }, false, false, "without replicas"},
+      {"two replicas", [](ServerFacts& f) { f.replicas = 2; }, false, false, "without replicas"},
       {"nothing told", [](ServerFacts& f) { f = {}; }, true, false, "+info"},
   };
   for (const auto& row : table) {

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <future>
 #include <thread>
@@ -99,15 +100,20 @@ TEST(Hold, ChangesAreToldInOrderToEachWhoAsked) {
   LockHandle handle(hold);
   Told first;
   Told second;
+  std::vector<std::size_t> order;  // which change each telling was of
   std::promise<void> go;
   handle.on_state([&, wait = go.get_future().share()](HandleState state, LossReason why) {
     if (first.empty()) wait.wait();  // what follows has to queue
     first.emplace_back(state, why);
+    order.push_back(first.size());
   });
   hold->become(HandleState::suspect);
   hold->become(HandleState::held);
   hold->become(HandleState::suspect);
-  handle.on_state([&](HandleState state, LossReason why) { second.emplace_back(state, why); });
+  handle.on_state([&](HandleState state, LossReason why) {
+    second.emplace_back(state, why);
+    order.push_back(2 + second.size());
+  });
   hold->become(HandleState::held);
   hold->become(HandleState::lost, LossReason::taken);
   hold->become(HandleState::lost, LossReason::expired);
@@ -118,6 +124,8 @@ TEST(Hold, ChangesAreToldInOrderToEachWhoAsked) {
   const std::pair lost(HandleState::lost, LossReason::taken);
   EXPECT_EQ(first, (Told{suspect, held, suspect, held, lost}));
   EXPECT_EQ(second, (Told{suspect, held, lost}));
+  EXPECT_TRUE(std::is_sorted(order.begin(), order.end()))
+      << "a change is told to all, then the next";
   Told third;
   handle.on_state([&](HandleState state, LossReason why) { third.emplace_back(state, why); });
   host->finish();

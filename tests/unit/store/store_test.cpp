@@ -572,5 +572,77 @@ TEST(Store, AnUnreachableStoreIsUnavailableWithinTheConnectTimeout) {
   EXPECT_LE(got->at, start + seconds(15) + milliseconds(20));
 }
 
+TEST(Store, F82_LocksThatAreDueSoonAreRenewedWithThoseThatAreDue) {
+  StoreFixture fixture;
+  auto first = fixture.acquire();
+  fixture.env().run_for(kLease / 25);  // within a twentieth of the lease
+  auto second = fixture.acquire();
+  fixture.env().run_for(seconds(3));
+  EXPECT_EQ(fixture.script().extend_batches, std::vector<std::size_t>{2});
+}
+
+TEST(Store, AFailedReleaseIsTriedUntilTheStoreHasEndedTheLease) {
+  StoreFixture fixture;
+  const auto sent = fixture.env().now();
+  auto got = fixture.acquire();
+  fixture.env().run_for(milliseconds(1));
+  ReleaseAnswer down;
+  for (int i = 0; i < 100; ++i) fixture.script().releases.push_back({down, {}});
+  got->handle = LockHandle();
+  // Not only until we had to stop believing in it, which is the drift margin earlier.
+  fixture.env().run_for(sent + kLease - kMargin / 2 - fixture.env().now());
+  const auto before = fixture.script().release_searches.size();
+  fixture.env().run_for(kMargin);
+  EXPECT_EQ(fixture.script().release_searches.size(), before + 1) << "at the very end";
+  fixture.env().run_for(seconds(60));
+  EXPECT_EQ(fixture.script().release_searches.size(), before + 1);
+}
+
+TEST(Store, ARenewalWaitsNoLongerThanTheRequestTimeout) {
+  core::StoreSettings settings;
+  settings.request_timeout = milliseconds(500);
+  StoreFixture fixture(LeaseScope::claim, settings);
+  auto got = fixture.acquire();
+  fixture.env().run_for(milliseconds(1));
+  fixture.script().extends.push_back({extend_answer(ExtendStatus::extended), seconds(1000)});
+  fixture.env().run_for(milliseconds(3400));
+  EXPECT_EQ(got->handle.state(), HandleState::held);
+  fixture.env().run_for(milliseconds(200));
+  EXPECT_EQ(got->handle.state(), HandleState::suspect);
+}
+
+TEST(Store, ARenewalThatThrowsIsAFailedOneAndIsTriedAgain) {
+  StoreFixture fixture;
+  auto got = fixture.acquire();
+  fixture.env().run_for(milliseconds(1));
+  fixture.script().extend_throws = 1;
+  fixture.env().run_for(milliseconds(3100));
+  EXPECT_EQ(got->handle.state(), HandleState::suspect);
+  fixture.env().run_for(seconds(1));
+  EXPECT_EQ(got->handle.state(), HandleState::held);
+  EXPECT_EQ(fixture.script().extend_batches.size(), 2U);
+}
+
+TEST(Store, ARefusedReleaseIsToldAsRefused) {
+  StoreFixture fixture;
+  auto got = fixture.acquire();
+  fixture.env().run_for(milliseconds(1));
+  ReleaseAnswer refused;
+  refused.status = ReleaseStatus::refused;
+  fixture.script().releases.push_back({refused, {}});
+  error_code outcome;
+  got->handle.start_release([&](error_code ec) { outcome = ec; });
+  fixture.env().run_for(milliseconds(1));
+  EXPECT_EQ(outcome, errc::access_denied);
+}
+
+TEST(Store, AfterAPauseTheReleaseSaysThatItWasLost) {
+  StoreFixture fixture;
+  auto got = fixture.acquire();
+  fixture.env().run_for(seconds(1));
+  fixture.env().pause_for(kLease);
+  EXPECT_EQ(got->handle.release(), errc::lock_lost) << "nobody had looked at the clock yet";
+}
+
 }  // namespace
 }  // namespace dlock::tests

@@ -132,7 +132,7 @@ TEST(PathError, SaysWhatAServerWouldRefuse) {
   for (const char* good : {"", "/", "/app", "/app/locks/", "/caf\xC3\xA9", "/zookeepers"}) {
     EXPECT_EQ(path_error(good), "") << good;
   }
-  for (const char* bad : {"app", "//", "/a//b", "/a/./b", "/../b", "/a\nb", "/zookeeper",
+  for (const char* bad : {"app", "//", "/a//b", "/a/./b", "/../b", "/a\nb", "/a\x1f", "/zookeeper",
                           "/zookeeper/x", "/\xF0\x9F\x94\x92"}) {
     if (std::string_view(bad) == "//") continue;  // slashes at the end are taken off
     EXPECT_NE(path_error(bad), "") << bad;

@@ -70,6 +70,18 @@ TEST(Queue, AReaderWithItsWritersNumberIsAheadOfWhoeverComesLater) {
       decision_of(own, {node(2, "__READ__", "0000000005"), own, node(2, "__WRIT__", "0000000005")});
   EXPECT_EQ(decision.kind, Kind::behind);
   EXPECT_FALSE(decision.watch_decides);
+  // In one order, however the server lists them: all clients wait for the same one.
+  const auto reader = node(2, "__READ__", "0000000005");
+  const auto writer = node(2, "__WRIT__", "0000000005");
+  EXPECT_EQ(decision_of(own, {reader, writer, own}).watch, writer);
+  EXPECT_EQ(decision_of(own, {writer, reader, own}).watch, writer);
+}
+
+TEST(Queue, ReadersAloneAreSeenToo) {
+  const auto own = mutex(1, "0000000006");
+  EXPECT_TRUE(decision_of(own, {node(2, "__READ__", "0000000005"), own}).read_write);
+  EXPECT_TRUE(decision_of(own, {node(2, "__WRIT__", "0000000005"), own}).read_write);
+  EXPECT_FALSE(decision_of(own, {mutex(2, "0000000005"), own}).read_write);
 }
 
 TEST(Queue, AMissingNodeIsSaidToBeMissing) {
