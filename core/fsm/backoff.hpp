@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How long to pause before trying again, by Curator's retry policies. Pure: the moment and the
-// random are handed in.
+// random bits are handed in.
 #pragma once
 
 #include <optional>

@@ -349,8 +349,8 @@ std::function<void()> Engine::launch_migrating(migration::MigratingAcquisition::
 }
 
 std::shared_ptr<migration::Registrar> Engine::registrar(const MigrateConfig& migrate) {
-  auto& known = runtime_->participants[{migrate.plan, migrate.from, migrate.to, migrate.window,
-                                        std::to_string(migrate.phase)}];
+  auto& known = runtime_->registrars[{migrate.plan, migrate.from, migrate.to, migrate.window,
+                                      std::to_string(migrate.phase)}];
   if (!known) {
     migration::DualStores stores{store(migrate.from), store(migrate.to), nullptr};
     if (!migrate.window.empty()) stores.window = store(migrate.window);

@@ -86,7 +86,7 @@ class Engine final : public Host {
     Calls calls;
     std::map<std::string, std::shared_ptr<Store>> stores;
     /// By plan, and by what its route says of it; loop only.
-    std::map<std::vector<std::string>, std::shared_ptr<migration::Registrar>> participants;
+    std::map<std::vector<std::string>, std::shared_ptr<migration::Registrar>> registrars;
     /// By plan and source.
     std::map<std::vector<std::string>, std::shared_ptr<migration::GateBelief>> gates;
     std::thread loop;

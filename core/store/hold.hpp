@@ -99,7 +99,7 @@ class Hold final : public Errand, public std::enable_shared_from_this<Hold> {
 
   // The loop.
   /// From now on it rests on that as well. Once, before anybody has the handle.
-  void accompany(std::shared_ptr<HoldDependency> dependency) {
+  void depend_on(std::shared_ptr<HoldDependency> dependency) {
     dependency_ = std::move(dependency);
   }
   const std::shared_ptr<HoldDependency>& dependency() const noexcept { return dependency_; }

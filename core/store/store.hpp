@@ -57,7 +57,7 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
 
   void acquire(std::shared_ptr<Acquisition> acquisition);
   void forget(Acquisition& acquisition);
-  /// Runs the background's work and keeps it until it is dismissed; closing waits for it.
+  /// Runs `work`, and keeps `background` until it is dismissed; closing waits for it.
   void receive(std::shared_ptr<BackgroundWork> background, asio::awaitable<void> work);
   void dismiss(const std::shared_ptr<BackgroundWork>& background) {
     std::erase(background_, background);

@@ -5,6 +5,7 @@
 #include "sqlite.hpp"
 
 #include <deque>
+#include <exception>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -57,7 +58,7 @@ class Worker : public std::enable_shared_from_this<Worker> {
                           try {
                             if (!self->queue_) self->open();
                             outcome->value = work(*self->queue_);
-                          } catch (const SqlError& error) {
+                          } catch (const std::exception& error) {
                             outcome->failure = make_failure(errc::unavailable, error.what());
                           }
                         },
@@ -85,7 +86,6 @@ class Worker : public std::enable_shared_from_this<Worker> {
   }
   void begin_next() {
     if (busy_ || waiting_.empty()) return;
-    busy_ = true;
     auto task = std::move(waiting_.front());
     waiting_.pop_front();
     env_.run_blocking(std::move(task.body),
@@ -94,6 +94,7 @@ class Worker : public std::enable_shared_from_this<Worker> {
                         done();
                         self->begin_next();
                       });
+    busy_ = true;  // `done` never comes inside the call
   }
 
   Env& env_;

@@ -11,7 +11,7 @@ namespace dlock::core::migration {
 
 std::shared_ptr<HoldWatch> HoldWatch::beside(const LockHandle& handle) {
   auto watch = std::make_shared<HoldWatch>();
-  HandleAccess::hold(handle)->accompany(watch);
+  HandleAccess::hold(handle)->depend_on(watch);
   return watch;
 }
 
@@ -25,7 +25,7 @@ LockHandle DualHold::join(LockHandle shown, LockHandle beside, std::shared_ptr<H
   auto dual = std::make_shared<DualHold>(hold, std::move(beside), watch, registration);
   // When the manager closes, the lock beside waits for the shown one.
   if (dual->beside_hold_) dual->beside_hold_->expect_owner();
-  hold->accompany(dual);
+  hold->depend_on(dual);
   registration->add(dual);
   if (watch) watch->listen(dual);
   return shown;

@@ -8,7 +8,7 @@
 #include <string>
 
 #ifdef BACKEND
-#include "dlock/spi/descriptor.hpp"
+#include <dlock/spi/descriptor.hpp>
 #include BACKEND_HEADER
 #endif
 
