@@ -575,7 +575,7 @@ TEST(Store, AnUnreachableStoreIsUnavailableWithinTheConnectTimeout) {
 TEST(Store, F82_LocksThatAreDueSoonAreRenewedWithThoseThatAreDue) {
   StoreFixture fixture;
   auto first = fixture.acquire();
-  fixture.env().run_for(kLease / 25);  // within a twentieth of the lease
+  fixture.env().run_for(milliseconds(360));  // within a twentieth of the lease
   auto second = fixture.acquire();
   fixture.env().run_for(seconds(3));
   EXPECT_EQ(fixture.script().extend_batches, std::vector<std::size_t>{2});
