@@ -171,7 +171,10 @@ TEST_F(ZooKeeperRows, F90_RequestIdsPassTheirEnd) {
       EXPECT_EQ(lines.back(), "released");
       EXPECT_THAT(lines, testing::Not(told));
     } else {
-      EXPECT_THAT(lines, testing::Contains(HasSubstr("state lost session_ended")));
+      // The answer that was taken for one about the session, or, beside many others on this
+      // machine, the lease's end before it: the one number left then came too late.
+      EXPECT_THAT(lines, testing::Contains(testing::AnyOf(HasSubstr("state lost session_ended"),
+                                                          HasSubstr("state lost expired"))));
       EXPECT_EQ(lines.back(), "release: lost");
     }
     direct().lock("job")->acquire({.wait = 20s}).release();
