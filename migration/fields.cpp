@@ -5,6 +5,7 @@
 
 #include <charconv>
 
+#include "core/spi/word.hpp"
 #include "migration/record.hpp"
 
 namespace dlock::core::migration {

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include "dlock/spi/error.hpp"
-#include "migration/move/survey.hpp"
 
 namespace dlock::core::migration {
 

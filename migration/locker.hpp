@@ -9,7 +9,7 @@
 
 #include "dlock/spi/signal.hpp"
 #include "migration/await_lock.hpp"
-#include "migration/move/step_report.hpp"
+#include "migration/step_report.hpp"
 
 namespace dlock::core::migration {
 

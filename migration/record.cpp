@@ -18,11 +18,6 @@ constexpr std::uint64_t kMostMilliseconds = 99'999'999'999'999;
 
 bool is_lower_hex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }
 
-bool is_word_letter(char c) {
-  const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  return letter || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
-}
-
 MoveState parse_state(Fields& fields) {
   const auto word = fields.word("state");
   for (const auto state : {MoveState::moved, MoveState::closing, MoveState::final_}) {
@@ -53,11 +48,6 @@ const char* to_string(MoveState state) noexcept {
       return "FINAL";
   }
   return "unknown";
-}
-
-bool is_word(std::string_view text) noexcept {
-  return !text.empty() && text.size() <= 64 && text != "." && text != ".." &&
-         std::all_of(text.begin(), text.end(), is_word_letter);
 }
 
 bool is_plan_id(std::string_view text) noexcept {
@@ -99,6 +89,20 @@ Record next_record(const Record& record, MoveState state, std::int64_t wall_cloc
   next.gen.counter += 1;
   next.since_ms = std::max<std::int64_t>(wall_clock_ms, 0);
   return next;
+}
+
+bool is_closed(const Record& in_target, std::string_view source) noexcept {
+  return in_target.state != MoveState::closing && in_target.target == source;
+}
+
+std::optional<std::uint64_t> blind_floor(std::uint64_t floor, std::int64_t wall_clock_ms) {
+  constexpr std::uint64_t kStep = std::uint64_t{1} << 48U;
+  // Room for the grants to come.
+  constexpr std::uint64_t kMost = kTokenEnd - kStep;
+  const auto clock_us = static_cast<std::uint64_t>(std::max<std::int64_t>(wall_clock_ms, 0)) * 1000;
+  const auto raised = std::max(floor, clock_us) + kStep;
+  if (raised > kMost) return std::nullopt;
+  return raised;
 }
 
 }  // namespace dlock::core::migration

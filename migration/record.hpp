@@ -55,9 +55,18 @@ std::optional<Record> parse_record(std::string_view text, std::string* why = nul
 /// The same record in another state, one change later.
 Record next_record(const Record& record, MoveState state, std::int64_t wall_clock_ms);
 
-/// Letters, digits, `-`, `_`, `.`; 1 to 64 bytes, not `.` or `..`: names of plans and of stores.
-bool is_word(std::string_view text) noexcept;
 /// 16 lower-case hexadecimal digits.
 bool is_plan_id(std::string_view text) noexcept;
+
+/// Whether a target's record only closes it while the lock is in `source`: there a rollback, or an
+/// earlier plan that went the other way and is finished (MOVED: it had a gate), has left it, so
+/// that nobody locks in the target who knows it alone, or the earlier plan. It holds against every
+/// record of the source that is not younger; whoever comes with a younger one may open the place.
+bool is_closed(const Record& in_target, std::string_view source) noexcept;
+
+/// What the source is raised above when the target is gone for good and its tokens are not known.
+/// Some stores seed them with the wall clock in microseconds, hence that; 2^48 more than anybody
+/// can have counted. Empty: no room is left below 2^53.
+std::optional<std::uint64_t> blind_floor(std::uint64_t floor, std::int64_t wall_clock_ms);
 
 }  // namespace dlock::core::migration

@@ -102,6 +102,15 @@ const RouteConfig* Routes::find(std::string_view name) const {
   return found == routes_.end() ? nullptr : &*found;
 }
 
+const std::string* other_store(const RouteConfig& route) noexcept {
+  return route.migrate ? &route.migrate->to : nullptr;
+}
+
+bool leads_to(const RouteConfig& route, std::string_view store) noexcept {
+  const auto* other = other_store(route);
+  return route.store == store || (other != nullptr && *other == store);
+}
+
 bool pattern_matches(std::string_view pattern, std::string_view name) {
   return parts_match(split_name(pattern), split_name(name));
 }

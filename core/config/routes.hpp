@@ -26,6 +26,11 @@ class Routes {
   std::vector<RouteConfig> routes_;
 };
 
+/// The store that its locks may be in beside RouteConfig::store; null: none.
+const std::string* other_store(const RouteConfig& route) noexcept;
+/// Whether its locks may be in that store.
+bool leads_to(const RouteConfig& route, std::string_view store) noexcept;
+
 bool pattern_matches(std::string_view pattern, std::string_view name);
 
 /// Empty if it is a pattern, else what is wrong with it and what to write.

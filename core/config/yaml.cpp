@@ -20,9 +20,9 @@
 #include "core/config/yaml_document.hpp"
 #include "core/config/yaml_node.hpp"
 #include "core/config/zk_lock.hpp"
+#include "core/spi/word.hpp"
 #include "dlock/config.hpp"
 #include "dlock/options.hpp"
-#include "migration/record.hpp"
 
 namespace dlock::core {
 
@@ -38,11 +38,10 @@ constexpr std::array<std::string_view, 7> kMigrateKeys{"from",  "to",     "plan"
 constexpr std::chrono::milliseconds kShortestPoll{50};
 constexpr std::chrono::milliseconds kLongestPoll{60'000};
 
+/// As a word, but `.` and `..` are names, too.
 bool is_store_name(std::string_view name) {
-  return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-' || c == '.';
-  });
+  return !name.empty() && name.size() <= 64 &&
+         std::all_of(name.begin(), name.end(), is_word_letter);
 }
 
 /// Of one plan. Where mode move goes is checked by its command.
@@ -270,7 +269,7 @@ class Reader {
   void check_migration(const Entry& block, const MigrateConfig& migrate) const {
     for (const auto& [key, value] : {std::pair("from", migrate.from), std::pair("to", migrate.to),
                                      std::pair("plan", migrate.plan)}) {
-      if (!value.empty() && migration::is_word(value)) continue;
+      if (!value.empty() && is_word(value)) continue;
       if (!value.empty()) {
         file_.fail(block.key_node, fmt::format("migrate: {}: '{}': write letters, digits, '-', '_' "
                                                "and '.', 64 at most",

@@ -16,7 +16,6 @@
 #include "dlock/spi/error.hpp"
 #include "dlock/spi/fork.hpp"
 #include "dlock/spi/name.hpp"
-#include "migration/move/migrating_acquisition.hpp"
 
 namespace dlock::core {
 namespace {
@@ -120,13 +119,6 @@ void leak(T object) {
   kept->push_back(std::move(object));
 }
 
-/// The handler, which stays where it is until it is called.
-auto once(std::shared_ptr<detail::AcquireHandler> handler) {
-  return [handler = std::move(handler)](error_code ec, LockHandle got) {
-    if (auto told = std::exchange(*handler, {})) told(ec, std::move(got));
-  };
-}
-
 }  // namespace
 
 std::shared_ptr<Engine> Engine::make(Config config, OpenOptions options) {
@@ -158,8 +150,7 @@ Engine::Engine(Config config, OpenOptions options)
     Store::Setup setup{
         std::move(resolved.settings), std::move(resolved.options), resolved.backend, {}};
     for (const auto& route : routes_.all()) {
-      const bool comes_to_it = route.migrate && route.migrate->to == store.name;
-      if (route.store != store.name && !comes_to_it) continue;
+      if (!leads_to(route, store.name)) continue;
       setup.required_by_routes.insert(setup.required_by_routes.end(), route.require.begin(),
                                       route.require.end());
     }
@@ -187,6 +178,7 @@ void Engine::make_runtime() {
   for (const auto& setup : setups_) {
     runtime_->stores.emplace(setup.options.name, std::make_shared<Store>(*this, setup));
   }
+  runtime_->make_strategy = make_strategies(*this);
 }
 
 // Opened before a fork() and not used there: nothing of the parent's is touched.
@@ -302,69 +294,47 @@ const Store::Setup& Engine::setup_of(const std::string& store) const {
 }
 
 Acquisition::Request Engine::make_request(const std::string& name, const RouteConfig& route,
-                                          const AcquireOptions& options, const std::string& store) {
-  const auto& settings = setup_of(store).settings;
-  // Of a lock that moves, the source's: one wait, wherever the lock is.
-  const auto& waits = setup_of(route.store).settings.wait;
-  const auto wait = options.wait ? options.wait : route.wait ? route.wait : waits;
+                                          const AcquireOptions& options) {
+  const auto wait = options.wait ? options.wait
+                    : route.wait ? route.wait
+                                 : setup_of(route.store).settings.wait;
   Acquisition::Request request;
   request.name = name;
   request.lease = options.lease ? options.lease : route.lease;
   request.require = route.require;
   request.diagnostics = options.diagnostics;
   request.limits.once = wait && wait->count() <= 0;
-  request.limits.connect_timeout = settings.connect_timeout;
-  request.limits.patience = patience_of(settings, request.limits.once);
-  request.limits.retry = settings.retry;
   // A wait so long that the clock would overflow is one for ever.
   if (wait && !request.limits.once && *wait < std::chrono::hours(24 * 365 * 10)) {
     request.limits.deadline = env().now() + *wait;
   }
+  return at(route.store, std::move(request));
+}
+
+// One wait, wherever the lock is.
+Acquisition::Request Engine::at(const std::string& store, Acquisition::Request request) const {
+  const auto& settings = setup_of(store).settings;
+  request.limits.connect_timeout = settings.connect_timeout;
+  request.limits.patience = patience_of(settings, request.limits.once);
+  request.limits.retry = settings.retry;
   return request;
 }
 
-std::function<void()> Engine::launch(Acquisition::Request request, const std::string& store_name,
-                                     detail::AcquireHandler& handler) {
-  auto at = store(store_name);
+Strategy* Engine::strategy(const RouteConfig& route) {
+  if (other_store(route) == nullptr) return nullptr;
+  auto& known = runtime_->strategies[&route];
+  if (!known) known = runtime_->make_strategy->make(route);
+  return known.get();
+}
+
+std::function<void()> Engine::launch(const RouteConfig& route, Acquisition::Request request,
+                                     const std::shared_ptr<detail::AcquireHandler>& handler) {
+  if (auto* const how = strategy(route)) return how->start(std::move(request), handler);
+  auto at = store(route.store);
   // Takes the handler once there is a place for it.
-  auto acquisition = std::make_shared<Acquisition>(at, std::move(request), std::move(handler));
+  auto acquisition = std::make_shared<Acquisition>(at, std::move(request), std::move(*handler));
   std::weak_ptr<Acquisition> underway = acquisition;
   at->acquire(std::move(acquisition));
-  return [underway] {
-    if (const auto found = underway.lock()) found->cancel();
-  };
-}
-
-std::function<void()> Engine::launch_migrating(migration::MigratingAcquisition::Request request,
-                                               const MigrateConfig& migrate,
-                                               detail::AcquireHandler handler) {
-  auto& gate = runtime_->gates[{migrate.plan, migrate.from}];
-  if (!gate) gate = std::make_shared<migration::GateBelief>(migrate.plan);
-  request.gate = gate;
-  const std::weak_ptr underway = migration::MigratingAcquisition::start(
-      store(migrate.from), store(migrate.to), std::move(request), std::move(handler));
-  return [underway] {
-    if (const auto found = underway.lock()) found->cancel();
-  };
-}
-
-std::shared_ptr<migration::Registrar> Engine::registrar(const MigrateConfig& migrate) {
-  auto& known = runtime_->registrars[{migrate.plan, migrate.from, migrate.to, migrate.window,
-                                      std::to_string(migrate.phase)}];
-  if (!known) {
-    migration::DualStores stores{store(migrate.from), store(migrate.to), nullptr};
-    if (!migrate.window.empty()) stores.window = store(migrate.window);
-    known = std::make_shared<migration::Registrar>(
-        std::move(stores), migration::Registrar::Settings{migrate.plan, migrate.phase});
-  }
-  return known;
-}
-
-std::function<void()> Engine::launch_dual(migration::DualAcquisition::Request request,
-                                          const MigrateConfig& migrate,
-                                          detail::AcquireHandler handler) {
-  const std::weak_ptr underway =
-      migration::DualAcquisition::start(registrar(migrate), std::move(request), std::move(handler));
   return [underway] {
     if (const auto found = underway.lock()) found->cancel();
   };
@@ -378,34 +348,11 @@ detail::Canceller Engine::start_acquire(const std::string& name, const RouteConf
         if (const auto& hold = HandleAccess::hold(handle)) hold->hand_out();
         handler(ec, std::move(handle));
       });
-  Job start;
-  if (route.migrate && route.migrate->mode == MigrateMode::dual) {
-    migration::DualAcquisition::Request request;
-    request.source = make_request(name, route, options, route.migrate->from);
-    request.target = make_request(name, route, options, route.migrate->to);
-    start = [this, cancel, shared_handler, request = std::move(request), migrate = *route.migrate] {
-      *cancel = launch_dual(request, migrate, once(shared_handler));
-    };
-  } else if (route.migrate) {
-    migration::MigratingAcquisition::Request request;
-    request.source = make_request(name, route, options, route.migrate->from);
-    request.target = make_request(name, route, options, route.migrate->to);
-    request.plan = route.migrate->plan;
-    request.poll = route.migrate->poll;
-    request.stores = store_names();
-    start = [this, cancel, shared_handler, request = std::move(request), migrate = *route.migrate] {
-      *cancel = launch_migrating(request, migrate, once(shared_handler));
-    };
-  } else {
-    start = [this, cancel, shared_handler, store_name = route.store,
-             request = make_request(name, route, options, route.store)] {
-      *cancel = launch(request, store_name, *shared_handler);
-    };
-  }
   // Whatever keeps it from beginning is told.
-  Job begin = [start = std::move(start), shared_handler]() mutable {
+  Job begin = [this, cancel, shared_handler, &route,
+               request = make_request(name, route, options)]() mutable {
     try {
-      start();
+      *cancel = launch(route, std::move(request), shared_handler);
     } catch (const std::exception& error) {
       if (*shared_handler) once(shared_handler)(failure_of(error).error, LockHandle());
     }

@@ -26,13 +26,12 @@
 #include "core/loop/real_env.hpp"
 #include "core/manager/calls.hpp"
 #include "core/manager/reentry.hpp"
+#include "core/manager/strategy.hpp"
 #include "core/process/log_lines.hpp"
 #include "core/store/acquisition.hpp"
 #include "core/store/store.hpp"
 #include "dlock/lock_manager.hpp"
 #include "dlock/spi/thread.hpp"
-#include "migration/dual/dual_acquisition.hpp"
-#include "migration/move/migrating_acquisition.hpp"
 
 namespace dlock::core {
 
@@ -59,8 +58,13 @@ class Engine final : public Host {
   T run_on(const std::string& store,
            std::function<asio::awaitable<T>(std::shared_ptr<Store>)> operation);
 
-  /// The loop only.
+  // The loop only.
   std::shared_ptr<Store> store(const std::string& name) const;
+  /// Null: the route has one store.
+  Strategy* strategy(const RouteConfig& route);
+  /// What was asked of the route's first store, of another one.
+  Acquisition::Request at(const std::string& store, Acquisition::Request request) const;
+
   const Routes& routes() const noexcept { return routes_; }
 
   /// Does what LockManager::close() says.
@@ -85,10 +89,8 @@ class Engine final : public Host {
     const std::shared_ptr<Completions> completions;
     Calls calls;
     std::map<std::string, std::shared_ptr<Store>> stores;
-    /// By plan, and by what its route says of it; loop only.
-    std::map<std::vector<std::string>, std::shared_ptr<migration::Registrar>> registrars;
-    /// By plan and source.
-    std::map<std::vector<std::string>, std::shared_ptr<migration::GateBelief>> gates;
+    std::unique_ptr<Strategies> make_strategy;
+    std::map<const RouteConfig*, std::unique_ptr<Strategy>> strategies;  ///< loop only
     std::thread loop;
     /// Made beforehand: to close takes no memory.
     Job close;
@@ -109,16 +111,10 @@ class Engine final : public Host {
   bool is_foreign() const noexcept;
   const Store::Setup& setup_of(const std::string& store) const;
   Acquisition::Request make_request(const std::string& name, const RouteConfig& route,
-                                    const AcquireOptions& options, const std::string& store);
-  /// On the loop; each returns what cancels it.
-  std::function<void()> launch(Acquisition::Request request, const std::string& store_name,
-                               detail::AcquireHandler& handler);
-  std::function<void()> launch_migrating(migration::MigratingAcquisition::Request request,
-                                         const MigrateConfig& migrate,
-                                         detail::AcquireHandler handler);
-  std::function<void()> launch_dual(migration::DualAcquisition::Request request,
-                                    const MigrateConfig& migrate, detail::AcquireHandler handler);
-  std::shared_ptr<migration::Registrar> registrar(const MigrateConfig& migrate);
+                                    const AcquireOptions& options);
+  /// On the loop; returns what cancels it.
+  std::function<void()> launch(const RouteConfig& route, Acquisition::Request request,
+                               const std::shared_ptr<detail::AcquireHandler>& handler);
   Releaser::Done guarded(const std::shared_ptr<Hold>& hold, Releaser::Done done) noexcept;
   void tell_loss_at_release(Hold& hold);
   void begin_closing() noexcept;

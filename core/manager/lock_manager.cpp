@@ -7,7 +7,6 @@
 #include "core/manager/engine.hpp"
 #include "core/store/standing.hpp"
 #include "dlock/spi/error.hpp"
-#include "migration/home.hpp"
 
 namespace dlock::inline v0 {
 namespace {
@@ -57,23 +56,16 @@ asio::awaitable<Failure> evict_lock(std::shared_ptr<Store> store, std::string na
   co_return failure;
 }
 
-/// The store that the lock is in; of one that is being moved, by its record.
+/// The store that shows the lock's holder.
 std::string home_of(Engine& engine, const std::string& name) {
   const auto& route = engine.route(name);
-  if (!route.migrate) return route.store;
-  // In mode dual the token that is shown is the target's as soon as that is locked.
-  if (route.migrate->mode == MigrateMode::dual) {
-    return route.migrate->phase == 0 ? route.migrate->from : route.migrate->to;
-  }
-  const auto moved = engine.run_on<Result<bool>>(route.store, [name](std::shared_ptr<Store> at) {
-    return core::migration::has_moved(std::move(at), name);
-  });
-  if (!moved.value) fail(moved.failure, name, route.store);
-  return *moved.value ? route.migrate->to : route.store;
-}
-
-bool may_be_of(const RouteConfig& route, const std::string& store) {
-  return route.store == store || (route.migrate && route.migrate->to == store);
+  if (core::other_store(route) == nullptr) return route.store;
+  auto home = engine.run_on<Result<std::string>>(
+      route.store,
+      [&engine, &route, name](const std::shared_ptr<Store>&)
+          -> asio::awaitable<Result<std::string>> { return engine.strategy(route)->home(name); });
+  if (!home.value) fail(home.failure, name, route.store);
+  return std::move(*home.value);
 }
 
 }  // namespace
@@ -145,7 +137,7 @@ StandingReport LockManager::check(const Sequencer& sequencer) {
   try {
     const auto& route = engine_->route(sequencer.name());
     // Of a lock that is being moved the tokens of both stores are one row.
-    if (may_be_of(route, sequencer.store())) {
+    if (core::leads_to(route, sequencer.store())) {
       return core::standing_of(sequencer, status(sequencer.name()));
     }
     report.error = make_error_code(errc::config_invalid);

@@ -4,9 +4,6 @@
 #include "core/spi/error.hpp"
 #include "core/store/hold.hpp"
 #include "core/store/store.hpp"
-#include "migration/gate.hpp"
-#include "migration/record.hpp"
-#include "migration/sealed.hpp"
 
 namespace dlock::core {
 
@@ -78,14 +75,12 @@ asio::awaitable<void> Acquisition::take() {
 asio::awaitable<ClaimAnswer> Acquisition::claim() {
   ClaimAnswer answer;
   refusal_ = {};
-  bool by_memory = false;
+  auto& policy = store_->policy_of(request_);
+  ClaimPolicy::Admission admission;
   answer.failure = co_await store_->ready(request_.require, request_.limits.patience);
-  // Also in the source of a plan: an earlier one may not have come to its end there.
-  if (!answer.failure.error && request_.plan.empty()) {
-    by_memory = store_->remembers_incoming_plans();
-    answer.failure = co_await store_->admit(request_.name);
-  } else if (!answer.failure.error) {
-    answer.failure = co_await store_->check_plan(request_.plan, request_.plan_id);
+  if (!answer.failure.error) {
+    admission = co_await policy.admit(request_.name);
+    answer.failure = std::move(admission.failure);
   }
   if (answer.failure.error) {
     answer.status = portable(answer.failure.error) == errc::unavailable ? ClaimStatus::unavailable
@@ -104,10 +99,13 @@ asio::awaitable<ClaimAnswer> Acquisition::claim() {
     // Connecting has its own patience (connect_timeout); the request's begins here.
     const auto until = store_->env().now() + store_->request_timeout();
     answer = co_await store_->backend().claim(claim_, until);
-    if (answer.status == ClaimStatus::sealed && passes(answer.record)) {
-      answer = co_await pass_left_record(std::move(answer));
+    if (answer.status == ClaimStatus::sealed) {
+      const bool opened = co_await policy.open(request_.name, answer.record);
+      // This claim may stand behind the record, and who stands there has not been asked what its
+      // gate is.
+      if (opened) answer = co_await claim_anew();
     }
-    if (by_memory && answer.status == ClaimStatus::granted) {
+    if (admission.is_provisional && answer.status == ClaimStatus::granted) {
       answer = co_await confirm(std::move(answer));
     }
   } catch (const std::exception& error) {
@@ -118,14 +116,14 @@ asio::awaitable<ClaimAnswer> Acquisition::claim() {
 }
 
 asio::awaitable<ClaimAnswer> Acquisition::confirm(ClaimAnswer granted) {
-  refusal_ = co_await store_->still_admits(request_.name);
-  if (refusal_.error && portable(refusal_.error) == errc::unavailable) {
+  const auto confirmed = co_await store_->policy_of(request_).confirm(request_.name, granted.token);
+  if (confirmed.failure.error && portable(confirmed.failure.error) == errc::unavailable) {
     granted.status = ClaimStatus::unknown;
-    granted.failure = std::exchange(refusal_, {});
+    granted.failure = confirmed.failure;
     co_return granted;
   }
-  const bool is_below = granted.token && *granted.token <= store_->arrived_floor(request_.name);
-  if (refusal_.error || !is_below) co_return granted;
+  refusal_ = confirmed.failure;
+  if (refusal_.error || !confirmed.is_stale) co_return granted;
   granted = co_await claim_anew();
   co_return granted;
 }
@@ -148,31 +146,6 @@ asio::awaitable<ClaimAnswer> Acquisition::claim_anew() {
   co_return answer;
 }
 
-// With another claim: this one may stand behind the record, and who stands there has not been asked
-// what its plan's gate is.
-asio::awaitable<ClaimAnswer> Acquisition::pass_left_record(ClaimAnswer sealed) {
-  bool opened = co_await store_->open_arrived(request_.name, sealed.record);
-  if (!opened && !is_of_own_plan(sealed.record)) {
-    // Nobody is refused for what was so some time ago.
-    const auto failure = co_await store_->read_incoming_plans();
-    if (!failure.error) opened = co_await store_->open_arrived(request_.name, sealed.record);
-  }
-  if (!opened) co_return sealed;
-  auto answer = co_await claim_anew();
-  co_return answer;
-}
-
-bool Acquisition::passes(const std::string& text) const {
-  if (request_.plan.empty()) return true;
-  const auto record = migration::parse_record(text);
-  return record && record->target != request_.plan_source;
-}
-
-bool Acquisition::is_of_own_plan(const std::string& text) const {
-  const auto record = migration::parse_record(text);
-  return record && request_.gate && request_.gate->key == migration::gate_key(record->plan);
-}
-
 asio::awaitable<void> Acquisition::wait(TimePoint until) {
   bool broken = false;
   try {
@@ -188,7 +161,7 @@ AcquireFsm::Step Acquisition::judge(ClaimAnswer& answer) {
   auto& env = store_->env();
   if (answer.status == ClaimStatus::sealed) {
     record_ = answer.record;
-    answer.failure = migration::sealed_failure(record_, request_.name, store_->name());
+    answer.failure = store_->policy_of(request_).sealed(record_, request_.name);
   }
   if (answer.status == ClaimStatus::gate_changed) {
     gate_ = answer.record;

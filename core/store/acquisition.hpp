@@ -10,6 +10,7 @@
 #include <string>
 
 #include "core/fsm/acquire_fsm.hpp"
+#include "core/store/claim_policy.hpp"
 #include "dlock/distributed_lock.hpp"
 #include "dlock/spi/claim.hpp"
 #include "dlock/spi/signal.hpp"
@@ -29,17 +30,8 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
     std::uint64_t min_token = 0;
     /// The lease is this at most; config_unsafe where it belongs to a longer session.
     std::optional<std::chrono::milliseconds> max_lease;
-    /// In a target: the plan, and which start of it. Refused if the store was not started with it.
-    std::string plan;
-    std::string plan_id;
-    /// The store that the plan leads here from: a record that leads there is for the caller. One
-    /// that leads elsewhere and was left by a plan that has come to its end is passed.
-    std::string plan_source;
-    /// What the claim's id begins with, in place of its first 13 characters: the program of a plan
-    /// in mode dual, or that it takes part in one of mode move. Empty: nothing.
-    std::string program;
-    /// Of a store that can have one: the claim is made while the plan's gate is so.
-    GatePtr gate;
+    /// Null: the store's.
+    std::shared_ptr<ClaimPolicy> policy;
     /// A token that is not above an earlier one is no reason to refuse the grant: its caller shows
     /// another store's.
     bool token_may_go_back = false;
@@ -54,9 +46,9 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
   void give_up(const std::exception& error) noexcept;
   /// Counts the acquisitions of this process.
   std::uint64_t number() const noexcept { return number_; }
-  /// After errc::moving: the migration's record.
+  /// After errc::moving: what stands in the lock's place (ClaimStatus::sealed).
   const std::string& record() const noexcept { return record_; }
-  /// After errc::moving: it was for the plan's gate, which now says this.
+  /// After errc::moving: what the claim's gate says now (ClaimStatus::gate_changed).
   const std::optional<std::string>& gate() const noexcept { return gate_; }
   /// After an error: what is to be said about it.
   const Failure& failure() const noexcept { return fsm_.failure(); }
@@ -70,16 +62,12 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
 
   asio::awaitable<void> take();
   asio::awaitable<ClaimAnswer> claim();
-  /// What the grant went by was read some time ago: believed when that is still so.
+  /// What the claim was admitted by was known some time ago: the grant is believed if the policy
+  /// says so still.
   asio::awaitable<ClaimAnswer> confirm(ClaimAnswer granted);
-  /// With a claim that knows what has been read meanwhile; the one before is given back.
+  /// With another claim, for the policy knows more now, or the lock's place has been opened: the
+  /// one before is given back.
   asio::awaitable<ClaimAnswer> claim_anew();
-  /// If an earlier plan has only left that record: opens the lock, and claims it anew.
-  asio::awaitable<ClaimAnswer> pass_left_record(ClaimAnswer sealed);
-  /// Of a claim that was answered with a record: whether what earlier plans have left is passed.
-  bool passes(const std::string& record) const;
-  /// Whether a migration's record is of the plan whose gate the claim asks for.
-  bool is_of_own_plan(const std::string& text) const;
   asio::awaitable<void> wait(TimePoint until);
   AcquireFsm::Step judge(ClaimAnswer& answer);
   bool usable(const ClaimAnswer& answer) const;

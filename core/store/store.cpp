@@ -111,7 +111,7 @@ Store::Store(Host& host, Setup setup)
                                          })),
       releaser_(env_, *backend_, tasks_),
       tokens_(kMostTokens),
-      incoming_plans_(env_, *backend_),
+      policy_(make_store_policy(*this)),
       me_{{}, host_name(), ::getpid(), setup_.options.app} {}
 
 void Store::acquire(std::shared_ptr<Acquisition> acquisition) {
@@ -131,89 +131,6 @@ void Store::receive(std::shared_ptr<BackgroundWork> background, asio::awaitable<
   if (closed_) background->close();
   background_.push_back(std::move(background));
   tasks_.spawn(std::move(work));
-}
-
-asio::awaitable<Failure> Store::admit(std::string name) {
-  Failure failure;
-  if (!incoming_plans_.were_read()) failure = co_await read_incoming_plans();
-  if (failure.error) co_return failure;
-  if (incoming_plans_.are_old()) read_incoming_plans_meanwhile();
-  failure = incoming_plans_.admit(name, this->name());
-  if (!failure.error) co_return failure;
-  // Nobody is refused for what was so some time ago.
-  failure = co_await read_incoming_plans();
-  if (!failure.error) failure = incoming_plans_.admit(name, this->name());
-  co_return failure;
-}
-
-asio::awaitable<Failure> Store::still_admits(std::string name) {
-  while (reading_incoming_plans_) {
-    auto waiter = std::make_shared<Signal>(env_);
-    reading_waiters_.push_back(waiter);
-    co_await waiter->wait_until(kNever);
-  }
-  Failure failure;
-  if (incoming_plans_.are_old()) failure = co_await read_incoming_plans();
-  if (!failure.error) failure = incoming_plans_.admit(name, this->name());
-  co_return failure;
-}
-
-asio::awaitable<Failure> Store::read_incoming_plans() {
-  Failure failure;
-  try {
-    failure = co_await incoming_plans_.read(env_.now() + request_timeout());
-  } catch (const std::exception& error) {
-    failure = failure_of(error);
-  }
-  co_return failure;
-}
-
-void Store::read_incoming_plans_meanwhile() {
-  if (reading_incoming_plans_) return;
-  auto reading = [](std::shared_ptr<Store> self) -> asio::awaitable<void> {
-    try {
-      co_await self->read_incoming_plans();
-    } catch (const std::exception&) {
-      // The next that finds them old reads them again.
-    }
-    self->reading_incoming_plans_ = false;
-    for (const auto& waiter : std::exchange(self->reading_waiters_, {})) waiter->notify();
-  };
-  auto task = reading(shared_from_this());
-  reading_incoming_plans_ = true;
-  try {
-    tasks_.spawn(std::move(task));
-  } catch (...) {
-    reading_incoming_plans_ = false;
-    throw;
-  }
-}
-
-asio::awaitable<bool> Store::open_arrived(std::string name, std::string record) {
-  const auto floor = incoming_plans_.opens(name, record);
-  if (!floor) co_return false;
-  const auto answer = co_await backend_->migration().set_record(
-      std::move(name), std::move(record), std::nullopt, *floor, env_.now() + request_timeout());
-  co_return answer.status == RecordStatus::done || answer.status == RecordStatus::conflict;
-}
-
-asio::awaitable<Result<bool>> Store::is_left_closed(std::string name, std::string record) {
-  Result<bool> result;
-  if (!incoming_plans_.were_read()) result.failure = co_await read_incoming_plans();
-  if (!result.failure.error) result.value = incoming_plans_.opens(name, record).has_value();
-  // Nobody is refused for what was so some time ago.
-  if (result.value && !*result.value && incoming_plans_.are_old()) {
-    result.failure = co_await read_incoming_plans();
-    result.value.reset();
-    if (!result.failure.error) result.value = incoming_plans_.opens(name, record).has_value();
-  }
-  co_return result;
-}
-
-asio::awaitable<Failure> Store::check_plan(std::string plan, std::string id) {
-  auto failure = co_await incoming_plans_.check_id(std::move(plan), std::move(id), name(),
-                                                   env_.now() + request_timeout());
-  co_return failure;
 }
 
 asio::awaitable<Failure> Store::connected(std::optional<milliseconds> timeout,
@@ -278,8 +195,7 @@ asio::awaitable<void> Store::connect(milliseconds patience) {
   try {
     auto failure = co_await backend_->connect(env_.now() + patience);
     connect_failure_ = with_address(std::move(failure));
-    // What fails here is asked again by the first lock.
-    if (!connect_failure_.error) co_await read_incoming_plans();
+    if (!connect_failure_.error) co_await policy_->on_connected();
     if (closed_) connect_failure_ = make_failure(errc::closed, "");
     if (!connect_failure_.error) warn_once_of_shortfalls();
   } catch (const std::exception& error) {
@@ -340,11 +256,10 @@ Failure Store::make_claim(const Acquisition::Request& request, ClaimPtr& claim) 
   wanted.name = request.name;
   wanted.owner = me_;
   wanted.owner.id = make_uuid(env_);
-  wanted.owner.id.replace(0, request.program.size(), request.program);
   wanted.lease = lease;
   wanted.queue = !request.limits.once;
-  wanted.min_token = std::max(request.min_token, incoming_plans_.floor(request.name));
-  if (capabilities.can_gate) wanted.gate = request.gate;
+  wanted.min_token = request.min_token;
+  policy_of(request).prepare(wanted);
   // A counter that the store may have lost goes on from where we know it to have been.
   if (capabilities.token == TokenStrength::time_seeded) {
     wanted.min_token = std::max(wanted.min_token, tokens_.find(request.name).value_or(0));

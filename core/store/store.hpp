@@ -13,13 +13,13 @@
 #include "core/fencing/highest_tokens.hpp"
 #include "core/loop/task_group.hpp"
 #include "core/store/acquisition.hpp"
+#include "core/store/claim_policy.hpp"
 #include "core/store/host.hpp"
 #include "core/store/renewer.hpp"
 #include "dlock/lock_manager.hpp"
 #include "dlock/spi/descriptor.hpp"
 #include "dlock/spi/event_sink.hpp"
 #include "dlock/spi/options.hpp"
-#include "migration/incoming_plans.hpp"
 
 namespace dlock::core {
 
@@ -62,6 +62,14 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   void dismiss(const std::shared_ptr<BackgroundWork>& background) {
     std::erase(background_, background);
   }
+  /// Runs `work`, which ends soon by itself; closing waits for it.
+  void spawn(asio::awaitable<void> work) { tasks_.spawn(std::move(work)); }
+
+  /// For claims that bring none.
+  StorePolicy& policy() noexcept { return *policy_; }
+  ClaimPolicy& policy_of(const Acquisition::Request& request) noexcept {
+    return request.policy ? *request.policy : *policy_;
+  }
 
   /// Connected, and good for what is required of it, by its own configuration and by the route's.
   /// Bounded by connect_timeout; callers that come while it connects share the attempt.
@@ -77,31 +85,6 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   Failure trouble() const {
     return with_address(link_down_.error ? link_down_ : backend_->link_failure());
   }
-
-  /// After ready(): whether a client that knows this store alone may lock `name` in it.
-  asio::awaitable<Failure> admit(std::string name);
-  /// After ready(): reads anew which plans come here.
-  asio::awaitable<Failure> read_incoming_plans();
-  /// What admit() goes by was read some time ago.
-  bool remembers_incoming_plans() const {
-    return incoming_plans_.were_read() && incoming_plans_.are_old();
-  }
-  /// After admit() that went by such, and a grant: whether what stands there now admits too. The
-  /// reading is on its way since the claim, so it seldom takes longer than that.
-  asio::awaitable<Failure> still_admits(std::string name);
-  /// Tokens of `name` are above it, by what was read last.
-  std::uint64_t arrived_floor(const std::string& name) const { return incoming_plans_.floor(name); }
-  /// After ready(): whether this is the store that a plan was started with.
-  asio::awaitable<Failure> check_plan(std::string plan, std::string id);
-
-  /// After admit(): the record that stands in the place of `name` was left there by what came
-  /// before a finished plan which has brought the lock here: it is taken away. True: ask again.
-  asio::awaitable<bool> open_arrived(std::string name, std::string record);
-  /// Connected. Whether it is such a record, so that the lock is as good as open here.
-  asio::awaitable<Result<bool>> is_left_closed(std::string name, std::string record);
-  /// Connected, and after is_left_closed() or admit(): the highest floor of the finished plans that
-  /// have come here.
-  std::uint64_t arrived_floor() const { return incoming_plans_.highest_floor(); }
 
   /// The lease that a claim asks for; a failure if this store cannot give what was asked.
   Failure make_claim(const Acquisition::Request& request, ClaimPtr& claim);
@@ -124,7 +107,8 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   void withdraw(const ClaimPtr& claim, std::optional<TimePoint> last_unknown);
   /// The hold is lost, though its claim may be good: that is withdrawn. Harmless if it has ended.
   void drop(const std::shared_ptr<Hold>& hold);
-  /// The claim was turned into a migration's record: it is not renewed any more, nor released.
+  /// The claim was turned into something else in its place (MigrationStore::seal): it is not
+  /// renewed any more, nor released.
   void retire(Hold& hold);
 
   /// For doctor; `timeout` (default connect_timeout) bounds the wait for a store not yet reached.
@@ -147,7 +131,6 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   asio::awaitable<void> connect(std::chrono::milliseconds patience);
   Failure with_address(Failure failure) const;
   asio::awaitable<void> end_holds();
-  void read_incoming_plans_meanwhile();
   Failure unmet_requirement(std::vector<std::string> required) const;
   void warn_once_of_shortfalls();
   void report_shortfalls();
@@ -166,9 +149,7 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   HighestTokens tokens_;  ///< of the grants that were handed out
   std::map<std::uint64_t, std::shared_ptr<Acquisition>> acquisitions_;  ///< by their numbers
   std::vector<std::shared_ptr<BackgroundWork>> background_;  ///< in the order in which they came
-  migration::IncomingPlans incoming_plans_;
-  bool reading_incoming_plans_ = false;
-  std::vector<std::shared_ptr<Signal>> reading_waiters_;
+  const std::unique_ptr<StorePolicy> policy_;
 
   enum class Link { never, connecting, up } link_ = Link::never;
   Failure connect_failure_;

@@ -2,6 +2,7 @@
 #include "migration/dual/dual_acquisition.hpp"
 
 #include "core/spi/error.hpp"
+#include "migration/policy/plan_claims.hpp"
 
 namespace dlock::core::migration {
 namespace {
@@ -94,14 +95,15 @@ Acquisition::Request DualAcquisition::request_for(bool in_source) const {
   auto request = in_source ? request_.source : request_.target;
   request.diagnostics = nullptr;
   request.min_token = fsm_.min_token();
-  request.program = registrar_->program();
   if (in_source) {
+    request.policy = source_claims(*registrar_->stores().from, registrar_->program());
     // A source that forgets counts from somewhere again; T's token is what is shown.
     request.token_may_go_back = fsm_.phase() == 1;
   } else {
-    request.plan = registrar_->settings().plan;
-    request.plan_id = registration_->plan_id();
-    request.plan_source = registrar_->stores().from->name();
+    request.policy = target_claims(
+        *registrar_->stores().to,
+        {registrar_->settings().plan, registration_->plan_id(), registrar_->stores().from->name()},
+        registrar_->program());
   }
   return request;
 }

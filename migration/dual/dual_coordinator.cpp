@@ -7,6 +7,7 @@
 
 #include "dlock/spi/error.hpp"
 #include "migration/await_lock.hpp"
+#include "migration/policy/plan_claims.hpp"
 
 namespace dlock::core::migration {
 namespace {
@@ -337,9 +338,8 @@ asio::awaitable<std::optional<DualReport>> DualCoordinator::raise_target(std::ui
     for (;;) {
       auto request = one_try(*stores_.to, name);
       request.min_token = floor;
-      request.plan = plan_.name;
-      request.plan_id = plan_.id;
-      request.program = coordinator_id(plan_.id);
+      request.policy =
+          target_claims(*stores_.to, {plan_.name, plan_.id, {}}, coordinator_id(plan_.id));
       auto locked = co_await await_lock(stores_.to, std::move(request));
       if (!locked.error) break;
       if (locked.error != errc::timed_out) {

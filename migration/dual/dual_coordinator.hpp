@@ -23,7 +23,7 @@
 #include "migration/dual/dual_report.hpp"
 #include "migration/dual/dual_survey.hpp"
 #include "migration/dual/window_watch.hpp"
-#include "migration/move/coordinator.hpp"
+#include "migration/locker.hpp"
 
 namespace dlock::core::migration {
 

@@ -10,7 +10,7 @@
 #include "migration/dual/dual_steps.hpp"
 #include "migration/dual/dual_survey.hpp"
 #include "migration/dual/window.hpp"
-#include "migration/move/coordinator.hpp"
+#include "migration/step_report.hpp"
 
 namespace dlock::core::migration {
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "migration/record.hpp"
+
 namespace dlock::core::migration {
 namespace {
 

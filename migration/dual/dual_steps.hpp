@@ -20,7 +20,7 @@
 #include "dlock/clock.hpp"
 #include "migration/dual/window.hpp"
 #include "migration/eligibility.hpp"
-#include "migration/move/steps.hpp"
+#include "migration/goal.hpp"
 
 namespace dlock::core::migration {
 

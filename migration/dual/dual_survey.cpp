@@ -7,6 +7,9 @@
 
 #include "dlock/spi/error.hpp"
 #include "migration/await_lock.hpp"
+#include "migration/policy/plan_claims.hpp"
+#include "migration/record.hpp"
+#include "migration/step_report.hpp"
 
 namespace dlock::core::migration {
 namespace {
@@ -76,12 +79,10 @@ asio::awaitable<Result<std::uint64_t>> token_of(std::shared_ptr<Store> store, st
   Result<std::uint64_t> result;
   for (int i = 0; i < kMostTries; ++i) {
     auto request = one_try(*store, name);
-    request.program = coordinator_id(plan.id);
     request.token_may_go_back = true;
-    if (store->name() == plan.to) {
-      request.plan = plan.name;
-      request.plan_id = plan.id;
-    }
+    request.policy = store->name() == plan.to
+                         ? target_claims(*store, {plan.name, plan.id, {}}, coordinator_id(plan.id))
+                         : source_claims(*store, coordinator_id(plan.id));
     auto locked = co_await await_lock(store, std::move(request));
     if (!locked.error) {
       result.value = locked.handle.token().value_or(0);

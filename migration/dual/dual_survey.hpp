@@ -10,7 +10,6 @@
 
 #include "migration/dual/dual_steps.hpp"
 #include "migration/dual/window_note.hpp"
-#include "migration/move/survey.hpp"
 #include "migration/stranger.hpp"
 
 namespace dlock::core::migration {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/spi/word.hpp"
 #include "dlock/sequencer.hpp"
 #include "migration/fields.hpp"
 #include "migration/record.hpp"

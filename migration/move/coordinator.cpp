@@ -10,6 +10,8 @@
 #include "migration/eligibility.hpp"
 #include "migration/ledger.hpp"
 #include "migration/move/target_place.hpp"
+#include "migration/policy/plan_claims.hpp"
+#include "migration/policy/target_guard.hpp"
 
 namespace dlock::core::migration {
 
@@ -98,7 +100,7 @@ asio::awaitable<std::optional<Coordinator::Course>> Coordinator::pass_left_one(G
                                                                                std::string name,
                                                                                std::string record) {
   std::optional<Course> course;
-  const auto left = co_await source_->is_left_closed(name, record);
+  const auto left = co_await TargetGuard::of(*source_).is_left_closed(name, record);
   if (!left.value) {
     course.emplace().report =
         failure_report(name, false, source_->name(), left.failure.error, left.failure);
@@ -107,7 +109,7 @@ asio::awaitable<std::optional<Coordinator::Course>> Coordinator::pass_left_one(G
   if (!*left.value) co_return course;
   course.emplace();
   if (goal == Goal::advance && !options_.is_for_all) {
-    co_await source_->open_arrived(name, std::move(record));
+    co_await TargetGuard::of(*source_).open_left(name, std::move(record));
   } else {
     course->report = report_of(name, Verdict::done, "");
   }
@@ -158,8 +160,7 @@ asio::awaitable<Coordinator::Course> Coordinator::seal(Task task) {
   }
   auto request = request_for(*source_, name);
   if (options_.gate) {
-    request.gate = task.gate;
-    request.program = participant_mark(plan_.name);
+    request.policy = source_claims(*source_, participant_mark(plan_.name), task.gate);
   }
   auto locked = co_await locker_.lock(source_, std::move(request));
   if (auto learnt = learn_gate(locked.gate, name)) co_return std::move(*learnt);
@@ -304,14 +305,14 @@ asio::awaitable<std::optional<Coordinator::Course>> Coordinator::open_target(
 asio::awaitable<std::optional<Coordinator::Course>> Coordinator::open_left_place(
     std::string name, std::optional<Record> record, std::string text, TargetPlace there) {
   std::optional<Course> course;
-  const auto left = co_await target_->is_left_closed(name, text);
+  const auto left = co_await TargetGuard::of(*target_).is_left_closed(name, text);
   if (!left.value) {
     course.emplace().report =
         failure_report(name, false, target_->name(), left.failure.error, left.failure);
   } else if (!*left.value) {
     course.emplace().report = report_of(name, Verdict::refused, there.why);
   } else if (record) {
-    course.emplace().changed = co_await target_->open_arrived(name, std::move(text));
+    course.emplace().changed = co_await TargetGuard::of(*target_).open_left(name, std::move(text));
   }
   co_return course;
 }
@@ -459,9 +460,7 @@ Acquisition::Request Coordinator::target_request(const std::string& name,
   auto request = request_for(*target_, name);
   request.min_token = record.floor;
   if (record.max_lease.count() > 0) request.max_lease = record.max_lease;
-  request.plan = plan_.name;
-  request.plan_id = plan_.id;
-  request.plan_source = plan_.from;
+  request.policy = target_claims(*target_, {plan_.name, plan_.id, plan_.from});
   return request;
 }
 

@@ -24,9 +24,9 @@
 #include "dlock/spi/signal.hpp"
 #include "migration/gate.hpp"
 #include "migration/locker.hpp"
-#include "migration/move/step_report.hpp"
 #include "migration/move/steps.hpp"
 #include "migration/move/target_place.hpp"
+#include "migration/step_report.hpp"
 
 namespace dlock::core::migration {
 

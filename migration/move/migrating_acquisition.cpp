@@ -3,6 +3,7 @@
 
 #include "core/spi/error.hpp"
 #include "core/store/hold.hpp"
+#include "migration/policy/plan_claims.hpp"
 
 namespace dlock::core::migration {
 namespace {
@@ -84,8 +85,8 @@ asio::awaitable<void> MigratingAcquisition::run() {
 
 Acquisition::Request MigratingAcquisition::request_for_source() {
   auto request = request_.source;
-  request.gate = fsm_.claim_gate(source_->env().wall_clock_ms());
-  request.program = participant_mark(request_.plan);
+  request.policy = source_claims(*source_, participant_mark(request_.plan),
+                                 fsm_.claim_gate(source_->env().wall_clock_ms()));
   return request;
 }
 
@@ -93,9 +94,8 @@ Acquisition::Request MigratingAcquisition::request_for_target() const {
   auto request = request_.target;
   request.min_token = fsm_.record().floor;
   if (fsm_.record().max_lease.count() > 0) request.max_lease = fsm_.record().max_lease;
-  request.plan = fsm_.record().plan;
-  request.plan_id = fsm_.record().plan_id;
-  request.plan_source = source_->name();
+  request.policy =
+      target_claims(*target_, {fsm_.record().plan, fsm_.record().plan_id, source_->name()});
   return request;
 }
 

@@ -10,6 +10,7 @@
 #include "migration/eligibility.hpp"
 #include "migration/ledger.hpp"
 #include "migration/move/drive_all.hpp"
+#include "migration/policy/target_guard.hpp"
 
 namespace dlock::core::migration {
 namespace {
@@ -247,7 +248,7 @@ asio::awaitable<std::optional<StepReport>> PlanCoordinator::make_final(GateNote:
   auto final_gate = turned_to(*turned.gate, GateState::final_, source_->env().wall_clock_ms());
   // What an earlier plan has brought here may be unused since, and its records in the target, which
   // this floor opens, are as young as that plan's floor.
-  final_gate.floor = std::max(*highest.value, source_->arrived_floor());
+  final_gate.floor = std::max(*highest.value, TargetGuard::of(*source_).highest_floor());
   seen_ = co_await note_.turn(turned, final_gate);
   if (seen_.failure.error) {
     refusal = unreachable(seen_.failure);

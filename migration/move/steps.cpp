@@ -130,10 +130,6 @@ Record moved_record(const Plan& plan, std::uint64_t token, std::int64_t wall_clo
   return record;
 }
 
-bool is_closed(const Record& in_target, std::string_view source) noexcept {
-  return in_target.state != MoveState::closing && in_target.target == source;
-}
-
 Record closed_record(const Plan& plan, const Record& closing, std::uint64_t token,
                      std::int64_t wall_clock_ms) {
   auto record = moved_record(plan, token, wall_clock_ms);
@@ -142,16 +138,6 @@ Record closed_record(const Plan& plan, const Record& closing, std::uint64_t toke
   record.target = plan.from;
   record.max_lease = std::chrono::milliseconds(0);
   return record;
-}
-
-std::optional<std::uint64_t> blind_floor(std::uint64_t floor, std::int64_t wall_clock_ms) {
-  constexpr std::uint64_t kStep = std::uint64_t{1} << 48U;
-  // Room for the grants to come.
-  constexpr std::uint64_t kMost = kTokenEnd - kStep;
-  const auto clock_us = static_cast<std::uint64_t>(std::max<std::int64_t>(wall_clock_ms, 0)) * 1000;
-  const auto raised = std::max(floor, clock_us) + kStep;
-  if (raised > kMost) return std::nullopt;
-  return raised;
 }
 
 }  // namespace dlock::core::migration

@@ -7,6 +7,7 @@
 
 #include "migration/gate_note.hpp"
 #include "migration/move/plan_coordinator.hpp"
+#include "migration/policy/target_guard.hpp"
 
 namespace dlock::core::migration {
 namespace {
@@ -49,7 +50,8 @@ asio::awaitable<TargetPlace> place_of(std::shared_ptr<Store> target, std::string
                                       std::optional<std::string> text, std::string source) {
   auto place = place_in(target->name(), text, source);
   if (place.kind != TargetPlace::Kind::foreign) co_return place;
-  const auto left = co_await target->is_left_closed(std::move(name), std::move(*text));
+  const auto left =
+      co_await TargetGuard::of(*target).is_left_closed(std::move(name), std::move(*text));
   if (left.value.value_or(false)) place = TargetPlace();
   co_return place;
 }
@@ -60,7 +62,7 @@ asio::awaitable<void> look_at(std::shared_ptr<Store> from, std::shared_ptr<Store
   const auto record = co_await from->backend().migration().record(status.name, deadline);
   status.known = record.status == RecordStatus::done;
   if (record.found) {
-    const auto left = co_await from->is_left_closed(status.name, *record.found);
+    const auto left = co_await TargetGuard::of(*from).is_left_closed(status.name, *record.found);
     // Whoever asks for it opens it.
     if (!left.value.value_or(false)) {
       status.record = parse_record(*record.found, &status.unreadable);
@@ -191,12 +193,6 @@ std::optional<std::string> alarm_of_place(const NameStatus& name, const Plan& pl
 }
 
 }  // namespace
-
-std::string describe(const Owner& owner) {
-  if (owner.pid == 0) return owner.id;
-  return fmt::format("{} (pid {} on {})", owner.app.empty() ? "a process" : owner.app, owner.pid,
-                     owner.host);
-}
 
 std::string state_text(const std::optional<Record>& record) {
   return record ? to_string(record->state) : "OPEN";

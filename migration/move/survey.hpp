@@ -55,7 +55,5 @@ std::vector<std::string> alarms_of(const NameStatus& name, const Plan& plan, boo
 std::string next_step(const PlanStatus& status);
 /// OPEN without a record.
 std::string state_text(const std::optional<Record>& record);
-/// `worker (pid 4711 on host)`
-std::string describe(const Owner& owner);
 
 }  // namespace dlock::core::migration

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Records and plans, as a store hands them to us that others can write to. Input: the text.
+#include "core/spi/word.hpp"
 #include "dlock/sequencer.hpp"
 #include "dlock/spi/name.hpp"
 #include "migration/plan.hpp"
+#include "migration/policy/sealed.hpp"
 #include "migration/record.hpp"
-#include "migration/sealed.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace dlock::fuzz {
@@ -21,7 +22,7 @@ void check_record(std::string_view text) {
   if (!record) return require(!why.empty(), "an error says why");
   require(moves::to_text(*record) == text, "one record has one text");
   require(record->floor < kTokenEnd, "a floor is a token");
-  require(moves::is_word(record->target) && moves::is_word(record->plan), "names are names");
+  require(core::is_word(record->target) && core::is_word(record->plan), "names are names");
   const auto next = moves::next_record(*record, moves::MoveState::closing, 7);
   require(!(next.gen == record->gen), "a change has another generation");
 }

@@ -9,8 +9,8 @@
 #include "cli/output/exit_codes.hpp"
 #include "cli/verbs/migrate/migrate_session.hpp"
 #include "migration/ledger.hpp"
-#include "migration/move/step_report.hpp"
 #include "migration/move/steps.hpp"
+#include "migration/step_report.hpp"
 
 namespace dlock::cli {
 

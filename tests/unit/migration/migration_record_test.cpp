@@ -7,8 +7,8 @@
 #include "migration/eligibility.hpp"
 #include "migration/move/steps.hpp"
 #include "migration/plan.hpp"
+#include "migration/policy/sealed.hpp"
 #include "migration/record.hpp"
-#include "migration/sealed.hpp"
 
 namespace dlock::core::migration {
 namespace {

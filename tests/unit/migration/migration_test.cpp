@@ -3,6 +3,7 @@
 // Clients of a lock that is being moved between two stores, under virtual time.
 #include <gtest/gtest.h>
 
+#include "migration/policy/incoming_plans.hpp"
 #include "tests/support/two_stores.hpp"
 
 namespace dlock::tests {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "migration/move/step_report.hpp"
+#include "migration/step_report.hpp"
 
 #include <fmt/format.h>
 
@@ -21,6 +21,12 @@ StepReport failure_report(std::string name, bool refused, const std::string& sto
   if (!failure.text.empty()) text += fmt::format(": {}", failure.text);
   return report_of(std::move(name), refused ? Verdict::refused : Verdict::unreachable,
                    std::move(text));
+}
+
+std::string describe(const Owner& owner) {
+  if (owner.pid == 0) return owner.id;
+  return fmt::format("{} (pid {} on {})", owner.app.empty() ? "a process" : owner.app, owner.pid,
+                     owner.host);
 }
 
 }  // namespace dlock::core::migration

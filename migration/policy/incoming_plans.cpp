@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "migration/incoming_plans.hpp"
+#include "migration/policy/incoming_plans.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "dlock/spi/error.hpp"
-#include "migration/move/steps.hpp"
 #include "migration/record.hpp"
 
 namespace dlock::core::migration {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "migration/home.hpp"
+#include "migration/move/home.hpp"
 
 #include "dlock/spi/error.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "migration/sealed.hpp"
+#include "migration/policy/sealed.hpp"
 
 #include <fmt/format.h>
 

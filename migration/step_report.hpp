@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "dlock/lock_status.hpp"
 #include "dlock/spi/answers.hpp"
 #include "migration/record.hpp"
 
@@ -32,5 +33,8 @@ StepReport report_of(std::string name, Verdict verdict, std::string text);
 /// Of a request that `store` has refused, or that has not reached it.
 StepReport failure_report(std::string name, bool refused, const std::string& store, error_code ec,
                           const Failure& failure);
+
+/// `worker (pid 4711 on host)`
+std::string describe(const Owner& owner);
 
 }  // namespace dlock::core::migration
