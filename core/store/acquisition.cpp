@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/store/acquisition.hpp"
 
-#include "core/spi/error.hpp"
 #include "core/store/hold.hpp"
 #include "core/store/store.hpp"
 
@@ -11,11 +10,9 @@ Acquisition::Acquisition(std::shared_ptr<Store> store, Request request,
                          detail::AcquireHandler handler)
     : store_(std::move(store)),
       request_(std::move(request)),
-      handler_(std::move(handler)),
+      caller_(store_->env(), std::move(handler), request_.diagnostics),
       fsm_(request_.limits),
       pause_(store_->env()) {}
-
-Acquisition::~Acquisition() { store_->env().cancel(deadline_timer_); }
 
 asio::awaitable<void> Acquisition::run() {
   const auto self = shared_from_this();
@@ -24,7 +21,7 @@ asio::awaitable<void> Acquisition::run() {
   } catch (const std::exception& error) {
     give_up(error);
   }
-  store_->env().cancel(std::exchange(deadline_timer_, 0));
+  caller_.stop_clock();
   store_->forget(*this);
 }
 
@@ -33,9 +30,8 @@ void Acquisition::give_up(const std::exception& error) noexcept {
   const auto now = store_->env().now();
   if (claim_) store_->withdraw(claim_, now);
   const auto why = failure_of(error);
-  if (handler_ && request_.diagnostics != nullptr) request_.diagnostics->server_text = why.text;
   try {
-    tell(why.error, LockHandle());
+    caller_.fail(why);
   } catch (const std::exception&) {
     // Its handler's own post.
   }
@@ -43,12 +39,8 @@ void Acquisition::give_up(const std::exception& error) noexcept {
 
 asio::awaitable<void> Acquisition::take() {
   auto& env = store_->env();
-  if (request_.limits.deadline != kNever) {
-    deadline_timer_ = env.call_at(request_.limits.deadline, [this] {
-      deadline_timer_ = 0;
-      interrupt(fsm_.on_deadline(store_->trouble()));
-    });
-  }
+  caller_.call_at(request_.limits.deadline,
+                  [this] { interrupt(fsm_.on_deadline(store_->trouble())); });
   ClaimAnswer answer;
   auto step = fsm_.begin(env.now());
   while (step.what != AcquireFsm::Action::finish) {
@@ -188,27 +180,16 @@ void Acquisition::interrupt(bool tell_now) {
 }
 
 void Acquisition::finish(const ClaimAnswer& last) {
-  if (fsm_.granted()) {
-    if (request_.diagnostics != nullptr) *request_.diagnostics = {};
-    tell({}, LockHandle(store_->hold(claim_, last, request_)));
-    return;
-  }
+  if (fsm_.granted()) return caller_.give(LockHandle(store_->hold(claim_, last, request_)));
   if (claim_ && fsm_.must_withdraw()) store_->withdraw(claim_, fsm_.last_unknown());
   tell_error();
 }
 
 void Acquisition::tell_error() {
-  if (!handler_) return;
-  if (request_.diagnostics != nullptr) {
-    auto text = fsm_.failure().text;
-    if (text.empty() && fsm_.error() == errc::timed_out) text = store_->holder_words(request_.name);
-    *request_.diagnostics = {request_.name, store_->name(), std::move(text)};
-  }
-  tell(told_code(fsm_.error(), fsm_.failure()), LockHandle());
-}
-
-void Acquisition::tell(error_code ec, LockHandle handle) {
-  if (auto handler = std::exchange(handler_, {})) handler(ec, std::move(handle));
+  if (caller_.is_told()) return;
+  auto text = fsm_.failure().text;
+  if (text.empty() && fsm_.error() == errc::timed_out) text = store_->holder_words(request_.name);
+  caller_.refuse(fsm_.error(), fsm_.failure(), request_.name, store_->name(), std::move(text));
 }
 
 }  // namespace dlock::core

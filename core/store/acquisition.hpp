@@ -10,6 +10,7 @@
 #include <string>
 
 #include "core/fsm/acquire_fsm.hpp"
+#include "core/store/caller.hpp"
 #include "core/store/claim_policy.hpp"
 #include "dlock/distributed_lock.hpp"
 #include "dlock/spi/claim.hpp"
@@ -39,7 +40,6 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
   };
 
   Acquisition(std::shared_ptr<Store> store, Request request, detail::AcquireHandler handler);
-  ~Acquisition();
 
   asio::awaitable<void> run();
   /// It cannot begin, or cannot go on: its caller is told.
@@ -73,20 +73,18 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
   bool usable(const ClaimAnswer& answer) const;
   void interrupt(bool tell_now);
   void finish(const ClaimAnswer& last);
-  void tell(error_code ec, LockHandle handle);
   void tell_error();
 
   const std::uint64_t number_ = ++last_number_;
   const std::shared_ptr<Store> store_;
   const Request request_;
-  detail::AcquireHandler handler_;
+  Caller caller_;
   AcquireFsm fsm_;
   Signal pause_;
   ClaimPtr claim_;
   std::string record_;
   Failure refusal_;  ///< of a grant
   std::optional<std::string> gate_;
-  TimerId deadline_timer_ = 0;
 };
 
 }  // namespace dlock::core

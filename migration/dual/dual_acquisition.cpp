@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "migration/dual/dual_acquisition.hpp"
 
-#include "core/spi/error.hpp"
 #include "migration/policy/plan_claims.hpp"
 
 namespace dlock::core::migration {
@@ -31,22 +30,15 @@ DualAcquisition::DualAcquisition(std::shared_ptr<Registrar> registrar, Request r
       home_(registrar_->settings().phase == kLastPhase ? registrar_->stores().to
                                                        : registrar_->stores().from),
       request_(std::move(request)),
-      handler_(std::move(handler)),
+      caller_(home_->env(), std::move(handler), request_.source.diagnostics),
       fsm_(registrar_->settings().phase, limits_of(request_)),
       news_(env()) {}
-
-DualAcquisition::~DualAcquisition() { env().cancel(deadline_timer_); }
 
 Env& DualAcquisition::env() const { return home_->env(); }
 
 asio::awaitable<void> DualAcquisition::run() {
   const auto self = shared_from_this();
-  if (request_.source.limits.deadline != kNever) {
-    deadline_timer_ = env().call_at(request_.source.limits.deadline, [this] {
-      deadline_timer_ = 0;
-      interrupt(fsm_.on_deadline());
-    });
-  }
+  caller_.call_at(request_.source.limits.deadline, [this] { interrupt(fsm_.on_deadline()); });
   auto step = fsm_.begin();
   while (step.what != DualAcquireFsm::Action::finish) {
     switch (step.what) {
@@ -75,7 +67,7 @@ asio::awaitable<void> DualAcquisition::run() {
         break;
     }
   }
-  env().cancel(std::exchange(deadline_timer_, 0));
+  caller_.stop_clock();
   finish();
   home_->dismiss(self);
 }
@@ -211,23 +203,15 @@ void DualAcquisition::finish() {
     give_back();
     return tell_error();
   }
-  if (request_.source.diagnostics != nullptr) *request_.source.diagnostics = {};
   auto& shown = target_ ? target_ : source_;
   auto& beside = target_ ? source_ : target_;
   auto handle = DualHold::join(std::move(shown), std::move(beside), watch_, registration_);
-  tell({}, std::move(handle));
+  caller_.give(std::move(handle));
 }
 
 void DualAcquisition::tell_error() {
-  if (!handler_) return;
-  if (auto* const diagnostics = request_.source.diagnostics) {
-    *diagnostics = {request_.source.name, failed_store_, fsm_.failure().text};
-  }
-  tell(told_code(fsm_.error(), fsm_.failure()), LockHandle());
-}
-
-void DualAcquisition::tell(error_code ec, LockHandle handle) {
-  if (auto handler = std::exchange(handler_, {})) handler(ec, std::move(handle));
+  caller_.refuse(fsm_.error(), fsm_.failure(), request_.source.name, failed_store_,
+                 fsm_.failure().text);
 }
 
 }  // namespace dlock::core::migration

@@ -32,7 +32,6 @@ class DualAcquisition final : public BackgroundWork,
                                                 Request request, detail::AcquireHandler handler);
   DualAcquisition(std::shared_ptr<Registrar> registrar, Request request,
                   detail::AcquireHandler handler);
-  ~DualAcquisition() override;
 
   void cancel();
   void close() override;
@@ -53,13 +52,12 @@ class DualAcquisition final : public BackgroundWork,
   void interrupt(bool tell_now);
   void finish();
   void tell_error();
-  void tell(error_code ec, LockHandle handle);
   Env& env() const;
 
   const std::shared_ptr<Registrar> registrar_;
   const std::shared_ptr<Store> home_;  ///< whose background it is: closing that ends it
   const Request request_;
-  detail::AcquireHandler handler_;
+  Caller caller_;
   DualAcquireFsm fsm_;
   Signal news_;
   std::shared_ptr<Registration> registration_;
@@ -69,7 +67,6 @@ class DualAcquisition final : public BackgroundWork,
   LockHandle target_;
   std::shared_ptr<HoldWatch> watch_;  ///< of the store that was locked first, in phase 1
   std::string failed_store_;
-  TimerId deadline_timer_ = 0;
 };
 
 }  // namespace dlock::core::migration

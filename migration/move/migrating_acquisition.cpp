@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "migration/move/migrating_acquisition.hpp"
 
-#include "core/spi/error.hpp"
 #include "core/store/hold.hpp"
 #include "migration/policy/plan_claims.hpp"
 
@@ -31,22 +30,15 @@ MigratingAcquisition::MigratingAcquisition(std::shared_ptr<Store> source,
     : source_(std::move(source)),
       target_(std::move(target)),
       request_(std::move(request)),
-      handler_(std::move(handler)),
+      caller_(source_->env(), std::move(handler), request_.source.diagnostics),
       fsm_({request_.source.name, source_->name(), target_->name(), request_.plan, request_.stores},
            limits_of(request_), request_.gate),
       news_(source_->env()) {}
 
-MigratingAcquisition::~MigratingAcquisition() { source_->env().cancel(deadline_timer_); }
-
 asio::awaitable<void> MigratingAcquisition::run() {
   const auto self = shared_from_this();
   auto& env = source_->env();
-  if (request_.source.limits.deadline != kNever) {
-    deadline_timer_ = env.call_at(request_.source.limits.deadline, [this] {
-      deadline_timer_ = 0;
-      interrupt(fsm_.on_deadline());
-    });
-  }
+  caller_.call_at(request_.source.limits.deadline, [this] { interrupt(fsm_.on_deadline()); });
   auto step = fsm_.begin();
   while (step.what != MoveAcquireFsm::Action::finish) {
     switch (step.what) {
@@ -76,7 +68,7 @@ asio::awaitable<void> MigratingAcquisition::run() {
         break;
     }
   }
-  env.cancel(std::exchange(deadline_timer_, 0));
+  caller_.stop_clock();
   const bool is_moved = fsm_.held_in_target();
   finish();
   if (is_moved && request_.gate && request_.gate->is_due(env.now())) co_await look_at_gate();
@@ -224,24 +216,14 @@ void MigratingAcquisition::interrupt(bool tell_now) {
 }
 
 void MigratingAcquisition::finish() {
-  if (fsm_.granted()) {
-    if (request_.source.diagnostics != nullptr) *request_.source.diagnostics = {};
-    return tell({}, std::move(handle_));
-  }
+  if (fsm_.granted()) return caller_.give(std::move(handle_));
   handle_ = LockHandle();
   tell_error();
 }
 
 void MigratingAcquisition::tell_error() {
-  if (!handler_) return;
-  if (auto* const diagnostics = request_.source.diagnostics) {
-    *diagnostics = {request_.source.name, failed_store_, fsm_.failure().text};
-  }
-  tell(told_code(fsm_.error(), fsm_.failure()), LockHandle());
-}
-
-void MigratingAcquisition::tell(error_code ec, LockHandle handle) {
-  if (auto handler = std::exchange(handler_, {})) handler(ec, std::move(handle));
+  caller_.refuse(fsm_.error(), fsm_.failure(), request_.source.name, failed_store_,
+                 fsm_.failure().text);
 }
 
 }  // namespace dlock::core::migration

@@ -35,7 +35,6 @@ class MigratingAcquisition final : public BackgroundWork,
                                                      detail::AcquireHandler handler);
   MigratingAcquisition(std::shared_ptr<Store> source, std::shared_ptr<Store> target,
                        Request request, detail::AcquireHandler handler);
-  ~MigratingAcquisition() override;
 
   void cancel();
   void close() override;
@@ -56,19 +55,17 @@ class MigratingAcquisition final : public BackgroundWork,
   void interrupt(bool tell_now);
   void finish();
   void tell_error();
-  void tell(error_code ec, LockHandle handle);
 
   const std::shared_ptr<Store> source_;
   const std::shared_ptr<Store> target_;
   Request request_;
-  detail::AcquireHandler handler_;
+  Caller caller_;
   MoveAcquireFsm fsm_;
   Signal news_;
   std::shared_ptr<Acquisition> inner_;        ///< the one under way
   std::optional<MoveAcquireFsm::Step> step_;  ///< what its outcome leads to
   LockHandle handle_;
   std::string failed_store_;
-  TimerId deadline_timer_ = 0;
 };
 
 }  // namespace dlock::core::migration
