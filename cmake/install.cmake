@@ -8,6 +8,10 @@ foreach(backend ${dlock_backends})
   list(APPEND dlock_libraries dlock_${backend})
 endforeach()
 
+if(TARGET dlock_testing)
+  list(APPEND dlock_libraries dlock_testing)
+endif()
+
 install(TARGETS ${dlock_libraries} EXPORT dlock-targets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
@@ -85,3 +89,9 @@ file(RELATIVE_PATH dlock_pc_prefix
   ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 configure_file(${CMAKE_CURRENT_LIST_DIR}/dlock.pc.in ${PROJECT_BINARY_DIR}/dlock.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/dlock.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+if(TARGET dlock_testing)
+  configure_file(${CMAKE_CURRENT_LIST_DIR}/dlock-testing.pc.in
+    ${PROJECT_BINARY_DIR}/dlock-testing.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/dlock-testing.pc
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()

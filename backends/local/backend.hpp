@@ -50,9 +50,6 @@ class LocalBackend final : public Backend, public MigrationStore, private Watche
   asio::awaitable<RecordAnswer> record(std::string name, TimePoint deadline) override;
   asio::awaitable<RecordAnswer> seal(ClaimPtr held, std::string record,
                                      TimePoint deadline) override;
-  asio::awaitable<RecordAnswer> set_record(std::string name, std::string from,
-                                           std::optional<std::string> to, std::uint64_t min_token,
-                                           TimePoint deadline) override;
   asio::awaitable<RecordAnswer> raise(ClaimPtr held, std::uint64_t min_token,
                                       TimePoint deadline) override;
   asio::awaitable<RecordAnswer> note(std::string key, TimePoint deadline) override;

@@ -4,16 +4,14 @@
 #include "backends/local/backend.hpp"
 #include "dlock/local.hpp"
 #include "dlock/spi/descriptor.hpp"
+#include "dlock/spi/refused_option.hpp"
 
 namespace dlock::local {
 namespace {
 
 std::unique_ptr<Backend> create(const StoreOptions& options, Env& env, EventSink& sink) {
   if (options.path.empty()) {
-    Diagnostics diagnostics;
-    diagnostics.store = options.name;
-    diagnostics.server_text = "the URL names no directory: write file:///var/lib/app/locks";
-    throw LockError(make_error_code(dlock::errc::config_invalid), std::move(diagnostics));
+    refuse_option(options, {}, "the URL names no directory: write file:///var/lib/app/locks");
   }
   return std::make_unique<LocalBackend>(options, env, sink);
 }

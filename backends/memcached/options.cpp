@@ -10,16 +10,10 @@
 #include "backends/memcached/rules/names.hpp"
 #include "dlock/memcached.hpp"
 #include "dlock/spi/descriptor.hpp"
+#include "dlock/spi/refused_option.hpp"
 
 namespace dlock::memcached {
 namespace {
-
-[[noreturn]] void refuse(const StoreOptions& options, std::string_view option, std::string text) {
-  if (const auto origin = options.origin.find(option); origin != options.origin.end()) {
-    text = origin->second.text() + ": " + text;
-  }
-  throw LockError(make_error_code(errc::config_invalid), {{}, options.name, std::move(text)});
-}
 
 std::unique_ptr<Backend> create(const StoreOptions& options, Env& env, EventSink& sink) {
   check_options(options);
@@ -78,32 +72,33 @@ std::vector<OptionSpec> option_specs() {
 
 void check_options(const StoreOptions& options) {
   if (options.endpoints.empty()) {
-    refuse(options, {}, "a Memcached URL names its servers: memcached://host1,host2");
+    refuse_option(options, {}, "a Memcached URL names its servers: memcached://host1,host2");
   }
   if (options.path.size() > 1) {
-    refuse(options, {},
-           fmt::format("the path '{0}' means nothing to Memcached: write it into the keys, "
-                       "key={1}:{{name}}",
-                       options.path, options.path.substr(1)));
+    refuse_option(options, {},
+                  fmt::format("the path '{0}' means nothing to Memcached: write it into the keys, "
+                              "key={1}:{{name}}",
+                              options.path, options.path.substr(1)));
   }
   if (!options.username.empty() || !options.password.empty()) {
-    refuse(options, {},
-           "Memcached's text protocol knows no login here: leave user and password out, and guard "
-           "the server's port");
+    refuse_option(
+        options, {},
+        "Memcached's text protocol knows no login here: leave user and password out, and guard "
+        "the server's port");
   }
   const auto& key = options.string("key");
   if (const auto error = key_template_error(key); !error.empty()) {
-    refuse(options, "key", fmt::format("key '{}': {}", key, error));
+    refuse_option(options, "key", fmt::format("key '{}': {}", key, error));
   }
   const auto& label = options.string("server_list");
   const bool plain = std::all_of(label.begin(), label.end(), [](char c) {
     return static_cast<unsigned char>(c) > 0x20 && static_cast<unsigned char>(c) < 0x7F;
   });
   if (label.size() > 100 || !plain) {
-    refuse(options, "server_list", "server_list has at most 100 characters, and no spaces");
+    refuse_option(options, "server_list", "server_list has at most 100 characters, and no spaces");
   }
   if (options.duration("poll_interval") > options.duration("poll_interval_max")) {
-    refuse(options, "poll_interval", "poll_interval is longer than poll_interval_max");
+    refuse_option(options, "poll_interval", "poll_interval is longer than poll_interval_max");
   }
 }
 

@@ -162,12 +162,6 @@ class MemoryBackend final : public Backend, public MigrationStore {
     co_return answer;
   }
 
-  asio::awaitable<RecordAnswer> set_record(std::string name, std::string from,
-                                           std::optional<std::string> to, std::uint64_t min_token,
-                                           TimePoint) override {
-    co_return answer_of(store_->set_record(name, from, to.value_or(std::string()), min_token));
-  }
-
   asio::awaitable<RecordAnswer> set_record_under(GatePtr gate, std::string name, std::string from,
                                                  std::optional<std::string> to,
                                                  std::uint64_t min_token, TimePoint) override {

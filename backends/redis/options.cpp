@@ -10,6 +10,7 @@
 #include "backends/redis/rules/names.hpp"
 #include "dlock/redis.hpp"
 #include "dlock/spi/descriptor.hpp"
+#include "dlock/spi/refused_option.hpp"
 
 namespace dlock::redis {
 namespace {
@@ -22,13 +23,6 @@ constexpr std::string_view kUnixScheme = "redis+unix";
 constexpr std::string_view kTlsScheme = "rediss";
 constexpr std::string_view kLater =
     "Sentinel, Cluster and quorums of masters are not built yet; name one server by redis://host";
-
-[[noreturn]] void refuse(const StoreOptions& options, std::string_view option, std::string text) {
-  if (const auto origin = options.origin.find(option); origin != options.origin.end()) {
-    text = origin->second.text() + ": " + text;
-  }
-  throw LockError(make_error_code(errc::config_invalid), {{}, options.name, std::move(text)});
-}
 
 OptionSpec text_option(std::string_view name, std::string_view default_value,
                        std::string_view help) {
@@ -58,12 +52,12 @@ int database(const StoreOptions& options) {
   int number = -1;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || stop != text.data() + text.size() || number < 0) {
-    refuse(options, {},
-           fmt::format("the URL's path '{}' is not a database number; write for example /0",
-                       options.path));
+    refuse_option(options, {},
+                  fmt::format("the URL's path '{}' is not a database number; write for example /0",
+                              options.path));
   }
   if (options.given("db") && options.integer("db") != number) {
-    refuse(options, "db", "db: the URL's path names another database; keep one of them");
+    refuse_option(options, "db", "db: the URL's path names another database; keep one of them");
   }
   return number;
 }
@@ -71,15 +65,15 @@ int database(const StoreOptions& options) {
 void check_tls(const StoreOptions& options) {
   if (options.scheme == kTlsScheme) {
     if (options.given("tls_cert") != options.given("tls_key")) {
-      refuse(options, options.given("tls_cert") ? "tls_cert" : "tls_key",
-             "tls_cert and tls_key belong together: the certificate and its private key");
+      refuse_option(options, options.given("tls_cert") ? "tls_cert" : "tls_key",
+                    "tls_cert and tls_key belong together: the certificate and its private key");
     }
     return;
   }
   for (const std::string_view name :
        {"tls_ca", "tls_cert", "tls_key", "tls_verify", "tls_server_name"}) {
     if (options.given(name)) {
-      refuse(options, name, fmt::format("{}: only with TLS; write rediss://", name));
+      refuse_option(options, name, fmt::format("{}: only with TLS; write rediss://", name));
     }
   }
 }
@@ -134,14 +128,15 @@ std::vector<OptionSpec> option_specs() {
 
 DialSettings dial_settings(const StoreOptions& options) {
   if (const auto error = template_error(options.string("key")); !error.empty()) {
-    refuse(options, "key", fmt::format("key '{}': {}", options.string("key"), error));
+    refuse_option(options, "key", fmt::format("key '{}': {}", options.string("key"), error));
   }
   DialSettings settings;
   if (options.scheme == kUnixScheme) {
-    if (options.path.size() > 107) refuse(options, {}, "the socket's path has over 107 bytes");
+    if (options.path.size() > 107)
+      refuse_option(options, {}, "the socket's path has over 107 bytes");
     settings.socket_path = options.path;
   } else {
-    if (options.endpoints.size() != 1) refuse(options, {}, std::string(kLater));
+    if (options.endpoints.size() != 1) refuse_option(options, {}, std::string(kLater));
     settings.host = options.endpoints.front().host;
     settings.port = options.endpoints.front().port;
   }
@@ -155,9 +150,10 @@ DialSettings dial_settings(const StoreOptions& options) {
   if (settings.tls_server_name.empty()) settings.tls_server_name = settings.host;
   if (!options.username.empty() && options.password.empty()) {
     // Not shown: it may well be a password.
-    refuse(options, {},
-           "a user name without a password; write user:password@, or :password@ for a password "
-           "alone, or auth.password_env");
+    refuse_option(
+        options, {},
+        "a user name without a password; write user:password@, or :password@ for a password "
+        "alone, or auth.password_env");
   }
   settings.username = options.username;
   settings.password = options.password;

@@ -7,17 +7,11 @@
 #include "backends/zookeeper/rules/names.hpp"
 #include "backends/zookeeper/wire/library_client.hpp"
 #include "dlock/spi/descriptor.hpp"
+#include "dlock/spi/refused_option.hpp"
 #include "dlock/zookeeper.hpp"
 
 namespace dlock::zookeeper {
 namespace {
-
-[[noreturn]] void refuse(const StoreOptions& options, std::string_view option, std::string text) {
-  if (const auto origin = options.origin.find(option); origin != options.origin.end()) {
-    text = origin->second.text() + ": " + text;
-  }
-  throw LockError(make_error_code(errc::config_invalid), {{}, options.name, std::move(text)});
-}
 
 std::unique_ptr<Backend> create(const StoreOptions& options, Env& env, EventSink& sink) {
   check_options(options);
@@ -56,20 +50,23 @@ std::vector<OptionSpec> option_specs() {
 
 void check_options(const StoreOptions& options) {
   if (options.endpoints.empty()) {
-    refuse(options, {}, "a ZooKeeper URL names its servers: zookeeper://host1,host2,host3/root");
+    refuse_option(options, {},
+                  "a ZooKeeper URL names its servers: zookeeper://host1,host2,host3/root");
   }
   if (const auto error = path_error(options.path); !error.empty()) {
-    refuse(options, {}, fmt::format("the path '{}' cannot be the root: {}", options.path, error));
+    refuse_option(options, {},
+                  fmt::format("the path '{}' cannot be the root: {}", options.path, error));
   }
   if (options.given("chroot")) {
     const auto& chroot = options.string("chroot");
     if (const auto error = path_error(chroot); !error.empty() || chroot.empty()) {
-      refuse(options, "chroot", fmt::format("chroot '{}': {}", chroot, error));
+      refuse_option(options, "chroot", fmt::format("chroot '{}': {}", chroot, error));
     }
   }
   if (options.string("acl") == "creator" && options.username.empty()) {
-    refuse(options, "acl",
-           "acl=creator needs somebody to be: write zookeeper://user:password@host, or acl=open");
+    refuse_option(
+        options, "acl",
+        "acl=creator needs somebody to be: write zookeeper://user:password@host, or acl=open");
   }
 }
 

@@ -12,6 +12,8 @@
 #include "core/config/duration.hpp"
 #include "core/config/options.hpp"
 #include "core/config/suggest.hpp"
+#include "dlock/error.hpp"
+#include "dlock/spi/refused_option.hpp"
 
 namespace dlock::inline v0 {
 
@@ -36,6 +38,13 @@ std::int64_t StoreOptions::integer(std::string_view option) const {
 }
 
 bool StoreOptions::flag(std::string_view option) const { return number_of(*this, option) != 0; }
+
+void refuse_option(const StoreOptions& options, std::string_view option, std::string text) {
+  if (const auto origin = options.origin.find(option); origin != options.origin.end()) {
+    text = origin->second.text() + ": " + text;
+  }
+  throw LockError(make_error_code(errc::config_invalid), {{}, options.name, std::move(text)});
+}
 
 const std::string& StoreOptions::string(std::string_view option) const {
   static const std::string unset;

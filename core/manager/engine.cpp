@@ -48,7 +48,7 @@ class RoutedLock final : public DistributedLock {
       : engine_(std::move(engine)), name_(std::move(name)), route_(route) {}
 
   const std::string& name() const noexcept override { return name_; }
-  Engine& engine() const noexcept override { return *engine_; }
+  detail::LockContext& context() const noexcept override { return *engine_; }
   detail::Canceller start_acquire(AcquireOptions options, detail::AcquireHandler handler) override {
     return engine_->start_acquire(name_, route_, options, std::move(handler));
   }
@@ -243,12 +243,12 @@ Failure Engine::try_post(Job job) {
   return {};
 }
 
-const std::shared_ptr<Reentry>& Engine::reentry() {
+Reentry& Engine::reentry() {
   if (!started_) {
     const std::lock_guard lock(mutex_);
     begin_anew_in_child();
   }
-  return reentry_;
+  return *reentry_;
 }
 
 asio::any_io_executor Engine::callback_executor() {
@@ -519,17 +519,3 @@ void Engine::on_loss(const Loss& loss) {
 void Engine::log(LogLevel level, std::string_view text) const noexcept { log_->write(level, text); }
 
 }  // namespace dlock::core
-
-namespace dlock::inline v0::detail {
-
-boost::asio::any_io_executor callback_executor(const DistributedLock& lock) {
-  return lock.engine().callback_executor();
-}
-
-boost::asio::any_io_executor callback_executor(const LockHandle& handle) {
-  const auto& hold = core::HandleAccess::hold(handle);
-  if (!hold) return core::Completions::alone()->executor();
-  return hold->host().callback_executor();
-}
-
-}  // namespace dlock::inline v0::detail

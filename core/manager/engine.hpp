@@ -25,6 +25,7 @@
 #include "core/loop/crew.hpp"
 #include "core/loop/real_env.hpp"
 #include "core/manager/calls.hpp"
+#include "core/manager/lock_context.hpp"
 #include "core/manager/reentry.hpp"
 #include "core/manager/strategy.hpp"
 #include "core/process/log_lines.hpp"
@@ -36,7 +37,7 @@
 namespace dlock::core {
 
 /// Thread safety: all members from any thread, if not said otherwise.
-class Engine final : public Host {
+class Engine final : public Host, public detail::LockContext {
  public:
   /// Throws LockError{config_invalid}, {unavailable} if there is no descriptor to be had.
   static std::shared_ptr<Engine> make(Config config, OpenOptions options);
@@ -76,7 +77,7 @@ class Engine final : public Host {
     runtime_->tellers->post(std::move(errand));
   }
   /// This process's own: an engine from before a fork() begins anew.
-  const std::shared_ptr<Reentry>& reentry();
+  Reentry& reentry() override;
   asio::any_io_executor callback_executor() override;
   void on_loss(const Loss& loss) override;
   void log(LogLevel level, std::string_view text) const noexcept override;

@@ -2,8 +2,7 @@
 #include "dlock/lock_handle.hpp"
 
 #include "core/loop/reply.hpp"
-#include "core/store/hold.hpp"
-#include "core/store/host.hpp"
+#include "dlock/detail/grant.hpp"
 #include "dlock/spi/thread.hpp"
 
 namespace dlock::inline v0 {
@@ -15,64 +14,58 @@ const std::string& no_name() {
   return *name;
 }
 
-/// After the release has begun: no callback of it runs any more when this returns.
-void wait_quiet(const std::shared_ptr<core::Hold>& hold) noexcept {
-  if (hold && !hold->is_foreign()) hold->wait_quiet();
-}
-
 }  // namespace
 
 LockHandle::LockHandle() noexcept = default;
-LockHandle::LockHandle(std::shared_ptr<core::Hold> hold) noexcept : hold_(std::move(hold)) {}
+LockHandle::LockHandle(std::shared_ptr<detail::Grant> grant) noexcept : grant_(std::move(grant)) {}
 LockHandle::LockHandle(LockHandle&&) noexcept = default;
 
 LockHandle& LockHandle::operator=(LockHandle&& other) noexcept {
   if (this != &other) {
     const NoCancellation uncancelled;
-    const auto hold = hold_;
-    begin_release({});
-    hold_ = std::move(other.hold_);
-    wait_quiet(hold);
+    const auto replaced = std::exchange(grant_, nullptr);
+    if (replaced) replaced->release({});
+    grant_ = std::move(other.grant_);
+    if (replaced) replaced->wait_quiet();
   }
   return *this;
 }
 
 LockHandle::~LockHandle() {
-  if (!hold_) return;
+  if (!grant_) return;
   const NoCancellation uncancelled;
-  const auto hold = hold_;
-  begin_release({});
-  wait_quiet(hold);
+  grant_->release({});
+  grant_->wait_quiet();
 }
 
 const std::string& LockHandle::name() const noexcept {
-  return hold_ ? hold_->identity().name : no_name();
+  return grant_ ? grant_->identity().name : no_name();
 }
 
 const std::string& LockHandle::store() const noexcept {
-  return hold_ ? hold_->identity().store : no_name();
+  return grant_ ? grant_->identity().store : no_name();
 }
 
 std::optional<std::uint64_t> LockHandle::token() const noexcept {
-  return hold_ ? hold_->identity().token : std::nullopt;
+  return grant_ ? grant_->identity().token : std::nullopt;
 }
 
 std::optional<Sequencer> LockHandle::sequencer() const {
   const auto token_of_grant = token();
   if (!token_of_grant) return std::nullopt;
-  return Sequencer(name(), hold_->identity().mode, *token_of_grant, store());
+  return Sequencer(name(), grant_->identity().mode, *token_of_grant, store());
 }
 
 HandleState LockHandle::state() const noexcept {
-  return hold_ ? hold_->state() : HandleState::released;
+  return grant_ ? grant_->state() : HandleState::released;
 }
 
 LossReason LockHandle::loss_reason() const noexcept {
-  return hold_ && hold_->state() == HandleState::lost ? hold_->reason() : LossReason::none;
+  return grant_ && grant_->state() == HandleState::lost ? grant_->reason() : LossReason::none;
 }
 
 std::optional<std::chrono::nanoseconds> LockHandle::remaining() const noexcept {
-  return hold_ ? hold_->remaining() : Duration::zero();
+  return grant_ ? grant_->remaining() : Duration::zero();
 }
 
 void LockHandle::check() const {
@@ -88,60 +81,36 @@ void LockHandle::check(error_code& ec) const noexcept {
 }
 
 std::stop_token LockHandle::stop_token() const noexcept {
-  return hold_ ? hold_->stop_token() : std::stop_token();
+  return grant_ ? grant_->stop_token() : std::stop_token();
 }
 
 void LockHandle::on_state(StateCallback callback) {
-  if (hold_) hold_->on_state(std::move(callback));
+  if (grant_) grant_->on_state(std::move(callback));
 }
 
 error_code LockHandle::release() noexcept {
   const NoCancellation uncancelled;
-  const auto hold = hold_;
-  auto ec = make_error_code(errc::unavailable);
+  const auto grant = std::exchange(grant_, nullptr);
+  if (!grant) return {};
+  std::shared_ptr<core::Reply<error_code>> reply;
+  detail::Grant::Done done;
   try {
-    auto reply = std::make_shared<core::Reply<error_code>>();
-    detail::UniqueFunction<void(error_code)> done = [reply](error_code told) { reply->set(told); };
-    begin_release(std::move(done));
-    ec = reply->wait();
+    reply = std::make_shared<core::Reply<error_code>>();
+    done = [reply](error_code told) { reply->set(told); };
   } catch (const std::bad_alloc&) {
     // It goes on in the background; nothing is left to tell its outcome with.
-    begin_release({});
+    reply.reset();
   }
-  wait_quiet(hold);
+  grant->release(std::move(done));
+  const auto ec = reply ? reply->wait() : make_error_code(errc::unavailable);
+  grant->wait_quiet();
   return ec;
 }
 
 void LockHandle::start_release(detail::UniqueFunction<void(error_code)> done) noexcept {
-  const auto hold = hold_;
-  // Inside a callback of its own the caller may well wait for `done`.
-  if (!done || !hold || hold->is_foreign() || hold->is_telling_here()) {
-    return begin_release(std::move(done));
-  }
-  begin_release([hold, done = std::move(done)](error_code ec) mutable {
-    hold->when_quiet([done = std::move(done), ec]() mutable { done(ec); });
-  });
-}
-
-void LockHandle::begin_release(detail::UniqueFunction<void(error_code)> done) noexcept {
-  const auto hold = std::exchange(hold_, nullptr);
-  if (!hold) {
-    if (done) done({});
-    return;
-  }
-  if (hold->is_foreign()) {
-    if (done) done(make_error_code(errc::closed));
-    return;
-  }
-  // What was lost has been taken care of when it was; nothing is left to give back.
-  const bool was_ours = hold->give_back();
-  hold->leave();
-  if (!was_ours) {
-    hold->let_go();
-    if (done) done(make_error_code(errc::lock_lost));
-    return;
-  }
-  hold->host().release(hold, std::move(done));
+  const auto grant = std::exchange(grant_, nullptr);
+  if (grant) return grant->release_quietly(std::move(done));
+  if (done) done({});
 }
 
 }  // namespace dlock::inline v0

@@ -70,14 +70,17 @@ std::string home_of(Engine& engine, const std::string& name) {
 
 }  // namespace
 
-LockManager::LockManager(std::shared_ptr<core::Engine> engine) noexcept
-    : engine_(std::move(engine)) {}
+struct LockManager::Impl {
+  const std::shared_ptr<Engine> engine;
+};
+
+LockManager::LockManager(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
 LockManager::LockManager(LockManager&&) noexcept = default;
 
 LockManager& LockManager::operator=(LockManager&& other) noexcept {
   if (this != &other) {
     close();
-    engine_ = std::move(other.engine_);
+    impl_ = std::move(other.impl_);
   }
   return *this;
 }
@@ -85,11 +88,12 @@ LockManager& LockManager::operator=(LockManager&& other) noexcept {
 LockManager::~LockManager() { close(); }
 
 void LockManager::close() noexcept {
-  if (engine_) engine_->close();
+  if (impl_) impl_->engine->close();
 }
 
 LockManager LockManager::from_config(Config config, OpenOptions options) {
-  return LockManager(Engine::make(std::move(config), std::move(options)));
+  return LockManager(
+      std::make_unique<Impl>(Impl{Engine::make(std::move(config), std::move(options))}));
 }
 
 LockManager LockManager::open(std::string_view url, OpenOptions options) {
@@ -105,15 +109,16 @@ LockManager LockManager::from_environment(OpenOptions options) {
 }
 
 std::shared_ptr<DistributedLock> LockManager::lock(std::string name) {
-  return engine_->lock(std::move(name));
+  return impl_->engine->lock(std::move(name));
 }
 
 std::vector<StoreReport> LockManager::inspect(std::optional<milliseconds> timeout) {
   std::vector<StoreReport> reports;
-  for (const auto& name : engine_->store_names()) {
-    reports.push_back(engine_->run_on<StoreReport>(name, [timeout](std::shared_ptr<Store> store) {
-      return report_store(std::move(store), timeout);
-    }));
+  for (const auto& name : impl_->engine->store_names()) {
+    reports.push_back(
+        impl_->engine->run_on<StoreReport>(name, [timeout](std::shared_ptr<Store> store) {
+          return report_store(std::move(store), timeout);
+        }));
   }
   return reports;
 }
@@ -125,8 +130,8 @@ void LockManager::connect(std::optional<milliseconds> timeout) {
 }
 
 LockStatus LockManager::status(const std::string& name) {
-  const auto store = home_of(*engine_, name);
-  auto result = engine_->run_on<Result<LockStatus>>(
+  const auto store = home_of(*impl_->engine, name);
+  auto result = impl_->engine->run_on<Result<LockStatus>>(
       store, [name](std::shared_ptr<Store> at) { return inspect_lock(std::move(at), name); });
   if (!result.value) fail(result.failure, name, store);
   return std::move(*result.value);
@@ -135,7 +140,7 @@ LockStatus LockManager::status(const std::string& name) {
 StandingReport LockManager::check(const Sequencer& sequencer) {
   StandingReport report;
   try {
-    const auto& route = engine_->route(sequencer.name());
+    const auto& route = impl_->engine->route(sequencer.name());
     // Of a lock that is being moved the tokens of both stores are one row.
     if (core::leads_to(route, sequencer.store())) {
       return core::standing_of(sequencer, status(sequencer.name()));
@@ -156,8 +161,8 @@ std::vector<LockStatus> LockManager::list(const std::string& prefix) {
   std::vector<LockStatus> all;
   Failure unable;
   bool any = false;
-  for (const auto& name : engine_->store_names()) {
-    auto result = engine_->run_on<Result<std::vector<LockStatus>>>(
+  for (const auto& name : impl_->engine->store_names()) {
+    auto result = impl_->engine->run_on<Result<std::vector<LockStatus>>>(
         name,
         [prefix](std::shared_ptr<Store> store) { return list_locks(std::move(store), prefix); });
     if (!result.value) {
@@ -174,10 +179,10 @@ std::vector<LockStatus> LockManager::list(const std::string& prefix) {
 }
 
 void LockManager::evict(const std::string& name, std::uint64_t token) {
-  const auto store = home_of(*engine_, name);
-  const auto failure = engine_->run_on<Failure>(store, [name, token](std::shared_ptr<Store> at) {
-    return evict_lock(std::move(at), name, token);
-  });
+  const auto store = home_of(*impl_->engine, name);
+  const auto failure = impl_->engine->run_on<Failure>(
+      store,
+      [name, token](std::shared_ptr<Store> at) { return evict_lock(std::move(at), name, token); });
   if (failure.error) fail(failure, name, store);
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dlock/mutex.hpp"
 
-#include "core/manager/engine.hpp"
-#include "core/store/hold.hpp"
+#include "core/manager/lock_context.hpp"
+#include "core/manager/reentry.hpp"
+#include "dlock/detail/grant.hpp"
 
 namespace dlock::inline v0 {
 namespace {
@@ -22,7 +23,7 @@ bool Mutex::try_lock() { return enter(std::chrono::milliseconds(0), true); }
 bool Mutex::try_lock_within(std::chrono::milliseconds wait) { return enter(wait, true); }
 
 bool Mutex::enter(std::optional<std::chrono::milliseconds> wait, bool try_only) {
-  auto& reentry = *lock_->engine().reentry();
+  auto& reentry = lock_->context().reentry();
   if (reentry.is_foreign()) fail(errc::closed, *lock_);
   if (auto* entry = reentry.find(lock_->name())) {
     if (entry->handle.state() == HandleState::lost) fail(errc::lock_lost, *lock_);
@@ -33,7 +34,7 @@ bool Mutex::enter(std::optional<std::chrono::milliseconds> wait, bool try_only) 
   options.wait = wait;
   auto handle = try_only ? lock_->try_acquire(options) : lock_->acquire(options);
   if (!handle) return false;
-  if (const auto& hold = core::HandleAccess::hold(*handle)) hold->hand_to_mutex();
+  if (const auto& grant = detail::GrantAccess::grant(*handle)) grant->hand_to_mutex();
   reentry.enter(lock_->name(), std::move(*handle));
   return true;
 }
@@ -46,7 +47,7 @@ void Mutex::unlock() {
 
 void Mutex::unlock(error_code& ec) {
   ec = {};
-  auto& reentry = *lock_->engine().reentry();
+  auto& reentry = lock_->context().reentry();
   if (reentry.is_foreign()) {
     ec = make_error_code(errc::closed);
     return;
@@ -62,7 +63,7 @@ void Mutex::unlock(error_code& ec) {
 }
 
 LockHandle* Mutex::held() const {
-  auto& reentry = *lock_->engine().reentry();
+  auto& reentry = lock_->context().reentry();
   if (reentry.is_foreign()) return nullptr;
   auto* entry = reentry.find(lock_->name());
   return entry == nullptr ? nullptr : &entry->handle;

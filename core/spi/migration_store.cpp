@@ -26,10 +26,12 @@ asio::awaitable<RecordAnswer> MigrationStore::seal(ClaimPtr, std::string, TimePo
   co_return not_supported();
 }
 
-asio::awaitable<RecordAnswer> MigrationStore::set_record(std::string, std::string,
-                                                         std::optional<std::string>, std::uint64_t,
-                                                         TimePoint) {
-  co_return not_supported();
+asio::awaitable<RecordAnswer> MigrationStore::set_record(std::string name, std::string from,
+                                                         std::optional<std::string> to,
+                                                         std::uint64_t min_token,
+                                                         TimePoint deadline) {
+  return set_record_under(nullptr, std::move(name), std::move(from), std::move(to), min_token,
+                          deadline);
 }
 
 asio::awaitable<RecordAnswer> MigrationStore::raise(ClaimPtr, std::uint64_t, TimePoint) {

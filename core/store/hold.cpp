@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <exception>
+#include <typeinfo>
 #include <utility>
 
 #include "core/store/host.hpp"
@@ -93,6 +94,30 @@ Hold::Audience Hold::audience() noexcept {
   return callbacks_.empty() ? Audience::nobody : Audience::callbacks;
 }
 
+// What was lost has been taken care of when it was; nothing is left to give back.
+void Hold::release(Done done) noexcept {
+  if (is_foreign()) {
+    if (done) done(make_error_code(errc::closed));
+    return;
+  }
+  const bool was_ours = give_back();
+  leave();
+  if (!was_ours) {
+    let_go();
+    if (done) done(make_error_code(errc::lock_lost));
+    return;
+  }
+  host_->release(shared_from_this(), std::move(done));
+}
+
+void Hold::release_quietly(Done done) noexcept {
+  // Inside a callback of its own the caller may well wait for `done`.
+  if (!done || is_foreign() || is_telling_here()) return release(std::move(done));
+  release([self = shared_from_this(), done = std::move(done)](error_code ec) mutable {
+    self->when_quiet([done = std::move(done), ec]() mutable { done(ec); });
+  });
+}
+
 bool Hold::give_back() noexcept {
   if (state() == HandleState::lost) return false;
   return change(HandleState::released, LossReason::none);
@@ -163,6 +188,7 @@ void Hold::leave() noexcept {
 }
 
 void Hold::wait_quiet() noexcept {
+  if (is_foreign()) return;
   const auto me = std::this_thread::get_id();
   Lock lock(mutex_);
   // run() itself drops them when it comes back from the callback that we are in.
@@ -298,9 +324,18 @@ void Hold::outside(Lock& lock, UserCode code) noexcept {
   quiet_.notify_all();
 }
 
+std::shared_ptr<Hold> HandleAccess::hold(const LockHandle& handle) noexcept {
+  const auto& grant = detail::GrantAccess::grant(handle);
+  if (!grant) return nullptr;
+  const auto& what = *grant;
+  // Hold is final, so that nothing else need be looked at.
+  if (typeid(what) != typeid(Hold)) return nullptr;
+  return std::static_pointer_cast<Hold>(grant);
+}
+
 int inheritable_descriptor(const LockHandle& handle) noexcept {
-  const auto& hold = HandleAccess::hold(handle);
-  return hold ? hold->identity().inheritable_descriptor : -1;
+  const auto& grant = detail::GrantAccess::grant(handle);
+  return grant ? grant->identity().inheritable_descriptor : -1;
 }
 
 }  // namespace dlock::core

@@ -20,6 +20,7 @@
 #include "core/loop/crew.hpp"
 #include "core/store/hold_dependency.hpp"
 #include "core/store/releaser.hpp"
+#include "dlock/detail/grant.hpp"
 #include "dlock/lock_handle.hpp"
 #include "dlock/lock_manager.hpp"
 #include "dlock/spi/claim.hpp"
@@ -29,44 +30,38 @@ namespace dlock::core {
 class Host;
 class Store;
 
-class Hold final : public Errand, public std::enable_shared_from_this<Hold> {
+class Hold final : public Errand, public detail::Grant, public std::enable_shared_from_this<Hold> {
  public:
-  struct Identity {
-    std::string name;
-    std::string store;
-    std::optional<std::uint64_t> token;
-    int inheritable_descriptor = -1;
-    Mode mode = Mode::exclusive;
-  };
-
   Hold(std::shared_ptr<Host> host, std::weak_ptr<Store> store, Identity identity,
        const ClaimPtr& claim, TimePoint deadline);
 
-  const Identity& identity() const noexcept { return identity_; }
+  const Identity& identity() const noexcept override { return identity_; }
   Host& host() const noexcept { return *host_; }
   const std::weak_ptr<Store>& store() const noexcept { return store_; }
 
   // Any thread.
-  HandleState state() noexcept;
-  LossReason reason() const noexcept { return reason_.load(std::memory_order_acquire); }
-  std::optional<Duration> remaining() noexcept;
-  std::stop_token stop_token() const noexcept {
+  HandleState state() noexcept override;
+  LossReason reason() const noexcept override { return reason_.load(std::memory_order_acquire); }
+  std::optional<Duration> remaining() noexcept override;
+  std::stop_token stop_token() const noexcept override {
     expect_owner();
     return stop_.get_token();
   }
-  void on_state(StateCallback callback);
+  void on_state(StateCallback callback) override;
   /// From now on a user has it: the manager's on_loss is told of its loss, too.
   void hand_out() noexcept;
   /// What to tell if the store says, when it is given back, that it was lost; empty: no user had
   /// it.
   std::optional<Loss> loss_at_release();
-  void hand_to_mutex() noexcept { of_mutex_.store(true, std::memory_order_release); }
+  void hand_to_mutex() noexcept override { of_mutex_.store(true, std::memory_order_release); }
   /// For whom the end must wait that the manager makes of it: for nobody, until its callbacks have
   /// returned (when_told), until whoever took the stop token has let go of it (when_left).
   enum class Audience { nobody, callbacks, owner };
   Audience audience() noexcept;
   /// As if the stop token had been taken.
   void expect_owner() const noexcept { stop_is_taken_.store(true, std::memory_order_release); }
+  void release(Done done) noexcept override;
+  void release_quietly(Done done) noexcept override;
   /// Held or suspect becomes released. False: it was lost before.
   bool give_back() noexcept;
   /// Until when it can be believed; kNever without a lease, TimePoint::min() when that is over.
@@ -81,8 +76,9 @@ class Hold final : public Errand, public std::enable_shared_from_this<Hold> {
   /// Its handle is gone: no state callback begins from now on. A stop that is due is requested all
   /// the same.
   void leave() noexcept;
-  /// After leave(): returns when no callback of it runs any more. At once inside one of them.
-  void wait_quiet() noexcept;
+  /// After leave(): returns when no callback of it runs any more. At once inside one of them, and
+  /// in a fork()ed child.
+  void wait_quiet() noexcept override;
   /// To be posted: gives it back on the loop, which tells `done`. Was made with the hold: to give
   /// back takes no memory. Once.
   Job release_job(Releaser::Done done) noexcept;
@@ -170,9 +166,8 @@ class Hold final : public Errand, public std::enable_shared_from_this<Hold> {
 
 /// Looks into a handle, for the core.
 struct HandleAccess {
-  static const std::shared_ptr<Hold>& hold(const LockHandle& handle) noexcept {
-    return handle.hold_;
-  }
+  /// Null: it is empty, or nothing of a store's is in it (a fake).
+  static std::shared_ptr<Hold> hold(const LockHandle& handle) noexcept;
 };
 
 /// A descriptor that keeps the lock as long as it is open anywhere (a child process inherits it);

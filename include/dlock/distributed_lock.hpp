@@ -3,10 +3,14 @@
 // DistributedLock: one lock name on some store. What is behind it (a ZooKeeper ensemble, files in
 // a directory) is a matter of configuration and not visible here. No Asio in this header: the
 // async_ twins are declared here and defined in <dlock/async.hpp>.
+//
+// A lock of one's own, a fake or one around another, says its name and starts acquires; the rest
+// comes with it. <dlock/testing/fake_lock.hpp> has one for tests.
 #pragma once
 
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -18,10 +22,6 @@
 #include "dlock/lock_handle.hpp"
 #include "dlock/options.hpp"
 
-namespace dlock::core {
-class Engine;
-}
-
 namespace dlock::inline v0 {
 
 namespace detail {
@@ -29,12 +29,14 @@ namespace detail {
 using AcquireHandler = UniqueFunction<void(error_code, LockHandle)>;
 /// Asks a running acquire to stop; harmless when it is over. Any thread.
 using Canceller = std::function<void()>;
+/// What the locks of one manager share, for Mutex and the async_ twins. Opaque.
+class LockContext;
 }  // namespace detail
 
 /// Thread safety: all members may be called from any thread at the same time.
 class DistributedLock {
  public:
-  virtual ~DistributedLock() = default;
+  virtual ~DistributedLock();
   DistributedLock(const DistributedLock&) = delete;
   DistributedLock& operator=(const DistributedLock&) = delete;
 
@@ -65,15 +67,23 @@ class DistributedLock {
   template <class CompletionToken>
   auto async_acquire(CompletionToken&& token);
 
-  /// The one thing an implementation does. A wait that is not given is the lock's default.
+  /// The one thing an implementation does: starts an acquire, and returns what cancels it. A wait
+  /// that is not given is the lock's default. `handler` is called exactly once, on any thread, also
+  /// inside this call: with a handle, or with an error (a LockError's codes; timed_out where
+  /// somebody else has the lock) and an empty one; `options.diagnostics` is written before.
   virtual detail::Canceller start_acquire(AcquireOptions options,
                                           detail::AcquireHandler handler) = 0;
 
-  /// What Mutex and the async_ twins need of the manager: its re-entry table, its callback thread.
-  virtual core::Engine& engine() const noexcept = 0;
+  /// With which locks it shares the re-entry of Mutex, by its name, and the thread for completion
+  /// handlers without an executor. A lock around another returns the other's; the locks of a
+  /// manager return the manager's. Default: none but itself; made at first use. Throws bad_alloc.
+  virtual detail::LockContext& context() const;
 
  protected:
   DistributedLock() = default;
+
+ private:
+  mutable std::atomic<detail::LockContext*> own_context_{nullptr};
 };
 
 }  // namespace dlock::inline v0

@@ -22,12 +22,12 @@
 #include "dlock/error.hpp"
 #include "dlock/sequencer.hpp"
 
-namespace dlock::core {
-class Hold;
-struct HandleAccess;
-}  // namespace dlock::core
-
 namespace dlock::inline v0 {
+
+namespace detail {
+class Grant;  // <dlock/detail/grant.hpp>
+struct GrantAccess;
+}  // namespace detail
 
 /// held: ours. suspect: a renewal is overdue or the link is down, the local deadline has not yet
 /// passed; may become held again. lost: no longer ours, final. released: given back by us, final.
@@ -57,7 +57,8 @@ class LockHandle {
  public:
   /// An empty handle: owns nothing, state() is released.
   LockHandle() noexcept;
-  explicit LockHandle(std::shared_ptr<core::Hold> hold) noexcept;
+  /// For who grants locks: a store's loop, a fake.
+  explicit LockHandle(std::shared_ptr<detail::Grant> grant) noexcept;
   LockHandle(LockHandle&&) noexcept;
   LockHandle& operator=(LockHandle&&) noexcept;
   /// Starts the release and does not wait for it: the manager does, when it is closed. Waits for a
@@ -66,7 +67,7 @@ class LockHandle {
 
   /// True if there is a lock in it that was neither released nor moved away. Says nothing about
   /// loss.
-  explicit operator bool() const noexcept { return hold_ != nullptr; }
+  explicit operator bool() const noexcept { return grant_ != nullptr; }
 
   const std::string& name() const noexcept;
   /// The store's name in the configuration, never its URL.
@@ -121,10 +122,8 @@ class LockHandle {
   void start_release(detail::UniqueFunction<void(error_code)> done) noexcept;
 
  private:
-  void begin_release(detail::UniqueFunction<void(error_code)> done) noexcept;
-
-  friend struct core::HandleAccess;
-  std::shared_ptr<core::Hold> hold_;
+  friend struct detail::GrantAccess;
+  std::shared_ptr<detail::Grant> grant_;
 };
 
 }  // namespace dlock::inline v0

@@ -33,10 +33,6 @@
 #include "dlock/lock_status.hpp"
 #include "dlock/sequencer.hpp"
 
-namespace dlock::core {
-class Engine;
-}
-
 namespace dlock::inline v0 {
 
 struct BackendDescriptor;  // <dlock/spi/descriptor.hpp>
@@ -158,8 +154,9 @@ class LockManager {
   void close() noexcept;
 
  private:
-  explicit LockManager(std::shared_ptr<core::Engine> engine) noexcept;
-  std::shared_ptr<core::Engine> engine_;
+  struct Impl;
+  explicit LockManager(std::unique_ptr<Impl> impl) noexcept;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace dlock::inline v0

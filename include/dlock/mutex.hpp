@@ -36,7 +36,8 @@ std::chrono::milliseconds saturated_milliseconds(const std::chrono::duration<Rep
 }  // namespace detail
 
 /// Re-entry is counted per manager, lock name and thread: two Mutexes of one manager on one name
-/// re-enter each other on the same thread, and exclude each other across threads.
+/// re-enter each other on the same thread, and exclude each other across threads. Of a lock without
+/// a manager (DistributedLock::context()) it is counted per lock object and thread.
 /// Thread safety: all members may be called from any thread.
 class Mutex {
  public:

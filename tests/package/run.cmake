@@ -64,6 +64,17 @@ function(run_on_servers folder)
   endif()
 endfunction()
 
+# pkg_config_flags(VARIABLE package...): what compiles and links against the installation.
+function(pkg_config_flags variable)
+  file(GLOB_RECURSE file ${installed}/dlock.pc)
+  cmake_path(GET file PARENT_PATH folder)
+  set(ENV{PKG_CONFIG_PATH} ${folder})
+  execute_process(COMMAND pkg-config --cflags --libs ${ARGN} OUTPUT_VARIABLE flags
+    OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  separate_arguments(flags UNIX_COMMAND "${flags}")
+  set(${variable} ${flags} PARENT_SCOPE)
+endfunction()
+
 # What is installed finds everything anew, wherever it is put.
 function(expect_no_paths_of_this_machine)
   file(GLOB_RECURSE files ${installed}/*.cmake ${installed}/*.pc)
@@ -97,7 +108,7 @@ endfunction()
 # C++17: what is wrong, and an end.
 function(refuse_old_standard)
   file(GLOB headers ${SOURCE}/include/dlock/*.hpp ${SOURCE}/include/dlock/spi/*.hpp
-    ${SOURCE}/include/dlock/contract/*.hpp)
+    ${SOURCE}/include/dlock/contract/*.hpp ${SOURCE}/include/dlock/testing/*.hpp)
   foreach(header ${headers})
     execute_process(COMMAND ${CXX} -std=c++17 -fsyntax-only -x c++ -I${SOURCE}/include ${header}
       RESULT_VARIABLE result ERROR_VARIABLE said OUTPUT_QUIET)
@@ -134,12 +145,7 @@ elseif(STEP STREQUAL "add_subdirectory")
       CMakeFiles/consumer_async.dir/async.cpp.o ${objects})
   run_consumers(${WORK}/add_subdirectory consumer_local)
 elseif(STEP STREQUAL "pkg_config")
-  file(GLOB_RECURSE file ${installed}/dlock.pc)
-  cmake_path(GET file PARENT_PATH folder)
-  set(ENV{PKG_CONFIG_PATH} ${folder})
-  execute_process(COMMAND pkg-config --cflags --libs dlock OUTPUT_VARIABLE flags
-    OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
-  separate_arguments(flags UNIX_COMMAND "${flags}")
+  pkg_config_flags(flags dlock)
   run(${CXX} -std=c++20 ${consumer}/main.cpp -o ${WORK}/pkg_config_consumer ${flags})
   run_consumers(${WORK} pkg_config_consumer)
 elseif(STEP STREQUAL "backend")
@@ -149,6 +155,17 @@ elseif(STEP STREQUAL "backend")
   file(COPY ${SOURCE}/examples/backend/ DESTINATION ${consumer})
   build_consumer(${WORK}/backend CONFIGURE -DCMAKE_PREFIX_PATH=${installed})
   run(${WORK}/backend/contract_test --gtest_brief=1)
+elseif(STEP STREQUAL "testing")
+  # A unit test of somebody else's, likewise; and what pkg-config says links it, too.
+  set(consumer ${WORK}/testing_source)
+  file(REMOVE_RECURSE ${consumer})
+  file(COPY ${SOURCE}/examples/testing/ DESTINATION ${consumer})
+  build_consumer(${WORK}/testing CONFIGURE -DCMAKE_PREFIX_PATH=${installed})
+  run(${WORK}/testing/mailer_test --gtest_brief=1)
+  pkg_config_flags(flags dlock-testing gtest_main)
+  run(${CXX} -std=c++20 ${consumer}/mailer.cpp ${consumer}/mailer_test.cpp
+    -o ${WORK}/testing/pkg_config_test ${flags})
+  run(${WORK}/testing/pkg_config_test --gtest_brief=1)
 elseif(STEP STREQUAL "command")
   run(${installed}/bin/dlock --version)
 else()

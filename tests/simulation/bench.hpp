@@ -127,6 +127,30 @@ class Bench {
   bool granted(const AttemptPtr& attempt, Duration time = seconds(60)) {
     return run_until([&] { return attempt->told; }, time) && !attempt->ec;
   }
+  /// It has had the lock and given it back, and so is connected. False: it did not get it.
+  bool warm_up(Program& program, const std::string& lock, Duration rest = seconds(1)) {
+    const auto attempt = program.acquire(lock);
+    if (!granted(attempt)) return false;
+    program.release(attempt);
+    run(rest);
+    return true;
+  }
+  /// The same, at moments that do not depend on when it got it.
+  Program& connected(const std::string& name, const std::string& lock) {
+    auto& one = program(name);
+    one.acquire(lock);
+    run(seconds(1));
+    one.release();
+    run(seconds(1));
+    return one;
+  }
+  /// It has the lock by now, unless that is another's.
+  Program& holder(const std::string& name, const std::string& lock) {
+    auto& one = program(name);
+    one.acquire(lock);
+    run(milliseconds(100));
+    return one;
+  }
 
   World world;
   Network network;

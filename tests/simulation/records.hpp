@@ -64,10 +64,7 @@ bool open(AnyBench& bench, Program& program, std::uint64_t above) {
 template <class AnyBench>
 Program& warmed(AnyBench& bench, const std::string& name) {
   auto& program = bench.program(name);
-  auto warm = program.acquire("other");
-  bench.granted(warm);
-  program.release(warm);
-  bench.run(milliseconds(500));
+  bench.warm_up(program, "other", milliseconds(500));
   return program;
 }
 

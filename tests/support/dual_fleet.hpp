@@ -4,30 +4,23 @@
 // connections of its own; and the hands of an operator.
 #pragma once
 
-#include <boost/asio/co_spawn.hpp>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "backends/memory/store.hpp"
-#include "dlock/memory.hpp"
 #include "migration/dual/dual_acquisition.hpp"
 #include "migration/dual/dual_coordinator.hpp"
 #include "migration/dual/registrar.hpp"
-#include "tests/support/scripted_backend.hpp"
+#include "tests/support/memory_stores.hpp"
 
 namespace dlock::tests {
 
-class DualFleet {
+class DualFleet : public MemoryStores {
  public:
   /// What an acquire came to.
-  struct Got {
-    int times_told = 0;
-    error_code ec;
-    LockHandle handle;
-    Diagnostics diagnostics;
+  struct Got : Outcome {
     std::shared_ptr<core::migration::DualAcquisition> acquisition;
   };
   /// One process.
@@ -57,17 +50,10 @@ class DualFleet {
   }
   ~DualFleet() {
     for (const auto& stores : connected_) {
-      for (const auto& store : {stores.from, stores.to}) {
-        asio::co_spawn(env().executor(), store->close(), [](const std::exception_ptr&) {});
-      }
+      for (const auto& store : {stores.from, stores.to}) close(store);
     }
     run_for(std::chrono::minutes(1));
   }
-  DualFleet(const DualFleet&) = delete;
-  DualFleet& operator=(const DualFleet&) = delete;
-
-  VirtualEnv& env() { return host->virtual_env(); }
-  void run_for(Duration time) { env().run_for(time); }
 
   Member program(int phase) {
     Member member;
@@ -78,9 +64,7 @@ class DualFleet {
   }
   /// It ends in good order.
   void stop(Member& member) {
-    for (const auto& store : {member.stores.from, member.stores.to}) {
-      asio::co_spawn(env().executor(), store->close(), [](const std::exception_ptr&) {});
-    }
+    for (const auto& store : {member.stores.from, member.stores.to}) close(store);
     run_for(std::chrono::milliseconds(10));
   }
 
@@ -89,18 +73,10 @@ class DualFleet {
     auto got = std::make_shared<Got>();
     core::migration::DualAcquisition::Request request;
     request.source.name = request.target.name = name;
-    auto& limits = request.source.limits;
-    limits.once = wait && wait->count() == 0;
-    if (wait && !limits.once) limits.deadline = env().now() + *wait;
-    limits.connect_timeout = std::chrono::seconds(15);
-    request.target.limits = limits;
+    request.source.limits = request.target.limits = limits_of(env(), wait);
     request.source.diagnostics = &got->diagnostics;
-    got->acquisition = core::migration::DualAcquisition::start(
-        member.registrar, std::move(request), [got](error_code ec, LockHandle handle) {
-          ++got->times_told;
-          got->ec = ec;
-          got->handle = std::move(handle);
-        });
+    got->acquisition = core::migration::DualAcquisition::start(member.registrar, std::move(request),
+                                                               write_down(env(), got));
     return got;
   }
   std::shared_ptr<Got> acquire(Member& member, const std::string& name,
@@ -129,6 +105,11 @@ class DualFleet {
     const auto by = coordinator(waiting(wait, legacy_gone));
     return run(by->take(goal), wait + std::chrono::seconds(1));
   }
+  /// What it comes to is there when time has passed.
+  std::shared_ptr<std::optional<core::migration::DualReport>> begin_take(
+      core::migration::Goal goal, const std::shared_ptr<core::migration::DualCoordinator>& by) {
+    return begin(by->take(goal), by);
+  }
   core::migration::DualReport start(std::optional<std::pair<int, int>> at = {},
                                     Duration wait = std::chrono::seconds(10)) {
     const auto by = coordinator(waiting(wait));
@@ -140,17 +121,6 @@ class DualFleet {
   core::migration::DualReport withdraw(Duration wait) {
     const auto by = coordinator(waiting(wait));
     return run(by->withdraw(), wait + std::chrono::seconds(1));
-  }
-
-  /// Runs a coroutine of the core to its end, or for so long.
-  template <class T>
-  T run(asio::awaitable<T> work, Duration most = std::chrono::seconds(1)) {
-    auto result = std::make_shared<std::optional<T>>();
-    asio::co_spawn(env().executor(), std::move(work),
-                   [result](const std::exception_ptr&, T value) { *result = std::move(value); });
-    const auto end = env().now() + most;
-    while (!*result && env().now() < end) run_for(std::chrono::milliseconds(5));
-    return std::move(result->value());
   }
 
   core::migration::Window window() const {
@@ -196,16 +166,8 @@ class DualFleet {
     connected_.push_back(stores);
     return stores;
   }
-  std::shared_ptr<core::Store> make_store(const std::string& name, const std::string& server) {
-    core::Store::Setup setup;
-    setup.options.name = name;
-    setup.options.endpoints = {{server, 0}};
-    setup.descriptor = &memory::backend();
-    return std::make_shared<core::Store>(*host, std::move(setup));
-  }
   const core::migration::DualStores& operators() const { return operator_; }
 
-  std::shared_ptr<VirtualHost> host = std::make_shared<VirtualHost>();
   std::shared_ptr<memory::SharedStore> server_s;
   std::shared_ptr<memory::SharedStore> server_t;
   core::migration::Plan plan;

@@ -4,34 +4,23 @@
 // rules of migrations, whose stores need not be real.
 #pragma once
 
-#include <boost/asio/co_spawn.hpp>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "backends/memory/store.hpp"
-#include "dlock/memory.hpp"
 #include "dlock/spi/error.hpp"
 #include "migration/ledger.hpp"
 #include "migration/move/coordinator.hpp"
 #include "migration/move/migrating_acquisition.hpp"
-#include "tests/support/scripted_backend.hpp"
+#include "tests/support/memory_stores.hpp"
 
 namespace dlock::tests {
 
-/// The clock that several programs share.
-using Programs = std::shared_ptr<VirtualHost>;
-
-class TwoStores {
+class TwoStores : public MemoryStores {
  public:
   /// What an acquire came to.
-  struct Outcome {
-    int times_told = 0;
-    TimePoint at{};
-    error_code ec;
-    LockHandle handle;
-    Diagnostics diagnostics;
+  struct Outcome : tests::Outcome {
     std::shared_ptr<core::migration::MigratingAcquisition> moving;
   };
 
@@ -57,15 +46,9 @@ class TwoStores {
     server_t->set_note("plans-in", "", "p1");
   }
   ~TwoStores() {
-    for (const auto& store : {s, t}) {
-      asio::co_spawn(env().executor(), store->close(), [](const std::exception_ptr&) {});
-    }
-    env().run_for(std::chrono::minutes(1));
+    for (const auto& store : {s, t}) close(store);
+    run_for(std::chrono::minutes(1));
   }
-  TwoStores(const TwoStores&) = delete;
-  TwoStores& operator=(const TwoStores&) = delete;
-
-  VirtualEnv& env() { return host->virtual_env(); }
 
   /// Through the plan, as a route with `migrate` does.
   std::shared_ptr<Outcome> acquire(const std::string& name,
@@ -79,13 +62,15 @@ class TwoStores {
     request.poll = std::chrono::seconds(1);
     request.stores = {"s", "t"};
     request.gate = gate;
-    outcome->moving = core::migration::MigratingAcquisition::start(
-        s, t, std::move(request), [this, outcome](error_code ec, LockHandle handle) {
-          ++outcome->times_told;
-          outcome->at = env().now();
-          outcome->ec = ec;
-          outcome->handle = std::move(handle);
-        });
+    outcome->moving = core::migration::MigratingAcquisition::start(s, t, std::move(request),
+                                                                   write_down(env(), outcome));
+    return outcome;
+  }
+
+  /// It is granted or waits by now.
+  std::shared_ptr<Outcome> acquire_now(const std::string& name) {
+    auto outcome = acquire(name);
+    run_for(std::chrono::milliseconds(10));
     return outcome;
   }
 
@@ -96,13 +81,15 @@ class TwoStores {
     auto outcome = std::make_shared<Outcome>();
     auto request = request_for(name, wait);
     request.diagnostics = &outcome->diagnostics;
-    store->acquire(std::make_shared<core::Acquisition>(
-        store, request, [this, outcome](error_code ec, LockHandle handle) {
-          ++outcome->times_told;
-          outcome->at = env().now();
-          outcome->ec = ec;
-          outcome->handle = std::move(handle);
-        }));
+    store->acquire(std::make_shared<core::Acquisition>(store, request, write_down(env(), outcome)));
+    return outcome;
+  }
+
+  std::shared_ptr<Outcome> acquire_now_in(
+      const std::shared_ptr<core::Store>& store, const std::string& name,
+      std::optional<std::chrono::milliseconds> wait = std::nullopt) {
+    auto outcome = acquire_in(store, name, wait);
+    run_for(std::chrono::milliseconds(10));
     return outcome;
   }
 
@@ -116,27 +103,22 @@ class TwoStores {
   std::shared_ptr<std::optional<core::migration::StepReport>> take(
       core::migration::Goal goal, const std::string& name,
       const std::shared_ptr<core::migration::Coordinator>& by) {
-    auto result = std::make_shared<std::optional<core::migration::StepReport>>();
-    asio::co_spawn(env().executor(), by->take(goal, name),
-                   [result, by](const std::exception_ptr&, core::migration::StepReport report) {
-                     *result = std::move(report);
-                   });
-    return result;
+    return begin(by->take(goal, name), by);
   }
   core::migration::StepReport take_now(core::migration::Goal goal, const std::string& name) {
     auto result = take(goal, name, coordinator());
-    env().run_for(std::chrono::milliseconds(10));
+    run_for(std::chrono::milliseconds(10));
     return result->value_or(core::migration::StepReport{});
   }
 
-  /// Runs a coroutine of the core to its end.
-  template <class T>
-  T run(asio::awaitable<T> work) {
-    auto result = std::make_shared<std::optional<T>>();
-    asio::co_spawn(env().executor(), std::move(work),
-                   [result](const std::exception_ptr&, T value) { *result = std::move(value); });
-    env().run_for(std::chrono::milliseconds(10));
-    return std::move(result->value());
+  /// Another plan from S to T, not started.
+  core::migration::Plan another_plan(const std::string& name, const std::string& id,
+                                     std::vector<std::string> names) const {
+    auto other = plan;
+    other.name = name;
+    other.id = id;
+    other.names = std::move(names);
+    return other;
   }
 
   /// What stands in S in the lock's place.
@@ -147,16 +129,8 @@ class TwoStores {
     server_s->set_record(name, server_s->record(name), core::migration::to_text(record), 0);
   }
 
-  std::shared_ptr<core::Store> make_store(const std::string& name, const std::string& server) {
-    core::Store::Setup setup;
-    setup.options.name = name;
-    setup.options.endpoints = {{server, 0}};
-    setup.descriptor = &memory::backend();
-    return std::make_shared<core::Store>(*host, std::move(setup));
-  }
   const std::string& server_name_t() const { return names_[1]; }
 
-  Programs host = std::make_shared<VirtualHost>();
   std::shared_ptr<memory::SharedStore> server_s;
   std::shared_ptr<memory::SharedStore> server_t;
   std::shared_ptr<core::Store> s;
@@ -170,9 +144,7 @@ class TwoStores {
                                          std::optional<std::chrono::milliseconds> wait) {
     core::Acquisition::Request request;
     request.name = name;
-    request.limits.once = wait && wait->count() == 0;
-    if (wait && !request.limits.once) request.limits.deadline = env().now() + *wait;
-    request.limits.connect_timeout = std::chrono::seconds(15);
+    request.limits = limits_of(env(), wait);
     return request;
   }
 

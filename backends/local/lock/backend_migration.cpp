@@ -130,14 +130,6 @@ asio::awaitable<RecordAnswer> LocalBackend::seal(ClaimPtr held, std::string reco
   co_return answer;
 }
 
-asio::awaitable<RecordAnswer> LocalBackend::set_record(std::string name, std::string from,
-                                                       std::optional<std::string> to,
-                                                       std::uint64_t min_token,
-                                                       TimePoint deadline) {
-  return set_record_under(nullptr, std::move(name), std::move(from), std::move(to), min_token,
-                          deadline);
-}
-
 asio::awaitable<RecordAnswer> LocalBackend::set_record_under(GatePtr gate, std::string name,
                                                              std::string from,
                                                              std::optional<std::string> to,

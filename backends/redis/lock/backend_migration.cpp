@@ -100,14 +100,6 @@ asio::awaitable<RecordAnswer> RedisBackend::seal(ClaimPtr held, std::string reco
   co_return co_await run_record(script, std::move(call), Access::writes, deadline);
 }
 
-asio::awaitable<RecordAnswer> RedisBackend::set_record(std::string name, std::string from,
-                                                       std::optional<std::string> to,
-                                                       std::uint64_t min_token,
-                                                       TimePoint deadline) {
-  return set_record_under(nullptr, std::move(name), std::move(from), std::move(to), min_token,
-                          deadline);
-}
-
 asio::awaitable<RecordAnswer> RedisBackend::set_record_under(GatePtr gate, std::string name,
                                                              std::string from,
                                                              std::optional<std::string> to,

@@ -244,14 +244,6 @@ asio::awaitable<int> ZooKeeperBackend::raise_for(std::string node, std::uint64_t
   co_return co_await token_offset_.raise(min_token - born, deadline);
 }
 
-asio::awaitable<RecordAnswer> ZooKeeperBackend::set_record(std::string name, std::string from,
-                                                           std::optional<std::string> to,
-                                                           std::uint64_t min_token,
-                                                           TimePoint deadline) {
-  return set_record_under(nullptr, std::move(name), std::move(from), std::move(to), min_token,
-                          deadline);
-}
-
 asio::awaitable<RecordAnswer> ZooKeeperBackend::set_record_under(GatePtr gate, std::string name,
                                                                  std::string from,
                                                                  std::optional<std::string> to,

@@ -14,18 +14,9 @@ constexpr auto kLock = "orders/42";
 
 struct MemcachedBench : Bench<SimMemcached> {
   explicit MemcachedBench(std::uint64_t seed) : Bench(seed, true) {}
+  Program& connected(const std::string& name) { return Bench::connected(name, kLock); }
   bool is_taken() { return !store.owners(kLock).empty(); }
 };
-
-/// Connected, and nothing held.
-Program& connected(MemcachedBench& bench, const std::string& name) {
-  auto& program = bench.program(name);
-  program.acquire(kLock);
-  bench.run(seconds(1));
-  program.release();
-  bench.run(seconds(1));
-  return program;
-}
 
 /// Nobody wants the lock; a late request takes it. Whether somebody soon gives it back.
 bool is_given_back_soon(MemcachedBench& bench) {
@@ -38,7 +29,7 @@ bool is_given_back_soon(MemcachedBench& bench) {
 
 bool a_late_add_is_looked_for(std::uint64_t seed) {
   MemcachedBench bench(seed);
-  auto& program = connected(bench, "a");
+  auto& program = bench.connected("a");
   bench.network.arm(program.process, Fault::overtaken, [] {});
   const auto attempt = program.acquire(kLock);
   if (!bench.granted(attempt, seconds(1))) return true;
@@ -49,7 +40,7 @@ bool a_late_add_is_looked_for(std::uint64_t seed) {
 
 bool who_gives_up_a_busy_lock_leaves_nothing_on_its_way(std::uint64_t seed) {
   MemcachedBench bench(seed);
-  auto& program = connected(bench, "a");
+  auto& program = bench.connected("a");
   auto& other = bench.program("b");
   if (!bench.granted(other.acquire(kLock))) return true;
   bench.network.arm(program.process, Fault::overtaken, [] {});
@@ -62,7 +53,7 @@ bool who_gives_up_a_busy_lock_leaves_nothing_on_its_way(std::uint64_t seed) {
 
 bool an_add_that_was_answered_slowly_is_taken_back(std::uint64_t seed) {
   MemcachedBench bench(seed);
-  auto& program = connected(bench, "a");
+  auto& program = bench.connected("a");
   auto& network = bench.network;
   network.arm(program.process, Fault::reply_late,
               [&] { network.arm(program.process, Fault::request_lost, [] {}); });
@@ -74,7 +65,7 @@ bool an_add_that_was_answered_slowly_is_taken_back(std::uint64_t seed) {
 
 bool a_renewal_without_an_answer_renews_nothing(std::uint64_t seed) {
   MemcachedBench bench(seed);
-  auto& program = connected(bench, "a");
+  auto& program = bench.connected("a");
   auto& network = bench.network;
   const auto first = program.acquire(kLock);
   if (!bench.granted(first)) return true;

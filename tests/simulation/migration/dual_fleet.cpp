@@ -17,7 +17,6 @@
 namespace dlock::simulation::migration {
 namespace {
 
-using core::migration::Goal;
 using core::migration::Window;
 using Role = DualProgram::Role;
 
@@ -26,16 +25,14 @@ using Role = DualProgram::Role;
 constexpr Duration kProgress = seconds(14);
 constexpr Duration kTick = milliseconds(100);
 
-class Run {
+class Run final : FleetRun {
  public:
   Run(std::uint64_t seed, bool tracing)
-      : world_(seed, tracing),
-        recorder_(world_),
+      : FleetRun(seed, tracing),
         source_(world_.chance(0.7), world_.chance(0.5) ? 1000 : 9000, world_.chance(0.5)),
         target_(false, world_.chance(0.5) ? 0 : 5000),
         third_(false, 0),
         places_{source_, target_, world_.chance(0.5) ? third_ : target_} {
-    world_.on_step([this](Process& process) { recorder_.look_at(process); });
     weather_.on_answer = [this](Process& process) { strike(process); };
     plan();
     mischief_ = choose_mischief(world_, source_.is_lossy(), fleet_, weather_);
@@ -105,7 +102,7 @@ class Run {
                            DualProgram::Part{role, sort},
                            fmt::format("{}{}{}", of_rival ? "-" : "", letter, ++number_), clock,
                            of_rival ? rival_->places() : places_, weather_);
-    programs_.back().start();
+    begin(programs_.back());
     if (world_.chance(mischief_.laggards)) {
       programs_.back().lag_until(world_.now() + world_.between(seconds(5), seconds(30)));
     }
@@ -198,7 +195,7 @@ class Run {
     for (Server* server : {&source_, &target_, &third_}) server->go_away(false);
   }
 
-  void tick() {
+  void tick() override {
     for (auto& program : programs_) trouble(program);
     if (world_.chance(mischief_.wipes)) wipe();
     if (world_.chance(mischief_.aways)) send_away();
@@ -206,7 +203,7 @@ class Run {
     if (!resting_) roll();
     if (rival_) look_at_rival();
     note_window();
-    world_.run_until(world_.now() + kTick);
+    run_for(kTick);
   }
 
   void trouble(DualProgram& program) {
@@ -245,11 +242,6 @@ class Run {
       world_.trace("{}: goes on", process.name());
       process.resume();
     });
-  }
-
-  void crash(DualProgram& program) {
-    program.crash();
-    ++result_.crashes;
   }
 
   void wipe() {
@@ -411,37 +403,20 @@ class Run {
 
   /// All is whole again: the last programs work, then everything ends.
   void calm() {
-    result_.finished = is_over();
+    finished_ = is_over();
     calm_ = true;
     for (auto* const fleet : {&fleet_, rival_ ? &rival_->fleet() : &fleet_}) {
       fleet->longest_think = milliseconds(100);
       fleet->long_work = fleet->longest_hold;
     }
-    const auto patience = world_.now() + seconds(40);
-    const auto before = recorder_.acquisitions();
-    // Longer than a client of the target alone goes without reading of plans.
-    const auto least = world_.now() + seconds(12);
-    while (world_.now() < patience &&
-           (world_.now() < least || recorder_.acquisitions() < before + 20)) {
-      tick();
-    }
-    grants_when_calm_ = recorder_.acquisitions() - before;
+    const auto patience = work_in_calm();
     resting_ = true;
     fleet_.stopping = true;
     if (rival_) rival_->fleet().stopping = true;
-    while (world_.now() < patience + seconds(30) && !all_idle()) tick();
-    if (!all_idle()) complain("somebody waits for ever");
-    world_.run_until(world_.now() + milliseconds(500));
+    wait_until_idle(patience);
+    run_for(milliseconds(500));
     look_for_leftovers();
-    for (auto& program : programs_) program.close();
-    world_.run_until(world_.now() + seconds(15));
-  }
-
-  bool all_idle() {
-    for (auto& program : programs_) {
-      if (program.process().is_alive() && !program.is_idle()) return false;
-    }
-    return true;
+    close_all(seconds(15));
   }
 
   void look_for_leftovers() {
@@ -455,14 +430,11 @@ class Run {
     }
   }
 
-  void complain(std::string what) { result_.violations.push_back({std::move(what), world_.now()}); }
-
   DualResult judge() {
-    auto& violations = result_.violations;
     const auto& history = recorder_.history();
     const auto& facts = *fleet_.facts;
     const auto add = [&](const checkers::Violations& found) {
-      violations.insert(violations.end(), found.begin(), found.end());
+      complaints_.insert(complaints_.end(), found.begin(), found.end());
     };
     add(check_holders(history, facts, kLease));
     add(check_shown_tokens(history, facts, kLease));
@@ -470,8 +442,7 @@ class Run {
     add(checkers::check_progress(history, kProgress, world_.now()));
     add(recorder_.violations());
     if (fleet_.finished_started_again) complain("a finished plan was started again");
-    if (!result_.finished) complain("the migration did not come to its end");
-    if (grants_when_calm_ < 20) complain(fmt::format("{} grants when calm", grants_when_calm_));
+    if (!finished_) complain("the migration did not come to its end");
     for (const auto& [id, grant] : facts.grants) {
       if (const int phase = phase_of(grant.sort); phase >= 0) {
         ++result_.grants_of_phase[phase];
@@ -483,21 +454,19 @@ class Run {
       result_.rivals += rival_->times_in_effect();
       result_.refused_starts += rival_->fleet().refused;
     }
-    result_.trace = world_.trace_text();
+    tell(result_);
     return std::move(result_);
   }
 
-  World world_;
-  Recorder recorder_;
   Server source_;
   Server target_;
   Server third_;
   const Places places_;
-  Weather weather_;
   Mischief mischief_;
   DualFleet fleet_;
   bool resting_ = false;
   bool calm_ = false;
+  bool finished_ = false;
   bool legacy_ends_ = false;
   bool target_only_comes_ = false;
   bool has_rival_ = false;
@@ -506,7 +475,6 @@ class Run {
   std::optional<DualRival> rival_;
   int number_ = 0;
   std::optional<Window> last_;
-  std::uint64_t grants_when_calm_ = 0;
   std::list<DualProgram> programs_;
   DualResult result_;
 };

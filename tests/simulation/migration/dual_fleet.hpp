@@ -7,27 +7,22 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
-#include "testkit/checkers/history.hpp"
+#include "tests/simulation/migration/fleet_run.hpp"
 
 namespace dlock::simulation::migration {
 
-struct DualResult {
-  checkers::Violations violations;
+struct DualResult : RunResult {
   std::uint64_t grants_of_phase[3] = {};
   std::uint64_t grants_of_legacy = 0;
   std::uint64_t grants_of_target_only = 0;
   std::uint64_t windows = 0;  ///< changes
   std::uint64_t restarts = 0;
-  std::uint64_t crashes = 0;
   std::uint64_t wipes = 0;
   std::uint64_t cuts = 0;
   std::uint64_t losses = 0;          ///< of the window
   std::uint64_t rivals = 0;          ///< a second plan was in effect for a while
   std::uint64_t refused_starts = 0;  ///< of a second plan
-  bool finished = false;
-  std::string trace;
 };
 
 /// One run; everything follows from the seed.

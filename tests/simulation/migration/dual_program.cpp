@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <boost/asio/co_spawn.hpp>
-
 #include "migration/dual/dual_acquisition.hpp"
 #include "migration/dual/dual_coordinator.hpp"
 
@@ -36,14 +34,10 @@ struct DualProgram::Plans {
 DualProgram::DualProgram(World& world, Recorder& recorder, DualFleet& fleet, Part part,
                          std::string name, Process::Clock clock, const Places& places,
                          const Weather& weather)
-    : world_(world),
-      recorder_(recorder),
+    : FleetProgram(world, recorder, fleet, std::move(name), clock, places.source, places.target,
+                   weather),
       fleet_(fleet),
       part_(part),
-      process_(world, std::move(name), clock),
-      host_(std::make_shared<SimHost>(process_)),
-      source_(make_store(host_, fleet.plan.from, places.source, weather, &links_[0])),
-      target_(make_store(host_, fleet.plan.to, places.target, weather, &links_[1])),
       window_(&places.window == &places.target
                   ? target_
                   : make_store(host_, "w", places.window, weather, &links_[2])),
@@ -57,11 +51,7 @@ DualProgram::DualProgram(World& world, Recorder& recorder, DualFleet& fleet, Par
 
 DualProgram::~DualProgram() = default;
 
-void DualProgram::start() {
-  ++running_;
-  asio::co_spawn(process_.executor(), is_worker() ? work() : operate(),
-                 [this](const std::exception_ptr&) { --running_; });
-}
+asio::awaitable<void> DualProgram::live() { return is_worker() ? work_until_stopped() : operate(); }
 
 void DualProgram::stop() {
   if (is_stopping()) return;
@@ -70,20 +60,8 @@ void DualProgram::stop() {
   if (plans_->coordinator) process_.deliver([it = plans_->coordinator] { it->stop(); });
 }
 
-void DualProgram::crash() {
-  if (!process_.is_alive()) return;
-  recorder_.died(process_);
-  process_.crash();
-  if (process_.is_paused()) process_.resume();
-  close();
-}
-
 void DualProgram::close() {
-  ++running_;
-  asio::co_spawn(process_.executor(), end(), [this](const std::exception_ptr&) {
-    --running_;
-    closed_ = true;
-  });
+  spawn(end(), [this] { closed_ = true; });
 }
 
 // As a manager ends: first what rests on its stores, then these.
@@ -103,42 +81,10 @@ void DualProgram::mend() {
   for (auto& link : links_) link.cut_until = {};
 }
 
-asio::awaitable<void> DualProgram::work() {
-  while (!ends()) {
-    co_await sleep_until(process_, process_.now() + world_.between({}, fleet_.longest_think));
-    if (ends()) break;
-    const auto& names = fleet_.plan.names;
-    auto lock = names[world_.below(names.size())];
-    co_await use(std::move(lock));
-  }
+asio::awaitable<void> DualProgram::work_until_stopped() {
+  co_await work();
   if (stopped_at_ && process_.is_alive()) co_await end();
   if (stopped_at_) closed_ = true;
-}
-
-asio::awaitable<void> DualProgram::use(std::string lock) {
-  const auto wanted = want(lock);
-  auto outcome = co_await wanted.get_until(kNever);
-  if (outcome->ec) {
-    recorder_.given_up(process_, process_.name(), lock);
-    world_.trace("{}: no '{}': {}", process_.name(), lock, outcome->ec.message());
-    const auto& ec = outcome->ec;
-    // Not tried again at once.
-    if (ec == errc::window_closed || ec == errc::not_registered || ec == errc::config_unsafe) {
-      co_await sleep_until(process_, process_.now() + milliseconds(300));
-    }
-    co_return;
-  }
-  co_await sleep_until(process_, process_.now() + hold_time());
-  auto& handle = outcome->handle;
-  if (handle.state() == HandleState::lost) {
-    if (!*outcome->told_lost) recorder_.told_lost(process_, outcome->grant);
-    *outcome->told_lost = true;
-  } else {
-    recorder_.releasing(process_, outcome->grant);
-  }
-  OneShot<bool> done(process_);
-  handle.start_release([done](error_code) { done.set(true); });
-  co_await done.get_until(kNever);
 }
 
 Sort DualProgram::seen_sort() const noexcept {
@@ -148,72 +94,23 @@ Sort DualProgram::seen_sort() const noexcept {
                                       : part_.sort;
 }
 
-Duration DualProgram::hold_time() {
-  const bool long_work = world_.chance(fleet_.long_works);
-  return world_.between({}, long_work ? fleet_.long_work : fleet_.longest_hold);
-}
-
-core::Acquisition::Request DualProgram::request_for(const std::string& lock,
-                                                    const core::Store& store) {
-  core::Acquisition::Request request;
-  request.name = lock;
-  request.limits.connect_timeout = store.setup().settings.connect_timeout;
-  request.limits.retry = store.setup().settings.retry;
-  return request;
-}
-
-OneShot<DualProgram::Outcome> DualProgram::want(const std::string& lock) {
-  OneShot<Outcome> done(process_);
-  recorder_.wanted(process_, process_.name(), lock);
-  const auto how = world_.below(8);
-  auto limits = request_for(lock, *source_).limits;
-  limits.once = how == 0;
-  if (how == 1) limits.deadline = process_.now() + world_.between(milliseconds(5), kLease);
+std::function<void()> DualProgram::acquire(const std::string& lock, Limits limits,
+                                           detail::AcquireHandler done) {
   if (!plans_->registrar) {
-    const auto& store = part_.sort == Sort::legacy ? source_ : target_;
-    auto request = request_for(lock, *store);
-    request.limits = limits;
-    if (!limits.once && how != 1) request.limits.deadline = process_.now() + seconds(5);
-    store->acquire(std::make_shared<core::Acquisition>(store, request, record_outcome(lock, done)));
-    return done;
+    const bool waits = !limits.once && limits.deadline == kNever;
+    if (waits) limits.deadline = process_.now() + seconds(5);
+    acquire_in(part_.sort == Sort::legacy ? source_ : target_, lock, limits, std::move(done));
+    return {};
   }
   moving::DualAcquisition::Request request;
-  request.source = request_for(lock, *source_);
-  request.target = request_for(lock, *target_);
-  request.source.limits = limits;
-  request.target.limits = limits;
-  const auto acquisition = moving::DualAcquisition::start(plans_->registrar, std::move(request),
-                                                          record_outcome(lock, done));
-  if (how == 2) {
-    process_.call_at(process_.now() + world_.between({}, kLease),
-                     [weak = std::weak_ptr(acquisition)] {
-                       if (const auto alive = weak.lock()) alive->cancel();
-                     });
-  }
-  return done;
+  request.source = request_for(lock, limits);
+  request.target = request_for(lock, limits);
+  return canceller(
+      moving::DualAcquisition::start(plans_->registrar, std::move(request), std::move(done)));
 }
 
-detail::AcquireHandler DualProgram::record_outcome(const std::string& lock, OneShot<Outcome> done) {
-  return [this, lock, done](error_code ec, LockHandle handle) {
-    Outcome outcome;
-    outcome.ec = ec;
-    outcome.told_lost = std::make_shared<bool>(false);
-    if (!ec) {
-      outcome.grant =
-          recorder_.granted(process_, process_.name(), lock, core::HandleAccess::hold(handle));
-      if (outcome.grant != 0) {
-        fleet_.facts->grants[outcome.grant] = {seen_sort(), process_.name()};
-      }
-      handle.on_state(
-          [this, told = outcome.told_lost, grant = outcome.grant](HandleState state, LossReason) {
-            if (state != HandleState::lost || *told) return;
-            *told = true;
-            recorder_.told_lost(process_, grant);
-          });
-    }
-    outcome.handle = std::move(handle);
-    done.set(std::move(outcome));
-  };
+void DualProgram::on_granted(GrantId grant, const std::string&, const LockHandle&) {
+  if (grant != 0) fleet_.facts->grants[grant] = {seen_sort(), process_.name()};
 }
 
 // What `dlock migrate` does, again and again, now and then against the present aim.

@@ -5,8 +5,6 @@
 
 #include <list>
 
-#include "tests/simulation/migration/judge.hpp"
-#include "tests/simulation/migration/program.hpp"
 #include "tests/simulation/planted.hpp"
 
 namespace dlock::simulation::migration {
@@ -18,14 +16,12 @@ using core::migration::MoveState;
 constexpr Goal kStages[] = {Goal::rollback, Goal::advance, Goal::rollback, Goal::advance,
                             Goal::finish};
 
-class Run {
+class Run final : MoveRun {
  public:
   Run(std::uint64_t seed, bool tracing)
-      : world_(seed, tracing),
-        recorder_(world_),
+      : MoveRun(seed, tracing),
         source_(false, 1000),
         target_(world_.chance(0.4), world_.chance(0.5) ? 0 : 5000) {
-    world_.on_step([this](Process& process) { recorder_.look_at(process); });
     choose();
     publish();
   }
@@ -109,11 +105,7 @@ class Run {
     straight_ = world_.chance(0.25);
     returns_ = !target_.is_lossy() && world_.chance(0.4);
     if (world_.chance(0.3)) leg_->fleet.longest_think = seconds(3);
-    if (world_.chance(0.5)) weather_.loss = 0.02;
-    if (world_.chance(0.5)) weather_.late = 0.02;
-    pauses_ = world_.chance(0.7) ? 0.02 : 0;
-    crashes_ = world_.chance(0.7) ? 0.004 : 0;
-    forgets_ = target_.is_lossy() ? 0.03 : 0;
+    choose_troubles(0.02, target_.is_lossy());
   }
 
   void publish() {
@@ -140,37 +132,17 @@ class Run {
     programs_.emplace_back(world_, recorder_, leg_->fleet, kind,
                            fmt::format("{}{}", kLetters[static_cast<int>(kind)], ++number_),
                            leg_->from, leg_->to, weather_);
-    programs_.back().start();
+    begin(programs_.back());
   }
 
-  void tick() {
-    std::vector<Program::Kind> died;
-    for (auto& program : programs_) {
-      auto& process = program.process();
-      if (!process.is_alive() || process.is_paused()) continue;
-      if (world_.chance(pauses_)) {
-        process.pause();
-        world_.after(world_.between(milliseconds(1), Duration(kLease) * 2), [&process] {
-          if (process.is_paused()) process.resume();
-        });
-      } else if (world_.chance(crashes_)) {
-        program.crash();
-        ++result_.crashes;
-        died.push_back(program.kind());
-      }
-    }
-    for (const auto kind : died) add(kind);
+  void tick() override {
+    for (const auto* const died : strike(programs_)) add(died->kind());
     const auto& name = leg_->fleet.plan.names[world_.below(2)];
-    if (world_.chance(forgets_)) forget(name);
+    if (is_to_forget()) forget(target_, name);
     if (is_planted("move_record_lost") && world_.chance(0.05)) {
       source_.lose_record(name, world_.now());
     }
-    world_.run_until(world_.now() + milliseconds(100));
-  }
-
-  void forget(const std::string& name) {
-    const auto owner = target_.forget(name);
-    if (!owner.empty()) forgotten_.insert(owner);
+    run_for(milliseconds(100));
   }
 
   void count_flips() {
@@ -196,76 +168,28 @@ class Run {
 
   /// All is whole again: the last programs work, then everything ends.
   void calm() {
-    weather_ = {};
-    forgets_ = 0;
-    pauses_ = 0;
-    crashes_ = 0;
-    result_.finished = is_over();
+    end_troubles();
+    if (!is_over()) complain("the migration did not come to its end");
     for (auto& leg : legs_) leg.fleet.longest_think = milliseconds(100);
-    const auto patience = world_.now() + seconds(40);
-    const auto before = recorder_.acquisitions();
-    // Longer than a client of the target alone goes without reading of plans.
-    const auto least = world_.now() + seconds(12);
-    while (world_.now() < patience &&
-           (world_.now() < least || recorder_.acquisitions() < before + 20)) {
-      tick();
-    }
-    grants_when_calm_ = recorder_.acquisitions() - before;
+    const auto patience = work_in_calm();
     for (auto& leg : legs_) leg.fleet.stopping = true;
-    while (world_.now() < patience + seconds(30) && !all_idle()) tick();
-    idle_ = all_idle();
-    for (auto& program : programs_) {
-      if (program.process().is_paused()) program.process().resume();
-      program.close();
-    }
-    world_.run_until(world_.now() + seconds(30));
-  }
-
-  bool all_idle() {
-    for (auto& program : programs_) {
-      if (program.process().is_alive() && !program.is_idle()) return false;
-    }
-    return true;
+    wait_until_idle(patience);
+    close_all(seconds(30));
   }
 
   FleetResult judge() {
-    std::map<GrantId, std::string> stores;
-    for (const auto& leg : legs_) stores.insert(leg.fleet.stores.begin(), leg.fleet.stores.end());
-    result_.violations = migration::judge(recorder_, stores, forgotten_);
-    auto& violations = result_.violations;
-    const auto complain = [&](std::string what) {
-      violations.push_back({std::move(what), world_.now()});
-    };
-    if (!result_.finished) complain("the migration did not come to its end");
-    if (grants_when_calm_ < 20) complain(fmt::format("{} grants when calm", grants_when_calm_));
-    if (!idle_) complain("somebody waits for ever");
-    for (const auto& leg : legs_) {
-      for (const auto& [grant, store] : leg.fleet.stores) {
-        ++(store == "s" ? result_.grants_in_source : result_.grants_in_target);
-      }
-      result_.grants_of_target_only += leg.fleet.target_only_grants;
-    }
-    result_.lossy = target_.is_lossy();
-    result_.trace = world_.trace_text();
-    return result_;
+    for (const auto& leg : legs_) count(leg.fleet, result_);
+    MoveRun::judge(result_);
+    return std::move(result_);
   }
 
-  World world_;
-  Recorder recorder_;
   Server source_;
   Server target_;
-  Weather weather_;
   std::list<Leg> legs_;
   Leg* leg_ = nullptr;
   bool straight_ = false;
   bool returns_ = false;
-  double pauses_ = 0;
-  double crashes_ = 0;
-  double forgets_ = 0;
   int number_ = 0;
-  bool idle_ = false;
-  std::uint64_t grants_when_calm_ = 0;
-  std::set<std::string> forgotten_;  ///< owners whose lock the target forgot
   std::map<std::string, bool> sealed_;
   std::list<Program> programs_;
   FleetResult result_;

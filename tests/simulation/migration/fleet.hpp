@@ -6,24 +6,13 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
-#include "testkit/checkers/history.hpp"
+#include "tests/simulation/migration/move_run.hpp"
 
 namespace dlock::simulation::migration {
 
-struct FleetResult {
-  checkers::Violations violations;
-  std::uint64_t grants_in_source = 0;
-  std::uint64_t grants_in_target = 0;
-  std::uint64_t grants_of_target_only = 0;
+struct FleetResult : MoveResult {
   std::uint64_t flips = 0;  ///< records that were made or taken away
-  std::uint64_t crashes = 0;
-  std::uint64_t returns =
-      0;  ///< plans that took the locks back after the first had come to its end
-  bool lossy = false;
-  bool finished = false;
-  std::string trace;
 };
 
 /// One run; everything follows from the seed.

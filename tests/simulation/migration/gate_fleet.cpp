@@ -7,16 +7,12 @@
 #include <list>
 #include <random>
 
-#include "migration/gate.hpp"
-#include "tests/simulation/migration/gate_operator.hpp"
-#include "tests/simulation/migration/judge.hpp"
+#include "tests/simulation/migration/gate_leg.hpp"
 #include "tests/simulation/planted.hpp"
 
 namespace dlock::simulation::migration {
 namespace {
 
-using core::migration::kPlansIn;
-using core::migration::kPlansOut;
 using Kind = Program::Kind;
 
 constexpr std::size_t kMostNames = 14;
@@ -29,81 +25,22 @@ std::string text_of(const Server& server, std::string_view list) {
   return text;
 }
 
-bool lists(const Server& server, std::string_view list, const std::string& plan) {
-  const auto entries =
-      core::migration::parse_list(server.note(std::string(list)).value_or(std::string()));
-  return core::migration::lists_started(entries, plan);
-}
-
-/// A store, as configurations call it.
-struct Stop {
-  std::string name;
-  Server& server;
-};
-
-/// A plan, the fleet that takes part in it, and where it goes.
-struct Leg {
-  Leg(std::string name, std::vector<std::string> patterns, const Stop& source, const Stop& target)
-      : from(source.server), to(target.server) {
-    auto& plan = fleet.plan;
-    plan.name = std::move(name);
-    plan.from = source.name;
-    plan.to = target.name;
-    plan.max_lease = kLease;
-    plan.lossy_target = to.is_lossy();
-    plan.patterns = std::move(patterns);
-    orders.plan = plan;
-  }
-  Aim aim() const { return orders.aim; }
-  bool is_listed() const {
-    return lists(from, kPlansOut, orders.plan.name) && lists(to, kPlansIn, orders.plan.name);
-  }
-  bool is_listed_anywhere() const {
-    return lists(from, kPlansOut, orders.plan.name) || lists(to, kPlansIn, orders.plan.name);
-  }
-  bool is_finished() const {
-    return to.note(core::migration::home_key(orders.plan.name)) && !is_listed_anywhere();
-  }
-  std::optional<core::migration::Gate> gate() const {
-    const auto text = from.note(core::migration::gate_key(orders.plan.name));
-    return text ? core::migration::parse_gate(*text) : std::nullopt;
-  }
-
-  Fleet fleet;
-  Orders orders;
-  Server& from;
-  Server& to;
-  std::vector<Aim> stages;
-  std::size_t stage = 0;
-  TimePoint stage_until{};
-  bool over = false;
-  bool superseded = false;         ///< by a later plan of the same locks
-  bool has_guests = false;         ///< programs that may be there while the plan is started
-  std::vector<std::string> names;  ///< that somebody has wanted
-};
-
-struct Member {
+struct Member final : Program {
   Member(World& world, Recorder& recorder, Leg& whose, Kind what, bool of_rival, std::string name,
          const Weather& weather)
-      : leg(whose),
-        kind(what),
-        rival(of_rival),
-        program(world, recorder, whose.fleet, what, std::move(name), whose.from, whose.to,
-                weather) {}
+      : Program(world, recorder, whose.fleet, what, std::move(name), whose.from, whose.to, weather),
+        leg(whose),
+        rival(of_rival) {}
   Leg& leg;
-  Kind kind;
   bool rival;
-  Program program;
 };
 
-class Run {
+class Run final : MoveRun {
  public:
   Run(std::uint64_t seed, bool tracing)
-      : world_(seed, tracing),
-        recorder_(world_),
+      : MoveRun(seed, tracing),
         source_(false, 1000, true, any_ways()),
         target_(world_.chance(0.3), world_.chance(0.5) ? 0 : 5000, true, any_ways()) {
-    world_.on_step([this](Process& process) { recorder_.look_at(process); });
     choose();
     // Of its own dice: the runs without it are as they were.
     travels_ = std::minstd_rand(static_cast<std::uint32_t>(seed))() % 2 == 0;
@@ -139,11 +76,7 @@ class Run {
   void choose() {
     returns_ = !target_.is_lossy() && world_.chance(0.4);
     longest_think_ = world_.chance(0.3) ? Duration(seconds(3)) : Duration(milliseconds(300));
-    if (world_.chance(0.5)) weather_.loss = 0.005;  // a start asks for many things
-    if (world_.chance(0.5)) weather_.late = 0.02;
-    pauses_ = world_.chance(0.7) ? 0.02 : 0;
-    crashes_ = world_.chance(0.7) ? 0.004 : 0;
-    forgets_ = target_.is_lossy() ? 0.03 : 0;
+    choose_troubles(0.005, target_.is_lossy());  // a start asks for many things
     meddles_ = world_.chance(0.4);
   }
 
@@ -230,7 +163,7 @@ class Run {
       ++result_.withdrawals;
       // Whoever withdraws waits for the end of all commands that do before it is started again.
       stop_those([&](const Member& member) {
-        return &member.leg == &leg && member.kind == Kind::operators;
+        return &member.leg == &leg && member.kind() == Kind::operators;
       });
       add(leg, Kind::operators);
       if (world_.chance(0.5)) add(leg, Kind::operators);
@@ -248,7 +181,7 @@ class Run {
     if (leg.aim() == Aim::withdraw) {
       // Whoever knows the target alone when no plan leads there is nobody's to keep out.
       stop_those([&](const Member& member) {
-        return member.rival || (&member.leg == &leg && member.kind == Kind::target_only);
+        return member.rival || (&member.leg == &leg && member.kind() == Kind::target_only);
       });
       leg.has_guests = false;
       leg.orders.started = false;
@@ -256,7 +189,7 @@ class Run {
       // As the command asks for: those that do not take part are stopped before.
       if (!is_planted("gate_source_only_left")) {
         stop_those([&](const Member& member) {
-          return member.rival || (&member.leg == &leg ? member.kind == Kind::source_only
+          return member.rival || (&member.leg == &leg ? member.kind() == Kind::source_only
                                                       : share_names(member.leg, leg));
         });
       }
@@ -329,14 +262,13 @@ class Run {
     static constexpr const char* kLetters = "wsto";
     auto name = fmt::format("{}{}{}{}", rival ? "-" : "", leg.orders.plan.name,
                             kLetters[static_cast<int>(kind)], ++number_);
-    members_.emplace_back(world_, recorder_, leg, kind, rival, std::move(name), weather_)
-        .program.start();
+    begin(members_.emplace_back(world_, recorder_, leg, kind, rival, std::move(name), weather_));
   }
 
   template <class Predicate>
   void stop_those(Predicate predicate) {
     for (auto& member : members_) {
-      if (member.program.process().is_alive() && predicate(member)) member.program.crash();
+      if (member.is_alive() && predicate(member)) member.crash();
     }
   }
 
@@ -345,37 +277,21 @@ class Run {
     const auto aim = member.leg.aim();
     const bool leaves = aim == Aim::withdraw || aim == Aim::finish;
     if (member.rival) return false;
-    if (member.kind == Kind::source_only) return aim != Aim::finish;
-    if (member.kind != Kind::target_only) return true;
+    if (member.kind() == Kind::source_only) return aim != Aim::finish;
+    if (member.kind() != Kind::target_only) return true;
     return member.leg.over || (!leaves && aim != Aim::start) ||
            (aim == Aim::finish && member.leg.is_listed());
   }
 
-  void tick() {
-    std::vector<Member*> died;
-    for (auto& member : members_) {
-      auto& process = member.program.process();
-      if (!process.is_alive() || process.is_paused()) continue;
-      if (world_.chance(pauses_)) {
-        process.pause();
-        world_.after(world_.between(milliseconds(1), Duration(kLease) * 2), [&process] {
-          if (process.is_paused()) process.resume();
-        });
-      } else if (world_.chance(crashes_)) {
-        member.program.crash();
-        ++result_.crashes;
-        died.push_back(&member);
-      }
+  void tick() override {
+    for (auto* const died : strike(members_)) {
+      if (may_run(*died)) add(died->leg, died->kind());
     }
-    for (auto* const member : died) {
-      if (may_run(*member)) add(member->leg, member->kind);
-    }
-    if (world_.chance(forgets_)) {
+    if (is_to_forget()) {
       const auto& names = legs_.front().names;
-      const auto owner = target_.forget(names[world_.below(names.size())]);
-      if (!owner.empty()) forgotten_.insert(owner);
+      forget(target_, names[world_.below(names.size())]);
     }
-    world_.run_until(world_.now() + milliseconds(100));
+    run_for(milliseconds(100));
   }
 
   const Stop& stop_of(const Server& server) const {
@@ -388,7 +304,7 @@ class Run {
              std::vector<std::string> names) {
     auto& last = chain_ == nullptr ? legs_.front() : *chain_;
     stop_those([&](const Member& member) {
-      return member.kind == Kind::operators || (&member.leg == &last && world_.chance(0.5));
+      return member.kind() == Kind::operators || (&member.leg == &last && world_.chance(0.5));
     });
     last.superseded = true;
     add_leg(name, kPatterns, from, to);
@@ -400,8 +316,7 @@ class Run {
   /// All is whole again: each lock can be had by who knows the last target alone, and by programs
   /// of the route; then everything ends.
   void calm() {
-    weather_ = {};
-    forgets_ = pauses_ = crashes_ = 0;
+    end_troubles();
     if (!all_over()) {
       complain(fmt::format("a plan did not come to its end; S: {} {}, T: {} {}",
                            text_of(source_, kPlansOut), text_of(source_, kPlansIn),
@@ -421,11 +336,8 @@ class Run {
       take_each(*leg, Kind::worker);
     }
     for (auto& leg : legs_) leg.fleet.stopping = true;
-    const auto patience = world_.now() + seconds(60);
-    while (world_.now() < patience && !all_idle()) tick();
-    if (!all_idle()) complain("somebody waits for ever");
-    for (auto& member : members_) member.program.close();
-    run_for(seconds(30));
+    wait_until_idle(world_.now() + seconds(60));
+    close_all(seconds(30));
   }
 
   void take_each(Leg& leg, Kind kind) {
@@ -446,44 +358,20 @@ class Run {
     leg.fleet.choose = [&leg] { return leg.names.front(); };
   }
 
-  void run_for(Duration duration) { world_.run_until(world_.now() + duration); }
-
-  bool all_idle() const {
-    return std::all_of(members_.begin(), members_.end(), [](const Member& member) {
-      return !member.program.is_alive() || member.program.is_idle();
-    });
-  }
-
-  void complain(std::string what) { complaints_.push_back({std::move(what), world_.now()}); }
-
-  void count(const Fleet& fleet, std::map<GrantId, std::string>& stores) {
-    stores.insert(fleet.stores.begin(), fleet.stores.end());
-    for (const auto& [grant, store] : fleet.stores) {
-      ++(store == "s" ? result_.grants_in_source : result_.grants_in_target);
-    }
-    result_.grants_of_target_only += fleet.target_only_grants;
-    result_.grants_of_source_only += fleet.source_only_grants;
-  }
-
   GateResult judge() {
-    std::map<GrantId, std::string> stores;
     for (const auto& leg : legs_) {
-      count(leg.fleet, stores);
+      count(leg.fleet, result_);
       result_.names += leg.names.size();
     }
     for (const auto& rival : rivals_) {
-      count(rival.fleet, stores);
+      count(rival.fleet, result_);
       result_.refused_starts += rival.orders.refused;
     }
-    result_.violations = migration::judge(recorder_, stores, forgotten_);
-    for (auto& one : complaints_) result_.violations.push_back(std::move(one));
     result_.sealed_at_once = source_.sealed_at_once() + target_.sealed_at_once();
-    result_.trace = world_.trace_text();
+    MoveRun::judge(result_);
     return std::move(result_);
   }
 
-  World world_;
-  Recorder recorder_;
   Server source_;
   Server target_;
   Server third_{false, 3000, true, {}};
@@ -491,7 +379,6 @@ class Run {
   const Stop t_{"t", target_};
   const Stop u_{"u", third_};
   Leg* chain_ = nullptr;  ///< the last plan of the first one's locks
-  Weather weather_;
   std::list<Leg> legs_;
   std::list<Leg> rivals_;
   std::list<Member> members_;
@@ -499,13 +386,8 @@ class Run {
   bool travels_ = false;
   bool meddles_ = false;
   Duration longest_think_{};
-  double pauses_ = 0;
-  double crashes_ = 0;
-  double forgets_ = 0;
   int number_ = 0;
   int last_name_ = 0;
-  std::set<std::string> forgotten_;  ///< owners whose lock the target forgot
-  checkers::Violations complaints_;
   GateResult result_;
 };
 

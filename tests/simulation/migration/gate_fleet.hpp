@@ -7,27 +7,18 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
-#include "testkit/checkers/history.hpp"
+#include "tests/simulation/migration/move_run.hpp"
 
 namespace dlock::simulation::migration {
 
-struct GateResult {
-  checkers::Violations violations;
-  std::uint64_t grants_in_source = 0;
-  std::uint64_t grants_in_target = 0;
-  std::uint64_t grants_of_target_only = 0;
-  std::uint64_t grants_of_source_only = 0;
+struct GateResult : MoveResult {
   std::uint64_t names = 0;  ///< of locks that somebody held
   std::uint64_t turns = 0;  ///< changes of gates
   std::uint64_t sealed_at_once = 0;
   std::uint64_t withdrawals = 0;
   std::uint64_t refused_starts = 0;
-  std::uint64_t crashes = 0;
-  std::uint64_t returns = 0;  ///< plans that took all back after the first had come to its end
-  std::uint64_t travels = 0;  ///< ... and others that took all to a third store, and home
-  std::string trace;
+  std::uint64_t travels = 0;  ///< returns that took all to a third store, and home
 };
 
 /// One run; everything follows from the seed.

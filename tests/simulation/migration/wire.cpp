@@ -185,12 +185,6 @@ class WireBackend final : public Backend, public MigrationStore {
     };
     co_return co_await exchange(std::move(question), deadline, true);
   }
-  asio::awaitable<RecordAnswer> set_record(std::string name, std::string from,
-                                           std::optional<std::string> to, std::uint64_t min_token,
-                                           TimePoint deadline) override {
-    return set_record_under(nullptr, std::move(name), std::move(from), std::move(to), min_token,
-                            deadline);
-  }
   asio::awaitable<RecordAnswer> set_record_under(GatePtr gate, std::string name, std::string from,
                                                  std::optional<std::string> to,
                                                  std::uint64_t min_token,

@@ -18,6 +18,9 @@ struct RedisBench : Bench<SimRedis> {
     };
   }
 
+  Program& connected(const std::string& name) { return Bench::connected(name, kLock); }
+  Program& holder() { return Bench::holder("holder", kLock); }
+
   std::vector<std::pair<std::string, Fault>> forgotten;
 };
 

@@ -14,16 +14,6 @@ bool has_key(RedisBench& bench, const std::string& key) {
   return bench.store.belongings().keys.contains(key);
 }
 
-/// Connected, and nothing held.
-Program& connected(RedisBench& bench, const std::string& name) {
-  auto& program = bench.program(name);
-  program.acquire(kLock);
-  bench.run(seconds(1));
-  program.release();
-  bench.run(seconds(1));
-  return program;
-}
-
 std::uint64_t token_of(RedisBench& bench, Program& program) {
   const auto attempt = program.acquire(kLock);
   bench.run(milliseconds(500));
@@ -37,7 +27,7 @@ std::uint64_t token_of(RedisBench& bench, Program& program) {
 
 bool the_deadline_counts_from_before_sending(std::uint64_t seed) {
   RedisBench bench(true, seed);
-  auto& program = connected(bench, "a");
+  auto& program = bench.connected("a");
   bench.network.arm(program.process, Fault::reply_late, [] {});
   const auto start = bench.world.now();
   const auto attempt = program.acquire(kLock);
@@ -50,8 +40,7 @@ bool the_deadline_counts_from_before_sending(std::uint64_t seed) {
 
 bool a_claim_that_was_given_up_leaves_the_queue(std::uint64_t seed) {
   RedisBench bench(true, seed);
-  bench.program("holder").acquire(kLock);
-  bench.run(milliseconds(100));
+  bench.holder();
   const auto attempt = bench.program("waiter").acquire(kLock);
   bench.run(seconds(1));
   bench.program("waiter").cancel(*attempt);
@@ -61,7 +50,7 @@ bool a_claim_that_was_given_up_leaves_the_queue(std::uint64_t seed) {
 
 bool a_try_without_an_answer_keeps_nothing(std::uint64_t seed) {
   RedisBench bench(true, seed);
-  auto& program = connected(bench, "a");
+  auto& program = bench.connected("a");
   bench.network.arm(program.process, Fault::reply_lost, [] {});
   program.acquire(kLock, milliseconds(0));
   bench.run(milliseconds(2500));
@@ -70,7 +59,7 @@ bool a_try_without_an_answer_keeps_nothing(std::uint64_t seed) {
 
 bool a_late_acquire_never_arrives(std::uint64_t seed) {
   RedisBench bench(true, seed);
-  auto& program = connected(bench, "a");
+  auto& program = bench.connected("a");
   bench.network.arm(program.process, Fault::overtaken, [] {});
   const auto attempt = program.acquire(kLock);
   bench.run(milliseconds(1));
@@ -86,7 +75,7 @@ bool a_late_acquire_never_arrives(std::uint64_t seed) {
 bool a_late_acquire_is_given_back(std::uint64_t seed) {
   RedisBench bench(true, seed);
   bench.store.primary().forbid_kill();
-  auto& program = connected(bench, "a");
+  auto& program = bench.connected("a");
   bench.network.arm(program.process, Fault::overtaken, [] {});
   const auto attempt = program.acquire(kLock);
   bench.run(milliseconds(1));
@@ -97,7 +86,7 @@ bool a_late_acquire_is_given_back(std::uint64_t seed) {
 
 bool a_lost_release_is_repeated(std::uint64_t seed) {
   RedisBench bench(true, seed);
-  auto& program = connected(bench, "a");
+  auto& program = bench.connected("a");
   program.acquire(kLock);
   bench.run(milliseconds(300));
   bench.network.arm(program.process, Fault::request_lost, [] {});
@@ -108,9 +97,7 @@ bool a_lost_release_is_repeated(std::uint64_t seed) {
 
 bool a_release_wakes_the_next(std::uint64_t seed) {
   RedisBench bench(true, seed);
-  auto& holder = bench.program("holder");
-  holder.acquire(kLock);
-  bench.run(milliseconds(100));
+  auto& holder = bench.holder();
   const auto waiter = bench.program("waiter").acquire(kLock);
   bench.run(seconds(1));
   // Right after it has looked by itself.
@@ -123,7 +110,7 @@ bool a_release_wakes_the_next(std::uint64_t seed) {
 
 bool a_failover_is_called_by_its_name(std::uint64_t seed) {
   RedisBench bench(false, seed);
-  auto& program = connected(bench, "a");
+  auto& program = bench.connected("a");
   const auto attempt = program.acquire(kLock);
   bench.run(milliseconds(50));
   bench.store.next_lag = milliseconds(300);
@@ -134,7 +121,7 @@ bool a_failover_is_called_by_its_name(std::uint64_t seed) {
 
 bool each_lock_gets_its_own_answer(std::uint64_t seed) {
   RedisBench bench(true, seed);
-  auto& program = connected(bench, "a");
+  auto& program = bench.connected("a");
   const auto first = program.acquire("first");
   const auto second = program.acquire("second");
   bench.run(milliseconds(100));
@@ -145,18 +132,16 @@ bool each_lock_gets_its_own_answer(std::uint64_t seed) {
 
 bool tokens_rise_though_the_clock_goes_back(std::uint64_t seed) {
   RedisBench bench(false, seed);
-  auto& program = connected(bench, "a");
+  auto& program = bench.connected("a");
   const auto before = token_of(bench, program);
   bench.store.step_clock(seconds(-60));
   // Another one: who knows a higher token asks for one above it.
-  return token_of(bench, connected(bench, "b")) > before;
+  return token_of(bench, bench.connected("b")) > before;
 }
 
 bool a_message_before_the_subscription_is_made_up_for(std::uint64_t seed) {
   RedisBench bench(true, seed);
-  auto& holder = bench.program("holder");
-  holder.acquire(kLock);
-  bench.run(milliseconds(100));
+  auto& holder = bench.holder();
   const auto waiter = bench.program("waiter").acquire(kLock);
   while (!has_key(bench, std::string(kKey) + "%queue")) bench.run(microseconds(20));
   holder.release();
@@ -166,9 +151,7 @@ bool a_message_before_the_subscription_is_made_up_for(std::uint64_t seed) {
 
 bool a_dead_holder_is_followed(std::uint64_t seed) {
   RedisBench bench(true, seed);
-  auto& holder = bench.program("holder");
-  holder.acquire(kLock);
-  bench.run(milliseconds(100));
+  auto& holder = bench.holder();
   const auto waiter = bench.program("waiter").acquire(kLock);
   bench.run(seconds(1));
   holder.process.crash();
@@ -179,7 +162,7 @@ bool a_dead_holder_is_followed(std::uint64_t seed) {
 
 bool a_key_ends_though_its_client_died_at_once(std::uint64_t seed) {
   RedisBench bench(true, seed);
-  auto& program = connected(bench, "a");
+  auto& program = bench.connected("a");
   program.acquire(kLock);
   while (!has_key(bench, kKey)) bench.run(microseconds(20));
   program.process.crash();

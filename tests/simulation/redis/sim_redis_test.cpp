@@ -23,11 +23,7 @@ TEST(SimulatedRedis, DeclaresWhatItsSetUpPromises) {
 
 TEST(SimulatedRedis, AnUncontendedAcquireIsOneRoundTrip) {
   RedisBench bench(true);
-  auto& program = bench.program("a");
-  program.acquire(kLock);
-  bench.run(seconds(1));
-  program.release();
-  bench.run(seconds(1));
+  auto& program = bench.connected("a");
   const auto before = bench.store.primary().commands_served();
   const auto start = bench.world.now();
   const auto again = program.acquire(kLock);
@@ -39,9 +35,7 @@ TEST(SimulatedRedis, AnUncontendedAcquireIsOneRoundTrip) {
 
 TEST(SimulatedRedis, AHandOverWakesOneWaiter) {
   RedisBench bench(true);
-  auto& holder = bench.program("holder");
-  holder.acquire(kLock);
-  bench.run(milliseconds(100));
+  auto& holder = bench.holder();
   const auto first = bench.program("first").acquire(kLock);
   bench.run(milliseconds(300));
   const auto second = bench.program("second").acquire(kLock);
@@ -57,11 +51,7 @@ TEST(SimulatedRedis, AHandOverWakesOneWaiter) {
 TEST(SimulatedRedis, ALostReplyIsAdopted) {
   for (const auto fault : {Fault::reply_lost, Fault::reset_after}) {
     RedisBench bench(true);
-    auto& program = bench.program("a");
-    program.acquire(kLock);
-    bench.run(seconds(1));
-    program.release();
-    bench.run(seconds(1));
+    auto& program = bench.connected("a");
     bench.network.arm(program.process, fault, [] {});
     const auto attempt = program.acquire(kLock);
     bench.run(seconds(4));
@@ -117,11 +107,7 @@ TEST(SimulatedRedis, ADeletedLockIsToldAtTheNextRenewal) {
 // The client kills its old connection before it sends anything else: the late copy never arrives.
 TEST(SimulatedRedis, ALateAcquireAfterAWithdrawalLeavesNothing) {
   RedisBench bench(true);
-  auto& program = bench.program("a");
-  program.acquire(kLock);
-  bench.run(seconds(1));
-  program.release();
-  bench.run(seconds(1));
+  auto& program = bench.connected("a");
   bench.network.arm(program.process, Fault::overtaken, [] {});
   const auto attempt = program.acquire(kLock);
   bench.run(milliseconds(1));

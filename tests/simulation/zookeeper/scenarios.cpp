@@ -77,10 +77,7 @@ bool token_falls(std::uint64_t seed) {
 /// After `trouble` with a's release, or whatever it did: does the next one get the lock?
 bool stuck_after(EnsembleBench& bench, const std::function<void(Program&)>& trouble) {
   auto& a = bench.program("a");
-  auto warm = a.acquire(kLock);
-  if (!bench.granted(warm)) return false;
-  a.release(warm);
-  bench.run(seconds(1));
+  if (!bench.warm_up(a, kLock)) return false;
   trouble(a);
   bench.run(seconds(12));
   auto next = bench.program("z").acquire(kLock);
@@ -152,10 +149,7 @@ bool stuck_after_create(std::uint64_t seed) {
 bool two_nodes_after_lost_reply(std::uint64_t seed) {
   EnsembleBench bench(seed);
   auto& a = bench.program("a");
-  auto warm = a.acquire(kLock);
-  if (!bench.granted(warm)) return false;
-  a.release(warm);
-  bench.run(seconds(1));
+  if (!bench.warm_up(a, kLock)) return false;
   bench.network.arm(a.process, Fault::reset_after, [] {});
   auto held = a.acquire(kLock);
   return bench.run_until([&] { return bench.contenders(kLock) > 1; }, seconds(4));
@@ -169,10 +163,7 @@ bool stuck_after_a_cut_leader(std::uint64_t seed) {
   const int leader = servers.leader();
   bench.store.pin(leader);
   auto& a = bench.program("a");
-  auto warm = a.acquire(kLock);
-  if (!bench.granted(warm)) return false;
-  a.release(warm);
-  bench.run(seconds(1));
+  if (!bench.warm_up(a, kLock)) return false;
   bench.store.pin(-1);
   servers.cut(leader, bench.world.between(seconds(20), seconds(35)));
   auto gives_up = a.acquire(kLock, milliseconds(500));
@@ -186,10 +177,7 @@ bool two_nodes_after_a_server_dies(std::uint64_t seed) {
   EnsembleBench bench(seed);
   auto& servers = bench.store.servers();
   auto& a = bench.program("a");
-  auto warm = a.acquire(kLock);
-  if (!bench.granted(warm)) return false;
-  a.release(warm);
-  bench.run(seconds(1));
+  if (!bench.warm_up(a, kLock)) return false;
   const int server = bench.server_of(a);
   if (server == servers.leader() || server < 0) return false;
   const auto slow = bench.world.between(milliseconds(100), milliseconds(600));

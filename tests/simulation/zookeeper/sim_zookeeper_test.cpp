@@ -10,6 +10,23 @@ namespace {
 
 constexpr auto kLock = "orders/42";
 
+struct HolderAndWaiter {
+  Program& a;
+  Program& b;
+  AttemptPtr held;
+  AttemptPtr waits;
+};
+
+/// a has the lock, and b has asked for it.
+HolderAndWaiter holder_and_waiter(EnsembleBench& bench) {
+  auto& a = bench.program("a");
+  auto held = a.acquire(kLock);
+  EXPECT_TRUE(bench.granted(held));
+  auto& b = bench.program("b");
+  auto waits = b.acquire(kLock);
+  return {a, b, held, waits};
+}
+
 TEST(SimZooKeeper, AnUncontendedAcquireIsOneRoundTrip) {
   EnsembleBench bench;
   auto& program = bench.program("a");
@@ -26,11 +43,7 @@ TEST(SimZooKeeper, AnUncontendedAcquireIsOneRoundTrip) {
 
 TEST(SimZooKeeper, AReleaseHandsOverToTheWaiter) {
   EnsembleBench bench;
-  auto& a = bench.program("a");
-  auto& b = bench.program("b");
-  auto first = a.acquire(kLock);
-  ASSERT_TRUE(bench.granted(first));
-  auto second = b.acquire(kLock);
+  auto [a, b, first, second] = holder_and_waiter(bench);
   bench.run(seconds(5));
   EXPECT_FALSE(second->told);
   const auto token = first->handle.token();
@@ -47,10 +60,7 @@ TEST(SimZooKeeper, AReleaseHandsOverToTheWaiter) {
 TEST(SimZooKeeper, TheNodeOfALostReplyIsAdopted) {
   EnsembleBench bench;
   auto& a = bench.program("a");
-  auto warm = a.acquire(kLock);
-  ASSERT_TRUE(bench.granted(warm));
-  a.release(warm);
-  bench.run(seconds(1));
+  ASSERT_TRUE(bench.warm_up(a, kLock));
   bench.network.arm(a.process, Fault::reset_after, [] {});
   auto lost = a.acquire(kLock);
   ASSERT_TRUE(bench.granted(lost)) << bench.world.trace_text();
@@ -64,10 +74,7 @@ TEST(SimZooKeeper, NoMessageFaultLeavesACopy) {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
       EnsembleBench bench(seed);
       auto& a = bench.program("a");
-      auto warm = a.acquire(kLock);
-      ASSERT_TRUE(bench.granted(warm));
-      a.release(warm);
-      bench.run(seconds(1));
+      ASSERT_TRUE(bench.warm_up(a, kLock));
       bench.network.arm(a.process, static_cast<Fault>(fault), [] {});
       auto struck = a.acquire(kLock);
       ASSERT_TRUE(bench.granted(struck)) << bench.world.trace_text();
@@ -134,11 +141,7 @@ TEST(SimZooKeeper, AHolderThatWasSilentBeforeTheCutIsToldBeforeTheRivalOwnsTheLo
 
 TEST(SimZooKeeper, APausedHolderLearnsOfItsLossWhenItRuns) {
   EnsembleBench bench;
-  auto& a = bench.program("a");
-  auto& b = bench.program("b");
-  auto held = a.acquire(kLock);
-  ASSERT_TRUE(bench.granted(held));
-  auto rival = b.acquire(kLock);
+  auto [a, b, held, rival] = holder_and_waiter(bench);
   bench.run(seconds(2));
   a.process.pause();
   ASSERT_TRUE(bench.granted(rival));
@@ -157,11 +160,7 @@ TEST(SimZooKeeper, APausedHolderLearnsOfItsLossWhenItRuns) {
 TEST(SimZooKeeper, AnElectionLosesNothing) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     EnsembleBench bench(seed);
-    auto& a = bench.program("a");
-    auto& b = bench.program("b");
-    auto held = a.acquire(kLock);
-    ASSERT_TRUE(bench.granted(held));
-    auto waits = b.acquire(kLock);
+    auto [a, b, held, waits] = holder_and_waiter(bench);
     bench.run(seconds(1));
     bench.store.servers().kill(bench.store.servers().leader(), milliseconds(500));
     bench.run(seconds(8));
@@ -174,11 +173,7 @@ TEST(SimZooKeeper, AnElectionLosesNothing) {
 
 TEST(SimZooKeeper, ACrashedHolderIsFollowedAfterItsSession) {
   EnsembleBench bench;
-  auto& a = bench.program("a");
-  auto& b = bench.program("b");
-  auto held = a.acquire(kLock);
-  ASSERT_TRUE(bench.granted(held));
-  auto rival = b.acquire(kLock);
+  auto [a, b, held, rival] = holder_and_waiter(bench);
   bench.run(seconds(1));
   const auto crashed = bench.world.now();
   a.process.crash();
@@ -195,10 +190,7 @@ TEST(SimZooKeeper, ACreateThatComesAfterTwoSessionsIsTakenAwayAgain) {
   auto& servers = bench.store.servers();
   bench.store.pin(servers.leader());
   auto& a = bench.program("a");
-  auto warm = a.acquire(kLock);
-  ASSERT_TRUE(bench.granted(warm));
-  a.release(warm);
-  bench.run(seconds(1));
+  ASSERT_TRUE(bench.warm_up(a, kLock));
   servers.cut(servers.leader(), milliseconds(9500));
   auto gives_up = a.acquire(kLock, seconds(1));
   bench.run(seconds(20));

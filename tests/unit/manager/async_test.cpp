@@ -34,7 +34,6 @@ class Hooked final : public DistributedLock {
  public:
   explicit Hooked(std::shared_ptr<DistributedLock> lock) : lock_(std::move(lock)) {}
   const std::string& name() const noexcept override { return lock_->name(); }
-  core::Engine& engine() const noexcept override { return lock_->engine(); }
   detail::Canceller start_acquire(AcquireOptions options, detail::AcquireHandler handler) override {
     auto cancel = lock_->start_acquire(options, std::move(handler));
     if (begun) begun();

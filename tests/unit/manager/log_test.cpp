@@ -35,7 +35,7 @@ LockManager open_store(const std::string& name,
 }
 
 void write(LockManager& locks, std::string_view text) {
-  locks.lock("any")->engine().log(LogLevel::warning, text);
+  dynamic_cast<core::Engine&>(locks.lock("any")->context()).log(LogLevel::warning, text);
 }
 
 void expect_works(LockManager& locks) {

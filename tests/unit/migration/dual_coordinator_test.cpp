@@ -24,17 +24,18 @@ class DualCoordinating : public testing::Test {
   DualCoordinating() { fleet_.start(); }
 
   std::pair<int, int> window() const { return {fleet_.window().lo, fleet_.window().hi}; }
-  /// A step that must be done.
-  void step(Goal goal) {
-    const auto report = fleet_.take(goal);
-    EXPECT_EQ(report.verdict, Verdict::done) << report.text;
+  /// Steps that must be done.
+  void step(Goal goal, int times = 1) {
+    for (int i = 0; i < times; ++i) {
+      const auto report = fleet_.take(goal);
+      EXPECT_EQ(report.verdict, Verdict::done) << report.text;
+    }
   }
   std::uint64_t grant(DualFleet::Member& member, const std::string& name) {
     auto got = fleet_.acquire(member, name);
     EXPECT_TRUE(got->handle) << got->ec.message() << " " << got->diagnostics.server_text;
     const auto token = got->handle ? got->handle.token().value_or(0) : 0;
-    got->handle = LockHandle();
-    fleet_.run_for(milliseconds(5));
+    fleet_.let_go(*got);
     return token;
   }
   /// Somebody of another make locks in one store alone.
@@ -129,7 +130,7 @@ TEST_F(DualCoordinating, AStartThatWasBrokenOffAdmitsNobodyUntilItIsRunAgain) {
 }
 
 TEST_F(DualCoordinating, BackAgainFromTheLastPhase) {
-  for (int i = 0; i < 4; ++i) step(Goal::advance);
+  step(Goal::advance, 4);
   auto two = fleet_.program(2);
   auto last = grant(two, "a");
   grant(two, "b");
@@ -164,7 +165,7 @@ TEST_F(DualCoordinating, AnIdleNamesTokensStayBelowTheFloorOfThePhaseThatNeverMe
   for (int i = 0; i < 20; ++i) exact = grant(zero, "b");
   for (int i = 0; i < 30; ++i) made_later = grant(zero, "more/7");
   fleet_.stop(zero);
-  for (int i = 0; i < 3; ++i) step(Goal::advance);
+  step(Goal::advance, 3);
   auto two = fleet_.program(2);
   EXPECT_GT(grant(two, "b"), exact);
   EXPECT_GT(grant(two, "more/7"), made_later);  // not listed, not held at the opening
@@ -178,7 +179,7 @@ TEST_F(DualCoordinating, TokensOfTheTimeBeforeThePlanCountForItsNames) {
     before = fleet_.server_s->claim("b", owner, true, 0, {}, [] {}).token;
     fleet_.server_s->release("b", "before");
   }
-  for (int i = 0; i < 3; ++i) step(Goal::advance);
+  step(Goal::advance, 3);
   auto two = fleet_.program(2);
   EXPECT_GT(grant(two, "b"), before);
 }
@@ -186,8 +187,7 @@ TEST_F(DualCoordinating, TokensOfTheTimeBeforeThePlanCountForItsNames) {
 TEST_F(DualCoordinating, AnOpeningWaitsForProgramsOfAClosedPhase) {
   auto zero = fleet_.program(0);
   grant(zero, "a");
-  step(Goal::advance);
-  step(Goal::advance);
+  step(Goal::advance, 2);
   const auto report = fleet_.take(Goal::advance, seconds(20));
   EXPECT_EQ(report.verdict, Verdict::waiting);
   ASSERT_EQ(report.waits_for.size(), 1U);
@@ -234,8 +234,7 @@ TEST_F(DualCoordinating, AStartThatDiedBeforeThePlansTextIsRepairedByARestoratio
 
 TEST_F(DualCoordinating, ADeadProgramIsWaitedForAWholeLeaseAndTakenAway) {
   const auto dead = fleet_.add_dead_program(0);
-  step(Goal::advance);
-  step(Goal::advance);
+  step(Goal::advance, 2);
   EXPECT_EQ(fleet_.take(Goal::advance, seconds(2)).verdict, Verdict::waiting);
   const auto begun = fleet_.env().now();
   const auto report = fleet_.take(Goal::advance, seconds(10));
@@ -246,8 +245,7 @@ TEST_F(DualCoordinating, ADeadProgramIsWaitedForAWholeLeaseAndTakenAway) {
 }
 
 TEST_F(DualCoordinating, OpeningTheLastPhaseNeedsTheOperatorsWord) {
-  step(Goal::advance);
-  step(Goal::advance);
+  step(Goal::advance, 2);
   const auto refused = fleet_.take(Goal::advance, seconds(10), false);
   EXPECT_EQ(refused.verdict, Verdict::refused);
   EXPECT_TRUE(has(refused.text, "--legacy-gone")) << refused.text;
@@ -256,8 +254,7 @@ TEST_F(DualCoordinating, OpeningTheLastPhaseNeedsTheOperatorsWord) {
 }
 
 TEST_F(DualCoordinating, AStrangerInTheSourceIsNamedAndNothingIsOpened) {
-  step(Goal::advance);
-  step(Goal::advance);
+  step(Goal::advance, 2);
   lock_as_stranger(fleet_.server_s, "a");
   lock_as_stranger(fleet_.server_s, "more/7");
   lock_as_stranger(fleet_.server_s, "not/of/the/plan");
@@ -272,28 +269,22 @@ TEST_F(DualCoordinating, AStrangerInTheSourceIsNamedAndNothingIsOpened) {
 }
 
 TEST_F(DualCoordinating, AStrangerWhoLeavesInTimeOnlyDelaysIt) {
-  step(Goal::advance);
-  step(Goal::advance);
+  step(Goal::advance, 2);
   lock_as_stranger(fleet_.server_s, "a");
   const auto by = fleet_.coordinator(fleet_.waiting(seconds(10)));
-  std::optional<core::migration::DualReport> report;
-  asio::co_spawn(fleet_.env().executor(), by->take(Goal::advance),
-                 [&](const std::exception_ptr&, core::migration::DualReport told) {
-                   report = std::move(told);
-                 });
+  const auto report = fleet_.begin_take(Goal::advance, by);
   fleet_.run_for(milliseconds(100));  // seen once: it may be a claim that is being made
   fleet_.server_s->evict("a");
   fleet_.run_for(seconds(1));
-  EXPECT_FALSE(report);
+  EXPECT_FALSE(*report);
   fleet_.run_for(seconds(3));
-  ASSERT_TRUE(report);
-  EXPECT_EQ(report->verdict, Verdict::done) << report->text;
+  ASSERT_TRUE(*report);
+  EXPECT_EQ((*report)->verdict, Verdict::done) << (*report)->text;
 }
 
 TEST_F(DualCoordinating, AStrangerSeenWithinTheQuietPeriodRefusesToo) {
   fleet_.plan.max_lease = seconds(5);
-  step(Goal::advance);
-  step(Goal::advance);
+  step(Goal::advance, 2);
   lock_as_stranger(fleet_.server_s, "a");
   const auto refused = fleet_.take(Goal::advance, milliseconds(100));
   EXPECT_EQ(refused.verdict, Verdict::refused) << refused.text;
@@ -302,8 +293,7 @@ TEST_F(DualCoordinating, AStrangerSeenWithinTheQuietPeriodRefusesToo) {
 
 TEST_F(DualCoordinating, ItWatchesForAQuietPeriodBeforeItOpens) {
   fleet_.plan.max_lease = seconds(5);
-  step(Goal::advance);
-  step(Goal::advance);
+  step(Goal::advance, 2);
   const auto waits = fleet_.take(Goal::advance, seconds(3));
   EXPECT_EQ(waits.verdict, Verdict::waiting);
   EXPECT_TRUE(has(waits.text, "give --wait more than 10.0 s")) << waits.text;
@@ -311,8 +301,7 @@ TEST_F(DualCoordinating, ItWatchesForAQuietPeriodBeforeItOpens) {
 }
 
 TEST_F(DualCoordinating, ProgramsOfThePlanAreNoStrangers) {
-  step(Goal::advance);
-  step(Goal::advance);
+  step(Goal::advance, 2);
   auto one = fleet_.program(1);
   auto held = fleet_.acquire(one, "a");
   auto waiting = fleet_.acquire(one, "a");
@@ -342,44 +331,34 @@ TEST_F(DualCoordinating, TwoCommandsAtOnceTakeOneStep) {
 TEST_F(DualCoordinating, AStepIsNotTakenOnAWindowOfAnotherLife) {
   auto zero = fleet_.program(0);
   grant(zero, "a");
-  step(Goal::advance);
-  step(Goal::advance);
+  step(Goal::advance, 2);
   const auto by = fleet_.coordinator(fleet_.waiting(seconds(30)));
-  std::optional<core::migration::DualReport> report;
-  asio::co_spawn(fleet_.env().executor(), by->take(Goal::advance),
-                 [&](const std::exception_ptr&, core::migration::DualReport told) {
-                   report = std::move(told);
-                 });
+  const auto report = fleet_.begin_take(Goal::advance, by);
   fleet_.run_for(seconds(5));
-  EXPECT_FALSE(report);
+  EXPECT_FALSE(*report);
   auto restored = fleet_.window();  // with the same count, and nobody in it
   restored.born = "00000000000000ff";
   restored.lo = restored.hi = 0;
   restored.programs.clear();
   fleet_.set_window(restored);
   fleet_.run_for(seconds(5));
-  ASSERT_TRUE(report);
-  EXPECT_FALSE(report->changed);
+  ASSERT_TRUE(*report);
+  EXPECT_FALSE((*report)->changed);
   EXPECT_EQ(window(), P(0, 0));
 }
 
 TEST_F(DualCoordinating, AStopEndsTheWait) {
   auto zero = fleet_.program(0);
   grant(zero, "a");
-  step(Goal::advance);
-  step(Goal::advance);
+  step(Goal::advance, 2);
   const auto by = fleet_.coordinator(fleet_.waiting(seconds(1000)));
-  std::optional<core::migration::DualReport> report;
-  asio::co_spawn(fleet_.env().executor(), by->take(Goal::advance),
-                 [&](const std::exception_ptr&, core::migration::DualReport told) {
-                   report = std::move(told);
-                 });
+  const auto report = fleet_.begin_take(Goal::advance, by);
   fleet_.run_for(seconds(5));
-  EXPECT_FALSE(report);
+  EXPECT_FALSE(*report);
   by->stop();
   fleet_.run_for(milliseconds(5));
-  ASSERT_TRUE(report);
-  EXPECT_EQ(report->verdict, Verdict::stopped);
+  ASSERT_TRUE(*report);
+  EXPECT_EQ((*report)->verdict, Verdict::stopped);
 }
 
 TEST_F(DualCoordinating, StartMayBeRepeatedAndKeepsTheId) {
@@ -433,7 +412,7 @@ TEST_F(DualCoordinating, WhoKnowsTheTargetAloneIsRefusedUntilTheCertificate) {
   EXPECT_EQ(plain("a"), errc::config_unsafe);
   EXPECT_EQ(plain("more/7"), errc::config_unsafe);
   EXPECT_FALSE(plain("not/of/the/plan"));
-  for (int i = 0; i < 4; ++i) step(Goal::advance);
+  step(Goal::advance, 4);
   EXPECT_EQ(plain("a"), errc::config_unsafe);
   step(Goal::finish);
   EXPECT_FALSE(plain("a"));

@@ -20,6 +20,26 @@ class DualLock : public testing::Test {
     return !server->holder_token(name).has_value();
   }
 
+  struct OneAndTwo {
+    DualFleet::Member one;
+    DualFleet::Member two;
+    std::shared_ptr<DualFleet::Got> held;
+    std::shared_ptr<DualFleet::Got> waiting;
+  };
+  /// Phases 1 and 2 are admitted; a program of phase 2 has the lock, and one of phase 1 wants it.
+  OneAndTwo one_waits_for_two() {
+    fleet_.admit(1, 2);
+    OneAndTwo programs{fleet_.program(1), fleet_.program(2), {}, {}};
+    programs.held = fleet_.acquire(programs.two, "a");
+    programs.waiting = fleet_.acquire(programs.one, "a");
+    return programs;
+  }
+
+  void expect_both_free() {
+    EXPECT_TRUE(is_free(fleet_.server_s));
+    EXPECT_TRUE(is_free(fleet_.server_t));
+  }
+
   DualFleet fleet_;
 };
 
@@ -50,10 +70,8 @@ TEST_F(DualLock, PhaseOneHoldsInBothAndShowsTheTargetsToken) {
   EXPECT_GT(*got->handle.token(), *fleet_.server_s->holder_token("a"));
   EXPECT_GT(*got->handle.token(), 5U);
   const auto token = *got->handle.token();
-  got->handle = LockHandle();
-  fleet_.run_for(milliseconds(5));
-  EXPECT_TRUE(is_free(fleet_.server_s));
-  EXPECT_TRUE(is_free(fleet_.server_t));
+  fleet_.let_go(*got);
+  expect_both_free();
   // The source was raised above it.
   auto phase_0 = fleet_.program(0);
   auto next = fleet_.acquire(phase_0, "a");
@@ -78,8 +96,7 @@ TEST_F(DualLock, TokensRiseAcrossAllPhases) {
     ASSERT_TRUE(got->handle) << got->diagnostics.server_text;
     EXPECT_GT(*got->handle.token(), last);
     last = *got->handle.token();
-    got->handle = LockHandle();
-    fleet_.run_for(milliseconds(5));
+    fleet_.let_go(*got);
   };
   fleet_.admit(0, 1);
   auto zero = fleet_.program(0);
@@ -107,16 +124,14 @@ TEST_F(DualLock, ZeroAndOneExcludeEachOtherAndSoDoOneAndTwo) {
   auto held = fleet_.acquire(zero, "a");
   ASSERT_TRUE(held->handle);
   EXPECT_EQ(fleet_.try_acquire(one, "a")->ec, errc::timed_out);
-  held->handle = LockHandle();
-  fleet_.run_for(milliseconds(5));
+  fleet_.let_go(*held);
   held = fleet_.acquire(one, "a");
   ASSERT_TRUE(held->handle);
   EXPECT_EQ(fleet_.try_acquire(zero, "a")->ec, errc::timed_out);
   fleet_.admit(1, 2);
   auto two = fleet_.program(2);
   EXPECT_EQ(fleet_.try_acquire(two, "a")->ec, errc::timed_out);
-  held->handle = LockHandle();
-  fleet_.run_for(milliseconds(5));
+  fleet_.let_go(*held);
   held = fleet_.acquire(two, "a");
   ASSERT_TRUE(held->handle);
   EXPECT_EQ(fleet_.try_acquire(one, "a")->ec, errc::timed_out);
@@ -125,26 +140,17 @@ TEST_F(DualLock, ZeroAndOneExcludeEachOtherAndSoDoOneAndTwo) {
 }
 
 TEST_F(DualLock, PhaseOneWaitsForTheTargetWithTheSourceInHand) {
-  fleet_.admit(1, 2);
-  auto one = fleet_.program(1);
-  auto two = fleet_.program(2);
-  auto held = fleet_.acquire(two, "a");
-  auto waiting = fleet_.acquire(one, "a");
+  auto [one, two, held, waiting] = one_waits_for_two();
   fleet_.run_for(seconds(20));
   EXPECT_EQ(waiting->times_told, 0);
   EXPECT_FALSE(is_free(fleet_.server_s));
-  held->handle = LockHandle();
-  fleet_.run_for(milliseconds(5));
+  fleet_.let_go(*held);
   ASSERT_EQ(waiting->times_told, 1);
   EXPECT_TRUE(waiting->handle);
 }
 
 TEST_F(DualLock, WhoGivesUpWhileItWaitsForTheTargetKeepsNothing) {
-  fleet_.admit(1, 2);
-  auto one = fleet_.program(1);
-  auto two = fleet_.program(2);
-  auto held = fleet_.acquire(two, "a");
-  auto cancelled = fleet_.acquire(one, "a");
+  auto [one, two, held, cancelled] = one_waits_for_two();
   EXPECT_FALSE(is_free(fleet_.server_s));
   cancelled->acquisition->cancel();
   fleet_.run_for(milliseconds(5));
@@ -174,10 +180,8 @@ TEST_F(DualLock, LosingEitherLockLosesBoth) {
     EXPECT_EQ(told, std::vector{HandleState::lost});
     EXPECT_TRUE(got->handle.stop_token().stop_requested());
     EXPECT_TRUE(is_free(loses));
-    got->handle = LockHandle();
-    fleet_.run_for(milliseconds(5));
-    EXPECT_TRUE(is_free(fleet_.server_s));
-    EXPECT_TRUE(is_free(fleet_.server_t));
+    fleet_.let_go(*got);
+    expect_both_free();
   }
 }
 
@@ -194,35 +198,27 @@ TEST_F(DualLock, WhatIsLeftOfALostHoldStaysUntilItsUserHasStopped) {
     EXPECT_EQ(got->handle.state(), HandleState::lost);
     EXPECT_FALSE(next->handle) << "its user has been told, and may not have stopped";
     if (lets_go) {
-      got->handle = LockHandle();
-      fleet_.run_for(milliseconds(5));
+      fleet_.let_go(*got);
     } else {
       fleet_.run_for(promised - milliseconds(20));
       EXPECT_FALSE(next->handle) << "it was promised for longer";
       fleet_.run_for(milliseconds(30));
     }
     EXPECT_TRUE(next->handle);
-    next->handle = LockHandle();
-    fleet_.run_for(milliseconds(5));
-    EXPECT_TRUE(is_free(fleet_.server_s));
-    EXPECT_TRUE(is_free(fleet_.server_t));
+    fleet_.let_go(*next);
+    expect_both_free();
   }
 }
 
 TEST_F(DualLock, TheSourceLostWhileTheTargetIsWaitedForBeginsAnew) {
-  fleet_.admit(1, 2);
-  auto one = fleet_.program(1);
-  auto two = fleet_.program(2);
-  auto held = fleet_.acquire(two, "a");
-  auto waiting = fleet_.acquire(one, "a");
+  auto [one, two, held, waiting] = one_waits_for_two();
   const auto first = *fleet_.server_s->holder_token("a");
   fleet_.server_s->evict("a");
   fleet_.run_for(milliseconds(5));
   EXPECT_EQ(waiting->times_told, 0);
   ASSERT_FALSE(is_free(fleet_.server_s));
   EXPECT_GT(*fleet_.server_s->holder_token("a"), first);
-  held->handle = LockHandle();
-  fleet_.run_for(milliseconds(5));
+  fleet_.let_go(*held);
   EXPECT_TRUE(waiting->handle);
 }
 
@@ -234,8 +230,7 @@ TEST_F(DualLock, AReleaseTellsWhenBothAreGivenBack) {
   got->handle.start_release([&](error_code ec) {
     ++told;
     EXPECT_FALSE(ec);
-    EXPECT_TRUE(is_free(fleet_.server_s));
-    EXPECT_TRUE(is_free(fleet_.server_t));
+    expect_both_free();
   });
   fleet_.run_for(milliseconds(5));
   EXPECT_EQ(told, 1);
@@ -293,8 +288,7 @@ TEST_F(DualLock, AProgramThatWasStoppedKnowsByItsOwnClock) {
   fleet_.env().pause_for(seconds(4));
   EXPECT_EQ(got->handle.state(), HandleState::lost);  // before anything of its loop has run
   fleet_.run_for(milliseconds(5));
-  EXPECT_TRUE(is_free(fleet_.server_s));
-  EXPECT_TRUE(is_free(fleet_.server_t));
+  expect_both_free();
   // It registers again, and goes on.
   EXPECT_TRUE(fleet_.acquire(one, "a")->handle);
 }
@@ -346,8 +340,7 @@ TEST_F(DualLock, NoTokenIsGivenOutThatTheWindowDoesNotKnowOf) {
     auto got = fleet_.acquire(zero, "a");
     ASSERT_TRUE(got->handle);
     EXPECT_GE(fleet_.window().highest_token(), *got->handle.token());
-    got->handle = LockHandle();
-    fleet_.run_for(milliseconds(5));
+    fleet_.let_go(*got);
   }
   const auto known = fleet_.window().highest_token();
   fleet_.stop(zero);

@@ -28,10 +28,8 @@ using Report = PlanCoordinator::Report;
 class GateTest : public testing::Test {
  protected:
   ~GateTest() override {
-    for (const auto& store : programs_) {
-      asio::co_spawn(two.env().executor(), store->close(), [](const std::exception_ptr&) {});
-    }
-    two.env().run_for(seconds(60));
+    for (const auto& store : programs_) two.close(store);
+    two.run_for(seconds(60));
   }
   GateTest() {
     plan.name = "p";
@@ -48,6 +46,26 @@ class GateTest : public testing::Test {
     EXPECT_FALSE(publish(plan).error);
   }
 
+  Plan another_plan(const std::string& name, const std::string& id,
+                    std::vector<std::string> patterns) const {
+    auto other = plan;
+    other.name = name;
+    other.id = id;
+    other.patterns = std::move(patterns);
+    return other;
+  }
+  /// From where the plan leads to.
+  Plan plan_back(const std::string& name, const std::string& id) const {
+    auto back = another_plan(name, id, plan.patterns);
+    std::swap(back.from, back.to);
+    return back;
+  }
+  /// What was S is T now, for all that is done here.
+  void swap_ends() {
+    std::swap(two.s, two.t);
+    std::swap(two.server_s, two.server_t);
+  }
+
   Failure publish(const Plan& one) {
     Ledger ledger(two.s, two.t);
     return two.run(ledger.publish(one));
@@ -55,16 +73,12 @@ class GateTest : public testing::Test {
 
   /// What it came to is there when time has passed.
   std::shared_ptr<std::optional<Report>> begin(Goal goal, PlanCoordinator::Options options = {}) {
-    auto result = std::make_shared<std::optional<Report>>();
     const auto by = std::make_shared<PlanCoordinator>(two.s, two.t, plan, options);
-    asio::co_spawn(
-        two.env().executor(), by->drive_all(goal),
-        [result, by](const std::exception_ptr&, Report report) { *result = std::move(report); });
-    return result;
+    return two.begin(by->drive_all(goal), by);
   }
   Report take(Goal goal, PlanCoordinator::Options options = {}) {
     const auto result = begin(goal, options);
-    two.env().run_for(milliseconds(50));
+    two.run_for(milliseconds(50));
     if (*result) return **result;
     ADD_FAILURE() << "it waits";
     return {};
@@ -91,8 +105,7 @@ class GateTest : public testing::Test {
 
   using Got = std::shared_ptr<TwoStores::Outcome>;
   Got expect_in(const std::string& store, const std::string& name) {
-    auto got = two.acquire(name);
-    two.env().run_for(milliseconds(10));
+    auto got = two.acquire_now(name);
     EXPECT_EQ(where(got->handle), store) << name << ": " << got->diagnostics.server_text;
     return rises(name, got);
   }
@@ -141,21 +154,19 @@ TEST_F(GateTest, NamesOfLaterGoToTheTargetWhenItHasTurnedAndComeBackWithIt) {
 
 TEST_F(GateTest, WhoeverHoldsOrWaitsFromBeforeIsWaitedFor) {
   auto first = expect_in("s", "o/1");
-  auto second = two.acquire("o/1");
-  two.env().run_for(milliseconds(10));
+  auto second = two.acquire_now("o/1");
   auto forward = begin(Goal::advance);
-  two.env().run_for(seconds(1));
+  two.run_for(seconds(1));
   ASSERT_FALSE(*forward);
   EXPECT_EQ(state(), GateState::turned);
   auto third = two.acquire("o/1");
-  two.env().run_for(seconds(1));
-  first->handle = LockHandle();
-  two.env().run_for(milliseconds(10));
+  two.run_for(seconds(1));
+  two.let_go(*first);
   ASSERT_EQ(where(second->handle), "s") << "it waited from before";
   EXPECT_FALSE(third->handle);
   rises("o/1", second);
   second->handle = LockHandle();
-  two.env().run_for(milliseconds(50));
+  two.run_for(milliseconds(50));
   ASSERT_TRUE(*forward);
   expect_done(**forward);
   ASSERT_EQ(where(third->handle), "t");
@@ -163,23 +174,21 @@ TEST_F(GateTest, WhoeverHoldsOrWaitsFromBeforeIsWaitedFor) {
 }
 
 TEST_F(GateTest, AClaimUnderTheTurnedGateThatHasToWaitSealsWhenItIsGranted) {
-  auto stranger = two.acquire_in(two.s, "o/1");
-  two.env().run_for(milliseconds(10));
+  auto stranger = two.acquire_now_in(two.s, "o/1");
   const auto forward = take(Goal::advance, {.deadline = two.env().now()});
   ASSERT_EQ(forward.steps.size(), 1U);
   EXPECT_EQ(forward.steps[0].verdict, Verdict::waiting);
   auto waits = two.acquire("o/1");
-  two.env().run_for(seconds(1));
+  two.run_for(seconds(1));
   EXPECT_FALSE(waits->handle);
   stranger->handle = LockHandle();
-  two.env().run_for(milliseconds(50));
+  two.run_for(milliseconds(50));
   EXPECT_EQ(where(waits->handle), "t");
   ASSERT_TRUE(two.record("o/1"));
 }
 
 TEST_F(GateTest, FinishTellsWhoDoesNotTakePart) {
-  auto stranger = two.acquire_in(two.s, "o/1");
-  two.env().run_for(milliseconds(10));
+  auto stranger = two.acquire_now_in(two.s, "o/1");
   const auto waiting = take(Goal::finish, {.deadline = two.env().now()});
   ASSERT_EQ(waiting.steps.size(), 1U);
   EXPECT_EQ(waiting.steps[0].verdict, Verdict::waiting);
@@ -187,8 +196,7 @@ TEST_F(GateTest, FinishTellsWhoDoesNotTakePart) {
   EXPECT_EQ(waiting.strangers[0].lock, "o/1");
   EXPECT_FALSE(waiting.strangers[0].waits);
   EXPECT_FALSE(waiting.finished);
-  stranger->handle = LockHandle();
-  two.env().run_for(milliseconds(10));
+  two.let_go(*stranger);
   // One that waits behind the record, as those do that do not know dlock.
   expect_done(take(Goal::advance));
   expect_in("t", "o/1");
@@ -210,8 +218,7 @@ TEST_F(GateTest, WhoKnowsTheTargetAloneIsRefusedUntilTheCertificateAndIsAboveAll
   std::uint64_t last = 0;
   for (int i = 0; i < 9; ++i) last = *expect_in("s", "o/idle")->handle.token();
   const auto refused = [&] {
-    auto got = two.acquire_in(program_of_t(), "o/idle", milliseconds(0));
-    two.env().run_for(milliseconds(10));
+    auto got = two.acquire_now_in(program_of_t(), "o/idle", milliseconds(0));
     EXPECT_EQ(got->ec, errc::config_unsafe) << got->ec.message();
   };
   refused();
@@ -220,12 +227,10 @@ TEST_F(GateTest, WhoKnowsTheTargetAloneIsRefusedUntilTheCertificateAndIsAboveAll
   expect_done(take(Goal::finish));
   refused();
   certify();
-  auto got = two.acquire_in(program_of_t(), "o/idle", milliseconds(0));
-  two.env().run_for(milliseconds(10));
+  auto got = two.acquire_now_in(program_of_t(), "o/idle", milliseconds(0));
   ASSERT_TRUE(got->handle) << got->ec.message() << got->diagnostics.server_text;
   EXPECT_GT(*got->handle.token(), last);
-  got->handle = LockHandle();
-  two.env().run_for(milliseconds(10));
+  two.let_go(*got);
   expect_in("t", "o/idle");
   expect_in("t", "o/new");
   EXPECT_FALSE(two.record("o/idle")) << "the source is not asked any more";
@@ -236,15 +241,12 @@ TEST_F(GateTest, WhoHasLastReadOfPlansLongAgoDoesNotBelieveAGrantByThat) {
   const auto early = program_of_t();
   const auto as = [&](const std::shared_ptr<core::Store>& by, const std::string& name) {
     auto got = two.acquire_in(by, name, milliseconds(0));
-    two.env().run_for(milliseconds(20));
+    two.run_for(milliseconds(20));
     return got;
   };
   for (const auto& one : {program, early}) ASSERT_TRUE(as(one, "other")->handle);
-  two.env().run_for(seconds(11));
-  Plan second = plan;
-  second.name = "q";
-  second.id = "00000000000000bb";
-  second.patterns = {"later/**"};
+  two.run_for(seconds(11));
+  const auto second = another_plan("q", "00000000000000bb", {"later/**"});
   ASSERT_FALSE(publish(second).error);
   const auto refused = as(program, "later/1");
   EXPECT_EQ(refused->ec, errc::config_unsafe) << refused->diagnostics.server_text;
@@ -266,8 +268,7 @@ TEST_F(GateTest, NobodyIsRefusedForARecordByWhatWasReadBeforeThePlanCameToItsEnd
   Ledger ledger(two.s, two.t);
   expect_done(take(Goal::rollback, {.withdraw = true}));
   EXPECT_FALSE(two.run(ledger.withdraw(plan)).error);
-  auto got = two.acquire_in(program, "other", milliseconds(0));
-  two.env().run_for(milliseconds(10));
+  auto got = two.acquire_now_in(program, "other", milliseconds(0));
   ASSERT_TRUE(got->handle);
   plan.id = "00000000000000bb";
   two.plan = plan;
@@ -281,7 +282,7 @@ TEST_F(GateTest, NobodyIsRefusedForARecordByWhatWasReadBeforeThePlanCameToItsEnd
   certify();
   ASSERT_NE(two.server_t->record("o/1"), "");
   got = two.acquire_in(program, "o/1", milliseconds(0));
-  two.env().run_for(milliseconds(20));
+  two.run_for(milliseconds(20));
   ASSERT_TRUE(got->handle) << got->ec.message() << got->diagnostics.server_text;
   EXPECT_GT(*got->handle.token(), last);
 }
@@ -293,8 +294,7 @@ TEST_F(GateTest, WhoKnowsTheTargetAloneOpensWhatARollbackHasClosedThere) {
   EXPECT_NE(two.server_t->record("o/1"), "") << "closed by the rollback";
   expect_done(take(Goal::finish));
   certify();
-  auto got = two.acquire_in(program_of_t(), "o/1", milliseconds(0));
-  two.env().run_for(milliseconds(10));
+  auto got = two.acquire_now_in(program_of_t(), "o/1", milliseconds(0));
   ASSERT_TRUE(got->handle) << got->ec.message() << got->diagnostics.server_text;
   rises("o/1", got);
   EXPECT_EQ(two.server_t->record("o/1"), "");
@@ -311,18 +311,18 @@ TEST_F(GateTest, AProgramOfTheRouteOpensItToo) {
 TEST_F(GateTest, AFinishThatIsBesideARollbackIsRefused) {
   auto held = expect_in("s", "o/1");
   auto finish = begin(Goal::finish);
-  two.env().run_for(milliseconds(50));
+  two.run_for(milliseconds(50));
   EXPECT_EQ(state(), GateState::turned);
   auto back = begin(Goal::rollback);
-  two.env().run_for(milliseconds(50));
+  two.run_for(milliseconds(50));
   ASSERT_TRUE(*back);
   expect_done(**back);
   EXPECT_EQ(state(), GateState::open);
   auto forward = begin(Goal::advance);
-  two.env().run_for(milliseconds(50));
+  two.run_for(milliseconds(50));
   EXPECT_EQ(state(), GateState::turned) << "as the finish has seen it, and another turn";
   held->handle = LockHandle();
-  two.env().run_for(milliseconds(100));
+  two.run_for(milliseconds(100));
   ASSERT_TRUE(*forward);
   expect_done(**forward);
   ASSERT_TRUE(*finish);
@@ -350,12 +350,12 @@ TEST_F(GateTest, WhatWasDecidedUnderOneGateIsNotWrittenUnderAnother) {
   const auto back = two.take(
       Goal::rollback, "o/1",
       std::make_shared<core::migration::Coordinator>(two.s, two.t, plan, std::move(options)));
-  two.env().run_for(milliseconds(50));
+  two.run_for(milliseconds(50));
   ASSERT_FALSE(*back) << "it waits for the holder";
   ASSERT_EQ(two.record("o/1")->state, MoveState::closing);
   turn(GateState::turned);
   held->handle = LockHandle();
-  two.env().run_for(milliseconds(50));
+  two.run_for(milliseconds(50));
   ASSERT_TRUE(*back);
   EXPECT_NE((*back)->verdict, Verdict::done);
   ASSERT_TRUE(two.record("o/1")) << "opened behind a turned gate";
@@ -367,13 +367,13 @@ TEST_F(GateTest, AWithdrawnPlanSealsNothingAndMakesRoomForAnother) {
   auto held = expect_in("t", "o/1");
   expect_in("t", "o/2");
   auto back = begin(Goal::rollback, {.withdraw = true});
-  two.env().run_for(seconds(1));
+  two.run_for(seconds(1));
   ASSERT_FALSE(*back);
   EXPECT_EQ(state(), GateState::ended);
   EXPECT_TRUE(take(Goal::advance).refusal);
   expect_in("s", "o/3");
   held->handle = LockHandle();
-  two.env().run_for(milliseconds(50));
+  two.run_for(milliseconds(50));
   ASSERT_TRUE(*back);
   expect_done(**back);
   ASSERT_TRUE((*back)->withdrawn);
@@ -402,19 +402,13 @@ TEST_F(GateTest, APlanBackMovesNamesThatTheFirstHasNeverSeen) {
   expect_in("t", "o/3");
   expect_in("t", "o/1");
 
-  auto once_more = plan;
-  once_more.name = "q";
-  once_more.id = "00000000000000cc";
+  const auto once_more = another_plan("q", "00000000000000cc", plan.patterns);
   EXPECT_EQ(publish(once_more).error, errc::config_unsafe) << "programs of the first lock in t";
 
-  Plan back = plan;
-  back.name = "b";
-  back.id = "00000000000000dd";
-  std::swap(back.from, back.to);
+  const auto back = plan_back("b", "00000000000000dd");
   Ledger ledger(two.t, two.s);
   EXPECT_FALSE(two.run(ledger.publish(back)).error);
-  std::swap(two.s, two.t);
-  std::swap(two.server_s, two.server_t);
+  swap_ends();
   const auto first_plan = plan;
   const auto first_gate = two.gate;
   plan = two.plan = back;
@@ -434,19 +428,19 @@ TEST_F(GateTest, APlanBackMovesNamesThatTheFirstHasNeverSeen) {
   const auto waits = expect_in("t", "o/2");
   const auto queued = of_the_first("o/2");
   const auto moves = begin(Goal::advance);
-  two.env().run_for(seconds(1));
+  two.run_for(seconds(1));
   waits->handle = LockHandle();
-  two.env().run_for(milliseconds(50));
+  two.run_for(milliseconds(50));
   ASSERT_EQ(where(queued->handle), "t") << "it waited from before";
   rises("o/2", queued);
   queued->handle = LockHandle();
-  two.env().run_for(milliseconds(50));
+  two.run_for(milliseconds(50));
   ASSERT_TRUE(*moves);
   expect_done(**moves);
   for (const auto* const name : {"o/1", "o/2", "o/3", "o/4"}) expect_in("s", name);
   for (const auto* const name : {"o/1", "o/2"}) {
     const auto stopped = of_the_first(name);
-    two.env().run_for(seconds(21));
+    two.run_for(seconds(21));
     EXPECT_EQ(stopped->ec, errc::moving) << name << where(stopped->handle);
     EXPECT_NE(stopped->diagnostics.server_text.find("plan 'b'"), std::string::npos)
         << stopped->diagnostics.server_text;
@@ -455,8 +449,7 @@ TEST_F(GateTest, APlanBackMovesNamesThatTheFirstHasNeverSeen) {
   for (const auto* const name : {"o/1", "o/2", "o/3", "o/4"}) expect_in("t", name);
   expect_done(take(Goal::finish));
   for (const auto* const name : {"o/1", "o/2", "o/3", "o/4", "o/5"}) expect_in("s", name);
-  std::swap(two.s, two.t);
-  std::swap(two.server_s, two.server_t);
+  swap_ends();
 }
 
 // The record that a rollback of the first plan has left in the target is older than its
@@ -469,16 +462,12 @@ TEST_F(GateTest, APlanBackPassesWhatARollbackOfTheFirstHasLeftClosed) {
   expect_done(take(Goal::finish));
   certify();
   ASSERT_NE(two.server_t->record("o/1"), "");
-  Plan back = plan;
-  back.name = "b";
-  back.id = "00000000000000dd";
-  std::swap(back.from, back.to);
+  const auto back = plan_back("b", "00000000000000dd");
   Ledger ledger(two.t, two.s);
   EXPECT_FALSE(two.run(ledger.publish(back)).error);
-  two.env().run_for(seconds(11));
+  two.run_for(seconds(11));
   // Programs that have just been started know of the certificate.
-  std::swap(two.s, two.t);
-  std::swap(two.server_s, two.server_t);
+  swap_ends();
   programs_.push_back(two.s);
   two.s = program_of_t();
   plan = two.plan = back;
@@ -524,7 +513,7 @@ TEST_F(GateTest, WhatFinishedPlansHaveLeftIsPassedOnTheWayHomeFromAThirdStore) {
   const auto end = [&] {
     expect_done(take(Goal::finish));
     certify();
-    two.env().run_for(seconds(11));
+    two.run_for(seconds(11));
   };
   expect_done(take(Goal::advance));
   for (const auto* const name : {"o/1", "o/2", "o/3", "o/4"}) expect_in("t", name);
@@ -560,10 +549,7 @@ TEST_F(GateTest, WhatFinishedPlansHaveLeftIsPassedOnTheWayHomeFromAThirdStore) {
 }
 
 TEST_F(GateTest, PlansWhosePatternsMeetAreRefused) {
-  auto other = plan;
-  other.name = "q";
-  other.id = "00000000000000cc";
-  other.patterns = {"*/1"};
+  auto other = another_plan("q", "00000000000000cc", {"*/1"});
   EXPECT_EQ(publish(other).error, errc::config_unsafe);
   other.patterns = {"n/**"};
   EXPECT_FALSE(publish(other).error);
@@ -622,9 +608,7 @@ TEST(Gate, WhatIsSealedUnderItIsTheRecordOfAMove) {
 
 TEST_F(GateTest, ANamesakeThatLeadsTheOtherWayIsRefusedAndWritesNothing) {
   const auto text = two.server_t->note("plan/p");
-  Plan back = plan;
-  back.id = "00000000000000cc";
-  std::swap(back.from, back.to);
+  auto back = plan_back(plan.name, "00000000000000cc");
   Ledger ledger(two.t, two.s);
   for (const std::string pattern : {"a", "elsewhere/**"}) {
     back.patterns = {pattern};
@@ -680,17 +664,12 @@ TEST_F(GateTest, AStartThatIsGivenUpLeavesTheOthersInEffect) {
   const auto found = two.run(ledger.find("p", true));
   EXPECT_TRUE(found.listed && found.listed_in_target);
   // One that has not come to its end is not in effect, and keeps others with its names away.
-  auto other = plan;
-  other.name = "q";
-  other.id = "00000000000000cc";
-  other.patterns = {"n/**"};
+  auto other = another_plan("q", "00000000000000cc", {"n/**"});
   two.server_s->set_note("plan/q", "", to_text(other));
   const auto list = two.server_s->note("plans-out");
   two.server_s->set_note("plans-out", list, list + "\n~q@00000000000000cc");
   EXPECT_FALSE(two.run(ledger.find("q", false)).listed);
-  auto third = other;
-  third.name = "r";
-  third.id = "00000000000000dd";
+  const auto third = another_plan("r", "00000000000000dd", other.patterns);
   EXPECT_EQ(publish(third).error, errc::config_unsafe);
   EXPECT_FALSE(publish(other).error);
   EXPECT_TRUE(two.run(ledger.find("q", false)).listed);

@@ -22,10 +22,10 @@ TEST(MigrationDeath, BeforeTheForwardWriteItsLockEndsAndALateWriteFails) {
   TwoStores two;
   two.server_s->claim("a", owner("coordinator"), true, 0, {}, [] {});
   auto client = two.acquire("a");
-  two.env().run_for(seconds(1));
+  two.run_for(seconds(1));
   EXPECT_EQ(client->times_told, 0);
   two.server_s->evict("a");  // its lease
-  two.env().run_for(milliseconds(10));
+  two.run_for(milliseconds(10));
   EXPECT_EQ(where(client->handle), "s");
   EXPECT_FALSE(two.server_s->seal("a", "coordinator", "late").done);
   EXPECT_FALSE(two.record("a"));
@@ -34,8 +34,7 @@ TEST(MigrationDeath, BeforeTheForwardWriteItsLockEndsAndALateWriteFails) {
 TEST(MigrationDeath, AfterTheForwardWriteThereIsNothingToDo) {
   TwoStores two;
   two.take_now(Goal::advance, "a");
-  auto client = two.acquire("a");
-  two.env().run_for(milliseconds(10));
+  auto client = two.acquire_now("a");
   EXPECT_EQ(where(client->handle), "t");
 }
 
@@ -44,10 +43,10 @@ TEST(MigrationDeath, InClosingAnyRollbackGoesOn) {
   two.take_now(Goal::advance, "a");
   two.set_record("a", next_record(*two.record("a"), MoveState::closing, 0));
   auto client = two.acquire("a");
-  two.env().run_for(seconds(5));
+  two.run_for(seconds(5));
   EXPECT_EQ(client->times_told, 0);  // blocked, and safe
   EXPECT_EQ(two.take_now(Goal::rollback, "a").verdict, Verdict::done);
-  two.env().run_for(seconds(2));
+  two.run_for(seconds(2));
   EXPECT_EQ(where(client->handle), "s");
 }
 
@@ -61,26 +60,24 @@ TEST(MigrationDeath, InClosingAnyAdvanceTakesItBack) {
   EXPECT_EQ(two.record("a")->state, MoveState::moved);
   EXPECT_NE(two.record("a")->gen, moved.gen);
   auto client = two.acquire("a");
-  two.env().run_for(seconds(2));
+  two.run_for(seconds(2));
   EXPECT_EQ(where(client->handle), "t");
 }
 
 TEST(MigrationDeath, AfterLockingTheTargetItsLockEndsAndTheReCheckBarsNewHolders) {
   TwoStores two;
   two.take_now(Goal::advance, "a");
-  auto client = two.acquire("a");
-  two.env().run_for(milliseconds(1));
+  auto client = two.acquire_now("a");
   ASSERT_EQ(where(client->handle), "t");
-  auto waiting = two.acquire("a");
-  two.env().run_for(milliseconds(1));
+  auto waiting = two.acquire_now("a");
   two.set_record("a", next_record(*two.record("a"), MoveState::closing, 0));
   two.server_t->claim("a", owner("coordinator"), true, 0, {}, [] {});
   client->handle = LockHandle();
-  two.env().run_for(seconds(5));
+  two.run_for(seconds(5));
   EXPECT_EQ(waiting->times_told, 0);  // it was granted, looked, and gave it back
   two.server_t->release("a", "coordinator");
   EXPECT_EQ(two.take_now(Goal::rollback, "a").verdict, Verdict::done);
-  two.env().run_for(seconds(2));
+  two.run_for(seconds(2));
   EXPECT_EQ(where(waiting->handle), "s");
 }
 
@@ -88,7 +85,7 @@ TEST(MigrationDeath, OfTwoCoordinatorsOneWinsAndBothAgree) {
   TwoStores two;
   auto one = two.take(Goal::advance, "a", two.coordinator());
   auto other = two.take(Goal::advance, "a", two.coordinator());
-  two.env().run_for(milliseconds(10));
+  two.run_for(milliseconds(10));
   ASSERT_TRUE(one->has_value() && other->has_value());
   EXPECT_EQ((*one)->verdict, Verdict::done);
   EXPECT_EQ((*other)->verdict, Verdict::done);
@@ -114,7 +111,7 @@ TEST(MigrationCoordinator, NamesTheHolderItWaitsFor) {
   core::migration::Coordinator::Options options;
   options.deadline = two.env().now() + seconds(2);
   auto flip = two.take(Goal::advance, "a", two.coordinator(options));
-  two.env().run_for(seconds(3));
+  two.run_for(seconds(3));
   ASSERT_TRUE(flip->has_value());
   EXPECT_EQ((*flip)->verdict, Verdict::waiting);
   EXPECT_EQ((*flip)->holder, "worker (pid 4711 on h)");
@@ -127,9 +124,9 @@ TEST(MigrationCoordinator, StopEndsItAndLeavesNothing) {
   two.server_s->claim("a", owner("holder"), true, 0, {}, [] {});
   auto coordinator = two.coordinator();
   auto flip = two.take(Goal::advance, "a", coordinator);
-  two.env().run_for(seconds(2));
+  two.run_for(seconds(2));
   coordinator->stop();
-  two.env().run_for(milliseconds(10));
+  two.run_for(milliseconds(10));
   ASSERT_TRUE(flip->has_value());
   EXPECT_EQ((*flip)->verdict, Verdict::stopped);
   EXPECT_TRUE(two.server_s->inspect("a", {}).waiting.empty());
@@ -142,10 +139,10 @@ TEST(MigrationCoordinator, ALossyTargetIsGivenItsLease) {
   two.plan.max_lease = seconds(30);
   two.take_now(Goal::advance, "a");
   auto back = two.take(Goal::rollback, "a", two.coordinator());
-  two.env().run_for(seconds(29));
+  two.run_for(seconds(29));
   EXPECT_FALSE(back->has_value());
   EXPECT_EQ(two.record("a")->state, MoveState::closing);
-  two.env().run_for(seconds(2));
+  two.run_for(seconds(2));
   ASSERT_TRUE(back->has_value());
   EXPECT_FALSE(two.record("a"));
 }
@@ -159,13 +156,12 @@ TEST(MigrationCoordinator, ATargetThatIsGoneIsGivenItsLeaseAndTheSourceIsRaisedB
   core::migration::Coordinator::Options options;
   options.target_gone = true;
   auto back = two.take(Goal::rollback, "a", two.coordinator(options));
-  two.env().run_for(seconds(29));
+  two.run_for(seconds(29));
   EXPECT_FALSE(back->has_value());
-  two.env().run_for(seconds(2));
+  two.run_for(seconds(2));
   ASSERT_TRUE(back->has_value());
   EXPECT_EQ((*back)->verdict, Verdict::done);
-  auto got = two.acquire("a");
-  two.env().run_for(milliseconds(1));
+  auto got = two.acquire_now("a");
   ASSERT_EQ(where(got->handle), "s");
   EXPECT_GT(*got->handle.token(), std::uint64_t{1} << 48U);
 }
@@ -176,7 +172,7 @@ TEST(MigrationCoordinator, ATargetWithoutLeasesIsNeverTakenForGone) {
   core::migration::Coordinator::Options options;
   options.target_gone = true;
   auto back = two.take(Goal::rollback, "a", two.coordinator(options));
-  two.env().run_for(seconds(1));
+  two.run_for(seconds(1));
   ASSERT_TRUE(back->has_value());
   EXPECT_EQ((*back)->verdict, Verdict::refused);
 }
@@ -220,10 +216,7 @@ TEST(MigrationLedger, ALateNoteOfAMoveIsNotWrittenAfterTheWayBack) {
 TEST(MigrationLedger, PublishesOnceAndKeepsTheFirstId) {
   TwoStores two;
   core::migration::Ledger ledger(two.s, two.t);
-  auto plan = two.plan;
-  plan.name = "p2";
-  plan.names = {"x", "y"};
-  plan.id = "00000000000000aa";
+  const auto plan = two.another_plan("p2", "00000000000000aa", {"x", "y"});
   EXPECT_FALSE(two.run(ledger.publish(plan)).error);
   auto again = plan;
   again.id = "00000000000000bb";
@@ -243,9 +236,7 @@ TEST(MigrationLedger, PublishesOnceAndKeepsTheFirstId) {
 TEST(MigrationLedger, ANameBelongsToOnePlan) {
   TwoStores two;
   core::migration::Ledger ledger(two.s, two.t);
-  auto plan = two.plan;
-  plan.name = "p2";
-  plan.id = "00000000000000aa";
+  const auto plan = two.another_plan("p2", "00000000000000aa", {"a", "b"});
   const auto failure = two.run(ledger.publish(plan));
   EXPECT_EQ(failure.error, errc::config_unsafe);
   EXPECT_NE(failure.text.find("'a' belongs to the unfinished plan 'p1'"), std::string::npos);
@@ -257,9 +248,7 @@ TEST(MigrationLedger, ANameBelongsToOnePlan) {
 TEST(MigrationLedger, ARefusedStartWritesNothing) {
   TwoStores two;
   core::migration::Ledger ledger(two.s, two.t);
-  auto plan = two.plan;
-  plan.name = "p2";
-  plan.id = "00000000000000aa";
+  const auto plan = two.another_plan("p2", "00000000000000aa", {"a", "b"});
   EXPECT_EQ(two.run(ledger.objection(plan)).error, errc::config_unsafe);
   EXPECT_EQ(two.run(ledger.publish(plan)).error, errc::config_unsafe);
   for (const auto& server : {two.server_s, two.server_t}) {
@@ -274,10 +263,7 @@ TEST(MigrationLedger, ARefusedStartWritesNothing) {
 TEST(MigrationLedger, WhatIsInNeitherListIsNotInEffectAndInNobodysWay) {
   TwoStores two;
   core::migration::Ledger ledger(two.s, two.t);
-  auto plan = two.plan;
-  plan.name = "p2";
-  plan.id = "00000000000000aa";
-  plan.names = {"x"};
+  const auto plan = two.another_plan("p2", "00000000000000aa", {"x"});
   // Its start died between the texts and the lists.
   two.server_s->set_note("plan/p2", "", to_text(plan));
   two.server_t->set_note("plan/p2", "", to_text(plan));
@@ -285,9 +271,7 @@ TEST(MigrationLedger, WhatIsInNeitherListIsNotInEffectAndInNobodysWay) {
   auto found = two.run(ledger.find("p2", true));
   EXPECT_TRUE(found.plan);
   EXPECT_FALSE(found.listed);
-  auto other = plan;
-  other.id = "00000000000000bb";
-  other.names = {"y"};
+  const auto other = two.another_plan("p2", "00000000000000bb", {"y"});
   EXPECT_FALSE(two.run(ledger.publish(other)).error);
   found = two.run(ledger.find("p2", true));
   EXPECT_TRUE(found.listed);
@@ -304,19 +288,14 @@ TEST(MigrationLedger, WhatIsInNeitherListIsNotInEffectAndInNobodysWay) {
 TEST(MigrationLedger, OfTwoStartsAtOnceOneAtMostIsInEffect) {
   TwoStores two;
   core::migration::Ledger ledger(two.s, two.t);
-  auto one = two.plan;
-  one.name = "p2";
-  one.id = "00000000000000aa";
-  one.names = {"x"};
-  auto other = one;
-  other.name = "p3";
-  other.id = "00000000000000bb";
+  const auto one = two.another_plan("p2", "00000000000000aa", {"x"});
+  const auto other = two.another_plan("p3", "00000000000000bb", {"x"});
   std::vector<Failure> ends;
   for (const auto& plan : {one, other}) {
     asio::co_spawn(two.env().executor(), ledger.publish(plan),
                    [&](const std::exception_ptr&, Failure end) { ends.push_back(end); });
   }
-  two.env().run_for(milliseconds(100));
+  two.run_for(milliseconds(100));
   ASSERT_EQ(ends.size(), 2U);
   const auto started = std::count_if(ends.begin(), ends.end(),
                                      [](const Failure& failure) { return !failure.error; });

@@ -49,17 +49,15 @@ TEST(MigrationTarget, ARollbackClosesTheTargetUntilTheNextFlip) {
 TEST(MigrationTarget, AClientOpensATargetThatWasClosedForAnEarlierFlip) {
   TwoStores two;
   const auto old = reach_a_closed_target(two);
-  auto got = two.acquire("a");
-  two.env().run_for(milliseconds(1));
+  auto got = two.acquire_now("a");
   EXPECT_EQ(where(got->handle), "t");
-  got->handle = LockHandle();
-  two.env().run_for(milliseconds(1));
+  two.let_go(*got);
   // One that is as young as the record of the source holds: that record is out of date.
   auto young = *core::migration::parse_record(old);
   young.gen = {two.record("a")->gen.flip, two.record("a")->gen.counter + 1};
   close_target(two, core::migration::to_text(young));
   auto waiting = two.acquire("a");
-  two.env().run_for(seconds(5));
+  two.run_for(seconds(5));
   EXPECT_EQ(waiting->times_told, 0);
   EXPECT_EQ(two.server_t->record("a"), core::migration::to_text(young));
   // Nor does a command go on for ever: such a source was restored from an old copy.
@@ -81,15 +79,14 @@ TEST(MigrationTarget, ARollbackMakesALateOpeningOfTheTargetFail) {
 TEST(MigrationTarget, ALateRollbackDoesNotCloseTheTargetOfAFinishedLock) {
   TwoStores two;
   two.take_now(Goal::advance, "a");
-  auto held = two.acquire("a");
-  two.env().run_for(milliseconds(1));
+  auto held = two.acquire_now("a");
   auto late = two.take(Goal::rollback, "a", two.coordinator());
-  two.env().run_for(milliseconds(10));
+  two.run_for(milliseconds(10));
   const auto closing = *two.record("a");
   ASSERT_EQ(closing.state, MoveState::closing);
   two.set_record("a", next_record(closing, MoveState::final_, 0));
   held->handle = LockHandle();
-  two.env().run_for(seconds(1));
+  two.run_for(seconds(1));
   ASSERT_TRUE(late->has_value());
   EXPECT_EQ((*late)->verdict, Verdict::refused);
   EXPECT_EQ(two.server_t->record("a"), "");
@@ -110,7 +107,7 @@ TEST(MigrationTarget, AfterFinishAPlanOfItsOwnTakesItBack) {
   const auto coordinator = std::make_shared<core::migration::Coordinator>(
       two.t, two.s, back, core::migration::Coordinator::Options{});
   auto advanced = two.take(Goal::advance, "a", coordinator);
-  two.env().run_for(milliseconds(10));
+  two.run_for(milliseconds(10));
   ASSERT_TRUE(advanced->has_value());
   EXPECT_EQ((*advanced)->verdict, Verdict::done) << (*advanced)->text;
   EXPECT_FALSE(two.record("a")) << "it is open again";
@@ -121,7 +118,7 @@ TEST(MigrationTarget, AfterFinishAPlanOfItsOwnTakesItBack) {
   const auto wrong = std::make_shared<core::migration::Coordinator>(
       two.s, two.t, astray, core::migration::Coordinator::Options{});
   auto refused = two.take(Goal::advance, "a", wrong);
-  two.env().run_for(milliseconds(10));
+  two.run_for(milliseconds(10));
   ASSERT_TRUE(refused->has_value());
   EXPECT_EQ((*refused)->verdict, Verdict::refused);
   EXPECT_FALSE(two.record("a")) << "nothing was changed";

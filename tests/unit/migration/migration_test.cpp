@@ -17,8 +17,7 @@ using std::chrono::seconds;
 
 TEST(Migration, AnOpenLockIsHeldInTheSource) {
   TwoStores two;
-  auto got = two.acquire("a");
-  two.env().run_for(milliseconds(1));
+  auto got = two.acquire_now("a");
   ASSERT_EQ(got->times_told, 1);
   EXPECT_FALSE(got->ec) << got->ec.message();
   EXPECT_EQ(where(got->handle), "s");
@@ -26,18 +25,16 @@ TEST(Migration, AnOpenLockIsHeldInTheSource) {
 
 TEST(Migration, ForwardWaitsForTheHolderAndTheNextGrantIsInTheTargetWithAHigherToken) {
   TwoStores two;
-  auto first = two.acquire("a");
-  two.env().run_for(milliseconds(1));
+  auto first = two.acquire_now("a");
   ASSERT_TRUE(first->handle);
   auto flip = two.take(Goal::advance, "a", two.coordinator());
-  two.env().run_for(seconds(5));
+  two.run_for(seconds(5));
   EXPECT_FALSE(flip->has_value());
   const auto token = *first->handle.token();
   auto second = two.acquire("a");  // queues behind the coordinator
-  two.env().run_for(seconds(1));
+  two.run_for(seconds(1));
   EXPECT_EQ(second->times_told, 0);
-  first->handle = LockHandle();
-  two.env().run_for(milliseconds(10));
+  two.let_go(*first);
   ASSERT_TRUE(flip->has_value());
   EXPECT_EQ((*flip)->verdict, Verdict::done) << (*flip)->text;
   EXPECT_TRUE((*flip)->changed);
@@ -66,19 +63,18 @@ TEST(Migration, ADoneStepIsDoneAgain) {
 TEST(Migration, RollbackDrainsTheTargetAndRaisesTheSource) {
   TwoStores two;
   two.take_now(Goal::advance, "a");
-  auto held = two.acquire("a");
-  two.env().run_for(milliseconds(1));
+  auto held = two.acquire_now("a");
   ASSERT_EQ(where(held->handle), "t");
   const auto token = *held->handle.token();
   auto back = two.take(Goal::rollback, "a", two.coordinator());
-  two.env().run_for(seconds(5));
+  two.run_for(seconds(5));
   EXPECT_FALSE(back->has_value());
   EXPECT_EQ(two.record("a")->state, MoveState::closing);
   auto waiting = two.acquire("a");
-  two.env().run_for(seconds(5));
+  two.run_for(seconds(5));
   EXPECT_EQ(waiting->times_told, 0);
   held->handle = LockHandle();
-  two.env().run_for(seconds(2));
+  two.run_for(seconds(2));
   ASSERT_TRUE(back->has_value());
   EXPECT_EQ((*back)->verdict, Verdict::done);
   EXPECT_FALSE(two.record("a"));
@@ -91,8 +87,7 @@ TEST(Migration, ThereAndBackAndThereAndFinishWithTokensThatRise) {
   TwoStores two;
   std::uint64_t last = 0;
   const auto grant = [&](const std::string& store) {
-    auto got = two.acquire("a");
-    two.env().run_for(milliseconds(10));
+    auto got = two.acquire_now("a");
     ASSERT_EQ(where(got->handle), store);
     EXPECT_GT(*got->handle.token(), last);
     last = *got->handle.token();
@@ -116,17 +111,15 @@ TEST(Migration, FinishRaisesTheTargetForThoseWhoKnowItAlone) {
   TwoStores two;
   std::uint64_t last = 0;
   for (int i = 0; i < 5; ++i) {
-    auto got = two.acquire("a");
-    two.env().run_for(milliseconds(1));
+    auto got = two.acquire_now("a");
     last = *got->handle.token();
   }
-  two.env().run_for(milliseconds(1));
+  two.run_for(milliseconds(1));
   two.take_now(Goal::advance, "a");
   two.take_now(Goal::finish, "a");
   core::migration::Ledger ledger(two.s, two.t);
   EXPECT_FALSE(two.run(ledger.certify(two.plan)).error);
-  auto plain = two.acquire_in(two.t, "a", milliseconds(0));
-  two.env().run_for(milliseconds(1));
+  auto plain = two.acquire_now_in(two.t, "a", milliseconds(0));
   ASSERT_TRUE(plain->handle);
   EXPECT_GT(*plain->handle.token(), last);
 }
@@ -134,8 +127,7 @@ TEST(Migration, FinishRaisesTheTargetForThoseWhoKnowItAlone) {
 TEST(Migration, AClientOfTheTargetAloneIsRefusedUntilTheCertificate) {
   TwoStores two;
   const auto refused = [&] {
-    auto got = two.acquire_in(two.t, "a");
-    two.env().run_for(milliseconds(1));
+    auto got = two.acquire_now_in(two.t, "a");
     EXPECT_EQ(got->times_told, 1);
     return got;
   };
@@ -146,8 +138,7 @@ TEST(Migration, AClientOfTheTargetAloneIsRefusedUntilTheCertificate) {
       << early->diagnostics.server_text;
   two.take_now(Goal::advance, "a");
   EXPECT_EQ(refused()->ec, errc::config_unsafe);
-  auto other = two.acquire_in(two.t, "not/of/the/plan");
-  two.env().run_for(milliseconds(1));
+  auto other = two.acquire_now_in(two.t, "not/of/the/plan");
   EXPECT_FALSE(other->ec);
   two.take_now(Goal::finish, "a");
   EXPECT_EQ(refused()->ec, errc::config_unsafe);  // the other name is not there yet
@@ -177,7 +168,7 @@ TEST(Migration, AClientOfTheNextPlanIsRefusedUntilTheCertificate) {
                                                    got->ec = ec;
                                                    got->handle = std::move(handle);
                                                  });
-    two.env().run_for(milliseconds(1));
+    two.run_for(milliseconds(1));
     EXPECT_EQ(got->times_told, 1);
     return got;
   };
@@ -200,39 +191,31 @@ TEST(Migration, AClientOfTheNextPlanIsRefusedUntilTheCertificate) {
 TEST(Migration, AClientOfTheTargetHearsOfAPlanThatCameLater) {
   TwoStores two;
   two.server_t->set_note("plans-in", "p1", "");
-  auto before = two.acquire_in(two.t, "a");
-  two.env().run_for(milliseconds(1));
+  auto before = two.acquire_now_in(two.t, "a");
   EXPECT_FALSE(before->ec);
   before->handle = LockHandle();
   two.server_t->set_note("plans-in", "", "p1");
-  two.env().run_for(core::migration::kIncomingPlansAge);
+  two.run_for(core::migration::kIncomingPlansAge);
   // This one has them read anew beside its claim, and does not believe its grant before.
-  auto beside = two.acquire_in(two.t, "a");
-  two.env().run_for(milliseconds(1));
+  auto beside = two.acquire_now_in(two.t, "a");
   EXPECT_EQ(beside->ec, errc::config_unsafe);
-  auto after = two.acquire_in(two.t, "a");
-  two.env().run_for(milliseconds(1));
+  auto after = two.acquire_now_in(two.t, "a");
   EXPECT_EQ(after->ec, errc::config_unsafe);
 }
 
 TEST(Migration, AClientOfTheSourceAloneIsToldWhereItHasGone) {
   TwoStores two;
   auto waiting = two.acquire_in(two.s, "b");
-  auto holder = two.acquire_in(two.s, "a");
-  two.env().run_for(milliseconds(1));
+  auto holder = two.acquire_now_in(two.s, "a");
   ASSERT_TRUE(holder->handle);
-  auto laggard = two.acquire_in(two.s, "a");
-  two.env().run_for(milliseconds(1));
+  auto laggard = two.acquire_now_in(two.s, "a");
   EXPECT_EQ(laggard->times_told, 0);
   auto flip = two.take(Goal::advance, "a", two.coordinator());
-  holder->handle = LockHandle();
-  two.env().run_for(milliseconds(10));
+  two.let_go(*holder);
   ASSERT_EQ(laggard->times_told, 1);
-  laggard->handle = LockHandle();
-  two.env().run_for(milliseconds(10));
+  two.let_go(*laggard);
   ASSERT_TRUE(flip->has_value());
-  auto late = two.acquire_in(two.s, "a");
-  two.env().run_for(milliseconds(10));
+  auto late = two.acquire_now_in(two.s, "a");
   ASSERT_EQ(late->times_told, 1);
   EXPECT_EQ(late->ec, errc::moving);
   EXPECT_NE(late->diagnostics.server_text.find("plan 'p1'"), std::string::npos);
@@ -242,8 +225,7 @@ TEST(Migration, AStoreThatThePlanWasNotStartedWithIsRefused) {
   TwoStores two;
   two.take_now(Goal::advance, "a");
   two.server_t->set_note("plan/p1", two.server_t->note("plan/p1"), "");
-  auto got = two.acquire("a");
-  two.env().run_for(milliseconds(1));
+  auto got = two.acquire_now("a");
   EXPECT_EQ(got->ec, errc::config_unsafe);
   EXPECT_NE(got->diagnostics.server_text.find("migrate start p1"), std::string::npos);
   EXPECT_EQ(got->diagnostics.store, "t");
@@ -255,11 +237,11 @@ TEST(Migration, AWaitInTheTargetFollowsTheLockBack) {
   // Somebody who does not take part holds T's lock for ever.
   two.server_t->claim("a", owner("stranger"), true, 0, {}, [] {});
   auto got = two.acquire("a");
-  two.env().run_for(seconds(2));
+  two.run_for(seconds(2));
   EXPECT_EQ(got->times_told, 0);
   const auto record = *two.record("a");
   two.server_s->set_record("a", to_text(record), "", 100);
-  two.env().run_for(seconds(1));
+  two.run_for(seconds(1));
   ASSERT_EQ(got->times_told, 1);
   EXPECT_EQ(where(got->handle), "s");
   EXPECT_TRUE(two.server_t->inspect("a", {}).waiting.empty());
@@ -272,15 +254,15 @@ TEST(Migration, CancelAndDeadlineLeaveNothingInEitherStore) {
   auto late = two.acquire("a", milliseconds(700));
   auto cancelled = two.acquire("a");
   const auto begun = two.env().now();
-  two.env().run_for(milliseconds(300));
+  two.run_for(milliseconds(300));
   cancelled->moving->cancel();
   EXPECT_EQ(cancelled->times_told, 1);
   EXPECT_EQ(cancelled->ec, errc::cancelled);
-  two.env().run_for(seconds(1));
+  two.run_for(seconds(1));
   EXPECT_EQ(late->times_told, 1);
   EXPECT_EQ(late->ec, errc::timed_out);
   EXPECT_EQ(late->at, begun + milliseconds(700));
-  two.env().run_for(seconds(30));
+  two.run_for(seconds(30));
   EXPECT_TRUE(two.server_s->inspect("a", {}).waiting.empty());
   EXPECT_TRUE(two.server_t->inspect("a", {}).waiting.empty());
   EXPECT_EQ(cancelled->times_told, 1);
@@ -291,10 +273,10 @@ TEST(Migration, ClosingEndsAWaitForAClosingLock) {
   two.take_now(Goal::advance, "a");
   two.set_record("a", next_record(*two.record("a"), MoveState::closing, 0));
   auto got = two.acquire("a");
-  two.env().run_for(seconds(3));
+  two.run_for(seconds(3));
   EXPECT_EQ(got->times_told, 0);
   asio::co_spawn(two.env().executor(), two.s->close(), [](const std::exception_ptr&) {});
-  two.env().run_for(milliseconds(1));
+  two.run_for(milliseconds(1));
   EXPECT_EQ(got->times_told, 1);
   EXPECT_EQ(got->ec, errc::closed);
 }
@@ -303,8 +285,7 @@ TEST(Migration, AHostileRecordIsAnErrorAndNeverAGrant) {
   TwoStores two;
   two.take_now(Goal::advance, "a");
   two.server_s->set_record("a", two.server_s->record("a"), "rubbish", 0);
-  auto got = two.acquire("a");
-  two.env().run_for(milliseconds(1));
+  auto got = two.acquire_now("a");
   EXPECT_EQ(got->ec, errc::protocol);
   EXPECT_FALSE(got->handle);
   EXPECT_EQ(two.take_now(Goal::advance, "a").verdict, Verdict::refused);

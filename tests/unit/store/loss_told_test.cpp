@@ -181,7 +181,8 @@ TEST(LossTold, P01_WithinTenMillisecondsOfTheDeadlineWhateverUserCodeDoes) {
   options.log = [over](LogLevel, std::string_view) { over.wait(); };
   auto locks = LockManager::open("memory://loss_told?drift_margin=100ms", std::move(options));
   locks.connect();
-  locks.lock("any")->engine().log(LogLevel::warning, "the log is stuck");
+  dynamic_cast<core::Engine&>(locks.lock("any")->context())
+      .log(LogLevel::warning, "the log is stuck");
   locks.lock("handler")->async_acquire([over](error_code, LockHandle) { over.wait(); });
   leases_end = (BoottimeClock::now() + 1s).time_since_epoch().count();
   std::atomic<bool> asleep = false;

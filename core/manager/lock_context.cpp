@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/manager/lock_context.hpp"
+
+#include <memory>
+
+#include "core/loop/completions.hpp"
+#include "core/manager/reentry.hpp"
+#include "core/store/hold.hpp"
+#include "core/store/host.hpp"
+
+namespace dlock::inline v0 {
+namespace {
+
+/// Of one lock that has no manager.
+class OwnContext final : public detail::LockContext {
+ public:
+  core::Reentry& reentry() override { return reentry_; }
+  boost::asio::any_io_executor callback_executor() override { return completions_->executor(); }
+
+ private:
+  core::Reentry reentry_;
+  const std::shared_ptr<core::Completions> completions_ = core::Completions::alone();
+};
+
+}  // namespace
+
+DistributedLock::~DistributedLock() { delete own_context_.load(std::memory_order_acquire); }
+
+detail::LockContext& DistributedLock::context() const {
+  if (auto* const known = own_context_.load(std::memory_order_acquire)) return *known;
+  auto made = std::make_unique<OwnContext>();
+  detail::LockContext* other = nullptr;
+  if (!own_context_.compare_exchange_strong(other, made.get(), std::memory_order_acq_rel)) {
+    return *other;
+  }
+  return *made.release();
+}
+
+namespace detail {
+
+boost::asio::any_io_executor callback_executor(const DistributedLock& lock) {
+  return lock.context().callback_executor();
+}
+
+boost::asio::any_io_executor callback_executor(const LockHandle& handle) {
+  const auto hold = core::HandleAccess::hold(handle);
+  if (!hold) return core::Completions::alone()->executor();
+  return hold->host().callback_executor();
+}
+
+}  // namespace detail
+}  // namespace dlock::inline v0

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Grant: what a LockHandle is a handle of. A manager's are its holds, which the store's loop keeps;
+// a test may have another (<dlock/testing/fake_handle.hpp>). What each member has to do is what the
+// handle promises of it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "dlock/detail/unique_function.hpp"
+#include "dlock/lock_handle.hpp"
+#include "dlock/mode.hpp"
+
+namespace dlock::inline v0::detail {
+
+/// Thread safety: all members from any thread.
+class Grant {
+ public:
+  struct Identity {
+    std::string name;
+    std::string store;
+    std::optional<std::uint64_t> token;
+    /// Keeps the lock as long as it is open anywhere; -1: there is no such thing.
+    int inheritable_descriptor = -1;
+    Mode mode = Mode::exclusive;
+  };
+  using Done = UniqueFunction<void(error_code)>;
+
+  virtual ~Grant() = default;
+  /// Does not change.
+  virtual const Identity& identity() const noexcept = 0;
+  virtual HandleState state() noexcept = 0;
+  virtual LossReason reason() const noexcept = 0;
+  virtual std::optional<std::chrono::nanoseconds> remaining() noexcept = 0;
+  virtual std::stop_token stop_token() const noexcept = 0;
+  virtual void on_state(StateCallback callback) = 0;
+  /// A Mutex has it from now on.
+  virtual void hand_to_mutex() noexcept {}
+
+  /// The handle lets go of it: no callback begins from now on, and it is given back if it is not
+  /// lost. `done`, if there is one, is told once what came of it, on any thread, also inside. Once.
+  virtual void release(Done done) noexcept = 0;
+  /// Same, and `done` is told when no callback of it runs any more; inside one of them as above.
+  virtual void release_quietly(Done done) noexcept = 0;
+  /// After release(): returns when no callback of it runs any more; at once inside one of them.
+  virtual void wait_quiet() noexcept = 0;
+
+ protected:
+  Grant() = default;
+  Grant(const Grant&) = default;
+  Grant& operator=(const Grant&) = default;
+};
+
+/// Looks into a handle.
+struct GrantAccess {
+  static const std::shared_ptr<Grant>& grant(const LockHandle& handle) noexcept {
+    return handle.grant_;
+  }
+};
+
+}  // namespace dlock::inline v0::detail

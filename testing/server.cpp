@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "testing/server.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "dlock/spi/error.hpp"
+
+namespace dlock::testing {
+namespace {
+
+/// A holder whose thread does not run is not waited for longer.
+constexpr std::chrono::seconds kTelling{10};
+/// So that no clock overflows.
+constexpr std::chrono::hours kLongestDelay{24 * 365};
+
+struct Registry {
+  std::mutex mutex;
+  std::map<std::string, std::weak_ptr<Server>> servers;
+  unsigned last = 0;
+};
+
+/// Never destroyed: managers of static storage may end after it.
+Registry& registry() {
+  static auto* const kept = new Registry();
+  return *kept;
+}
+
+}  // namespace
+
+std::shared_ptr<Server> Server::make() {
+  auto& all = registry();
+  const std::lock_guard lock(all.mutex);
+  std::erase_if(all.servers, [](const auto& known) { return known.second.expired(); });
+  auto made = std::make_shared<Server>("dlock-testing-" + std::to_string(++all.last));
+  all.servers[made->name()] = made;
+  return made;
+}
+
+std::shared_ptr<Server> Server::find(const std::string& name) {
+  auto& all = registry();
+  const std::lock_guard lock(all.mutex);
+  const auto found = all.servers.find(name);
+  return found == all.servers.end() ? nullptr : found->second.lock();
+}
+
+void Server::enter(Listener& listener) {
+  const std::lock_guard lock(mutex_);
+  listeners_.insert(&listener);
+}
+
+void Server::leave(Listener& listener) {
+  const std::lock_guard lock(mutex_);
+  listeners_.erase(&listener);
+}
+
+void Server::announce() {
+  for (auto* const listener : listeners_) listener->on_change();
+  changed_.notify_all();
+}
+
+void Server::set_delay(std::chrono::milliseconds by) {
+  const std::lock_guard lock(mutex_);
+  delay_ = std::clamp<std::chrono::milliseconds>(by, std::chrono::milliseconds(0), kLongestDelay);
+  announce();
+}
+
+Duration Server::delay() const {
+  const std::lock_guard lock(mutex_);
+  return delay_;
+}
+
+void Server::set_refusal(errc error, std::string text, std::optional<unsigned> times) {
+  const std::lock_guard lock(mutex_);
+  refusal_.reset();
+  if (times != 0U) refusal_ = Refusal{make_failure(error, std::move(text)), times};
+}
+
+void Server::end_refusal() {
+  const std::lock_guard lock(mutex_);
+  refusal_.reset();
+}
+
+std::optional<Failure> Server::refusal_of(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  if (!refusal_) return std::nullopt;
+  auto failure = refusal_->failure;
+  if (refusal_->left && --*refusal_->left == 0) refusal_.reset();
+  history_.push_back({Event::Kind::refused, name, {}, LossReason::none});
+  changed_.notify_all();
+  return failure;
+}
+
+void Server::set_link_failure(Failure why) {
+  const std::lock_guard lock(mutex_);
+  link_failure_ = std::move(why);
+  announce();
+}
+
+Failure Server::link_failure() const {
+  const std::lock_guard lock(mutex_);
+  return link_failure_;
+}
+
+void Server::set_min_token(std::uint64_t token) {
+  const std::lock_guard lock(mutex_);
+  min_token_ = token;
+}
+
+std::uint64_t Server::min_token() const {
+  const std::lock_guard lock(mutex_);
+  return min_token_;
+}
+
+void Server::on_granted(const std::string& name, const std::string& owner, std::uint64_t token,
+                        TimePoint until) {
+  const std::lock_guard lock(mutex_);
+  const auto [place, is_new] = grants_.try_emplace(owner, Grant{name, token, until});
+  place->second.until = until;
+  if (!is_new) return;
+  history_.push_back({Event::Kind::granted, name, token, LossReason::none});
+  changed_.notify_all();
+}
+
+bool Server::on_released(const std::string& owner) {
+  const std::lock_guard lock(mutex_);
+  auto found = grants_.extract(owner);
+  if (found.empty()) return true;
+  const auto& grant = found.mapped();
+  changed_.notify_all();
+  if (grant.dropped) return false;
+  history_.push_back({Event::Kind::released, grant.lock, grant.token, LossReason::none});
+  return true;
+}
+
+std::optional<LossReason> Server::on_renewed(const std::string& owner, TimePoint now,
+                                             TimePoint until) {
+  const std::lock_guard lock(mutex_);
+  const auto found = grants_.find(owner);
+  if (found == grants_.end()) return LossReason::removed;
+  auto& grant = found->second;
+  if (!grant.dropped && grant.until <= now) drop_locked(grant, LossReason::expired);
+  if (grant.dropped) return grant.dropped;
+  grant.until = until;
+  return std::nullopt;
+}
+
+bool Server::is_granted(const std::string& owner) const {
+  const std::lock_guard lock(mutex_);
+  return grants_.count(owner) != 0;
+}
+
+const Server::Grant* Server::holder(const std::string& name) const {
+  const auto found = std::find_if(grants_.begin(), grants_.end(), [&](const auto& known) {
+    return known.second.lock == name && !known.second.dropped;
+  });
+  return found == grants_.end() ? nullptr : &found->second;
+}
+
+void Server::drop_locked(Grant& grant, LossReason why) {
+  grant.dropped = why;
+  history_.push_back({Event::Kind::lost, grant.lock, grant.token, why});
+  changed_.notify_all();
+}
+
+std::optional<std::uint64_t> Server::drop(const std::string& name, LossReason why) {
+  const std::lock_guard lock(mutex_);
+  auto* const grant = holder(name);
+  if (grant == nullptr) return std::nullopt;
+  drop_locked(*grant, why);
+  return grant->token;
+}
+
+std::optional<std::uint64_t> Server::drop_overdue(const std::string& name, TimePoint now) {
+  const std::lock_guard lock(mutex_);
+  auto* const grant = holder(name);
+  if (grant == nullptr || grant->until > now) return std::nullopt;
+  drop_locked(*grant, LossReason::expired);
+  return grant->token;
+}
+
+TimePoint Server::until(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  const auto* const grant = holder(name);
+  return grant == nullptr ? kNever : grant->until;
+}
+
+std::optional<LossReason> Server::dropped(const std::string& owner) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = grants_.find(owner);
+  return found == grants_.end() ? std::nullopt : found->second.dropped;
+}
+
+void Server::on_told(const std::string& owner) {
+  const std::lock_guard lock(mutex_);
+  const auto found = grants_.find(owner);
+  if (found == grants_.end()) return;
+  found->second.is_told = true;
+  changed_.notify_all();
+}
+
+std::optional<std::uint64_t> Server::holder_token(const std::string& name, TimePoint now) const {
+  const std::lock_guard lock(mutex_);
+  const auto* const grant = holder(name);
+  if (grant == nullptr || grant->until <= now) return std::nullopt;
+  return grant->token;
+}
+
+void Server::wait_until_told(const std::string& name, std::uint64_t token) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, kTelling, [&] {
+    const auto found = std::find_if(grants_.begin(), grants_.end(), [&](const auto& known) {
+      return known.second.lock == name && known.second.token == token;
+    });
+    // Given back, or nothing comes through to its holder, or there is none any more.
+    return found == grants_.end() || found->second.is_told || link_failure_.error ||
+           listeners_.empty();
+  });
+}
+
+std::vector<Event> Server::history() const {
+  const std::lock_guard lock(mutex_);
+  return history_;
+}
+
+std::size_t Server::count(Event::Kind kind, const std::string& name) const {
+  return static_cast<std::size_t>(
+      std::count_if(history_.begin(), history_.end(),
+                    [&](const Event& event) { return event.kind == kind && event.name == name; }));
+}
+
+bool Server::wait_for(Event::Kind kind, const std::string& name, std::size_t times,
+                      std::chrono::milliseconds patience) const {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, patience, [&] { return count(kind, name) >= times; });
+}
+
+}  // namespace dlock::testing

@@ -1,0 +1,508 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The store of users' tests: that each command does what its header says, whatever else is going
+// on.
+#include "dlock/testing/store.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "dlock/clock.hpp"
+#include "dlock/memory.hpp"
+#include "testkit/await.hpp"
+
+namespace dlock::tests {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using testing::Event;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+using testing::Store;
+using testkit::eventually;
+using testkit::patience;
+using Told = std::vector<std::pair<HandleState, LossReason>>;
+
+/// Quick to be lost, and to be refused.
+constexpr testing::Times kShort{.lease = 300ms, .patience = 100ms};
+
+OpenOptions quiet() {
+  OpenOptions options;
+  options.log = [](LogLevel, std::string_view) {};
+  return options;
+}
+
+template <class Call>
+std::optional<LockError> error_of(Call call) {
+  try {
+    call();
+    return std::nullopt;
+  } catch (const LockError& error) {
+    return error;
+  }
+}
+
+/// What a handle has told so far.
+class Diary {
+ public:
+  explicit Diary(LockHandle& handle) {
+    handle.on_state([this](HandleState state, LossReason reason) {
+      const std::lock_guard lock(mutex_);
+      told_.emplace_back(state, reason);
+    });
+  }
+  bool reaches(std::size_t count) const {
+    return eventually(patience(), [&] { return told().size() >= count; });
+  }
+  Told told() const {
+    const std::lock_guard lock(mutex_);
+    return told_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  Told told_;
+};
+
+std::vector<Event::Kind> kinds(const Store& store) {
+  std::vector<Event::Kind> all;
+  for (const auto& event : store.history()) all.push_back(event.kind);
+  return all;
+}
+
+TEST(TestingStore, GrantsQueuesAndCounts) {
+  const Store store;
+  auto one = store.open(quiet());
+  auto other = store.open(quiet());
+  EXPECT_EQ(store.held("a"), std::nullopt);
+  auto held = one.lock("a")->acquire();
+  EXPECT_EQ(held.token(), 1U);
+  EXPECT_EQ(store.held("a"), 1U);
+  EXPECT_TRUE(held.remaining().has_value()) << "there is a lease";
+  EXPECT_FALSE(other.lock("a")->try_acquire());
+  auto waits = std::async(std::launch::async, [&] { return other.lock("a")->acquire(); });
+  EXPECT_TRUE(store.wait_for_waiting("a"));
+  EXPECT_FALSE(held.release());
+  EXPECT_EQ(waits.get().token(), 2U);
+  EXPECT_TRUE(store.wait_for(Event::Kind::released, "a", 2));
+  EXPECT_THAT(kinds(store), ElementsAre(Event::Kind::granted, Event::Kind::released,
+                                        Event::Kind::granted, Event::Kind::released));
+  EXPECT_EQ(store.count(Event::Kind::granted, "a"), 2U);
+  EXPECT_EQ(store.count(Event::Kind::granted, "b"), 0U);
+  EXPECT_FALSE(store.wait_for(Event::Kind::lost, "a", 1, 1ms));
+}
+
+TEST(TestingStore, StoresAreApartAndOutliveTheirManagers) {
+  const Store one;
+  const Store other;
+  EXPECT_NE(one.url(), other.url());
+  auto locks = other.open(quiet());
+  const auto held = locks.lock("a")->acquire();
+  {
+    auto elsewhere = one.open(quiet());
+    EXPECT_EQ(elsewhere.lock("a")->acquire().token(), 1U);
+  }
+  auto anew = one.open(quiet());
+  EXPECT_EQ(anew.lock("a")->acquire().token(), 2U) << "a restart of the program";
+}
+
+TEST(TestingStore, AUrlLeadsThereAsLongAsThereIsAStore) {
+  std::string url;
+  {
+    const Store store({.lease = 2s, .patience = 1s});
+    url = store.url();
+    auto options = quiet();
+    options.backends = {&memory::backend(), &Store::backend()};
+    auto locks = LockManager::open(url, options);
+    const auto held = locks.lock("a")->acquire();
+    EXPECT_LE(*held.remaining(), 2s);
+    EXPECT_EQ(store.held("a"), held.token());
+  }
+  const auto error = error_of([&] { LockManager::open(url, {.backends = {&Store::backend()}}); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), errc::config_invalid);
+  EXPECT_THAT(error->server_text(), HasSubstr("no dlock::testing::Store"));
+}
+
+TEST(TestingStoreLose, TheHandleIsLostWhenItReturns) {
+  Store store;
+  auto locks = store.open(quiet());
+  auto held = locks.lock("a")->acquire();
+  const Diary diary(held);
+  const auto stop = held.stop_token();
+  EXPECT_TRUE(store.lose("a", LossReason::evicted));
+  EXPECT_EQ(held.state(), HandleState::lost);
+  EXPECT_EQ(held.loss_reason(), LossReason::evicted);
+  EXPECT_TRUE(diary.reaches(1));
+  EXPECT_TRUE(stop.stop_requested());
+  EXPECT_THAT(diary.told(), ElementsAre(Pair(HandleState::lost, LossReason::evicted)));
+  EXPECT_FALSE(store.lose("a")) << "nobody has it";
+  EXPECT_EQ(held.release(), errc::lock_lost);
+  EXPECT_EQ(locks.lock("a")->acquire().token(), 2U);
+  const auto history = store.history();
+  ASSERT_GE(history.size(), 3U);
+  EXPECT_EQ(history[1].kind, Event::Kind::lost);
+  EXPECT_EQ(history[1].reason, LossReason::evicted);
+  EXPECT_EQ(history[1].token, 1U);
+}
+
+TEST(TestingStoreLose, EveryReasonIsTold) {
+  Store store;
+  auto locks = store.open(quiet());
+  for (const auto reason : {LossReason::expired, LossReason::session_ended, LossReason::removed,
+                            LossReason::taken, LossReason::evicted, LossReason::store_restarted,
+                            LossReason::failover, LossReason::broken}) {
+    const auto held = locks.lock("a")->acquire();
+    ASSERT_TRUE(store.lose("a", reason)) << to_string(reason);
+    EXPECT_EQ(held.loss_reason(), reason);
+  }
+}
+
+TEST(TestingStoreLose, ACallbackThatBlocksHoldsUpNeitherTheCommandNorAnotherLock) {
+  Store store;
+  auto locks = store.open(quiet());
+  auto stuck = locks.lock("stuck")->acquire();
+  std::promise<void> begun;
+  std::promise<void> end;
+  stuck.on_state([&](HandleState, LossReason) {
+    begun.set_value();
+    end.get_future().wait();
+  });
+  EXPECT_TRUE(store.lose("stuck"));
+  begun.get_future().wait();
+  auto other = locks.lock("other")->acquire();
+  const Diary diary(other);
+  EXPECT_TRUE(store.lose("other"));
+  EXPECT_TRUE(diary.reaches(1));
+  end.set_value();
+  EXPECT_EQ(stuck.release(), errc::lock_lost);
+}
+
+TEST(TestingStoreLose, AnEvictionByTheManagerIsTheStoresToo) {
+  const Store store;
+  auto locks = store.open(quiet());
+  const auto held = locks.lock("a")->acquire();
+  auto operators = store.open(quiet());
+  operators.evict("a", held.token().value());
+  EXPECT_TRUE(eventually(patience(), [&] { return held.state() == HandleState::lost; }));
+  EXPECT_EQ(held.loss_reason(), LossReason::broken);
+  EXPECT_EQ(store.count(Event::Kind::lost, "a"), 1U);
+  EXPECT_EQ(operators.status("a").held, false);
+}
+
+TEST(TestingStoreDelay, AnAcquireThatWaitsForLessEndsAndLeavesNothing) {
+  Store store;
+  auto locks = store.open(quiet());
+  store.delay(1h);
+  const auto error = error_of([&] { std::ignore = locks.lock("a")->acquire({.wait = 20ms}); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), errc::timed_out);
+  EXPECT_TRUE(store.wait_for(Event::Kind::granted, "a")) << "what was asked for came through";
+  store.delay(0ms);
+  EXPECT_TRUE(store.wait_for(Event::Kind::released, "a")) << "and was withdrawn";
+  EXPECT_EQ(locks.lock("a")->acquire().token(), 2U);
+}
+
+TEST(TestingStoreDelay, ItsEndLetsWaitingAnswersThrough) {
+  Store store({.lease = 60s, .patience = 60s});
+  auto locks = store.open(quiet());
+  store.delay(1h);
+  auto waits = std::async(std::launch::async, [&] { return locks.lock("a")->acquire(); });
+  EXPECT_TRUE(store.wait_for(Event::Kind::granted, "a"));
+  EXPECT_EQ(waits.wait_for(0s), std::future_status::timeout);
+  store.delay(0ms);
+  EXPECT_EQ(waits.get().token(), 1U);
+}
+
+TEST(TestingStoreDelay, EachAnswerTakesThatLong) {
+  Store store;
+  auto locks = store.open(quiet());
+  locks.connect();
+  store.delay(30ms);
+  const auto begun = BoottimeClock::now();
+  auto held = locks.lock("a")->acquire();
+  EXPECT_GE(BoottimeClock::now() - begun, 30ms);
+  EXPECT_FALSE(held.release());
+  EXPECT_GE(BoottimeClock::now() - begun, 60ms);
+}
+
+TEST(TestingStoreDelay, AReleaseIsNotConfirmedInTime) {
+  Store store(kShort);
+  auto locks = store.open(quiet());
+  auto held = locks.lock("a")->acquire();
+  store.delay(1h);
+  EXPECT_EQ(held.release(), errc::unavailable);
+  EXPECT_EQ(store.count(Event::Kind::released, "a"), 1U);
+  store.delay(0ms);
+}
+
+TEST(TestingStoreDelay, RenewalsThatComeTooLateLoseTheLock) {
+  Store store(kShort);
+  auto locks = store.open(quiet());
+  auto held = locks.lock("a")->acquire();
+  const Diary diary(held);
+  store.delay(1h);
+  EXPECT_TRUE(diary.reaches(2));
+  EXPECT_THAT(diary.told(), ElementsAre(Pair(HandleState::suspect, LossReason::none),
+                                        Pair(HandleState::lost, LossReason::expired)));
+  store.delay(0ms);
+}
+
+TEST(TestingStoreRefuse, SoManyTimesWithTheStoresWords) {
+  Store store;
+  auto locks = store.open(quiet());
+  store.refuse(errc::access_denied, "no write permission below /app", 2);
+  for (int i = 0; i < 2; ++i) {
+    const auto error = error_of([&] { std::ignore = locks.lock("a")->acquire(); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), errc::access_denied);
+    EXPECT_EQ(error->server_text(), "no write permission below /app");
+  }
+  EXPECT_TRUE(locks.lock("a")->acquire());
+  EXPECT_EQ(store.count(Event::Kind::refused, "a"), 2U);
+  store.refuse(errc::access_denied, {}, 0);
+  EXPECT_TRUE(locks.lock("a")->acquire());
+}
+
+TEST(TestingStoreRefuse, WhatIsUnavailableIsAskedAgain) {
+  Store store;
+  auto locks = store.open(quiet());
+  store.refuse(errc::unavailable, "busy with an election", 2);
+  EXPECT_TRUE(locks.lock("a")->acquire({.wait = 30s}));
+  EXPECT_EQ(store.count(Event::Kind::refused, "a"), 2U);
+}
+
+TEST(TestingStoreRefuse, UntilItIsAllowed) {
+  Store store;
+  auto locks = store.open(quiet());
+  store.refuse(errc::unavailable, "down for maintenance");
+  for (int i = 0; i < 3; ++i) {
+    const auto error = error_of([&] { std::ignore = locks.lock("a")->try_acquire(); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->code(), errc::unavailable);
+    EXPECT_THAT(error->server_text(), HasSubstr("down for maintenance"));
+  }
+  store.allow();
+  EXPECT_TRUE(locks.lock("a")->try_acquire());
+}
+
+TEST(TestingStoreReach, SuspectAndHeldAgain) {
+  Store store;
+  auto locks = store.open(quiet());
+  auto held = locks.lock("a")->acquire();
+  const Diary diary(held);
+  store.out_of_reach();
+  EXPECT_TRUE(diary.reaches(1));
+  EXPECT_EQ(held.state(), HandleState::suspect);
+  store.reachable();
+  EXPECT_TRUE(diary.reaches(2));
+  EXPECT_THAT(diary.told(), ElementsAre(Pair(HandleState::suspect, LossReason::none),
+                                        Pair(HandleState::held, LossReason::none)));
+  EXPECT_FALSE(held.release());
+}
+
+TEST(TestingStoreReach, LostByTheLocalDeadlineAndFreeWhenTheLeaseIsOver) {
+  Store store(kShort);
+  auto locks = store.open(quiet());
+  auto held = locks.lock("a")->acquire();
+  const Diary diary(held);
+  store.out_of_reach();
+  EXPECT_TRUE(diary.reaches(2));
+  EXPECT_EQ(held.loss_reason(), LossReason::expired);
+  EXPECT_TRUE(eventually(patience(), [&] { return !store.held("a"); }));
+  store.reachable();
+  EXPECT_EQ(locks.lock("a")->acquire({.wait = 30s}).token(), 2U);
+}
+
+TEST(TestingStoreReach, WhoWaitsElsewhereGetsItWhenTheLeaseIsOver) {
+  Store store({.lease = 300ms, .patience = 10s});
+  auto locks = store.open(quiet());
+  auto held = locks.lock("a")->acquire();
+  auto others = store.open(quiet());
+  auto waits = std::async(std::launch::async, [&] { return others.lock("a")->acquire(); });
+  EXPECT_TRUE(store.wait_for_waiting("a"));
+  store.out_of_reach();
+  EXPECT_TRUE(eventually(patience(), [&] { return held.state() == HandleState::lost; }));
+  store.reachable();
+  const auto next = waits.get();
+  EXPECT_GT(next.token(), held.token());
+}
+
+TEST(TestingStoreReach, AcquiresSayWhy) {
+  Store store(kShort);
+  auto locks = store.open(quiet());
+  store.out_of_reach("a digger was here");
+  const auto first = error_of([&] { std::ignore = locks.lock("a")->acquire(); });
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->code(), errc::unavailable);
+  EXPECT_THAT(first->server_text(), HasSubstr("a digger was here"));
+  store.reachable();
+  EXPECT_TRUE(locks.lock("a")->acquire());
+}
+
+TEST(TestingStoreReach, WhoWaitedLeavesNoPlace) {
+  Store store(kShort);
+  auto locks = store.open(quiet());
+  ASSERT_TRUE(store.hold("a"));
+  auto waits = std::async(std::launch::async, [&] {
+    return error_of([&] { std::ignore = locks.lock("a")->acquire(); });
+  });
+  EXPECT_TRUE(store.wait_for_waiting("a"));
+  store.out_of_reach();
+  const auto error = waits.get();
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), errc::unavailable);
+  EXPECT_TRUE(eventually(patience(), [&] { return store.waiting("a") == 0; }));
+  store.reachable();
+}
+
+TEST(TestingStoreReach, WhatWasLostMeanwhileIsToldAfterwards) {
+  Store store({.lease = 60s, .patience = 1s});
+  auto locks = store.open(quiet());
+  auto held = locks.lock("a")->acquire();
+  store.out_of_reach();
+  EXPECT_TRUE(eventually(patience(), [&] { return held.state() == HandleState::suspect; }));
+  EXPECT_TRUE(store.lose("a", LossReason::taken));
+  EXPECT_EQ(held.state(), HandleState::suspect);
+  store.reachable();
+  EXPECT_TRUE(eventually(patience(), [&] { return held.state() == HandleState::lost; }));
+  EXPECT_EQ(held.loss_reason(), LossReason::taken);
+}
+
+TEST(TestingStoreHold, SomebodyElseHasItUntilHeLetsGo) {
+  Store store;
+  auto locks = store.open(quiet());
+  EXPECT_TRUE(store.hold("a"));
+  EXPECT_FALSE(store.hold("a"));
+  EXPECT_EQ(store.held("a"), 1U);
+  EXPECT_FALSE(locks.lock("a")->try_acquire());
+  EXPECT_FALSE(store.lose("a")) << "that is not for the program's locks";
+  auto waits = std::async(std::launch::async, [&] { return locks.lock("a")->acquire(); });
+  EXPECT_TRUE(store.wait_for_waiting("a"));
+  store.let_go("a");
+  EXPECT_EQ(waits.get().token(), 2U);
+  store.let_go("a");
+  store.let_go("never held");
+  EXPECT_TRUE(eventually(patience(), [&] { return store.hold("a"); })) << "it was given back";
+}
+
+TEST(TestingStoreTokens, StartWhereTheTestSays) {
+  Store store;
+  auto locks = store.open(quiet());
+  store.tokens_from(1'000'000);
+  EXPECT_EQ(locks.lock("a")->acquire().token(), 1'000'000U);
+  EXPECT_EQ(locks.lock("a")->acquire().token(), 1'000'001U);
+  store.tokens_from(5);
+  EXPECT_EQ(locks.lock("a")->acquire().token(), 1'000'002U) << "they rise in any case";
+  EXPECT_EQ(locks.lock("b")->acquire().token(), 5U);
+}
+
+TEST(TestingStoreClose, InTheMiddleOfADelayedAcquire) {
+  Store store(kShort);
+  auto locks = store.open(quiet());
+  store.delay(1h);
+  auto waits = std::async(std::launch::async, [&] {
+    return error_of([&] { std::ignore = locks.lock("a")->acquire(); });
+  });
+  EXPECT_TRUE(store.wait_for(Event::Kind::granted, "a"));
+  locks.close();
+  const auto error = waits.get();
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->code(), errc::closed);
+}
+
+TEST(TestingStoreClose, OutOfReachAndWithALockHeld) {
+  Store store(kShort);
+  auto locks = store.open(quiet());
+  const auto held = locks.lock("a")->acquire();
+  store.out_of_reach();
+  locks.close();
+  EXPECT_EQ(held.state(), HandleState::lost);
+  store.reachable();
+  auto next = store.open(quiet());
+  EXPECT_TRUE(next.lock("a")->acquire({.wait = 30s})) << "the lease of the first ends";
+}
+
+TEST(TestingStoreClose, ALossThatNobodyCanBeToldOfIsNotWaitedFor) {
+  Store store;
+  std::optional<LockManager> locks(store.open(quiet()));
+  auto held = locks->lock("a")->acquire();
+  std::promise<void> begun;
+  std::promise<void> end;
+  held.on_state([&](HandleState, LossReason) {
+    begun.set_value();
+    end.get_future().wait();
+  });
+  auto closing = std::async(std::launch::async, [&] { locks->close(); });
+  begun.get_future().wait();
+  store.lose("a");
+  end.set_value();
+  closing.get();
+  EXPECT_EQ(held.loss_reason(), LossReason::closed);
+  EXPECT_FALSE(store.lose("a"));
+  store.delay(1ms);
+  store.out_of_reach();
+  store.reachable();
+}
+
+// Whatever is commanded meanwhile: no grant is given twice, and all is well in the end.
+TEST(TestingStore, CommandsFromOtherThreadsAtAnyMoment) {
+  Store store({.lease = 2s, .patience = 200ms});
+  std::atomic<bool> over = false;
+  std::mutex mutex;
+  std::set<std::uint64_t> tokens;
+  std::atomic<std::size_t> granted = 0;
+  std::vector<std::thread> threads;
+  const auto work = [&] {
+    auto locks = store.open(quiet());
+    auto lock = locks.lock("a");
+    while (!over) {
+      error_code ec;
+      auto held = lock->acquire({.wait = 50ms}, {}, ec);
+      if (ec) continue;
+      ++granted;
+      const std::lock_guard guard(mutex);
+      tokens.insert(held.token().value());
+      held.release();
+    }
+  };
+  threads.emplace_back(work);
+  threads.emplace_back(work);
+  threads.emplace_back([&] {
+    while (!over) {
+      store.lose("a", LossReason::evicted);
+      store.refuse(errc::unavailable, "for a moment", 1);
+      store.held("a");
+    }
+  });
+  threads.emplace_back([&] {
+    while (!over) {
+      store.delay(1ms);
+      store.out_of_reach();
+      store.reachable();
+      store.delay(0ms);
+      if (store.hold("a")) store.let_go("a");
+      store.history();
+    }
+  });
+  EXPECT_TRUE(eventually(patience(), [&] { return granted >= 100; }));
+  over = true;
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(tokens.size(), granted);
+  store.allow();
+  auto locks = store.open(quiet());
+  EXPECT_TRUE(locks.lock("a")->acquire({.wait = 30s}));
+}
+
+}  // namespace
+}  // namespace dlock::tests
