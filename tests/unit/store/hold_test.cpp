@@ -167,6 +167,23 @@ TEST(Hold, WhatACallbackHasCapturedEndsWithTheRelease) {
   }
 }
 
+TEST(Hold, WhatIsFinalStays) {
+  const auto host = std::make_shared<TellingHost>();
+  const auto lost = make_hold(host);
+  lost->become(HandleState::lost, LossReason::taken);
+  lost->become(HandleState::held);
+  lost->become(HandleState::suspect);
+  EXPECT_EQ(lost->state(), HandleState::lost) << "an answer that comes late does not bring it back";
+  EXPECT_FALSE(lost->give_back());
+  EXPECT_EQ(lost->state(), HandleState::lost);
+  EXPECT_EQ(lost->reason(), LossReason::taken);
+  const auto released = make_hold(host);
+  EXPECT_TRUE(released->give_back());
+  released->become(HandleState::lost, LossReason::expired);
+  EXPECT_EQ(released->state(), HandleState::released);
+  EXPECT_FALSE(released->stop_token().stop_requested());
+}
+
 TEST(Hold, SaysWhenItsEndIsToldAndWhenItsHandleIsGone) {
   const auto host = std::make_shared<TellingHost>();
   const auto hold = make_hold(host);
