@@ -61,6 +61,13 @@ TEST(House, AWrongIncludeIsFound) {
               ElementsAre(HasSubstr("what is in no room")));
   put("backends/local/wire/other.cpp", "");
   put("backends/local/wire/near.hpp", "");
+  put("migration/plan.hpp", "");
+  put("migration/admin.hpp", "#include \"migration/plan.hpp\"\n");
+  EXPECT_THAT(follow_includes(tree.path(), plan()).wrong, IsEmpty());
+  put("migration/plan.hpp", "#include \"migration/admin.hpp\"\n");
+  EXPECT_THAT(follow_includes(tree.path(), plan()).wrong,
+              ElementsAre(HasSubstr("migration may not include migration/admin")));
+  put("migration/plan.hpp", "");
   put("include/dlock/public.hpp", "#include \"../../backends/local/wire/near.hpp\"\n");
   EXPECT_THAT(follow_includes(tree.path(), plan()).wrong,
               ElementsAre(HasSubstr("include/dlock may not include")));
