@@ -9,9 +9,9 @@
 #include <charconv>
 #include <stdexcept>
 
-#include "core/config/duration.hpp"
 #include "core/config/options.hpp"
-#include "core/config/suggest.hpp"
+#include "dlock/duration.hpp"
+#include "dlock/spi/suggestion.hpp"
 
 namespace dlock::inline v0 {
 

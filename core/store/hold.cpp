@@ -298,9 +298,13 @@ void Hold::outside(Lock& lock, UserCode code) noexcept {
   quiet_.notify_all();
 }
 
+}  // namespace dlock::core
+
+namespace dlock::inline v0 {
+
 int inheritable_descriptor(const LockHandle& handle) noexcept {
-  const auto& hold = HandleAccess::hold(handle);
+  const auto& hold = core::HandleAccess::hold(handle);
   return hold ? hold->identity().inheritable_descriptor : -1;
 }
 
-}  // namespace dlock::core
+}  // namespace dlock::inline v0

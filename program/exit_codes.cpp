@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/output/exit_codes.hpp"
+#include "program/exit_codes.hpp"
 
-namespace dlock::cli {
+namespace dlock::program {
 
 Exit exit_of(const error_code& error) noexcept {
   if (!error) return Exit::ok;
@@ -26,4 +26,4 @@ Exit exit_of(const error_code& error) noexcept {
   return Exit::unavailable;
 }
 
-}  // namespace dlock::cli
+}  // namespace dlock::program

@@ -9,7 +9,7 @@
 
 #include "dlock/error.hpp"
 
-namespace dlock::cli {
+namespace dlock::program {
 
 enum class Exit : int {
   ok = 0,
@@ -66,4 +66,4 @@ constexpr int signal_status(int signal) { return status(Exit::signal_base) + sig
 /// The status that tells of a failed operation.
 Exit exit_of(const error_code& error) noexcept;
 
-}  // namespace dlock::cli
+}  // namespace dlock::program

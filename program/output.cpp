@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/output/output.hpp"
+#include "program/output.hpp"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -11,7 +11,7 @@
 
 #include "dlock/spi/name.hpp"
 
-namespace dlock::cli {
+namespace dlock::program {
 
 namespace {
 
@@ -104,4 +104,4 @@ void complain_json(const std::string& object) noexcept {
   }
 }
 
-}  // namespace dlock::cli
+}  // namespace dlock::program

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/process/signals.hpp"
+#include "program/signals.hpp"
 
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <system_error>
 
-namespace dlock::cli {
+namespace dlock::program {
 
 namespace {
 
@@ -68,4 +68,4 @@ void ignore_broken_pipes() noexcept {
   ::sigaction(SIGPIPE, &action, nullptr);
 }
 
-}  // namespace dlock::cli
+}  // namespace dlock::program

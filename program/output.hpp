@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace dlock::cli {
+namespace dlock::program {
 
 /// Thrown when nobody reads standard output any more. That is success: `dlock list | head -1`.
 struct OutputClosed {};
@@ -36,4 +36,4 @@ bool is_quiet() noexcept;
 /// A line of JSON there, for scripts that asked for it. Never throws.
 void complain_json(const std::string& object) noexcept;
 
-}  // namespace dlock::cli
+}  // namespace dlock::program

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/config/suggest.hpp"
+#include "dlock/spi/suggestion.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,7 +8,7 @@
 #include <numeric>
 #include <vector>
 
-namespace dlock::core {
+namespace dlock::inline v0 {
 
 namespace {
 
@@ -55,4 +55,4 @@ std::string suggestion(std::string_view word, std::span<const std::string_view> 
   return fmt::format("known: {}", fmt::join(candidates, ", "));
 }
 
-}  // namespace dlock::core
+}  // namespace dlock::inline v0

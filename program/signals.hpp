@@ -8,7 +8,7 @@
 #include <initializer_list>
 #include <optional>
 
-namespace dlock::cli {
+namespace dlock::program {
 
 struct ReceivedSignal {
   int number = 0;
@@ -44,4 +44,4 @@ bool ends_a_wait(int signal) noexcept;
 /// back to a child by Signals::restore_in_child().
 void ignore_broken_pipes() noexcept;
 
-}  // namespace dlock::cli
+}  // namespace dlock::program
