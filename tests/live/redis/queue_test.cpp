@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the lock costs on the wire, who is woken when, and how other clients are met.
+// What the lock costs on the wire, who is woken when, and what of other programs is left alone.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -250,32 +250,6 @@ TEST_F(RedisQueue, AWokenWaiterThatGivesUpPassesTheNewsOn) {
     ASSERT_EQ(patient.wait_for(20s), std::future_status::ready) << i;
     patient.get().release();
   }
-}
-
-// As redis-py, redsync, node-redlock and redis++ do it: SET key value NX PX; get == value -> del.
-TEST_F(RedisQueue, PlainSetNxClientsAndWeExcludeEachOther) {
-  auto locks = open("&key=%7Bname%7D&poll=50ms");
-  auto lock = locks.lock("orders");
-  ASSERT_EQ(client().ask({"SET", "orders", "c9a0b1d2e3f4", "NX", "PX", "60000"}).text, "OK");
-  EXPECT_FALSE(lock->try_acquire());
-  const auto status = locks.status("orders");
-  EXPECT_TRUE(status.held);
-  EXPECT_FALSE(status.token);
-  ASSERT_TRUE(status.owner);
-  EXPECT_EQ(status.owner->id, "c9a0b1d2e3f4");
-  // It tells nobody when it is done: we look.
-  auto waiting = acquire_later(lock);
-  ASSERT_TRUE(eventually(patience(), [&] { return locks.status("orders").waiting.size() == 1; }));
-  const std::string unlock =
-      "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end";
-  EXPECT_EQ(client().ask({"EVAL", unlock, "1", "orders", "c9a0b1d2e3f4"}).integer, 1);
-  auto held = waiting.get();
-  EXPECT_EQ(client().ask({"SET", "orders", "c9a0b1d2e3f4", "NX", "PX", "60000"}).kind,
-            redis::Reply::Kind::nil);
-  EXPECT_EQ(client().ask({"EVAL", unlock, "1", "orders", "c9a0b1d2e3f4"}).kind,
-            redis::Reply::Kind::nil);
-  EXPECT_FALSE(held.release());
-  EXPECT_EQ(client().ask({"SET", "orders", "c9a0b1d2e3f4", "NX", "PX", "60000"}).text, "OK");
 }
 
 TEST_F(RedisQueue, AnotherProgramsDataIsAClearErrorAndLeftAlone) {
