@@ -5,11 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <deque>
 #include <future>
 #include <thread>
 
-#include "dlock/async.hpp"
 #include "tests/live/redis/support.hpp"
 
 namespace dlock::testkit {
@@ -114,37 +112,18 @@ TEST_F(RedisQueue, F51_OneReleaseWakesOneOfAHundredWaiters) {
   first_of_all.release();
   warm.get().release();
   auto held = holder.lock("busy")->acquire();
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::deque<LockHandle> granted;
-  auto lock = waiters.lock("busy");
-  for (int i = 0; i < kWaiters; ++i) {
-    lock->async_acquire({.wait = 120s}, [&](error_code ec, LockHandle handle) {
-      ASSERT_FALSE(ec) << ec.message();
-      const std::lock_guard guard(mutex);
-      granted.push_back(std::move(handle));
-      changed.notify_all();
-    });
-  }
+  ManyWaiters many(waiters.lock("busy"), kWaiters);
   ASSERT_TRUE(wait_for_waiters("busy", kWaiters));
   const auto before = client().calls("evalsha");
   const auto publishes = client().calls("publish");
-  const auto take = [&] {
-    std::unique_lock guard(mutex);
-    EXPECT_TRUE(changed.wait_until(guard, patience(), [&] { return !granted.empty(); }));
-    auto handle = std::move(granted.front());
-    granted.pop_front();
-    EXPECT_TRUE(granted.empty());
-    return handle;
-  };
   held.release();
-  auto first = take();
+  auto first = many.take();
   EXPECT_EQ(client().calls("publish") - publishes, 1);
   EXPECT_EQ(client().calls("evalsha") - before, 2);  // the release and one waiter's claim
   first.release();
   std::uint64_t last = 0;
   for (int i = 1; i < kWaiters; ++i) {
-    auto next = take();
+    auto next = many.take();
     EXPECT_GT(*next.token(), last);
     last = *next.token();
     next.release();
