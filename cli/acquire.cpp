@@ -8,15 +8,20 @@
 #include <optional>
 
 #include "cli/open.hpp"
-#include "cli/output/exit_codes.hpp"
-#include "cli/output/output.hpp"
 #include "cli/output/text.hpp"
 #include "cli/output/waiting_note.hpp"
 #include "cli/process/wake.hpp"
-#include "core/store/store.hpp"
 #include "dlock/clock.hpp"
+#include "program/exit_codes.hpp"
+#include "program/output.hpp"
 
 namespace dlock::cli {
+
+using program::complain;
+using program::ends_a_wait;
+using program::exit_of;
+using program::signal_status;
+using program::Signals;
 
 namespace {
 
@@ -40,7 +45,7 @@ int tell(LockManager& locks, const error_code& error, const Outcome& outcome,
          const Arguments& arguments) {
   Diagnostics details = outcome.diagnostics;
   details.lock = arguments.name;
-  if (error == errc::timed_out && details.server_text == core::kSomebodyElse) {
+  if (error == errc::timed_out && details.server_text == kHeldByAnother) {
     // The store answers. Perhaps the lock is free by now: then what was so counts.
     auto holder = holder_of(locks, arguments.name);
     if (!holder.empty()) details.server_text = std::move(holder);

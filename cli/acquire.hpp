@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "cli/arguments.hpp"
-#include "cli/process/signals.hpp"
 #include "dlock/lock_manager.hpp"
+#include "program/signals.hpp"
 
 namespace dlock::cli {
 
@@ -17,6 +17,6 @@ struct Acquired {
 };
 
 /// Ends early by a signal, with nothing left in the store. On a terminal it says whom it waits for.
-Acquired acquire(LockManager& locks, const Arguments& arguments, Signals& signals);
+Acquired acquire(LockManager& locks, const Arguments& arguments, program::Signals& signals);
 
 }  // namespace dlock::cli

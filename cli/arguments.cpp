@@ -8,13 +8,17 @@
 #include <sstream>
 #include <string_view>
 
-#include "cli/output/exit_codes.hpp"
 #include "cli/output/usage_hint.hpp"
-#include "core/config/duration.hpp"
+#include "dlock/duration.hpp"
 #include "dlock/options.hpp"
 #include "dlock/version.hpp"
+#include "program/exit_codes.hpp"
 
 namespace dlock::cli {
+
+using program::Exit;
+using program::kExitMeanings;
+using program::status;
 
 namespace {
 
@@ -31,7 +35,7 @@ CLI::Option* add_duration(CLI::App& app, const std::string& name,
           target = kWaitForever;
           return;
         }
-        const auto duration = core::parse_duration(text);
+        const auto duration = parse_duration(text);
         if (!duration)
           throw CLI::ValidationError(name, fmt::format("'{}': {}", text, duration.error));
         target = *duration.value;
@@ -403,7 +407,7 @@ class Parser {
                                     *arguments_.registration > std::chrono::minutes(10))) {
       throw CLI::ValidationError(
           "--registration",
-          fmt::format("'{}': write 500ms to 10m", core::format_duration(*arguments_.registration)));
+          fmt::format("'{}': write 500ms to 10m", format_duration(*arguments_.registration)));
     }
     if (arguments_.lease && arguments_.lease->count() == 0) {
       throw CLI::ValidationError("--lease", "'0': write 1ms or more");

@@ -12,21 +12,21 @@
 #include <system_error>
 
 #include "cli/arguments.hpp"
-#include "cli/output/exit_codes.hpp"
 #include "cli/output/hide_password.hpp"
-#include "cli/output/output.hpp"
 #include "cli/output/text.hpp"
 #include "cli/process/child.hpp"
-#include "cli/process/signals.hpp"
 #include "cli/verbs/commands.hpp"
 #include "dlock/error.hpp"
+#include "program/exit_codes.hpp"
+#include "program/output.hpp"
+#include "program/signals.hpp"
 
 namespace {
 
 using dlock::cli::Arguments;
-using dlock::cli::Exit;
-using dlock::cli::status;
 using dlock::cli::Verb;
+using dlock::program::Exit;
+using dlock::program::status;
 
 /// A number of 0 to 2 that is free would be given to the next file opened, and our messages would
 /// be written into it.
@@ -84,24 +84,24 @@ std::string explanation(const dlock::LockError& error) {
   return dlock::cli::explanation(error.code(), {error.lock(), error.store(), error.server_text()});
 }
 
-int tell_output_failed(const dlock::cli::OutputFailed& failed) {
-  dlock::cli::complain(fmt::format("standard output cannot be written: {}",
-                                   std::generic_category().message(failed.error)));
+int tell_output_failed(const dlock::program::OutputFailed& failed) {
+  dlock::program::complain(fmt::format("standard output cannot be written: {}",
+                                       std::generic_category().message(failed.error)));
   return status(Exit::output);
 }
 
 int guarded(const Arguments& arguments, bool stdin_ends_hold, const std::string& command_line) {
   try {
     return dispatch(arguments, stdin_ends_hold, command_line);
-  } catch (const dlock::cli::OutputClosed&) {
+  } catch (const dlock::program::OutputClosed&) {
     return status(Exit::ok);
-  } catch (const dlock::cli::OutputFailed& failed) {
+  } catch (const dlock::program::OutputFailed& failed) {
     return tell_output_failed(failed);
   } catch (const dlock::LockError& error) {
-    dlock::cli::complain(explanation(error));
-    return status(dlock::cli::exit_of(error.code()));
+    dlock::program::complain(explanation(error));
+    return status(dlock::program::exit_of(error.code()));
   } catch (const std::exception& error) {
-    dlock::cli::complain(error.what());
+    dlock::program::complain(error.what());
     return status(Exit::unavailable);
   }
 }
@@ -118,12 +118,12 @@ int main(int argc, char** argv) {
   dlock::cli::remember_open_descriptors();
   const bool stdin_open = ::fcntl(STDIN_FILENO, F_GETFD) >= 0;
   occupy_standard_descriptors();
-  dlock::cli::ignore_broken_pipes();
+  dlock::program::ignore_broken_pipes();
   try {
     auto parsed = dlock::cli::parse_arguments(argc, argv);
-    if (parsed.arguments && parsed.arguments->quiet) dlock::cli::be_quiet();
+    if (parsed.arguments && parsed.arguments->quiet) dlock::program::be_quiet();
     if (dlock::cli::hide_passwords(argc, argv)) {
-      dlock::cli::warn(
+      dlock::program::warn(
           "a password on the command line: others on this machine may have seen it; write "
           "the URL into DLOCK_STORE, or use --config with password_env or password_file");
     }
@@ -132,17 +132,17 @@ int main(int argc, char** argv) {
                      joined(argc, argv));
     }
     if (!parsed.complaint.empty()) {
-      dlock::cli::complain(parsed.complaint);
+      dlock::program::complain(parsed.complaint);
       return status(Exit::usage);
     }
     while (!parsed.output.empty() && parsed.output.back() == '\n') parsed.output.pop_back();
-    dlock::cli::print_line(parsed.output);
-  } catch (const dlock::cli::OutputClosed&) {
+    dlock::program::print_line(parsed.output);
+  } catch (const dlock::program::OutputClosed&) {
     return status(Exit::ok);
-  } catch (const dlock::cli::OutputFailed& failed) {
+  } catch (const dlock::program::OutputFailed& failed) {
     return tell_output_failed(failed);
   } catch (const std::exception& error) {
-    dlock::cli::complain(error.what());
+    dlock::program::complain(error.what());
     return status(Exit::usage);
   }
   return status(Exit::ok);

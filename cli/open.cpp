@@ -3,14 +3,15 @@
 
 #include <fmt/format.h>
 
-#include "cli/output/output.hpp"
-#include "core/config/duration.hpp"
-#include "core/config/environment.hpp"
-#include "core/config/options.hpp"
-#include "core/config/routes.hpp"
+#include "dlock/duration.hpp"
 #include "dlock/spi/descriptor.hpp"
+#include "program/output.hpp"
 
 namespace dlock::cli {
+
+using program::complain;
+using program::printable;
+using program::warn;
 
 OpenOptions open_options() {
   OpenOptions options = OpenOptions::built_in();
@@ -25,37 +26,34 @@ OpenOptions open_options() {
 Config load_config(const Arguments& arguments) {
   if (!arguments.config_file.empty()) return Config::from_file(arguments.config_file);
   if (!arguments.store_url.empty()) {
-    return core::config_from_url(arguments.store_url, {"--store", 0, 0});
+    return Config::from_url(arguments.store_url, {"--store", 0, 0});
   }
-  return core::config_from_environment();
+  return Config::from_environment();
 }
 
 void apply_lease(const Arguments& arguments, Config& config, const OpenOptions& options) {
   if (!arguments.lease) return;
-  const core::Routes routes(config.locks);
-  const RouteConfig* route = routes.find(arguments.name);
+  const RouteConfig* route = config.route(arguments.name);
   if (route == nullptr) return;  // lock() says so, better
   for (StoreConfig& store : config.stores) {
     if (store.name != route->store) continue;
-    const auto& backend = core::find_backend(store, options.backends);
+    const auto& backend = find_backend(store, options.backends);
     if (backend.lease_option.empty() || backend.lease_option == "lease") continue;
-    core::override_setting(store, {std::string(backend.lease_option),
-                                   core::format_duration(*arguments.lease),
-                                   {"--lease", 0, 0}});
+    store.set(
+        {std::string(backend.lease_option), format_duration(*arguments.lease), {"--lease", 0, 0}});
   }
 }
 
 void refuse_one_process(const Arguments& arguments, const Config& config,
                         const OpenOptions& options) {
-  const core::Routes routes(config.locks);
-  const RouteConfig* route = arguments.name.empty() ? nullptr : routes.find(arguments.name);
+  const RouteConfig* route = arguments.name.empty() ? nullptr : config.route(arguments.name);
   if (route == nullptr) return;
   for (const StoreConfig& store : config.stores) {
     const bool leads_to_it =
         store.name == route->store || (route->migrate && store.name == route->migrate->to);
     if (!leads_to_it) continue;
     // One that is a name and nothing more lives in this process alone.
-    const auto& backend = core::find_backend(store, options.backends);
+    const auto& backend = find_backend(store, options.backends);
     if (backend.address != BackendDescriptor::Address::name) continue;
     Diagnostics why;
     why.store = store.name;
@@ -89,7 +87,7 @@ void name_ourselves(const Arguments& arguments, Config& config) {
   const auto words = visible_words(arguments.command);
   if (words.empty()) return;
   for (StoreConfig& store : config.stores) {
-    if (!core::has_setting(store, "app")) {
+    if (!store.has("app")) {
       store.settings.push_back({"app", words, {"the command", 0, 0}});
     }
   }
@@ -97,7 +95,7 @@ void name_ourselves(const Arguments& arguments, Config& config) {
 
 void be_impatient(Config& config) {
   for (StoreConfig& store : config.stores) {
-    if (core::has_setting(store, "connect_timeout")) continue;
+    if (store.has("connect_timeout")) continue;
     store.settings.push_back({"connect_timeout", "2500ms", {"dlock", 0, 0}});
   }
 }

@@ -17,8 +17,8 @@ packages_for_zookeeper="libzookeeper-java default-jre-headless"
 packages_for_servers="$packages_for_zookeeper redis-server memcached"
 packages_to_test="libgtest-dev libgmock-dev sqlite3 libsqlite3-dev clang-format clang-tidy clang-16
   libclang-rt-16-dev liblua5.1-0-dev libboost-context1.81-dev chromium fonts-dejavu-core
-  python3-kazoo python3-redis libcurator-recipes-java default-jdk-headless valgrind
-  python3 curl
+  python3-kazoo python3-redis libcurator-recipes-java default-jdk-headless python3-tooz nodejs
+  valgrind python3 curl
   $packages_for_servers"
 packages_for_peers="python3-kazoo python3-redis libcurator-recipes-java default-jdk-headless"
 
@@ -58,6 +58,20 @@ need_packages() {
     $sudo apt-get update -q >&2
     $sudo $install $missing >&2 || die "could not install$missing"
   }
+}
+
+# What of npm the interop tests use, by tests/interop/package-lock.json, into build/interop. Needs the
+# net when that file has changed, and else nothing.
+need_npm_packages() {
+  local from=tests/interop to=build/interop
+  cmp -s "$from/package-lock.json" "$to/installed.json" && return
+  command -v npm >/dev/null || need_packages npm
+  say "Installing what $from/package.json names"
+  mkdir -p "$to"
+  cp "$from/package.json" "$from/package-lock.json" "$to/"
+  npm ci --prefix "$to" --ignore-scripts --no-audit --no-fund --prefer-offline --silent >&2 ||
+    die "npm could not install what $from/package.json names"
+  cp "$to/package-lock.json" "$to/installed.json" # last: it is there when all of it is
 }
 
 # field NAME: its value in the one-line JSON object on standard input.

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "cli/output/migrate_output.hpp"
-#include "core/config/duration.hpp"
+#include "dlock/duration.hpp"
 
 namespace dlock::cli {
 namespace {
@@ -86,7 +86,7 @@ json::value value_of(const std::optional<Window>& window, const Plan& plan, std:
 }
 
 std::string age_text(std::int64_t milliseconds) {
-  return core::format_duration(
+  return format_duration(
       std::chrono::milliseconds(milliseconds < 10'000 ? milliseconds : milliseconds / 1000 * 1000));
 }
 
@@ -162,27 +162,26 @@ std::string line_to_write(const Plan& plan, const Window& window) {
       window.hi, window.lo, line(window.hi));
 }
 
-std::string to_json(const DualPlanOutput& output) {
-  auto object = about(output.plan);
-  object["window"] = output.plan.window;
-  object["names"] = array_of(output.plan.names);
-  object["patterns"] = array_of(output.plan.patterns);
-  object["objections"] = array_of(output.objections);
-  object["remarks"] = array_of(output.remarks);
+std::string to_json(const moves::DualPlanReport& report) {
+  auto object = about(report.plan);
+  object["window"] = report.plan.window;
+  object["names"] = array_of(report.plan.names);
+  object["patterns"] = array_of(report.plan.patterns);
+  object["objections"] = array_of(report.objections);
+  object["remarks"] = array_of(report.remarks);
   return json::serialize(object);
 }
 
-std::string to_text(const DualPlanOutput& output) {
-  const auto& plan = output.plan;
+std::string to_text(const moves::DualPlanReport& report) {
+  const auto& plan = report.plan;
   std::string text;
-  for (const auto& objection : output.objections) text += fmt::format("refused: {}\n", objection);
+  for (const auto& objection : report.objections) text += fmt::format("refused: {}\n", objection);
   text += header_of(plan);
-  text +=
-      fmt::format("\nleases {} at most; a program that has died counts for {} more",
-                  core::format_duration(plan.max_lease), core::format_duration(plan.registration));
-  for (const auto& remark : output.remarks) text += "\nnote: " + remark;
+  text += fmt::format("\nleases {} at most; a program that has died counts for {} more",
+                      format_duration(plan.max_lease), format_duration(plan.registration));
+  for (const auto& remark : report.remarks) text += "\nnote: " + remark;
   text += scope_of(plan);
-  if (output.objections.empty()) text += "\nnext: dlock migrate start " + plan.name;
+  if (report.objections.empty()) text += "\nnext: dlock migrate start " + plan.name;
   return text;
 }
 
@@ -217,32 +216,32 @@ std::string to_text(const moves::DualStatus& status, std::int64_t wall_clock_ms)
   return text;
 }
 
-std::string to_json(const DualStepOutput& output, std::int64_t wall_clock_ms) {
-  auto object = about(output.plan);
-  object["outcome"] = outcome_of(output.report.verdict);
-  object["changed"] = output.report.changed;
-  object["text"] = output.report.text;
-  object["window"] = value_of(output.report.window, output.plan, wall_clock_ms);
-  object["waits_for"] = array_of(output.report.waits_for);
-  object["strangers"] = array_of(output.report.strangers);
-  object["finished"] = output.finished;
-  object["withdrawn"] = output.withdrawn;
+std::string to_json(const moves::DualStepReport& step, std::int64_t wall_clock_ms) {
+  auto object = about(step.plan);
+  object["outcome"] = outcome_of(step.report.verdict);
+  object["changed"] = step.report.changed;
+  object["text"] = step.report.text;
+  object["window"] = value_of(step.report.window, step.plan, wall_clock_ms);
+  object["waits_for"] = array_of(step.report.waits_for);
+  object["strangers"] = array_of(step.report.strangers);
+  object["finished"] = step.finished;
+  object["withdrawn"] = step.withdrawn;
   return json::serialize(object);
 }
 
-std::string to_text(const DualStepOutput& output) {
-  const auto& report = output.report;
-  std::string text = output.plan.name + ": " + report.text;
+std::string to_text(const moves::DualStepReport& step) {
+  const auto& report = step.report;
+  std::string text = step.plan.name + ": " + report.text;
   // The sentence names the first of them.
   if (report.waits_for.size() > kMostNamed) text += text_of(report.waits_for);
   if (report.strangers.size() > kMostNamed) text += text_of(report.strangers);
-  if (output.withdrawn) return text + fmt::format("\nplan {} is withdrawn", output.plan.name);
-  if (output.finished) {
-    text += fmt::format("\nplan {} is finished: its locks are at home in '{}'", output.plan.name,
-                        output.plan.to);
+  if (step.withdrawn) return text + fmt::format("\nplan {} is withdrawn", step.plan.name);
+  if (step.finished) {
+    text += fmt::format("\nplan {} is finished: its locks are at home in '{}'", step.plan.name,
+                        step.plan.to);
   }
   if (report.verdict == Verdict::done && report.window) {
-    text += "\nconfiguration: " + line_to_write(output.plan, *report.window);
+    text += "\nconfiguration: " + line_to_write(step.plan, *report.window);
   }
   return text;
 }

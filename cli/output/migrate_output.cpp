@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <boost/json.hpp>
 
-#include "core/config/duration.hpp"
+#include "dlock/duration.hpp"
 
 namespace dlock::cli {
 namespace {
@@ -120,7 +120,7 @@ std::string gate_line(const core::migration::Gate& gate, const core::migration::
 }
 
 std::string age_text(std::int64_t milliseconds) {
-  return core::format_duration(
+  return format_duration(
       std::chrono::milliseconds(milliseconds < 10'000 ? milliseconds : milliseconds / 1000 * 1000));
 }
 
@@ -177,21 +177,21 @@ const char* outcome_of(Verdict verdict) {
   return "stopped";
 }
 
-std::string to_json(const PlanOutput& output) {
-  auto object = about(output.plan);
-  object["target_forgets"] = output.plan.lossy_target;
-  object["names"] = array_of(output.plan.has_gate() ? output.names : output.plan.names);
-  object["strangers"] = array_of(output.strangers);
-  object["objections"] = array_of(output.objections);
-  object["started"] = output.started;
+std::string to_json(const core::migration::PlanReport& report) {
+  auto object = about(report.plan);
+  object["target_forgets"] = report.plan.lossy_target;
+  object["names"] = array_of(report.plan.has_gate() ? report.names : report.plan.names);
+  object["strangers"] = array_of(report.strangers);
+  object["objections"] = array_of(report.objections);
+  object["started"] = report.started;
   return json::serialize(object);
 }
 
-std::string to_text(const PlanOutput& output) {
-  const auto& plan = output.plan;
+std::string to_text(const core::migration::PlanReport& report) {
+  const auto& plan = report.plan;
   std::string text;
-  for (const auto& objection : output.objections) text += fmt::format("refused: {}\n", objection);
-  const auto& names = plan.has_gate() ? output.names : plan.names;
+  for (const auto& objection : report.objections) text += fmt::format("refused: {}\n", objection);
+  const auto& names = plan.has_gate() ? report.names : plan.names;
   if (plan.has_gate()) {
     text += fmt::format("plan {}: all locks of {} from '{}' to '{}'", plan.name, patterns_of(plan),
                         plan.from, plan.to);
@@ -200,12 +200,12 @@ std::string to_text(const PlanOutput& output) {
                         names.size() == 1 ? "" : "s", plan.from, plan.to);
   }
   if (plan.leased_target) {
-    text += fmt::format(", leases there {} at most", core::format_duration(plan.max_lease));
+    text += fmt::format(", leases there {} at most", format_duration(plan.max_lease));
   }
   if (plan.lossy_target) {
     text += fmt::format("\n'{}' can forget locks: a rollback waits one lease more", plan.to);
   }
-  if (output.started) {
+  if (report.started) {
     text += fmt::format("\nstarted; no lock has moved. Next: dlock migrate advance {} --all",
                         plan.name);
   }
@@ -214,7 +214,7 @@ std::string to_text(const PlanOutput& output) {
                           : fmt::format("\nseen there now: {}", names.size());
   }
   for (const auto& name : names) text += "\n  " + name;
-  text += lines_of(output.strangers);
+  text += lines_of(report.strangers);
   return text;
 }
 
@@ -245,14 +245,14 @@ std::string to_text(const PlanStatus& status, std::int64_t wall_clock_ms) {
   return text;
 }
 
-std::string to_json(const StepsOutput& output) {
-  auto object = about(output.plan);
-  object["finished"] = output.finished;
-  object["withdrawn"] = output.withdrawn;
-  object["gate"] = object_of(output.gate);
-  object["strangers"] = array_of(output.strangers);
+std::string to_json(const core::migration::StepsReport& report) {
+  auto object = about(report.plan);
+  object["finished"] = report.finished;
+  object["withdrawn"] = report.withdrawn;
+  object["gate"] = object_of(report.gate);
+  object["strangers"] = array_of(report.strangers);
   json::array locks;
-  for (const auto& step : output.steps) {
+  for (const auto& step : report.steps) {
     json::object lock{{"name", step.name}};
     lock["outcome"] = outcome_of(step.verdict);
     lock["state"] = core::migration::state_text(step.record);
@@ -284,26 +284,26 @@ constexpr std::size_t kMostLines = 50;
 
 }  // namespace
 
-std::string to_text(const StepsOutput& output) {
+std::string to_text(const core::migration::StepsReport& report) {
   std::vector<std::string> lines;
   std::size_t unnamed = 0;
-  for (const auto& step : output.steps) {
-    if (step.verdict == Verdict::done && output.steps.size() > kMostLines) {
+  for (const auto& step : report.steps) {
+    if (step.verdict == Verdict::done && report.steps.size() > kMostLines) {
       ++unnamed;
     } else {
-      lines.push_back(line_of(step, output.plan));
+      lines.push_back(line_of(step, report.plan));
     }
   }
   if (unnamed > 0) lines.push_back(fmt::format("{} others are done", unnamed));
-  if (output.gate && !output.finished && !output.withdrawn) {
-    lines.push_back(gate_line(*output.gate, output.plan));
+  if (report.gate && !report.finished && !report.withdrawn) {
+    lines.push_back(gate_line(*report.gate, report.plan));
   }
-  if (output.finished) {
+  if (report.finished) {
     lines.push_back(fmt::format("plan {} is finished: its locks are at home in '{}'",
-                                output.plan.name, output.plan.to));
+                                report.plan.name, report.plan.to));
   }
-  if (output.withdrawn) lines.push_back(fmt::format("plan {} is withdrawn", output.plan.name));
-  return fmt::format("{}{}", fmt::join(lines, "\n"), lines_of(output.strangers));
+  if (report.withdrawn) lines.push_back(fmt::format("plan {} is withdrawn", report.plan.name));
+  return fmt::format("{}{}", fmt::join(lines, "\n"), lines_of(report.strangers));
 }
 
 }  // namespace dlock::cli

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <array>
 
-#include "cli/output/output.hpp"
-#include "core/config/duration.hpp"
+#include "dlock/duration.hpp"
+#include "program/output.hpp"
 
 namespace dlock::cli {
+
+using program::printable;
 
 namespace {
 
@@ -72,7 +74,7 @@ std::string finding_text(const StoreFinding& finding) {
                                            to_string(can.token), to_string(can.wake_up)));
   text += indented("lease", can.lease_scope == LeaseScope::none
                                 ? std::string("none: a dead holder's lock is free at once")
-                                : fmt::format("{} per {}", core::format_duration(can.lease),
+                                : fmt::format("{} per {}", format_duration(can.lease),
                                               to_string(can.lease_scope)));
   for (const auto& [name, meaning] : can.assumptions) {
     text += indented("assuming", fmt::format("{}: {}", name, meaning));
@@ -92,9 +94,9 @@ std::string finding_text(const StoreFinding& finding) {
 
 std::string rounded(milliseconds duration) {
   if (duration >= std::chrono::seconds(10)) {
-    return core::format_duration(std::chrono::floor<std::chrono::seconds>(duration));
+    return format_duration(std::chrono::floor<std::chrono::seconds>(duration));
   }
-  return core::format_duration(duration);
+  return format_duration(duration);
 }
 
 std::string explanation(const error_code& error, const Diagnostics& details) {

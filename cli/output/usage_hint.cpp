@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "core/config/suggest.hpp"
+#include "dlock/spi/suggestion.hpp"
 
 namespace dlock::cli {
 
@@ -20,7 +20,7 @@ std::vector<std::string_view> views(const std::vector<std::string>& words) {
 std::string about_option(const UsageHint& hint, const std::string& word) {
   const auto name = word.substr(0, word.find('='));
   const auto known = views(hint.options);
-  const auto near = core::nearest_word(name, known);
+  const auto near = nearest_word(name, known);
   const auto where = hint.verb.empty() ? std::string("dlock") : "dlock " + hint.verb;
   return fmt::format("'{}' is not an option of {}{}", name, where,
                      near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
@@ -38,7 +38,7 @@ std::string words_for(const UsageHint& hint) {
   if (!hint.verbs.empty()) {
     const auto known = views(hint.verbs);
     return fmt::format("'{}' is not a verb{}{}; {}", word, hint.verb.empty() ? "" : " of ",
-                       hint.verb, core::suggestion(word, known));
+                       hint.verb, suggestion(word, known));
   }
   if (hint.verb == "run" && !hint.has_dashes) {
     return fmt::format("a '--' is missing before the command; write: dlock run NAME -- {}",

@@ -6,12 +6,15 @@
 
 #include <system_error>
 
-#include "cli/output/output.hpp"
 #include "cli/output/text.hpp"
 #include "dlock/error.hpp"
 #include "dlock/spi/thread.hpp"
+#include "program/output.hpp"
 
 namespace dlock::cli {
+
+using program::complain;
+using program::is_quiet;
 
 namespace {
 

@@ -16,6 +16,8 @@
 
 namespace dlock::cli {
 
+using program::Signals;
+
 namespace {
 
 /// Sorted.

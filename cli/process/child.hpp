@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/process/signals.hpp"
+#include "program/signals.hpp"
 
 namespace dlock::cli {
 
@@ -35,6 +35,6 @@ std::vector<char*> pointers(const std::vector<std::string>& texts);
 void remember_open_descriptors();
 
 /// From the main thread only: the kernel's parent-death signal is tied to the thread that forks.
-StartedChild start_child(const ChildOptions& options, const Signals& signals);
+StartedChild start_child(const ChildOptions& options, const program::Signals& signals);
 
 }  // namespace dlock::cli

@@ -7,13 +7,15 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "cli/output/exit_codes.hpp"
-#include "cli/output/output.hpp"
 #include "cli/process/process_tree.hpp"
-#include "core/config/options.hpp"
-#include "core/config/routes.hpp"
+#include "program/exit_codes.hpp"
+#include "program/output.hpp"
 
 namespace dlock::cli {
+
+using program::complain;
+using program::Exit;
+using program::status;
 
 namespace {
 
@@ -32,12 +34,11 @@ std::string variable() {
 }  // namespace
 
 std::string lock_id(const Config& config, const std::string& name) {
-  const core::Routes routes(config.locks);
-  const RouteConfig* route = routes.find(name);
+  const RouteConfig* route = config.route(name);
   if (route == nullptr || route->migrate) return {};
   for (const StoreConfig& store : config.stores) {
     if (store.name != route->store) continue;
-    return fmt::format("{:016x}/{}", digest(core::place_of(store)), name);
+    return fmt::format("{:016x}/{}", digest(store.place()), name);
   }
   return {};
 }

@@ -2,12 +2,16 @@
 #include <fmt/format.h>
 
 #include "cli/open.hpp"
-#include "cli/output/exit_codes.hpp"
 #include "cli/output/json.hpp"
-#include "cli/output/output.hpp"
 #include "cli/verbs/commands.hpp"
+#include "program/exit_codes.hpp"
+#include "program/output.hpp"
 
 namespace dlock::cli {
+
+using program::Exit;
+using program::print_line;
+using program::status;
 
 int break_lock(const Arguments& arguments) {
   LockManager locks = open_manager(arguments);

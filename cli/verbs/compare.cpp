@@ -3,13 +3,18 @@
 // `dlock compare`: hands the arguments to the comparison suite.
 #include <stdexcept>
 
-#include "cli/output/exit_codes.hpp"
-#include "cli/output/output.hpp"
 #include "cli/verbs/commands.hpp"
 #include "compare/drivers/worker.hpp"
 #include "compare/suite/options.hpp"
+#include "program/exit_codes.hpp"
+#include "program/output.hpp"
 
 namespace dlock::cli {
+
+using program::complain;
+using program::Exit;
+using program::print_line;
+using program::status;
 
 namespace {
 

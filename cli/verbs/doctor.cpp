@@ -4,15 +4,19 @@
 #include <chrono>
 
 #include "cli/open.hpp"
-#include "cli/output/exit_codes.hpp"
 #include "cli/output/json.hpp"
-#include "cli/output/output.hpp"
 #include "cli/output/text.hpp"
 #include "cli/verbs/commands.hpp"
-#include "core/config/options.hpp"
 #include "dlock/clock.hpp"
+#include "program/exit_codes.hpp"
+#include "program/output.hpp"
 
 namespace dlock::cli {
+
+using program::Exit;
+using program::exit_of;
+using program::print_line;
+using program::warn;
 
 namespace {
 
@@ -41,7 +45,7 @@ StoreFinding examine(const Config& config) try {
   auto reports = locks.inspect();
   const auto took = std::chrono::round<std::chrono::milliseconds>(BoottimeClock::now() - start);
   return {std::move(reports.at(0)), took};
-} catch (const core::MissingReference& error) {
+} catch (const MissingReference& error) {
   return not_usable(config, error);
 }
 

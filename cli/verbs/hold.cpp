@@ -13,15 +13,22 @@
 
 #include "cli/acquire.hpp"
 #include "cli/open.hpp"
-#include "cli/output/exit_codes.hpp"
 #include "cli/output/json.hpp"
-#include "cli/output/output.hpp"
 #include "cli/process/nesting.hpp"
 #include "cli/process/wake.hpp"
 #include "cli/verbs/commands.hpp"
 #include "dlock/clock.hpp"
+#include "program/exit_codes.hpp"
+#include "program/output.hpp"
 
 namespace dlock::cli {
+
+using program::complain;
+using program::Exit;
+using program::exit_of;
+using program::print_line;
+using program::Signals;
+using program::status;
 
 namespace {
 

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/open.hpp"
-#include "cli/output/exit_codes.hpp"
 #include "cli/output/json.hpp"
-#include "cli/output/output.hpp"
 #include "cli/output/text.hpp"
 #include "cli/verbs/commands.hpp"
+#include "program/exit_codes.hpp"
+#include "program/output.hpp"
 
 namespace dlock::cli {
+
+using program::Exit;
+using program::print_line;
+using program::status;
 
 int list(const Arguments& arguments) {
   LockManager locks = open_manager(arguments);

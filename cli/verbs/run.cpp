@@ -13,9 +13,7 @@
 
 #include "cli/acquire.hpp"
 #include "cli/open.hpp"
-#include "cli/output/exit_codes.hpp"
 #include "cli/output/json.hpp"
-#include "cli/output/output.hpp"
 #include "cli/output/text.hpp"
 #include "cli/process/child.hpp"
 #include "cli/process/loss_policy.hpp"
@@ -23,9 +21,21 @@
 #include "cli/process/process_tree.hpp"
 #include "cli/process/wake.hpp"
 #include "cli/verbs/commands.hpp"
-#include "core/store/hold.hpp"
+#include "dlock/spi/claim.hpp"
+#include "program/exit_codes.hpp"
+#include "program/output.hpp"
 
 namespace dlock::cli {
+
+using program::complain;
+using program::complain_json;
+using program::Exit;
+using program::printable;
+using program::ReceivedSignal;
+using program::signal_status;
+using program::Signals;
+using program::status;
+using program::warn;
 
 namespace {
 
@@ -167,7 +177,7 @@ ChildOptions child_options(const Arguments& arguments, const LockHandle& handle,
     options.removed_environment.emplace_back("DLOCK_TOKEN");
     options.removed_environment.emplace_back("DLOCK_SEQUENCER");
   }
-  options.inherited_descriptor = core::inheritable_descriptor(handle);
+  options.inherited_descriptor = inheritable_descriptor(handle);
   return options;
 }
 

@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "compare/drivers/floor.hpp"
-#include "core/config/duration.hpp"
+#include "dlock/duration.hpp"
 
 namespace dlock::compare {
 
@@ -18,7 +18,7 @@ std::chrono::milliseconds lease_of(const std::string& url) {
     const auto at = url.find(option);
     if (at == std::string::npos) continue;
     const auto begin = at + option.size();
-    const auto parsed = core::parse_duration(url.substr(begin, url.find('&', begin) - begin));
+    const auto parsed = parse_duration(url.substr(begin, url.find('&', begin) - begin));
     if (parsed) return *parsed.value;
   }
   return std::chrono::seconds(10);

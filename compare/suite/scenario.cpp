@@ -10,7 +10,7 @@
 #include "compare/embedded.hpp"
 #include "compare/servers/store.hpp"
 #include "compare/suite/samples.hpp"
-#include "core/config/suggest.hpp"
+#include "dlock/spi/suggestion.hpp"
 
 namespace dlock::compare {
 
@@ -84,7 +84,7 @@ std::vector<std::string> left_out(const Options& options) {
 std::string no_such(const char* what, std::string_view word,
                     const std::vector<std::string>& known) {
   const std::vector<std::string_view> words(known.begin(), known.end());
-  const auto nearest = core::nearest_word(word, words);
+  const auto nearest = nearest_word(word, words);
   return fmt::format("there is no {} '{}'; {}there are: {}", what, word,
                      nearest.empty() ? "" : fmt::format("did you mean '{}'? ", nearest),
                      fmt::join(known, ", "));

@@ -13,9 +13,6 @@
 #include <ctime>
 #include <stdexcept>
 
-#include "cli/output/exit_codes.hpp"
-#include "cli/output/output.hpp"
-#include "cli/process/signals.hpp"
 #include "compare/report/report.hpp"
 #include "compare/servers/store.hpp"
 #include "compare/suite/busy.hpp"
@@ -28,6 +25,9 @@
 #include "compare/suite/speed.hpp"
 #include "compare/suite/worker_process.hpp"
 #include "dlock/version.hpp"
+#include "program/exit_codes.hpp"
+#include "program/output.hpp"
+#include "program/signals.hpp"
 #include "testkit/servers/server.hpp"
 #include "testkit/temp_dir.hpp"
 
@@ -145,18 +145,19 @@ object raw_of(Context& context, object machine, boost::json::array descriptions,
 }
 
 int status_of(const object& raw, int signal) {
-  if (signal != 0) return cli::signal_status(signal);
+  if (signal != 0) return program::signal_status(signal);
   if (raw.at("results").as_array().empty()) {
-    cli::complain("nothing was measured");
-    return cli::status(cli::Exit::no_input);
+    program::complain("nothing was measured");
+    return program::status(program::Exit::no_input);
   }
   for (const auto& store : raw.at("stores").as_array()) {
-    if (store.as_object().contains("failed")) return cli::status(cli::Exit::contradicted);
+    if (store.as_object().contains("failed")) return program::status(program::Exit::contradicted);
   }
   for (const auto& result : raw.at("results").as_array()) {
     const auto* found = result.as_object().if_contains("contradictions");
-    if (found != nullptr && !found->as_array().empty()) return cli::status(cli::Exit::contradicted);
-    if (result.as_object().contains("failed")) return cli::status(cli::Exit::contradicted);
+    if (found != nullptr && !found->as_array().empty())
+      return program::status(program::Exit::contradicted);
+    if (result.as_object().contains("failed")) return program::status(program::Exit::contradicted);
   }
   return 0;
 }
@@ -182,7 +183,7 @@ object read_raw(const std::filesystem::path& file) {
 }  // namespace
 
 int run_suite(const Options& options) {
-  cli::Signals signals({SIGINT, SIGTERM, SIGHUP});
+  program::Signals signals({SIGINT, SIGTERM, SIGHUP});
   check_names(options);
   check_peers(options.peers);
   RunFolder::sweep();
@@ -218,7 +219,7 @@ int run_suite(const Options& options) {
   }
   std::filesystem::create_directories(out);
   testkit::write_file(out / "raw.json", boost::json::serialize(raw));
-  cli::print_line(write_reports({raw}, out));
+  program::print_line(write_reports({raw}, out));
   fmt::print(stderr, "dlock compare: {}\n", (out / "report.html").string());
   return status_of(raw, interrupt.signal());
 }
@@ -236,7 +237,7 @@ int render_reports(const std::vector<std::filesystem::path>& files,
                     error.what()));
   }
   std::filesystem::create_directories(out);
-  cli::print_line(write_reports(runs, out));
+  program::print_line(write_reports(runs, out));
   return 0;
 }
 

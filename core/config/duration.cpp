@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/config/duration.hpp"
+#include "dlock/duration.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <limits>
 
-namespace dlock::core {
+#include "core/config/parsed.hpp"
+
+namespace dlock::inline v0 {
 
 namespace {
 
@@ -44,12 +46,12 @@ std::int64_t to_number(std::string_view digits) {
   return number;
 }
 
-Parsed<std::chrono::milliseconds> fail(std::string error) { return {{}, std::move(error)}; }
+ParsedDuration fail(std::string error) { return {{}, std::move(error)}; }
 
 const char* const kExamples = "write for example 10s, 500ms, 1m30s or 2h";
 
 /// One `<number><unit>` taken off the front. `first_unit` is where in kUnits the next may begin.
-Parsed<std::int64_t> take_part(std::string_view& text, std::size_t& first_unit) {
+core::Parsed<std::int64_t> take_part(std::string_view& text, std::size_t& first_unit) {
   const std::string_view whole = take_while(text, is_digit);
   std::string_view fraction;
   if (!text.empty() && text.front() == '.') {
@@ -85,7 +87,7 @@ Parsed<std::int64_t> take_part(std::string_view& text, std::size_t& first_unit) 
 
 }  // namespace
 
-Parsed<std::chrono::milliseconds> parse_duration(std::string_view text) {
+ParsedDuration parse_duration(std::string_view text) {
   if (text == "0") return {std::chrono::milliseconds(0), {}};
   if (text.empty()) return fail(fmt::format("it is empty; {}", kExamples));
   if (text.front() == '-') return fail("it is negative; a duration is 0 or more");
@@ -118,4 +120,4 @@ std::string format_duration(std::chrono::milliseconds duration) {
   return text;
 }
 
-}  // namespace dlock::core
+}  // namespace dlock::inline v0

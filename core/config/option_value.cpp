@@ -9,11 +9,11 @@
 #include <charconv>
 #include <stdexcept>
 
-#include "core/config/duration.hpp"
 #include "core/config/options.hpp"
-#include "core/config/suggest.hpp"
+#include "dlock/duration.hpp"
 #include "dlock/error.hpp"
 #include "dlock/spi/refused_option.hpp"
+#include "dlock/spi/suggestion.hpp"
 
 namespace dlock::inline v0 {
 

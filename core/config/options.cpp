@@ -7,14 +7,15 @@
 #include <algorithm>
 #include <array>
 
-#include "core/config/duration.hpp"
 #include "core/config/fail.hpp"
 #include "core/config/requirements.hpp"
 #include "core/config/retry.hpp"
 #include "core/config/secret.hpp"
-#include "core/config/suggest.hpp"
 #include "core/config/url.hpp"
+#include "core/config/written.hpp"
+#include "dlock/duration.hpp"
 #include "dlock/options.hpp"
+#include "dlock/spi/suggestion.hpp"
 
 namespace dlock::core {
 
@@ -28,7 +29,6 @@ constexpr std::int64_t kMonth_ms = 30LL * 24 * kHour_ms;
 
 constexpr std::string_view kLeaseOption = "lease";
 constexpr std::string_view kLockDelayOption = "lock_delay";
-constexpr std::string_view kUrlReference = "url_env";
 
 // `wait` and `lease` have no default here: a store without them leaves the choice to the caller.
 constexpr std::array<OptionSpec, 9> kCoreOptions{{
@@ -381,33 +381,6 @@ class Resolver {
   ResolvedStore result_;
 };
 
-/// Of `store`, with its URL read from where `url_env` says. Throws MissingReference.
-StoreConfig with_url(const StoreConfig& store) {
-  StoreConfig read = store;
-  for (const Setting& setting : store.settings) {
-    if (setting.key != kUrlReference) continue;
-    auto value = secret_from_environment(setting.value);
-    if (!value) {
-      throw MissingReference(config_message(
-          setting.origin, store.name,
-          fmt::format("url_env: {}; set it to a URL, for example redis://host", value.error)));
-    }
-    read.url = std::move(*value.value);
-    std::erase_if(read.settings, [](const Setting& one) { return one.key == kUrlReference; });
-    break;
-  }
-  return read;
-}
-
-ParsedUrl parse_store_url(const StoreConfig& store) {
-  auto url = parse_url(store.url);
-  if (!url) {
-    fail_config(store.origin, store.name,
-                fmt::format("url: '{}': {}", redacted_url(store.url), url.error));
-  }
-  return std::move(*url.value);
-}
-
 const BackendDescriptor& backend_of(const StoreConfig& store, const std::string& scheme,
                                     std::span<const BackendDescriptor* const> backends) {
   std::vector<std::string_view> known;
@@ -434,16 +407,7 @@ const BackendDescriptor& backend_of(const StoreConfig& store, const std::string&
 
 }  // namespace
 
-MissingReference::MissingReference(std::string text)
-    : LockError(make_error_code(errc::config_invalid), {{}, {}, std::move(text)}) {}
-
 std::span<const OptionSpec> core_options() { return kCoreOptions; }
-
-const BackendDescriptor& find_backend(const StoreConfig& store,
-                                      std::span<const BackendDescriptor* const> backends) {
-  const StoreConfig read = with_url(store);
-  return backend_of(read, parse_store_url(read).scheme, backends);
-}
 
 ResolvedStore resolve_store(const StoreConfig& written,
                             std::span<const BackendDescriptor* const> backends) {
@@ -453,33 +417,14 @@ ResolvedStore resolve_store(const StoreConfig& written,
   return Resolver(store, backend, std::move(url)).run();
 }
 
-bool has_setting(const StoreConfig& written, std::string_view key) {
-  const auto& settings = written.settings;
-  const auto has = [key](const Setting& setting) { return setting.key == key; };
-  if (std::any_of(settings.begin(), settings.end(), has)) return true;
-  try {
-    const std::string url = with_url(written).url;
-    return without_parameter(url, key) != url;
-  } catch (const MissingReference&) {
-    return false;
-  }
-}
-
-std::string place_of(const StoreConfig& written) {
-  const StoreConfig store = with_url(written);
-  std::string place = without_credentials(store.url);
-  for (const Setting& setting : store.settings) {
-    const bool moves_it = setting.key == "key" || setting.key == "db" || setting.key == "chroot";
-    if (moves_it) place += fmt::format("\n{}={}", setting.key, setting.value);
-  }
-  return place;
-}
-
-void override_setting(StoreConfig& store, const Setting& setting) {
-  store = with_url(store);
-  store.url = without_parameter(store.url, setting.key);
-  std::erase_if(store.settings, [&](const Setting& old) { return old.key == setting.key; });
-  store.settings.push_back(setting);
-}
-
 }  // namespace dlock::core
+
+namespace dlock::inline v0 {
+
+const BackendDescriptor& find_backend(const StoreConfig& store,
+                                      std::span<const BackendDescriptor* const> backends) {
+  const StoreConfig read = core::with_url(store);
+  return core::backend_of(read, core::parse_store_url(read).scheme, backends);
+}
+
+}  // namespace dlock::inline v0

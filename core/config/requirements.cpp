@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/config/suggest.hpp"
+#include "dlock/spi/suggestion.hpp"
 
 namespace dlock::core {
 

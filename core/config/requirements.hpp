@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/config/duration.hpp"
+#include "core/config/parsed.hpp"
 
 namespace dlock::core {
 

@@ -8,7 +8,8 @@
 #include <charconv>
 #include <vector>
 
-#include "core/config/suggest.hpp"
+#include "dlock/duration.hpp"
+#include "dlock/spi/suggestion.hpp"
 
 namespace dlock::core {
 

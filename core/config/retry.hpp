@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/config/duration.hpp"
+#include "core/config/parsed.hpp"
 #include "core/config/settings.hpp"
 #include "dlock/config.hpp"
 

@@ -95,11 +95,11 @@ bool parts_meet(std::string_view one, std::string_view other) {
 
 }  // namespace
 
-const RouteConfig* Routes::find(std::string_view name) const {
-  const auto found = std::find_if(routes_.begin(), routes_.end(), [&](const RouteConfig& route) {
+const RouteConfig* first_match(std::span<const RouteConfig> routes, std::string_view name) {
+  const auto found = std::find_if(routes.begin(), routes.end(), [&](const RouteConfig& route) {
     return pattern_matches(route.match, name);
   });
-  return found == routes_.end() ? nullptr : &*found;
+  return found == routes.end() ? nullptr : &*found;
 }
 
 const std::string* other_store(const RouteConfig& route) noexcept {

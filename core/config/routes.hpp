@@ -5,6 +5,7 @@
 // parts, none included: `billing/**` is `billing` and everything below it.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,12 +14,15 @@
 
 namespace dlock::core {
 
+/// Null if none matches.
+const RouteConfig* first_match(std::span<const RouteConfig> routes, std::string_view name);
+
 class Routes {
  public:
   explicit Routes(std::vector<RouteConfig> routes) : routes_(std::move(routes)) {}
 
   /// The first match; null if there is none. Valid as long as this object.
-  const RouteConfig* find(std::string_view name) const;
+  const RouteConfig* find(std::string_view name) const { return first_match(routes_, name); }
 
   const std::vector<RouteConfig>& all() const noexcept { return routes_; }
 

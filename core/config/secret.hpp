@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "core/config/duration.hpp"
+#include "core/config/parsed.hpp"
 
 namespace dlock::core {
 

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/config/duration.hpp"
+#include "core/config/parsed.hpp"
 
 namespace dlock::core {
 

@@ -11,18 +11,18 @@
 #include <fstream>
 #include <system_error>
 
-#include "core/config/duration.hpp"
 #include "core/config/fail.hpp"
 #include "core/config/requirements.hpp"
 #include "core/config/routes.hpp"
-#include "core/config/suggest.hpp"
 #include "core/config/url.hpp"
 #include "core/config/yaml_document.hpp"
 #include "core/config/yaml_node.hpp"
 #include "core/config/zk_lock.hpp"
 #include "core/spi/word.hpp"
 #include "dlock/config.hpp"
+#include "dlock/duration.hpp"
 #include "dlock/options.hpp"
+#include "dlock/spi/suggestion.hpp"
 
 namespace dlock::core {
 
@@ -374,7 +374,9 @@ constexpr std::size_t kLongestFile = std::size_t{1} << 20U;
 
 }  // namespace
 
-Config Config::from_url(std::string_view url) { return core::config_from_url(url, {"URL"}); }
+Config Config::from_url(std::string_view url, Origin origin) {
+  return core::config_from_url(url, std::move(origin));
+}
 
 Config Config::from_yaml(std::string_view text, const std::string& file_name) {
   const YAML::Node document = core::load_document(std::string(text), file_name);

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "core/config/fail.hpp"
-#include "core/config/suggest.hpp"
+#include "dlock/spi/suggestion.hpp"
 
 namespace dlock::core {
 

@@ -8,10 +8,10 @@
 #include <charconv>
 #include <span>
 
-#include "core/config/duration.hpp"
 #include "core/config/fail.hpp"
 #include "core/config/retry.hpp"
-#include "core/config/suggest.hpp"
+#include "dlock/duration.hpp"
+#include "dlock/spi/suggestion.hpp"
 
 namespace dlock::core {
 

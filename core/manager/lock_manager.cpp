@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "core/config/environment.hpp"
 #include "core/manager/engine.hpp"
 #include "core/store/standing.hpp"
 #include "dlock/spi/error.hpp"
@@ -105,7 +104,7 @@ LockManager LockManager::from_file(const std::string& path, OpenOptions options)
 }
 
 LockManager LockManager::from_environment(OpenOptions options) {
-  return from_config(core::config_from_environment(), std::move(options));
+  return from_config(Config::from_environment(), std::move(options));
 }
 
 std::shared_ptr<DistributedLock> LockManager::lock(std::string name) {

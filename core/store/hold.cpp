@@ -333,9 +333,13 @@ std::shared_ptr<Hold> HandleAccess::hold(const LockHandle& handle) noexcept {
   return std::static_pointer_cast<Hold>(grant);
 }
 
+}  // namespace dlock::core
+
+namespace dlock::inline v0 {
+
 int inheritable_descriptor(const LockHandle& handle) noexcept {
   const auto& grant = detail::GrantAccess::grant(handle);
   return grant ? grant->identity().inheritable_descriptor : -1;
 }
 
-}  // namespace dlock::core
+}  // namespace dlock::inline v0

@@ -170,8 +170,4 @@ struct HandleAccess {
   static std::shared_ptr<Hold> hold(const LockHandle& handle) noexcept;
 };
 
-/// A descriptor that keeps the lock as long as it is open anywhere (a child process inherits it);
-/// -1 where the store has no such thing. Valid while the handle is.
-int inheritable_descriptor(const LockHandle& handle) noexcept;
-
 }  // namespace dlock::core

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <array>
 
-#include "core/config/duration.hpp"
 #include "core/loop/deadline.hpp"
+#include "dlock/duration.hpp"
 #include "dlock/spi/error.hpp"
 
 namespace dlock::core {
@@ -309,7 +309,7 @@ std::string Store::holder_words(const std::string& name) const {
   for (const auto& hold : renewer_->holds()) {
     if (hold->identity().name == name) return "this process itself holds it";
   }
-  return std::string(kSomebodyElse);
+  return std::string(kHeldByAnother);
 }
 
 std::shared_ptr<Hold> Store::hold(const ClaimPtr& claim, const ClaimAnswer& answer,

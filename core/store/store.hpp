@@ -30,9 +30,6 @@ class BackgroundWork {
   virtual void close() = 0;
 };
 
-/// Of a lock that was not obtained, for want of a better word.
-inline constexpr std::string_view kSomebodyElse = "somebody else holds it";
-
 /// Loop only, but for name() and settings().
 class Store final : public EventSink, public std::enable_shared_from_this<Store> {
  public:

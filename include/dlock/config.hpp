@@ -18,6 +18,8 @@
 #include <string_view>
 #include <vector>
 
+#include "dlock/error.hpp"
+
 namespace dlock::inline v0 {
 
 /// Where a value was written, so that a message can point there.
@@ -44,6 +46,22 @@ struct StoreConfig {
   std::string url;
   std::vector<Setting> settings;  ///< beside the URL's own query; a key in both is an error
   Origin origin;
+
+  /// Whether `key` is written, among the settings or in the URL's query.
+  bool has(std::string_view key) const;
+  /// Writes the setting over whatever the settings and the URL's query say of its key, as a
+  /// program does for an option of its command line. Throws MissingReference.
+  void set(const Setting& setting);
+  /// Where its locks are, without user and password: equal for two stores only if a lock's name
+  /// means the same lock in both. Not for reading. Throws MissingReference.
+  std::string place() const;
+};
+
+/// A variable or a file that a store's settings name (`url_env`, `password_file`) is not there:
+/// that store cannot be used, others can. Its code is config_invalid.
+class MissingReference : public LockError {
+ public:
+  explicit MissingReference(std::string text);
 };
 
 /// move: one atomic write hands each lock over. dual: rolling configurations, phase by phase.
@@ -81,11 +99,19 @@ struct Config {
   /// What was read but is not as its writer meant it (the seed starter's `zk-lock:` block).
   std::vector<std::string> warnings;
 
-  /// One store, one route `**`. Throws LockError{config_invalid}.
-  static Config from_url(std::string_view url);
+  /// One store, one route `**`. `origin`: where the URL was written, for messages. Throws
+  /// LockError{config_invalid}.
+  static Config from_url(std::string_view url, Origin origin = {"URL"});
   /// Throws LockError{config_invalid} with file, line, value and remedy.
   static Config from_yaml(std::string_view text, const std::string& file_name);
   static Config from_file(const std::string& path);
+  /// What the environment variable DLOCK_CONFIG (a file) or DLOCK_STORE (a URL) names; an empty one
+  /// counts as unset. Throws LockError{config_invalid}, also if neither is set, or both.
+  static Config from_environment();
+
+  /// The route that a lock of that name takes: the first that matches; null: none does. Valid until
+  /// `locks` is changed.
+  const RouteConfig* route(std::string_view lock) const;
 };
 
 }  // namespace dlock::inline v0

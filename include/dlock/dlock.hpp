@@ -8,6 +8,7 @@
 #include "dlock/capabilities.hpp"
 #include "dlock/config.hpp"
 #include "dlock/distributed_lock.hpp"
+#include "dlock/duration.hpp"
 #include "dlock/error.hpp"
 #include "dlock/fenced_register.hpp"
 #include "dlock/linked_stop.hpp"

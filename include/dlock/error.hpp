@@ -10,6 +10,7 @@
 #include <boost/system/error_code.hpp>
 #include <boost/system/system_error.hpp>
 #include <string>
+#include <string_view>
 
 namespace dlock::inline v0 {
 
@@ -88,6 +89,9 @@ struct Diagnostics {
   std::string store;        ///< the store's name in the configuration, never a URL
   std::string server_text;  ///< what the server or the system said, or which setting to change
 };
+
+/// Diagnostics::server_text where `timed_out` means that another process holds the lock.
+inline constexpr std::string_view kHeldByAnother = "somebody else holds it";
 
 /// Thrown by the blocking forms. what() is one sentence with lock, store and the server's words.
 class LockError : public boost::system::system_error {

@@ -10,9 +10,9 @@
 #include <sstream>
 
 #include "cli/open.hpp"
-#include "cli/output/exit_codes.hpp"
 #include "core/config/options.hpp"
 #include "core/config/retry.hpp"
+#include "program/exit_codes.hpp"
 #include "tests/cli/cli_support.hpp"
 
 namespace dlock::cli_test {
@@ -55,12 +55,12 @@ void expect_documented(const std::string& page, const OptionSpec& spec) {
 TEST(CliDocs, EveryExitStatusIsExplainedAsTheBinaryDoes) {
   std::string page = manual("cli.md");
   page.erase(std::remove(page.begin(), page.end(), '`'), page.end());
-  for (const auto& [code, meaning] : cli::kExitMeanings) {
+  for (const auto& [code, meaning] : program::kExitMeanings) {
     std::string text(meaning);
     text.erase(std::remove(text.begin(), text.end(), '`'), text.end());
-    const std::string row = code == cli::Exit::signal_base
+    const std::string row = code == program::Exit::signal_base
                                 ? fmt::format("| 128 + N | {} |", text.substr(5))
-                                : fmt::format("| {} | {} |", cli::status(code), text);
+                                : fmt::format("| {} | {} |", program::status(code), text);
     EXPECT_NE(page.find(row), std::string::npos) << row;
   }
 }

@@ -6,7 +6,7 @@
 #include <memory>
 #include <stdexcept>
 
-#include "core/config/duration.hpp"
+#include "dlock/duration.hpp"
 #include "dlock/lock_manager.hpp"
 #include "dlock/spi/descriptor.hpp"
 #include "testkit/servers/memcached.hpp"
@@ -70,7 +70,7 @@ Capabilities declared(const RunningStore& store) {
 }
 
 std::string blocks_for(const Capabilities& all) {
-  const auto lease = core::format_duration(all.lease);
+  const auto lease = format_duration(all.lease);
   switch (all.lease_scope) {
     case LeaseScope::claim:
       return fmt::format("its lease, {}", lease);

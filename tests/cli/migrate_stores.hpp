@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/output/exit_codes.hpp"
+#include "program/exit_codes.hpp"
 #include "tests/cli/cli_support.hpp"
 
 namespace dlock::cli_test {

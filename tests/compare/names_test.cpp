@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <sstream>
 
-#include "cli/output/exit_codes.hpp"
 #include "compare/suite/samples.hpp"
 #include "compare/suite/scenario.hpp"
+#include "program/exit_codes.hpp"
 #include "testkit/process.hpp"
 #include "testkit/temp_dir.hpp"
 
@@ -37,7 +37,7 @@ TEST_P(CompareNames, HaveAStatusOfTheirOwn) {
   testkit::write_file(folder / "list.json", "[1]");
   testkit::write_file(folder / "part.json", R"({"schema": 1})");
   const auto run = run_compare(GetParam().words, folder);
-  EXPECT_EQ(run.status.shell_status(), cli::status(cli::Exit::no_input)) << run.err;
+  EXPECT_EQ(run.status.shell_status(), program::status(program::Exit::no_input)) << run.err;
   for (const auto* text : GetParam().says) {
     EXPECT_NE(run.err.find(text), std::string::npos) << text << " in " << run.err;
   }
@@ -74,7 +74,7 @@ TEST(CompareNothing, WhatIsMeasuredNowhereIsNothing) {
   // Files have no wire on which something could be counted.
   const auto run =
       run_compare({"--quick", "--stores", "local", "--scenarios", "speed.cost"}, folder);
-  EXPECT_EQ(run.status.shell_status(), cli::status(cli::Exit::no_input)) << run.err;
+  EXPECT_EQ(run.status.shell_status(), program::status(program::Exit::no_input)) << run.err;
   EXPECT_NE(run.err.find("nothing was measured"), std::string::npos) << run.err;
 }
 

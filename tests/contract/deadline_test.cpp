@@ -5,14 +5,12 @@
 #include <limits>
 #include <thread>
 
-#include "testkit/fault_proxy.hpp"
-#include "tests/contract/contract.hpp"
+#include "tests/contract/links.hpp"
 
 namespace dlock::contract {
 namespace {
 
 using testkit::Direction;
-using testkit::FaultProxy;
 
 class DeadlineContract : public Contract {};
 DLOCK_CONTRACT(DeadlineContract);
@@ -65,22 +63,7 @@ TEST_P(DeadlineContract, AConnectMayWaitForEver) {
   EXPECT_TRUE(another.inspect(std::chrono::milliseconds::max()).at(0).reached);
 }
 
-class SlowLinkContract : public Contract {
- protected:
-  void SetUp() override {
-    Contract::SetUp();
-    proxy_.emplace(harness().port());
-  }
-  /// A manager behind the proxy.
-  LockManager proxied() const {
-    std::string through = url();
-    const auto port = std::to_string(harness().port());
-    through.replace(through.find(port), port.size(), std::to_string(proxy_->port()));
-    return LockManager::open(through, open_options());
-  }
-
-  std::optional<FaultProxy> proxy_;
-};
+class SlowLinkContract : public ContractOfLinks {};
 DLOCK_CONTRACT_OF_LINKS(SlowLinkContract);
 
 TEST_P(SlowLinkContract, AFirstUseThatIsTooShortForTheLinkIsTimedOut) {

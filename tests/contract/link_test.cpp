@@ -1,67 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The link to the store breaks, falls silent, and heals. Only on stores that have one.
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <random>
 #include <thread>
 #include <vector>
 
 #include "dlock/clock.hpp"
-#include "testkit/fault_proxy.hpp"
-#include "tests/contract/contract.hpp"
+#include "tests/contract/links.hpp"
 #include "tests/support/guarded.hpp"
+#include "tests/support/state_log.hpp"
 
 namespace dlock::contract {
 namespace {
 
 using testkit::Direction;
-using testkit::FaultProxy;
+using testkit::StateLog;
 
-/// The states that a handle was told, in their order.
-class Told {
- public:
-  explicit Told(LockHandle& handle) {
-    handle.on_state([shared = shared_](HandleState state, LossReason) {
-      const std::lock_guard guard(shared->mutex);
-      shared->states.push_back(state);
-      shared->changed.notify_all();
-    });
-  }
-  bool wait_for(HandleState state) {
-    std::unique_lock guard(shared_->mutex);
-    return shared_->changed.wait_until(guard, patience(), [&] {
-      return !shared_->states.empty() && shared_->states.back() == state;
-    });
-  }
-  std::vector<HandleState> all() {
-    const std::lock_guard guard(shared_->mutex);
-    return shared_->states;
-  }
-
- private:
-  struct Shared {
-    std::mutex mutex;
-    std::condition_variable changed;
-    std::vector<HandleState> states;
-  };
-  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
-};
-
-class LinkContract : public Contract {
+class LinkContract : public ContractOfLinks {
  protected:
-  void SetUp() override {
-    Contract::SetUp();
-    proxy_.emplace(harness().port());
-  }
-  /// A manager behind the proxy.
-  LockManager proxied() const {
-    std::string through = url();
-    const auto port = std::to_string(harness().port());
-    through.replace(through.find(port), port.size(), std::to_string(proxy_->port()));
-    return LockManager::open(through, open_options());
-  }
   static TimePoint deadline_of(const LockHandle& handle) {
     return BoottimeClock::now() + handle.remaining().value_or(0s);
   }
@@ -71,8 +28,6 @@ class LinkContract : public Contract {
     return eventually(patience(), [&] { return deadline_of(handle) > before; }) &&
            handle.state() == HandleState::held;
   }
-
-  std::optional<FaultProxy> proxy_;
 };
 DLOCK_CONTRACT_OF_LINKS(LinkContract);
 
@@ -80,16 +35,16 @@ TEST_P(LinkContract, ABreakShorterThanTheLeaseIsSuspectAndThenHeldAgain) {
   auto manager = proxied();
   auto rival = open();
   auto held = manager.lock("a")->acquire();
-  Told told(held);
+  StateLog told(held);
   proxy_->refuse(true);
   proxy_->drop_all();
-  ASSERT_TRUE(told.wait_for(HandleState::suspect));
+  ASSERT_TRUE(told.wait_for_last(HandleState::suspect));
   EXPECT_EQ(held.state(), HandleState::suspect);
   EXPECT_FALSE(held.stop_token().stop_requested());
   EXPECT_FALSE(rival.lock("a")->try_acquire());
   proxy_->refuse(false);
-  ASSERT_TRUE(told.wait_for(HandleState::held));
-  EXPECT_EQ(told.all(), (std::vector{HandleState::suspect, HandleState::held}));
+  ASSERT_TRUE(told.wait_for_last(HandleState::held));
+  EXPECT_EQ(told.states(), (std::vector{HandleState::suspect, HandleState::held}));
   EXPECT_NO_THROW(held.check());
   EXPECT_FALSE(rival.lock("a")->try_acquire());
   EXPECT_FALSE(held.release());
@@ -99,13 +54,13 @@ TEST_P(LinkContract, ABreakShorterThanTheLeaseIsSuspectAndThenHeldAgain) {
 TEST_P(LinkContract, ASilenceShorterThanTheLeaseIsSuspectAndThenHeldAgain) {
   auto manager = proxied();
   auto held = manager.lock("a")->acquire();
-  Told told(held);
+  StateLog told(held);
   proxy_->hold(Direction::to_client, true);
-  ASSERT_TRUE(told.wait_for(HandleState::suspect));
+  ASSERT_TRUE(told.wait_for_last(HandleState::suspect));
   EXPECT_FALSE(held.stop_token().stop_requested());
   proxy_->hold(Direction::to_client, false);
-  ASSERT_TRUE(told.wait_for(HandleState::held));
-  for (const auto state : told.all()) EXPECT_NE(state, HandleState::lost);
+  ASSERT_TRUE(told.wait_for_last(HandleState::held));
+  for (const auto state : told.states()) EXPECT_NE(state, HandleState::lost);
   EXPECT_FALSE(held.release());
 }
 
@@ -119,11 +74,11 @@ TEST_P(LinkContract, F04_ABrokenRenewalIsTriedAgainAndTheNextLockOfTheNameIsRene
   });
   for (const bool broken : {true, false}) {
     auto held = manager.lock("a")->acquire();
-    Told told(held);
+    StateLog told(held);
     *armed = broken;  // the next request: a renewal
     ASSERT_TRUE(eventually(patience(), [&] { return !*armed; }));
     EXPECT_TRUE(is_renewed(held));
-    for (const auto state : told.all()) EXPECT_NE(state, HandleState::lost);
+    for (const auto state : told.states()) EXPECT_NE(state, HandleState::lost);
     EXPECT_FALSE(held.release());
   }
 }

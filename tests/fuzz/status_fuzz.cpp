@@ -5,8 +5,8 @@
 #include <boost/json/parse.hpp>
 
 #include "cli/output/json.hpp"
-#include "cli/output/output.hpp"
 #include "cli/output/text.hpp"
+#include "program/output.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
 namespace dlock::fuzz {

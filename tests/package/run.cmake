@@ -92,7 +92,8 @@ endfunction()
 
 # A page that a message of dlock names is a page that its user has.
 function(expect_cited_pages)
-  file(GLOB_RECURSE sources ${SOURCE}/cli/*.cpp ${SOURCE}/core/*.cpp ${SOURCE}/backends/*.cpp)
+  file(GLOB_RECURSE sources ${SOURCE}/cli/*.cpp ${SOURCE}/program/*.cpp ${SOURCE}/core/*.cpp
+    ${SOURCE}/migration/*.cpp ${SOURCE}/backends/*.cpp)
   file(GLOB_RECURSE pages RELATIVE ${installed} ${installed}/share/doc/dlock/*.md)
   foreach(source ${sources})
     file(STRINGS ${source} lines REGEX "\".*docs/[a-z]+\\.md")

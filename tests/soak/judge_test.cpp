@@ -30,6 +30,12 @@ class SoakJudge : public testing::Test {
   void note(Note what, int worker, std::chrono::milliseconds when) {
     records_.lines[worker].push_back({at(when), what, 0, 1, 0, kNever, "-"});
   }
+  /// Granted for a lease, and given back.
+  void held(int worker, std::chrono::milliseconds from, std::uint64_t token,
+            std::chrono::milliseconds until) {
+    granted(worker, from, token, from + 2s);
+    note(Note::releasing, worker, until);
+  }
   std::vector<std::string> violations() {
     std::vector<std::string> all;
     for (const auto& one : judge(records_, terms_).violations) all.push_back(one.what);
@@ -44,10 +50,8 @@ class SoakJudge : public testing::Test {
 };
 
 TEST_F(SoakJudge, HasNothingToSayOfWhatGoesWell) {
-  granted(1, 0ms, 7, 2000ms);
-  note(Note::releasing, 1, 100ms);
-  granted(2, 101ms, 8, 2100ms);
-  note(Note::releasing, 2, 200ms);
+  held(1, 0ms, 7, 100ms);
+  held(2, 101ms, 8, 200ms);
   records_.writes["x"] = {{at(50ms), 1, 1, 7, true}, {at(150ms), 2, 1, 8, true}};
   EXPECT_THAT(violations(), IsEmpty());
   EXPECT_EQ(judge(records_, terms_).acquisitions, 2U);
@@ -79,8 +83,7 @@ TEST_F(SoakJudge, CountsTwoHoldersThatTheStoresWordLeavesOut) {
 }
 
 TEST_F(SoakJudge, ExcusesAGrantThatWasOverWhenItsStoppedProcessWroteItDown) {
-  granted(2, 2400ms, 8, 4400ms);
-  note(Note::releasing, 2, 2600ms);
+  held(2, 2400ms, 8, 2600ms);
   granted(1, 3000ms, 7, 2000ms);
   note(Note::told_lost, 1, 3000ms);
   expect_violation("was over when it came");
@@ -94,8 +97,7 @@ TEST_F(SoakJudge, ExcusesAGrantThatWasOverWhenItsStoppedProcessWroteItDown) {
 TEST_F(SoakJudge, FindsWhoIsToldAfterTheNextOneHolds) {
   granted(1, 0ms, 7, 2000ms);
   note(Note::told_lost, 1, 2500ms);
-  granted(2, 2400ms, 8, 4400ms);
-  note(Note::releasing, 2, 2600ms);
+  held(2, 2400ms, 8, 2600ms);
   expect_violation("after the next one held it");
   EXPECT_EQ(judge(records_, terms_).lateness, std::vector<Duration>{500ms});
   // Nobody can be told while it is stopped.
@@ -107,8 +109,7 @@ TEST_F(SoakJudge, FindsWhoIsToldAfterTheNextOneHolds) {
 TEST_F(SoakJudge, WhoWasHeldUpByTheMachineIsNotToldLateByUs) {
   granted(1, 0ms, 7, 2000ms);
   note(Note::told_lost, 1, 6600ms);
-  granted(2, 2400ms, 8, 4400ms);
-  note(Note::releasing, 2, 2600ms);
+  held(2, 2400ms, 8, 2600ms);
   records_.lines[1].push_back({at(1900ms), Note::held_up, 0, 0, 0, at(6500ms), "-"});
   EXPECT_THAT(violations(), IsEmpty());
   // ... but what is left of the time must be before the next one.
@@ -137,10 +138,8 @@ TEST_F(SoakJudge, OneLossInAThousandMayBeToldLate) {
 }
 
 TEST_F(SoakJudge, FindsTokensAndWritesThatGoBack) {
-  granted(1, 0ms, 8, 2000ms);
-  note(Note::releasing, 1, 100ms);
-  granted(2, 101ms, 7, 2100ms);
-  note(Note::releasing, 2, 200ms);
+  held(1, 0ms, 8, 100ms);
+  held(2, 101ms, 7, 200ms);
   expect_violation("has token 7, after 8");
   records_.writes["x"] = {{at(50ms), 1, 1, 8, true}, {at(150ms), 2, 1, 7, true}};
   EXPECT_GE(violations().size(), 2U);

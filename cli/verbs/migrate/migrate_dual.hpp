@@ -8,7 +8,7 @@
 
 namespace dlock::cli {
 
-/// The exit status. Throws Refusal, Misuse, Interrupted, LockError.
+/// The exit status. Throws core::migration::Refusal and Misuse, Interrupted, LockError.
 int migrate_dual(MigrateSession& session, const Arguments& arguments);
 
 }  // namespace dlock::cli

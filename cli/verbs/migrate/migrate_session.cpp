@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/verbs/migrate/migrate_session.hpp"
 
-#include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
 
-#include <boost/asio/post.hpp>
-
 #include "cli/open.hpp"
-#include "cli/output/exit_codes.hpp"
+#include "program/output.hpp"
 
 namespace dlock::cli {
+
+namespace moves = core::migration;
+using moves::Verdict;
+using program::Exit;
+
 namespace {
 
 bool is_readable(int descriptor) {
@@ -22,53 +24,61 @@ bool is_readable(int descriptor) {
 
 MigrateSession::MigrateSession(const Arguments& arguments)
     : signals_{SIGHUP, SIGINT, SIGQUIT, SIGTERM},
-      engine_(core::Engine::make(load_config(arguments), open_options())) {
-  for (const auto& route : engine_->routes().all()) {
-    if (!route.migrate || route.migrate->plan != arguments.plan) continue;
-    if (patterns_.empty()) migrate_ = *route.migrate;
-    if (route.migrate->from != migrate_.from || route.migrate->to != migrate_.to) {
-      throw LockError(
-          make_error_code(errc::config_invalid),
-          {{},
-           {},
-           fmt::format("{}: plan '{}' goes from '{}' to '{}' here and from '{}' to '{}' "
-                       "elsewhere; give them two names",
-                       route.origin.text(), arguments.plan, route.migrate->from, route.migrate->to,
-                       migrate_.from, migrate_.to)});
-    }
-    patterns_.push_back(route.match);
-  }
-  if (patterns_.empty()) {
-    throw LockError(
-        make_error_code(errc::config_invalid),
-        {{},
-         {},
-         fmt::format("no entry of `locks:` has the plan '{}'; write for example `- {{ match: "
-                     "\"billing/**\", migrate: {{ from: zk, to: redis, plan: {} }} }}`",
-                     arguments.plan, arguments.plan)});
-  }
-}
+      admin_(load_config(arguments), open_options(), arguments.plan,
+             [](const std::string& line) { program::complain(line); }) {}
 
-MigrateSession::Stores MigrateSession::stores(std::shared_ptr<core::Store> from) const {
-  Stores all{std::move(from), engine_->store(migrate_.to), nullptr};
-  if (!migrate_.window.empty()) all.window = engine_->store(migrate_.window);
-  return all;
-}
-
-int MigrateSession::wait_for_end(Wake& done, const std::function<void()>& stop) {
+int MigrateSession::wait_for_end(Wake& done) {
   int first = 0;
   while (true) {
     wait_for({signals_.descriptor(), done.descriptor()}, std::nullopt);
     while (const auto signal = signals_.next()) {
-      if (!ends_a_wait(signal->number)) continue;
+      if (!program::ends_a_wait(signal->number)) continue;
       // A question leaves nothing behind. Asked again while we clean up: the store will do it when
       // our lease is over.
-      if (!stop || first != 0) ::_exit(signal_status(signal->number));
+      if (first != 0 || !admin_.stop()) ::_exit(program::signal_status(signal->number));
       first = signal->number;
-      asio::post(engine_->env().executor(), stop);
     }
     if (is_readable(done.descriptor())) return first;
   }
+}
+
+Exit exit_of(Verdict verdict) noexcept {
+  switch (verdict) {
+    case Verdict::done:
+      return Exit::ok;
+    case Verdict::waiting:
+      return Exit::migrate_waits;
+    case Verdict::refused:
+      return Exit::migrate_refused;
+    case Verdict::unreachable:
+    case Verdict::stopped:
+      break;
+  }
+  return Exit::unavailable;
+}
+
+moves::StartRequest start_request(const Arguments& arguments) {
+  moves::StartRequest request;
+  request.plan.names = arguments.names;
+  request.plan.max_lease = arguments.max_lease;
+  request.plan.registration = arguments.registration;
+  request.with_strangers = arguments.yes;
+  request.at = arguments.at;
+  request.wait = arguments.wait.value_or(moves::kDefaultWait);
+  return request;
+}
+
+moves::StepRequest step_request(const Arguments& arguments, moves::Goal goal) {
+  moves::StepRequest request;
+  request.goal = goal;
+  request.all = arguments.all;
+  request.names = arguments.names;
+  request.wait = arguments.wait.value_or(moves::kDefaultWait);
+  request.target_gone = arguments.target_gone;
+  request.withdraw = arguments.withdraw;
+  request.strangers_gone = arguments.yes;
+  request.legacy_gone = arguments.legacy_gone;
+  return request;
 }
 
 }  // namespace dlock::cli

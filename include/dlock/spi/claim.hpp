@@ -21,6 +21,7 @@ struct ClaimList;
 
 namespace dlock::inline v0 {
 
+class LockHandle;  // <dlock/lock_handle.hpp>
 struct GateCheck;  // <dlock/spi/migration_store.hpp>
 using GatePtr = std::shared_ptr<const GateCheck>;
 
@@ -72,5 +73,10 @@ class Claim {
   std::shared_ptr<Claim> next_;  ///< the core's: a list of claims that takes no memory
 };
 using ClaimPtr = std::shared_ptr<Claim>;
+
+/// Claim::inheritable_descriptor() of the lock that the handle holds, for who starts the command;
+/// -1 also of an empty handle. Valid while the handle is; dlock closes its own in each fork()ed
+/// child, so the command is given a duplicate. Any thread, as LockHandle's readers.
+int inheritable_descriptor(const LockHandle& handle) noexcept;
 
 }  // namespace dlock::inline v0

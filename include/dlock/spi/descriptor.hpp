@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -37,5 +38,10 @@ struct BackendDescriptor {
   /// system (`redis+unix`).
   std::vector<std::string_view> path_schemes = {};
 };
+
+/// The one that serves the store's URL. Throws LockError{config_invalid}: none does, or it is no
+/// URL; MissingReference.
+const BackendDescriptor& find_backend(const StoreConfig& store,
+                                      std::span<const BackendDescriptor* const> backends);
 
 }  // namespace dlock::inline v0

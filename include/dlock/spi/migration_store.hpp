@@ -99,7 +99,8 @@ class MigrationStore {
   /// waits behind the record goes on.
   /// Atomic with: the comparison with `from`.
   /// Unknown: read it.
-  /// Conflict: another record stands there, or none. The default: set_record_under() without a gate.
+  /// Conflict: another record stands there, or none. The default: set_record_under() without a
+  /// gate.
   virtual asio::awaitable<RecordAnswer> set_record(std::string name, std::string from,
                                                    std::optional<std::string> to,
                                                    std::uint64_t min_token, TimePoint deadline);

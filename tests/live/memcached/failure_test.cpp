@@ -129,7 +129,7 @@ TEST_F(MemcachedFailure, F06_AStoppedServerCostsTheLockAtItsLocalDeadline) {
   auto locks = open_memcached(url("?lease=3s"));
   auto held = locks.lock("x")->acquire();
   EXPECT_LE(*held.remaining(), 3s - 20ms) << "the lease less the drift margin";
-  States states(held);
+  StateLog states(held);
   server_.pause();
   const auto stopped = BoottimeClock::now();
   const auto deadline = stopped + *held.remaining();
@@ -137,7 +137,7 @@ TEST_F(MemcachedFailure, F06_AStoppedServerCostsTheLockAtItsLocalDeadline) {
   EXPECT_EQ(acquire_error(*locks.lock("y"), {.wait = 0s}), errc::unavailable);
   EXPECT_LT(Clock::now() - ask_start, 3s);
   ASSERT_TRUE(states.wait_for(HandleState::lost, patience()));
-  const auto losses = states.losses();
+  const auto losses = states.entries_of(HandleState::lost);
   ASSERT_EQ(losses.size(), 1U);
   EXPECT_EQ(losses[0].reason, LossReason::expired);
   // A renewal under way when the server stopped may have moved it on by a little.
@@ -147,7 +147,7 @@ TEST_F(MemcachedFailure, F06_AStoppedServerCostsTheLockAtItsLocalDeadline) {
   auto next = others.lock("x")->acquire({.wait = 30s});
   EXPECT_EQ(held.release(), errc::lock_lost);
   EXPECT_FALSE(next.release());
-  EXPECT_EQ(states.losses().size(), 1U);
+  EXPECT_EQ(states.entries_of(HandleState::lost).size(), 1U);
 }
 
 // Taken at ten moments between two ticks of the server's clock, and cut off from it together: when
@@ -181,7 +181,7 @@ TEST_F(MemcachedFailure, WhoIsCutOffKnowsBeforeAnotherHolds) {
 TEST_F(MemcachedFailure, AShortStopIsSurvived) {
   auto locks = open_memcached(url("?lease=6s"));
   auto held = locks.lock("x")->acquire();
-  States states(held);
+  StateLog states(held);
   server_.pause();
   ASSERT_TRUE(states.wait_for(HandleState::suspect, patience()));
   server_.resume();
@@ -215,11 +215,11 @@ TEST_F(MemcachedFailure, F22_F31_F32_AWipedLockIsToldAtTheNextRenewal) {
     SCOPED_TRACE(row.what);
     auto locks = open_memcached(url("?lease=6s"));
     auto held = locks.lock("x")->acquire();
-    States states(held);
+    StateLog states(held);
     row.wipe(server_);
     const auto wiped = BoottimeClock::now();
     ASSERT_TRUE(states.wait_for(HandleState::lost, patience()));
-    const auto losses = states.losses();
+    const auto losses = states.entries_of(HandleState::lost);
     ASSERT_EQ(losses.size(), 1U);
     EXPECT_EQ(losses[0].reason, row.reason) << to_string(losses[0].reason);
     EXPECT_LT(losses[0].when - wiped, 3500ms) << "a renewal is due every 2 s";
@@ -233,10 +233,10 @@ TEST_F(MemcachedFailure, F31_AllLocksAreCheckedWhenTheCanaryIsGone) {
   auto locks = open_memcached(url("?lease=3s"));
   auto slow = locks.lock("slow")->acquire({.lease = 300s});
   auto fast = locks.lock("fast")->acquire();
-  States states(slow);
+  StateLog states(slow);
   talk(port(), "flush_all", "\r\n");
   ASSERT_TRUE(states.wait_for(HandleState::lost, within(20s)));
-  EXPECT_EQ(states.losses()[0].reason, LossReason::removed);
+  EXPECT_EQ(states.entries_of(HandleState::lost)[0].reason, LossReason::removed);
 }
 
 TEST_F(MemcachedFailure, ALostCanaryAloneIsNoLoss) {
@@ -258,7 +258,7 @@ TEST(MemcachedEviction, F19_IsToldAsEvictedAndWarnedOfOnce) {
   auto warnings = std::make_shared<Warnings>();
   auto locks = open_memcached(memcached_url(port, "?lease=9s"), warnings);
   auto held = locks.lock("orders/42")->acquire();
-  States states(held);
+  StateLog states(held);
   // Keys and values as long as the lock's, hence of its slab class.
   const auto reply = talk(port, "get dlock:orders/42", "END\r\n");
   const auto size = static_cast<std::size_t>(std::stoul(reply.substr(reply.find(" 0 ") + 3)));
@@ -274,7 +274,7 @@ TEST(MemcachedEviction, F19_IsToldAsEvictedAndWarnedOfOnce) {
     return talk(port, "me dlock:orders/42", "\r\n").starts_with("EN");
   }));
   ASSERT_TRUE(states.wait_for(HandleState::lost, patience()));
-  EXPECT_EQ(states.losses().at(0).reason, LossReason::evicted);
+  EXPECT_EQ(states.entries_of(HandleState::lost).at(0).reason, LossReason::evicted);
   EXPECT_GT(stat(port, "evictions"), 0);
   EXPECT_TRUE(eventually(patience(), [&] { return warnings->count("is evicting") == 1; }));
   EXPECT_EQ(held.release(), errc::lock_lost);
@@ -296,7 +296,7 @@ TEST(MemcachedServers, F30_ANameStaysOnItsServer) {
   auto on_other = locks.lock(names[1])->acquire();
   EXPECT_TRUE(has_key(servers[0].port(), "dlock:" + names[0]));
   EXPECT_TRUE(has_key(servers[1].port(), "dlock:" + names[1]));
-  States states(on_stopped);
+  StateLog states(on_stopped);
   servers[0].pause();
 
   auto others = open_memcached(url);

@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -19,6 +18,7 @@
 #include "dlock/lock_manager.hpp"
 #include "dlock/memcached.hpp"
 #include "testkit/servers/memcached.hpp"
+#include "tests/support/state_log.hpp"
 
 namespace dlock::testkit {
 
@@ -72,48 +72,6 @@ inline std::int64_t stat(std::uint16_t port, const std::string& name) {
   const auto at = text.find("STAT " + name + " ");
   return at == std::string::npos ? -1 : std::stoll(text.substr(at + 6 + name.size()));
 }
-
-/// The states that a handle was told, with the moments.
-class States {
- public:
-  struct Entry {
-    HandleState state;
-    LossReason reason;
-    TimePoint when;
-  };
-  explicit States(LockHandle& handle) {
-    handle.on_state([shared = shared_](HandleState state, LossReason reason) {
-      const std::lock_guard lock(shared->mutex);
-      shared->entries.push_back({state, reason, BoottimeClock::now()});
-      shared->changed.notify_all();
-    });
-  }
-  bool wait_for(HandleState state, Deadline deadline) {
-    std::unique_lock lock(shared_->mutex);
-    return shared_->changed.wait_until(lock, deadline, [&] {
-      for (const auto& entry : shared_->entries) {
-        if (entry.state == state) return true;
-      }
-      return false;
-    });
-  }
-  std::vector<Entry> losses() {
-    const std::lock_guard lock(shared_->mutex);
-    std::vector<Entry> lost;
-    for (const auto& entry : shared_->entries) {
-      if (entry.state == HandleState::lost) lost.push_back(entry);
-    }
-    return lost;
-  }
-
- private:
-  struct Shared {
-    std::mutex mutex;
-    std::condition_variable changed;
-    std::vector<Entry> entries;
-  };
-  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
-};
 
 class MemcachedTest : public testing::Test {
  protected:

@@ -34,14 +34,14 @@ TEST_F(MemcachedWatchdog, F05_AJobThreeLeasesLongKeepsItsLockAndItsEndEndsTheRen
   };
   auto locks = open_memcached(url("?lease=3s"));
   auto held = locks.lock("x")->acquire();
-  States states(held);
+  StateLog states(held);
   // A rival who asks all the while; his polls ask for the key, too, so they are over afterwards.
   {
     auto others = open_memcached(url("?lease=3s"));
     EXPECT_FALSE(others.lock("x")->try_acquire({.wait = 9500ms}));
   }
   EXPECT_EQ(held.state(), HandleState::held);
-  EXPECT_TRUE(states.losses().empty());
+  EXPECT_TRUE(states.entries_of(HandleState::lost).empty());
   // It is still renewed: look and store, each second.
   const auto before = requests();
   ASSERT_TRUE(eventually(patience(), [&] { return requests() >= before + 4; }));
@@ -204,10 +204,10 @@ TEST_F(MemcachedWatchdog, F73_AForkedChildLeavesTheConnectionAlone) {
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
-  States states(held);
+  StateLog states(held);
   auto others = open_memcached(url("?lease=3s"));
   EXPECT_FALSE(others.lock("x")->try_acquire({.wait = 4500ms})) << "renewed all the same";
-  EXPECT_TRUE(states.losses().empty());
+  EXPECT_TRUE(states.entries_of(HandleState::lost).empty());
   EXPECT_FALSE(held.release());
   EXPECT_EQ(proxy.stats().connections, connections) << "the parent's connection was broken";
 }

@@ -84,7 +84,7 @@ TEST_F(RedisDelay, ALostLockStaysTakenAlthoughItsHolderIsBack) {
   auto others = open("&lease=1500ms&lock_delay=2500ms&poll=100ms");
   auto held = cut_off.lock("x")->acquire();
   const auto sequencer = *held.sequencer();
-  LossLog log;
+  StateLog log;
   log.record(held);
   proxy.hold(Direction::to_server, true);
   ASSERT_TRUE(log.wait_for(HandleState::lost));

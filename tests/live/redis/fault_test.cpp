@@ -23,7 +23,7 @@ class RedisFaults : public RedisTest {
 TEST_F(RedisFaults, AKilledConnectionIsMadeAnewAndLocksStay) {
   auto locks = open("&lease=10s");
   auto held = locks.lock("x")->acquire();
-  LossLog log;
+  StateLog log;
   log.record(held);
   for (int i = 0; i < 5; ++i) {
     client().ask({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
@@ -66,7 +66,7 @@ TEST_F(RedisFaults, F04_ABusyServerDuringARenewalLosesNothing) {
 TEST_F(RedisFaults, F06_ASilentServerIsToldByTheDeadline) {
   auto locks = open("&lease=2s");
   auto held = locks.lock("x")->acquire();
-  LossLog log;
+  StateLog log;
   log.record(held);
   const auto latest = BoottimeClock::now() + 2s;
   server_.pause();
@@ -133,7 +133,7 @@ TEST_F(RedisFaults, F09_WaitersGoOnAfterAServersRestart) {
 TEST_F(RedisFaults, F22_ARestartWithoutDataIsToldAtOnce) {
   auto locks = open("&lease=30s");
   auto held = locks.lock("x")->acquire();
-  LossLog log;
+  StateLog log;
   log.record(held);
   server_.kill9();
   server_.start();
@@ -145,7 +145,7 @@ TEST_F(RedisFaults, F22_ARestartWithoutDataIsToldAtOnce) {
 TEST_F(RedisFaults, F31_AFlushIsToldAtTheNextRenewal) {
   auto locks = open("&lease=3s");
   auto held = locks.lock("x")->acquire();
-  LossLog log;
+  StateLog log;
   log.record(held);
   client().ask({"FLUSHALL"});
   ASSERT_TRUE(log.wait_for(HandleState::lost, within(10s)));
@@ -155,7 +155,7 @@ TEST_F(RedisFaults, F31_AFlushIsToldAtTheNextRenewal) {
 TEST_F(RedisFaults, F32_ATakenLockIsToldAtTheNextRenewal) {
   auto locks = open("&lease=3s");
   auto held = locks.lock("x")->acquire();
-  LossLog log;
+  StateLog log;
   log.record(held);
   client().ask({"SET", "dlock:{x}", "somebody else"});
   ASSERT_TRUE(log.wait_for(HandleState::lost, within(10s)));
@@ -198,7 +198,7 @@ TEST(RedisFailover, F03_APromotedReplicaBehindTheAddressIsToldAsFailover) {
   cut.refuse(true);
   cut.drop_all();
   auto held = locks.lock("x")->acquire();
-  LossLog log;
+  StateLog log;
   log.record(held);
   replica.ask({"REPLICAOF", "NO", "ONE"});
   std::filesystem::rename(folder / "second.sock", path);
@@ -216,7 +216,7 @@ TEST_F(RedisFaults, AReplicaIsRefusedAndItsWordIsNoProofOfLoss) {
   auto held = locks.lock("x")->acquire();
   // Demoted under our feet: it will take the other's (empty) data.
   client().ask({"REPLICAOF", "127.0.0.1", std::to_string(other.port())});
-  LossLog log;
+  StateLog log;
   log.record(held);
   ASSERT_TRUE(log.wait_for(HandleState::lost, within(20s)));
   EXPECT_EQ(held.loss_reason(), LossReason::expired);
@@ -293,7 +293,7 @@ TEST_F(RedisEviction, F20_IsRefusedOnDemandAndToldAtTheNextRenewal) {
   }
   auto locks = open("&lease=6s");
   auto held = locks.lock("x")->acquire();
-  LossLog log;
+  StateLog log;
   log.record(held);
   const std::string junk(100, 'x');
   for (int i = 0; i < 200 && exists("dlock:{x}") == 1; ++i) {

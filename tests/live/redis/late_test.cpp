@@ -224,7 +224,7 @@ TEST_F(RedisLateCopy, IsGoneWithinALeaseWhenItsSenderIsDead) {
 TEST_F(RedisLate, WatchdogKeepsForThreeLeasesAndStopsWithTheRelease) {
   auto locks = open("&lease=1500ms");
   auto held = locks.lock("x")->acquire();
-  LossLog log;
+  StateLog log;
   log.record(held);
   // The job: three leases long.
   EXPECT_FALSE(log.wait_for(HandleState::lost, within(4500ms)));

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the lock costs on the wire, who is woken when, and how other clients are met.
+// What the lock costs on the wire, who is woken when, and what of other programs is left alone.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <deque>
 #include <future>
 #include <thread>
 
-#include "dlock/async.hpp"
 #include "tests/live/redis/support.hpp"
 
 namespace dlock::testkit {
@@ -114,37 +112,18 @@ TEST_F(RedisQueue, F51_OneReleaseWakesOneOfAHundredWaiters) {
   first_of_all.release();
   warm.get().release();
   auto held = holder.lock("busy")->acquire();
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::deque<LockHandle> granted;
-  auto lock = waiters.lock("busy");
-  for (int i = 0; i < kWaiters; ++i) {
-    lock->async_acquire({.wait = 120s}, [&](error_code ec, LockHandle handle) {
-      ASSERT_FALSE(ec) << ec.message();
-      const std::lock_guard guard(mutex);
-      granted.push_back(std::move(handle));
-      changed.notify_all();
-    });
-  }
+  ManyWaiters many(waiters.lock("busy"), kWaiters);
   ASSERT_TRUE(wait_for_waiters("busy", kWaiters));
   const auto before = client().calls("evalsha");
   const auto publishes = client().calls("publish");
-  const auto take = [&] {
-    std::unique_lock guard(mutex);
-    EXPECT_TRUE(changed.wait_until(guard, patience(), [&] { return !granted.empty(); }));
-    auto handle = std::move(granted.front());
-    granted.pop_front();
-    EXPECT_TRUE(granted.empty());
-    return handle;
-  };
   held.release();
-  auto first = take();
+  auto first = many.take();
   EXPECT_EQ(client().calls("publish") - publishes, 1);
   EXPECT_EQ(client().calls("evalsha") - before, 2);  // the release and one waiter's claim
   first.release();
   std::uint64_t last = 0;
   for (int i = 1; i < kWaiters; ++i) {
-    auto next = take();
+    auto next = many.take();
     EXPECT_GT(*next.token(), last);
     last = *next.token();
     next.release();
@@ -250,32 +229,6 @@ TEST_F(RedisQueue, AWokenWaiterThatGivesUpPassesTheNewsOn) {
     ASSERT_EQ(patient.wait_for(20s), std::future_status::ready) << i;
     patient.get().release();
   }
-}
-
-// As redis-py, redsync, node-redlock and redis++ do it: SET key value NX PX; get == value -> del.
-TEST_F(RedisQueue, PlainSetNxClientsAndWeExcludeEachOther) {
-  auto locks = open("&key=%7Bname%7D&poll=50ms");
-  auto lock = locks.lock("orders");
-  ASSERT_EQ(client().ask({"SET", "orders", "c9a0b1d2e3f4", "NX", "PX", "60000"}).text, "OK");
-  EXPECT_FALSE(lock->try_acquire());
-  const auto status = locks.status("orders");
-  EXPECT_TRUE(status.held);
-  EXPECT_FALSE(status.token);
-  ASSERT_TRUE(status.owner);
-  EXPECT_EQ(status.owner->id, "c9a0b1d2e3f4");
-  // It tells nobody when it is done: we look.
-  auto waiting = acquire_later(lock);
-  ASSERT_TRUE(eventually(patience(), [&] { return locks.status("orders").waiting.size() == 1; }));
-  const std::string unlock =
-      "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end";
-  EXPECT_EQ(client().ask({"EVAL", unlock, "1", "orders", "c9a0b1d2e3f4"}).integer, 1);
-  auto held = waiting.get();
-  EXPECT_EQ(client().ask({"SET", "orders", "c9a0b1d2e3f4", "NX", "PX", "60000"}).kind,
-            redis::Reply::Kind::nil);
-  EXPECT_EQ(client().ask({"EVAL", unlock, "1", "orders", "c9a0b1d2e3f4"}).kind,
-            redis::Reply::Kind::nil);
-  EXPECT_FALSE(held.release());
-  EXPECT_EQ(client().ask({"SET", "orders", "c9a0b1d2e3f4", "NX", "PX", "60000"}).text, "OK");
 }
 
 TEST_F(RedisQueue, AnotherProgramsDataIsAClearErrorAndLeftAlone) {

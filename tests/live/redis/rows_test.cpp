@@ -33,9 +33,9 @@ TEST_F(RedisLog, F23_ACutLogIsToldAsALossAndAKilledServerIsNone) {
   auto early = locks.lock("early")->acquire();
   const auto length = fs::file_size(log());
   auto late = locks.lock("late")->acquire();
-  LossLog told_early;
+  StateLog told_early;
   told_early.record(early);
-  LossLog told_late;
+  StateLog told_late;
   told_late.record(late);
   server_.kill9();
   server_.start();

@@ -111,35 +111,4 @@ std::string RedisTlsServer::url(const std::string& rest, const std::string& host
   return "rediss://" + host + ":" + std::to_string(port.number()) + rest;
 }
 
-std::future<LockHandle> acquire_later(const std::shared_ptr<DistributedLock>& lock) {
-  return std::async(std::launch::async, [lock] { return lock->acquire({.wait = 60s}); });
-}
-
-void LossLog::record(LockHandle& handle) {
-  handle.on_state([shared = shared_](HandleState state, LossReason reason) {
-    const std::lock_guard lock(shared->mutex);
-    shared->entries.push_back({state, reason, BoottimeClock::now()});
-    shared->changed.notify_all();
-  });
-}
-
-bool LossLog::wait_for(HandleState state, Deadline deadline) {
-  std::unique_lock lock(shared_->mutex);
-  return shared_->changed.wait_until(lock, deadline, [&] {
-    return std::any_of(shared_->entries.begin(), shared_->entries.end(),
-                       [state](const Entry& entry) { return entry.state == state; });
-  });
-}
-
-std::vector<LossLog::Entry> LossLog::entries() {
-  const std::lock_guard lock(shared_->mutex);
-  return shared_->entries;
-}
-
-std::size_t LossLog::count(HandleState state) {
-  const auto all = entries();
-  return static_cast<std::size_t>(std::count_if(
-      all.begin(), all.end(), [state](const Entry& entry) { return entry.state == state; }));
-}
-
 }  // namespace dlock::testkit

@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -24,6 +23,8 @@
 #include "testkit/fault_proxy.hpp"
 #include "testkit/servers/redis.hpp"
 #include "testkit/sockets.hpp"
+#include "tests/support/state_log.hpp"
+#include "tests/support/waiters.hpp"
 
 namespace dlock::testkit {
 
@@ -108,31 +109,6 @@ struct RedisTlsServer {
 
   Port port;
   RedisServer server;
-};
-
-/// On a thread of its own.
-std::future<LockHandle> acquire_later(const std::shared_ptr<DistributedLock>& lock);
-
-/// The states that a handle was told, with the moments.
-class LossLog {
- public:
-  struct Entry {
-    HandleState state;
-    LossReason reason;
-    TimePoint when;
-  };
-  void record(LockHandle& handle);
-  bool wait_for(HandleState state, Deadline deadline = patience());
-  std::vector<Entry> entries();
-  std::size_t count(HandleState state);
-
- private:
-  struct Shared {
-    std::mutex mutex;
-    std::condition_variable changed;
-    std::vector<Entry> entries;
-  };
-  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
 };
 
 }  // namespace dlock::testkit

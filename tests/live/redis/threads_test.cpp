@@ -78,7 +78,7 @@ TEST_F(RedisThreads, APlainLinkToAnAddressNeedsNone) {
   auto locks = open();
   auto held = locks.lock("x")->acquire();
   const NoThreads none;
-  LossLog log;
+  StateLog log;
   log.record(held);
   client().ask({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
   EXPECT_TRUE(log.wait_for(HandleState::held));

@@ -36,6 +36,12 @@ class ZooKeeperDeadline : public testing::Test {
     return open_zookeeper(url(ensemble_.server(server).port()));
   }
 
+  /// Once all servers are in touch. Empty: they do not get there.
+  std::optional<std::size_t> leader_of_all() {
+    if (!ensemble_.wait_until_whole(patience())) return {};
+    return ensemble_.leader();
+  }
+
   static bool wait_for_heartbeats(const ZooKeeperFrames& frames, std::uint64_t count,
                                   Deadline deadline = patience()) {
     const auto before = frames.replies(opcode::multi);
@@ -68,6 +74,11 @@ class ZooKeeperDeadline : public testing::Test {
     }
     Duration least = 1h;
   };
+  static void expect_told_before(TimePoint granted, StateLog& log, Closest& closest, int round) {
+    EXPECT_TRUE(log.wait_for(HandleState::lost, within(0ms))) << "not told at all";
+    EXPECT_GT(granted, log.entries().back().when) << "round " << round;
+    closest.add(granted - log.entries().back().when);
+  }
   /// Acquires as soon as it can, tells when, and gives back.
   static std::future<TimePoint> rival_of(LockManager& locks, const std::string& name) {
     return std::async(std::launch::async, [lock = locks.lock(name)] {
@@ -87,8 +98,7 @@ TEST_F(ZooKeeperDeadline, FollowerCutFromItsLeaderAfterALongSilence) {
   Closest closest;
   int void_rounds = 0;
   for (int i = 0; i < repeats(); ++i) {
-    ASSERT_TRUE(ensemble_.wait_until_whole(patience()));
-    const auto leader = ensemble_.leader();
+    const auto leader = leader_of_all();
     ASSERT_TRUE(leader.has_value());
     const auto followers = ensemble_.followers();
     ZooKeeperFrames frames;
@@ -130,8 +140,7 @@ TEST_F(ZooKeeperDeadline, FollowerCutFromItsLeaderAfterHeldBackRequests) {
   std::mt19937 dice(3);
   Closest closest;
   for (int i = 0; i < repeats(); ++i) {
-    ASSERT_TRUE(ensemble_.wait_until_whole(patience()));
-    const auto leader = ensemble_.leader();
+    const auto leader = leader_of_all();
     ASSERT_TRUE(leader.has_value());
     const auto followers = ensemble_.followers();
     ZooKeeperFrames frames;
@@ -149,10 +158,7 @@ TEST_F(ZooKeeperDeadline, FollowerCutFromItsLeaderAfterHeldBackRequests) {
     proxy.hold(Direction::to_server, false);
     std::this_thread::sleep_for(std::chrono::milliseconds(dice() % 40));
     ensemble_.cut(followers[0], *leader);
-    const auto when = granted.get();
-    EXPECT_TRUE(log.wait_for(HandleState::lost, within(0ms))) << "not told at all";
-    EXPECT_GT(when, log.entries().back().when) << "round " << i;
-    closest.add(when - log.entries().back().when);
+    expect_told_before(granted.get(), log, closest, i);
     ensemble_.heal();
   }
 }
@@ -162,8 +168,7 @@ TEST_F(ZooKeeperDeadline, LeaderCutFromBothFollowers) {
   std::mt19937 dice(2);
   Closest closest;
   for (int i = 0; i < repeats(); ++i) {
-    ASSERT_TRUE(ensemble_.wait_until_whole(patience()));
-    const auto leader = ensemble_.leader();
+    const auto leader = leader_of_all();
     ASSERT_TRUE(leader.has_value());
     const auto followers = ensemble_.followers();
     auto holder = at(*leader);
@@ -177,10 +182,7 @@ TEST_F(ZooKeeperDeadline, LeaderCutFromBothFollowers) {
     std::this_thread::sleep_for(kSession / 2 + std::chrono::milliseconds(dice() % 500));
     auto granted = rival_of(rival, "job");
     ensemble_.isolate(*leader);
-    const auto when = granted.get();
-    EXPECT_TRUE(log.wait_for(HandleState::lost, within(0ms))) << "not told at all";
-    EXPECT_GT(when, log.entries().back().when) << "round " << i;
-    closest.add(when - log.entries().back().when);
+    expect_told_before(granted.get(), log, closest, i);
     ensemble_.heal();
   }
 }

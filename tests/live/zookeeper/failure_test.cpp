@@ -5,10 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "testkit/process.hpp"
-#include "testkit/servers/zookeeper.hpp"
-#include "testkit/zookeeper_frames.hpp"
-#include "tests/live/zookeeper/support.hpp"
+#include "tests/live/zookeeper/proxied_server.hpp"
 
 namespace dlock::testkit {
 namespace {
@@ -17,33 +14,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-constexpr auto kTick = 500ms;
-constexpr auto kSession = 2000ms;
-
-class ZooKeeperFailure : public testing::Test {
- protected:
-  void SetUp() override {
-    server_.start();
-    proxy_.emplace(server_.port(), frames_.filter());
-  }
-  static std::string url(std::uint16_t port, std::chrono::milliseconds session = kSession) {
-    return url_of({port}, "/app?session_timeout=" + std::to_string(session.count()) + "ms");
-  }
-  LockManager direct() { return open_zookeeper(url(server_.port())); }
-  LockManager proxied() { return open_zookeeper(url(proxy_->port())); }
-  std::unique_ptr<Process> holder(std::uint16_t port) {
-    ProcessOptions options;
-    options.argv = {DLOCK_ZOOKEEPER_PROCESS, url(port), "job"};
-    return std::make_unique<Process>(std::move(options));
-  }
-  static std::string next_line(Process& process) {
-    return process.read_line(patience()).value_or("(nothing)");
-  }
-
-  ZooKeeperServer server_{{.tick = kTick}};
-  ZooKeeperFrames frames_;
-  std::optional<FaultProxy> proxy_;
-};
+class ZooKeeperFailure : public ProxiedZooKeeper {};
 
 TEST_F(ZooKeeperFailure, F63_KilledHolderFreesTheLockWithinItsSessionAndATick) {
   auto locks = direct();

@@ -5,12 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <deque>
-
-#include "dlock/async.hpp"
 #include "testkit/servers/zookeeper.hpp"
 #include "testkit/zookeeper_frames.hpp"
 #include "tests/live/zookeeper/support.hpp"
+#include "tests/support/waiters.hpp"
 
 namespace dlock::testkit {
 namespace {
@@ -53,11 +51,6 @@ TEST_F(ZooKeeperQueue, UncontendedIsOneRoundTripEachWay) {
   EXPECT_FALSE(held.release());
   EXPECT_EQ(frames_.requests(opcode::remove), 1U);
   EXPECT_EQ(frames_.round_trips(), 1U);
-}
-
-/// An acquire under way on a thread of its own.
-std::future<LockHandle> acquire_later(const std::shared_ptr<DistributedLock>& lock) {
-  return std::async(std::launch::async, [lock] { return lock->acquire({.wait = 60s}); });
 }
 
 bool ready(std::future<LockHandle>& handle, std::chrono::milliseconds within_time = 0ms) {
@@ -189,26 +182,7 @@ TEST_F(ZooKeeperQueue, F51_OneReleaseWakesOneOfAHundredWaiters) {
   auto held = holder.lock("busy")->acquire();
   frames_.clear();
 
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::deque<LockHandle> granted;
-  auto lock = waiters.lock("busy");
-  for (int i = 0; i < kWaiters; ++i) {
-    lock->async_acquire({.wait = 120s}, [&](error_code ec, LockHandle handle) {
-      ASSERT_FALSE(ec) << ec.message();
-      const std::lock_guard guard(mutex);
-      granted.push_back(std::move(handle));
-      changed.notify_all();
-    });
-  }
-  const auto take = [&] {
-    std::unique_lock guard(mutex);
-    EXPECT_TRUE(changed.wait_until(guard, patience(), [&] { return !granted.empty(); }));
-    auto handle = std::move(granted.front());
-    granted.pop_front();
-    EXPECT_TRUE(granted.empty());
-    return handle;
-  };
+  ManyWaiters many(waiters.lock("busy"), kWaiters);
   // Each has asked after its own node and the one before it.
   ASSERT_TRUE(eventually(patience(), [&] {
     return frames_.replies(opcode::get_data) >= std::uint64_t{2} * kWaiters;
@@ -217,7 +191,7 @@ TEST_F(ZooKeeperQueue, F51_OneReleaseWakesOneOfAHundredWaiters) {
   EXPECT_EQ(frames_.notifications(), 0U);
   held.release();
   for (int i = 0; i < kWaiters; ++i) {
-    auto next = take();
+    auto next = many.take();
     // One for each node that went: the holder's from before, and those that released since.
     EXPECT_EQ(frames_.notifications(), static_cast<std::uint64_t>(i) + 1);
     next.release();

@@ -7,12 +7,9 @@
 
 #include <random>
 
-#include "testkit/process.hpp"
-#include "testkit/servers/zookeeper.hpp"
 #include "testkit/temp_dir.hpp"
 #include "testkit/wall_clock.hpp"
-#include "testkit/zookeeper_frames.hpp"
-#include "tests/live/zookeeper/support.hpp"
+#include "tests/live/zookeeper/proxied_server.hpp"
 
 namespace dlock::testkit {
 namespace {
@@ -20,32 +17,7 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr auto kTick = 500ms;
-constexpr auto kSession = 2000ms;
-
-class ZooKeeperRows : public testing::Test {
- protected:
-  void SetUp() override {
-    server_.start();
-    proxy_.emplace(server_.port(), frames_.filter());
-  }
-  static std::string url(std::uint16_t port) { return url_of({port}, "/app?session_timeout=2s"); }
-  LockManager direct() { return open_zookeeper(url(server_.port())); }
-  LockManager proxied() { return open_zookeeper(url(proxy_->port())); }
-  std::unique_ptr<Process> process(std::vector<std::pair<std::string, std::string>> env = {}) {
-    ProcessOptions options;
-    options.argv = {DLOCK_ZOOKEEPER_PROCESS, url(server_.port()), "job"};
-    options.env = std::move(env);
-    return std::make_unique<Process>(std::move(options));
-  }
-  static std::string next_line(Process& process) {
-    return process.read_line(patience()).value_or("(nothing)");
-  }
-
-  ZooKeeperServer server_{{.tick = kTick}};
-  ZooKeeperFrames frames_;
-  std::optional<FaultProxy> proxy_;
-};
+class ZooKeeperRows : public ProxiedZooKeeper {};
 
 TEST_F(ZooKeeperRows, F05_CancelledAcquiresLeaveNoHeartbeatAndNoNode) {
   auto locks = proxied();
@@ -118,7 +90,7 @@ TEST_F(ZooKeeperRows, F84_AWaiterWhoseSessionEndedHoldsNothing) {
   auto second = direct();
   second.connect();
   auto held = first.lock("job")->acquire();
-  const auto waiter = process();
+  const auto waiter = holder(server_.port());
   BareClient client(server_.port());
   ASSERT_TRUE(eventually(patience(), [&] { return client.children("/app/job").size() == 2; }));
   waiter->pause();

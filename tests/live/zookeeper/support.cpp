@@ -87,29 +87,6 @@ void BareClient::sync(const std::string& path) {
   ask([&](zookeeper::Client& client) { return client.sync(path); });
 }
 
-void StateLog::record(LockHandle& handle) {
-  handle.on_state([shared = shared_](HandleState state, LossReason reason) {
-    const std::lock_guard lock(shared->mutex);
-    shared->entries.push_back({state, reason, BoottimeClock::now()});
-    shared->changed.notify_all();
-  });
-}
-
-bool StateLog::wait_for(HandleState state, Deadline deadline) {
-  std::unique_lock lock(shared_->mutex);
-  return shared_->changed.wait_until(lock, deadline, [&] {
-    for (const auto& entry : shared_->entries) {
-      if (entry.state == state) return true;
-    }
-    return false;
-  });
-}
-
-std::vector<StateLog::Entry> StateLog::entries() {
-  const std::lock_guard lock(shared_->mutex);
-  return shared_->entries;
-}
-
 long watches_of_locks(const ZooKeeperServer& server) {
   std::istringstream lines(server.four_letter("wchp"));
   long count = 0;

@@ -8,7 +8,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -23,6 +22,7 @@
 #include "dlock/zookeeper.hpp"
 #include "testkit/await.hpp"
 #include "testkit/servers/zookeeper.hpp"
+#include "tests/support/state_log.hpp"
 
 namespace dlock::testkit {
 
@@ -77,27 +77,6 @@ class BareClient final : public zookeeper::Client::Listener {
   std::once_flag once_;
   std::shared_ptr<zookeeper::Client> client_;
   std::thread loop_;
-};
-
-/// The states that a handle was told, with the moments.
-class StateLog {
- public:
-  struct Entry {
-    HandleState state;
-    LossReason reason;
-    TimePoint when;
-  };
-  void record(LockHandle& handle);
-  bool wait_for(HandleState state, Deadline deadline);
-  std::vector<Entry> entries();
-
- private:
-  struct Shared {
-    std::mutex mutex;
-    std::condition_variable changed;
-    std::vector<Entry> entries;
-  };
-  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
 };
 
 /// How many watches the server has for its sessions, but for the one that each of ours has on the

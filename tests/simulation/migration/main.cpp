@@ -23,6 +23,11 @@ using dlock::simulation::migration::DualResult;
 using dlock::simulation::migration::FleetResult;
 using dlock::simulation::migration::GateResult;
 
+template <class Result, class... Fields>
+void sum(Result& all, const Result& one, Fields... field) {
+  ((all.*field += one.*field), ...);
+}
+
 /// Runs in which nothing happens show nothing: each mode says what must have.
 struct Move {
   using Result = FleetResult;
@@ -33,12 +38,8 @@ struct Move {
   static std::vector<Defect> defects() { return dlock::simulation::fleet_defects(); }
 
   void add(const Result& result) {
-    all.grants_in_source += result.grants_in_source;
-    all.grants_in_target += result.grants_in_target;
-    all.grants_of_target_only += result.grants_of_target_only;
-    all.flips += result.flips;
-    all.crashes += result.crashes;
-    all.returns += result.returns;
+    sum(all, result, &Result::grants_in_source, &Result::grants_in_target,
+        &Result::grants_of_target_only, &Result::flips, &Result::crashes, &Result::returns);
   }
   bool worked(std::uint64_t count) const {
     return all.grants_in_source > count && all.grants_in_target > count && all.flips > count &&
@@ -63,18 +64,10 @@ struct Gate {
   static std::vector<Defect> defects() { return dlock::simulation::gate_defects(); }
 
   void add(const Result& result) {
-    all.grants_in_source += result.grants_in_source;
-    all.grants_in_target += result.grants_in_target;
-    all.grants_of_target_only += result.grants_of_target_only;
-    all.grants_of_source_only += result.grants_of_source_only;
-    all.names += result.names;
-    all.turns += result.turns;
-    all.sealed_at_once += result.sealed_at_once;
-    all.withdrawals += result.withdrawals;
-    all.refused_starts += result.refused_starts;
-    all.crashes += result.crashes;
-    all.returns += result.returns;
-    all.travels += result.travels;
+    sum(all, result, &Result::grants_in_source, &Result::grants_in_target,
+        &Result::grants_of_target_only, &Result::grants_of_source_only, &Result::names,
+        &Result::turns, &Result::sealed_at_once, &Result::withdrawals, &Result::refused_starts,
+        &Result::crashes, &Result::returns, &Result::travels);
   }
   bool worked(std::uint64_t count) const {
     return all.grants_in_source > count && all.grants_in_target > count &&
@@ -104,16 +97,9 @@ struct Dual {
 
   void add(const Result& result) {
     for (int i = 0; i < 3; ++i) all.grants_of_phase[i] += result.grants_of_phase[i];
-    all.grants_of_legacy += result.grants_of_legacy;
-    all.grants_of_target_only += result.grants_of_target_only;
-    all.windows += result.windows;
-    all.restarts += result.restarts;
-    all.crashes += result.crashes;
-    all.wipes += result.wipes;
-    all.cuts += result.cuts;
-    all.losses += result.losses;
-    all.rivals += result.rivals;
-    all.refused_starts += result.refused_starts;
+    sum(all, result, &Result::grants_of_legacy, &Result::grants_of_target_only, &Result::windows,
+        &Result::restarts, &Result::crashes, &Result::wipes, &Result::cuts, &Result::losses,
+        &Result::rivals, &Result::refused_starts);
   }
   bool worked(std::uint64_t count) const {
     return all.grants_of_phase[0] > count && all.grants_of_phase[1] > count &&

@@ -9,7 +9,6 @@
 #include <fstream>
 #include <functional>
 
-#include "core/config/environment.hpp"
 #include "dlock/config.hpp"
 #include "dlock/error.hpp"
 
@@ -43,6 +42,28 @@ TEST(Config, ABadUrlIsRefusedAtOnceWithoutItsPassword) {
       << text;
 }
 
+TEST(Config, AUrlIsComplainedOfWhereItWasWritten) {
+  EXPECT_NE(complaint([] {
+              Config::from_url("h:1", {"--store", 0, 0});
+            }).find("--store: 'h:1': "),
+            std::string::npos);
+}
+
+TEST(Config, ALockTakesTheFirstRouteThatMatches) {
+  const auto config = Config::from_yaml(R"(
+stores: { a: "memory://a", b: "memory://b" }
+locks:
+  - { match: "jobs/*", store: a }
+  - { match: "jobs/**", store: b }
+)",
+                                        "dlock.yaml");
+  ASSERT_NE(config.route("jobs/1"), nullptr);
+  EXPECT_EQ(config.route("jobs/1")->store, "a");
+  ASSERT_NE(config.route("jobs/1/part"), nullptr);
+  EXPECT_EQ(config.route("jobs/1/part")->store, "b");
+  EXPECT_EQ(config.route("other"), nullptr);
+}
+
 TEST(Config, AFileThatCannotBeReadIsNamed) {
   EXPECT_EQ(complaint([] { Config::from_file("/no/such/dlock.yaml"); }),
             "/no/such/dlock.yaml: the file cannot be read: No such file or directory");
@@ -63,23 +84,23 @@ class ConfigEnvironment : public testing::Test {
 
 TEST_F(ConfigEnvironment, NamesAUrlOrAFile) {
   ::setenv("DLOCK_STORE", "memory://x", 1);
-  EXPECT_EQ(config_from_environment().stores[0].origin.text(), "DLOCK_STORE");
+  EXPECT_EQ(Config::from_environment().stores[0].origin.text(), "DLOCK_STORE");
 
   ::setenv("DLOCK_STORE", "", 1);  // empty is unset
   const auto file = std::filesystem::temp_directory_path() /
                     ("dlock-config-test-" + std::to_string(::getpid()) + ".yaml");
   std::ofstream(file) << "stores: { a: \"memory://x\" }\n";
   ::setenv("DLOCK_CONFIG", file.c_str(), 1);
-  EXPECT_EQ(config_from_environment().stores[0].name, "a");
+  EXPECT_EQ(Config::from_environment().stores[0].name, "a");
   std::filesystem::remove(file);
 }
 
 TEST_F(ConfigEnvironment, ComplainsAboutNeitherAndBoth) {
-  EXPECT_NE(complaint([] { config_from_environment(); }).find("set DLOCK_STORE to a URL"),
+  EXPECT_NE(complaint([] { Config::from_environment(); }).find("set DLOCK_STORE to a URL"),
             std::string::npos);
   ::setenv("DLOCK_STORE", "memory://x", 1);
   ::setenv("DLOCK_CONFIG", "/tmp/x", 1);
-  EXPECT_NE(complaint([] { config_from_environment(); }).find("unset one of them"),
+  EXPECT_NE(complaint([] { Config::from_environment(); }).find("unset one of them"),
             std::string::npos);
 }
 // NOLINTEND(concurrency-mt-unsafe)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/config/duration.hpp"
+#include "dlock/duration.hpp"
 
 #include <gtest/gtest.h>
 

@@ -9,9 +9,9 @@
 #include <functional>
 
 #include "core/config/retry.hpp"
-#include "core/config/suggest.hpp"
 #include "dlock/error.hpp"
 #include "dlock/options.hpp"
+#include "dlock/spi/suggestion.hpp"
 
 namespace dlock::core {
 namespace {
@@ -282,7 +282,7 @@ TEST(Options, AUrlMayComeFromTheEnvironment) {
   EXPECT_EQ(complaint(config),
             "dlock.yaml:3:5: store 'zk': url_env: the environment variable "
             "DLOCK_TEST_URL_OF_A_STORE is not set; set it to a URL, for example redis://host");
-  EXPECT_FALSE(has_setting(config, "lease"));
+  EXPECT_FALSE(config.has("lease"));
   ::setenv(kVariable, "cache://u:hunter2@h:99999", 1);
   EXPECT_EQ(
       complaint(config),
@@ -292,10 +292,10 @@ TEST(Options, AUrlMayComeFromTheEnvironment) {
   const auto resolved = resolve(config);
   EXPECT_EQ(resolved.options.password, "hunter2");
   EXPECT_EQ(resolved.settings.wait, 5s);
-  EXPECT_TRUE(has_setting(config, "lease"));
-  EXPECT_TRUE(has_setting(config, "wait"));
-  EXPECT_EQ(place_of(config), "cache://h/1?lease=9s");
-  override_setting(config, {"lease", "7s", {"--lease", 0, 0}});
+  EXPECT_TRUE(config.has("lease"));
+  EXPECT_TRUE(config.has("wait"));
+  EXPECT_EQ(config.place(), "cache://h/1?lease=9s");
+  config.set({"lease", "7s", {"--lease", 0, 0}});
   EXPECT_EQ(resolve(config).settings.lease, 7s);
   ::unsetenv(kVariable);
 }
@@ -324,7 +324,7 @@ TEST(Options, BestEffortMayBeAccepted) {
 
 TEST(Options, OverridesWhateverWasWritten) {
   auto config = store("keeper://h?session_timeout=8s&format=kazoo", {{"session_timeout", "9s"}});
-  override_setting(config, {"session_timeout", "20s", {"--lease", 0, 0}});
+  config.set({"session_timeout", "20s", {"--lease", 0, 0}});
   const auto options = resolve(config).options;
   EXPECT_EQ(options.duration("session_timeout"), 20s);
   EXPECT_EQ(options.string("format"), "kazoo");

@@ -25,7 +25,9 @@ bool is_source(const fs::path& file) {
 }
 
 std::optional<Place> place_of(const fs::path& file, const Plan& plan) {
-  for (auto folder = file.parent_path(); !folder.empty(); folder = folder.parent_path()) {
+  // A file beside a room's folder and with its name is the room's front door.
+  for (auto folder = fs::path(file).replace_extension(); !folder.empty();
+       folder = folder.parent_path()) {
     std::string store;
     fs::path room;
     for (const auto& part : folder) {

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "migration/admin/move_admin.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "migration/admin/session.hpp"
+
+namespace dlock::core::migration {
+namespace {
+
+using Stores = Session::Stores;
+
+/// At what is under way.
+constexpr int kMostLooks = 5;
+
+bool is_pattern(const std::string& name) { return name.find('*') != std::string::npos; }
+
+std::string plural(std::size_t count, std::string word) { return count == 1 ? word : word + "s"; }
+
+bool has_alarm(const PlanStatus& report) {
+  return std::any_of(report.names.begin(), report.names.end(),
+                     [](const NameStatus& name) { return !name.alarms.empty(); });
+}
+
+/// Where it stands, with the names that are seen now of a plan that has patterns.
+PlanStatus look(Session& session, const Ledger::Found& found) {
+  return session.run<PlanStatus>([&](Stores stores) -> asio::awaitable<PlanStatus> {
+    auto report = co_await survey(stores.from, stores.to, *found.plan, found.moved);
+    co_return report;
+  });
+}
+
+}  // namespace
+
+/// A pattern that only the plan's own routes reach is the plan's; what a route before them takes is
+/// locked elsewhere by this very configuration.
+void MoveAdmin::object_to_routes_before(const Plan& plan,
+                                        std::vector<std::string>& objections) const {
+  const auto& routes = session_.routes().all();
+  for (auto route = routes.begin(); route != routes.end(); ++route) {
+    if (!route->migrate || route->migrate->plan != plan.name) continue;
+    for (auto before = routes.begin(); before != route; ++before) {
+      if (before->migrate && before->migrate->plan == plan.name) continue;
+      if (!patterns_meet(before->match, route->match)) continue;
+      objections.push_back(fmt::format(
+          "{}: the route of '{}' comes before that of '{}' and takes names of it, so the plan "
+          "would "
+          "not govern all of them; narrow the plan's route, or give the other the plan as well",
+          before->origin.text(), before->match, route->match));
+    }
+  }
+}
+
+void MoveAdmin::look_at_names(PlanReport& report) {
+  auto seen = session_.run<Governed>(
+      [&](Stores stores) { return look_at_source(stores.from, report.plan); });
+  if (seen.failure.error) fail(seen.failure);
+  report.names = std::move(seen.names);
+  report.strangers = std::move(seen.strangers);
+  auto taken = session_.run<Result<std::vector<std::string>>>(
+      [&](Stores stores) { return taken_places(stores.to, stores.from->name(), report.names); });
+  if (!taken.value) fail(taken.failure);
+  for (auto& one : *taken.value) report.objections.push_back(std::move(one));
+}
+
+PlanReport MoveAdmin::make(const PlanRequest& request) {
+  if (!request.names.empty()) {
+    throw Misuse{
+        fmt::format("plan '{}' governs every lock that its route matches, those made later "
+                    "too: leave the names out, or narrow the route's `match`",
+                    session_.plan())};
+  }
+  const auto ends = session_.run<Result<std::vector<End>>>([](Stores stores) {
+    return look_at_ends({stores.from, stores.to});
+  });
+  if (!ends.value) fail(ends.failure);
+  const auto& from = ends.value->at(0);
+  const auto& to = ends.value->at(1);
+  PlanReport report;
+  report.objections = objections(from, to);
+  auto& plan = report.plan;
+  plan.name = session_.plan();
+  plan.from = session_.from();
+  plan.to = session_.to();
+  describe_target(plan, to, request.max_lease);
+  plan.patterns = parse_list(list_text(session_.patterns()));
+  if (to_text(plan).size() > kLongestPlan) {
+    report.objections.emplace_back("too many patterns for one plan; make several");
+  }
+  object_to_routes_before(plan, report.objections);
+  if (from.capabilities.can_gate) look_at_names(report);
+  return report;
+}
+
+/// What other plans have against it.
+void MoveAdmin::object_to_plans(PlanReport& report) {
+  const auto objection =
+      with_ledger([plan = report.plan](Ledger& ledger) { return ledger.objection(plan); });
+  if (objection.error == errc::config_unsafe) {
+    report.objections.push_back(objection.text);
+  } else if (objection.error) {
+    fail(objection);
+  }
+}
+
+PlanReport MoveAdmin::plan(const PlanRequest& request) {
+  auto report = make(request);
+  object_to_plans(report);
+  return report;
+}
+
+PlanReport MoveAdmin::start(const StartRequest& request) {
+  // Again, with nothing said about names: what is missing of it is written anew.
+  auto found = find(false);
+  if (found.failure.error) fail(found.failure);
+  PlanReport report;
+  if (found.plan && found.listed && request.plan.names.empty()) {
+    require_governed(*found.plan);
+    report.plan = *found.plan;
+  } else {
+    report = make(request.plan);
+    // With with_strangers it would be refused for that.
+    object_to_plans(report);
+    report.plan.id = session_.run<std::string>([](Stores stores) -> asio::awaitable<std::string> {
+      co_return fmt::format("{:016x}", stores.from->env().random());
+    });
+  }
+  if (report.objections.empty() && !report.strangers.empty() && !request.with_strangers) {
+    report.objections.push_back(fmt::format(
+        "{} {} in '{}' lock{} without the plan's route (they are named below): give them the "
+        "route first, or say --yes: they are stopped lock by lock as those move, and have to be "
+        "gone before `finish`",
+        report.strangers.size(), plural(report.strangers.size(), "program"), session_.from(),
+        report.strangers.size() == 1 ? "s" : ""));
+  }
+  if (report.objections.empty()) {
+    demand([plan = report.plan](Ledger& ledger) { return ledger.publish(plan); });
+    report.started = true;
+  }
+  return report;
+}
+
+PlanStatus MoveAdmin::status() {
+  auto found = find(true);
+  // A target that is away is told of in the report, with everything else.
+  if (found.failure.error) found = find(false);
+  if (found.failure.error) fail(found.failure);
+  require_started(found);
+  PlanStatus report;
+  for (int looks = 0; looks < kMostLooks; ++looks) {
+    report = look(session_, found);
+    if (!has_alarm(report)) break;
+    // What a command does meanwhile is no alarm: only what stands there still when it is looked at
+    // again.
+    if (found.plan->has_gate()) continue;
+    auto again = find(true);
+    if (again.failure.error || !again.plan || again.moved == found.moved) break;
+    found = std::move(again);
+  }
+  report.finished = found.finished;
+  report.next = next_step(report);
+  return report;
+}
+
+/// What its route's pattern matches besides is nobody's: each program locks it where its own route
+/// leads.
+std::string MoveAdmin::unlisted(const Plan& plan, bool finished) const {
+  if (plan.has_gate()) return {};
+  std::vector<std::string> patterns;
+  for (const auto& one : session_.patterns()) {
+    if (is_pattern(one)) patterns.push_back(fmt::format("'{}'", one));
+  }
+  if (patterns.empty()) return {};
+  const auto which = fmt::format("names of {} that plan '{}' does not list, those made later too, ",
+                                 fmt::join(patterns, " and "), plan.name);
+  return which +
+         (finished ? fmt::format("are locked in '{0}' by programs with the route and in '{1}' by "
+                                 "programs with `store: {1}`: stop all of the former before the "
+                                 "first of the latter starts",
+                                 plan.from, plan.to)
+                   : fmt::format("stay in '{}': name each lock that has to move, idle ones too",
+                                 plan.from));
+}
+
+}  // namespace dlock::core::migration

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "program/exit_codes.hpp"
+
+namespace dlock::program {
+
+Exit exit_of(const error_code& error) noexcept {
+  if (!error) return Exit::ok;
+  if (error == errc::timed_out || error == errc::not_holder || error == errc::not_found) {
+    return Exit::not_obtained;
+  }
+  if (error == errc::lock_lost) return Exit::lost;
+  if (error == errc::invalid_name || error == errc::invalid_argument ||
+      error == errc::not_supported) {
+    return Exit::usage;
+  }
+  if (error == errc::protocol || error == errc::token_regressed || error == errc::corrupt_file) {
+    return Exit::foreign;
+  }
+  // Wrong credentials, a route that does not name the plan of a migration, or names a phase of it
+  // that is closed, are a matter of the configuration: trying again does not help.
+  if (error == errc::config_invalid || error == errc::config_unsafe ||
+      error == errc::access_denied || error == errc::moving || error == errc::not_configured ||
+      error == errc::window_closed) {
+    return Exit::config;
+  }
+  return Exit::unavailable;
+}
+
+}  // namespace dlock::program

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Curator's locks: HOST:PORT SESSION_MS ROOT KIND. KIND: mutex, write (of a read/write lock) or
+// semaphore. The protocol is in tests/interop/support/foreign_client.hpp. Run from its source.
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.Paths;
+import java.util.concurrent.TimeUnit;
+import org.apache.curator.framework.CuratorFramework;
+import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.recipes.locks.InterProcessLock;
+import org.apache.curator.framework.recipes.locks.InterProcessMutex;
+import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
+import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreMutex;
+import org.apache.curator.retry.RetryForever;
+
+public class CuratorClient {
+  static CuratorFramework client;
+  static String root;
+  static String kind;
+  static InterProcessLock lock;
+
+  static void say(String line) {
+    System.out.println(line);
+    System.out.flush();
+  }
+  static InterProcessLock lockOf(String name) {
+    String path = root + name;
+    if (kind.equals("write")) return new InterProcessReadWriteLock(client, path).writeLock();
+    if (kind.equals("semaphore")) return new InterProcessSemaphoreMutex(client, path);
+    return new InterProcessMutex(client, path);
+  }
+  static void increment(String file) throws Exception {
+    Path path = Paths.get(file);
+    long number = Long.parseLong(new String(Files.readAllBytes(path)));
+    Thread.sleep(1);
+    Files.write(path, Long.toString(number + 1).getBytes());
+  }
+  static String answer(String[] words) throws Exception {
+    switch (words[0]) {
+      case "try":
+        lock = lockOf(words[1]);
+        return lock.acquire(0, TimeUnit.MILLISECONDS) ? "held " + System.nanoTime() : "busy";
+      case "acquire":
+        lock = lockOf(words[1]);
+        lock.acquire();
+        return "held " + System.nanoTime();
+      case "release":
+        lock.release();
+        return "done";
+      case "increment":
+        increment(words[1]);
+        return "done";
+      case "count":
+        lock = lockOf(words[1]);
+        for (int i = 0; i < Integer.parseInt(words[2]); ++i) {
+          lock.acquire();
+          increment(words[3]);
+          lock.release();
+        }
+        return "done";
+      default:
+        return "error NoSuchCommand " + words[0];
+    }
+  }
+  public static void main(String[] arguments) throws Exception {
+    root = arguments[2];
+    kind = arguments[3];
+    client = CuratorFrameworkFactory.newClient(arguments[0], Integer.parseInt(arguments[1]), 15000,
+        new RetryForever(100));
+    client.start();
+    client.blockUntilConnected();
+    say("ready");
+    BufferedReader in = new BufferedReader(new InputStreamReader(System.in));
+    for (String line = in.readLine(); line != null && !line.equals("exit"); line = in.readLine()) {
+      try {
+        say(answer(line.split(" ")));
+      } catch (Exception error) {
+        say("error " + error.getClass().getSimpleName() + " "
+            + String.valueOf(error.getMessage()).replaceAll("\\s+", " "));
+      }
+    }
+    System.exit(0);
+  }
+}

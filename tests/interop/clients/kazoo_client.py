@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# kazoo's Lock: HOST:PORT SESSION_MS ROOT [PATTERN]. PATTERN: what names of other makes have before
+# their number (`extra_lock_patterns`).
+import logging
+import sys
+
+from line_protocol import needs, serve
+
+needs("kazoo", "python3-kazoo")
+from kazoo.client import KazooClient  # noqa: E402
+
+endpoint, lease, root = sys.argv[1:4]
+patterns = sys.argv[4:]
+
+
+class Lock:
+    def __init__(self, name):
+        self.lock = client.Lock(root + name, "kazoo", extra_lock_patterns=patterns)
+
+    def acquire(self, wait):
+        return self.lock.acquire(blocking=wait)
+
+    def release_(self):
+        return self.lock.release()
+
+    release = release_
+
+
+logging.disable(logging.CRITICAL)
+client = KazooClient(hosts=endpoint, timeout=int(lease) / 1000,
+                     connection_retry={"max_tries": -1, "max_delay": 0.5})
+client.start(60)
+serve(Lock)

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Clients that do not share a lock with us, though they are on the same store and call it the same:
+// how it is with each, so that no page says otherwise. A test that fails here is good news, and a
+// page to be changed.
+#include "tests/interop/support/pair_test.hpp"
+
+namespace dlock::interop {
+namespace {
+
+/// Their names sort behind ours, or are none of ours to them.
+class InteropOneWay : public PairTest {};
+
+TEST_P(InteropOneWay, WeWaitForThem) {
+  ForeignClient theirs(their_program());
+  ASSERT_TRUE(theirs.try_acquire(name));
+  expect_we_do_not_get_it();
+  EXPECT_EQ(theirs.release(), "done");
+  EXPECT_TRUE(lock_->try_acquire());
+}
+
+TEST_P(InteropOneWay, TheyDoNotWaitForUs) {
+  ForeignClient theirs(their_program());
+  const auto handle = lock_->acquire();
+  EXPECT_TRUE(theirs.try_acquire(name)) << "they do";
+  EXPECT_EQ(handle.state(), HandleState::held) << "two holders, and ours is not told";
+}
+
+INSTANTIATE_TEST_SUITE_P(With, InteropOneWay,
+                         testing::Values(kazoo_alone(), tooz_zookeeper(), curator_write_lock()),
+                         name_of);
+
+class InteropApart : public PairTest {};
+
+TEST_P(InteropApart, NobodyWaitsForTheOther) {
+  ForeignClient theirs(their_program());
+  {
+    ASSERT_TRUE(theirs.try_acquire(name));
+    EXPECT_TRUE(lock_->try_acquire()) << "we wait for them";
+    EXPECT_EQ(theirs.release(), "done");
+  }
+  const auto handle = lock_->acquire();
+  EXPECT_TRUE(theirs.try_acquire(name)) << "they wait for us";
+  EXPECT_EQ(handle.state(), HandleState::held);
+}
+
+INSTANTIATE_TEST_SUITE_P(With, InteropApart, testing::Values(curator_semaphore(), tooz_folder()),
+                         name_of);
+
+}  // namespace
+}  // namespace dlock::interop

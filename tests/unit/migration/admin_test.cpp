@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an operator does to a plan, from configuration to report, without the command around it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <mutex>
+
+#include "backends/memory/store.hpp"
+#include "dlock/dlock.hpp"
+#include "dlock/memory.hpp"
+#include "dlock/spi/descriptor.hpp"
+#include "migration/admin.hpp"
+
+namespace dlock::core::migration {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// Its stores are its own, and there when nobody uses them.
+class AdminOfAPlan : public testing::Test {
+ protected:
+  AdminOfAPlan() {
+    static int number = 0;
+    const auto tail = std::to_string(++number);
+    for (const auto* name : {"ad-s", "ad-t"}) {
+      kept_.push_back(memory::SharedStore::get(name + tail));
+    }
+    stores_ =
+        "stores: { s: \"memory://ad-s" + tail + "\", t: \"memory://ad-t" + tail + "\" }\nlocks:\n";
+  }
+
+  Config config(const std::string& routes) const {
+    return Config::from_yaml(stores_ + routes, "test.yaml");
+  }
+  static OpenOptions options() {
+    OpenOptions options;
+    options.backends = {&memory::backend()};
+    options.log = [](LogLevel, std::string_view) {};
+    return options;
+  }
+  std::unique_ptr<Admin> admin(const std::string& routes = kMove, const std::string& plan = "p") {
+    return std::make_unique<Admin>(config(routes), options(), plan,
+                                   [this](const std::string& line) {
+                                     const std::scoped_lock guard(mutex_);
+                                     told_.push_back(line);
+                                   });
+  }
+  std::vector<std::string> told() {
+    const std::scoped_lock guard(mutex_);
+    return told_;
+  }
+  LockManager program(const std::string& routes) const {
+    return LockManager::from_config(config(routes), options());
+  }
+  static StepRequest all(Goal goal) {
+    StepRequest request;
+    request.goal = goal;
+    request.all = true;
+    return request;
+  }
+
+  inline static const std::string kMove =
+      "  - { match: \"x/**\", migrate: { from: s, to: t, plan: p } }\n";
+  inline static const std::string kDual =
+      "  - { match: \"x/**\", migrate: { from: s, to: t, plan: p, mode: dual, phase: 0 } }\n";
+  inline static const std::string kSourceAlone = "  - { match: \"**\", store: s }\n";
+
+ private:
+  std::vector<std::shared_ptr<memory::SharedStore>> kept_;
+  std::string stores_;
+  std::mutex mutex_;
+  std::vector<std::string> told_;
+};
+
+/// The sentence of a Refusal, else empty.
+template <class Work>
+std::string refusal(Work&& work) {
+  try {
+    work();
+  } catch (const Refusal& refused) {
+    return refused.why;
+  }
+  return {};
+}
+
+TEST_F(AdminOfAPlan, IsThereOnlyIfARouteHasThePlan) {
+  EXPECT_THROW(admin(kMove, "other"), LockError);
+  EXPECT_THROW(admin(kMove + "  - { match: \"y/**\", migrate: { from: t, to: s, plan: p } }\n"),
+               LockError);
+  EXPECT_FALSE(admin()->is_dual());
+  EXPECT_TRUE(admin(kDual)->is_dual());
+}
+
+TEST_F(AdminOfAPlan, GoesThereAndBackAndForGood) {
+  const auto operated = admin();
+  auto& move = operated->move();
+  EXPECT_THAT(refusal([&] { move.status(); }), HasSubstr("was not started"));
+  EXPECT_THAT(refusal([&] { move.step(all(Goal::advance)); }), HasSubstr("was not started"));
+  EXPECT_FALSE(move.plan({}).started);
+  EXPECT_TRUE(move.start({}).started);
+
+  auto one = all(Goal::advance);
+  one.all = false;
+  one.names = {"y"};
+  EXPECT_THAT(refusal([&] { move.step(one); }), HasSubstr("'y' is not in plan 'p'"));
+  one.names = {"x/1"};
+  EXPECT_EQ(verdict_on(move.step(one).steps), Verdict::done);
+  EXPECT_EQ(program(kMove).lock("x/1")->acquire().store(), "t");
+  EXPECT_EQ(program(kMove).lock("x/2")->acquire().store(), "s");
+
+  one.goal = Goal::finish;
+  EXPECT_THROW(move.step(one), Misuse);
+  auto steps = move.step(all(Goal::advance));
+  ASSERT_TRUE(steps.gate);
+  EXPECT_EQ(steps.gate->state, GateState::turned);
+  steps = move.step(all(Goal::rollback));
+  EXPECT_EQ(steps.gate->state, GateState::open);
+  EXPECT_EQ(program(kMove).lock("x/1")->acquire().store(), "s");
+
+  move.step(all(Goal::advance));
+  steps = move.step(all(Goal::finish));
+  EXPECT_TRUE(steps.finished);
+  EXPECT_EQ(steps.gate->state, GateState::final_);
+  EXPECT_TRUE(move.status().finished);
+  EXPECT_EQ(move.unlisted(steps.plan, true), "");
+}
+
+TEST_F(AdminOfAPlan, GovernsWhatItsRoutesMatchAndNothingByName) {
+  StartRequest request;
+  request.plan.names = {"x/1"};
+  EXPECT_THROW(admin()->move().start(request), Misuse);
+  const auto before = "  - { match: \"x/1\", store: t }\n" + kMove;
+  EXPECT_THAT(admin(before)->move().plan({}).objections,
+              ElementsAre(HasSubstr("comes before that of 'x/**'")));
+  ASSERT_TRUE(admin()->move().start({}).started);
+  const auto wider = kMove + "  - { match: \"y/**\", migrate: { from: s, to: t, plan: p } }\n";
+  EXPECT_THAT(refusal([&] { admin(wider)->move().step(all(Goal::advance)); }),
+              HasSubstr("has it for 'y/**'"));
+}
+
+TEST_F(AdminOfAPlan, StartsBesideStrangersOnlyIfItIsTold) {
+  auto stranger = program(kSourceAlone);
+  const auto held = stranger.lock("x/1")->acquire();
+  const auto operated = admin();
+  StartRequest request;
+  const auto refused = operated->move().start(request);
+  EXPECT_FALSE(refused.started);
+  EXPECT_THAT(refused.objections, ElementsAre(HasSubstr("1 program in 's' locks without")));
+  EXPECT_THAT(refused.names, ElementsAre("x/1"));
+  request.with_strangers = true;
+  EXPECT_TRUE(operated->move().start(request).started);
+}
+
+TEST_F(AdminOfAPlan, EndsAStepThatIsToldToStop) {
+  const auto operated = admin();
+  ASSERT_TRUE(operated->move().start({}).started);
+  EXPECT_FALSE(operated->stop()) << "nothing is under way";
+  auto worker = program(kMove);
+  auto held = worker.lock("x/1")->acquire();
+  auto waiting = all(Goal::advance);
+  waiting.wait = kWaitForever;
+  auto step = std::async(std::launch::async, [&] { return operated->move().step(waiting); });
+  // What it asks the stores before is not to be stopped.
+  const auto patience = std::chrono::steady_clock::now() + 30s;
+  while (!operated->stop()) {
+    ASSERT_LT(std::chrono::steady_clock::now(), patience);
+    std::this_thread::yield();
+  }
+  EXPECT_THROW(step.get(), Stopped);
+  EXPECT_FALSE(operated->stop());
+  EXPECT_EQ(held.state(), HandleState::held);
+  held.release();
+  EXPECT_EQ(verdict_on(operated->move().step(waiting).steps), Verdict::done) << "it goes on";
+}
+
+TEST_F(AdminOfAPlan, OpensAndWithdrawsAWindow) {
+  const auto operated = admin(kDual);
+  auto& dual = operated->dual();
+  EXPECT_THAT(refusal([&] { dual.status(); }), HasSubstr("was not started"));
+  PlanRequest elsewhere;
+  elsewhere.names = {"y"};
+  EXPECT_THAT(refusal([&] { dual.plan(elsewhere); }), HasSubstr("'y' is not routed by plan 'p'"));
+  EXPECT_THAT(dual.plan({}).objections, IsEmpty());
+  const auto started = dual.start({});
+  ASSERT_FALSE(started.refused);
+  EXPECT_EQ(started.step.report.verdict, Verdict::done);
+  ASSERT_TRUE(dual.status().window);
+  EXPECT_EQ(dual.status().window->hi, 0);
+
+  auto step = dual.step(all(Goal::advance));
+  EXPECT_EQ(step.report.window->hi, 1) << step.report.text;
+  auto back = all(Goal::rollback);
+  back.withdraw = true;
+  step = dual.step(back);
+  EXPECT_TRUE(step.withdrawn) << step.report.text;
+  EXPECT_THAT(refusal([&] { dual.status(); }), HasSubstr("was not started"));
+}
+
+TEST_F(AdminOfAPlan, TellsWhatAnOperatorShouldKnowWhenItIsSo) {
+  const auto operated = admin(kDual);
+  ASSERT_EQ(operated->dual().start({}).step.report.verdict, Verdict::done);
+  auto worker = program(kDual);
+  const auto held = worker.lock("x/1")->acquire();
+  auto request = all(Goal::advance);
+  ASSERT_EQ(operated->dual().step(request).report.verdict, Verdict::done);
+  // To close phase 0 waits for the program that is registered with it.
+  request.wait = 100ms;
+  const auto step = operated->dual().step(request);
+  EXPECT_EQ(step.report.verdict, Verdict::waiting) << step.report.text;
+  EXPECT_EQ(step.report.waits_for.size(), 1U);
+  EXPECT_THAT(told(), testing::Not(IsEmpty()));
+}
+
+}  // namespace
+}  // namespace dlock::core::migration
