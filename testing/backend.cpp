@@ -83,6 +83,8 @@ void FaultyBackend::look_at_the_link() {
     }
   }
   for (auto* const waiter : news_) waiter->notify();
+  if (is_down) return;
+  for (const auto& claim : std::exchange(missed_, {})) tell_of_the_end(claim, LossReason::removed);
 }
 
 asio::awaitable<void> FaultyBackend::next_news(TimePoint deadline) {
@@ -160,7 +162,7 @@ asio::awaitable<ClaimAnswer> FaultyBackend::carry_out(ClaimPtr claim, TimePoint 
   answer = co_await inner_->claim(claim, deadline);
   if (answer.status != ClaimStatus::granted) co_return answer;
   answer.validity = {sent + request.lease, sent + request.lease / 3};
-  server_->on_granted(request.name, request.owner.id, *answer.token, answer.validity.until);
+  server_->on_granted(*this, request.name, request.owner.id, *answer.token, answer.validity.until);
   co_return answer;
 }
 
@@ -258,13 +260,18 @@ asio::awaitable<Failure> FaultyBackend::evict(std::string name, std::uint64_t to
 asio::awaitable<void> FaultyBackend::close(TimePoint deadline) {
   is_closed_ = true;
   server_->leave(*this);
+  missed_.clear();
   for (auto* const waiter : news_) waiter->notify();
   co_await inner_->close(deadline);
 }
 
-// Nothing comes through a link that is down; the next renewal will tell.
 void FaultyBackend::on_claim_gone(const ClaimPtr& claim, LossReason why) {
-  if (server_->link_failure().error) return;
+  if (is_closed_) return;
+  if (server_->link_failure().error) return missed_.push_back(claim);
+  tell_of_the_end(claim, why);
+}
+
+void FaultyBackend::tell_of_the_end(const ClaimPtr& claim, LossReason why) {
   const auto& owner = claim->request().owner.id;
   sink_.on_claim_gone(claim, server_->dropped(owner).value_or(why));
   server_->on_told(owner);

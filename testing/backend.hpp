@@ -54,6 +54,7 @@ class FaultyBackend final : public Backend, private EventSink, private Server::L
 
   void on_change() override;
   void look_at_the_link();
+  void tell_of_the_end(const ClaimPtr& claim, LossReason why);
   asio::awaitable<void> next_news(TimePoint deadline);
   asio::awaitable<bool> answered(TimePoint deadline);
   asio::awaitable<void> drop_overdue(std::string name, TimePoint deadline);
@@ -66,7 +67,8 @@ class FaultyBackend final : public Backend, private EventSink, private Server::L
   const std::shared_ptr<Mailbox> mailbox_;
   const std::unique_ptr<Backend> inner_;
   Capabilities capabilities_;
-  std::list<Signal*> news_;  ///< of calls that wait for a change
+  std::list<Signal*> news_;       ///< of calls that wait for a change
+  std::vector<ClaimPtr> missed_;  ///< their ends, while the link was down
   bool is_link_down_ = false;
   bool is_closed_ = false;
 };

@@ -52,6 +52,7 @@ void Server::enter(Listener& listener) {
 void Server::leave(Listener& listener) {
   const std::lock_guard lock(mutex_);
   listeners_.erase(&listener);
+  changed_.notify_all();
 }
 
 void Server::announce() {
@@ -112,10 +113,10 @@ std::uint64_t Server::min_token() const {
   return min_token_;
 }
 
-void Server::on_granted(const std::string& name, const std::string& owner, std::uint64_t token,
-                        TimePoint until) {
+void Server::on_granted(Listener& to, const std::string& name, const std::string& owner,
+                        std::uint64_t token, TimePoint until) {
   const std::lock_guard lock(mutex_);
-  const auto [place, is_new] = grants_.try_emplace(owner, Grant{name, token, until});
+  const auto [place, is_new] = grants_.try_emplace(owner, Grant{&to, name, token, until});
   place->second.until = until;
   if (!is_new) return;
   history_.push_back({Event::Kind::granted, name, token, LossReason::none});
@@ -212,9 +213,9 @@ void Server::wait_until_told(const std::string& name, std::uint64_t token) {
     const auto found = std::find_if(grants_.begin(), grants_.end(), [&](const auto& known) {
       return known.second.lock == name && known.second.token == token;
     });
-    // Given back, or nothing comes through to its holder, or there is none any more.
+    // Given back, or nothing comes through to its holder, or he has gone.
     return found == grants_.end() || found->second.is_told || link_failure_.error ||
-           listeners_.empty();
+           listeners_.count(found->second.to) == 0;
   });
 }
 

@@ -60,8 +60,8 @@ class Server {
   std::uint64_t min_token() const;
 
   // What was granted, by the owner's id.
-  void on_granted(const std::string& lock, const std::string& owner, std::uint64_t token,
-                  TimePoint until);
+  void on_granted(Listener& to, const std::string& lock, const std::string& owner,
+                  std::uint64_t token, TimePoint until);
   /// False: it was dropped.
   bool on_released(const std::string& owner);
   /// Empty: it is good until then. Else why it is gone.
@@ -87,6 +87,7 @@ class Server {
 
  private:
   struct Grant {
+    Listener* to = nullptr;  ///< may have left
     std::string lock;
     std::uint64_t token = 0;
     TimePoint until{};

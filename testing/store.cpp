@@ -45,6 +45,21 @@ std::vector<OptionSpec> option_specs() {
 }  // namespace
 
 struct Store::Impl {
+  /// False: it was given back meanwhile.
+  bool evict(const std::string& name, std::uint64_t token) {
+    try {
+      inside.evict(name, token);
+      return true;
+    } catch (const LockError&) {
+      return false;
+    }
+  }
+  /// Whose lease is over holds nothing, though nobody has looked yet.
+  void drop_overdue(const std::string& name) {
+    const auto token = server->drop_overdue(name, BoottimeClock::now());
+    if (token) evict(name, *token);
+  }
+
   explicit Impl(Times with)
       : times(with),
         server(Server::make()),
@@ -99,14 +114,11 @@ LockManager Store::open(OpenOptions options) const {
 }
 
 bool Store::lose(const std::string& name, LossReason reason) {
+  impl_->drop_overdue(name);
   const auto token = impl_->server->drop(name, reason);
   if (!token) return false;
-  try {
-    impl_->inside.evict(name, *token);
-  } catch (const LockError&) {
-    return true;  // given back meanwhile, which its holder was told was too late
-  }
-  impl_->server->wait_until_told(name, *token);
+  // Who gave it back just then was told that it was too late.
+  if (impl_->evict(name, *token)) impl_->server->wait_until_told(name, *token);
   return true;
 }
 
@@ -125,8 +137,7 @@ void Store::out_of_reach(std::string why) {
 void Store::reachable() { impl_->server->set_link_failure({}); }
 
 bool Store::hold(const std::string& name) {
-  const auto overdue = impl_->server->drop_overdue(name, BoottimeClock::now());
-  if (overdue) impl_->inside.evict(name, *overdue);
+  impl_->drop_overdue(name);
   auto held = impl_->inside.lock(name)->try_acquire();
   if (!held) return false;
   const std::lock_guard lock(impl_->mutex);

@@ -36,7 +36,7 @@ struct Times {
   /// How long the store keeps a lock without news from its holder; 100 ms to a day. A third of it
   /// after each grant the holder renews. Its end is told a drift margin (20 ms at least) earlier.
   std::chrono::milliseconds lease{10'000};
-  /// The managers' connect_timeout, request_timeout and release_timeout.
+  /// The managers' connect_timeout, request_timeout and release_timeout; 100 ms or more.
   std::chrono::milliseconds patience{1'000};
 };
 
@@ -59,7 +59,7 @@ struct Event {
 class Store {
  public:
   /// Empty, and another than every other. Throws LockError{unavailable} for want of threads or
-  /// descriptors.
+  /// descriptors. Times that cannot be are config_invalid from open().
   explicit Store(Times times = {});
   /// As allow(), reachable() and delay(0). Managers that are still open go on with what there is;
   /// its URL leads nowhere from now on.

@@ -19,6 +19,7 @@
 #include "dlock/testing/fake_handle.hpp"
 #include "dlock/testing/fake_lock.hpp"
 #include "dlock/testing/store.hpp"
+#include "testkit/await.hpp"
 
 namespace dlock::tests {
 namespace {
@@ -29,6 +30,8 @@ using testing::FakeHandle;
 using testing::FakeLock;
 using ::testing::IsEmpty;
 using ::testing::Pair;
+using testkit::eventually;
+using testkit::patience;
 using Told = std::vector<std::pair<HandleState, LossReason>>;
 
 StateCallback into(Told& told) {
@@ -204,7 +207,7 @@ TEST(FakeLock, CompletionHandlersHaveAThread) {
     ran.set_value(std::this_thread::get_id());
   });
   EXPECT_NE(ran.get_future().get(), std::this_thread::get_id());
-  EXPECT_TRUE(lock.last_grant().is_released());
+  EXPECT_TRUE(eventually(patience(), [&] { return lock.last_grant().is_released(); }));
 }
 
 TEST(FakeLock, AMutexCountsReentryPerLockObject) {
