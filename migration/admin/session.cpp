@@ -59,6 +59,11 @@ void Session::begin(std::function<void()> stop) {
   stop_ = std::move(stop);
 }
 
+void Session::stop_if_told() {
+  const std::scoped_lock guard(mutex_);
+  if (stopping_) stop_();
+}
+
 void Session::end() {
   const std::scoped_lock guard(mutex_);
   stop_ = nullptr;

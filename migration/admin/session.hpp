@@ -56,7 +56,9 @@ class Session {
     begin(std::move(stop));
     try {
       result.emplace(engine_->run_on<T>(migrate_.from, [&](std::shared_ptr<Store> from) {
-        return work(stores(std::move(from)));
+        auto begun = work(stores(std::move(from)));
+        stop_if_told();
+        return begun;
       }));
     } catch (...) {
       error = std::current_exception();
@@ -72,6 +74,8 @@ class Session {
  private:
   Stores stores(std::shared_ptr<Store> from) const;
   void begin(std::function<void()> stop);
+  /// On the loop: for a stop() that found nothing there to be stopped yet.
+  void stop_if_told();
   void end();
 
   const std::shared_ptr<Engine> engine_;
