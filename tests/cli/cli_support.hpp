@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <boost/json.hpp>
+#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,10 +21,18 @@ using namespace std::chrono_literals;
 using testkit::patience;
 using testkit::within;
 
+/// The binary under test: that of this build, unless DLOCK_TEST_BINARY names another
+/// (scripts/mutants).
+inline std::string dlock_binary() {
+  const char* other =
+      std::getenv("DLOCK_TEST_BINARY");  // NOLINT(concurrency-mt-unsafe): set by nobody
+  return other != nullptr ? other : DLOCK_BINARY;
+}
+
 /// A process of the binary under test. No configuration comes from the environment of the test.
 inline testkit::ProcessOptions dlock(std::vector<std::string> arguments) {
   testkit::ProcessOptions options;
-  options.argv = {DLOCK_BINARY};
+  options.argv = {dlock_binary()};
   options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
   options.unset_env = {"DLOCK_CONFIG", "DLOCK_STORE",     "DLOCK_TOKEN",
                        "DLOCK_NAME",   "DLOCK_SEQUENCER", "DLOCK_HELD"};

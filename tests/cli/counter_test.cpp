@@ -23,7 +23,7 @@ void count_to(const std::string& url, const testkit::TempDir& folder) {
   testkit::write_file(folder / "increment",
                       "n=$(cat " + counter + "); sleep 0.001; echo $((n + 1)) > " + counter + "\n");
   const std::string loop = "for i in $(seq " + std::to_string(kIncrements) + "); do " +
-                           DLOCK_BINARY + " --store '" + url + "' run counter -- sh " +
+                           dlock_binary() + " --store '" + url + "' run counter -- sh " +
                            (folder / "increment").string() + " || exit 1; done";
   std::vector<std::unique_ptr<Process>> workers;
   workers.reserve(kProcesses);

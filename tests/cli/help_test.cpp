@@ -30,8 +30,8 @@ TEST(CliOutput, AFullDiskIsAnErrorAndABrokenPipeIsNone) {
   const LocalStore store;
   const auto to_full = [&](const std::string& words) {
     return finish({.argv = {"sh", "-c",
-                            std::string("exec ") + DLOCK_BINARY + " --store " + store.url() + " " +
-                                words + " >/dev/full"}});
+                            std::string("exec ") + dlock_binary() + " --store " + store.url() +
+                                " " + words + " >/dev/full"}});
   };
   for (const char* verb : {"status x", "list", "doctor --json", "--help", "hold x --for 10ms"}) {
     const auto result = to_full(verb);
@@ -58,7 +58,7 @@ TEST(CliRun, IsShownAsItsCommandWithoutWhatMayBeSecret) {
   const LocalStore store;
   const auto app_under = [&](std::vector<std::string> options) {
     options.insert(options.begin(), {"run", "x"});
-    options.insert(options.end(), {"--", "env", "MYSQL_PWD=hunter2", DLOCK_BINARY, "--store",
+    options.insert(options.end(), {"--", "env", "MYSQL_PWD=hunter2", dlock_binary(), "--store",
                                    store.url(), "status", "x", "--json"});
     const auto result = finish(dlock_on(store.url(), std::move(options)));
     EXPECT_EQ(result.out.find("hunter2"), std::string::npos) << result.out;
@@ -81,15 +81,15 @@ TEST(CliRun, TheNameThatIsConfiguredStays) {
   const LocalStore store;
   const auto url = store.url() + "?app=billing";
   const auto result =
-      finish(dlock_on(url, {"run", "x", "--", DLOCK_BINARY, "--store", url, "status", "x"}));
+      finish(dlock_on(url, {"run", "x", "--", dlock_binary(), "--store", url, "status", "x"}));
   EXPECT_NE(result.out.find("x: held by billing (pid "), std::string::npos) << result.out;
 }
 
 TEST(CliNested, ItsOwnLockIsRefusedAndNotWaitedFor) {
   const LocalStore store;
   const auto inner = [&](std::vector<std::string> words) {
-    std::vector<std::string> all = {"run",     "x",          "--",      "env",      "-u",
-                                    "NOTHING", DLOCK_BINARY, "--store", store.url()};
+    std::vector<std::string> all = {"run",          "x",       "--",       "env", "-u", "NOTHING",
+                                    dlock_binary(), "--store", store.url()};
     all.insert(all.end(), words.begin(), words.end());
     auto options = dlock_on(store.url(), all);
     return finish(options);
@@ -106,14 +106,14 @@ TEST(CliNested, ItsOwnLockIsRefusedAndNotWaitedFor) {
   // Another lock, and the one around both.
   EXPECT_EQ(inner({"run", "y", "--", "true"}).status.shell_status(), 0);
   const auto deep =
-      inner({"run", "y", "--", DLOCK_BINARY, "--store", store.url(), "run", "x", "--", "true"});
+      inner({"run", "y", "--", dlock_binary(), "--store", store.url(), "run", "x", "--", "true"});
   EXPECT_EQ(deep.status.shell_status(), 64) << deep.err;
 }
 
 TEST(CliNested, TheSameNameOnAnotherStoreIsAnotherLock) {
   const LocalStore store;
   const LocalStore other;
-  const auto result = finish(dlock_on(store.url(), {"run", "x", "--", DLOCK_BINARY, "--store",
+  const auto result = finish(dlock_on(store.url(), {"run", "x", "--", dlock_binary(), "--store",
                                                     other.url(), "run", "x", "--", "true"}));
   EXPECT_EQ(result.status.shell_status(), 0) << result.err;
 }
@@ -149,7 +149,7 @@ TEST(CliWaiting, SaysForWhomOnATerminalOnly) {
   Process holder(dlock_on(store.url(), {"hold", "x"}));
   EXPECT_EQ(text(read_event(holder), "event"), "held");
   const auto on_terminal = [&](const std::string& options) {
-    const auto command = std::string("exec ") + DLOCK_BINARY + " --store " + store.url() + " " +
+    const auto command = std::string("exec ") + dlock_binary() + " --store " + store.url() + " " +
                          options + "run x --wait 2s -- true";
     return finish({.argv = {"script", "-qec", command, "/dev/null"}}).out;
   };
@@ -165,7 +165,7 @@ TEST(CliWaiting, SaysForWhomOnATerminalOnly) {
 TEST(CliWaiting, SaysOnATerminalWhyTheStoreIsOutOfReach) {
   const testkit::Port nobody;
   const auto address = "127.0.0.1:" + std::to_string(nobody.number());
-  const auto command = std::string("exec ") + DLOCK_BINARY + " --store 'redis://" + address +
+  const auto command = std::string("exec ") + dlock_binary() + " --store 'redis://" + address +
                        "?retry=forever&connect_timeout=100ms' run x --wait 4s -- true";
   const auto said = finish({.argv = {"script", "-qec", command, "/dev/null"}}).out;
   EXPECT_NE(said.find("dlock: waiting for x: the Redis server cannot be reached"),

@@ -180,7 +180,7 @@ TEST(CliRun, TakesTheStoreFromTheEnvironmentToo) {
   testkit::write_file(store.folder() / "dlock.yaml", "stores: { main: \"" + store.url() + "\" }\n");
   options.env = {{"DLOCK_CONFIG", (store.folder() / "dlock.yaml").string()}};
   options.unset_env = {"DLOCK_STORE"};
-  options.argv = {DLOCK_BINARY, "run", "x", "--", "sh", "-c", "echo $DLOCK_HELD_STORE"};
+  options.argv = {dlock_binary(), "run", "x", "--", "sh", "-c", "echo $DLOCK_HELD_STORE"};
   EXPECT_EQ(finish(options).out, "main\n");
 }
 
@@ -243,7 +243,7 @@ TEST(CliRun, ASignalThatWasIgnoredStaysIgnored) {
   // As under nohup, or in the background of a script.
   Process process(
       {.argv = {"sh", "-c",
-                std::string("trap '' INT; exec ") + DLOCK_BINARY + " --store " + store.url() +
+                std::string("trap '' INT; exec ") + dlock_binary() + " --store " + store.url() +
                     " run x -- sh -c 'echo ready; read line; echo \"$line\"'"}});
   ASSERT_EQ(process.read_line(patience()), "ready");
   process.signal(SIGINT);
@@ -256,7 +256,7 @@ TEST(CliRun, ACtrlCReachesTheCommandOnce) {
   const LocalStore store;
   // `exec`: the shell that `script` starts would get the signal too, and die of it.
   const std::string command =
-      "exec " + std::string(DLOCK_BINARY) + " --store " + store.url() +
+      "exec " + dlock_binary() + " --store " + store.url() +
       " run x -- sh -c 'n=0; trap \"n=\\$((n+1)); echo caught \\$n\" INT; echo ready; "
       "until [ -n \"$line\" ]; do read line; done; echo \"got $line\"; exit 5'";
   Process terminal({.argv = {"script", "-qec", command, "/dev/null"}});
@@ -327,13 +327,14 @@ TEST(CliRun, ASurvivorOfTheCommandDoesNotKeepTheLock) {
 TEST(CliRun, ABrokenPipeIsSuccess) {
   const LocalStore store;
   const auto result = finish({.argv = {"sh", "-c",
-                                       std::string("{ ") + DLOCK_BINARY + " --store " +
+                                       std::string("{ ") + dlock_binary() + " --store " +
                                            store.url() + " list --json; echo $? >&2; } | true"}});
   EXPECT_EQ(result.err, "0\n");
   // The command's own broken pipe is its own: SIGPIPE has its default in it.
-  const auto child = finish({.argv = {"sh", "-c",
-                                      std::string("{ ") + DLOCK_BINARY + " --store " + store.url() +
-                                          " run x -- yes; echo $? >&2; } | head -1"}});
+  const auto child =
+      finish({.argv = {"sh", "-c",
+                       std::string("{ ") + dlock_binary() + " --store " + store.url() +
+                           " run x -- yes; echo $? >&2; } | head -1"}});
   EXPECT_EQ(child.err, "141\n");
 }
 

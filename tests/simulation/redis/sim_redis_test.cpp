@@ -104,6 +104,32 @@ TEST(SimulatedRedis, ADeletedLockIsToldAtTheNextRenewal) {
   EXPECT_EQ(attempt->handle.loss_reason(), LossReason::removed);
 }
 
+// What the operator removed is remembered until its holder has asked.
+TEST(SimulatedRedis, ABrokenLockIsToldAsBrokenAtTheNextRenewal) {
+  RedisBench bench(true);
+  auto& program = bench.connected("a");
+  auto& desk = bench.connected("operator");
+  const auto attempt = program.acquire(kLock);
+  ASSERT_TRUE(bench.granted(attempt));
+  bench.run(milliseconds(50));
+  std::optional<Failure> broken;
+  desk.process.deliver([&] {
+    asio::co_spawn(desk.process.executor(),
+                   desk.store->backend().evict(kLock, attempt->handle.token().value_or(0),
+                                               desk.process.now() + seconds(5)),
+                   [&](const std::exception_ptr& error, Failure failure) {
+                     if (error) std::rethrow_exception(error);
+                     broken = std::move(failure);
+                   });
+  });
+  ASSERT_TRUE(bench.run_until([&] { return broken.has_value(); }, seconds(5)));
+  ASSERT_FALSE(broken->error) << broken->text;
+  ASSERT_FALSE(attempt->lost_at);
+  ASSERT_TRUE(bench.run_until([&] { return attempt->lost(); }, bench.store.longest_lease()));
+  EXPECT_GT(*attempt->lost_at - attempt->at, milliseconds(200)) << "at the renewal, later";
+  EXPECT_EQ(attempt->handle.loss_reason(), LossReason::broken);
+}
+
 // The client kills its old connection before it sends anything else: the late copy never arrives.
 TEST(SimulatedRedis, ALateAcquireAfterAWithdrawalLeavesNothing) {
   RedisBench bench(true);
