@@ -309,8 +309,10 @@ TEST(CliRun, AKilledDlockEndsItsCommandAndFreesTheLock) {
   const pid_t command = std::stoi(*line);
   ASSERT_TRUE(testkit::process_start_time(command));
   process.kill_and_wait();
-  EXPECT_TRUE(
-      testkit::eventually(patience(), [&] { return !testkit::process_start_time(command); }));
+  const bool ended =
+      testkit::eventually(within(20s), [&] { return !testkit::process_start_time(command); });
+  EXPECT_TRUE(ended);
+  if (!ended) ::kill(command, SIGKILL);
   EXPECT_TRUE(testkit::eventually(patience(), [&] { return !is_held(store.url(), "x"); }));
 }
 
