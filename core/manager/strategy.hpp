@@ -4,6 +4,7 @@
 // route of one store has none: the engine acquires there.
 #pragma once
 
+#include <boost/asio/awaitable.hpp>
 #include <functional>
 #include <memory>
 #include <string>

@@ -56,6 +56,24 @@ TEST_F(MemcachedProcedures, AcquireIsTwoRequests) {
   EXPECT_EQ(server.items["k"].until, sent + 11s);
 }
 
+// Its lease may be over by now, and the lock somebody else's.
+TEST_F(MemcachedProcedures, AnAddThatWasAnsweredSlowlyIsLookedAtAndCountsFromThere) {
+  const auto before = server.clock;
+  server.faults = {Fault::slow};
+  auto result = acquire(server, order_for("me"));
+  EXPECT_EQ(result.status, ClaimStatus::granted);
+  EXPECT_EQ(result.sent, before + 1s);
+  EXPECT_THAT(server.log, ElementsAre("add", "gets", "cas", "incr"));
+  server.items.erase("k");
+  server.faults = {Fault::slow};
+  server.meanwhile = [&](const std::string& command) {
+    if (command == "gets") server.put("k", value_of("other"));
+  };
+  result = acquire(server, order_for("me"));
+  EXPECT_EQ(result.status, ClaimStatus::busy);
+  EXPECT_TRUE(is_held_by("other"));
+}
+
 TEST_F(MemcachedProcedures, ACounterIsMadeInAThird) {
   server.items.erase("k%t");
   const auto result = acquire(server, order_for("me"));

@@ -592,6 +592,43 @@ TEST(Gate, IsReadBackAsItWasWritten) {
   EXPECT_NE(why.find("OPEN, TURNED, FINAL, ENDED"), std::string::npos);
 }
 
+/// FINAL, of that plan.
+std::string final_text(const std::string& plan) {
+  Gate gate;
+  gate.state = GateState::final_;
+  gate.version = 3;
+  gate.target = "redis";
+  gate.floor = 12;
+  gate.plan = plan;
+  gate.plan_id = "0123456789abcdef";
+  return to_text(gate);
+}
+
+TEST(Gate, WhatIsBelievedIsOfItsOwnPlan) {
+  core::migration::GateBelief belief("billing");
+  std::string why;
+  EXPECT_FALSE(belief.learn(final_text("shipping"), why));
+  EXPECT_EQ(why, "it is of plan 'shipping'");
+  EXPECT_TRUE(belief.text().empty());
+}
+
+TEST(Gate, FinalIsNeverUnlearnt) {
+  core::migration::GateBelief belief("billing");
+  std::string why;
+  ASSERT_TRUE(belief.learn(final_text("billing"), why)) << why;
+  EXPECT_TRUE(belief.learn("", why));
+  EXPECT_TRUE(belief.is(GateState::final_)) << "an old reading that comes late";
+  EXPECT_FALSE(belief.is_due(TimePoint(std::chrono::hours(9))));
+}
+
+TEST(Gate, IsLookedAtAgainWhenItIsOld) {
+  core::migration::GateBelief belief("billing");
+  const TimePoint now(std::chrono::hours(1));
+  EXPECT_TRUE(belief.is_due(now));
+  EXPECT_FALSE(belief.is_due(now + core::migration::kGateAge - milliseconds(1)));
+  EXPECT_TRUE(belief.is_due(now + core::migration::kGateAge));
+}
+
 TEST(Gate, WhatIsSealedUnderItIsTheRecordOfAMove) {
   Gate gate;
   gate.state = GateState::turned;

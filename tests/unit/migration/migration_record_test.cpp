@@ -115,9 +115,15 @@ TEST(MigrationPlan, AnythingElseIsNone) {
   std::swap(unsorted.names[0], unsorted.names[1]);
   auto bad_name = some_plan();
   bad_name.names[0] = "a//b";
+  auto gated = some_plan();
+  gated.patterns = {"billing/**"};
+  auto without_patterns = to_text(gated);
+  const std::string patterns = "\npatterns=1\nbilling/**";
+  ASSERT_TRUE(parse_plan(without_patterns)) << without_patterns;
+  without_patterns.replace(without_patterns.find(patterns), patterns.size(), "\npatterns=0");
   for (const auto& text :
-       {std::string(), good + "\n", good + "\nbilling/c", good.substr(0, good.size() - 12),
-        to_text(unsorted), to_text(bad_name), "x" + good}) {
+       {without_patterns, std::string(), good + "\n", good + "\nbilling/c",
+        good.substr(0, good.size() - 12), to_text(unsorted), to_text(bad_name), "x" + good}) {
     std::string why;
     EXPECT_FALSE(parse_plan(text, &why)) << text;
     EXPECT_FALSE(why.empty()) << text;

@@ -272,5 +272,29 @@ TEST(MoveAcquireFsm, ARecordThatIsNotOursIsRefusedWithTheLineToWrite) {
   EXPECT_EQ(rubbish.error(), errc::protocol);
 }
 
+// By a FINAL gate the source is not asked: its floor is above every flip that came before.
+TEST(MoveAcquireFsm, ByAFinalGateAPlaceThatAnOlderFlipHasClosedIsOpened) {
+  Gate gate;
+  gate.state = GateState::final_;
+  gate.version = 3;
+  gate.target = "t";
+  gate.floor = 12;
+  gate.plan = "p";
+  gate.plan_id = "0123456789abcdef";
+  for (const std::uint64_t flip : {11U, 12U, 13U}) {
+    const auto belief = std::make_shared<GateBelief>("p");
+    std::string why;
+    ASSERT_TRUE(belief->learn(to_text(gate), why)) << why;
+    MoveAcquireFsm client({"a", "s", "t", "p", {"s", "t"}}, {}, belief);
+    EXPECT_EQ(client.begin().what, Action::lock_target);
+    auto closed = moved();
+    closed.gen = {flip, 1};
+    closed.target = "s";
+    EXPECT_EQ(client.on_target(sealed(closed), kStart, 0).what,
+              flip <= gate.floor ? Action::open_target : Action::finish)
+        << flip;
+  }
+}
+
 }  // namespace
 }  // namespace dlock::core::migration
