@@ -32,6 +32,7 @@ class MemcachedHarness final : public Harness {
   // The server counts whole seconds: a lease is asked for with one more.
   milliseconds dead_holder_bound() const override { return kLease + milliseconds(1000); }
   bool shows_waiters() const override { return false; }
+  bool tells_breaks() const override { return false; }
 
   std::size_t asked_in_vain(const std::string& name) override {
     watch_->read([this](std::string_view line) {

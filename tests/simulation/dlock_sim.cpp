@@ -238,9 +238,11 @@ std::optional<Catch> try_scenarios(const Defect& defect) {
 /// Nothing is planted: nothing goes wrong.
 int run_scenarios(const Arguments& asked) {
   int wrong = 0;
+  bool is_any = false;
   for (const auto& [store, scenarios] : all_scenarios()) {
     if (asked.store != "all" && asked.store != store) continue;
     for (const auto& scenario : scenarios) {
+      is_any = true;
       std::uint64_t bad = 0;
       for (std::uint64_t seed = 1; seed <= scenario.seeds && bad == 0; ++seed) {
         if (scenario.goes_wrong(seed)) bad = seed;
@@ -251,7 +253,8 @@ int run_scenarios(const Arguments& asked) {
                           : fmt::format("goes wrong with seed {}", bad));
     }
   }
-  return wrong == 0 ? 0 : 1;
+  if (!is_any) fmt::print(stderr, "dlock-sim: no scenario of store '{}'\n", asked.store);
+  return wrong == 0 && is_any ? 0 : 1;
 }
 
 int hunt(const Arguments& asked) {
@@ -298,7 +301,7 @@ int main(int argc, char** argv) {
   app.add_option("--seed", asked.seed, "run this one seed");
   app.add_flag("--trace", asked.trace, "with --seed: every step");
   app.add_option("--first", asked.first, "the first of many seeds");
-  app.add_option("--seeds", asked.seeds, "how many");
+  app.add_option("--seeds", asked.seeds, "how many")->check(CLI::PositiveNumber);
   app.add_option("--again", asked.again, "run so many seeds twice and compare their traces");
   app.add_flag("--table", asked.table, "how often each fault struck each call");
   app.add_flag("--hunt", asked.hunt, "plant each defect in turn and look for a seed that shows it");
@@ -307,6 +310,13 @@ int main(int argc, char** argv) {
   app.add_option("--most", asked.most, "with --hunt: seeds to try before the scenarios");
   app.add_option("--jobs", asked.jobs, "threads");
   CLI11_PARSE(app, argc, argv);
+  bool is_any = false;
+  for_each_asked(asked, [&](const Kind&, bool) { is_any = true; });
+  if (!is_any) {
+    fmt::print(stderr, "dlock-sim: there is nothing to run: no store '{}' in mode '{}'\n",
+               asked.store, asked.mode);
+    return 2;
+  }
   if (asked.seed != 0) return replay(asked);
   if (asked.again != 0) return run_again(asked);
   if (asked.hunt) return hunt(asked);

@@ -50,6 +50,10 @@ class Harness {
   /// How many wait at once in the test of many. Fewer for a store that is slow with each of them.
   virtual std::size_t many_waiters() const { return 1000; }
 
+  /// Whether a holder whose lock is broken by an operator is told just that. A store that keeps no
+  /// mark of it tells what stands there at the next renewal: nothing, or somebody else's claim.
+  virtual bool tells_breaks() const { return true; }
+
   /// Stops the server, if there is one, and starts it on what it has kept.
   virtual void restart_server() {}
 
