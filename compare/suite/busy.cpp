@@ -34,9 +34,12 @@ constexpr double kMostLoadPerCore = 0.5;
 constexpr double kMostOthers = 10, kMostOthersOnce = 30;
 constexpr double kMostSteal = 2, kMostStealOnce = 10;
 
+/// Of a process that has just ended: empty.
 std::string content_of(const std::filesystem::path& file) {
   std::ifstream in(file);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  std::string text;
+  std::getline(in, text, '\0');  // does not throw, as the stream's buffer does
+  return text;
 }
 
 double ticks_per_second() { return static_cast<double>(::sysconf(_SC_CLK_TCK)); }
