@@ -41,9 +41,11 @@ class Program {
         host(std::make_shared<SimHost>(process)),
         store(make_store(host, kind)) {}
 
-  AttemptPtr acquire(const std::string& lock, std::optional<milliseconds> wait = std::nullopt) {
+  AttemptPtr acquire(const std::string& lock, std::optional<milliseconds> wait = std::nullopt,
+                     std::uint64_t min_token = 0) {
     core::Acquisition::Request request;
     request.name = lock;
+    request.min_token = min_token;
     request.limits.once = wait && wait->count() == 0;
     if (wait && !request.limits.once) request.limits.deadline = process.now() + *wait;
     request.limits.connect_timeout = store->setup().settings.connect_timeout;

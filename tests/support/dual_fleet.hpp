@@ -4,6 +4,8 @@
 // connections of its own; and the hands of an operator.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -142,20 +144,25 @@ class DualFleet : public MemoryStores {
   void lose_window() { server_t->set_note("window/p1", server_t->note("window/p1"), ""); }
   /// A program that registered, and died.
   std::string add_dead_program(int phase) {
-    auto with_it = window();
-    core::migration::Program dead;
-    dead.id = "dead0000-dead";
-    dead.phase = phase;
-    dead.pid = 4711;
-    dead.host = "h";
-    dead.app = "worker";
-    const auto lo = std::exchange(with_it.lo, phase);
-    const auto hi = std::exchange(with_it.hi, phase);
-    core::migration::enter(with_it, dead);
-    with_it.lo = lo;
-    with_it.hi = hi;
-    set_window(with_it);
-    return dead.id;
+    add_dead_programs(1, phase);
+    return "dead0000-0000";
+  }
+  void add_dead_programs(std::size_t count, int phase) {
+    auto with_them = window();
+    const auto lo = std::exchange(with_them.lo, phase);
+    const auto hi = std::exchange(with_them.hi, phase);
+    for (std::size_t i = 0; i < count; ++i) {
+      core::migration::Program dead;
+      dead.id = fmt::format("dead0000-{:04x}", i);
+      dead.phase = phase;
+      dead.pid = 4711;
+      dead.host = "h";
+      dead.app = "worker";
+      core::migration::enter(with_them, dead);
+    }
+    with_them.lo = lo;
+    with_them.hi = hi;
+    set_window(with_them);
   }
 
   core::migration::DualStores connections() {

@@ -140,6 +140,31 @@ TEST_F(ZooKeeperFailure, F11_ACreateThatArrivesLateIsGoneWithinASession) {
   EXPECT_LT(BoottimeClock::now() - let_go, kSession + kTick);
 }
 
+// The lock is searched for two sessions: a copy that comes after the first searches is found, too.
+TEST_F(ZooKeeperFailure, F11_ACreateThatArrivesAfterThreeSearchesIsTakenAway) {
+  auto locks = proxied();
+  auto lock = locks.lock("job");
+  lock->acquire().release();
+  frames_.once(FrameKind::request, opcode::create2, Verdict::hold);
+  auto trying = std::async(std::launch::async, [&] {
+    error_code ec;
+    return lock->try_acquire({}, {}, ec).has_value();
+  });
+  ASSERT_TRUE(eventually(patience(), [&] { return frames_.pending_once() == 0; }));
+  proxy_->drop_clients();
+  trying.get();
+  const auto searched = frames_.requests(opcode::get_children2);
+  ASSERT_TRUE(eventually(patience(),
+                         [&] { return frames_.requests(opcode::get_children2) >= searched + 3; }));
+  proxy_->release_held();
+  BareClient client(server_.port());
+  EXPECT_TRUE(eventually(within(kSession), [&] { return client.children("/app/job").empty(); }));
+  const auto by_then = frames_.requests(opcode::get_children2);
+  ASSERT_TRUE(eventually(patience(),
+                         [&] { return frames_.requests(opcode::get_children2) >= by_then + 2; }));
+  EXPECT_THAT(client.children("/app/job"), IsEmpty());
+}
+
 TEST_F(ZooKeeperFailure, F12_ALinkThatBreaksBeforeTheDeleteLeavesNothing) {
   auto locks = proxied();
   auto rival = direct();

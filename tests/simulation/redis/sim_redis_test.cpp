@@ -104,6 +104,29 @@ TEST(SimulatedRedis, ADeletedLockIsToldAtTheNextRenewal) {
   EXPECT_EQ(attempt->handle.loss_reason(), LossReason::removed);
 }
 
+// It began to wait before the server was restarted, and was granted after it: what has gone since
+// did not go with the restart.
+TEST(SimulatedRedis, ALockGrantedAfterARestartIsNotToldAsLostByIt) {
+  RedisBench bench(true, 2);  // up again before the lease is over
+  auto& a = bench.program("a");
+  const auto before = a.acquire(kLock);
+  ASSERT_TRUE(bench.granted(before));
+  auto& b = bench.program("b");
+  const auto attempt = b.acquire(kLock);
+  bench.run(seconds(1));
+  ASSERT_TRUE(bench.store.strike(Fault::server_restarted, a.process, kLock));
+  bench.run(milliseconds(2500));
+  ASSERT_TRUE(bench.store.is_up());
+  bench.run(seconds(10));
+  ASSERT_FALSE(attempt->told);
+  a.release(before);
+  ASSERT_TRUE(bench.granted(attempt));
+  bench.run(milliseconds(10));
+  ASSERT_TRUE(bench.store.strike(Fault::deleted, b.process, kLock));
+  ASSERT_TRUE(bench.run_until([&] { return attempt->lost(); }, bench.store.longest_lease()));
+  EXPECT_EQ(attempt->handle.loss_reason(), LossReason::removed);
+}
+
 // What the operator removed is remembered until its holder has asked.
 TEST(SimulatedRedis, ABrokenLockIsToldAsBrokenAtTheNextRenewal) {
   RedisBench bench(true);

@@ -200,6 +200,51 @@ TEST(SimZooKeeper, ACreateThatComesAfterTwoSessionsIsTakenAwayAgain) {
   EXPECT_EQ(bench.contenders(kLock), 0U) << bench.world.trace_text();
 }
 
+// The waiter's server has told it that its predecessor has gone, and knows nothing of what follows:
+// that the others were asked to take the waiter's own place away. It heard no server for longer
+// than half a session, so it asks before it believes.
+TEST(SimZooKeeper, ATurnThatCameByAnOldWriteIsAskedForAgain) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    EnsembleBench bench(seed, {.sync_limit = 10});
+    auto& servers = bench.store.servers();
+    const int follower = (servers.leader() + 1) % ensemble::Ensemble::kServers;
+    bench.store.pin(servers.leader());
+    auto& a = bench.program("a");
+    auto held = a.acquire(kLock);
+    ASSERT_TRUE(bench.granted(held));
+    bench.store.pin(follower);
+    auto& b = bench.program("b");
+    // What its own write proves then lasts for as long as it can.
+    ASSERT_TRUE(bench.warm_up(b, "other", bench.store.lease() / 2 + milliseconds(20)));
+    auto waits = b.acquire(kLock);
+    bench.run(milliseconds(100));
+    b.process.pause();
+    a.release(held);
+    bench.run(milliseconds(100));
+    servers.cut(follower, seconds(60));
+    ASSERT_TRUE(bench.store.strike(Fault::deleted, b.process, kLock));
+    bench.run(bench.store.lease() * 3 / 4 - milliseconds(200));
+    EXPECT_EQ(bench.contenders(kLock), 0U);
+    b.process.resume();
+    bench.run(milliseconds(500));
+    EXPECT_FALSE(waits->told) << seed << bench.world.trace_text();
+  }
+}
+
+// The same run once more, with another wish: a token that is not above the one asked for is none.
+TEST(SimZooKeeper, ATokenIsAboveTheOneAskedForAndNotTheSame) {
+  const auto token_above = [](std::uint64_t min_token) {
+    EnsembleBench bench;
+    auto held = bench.program("a").acquire(kLock, std::nullopt, min_token);
+    EXPECT_TRUE(bench.granted(held));
+    return held->handle.token().value_or(0);
+  };
+  const auto token = token_above(0);
+  ASSERT_GT(token, 0U);
+  EXPECT_EQ(token_above(token - 1), token);
+  EXPECT_GT(token_above(token), token);
+}
+
 TEST(SimZooKeeper, ANodeRemovedByHandIsReported) {
   EnsembleBench bench;
   auto& a = bench.program("a");
