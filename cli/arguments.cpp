@@ -16,7 +16,6 @@
 
 namespace dlock::cli {
 
-using program::Exit;
 using program::kExitMeanings;
 using program::status;
 

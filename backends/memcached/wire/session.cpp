@@ -152,7 +152,7 @@ Answer Session::check_canary() {
   auto found = step().gets({key});
   if (!found.answer.done()) return found.answer;
   if (found.get(key) == nullptr) {
-    const auto laid = step().add(key, make_uuid(env_), 0);
+    auto laid = step().add(key, make_uuid(env_), 0);
     if (laid.outcome == Outcome::refused &&
         laid.failure.error == make_error_code(Error::out_of_memory)) {
       // A lock will fare no better, but the store can be reached.
@@ -179,7 +179,7 @@ Answer Session::check_list() {
   if (key.empty()) return {Outcome::done, {}};
   auto found = step().gets({key});
   if (found.answer.done() && found.get(key) == nullptr) {
-    const auto laid = step().add(key, ours, exptime);
+    auto laid = step().add(key, ours, exptime);
     if (laid.done() || laid.outcome == Outcome::refused) return {Outcome::done, {}};
     if (laid.outcome != Outcome::not_stored) return laid;
     found = step().gets({key});  // another was quicker

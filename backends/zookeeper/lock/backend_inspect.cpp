@@ -73,7 +73,7 @@ asio::awaitable<std::optional<Births>> ZooKeeperBackend::births_of(
   std::vector<std::pair<std::string, PendingReply>> pending;
   if (!session_->connected()) co_return std::nullopt;
   for (const auto& name : births_to_ask(in_line(children), {})) {
-    pending.emplace_back(name, session_->client().exists(path + "/" + name));
+    pending.emplace_back(name, session_->client().exists(fmt::format("{}/{}", path, name)));
   }
   Births births;
   for (const auto& [name, one] : pending) {

@@ -8,8 +8,8 @@
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20
 
 #include <pthread.h>
-#include <signal.h>
 
+#include <csignal>
 #include <thread>
 #include <utility>
 

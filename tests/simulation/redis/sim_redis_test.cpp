@@ -71,6 +71,10 @@ TEST(SimulatedRedis, ARestartWithItsDataKeepsTheLock) {
   bench.run(seconds(10));
   EXPECT_TRUE(attempt->held());
   EXPECT_TRUE(bench.forgotten.empty());
+  // It was renewed since: what goes now does not go with the restart.
+  ASSERT_TRUE(bench.store.strike(Fault::deleted, program.process, kLock));
+  ASSERT_TRUE(bench.run_until([&] { return attempt->lost(); }, bench.store.longest_lease()));
+  EXPECT_EQ(attempt->handle.loss_reason(), LossReason::removed);
 }
 
 TEST(SimulatedRedis, AFailoverThatLosesTheLockIsTold) {
