@@ -36,7 +36,8 @@ class WallClock {
   /// A command line that starts `command` with this clock.
   std::vector<std::string> with_it(const std::vector<std::string>& command) const {
     std::vector<std::string> line{"env"};
-    for (const auto& [name, value] : environment()) line.push_back(name + "=" + value);
+    for (const auto& [name, value] : environment())
+      line.emplace_back(name).append("=").append(value);
     line.insert(line.end(), command.begin(), command.end());
     return line;
   }

@@ -28,7 +28,7 @@ class DlockGuarded : public Guarded {
     const auto before = now_ns();
     const auto left = held_.remaining();
     // Of one that is lost nothing is left, from some moment on that is over; not from now.
-    if (left && left->count() == 0) return Until(0);
+    if (left && left->count() == 0) return 0;
     return left ? Until(before + left->count()) : Until();
   }
   std::optional<std::uint64_t> token() override { return held_.token(); }

@@ -141,7 +141,7 @@ std::string show(double value, std::string_view unit) {
   if (unit == "µs" && value >= 1000) return fmt::format("{:.2f} ms", value / 1000);
   if (unit == "ms" && value >= 1000) return fmt::format("{:.2f} s", value / 1000);
   const std::string suffix = unit.empty() ? "" : unit == "/s" ? "/s" : fmt::format(" {}", unit);
-  if (value >= 1000) return show_count(static_cast<std::uint64_t>(value + 0.5)) + suffix;
+  if (value >= 1000) return show_count(static_cast<std::uint64_t>(std::llround(value))) + suffix;
   if (value >= 100) return fmt::format("{:.0f}{}", value, suffix);
   if (value >= 10) return fmt::format("{:.1f}{}", value, suffix);
   if (value == std::floor(value)) return fmt::format("{:.0f}{}", value, suffix);

@@ -3,6 +3,10 @@
 // What a store need not do: each call answers that this one does not support it.
 #include "dlock/spi/migration_store.hpp"
 
+#include <array>
+#include <cstddef>
+#include <new>
+
 namespace dlock::inline v0 {
 namespace {
 
@@ -68,7 +72,8 @@ asio::awaitable<Result<std::uint64_t>> MigrationStore::highest_token(TimePoint) 
 
 MigrationStore& no_migration() noexcept {
   // Never destroyed: stores of static storage may ask after that.
-  static auto& none = *new MigrationStore;
+  alignas(MigrationStore) static std::array<std::byte, sizeof(MigrationStore)> place;
+  static auto& none = *::new (place.data()) MigrationStore;
   return none;
 }
 

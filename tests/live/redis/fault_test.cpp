@@ -164,6 +164,20 @@ TEST_F(RedisFaults, F32_ATakenLockIsToldAtTheNextRenewal) {
   EXPECT_EQ(client().ask({"GET", "dlock:{x}"}).text, "somebody else");
 }
 
+// Not another lock's value, but another program's data: no script of ours can read it.
+TEST_F(RedisFaults, F32_ALockUnderForeignDataIsToldAsTaken) {
+  auto locks = open("&lease=3s");
+  auto held = locks.lock("x")->acquire();
+  StateLog log;
+  log.record(held);
+  client().ask({"DEL", "dlock:{x}"});
+  client().ask({"RPUSH", "dlock:{x}", "somebody else"});
+  ASSERT_TRUE(log.wait_for(HandleState::lost, within(10s)));
+  EXPECT_EQ(held.loss_reason(), LossReason::taken);
+  EXPECT_EQ(held.release(), errc::lock_lost);
+  EXPECT_EQ(client().ask({"LLEN", "dlock:{x}"}).integer, 1);
+}
+
 TEST_F(RedisFaults, F35_AFlushedScriptCacheIsNotNoticed) {
   auto locks = open("&lease=3s");
   auto held = locks.lock("x")->acquire();
