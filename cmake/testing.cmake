@@ -2,9 +2,9 @@
 #            [COST seconds] [DEFINES NAME=value...])
 #
 # One GoogleTest program; each of its cases becomes a ctest test `tier.Suite.Case`. The label is the
-# tier (unit, contract, simulation, live, interop, soak, cli, compare, package): `ctest -L unit`. PROCESSORS
-# tells ctest how many slots a case takes of the two per core that scripts/test gives it: 1 for what
-# mostly waits, 2 for servers and for what computes, 4 for what measures. COST: what takes longest
+# tier (unit, contract, simulation, live, cost, interop, soak, cli, compare, package): `ctest -L unit`. PROCESSORS
+# tells ctest how many slots a case takes of the three per core that scripts/test gives it: 1 for what
+# mostly waits, 2 for servers and for what computes, 6 for what measures. COST: what takes longest
 # begins first; about so many seconds, given where it is a minute and more.
 include(GoogleTest)
 find_package(GTest REQUIRED)
@@ -89,7 +89,7 @@ endif()
 # All test programs, and those of each tier, to build them without the rest.
 if(NOT TARGET dlock_tests)
   add_custom_target(dlock_tests)
-  foreach(tier unit contract simulation live interop soak cli compare package)
+  foreach(tier unit contract simulation live cost interop soak cli compare package)
     add_custom_target(dlock_tests_${tier})
     add_dependencies(dlock_tests dlock_tests_${tier})
   endforeach()

@@ -94,6 +94,14 @@ RealEnv::RealEnv()
 RealEnv::~RealEnv() {
   while (const auto waiting = helpers_->take()) waiting->run();
   helpers_->finish(std::chrono::steady_clock::time_point::max());
+  std::unique_lock lock(posted_mutex_);
+  is_over_ = true;
+  while (!posted_.empty()) {
+    auto dropped = posted_.pop();
+    lock.unlock();
+    dropped = {};
+    lock.lock();
+  }
 }
 
 std::int64_t RealEnv::wall_clock_ms() const noexcept {
@@ -107,47 +115,134 @@ std::uint64_t RealEnv::random() noexcept {
   return random_();
 }
 
+/// One turn of the loop, on the calling thread: whatever is posted while it lives is its to run.
+class RealEnv::Turn {
+ public:
+  explicit Turn(RealEnv& env) noexcept : env_(env), outer_(std::exchange(here, &env)) {
+    env_.is_behind_ = false;
+    const std::lock_guard lock(env_.posted_mutex_);
+    env_.is_draining_ = true;
+  }
+  // An exception that left a job must not cost the others their turn.
+  ~Turn() {
+    here = outer_;
+    std::unique_lock lock(env_.posted_mutex_);
+    env_.is_draining_ = false;
+    if (!env_.posted_.empty() && !env_.is_scheduled_) env_.schedule(lock);
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+  /// What is posted, and what that posts; not for ever: then the sockets have their turn.
+  void run() {
+    constexpr int kMost = 1000;
+    for (int i = 0; i < kMost; ++i) {
+      auto job = env_.take_posted();
+      if (!job) return;
+      job();
+    }
+  }
+  static bool is_of(const RealEnv& env) noexcept { return here == &env; }
+
+ private:
+  static thread_local const RealEnv* here;
+  RealEnv& env_;
+  const RealEnv* const outer_;
+};
+
+thread_local const RealEnv* RealEnv::Turn::here = nullptr;
+
+/// For the coroutines and sockets of stores: inside of what the loop runs, `possibly` is at once.
+class RealEnv::Executor {
+ public:
+  Executor(RealEnv& env, bool may_run_inside) noexcept
+      : env_(&env), may_run_inside_(may_run_inside) {}
+
+  asio::execution_context& query(asio::execution::context_t) const noexcept { return env_->io_; }
+  asio::execution::blocking_t query(asio::execution::blocking_t) const noexcept {
+    if (may_run_inside_) return asio::execution::blocking.possibly;
+    return asio::execution::blocking.never;
+  }
+  Executor require(asio::execution::blocking_t::never_t) const noexcept { return {*env_, false}; }
+  Executor require(asio::execution::blocking_t::possibly_t) const noexcept { return {*env_, true}; }
+  bool operator==(const Executor&) const noexcept = default;
+
+  template <class F>
+  void execute(F f) const {
+    if (may_run_inside_ && Turn::is_of(*env_)) return f();
+    const bool is_of_socket = may_run_inside_ && env_->io_.get_executor().running_in_this_thread();
+    if (!is_of_socket) return env_->post(Job(std::move(f)));
+    Turn turn(*env_);
+    f();
+    turn.run();
+  }
+
+ private:
+  RealEnv* env_;
+  bool may_run_inside_;
+};
+
+asio::any_io_executor RealEnv::executor() const {
+  return Executor(const_cast<RealEnv&>(*this), true);  // NOLINT: Asio's executors are not const
+}
+
 // Each job has its place in the queue in itself, so that what asio::post() needs may be missing:
 // the timer runs it then.
 void RealEnv::post(Job job) noexcept {
+  if (Turn::is_of(*this)) {
+    const std::lock_guard lock(posted_mutex_);
+    return posted_.push(std::move(job));
+  }
   {
     const std::lock_guard lock(posted_mutex_);
+    if (is_over_) return;  // and so is what it would have run on
     posted_.push(std::move(job));
-    ++posted_size_;
   }
-  try {
-    asio::post(io_, [this] { run_posted(); });
-  } catch (const std::exception&) {
-    is_behind_ = true;
-    wake();
+  if (runner_ != nullptr && runner_->takes_post()) return;
+  see_to_posted();
+  if (runner_ != nullptr) runner_->on_post();
+}
+
+void RealEnv::see_to_posted() noexcept {
+  std::unique_lock lock(posted_mutex_);
+  if (!posted_.empty() && !is_scheduled_ && !is_draining_) schedule(lock);
+}
+
+bool RealEnv::has_posted() const noexcept {
+  const std::lock_guard lock(posted_mutex_);
+  return !posted_.empty();
+}
+
+void RealEnv::run_scheduled() {
+  {
+    const std::lock_guard lock(posted_mutex_);
+    is_scheduled_ = false;
   }
+  run_posted();
 }
 
 void RealEnv::run_posted() {
-  Job job;
-  {
-    const std::lock_guard lock(posted_mutex_);
-    job = posted_.pop();
-    if (job) --posted_size_;
-  }
-  if (job) job();
+  Turn turn(*this);
+  turn.run();
 }
 
-/// Those that have a post of their own may then find the queue empty.
-void RealEnv::catch_up() {
-  if (!is_behind_.exchange(false)) return;
-  std::size_t left = 0;
-  {
-    const std::lock_guard lock(posted_mutex_);
-    left = posted_size_;
-  }
+void RealEnv::schedule(std::unique_lock<std::mutex>& lock) noexcept {
+  is_scheduled_ = true;
+  lock.unlock();
   try {
-    for (; left > 0; --left) run_posted();
-  } catch (...) {
-    is_behind_ = true;
-    wake();
-    throw;
+    asio::post(io_, [this] { run_scheduled(); });
+    return;
+  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): answered below
   }
+  lock.lock();
+  is_scheduled_ = false;
+  is_behind_ = true;
+  wake();
+}
+
+Job RealEnv::take_posted() noexcept {
+  const std::lock_guard lock(posted_mutex_);
+  return posted_.pop();
 }
 
 /// The loop, by its timer.
@@ -197,7 +292,9 @@ void RealEnv::await_timer() {
     [[maybe_unused]] const auto got =
         ::read(timer_.native_handle(), &expirations, sizeof expirations);
     await_timer();
+    Turn turn(*this);
     run_due();
+    turn.run();
   };
   timer_.async_wait(asio::posix::stream_descriptor::wait_read,
                     asio::bind_allocator(WaitAllocator<void>{&wait_memory_}, std::move(on_timer)));
@@ -215,7 +312,6 @@ void RealEnv::run_due() {
     }
   } rearm{*this};
   while (auto job = timers_.take_due(now())) job();
-  catch_up();
 }
 
 }  // namespace dlock::core

@@ -2,6 +2,10 @@
 //
 // The Env of production: an io_context, a timerfd on CLOCK_BOOTTIME (so that a deadline which
 // passed during suspend is noticed at resume), and helper threads made when something must block.
+//
+// What is posted has a queue here, not in the io_context: it is run to its end, with all that it
+// posts, before the sockets are looked at again. In an io_context's own queue each hop from handler
+// to handler costs an epoll_wait().
 #pragma once
 
 #include <array>
@@ -29,7 +33,7 @@ class RealEnv final : public Env {
   TimePoint now() const noexcept override { return BoottimeClock::now(); }
   std::int64_t wall_clock_ms() const noexcept override;
   std::uint64_t random() noexcept override;
-  asio::any_io_executor executor() const override { return io_.get_executor(); }
+  asio::any_io_executor executor() const override;
   void post(Job job) noexcept override;
   TimerId call_at(TimePoint when, Job job) override;
   void cancel(TimerId id) noexcept override;
@@ -39,6 +43,28 @@ class RealEnv final : public Env {
 
   /// Whoever owns the Env runs this from one thread.
   asio::io_context& context() noexcept { return io_; }
+  /// Whoever may have to run what is posted from outside the loop. Any thread.
+  class Runner {
+   public:
+    /// The calling thread has posted something, and sees to it: true.
+    virtual bool takes_post() noexcept = 0;
+    /// Something was posted that nobody has taken.
+    virtual void on_post() noexcept = 0;
+
+   protected:
+    ~Runner() = default;
+  };
+  /// Before anybody posts; `runner` lives as long as this.
+  void serve(Runner& runner) noexcept { runner_ = &runner; }
+  /// Runs what is posted, on the loop.
+  void run_posted();
+  bool has_posted() const noexcept;
+  /// What a Runner has taken and does not run, the io_context runs.
+  void see_to_posted() noexcept;
+  /// The next timer. On the loop.
+  TimePoint next_due() const noexcept { return timers_.next(); }
+  /// Whoever runs the loop comes back from its wait. Any thread.
+  void interrupt() const noexcept { wake(); }
 
  private:
   /// The one wait for the timer has its memory here: without the timer no loss is told any more.
@@ -49,22 +75,29 @@ class RealEnv final : public Env {
   template <class T>
   struct WaitAllocator;
 
+  class Executor;
+  class Turn;
+
   void arm();
   void await_timer();
   void run_due();
-  void run_posted();
-  void catch_up();
+  Job take_posted() noexcept;
+  void run_scheduled();
+  void schedule(std::unique_lock<std::mutex>& lock) noexcept;
   void wake() const noexcept;
 
   WaitMemory wait_memory_;
   TimerQueue timers_;  // outlives io_: what dies with the loop's handlers still cancels timers
+  mutable std::mutex posted_mutex_;  // as do these
+  detail::FunctionQueue<void()> posted_;
+  bool is_scheduled_ = false;  ///< the io_context has been asked to run what is posted
+  bool is_draining_ = false;
+  bool is_over_ = false;
   mutable asio::io_context io_{1};
   asio::posix::stream_descriptor timer_;
   const int wake_descriptor_;
-  std::mutex posted_mutex_;
-  detail::FunctionQueue<void()> posted_;
-  std::size_t posted_size_ = 0;
-  std::atomic<bool> is_behind_ = false;  ///< more in the queue than has been posted
+  std::atomic<bool> is_behind_ = false;  ///< the timer has been asked instead
+  Runner* runner_ = nullptr;
   TimePoint armed_ = kNever;
   bool running_due_ = false;
   std::shared_ptr<Crew> helpers_;

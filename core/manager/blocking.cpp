@@ -27,11 +27,12 @@ LockHandle DistributedLock::acquire(AcquireOptions options, std::stop_token stop
   const NoCancellation uncancelled;
   try {
     auto reply = std::make_shared<core::Reply<Outcome>>();
+    core::Driving::Intent intent;
     const auto cancel = start_acquire(options, [reply](error_code result, LockHandle got) {
       reply->set({result, std::move(got)});
     });
     const std::stop_callback stopper(std::move(stop), [&cancel] { cancel(); });
-    auto outcome = reply->wait();
+    auto outcome = reply->wait(intent);
     ec = outcome.ec;
     return std::move(outcome.handle);
   } catch (const std::exception& error) {

@@ -32,8 +32,8 @@ class Calls {
     void fail(std::exception_ptr why) { set({std::move(why), std::nullopt}); }
     void end() override { set({nullptr, std::nullopt}); }
     /// The caller's.
-    T wait() {
-      auto result = reply_.wait();
+    T wait(Driving::Intent& intent) {
+      auto result = reply_.wait(intent);
       if (result.first) std::rethrow_exception(std::move(result.first));
       // Made here: what several threads threw would be one object for all of them.
       if (!result.second) throw LockError(make_error_code(errc::closed), Diagnostics());

@@ -10,7 +10,6 @@
 
 #include "core/config/options.hpp"
 #include "core/loop/hire_later.hpp"
-#include "core/loop/run_loop.hpp"
 #include "core/process/exhausted.hpp"
 #include "core/process/standard_streams.hpp"
 #include "dlock/spi/error.hpp"
@@ -134,10 +133,13 @@ std::shared_ptr<Engine> Engine::make(Config config, OpenOptions options) {
   }
 }
 
-Engine::Runtime::Runtime(Completions::OnException on_exception)
-    : tellers(make_crew(env, kTellers)),
+Engine::Runtime::Runtime(bool callers_lead, Completions::OnException on_exception)
+    : driving(std::make_shared<Driving>(env, callers_lead)),
+      tellers(make_crew(env, kTellers)),
       completions(
-          std::make_shared<Completions>(make_crew(env, kCompleters), std::move(on_exception))) {}
+          std::make_shared<Completions>(make_crew(env, kCompleters), std::move(on_exception))) {
+  env.serve(*driving);
+}
 
 Engine::Engine(Config config, OpenOptions options)
     : options_(std::move(options)),
@@ -169,10 +171,11 @@ std::shared_ptr<LogLines> Engine::make_log() const {
 }
 
 void Engine::make_runtime() {
-  auto runtime = std::make_unique<Runtime>([log = log_](const char* what) {
-    log->write(LogLevel::error,
-               fmt::format("a completion handler without an executor threw: {}", what));
-  });
+  auto runtime =
+      std::make_unique<Runtime>(options_.io_on_calling_threads, [log = log_](const char* what) {
+        log->write(LogLevel::error,
+                   fmt::format("a completion handler without an executor threw: {}", what));
+      });
   runtime->close = [this] { begin_closing(); };
   runtime_.swap(runtime);
   for (const auto& setup : setups_) {
@@ -219,7 +222,7 @@ Failure Engine::start_locked() {
 void Engine::start_threads() {
   runtime_->tellers->start();
   runtime_->loop = start_thread([this]() noexcept {
-    run_loop(runtime_->env.context(), [this, is_told = false](const char* what) mutable {
+    runtime_->driving->run_here([this, is_told = false](const char* what) mutable {
       if (std::exchange(is_told, true)) return;
       log(LogLevel::error, fmt::format("an exception left a handler of the loop, which is a "
                                        "mistake in dlock; more of them are not told: {}",
@@ -239,6 +242,7 @@ Failure Engine::try_post(Job job) {
   const std::lock_guard lock(mutex_);
   auto failure = start_locked();
   if (failure.error) return failure;
+  runtime_->driving->on_work();
   env().post(std::move(job));
   return {};
 }
@@ -484,7 +488,7 @@ void Engine::close() noexcept {
   }
   runtime_->when_closed.wait();
   if (runtime_->loop.joinable()) {
-    runtime_->env.context().stop();
+    runtime_->driving->stop();
     runtime_->loop.join();
   }
   // What could not be closed for want of memory: nobody may believe in it.

@@ -23,6 +23,7 @@
 #include "core/config/routes.hpp"
 #include "core/loop/completions.hpp"
 #include "core/loop/crew.hpp"
+#include "core/loop/driving.hpp"
 #include "core/loop/real_env.hpp"
 #include "core/manager/calls.hpp"
 #include "core/manager/lock_context.hpp"
@@ -84,7 +85,8 @@ class Engine final : public Host, public detail::LockContext {
 
  private:
   struct Runtime {
-    explicit Runtime(Completions::OnException on_exception);
+    Runtime(bool callers_lead, Completions::OnException on_exception);
+    const std::shared_ptr<Driving> driving;  ///< of `env`, which posts to it until its end
     RealEnv env;
     const std::shared_ptr<Crew> tellers;
     const std::shared_ptr<Completions> completions;
@@ -165,6 +167,7 @@ T Engine::run_on(const std::string& name,
                  std::function<asio::awaitable<T>(std::shared_ptr<Store>)> operation) {
   const NoCancellation uncancelled;
   auto call = std::make_shared<Calls::Call<T>>();
+  Driving::Intent intent;
   const auto failure = try_post([this, name, operation = std::move(operation), call] {
     auto& calls = runtime_->calls;
     try {
@@ -176,7 +179,7 @@ T Engine::run_on(const std::string& name,
     }
   });
   if (failure.error) throw LockError(failure.error, {{}, name, failure.text});
-  return call->wait();
+  return call->wait(intent);
 }
 
 }  // namespace dlock::core

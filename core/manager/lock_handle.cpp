@@ -14,6 +14,12 @@ const std::string& no_name() {
   return *name;
 }
 
+void let_go(detail::Grant& grant) noexcept {
+  core::Driving::Intent intent;
+  grant.release({});
+  intent.push();
+}
+
 }  // namespace
 
 LockHandle::LockHandle() noexcept = default;
@@ -24,7 +30,7 @@ LockHandle& LockHandle::operator=(LockHandle&& other) noexcept {
   if (this != &other) {
     const NoCancellation uncancelled;
     const auto replaced = std::exchange(grant_, nullptr);
-    if (replaced) replaced->release({});
+    if (replaced) let_go(*replaced);
     grant_ = std::move(other.grant_);
     if (replaced) replaced->wait_quiet();
   }
@@ -34,7 +40,7 @@ LockHandle& LockHandle::operator=(LockHandle&& other) noexcept {
 LockHandle::~LockHandle() {
   if (!grant_) return;
   const NoCancellation uncancelled;
-  grant_->release({});
+  let_go(*grant_);
   grant_->wait_quiet();
 }
 
@@ -101,8 +107,9 @@ error_code LockHandle::release() noexcept {
     // It goes on in the background; nothing is left to tell its outcome with.
     reply.reset();
   }
+  core::Driving::Intent intent;
   grant->release(std::move(done));
-  const auto ec = reply ? reply->wait() : make_error_code(errc::unavailable);
+  const auto ec = reply ? reply->wait(intent) : make_error_code(errc::unavailable);
   grant->wait_quiet();
   return ec;
 }

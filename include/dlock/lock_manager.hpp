@@ -4,7 +4,8 @@
 // connection (session) per store, one background thread for all I/O and one that tells of losses,
 // however many locks and waiters there are. While user callbacks keep that one, others are made (64
 // at most) and end again; completion handlers without an executor, and the log, have one each while
-// there is something for them. All of them have all signals blocked. A thread that cannot be made
+// there is something for them. All of them have all signals blocked. A blocking call that is alone
+// does the I/O on its own thread (OpenOptions::io_on_calling_threads). A thread that cannot be made
 // is `unavailable` from the call that needs it (RLIMIT_NPROC, pids.max), and the next call tries
 // again.
 //
@@ -66,6 +67,11 @@ struct OpenOptions {
   std::function<void(const Loss&)> on_loss = {};
   /// One line in the log for each of them: a warning, for reason closed an info.
   bool log_losses = true;
+  /// A blocking call does the manager's I/O on its own thread while it waits, if no other call
+  /// waits and the thread is of the manager's scheduling class and not below its priority: nobody
+  /// has to be woken for it. False: on the manager's thread only, for programs whose threads have
+  /// credentials, namespaces or system call filters of their own.
+  bool io_on_calling_threads = true;
 
   /// With all backends that were built into the target dlock::dlock (defined there, not in
   /// dlock::core).

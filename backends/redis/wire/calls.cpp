@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <boost/container/small_vector.hpp>
+
 namespace dlock::redis {
 namespace {
 
@@ -13,22 +15,23 @@ constexpr std::chrono::milliseconds kShortestSilence{100};
 
 struct Sent {
   const Script* script;
-  std::vector<std::string> keys;
+  const std::vector<std::string>* keys;  ///< of the call
   std::string tag;
   Pending pending;
 };
 
 Sent send(Connection& connection, const Script& script, bool by_hash, const ScriptCall& call) {
   auto tag = std::to_string(connection.next_number());
-  Command command;
-  command.reserve(4 + call.keys.size() + call.arguments.size());
-  command.emplace_back(by_hash ? "EVALSHA" : "EVAL");
-  command.push_back(by_hash ? script.sha : script.text);
-  command.push_back(std::to_string(call.keys.size()));
-  command.insert(command.end(), call.keys.begin(), call.keys.end());
-  command.insert(command.end(), call.arguments.begin(), call.arguments.end());
-  command.push_back(tag);
-  return {&script, call.keys, std::move(tag), connection.send(command)};
+  const auto count = std::to_string(call.keys.size());
+  boost::container::small_vector<std::string_view, 24> words;
+  words.push_back(by_hash ? "EVALSHA" : "EVAL");
+  words.push_back(by_hash ? script.sha : script.text);
+  words.push_back(count);
+  words.insert(words.end(), call.keys.begin(), call.keys.end());
+  words.insert(words.end(), call.arguments.begin(), call.arguments.end());
+  words.push_back(tag);
+  auto pending = connection.send(words);
+  return {&script, &call.keys, std::move(tag), std::move(pending)};
 }
 
 void take_error(Connection& connection, const Sent& sent, std::string text, ScriptAnswer& answer) {
@@ -36,8 +39,8 @@ void take_error(Connection& connection, const Sent& sent, std::string text, Scri
   answer.kind = Kind::refused;
   answer.verdict = judge(text);
   if (answer.verdict.error == Error::foreign_format) {
-    const auto* key = wrong_key(text, script.text, sent.keys);
-    if (key != nullptr && *key != sent.keys.front()) answer.verdict.error = Error::foreign_aside;
+    const auto* key = wrong_key(text, script.text, *sent.keys);
+    if (key != nullptr && *key != sent.keys->front()) answer.verdict.error = Error::foreign_aside;
     if (key != nullptr) text += fmt::format(" That is the key '{}'.", *key);
   }
   if (const auto command = refused_command(text, script.text); !command.empty()) {

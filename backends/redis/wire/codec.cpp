@@ -3,6 +3,8 @@
 
 #include <hiredis/hiredis.h>
 
+#include <array>
+#include <charconv>
 #include <exception>
 #include <new>
 
@@ -69,25 +71,30 @@ void* on_nil(const redisReadTask* task) { return place(task); }
 // hiredis frees roots only; what is in them is theirs.
 void free_root(void* root) { delete static_cast<Reply*>(root); }
 
+void append_header(char kind, std::size_t count, std::string& out) {
+  std::array<char, 24> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), count);
+  out.push_back(kind);
+  out.append(text.data(), end.ptr);
+  out.append("\r\n");
+}
+
 redisReplyObjectFunctions functions{&on_string, &on_array, &on_integer, &on_nil, &free_root};
 
 }  // namespace
 
-void append_command(const Command& command, std::string& out) {
-  std::vector<const char*> words;
-  std::vector<std::size_t> lengths;
-  words.reserve(command.size());
-  lengths.reserve(command.size());
-  for (const auto& word : command) {
-    words.push_back(word.data());
-    lengths.push_back(word.size());
+void append_command(std::span<const std::string_view> words, std::string& out) {
+  append_header('*', words.size(), out);
+  for (const auto word : words) {
+    append_header('$', word.size(), out);
+    out.append(word);
+    out.append("\r\n");
   }
-  char* text = nullptr;
-  const int length =
-      ::redisFormatCommandArgv(&text, static_cast<int>(words.size()), words.data(), lengths.data());
-  if (length < 0) throw std::bad_alloc();
-  out.append(text, static_cast<std::size_t>(length));
-  ::redisFreeCommand(text);
+}
+
+void append_command(const Command& command, std::string& out) {
+  const std::vector<std::string_view> words(command.begin(), command.end());
+  append_command(words, out);
 }
 
 void ReplyReader::Free::operator()(redisReader* reader) const noexcept {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RESP2 as bytes: commands out, replies in. hiredis does the parsing and formatting; what it does
-// not limit (a reply's size, an array's length) is limited here, so that a broken or hostile peer
+// RESP2 as bytes: commands out, replies in. hiredis does the parsing; what it does not
+// limit (a reply's size, an array's length) is limited here, so that a broken or hostile peer
 // costs us a connection and not our memory. Pure, no sockets.
 #pragma once
 
@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,7 +20,9 @@ namespace dlock::redis {
 
 using Command = std::vector<std::string>;
 
-/// Appends the command as RESP to `out`.
+/// Appends the command as RESP to `out`. Own code: hiredis' takes a buffer of its own a command and
+/// formats each length with sprintf, a sixth of the instructions of a lock and unlock.
+void append_command(std::span<const std::string_view> words, std::string& out);
 void append_command(const Command& command, std::string& out);
 
 struct Reply {

@@ -30,6 +30,11 @@ Connection::~Connection() = default;
 void Connection::start() { read(); }
 
 Pending Connection::send(const Command& command) {
+  const std::vector<std::string_view> words(command.begin(), command.end());
+  return send(words);
+}
+
+Pending Connection::send(std::span<const std::string_view> words) {
   Pending pending(env_);
   if (!open_) {
     pending.set({Outcome::Kind::not_sent, {}});
@@ -37,7 +42,7 @@ Pending Connection::send(const Command& command) {
   }
   try {
     pending_.push_back(pending);
-    append_command(command, out_);
+    append_command(words, out_);
     ++unwritten_;
     flush_soon();
   } catch (const std::exception&) {

@@ -36,6 +36,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void start();
   /// On a closed connection: answered `not_sent`.
   Pending send(const Command& command);
+  Pending send(std::span<const std::string_view> words);
   /// Ends it; what is pending is told.
   void close(Failure why);
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/ssl/context.hpp>
@@ -35,7 +36,8 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  /// The buffers, and the stream, must live until the handlers were called; close() ends both.
+  /// The buffers, and the stream, must live until the handlers were called; close() ends both. That
+  /// of write_all() may be called inside.
   virtual void read_some(asio::mutable_buffer into, OnRead handler) = 0;
   virtual void write_all(asio::const_buffer bytes, OnWritten handler) = 0;
   virtual void close() noexcept = 0;
@@ -66,6 +68,12 @@ class SocketStream final : public Stream {
       ::close(descriptor);
       return ec;
     }
+    lowest().non_blocking(true, ec);
+    if (ec) {
+      error_code ignored;
+      lowest().close(ignored);
+      return ec;
+    }
     close_in_fork_child(descriptor);
     descriptor_ = descriptor;
     return ec;
@@ -76,6 +84,13 @@ class SocketStream final : public Stream {
                                       error_code ec, std::size_t n) mutable { handler(ec, n); });
   }
   void write_all(asio::const_buffer bytes, OnWritten handler) override {
+    // What the socket takes at once needs no second turn of the loop.
+    if constexpr (!std::is_same_v<Socket, TlsSocket>) {
+      error_code ec;
+      bytes += socket_.write_some(bytes, ec);
+      const bool is_full = ec == asio::error::would_block || ec == asio::error::try_again;
+      if (bytes.size() == 0 || (ec && !is_full)) return handler(ec);
+    }
     asio::async_write(
         socket_, bytes,
         [handler = std::move(handler)](error_code ec, std::size_t) mutable { handler(ec); });

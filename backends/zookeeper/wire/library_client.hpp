@@ -108,6 +108,7 @@ class LibraryClient final : public Client, public std::enable_shared_from_this<L
   std::list<std::pair<std::string, WatchEvent>> watch_events_;
 
   std::optional<asio::posix::stream_descriptor> socket_;  ///< a duplicate of the library's
+  int descriptor_ = -1;                                   ///< the library's number of it
   std::uint64_t inode_ = 0;
   std::uint64_t socket_number_ = 0;  ///< counts sockets, so that a late handler knows its own
   bool reading_ = false;

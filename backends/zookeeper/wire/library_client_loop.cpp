@@ -182,6 +182,7 @@ void LibraryClient::cut_off() noexcept {
 
 void LibraryClient::take_step(int events) {
   if (handle_ == nullptr || state_ == State::over) return;
+  const bool was_connected = zoo_state(handle_) == ZOO_CONNECTED_STATE;
   // Both only for a ready socket: without one the library says "invalid state" and does nothing.
   for (int i = 0; events != 0 && i < kRepliesPerStep; ++i) {
     const auto before = zoo_state(handle_);
@@ -214,7 +215,10 @@ void LibraryClient::take_step(int events) {
     note(rc);
     // On an error the number it gave is that of a socket it has closed.
     if (rc != ZOK) descriptor = -1;
-    interest = open_descriptor(descriptor, before) >= 0 ? interest : 0;
+    // It has another socket only after it was without a connection for more than one step.
+    const bool same = was_connected && zoo_state(handle_) == ZOO_CONNECTED_STATE && socket_ &&
+                      descriptor == descriptor_;
+    if (!same && open_descriptor(descriptor, before) < 0) interest = 0;
   } else {
     drop_descriptor();
   }
@@ -283,6 +287,7 @@ int LibraryClient::open_descriptor(int descriptor, TimePoint before) {
   const int duplicate = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   if (duplicate < 0) return -1;  // out of descriptors: looked at by the clock until there is one
   socket_.emplace(env_.executor(), duplicate);
+  descriptor_ = descriptor;
   inode_ = inode;
   opened_ = before;
   ++attempts_;

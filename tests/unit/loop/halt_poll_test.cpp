@@ -3,13 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <boost/asio/post.hpp>
-#include <stdexcept>
-#include <string>
-#include <vector>
-
-#include "core/loop/run_loop.hpp"
-
 namespace dlock::core {
 namespace {
 
@@ -56,29 +49,6 @@ TEST(HaltPoll, LooksForItsWindowAndThenSleeps) {
   poll.wait([] { return false; }, [&] { ++slept; });
   EXPECT_GE(BoottimeClock::now() - start, HaltPoll::kMost);
   EXPECT_EQ(slept, 1);
-}
-
-TEST(RunLoop, RunsAllThatIsPostedAndEndsWithItsLastWork) {
-  asio::io_context io(1);
-  int ran = 0;
-  asio::post(io, [&] {
-    ++ran;
-    asio::post(io, [&] { ++ran; });
-  });
-  run_loop(io, [](const char*) { ADD_FAILURE(); });
-  EXPECT_EQ(ran, 2);
-}
-
-TEST(RunLoop, SaysWhatAHandlerThrewAndGoesOn) {
-  asio::io_context io(1);
-  std::vector<std::string> told;
-  int ran = 0;
-  asio::post(io, [] { throw std::runtime_error("first"); });
-  asio::post(io, [] { throw 2; });
-  asio::post(io, [&] { ++ran; });
-  run_loop(io, [&](const char* what) { told.emplace_back(what); });
-  EXPECT_EQ(told, (std::vector<std::string>{"first", "an exception of an unknown type"}));
-  EXPECT_EQ(ran, 1);
 }
 
 }  // namespace

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Driving: whose thread runs the loop. The loop's own, as a rule. While blocking calls come one
+// after the other it is the thread of the call that waits (leader and followers, as in Schmidt et
+// al., Pattern-Oriented Software Architecture 2): who is alone sends, waits and receives on its own
+// thread, and no thread has to be woken for it, which on a virtual machine takes longer than a lock
+// and unlock on Redis. The loop's thread naps meanwhile, a millisecond at a time, and leads again
+// when a nap has passed without a caller, at the next timer, and at once when a second caller waits
+// or work comes from elsewhere while nobody leads.
+//
+// No user code runs on the loop, so none runs on a caller's thread from here.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+
+#include "core/loop/real_env.hpp"
+
+namespace dlock::core {
+
+class Driving;
+
+/// What a blocking call waits for. The loop sets it.
+class Awaited {
+ public:
+  virtual ~Awaited() = default;
+  virtual bool is_over() const noexcept = 0;
+  /// Asleep until it is over. `loop`, if there is one, is told that somebody sleeps (follow()) and
+  /// that it is answered (on_answer()), unless it is over already.
+  virtual void sleep(std::shared_ptr<Driving> loop) = 0;
+
+ protected:
+  Awaited() = default;
+  Awaited(const Awaited&) = default;
+  Awaited& operator=(const Awaited&) = default;
+};
+
+/// Thread safety: all members from any thread.
+class Driving final : public RealEnv::Runner, public std::enable_shared_from_this<Driving> {
+ public:
+  /// `env` is touched by nothing here when stop() has returned.
+  explicit Driving(RealEnv& env, bool callers_lead = true)
+      : env_(env), callers_lead_(callers_lead) {}
+
+  using OnException = std::function<void(const char* what)>;
+  /// The loop's own thread runs this, once; returns after stop(). `on_exception` is told of each
+  /// exception that leaves a handler, which is a bug, whoever leads; the loop goes on: all locks
+  /// live on it.
+  void run_here(OnException on_exception);
+  /// The loop stands still when it returns.
+  void stop() noexcept;
+
+  /// The calling thread gives the loop something to do, under an Intent or not.
+  void on_work() noexcept;
+  bool takes_post() noexcept override;
+  void on_post() noexcept override;
+  /// Of the awaited: another thread has to run the loop; and, on the loop, it need not any more.
+  void follow() noexcept;
+  void on_answer() noexcept { waiting_.fetch_sub(1, std::memory_order_relaxed); }
+
+  /// While it lives, what the calling thread posts wakes nobody: wait() or push() runs it.
+  class Intent {
+   public:
+    Intent() noexcept;
+    ~Intent();
+    Intent(const Intent&) = delete;
+    Intent& operator=(const Intent&) = delete;
+
+    /// Runs the loop that was posted to until `awaited` is over, or sleeps until then if another
+    /// thread has to run it.
+    void wait(Awaited& awaited);
+    /// Runs what is posted, on the calling thread if nobody leads: an unlock that is not waited
+    /// for.
+    void push() noexcept;
+
+   private:
+    friend class Driving;
+    bool takes(Driving& to) noexcept;
+    std::shared_ptr<Driving> close() noexcept;
+    static thread_local Intent* open;
+    Intent* const outer_;
+    std::shared_ptr<Driving> posted_;
+  };
+
+ private:
+  enum class Leader : std::uint8_t { nobody, own, caller };
+  using Lock = std::unique_lock<std::mutex>;
+
+  void wait(Awaited& awaited);
+  void push() noexcept;
+  void see_to_posted() noexcept;
+  bool begin() noexcept;
+  void end() noexcept;
+  bool nap(Lock& lock);
+  void lead();
+  void run_posted() noexcept;
+  template <class Handlers>
+  void run(Handlers handlers) noexcept;
+  void crowd() noexcept;
+  bool is_crowded() const noexcept;
+
+  RealEnv& env_;
+  const bool callers_lead_;
+  OnException on_exception_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Leader leader_ = Leader::nobody;
+  bool is_running_ = false;  ///< the loop's own thread is there
+  bool is_stopped_ = false;
+  bool is_wanted_ = false;  ///< the loop's own thread
+  bool is_asleep_ = false;  ///< it is, without a limit
+  bool was_led_ = false;    ///< by a caller, since the last nap began
+  std::uint64_t leads_ = 0;
+  TimePoint due_ = kNever;  ///< the next timer, as long as nobody leads
+  int own_policy_ = 0;
+  int own_priority_ = 0;
+  int own_nice_ = 0;
+
+  std::atomic<int> waiting_ = 0;           ///< those who sleep
+  std::atomic<std::uint64_t> visits_ = 0;  ///< of callers who could not lead
+  std::atomic<bool> yield_ = false;        ///< the caller that leads has to let go
+  /// Two callers were here at once, or one that does not wait.
+  std::atomic<std::int64_t> crowded_at_{0};
+};
+
+}  // namespace dlock::core
