@@ -415,10 +415,13 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::take(NodeClaimPtr cl
   tell_next(*claim);
   if (!claim->own) {
     const std::weak_ptr<NodeClaim> weak = claim;
-    env_.call_at(env_.now() + kOwnWatchDelay, [this, weak, alive = std::weak_ptr(alive_)] {
-      const auto held = weak.lock();
-      if (held && !alive.expired()) watch_own_node(held);
-    });
+    claim->own_is_due(
+        env_.call_at(env_.now() + kOwnWatchDelay, [this, weak, alive = std::weak_ptr(alive_)] {
+          const auto held = weak.lock();
+          if (!held || alive.expired()) return;
+          held->own_is_due(0);
+          watch_own_node(held);
+        }));
   }
   ClaimAnswer granted;
   granted.status = ClaimStatus::granted;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "backends/zookeeper/wire/session.hpp"
 #include "dlock/spi/claim.hpp"
@@ -28,6 +29,7 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
       : Claim(std::move(request)),
         directory(std::move(path)),
         signal(env),
+        env_(env),
         registry_(std::move(all)) {
     registry_->all.emplace(number(), this);
   }
@@ -63,6 +65,11 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
     if (entry != registry_->behind.end() && entry->second == this) registry_->behind.erase(entry);
     before_path.clear();
   }
+  /// By this timer our own node is watched; 0: by none, and one that is set is not needed any more.
+  void own_is_due(TimerId timer) noexcept {
+    const auto old = std::exchange(own_due_, timer);
+    if (old != 0) env_.cancel(old);
+  }
   /// The node is no longer there, or no longer ours.
   void leave_queue() {
     place = Place::nowhere;
@@ -72,6 +79,7 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
     wait_for_nobody();
     ahead.reset();
     own.reset();
+    own_is_due(0);
     waiting.reset();
     own_changed = own_in_doubt = before_gone = before_decides = false;
   }
@@ -105,6 +113,8 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
   Signal signal;
 
  private:
+  Env& env_;
+  TimerId own_due_ = 0;
   std::shared_ptr<ClaimRegistry> registry_;
 };
 
