@@ -1,11 +1,12 @@
 # dlock_test(NAME LABEL tier SOURCES file... [LINK target...] [TIMEOUT seconds] [PROCESSORS n]
-#            [COST seconds] [DEFINES NAME=value...])
+#            [COST seconds] [DEFINES NAME=value...] [THREADLESS])
 #
 # One GoogleTest program; each of its cases becomes a ctest test `tier.Suite.Case`. The label is the
 # tier (unit, contract, simulation, live, cost, interop, soak, cli, compare, package): `ctest -L unit`. PROCESSORS
 # tells ctest how many slots a case takes of the three per core that scripts/test gives it: 1 for what
 # mostly waits, 2 for servers and for what computes, 6 for what measures. COST: what takes longest
-# begins first; about so many seconds, given where it is a minute and more.
+# begins first; about so many seconds, given where it is a minute and more. THREADLESS: there is no
+# second thread in it, and so nothing for ThreadSanitizer: it is not built for that.
 include(GoogleTest)
 find_package(GTest REQUIRED)
 
@@ -40,7 +41,11 @@ else()
 endif()
 
 function(dlock_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL;TIMEOUT;PROCESSORS;COST" "SOURCES;LINK;DEFINES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "THREADLESS" "LABEL;TIMEOUT;PROCESSORS;COST"
+    "SOURCES;LINK;DEFINES")
+  if(arg_THREADLESS AND DLOCK_SANITIZE STREQUAL "thread")
+    return()
+  endif()
   if(NOT DEFINED dlock_timeout_${arg_LABEL})
     message(FATAL_ERROR "dlock_test(${name}): no tier '${arg_LABEL}'")
   endif()
