@@ -6,7 +6,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstddef>
 #include <exception>
 #include <utility>
@@ -28,27 +27,20 @@ constexpr std::size_t kStack = std::size_t{256} * 1024;
 /// A thread's priority may change.
 constexpr std::chrono::milliseconds kLookAgain{100};
 
-struct Standing {
-  int policy = 0;
-  int priority = 0;
-  int nice = 0;
-};
-
 /// Of the calling thread.
-Standing standing() noexcept {
-  Standing here;
-  here.policy = ::sched_getscheduler(0);
+Scheduling scheduling() noexcept {
+  Scheduling of_this;
+  of_this.policy = ::sched_getscheduler(0);
   sched_param param{};
-  if (::sched_getparam(0, &param) == 0) here.priority = param.sched_priority;
-  errno = 0;
-  here.nice = ::getpriority(PRIO_PROCESS, 0);  // Linux: of the thread
-  return here;
+  if (::sched_getparam(0, &param) == 0) of_this.priority = param.sched_priority;
+  of_this.nice = ::getpriority(PRIO_PROCESS, 0);  // Linux: of the thread
+  return of_this;
 }
 
 /// What the calling thread is, looked at now and then.
 struct Here {
   TimePoint looked_at{};
-  Standing standing;
+  Scheduling scheduling;
   bool has_looked = false;
   const char* stack_begin = nullptr;  ///< unknown: both null
   const char* stack_end = nullptr;
@@ -56,7 +48,7 @@ struct Here {
   void look(TimePoint now) noexcept {
     if (!std::exchange(has_looked, true)) find_stack();
     if (now < looked_at + kLookAgain) return;
-    standing = dlock::core::standing();
+    scheduling = dlock::core::scheduling();
     looked_at = now;
   }
   void find_stack() noexcept {
@@ -130,10 +122,10 @@ void Driving::see_to_posted() noexcept {
 bool Driving::begin() noexcept {
   if (!callers_lead_) return false;
   here.look(BoottimeClock::now());
-  const auto& who = here.standing;
+  const auto& who = here.scheduling;
   const Lock lock(mutex_);
-  const bool may = who.policy == own_policy_ && who.priority == own_priority_ &&
-                   who.nice <= own_nice_ && here.has_room();
+  const bool may = who.policy == own_.policy && who.priority == own_.priority &&
+                   who.nice <= own_.nice && here.has_room();
   const bool is_free = leader_ == Leader::nobody && is_running_ && !is_stopped_ && !is_wanted_ &&
                        waiting_.load(std::memory_order_relaxed) == 0;
   if (!may || !is_free) return false;
@@ -204,11 +196,9 @@ void Driving::run(Handlers handlers) noexcept {
 }
 
 void Driving::run_here(OnException on_exception) {
-  const auto own = standing();
+  const auto own = scheduling();
   Lock lock(mutex_);
-  own_policy_ = own.policy;
-  own_priority_ = own.priority;
-  own_nice_ = own.nice;
+  own_ = own;
   on_exception_ = std::move(on_exception);
   is_running_ = true;
   while (nap(lock)) {

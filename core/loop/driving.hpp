@@ -39,6 +39,13 @@ class Awaited {
   Awaited& operator=(const Awaited&) = default;
 };
 
+/// How the system schedules a thread: sched(7).
+struct Scheduling {
+  int policy = 0;
+  int priority = 0;  ///< of the real-time policies
+  int nice = 0;
+};
+
 /// Thread safety: all members from any thread.
 class Driving final : public RealEnv::Runner, public std::enable_shared_from_this<Driving> {
  public:
@@ -117,9 +124,7 @@ class Driving final : public RealEnv::Runner, public std::enable_shared_from_thi
   bool was_led_ = false;    ///< by a caller, since the last nap began
   std::uint64_t leads_ = 0;
   TimePoint due_ = kNever;  ///< the next timer, as long as nobody leads
-  int own_policy_ = 0;
-  int own_priority_ = 0;
-  int own_nice_ = 0;
+  Scheduling own_;          ///< of the loop's own thread
 
   std::atomic<int> waiting_ = 0;           ///< those who sleep
   std::atomic<std::uint64_t> visits_ = 0;  ///< of callers who could not lead

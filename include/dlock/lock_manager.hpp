@@ -68,9 +68,9 @@ struct OpenOptions {
   /// One line in the log for each of them: a warning, for reason closed an info.
   bool log_losses = true;
   /// A blocking call does the manager's I/O on its own thread while it waits, if no other call
-  /// waits and the thread is of the manager's scheduling class and not below its priority: nobody
-  /// has to be woken for it. False: on the manager's thread only, for programs whose threads have
-  /// credentials, namespaces or system call filters of their own.
+  /// waits and the thread is of the manager's scheduling class, not below its priority, and has 256
+  /// KiB of stack left: nobody has to be woken for it. False: on the manager's thread only, for
+  /// programs whose threads have credentials, namespaces or system call filters of their own.
   bool io_on_calling_threads = true;
 
   /// With all backends that were built into the target dlock::dlock (defined there, not in

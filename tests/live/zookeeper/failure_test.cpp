@@ -14,7 +14,20 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-class ZooKeeperFailure : public ProxiedZooKeeper {};
+class ZooKeeperFailure : public ProxiedZooKeeper {
+ protected:
+  /// A try whose create stays in the proxy while its client comes back on another connection.
+  void hold_back_a_create(DistributedLock& lock) {
+    frames_.once(FrameKind::request, opcode::create2, Verdict::hold);
+    auto trying = std::async(std::launch::async, [&] {
+      error_code ec;
+      return lock.try_acquire({}, {}, ec).has_value();
+    });
+    ASSERT_TRUE(eventually(patience(), [&] { return frames_.pending_once() == 0; }));
+    proxy_->drop_clients();
+    trying.get();
+  }
+};
 
 TEST_F(ZooKeeperFailure, F63_KilledHolderFreesTheLockWithinItsSessionAndATick) {
   auto locks = direct();
@@ -124,15 +137,7 @@ TEST_F(ZooKeeperFailure, F11_ACreateThatArrivesLateIsGoneWithinASession) {
   auto locks = proxied();
   auto lock = locks.lock("job");
   lock->acquire().release();
-  // The create stays in the proxy while its client comes back on another connection.
-  frames_.once(FrameKind::request, opcode::create2, Verdict::hold);
-  auto trying = std::async(std::launch::async, [&] {
-    error_code ec;
-    return lock->try_acquire({}, {}, ec).has_value();
-  });
-  ASSERT_TRUE(eventually(patience(), [&] { return frames_.pending_once() == 0; }));
-  proxy_->drop_clients();
-  trying.get();
+  hold_back_a_create(*lock);
   const auto let_go = BoottimeClock::now();
   proxy_->release_held();
   auto rival = direct();
@@ -145,14 +150,7 @@ TEST_F(ZooKeeperFailure, F11_ACreateThatArrivesAfterThreeSearchesIsTakenAway) {
   auto locks = proxied();
   auto lock = locks.lock("job");
   lock->acquire().release();
-  frames_.once(FrameKind::request, opcode::create2, Verdict::hold);
-  auto trying = std::async(std::launch::async, [&] {
-    error_code ec;
-    return lock->try_acquire({}, {}, ec).has_value();
-  });
-  ASSERT_TRUE(eventually(patience(), [&] { return frames_.pending_once() == 0; }));
-  proxy_->drop_clients();
-  trying.get();
+  hold_back_a_create(*lock);
   const auto searched = frames_.requests(opcode::get_children2);
   ASSERT_TRUE(eventually(patience(),
                          [&] { return frames_.requests(opcode::get_children2) >= searched + 3; }));

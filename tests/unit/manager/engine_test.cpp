@@ -20,6 +20,7 @@
 #include <future>
 #include <thread>
 
+#include "core/loop/driving.hpp"
 #include "dlock/async.hpp"
 #include "dlock/dlock.hpp"
 #include "dlock/memory.hpp"
@@ -54,6 +55,37 @@ TEST(Engine, AcquireReleaseAndTryAcquire) {
   EXPECT_FALSE(held.release());
   EXPECT_FALSE(held);
   EXPECT_TRUE(lock->try_acquire());
+}
+
+/// The loop of the manager that was made last.
+Env* last_env = nullptr;
+
+/// Whether what is posted beside a lone caller's locks and unlocks ever runs on his thread.
+bool runs_the_loop_itself(bool may) {
+  BackendDescriptor watched = memory::backend();
+  watched.create = [](const StoreOptions& of_store, Env& env, EventSink& sink) {
+    last_env = &env;
+    return memory::backend().create(of_store, env, sink);
+  };
+  OpenOptions options;
+  options.backends = {&watched};
+  options.io_on_calling_threads = may;
+  auto locks = LockManager::open("memory://calling-threads", options);
+  const auto lock = locks.lock("a");
+  for (int i = 0; i < 3000; ++i) {
+    EXPECT_FALSE(lock->acquire().release());
+    const auto ran = std::make_shared<std::promise<std::thread::id>>();
+    core::Driving::Intent intent;
+    last_env->post([ran] { ran->set_value(std::this_thread::get_id()); });
+    intent.push();
+    if (ran->get_future().get() == std::this_thread::get_id()) return true;
+  }
+  return false;
+}
+
+TEST(Engine, ALoneCallerRunsTheLoopItselfUnlessTheOptionSaysOtherwise) {
+  EXPECT_TRUE(runs_the_loop_itself(true));
+  EXPECT_FALSE(runs_the_loop_itself(false));
 }
 
 TEST(Engine, AWaitThatRanOutIsATimeoutWithTheLocksName) {
