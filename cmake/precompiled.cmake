@@ -1,5 +1,5 @@
 # dlock_precompile(target [HEADERS <header>...]): what most files include is parsed once per target.
-# dlock_precompile(target LIKE other): once for both; they must be compiled alike (test programs).
+# dlock_precompile(target LIKE other): once for both; they must be compiled alike (libraries, test programs).
 #
 # It takes a third off a build. Off in a consumer's build and in the preset `tidy`: there every file
 # stands on its own includes.
@@ -23,3 +23,12 @@ endfunction()
 set(dlock_asio_headers
   <boost/asio/awaitable.hpp> <boost/asio/co_spawn.hpp> <boost/asio/detached.hpp>
   <boost/asio/post.hpp> <fmt/format.h>)
+
+# Of our libraries, which are compiled alike: parsed once for all of them.
+if(DLOCK_PRECOMPILE AND NOT TARGET dlock_library_headers)
+  file(WRITE ${PROJECT_BINARY_DIR}/library_headers.cpp "// Owns the precompiled headers.\n")
+  add_library(dlock_library_headers OBJECT ${PROJECT_BINARY_DIR}/library_headers.cpp)
+  target_link_libraries(dlock_library_headers PRIVATE Boost::headers fmt::fmt)
+  dlock_warnings(dlock_library_headers)
+  dlock_precompile(dlock_library_headers HEADERS ${dlock_asio_headers})
+endif()

@@ -1,18 +1,25 @@
 # dlock_test(NAME LABEL tier SOURCES file... [LINK target...] [TIMEOUT seconds] [PROCESSORS n]
-#            [COST seconds] [DEFINES NAME=value...] [THREADLESS])
+#            [COST seconds] [DEFINES NAME=value...] [THREADLESS]
+#            [ONE_BY_ONE])
 #
-# One GoogleTest program; each of its cases becomes a ctest test `tier.Suite.Case`. The label is the
+# One GoogleTest program; each of its cases becomes a ctest test `tier.Suite.Case`, under a sanitizer
+# the program as a whole `asan.tier.NAME`. The label is the
 # tier (unit, contract, simulation, live, cost, interop, soak, cli, compare, package): `ctest -L unit`. PROCESSORS
 # tells ctest how many slots a case takes of the three per core that scripts/test gives it: 1 for what
 # mostly waits, 2 for servers and for what computes, 6 for what measures. COST: what takes longest
 # begins first; about so many seconds, given where it is a minute and more. THREADLESS: there is no
 # second thread in it, and so nothing for ThreadSanitizer: it is not built for that.
+# ONE_BY_ONE: its files use the same names for what each has of its own, so that they cannot be compiled
+# together, as the presets of the sanitizers do.
 include(GoogleTest)
 find_package(GTest REQUIRED)
 
 # A case that hangs ends there. Sanitizers slow everything down; a loaded machine does too.
 set(dlock_timeout_unit 120)
+set(dlock_test_prefix "") # of tests that run beside those of other builds
 if(DLOCK_SANITIZE)
+  string(SUBSTRING ${DLOCK_SANITIZE} 0 1 dlock_test_prefix)
+  string(APPEND dlock_test_prefix "san.")
   set(dlock_timeout_unit 300) # five hundred programs on one loop
 endif()
 set(dlock_timeout_contract 300)
@@ -41,9 +48,12 @@ else()
 endif()
 
 function(dlock_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "THREADLESS" "LABEL;TIMEOUT;PROCESSORS;COST"
+  cmake_parse_arguments(PARSE_ARGV 1 arg "ONE_BY_ONE;THREADLESS" "LABEL;TIMEOUT;PROCESSORS;COST"
     "SOURCES;LINK;DEFINES")
   if(arg_THREADLESS AND DLOCK_SANITIZE STREQUAL "thread")
+    return()
+  endif()
+  if(arg_LABEL STREQUAL "simulation" AND DLOCK_SANITIZE) # of the simulation, its runs; not its own tests
     return()
   endif()
   if(NOT DEFINED dlock_timeout_${arg_LABEL})
@@ -60,23 +70,32 @@ function(dlock_test name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  if(arg_ONE_BY_ONE)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
+  endif()
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_definitions(${name} PRIVATE ${arg_DEFINES})
   # Debian's GTest package has no target for gmock.
   target_link_libraries(${name} PRIVATE ${arg_LINK} fmt::fmt gmock GTest::gtest_main)
   dlock_warnings(${name})
   if(arg_LABEL STREQUAL "simulation") # a simulation's program computes
-    dlock_precompile(${name} HEADERS ${dlock_asio_headers} <gmock/gmock.h> <gtest/gtest.h>)
+    list(LENGTH arg_SOURCES files)
+    if(files GREATER 2) # for fewer it would not pay
+      dlock_precompile(${name} HEADERS ${dlock_asio_headers} <gmock/gmock.h> <gtest/gtest.h>)
+    endif()
   else()
     dlock_compile_quickly(${name})
     dlock_precompile(${name} LIKE dlock_test_headers)
   endif()
   add_dependencies(dlock_tests_${arg_LABEL} ${name})
-  gtest_discover_tests(${name}
-    TEST_PREFIX ${arg_LABEL}.
-    DISCOVERY_TIMEOUT 120
-    PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} PROCESSORS ${arg_PROCESSORS} COST ${arg_COST}
-      ENVIRONMENT "${dlock_test_environment}")
+  set(properties LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} PROCESSORS ${arg_PROCESSORS} COST ${arg_COST}
+    ENVIRONMENT "${dlock_test_environment}")
+  if(DLOCK_SANITIZE) # the start of an instrumented program takes longer than most cases
+    add_test(NAME ${dlock_test_prefix}${arg_LABEL}.${name} COMMAND ${name})
+    set_tests_properties(${dlock_test_prefix}${arg_LABEL}.${name} PROPERTIES ${properties})
+  else()
+    gtest_discover_tests(${name} TEST_PREFIX ${arg_LABEL}. DISCOVERY_TIMEOUT 120 PROPERTIES ${properties})
+  endif()
 endfunction()
 
 # The headers of every test program, parsed once.

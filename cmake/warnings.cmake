@@ -8,5 +8,7 @@ function(dlock_warnings target)
     # bug 105651); behind a precompiled header it no longer knows that this is the library's code.
     $<$<CXX_COMPILER_ID:GNU>:-Wno-mismatched-new-delete -Wno-restrict -Wno-stringop-overflow
       -Wno-stringop-overread -Wno-array-bounds>
+    # Of files that are compiled together it takes all but the first for headers.
+    $<$<AND:$<CXX_COMPILER_ID:GNU>,$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>>:-Wno-subobject-linkage>
     $<$<BOOL:${DLOCK_WERROR}>:-Werror>)
 endfunction()

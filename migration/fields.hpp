@@ -11,6 +11,13 @@
 
 namespace dlock::core::migration {
 
+/// What a time or a duration may be: past the year 5000.
+inline constexpr std::uint64_t kMostMilliseconds = 99'999'999'999'999;
+
+inline bool is_lower_hex(char c) noexcept {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+}
+
 class Fields {
  public:
   /// Fields are separated by `separator`.

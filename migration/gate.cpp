@@ -12,15 +12,14 @@
 namespace dlock::core::migration {
 namespace {
 
-constexpr std::string_view kVersion = "dlock-gate1";
-constexpr std::size_t kLongestText = 512;
+constexpr std::string_view kGateVersion = "dlock-gate1";
+constexpr std::size_t kLongestGate = 512;
 constexpr std::uint64_t kMostTurns = 999'999'999;
-constexpr std::uint64_t kMostMilliseconds = 99'999'999'999'999;
 
 constexpr GateState kStates[] = {GateState::open, GateState::turned, GateState::final_,
                                  GateState::ended};
 
-GateState parse_state(Fields& fields) {
+GateState parse_gate_state(Fields& fields) {
   const auto word = fields.word("state");
   for (const auto state : kStates) {
     if (word == to_string(state)) return state;
@@ -56,18 +55,18 @@ std::string gate_key(std::string_view plan) { return fmt::format("gate/{}", plan
 
 std::string to_text(const Gate& gate) {
   return fmt::format("{} {} ver={} target={} floor={} max_lease_ms={} plan={} id={} since_ms={}",
-                     kVersion, to_string(gate.state), gate.version, gate.target, gate.floor,
+                     kGateVersion, to_string(gate.state), gate.version, gate.target, gate.floor,
                      gate.max_lease.count(), gate.plan, gate.plan_id, gate.since_ms);
 }
 
 std::optional<Gate> parse_gate(std::string_view text, std::string* why) {
-  Fields fields(text.substr(0, kLongestText + 1), ' ');
-  if (text.size() > kLongestText) fields.fail("it is too long for a gate");
-  if (fields.word("version") != kVersion) {
+  Fields fields(text.substr(0, kLongestGate + 1), ' ');
+  if (text.size() > kLongestGate) fields.fail("it is too long for a gate");
+  if (fields.word("version") != kGateVersion) {
     fields.fail("it does not begin with 'dlock-gate1': it is no gate, or of a later version");
   }
   Gate gate;
-  gate.state = parse_state(fields);
+  gate.state = parse_gate_state(fields);
   gate.version = fields.number("ver", kMostTurns);
   gate.target = fields.name("target");
   gate.floor = fields.number("floor", kTokenEnd - 1);

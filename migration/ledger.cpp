@@ -12,36 +12,33 @@
 #include "migration/record.hpp"
 
 namespace dlock::core::migration {
-namespace {
+Failure failure_of(const Store& store, const Failure& failure) {
+  const auto text = failure.text.empty() ? failure.error.message() : failure.text;
+  return {failure.error, fmt::format("the store '{}': {}", store.name(), text)};
+}
 
-constexpr int kMostTries = 20;
+Failure failure_of(const Store& store, const RecordAnswer& answer) {
+  return failure_of(store, answer.failure);
+}
 
-Failure refuse(std::string text) { return make_failure(errc::config_unsafe, std::move(text)); }
-
-Failure out_of_tries(const Store& store) {
+Failure out_of_writes(const Store& store) {
   return make_failure(
       errc::unavailable,
       fmt::format("the store '{}': others write its notes all the time", store.name()));
 }
 
-bool same_but_id(Plan one, const Plan& other) {
-  one.id = other.id;
-  return one == other;
-}
+Failure unsafe(std::string text) { return make_failure(errc::config_unsafe, std::move(text)); }
 
-Failure about_something_else(const std::string& plan) {
-  return refuse(fmt::format(
+Failure name_is_taken(const std::string& plan) {
+  return unsafe(fmt::format(
       "there is a plan '{}' already, about something else; withdraw that one, or give this one "
       "another name",
       plan));
 }
 
-}  // namespace
-
-Failure failure_of(const Store& store, const RecordAnswer& answer) {
-  const auto text =
-      answer.failure.text.empty() ? answer.failure.error.message() : answer.failure.text;
-  return {answer.failure.error, fmt::format("the store '{}': {}", store.name(), text)};
+bool same_but_id(Plan one, const Plan& other) {
+  one.id = other.id;
+  return one == other;
 }
 
 asio::awaitable<RecordAnswer> Ledger::read(std::shared_ptr<Store> store, std::string key) {
@@ -69,7 +66,7 @@ asio::awaitable<std::optional<Failure>> Ledger::set(std::shared_ptr<Store> store
 }
 
 asio::awaitable<Failure> Ledger::edit(std::shared_ptr<Store> store, std::string key, Edit edit) {
-  for (int i = 0; i < kMostTries; ++i) {
+  for (int i = 0; i < kMostWrites; ++i) {
     const auto now_there = co_await read(store, key);
     if (now_there.status != RecordStatus::done) co_return failure_of(*store, now_there);
     const auto old_text = now_there.found.value_or(std::string());
@@ -81,12 +78,12 @@ asio::awaitable<Failure> Ledger::edit(std::shared_ptr<Store> store, std::string 
     const auto outcome = co_await set(store, key, std::move(from), std::move(to));
     if (outcome) co_return *outcome;
   }
-  co_return out_of_tries(*store);
+  co_return out_of_writes(*store);
 }
 
 asio::awaitable<Failure> Ledger::write(std::shared_ptr<Store> store, std::string key,
                                        std::string text) {
-  for (int i = 0; i < kMostTries; ++i) {
+  for (int i = 0; i < kMostWrites; ++i) {
     const auto now_there = co_await read(store, key);
     if (now_there.status != RecordStatus::done) co_return failure_of(*store, now_there);
     if (now_there.found && *now_there.found == text) co_return Failure{};
@@ -95,7 +92,7 @@ asio::awaitable<Failure> Ledger::write(std::shared_ptr<Store> store, std::string
     const auto outcome = co_await set(store, key, std::move(from), std::move(to));
     if (outcome) co_return *outcome;
   }
-  co_return out_of_tries(*store);
+  co_return out_of_writes(*store);
 }
 
 asio::awaitable<Failure> Ledger::erase(std::shared_ptr<Store> store, std::string key) {
@@ -214,7 +211,7 @@ asio::awaitable<Failure> Ledger::is_new(Plan plan) {
   const auto over = co_await is_finished(plan.name);
   if (!over.value) co_return over.failure;
   if (*over.value) {
-    co_return refuse(
+    co_return unsafe(
         fmt::format("plan '{}' was finished before; give this one another name", plan.name));
   }
   const auto listed = co_await is_listed_anywhere(plan.name);
@@ -226,7 +223,7 @@ asio::awaitable<Failure> Ledger::is_new(Plan plan) {
     if (note.status != RecordStatus::done) co_return failure_of(*store, note);
     if (!note.found) continue;
     const auto known = parse_plan(*note.found);
-    if (!known || !same_but_id(plan, *known)) co_return about_something_else(plan.name);
+    if (!known || !same_but_id(plan, *known)) co_return name_is_taken(plan.name);
     break;  // the source's is the one that counts
   }
   co_return Failure{};
@@ -324,14 +321,14 @@ asio::awaitable<Failure> Ledger::make_gate(Plan plan) {
   if (!plan.has_gate()) co_return Failure{};
   GateNote note(from_, plan.name);
   auto seen = co_await note.read();
-  for (int i = 0; i < kMostTries; ++i) {
+  for (int i = 0; i < kMostWrites; ++i) {
     if (seen.failure.error) co_return seen.failure;
     if (seen.gate && seen.gate->plan_id == plan.id && seen.gate->state != GateState::ended) {
       co_return Failure{};
     }
     const bool over = !seen.gate || seen.gate->state == GateState::ended;
     if (!over && seen.gate->state != GateState::open) {
-      co_return refuse(
+      co_return unsafe(
           fmt::format("the store '{}' has the gate of another plan '{}', which is {}; "
                       "give this one another name",
                       from_->name(), plan.name, to_string(seen.gate->state)));
@@ -339,12 +336,12 @@ asio::awaitable<Failure> Ledger::make_gate(Plan plan) {
     const auto gate = opened_gate(plan, seen.gate, from_->env().wall_clock_ms());
     seen = co_await note.turn(seen, gate);
   }
-  co_return out_of_tries(*from_);
+  co_return out_of_writes(*from_);
 }
 
 // Who writes it into the source first decides on its id; all others take that over.
 asio::awaitable<Failure> Ledger::settle_id(Plan& plan) {
-  for (int i = 0; i < kMostTries; ++i) {
+  for (int i = 0; i < kMostWrites; ++i) {
     const auto here = co_await read(from_, plan_key(plan.name));
     if (here.status != RecordStatus::done) co_return failure_of(*from_, here);
     const auto there = co_await read(to_, plan_key(plan.name));
@@ -374,7 +371,7 @@ asio::awaitable<Failure> Ledger::settle_id(Plan& plan) {
           listed = co_await is_listed_anywhere(plan.name);
         }
         if (!listed.value) co_return listed.failure;
-        if (*listed.value) co_return about_something_else(plan.name);
+        if (*listed.value) co_return name_is_taken(plan.name);
       }
     }
     if (here.found && is_ours) co_return Failure{};
@@ -383,12 +380,12 @@ asio::awaitable<Failure> Ledger::settle_id(Plan& plan) {
     const auto outcome = co_await set(from_, plan_key(plan.name), std::move(from), std::move(to));
     if (outcome) co_return *outcome;
   }
-  co_return out_of_tries(*from_);
+  co_return out_of_writes(*from_);
 }
 
 asio::awaitable<Failure> Ledger::enlist(std::shared_ptr<Store> store, std::string list,
                                         std::string entry, Plan plan) {
-  for (int i = 0; i < kMostTries; ++i) {
+  for (int i = 0; i < kMostWrites; ++i) {
     const auto now_there = co_await read(store, list);
     if (now_there.status != RecordStatus::done) co_return failure_of(*store, now_there);
     const auto failure = co_await overlap_of_lists(store, plan);
@@ -407,7 +404,7 @@ asio::awaitable<Failure> Ledger::enlist(std::shared_ptr<Store> store, std::strin
     const auto outcome = co_await set(store, list, std::move(from), std::move(to));
     if (outcome) co_return *outcome;
   }
-  co_return out_of_tries(*store);
+  co_return out_of_writes(*store);
 }
 
 // In the one list it is written, in the other it must not stand in the way either.
@@ -437,7 +434,7 @@ asio::awaitable<Failure> Ledger::overlap(std::shared_ptr<Store> store,
       const auto stays = co_await is_unfinished(store, name);
       if (!stays.value) co_return stays.failure;
       if (!*stays.value) continue;
-      co_return refuse(
+      co_return unsafe(
           fmt::format("the store '{}' has an unfinished plan '{}' whose note cannot be "
                       "read; finish or withdraw it first",
                       store->name(), name));
@@ -448,12 +445,12 @@ asio::awaitable<Failure> Ledger::overlap(std::shared_ptr<Store> store,
       const auto over = co_await is_finished(name);
       if (!over.value) co_return over.failure;
       if (*over.value) continue;
-      co_return refuse(fmt::format(
+      co_return unsafe(fmt::format(
           "'{0}' belongs to plan '{1}' (from '{2}' to '{3}'), whose start has not come to its end; "
           "run `dlock migrate start {1}` again, and withdraw it then if it is not wanted",
           *common, name, other->from, other->to));
     }
-    co_return refuse(
+    co_return unsafe(
         fmt::format("'{}' belongs to the unfinished plan '{}' (from '{}' to '{}'); "
                     "finish or withdraw that one first",
                     *common, name, other->from, other->to));
@@ -526,7 +523,7 @@ asio::awaitable<Failure> Ledger::withdraw(Plan plan) {
 
 // Not of another start of that name, which may be under way by now.
 asio::awaitable<Failure> Ledger::erase_text(std::shared_ptr<Store> store, Plan plan) {
-  for (int i = 0; i < kMostTries; ++i) {
+  for (int i = 0; i < kMostWrites; ++i) {
     const auto now_there = co_await read(store, plan_key(plan.name));
     if (now_there.status != RecordStatus::done) co_return failure_of(*store, now_there);
     std::optional<Plan> text;
@@ -537,13 +534,13 @@ asio::awaitable<Failure> Ledger::erase_text(std::shared_ptr<Store> store, Plan p
     const auto outcome = co_await set(store, plan_key(plan.name), std::move(from), nothing);
     if (outcome) co_return *outcome;
   }
-  co_return out_of_tries(*store);
+  co_return out_of_writes(*store);
 }
 
 // The note first, then the source, and the note is compared: whoever takes a name back writes the
 // note between CLOSING and OPEN. So if it is unchanged, he has not come so far, and will.
 asio::awaitable<Failure> Ledger::note_moved(std::string plan, std::vector<std::string> names) {
-  for (int i = 0; i < kMostTries; ++i) {
+  for (int i = 0; i < kMostWrites; ++i) {
     const auto now_there = co_await read(to_, moved_key(plan));
     if (now_there.status != RecordStatus::done) co_return failure_of(*to_, now_there);
     const auto before = parse_moved(now_there.found.value_or(std::string()));
@@ -565,11 +562,11 @@ asio::awaitable<Failure> Ledger::note_moved(std::string plan, std::vector<std::s
     const auto outcome = co_await set(to_, moved_key(plan), std::move(from), std::move(to));
     if (outcome) co_return *outcome;
   }
-  co_return out_of_tries(*to_);
+  co_return out_of_writes(*to_);
 }
 
 asio::awaitable<Failure> Ledger::note_back(std::string plan, std::vector<std::string> names) {
-  for (int i = 0; i < kMostTries; ++i) {
+  for (int i = 0; i < kMostWrites; ++i) {
     const auto now_there = co_await read(to_, moved_key(plan));
     if (now_there.status != RecordStatus::done) co_return failure_of(*to_, now_there);
     auto note = parse_moved(now_there.found.value_or(std::string()));
@@ -579,7 +576,7 @@ asio::awaitable<Failure> Ledger::note_back(std::string plan, std::vector<std::st
     const auto outcome = co_await set(to_, moved_key(plan), std::move(from), std::move(to));
     if (outcome) co_return *outcome;
   }
-  co_return out_of_tries(*to_);
+  co_return out_of_writes(*to_);
 }
 
 }  // namespace dlock::core::migration

@@ -15,8 +15,18 @@
 
 namespace dlock::core::migration {
 
-/// Of an answer that is neither done nor a conflict, with the store's name.
+/// With the store's name; of an answer that is neither done nor a conflict.
+Failure failure_of(const Store& store, const Failure& failure);
 Failure failure_of(const Store& store, const RecordAnswer& answer);
+
+/// Of what both kinds of plans' ledgers write: so often where others write all the time.
+inline constexpr int kMostWrites = 20;
+Failure out_of_writes(const Store& store);
+/// errc::config_unsafe.
+Failure unsafe(std::string text);
+/// The name is taken by a plan about something else.
+Failure name_is_taken(const std::string& plan);
+bool same_but_id(Plan one, const Plan& other);
 
 /// Loop only.
 class Ledger {

@@ -16,8 +16,7 @@ namespace {
 
 constexpr std::string_view kMoveVersion = "dlock-plan1";
 constexpr std::string_view kDualVersion = "dlock-plan2";
-constexpr std::string_view kGateVersion = "dlock-plan3";
-constexpr std::uint64_t kMostMilliseconds = 99'999'999'999'999;
+constexpr std::string_view kGatedVersion = "dlock-plan3";
 
 void parse_names(Fields& fields, std::vector<std::string>& names) {
   const auto count = fields.number("names", kLongestPlan);
@@ -83,7 +82,7 @@ std::string to_text(const Plan& plan) {
   std::string text = fmt::format(
       "{}\nname={}\nid={}\nfrom={}\nto={}\nmax_lease_ms={}\nlossy_target={}\nleased_target={}",
       dual              ? kDualVersion
-      : plan.has_gate() ? kGateVersion
+      : plan.has_gate() ? kGatedVersion
                         : kMoveVersion,
       plan.name, plan.id, plan.from, plan.to, plan.max_lease.count(), plan.lossy_target ? 1 : 0,
       plan.leased_target ? 1 : 0);
@@ -100,7 +99,7 @@ std::optional<Plan> parse_plan(std::string_view text, std::string* why) {
   Fields fields(text.substr(0, kLongestPlan + 1), '\n');
   if (text.size() > kLongestPlan) fields.fail("it is too long for a plan");
   const auto version = fields.word("version");
-  if (version != kMoveVersion && version != kDualVersion && version != kGateVersion) {
+  if (version != kMoveVersion && version != kDualVersion && version != kGatedVersion) {
     fields.fail("it does not begin with 'dlock-plan1': it is no plan, or of a later version");
   }
   Plan plan;
@@ -118,9 +117,9 @@ std::optional<Plan> parse_plan(std::string_view text, std::string* why) {
     plan.registration =
         std::chrono::milliseconds(fields.number("registration_ms", kMostMilliseconds));
   }
-  if (version == kGateVersion) plan.floor = fields.number("floor", kTokenEnd - 1);
+  if (version == kGatedVersion) plan.floor = fields.number("floor", kTokenEnd - 1);
   if (version != kMoveVersion) parse_patterns(fields, plan.patterns);
-  if (version == kGateVersion && plan.patterns.empty()) fields.fail("it has no patterns");
+  if (version == kGatedVersion && plan.patterns.empty()) fields.fail("it has no patterns");
   parse_names(fields, plan.names);
   fields.end();
   if (fields.good()) return plan;

@@ -11,12 +11,9 @@
 namespace dlock::core::migration {
 namespace {
 
-constexpr std::string_view kVersion = "dlock-move1";
-constexpr std::size_t kLongestText = 512;
+constexpr std::string_view kRecordVersion = "dlock-move1";
+constexpr std::size_t kLongestRecordText = 512;
 constexpr std::uint64_t kMostCounter = 999'999'999;
-constexpr std::uint64_t kMostMilliseconds = 99'999'999'999'999;
-
-bool is_lower_hex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }
 
 MoveState parse_state(Fields& fields) {
   const auto word = fields.word("state");
@@ -56,15 +53,15 @@ bool is_plan_id(std::string_view text) noexcept {
 
 std::string to_text(const Record& record) {
   return fmt::format("{} {} gen={}.{} target={} floor={} max_lease_ms={} plan={} id={} since_ms={}",
-                     kVersion, to_string(record.state), record.gen.flip, record.gen.counter,
+                     kRecordVersion, to_string(record.state), record.gen.flip, record.gen.counter,
                      record.target, record.floor, record.max_lease.count(), record.plan,
                      record.plan_id, record.since_ms);
 }
 
 std::optional<Record> parse_record(std::string_view text, std::string* why) {
-  Fields fields(text.substr(0, kLongestText + 1), ' ');
-  if (text.size() > kLongestText) fields.fail("it is too long for a record");
-  if (fields.word("version") != kVersion) {
+  Fields fields(text.substr(0, kLongestRecordText + 1), ' ');
+  if (text.size() > kLongestRecordText) fields.fail("it is too long for a record");
+  if (fields.word("version") != kRecordVersion) {
     fields.fail("it does not begin with 'dlock-move1': it is no record, or of a later version");
   }
   Record record;

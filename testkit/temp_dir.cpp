@@ -12,7 +12,7 @@ namespace dlock::testkit {
 
 namespace {
 
-[[noreturn]] void fail(int error, const std::string& what) {
+[[noreturn]] void fail_with(int error, const std::string& what) {
   throw std::system_error(error, std::generic_category(), what);
 }
 
@@ -27,7 +27,7 @@ TempDir::TempDir(std::string_view prefix) : TempDir(prefix, default_parent()) {}
 
 TempDir::TempDir(std::string_view prefix, const std::filesystem::path& parent) {
   std::string pattern = (parent / (std::string(prefix) + "-XXXXXX")).string();
-  if (::mkdtemp(pattern.data()) == nullptr) fail(errno, "cannot make " + pattern);
+  if (::mkdtemp(pattern.data()) == nullptr) fail_with(errno, "cannot make " + pattern);
   path_ = pattern;
 }
 
@@ -53,12 +53,12 @@ void write_file(const std::filesystem::path& file, std::string_view content) {
   std::ofstream out(file, std::ios::binary | std::ios::trunc);
   out.write(content.data(), static_cast<std::streamsize>(content.size()));
   out.close();
-  if (!out) fail(EIO, "cannot write " + file.string());
+  if (!out) fail_with(EIO, "cannot write " + file.string());
 }
 
 std::string read_file(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
-  if (!in) fail(ENOENT, "cannot read " + file.string());
+  if (!in) fail_with(ENOENT, "cannot read " + file.string());
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 

@@ -15,8 +15,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A safety net below the kernel's notifications.
-constexpr auto kLookAnyway = milliseconds(250);
 // Without notifications (no inotify instance or watch left) this is how waiters wait.
 constexpr auto kLookUnwatched = milliseconds(10);
 // The kernel reports the close of a dying process a little before it drops its locks.

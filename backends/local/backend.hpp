@@ -4,6 +4,7 @@
 // algorithm and what it promises.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -23,6 +24,9 @@
 #include "dlock/spi/options.hpp"
 
 namespace dlock::local {
+
+/// A waiter looks at least so often: a safety net below the kernel's notifications.
+inline constexpr auto kLookAnyway = std::chrono::milliseconds(250);
 
 class LocalBackend final : public Backend, public MigrationStore, private Watcher::Listener {
  public:

@@ -4,6 +4,7 @@
 // all locks and one to be woken on. README.md says what it does and why.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,6 +20,9 @@
 #include "dlock/spi/options.hpp"
 
 namespace dlock::redis {
+
+/// Locks that are asked about at once.
+inline constexpr std::size_t kNamesAtOnce = 256;
 
 class RedisBackend final : public Backend, public MigrationStore, private Link::Listener {
  public:

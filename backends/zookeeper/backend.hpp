@@ -4,6 +4,7 @@
 // says what it does and why; the decisions are in queue.hpp, deadline.hpp and session_timeout.hpp.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +25,9 @@
 #include "dlock/spi/options.hpp"
 
 namespace dlock::zookeeper {
+
+/// Listings that are on their way at once.
+inline constexpr std::size_t kListingsAtOnce = 128;
 
 class ZooKeeperBackend final : public Backend, public MigrationStore {
  public:

@@ -15,10 +15,10 @@ namespace dlock::core {
 
 namespace {
 
-using Kind = RetryPolicy::Kind;
+using PolicyKind = RetryPolicy::Kind;
 
 struct Policy {
-  Kind kind;
+  PolicyKind kind;
   std::string_view name;
   std::string_view folded;         ///< Curator's class name, folded by fold()
   std::string_view keys;           ///< that it takes
@@ -26,19 +26,20 @@ struct Policy {
 };
 
 constexpr std::array<Policy, 6> kPolicies{{
-    {Kind::forever, "forever", "retryforever", "interval"},
-    {Kind::n_times, "n-times", "retryntimes", "times interval", "times"},
-    {Kind::one_time, "one-time", "retryonetime", "interval"},
-    {Kind::until_elapsed, "until-elapsed", "retryuntilelapsed", "elapsed interval", "elapsed"},
-    {Kind::exponential, "exponential", "exponentialbackoffretry", "base max times"},
-    {Kind::bounded_exponential, "bounded-exponential", "boundedexponentialbackoffretry",
+    {PolicyKind::forever, "forever", "retryforever", "interval"},
+    {PolicyKind::n_times, "n-times", "retryntimes", "times interval", "times"},
+    {PolicyKind::one_time, "one-time", "retryonetime", "interval"},
+    {PolicyKind::until_elapsed, "until-elapsed", "retryuntilelapsed", "elapsed interval",
+     "elapsed"},
+    {PolicyKind::exponential, "exponential", "exponentialbackoffretry", "base max times"},
+    {PolicyKind::bounded_exponential, "bounded-exponential", "boundedexponentialbackoffretry",
      "base max times"},
 }};
 
 constexpr std::array<std::string_view, 6> kNames{
     "forever", "n-times", "one-time", "until-elapsed", "exponential", "bounded-exponential"};
-constexpr std::array<std::string_view, 6> kKeys{"policy", "base",    "max",
-                                                "times",  "elapsed", "interval"};
+constexpr std::array<std::string_view, 6> kRetryKeys{"policy", "base",    "max",
+                                                     "times",  "elapsed", "interval"};
 
 constexpr std::string_view kPrefix = "retry.";
 
@@ -51,7 +52,7 @@ std::string fold(std::string_view name) {
   return folded;
 }
 
-const Policy& policy_of(Kind kind) {
+const Policy& policy_of(PolicyKind kind) {
   for (const Policy& policy : kPolicies) {
     if (policy.kind == kind) return policy;
   }
@@ -89,7 +90,7 @@ std::string apply(std::string_view key, std::string_view value, RetryPolicy& pol
 
 }  // namespace
 
-std::optional<Kind> retry_kind(std::string_view name) {
+std::optional<PolicyKind> retry_kind(std::string_view name) {
   const std::string folded = fold(name);
   for (const Policy& policy : kPolicies) {
     const std::string ours = fold(policy.name);
@@ -101,13 +102,13 @@ std::optional<Kind> retry_kind(std::string_view name) {
   return std::nullopt;
 }
 
-std::string_view retry_name(Kind kind) { return policy_of(kind).name; }
+std::string_view retry_name(PolicyKind kind) { return policy_of(kind).name; }
 
-bool retry_takes(Kind kind, std::string_view parameter) {
+bool retry_takes(PolicyKind kind, std::string_view parameter) {
   return has_word(policy_of(kind).keys, parameter);
 }
 
-std::span<const std::string_view> retry_keys() { return kKeys; }
+std::span<const std::string_view> retry_keys() { return kRetryKeys; }
 
 Parsed<RetryPolicy> parse_retry(std::span<const Setting> settings, const Setting*& culprit) {
   RetryPolicy result;
@@ -134,11 +135,11 @@ Parsed<RetryPolicy> parse_retry(std::span<const Setting> settings, const Setting
     culprit = &setting;
     const std::string_view parameter = key.substr(kPrefix.size());
     if (!has_word(policy.keys, parameter)) {
-      const bool known = parameter == "policy" || nearest_word(parameter, kKeys) == parameter;
+      const bool known = parameter == "policy" || nearest_word(parameter, kRetryKeys) == parameter;
       return {{},
               known ? fmt::format("{}: the policy '{}' has no such parameter; it takes: {}", key,
                                   policy.name, policy.keys)
-                    : fmt::format("{}: unknown key; {}", key, suggestion(parameter, kKeys))};
+                    : fmt::format("{}: unknown key; {}", key, suggestion(parameter, kRetryKeys))};
     }
     if (auto error = apply(parameter, setting.value, result); !error.empty()) {
       return {{}, fmt::format("{}: {}", key, error)};

@@ -35,6 +35,10 @@ const std::string* other_store(const RouteConfig& route) noexcept;
 /// Whether its locks may be in that store.
 bool leads_to(const RouteConfig& route, std::string_view store) noexcept;
 
+/// A lock's name has no `*`.
+inline bool is_pattern(std::string_view text) noexcept {
+  return text.find('*') != std::string_view::npos;
+}
 bool pattern_matches(std::string_view pattern, std::string_view name);
 
 /// Empty if it is a pattern, else what is wrong with it and what to write.

@@ -59,9 +59,9 @@ std::string retry_parameter(std::string_view key) {
 }
 
 // What may have been meant by a key that is not read.
-constexpr std::array<std::string_view, 5> kKeys{"address", "connection-timeout", "session-timeout",
-                                                "retry-policy", "lock-type"};
-constexpr std::array<std::string_view, 8> kRetryKeys{
+constexpr std::array<std::string_view, 5> kZkLockKeys{
+    "address", "connection-timeout", "session-timeout", "retry-policy", "lock-type"};
+constexpr std::array<std::string_view, 8> kZkLockRetryKeys{
     "retry-interval-ms",  "sleep-ms-between-retries",
     "base-sleep-time-ms", "max-sleep-time-ms",
     "max-sleep-ms",       "max-retries",
@@ -95,7 +95,8 @@ class ZkLockReader {
       } else if (key == "locktype" || key == "type") {
         check_type(entry);
       } else if (!retry_kind(entry.key)) {
-        warn(entry, fmt::format("{}: unknown, ignored{}", entry.key, meant(entry.key, kKeys)));
+        warn(entry,
+             fmt::format("{}: unknown, ignored{}", entry.key, meant(entry.key, kZkLockKeys)));
       }
     }
     if (store.url.empty()) {
@@ -165,7 +166,7 @@ class ZkLockReader {
         const std::string parameter = retry_parameter(inner.key);
         if (parameter.empty() || !retry_takes(*kind_, parameter)) {
           warn(inner, fmt::format("{}: {}: unknown, ignored{}", entry.key, inner.key,
-                                  meant(inner.key, kRetryKeys)));
+                                  meant(inner.key, kZkLockRetryKeys)));
           continue;
         }
         const std::int64_t value = number(inner);

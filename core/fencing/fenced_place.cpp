@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 // As the kernel.
 constexpr int kMostLinks = 40;
 
-Failure failure_of(int number, std::string text) {
+Failure system_failure(int number, std::string text) {
   return {error_code(number, boost::system::system_category()), std::move(text)};
 }
 
@@ -59,11 +59,12 @@ Failure FencedPlace::find() {
   const bool there = ::stat(folder_path_.c_str(), &now) == 0;
   if (there && now.st_dev == device_ && now.st_ino == inode_) return {};
   if (!there && errno != ENOENT && errno != ENOTDIR) {
-    return failure_of(errno, "looking at " + folder_path_);
+    return system_failure(errno, "looking at " + folder_path_);
   }
-  return failure_of(ESTALE, fmt::format("the folder {} was moved or replaced since this register "
-                                        "was made: a file in another one knows no token",
-                                        folder_path_));
+  return system_failure(ESTALE,
+                        fmt::format("the folder {} was moved or replaced since this register "
+                                    "was made: a file in another one knows no token",
+                                    folder_path_));
 }
 
 Failure FencedPlace::look_up() {
@@ -71,7 +72,7 @@ Failure FencedPlace::look_up() {
   for (int links = 0; links < kMostLinks; ++links) {
     const auto file = at.filename().string();
     if (file.empty() || file == "." || file == "..") {
-      return failure_of(EISDIR, at.string() + " names a folder, not a file");
+      return system_failure(EISDIR, at.string() + " names a folder, not a file");
     }
     if (auto failure = open_folder(at.parent_path().string()); failure.error) return failure;
     const auto target = target_of(folder_, file);
@@ -83,19 +84,19 @@ Failure FencedPlace::look_up() {
     at = fs::path(folder_path_) / *target;
     close();
   }
-  return failure_of(ELOOP, absolute_ + " leads through too many symlinks");
+  return system_failure(ELOOP, absolute_ + " leads through too many symlinks");
 }
 
 Failure FencedPlace::open_folder(const std::string& path) {
   std::error_code ec;
   folder_path_ = fs::canonical(path, ec).string();
-  if (ec) return failure_of(ec.value(), "opening the folder " + path);
+  if (ec) return system_failure(ec.value(), "opening the folder " + path);
   const int folder = ::open(folder_path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   struct stat now {};
   if (folder < 0 || ::fstat(folder, &now) != 0) {
     const int number = errno;
     if (folder >= 0) ::close(folder);
-    return failure_of(number, "opening the folder " + folder_path_);
+    return system_failure(number, "opening the folder " + folder_path_);
   }
   folder_ = folder;
   device_ = now.st_dev;

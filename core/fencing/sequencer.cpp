@@ -39,7 +39,7 @@ void append_escaped(std::string& out, std::string_view text) {
   }
 }
 
-int hex_value(char c) {
+int value_of_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'A' && c <= 'F') return c - 'A' + 10;
   return -1;
@@ -143,8 +143,8 @@ class Reader {
                          static_cast<unsigned char>(text[i]), static_cast<unsigned char>(text[i])));
         break;
       }
-      const int high = i + 2 < text.size() ? hex_value(text[i + 1]) : -1;
-      const int low = i + 2 < text.size() ? hex_value(text[i + 2]) : -1;
+      const int high = i + 2 < text.size() ? value_of_digit(text[i + 1]) : -1;
+      const int low = i + 2 < text.size() ? value_of_digit(text[i + 2]) : -1;
       if (high < 0 || low < 0) {
         fail(fmt::format("its {} has a '~' without two capital hexadecimal digits", what));
         break;

@@ -29,8 +29,6 @@ asio::awaitable<Result<DualStores>> resolve(Session::Stores stores) {
   co_return result;
 }
 
-bool is_pattern(const std::string& name) { return name.find('*') != std::string::npos; }
-
 }  // namespace
 
 const std::string& DualAdmin::window() const noexcept { return session_.window(); }

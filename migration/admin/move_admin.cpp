@@ -17,8 +17,6 @@ using Stores = Session::Stores;
 /// At what is under way.
 constexpr int kMostLooks = 5;
 
-bool is_pattern(const std::string& name) { return name.find('*') != std::string::npos; }
-
 std::string plural(std::size_t count, std::string word) { return count == 1 ? word : word + "s"; }
 
 bool has_alarm(const PlanStatus& report) {

@@ -13,7 +13,7 @@ namespace dlock::core::migration {
 namespace {
 
 /// Others renew all the time: so often the step is tried before it is looked at anew.
-constexpr int kMostTries = 100;
+constexpr int kMostRounds = 100;
 
 }  // namespace
 
@@ -371,7 +371,7 @@ asio::awaitable<std::optional<DualReport>> DualCoordinator::write(WindowAction a
   std::optional<DualReport> report;
   const auto before = *look.window;
   const bool scans = is_opening(action) || action == WindowAction::finish;
-  for (int i = 0; i < kMostTries; ++i) {
+  for (int i = 0; i < kMostRounds; ++i) {
     report = moved_meanwhile(look, before);
     if (report) co_return report;
     see(look);

@@ -11,30 +11,8 @@
 namespace dlock::core::migration {
 namespace {
 
-constexpr int kMostTries = 20;
-
-Failure refuse(std::string text) { return make_failure(errc::config_unsafe, std::move(text)); }
-
-bool same_but_id(Plan one, const Plan& other) {
-  one.id = other.id;
-  return one == other;
-}
-
-Failure other_plan(const std::string& name) {
-  return refuse(
-      fmt::format("there is a plan '{}' already, about something else; withdraw that one, or give "
-                  "this one another name",
-                  name));
-}
-
-Failure others_write(const Store& store) {
-  return make_failure(
-      errc::unavailable,
-      fmt::format("the store '{}': others write its notes all the time", store.name()));
-}
-
 Failure lost_window(const Plan& plan) {
-  return refuse(fmt::format(
+  return unsafe(fmt::format(
       "the store '{0}' has lost the window of plan '{1}': nobody can lock. Find out which "
       "phases the programs have (the `phase:` of their routes), and restore the window "
       "with `dlock migrate start {1} --at LO,HI`",
@@ -126,7 +104,7 @@ asio::awaitable<Failure> DualLedger::publish(Plan plan, std::optional<std::pair<
 
 asio::awaitable<Failure> DualLedger::open_window(Plan plan) {
   WindowNote note(stores_.window, plan.name);
-  for (int i = 0; i < kMostTries; ++i) {
+  for (int i = 0; i < kMostWrites; ++i) {
     auto look = co_await note.read();
     if (look.failure.error) co_return look.failure;
     if (!look.window || look.window->plan_id != plan.id) {
@@ -142,7 +120,7 @@ asio::awaitable<Failure> DualLedger::open_window(Plan plan) {
     const auto written = co_await note.write(std::move(look.text), std::move(open));
     if (written.outcome == WindowNote::Written::Outcome::failed) co_return written.failure;
   }
-  co_return others_write(*stores_.window);
+  co_return out_of_writes(*stores_.window);
 }
 
 asio::awaitable<void> DualLedger::discard_window(Plan plan) {
@@ -175,7 +153,7 @@ asio::awaitable<Result<Plan>> DualLedger::publish_text(Plan plan) {
   if (result.failure.error) co_return result;
   if (known.value) {
     if (!same_but_id(plan, *known.value)) {
-      result.failure = other_plan(plan.name);
+      result.failure = name_is_taken(plan.name);
       co_return result;
     }
     plan.id = known.value->id;
@@ -190,23 +168,23 @@ asio::awaitable<Failure> DualLedger::publish_window(Plan& plan,
                                                     std::uint64_t floor) {
   auto& env = stores_.window->env();
   WindowNote note(stores_.window, plan.name);
-  for (int i = 0; i < kMostTries; ++i) {
+  for (int i = 0; i < kMostWrites; ++i) {
     const auto look = co_await note.read();
     if (look.failure.error) co_return look.failure;
     if (look.window) {
       const auto& window = *look.window;
       if (window.from != plan.from || window.to != plan.to) {
-        co_return refuse(
+        co_return unsafe(
             fmt::format("there is a plan '{}' already, from '{}' to '{}'; give this one "
                         "another name",
                         plan.name, window.from, window.to));
       }
       if (window.finished) {
-        co_return refuse(
+        co_return unsafe(
             fmt::format("plan '{}' was finished before; give this one another name", plan.name));
       }
       if (at && (window.lo != at->first || window.hi != at->second)) {
-        co_return refuse(
+        co_return unsafe(
             fmt::format("plan '{0}' has its window, and admits phases {1}; move it with "
                         "`dlock migrate advance {0}` or `rollback`",
                         plan.name, phases_text(window.lo, window.hi)));
@@ -222,7 +200,7 @@ asio::awaitable<Failure> DualLedger::publish_window(Plan& plan,
     // What a start that was refused has left counts for nothing.
     if (known.value && *listed.value) {
       if (!same_but_id(plan, *known.value)) {
-        co_return other_plan(plan.name);
+        co_return name_is_taken(plan.name);
       }
       if (!at) co_return lost_window(plan);
       plan.id = known.value->id;
@@ -243,7 +221,7 @@ asio::awaitable<Failure> DualLedger::publish_window(Plan& plan,
     if (written.outcome == WindowNote::Written::Outcome::done) co_return Failure{};
     if (written.outcome == WindowNote::Written::Outcome::failed) co_return written.failure;
   }
-  co_return others_write(*stores_.window);
+  co_return out_of_writes(*stores_.window);
 }
 
 asio::awaitable<Failure> DualLedger::certify(Plan plan) {
@@ -258,13 +236,13 @@ asio::awaitable<Failure> DualLedger::withdraw(Plan plan, std::vector<std::string
   if (look.failure.error) co_return look.failure;
   if (look.window) {
     const auto& window = *look.window;
-    if (!can_withdraw(window)) co_return refuse(still_admits(window));
+    if (!can_withdraw(window)) co_return unsafe(still_admits(window));
     auto left = window.programs;
     std::erase_if(left, [&](const Program& program) {
       return std::find(over.begin(), over.end(), program.id) != over.end();
     });
     if (!left.empty()) {
-      co_return refuse(
+      co_return unsafe(
           fmt::format("{} programs take part in plan '{}', the first is {}; write `store: "
                       "{}` instead of `migrate` first",
                       left.size(), plan.name, describe(left.front()), plan.from));

@@ -7,6 +7,7 @@
 
 #include "dlock/spi/error.hpp"
 #include "migration/await_lock.hpp"
+#include "migration/ledger.hpp"
 #include "migration/policy/plan_claims.hpp"
 #include "migration/record.hpp"
 #include "migration/step_report.hpp"
@@ -14,12 +15,7 @@
 namespace dlock::core::migration {
 namespace {
 
-constexpr int kMostTries = 5;
-
-Failure failure_of(const Store& store, const Failure& failure) {
-  const auto text = failure.text.empty() ? failure.error.message() : failure.text;
-  return {failure.error, fmt::format("the store '{}': {}", store.name(), text)};
-}
+constexpr int kMostReadings = 5;
 
 TimePoint request_deadline(Store& store) { return store.env().now() + store.request_timeout(); }
 
@@ -77,7 +73,7 @@ asio::awaitable<Result<std::vector<LockStatus>>> locks_in(std::shared_ptr<Store>
 asio::awaitable<Result<std::uint64_t>> token_of(std::shared_ptr<Store> store, std::string name,
                                                 Plan plan) {
   Result<std::uint64_t> result;
-  for (int i = 0; i < kMostTries; ++i) {
+  for (int i = 0; i < kMostReadings; ++i) {
     auto request = one_try(*store, name);
     request.token_may_go_back = true;
     request.policy = store->name() == plan.to

@@ -18,10 +18,7 @@ constexpr std::size_t kProgramId = 13;
 constexpr std::size_t kLongestHost = 20;
 constexpr std::size_t kLongestApp = 16;
 constexpr std::uint64_t kMostChanges = 999'999'999'999;
-constexpr std::uint64_t kMostMilliseconds = 99'999'999'999'999;
 constexpr std::uint64_t kMostPid = 9'999'999'999;
-
-bool is_lower_hex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }
 
 bool is_program_id(std::string_view text) {
   if (text.size() != kProgramId || text[8] != '-') return false;

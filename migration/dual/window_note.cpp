@@ -5,17 +5,9 @@
 
 #include "dlock/spi/error.hpp"
 #include "migration/eligibility.hpp"
+#include "migration/ledger.hpp"
 
 namespace dlock::core::migration {
-namespace {
-
-Failure failure_of(const Store& store, const Failure& failure) {
-  const auto text = failure.text.empty() ? failure.error.message() : failure.text;
-  return {failure.error, fmt::format("the store '{}': {}", store.name(), text)};
-}
-
-}  // namespace
-
 WindowNote::Look WindowNote::look_at(std::optional<std::string> text, TimePoint sent) const {
   Look look;
   look.sent = sent;

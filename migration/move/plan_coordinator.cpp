@@ -15,10 +15,8 @@
 namespace dlock::core::migration {
 namespace {
 
-/// Of a list of all locks, however many they are.
-constexpr auto kListing = std::chrono::minutes(2);
 /// At a gate that others turn meanwhile.
-constexpr int kMostTurns = 20;
+constexpr int kMostTurnings = 20;
 
 void add_strangers(const Plan& plan, const LockStatus& status, std::vector<Stranger>& strangers) {
   const auto mark = participant_mark(plan.name);
@@ -146,7 +144,7 @@ asio::awaitable<std::optional<StepReport>> PlanCoordinator::turn(Goal goal) {
   if (!refusal && goal != Goal::rollback && seen_.gate->state == GateState::open) {
     refusal = co_await objection();
   }
-  for (int i = 0; i < kMostTurns && !refusal; ++i) {
+  for (int i = 0; i < kMostTurnings && !refusal; ++i) {
     const auto& gate = *seen_.gate;
     const auto to = next(goal, gate.state);
     if (!to) co_return refusal;

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +25,9 @@
 #include "migration/stranger.hpp"
 
 namespace dlock::core::migration {
+
+/// For a list of all locks, however many they are.
+inline constexpr auto kListing = std::chrono::minutes(2);
 
 /// What the source shows of a plan's locks: sorted, each once.
 struct Governed {

@@ -10,7 +10,7 @@
 namespace dlock::core::migration {
 namespace {
 
-Decision refuse(std::string why) { return {Action::refuse, std::move(why)}; }
+Decision refusal(std::string why) { return {Action::refuse, std::move(why)}; }
 Decision take(Action action) { return {action, {}}; }
 Decision overtaken(const Plan& plan) {
   return {Action::give_way,
@@ -27,8 +27,8 @@ Decision decide_open(Goal goal, const Plan& plan) {
     case Goal::finish:
       break;
   }
-  return refuse(fmt::format("it is still in '{}'; run `dlock migrate advance {}` first", plan.from,
-                            plan.name));
+  return refusal(fmt::format("it is still in '{}'; run `dlock migrate advance {}` first", plan.from,
+                             plan.name));
 }
 
 Decision decide_moved(Goal goal) {
@@ -52,7 +52,7 @@ Decision decide_closing(Goal goal, const Plan& plan) {
     case Goal::finish:
       break;
   }
-  return refuse(
+  return refusal(
       fmt::format("a rollback is under way; end it with `dlock migrate rollback {0}`, or "
                   "take it back with `dlock migrate advance {0}`",
                   plan.name));
@@ -60,7 +60,7 @@ Decision decide_closing(Goal goal, const Plan& plan) {
 
 Decision decide_final(Goal goal, const Plan& plan) {
   if (goal != Goal::rollback) return take(Action::nothing);
-  return refuse(
+  return refusal(
       fmt::format("it is finished and at home in '{0}'; going back is a plan of its own, "
                   "from '{0}' to '{1}'",
                   plan.to, plan.from));
@@ -71,7 +71,7 @@ Decision decide_final(Goal goal, const Plan& plan) {
 Decision decide(Goal goal, const std::optional<Record>& record, const Plan& plan) {
   if (!record) return decide_open(goal, plan);
   if (record->plan != plan.name || record->plan_id != plan.id || record->target != plan.to) {
-    return refuse(
+    return refusal(
         fmt::format("plan '{}' has it, and it is {} there; finish that plan or roll it "
                     "back first",
                     record->plan, to_string(record->state)));
@@ -90,7 +90,7 @@ Decision decide(Goal goal, const std::optional<Record>& record, const Plan& plan
 Decision under_gate(Goal goal, Decision decision, const std::optional<Gate>& gate, const Plan& plan,
                     bool for_all) {
   if (decision.action == Action::nothing) return decision;
-  if (!gate) return refuse(start_broken_off(plan.name));
+  if (!gate) return refusal(start_broken_off(plan.name));
   switch (gate->state) {
     case GateState::open:
       if (!for_all || goal == Goal::rollback) return decision;
@@ -98,20 +98,20 @@ Decision under_gate(Goal goal, Decision decision, const std::optional<Gate>& gat
     case GateState::turned:
       if (goal != Goal::rollback) return decision;
       if (for_all) return overtaken(plan);
-      return refuse(fmt::format(
+      return refusal(fmt::format(
           "all locks of plan '{0}' go to '{1}' now, those made later too; `dlock migrate "
           "rollback {0} --all` brings them back",
           plan.name, plan.to));
     case GateState::ended:
       if (goal == Goal::rollback) return decision;
-      return refuse(
+      return refusal(
           fmt::format("plan '{0}' is being withdrawn: end that with `dlock migrate "
                       "rollback {0} --all --withdraw`",
                       plan.name));
     case GateState::final_:
       break;
   }
-  return refuse(
+  return refusal(
       fmt::format("plan '{0}' is finished, and its locks are at home in '{1}'; going back "
                   "is a plan of its own, from '{1}' to '{2}'",
                   plan.name, plan.to, plan.from));

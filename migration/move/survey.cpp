@@ -12,9 +12,6 @@
 namespace dlock::core::migration {
 namespace {
 
-/// Of a list of all locks.
-constexpr auto kListing = std::chrono::minutes(2);
-
 struct Counts {
   std::size_t open = 0;
   std::size_t moved = 0;

@@ -12,7 +12,7 @@ namespace dlock::core::migration {
 namespace {
 
 // A reading that failed is tried again as a claim would be, unless it is hopeless.
-Failure failure_of(const RecordAnswer& answer) {
+Failure failure_in(const RecordAnswer& answer) {
   if (answer.status == RecordStatus::failed) return answer.failure;
   if (portable(answer.failure.error) == errc::unavailable) return answer.failure;
   return make_failure(errc::unavailable, answer.failure.text);
@@ -33,7 +33,7 @@ asio::awaitable<Failure> IncomingPlans::read(TimePoint deadline) {
     read_at_ = begun;
     co_return Failure{};
   }
-  if (index.status != RecordStatus::done) co_return failure_of(index);
+  if (index.status != RecordStatus::done) co_return failure_in(index);
   std::map<std::string, Plan> unfinished;
   std::map<std::string, std::string> unread;
   std::vector<std::string> homes;
@@ -44,7 +44,7 @@ asio::awaitable<Failure> IncomingPlans::read(TimePoint deadline) {
       continue;
     }
     const auto note = co_await backend_.migration().note(plan_key(name), deadline);
-    if (note.status != RecordStatus::done) co_return failure_of(note);
+    if (note.status != RecordStatus::done) co_return failure_in(note);
     std::string why = "it is gone";
     std::optional<Plan> plan;
     if (note.found) plan = parse_plan(*note.found, &why);
@@ -67,7 +67,7 @@ asio::awaitable<Failure> IncomingPlans::read_homes(std::vector<std::string> plan
   for (const auto& name : plans) {
     if (finished_.contains(name)) continue;
     const auto note = co_await backend_.migration().note(home_key(name), deadline);
-    if (note.status != RecordStatus::done) co_return failure_of(note);
+    if (note.status != RecordStatus::done) co_return failure_in(note);
     std::string why = "it is gone";
     std::optional<Plan> plan;
     if (note.found) plan = parse_plan(*note.found, &why);
@@ -137,7 +137,7 @@ asio::awaitable<Failure> IncomingPlans::check_id(std::string plan, std::string i
   const auto known = ids_.find(plan);
   if (known != ids_.end() && known->second == id) co_return Failure{};
   const auto note = co_await backend_.migration().note(plan_key(plan), deadline);
-  if (note.status != RecordStatus::done) co_return failure_of(note);
+  if (note.status != RecordStatus::done) co_return failure_in(note);
   std::optional<Plan> found;
   if (note.found) found = parse_plan(*note.found);
   if (found && found->id == id) {

@@ -99,7 +99,7 @@ asio::awaitable<Failure> TargetGuard::read() {
   try {
     failure = co_await plans_.read(store_.env().now() + store_.request_timeout());
   } catch (const std::exception& error) {
-    failure = failure_of(error);
+    failure = dlock::failure_of(error);
   }
   co_return failure;
 }

@@ -27,6 +27,9 @@ using testkit::eventually;
 using testkit::patience;
 using testkit::within;
 
+/// Above all tokens that a store gives in a test.
+inline constexpr std::uint64_t kFar = 1'000'000'000'000;
+
 /// Acquires as soon as it is made, and holds until told otherwise.
 class Peer {
  public:

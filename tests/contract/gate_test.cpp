@@ -17,7 +17,6 @@ namespace {
 
 using testkit::DirectClient;
 
-constexpr std::uint64_t kFar = 1'000'000'000'000;
 const std::string kKey = "gate/p";
 
 GatePtr gate(const std::string& text, const std::string& seal = {}) {

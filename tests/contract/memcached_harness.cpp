@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLease{3000};
+constexpr milliseconds kMemcachedLease{3000};
 
 class MemcachedHarness final : public Harness {
  public:
@@ -23,14 +23,14 @@ class MemcachedHarness final : public Harness {
     prefix_ = "contract-" + std::to_string(++last_) + "-";
     watch_.emplace(server_->port());
     refused_.clear();
-    return server_->url() + "?lease=" + std::to_string(kLease.count()) + "ms&key=" + prefix_ +
-           "%7Bname%7D";
+    return server_->url() + "?lease=" + std::to_string(kMemcachedLease.count()) +
+           "ms&key=" + prefix_ + "%7Bname%7D";
   }
   bool has_link() const override { return true; }
   std::uint16_t port() const override { return server_->port(); }
   void restart_server() override { server_->restart(); }
   // The server counts whole seconds: a lease is asked for with one more.
-  milliseconds dead_holder_bound() const override { return kLease + milliseconds(1000); }
+  milliseconds dead_holder_bound() const override { return kMemcachedLease + milliseconds(1000); }
   bool shows_waiters() const override { return false; }
   bool tells_breaks() const override { return false; }
 

@@ -13,8 +13,6 @@ namespace {
 
 using testkit::DirectClient;
 
-constexpr std::uint64_t kFar = 1'000'000'000'000;
-
 bool is_granted(const ClaimAnswer& answer) { return answer.status == ClaimStatus::granted; }
 bool is_sealed(const ClaimAnswer& answer) { return answer.status == ClaimStatus::sealed; }
 bool is_second(const ClaimAnswer& answer) { return answer.record == "second"; }

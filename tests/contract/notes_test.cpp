@@ -11,8 +11,6 @@ namespace {
 
 using testkit::DirectClient;
 
-constexpr std::uint64_t kFar = 1'000'000'000'000;
-
 class RaiseContract : public Contract {
  protected:
   /// False: the store cannot, and says so.

@@ -8,7 +8,7 @@ namespace dlock::contract {
 namespace {
 
 /// Room for a busy machine under a sanitizer: a renewal is due each third of it.
-constexpr std::chrono::milliseconds kLease{5000};
+constexpr std::chrono::milliseconds kRedisLease{5000};
 
 /// As `require: exclusive` wants them.
 const std::vector<std::string> kSettings{"--databases", "1000",          "--appendonly",
@@ -20,13 +20,13 @@ class RedisHarness final : public Harness {
   std::string fresh_url() override {
     if (!server_) server_.emplace(kSettings).start();
     return "redis://127.0.0.1:" + std::to_string(server_->port()) + "/" + std::to_string(++last_) +
-           "?lease=" + std::to_string(kLease.count()) + "ms";
+           "?lease=" + std::to_string(kRedisLease.count()) + "ms";
   }
   bool has_link() const override { return true; }
   std::uint16_t port() const override { return server_->port(); }
   void restart_server() override { server_->restart(); }
   // The first waiters look when the lease is over.
-  std::chrono::milliseconds dead_holder_bound() const override { return kLease; }
+  std::chrono::milliseconds dead_holder_bound() const override { return kRedisLease; }
 
  private:
   std::optional<testkit::RedisServer> server_;

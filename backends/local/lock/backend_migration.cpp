@@ -14,8 +14,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A safety net below the kernel's notifications.
-constexpr auto kLookAnyway = milliseconds(250);
 // Of one who came when a record stood there already, and has no ticket.
 constexpr auto kLookBehindRecord = milliseconds(50);
 /// While somebody writes the gate.
@@ -28,7 +26,7 @@ RecordAnswer answer_of(RecordStatus status, Failure failure = {}) {
   return answer;
 }
 
-RecordAnswer refusal(Failure failure) {
+RecordAnswer record_refusal(Failure failure) {
   const bool transient = failure.error == dlock::errc::unavailable;
   return answer_of(transient ? RecordStatus::unavailable : RecordStatus::failed,
                    std::move(failure));
@@ -66,14 +64,14 @@ asio::awaitable<RecordAnswer> LocalBackend::under_guard_once(const std::string& 
                                                              TimePoint deadline) {
   look_at_path();
   auto failure = co_await open_directory_in_time(deadline);
-  if (failure.error) co_return refusal(std::move(failure));
+  if (failure.error) co_return record_refusal(std::move(failure));
   const auto directory = directory_;
   const auto file_name = local::file_name(name);
   const auto path = directory->path_of(file_name);
   const auto file = std::make_shared<LockFile>();
   const auto opened = LockFile::open(directory->get(), file_name.c_str(), *file);
   if (opened.error == ENOENT) co_return if_missing;
-  if (!opened.ok()) co_return refusal(system_failure(opened.error, path));
+  if (!opened.ok()) co_return record_refusal(system_failure(opened.error, path));
   // Whoever changes a record keeps it until the disk has it.
   auto guard = co_await take_guard(*file, deadline);
   while (guard.error == EAGAIN && env_.now() < deadline && !closed_) {
@@ -159,7 +157,7 @@ asio::awaitable<RecordAnswer> LocalBackend::raise(ClaimPtr held, std::uint64_t m
 asio::awaitable<RecordAnswer> LocalBackend::with_notes(NoteStep step, TimePoint deadline) {
   look_at_path();
   auto failure = co_await open_directory_in_time(deadline);
-  if (failure.error) co_return refusal(std::move(failure));
+  if (failure.error) co_return record_refusal(std::move(failure));
   auto answer = std::make_shared<RecordAnswer>();
   Job job = [answer, directory = directory_, step = std::move(step)] {
     *answer = step(*directory);
@@ -185,7 +183,7 @@ asio::awaitable<RecordAnswer> LocalBackend::set_note(std::string key,
   if (auto refused = too_long(to.value_or(""))) co_return std::move(*refused);
   look_at_path();
   auto failure = co_await open_directory_in_time(deadline);
-  if (failure.error) co_return refusal(std::move(failure));
+  if (failure.error) co_return record_refusal(std::move(failure));
   const auto writers = std::make_shared<LockFile>();
   auto guard = open_writers(*directory_, *writers);
   // Programs that put records in their places have it shared, each for a moment.

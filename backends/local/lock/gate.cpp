@@ -16,10 +16,6 @@
 namespace dlock::local {
 namespace {
 
-struct CloseDirectory {
-  void operator()(DIR* stream) const noexcept { ::closedir(stream); }
-};
-
 using Visit = std::function<Failure(const LockFile&, const std::string& path)>;
 
 /// Every lock's file; ends with the first failure.

@@ -102,10 +102,6 @@ bool may_be_sealed(const LockFile& file) {
   return parse_front(ConstBytes(bytes).first(size)).version == Version::moved;
 }
 
-struct CloseDirectory {
-  void operator()(DIR* stream) const noexcept { ::closedir(stream); }
-};
-
 }  // namespace
 
 Result<LockStatus> read_status(const Directory& directory, const std::string& lock_name,

@@ -15,7 +15,6 @@ namespace dlock::local {
 namespace {
 
 constexpr const char* kWriters = ".notes";
-constexpr mode_t kFileMode = 0666;  // less the umask, as lock files have
 
 RecordAnswer failed(RecordStatus status, int number, const std::string& path) {
   RecordAnswer answer;

@@ -19,8 +19,6 @@
 namespace dlock::local {
 namespace {
 
-constexpr mode_t kFileMode = 0666;  // less the umask: who may enter the directory may lock
-
 Failure make_directory(const std::string& path) {
   std::error_code ec;
   std::filesystem::create_directories(path, ec);

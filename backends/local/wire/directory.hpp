@@ -4,6 +4,7 @@
 // whether they work at all), and new lock files in it. Everything here may block: helper thread.
 #pragma once
 
+#include <dirent.h>
 #include <sys/types.h>
 
 #include <chrono>
@@ -17,6 +18,14 @@
 #include "backends/local/wire/file_system.hpp"
 
 namespace dlock::local {
+
+/// Less the umask: who may enter the directory may lock.
+inline constexpr mode_t kFileMode = 0666;
+
+/// Of opendir().
+struct CloseDirectory {
+  void operator()(DIR* stream) const noexcept { ::closedir(stream); }
+};
 
 /// An open directory; everything in it is reached through the descriptor.
 struct Directory {

@@ -8,12 +8,7 @@
 #include "backends/redis/backend.hpp"
 
 namespace dlock::redis {
-namespace {
-
-/// Locks that are asked about at once.
-constexpr std::size_t kAtOnce = 256;
-
-}  // namespace
+namespace {}  // namespace
 
 // Holders under a gate stand in their own key all the time. Waiters under one are asked again
 // before they are let in; those without one are shown as well as a SCAN can.
@@ -29,10 +24,10 @@ asio::awaitable<Result<std::vector<std::string>>> RedisBackend::claimed_names(st
   all.erase(std::unique(all.begin(), all.end()), all.end());
   Result<std::vector<std::string>> claimed;
   claimed.value.emplace();
-  for (std::size_t at = 0; at < all.size(); at += kAtOnce) {
+  for (std::size_t at = 0; at < all.size(); at += kNamesAtOnce) {
     const bool ready = co_await link_->ready(deadline);
     std::vector<ScriptCall> calls;
-    const auto end = std::min(all.size(), at + kAtOnce);
+    const auto end = std::min(all.size(), at + kNamesAtOnce);
     for (auto i = at; i < end; ++i) {
       const auto keys = names_.keys(all[i]);
       ScriptCall call;
@@ -70,7 +65,7 @@ asio::awaitable<Result<std::uint64_t>> RedisBackend::highest_token(TimePoint dea
     highest.failure = link_->failure();
     if (!ready) co_return highest;
     ScriptCall call;
-    const auto end = std::min(names.value->size(), at + kAtOnce);
+    const auto end = std::min(names.value->size(), at + kNamesAtOnce);
     for (; at < end; ++at) call.keys.push_back(names_.keys((*names.value)[at]).fence);
     const auto connection = link_->connection();
     const auto answer =

@@ -18,8 +18,6 @@ using std::chrono::milliseconds;
 
 /// A longer queue is counted, not named.
 constexpr std::int64_t kMostWaiters = 1000;
-/// Inspections that are on their way at once.
-constexpr std::size_t kAtOnce = 256;
 constexpr std::string_view kScanCount = "1000";
 
 ScriptCall inspect_call(const LockKeys& keys) {
@@ -116,11 +114,11 @@ std::optional<LockStatus> read_status(std::string name, const std::vector<Reply>
 asio::awaitable<Failure> RedisBackend::describe(std::vector<std::string> names,
                                                 std::shared_ptr<std::vector<LockStatus>> into,
                                                 TimePoint deadline) {
-  for (std::size_t at = 0; at < names.size(); at += kAtOnce) {
+  for (std::size_t at = 0; at < names.size(); at += kNamesAtOnce) {
     const bool ready = co_await link_->ready(deadline);
     if (!ready) co_return link_->failure();
     std::vector<ScriptCall> calls;
-    const auto end = std::min(names.size(), at + kAtOnce);
+    const auto end = std::min(names.size(), at + kNamesAtOnce);
     for (auto i = at; i < end; ++i) calls.push_back(inspect_call(names_.keys(names[i])));
     const auto connection = link_->connection();
     const auto answers =

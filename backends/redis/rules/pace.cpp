@@ -14,7 +14,7 @@ constexpr Duration kLongestPause = seconds(1);
 /// One try each...
 constexpr Duration kPeriod = seconds(1);
 /// ... but so many may come at once.
-constexpr int kAtOnce = 5;
+constexpr int kBurst = 5;
 
 }  // namespace
 
@@ -42,7 +42,7 @@ void Pace::ended(TimePoint now, Duration lifetime, std::uint64_t dice) noexcept 
 void Pace::wait_until(TimePoint when) noexcept { next_ = std::max(next_, when); }
 
 TimePoint Pace::earliest(TimePoint now) const noexcept {
-  return std::max(now, spent_ - kAtOnce * kPeriod);
+  return std::max(now, spent_ - kBurst * kPeriod);
 }
 
 }  // namespace dlock::redis

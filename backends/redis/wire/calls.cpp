@@ -8,7 +8,7 @@
 namespace dlock::redis {
 namespace {
 
-using Kind = ScriptAnswer::Kind;
+using AnswerKind = ScriptAnswer::Kind;
 
 /// Shorter than this, silence says nothing about the server.
 constexpr std::chrono::milliseconds kShortestSilence{100};
@@ -36,7 +36,7 @@ Sent send(Connection& connection, const Script& script, bool by_hash, const Scri
 
 void take_error(Connection& connection, const Sent& sent, std::string text, ScriptAnswer& answer) {
   const auto& script = *sent.script;
-  answer.kind = Kind::refused;
+  answer.kind = AnswerKind::refused;
   answer.verdict = judge(text);
   if (answer.verdict.error == Error::foreign_format) {
     const auto* key = wrong_key(text, script.text, *sent.keys);
@@ -57,12 +57,12 @@ void take_reply(Connection& connection, const Sent& sent, Reply reply, ScriptAns
   const bool ours = reply.kind == Reply::Kind::array && !reply.items.empty() &&
                     reply.items.back().text == sent.tag;
   if (!ours) {
-    answer.kind = Kind::unknown;
+    answer.kind = AnswerKind::unknown;
     answer.failure = {Error::unexpected, "a reply does not belong to its request"};
     return connection.close(answer.failure);
   }
   reply.items.pop_back();
-  answer.kind = Kind::reply;
+  answer.kind = AnswerKind::reply;
   answer.items = std::move(reply.items);
 }
 
@@ -73,7 +73,7 @@ asio::awaitable<ScriptAnswer> await_answer(Env& env, std::shared_ptr<Connection>
   if (!outcome) {
     // Replies come in order: a server that said nothing since then says nothing at all.
     const bool silent = connection->last_heard() < since && env.now() - since >= kShortestSilence;
-    answer.kind = Kind::unknown;
+    answer.kind = AnswerKind::unknown;
     answer.failure = {Error::no_answer, ""};
     if (silent) connection->close(answer.failure);
     co_return answer;
@@ -84,7 +84,8 @@ asio::awaitable<ScriptAnswer> await_answer(Env& env, std::shared_ptr<Connection>
       break;
     case Outcome::Kind::not_sent:
     case Outcome::Kind::lost:
-      answer.kind = outcome->kind == Outcome::Kind::lost ? Kind::unknown : Kind::not_sent;
+      answer.kind =
+          outcome->kind == Outcome::Kind::lost ? AnswerKind::unknown : AnswerKind::not_sent;
       answer.failure = connection->failure();
       break;
   }
@@ -92,13 +93,13 @@ asio::awaitable<ScriptAnswer> await_answer(Env& env, std::shared_ptr<Connection>
 }
 
 bool is_unknown_hash(const ScriptAnswer& answer) {
-  return answer.kind == Kind::refused && answer.verdict.next == Verdict::Next::load_script;
+  return answer.kind == AnswerKind::refused && answer.verdict.next == Verdict::Next::load_script;
 }
 
 }  // namespace
 
 std::int64_t ScriptAnswer::code() const noexcept {
-  if (kind != Kind::reply || items.empty()) return -1;
+  if (kind != AnswerKind::reply || items.empty()) return -1;
   return items.front().kind == Reply::Kind::integer ? items.front().integer : -1;
 }
 

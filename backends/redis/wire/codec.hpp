@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,6 +20,9 @@ struct redisReader;
 namespace dlock::redis {
 
 using Command = std::vector<std::string>;
+inline Command words(std::initializer_list<std::string_view> list) {
+  return {list.begin(), list.end()};
+}
 
 /// Appends the command as RESP to `out`. Own code: hiredis' takes a buffer of its own a command and
 /// formats each length with sprintf, a sixth of the instructions of a lock and unlock.

@@ -9,8 +9,6 @@
 namespace dlock::redis {
 namespace {
 
-Command words(std::initializer_list<std::string_view> list) { return {list.begin(), list.end()}; }
-
 std::vector<Pending> ask(Connection& connection) {
   std::vector<Pending> asked;
   asked.push_back(connection.send(words({"INFO"})));

@@ -20,8 +20,6 @@ constexpr seconds kDeniedPause{60};
 /// one is, all waiters ask.
 constexpr int kUnsteady = 3;
 
-Command words(std::initializer_list<std::string_view> list) { return {list.begin(), list.end()}; }
-
 }  // namespace
 
 Subscriber::Subscriber(Env& env, std::shared_ptr<const DialSettings> settings, std::string channel,

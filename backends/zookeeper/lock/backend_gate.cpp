@@ -13,9 +13,6 @@
 namespace dlock::zookeeper {
 namespace {
 
-/// Listings that are on their way at once.
-constexpr std::size_t kListingsAtOnce = 128;
-
 template <class T>
 Result<T> no_result(int rc, const Session& session, const std::string& doing) {
   Result<T> result;

@@ -17,8 +17,6 @@ using std::chrono::milliseconds;
 
 /// A longer queue is counted, not named.
 constexpr std::size_t kMostWaiters = 1000;
-/// Listings that are on their way at once.
-constexpr std::size_t kListingsAtOnce = 128;
 /// Nodes whose data is: anybody's, so of up to a server's limit of 1 MiB each.
 constexpr std::size_t kDataAtOnce = 32;
 

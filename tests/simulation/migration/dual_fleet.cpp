@@ -25,9 +25,9 @@ using Role = DualProgram::Role;
 constexpr Duration kProgress = seconds(14);
 constexpr Duration kTick = milliseconds(100);
 
-class Run final : FleetRun {
+class DualRun final : FleetRun {
  public:
-  Run(std::uint64_t seed, bool tracing)
+  DualRun(std::uint64_t seed, bool tracing)
       : FleetRun(seed, tracing),
         source_(world_.chance(0.7), world_.chance(0.5) ? 1000 : 9000, world_.chance(0.5)),
         target_(false, world_.chance(0.5) ? 0 : 5000),
@@ -481,6 +481,6 @@ class Run final : FleetRun {
 
 }  // namespace
 
-DualResult run_dual_fleet(std::uint64_t seed, bool tracing) { return Run(seed, tracing).go(); }
+DualResult run_dual_fleet(std::uint64_t seed, bool tracing) { return DualRun(seed, tracing).go(); }
 
 }  // namespace dlock::simulation::migration

@@ -16,9 +16,9 @@ using core::migration::MoveState;
 constexpr Goal kStages[] = {Goal::rollback, Goal::advance, Goal::rollback, Goal::advance,
                             Goal::finish};
 
-class Run final : MoveRun {
+class NamesRun final : MoveRun {
  public:
-  Run(std::uint64_t seed, bool tracing)
+  NamesRun(std::uint64_t seed, bool tracing)
       : MoveRun(seed, tracing),
         source_(false, 1000),
         target_(world_.chance(0.4), world_.chance(0.5) ? 0 : 5000) {
@@ -197,6 +197,6 @@ class Run final : MoveRun {
 
 }  // namespace
 
-FleetResult run_fleet(std::uint64_t seed, bool tracing) { return Run(seed, tracing).go(); }
+FleetResult run_fleet(std::uint64_t seed, bool tracing) { return NamesRun(seed, tracing).go(); }
 
 }  // namespace dlock::simulation::migration

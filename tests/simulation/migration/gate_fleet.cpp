@@ -35,9 +35,9 @@ struct Member final : Program {
   bool rival;
 };
 
-class Run final : MoveRun {
+class GateRun final : MoveRun {
  public:
-  Run(std::uint64_t seed, bool tracing)
+  GateRun(std::uint64_t seed, bool tracing)
       : MoveRun(seed, tracing),
         source_(false, 1000, true, any_ways()),
         target_(world_.chance(0.3), world_.chance(0.5) ? 0 : 5000, true, any_ways()) {
@@ -393,6 +393,6 @@ class Run final : MoveRun {
 
 }  // namespace
 
-GateResult run_gate_fleet(std::uint64_t seed, bool tracing) { return Run(seed, tracing).go(); }
+GateResult run_gate_fleet(std::uint64_t seed, bool tracing) { return GateRun(seed, tracing).go(); }
 
 }  // namespace dlock::simulation::migration

@@ -11,7 +11,6 @@ namespace {
 constexpr milliseconds kShortestOutage{50};
 constexpr milliseconds kLongestOutage{2000};
 constexpr milliseconds kLongestLoading{300};
-constexpr milliseconds kLongestJump{6000};
 
 }  // namespace
 

@@ -22,8 +22,6 @@ namespace redis {
 namespace {
 
 constexpr milliseconds kPoll{200};
-/// The server's wall clock is stepped by at most this.
-constexpr milliseconds kLongestJump{6000};
 
 }  // namespace
 

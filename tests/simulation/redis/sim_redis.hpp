@@ -22,6 +22,9 @@ std::unique_ptr<SimStore> make_redis(World& world, Network& network, bool exclus
 
 namespace redis {
 
+/// The server's wall clock is stepped by at most this.
+inline constexpr milliseconds kLongestJump{6000};
+
 class SimRedis final : public SimStore {
  public:
   SimRedis(World& world, Network& network, bool exclusive, milliseconds lease = seconds(3));

@@ -15,7 +15,7 @@ using ensemble::Operation;
 using zookeeper::PendingReply;
 using zookeeper::Reply;
 using zookeeper::WatchEvent;
-using Kind = Operation::Kind;
+using OperationKind = Operation::Kind;
 
 std::string SimClient::address_of(int server) { return fmt::format("10.0.0.{}:2181", server + 1); }
 
@@ -47,7 +47,7 @@ bool SimClient::start() {
 void SimClient::end() {
   if (wire_ && state_ == State::connected) {
     Operation end;
-    end.kind = Kind::close_session;
+    end.kind = OperationKind::close_session;
     wire_->send(++last_number_, std::move(end));
   }
   state_ = State::closed;
@@ -103,7 +103,7 @@ PendingReply SimClient::submit(Operation operation) {
 
 PendingReply SimClient::create(const std::string& path, std::string_view data, Mode mode) {
   Operation operation;
-  operation.kind = Kind::create;
+  operation.kind = OperationKind::create;
   operation.path = path;
   operation.data = data;
   operation.mode = static_cast<Operation::Mode>(mode);
@@ -111,53 +111,56 @@ PendingReply SimClient::create(const std::string& path, std::string_view data, M
 }
 
 PendingReply SimClient::remove(const std::string& path) {
-  return submit({.kind = Kind::remove, .path = path});
+  return submit({.kind = OperationKind::remove, .path = path});
 }
 PendingReply SimClient::set(const std::string& path, std::string_view data) {
-  return submit({.kind = Kind::set, .path = path, .data = std::string(data)});
+  return submit({.kind = OperationKind::set, .path = path, .data = std::string(data)});
 }
 PendingReply SimClient::set_version(const std::string& path, std::string_view data,
                                     std::int32_t version) {
-  return submit({.kind = Kind::set, .path = path, .data = std::string(data), .version = version});
+  return submit(
+      {.kind = OperationKind::set, .path = path, .data = std::string(data), .version = version});
 }
 PendingReply SimClient::remove_version(const std::string& path, std::int32_t version) {
-  return submit({.kind = Kind::remove, .path = path, .version = version});
+  return submit({.kind = OperationKind::remove, .path = path, .version = version});
 }
 PendingReply SimClient::exists(const std::string& path) {
-  return submit({.kind = Kind::exists, .path = path});
+  return submit({.kind = OperationKind::exists, .path = path});
 }
 PendingReply SimClient::get(const std::string& path) {
-  return submit({.kind = Kind::get, .path = path});
+  return submit({.kind = OperationKind::get, .path = path});
 }
 PendingReply SimClient::get_and_watch(const std::string& path) {
-  return submit({.kind = Kind::get_and_watch, .path = path});
+  return submit({.kind = OperationKind::get_and_watch, .path = path});
 }
 PendingReply SimClient::exists_and_watch(const std::string& path) {
-  return submit({.kind = Kind::exists_and_watch, .path = path});
+  return submit({.kind = OperationKind::exists_and_watch, .path = path});
 }
 PendingReply SimClient::children(const std::string& path) {
-  return submit({.kind = Kind::children, .path = path});
+  return submit({.kind = OperationKind::children, .path = path});
 }
 PendingReply SimClient::sync(const std::string& path) {
-  return submit({.kind = Kind::sync, .path = path});
+  return submit({.kind = OperationKind::sync, .path = path});
 }
 PendingReply SimClient::prove(const std::string& path) {
-  return submit({.kind = Kind::check, .path = path});
+  return submit({.kind = OperationKind::check, .path = path});
 }
 PendingReply SimClient::mark_and_remove(const std::string& path, std::string_view data) {
-  return submit({.kind = Kind::mark_and_remove, .path = path, .data = std::string(data)});
+  return submit({.kind = OperationKind::mark_and_remove, .path = path, .data = std::string(data)});
 }
 
 // That the node is marked first shows in what its watchers are told.
 PendingReply SimClient::mark_and_replace(const std::string& path, std::string_view,
                                          const std::string& heir, std::string_view text) {
-  return submit(
-      {.kind = Kind::mark_and_replace, .path = path, .data = std::string(text), .heir = heir});
+  return submit({.kind = OperationKind::mark_and_replace,
+                 .path = path,
+                 .data = std::string(text),
+                 .heir = heir});
 }
 
 PendingReply SimClient::change_if(const Check& check, const Change& change) {
-  static constexpr std::array kKinds = {Kind::create, Kind::set, Kind::remove,
-                                        Kind::mark_and_replace};
+  static constexpr std::array kKinds = {OperationKind::create, OperationKind::set,
+                                        OperationKind::remove, OperationKind::mark_and_replace};
   const bool replaces = change.kind == Change::Kind::replace;
   Operation operation;
   operation.kind = kKinds.at(static_cast<std::size_t>(change.kind));
@@ -173,7 +176,7 @@ PendingReply SimClient::change_if(const Check& check, const Change& change) {
 
 void SimClient::forget_watch(const std::string& path) {
   if (state_ == State::connected) {
-    submit({.kind = Kind::forget_watch, .path = path});
+    submit({.kind = OperationKind::forget_watch, .path = path});
   } else {
     watches_.erase(path);
     absent_watches_.erase(path);
@@ -240,7 +243,7 @@ void SimClient::take(Arrival arrival) {
   reply.stat = {outcome.stat.created, outcome.stat.created_ms, outcome.stat.owner,
                 outcome.stat.version};
   const bool agreed =
-      reply.rc == ZOK || (request.operation.kind == Kind::check && reply.rc == ZNONODE);
+      reply.rc == ZOK || (request.operation.kind == OperationKind::check && reply.rc == ZNONODE);
   const bool committed = request.operation.is_write() && agreed;
   finish(std::move(request), std::move(reply), committed);
 }
@@ -250,18 +253,18 @@ void SimClient::finish(Request request, Reply reply, bool committed) {
   const bool lost = zookeeper::is_loss(reply.rc);
   if (!lost) listener_->on_answer(request.sent, waiting_, committed);
   const auto& path = request.operation.path;
-  if (request.operation.kind == Kind::get_and_watch) {
+  if (request.operation.kind == OperationKind::get_and_watch) {
     if (reply.rc == ZOK) watches_.insert(path);
     const auto event = reply.rc == ZOK       ? WatchEvent::set
                        : reply.rc == ZNONODE ? WatchEvent::absent
                                              : WatchEvent::failed;
     watch_events_.emplace_back(path, event);
   }
-  if (request.operation.kind == Kind::exists_and_watch) {
+  if (request.operation.kind == OperationKind::exists_and_watch) {
     if (!lost) (reply.rc == ZOK ? watches_ : absent_watches_).insert(path);
     watch_events_.emplace_back(path, lost ? WatchEvent::failed : WatchEvent::set);
   }
-  if (request.operation.kind == Kind::forget_watch) {
+  if (request.operation.kind == OperationKind::forget_watch) {
     watches_.erase(path);
     absent_watches_.erase(path);
   }
@@ -283,7 +286,7 @@ void SimClient::on_session(std::int64_t session, milliseconds timeout) {
   last_sent_ = process_.now();
   if (watches_.empty() && absent_watches_.empty()) return;
   Operation again;
-  again.kind = Kind::set_watches;
+  again.kind = OperationKind::set_watches;
   again.watches.assign(watches_.begin(), watches_.end());
   again.absent.assign(absent_watches_.begin(), absent_watches_.end());
   again.seen = seen_;

@@ -23,14 +23,14 @@ using namespace std::chrono_literals;
 using testkit::eventually;
 using testkit::patience;
 
-LockManager open(const std::string& store) {
+LockManager open_quiet(const std::string& store) {
   return LockManager::open("memory://" + store, {.backends = {&memory::backend()},
                                                  .log = [](LogLevel, std::string_view) {}});
 }
 
 TEST(Closing, ARivalGetsTheLockOnlyAfterTheWorkerSaidThatItStopped) {
-  auto manager = open("closing-rival");
-  auto rivals = open("closing-rival");
+  auto manager = open_quiet("closing-rival");
+  auto rivals = open_quiet("closing-rival");
   auto held = manager.lock("a")->acquire();
   const auto stop = held.stop_token();
   std::atomic<bool> has_stopped = false;
@@ -59,8 +59,8 @@ TEST(Closing, ARivalGetsTheLockOnlyAfterTheWorkerSaidThatItStopped) {
 }
 
 TEST(Closing, ACallbackIsWaitedForBeforeTheLockIsGivenBack) {
-  auto manager = open("closing-callback");
-  auto rivals = open("closing-callback");
+  auto manager = open_quiet("closing-callback");
+  auto rivals = open_quiet("closing-callback");
   auto held = manager.lock("a")->acquire();
   std::atomic<bool> has_returned = false;
   std::atomic<bool> was_free = true;
@@ -76,14 +76,14 @@ TEST(Closing, ACallbackIsWaitedForBeforeTheLockIsGivenBack) {
 }
 
 TEST(Closing, WhatNobodyListensToDelaysNothing) {
-  auto manager = open("closing-plain");
+  auto manager = open_quiet("closing-plain");
   std::vector<LockHandle> held;
   for (int i = 0; i < 100; ++i) held.push_back(manager.lock("n/" + std::to_string(i))->acquire());
   const auto start = std::chrono::steady_clock::now();
   manager.close();
   EXPECT_LT(std::chrono::steady_clock::now() - start, 2s) << "far below release_timeout";
   for (const auto& handle : held) EXPECT_EQ(handle.loss_reason(), LossReason::closed);
-  EXPECT_TRUE(open("closing-plain").lock("n/7")->try_acquire());
+  EXPECT_TRUE(open_quiet("closing-plain").lock("n/7")->try_acquire());
 }
 
 }  // namespace

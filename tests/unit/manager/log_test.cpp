@@ -26,8 +26,8 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-LockManager open_store(const std::string& name,
-                       std::function<void(LogLevel, std::string_view)> log = {}) {
+LockManager open_logged(const std::string& name,
+                        std::function<void(LogLevel, std::string_view)> log = {}) {
   OpenOptions options;
   options.backends = {&memory::backend()};
   options.log = std::move(log);
@@ -86,7 +86,7 @@ class FullStandardError {
 
 TEST(Log, P03_AFullStandardErrorDelaysNothingAndWhatIsDroppedIsCounted) {
   FullStandardError full;
-  auto locks = open_store("full");
+  auto locks = open_logged("full");
   expect_works(locks);
   write(locks, "the first");
   for (int i = 1; i <= 1500; ++i) write(locks, fmt::format("line {} of 1500", i));
@@ -104,7 +104,7 @@ TEST(Log, P03_AFullStandardErrorDelaysNothingAndWhatIsDroppedIsCounted) {
 TEST(Log, P03_OneThatIsStuckDelaysTheEndByASecond) {
   auto end = std::make_shared<std::promise<void>>();
   {
-    auto locks = open_store(
+    auto locks = open_logged(
         "stuck", [over = end->get_future().share()](LogLevel, std::string_view) { over.wait(); });
     expect_works(locks);
     write(locks, "the first");
@@ -120,7 +120,7 @@ TEST(Log, OneThatCallsDlockDoesNotWaitForItself) {
   std::promise<void> called;
   std::atomic<bool> is_first = true;
   std::unique_ptr<LockManager> locks;
-  locks = std::make_unique<LockManager>(open_store("calls", [&](LogLevel, std::string_view) {
+  locks = std::make_unique<LockManager>(open_logged("calls", [&](LogLevel, std::string_view) {
     // What is said while the manager ends must not use it.
     if (!is_first.exchange(false)) return;
     {
@@ -138,7 +138,7 @@ TEST(Log, OneThatCallsDlockDoesNotWaitForItself) {
 
 TEST(Log, OneThatThrowsGetsTheNextLine) {
   std::promise<void> second;
-  auto locks = open_store("throws", [&](LogLevel, std::string_view text) {
+  auto locks = open_logged("throws", [&](LogLevel, std::string_view text) {
     if (text == "the first") throw std::runtime_error("full");
     second.set_value();
   });
@@ -152,7 +152,7 @@ TEST(Log, LinesComeInOrderAndAreAllThereAtTheEnd) {
   std::vector<std::string> written;
   {
     auto locks =
-        open_store("order", [&](LogLevel, std::string_view text) { lines.emplace_back(text); });
+        open_logged("order", [&](LogLevel, std::string_view text) { lines.emplace_back(text); });
     for (int i = 0; i < 900; ++i) write(locks, written.emplace_back(fmt::format("line {}", i)));
   }
   EXPECT_EQ(lines, written);

@@ -60,7 +60,7 @@ class Watched {
   LockManager manager;  ///< last: it calls the others
 };
 
-void take_away(const std::string& store, const LockHandle& held) {
+void evict(const std::string& store, const LockHandle& held) {
   LockManager::open("memory://" + store, {.backends = {&memory::backend()}})
       .evict(held.name(), held.token().value());
 }
@@ -71,9 +71,9 @@ TEST(OnLoss, TellsOfAHandleAndOfAMutexOnceEach) {
   auto held = watched.manager.lock("a")->acquire();
   Mutex mutex(watched.manager.lock("b"));
   mutex.lock();
-  take_away(store, held);
+  evict(store, held);
   ASSERT_TRUE(eventually(patience(), [&] { return watched.losses().size() == 1; }));
-  take_away(store, *mutex.held());
+  evict(store, *mutex.held());
   ASSERT_TRUE(eventually(patience(), [&] { return watched.losses().size() == 2; }));
   const auto losses = watched.losses();
   EXPECT_EQ(losses[0].name, "a");
@@ -97,7 +97,7 @@ TEST(OnLoss, TellsOfALossThatIsFoundOutAtTheRelease) {
   Watched watched(store);
   for (std::size_t i = 0; i < 50; ++i) {
     auto held = watched.manager.lock("a")->acquire();
-    take_away(store, held);
+    evict(store, held);
     EXPECT_EQ(held.release(), errc::lock_lost);
     ASSERT_TRUE(eventually(patience(), [&] { return watched.losses().size() == i + 1; }));
   }
@@ -134,7 +134,7 @@ TEST(OnLoss, IsToldBeforeTheHandlesCallbacksAndAfterItsStopToken) {
   auto held = manager.lock("a")->acquire();
   const std::stop_callback stopped(held.stop_token(), [&] { note("stop"); });
   held.on_state([&](HandleState, LossReason) { note("handle"); });
-  take_away(store, held);
+  evict(store, held);
   ASSERT_TRUE(eventually(patience(), [&] {
     const std::lock_guard lock(mutex);
     return order.size() == 3;

@@ -24,7 +24,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-LockManager open_store(const std::string& name) {
+LockManager open_told(const std::string& name) {
   OpenOptions options;
   options.backends = {&memory::backend()};
   return LockManager::open("memory://telling_" + name, std::move(options));
@@ -57,7 +57,7 @@ class Block {
 };
 
 TEST(Telling, P01_ALossIsToldWhileOtherHandlesCallbacksBlock) {
-  auto locks = open_store("p01");
+  auto locks = open_told("p01");
   const auto block = std::make_shared<Block>();
   auto first = locks.lock("first")->acquire();
   first.on_state([block](HandleState, LossReason) { block->enter(); });
@@ -78,7 +78,7 @@ TEST(Telling, P01_ALossIsToldWhileOtherHandlesCallbacksBlock) {
 }
 
 TEST(Telling, ALossWaitsForNoCompletionHandler) {
-  auto locks = open_store("handler");
+  auto locks = open_told("handler");
   const auto block = std::make_shared<Block>();
   locks.lock("first")->async_acquire([block](error_code, LockHandle) { block->enter(); });
   block->await_begin();
@@ -112,7 +112,7 @@ TEST(Telling, P01_CloseKeepsItsBoundWhileACallbackBlocks) {
 }
 
 TEST(Telling, P02_ReleaseReturnsWhenTheCallbackThatRunsHasReturned) {
-  auto locks = open_store("running");
+  auto locks = open_told("running");
   const auto block = std::make_shared<Block>();
   auto held = locks.lock("a")->acquire();
   std::atomic<bool> over = false;
@@ -132,7 +132,7 @@ TEST(Telling, P02_ReleaseReturnsWhenTheCallbackThatRunsHasReturned) {
 }
 
 TEST(Telling, P02_AsyncReleaseCompletesWhenTheCallbackThatRunsHasReturned) {
-  auto locks = open_store("async");
+  auto locks = open_told("async");
   const auto block = std::make_shared<Block>();
   auto held = locks.lock("a")->acquire();
   held.on_state([block](HandleState, LossReason) { block->enter(); });
@@ -145,7 +145,7 @@ TEST(Telling, P02_AsyncReleaseCompletesWhenTheCallbackThatRunsHasReturned) {
 }
 
 TEST(Telling, InsideItsOwnCallbackAReleaseDoesNotWaitForIt) {
-  auto locks = open_store("inside");
+  auto locks = open_told("inside");
   auto held = locks.lock("a")->acquire();
   std::promise<error_code> told;
   held.on_state([&](HandleState, LossReason) {
@@ -158,7 +158,7 @@ TEST(Telling, InsideItsOwnCallbackAReleaseDoesNotWaitForIt) {
 }
 
 TEST(Telling, AStopThatIsDueIsRequestedThoughTheHandleIsReleased) {
-  auto locks = open_store("due");
+  auto locks = open_told("due");
   auto held = locks.lock("a")->acquire();
   const auto token = held.stop_token();
   lose(locks, held);
@@ -184,7 +184,7 @@ TEST(Telling, ACallbackThatThrowsEndsNothing) {
 }
 
 TEST(Telling, P11_SignalsAreLeftToTheApplication) {
-  auto locks = open_store("signals");
+  auto locks = open_told("signals");
   auto held = locks.lock("a")->acquire();
   std::promise<bool> blocked;
   held.on_state([&](HandleState, LossReason) {
@@ -201,7 +201,7 @@ TEST(Telling, P11_SignalsAreLeftToTheApplication) {
 }
 
 TEST(Telling, AThreadThatIsCancelledInAnAcquireEndsAfterIt) {
-  auto locks = open_store("cancel");
+  auto locks = open_told("cancel");
   const auto lock = locks.lock("a");
   auto held = lock->acquire();
   struct Shared {
