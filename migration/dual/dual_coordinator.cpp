@@ -20,7 +20,7 @@ constexpr int kMostRounds = 100;
 DualCoordinator::DualCoordinator(DualStores stores, Plan plan, Options options)
     : stores_(std::move(stores)),
       plan_(std::move(plan)),
-      options_(options),
+      options_(std::move(options)),
       note_(stores_.window, plan_.name) {}
 
 Duration DualCoordinator::quiet() const { return options_.quiet.value_or(quiet_period(plan_)); }

@@ -4,13 +4,14 @@
 #include <fmt/format.h>
 
 #include <stdexcept>
+#include <utility>
 
 #include "testkit/servers/memcached.hpp"
 #include "testkit/servers/redis.hpp"
 
 namespace dlock::fleet {
 
-DualStores::DualStores(const std::string& source) : kind_(source) {
+DualStores::DualStores(std::string source) : kind_(std::move(source)) {
   zookeeper_.start();
   if (kind_ == "memcached") {
     source_ = std::make_unique<testkit::MemcachedServer>();

@@ -20,7 +20,7 @@ inline constexpr const char* kDualPlan = "leave-cache";
 class DualStores {
  public:
   /// `source`: memcached or redis.
-  explicit DualStores(const std::string& source);
+  explicit DualStores(std::string source);
 
   std::string url(const std::string& store) const;
   /// A configuration file: of programs of this phase; of those that know the source alone, as

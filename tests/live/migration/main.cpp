@@ -66,8 +66,8 @@ bool two_held(const soak::Judgement& judgement) {
 }
 
 std::string story(const FleetRun& run, const checkers::Violation& violation) {
-  const auto from = violation.what.find("'");
-  const auto to = violation.what.find("'", from + 1);
+  const auto from = violation.what.find('\'');
+  const auto to = violation.what.find('\'', from + 1);
   if (from == std::string::npos || to == std::string::npos) return {};
   return story_of(run, violation.what.substr(from + 1, to - from - 1), violation.at);
 }

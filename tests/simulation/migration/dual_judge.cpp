@@ -139,7 +139,7 @@ Violations check_shown_tokens(const History& history, const DualFacts& facts, Du
   for (const auto& [name, list] : shown_tokens(grants, facts)) {
     for (auto later = list.begin(); later != list.end(); ++later) {
       const auto token = later->grant->token.value_or(0);
-      const auto complain = [&](std::string than) {
+      const auto complain = [&, &name = name](std::string than) {
         found.push_back({fmt::format("{} has token {} of '{}', not above {}",
                                      describe(later->id, facts), token, name, std::move(than)),
                          later->grant->granted});

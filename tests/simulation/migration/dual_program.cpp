@@ -68,7 +68,8 @@ void DualProgram::close() {
 asio::awaitable<void> DualProgram::end() {
   if (plans_->registrar) plans_->registrar->close();
   if (plans_->coordinator) plans_->coordinator->stop();
-  for (auto store : {source_, target_}) co_await store->close();
+  co_await source_->close();
+  co_await target_->close();
   if (window_ != target_) co_await window_->close();
 }
 
