@@ -8,8 +8,6 @@
 #include "backends/redis/backend.hpp"
 
 namespace dlock::redis {
-namespace {}  // namespace
-
 // Holders under a gate stand in their own key all the time. Waiters under one are asked again
 // before they are let in; those without one are shown as well as a SCAN can.
 asio::awaitable<Result<std::vector<std::string>>> RedisBackend::claimed_names(std::string prefix,
