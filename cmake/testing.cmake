@@ -10,7 +10,7 @@
 # begins first; about so many seconds, given where it is a minute and more. THREADLESS: there is no
 # second thread in it, and so nothing for ThreadSanitizer: it is not built for that.
 # ONE_BY_ONE: its files use the same names for what each has of its own, so that they cannot be compiled
-# together, as the presets of the sanitizers do.
+# together, as all presets but `dev` and `tidy` do.
 include(GoogleTest)
 find_package(GTest REQUIRED)
 
@@ -70,6 +70,7 @@ function(dlock_test name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 16)
   if(arg_ONE_BY_ONE)
     set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
   endif()

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "cli/output/migrate_output.hpp"
+#include "cli/output/plan_values.hpp"
 #include "dlock/duration.hpp"
 
 namespace dlock::cli {
@@ -26,12 +27,6 @@ constexpr std::size_t kMostShown = 20;
 /// In a report's sentence.
 constexpr std::size_t kMostNamed = 3;
 
-json::array array_of(const std::vector<std::string>& texts) {
-  json::array array;
-  for (const auto& text : texts) array.emplace_back(text);
-  return array;
-}
-
 json::object object_of(const Program& program) {
   return {{"id", program.id},
           {"phase", program.phase},
@@ -40,13 +35,13 @@ json::object object_of(const Program& program) {
           {"app", program.app}};
 }
 
-json::array array_of(const std::vector<Program>& programs) {
+json::array programs_of(const std::vector<Program>& programs) {
   json::array array;
   for (const auto& program : programs) array.emplace_back(object_of(program));
   return array;
 }
 
-json::array array_of(const std::vector<Stranger>& strangers) {
+json::array dual_strangers_of(const std::vector<Stranger>& strangers) {
   json::array array;
   for (const auto& stranger : strangers) {
     json::object object{{"store", stranger.store}, {"name", stranger.lock}};
@@ -60,7 +55,7 @@ json::array array_of(const std::vector<Stranger>& strangers) {
   return array;
 }
 
-json::object about(const Plan& plan) {
+json::object about_dual(const Plan& plan) {
   return {{"plan", plan.name},
           {"mode", "dual"},
           {"from", plan.from},
@@ -81,13 +76,8 @@ json::value value_of(const std::optional<Window>& window, const Plan& plan, std:
   object["ver"] = window->ver;
   object["floor"] = window->floor;
   object["since_ms"] = age_ms(window->since_ms, now_ms);
-  object["programs"] = array_of(window->programs);
+  object["programs"] = programs_of(window->programs);
   return object;
-}
-
-std::string age_text(std::int64_t milliseconds) {
-  return format_duration(
-      std::chrono::milliseconds(milliseconds < 10'000 ? milliseconds : milliseconds / 1000 * 1000));
 }
 
 std::string header_of(const Plan& plan) {
@@ -163,7 +153,7 @@ std::string line_to_write(const Plan& plan, const Window& window) {
 }
 
 std::string to_json(const moves::DualPlanReport& report) {
-  auto object = about(report.plan);
+  auto object = about_dual(report.plan);
   object["window"] = report.plan.window;
   object["names"] = array_of(report.plan.names);
   object["patterns"] = array_of(report.plan.patterns);
@@ -186,13 +176,13 @@ std::string to_text(const moves::DualPlanReport& report) {
 }
 
 std::string to_json(const moves::DualStatus& status, std::int64_t wall_clock_ms) {
-  auto object = about(status.plan);
+  auto object = about_dual(status.plan);
   object["finished"] = status.finished;
   object["next"] = status.next;
   object["alarms"] = array_of(status.alarms);
   object["window"] = value_of(status.window, status.plan, wall_clock_ms);
-  object["laggards"] = array_of(status.laggards);
-  object["strangers"] = array_of(status.strangers);
+  object["laggards"] = programs_of(status.laggards);
+  object["strangers"] = dual_strangers_of(status.strangers);
   object["names"] = array_of(status.plan.names);
   object["patterns"] = array_of(status.plan.patterns);
   return json::serialize(object);
@@ -217,13 +207,13 @@ std::string to_text(const moves::DualStatus& status, std::int64_t wall_clock_ms)
 }
 
 std::string to_json(const moves::DualStepReport& step, std::int64_t wall_clock_ms) {
-  auto object = about(step.plan);
+  auto object = about_dual(step.plan);
   object["outcome"] = outcome_of(step.report.verdict);
   object["changed"] = step.report.changed;
   object["text"] = step.report.text;
   object["window"] = value_of(step.report.window, step.plan, wall_clock_ms);
-  object["waits_for"] = array_of(step.report.waits_for);
-  object["strangers"] = array_of(step.report.strangers);
+  object["waits_for"] = programs_of(step.report.waits_for);
+  object["strangers"] = dual_strangers_of(step.report.strangers);
   object["finished"] = step.finished;
   object["withdrawn"] = step.withdrawn;
   return json::serialize(object);

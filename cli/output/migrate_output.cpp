@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <boost/json.hpp>
 
+#include "cli/output/plan_values.hpp"
 #include "dlock/duration.hpp"
 
 namespace dlock::cli {
@@ -16,12 +17,6 @@ using core::migration::MoveState;
 using core::migration::NameStatus;
 using core::migration::PlanStatus;
 using core::migration::Verdict;
-
-json::array array_of(const std::vector<std::string>& texts) {
-  json::array array;
-  for (const auto& text : texts) array.emplace_back(text);
-  return array;
-}
 
 json::object object_of(const Owner& owner, const std::string& store) {
   return {{"store", store},
@@ -84,7 +79,7 @@ json::value object_of(const std::optional<core::migration::Gate>& gate) {
                       {"floor", gate->floor}};
 }
 
-json::array array_of(const std::vector<core::migration::Stranger>& strangers) {
+json::array strangers_of(const std::vector<core::migration::Stranger>& strangers) {
   json::array array;
   for (const auto& stranger : strangers) {
     auto object = object_of(stranger.owner, stranger.store);
@@ -117,11 +112,6 @@ std::string gate_line(const core::migration::Gate& gate, const core::migration::
   const bool to_target = gate.state == GateState::turned || gate.state == GateState::final_;
   return fmt::format("locks of {} that are made later: in '{}'", patterns_of(plan),
                      to_target ? plan.to : plan.from);
-}
-
-std::string age_text(std::int64_t milliseconds) {
-  return format_duration(
-      std::chrono::milliseconds(milliseconds < 10'000 ? milliseconds : milliseconds / 1000 * 1000));
 }
 
 std::string place_of(const NameStatus& name, const core::migration::Plan& plan) {
@@ -181,7 +171,7 @@ std::string to_json(const core::migration::PlanReport& report) {
   auto object = about(report.plan);
   object["target_forgets"] = report.plan.lossy_target;
   object["names"] = array_of(report.plan.has_gate() ? report.names : report.plan.names);
-  object["strangers"] = array_of(report.strangers);
+  object["strangers"] = strangers_of(report.strangers);
   object["objections"] = array_of(report.objections);
   object["started"] = report.started;
   return json::serialize(object);
@@ -250,7 +240,7 @@ std::string to_json(const core::migration::StepsReport& report) {
   object["finished"] = report.finished;
   object["withdrawn"] = report.withdrawn;
   object["gate"] = object_of(report.gate);
-  object["strangers"] = array_of(report.strangers);
+  object["strangers"] = strangers_of(report.strangers);
   json::array locks;
   for (const auto& step : report.steps) {
     json::object lock{{"name", step.name}};

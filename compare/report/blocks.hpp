@@ -24,6 +24,12 @@ struct Run {
 };
 using Runs = std::vector<Run>;
 
+/// A field of a result; empty if there is none.
+inline std::string text_at(const object& from, const char* field) {
+  const auto* value = from.if_contains(field);
+  return value == nullptr ? std::string() : std::string(value->as_string());
+}
+
 inline object words(std::string_view text) { return {{"kind", "words"}, {"text", text}}; }
 inline object callout(std::string_view tone, std::string_view text) {
   return {{"kind", "callout"}, {"tone", tone}, {"text", text}};

@@ -11,11 +11,6 @@ namespace dlock::compare::report {
 
 namespace {
 
-std::string text(const object& from, const char* field) {
-  const auto* value = from.if_contains(field);
-  return value == nullptr ? std::string() : std::string(value->as_string());
-}
-
 /// The tries of a scenario on a store, by dlock or another client.
 struct Row {
   std::string store;
@@ -89,7 +84,7 @@ std::vector<Row> in_order_of_stores(const Figures& figures, const std::string& s
     if (!ours.empty()) ordered.push_back({id, "", Tries(ours)});
     std::map<std::string, std::vector<const object*>> peers;
     for (const auto* result : figures.results("peer", scenario, id)) {
-      peers[text(*result, "driver")].push_back(result);
+      peers[text_at(*result, "driver")].push_back(result);
     }
     for (auto& [driver, results] : peers) ordered.push_back({id, driver, Tries(results)});
   }
@@ -120,7 +115,7 @@ array safety_row(const Figures& figures, const Row& of) {
 object safety_section(const Runs& runs, const object& scenario) {
   array rows;
   for (const auto& run : runs) {
-    for (const auto& one : in_order_of_stores(run.figures, text(scenario, "id"))) {
+    for (const auto& one : in_order_of_stores(run.figures, text_at(scenario, "id"))) {
       array row = safety_row(run.figures, one);
       if (runs.size() > 1) row.insert(row.begin(), cell(run.name));
       rows.push_back(std::move(row));
@@ -138,8 +133,8 @@ object safety_section(const Runs& runs, const object& scenario) {
                 "Heal to next grant",
                 "Wake-up"};
   if (runs.size() > 1) headers.insert(headers.begin(), "Run");
-  return section(text(scenario, "id"), text(scenario, "title"),
-                 array{words(text(scenario, "words") +
+  return section(text_at(scenario, "id"), text_at(scenario, "title"),
+                 array{words(text_at(scenario, "words") +
                              " Times are medians over the tries, or over n of them."),
                        table(std::move(headers), std::move(rows))});
 }
@@ -171,10 +166,11 @@ object matrix(const Figures& figures) {
   for (const auto& store : stores) headers.push_back(boost::json::string(store.title));
   for (const auto& entry : scenarios("safety")) {
     const auto& scenario = entry.as_object();
-    if (figures.results("safety", text(scenario, "id")).empty()) continue;
-    array row{cell(text(scenario, "title"))};
+    if (figures.results("safety", text_at(scenario, "id")).empty()) continue;
+    array row{cell(text_at(scenario, "title"))};
     for (const auto& store : stores) {
-      row.push_back(matrix_cell(Tries(figures.results("safety", text(scenario, "id"), store.id))));
+      row.push_back(
+          matrix_cell(Tries(figures.results("safety", text_at(scenario, "id"), store.id))));
     }
     rows.push_back(std::move(row));
   }
@@ -223,7 +219,7 @@ void add_safety(const Runs& runs, array& sections) {
   bool first = true;
   for (const auto& entry : scenarios("safety")) {
     const auto& scenario = entry.as_object();
-    if (runs.front().figures.results("safety", text(scenario, "id")).empty()) continue;
+    if (runs.front().figures.results("safety", text_at(scenario, "id")).empty()) continue;
     if (std::exchange(first, false)) sections.push_back(matrix(runs.front().figures));
     sections.push_back(safety_section(runs, scenario));
   }
@@ -233,11 +229,12 @@ void add_pitfalls(const Figures& figures, array& sections) {
   array rows, blocks;
   for (const auto& entry : scenarios("pitfalls")) {
     const auto& scenario = entry.as_object();
-    for (const auto* result : figures.results("pitfall", text(scenario, "id"))) {
-      array row{cell(text(scenario, "title")), cell(title_of(figures, text(*result, "store"))),
-                cell(text(scenario, "words"))};
+    for (const auto* result : figures.results("pitfall", text_at(scenario, "id"))) {
+      array row{cell(text_at(scenario, "title")),
+                cell(title_of(figures, text_at(*result, "store"))),
+                cell(text_at(scenario, "words"))};
       if (result->contains("failed")) {
-        row.push_back(cell("not measured: " + text(*result, "failed"), "bad"));
+        row.push_back(cell("not measured: " + text_at(*result, "failed"), "bad"));
         row.push_back(cell(""));
       } else if (result->contains("herd")) {
         const auto& last = result->at("herd").as_array().back();
@@ -246,18 +243,18 @@ void add_pitfalls(const Figures& figures, array& sections) {
                              last.at("waiters").to_number<int>()),
                  "warn"));
         row.push_back(cell(fmt::format("{} notification(s): {}", last.at("ours").to_number<int>(),
-                                       text(scenario, "cure"))));
+                                       text_at(scenario, "cure"))));
       } else {
         const auto& naive = result->at("naive").as_object();
         const auto& ours = result->at("ours").as_object();
-        row.push_back(cell(fmt::format("{}: {}", yes_no(naive), text(scenario, "happens")),
+        row.push_back(cell(fmt::format("{}: {}", yes_no(naive), text_at(scenario, "happens")),
                            naive.at("happened").as_bool() ? "warn" : "bad"));
-        row.push_back(cell(fmt::format("{}: {}", yes_no(ours), text(scenario, "cure")),
+        row.push_back(cell(fmt::format("{}: {}", yes_no(ours), text_at(scenario, "cure")),
                            ours.at("happened").as_bool() ? "bad" : ""));
       }
       rows.push_back(std::move(row));
     }
-    for (const auto* result : figures.results("pitfall", text(scenario, "id"))) {
+    for (const auto* result : figures.results("pitfall", text_at(scenario, "id"))) {
       if (result->contains("herd")) blocks.push_back(herd_blocks(*result, blocks));
     }
   }

@@ -11,11 +11,6 @@ namespace dlock::compare::report {
 
 namespace {
 
-std::string text(const object& from, const char* field) {
-  const auto* value = from.if_contains(field);
-  return value == nullptr ? std::string() : std::string(value->as_string());
-}
-
 const object* headline(const object& scenario) {
   for (const auto& metric : scenario.at("metrics").as_array()) {
     if (metric.as_object().contains("ratio")) return &metric.as_object();
@@ -74,7 +69,7 @@ std::size_t samples_of_row(const Figures& figures, const object& scenario, const
 array rows_of(const Run& run, const object& scenario, bool several_runs) {
   array rows;
   const auto& figures = run.figures;
-  const auto id = text(scenario, "id");
+  const auto id = text_at(scenario, "id");
   const auto* main = headline(scenario);
   for (const auto& store : stores_of(figures)) {
     for (const auto param : figures.params(id)) {
@@ -132,7 +127,7 @@ boost::json::value value_at(const Figures& figures, const Spot& spot, const obje
 }
 
 object bar_chart(const Figures& figures, const object& scenario, const object& metric) {
-  const auto id = text(scenario, "id");
+  const auto id = text_at(scenario, "id");
   const auto params = figures.params(id);
   const auto param = params.empty() ? 0 : params.back();
   array labels;
@@ -154,9 +149,9 @@ object bar_chart(const Figures& figures, const object& scenario, const object& m
     }
     sets.push_back(object{{"label", driver}, {"data", std::move(data)}});
   }
-  std::string title = text(metric, "title");
+  std::string title = text_at(metric, "title");
   if (scenario.contains("param_name")) {
-    title += fmt::format(", {} {}", param, text(scenario, "param_name"));
+    title += fmt::format(", {} {}", param, text_at(scenario, "param_name"));
   }
   title += samples.words();
   // Quantities that differ by powers of ten between stores, and those that do not.
@@ -167,7 +162,7 @@ object bar_chart(const Figures& figures, const object& scenario, const object& m
 }
 
 object line_chart(const Figures& figures, const object& scenario, const object& metric) {
-  const auto id = text(scenario, "id");
+  const auto id = text_at(scenario, "id");
   array labels, sets;
   SampleRange samples;
   for (const auto param : figures.params(id)) labels.push_back(param);
@@ -184,9 +179,9 @@ object line_chart(const Figures& figures, const object& scenario, const object& 
   }
   return {{"kind", "chart"},
           {"type", "line"},
-          {"title", text(metric, "title") + " (dashed: the floor)" + samples.words()},
+          {"title", text_at(metric, "title") + " (dashed: the floor)" + samples.words()},
           {"unit", metric.at("unit")},
-          {"x", text(scenario, "param_name")},
+          {"x", text_at(scenario, "param_name")},
           {"log", true},
           {"labels", std::move(labels)},
           {"sets", std::move(sets)}};
@@ -194,7 +189,7 @@ object line_chart(const Figures& figures, const object& scenario, const object& 
 
 /// Latency by percentile, in the way of HdrHistogram's plots: each step halves what is left.
 object percentile_chart(const Figures& figures, const object& scenario, std::string_view name) {
-  const auto id = text(scenario, "id");
+  const auto id = text_at(scenario, "id");
   const auto params = figures.params(id);
   array labels, sets;
   const std::vector<double> percents{0, 50, 75, 90, 95, 99, 99.5, 99.9};
@@ -226,22 +221,22 @@ object percentile_chart(const Figures& figures, const object& scenario, std::str
 }
 
 object speed_section(const Runs& runs, const object& scenario) {
-  array blocks{words(text(scenario, "words"))};
+  array blocks{words(text_at(scenario, "words"))};
   for (const auto& entry : scenario.at("charts").as_array()) {
     const auto& chart = entry.as_object();
     const auto& figures = runs.front().figures;
-    const auto type = text(chart, "type");
+    const auto type = text_at(chart, "type");
     object made = type == "percentiles"
-                      ? percentile_chart(figures, scenario, text(chart, "histogram"))
-                  : type == "line" && figures.params(text(scenario, "id")).size() > 1
-                      ? line_chart(figures, scenario, metric_of(scenario, text(chart, "metric")))
-                      : bar_chart(figures, scenario, metric_of(scenario, text(chart, "metric")));
+                      ? percentile_chart(figures, scenario, text_at(chart, "histogram"))
+                  : type == "line" && figures.params(text_at(scenario, "id")).size() > 1
+                      ? line_chart(figures, scenario, metric_of(scenario, text_at(chart, "metric")))
+                      : bar_chart(figures, scenario, metric_of(scenario, text_at(chart, "metric")));
     if (!made.at("sets").as_array().empty()) blocks.push_back(std::move(made));
   }
   array headers{"Store"};
   if (runs.size() > 1) headers.insert(headers.begin(), "Run");
   if (scenario.contains("param_name")) {
-    headers.push_back(boost::json::string(text(scenario, "param_name")));
+    headers.push_back(boost::json::string(text_at(scenario, "param_name")));
   }
   headers.push_back("Client");
   for (const auto& metric : scenario.at("metrics").as_array())
@@ -256,7 +251,7 @@ object speed_section(const Runs& runs, const object& scenario) {
     for (auto& row : rows_of(run, scenario, runs.size() > 1)) rows.push_back(std::move(row));
   }
   blocks.push_back(table(std::move(headers), std::move(rows)));
-  return section(text(scenario, "id"), text(scenario, "title"), std::move(blocks));
+  return section(text_at(scenario, "id"), text_at(scenario, "title"), std::move(blocks));
 }
 
 }  // namespace
@@ -265,7 +260,7 @@ void add_speed(const Runs& runs, array& sections) {
   for (const auto& entry : scenarios("speed")) {
     const auto& scenario = entry.as_object();
     const bool measured = std::any_of(runs.begin(), runs.end(), [&](const Run& run) {
-      return !run.figures.results("speed", text(scenario, "id")).empty();
+      return !run.figures.results("speed", text_at(scenario, "id")).empty();
     });
     if (measured) sections.push_back(speed_section(runs, scenario));
   }
@@ -278,8 +273,8 @@ object slow_spots(const Figures& figures) {
     const auto& scenario = entry.as_object();
     const auto* main = headline(scenario);
     if (main == nullptr) continue;
-    const auto id = text(scenario, "id");
-    const auto metric = text(*main, "id");
+    const auto id = text_at(scenario, "id");
+    const auto metric = text_at(*main, "id");
     for (const auto& store : stores_of(figures)) {
       for (const auto param : figures.params(id)) {
         for (const auto& driver : figures.drivers(id, store.id)) {
@@ -289,12 +284,12 @@ object slow_spots(const Figures& figures) {
           if (!ratio) continue;
           if (!ratio->is_enough()) ++unjudged;
           if (!is_worse(*ratio, better_of(*main), driver == "floor" ? 1.25 : 1.05)) continue;
-          const auto unit = text(*main, "unit");
+          const auto unit = text_at(*main, "unit");
           rows.push_back(
               array{cell(store.title),
-                    cell(text(scenario, "title") +
+                    cell(text_at(scenario, "title") +
                          (scenario.contains("param_name")
-                              ? fmt::format(", {} {}", param, text(scenario, "param_name"))
+                              ? fmt::format(", {} {}", param, text_at(scenario, "param_name"))
                               : "")),
                     cell(with_samples(figures.figure(spot, metric), unit)),
                     cell(fmt::format(
@@ -344,17 +339,17 @@ object repeatability(const Runs& runs) {
     const auto& scenario = entry.as_object();
     const auto* main = headline(scenario);
     if (main == nullptr) continue;
-    const auto id = text(scenario, "id");
+    const auto id = text_at(scenario, "id");
     for (const auto& store : stores_of(first)) {
       for (const auto param : first.params(id)) {
         const Spot spot{id, store.id, "dlock", param};
-        const auto one = first.ratio(spot, "floor", text(*main, "id"));
-        const auto other = second.ratio(spot, "floor", text(*main, "id"));
+        const auto one = first.ratio(spot, "floor", text_at(*main, "id"));
+        const auto other = second.ratio(spot, "floor", text_at(*main, "id"));
         if (!one || !other) continue;
         const auto found = difference(*one, *other);
         ++counts[found];
         rows.push_back(array{cell(store.title),
-                             cell(fmt::format("{}, {}", text(scenario, "title"), param)),
+                             cell(fmt::format("{}, {}", text_at(scenario, "title"), param)),
                              ratio_cell(first, *main, one), ratio_cell(second, *main, other),
                              difference_cell(found)});
       }

@@ -18,7 +18,7 @@ std::size_t width_of(std::string_view text) {
   }));
 }
 
-std::string table_of(const object& block) {
+std::string drawn_table(const object& block) {
   std::vector<std::vector<std::string>> rows(1);
   for (const auto& header : block.at("headers").as_array()) {
     rows.front().emplace_back(header.as_string());
@@ -58,7 +58,7 @@ std::string to_terminal(const object& document) {
       if (block.at("kind") == "callout") {
         body += fmt::format("{}\n\n", block.at("text").as_string().c_str());
       }
-      if (block.at("kind") == "table") body += table_of(block);
+      if (block.at("kind") == "table") body += drawn_table(block);
       if (block.at("kind") == "list") {
         body += "\n";
         for (const auto& item : block.at("items").as_array()) {

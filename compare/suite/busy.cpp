@@ -35,13 +35,6 @@ constexpr double kMostOthers = 10, kMostOthersOnce = 30;
 constexpr double kMostSteal = 2, kMostStealOnce = 10;
 
 /// Of a process that has just ended: empty.
-std::string content_of(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  std::string text;
-  std::getline(in, text, '\0');  // does not throw, as the stream's buffer does
-  return text;
-}
-
 double ticks_per_second() { return static_cast<double>(::sysconf(_SC_CLK_TCK)); }
 
 double seconds_of(const rusage& usage) {
@@ -108,15 +101,15 @@ double own_seconds_with_children() {
   return own_seconds(RUSAGE_SELF) + children + living;
 }
 
-double number(const object& from, const char* field) {
+double known_or_zero(const object& from, const char* field) {
   const auto* value = from.if_contains(field);
   return value == nullptr ? 0 : value->to_number<double>();
 }
 
 void add_excess(std::vector<std::string>& reasons, const object& busy, const std::string& of,
                 double most, double most_once, const char* what) {
-  const double mean = number(busy, (of + "_percent").c_str());
-  const double worst = number(busy, ("worst_" + of + "_percent").c_str());
+  const double mean = known_or_zero(busy, (of + "_percent").c_str());
+  const double worst = known_or_zero(busy, ("worst_" + of + "_percent").c_str());
   if (mean <= most && worst <= most_once) return;
   reasons.push_back(fmt::format("{} took {:.0f} % of all processors, {:.0f} % at the worst", what,
                                 mean, std::max(mean, worst)));
@@ -155,8 +148,8 @@ object shares(const CpuTimes& from, const CpuTimes& to) {
 
 std::vector<std::string> reasons_to_doubt(const object& machine) {
   std::vector<std::string> reasons;
-  const double cores = std::max(1.0, number(machine, "cores"));
-  const double load = number(machine, "load_before");
+  const double cores = std::max(1.0, known_or_zero(machine, "cores"));
+  const double load = known_or_zero(machine, "load_before");
   if (load > kMostLoadPerCore * cores) {
     reasons.push_back(
         fmt::format("the load average was {:.2f} on {:.0f} core(s) at the start", load, cores));

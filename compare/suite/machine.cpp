@@ -8,20 +8,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <thread>
 
 namespace dlock::compare {
 
 namespace {
-
-std::string content_of(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 std::string value_behind(const std::string& text, const std::string& label) {
   auto at = text.find(label);
@@ -32,6 +24,13 @@ std::string value_behind(const std::string& text, const std::string& label) {
 }
 
 }  // namespace
+
+std::string content_of(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  std::string text;
+  std::getline(in, text, '\0');  // does not throw, as the stream's buffer does
+  return text;
+}
 
 double load_average() {
   double load = 0;

@@ -4,9 +4,14 @@
 #pragma once
 
 #include <boost/json/object.hpp>
+#include <filesystem>
 #include <optional>
+#include <string>
 
 namespace dlock::compare {
+
+/// Of a file below /proc; empty if there is none.
+std::string content_of(const std::filesystem::path& file);
 
 /// Processor, cores, memory, kernel, load.
 boost::json::object describe_machine();

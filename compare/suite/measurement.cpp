@@ -22,20 +22,16 @@ namespace {
 
 using boost::json::object;
 
-constexpr auto kPatience = std::chrono::seconds(60);
-
-double number(const object& result, const char* name) {
-  return result.at(name).to_number<double>();
-}
+double field(const object& result, const char* name) { return result.at(name).to_number<double>(); }
 
 class Pairs final : public Measurement {
  public:
   explicit Pairs(const Case& one) : worker_(one.context, job_of(one), one.driver.command) {
-    worker_.await("ready", testkit::within(kPatience));
+    worker_.await("ready", testkit::within(kWorkerPatience));
   }
   object slice() override {
     worker_.command("go");
-    const auto result = worker_.await("result", testkit::within(kPatience));
+    const auto result = worker_.await("result", testkit::within(kWorkerPatience));
     return {{"values", values_of_pairs(result)},
             {"pair", result.at("pair")},
             {"acquire", result.at("acquire")}};
@@ -53,11 +49,11 @@ class Pairs final : public Measurement {
 class Open final : public Measurement {
  public:
   explicit Open(const Case& one) : worker_(one.context, job_of(one), one.driver.command) {
-    worker_.await("ready", testkit::within(kPatience));
+    worker_.await("ready", testkit::within(kWorkerPatience));
   }
   object slice() override {
     worker_.command("go");
-    const auto result = worker_.await("result", testkit::within(kPatience));
+    const auto result = worker_.await("result", testkit::within(kWorkerPatience));
     const auto& acquire = result.at("acquire").as_object();
     const object values{{"acquire_p50_us", acquire.at("p50_us")},
                         {"acquire_p99_us", acquire.at("p99_us")},
@@ -86,14 +82,14 @@ class Contention final : public Measurement {
       job["clients"] = clients_ / processes + (i < clients_ % processes ? 1 : 0);
       workers_.push_back(std::make_unique<Worker>(one.context, job, one.driver.command));
     }
-    for (auto& worker : workers_) worker->await("ready", testkit::within(kPatience));
+    for (auto& worker : workers_) worker->await("ready", testkit::within(kWorkerPatience));
   }
   object slice() override {
     for (auto& worker : workers_) worker->command("go");
     std::vector<Turn> turns;
     std::int64_t process = 0;
     for (auto& worker : workers_) {
-      const auto result = worker->await("result", testkit::within(kPatience));
+      const auto result = worker->await("result", testkit::within(kWorkerPatience));
       for (const auto& row : result.at("grants").as_array()) {
         const auto field = [&](std::size_t i) { return row.at(i).to_number<std::int64_t>(); };
         turns.push_back({process * 1000 + field(0), field(1), field(2), field(3)});
@@ -126,11 +122,11 @@ object measure_cost(const Case& one) {
   job["url"] = one.store.url_through(proxy.port());
   job["count"] = one.param;
   Worker worker(one.context, job, one.driver.command);
-  worker.await("ready", testkit::within(kPatience));
+  worker.await("ready", testkit::within(kWorkerPatience));
   const auto operations = one.store.operations();
   const auto before = proxy.stats();
   worker.command("go");
-  worker.await("result", testkit::within(kPatience));
+  worker.await("result", testkit::within(kWorkerPatience));
   const auto after = proxy.stats();
   const auto count = static_cast<double>(one.param);
   const auto each = [&](std::uint64_t from, std::uint64_t to) {
@@ -179,11 +175,11 @@ object measure_crowd(const Case& one) {
   job["count"] = one.param;
   job["url"] = with_short_lease(one.store);
   Worker worker(one.context, job, one.driver.command);
-  worker.await("ready", testkit::within(kPatience));
+  worker.await("ready", testkit::within(kWorkerPatience));
   const int pid = worker.process().pid();
   const auto alone = figures_of(pid).value_or(ProcessFigures{});
   worker.command("go");
-  worker.await("there", testkit::within(kPatience));
+  worker.await("there", testkit::within(kWorkerPatience));
   settle(one, pid);
   const auto begin = figures_of(pid).value_or(ProcessFigures{});
   const double server_begin = server_cpu(one.store);
@@ -200,7 +196,7 @@ object measure_crowd(const Case& one) {
     values["server_cpu_percent"] = (server_end - server_begin) / seconds * 100 * scale;
   }
   worker.command("stop");
-  worker.await("result", testkit::within(kPatience));
+  worker.await("result", testkit::within(kWorkerPatience));
   return {{"values", values}};
 }
 
@@ -218,14 +214,14 @@ class Whole final : public Measurement {
 }  // namespace
 
 object values_of_pairs(const object& result) {
-  const double pairs = number(result, "pairs");
-  object values{{"pairs_per_s", pairs / number(result, "seconds")}};
+  const double pairs = field(result, "pairs");
+  object values{{"pairs_per_s", pairs / field(result, "seconds")}};
   if (pairs == 0) return values;
   const auto& pair = result.at("pair");
   values["pair_p50_us"] = pair.at("p50_us");
   values["pair_p99_us"] = pair.at("p99_us");
   values["acquire_p50_us"] = result.at("acquire").at("p50_us");
-  values["cpu_us_per_pair"] = number(result, "cpu_seconds") * 1e6 / pairs;
+  values["cpu_us_per_pair"] = field(result, "cpu_seconds") * 1e6 / pairs;
   return values;
 }
 

@@ -29,7 +29,6 @@ using checkers::EventKind;
 using testkit::Direction;
 using testkit::within;
 
-constexpr auto kPatience = std::chrono::seconds(60);
 /// Beyond the leases that a step grants: for a machine that is busy with other things.
 constexpr auto kSlack = std::chrono::seconds(6);
 
@@ -144,7 +143,7 @@ void Stage::start_client(const std::string& name, bool through_proxy) {
   }
   if (const auto* by = scenario_.if_contains("ours_hold_by")) job["hold_by"] = *by;
   client.worker = std::make_unique<Worker>(context_, job, driver_.command);
-  client.worker->await("ready", within(kPatience));
+  client.worker->await("ready", within(kWorkerPatience));
 }
 
 // What a step is: a verb and its words; `naive` or `ours` before it restricts it to that driver.

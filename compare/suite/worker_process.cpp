@@ -12,8 +12,6 @@ namespace dlock::compare {
 
 namespace {
 
-constexpr auto kPatience = std::chrono::seconds(60);
-
 std::vector<std::string> command_of(std::vector<std::string> peer) {
   if (!peer.empty()) return peer;
   return {"/proc/self/exe", "compare-worker"};
@@ -63,10 +61,10 @@ boost::json::object run_worker(Context& context, const boost::json::object& job,
                                const std::vector<std::string>& command) {
   Worker worker(context, job, command);
   if (job.at("program") != "inspect") {
-    worker.await("ready", testkit::within(kPatience));
+    worker.await("ready", testkit::within(kWorkerPatience));
     worker.command("go");
   }
-  return worker.await("result", testkit::within(kPatience));
+  return worker.await("result", testkit::within(kWorkerPatience));
 }
 
 }  // namespace dlock::compare

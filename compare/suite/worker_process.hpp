@@ -4,6 +4,7 @@
 #pragma once
 
 #include <boost/json/object.hpp>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,9 @@
 #include "testkit/process.hpp"
 
 namespace dlock::compare {
+
+/// What a worker is given to get ready, and to tell its result once it is done.
+constexpr auto kWorkerPatience = std::chrono::seconds(60);
 
 /// Not thread-safe. The destructor kills the process.
 class Worker {

@@ -71,6 +71,15 @@ inline std::string text(const boost::json::object& object, const char* key) {
   return value != nullptr && value->is_string() ? std::string(value->as_string()) : "(none)";
 }
 
+/// The names of its fields, in their order.
+inline std::string keys(const boost::json::object& object) {
+  std::string joined;
+  for (const auto& pair : object) {
+    joined += (joined.empty() ? "" : " ") + std::string(pair.key());
+  }
+  return joined;
+}
+
 /// A local store in a folder of its own.
 class LocalStore {
  public:

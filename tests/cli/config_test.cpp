@@ -8,14 +8,14 @@
 namespace dlock::cli_test {
 namespace {
 
-struct Row {
+struct BadConfig {
   const char* name;
   const char* yaml;  ///< @ stands for the folder
   const char* place;
   const char* remedy;
 };
 
-class CliConfig : public testing::TestWithParam<Row> {};
+class CliConfig : public testing::TestWithParam<BadConfig> {};
 
 TEST_P(CliConfig, IsRefusedWithPlaceAndRemedy) {
   const testkit::TempDir folder("dlock-cli-test");
@@ -33,7 +33,7 @@ TEST_P(CliConfig, IsRefusedWithPlaceAndRemedy) {
   EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
 }
 
-const Row kRows[] = {
+const BadConfig kBadConfigs[] = {
     {"UnknownKey", "stores:\n  a:\n    url: \"file://@/locks\"\n    conect_timeout: 5s\n",
      ":4:", "did you mean 'connect_timeout'?"},
     {"BareNumber", "stores:\n  a:\n    url: \"file://@/locks\"\n    wait: 10\n",
@@ -63,7 +63,7 @@ const Row kRows[] = {
      ":2:", "did you mean 'forever'?"},
 };
 
-INSTANTIATE_TEST_SUITE_P(All, CliConfig, testing::ValuesIn(kRows),
+INSTANTIATE_TEST_SUITE_P(All, CliConfig, testing::ValuesIn(kBadConfigs),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
 TEST(CliConfigSource, AUrlIsNamedByWhereItStands) {

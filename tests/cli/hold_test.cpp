@@ -10,14 +10,6 @@ namespace {
 
 using testkit::Process;
 
-std::string keys(const boost::json::object& object) {
-  std::string joined;
-  for (const auto& pair : object) {
-    joined += (joined.empty() ? "" : " ") + std::string(pair.key());
-  }
-  return joined;
-}
-
 TEST(CliHold, PrintsOneJsonObjectALine) {
   const LocalStore store;
   Process hold(dlock_on(store.url(), {"hold", "orders/42"}));

@@ -103,12 +103,6 @@ class CliDual : public testing::Test {
   testkit::TempDir folder_{"dlock-dual-test"};
 };
 
-std::string keys(const json::object& object) {
-  std::string joined;
-  for (const auto& pair : object) joined += (joined.empty() ? "" : " ") + std::string(pair.key());
-  return joined;
-}
-
 TEST_F(CliDual, FromPlanToFinish) {
   expect(0, {"plan", "p"}, "mode dual, from 'old' to 'new', window in 'new'");
   expect(kRefused, {"status", "p"}, "was not started");

@@ -26,12 +26,6 @@ inline int ended(testkit::Process& process) {
   return status ? status->shell_status() : -1;
 }
 
-inline std::string keys(const boost::json::object& object) {
-  std::string joined;
-  for (const auto& pair : object) joined += (joined.empty() ? "" : " ") + std::string(pair.key());
-  return joined;
-}
-
 /// `dlock hold`, until it is let go of.
 class Holder {
  public:

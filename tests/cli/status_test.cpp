@@ -12,14 +12,6 @@ namespace {
 namespace json = boost::json;
 using testkit::Process;
 
-std::string keys(const json::object& object) {
-  std::string joined;
-  for (const auto& pair : object) {
-    joined += (joined.empty() ? "" : " ") + std::string(pair.key());
-  }
-  return joined;
-}
-
 constexpr const char* kStatusKeys =
     "name held sealed token owner since_ms remaining_ms waiting notes";
 

@@ -10,7 +10,7 @@
 namespace dlock::testkit {
 namespace {
 
-constexpr auto kLease = 1500ms;
+constexpr auto kDelayedLease = 1500ms;
 constexpr auto kDelay = 2500ms;
 constexpr std::string_view kOptions = "&lease=1500ms&lock_delay=2500ms";
 
@@ -35,7 +35,7 @@ TEST_F(RedisDelay, AKilledHolderKeepsTheOthersOutForItsLeaseAndTheDelay) {
   holder.kill_and_wait();
   const auto died = Clock::now();
   const auto kept = left();
-  EXPECT_GT(kept, kDelay + kLease / 2) << "renewed each third of the lease";
+  EXPECT_GT(kept, kDelay + kDelayedLease / 2) << "renewed each third of the lease";
   auto next = waiting.get();
   const auto after = Clock::now() - died;
   EXPECT_GE(after, kept - 20ms);
@@ -63,14 +63,14 @@ TEST_F(RedisDelay, AReleaseFreesItAtOnceWithoutOneRequestMore) {
 TEST_F(RedisDelay, RenewalKeepsTheDelayAndTheHolderBelievesTheLeaseOnly) {
   auto locks = open(kOptions);
   auto held = locks.lock("x")->acquire();
-  const auto end = Clock::now() + 3 * kLease;
+  const auto end = Clock::now() + 3 * kDelayedLease;
   while (Clock::now() < end) {
-    ASSERT_LE(held.remaining(), kLease);
+    ASSERT_LE(held.remaining(), kDelayedLease);
     ASSERT_EQ(held.state(), HandleState::held);
     ASSERT_GT(left(), kDelay);
-    ASSERT_LE(left(), kDelay + kLease);
+    ASSERT_LE(left(), kDelay + kDelayedLease);
     const auto status = locks.status("x");
-    ASSERT_LE(status.remaining, kLease);
+    ASSERT_LE(status.remaining, kDelayedLease);
     ASSERT_GT(status.remaining, 0ms);
     ASSERT_EQ(locks.check(*held.sequencer()).standing, Standing::current);
   }
@@ -117,7 +117,7 @@ TEST_F(RedisDelay, WhatANeverHeardGrantLeftIsFreedAtOnce) {
   const auto now = Clock::now();
   auto locks = open();
   EXPECT_TRUE(locks.lock("x")->try_acquire({.wait = 30s}));
-  EXPECT_LT(Clock::now() - now, kLease + kDelay - 500ms);
+  EXPECT_LT(Clock::now() - now, kDelayedLease + kDelay - 500ms);
 }
 
 TEST_F(RedisDelay, IsShownByDoctor) {
