@@ -11,7 +11,6 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <sstream>
@@ -34,7 +33,6 @@ constexpr double kMostLoadPerCore = 0.5;
 constexpr double kMostOthers = 10, kMostOthersOnce = 30;
 constexpr double kMostSteal = 2, kMostStealOnce = 10;
 
-/// Of a process that has just ended: empty.
 double ticks_per_second() { return static_cast<double>(::sysconf(_SC_CLK_TCK)); }
 
 double seconds_of(const rusage& usage) {

@@ -10,7 +10,7 @@
 
 namespace dlock::compare {
 
-/// Of a file below /proc; empty if there is none.
+/// Of a file below /proc; of a process that has just ended: empty.
 std::string content_of(const std::filesystem::path& file);
 
 /// Processor, cores, memory, kernel, load.
