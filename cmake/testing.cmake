@@ -1,6 +1,6 @@
 # dlock_test(NAME LABEL tier SOURCES file... [LINK target...] [TIMEOUT seconds] [PROCESSORS n]
 #            [COST seconds] [DEFINES NAME=value...] [THREADLESS]
-#            [ONE_BY_ONE])
+#            [ONE_BY_ONE | APART file...])
 #
 # One GoogleTest program; each of its cases becomes a ctest test `tier.Suite.Case`, under a sanitizer
 # the program as a whole `asan.tier.NAME`. The label is the
@@ -10,7 +10,7 @@
 # begins first; about so many seconds, given where it is a minute and more. THREADLESS: there is no
 # second thread in it, and so nothing for ThreadSanitizer: it is not built for that.
 # ONE_BY_ONE: its files use the same names for what each has of its own, so that they cannot be compiled
-# together, as all presets but `dev` and `tidy` do.
+# together, as all presets but `dev` and `tidy` do; APART: these of them do.
 include(GoogleTest)
 find_package(GTest REQUIRED)
 
@@ -49,7 +49,7 @@ endif()
 
 function(dlock_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "ONE_BY_ONE;THREADLESS" "LABEL;TIMEOUT;PROCESSORS;COST"
-    "SOURCES;LINK;DEFINES")
+    "SOURCES;LINK;DEFINES;APART")
   if(arg_THREADLESS AND DLOCK_SANITIZE STREQUAL "thread")
     return()
   endif()
@@ -73,6 +73,9 @@ function(dlock_test name)
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests UNITY_BUILD_BATCH_SIZE 16)
   if(arg_ONE_BY_ONE)
     set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
+  endif()
+  if(arg_APART)
+    set_source_files_properties(${arg_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_definitions(${name} PRIVATE ${arg_DEFINES})

@@ -3,17 +3,44 @@
 
 namespace dlock::core {
 
+TimerQueue::Ordered::iterator TimerQueue::place(TimePoint when, Entry entry) {
+  auto node = spare_ordered_.take();
+  if (node.empty()) return ordered_.emplace(when, std::move(entry));
+  node.key() = when;
+  node.mapped() = std::move(entry);
+  return ordered_.insert(std::move(node));
+}
+
+void TimerQueue::name(TimerId id, Ordered::iterator place) {
+  auto node = spare_by_id_.take();
+  if (node.empty()) {
+    by_id_.emplace(id, place);
+    return;
+  }
+  node.key() = id;
+  node.mapped() = place;
+  by_id_.insert(std::move(node));
+}
+
 TimerId TimerQueue::add(TimePoint when, Job job) {
   const TimerId id = ++last_id_;
-  const auto place = ordered_.emplace(when, Entry{id, std::move(job)});
+  const auto at = place(when, Entry{id, std::move(job)});
   try {
-    by_id_.emplace(id, place);
+    name(id, at);
   } catch (...) {
     // Nobody could cancel it.
-    ordered_.erase(place);
+    ordered_.erase(at);
     throw;
   }
   return id;
+}
+
+Job TimerQueue::take(ById::iterator timer) noexcept {
+  auto node = ordered_.extract(timer->second);
+  auto job = std::move(node.mapped().job);
+  spare_ordered_.keep(std::move(node));
+  spare_by_id_.keep(by_id_.extract(timer));
+  return job;
 }
 
 void TimerQueue::move(TimerId id, TimePoint when) noexcept {
@@ -26,9 +53,7 @@ void TimerQueue::move(TimerId id, TimePoint when) noexcept {
 
 void TimerQueue::remove(TimerId id) noexcept {
   const auto found = by_id_.find(id);
-  if (found == by_id_.end()) return;
-  ordered_.erase(found->second);
-  by_id_.erase(found);
+  if (found != by_id_.end()) take(found);
 }
 
 TimePoint TimerQueue::next() const noexcept {
@@ -37,10 +62,7 @@ TimePoint TimerQueue::next() const noexcept {
 
 Job TimerQueue::take_due(TimePoint now) {
   if (ordered_.empty() || ordered_.begin()->first > now) return {};
-  auto entry = std::move(ordered_.begin()->second);
-  by_id_.erase(entry.id);
-  ordered_.erase(ordered_.begin());
-  return std::move(entry.job);
+  return take(by_id_.find(ordered_.begin()->second.id));
 }
 
 }  // namespace dlock::core

@@ -69,8 +69,13 @@ asio::awaitable<ClaimAnswer> Acquisition::claim() {
   refusal_ = {};
   auto& policy = store_->policy_of(request_);
   ClaimPolicy::Admission admission;
-  answer.failure = co_await store_->ready(request_.require, request_.limits.patience);
-  if (!answer.failure.error) {
+  // As a rule there is nothing to wait for, and a coroutine that does not wait is not begun.
+  if (store_->is_up()) {
+    answer.failure = store_->unmet_requirement(request_.require);
+  } else {
+    answer.failure = co_await store_->ready(request_.require, request_.limits.patience);
+  }
+  if (!answer.failure.error && !policy.is_admitted(request_.name)) {
     admission = co_await policy.admit(request_.name);
     answer.failure = std::move(admission.failure);
   }

@@ -33,7 +33,9 @@ class ClaimPolicy {
   };
 
   virtual ~ClaimPolicy() = default;
-  /// The store is ready. Before each request for a claim.
+  /// What is known is fresh, and `name` may be claimed by it: admit() would say no more. No I/O.
+  virtual bool is_admitted(std::string_view /*name*/) const { return false; }
+  /// The store is ready. Before each request for a claim that is not admitted already.
   virtual asio::awaitable<Admission> admit(std::string name) = 0;
   /// Of a grant that was admitted provisionally. `token`: what it has, if any.
   virtual asio::awaitable<Confirmation> confirm(std::string name,

@@ -186,7 +186,7 @@ asio::awaitable<Failure> Store::ready(std::vector<std::string> route_requires,
   std::optional<milliseconds> timeout;
   if (patience) timeout = *patience + milliseconds(200);
   auto failure = co_await connected(timeout, patience);
-  if (!failure.error) failure = unmet_requirement(std::move(route_requires));
+  if (!failure.error) failure = unmet_requirement(route_requires);
   co_return failure;
 }
 
@@ -205,14 +205,15 @@ asio::awaitable<void> Store::connect(milliseconds patience) {
   for (const auto& waiter : std::exchange(connect_waiters_, {})) waiter->notify();
 }
 
-Failure Store::unmet_requirement(std::vector<std::string> required) const {
+Failure Store::unmet_requirement(const std::vector<std::string>& route_requires) const {
   const auto& capabilities = backend_->capabilities();
-  required.insert(required.end(), setup_.settings.require.begin(), setup_.settings.require.end());
-  for (const auto& requirement : required) {
-    if (meets(capabilities, requirement)) continue;
+  for (const auto* required : {&route_requires, &setup_.settings.require}) {
+    const auto unmet = std::find_if(required->begin(), required->end(),
+                                    [&](const auto& what) { return !meets(capabilities, what); });
+    if (unmet == required->end()) continue;
     std::string text =
-        fmt::format("require: {}, but {} store '{}' offers {}", requirement,
-                    setup_.descriptor->name, name(), to_string(capabilities.guarantee));
+        fmt::format("require: {}, but {} store '{}' offers {}", *unmet, setup_.descriptor->name,
+                    name(), to_string(capabilities.guarantee));
     for (const auto& shortfall : capabilities.shortfalls) {
       text += fmt::format("; {}: {}", shortfall.reason, shortfall.remedy);
     }

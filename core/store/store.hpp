@@ -68,6 +68,10 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
     return request.policy ? *request.policy : *policy_;
   }
 
+  /// Connected already: ready() would not wait, and say what unmet_requirement() does.
+  bool is_up() const noexcept { return link_ == Link::up && !closed_; }
+  /// Clear if it is good for what is required of it, by its own configuration and by the route's.
+  Failure unmet_requirement(const std::vector<std::string>& route_requires) const;
   /// Connected, and good for what is required of it, by its own configuration and by the route's.
   /// Bounded by connect_timeout; callers that come while it connects share the attempt.
   /// `patience`: of an attempt that this call begins; default connect_timeout.
@@ -128,7 +132,6 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   asio::awaitable<void> connect(std::chrono::milliseconds patience);
   Failure with_address(Failure failure) const;
   asio::awaitable<void> end_holds();
-  Failure unmet_requirement(std::vector<std::string> required) const;
   void warn_once_of_shortfalls();
   void report_shortfalls();
   Duration lease_of(const std::optional<std::chrono::milliseconds>& asked,

@@ -16,6 +16,10 @@ TargetGuard::TargetGuard(Store& store) : store_(store), plans_(store.env(), stor
 
 asio::awaitable<void> TargetGuard::on_connected() { co_await read(); }
 
+bool TargetGuard::is_admitted(std::string_view name) const {
+  return !plans_.are_old() && !plans_.admit(name, store_.name()).error;
+}
+
 asio::awaitable<ClaimPolicy::Admission> TargetGuard::admit(std::string name) {
   Admission admission;
   auto& failure = admission.failure;

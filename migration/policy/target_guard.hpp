@@ -26,6 +26,7 @@ class TargetGuard final : public StorePolicy {
   explicit TargetGuard(Store& store);
 
   asio::awaitable<void> on_connected() override;
+  bool is_admitted(std::string_view name) const override;
   asio::awaitable<Admission> admit(std::string name) override;
   asio::awaitable<Confirmation> confirm(std::string name,
                                         std::optional<std::uint64_t> token) override;
