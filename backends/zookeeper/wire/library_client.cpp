@@ -3,6 +3,7 @@
 // The requests. How the library is driven is in library_client_loop.cpp.
 #include "backends/zookeeper/wire/library_client.hpp"
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/post.hpp>
 #include <memory>
@@ -139,7 +140,7 @@ LibraryClient::Request* LibraryClient::begin(bool write, const std::string* watc
   auto request = std::make_unique<Request>(*this, env_, write);
   if (watched != nullptr) request->watched.emplace_back(*watched, WatchEvent::failed);
   if (pending_.empty()) waiting_ = request->sent;
-  pending_.insert(request.get());
+  pending_.push_back(request.get());
   return request.release();
 }
 
@@ -155,7 +156,7 @@ PendingReply LibraryClient::submitted(Request* request, int rc) {
         if (owned->client != nullptr) owned->client->finish(*owned, std::move(refused), false);
       });
     } catch (const std::bad_alloc&) {
-      pending_.erase(request);
+      forget(request);
       throw;
     }
   }
@@ -164,8 +165,12 @@ PendingReply LibraryClient::submitted(Request* request, int rc) {
   return pending;
 }
 
+void LibraryClient::forget(const Request* request) noexcept {
+  pending_.erase(std::find(pending_.begin(), pending_.end(), request));
+}
+
 void LibraryClient::finish(Request& request, Reply reply, bool committed) {
-  pending_.erase(&request);
+  forget(&request);
   waiting_ = env_.now();
   if (!is_loss(reply.rc)) listener_->on_answer(request.sent, waiting_, committed);
   if (!request.watched.empty()) {

@@ -21,10 +21,10 @@
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <cstddef>
+#include <deque>
 #include <list>
 #include <memory>
 #include <optional>
-#include <unordered_set>
 #include <utility>
 
 #include "backends/zookeeper/wire/client.hpp"
@@ -77,6 +77,7 @@ class LibraryClient final : public Client, public std::enable_shared_from_this<L
 
   Request* begin(bool write, const std::string* watched = nullptr);
   PendingReply submitted(Request* request, int rc);
+  void forget(const Request* request) noexcept;
   void finish(Request& request, Reply reply, bool committed);
 
   void step(int events);
@@ -87,12 +88,13 @@ class LibraryClient final : public Client, public std::enable_shared_from_this<L
   void note(int rc);
   void note_peer();
   void skip_no_server();
-  std::ptrdiff_t servers() const noexcept;
   bool is_first_round() const noexcept;
   void post_step();
   int open_descriptor(int descriptor, TimePoint before);
   void drop_descriptor() noexcept;
   void wait_for_socket(int interest);
+  void wait(asio::posix::stream_descriptor& descriptor,
+            asio::posix::stream_descriptor::wait_type type, int event, bool LibraryClient::*flag);
   void arm(int interest, Duration timeout);
   void tell_listener();
   void forget_watch_here(const std::string& path);
@@ -101,14 +103,16 @@ class LibraryClient final : public Client, public std::enable_shared_from_this<L
 
   Env& env_;
   Options options_;
+  std::ptrdiff_t servers_;  ///< how many there are
   Listener* listener_;
   zhandle_t* handle_ = nullptr;
   State state_ = State::connecting;
-  std::unordered_set<Request*> pending_;
+  std::deque<Request*> pending_;  ///< in the order of sending, in which they are answered
   std::list<std::pair<std::string, WatchEvent>> watch_events_;
 
-  std::optional<asio::posix::stream_descriptor> socket_;  ///< a duplicate of the library's
-  int descriptor_ = -1;                                   ///< the library's number of it
+  std::optional<asio::posix::stream_descriptor> socket_;    ///< a duplicate of the library's
+  std::optional<asio::posix::stream_descriptor> writable_;  ///< another, to wait until it is that
+  int descriptor_ = -1;                                     ///< the library's number of it
   std::uint64_t inode_ = 0;
   std::uint64_t socket_number_ = 0;  ///< counts sockets, so that a late handler knows its own
   bool reading_ = false;

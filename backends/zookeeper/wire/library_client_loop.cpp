@@ -44,6 +44,10 @@ void silence_library() {
 /// The library has given its connection up, if it had one.
 bool failed(int rc) { return rc != ZOK && rc != ZNOTHING && rc != ZINVALIDSTATE; }
 
+std::ptrdiff_t count_of(const std::string& addresses) {
+  return std::count(addresses.begin(), addresses.end(), ',') + 1;
+}
+
 std::uint64_t inode_of(int descriptor) {
   struct stat status {};
   return ::fstat(descriptor, &status) == 0 ? status.st_ino : 0;
@@ -54,8 +58,9 @@ std::uint64_t inode_of(int descriptor) {
 LibraryClient::LibraryClient(Env& env, Options options, Listener& listener)
     : env_(env),
       options_(std::move(options)),
+      servers_(count_of(options_.addresses)),
       listener_(&listener),
-      redial_(options_.session_timeout, static_cast<std::size_t>(servers()), env.now(),
+      redial_(options_.session_timeout, static_cast<std::size_t>(servers_), env.now(),
               options_.least_pause, options_.tries_spent) {}
 
 LibraryClient::~LibraryClient() {
@@ -83,12 +88,13 @@ void LibraryClient::close(Job done) {
   env_.cancel(std::exchange(timer_, 0));
   env_.cancel(std::exchange(spare_, 0));
   drop_descriptor();
-  for (auto* request : std::exchange(pending_, {})) {
+  for (auto* request : pending_) {
     request->client = nullptr;
     Reply closing;
     closing.rc = ZCLOSING;
     request->result.set(std::move(closing));
   }
+  pending_.clear();
   auto* handle = std::exchange(handle_, nullptr);
   if (handle == nullptr) {
     asio::post(env_.executor(), [done = std::move(done)]() mutable { done(); });
@@ -118,9 +124,10 @@ std::string LibraryClient::server() const {
 void LibraryClient::set_addresses(const std::string& addresses) {
   if (handle_ == nullptr || addresses == options_.addresses) return;
   options_.addresses = addresses;
+  servers_ = count_of(addresses);
   list_is_new_ = true;
   attempts_ = 0;
-  redial_.servers(static_cast<std::size_t>(servers()));
+  redial_.servers(static_cast<std::size_t>(servers_));
   zoo_set_servers(handle_, addresses.c_str());
   post_step();
 }
@@ -129,7 +136,7 @@ void LibraryClient::set_addresses(const std::string& addresses) {
 // servers to go to, less will do: a heartbeat sent a quarter of the session after the one before it
 // can still be repeated there.
 TimePoint LibraryClient::patience_ends() const noexcept {
-  const auto others = servers() - 1;
+  const auto others = servers_ - 1;
   if (!socket_ || others == 0) return kNever;
   if (state_ == State::connecting) {
     // Longer each time round, or servers that are only slow would never be reached.
@@ -144,7 +151,7 @@ TimePoint LibraryClient::patience_ends() const noexcept {
 void LibraryClient::post_step() {
   if (step_posted_) return;
   try {
-    asio::post(env_.executor(), [weak = weak_from_this()] {
+    env_.post([weak = weak_from_this()] {
       const auto self = weak.lock();
       if (!self) return;
       self->step_posted_ = false;
@@ -191,10 +198,13 @@ void LibraryClient::take_step(int events) {
     // and of a server that has hung up the second one fails, as if it had refused.
     const bool dialling = before == ZOO_CONNECTING_STATE;
     if (dialling || (introduced && (events & ZOOKEEPER_READ) != 0)) note_peer();
+    const bool awaited = !pending_.empty();
     const int rc = zookeeper_process(handle_, events);
     note(rc);
     if (failed(rc) && introduced) turned_away_ = true;
     if (rc != ZOK || (events & ZOOKEEPER_READ) == 0) break;
+    // As a rule nothing follows the last answer; what does is reported when we wait again.
+    if (awaited && pending_.empty()) break;
     events = ZOOKEEPER_READ;
   }
   // As if the server had hung up: the library goes on to the next one. While connected only after a
@@ -265,15 +275,11 @@ void LibraryClient::note_peer() {
 void LibraryClient::skip_no_server() {
   const bool first_round = is_first_round();
   list_is_new_ = first_round && state_ != State::connected;
-  for (auto i = servers(); i > 1 && !first_round; --i) zoo_cycle_next_server(handle_);
-}
-
-std::ptrdiff_t LibraryClient::servers() const noexcept {
-  return std::count(options_.addresses.begin(), options_.addresses.end(), ',') + 1;
+  for (auto i = servers_; i > 1 && !first_round; --i) zoo_cycle_next_server(handle_);
 }
 
 bool LibraryClient::is_first_round() const noexcept {
-  return list_is_new_ && attempts_ <= servers();
+  return list_is_new_ && attempts_ <= servers_;
 }
 
 /// Makes the duplicate follow the library's socket. The library's own number, or -1.
@@ -300,6 +306,7 @@ void LibraryClient::drop_descriptor() noexcept {
   boost::system::error_code ignored;
   socket_->close(ignored);
   socket_.reset();
+  writable_.reset();
   ++socket_number_;
   reading_ = false;
   writing_ = false;
@@ -307,22 +314,30 @@ void LibraryClient::drop_descriptor() noexcept {
 
 void LibraryClient::wait_for_socket(int interest) {
   using Socket = asio::posix::stream_descriptor;
-  const auto wait = [this](Socket::wait_type type, int event, bool LibraryClient::*flag) {
-    if (this->*flag) return;
-    socket_->async_wait(type, [weak = weak_from_this(), number = socket_number_, event,
-                               flag](const boost::system::error_code& ec) {
-      const auto self = weak.lock();
-      if (!self || self->socket_number_ != number) return;
-      (*self).*flag = false;
-      if (!ec) self->step(event);
-    });
-    this->*flag = true;
-  };
-  if ((interest & ZOOKEEPER_READ) != 0)
-    wait(Socket::wait_read, ZOOKEEPER_READ, &LibraryClient::reading_);
-  if ((interest & ZOOKEEPER_WRITE) != 0) {
-    wait(Socket::wait_write, ZOOKEEPER_WRITE, &LibraryClient::writing_);
+  if ((interest & ZOOKEEPER_READ) != 0 && !reading_) {
+    wait(*socket_, Socket::wait_read, ZOOKEEPER_READ, &LibraryClient::reading_);
   }
+  if ((interest & ZOOKEEPER_WRITE) == 0 || writing_) return;
+  // A descriptor that was waited for once to be writable is reported as that with every later wait,
+  // which costs each answer another turn of the loop: so it is one that is closed afterwards.
+  const int duplicate = ::fcntl(socket_->native_handle(), F_DUPFD_CLOEXEC, 0);
+  if (duplicate >= 0) writable_.emplace(env_.executor(), duplicate);
+  wait(writable_ ? *writable_ : *socket_, Socket::wait_write, ZOOKEEPER_WRITE,
+       &LibraryClient::writing_);
+}
+
+void LibraryClient::wait(asio::posix::stream_descriptor& descriptor,
+                         asio::posix::stream_descriptor::wait_type type, int event,
+                         bool LibraryClient::*flag) {
+  descriptor.async_wait(type, [weak = weak_from_this(), number = socket_number_, event,
+                               flag](const boost::system::error_code& ec) {
+    const auto self = weak.lock();
+    if (!self || self->socket_number_ != number) return;
+    (*self).*flag = false;
+    if (event == ZOOKEEPER_WRITE) self->writable_.reset();
+    if (!ec) self->step(event);
+  });
+  this->*flag = true;
 }
 
 // A timer that comes too early only asks the library again; so one that is set is left alone.
