@@ -107,6 +107,9 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   asio::awaitable<Answer> give_up_place(NodeClaimPtr claim, ClaimAnswer answer, TimePoint deadline);
   void share_own_watch(const NodeClaimPtr& claim);
   void watch_own_node(const NodeClaimPtr& claim) noexcept;
+  void watch_own_node_later(NodeClaim& claim);
+  void arm_own_watches(TimePoint when);
+  void watch_own_nodes();
   void be_sure_of_own_watch(const NodeClaimPtr& claim);
   void tell_next(const NodeClaim& granted);
   void on_own_node(const NodeClaimPtr& claim, WatchEvent event);
@@ -167,6 +170,7 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   KnownSeals seals_;
   KnownGates gates_;
   Capabilities capabilities_;
+  TimerId own_watches_ = 0;
   bool closed_ = false;
   /// For callbacks that may come after us.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -18,10 +18,6 @@ namespace {
 using std::chrono::milliseconds;
 using Place = NodeClaim::Place;
 
-/// How long a lock is held before we ask to be told if its node is taken away: short holds never
-/// pay for it.
-constexpr milliseconds kOwnWatchDelay{200};
-
 ClaimAnswer failed(Failure failure) {
   ClaimAnswer answer;
   answer.status = ClaimStatus::failed;
@@ -52,7 +48,7 @@ ClaimAnswer crowded(const NodeClaim& claim, const Session& session, std::size_t 
 struct Entrance {
   std::vector<PendingReply> parents;
   PendingReply create;
-  PendingListing list;
+  Listings::Ask list;
 };
 
 /// One segment. The parents come into it only after the server has missed one.
@@ -69,7 +65,7 @@ Entrance send_entrance(Client& client, Listings& listings, const NodeClaim& clai
   for (const auto& node : nodes) {
     parents.push_back(client.create(node, {}, Client::Mode::container));
   }
-  const auto prefix = claim.directory + "/" + contender_prefix(claim.request().owner.id);
+  const auto prefix = claim.path_of(contender_prefix(claim.request().owner.id));
   constexpr auto kMode = Client::Mode::ephemeral_sequential;
   auto create = gate ? client.change_if(*gate, {Client::Change::Kind::create, prefix, data, kMode})
                      : client.create(prefix, data, kMode);
@@ -103,7 +99,8 @@ asio::awaitable<ClaimAnswer> ZooKeeperBackend::claim(ClaimPtr claim, TimePoint d
   const auto patience = std::min<Duration>(deadline - env_.now(), std::chrono::hours(1));
   ours->woken = ours->interrupted = false;
   while (!closed_) {
-    const bool ready = co_await session_->ready(deadline);
+    bool ready = session_->is_ready(deadline);
+    if (!ready) ready = co_await session_->ready(deadline);
     if (!ready) break;
     forget_old_session(*ours);
     // A turn that has come needs no request, as a rule.
@@ -113,7 +110,8 @@ asio::awaitable<ClaimAnswer> ZooKeeperBackend::claim(ClaimPtr claim, TimePoint d
     } else {
       const auto asked = env_.now();
       Gate::Pass pass(claiming_, ours->place != Place::nowhere, ours->signal);
-      const bool inside = co_await let_in(ours, pass, patience);
+      bool inside = pass.inside();
+      if (!inside) inside = co_await let_in(ours, pass, patience);
       if (!inside) co_return crowded(*ours, *session_, claiming_.waiting());
       if (deadline != kNever) deadline += env_.now() - asked;
       if (session_->connected() && !closed_) {
@@ -142,9 +140,9 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::go_on(NodeClaimPtr c
   forget_old_session(*claim);
   switch (claim->place) {
     case Place::nowhere:
-      co_return co_await enter(claim, deadline);
+      return enter(std::move(claim), deadline);
     case Place::doubtful:
-      co_return co_await find_own(claim, deadline);
+      return find_own(std::move(claim), deadline);
     case Place::queued:
       break;
     case Place::granted:
@@ -153,7 +151,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::go_on(NodeClaimPtr c
       claim->before_decides = false;
       break;
   }
-  co_return co_await look(claim, deadline);
+  return look(std::move(claim), deadline);
 }
 
 bool ZooKeeperBackend::usable(const NodeClaim& claim) const {
@@ -185,12 +183,13 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::enter(NodeClaimPtr c
     ask_ahead(claim, seals_.of(claim->directory));
     return entrance;
   };
-  auto sent = knock();
-  auto created = co_await reply_until(sent.create, deadline);
+  std::optional<Entrance> sent(knock());
+  auto created = in_time(co_await sent->create.get_until(deadline));
   if (created.rc == ZNONODE && usable(*claim)) {
-    sent = send_entrance(session_->client(), *listings_, *claim, gate, data, names_.root_nodes(),
-                         names_.nodes(claim->request().name));
-    created = co_await reply_until(sent.create, deadline);
+    sent.reset();  // first: its listing is over
+    sent.emplace(send_entrance(session_->client(), *listings_, *claim, gate, data,
+                               names_.root_nodes(), names_.nodes(claim->request().name)));
+    created = in_time(co_await sent->create.get_until(deadline));
   }
   claim->entering = false;
   if (created.rc != ZOK) {
@@ -209,7 +208,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::enter(NodeClaimPtr c
     co_return Answer();  // it is read now
   }
   if (created.rc != ZOK) {
-    for (auto& parent : sent.parents) {
+    for (auto& parent : sent->parents) {
       const auto reply = co_await reply_until(parent, deadline);
       if (reply.rc != ZOK && reply.rc != ZNODEEXISTS) created.rc = reply.rc;
     }
@@ -220,8 +219,8 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::enter(NodeClaimPtr c
   claim->removing = false;
   claim->node = last_part(created.text);
   claim->czxid = created.stat.czxid;
-  claim->waiting = std::make_unique<Session::Waiting>(session_);
-  auto listing = co_await listing_until(sent.list, deadline);
+  claim->waiting.emplace(session_);
+  auto listing = co_await Listings::Ask::wait(std::move(sent->list), deadline);
   if (listing.rc != ZOK) co_return Answer();
   auto answer = co_await judge(claim, std::move(listing.line), deadline);
   claim->ahead.reset();
@@ -248,7 +247,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::find_own(NodeClaimPt
       claim->place = Place::queued;
       claim->node = copy;
       claim->czxid = reply.stat.czxid;
-      claim->waiting = std::make_unique<Session::Waiting>(session_);
+      claim->waiting.emplace(session_);
     } else {
       session_->client().remove(path);
     }
@@ -266,8 +265,8 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::look(NodeClaimPtr cl
     co_return Answer();
   }
   if (claim->before_gone && claim->before_decides) co_return co_await take(claim, deadline);
-  auto pending = listings_->ask(claim->directory);
-  auto listing = co_await listing_until(std::move(pending), deadline);
+  auto asked = listings_->ask(claim->directory);
+  auto listing = co_await Listings::Ask::wait(std::move(asked), deadline);
   if (is_loss(listing.rc)) co_return Answer();
   if (listing.rc != ZOK && listing.rc != ZNONODE) {
     auto refused = failed(failure_of(listing.rc, "listing " + claim->directory));
@@ -373,7 +372,9 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::take(NodeClaimPtr cl
                                                                  TimePoint deadline) {
   auto born = static_cast<std::uint64_t>(claim->czxid);
   const auto above = claim->request().min_token;
-  auto offset = co_await token_offset_.value(deadline);
+  auto known = token_offset_.known();
+  if (!known) known = co_await token_offset_.value(deadline);
+  auto& offset = *known;
   if (offset.rc == ZOK && born + offset.offset <= above) {
     offset.rc = co_await token_offset_.raise(above - born + 1, deadline);
     offset.offset = token_offset_.all().back();
@@ -413,16 +414,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::take(NodeClaimPtr cl
   claim->wait_for_nobody();
   claim->waiting.reset();
   tell_next(*claim);
-  if (!claim->own) {
-    const std::weak_ptr<NodeClaim> weak = claim;
-    claim->own_is_due(
-        env_.call_at(env_.now() + kOwnWatchDelay, [this, weak, alive = std::weak_ptr(alive_)] {
-          const auto held = weak.lock();
-          if (!held || alive.expired()) return;
-          held->own_is_due(0);
-          watch_own_node(held);
-        }));
-  }
+  if (!claim->own) watch_own_node_later(*claim);
   ClaimAnswer granted;
   granted.status = ClaimStatus::granted;
   granted.token = token;
@@ -448,7 +440,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::give_up_place(NodeCl
 
 // A late copy of a create whose answer was lost: the claim has only one place.
 void ZooKeeperBackend::remove_strays(const NodeClaim& claim, const Queue& line) {
-  if (!usable(claim)) return;
+  if (line.has_only(claim.node) || !usable(claim)) return;
   for (const auto& copy : line.copies_of(claim.request().owner.id)) {
     if (copy != claim.node) session_->client().remove(claim.directory + "/" + copy);
   }

@@ -36,7 +36,9 @@ asio::awaitable<ReleaseAnswer> ZooKeeperBackend::release(ClaimPtr claim, bool se
       co_return answer_of(gone);
     }
     if (ours->node.empty() && !doubtful && !search) co_return answer_of(gone);
-    if (const bool done = co_await session_->ready(deadline); !done) break;
+    bool ready = session_->is_ready(deadline);
+    if (!ready) ready = co_await session_->ready(deadline);
+    if (!ready) break;
     if (!usable(*ours)) continue;
     Gate::Pass pass(releasing_, ours->was_granted, ours->signal);
     while (!pass.inside() && !closed_ && env_.now() < deadline) {
@@ -85,8 +87,8 @@ asio::awaitable<int> ZooKeeperBackend::remove_own(NodeClaimPtr claim, TimePoint 
   claim->removing = true;
   claim->own.reset();
   claim->wait_for_nobody();
-  auto pending = session_->client().remove(claim->path());
-  const auto reply = co_await reply_until(std::move(pending), deadline);
+  const auto pending = session_->client().remove(claim->path());
+  const auto reply = in_time(co_await pending.get_until(deadline));
   // An earlier delete without an answer did it.
   if (reply.rc == ZNONODE && again) co_return ZOK;
   if (reply.rc == ZNONODE) claim->removing = false;

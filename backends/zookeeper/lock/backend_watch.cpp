@@ -1,10 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a claim is told unasked: that its predecessor has gone, and what becomes of its own node.
+#include <algorithm>
+
 #include "backends/zookeeper/backend.hpp"
 #include "backends/zookeeper/rules/contender.hpp"
 
 namespace dlock::zookeeper {
+namespace {
+
+/// How long a lock is held before we ask to be told if its node is taken away: short holds never
+/// pay for it.
+constexpr std::chrono::milliseconds kOwnWatchDelay{200};
+
+}  // namespace
 
 void ZooKeeperBackend::watch_before(const NodeClaimPtr& claim, const std::string& path,
                                     bool decides) {
@@ -28,6 +37,7 @@ void ZooKeeperBackend::watch_before(const NodeClaimPtr& claim, const std::string
 // first, as from a listing of its own: six thousand waiters of one process would list each other
 // six thousand times. Not if its own node may have gone unnoticed since its last listing.
 void ZooKeeperBackend::tell_next(const NodeClaim& granted) {
+  if (claims_->behind.empty()) return;
   const auto entry = claims_->behind.find(granted.path());
   if (entry == claims_->behind.end()) return;
   auto& next = *entry->second;
@@ -56,6 +66,33 @@ void ZooKeeperBackend::watch_own_node(const NodeClaimPtr& claim) noexcept {
   } catch (const std::bad_alloc&) {
     claim->own.reset();
   }
+}
+
+void ZooKeeperBackend::watch_own_node_later(NodeClaim& claim) {
+  claim.own_due = env_.now() + kOwnWatchDelay;
+  arm_own_watches(claim.own_due);
+}
+
+/// One timer for all claims: most have been released when it comes.
+void ZooKeeperBackend::arm_own_watches(TimePoint when) {
+  if (own_watches_ != 0) return;
+  own_watches_ = env_.call_at(when, [this, alive = std::weak_ptr(alive_)] {
+    if (alive.expired()) return;
+    own_watches_ = 0;
+    watch_own_nodes();
+  });
+}
+
+void ZooKeeperBackend::watch_own_nodes() {
+  auto next = kNever;
+  for (const auto& [number, claim] : claims_->all) {
+    if (claim->own_due <= env_.now()) {
+      claim->own_due = kNever;
+      watch_own_node(claim->shared_from_this());
+    }
+    next = std::min(next, claim->own_due);
+  }
+  if (next != kNever) arm_own_watches(next);
 }
 
 /// Before anything is asked that may make it our turn.

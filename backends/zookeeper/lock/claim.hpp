@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -29,7 +30,6 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
       : Claim(std::move(request)),
         directory(std::move(path)),
         signal(env),
-        env_(env),
         registry_(std::move(all)) {
     registry_->all.emplace(number(), this);
   }
@@ -47,7 +47,13 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
     granted,   ///< `node` is first
   };
 
-  std::string path() const { return directory + "/" + node; }
+  std::string path() const { return path_of(node); }
+  std::string path_of(std::string_view child) const {
+    std::string path;
+    path.reserve(directory.size() + 1 + child.size());
+    path.append(directory).append("/").append(child);
+    return path;
+  }
   void wake() {
     woken = true;
     signal.notify();
@@ -65,11 +71,6 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
     if (entry != registry_->behind.end() && entry->second == this) registry_->behind.erase(entry);
     before_path.clear();
   }
-  /// By this timer our own node is watched; 0: by none, and one that is set is not needed any more.
-  void own_is_due(TimerId timer) noexcept {
-    const auto old = std::exchange(own_due_, timer);
-    if (old != 0) env_.cancel(old);
-  }
   /// The node is no longer there, or no longer ours.
   void leave_queue() {
     place = Place::nowhere;
@@ -79,7 +80,7 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
     wait_for_nobody();
     ahead.reset();
     own.reset();
-    own_is_due(0);
+    own_due = kNever;
     waiting.reset();
     own_changed = own_in_doubt = before_gone = before_decides = false;
   }
@@ -99,9 +100,10 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
   std::optional<PendingReply> ahead;
   std::string ahead_path;
   std::unique_ptr<Session::Watch> own;  ///< of our own node
+  TimePoint own_due = kNever;           ///< when it is to be watched
   bool own_changed = false;
   bool own_in_doubt = false;  ///< it changed: whether it still is there has been asked
-  std::unique_ptr<Session::Waiting> waiting;
+  std::optional<Session::Waiting> waiting;
 
   bool read_write = false;  ///< Curator's readers or writers were in the queue when we last looked
   bool was_granted = false;
@@ -113,8 +115,6 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
   Signal signal;
 
  private:
-  Env& env_;
-  TimerId own_due_ = 0;
   std::shared_ptr<ClaimRegistry> registry_;
 };
 

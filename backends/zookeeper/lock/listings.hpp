@@ -8,6 +8,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,31 +21,51 @@ struct Listing {
   int rc = ZOPERATIONTIMEOUT;
   std::shared_ptr<const Queue> line;  ///< if rc is ZOK
 };
-using PendingListing = OneShot<Listing>;
 
 class Listings : public std::enable_shared_from_this<Listings> {
+  using PendingListing = OneShot<Listing>;
+  /// Of a lock with a listing under way: whoever shares the next.
+  using Asked = std::map<std::string, std::vector<PendingListing>>;
+
  public:
   Listings(Env& env, std::shared_ptr<Session> session) : env_(env), session_(std::move(session)) {}
 
+  /// What a contender has asked for: a listing of its own, as a rule; with its end the others have
+  /// their turn. Or a share in theirs.
+  class Ask {
+   public:
+    ~Ask();
+    Ask(Ask&&) noexcept = default;
+    Ask& operator=(Ask&&) = delete;
+    Ask(const Ask&) = delete;
+    Ask& operator=(const Ask&) = delete;
+
+    /// Once. The listing, or ZOPERATIONTIMEOUT at the deadline.
+    static asio::awaitable<Listing> wait(Ask ask, TimePoint deadline);
+
+   private:
+    friend class Listings;
+    explicit Ask(PendingListing share) : share_(std::move(share)) {}
+    Ask(std::shared_ptr<Listings> listings, Asked::iterator lock, PendingReply own)
+        : listings_(std::move(listings)), lock_(lock), own_(std::move(own)) {}
+
+    std::optional<PendingListing> share_;
+    std::shared_ptr<Listings> listings_;
+    Asked::iterator lock_{};
+    std::optional<PendingReply> own_;
+  };
   /// Only while the session is connected.
-  PendingListing ask(const std::string& directory);
+  Ask ask(const std::string& directory);
 
  private:
-  struct Asked {
-    bool under_way = false;
-    std::vector<PendingListing> next;  ///< whoever shares the one after that
-  };
-  void send(const std::string& directory);
-  static asio::awaitable<void> take(std::shared_ptr<Listings> self, std::string directory,
+  static asio::awaitable<void> take(std::shared_ptr<Listings> self, Asked::iterator lock,
                                     PendingReply pending, std::vector<PendingListing> askers);
-  void answered(const std::string& directory);
+  void answered(Asked::iterator lock);
+  void send(Asked::iterator lock, std::vector<PendingListing> askers);
 
   Env& env_;
   std::shared_ptr<Session> session_;
-  std::map<std::string, Asked> asked_;
+  Asked asked_;
 };
-
-/// The listing, or ZOPERATIONTIMEOUT at the deadline.
-asio::awaitable<Listing> listing_until(PendingListing pending, TimePoint deadline);
 
 }  // namespace dlock::zookeeper

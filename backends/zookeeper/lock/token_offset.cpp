@@ -23,8 +23,9 @@ void TokenOffset::forget() {
 }
 
 asio::awaitable<TokenOffset::Value> TokenOffset::value(TimePoint deadline) {
-  int rc = ZOK;
-  if (!known_ || heard_ != *events_) rc = co_await read(deadline);
+  const auto here = known();
+  if (here) co_return *here;
+  const int rc = co_await read(deadline);
   co_return Value{rc, offsets_.back()};
 }
 

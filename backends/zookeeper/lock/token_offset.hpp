@@ -35,6 +35,11 @@ class TokenOffset {
     std::uint64_t offset = 0;
   };
   asio::awaitable<Value> value(TimePoint deadline);
+  /// As value(), when nothing has to be read for it.
+  std::optional<Value> known() const {
+    if (!known_ || heard_ != *events_) return {};
+    return Value{ZOK, offsets_.back()};
+  }
   /// All that it has ever been; 0 first.
   const std::vector<std::uint64_t>& all() const noexcept { return offsets_; }
 

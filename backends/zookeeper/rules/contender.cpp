@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::size_t kUuidLength = 36;
 constexpr std::string_view kProtected = "_c_";
+constexpr std::string_view kLock = "-lock-";
 /// The seal's number: no `%010d` writes it, and it sorts before all that do.
 constexpr std::string_view kSealNumber = "-0000000000";
 
@@ -42,15 +43,19 @@ std::optional<std::int32_t> parse_sequence(std::string_view text) {
   return static_cast<std::int32_t>(value);
 }
 
-/// `<head><mark><number>`, the mark being the last place where it stands.
+/// `<head><mark><number>`: a number has ten characters, or eleven.
 struct Split {
   std::string_view head;
   std::string_view number;
 };
 std::optional<Split> split_at(std::string_view node, std::string_view mark) {
-  const auto at = node.rfind(mark);
-  if (at == std::string_view::npos) return {};
-  return Split{node.substr(0, at), node.substr(at + mark.size())};
+  for (const std::size_t width : {10U, 11U}) {
+    if (node.size() < mark.size() + width) continue;
+    const auto before = node.substr(0, node.size() - width);
+    if (!before.ends_with(mark)) continue;
+    return Split{before.substr(0, before.size() - mark.size()), node.substr(before.size())};
+  }
+  return {};
 }
 
 std::string_view without_protection(std::string_view head) {
@@ -106,7 +111,10 @@ std::optional<Contender> parse_contender(std::string_view node) {
 }
 
 std::string contender_prefix(std::string_view id) {
-  return std::string(kProtected).append(id).append("-lock-");
+  std::string prefix;
+  prefix.reserve(kProtected.size() + id.size() + kLock.size());
+  prefix.append(kProtected).append(id).append(kLock);
+  return prefix;
 }
 
 std::string seal_name(std::string_view id, bool among_readers_and_writers) {

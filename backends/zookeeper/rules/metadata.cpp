@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/zookeeper/rules/metadata.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 
@@ -12,12 +10,24 @@ namespace dlock::zookeeper {
 namespace {
 
 constexpr std::string_view kFirstLine = "dlock=1";
-/// Ours is far shorter.
+/// What we write is no longer, as a rule.
+constexpr std::size_t kUsual = 256;
 constexpr std::size_t kLongestData = 65536;
 constexpr std::int64_t kLongestSession_ms = 24LL * 3'600'000;
 
-std::string one_line(std::string_view text) {
-  return percent_escape(text, [](unsigned char c) { return c >= 0x20 && c != 0x7F; });
+bool is_of_a_line(unsigned char c) { return c >= 0x20 && c != 0x7F; }
+
+void add_line(std::string& to, std::string_view key, std::string_view value) {
+  const bool is_plain = std::all_of(value.begin(), value.end(), [](char c) {
+    return c != '%' && is_of_a_line(static_cast<unsigned char>(c));
+  });
+  to.append(key).append("=");
+  if (is_plain) {
+    to.append(value);
+  } else {
+    to.append(percent_escape(value, is_of_a_line));
+  }
+  to.append("\n");
 }
 
 std::int64_t to_number(std::string_view text) {
@@ -42,9 +52,15 @@ void take(Metadata& into, std::string_view key, std::string_view value) {
 
 std::string write_metadata(const Metadata& metadata) {
   const auto& owner = metadata.owner;
-  return fmt::format("{}\nid={}\nhost={}\npid={}\napp={}\nsession_timeout_ms={}\n", kFirstLine,
-                     one_line(owner.id), one_line(owner.host), owner.pid, one_line(owner.app),
-                     metadata.session_timeout.count());
+  std::string data;
+  data.reserve(kUsual);
+  data.append(kFirstLine).append("\n");
+  add_line(data, "id", owner.id);
+  add_line(data, "host", owner.host);
+  add_line(data, "pid", std::to_string(owner.pid));
+  add_line(data, "app", owner.app);
+  add_line(data, "session_timeout_ms", std::to_string(metadata.session_timeout.count()));
+  return data;
 }
 
 std::optional<Metadata> read_metadata(std::string_view data) {

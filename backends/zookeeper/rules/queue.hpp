@@ -47,6 +47,9 @@ class Queue {
   QueueDecision decision_of(std::string_view own) const;
   /// The nodes that carry this claim's id, as copies_of().
   std::vector<std::string> copies_of(std::string_view id) const;
+  bool has_only(std::string_view own) const {
+    return line_.size() == 1 && line_.front().name == own;
+  }
   /// All in line.
   std::vector<std::string> names() const;
 

@@ -11,10 +11,11 @@ Client::Burst::~Burst() {
   if (--client_.corked_ == 0) client_.cork(false);
 }
 
+Reply in_time(std::optional<Reply> reply) { return reply ? std::move(*reply) : Reply(); }
+
 asio::awaitable<Reply> reply_until(PendingReply pending, TimePoint deadline) {
   auto reply = co_await pending.get_until(deadline);
-  if (!reply) co_return Reply();
-  co_return std::move(*reply);
+  co_return in_time(std::move(reply));
 }
 
 }  // namespace dlock::zookeeper

@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -178,6 +179,8 @@ class Client {
   int corked_ = 0;
 };
 
+/// What was there in time, or ZOPERATIONTIMEOUT.
+Reply in_time(std::optional<Reply> reply);
 /// The result, or ZOPERATIONTIMEOUT at the deadline.
 asio::awaitable<Reply> reply_until(PendingReply pending, TimePoint deadline);
 

@@ -120,7 +120,7 @@ asio::awaitable<bool> Session::ready(TimePoint deadline) {
     ready_waiters_.push_back(up);
     co_await up.get_until(deadline);
   }
-  co_return connected() && !closed_ && env_.now() < deadline;
+  co_return is_ready(deadline);
 }
 
 void Session::tell_waiters() {

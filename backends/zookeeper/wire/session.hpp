@@ -48,6 +48,9 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
   /// After a failed start: back to where open() begins.
   asio::awaitable<void> drop(TimePoint deadline);
 
+  bool is_ready(TimePoint deadline) const noexcept {
+    return connected() && !closed_ && env_.now() < deadline;
+  }
   /// True when connected, at the latest at the deadline.
   asio::awaitable<bool> ready(TimePoint deadline);
   bool connected() const noexcept { return client_ && client_->connected(); }

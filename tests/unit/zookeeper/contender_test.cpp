@@ -48,6 +48,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"0123456789abcdef0123456789abcdef-lock-0000000005", Kind::foreign, 5},
         Case{"lock-0000000006", Kind::foreign, 6}, Case{"read-0000000006", Kind::foreign, 6},
         Case{"write-0000000006", Kind::foreign, 6},
+        Case{"lock-0000000001lock-0000000002", Kind::foreign, 2},
         Case{"x-0123456789abcdef-0000000008", Kind::foreign, 8},
         Case{"01234567-89ab-cdef-0123-456789abcdef-lock--0000000000", Kind::seal, 0},
         Case{"01234567-89ab-cdef-0123-456789abcdef-__WRIT__-0000000000", Kind::seal, 0}));
@@ -63,6 +64,8 @@ TEST(Contender, WhatNobodyWouldWriteIsNone) {
            "lock-",
            "lock-1",
            "lock-12345678901",
+           "lock-0000000001x",
+           "lock-0000000001-0000000002",
            "_c_01234567-89ab-cdef-0123-456789abcdef-lock-",
            "_c_01234567-89ab-cdef-0123-456789abcdef-lock-00000000x0",
            "_c_01234567-89ab-cdef-0123-456789abcdef-lock-9999999999",    // beyond 32 bits

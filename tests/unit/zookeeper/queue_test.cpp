@@ -22,6 +22,14 @@ TEST(Queue, AloneIsFirst) {
   EXPECT_EQ(decision_of(mutex(1, "0000000000"), {mutex(1, "0000000000")}).kind, Kind::first);
 }
 
+TEST(Queue, HasOnlyOneWhenNobodyElseIsInLine) {
+  const auto own = mutex(1, "0000000000");
+  EXPECT_TRUE(Queue({"1700000000", own}).has_only(own));
+  EXPECT_FALSE(Queue({mutex(1, "0000000001")}).has_only(own));
+  EXPECT_FALSE(Queue({own, mutex(1, "0000000001")}).has_only(own));
+  EXPECT_FALSE(Queue(std::vector<std::string>()).has_only(own));
+}
+
 TEST(Queue, ChildrenOfNoContendersFormDoNotCount) {
   const auto decision = decision_of(mutex(1, "0000000005"),
                                     {"1700000000", "0000000000", "b", mutex(1, "0000000005")});

@@ -23,6 +23,9 @@ using testing::HasSubstr;
 TEST(Metadata, ComesBackAsWritten) {
   const Metadata written{{"id-1", "host\nname=x", 4711, "100% app"}, 2500ms};
   const auto data = write_metadata(written);
+  EXPECT_EQ(data,
+            "dlock=1\nid=id-1\nhost=host%0Aname=x\npid=4711\napp=100%25 app\n"
+            "session_timeout_ms=2500\n");
   const auto read = read_metadata(data);
   ASSERT_TRUE(read.has_value());
   EXPECT_EQ(read->owner.id, "id-1");
