@@ -98,18 +98,6 @@ ClaimAnswer LocalBackend::grant(const LocalClaim& claim) const {
   return answer;
 }
 
-asio::awaitable<ClaimAnswer> LocalBackend::claim(ClaimPtr claim, TimePoint deadline) {
-  auto ours = std::static_pointer_cast<LocalClaim>(std::move(claim));
-  if (ours->gone) drop(*ours);
-  if (ours->state == LocalClaim::State::granted) co_return grant(*ours);
-  if (ours->state == LocalClaim::State::waiting) {
-    auto answer = look(*ours);
-    if (!ours->gone) co_return answer;
-    drop(*ours);
-  }
-  co_return co_await enqueue(std::move(ours), deadline);
-}
-
 // Only what is before us in the queue counts: who comes later has a higher ticket.
 bool LocalBackend::has_others_before(LocalClaim& claim) const {
   if (claim.is_next) return false;
@@ -126,16 +114,16 @@ ClaimAnswer LocalBackend::look(LocalClaim& claim) {
   ClaimAnswer answer;
   answer.status = ClaimStatus::waiting;
   if (others && !claim.sealed && !claim.maybe_sealed) return answer;
-  bool current = false;
+  auto stands = Stands::gone;
   const auto asked =
-      directory_ ? claim.file.is_current(directory_->get(), claim.file_name.c_str(), current)
+      directory_ ? claim.file.look_at_name(directory_->get(), claim.file_name.c_str(), stands)
                  : SystemResult{};
   if (!asked.ok()) {
     answer.status = ClaimStatus::unavailable;
     answer.failure = system_failure(asked.error, path_);
     return answer;
   }
-  if (!current) {
+  if (stands == Stands::gone) {
     claim.gone = true;
     return answer;
   }
@@ -244,10 +232,24 @@ asio::awaitable<ReleaseAnswer> LocalBackend::release(ClaimPtr claim, bool /*sear
   co_return answer;
 }
 
-// The byte is unlocked before the close: a process that inherited the descriptor would keep it.
+// After the unlock: whoever comes to stand behind us later finds us gone when he looks, which he
+// does before he waits. If the next one is of this process, leave_queue tells him, and those behind
+// him wait for him.
+bool LocalBackend::must_wake_others(const LocalClaim& claim) {
+  std::optional<std::uint64_t> somebody;
+  const auto behind = kTicketBase + claim.ticket + 1;
+  const auto next_of_ours = kTicketBase + claim.queue->next_behind(claim.ticket);
+  return !claim.file.find_locked(behind, next_of_ours, somebody).ok() || somebody;
+}
+
+// The byte is unlocked before the close: a process that inherited the descriptor would keep it. The
+// close is what wakes others; where none is to be woken, the file stays open for the next claim.
 void LocalBackend::drop(LocalClaim& claim) {
   if (claim.file && claim.state != LocalClaim::State::none) {
     claim.file.unlock(kTicketBase + claim.ticket);
+    if (claim.queue && !claim.gone && !closed_ && !must_wake_others(claim)) {
+      queues_.keep(*claim.queue, std::move(claim.file));
+    }
   }
   claim.file.close();
   leave_queue(claim);
@@ -264,11 +266,13 @@ void LocalBackend::leave_queue(LocalClaim& claim) {
   claim.queue.reset();
   if (!queue) return;
   const bool another_is_first = queue->leave(claim.ticket);
-  if (queue->empty()) {
-    if (queues_.find(queue->file()) == queue) watcher_.unwatch(queues_.remove(*queue));
-  } else if (another_is_first) {
-    if (const auto first = queue->first()) first->signal.notify();
-  }
+  retire_if_empty(*queue);
+  if (!another_is_first) return;
+  if (const auto first = queue->first()) first->signal.notify();
+}
+
+void LocalBackend::retire_if_empty(LocalQueue& queue) {
+  if (queue.empty()) watcher_.unwatch(queues_.retire(queue));
 }
 
 void LocalBackend::take_place(const LocalClaimPtr& claim, std::uint64_t ticket,
@@ -304,16 +308,20 @@ void LocalBackend::on_file_closed(int watch) {
 }
 
 void LocalBackend::on_name_changed(std::string_view file) {
-  if (const auto queue = queues_.find(std::string(file))) check_file(queue);
+  const auto queue = queues_.find(std::string(file));
+  if (!queue) return;
+  queues_.take_kept(*queue).close();
+  check_file(queue);
+  retire_if_empty(*queue);
 }
 
 void LocalBackend::check_file(const std::shared_ptr<LocalQueue>& queue) {
   for (const auto& claim : queue->everybody()) {
-    bool current = false;
+    auto stands = Stands::here;
     const bool asked =
         directory_ &&
-        claim->file.is_current(directory_->get(), claim->file_name.c_str(), current).ok();
-    if (asked && !current) lose(claim);
+        claim->file.look_at_name(directory_->get(), claim->file_name.c_str(), stands).ok();
+    if (asked && stands == Stands::gone) lose(claim);
   }
 }
 
@@ -341,7 +349,7 @@ void LocalBackend::look_at_path() {
 }
 
 void LocalBackend::look_at_path_later() {
-  if (path_timer_ != 0 || closed_ || queues_.empty()) return;
+  if (path_timer_ != 0 || closed_ || !queues_.anybody()) return;
   path_timer_ = env_.call_at(env_.now() + kLookAtPath, [this] {
     path_timer_ = 0;
     look_at_path();
@@ -354,6 +362,7 @@ void LocalBackend::leave_directory(const std::string& why) {
   watcher_.stop();
   // Takes no memory: each of them is told.
   while (const auto claim = queues_.anybody()) lose(claim);
+  queues_.close_kept();
   sink_.on_warning(fmt::format("the lock directory {} {}; locks held in it are lost", path_, why));
 }
 
@@ -415,6 +424,7 @@ asio::awaitable<void> LocalBackend::close(TimePoint /*deadline*/) {
   closed_ = true;
   env_.cancel(std::exchange(path_timer_, 0));
   watcher_.stop();
+  queues_.close_kept();
   for (const auto& queue : queues_.all()) {
     for (const auto& claim : queue->everybody()) claim->signal.notify();
   }

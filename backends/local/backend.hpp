@@ -80,10 +80,15 @@ class LocalBackend final : public Backend, public MigrationStore, private Watche
   void on_way_changed() override { look_at_path(); }
 
   // Entering the queue.
-  asio::awaitable<ClaimAnswer> enqueue(LocalClaimPtr claim, TimePoint deadline);
-  asio::awaitable<std::optional<ClaimAnswer>> enqueue_once(LocalClaimPtr claim, TimePoint deadline);
-  asio::awaitable<std::optional<ClaimAnswer>> settle(LocalClaimPtr claim, Entry entry,
-                                                     TimePoint deadline);
+  bool takes_guard_at_once(LocalClaim& claim);
+  /// True: the guard is taken. Else `answer` is set, or something has changed: begin again.
+  asio::awaitable<bool> come_to_guard(LocalClaimPtr claim, TimePoint deadline,
+                                      std::optional<ClaimAnswer>& answer);
+  Entry enter_line(LocalClaim& claim);
+  /// Empty: something has changed meanwhile, do it again.
+  std::optional<ClaimAnswer> settle(const LocalClaimPtr& claim, Entry& entry);
+  asio::awaitable<std::optional<ClaimAnswer>> settle_raised(LocalClaimPtr claim, Entry entry,
+                                                            TimePoint deadline);
   asio::awaitable<Failure> open_directory_in_time(TimePoint deadline);
   asio::awaitable<Failure> find_directory(TimePoint deadline);
   asio::awaitable<Failure> settle_directory(TimePoint deadline);
@@ -113,8 +118,10 @@ class LocalBackend final : public Backend, public MigrationStore, private Watche
   ClaimAnswer look(LocalClaim& claim);
   bool has_others_before(LocalClaim& claim) const;
   bool start_watching(const LocalClaimPtr& claim);
+  static bool must_wake_others(const LocalClaim& claim);
   void drop(LocalClaim& claim);
   void leave_queue(LocalClaim& claim);
+  void retire_if_empty(LocalQueue& queue);
   void check_file(const std::shared_ptr<LocalQueue>& queue);
   void lose(const LocalClaimPtr& claim);
   // The path: whether it still leads to the directory that we have.

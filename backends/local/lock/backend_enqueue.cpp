@@ -131,7 +131,7 @@ asio::awaitable<Failure> LocalBackend::open_file(LocalClaimPtr claim, TimePoint 
   const auto directory = directory_;
   const char* const file = claim->file_name.c_str();
   auto opened = LockFile::open(directory->get(), file, claim->file);
-  if (opened.error == EMFILE && raise_descriptor_limit()) {
+  if (opened.error == EMFILE && (raise_descriptor_limit() || queues_.close_kept())) {
     opened = LockFile::open(directory->get(), file, claim->file);
   }
   if (opened.ok()) co_return Failure{};
@@ -149,6 +149,8 @@ asio::awaitable<Failure> LocalBackend::open_file(LocalClaimPtr claim, TimePoint 
   if (const bool done = co_await helper_.run(std::move(job), deadline); !done) {
     co_return helper_.why_late(directory->path_of(claim->file_name));
   }
+  const bool short_of_descriptors = failure->error == make_error_code(Error::descriptors_used_up);
+  if (short_of_descriptors && queues_.close_kept()) co_return Failure{};  // tried again
   co_return *failure;
 }
 
@@ -186,81 +188,127 @@ asio::awaitable<Failure> LocalBackend::raise_limit(LocalClaimPtr claim, std::uin
   co_return confirm_limit(claim->file, *directory, claim->file_name, raised);
 }
 
-asio::awaitable<ClaimAnswer> LocalBackend::enqueue(LocalClaimPtr claim, TimePoint deadline) {
+asio::awaitable<ClaimAnswer> LocalBackend::claim(ClaimPtr claim, TimePoint deadline) {
+  const auto ours = std::static_pointer_cast<LocalClaim>(std::move(claim));
+  if (ours->gone) drop(*ours);
+  if (ours->state == LocalClaim::State::granted) co_return grant(*ours);
+  if (ours->state == LocalClaim::State::waiting) {
+    auto answer = look(*ours);
+    if (!ours->gone) co_return answer;
+    drop(*ours);
+  }
   for (int round = 0; round < kMostRounds && !closed_; ++round) {
-    auto answer = co_await enqueue_once(claim, deadline);
+    std::optional<ClaimAnswer> answer;
+    bool guarded = takes_guard_at_once(*ours);
+    if (!guarded) guarded = co_await come_to_guard(ours, deadline, answer);
+    if (guarded) {
+      auto entry = enter_line(*ours);
+      if (entry.raised == 0) {
+        answer = settle(ours, entry);
+      } else {
+        answer = co_await settle_raised(ours, std::move(entry), deadline);
+      }
+    }
     if (answer) co_return std::move(*answer);
   }
-  drop(*claim);
+  drop(*ours);
   co_return refusal(make_failure(Error::system, path_ + ": the lock file keeps changing"));
 }
 
-// Empty: something has changed meanwhile, do it again.
-asio::awaitable<std::optional<ClaimAnswer>> LocalBackend::enqueue_once(LocalClaimPtr claim,
-                                                                       TimePoint deadline) {
+// The file that was kept for the next claim, and nobody has the guard: there is nothing to wait
+// for.
+bool LocalBackend::takes_guard_at_once(LocalClaim& claim) {
+  if (!directory_) return false;
+  if (!claim.file) {
+    auto queue = queues_.find(claim.file_name);
+    if (queue) claim.file = queues_.take_kept(*queue);
+    if (claim.file) claim.queue = std::move(queue);
+  }
+  return claim.file && claim.file.try_lock(kGuardByte).ok();
+}
+
+asio::awaitable<bool> LocalBackend::come_to_guard(LocalClaimPtr claim, TimePoint deadline,
+                                                  std::optional<ClaimAnswer>& answer) {
   auto failure = co_await open_directory_in_time(deadline);
-  if (failure.error) co_return refusal(std::move(failure));
+  if (failure.error) {
+    answer = refusal(std::move(failure));
+    co_return false;
+  }
   const auto directory = directory_;
   if (!claim->file) {
     failure = co_await open_file(claim, deadline);
     if (failure.error == make_error_code(Error::removed)) {
       if (directory == directory_) on_directory_gone();
-      co_return std::nullopt;
+      co_return false;
     }
-    if (failure.error) co_return refusal(std::move(failure));
-    if (!claim->file) co_return std::nullopt;  // it was made: now open it
+    if (failure.error) answer = refusal(std::move(failure));
+    if (!claim->file) co_return false;  // perhaps it was made: now open it
   }
   const auto guard = co_await take_guard(claim->file, deadline);
-  if (guard.error == EAGAIN) {
-    drop(*claim);
-    co_return answer_of(ClaimStatus::busy);
-  }
-  if (!guard.ok()) {
-    drop(*claim);
-    co_return refusal(system_failure(guard.error, directory->path_of(claim->file_name)));
-  }
-  const EntryRequest request{*directory, claim->file_name, claim->request(),
-                             known_token(claim->file_name), env_.wall_clock_ms()};
-  auto entry = enter(claim->file, request);
-  if (directory != directory_) entry.what = Entry::What::replaced;
-  co_return co_await settle(claim, std::move(entry), deadline);
+  if (guard.ok() && directory == directory_) co_return true;
+  // Who has the guard of a file that was kept, and is not the lock's any more, keeps nobody out.
+  auto stands = Stands::gone;
+  const auto asked = claim->file.look_at_name(directory->get(), claim->file_name.c_str(), stands);
+  drop(*claim);
+  if (directory != directory_ || (asked.ok() && stands == Stands::gone)) co_return false;
+  answer = guard.error == EAGAIN
+               ? answer_of(ClaimStatus::busy)
+               : refusal(system_failure(guard.error, directory->path_of(claim->file_name)));
+  co_return false;
 }
 
-asio::awaitable<std::optional<ClaimAnswer>> LocalBackend::settle(LocalClaimPtr claim, Entry entry,
-                                                                 TimePoint deadline) {
-  const bool granted = entry.what == Entry::What::granted;
+Entry LocalBackend::enter_line(LocalClaim& claim) {
+  const EntryRequest request{*directory_, claim.file_name, claim.request(),
+                             known_token(claim.file_name), env_.wall_clock_ms()};
+  return enter(claim.file, request);
+}
+
+asio::awaitable<std::optional<ClaimAnswer>> LocalBackend::settle_raised(LocalClaimPtr claim,
+                                                                        Entry entry,
+                                                                        TimePoint deadline) {
+  const auto raised = entry.raised;
+  const bool had_none = entry.what == Entry::What::raise;
+  auto answer = settle(claim, entry);
+  const bool placed = claim->state != LocalClaim::State::none;
+  if (!had_none && !placed) co_return answer;
+  auto failure = co_await raise_limit(claim, raised, deadline);
+  if (had_none && failure.error) {
+    drop(*claim);
+    co_return refusal(std::move(failure));
+  }
+  // With a ticket, that it failed shows when the limit is reached: then somebody has to wait for
+  // it.
+  if (!claim->gone) co_return answer;
+  drop(*claim);
+  co_return std::nullopt;
+}
+
+std::optional<ClaimAnswer> LocalBackend::settle(const LocalClaimPtr& claim, Entry& entry) {
   switch (entry.what) {
     case Entry::What::granted:
+      take_place(claim, entry.ticket, LocalClaim::State::granted);
+      return grant(*claim);
     case Entry::What::waiting:
-      take_place(claim, entry.ticket,
-                 granted ? LocalClaim::State::granted : LocalClaim::State::waiting);
-      // That it failed shows when the limit is reached: then somebody has to wait for it.
-      if (entry.raised != 0) co_await raise_limit(claim, entry.raised, deadline);
-      if (claim->gone) break;
-      if (granted) co_return grant(*claim);
-      co_return answer_of(ClaimStatus::waiting);
+      take_place(claim, entry.ticket, LocalClaim::State::waiting);
+      return answer_of(ClaimStatus::waiting);
     case Entry::What::busy:
       drop(*claim);
-      co_return answer_of(ClaimStatus::busy);
+      return answer_of(ClaimStatus::busy);
     case Entry::What::turned: {
       drop(*claim);  // which wakes those behind
       auto answer = answer_of(ClaimStatus::gate_changed);
       answer.record = std::move(entry.record);
-      co_return answer;
+      return answer;
     }
     case Entry::What::sealed: {
       auto answer = answer_of(ClaimStatus::sealed);
       answer.record = std::move(entry.record);
       drop(*claim);
       claim->sealed = true;
-      co_return answer;
+      return answer;
     }
-    case Entry::What::raise: {
-      auto failure = co_await raise_limit(claim, entry.raised, deadline);
-      if (!failure.error) co_return std::nullopt;
-      drop(*claim);
-      co_return refusal(std::move(failure));
-    }
+    case Entry::What::raise:
+      return std::nullopt;
     case Entry::What::replaced:
       break;
     case Entry::What::moved:
@@ -268,10 +316,10 @@ asio::awaitable<std::optional<ClaimAnswer>> LocalBackend::settle(LocalClaimPtr c
       break;
     case Entry::What::failed:
       drop(*claim);
-      co_return refusal(std::move(entry.failure));
+      return refusal(std::move(entry.failure));
   }
   drop(*claim);
-  co_return std::nullopt;
+  return std::nullopt;
 }
 
 }  // namespace dlock::local

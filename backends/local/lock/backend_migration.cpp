@@ -83,9 +83,9 @@ asio::awaitable<RecordAnswer> LocalBackend::under_guard_once(const std::string& 
   auto answer = std::make_shared<RecordAnswer>();
   Job job = [answer, directory, file, file_name, where = path, name, step] {
     const Guard held(*file);
-    bool current = false;
-    const auto asked = file->is_current(directory->get(), file_name.c_str(), current);
-    if (!asked.ok() || !current) {
+    auto stands = Stands::gone;
+    const auto asked = file->look_at_name(directory->get(), file_name.c_str(), stands);
+    if (!asked.ok() || stands == Stands::gone) {
       *answer = answer_of(RecordStatus::unavailable,
                           system_failure(asked.ok() ? ENOENT : asked.error, where));
       return;

@@ -31,7 +31,7 @@ class LocalClaim final : public Claim {
   State state = State::none;
   LockFile file;
   std::uint64_t ticket = 0;
-  std::shared_ptr<LocalQueue> queue;  ///< while waiting or granted
+  std::shared_ptr<LocalQueue> queue;  ///< while waiting or granted; before, if the file was kept
   /// The file is not the lock's any more: removed or replaced.
   bool gone = false;
   /// Nobody is before us, and nobody can come before us.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/local/lock/enqueue.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <array>
@@ -40,18 +41,15 @@ Failure check_counter(const LockFile& file, const std::string& path, const Ledge
   return above ? gone_backwards(path, *above - kTicketBase, ledger.last) : Failure{};
 }
 
-Record record_of(std::uint64_t ticket, const Owner& owner, std::int64_t now_ms) {
-  return {.ticket = ticket, .since_ms = now_ms, .owner = owner};
-}
-
 Entry failed(Failure failure) {
   Entry entry;
   entry.failure = std::move(failure);
   return entry;
 }
 
-/// Under the guard.
+/// Gives the guard back.
 Entry draw(LockFile& file, const EntryRequest& request, const std::string& path) {
+  const Guard guard(file);
   Buffer buffer;
   Front front;
   if (auto failure = read_front(file, path, Bytes(buffer).first(kFrontSize), front); failure.error)
@@ -96,7 +94,7 @@ Entry draw(LockFile& file, const EntryRequest& request, const std::string& path)
                 Bytes(buffer).first(kHeaderSize));
   auto written = ConstBytes(buffer).first(kHeaderSize);
   if (issue && !somebody) {
-    encode_record(record_of(next.ticket, request.claim.owner, request.now_ms),
+    encode_record(next.ticket, request.now_ms, request.claim.owner,
                   Bytes(buffer).subspan(kHolderOffset));
     written = ConstBytes(buffer);
   }
@@ -115,10 +113,24 @@ bool still_leads_there(const Directory& directory, Entry& entry) {
   int error = 0;
   const auto leads = where_it_leads(directory, error);
   if (leads == Leads::here) return true;
-  const auto ticket = entry.ticket;
   if (leads == Leads::unknown) entry = failed(system_failure(error, directory.path));
   if (leads == Leads::elsewhere) entry.what = Entry::What::moved;
-  entry.ticket = ticket;
+  return false;
+}
+
+/// Somebody may have removed the file since we opened it, and others be on a new one by now, or in
+/// another directory. One look along the whole path finds our file if they find it; where it finds
+/// something else, two looks tell why. False: `entry` says so.
+bool is_where_others_come(const LockFile& file, const EntryRequest& request,
+                          const std::string& path, Entry& entry) {
+  Stands stands{};
+  const auto& directory = request.directory;
+  if (file.look_at_name(AT_FDCWD, path.c_str(), stands).ok() && stands == Stands::here) return true;
+  const auto asked = file.look_at_name(directory.get(), request.file_name.c_str(), stands);
+  if (!asked.ok()) entry = failed(system_failure(asked.error, path));
+  if (!asked.ok()) return false;
+  if (stands == Stands::here) return still_leads_there(directory, entry);
+  entry.what = Entry::What::replaced;
   return false;
 }
 
@@ -126,12 +138,12 @@ bool still_leads_there(const Directory& directory, Entry& entry) {
 bool is_under_gate(const EntryRequest& request, Entry& entry) {
   const auto& gate = request.claim.gate;
   if (!gate) return true;
+  // A hard link of the file may lie in another directory, with another gate.
+  if (!still_leads_there(request.directory, entry)) return false;
   Failure failure;
   auto other = other_gate(request.directory, *gate, failure);
   if (!other && !failure.error) return true;
-  const auto ticket = entry.ticket;
   entry = failed(std::move(failure));
-  entry.ticket = ticket;
   if (!other) return false;
   entry.what = Entry::What::turned;
   entry.record = std::move(*other);
@@ -142,34 +154,18 @@ bool is_under_gate(const EntryRequest& request, Entry& entry) {
 
 Entry enter(LockFile& file, const EntryRequest& request) {
   const auto path = request.directory.path_of(request.file_name);
-  Entry entry;
-  {
-    const Guard guard(file);
-    entry = draw(file, request, path);
-  }
-  if (entry.what == Entry::What::busy && still_leads_there(request.directory, entry)) {
-    is_under_gate(request, entry);
-  }
-  if (entry.what != Entry::What::granted && entry.what != Entry::What::waiting) return entry;
-  // Somebody may have removed the file between our opening and locking it, and others be on a new
-  // one by now.
-  bool current = false;
-  const auto asked = file.is_current(request.directory.get(), request.file_name.c_str(), current);
-  if (!asked.ok() || !current) {
-    file.unlock(kTicketBase + entry.ticket);
-    if (!asked.ok()) return failed(system_failure(asked.error, path));
-    entry.what = Entry::What::replaced;
-    return entry;
-  }
-  if (!still_leads_there(request.directory, entry) || !is_under_gate(request, entry)) {
-    file.unlock(kTicketBase + entry.ticket);
-    return entry;
-  }
-  if (entry.what == Entry::What::waiting) {
+  auto entry = draw(file, request, path);
+  const auto ticket = entry.ticket;
+  const bool drawn = entry.what == Entry::What::granted || entry.what == Entry::What::waiting;
+  const bool gated = drawn || entry.what == Entry::What::busy;
+  const bool counts =
+      is_where_others_come(file, request, path, entry) && (!gated || is_under_gate(request, entry));
+  if (drawn && !counts) file.unlock(kTicketBase + ticket);
+  if (counts && entry.what == Entry::What::waiting) {
     std::array<unsigned char, kRecordSize> bytes;
-    encode_record(record_of(entry.ticket, request.claim.owner, request.now_ms), bytes);
+    encode_record(ticket, request.now_ms, request.claim.owner, bytes);
     // For people only: a full disk does not stop a waiter.
-    static_cast<void>(file.write(bytes, queue_offset(entry.ticket)));
+    static_cast<void>(file.write(bytes, queue_offset(ticket)));
   }
   return entry;
 }
@@ -191,7 +187,7 @@ Failure confirm_limit(LockFile& file, const Directory& directory, const std::str
 
 void write_holder(LockFile& file, std::uint64_t ticket, const Owner& owner, std::int64_t now_ms) {
   std::array<unsigned char, kRecordSize> bytes;
-  encode_record(record_of(ticket, owner, now_ms), bytes);
+  encode_record(ticket, now_ms, owner, bytes);
   static_cast<void>(file.write(bytes, kHolderOffset));
 }
 

@@ -2,8 +2,15 @@
 #include "backends/local/lock/local_queue.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace dlock::local {
+namespace {
+
+// Of the 1,024 descriptors that a process usually may have.
+constexpr std::size_t kMostKept = 64;
+
+}  // namespace
 
 void LocalQueue::join(std::uint64_t ticket, const std::shared_ptr<LocalClaim>& claim) {
   places_.emplace(ticket, claim);
@@ -21,6 +28,12 @@ std::shared_ptr<LocalClaim> LocalQueue::first() const noexcept {
 
 bool LocalQueue::is_first(std::uint64_t ticket) const noexcept {
   return !places_.empty() && places_.begin()->first == ticket;
+}
+
+std::uint64_t LocalQueue::next_behind(std::uint64_t ticket) const noexcept {
+  auto place = places_.upper_bound(ticket);
+  while (place != places_.end() && place->second.expired()) ++place;
+  return place == places_.end() ? kLastTicket + 1 : place->first;
 }
 
 std::vector<std::shared_ptr<LocalClaim>> LocalQueue::everybody() const {
@@ -61,11 +74,36 @@ void LocalQueues::set_watch(const std::shared_ptr<LocalQueue>& queue, int watch)
   queue->watch = watch;
 }
 
-int LocalQueues::remove(const LocalQueue& queue) {
-  const int watch = queue.watch;
+int LocalQueues::retire(LocalQueue& queue) noexcept {
+  const int watch = std::exchange(queue.watch, -1);
   if (watch >= 0) by_watch_.erase(watch);
-  by_file_.erase(queue.file());
+  if (queue.kept) return watch;
+  const auto found = by_file_.find(queue.file());
+  if (found != by_file_.end() && found->second.get() == &queue) by_file_.erase(found);
   return watch;
+}
+
+void LocalQueues::keep(LocalQueue& queue, LockFile file) noexcept {
+  if (queue.kept) return;
+  if (kept_ == kMostKept) close_kept();
+  queue.kept = std::move(file);
+  ++kept_;
+}
+
+LockFile LocalQueues::take_kept(LocalQueue& queue) noexcept {
+  if (queue.kept) --kept_;
+  return std::exchange(queue.kept, LockFile());
+}
+
+bool LocalQueues::close_kept() noexcept {
+  if (kept_ == 0) return false;
+  for (auto each = by_file_.begin(); each != by_file_.end();) {
+    auto& queue = *each->second;
+    queue.kept.close();
+    each = queue.empty() ? by_file_.erase(each) : std::next(each);
+  }
+  kept_ = 0;
+  return true;
 }
 
 std::shared_ptr<LocalClaim> LocalQueues::anybody() const noexcept {

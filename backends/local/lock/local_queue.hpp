@@ -3,6 +3,8 @@
 // Those of this process who hold or wait for one lock, by ticket. Only the first of them has
 // anything to look at: the others stand behind it. So a process with 10,000 waiters makes no more
 // system calls at a hand-over than one with a single waiter.
+//
+// Of a lock that nobody here holds or waits for the file stays open, for the next who does.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +14,8 @@
 #include <string_view>
 #include <unordered_map>
 #include <vector>
+
+#include "backends/local/wire/lock_file.hpp"
 
 namespace dlock::local {
 
@@ -29,11 +33,14 @@ class LocalQueue {
   /// Null if nobody is there.
   std::shared_ptr<LocalClaim> first() const noexcept;
   bool is_first(std::uint64_t ticket) const noexcept;
+  /// The next one's ticket; above all tickets if there is none.
+  std::uint64_t next_behind(std::uint64_t ticket) const noexcept;
   std::vector<std::shared_ptr<LocalClaim>> everybody() const;
   /// Any one of them, without memory; null if nobody is there.
   std::shared_ptr<LocalClaim> anybody() const noexcept;
 
   int watch = -1;  ///< of the file, while the first one waits; -1 none
+  LockFile kept;   ///< nothing in it is locked
 
  private:
   std::string file_;
@@ -47,15 +54,24 @@ class LocalQueues {
   std::shared_ptr<LocalQueue> find(const std::string& file) const;
   std::shared_ptr<LocalQueue> watched(int watch) const;
   void set_watch(const std::shared_ptr<LocalQueue>& queue, int watch);
-  /// Forgets it; returns its watch, to be ended.
-  int remove(const LocalQueue& queue);
+  /// Nobody is in it: forgets its watch, which it returns, to be ended; and the line, unless a file
+  /// is kept in it.
+  int retire(LocalQueue& queue) noexcept;
+
+  /// Keeps a file in which nothing is locked, unless there is one. One too many: all are closed.
+  void keep(LocalQueue& queue, LockFile file) noexcept;
+  /// The file that is kept; none if there is none.
+  LockFile take_kept(LocalQueue& queue) noexcept;
+  /// False if there was none.
+  bool close_kept() noexcept;
+
   std::vector<std::shared_ptr<LocalQueue>> all() const;
   std::shared_ptr<LocalClaim> anybody() const noexcept;
-  bool empty() const noexcept { return by_file_.empty(); }
 
  private:
   std::unordered_map<std::string, std::shared_ptr<LocalQueue>> by_file_;
   std::unordered_map<int, std::weak_ptr<LocalQueue>> by_watch_;
+  std::size_t kept_ = 0;
 };
 
 }  // namespace dlock::local

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/crc.hpp>
 #include <boost/endian/conversion.hpp>
 
 namespace dlock::local {
@@ -52,10 +51,35 @@ std::uint32_t get_u32(ConstBytes in, std::size_t at) {
   return boost::endian::load_little_u32(in.subspan(at).data());
 }
 
+// CRC-32 (as of zlib), eight bytes in a step: table n has the sums of a byte that n zeros follow.
+using CrcTables = std::array<std::array<std::uint32_t, 256>, 8>;
+constexpr CrcTables make_crc_tables() {
+  CrcTables tables{};
+  for (std::uint32_t byte = 0; byte < 256; ++byte) {
+    auto sum = byte;
+    for (int bit = 0; bit < 8; ++bit) sum = (sum >> 1U) ^ ((sum & 1U) != 0 ? 0xEDB88320U : 0U);
+    tables[0][byte] = sum;
+  }
+  for (std::size_t zeros = 1; zeros < tables.size(); ++zeros) {
+    for (std::size_t byte = 0; byte < 256; ++byte) {
+      const auto sum = tables[zeros - 1][byte];
+      tables[zeros][byte] = (sum >> 8U) ^ tables[0][sum & 0xFFU];
+    }
+  }
+  return tables;
+}
+constexpr CrcTables kCrc = make_crc_tables();
+
 std::uint32_t crc(ConstBytes bytes) {
-  boost::crc_32_type sum;
-  sum.process_bytes(bytes.data(), bytes.size());
-  return sum.checksum();
+  std::uint32_t sum = 0xFFFFFFFF;
+  for (; bytes.size() >= 8; bytes = bytes.subspan(8)) {
+    const auto all = get_u64(bytes, 0) ^ sum;
+    sum = kCrc[7][all & 0xFFU] ^ kCrc[6][(all >> 8U) & 0xFFU] ^ kCrc[5][(all >> 16U) & 0xFFU] ^
+          kCrc[4][(all >> 24U) & 0xFFU] ^ kCrc[3][(all >> 32U) & 0xFFU] ^
+          kCrc[2][(all >> 40U) & 0xFFU] ^ kCrc[1][(all >> 48U) & 0xFFU] ^ kCrc[0][all >> 56U];
+  }
+  for (const auto byte : bytes) sum = (sum >> 8U) ^ kCrc[0][(sum ^ byte) & 0xFFU];
+  return ~sum;
 }
 
 void put_text(Bytes out, std::size_t at, std::string_view text) {
@@ -149,14 +173,14 @@ const char* to_string(FrontError error) noexcept {
   return "?";
 }
 
-void encode_record(const Record& record, Bytes out) {
+void encode_record(std::uint64_t ticket, std::int64_t since_ms, const Owner& owner, Bytes out) {
   std::fill_n(out.begin(), kRecordSize, static_cast<unsigned char>(0));
-  const auto host = cut(record.owner.host, kHostSize);
-  const auto app = cut(record.owner.app, kAppSize);
-  put_u64(out, kTicket, record.ticket);
-  put_u64(out, kSince, static_cast<std::uint64_t>(record.since_ms));
-  put_u64(out, kPid, static_cast<std::uint64_t>(record.owner.pid));
-  put_text(out, kId, cut(record.owner.id, kIdSize));
+  const auto host = cut(owner.host, kHostSize);
+  const auto app = cut(owner.app, kAppSize);
+  put_u64(out, kTicket, ticket);
+  put_u64(out, kSince, static_cast<std::uint64_t>(since_ms));
+  put_u64(out, kPid, static_cast<std::uint64_t>(owner.pid));
+  put_text(out, kId, cut(owner.id, kIdSize));
   out[kHostLength] = static_cast<unsigned char>(host.size());
   out[kAppLength] = static_cast<unsigned char>(app.size());
   put_text(out, kHost, host);

@@ -79,7 +79,10 @@ struct Record {
   Owner owner;
 };
 /// Host and app are cut to fit. `out` is kRecordSize long.
-void encode_record(const Record& record, Bytes out);
+void encode_record(std::uint64_t ticket, std::int64_t since_ms, const Owner& owner, Bytes out);
+inline void encode_record(const Record& record, Bytes out) {
+  encode_record(record.ticket, record.since_ms, record.owner, out);
+}
 std::optional<Record> parse_record(ConstBytes bytes);
 std::size_t queue_offset(std::uint64_t ticket);
 

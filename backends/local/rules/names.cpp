@@ -24,7 +24,9 @@ bool is_plain(unsigned char byte) {
 }
 
 std::string escaped(std::string_view lock_name) {
-  auto text = percent_escape(lock_name, is_plain);
+  const bool plain = std::all_of(lock_name.begin(), lock_name.end(),
+                                 [](char c) { return is_plain(static_cast<unsigned char>(c)); });
+  auto text = plain ? std::string(lock_name) : percent_escape(lock_name, is_plain);
   // Files of our own that are no locks begin with a dot.
   if (text.front() == '.') text.replace(0, 1, "%2E");
   return text;

@@ -39,7 +39,11 @@ struct Directory {
   std::chrono::milliseconds unsettled{0};
 
   int get() const noexcept { return descriptor.get(); }
-  std::string path_of(std::string_view file) const { return path + "/" + std::string(file); }
+  std::string path_of(std::string_view file) const {
+    std::string whole;
+    whole.reserve(path.size() + 1 + file.size());
+    return whole.append(path).append(1, '/').append(file);
+  }
 };
 /// Shared with helper threads that may outlast whoever asked.
 using DirectoryPtr = std::shared_ptr<const Directory>;

@@ -39,7 +39,16 @@ SystemResult open_as(int directory, const char* file, int flags, Descriptor::Kin
 }  // namespace
 
 SystemResult LockFile::open(int directory, const char* file, LockFile& out) {
-  return open_as(directory, file, O_RDWR, Descriptor::Kind::lock, out);
+  const auto opened = open_as(directory, file, O_RDWR, Descriptor::Kind::lock, out);
+  if (!opened.ok()) return opened;
+  struct stat info {};
+  if (::fstat(out.descriptor(), &info) != 0) {
+    const auto failed = last_error();
+    out.close();
+    return failed;
+  }
+  out.opened_ = identity(info);
+  return {};
 }
 
 SystemResult LockFile::open_to_look(int directory, const char* file, LockFile& out) {
@@ -93,16 +102,24 @@ SystemResult LockFile::write_through(ConstBytes bytes, std::uint64_t offset) noe
   return {static_cast<std::size_t>(put) == bytes.size() ? 0 : ENOSPC};
 }
 
-SystemResult LockFile::is_current(int directory, const char* file, bool& current) const noexcept {
-  struct stat ours {};
-  struct stat named {};
-  if (::fstat(descriptor(), &ours) != 0) return last_error();
-  if (::fstatat(directory, file, &named, AT_SYMLINK_NOFOLLOW) != 0) {
-    if (errno != ENOENT) return last_error();
-    current = false;
-    return {};
+LockFile::Identity LockFile::identity(const struct stat& info) noexcept {
+  return {.device = info.st_dev,
+          .inode = info.st_ino,
+          .mode = info.st_mode,
+          .user = info.st_uid,
+          .group = info.st_gid};
+}
+
+SystemResult LockFile::look_at_name(int directory, const char* file,
+                                    Stands& stands) const noexcept {
+  struct stat info {};
+  stands = Stands::gone;
+  if (::fstatat(directory, file, &info, AT_SYMLINK_NOFOLLOW) != 0) {
+    return errno == ENOENT ? SystemResult{} : last_error();
   }
-  current = ours.st_ino == named.st_ino && ours.st_dev == named.st_dev;
+  const auto named = identity(info);
+  if (named.inode != opened_.inode || named.device != opened_.device) return {};
+  stands = named == opened_ ? Stands::here : Stands::changed;
   return {};
 }
 

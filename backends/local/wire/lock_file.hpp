@@ -5,6 +5,7 @@
 // does not drop them (fcntl(2) locks would), and the last close, also by `kill -9`, does.
 #pragma once
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -19,6 +20,14 @@ namespace dlock::local {
 struct SystemResult {
   int error = 0;
   bool ok() const noexcept { return error == 0; }
+};
+
+/// Where a name leads that a file was opened by.
+enum class Stands {
+  here,     ///< to the open file
+  changed,  ///< to the open file, but its mode or owner are others now: whoever opens it may be
+            ///< refused
+  gone,     ///< to another one, or to none
 };
 
 class LockFile {
@@ -51,11 +60,23 @@ class LockFile {
   /// was not seen by others before, as far as they wait for the guard. May block: helper thread.
   SystemResult write_through(ConstBytes bytes, std::uint64_t offset) noexcept;
 
-  /// The open file still is the one that the name leads to.
-  SystemResult is_current(int directory, const char* file, bool& current) const noexcept;
+  /// Of a file from open(). `directory` as for openat(2).
+  SystemResult look_at_name(int directory, const char* file, Stands& stands) const noexcept;
 
  private:
+  /// As it was when it was opened. While it is open, no other file gets its number.
+  struct Identity {
+    dev_t device = 0;
+    ino_t inode = 0;
+    mode_t mode = 0;
+    uid_t user = 0;
+    gid_t group = 0;
+    bool operator==(const Identity&) const = default;
+  };
+  static Identity identity(const struct stat& info) noexcept;
+
   Descriptor descriptor_;
+  Identity opened_;
 };
 
 /// The end of all tickets' bytes.

@@ -7,8 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <string>
 
 #include "backends/local/lock/notes.hpp"
 #include "backends/local/rules/names.hpp"
@@ -407,6 +410,79 @@ TEST_F(LocalBackendTest, F76_AFileRemovedBeforeItsLockIsNotGranted) {
   ASSERT_EQ(answer->status, ClaimStatus::granted) << answer->failure.text;
   EXPECT_TRUE(std::filesystem::exists(file_of("a"))) << "on a new file";
   EXPECT_TRUE(store.status("a").held);
+}
+
+// Of a file that was kept open nothing counts once the name leads elsewhere: its queue, its guard,
+// its content. The news of that has not been read when the next claim comes.
+TEST_F(LocalBackendTest, AKeptFileThatIsNotTheLocksAnyMoreDecidesNothing) {
+  const auto moved = (dir_ / "moved").string();
+  const auto after = [&](auto change) {
+    Store store(path());
+    EXPECT_FALSE(store.connect().error);
+    const auto token = grant_and_release(store, "a");
+    LockFile old;
+    EXPECT_TRUE(LockFile::open(AT_FDCWD, file_of("a").c_str(), old).ok());
+    change(old, token);
+    std::filesystem::rename(file_of("a"), moved);
+    const auto claim = store.make("a", false);
+    const auto answer = store.ask(claim);
+    EXPECT_EQ(answer.status, ClaimStatus::granted) << answer.failure.text;
+    EXPECT_GT(answer.token.value_or(0), token);
+    EXPECT_TRUE(store.status("a").held) << "in a new file";
+    store.release(claim);
+  };
+  after([](LockFile&, std::uint64_t) {});
+  after([](LockFile& old, std::uint64_t) { EXPECT_TRUE(old.try_lock(kGuardByte).ok()); });
+  after([](LockFile& old, std::uint64_t token) {
+    EXPECT_TRUE(old.try_lock(kTicketBase + token).ok());
+  });
+  after([&](LockFile&, std::uint64_t) { ::truncate(file_of("a").c_str(), 0); });
+}
+
+TEST_F(LocalBackendTest, AKeptFileThatWasReplacedLeavesTheNewOneToItsHolder) {
+  Store store(path());
+  ASSERT_FALSE(store.connect().error);
+  grant_and_release(store, "a");
+  std::filesystem::remove(file_of("a"));
+  Store another(path());
+  ASSERT_FALSE(another.connect().error);
+  const auto holder = another.make("a");
+  ASSERT_EQ(another.ask(holder).status, ClaimStatus::granted);
+  EXPECT_EQ(store.ask(store.make("a", false)).status, ClaimStatus::busy);
+}
+
+TEST_F(LocalBackendTest, FilesOfFreeLocksStayOpenUpToALimit) {
+  const auto open_files = [&] {
+    std::map<std::string, int> found;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code ec;
+      const auto leads = std::filesystem::read_symlink(entry.path(), ec).string();
+      if (leads.starts_with(path() + "/")) ++found[leads];
+    }
+    return found;
+  };
+  Store store(path());
+  ASSERT_FALSE(store.connect().error);
+  grant_and_release(store, "a");
+  const auto kept = open_files();
+  ASSERT_EQ(kept.count(file_of("a")), 1U);
+  const auto claim = store.make("a");
+  ASSERT_EQ(store.ask(claim).status, ClaimStatus::granted);
+  EXPECT_EQ(open_files(), kept) << "the same one";
+  store.release(claim);
+  std::size_t most = 0;
+  for (int i = 0; i < 200; ++i) {
+    grant_and_release(store, "n" + std::to_string(i));
+    most = std::max(most, open_files().size());
+  }
+  EXPECT_GT(most, 32U);
+  EXPECT_LE(most, 64U);
+  std::filesystem::remove(file_of("n199"));
+  EXPECT_TRUE(store.run_until([&] {
+    return open_files().count(file_of("n199") + " (deleted)") == 0;
+  })) << "the place on the disk is given back";
+  store.run(store.backend->close(Store::soon()));
+  EXPECT_TRUE(open_files().empty());
 }
 
 TEST_F(LocalBackendTest, ARemovedDirectoryIsALostLockAndIsMadeAgain) {

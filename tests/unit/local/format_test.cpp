@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <boost/crc.hpp>
+
 #include <array>
 #include <string>
 #include <vector>
@@ -185,6 +187,18 @@ TEST(LocalError, CodesMeanWhatTheCallerDoesNext) {
     const auto code = make_error_code(static_cast<Error>(value));
     EXPECT_NE(code.message(), "unknown error") << value;
     EXPECT_STREQ(code.category().name(), "dlock.local");
+  }
+}
+
+// What other programs, and files of other versions, know by this name.
+TEST(LocalFormat, TheChecksumIsCrc32) {
+  EXPECT_EQ(checksum(bytes_of("123456789")), 0xCBF43926U);
+  std::string text;
+  for (int size = 0; size < 64; ++size) {
+    boost::crc_32_type known;
+    known.process_bytes(text.data(), text.size());
+    EXPECT_EQ(checksum(bytes_of(std::string_view(text))), known.checksum()) << size;
+    text += static_cast<char>(7 * size + 200);
   }
 }
 

@@ -290,5 +290,96 @@ TEST_F(LocalProcesses, AnInheritedDescriptorKeepsTheLock) {
   EXPECT_EQ(other.ask(other.make("a", false)).status, ClaimStatus::granted);
 }
 
+/// A claim that waits, its watch set. Each store is another process as far as locks go.
+struct Waiting {
+  Waiting(Store& in, const std::string& name) : store(in), claim(in.make(name)) {
+    EXPECT_EQ(store.ask(claim).status, ClaimStatus::waiting);
+    store.start(store.acquire(claim, kNever), answer);
+    EXPECT_FALSE(store.run_until([&] { return answer.has_value(); }, 5ms));
+  }
+  bool granted() {
+    return store.run_until([&] { return answer.has_value(); }, 20s) &&
+           answer->status == ClaimStatus::granted;
+  }
+  Store& store;
+  const ClaimPtr claim;
+  std::optional<ClaimAnswer> answer;
+};
+
+constexpr int kHandOvers = 20;
+// Less than if each had waited for the next look.
+constexpr auto kAllWoken = kHandOvers * 250ms / 2;
+
+TEST_F(LocalProcesses, AReleaseWakesWhoCameWhileTheFileWasKept) {
+  Store one(path());
+  Store two(path());
+  ASSERT_FALSE(one.connect().error);
+  ASSERT_FALSE(two.connect().error);
+  Duration waited{};
+  for (int i = 0; i < kHandOvers; ++i) {
+    auto& holding = i % 2 == 0 ? one : two;
+    const auto alone = holding.make("a");
+    ASSERT_EQ(holding.ask(alone).status, ClaimStatus::granted);
+    ASSERT_EQ(holding.release(alone), ReleaseStatus::released);
+    const auto holder = holding.make("a");
+    ASSERT_EQ(holding.ask(holder).status, ClaimStatus::granted) << "in the file that was kept";
+    Waiting waiter(i % 2 == 0 ? two : one, "a");
+    const auto released = BoottimeClock::now();
+    ASSERT_EQ(holding.release(holder), ReleaseStatus::released);
+    ASSERT_TRUE(waiter.granted());
+    waited += BoottimeClock::now() - released;
+    waiter.store.release(waiter.claim);
+  }
+  EXPECT_LT(waited, kAllWoken);
+}
+
+// The next one of the same process needs no close, and the one behind him has it all the same.
+TEST_F(LocalProcesses, AReleaseWakesWhoStandsBetweenAndBehindThoseOfItsProcess) {
+  Store one(path());
+  Store two(path());
+  ASSERT_FALSE(one.connect().error);
+  ASSERT_FALSE(two.connect().error);
+  Duration waited{};
+  for (int i = 0; i < kHandOvers / 4; ++i) {
+    const auto holder = one.make("a");
+    ASSERT_EQ(one.ask(holder).status, ClaimStatus::granted);
+    std::vector<std::unique_ptr<Waiting>> waiters;
+    for (auto* store : {&one, &two, &one, &two}) {
+      waiters.push_back(std::make_unique<Waiting>(*store, "a"));
+    }
+    const auto released = BoottimeClock::now();
+    ASSERT_EQ(one.release(holder), ReleaseStatus::released);
+    for (const auto& waiter : waiters) {
+      ASSERT_TRUE(waiter->granted());
+      ASSERT_EQ(waiter->store.release(waiter->claim), ReleaseStatus::released);
+    }
+    waited += BoottimeClock::now() - released;
+  }
+  EXPECT_LT(waited, kAllWoken);
+}
+
+TEST_F(LocalProcesses, AWaiterThatLeavesWakesWhoStoodBehindIt) {
+  Store one(path());
+  Store two(path());
+  Store three(path());
+  for (auto* store : {&one, &two, &three}) ASSERT_FALSE(store->connect().error);
+  Duration waited{};
+  for (int i = 0; i < kHandOvers; ++i) {
+    const auto holder = one.make("a");
+    ASSERT_EQ(one.ask(holder).status, ClaimStatus::granted);
+    const auto between = two.make("a");
+    ASSERT_EQ(two.ask(between).status, ClaimStatus::waiting);
+    Waiting last(three, "a");
+    one.release(holder);
+    EXPECT_FALSE(last.store.run_until([&] { return last.answer.has_value(); }, 5ms));
+    const auto left = BoottimeClock::now();
+    two.release(between);
+    ASSERT_TRUE(last.granted());
+    waited += BoottimeClock::now() - left;
+    three.release(last.claim);
+  }
+  EXPECT_LT(waited, kAllWoken);
+}
+
 }  // namespace
 }  // namespace dlock::local

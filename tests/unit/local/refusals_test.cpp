@@ -175,6 +175,26 @@ TEST(LocalRefusals, TheHardDescriptorLimitIsAClearFailure) {
   EXPECT_EXIT(::_exit(in_child()), ::testing::ExitedWithCode(0), "");
 }
 
+TEST(LocalRefusals, FilesOfFreeLocksMakeRoomForOthers) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const TempDir dir;
+  const auto path = (dir / "locks").string();
+  const auto in_child = [&]() -> int {
+    Store store(path);
+    if (store.connect().error) return 1;
+    const rlimit limit{40, 40};
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+    // The second time the files are there.
+    for (int i = 0; i < 200; ++i) {
+      const auto claim = store.make("n" + std::to_string(i % 100));
+      if (store.ask(claim).status != ClaimStatus::granted) return 2;
+      if (store.release(claim) != ReleaseStatus::released) return 3;
+    }
+    return 0;
+  };
+  EXPECT_EXIT(::_exit(in_child()), ::testing::ExitedWithCode(0), "");
+}
+
 TEST(LocalRefusals, AFullDiskIsAClearFailure) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const TempDir dir;
