@@ -307,7 +307,7 @@ struct Waiting {
 };
 
 constexpr int kHandOvers = 20;
-// Less than if each had waited for the next look.
+// Less than if one of each round had waited for the next look.
 constexpr auto kAllWoken = kHandOvers * 250ms / 2;
 
 TEST_F(LocalProcesses, AReleaseWakesWhoCameWhileTheFileWasKept) {
@@ -340,11 +340,11 @@ TEST_F(LocalProcesses, AReleaseWakesWhoStandsBetweenAndBehindThoseOfItsProcess) 
   ASSERT_FALSE(one.connect().error);
   ASSERT_FALSE(two.connect().error);
   Duration waited{};
-  for (int i = 0; i < kHandOvers / 4; ++i) {
+  for (int i = 0; i < kHandOvers; ++i) {
     const auto holder = one.make("a");
     ASSERT_EQ(one.ask(holder).status, ClaimStatus::granted);
     std::vector<std::unique_ptr<Waiting>> waiters;
-    for (auto* store : {&one, &two, &one, &two}) {
+    for (auto* store : {&two, &one, &one, &two}) {
       waiters.push_back(std::make_unique<Waiting>(*store, "a"));
     }
     const auto released = BoottimeClock::now();
