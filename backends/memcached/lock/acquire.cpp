@@ -17,8 +17,8 @@ bool is_timeout(const Failure& why) { return why.error == make_error_code(Error:
 /// One attempt to take one lock.
 class Acquirer {
  public:
-  Acquirer(Commands& server, const AcquireOrder& order)
-      : server_(server), order_(order), value_(order.value), in_doubt_(order.in_doubt) {}
+  Acquirer(Commands& server, AcquireOrder order)
+      : server_(server), order_(std::move(order)), in_doubt_(order_.in_doubt) {}
 
   AcquireResult run() {
     const bool won = win();
@@ -179,8 +179,8 @@ class Acquirer {
   }
 
   Commands& server_;
-  const AcquireOrder& order_;
-  Value value_;
+  AcquireOrder order_;
+  Value& value_ = order_.value;
   bool in_doubt_;
   bool confirmed_ = false;
   AcquireResult result_;
@@ -188,8 +188,8 @@ class Acquirer {
 
 }  // namespace
 
-AcquireResult acquire(Commands& server, const AcquireOrder& order) {
-  return Acquirer(server, order).run();
+AcquireResult acquire(Commands& server, AcquireOrder order) {
+  return Acquirer(server, std::move(order)).run();
 }
 
 }  // namespace dlock::memcached

@@ -38,6 +38,6 @@ struct AcquireResult {
   Failure failure;
 };
 
-AcquireResult acquire(Commands& server, const AcquireOrder& order);
+AcquireResult acquire(Commands& server, AcquireOrder order);
 
 }  // namespace dlock::memcached

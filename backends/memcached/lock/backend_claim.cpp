@@ -36,8 +36,8 @@ asio::awaitable<ClaimAnswer> MemcachedBackend::claim(ClaimPtr any_claim, TimePoi
   const auto claim = mine(any_claim);
   AcquireOrder order{claim->key, claim->token_key, claim->value(), claim->request().min_token,
                      claim->in_doubt};
-  Worker::Work<AcquireResult> work = [order = std::move(order)](Session& session) {
-    return acquire(session, order);
+  Worker::Work<AcquireResult> work = [order = std::move(order)](Session& session) mutable {
+    return acquire(session, std::move(order));
   };
   // Until it is known: memory may be missing for what follows.
   const bool was_in_doubt = std::exchange(claim->in_doubt, true);
@@ -148,8 +148,8 @@ asio::awaitable<ReleaseAnswer> MemcachedBackend::release(ClaimPtr any_claim, boo
                                                          TimePoint deadline) {
   const auto claim = mine(any_claim);
   claim->server->forget(*claim);
-  const ReleaseOrder order{claim->key, claim->request().owner.id};
-  Worker::Work<ReleaseResult> work = [order](Session& session) {
+  ReleaseOrder order{claim->key, claim->request().owner.id};
+  Worker::Work<ReleaseResult> work = [order = std::move(order)](Session& session) {
     return memcached::release(session, order);
   };
   auto ran = co_await claim->server->worker().run<ReleaseResult>(std::move(work), deadline);
@@ -170,7 +170,7 @@ asio::awaitable<ReleaseAnswer> MemcachedBackend::release(ClaimPtr any_claim, boo
     claim->granted = false;
     claim->server->given_back(claim->key);
     if (claim->late_until > env_.now()) {
-      claim->server->add_stray(order, claim->late_until);
+      claim->server->add_stray({claim->key, claim->request().owner.id}, claim->late_until);
       claim->late_until = {};
     }
   }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/memcached/rules/value.hpp"
 
-#include <fmt/format.h>
+#include <fmt/compile.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "dlock/spi/name.hpp"
@@ -13,7 +14,10 @@ namespace {
 constexpr std::string_view kFirstLine = "dlock=1\n";
 
 std::string one_line(std::string_view text) {
-  return percent_escape(text, [](unsigned char c) { return c >= 0x20 && c != 0x7F; });
+  const auto is_plain = [](unsigned char c) { return c >= 0x20 && c != 0x7F; };
+  const bool as_it_is =
+      std::all_of(text.begin(), text.end(), [&](char c) { return c != '%' && is_plain(c); });
+  return as_it_is ? std::string(text) : percent_escape(text, is_plain);
 }
 
 std::int64_t to_number(std::string_view text) {
@@ -33,33 +37,48 @@ void take(Value& into, std::string_view key, std::string_view text) {
   if (key == "renewed_ms") into.renewed_ms = to_number(text);
 }
 
+/// False: not a value of ours.
+template <class Take>
+bool each_line(std::string_view data, Take take_line) {
+  if (!data.starts_with(kFirstLine)) return false;
+  data.remove_prefix(kFirstLine.size());
+  while (!data.empty()) {
+    const auto line = data.substr(0, data.find('\n'));
+    data.remove_prefix(std::min(line.size() + 1, data.size()));
+    if (const auto equals = line.find('='); equals != std::string_view::npos) {
+      take_line(line.substr(0, equals), line.substr(equals + 1));
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 std::string write_value(const Value& value) {
   const auto& owner = value.owner;
   return fmt::format(
-      "{}id={}\nhost={}\npid={}\napp={}\nname={}\nlease_ms={}\nsince_ms={}\nrenewed_ms={}\n",
+      FMT_COMPILE("{}id={}\nhost={}\npid={}\napp={}\nname={}\nlease_ms={}\nsince_ms={}\n"
+                  "renewed_ms={}\n"),
       kFirstLine, one_line(owner.id), one_line(owner.host), owner.pid, one_line(owner.app),
       one_line(value.name), value.lease.count(), value.since_ms, value.renewed_ms);
 }
 
 std::optional<Value> read_value(std::string_view data) {
-  if (!data.starts_with(kFirstLine)) return std::nullopt;
-  data.remove_prefix(kFirstLine.size());
   Value value;
-  while (!data.empty()) {
-    const auto line = data.substr(0, data.find('\n'));
-    data.remove_prefix(std::min(line.size() + 1, data.size()));
-    if (const auto equals = line.find('='); equals != std::string_view::npos) {
-      take(value, line.substr(0, equals), line.substr(equals + 1));
-    }
-  }
+  const auto into = [&value](std::string_view key, std::string_view text) {
+    take(value, key, text);
+  };
+  if (!each_line(data, into)) return std::nullopt;
   return value;
 }
 
 bool belongs_to(std::string_view data, std::string_view owner_id) {
-  const auto value = read_value(data);
-  return value && !owner_id.empty() && value->owner.id == owner_id;
+  std::string id;
+  const auto into_id = [&id](std::string_view key, std::string_view text) {
+    if (key == "id") id = percent_unescape(text);
+  };
+  const bool value = each_line(data, into_id);
+  return value && !owner_id.empty() && id == owner_id;
 }
 
 }  // namespace dlock::memcached

@@ -285,6 +285,16 @@ TEST(MemcachedValue, SaysWhoseItIs) {
   EXPECT_FALSE(read_value("1"));
 }
 
+TEST(MemcachedValue, AnIdIsComparedAsItWasGiven) {
+  Value value;
+  value.owner.id = "a%41\nid=b\x7F";
+  const auto text = write_value(value);
+  EXPECT_EQ(read_value(text)->owner.id, value.owner.id);
+  EXPECT_TRUE(belongs_to(text, value.owner.id));
+  EXPECT_FALSE(belongs_to(text, "aA\nid=b\x7F"));
+  EXPECT_FALSE(belongs_to(text, "b"));
+}
+
 class MemcachedPoller : public testing::Test {
  protected:
   std::shared_ptr<KeyClaim> waiter(const std::string& key) {
