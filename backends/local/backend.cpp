@@ -247,7 +247,9 @@ bool LocalBackend::must_wake_others(const LocalClaim& claim) {
 void LocalBackend::drop(LocalClaim& claim) {
   if (claim.file && claim.state != LocalClaim::State::none) {
     claim.file.unlock(kTicketBase + claim.ticket);
-    if (claim.queue && !claim.gone && !closed_ && !must_wake_others(claim)) {
+    // A command that has it open, too, would keep a later lock of ours when we die.
+    const bool may_stay = claim.queue && !claim.gone && !closed_ && !claim.is_inherited();
+    if (may_stay && !must_wake_others(claim)) {
       queues_.keep(*claim.queue, std::move(claim.file));
     }
   }

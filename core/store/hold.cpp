@@ -339,7 +339,7 @@ namespace dlock::inline v0 {
 
 int inheritable_descriptor(const LockHandle& handle) noexcept {
   const auto& grant = detail::GrantAccess::grant(handle);
-  return grant ? grant->identity().inheritable_descriptor : -1;
+  return grant ? grant->inherit() : -1;
 }
 
 }  // namespace dlock::inline v0

@@ -36,6 +36,11 @@ class Hold final : public Errand, public detail::Grant, public std::enable_share
        const ClaimPtr& claim, TimePoint deadline);
 
   const Identity& identity() const noexcept override { return identity_; }
+  int inherit() noexcept override {
+    is_inherited_.store(true, std::memory_order_release);
+    return identity_.inheritable_descriptor;
+  }
+  bool is_inherited() const noexcept { return is_inherited_.load(std::memory_order_acquire); }
   Host& host() const noexcept { return *host_; }
   const std::weak_ptr<Store>& store() const noexcept { return store_; }
 
@@ -134,6 +139,7 @@ class Hold final : public Errand, public detail::Grant, public std::enable_share
   const std::shared_ptr<Host> host_;
   const std::weak_ptr<Store> store_;
   const Identity identity_;
+  std::atomic<bool> is_inherited_ = false;
   const std::weak_ptr<Claim> claim_;  ///< the loop owns it, and alone may see it end
   const unsigned generation_;
   std::shared_ptr<HoldDependency> dependency_;

@@ -339,6 +339,7 @@ void Store::release(const std::shared_ptr<Hold>& hold, Releaser::Done done) {
     if (done) done(make_error_code(errc::lock_lost));
     return;
   }
+  if (hold->is_inherited()) claim->mark_inherited();
   const bool session = backend_->capabilities().lease_scope == LeaseScope::session;
   releaser_.start(claim, release_limits(session ? kNever : until), setup_.settings.release_timeout,
                   std::move(done));

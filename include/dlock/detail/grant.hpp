@@ -39,6 +39,8 @@ class Grant {
   virtual std::optional<std::chrono::nanoseconds> remaining() noexcept = 0;
   virtual std::stop_token stop_token() const noexcept = 0;
   virtual void on_state(StateCallback callback) = 0;
+  /// Identity::inheritable_descriptor, for somebody who will pass it on.
+  virtual int inherit() noexcept { return identity().inheritable_descriptor; }
   /// A Mutex has it from now on.
   virtual void hand_to_mutex() noexcept {}
 

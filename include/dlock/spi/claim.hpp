@@ -63,6 +63,10 @@ class Claim {
   /// descriptor that holds the granted claim as long as it is open anywhere; -1 where there is no
   /// such thing.
   virtual int inheritable_descriptor() const noexcept { return -1; }
+  /// Somebody has asked for that descriptor: other processes may have it open for as long as they
+  /// like. Set by the core before release().
+  bool is_inherited() const noexcept { return inherited_; }
+  void mark_inherited() noexcept { inherited_ = true; }
 
  private:
   friend struct core::ClaimList;
@@ -70,6 +74,7 @@ class Claim {
   const std::uint64_t number_;
   ClaimRequest request_;
   bool lost_ = false;
+  bool inherited_ = false;
   std::shared_ptr<Claim> next_;  ///< the core's: a list of claims that takes no memory
 };
 using ClaimPtr = std::shared_ptr<Claim>;

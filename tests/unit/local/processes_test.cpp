@@ -290,6 +290,30 @@ TEST_F(LocalProcesses, AnInheritedDescriptorKeepsTheLock) {
   EXPECT_EQ(other.ask(other.make("a", false)).status, ClaimStatus::granted);
 }
 
+TEST_F(LocalProcesses, AFileThatACommandHasOpenIsNotKeptForTheNextClaim) {
+  Store store(path());
+  ASSERT_FALSE(store.connect().error);
+  const auto shares_the_next = [&store](bool is_inherited) {
+    auto claim = store.make("a");
+    EXPECT_EQ(store.ask(claim).status, ClaimStatus::granted);
+    const int copy = ::fcntl(claim->inheritable_descriptor(), F_DUPFD_CLOEXEC, 0);
+    if (is_inherited) claim->mark_inherited();
+    store.release(claim);
+    auto next = store.make("a");
+    EXPECT_EQ(store.ask(next).status, ClaimStatus::granted);
+    // The system names no lock of the open file by which it is asked.
+    struct flock lock {};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    EXPECT_EQ(::fcntl(copy, F_OFD_GETLK, &lock), 0);
+    ::close(copy);
+    store.release(next);
+    return lock.l_type == F_UNLCK;
+  };
+  EXPECT_FALSE(shares_the_next(true));
+  EXPECT_TRUE(shares_the_next(false)) << "what the first is told apart from";
+}
+
 /// A claim that waits, its watch set. Each store is another process as far as locks go.
 struct Waiting {
   Waiting(Store& in, const std::string& name) : store(in), claim(in.make(name)) {
