@@ -20,8 +20,10 @@ namespace dlock::redis {
 // Also of acquire: 10 record ('' for none), 11 channel prefix, 12 reserve ms, 13 memory ms
 // -> also {5, what the gate says, tag}
 //
-// A record is answered first. Nothing is left behind, and if we were woken the next one is.
+// A record is answered first, and what is no string is an error. Nothing is left behind, and if we
+// were woken the next one is.
 inline constexpr std::string_view kGateOfAcquireLua = R"lua(
+if not held then redis.call('GET', KEYS[1]) end
 if not held or string.sub(held, 1, 13) ~= 'dlock:record:' then
   local gate = redis.call('GET', KEYS[#KEYS]) or ''
   if gate ~= ARGV[#ARGV - 1] then
@@ -42,6 +44,7 @@ end
 inline constexpr std::string_view kSealAtOnceLua = R"lua(
   if ARGV[10] ~= '' then
     local record = string.gsub(ARGV[10], '{token}', token)
+    redis.call('SET', KEYS[2], token, 'PX', memory)
     redis.call('SET', KEYS[1], 'dlock:record:' .. record)
     redis.pcall('ZREM', KEYS[3], ARGV[6])
     redis.pcall('ZREM', KEYS[4], ARGV[6])

@@ -48,9 +48,12 @@ end
 //
 // The place of the first waiter of a process is the number of processes before it, that of the
 // others the number of waiters: behind a stopped process with many, somebody still looks often.
+//
+// To MGET what is no string is not there. Under the lock's key that is an error, which a GET gives.
 constexpr std::string_view kAcquire = R"lua(
 local tag = ARGV[#ARGV]
-local held = redis.call('GET', KEYS[1])
+local aside = redis.call('MGET', KEYS[2], KEYS[5], KEYS[1])
+local held = aside[3]
 if held then
   local colon = string.find(held, ':', 1, true)
   if colon and string.sub(held, colon + 1) == ARGV[1] then
@@ -61,19 +64,23 @@ if held then
   end
 end
 -- (gate)
-local aside = redis.call('MGET', KEYS[2], KEYS[5])
 local clock = redis.call('TIME')
 local us = clock[1] * 1000000 + clock[2]
 local now = us / 1000
 local first, first_left = first_try(aside[2], now)
 if not held and (not first or first_left <= 0 or first == ARGV[6]) then
   local token = math.max((tonumber(aside[1] or '0') or 0) + 1, us, tonumber(ARGV[3]) + 1)
-  if not (token < 9007199254740992) then return {3, tag} end
+  if not (token < 9007199254740992) then
+    redis.call('GET', KEYS[1])
+    return {3, tag}
+  end
   local memory = string.format('%.0f', ARGV[4] + math.max(token - us, 0) / 1000)
   token = string.format('%.0f', token)
-  redis.call('SET', KEYS[2], token, 'PX', memory)
   -- (seal)
-  redis.call('SET', KEYS[1], token .. ':' .. ARGV[1], 'PX', ARGV[2], 'NX')
+  if not redis.call('SET', KEYS[1], token .. ':' .. ARGV[1], 'PX', ARGV[2], 'NX') then
+    redis.call('GET', KEYS[1])
+  end
+  redis.call('SET', KEYS[2], token, 'PX', memory)
   if aside[2] then redis.call('DEL', KEYS[5]) end
   if ARGV[9] == '1' then
     redis.pcall('ZREM', KEYS[3], ARGV[6])
@@ -89,6 +96,7 @@ if held then
   left = redis.call('PTTL', KEYS[1])
   if first == ARGV[6] then redis.call('DEL', KEYS[5]) end
 elseif first then
+  redis.call('GET', KEYS[1])
   left = math.ceil(first_left)
 end
 local sealed = held and string.sub(held, 1, 13) == 'dlock:record:'
@@ -190,9 +198,10 @@ end
 // KEYS lock queue alive next; ARGV owner, waiter, channel prefix, reserve ms, memory ms, tag
 // -> {1 released | 0 was not ours, [why nobody can be woken,] tag}
 //
-// Also withdraws a waiter; one that was woken already passes the news on.
+// Also withdraws a waiter; one that was woken already passes the news on. The GET: as in acquire.
 constexpr std::string_view kRelease = R"lua(
-local held = redis.call('GET', KEYS[1])
+local stored = redis.call('MGET', KEYS[1], KEYS[4])
+local held, reserved, left = stored[1], stored[2], 0
 local ours = 0
 if held then
   local colon = string.find(held, ':', 1, true)
@@ -201,13 +210,13 @@ if held then
     held = false
     ours = 1
   end
+else
+  redis.call('GET', KEYS[1])
 end
 if ARGV[2] ~= '' then
   redis.pcall('ZREM', KEYS[2], ARGV[2])
   redis.pcall('ZREM', KEYS[3], ARGV[2])
 end
-local reserved, left = redis.pcall('GET', KEYS[4]), 0
-if type(reserved) ~= 'string' then reserved = false end
 if reserved then
   local clock = redis.call('TIME')
   reserved, left = first_try(reserved, clock[1] * 1000 + clock[2] / 1000)
