@@ -128,7 +128,7 @@ void RedisBackend::wake_all() {
 }
 
 ClaimPtr RedisBackend::make_claim(ClaimRequest request) {
-  auto keys = names_.keys(request.name);
+  auto keys = names_.base(request.name);
   auto owner = write_owner(request.owner);
   auto waiter = write_waiter(instance_, owner);
   auto claim = std::make_shared<KeyClaim>(std::move(request), env_, std::move(keys),

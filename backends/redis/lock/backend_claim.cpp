@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 /// Positions in the queue behind it are all the same to us.
 constexpr std::int64_t kLastRank = 1'000'000;
 
-std::string count(milliseconds time) { return std::to_string(time.count()); }
+Word count(milliseconds time) { return Word(static_cast<std::uint64_t>(time.count())); }
 
 /// For what could not be sent.
 template <class Answer, class Status>
@@ -46,37 +46,38 @@ ScriptCall acquire_call(const KeyClaim& claim, milliseconds poll, milliseconds l
   const auto& request = claim.request();
   const auto fence = std::max<milliseconds>(kFenceMemory, 2 * kept_for(claim, lock_delay));
   ScriptCall call;
-  call.keys = {claim.keys.lock, claim.keys.fence, claim.keys.queue, claim.keys.alive,
-               claim.keys.next};
+  call.keys = {claim.keys.lock(), claim.beside(kFenceKey), claim.beside(kQueueKey),
+               claim.beside(kAliveKey), claim.beside(kNextKey)};
   call.arguments = {
-      claim.owner,   count(kept_for(claim, lock_delay)), std::to_string(request.min_token),
+      claim.owner,   count(kept_for(claim, lock_delay)), Word(request.min_token),
       count(fence),  request.queue ? "1" : "0",          claim.waiter,
       claim.arrival, count(waiter_patience(poll)),       claim.maybe_queued ? "1" : "0"};
   return call;
 }
 
 /// Of acquire_under, beside what acquire takes.
-void put_under_gate(const GateCheck& gate, const KeyMap& names, milliseconds poll,
+void put_under_gate(const GateCheck& gate, const KeyBase& keys, milliseconds poll,
                     ScriptCall& call) {
-  call.keys.push_back(names.keys(gate.key).note);
-  for (auto& argument : {gate.seal, std::string(kChannelPrefix), count(kFirstTry),
-                         count(waiter_patience(poll)), gate.text}) {
+  call.keys.emplace_back(keys.text, kNoteKey);
+  for (const Word& argument : {Word(gate.seal), Word(kChannelPrefix), count(kFirstTry),
+                               count(waiter_patience(poll)), Word(gate.text)}) {
     call.arguments.push_back(argument);
   }
 }
 
 ScriptCall renew_call(const KeyClaim& claim, milliseconds lock_delay) {
   ScriptCall call;
-  call.keys = {claim.keys.lock, claim.keys.alive, claim.keys.broken};
+  call.keys = {claim.keys.lock(), claim.beside(kAliveKey), claim.beside(kBrokenKey)};
   call.arguments = {claim.owner, count(kept_for(claim, lock_delay))};
   return call;
 }
 
 ScriptCall release_call(const KeyClaim& claim, bool search, milliseconds poll) {
   ScriptCall call;
-  call.keys = {claim.keys.lock, claim.keys.queue, claim.keys.alive, claim.keys.next};
+  call.keys = {claim.keys.lock(), claim.beside(kQueueKey), claim.beside(kAliveKey),
+               claim.beside(kNextKey)};
   const bool queued = claim.maybe_queued || search;
-  call.arguments = {claim.owner, queued ? claim.waiter : std::string(), std::string(kChannelPrefix),
+  call.arguments = {claim.owner, queued ? std::string_view(claim.waiter) : "", kChannelPrefix,
                     count(kFirstTry), count(waiter_patience(poll))};
   return call;
 }
@@ -104,19 +105,22 @@ Validity RedisBackend::validity(const Claim& claim, TimePoint sent) const {
 asio::awaitable<ClaimAnswer> RedisBackend::claim(ClaimPtr claim, TimePoint deadline) {
   const auto ours = std::static_pointer_cast<KeyClaim>(claim);
   ours->woken = false;
-  const bool ready = co_await link_->ready(deadline);
+  bool ready = link_->up();
+  if (!ready) ready = co_await link_->ready(deadline);
   if (!ready) {
     const auto status = link_->failed_for_good() ? ClaimStatus::failed : ClaimStatus::unavailable;
     co_return not_done<ClaimAnswer>(status, link_->failure());
   }
   auto call = acquire_call(*ours, poll_, lock_delay_);
   const auto& gate = ours->request().gate;
-  if (gate) put_under_gate(*gate, names_, poll_, call);
+  KeyBase gate_keys;
+  if (gate) gate_keys = names_.base(gate->key);
+  if (gate) put_under_gate(*gate, gate_keys, poll_, call);
   const auto& script = gate ? scripts().acquire_under : scripts().acquire;
   if (ours->request().queue) ours->maybe_queued = true;
   const auto sent = env_.now();
   const auto connection = link_->connection();
-  const auto answer = co_await run_script(env_, connection, script, std::move(call), deadline);
+  const auto answer = co_await run_script(env_, connection, script, call, deadline);
   co_return take_acquired(*ours, answer, sent);
 }
 
@@ -256,15 +260,15 @@ asio::awaitable<ReleaseAnswer> RedisBackend::release(ClaimPtr claim, bool search
     co_return not_done<ReleaseAnswer>(ReleaseStatus::released, {});
   }
   if (closed_) co_return not_done<ReleaseAnswer>(ReleaseStatus::unavailable, link_->failure());
-  const bool ready = co_await link_->ready(deadline);
+  bool ready = link_->up();
+  if (!ready) ready = co_await link_->ready(deadline);
   if (!ready) {
     const auto status = before ? ReleaseStatus::unknown : ReleaseStatus::unavailable;
     co_return not_done<ReleaseAnswer>(status, link_->failure());
   }
-  auto call = release_call(*ours, search, poll_);
+  const auto call = release_call(*ours, search, poll_);
   const auto connection = link_->connection();
-  const auto answer =
-      co_await run_script(env_, connection, scripts().release, std::move(call), deadline);
+  const auto answer = co_await run_script(env_, connection, scripts().release, call, deadline);
   const bool replaced =
       answer.kind == Kind::refused && answer.verdict.error == Error::foreign_format;
   if (answer.kind == Kind::unknown) ours->releasing = true;
@@ -289,7 +293,7 @@ void RedisBackend::tell_of_queue(const KeyClaim& claim, const std::string& why) 
   sink_.on_warning(fmt::format(
       "nobody can be woken at a release, waiters poll: {} or {} cannot be used ({}); delete what "
       "another program has put there",
-      claim.keys.queue, claim.keys.alive, why));
+      claim.beside(kQueueKey).text(), claim.beside(kAliveKey).text(), why));
 }
 
 }  // namespace dlock::redis

@@ -24,12 +24,13 @@ asio::awaitable<Result<std::vector<std::string>>> RedisBackend::claimed_names(st
   claimed.value.emplace();
   for (std::size_t at = 0; at < all.size(); at += kNamesAtOnce) {
     const bool ready = co_await link_->ready(deadline);
+    std::vector<KeyBase> keys;
     std::vector<ScriptCall> calls;
     const auto end = std::min(all.size(), at + kNamesAtOnce);
-    for (auto i = at; i < end; ++i) {
-      const auto keys = names_.keys(all[i]);
+    for (auto i = at; i < end; ++i) keys.push_back(names_.base(all[i]));
+    for (const auto& one : keys) {
       ScriptCall call;
-      call.keys = {keys.lock, keys.queue, keys.alive};
+      call.keys = {one.lock(), Word(one.text, kQueueKey), Word(one.text, kAliveKey)};
       calls.push_back(std::move(call));
     }
     std::vector<ScriptAnswer> answers;
@@ -62,12 +63,13 @@ asio::awaitable<Result<std::uint64_t>> RedisBackend::highest_token(TimePoint dea
     const bool ready = co_await link_->ready(deadline);
     highest.failure = link_->failure();
     if (!ready) co_return highest;
+    std::vector<KeyBase> keys;
     ScriptCall call;
     const auto end = std::min(names.value->size(), at + kNamesAtOnce);
-    for (; at < end; ++at) call.keys.push_back(names_.keys((*names.value)[at]).fence);
+    for (; at < end; ++at) keys.push_back(names_.base((*names.value)[at]));
+    for (const auto& one : keys) call.keys.emplace_back(one.text, kFenceKey);
     const auto connection = link_->connection();
-    const auto answer =
-        co_await run_script(env_, connection, scripts().highest, std::move(call), deadline);
+    const auto answer = co_await run_script(env_, connection, scripts().highest, call, deadline);
     highest.failure = answer.failure;
     if (answer.kind != ScriptAnswer::Kind::reply) co_return highest;
     std::uint64_t token = 0;

@@ -20,10 +20,10 @@ using std::chrono::milliseconds;
 constexpr std::int64_t kMostWaiters = 1000;
 constexpr std::string_view kScanCount = "1000";
 
-ScriptCall inspect_call(const LockKeys& keys) {
+ScriptCall inspect_call(const KeyBase& keys) {
   ScriptCall call;
-  call.keys = {keys.lock, keys.queue, keys.alive};
-  call.arguments = {std::to_string(kMostWaiters)};
+  call.keys = {keys.lock(), Word(keys.text, kQueueKey), Word(keys.text, kAliveKey)};
+  call.arguments = {Word(kMostWaiters)};
   return call;
 }
 
@@ -117,9 +117,11 @@ asio::awaitable<Failure> RedisBackend::describe(std::vector<std::string> names,
   for (std::size_t at = 0; at < names.size(); at += kNamesAtOnce) {
     const bool ready = co_await link_->ready(deadline);
     if (!ready) co_return link_->failure();
+    std::vector<KeyBase> keys;
     std::vector<ScriptCall> calls;
     const auto end = std::min(names.size(), at + kNamesAtOnce);
-    for (auto i = at; i < end; ++i) calls.push_back(inspect_call(names_.keys(names[i])));
+    for (auto i = at; i < end; ++i) keys.push_back(names_.base(names[i]));
+    for (const auto& one : keys) calls.push_back(inspect_call(one));
     const auto connection = link_->connection();
     const auto answers =
         co_await run_scripts(env_, connection, scripts().inspect, std::move(calls), deadline);
@@ -214,12 +216,11 @@ asio::awaitable<Failure> RedisBackend::evict(std::string name, std::uint64_t tok
   const auto keys = names_.keys(name);
   ScriptCall call;
   call.keys = {keys.lock, keys.queue, keys.alive, keys.next, keys.broken};
-  call.arguments = {std::to_string(token), std::string(kChannelPrefix),
-                    std::to_string(kFirstTry.count()),
-                    std::to_string(waiter_patience(poll_).count())};
+  const auto reserve = std::to_string(kFirstTry.count());
+  const auto memory = std::to_string(waiter_patience(poll_).count());
+  call.arguments = {Word(token), kChannelPrefix, reserve, memory};
   const auto connection = link_->connection();
-  const auto answer =
-      co_await run_script(env_, connection, scripts().evict, std::move(call), deadline);
+  const auto answer = co_await run_script(env_, connection, scripts().evict, call, deadline);
   if (answer.kind != ScriptAnswer::Kind::reply) co_return answer.failure;
   switch (static_cast<EvictCode>(answer.code())) {
     case EvictCode::evicted:

@@ -46,15 +46,15 @@ RecordAnswer take_reply(const ScriptAnswer& answer, bool reads) {
   return answer_of(RecordStatus::unknown, {Error::unexpected, "an answer of another form"});
 }
 
-/// What the scripts under a gate take beside the others' keys and arguments.
-void put_under(const GateCheck& gate, const KeyMap& names, ScriptCall& call) {
-  call.keys.push_back(names.keys(gate.key).note);
-  call.arguments.push_back(gate.text);
+/// What the scripts under a gate take beside the others' keys and arguments. `keys`: the gate's.
+void put_under(const GateCheck& gate, const KeyBase& keys, ScriptCall& call) {
+  call.keys.emplace_back(keys.text, kNoteKey);
+  call.arguments.emplace_back(gate.text);
 }
 
-std::string fence_memory(std::chrono::milliseconds lease) {
+Word fence_memory(std::chrono::milliseconds lease) {
   const auto memory = std::max<std::chrono::milliseconds>(kFenceMemory, 2 * lease);
-  return std::to_string(memory.count());
+  return Word(static_cast<std::uint64_t>(memory.count()));
 }
 
 }  // namespace
@@ -69,7 +69,7 @@ asio::awaitable<RecordAnswer> RedisBackend::run_record(const Script& script, Scr
     co_return answer_of(status, link_->failure());
   }
   const auto connection = link_->connection();
-  const auto answer = co_await run_script(env_, connection, script, std::move(call), deadline);
+  const auto answer = co_await run_script(env_, connection, script, call, deadline);
   if (answer.kind == Kind::reply) co_return take_reply(answer, reads);
   if (answer.kind == Kind::refused) {
     auto refused = take_refusal(answer);
@@ -91,11 +91,13 @@ asio::awaitable<RecordAnswer> RedisBackend::seal(ClaimPtr held, std::string reco
                                                  TimePoint deadline) {
   const auto ours = std::static_pointer_cast<KeyClaim>(held);
   ScriptCall call;
-  call.keys = {ours->keys.lock, ours->keys.queue, ours->keys.next};
-  call.arguments = {fmt::format("{}:{}", ours->token, ours->owner), std::move(record),
-                    std::string(kChannelPrefix)};
+  call.keys = {ours->keys.lock(), ours->beside(kQueueKey), ours->beside(kNextKey)};
+  const auto value = fmt::format("{}:{}", ours->token, ours->owner);
+  call.arguments = {value, record, kChannelPrefix};
   const auto& gate = ours->request().gate;
-  if (gate) put_under(*gate, names_, call);
+  KeyBase gate_keys;
+  if (gate) gate_keys = names_.base(gate->key);
+  if (gate) put_under(*gate, gate_keys, call);
   const auto& script = gate ? scripts().seal_under : scripts().seal;
   co_return co_await run_record(script, std::move(call), Access::writes, deadline);
 }
@@ -108,9 +110,11 @@ asio::awaitable<RecordAnswer> RedisBackend::set_record_under(GatePtr gate, std::
   const auto keys = names_.keys(name);
   ScriptCall call;
   call.keys = {keys.lock, keys.fence, keys.queue, keys.next};
-  call.arguments = {std::move(from), to.value_or(""), std::to_string(min_token),
-                    fence_memory(lease_), std::string(kChannelPrefix)};
-  if (gate) put_under(*gate, names_, call);
+  if (!to) to.emplace();
+  call.arguments = {from, *to, Word(min_token), fence_memory(lease_), kChannelPrefix};
+  KeyBase gate_keys;
+  if (gate) gate_keys = names_.base(gate->key);
+  if (gate) put_under(*gate, gate_keys, call);
   const auto& script = gate ? scripts().set_record_under : scripts().set_record;
   co_return co_await run_record(script, std::move(call), Access::writes, deadline);
 }
@@ -119,8 +123,8 @@ asio::awaitable<RecordAnswer> RedisBackend::raise(ClaimPtr held, std::uint64_t m
                                                   TimePoint deadline) {
   const auto ours = std::static_pointer_cast<KeyClaim>(held);
   ScriptCall call;
-  call.keys = {ours->keys.lock, ours->keys.fence};
-  call.arguments = {ours->owner, std::to_string(min_token), fence_memory(ours->request().lease)};
+  call.keys = {ours->keys.lock(), ours->beside(kFenceKey)};
+  call.arguments = {ours->owner, Word(min_token), fence_memory(ours->request().lease)};
   co_return co_await run_record(scripts().raise, std::move(call), Access::writes, deadline);
 }
 
@@ -135,9 +139,12 @@ asio::awaitable<RecordAnswer> RedisBackend::set_note(std::string key,
                                                      std::optional<std::string> from,
                                                      std::optional<std::string> to,
                                                      TimePoint deadline) {
+  const auto keys = names_.base(key);
+  if (!from) from.emplace();
+  if (!to) to.emplace();
   ScriptCall call;
-  call.keys = {names_.keys(key).note};
-  call.arguments = {from.value_or(""), to.value_or("")};
+  call.keys = {Word(keys.text, kNoteKey)};
+  call.arguments = {*from, *to};
   co_return co_await run_record(scripts().set_note, std::move(call), Access::writes, deadline);
 }
 

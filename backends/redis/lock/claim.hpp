@@ -7,10 +7,12 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "backends/redis/rules/names.hpp"
 #include "backends/redis/rules/poll.hpp"
+#include "backends/redis/wire/codec.hpp"
 #include "dlock/spi/claim.hpp"
 #include "dlock/spi/signal.hpp"
 
@@ -22,10 +24,10 @@ inline constexpr std::chrono::hours kFenceMemory{48};
 
 struct KeyClaim;
 /// All that live, by owner id: who is told that a lock may be free.
-using ClaimRegistry = std::unordered_map<std::string, KeyClaim*>;
+using ClaimRegistry = std::unordered_map<std::string_view, KeyClaim*>;
 
 struct KeyClaim final : Claim {
-  KeyClaim(ClaimRequest request, Env& env, LockKeys lock_keys, std::string owner_text,
+  KeyClaim(ClaimRequest request, Env& env, KeyBase lock_keys, std::string owner_text,
            std::string waiter_text, std::shared_ptr<ClaimRegistry> all)
       : Claim(std::move(request)),
         keys(std::move(lock_keys)),
@@ -42,7 +44,9 @@ struct KeyClaim final : Claim {
     signal.notify();
   }
 
-  const LockKeys keys;
+  Word beside(std::string_view suffix) const { return {keys.text, suffix}; }
+
+  const KeyBase keys;
   const std::string owner;   ///< as in the lock's value
   const std::string waiter;  ///< as in the queue
 

@@ -9,6 +9,7 @@ namespace dlock::redis {
 namespace {
 
 std::string escaped(std::string_view name) {
+  if (name.find_first_of("{}%") == std::string_view::npos) return std::string(name);
   return percent_escape(name, [](unsigned char c) { return c != '{' && c != '}'; });
 }
 
@@ -53,14 +54,24 @@ KeyMap::KeyMap(std::string_view key_template) {
   tagged_ = (before_ + after_).find('{') != std::string::npos;
 }
 
-std::string KeyMap::key(std::string_view name) const { return before_ + escaped(name) + after_; }
+std::string KeyMap::key(std::string_view name) const { return std::string(base(name).lock()); }
+
+// Without a tag in the template the whole key is the tag of the others: the same slot.
+KeyBase KeyMap::base(std::string_view name) const {
+  const auto middle = escaped(name);
+  std::string text;
+  text.reserve(before_.size() + middle.size() + after_.size() + 2);
+  if (!tagged_) text += '{';
+  text.append(before_).append(middle).append(after_);
+  if (!tagged_) text += '}';
+  return {std::move(text), tagged_};
+}
 
 LockKeys KeyMap::keys(std::string_view name) const {
-  auto lock = key(name);
-  // Without a tag in the template the whole key is the tag of the others: the same slot.
-  const auto base = tagged_ ? lock : "{" + lock + "}";
-  return {std::move(lock), base + "%fence", base + "%queue", base + "%alive",
-          base + "%next",  base + "%note",  base + "%broken"};
+  const auto all = base(name);
+  const auto beside = [&](std::string_view suffix) { return all.text + std::string(suffix); };
+  return {std::string(all.lock()), beside(kFenceKey), beside(kQueueKey), beside(kAliveKey),
+          beside(kNextKey),        beside(kNoteKey),  beside(kBrokenKey)};
 }
 
 std::optional<std::string> KeyMap::name(std::string_view key_text) const {

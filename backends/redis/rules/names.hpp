@@ -13,6 +13,25 @@
 
 namespace dlock::redis {
 
+/// What follows the base in the keys beside a lock's.
+inline constexpr std::string_view kFenceKey = "%fence";
+inline constexpr std::string_view kQueueKey = "%queue";
+inline constexpr std::string_view kAliveKey = "%alive";
+inline constexpr std::string_view kNextKey = "%next";
+inline constexpr std::string_view kNoteKey = "%note";
+inline constexpr std::string_view kBrokenKey = "%broken";
+
+/// What all keys of one lock are made of.
+struct KeyBase {
+  std::string text;     ///< the keys beside the lock's begin with it
+  bool tagged = false;  ///< it is the lock's key as it is; else that key in braces
+
+  std::string_view lock() const noexcept {
+    const std::string_view all = text;
+    return tagged ? all : all.substr(1, all.size() - 2);
+  }
+};
+
 /// All keys of one lock; in a cluster they share a slot.
 struct LockKeys {
   std::string lock;    ///< string `token:owner`, expires with the lease
@@ -35,6 +54,7 @@ class KeyMap {
   explicit KeyMap(std::string_view key_template);
 
   std::string key(std::string_view name) const;
+  KeyBase base(std::string_view name) const;
   LockKeys keys(std::string_view name) const;
   /// The name behind a lock's key; empty for any other key.
   std::optional<std::string> name(std::string_view key) const;

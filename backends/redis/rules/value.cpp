@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/redis/rules/value.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <vector>
@@ -15,8 +13,17 @@ namespace {
 
 constexpr std::size_t kLongestForeignId = 200;
 
-std::string field(std::string_view text) {
-  return percent_escape(text, [](unsigned char c) { return c > 0x20 && c != 0x7F && c != ','; });
+bool is_plain(unsigned char c) { return c > 0x20 && c != 0x7F && c != ','; }
+
+void append_field(std::string_view text, std::string& out) {
+  const bool as_it_is =
+      std::all_of(text.begin(), text.end(), [](char c) { return is_plain(c) && c != '%'; });
+  out += ',';
+  if (as_it_is) {
+    out += text;
+  } else {
+    out += percent_escape(text, is_plain);
+  }
 }
 
 template <class Number>
@@ -37,7 +44,13 @@ Owner foreign(std::string_view text) {
 }  // namespace
 
 std::string write_owner(const Owner& owner) {
-  return fmt::format("{},{},{},{}", owner.id, field(owner.host), owner.pid, field(owner.app));
+  std::string text;
+  text.reserve(owner.id.size() + owner.host.size() + owner.app.size() + 16);
+  text = owner.id;
+  append_field(owner.host, text);
+  append_field(std::to_string(owner.pid), text);
+  append_field(owner.app, text);
+  return text;
 }
 
 Owner read_owner(std::string_view text) {
@@ -78,7 +91,10 @@ std::chrono::milliseconds read_remaining(std::int64_t left_ms) {
 }
 
 std::string write_waiter(std::string_view instance, std::string_view owner) {
-  return fmt::format("{} {}", instance, owner);
+  std::string text;
+  text.reserve(instance.size() + 1 + owner.size());
+  text.append(instance) += ' ';
+  return text.append(owner);
 }
 
 Owner read_waiter(std::string_view text) {

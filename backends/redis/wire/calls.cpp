@@ -3,7 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <boost/container/small_vector.hpp>
+#include <array>
+#include <string>
 
 namespace dlock::redis {
 namespace {
@@ -15,23 +16,18 @@ constexpr std::chrono::milliseconds kShortestSilence{100};
 
 struct Sent {
   const Script* script;
-  const std::vector<std::string>* keys;  ///< of the call
+  const ScriptCall* call;
   std::string tag;
   Pending pending;
 };
 
 Sent send(Connection& connection, const Script& script, bool by_hash, const ScriptCall& call) {
   auto tag = std::to_string(connection.next_number());
-  const auto count = std::to_string(call.keys.size());
-  boost::container::small_vector<std::string_view, 24> words;
-  words.push_back(by_hash ? "EVALSHA" : "EVAL");
-  words.push_back(by_hash ? script.sha : script.text);
-  words.push_back(count);
-  words.insert(words.end(), call.keys.begin(), call.keys.end());
-  words.insert(words.end(), call.arguments.begin(), call.arguments.end());
-  words.push_back(tag);
-  auto pending = connection.send(words);
-  return {&script, &call.keys, std::move(tag), std::move(pending)};
+  const std::array<Word, 3> head{by_hash ? "EVALSHA" : "EVAL", by_hash ? script.sha : script.text,
+                                 Word(call.keys.size())};
+  const std::array<Word, 1> last{tag};
+  auto pending = connection.send_words({head, call.keys, call.arguments, last});
+  return {&script, &call, std::move(tag), std::move(pending)};
 }
 
 void take_error(Connection& connection, const Sent& sent, std::string text, ScriptAnswer& answer) {
@@ -39,8 +35,10 @@ void take_error(Connection& connection, const Sent& sent, std::string text, Scri
   answer.kind = AnswerKind::refused;
   answer.verdict = judge(text);
   if (answer.verdict.error == Error::foreign_format) {
-    const auto* key = wrong_key(text, script.text, *sent.keys);
-    if (key != nullptr && *key != sent.keys->front()) answer.verdict.error = Error::foreign_aside;
+    std::vector<std::string> keys;
+    for (const auto& one : sent.call->keys) keys.push_back(one.text());
+    const auto* key = wrong_key(text, script.text, keys);
+    if (key != nullptr && *key != keys.front()) answer.verdict.error = Error::foreign_aside;
     if (key != nullptr) text += fmt::format(" That is the key '{}'.", *key);
   }
   if (const auto command = refused_command(text, script.text); !command.empty()) {
@@ -66,30 +64,30 @@ void take_reply(Connection& connection, const Sent& sent, Reply reply, ScriptAns
   answer.items = std::move(reply.items);
 }
 
-asio::awaitable<ScriptAnswer> await_answer(Env& env, std::shared_ptr<Connection> connection,
-                                           Sent sent, TimePoint since, TimePoint deadline) {
+/// What has come of it by its deadline.
+ScriptAnswer take_answer(Env& env, Connection& connection, const Sent& sent, TimePoint since) {
   ScriptAnswer answer;
-  auto outcome = co_await sent.pending.get_until(deadline);
+  auto outcome = sent.pending.take();
   if (!outcome) {
     // Replies come in order: a server that said nothing since then says nothing at all.
-    const bool silent = connection->last_heard() < since && env.now() - since >= kShortestSilence;
+    const bool silent = connection.last_heard() < since && env.now() - since >= kShortestSilence;
     answer.kind = AnswerKind::unknown;
     answer.failure = {Error::no_answer, ""};
-    if (silent) connection->close(answer.failure);
-    co_return answer;
+    if (silent) connection.close(answer.failure);
+    return answer;
   }
   switch (outcome->kind) {
     case Outcome::Kind::reply:
-      take_reply(*connection, sent, std::move(outcome->reply), answer);
+      take_reply(connection, sent, std::move(outcome->reply), answer);
       break;
     case Outcome::Kind::not_sent:
     case Outcome::Kind::lost:
       answer.kind =
           outcome->kind == Outcome::Kind::lost ? AnswerKind::unknown : AnswerKind::not_sent;
-      answer.failure = connection->failure();
+      answer.failure = connection.failure();
       break;
   }
-  co_return answer;
+  return answer;
 }
 
 bool is_unknown_hash(const ScriptAnswer& answer) {
@@ -119,8 +117,8 @@ asio::awaitable<std::vector<ScriptAnswer>> run_scripts(Env& env,
     for (const auto i : todo) sent.push_back(send(*connection, script, by_hash, calls[i]));
     std::vector<std::size_t> again;
     for (std::size_t n = 0; n < todo.size(); ++n) {
-      answers[todo[n]] =
-          co_await await_answer(env, connection, std::move(sent[n]), since, deadline);
+      co_await sent[n].pending.settled(deadline);
+      answers[todo[n]] = take_answer(env, *connection, sent[n], since);
       if (is_unknown_hash(answers[todo[n]])) again.push_back(todo[n]);
     }
     todo = std::move(again);
@@ -129,13 +127,18 @@ asio::awaitable<std::vector<ScriptAnswer>> run_scripts(Env& env,
 }
 
 asio::awaitable<ScriptAnswer> run_script(Env& env, std::shared_ptr<Connection> connection,
-                                         const Script& script, ScriptCall call,
+                                         const Script& script, const ScriptCall& call,
                                          TimePoint deadline) {
-  std::vector<ScriptCall> calls;
-  calls.push_back(std::move(call));
-  auto answers =
-      co_await run_scripts(env, std::move(connection), script, std::move(calls), deadline);
-  co_return std::move(answers.front());
+  ScriptAnswer answer;
+  for (int pass = 0; pass < 2; ++pass) {
+    const bool by_hash = pass == 0;
+    const auto since = env.now();
+    const auto sent = send(*connection, script, by_hash, call);
+    co_await sent.pending.settled(deadline);
+    answer = take_answer(env, *connection, sent, since);
+    if (!is_unknown_hash(answer)) break;
+  }
+  co_return answer;
 }
 
 }  // namespace dlock::redis

@@ -4,8 +4,8 @@
 // does not know the hash (any more), and each answer checked to belong to its own request.
 #pragma once
 
+#include <boost/container/small_vector.hpp>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "backends/redis/error.hpp"
@@ -14,9 +14,10 @@
 
 namespace dlock::redis {
 
+/// Its words' texts live as long as the call is under way.
 struct ScriptCall {
-  std::vector<std::string> keys;
-  std::vector<std::string> arguments;  ///< without the tag
+  boost::container::small_vector<Word, 6> keys;
+  boost::container::small_vector<Word, 9> arguments;  ///< without the tag
 };
 
 struct ScriptAnswer {
@@ -43,8 +44,9 @@ asio::awaitable<std::vector<ScriptAnswer>> run_scripts(Env& env,
                                                        std::vector<ScriptCall> calls,
                                                        TimePoint deadline);
 
-/// The same for one.
+/// The same for one. `call` is the caller's.
 asio::awaitable<ScriptAnswer> run_script(Env& env, std::shared_ptr<Connection> connection,
-                                         const Script& script, ScriptCall call, TimePoint deadline);
+                                         const Script& script, const ScriptCall& call,
+                                         TimePoint deadline);
 
 }  // namespace dlock::redis

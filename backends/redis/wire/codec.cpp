@@ -3,44 +3,40 @@
 
 #include <hiredis/hiredis.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <exception>
 #include <new>
+#include <utility>
 
 namespace dlock::redis {
 namespace {
 
-/// Where a parsed object belongs: in the array above it, or nowhere yet (then the reader owns it).
+/// Where a parsed object belongs: in the array above it, or it is the whole reply.
 Reply* place(const redisReadTask* task) {
-  if (task->parent == nullptr) return new (std::nothrow) Reply();
+  if (task->parent == nullptr) return &static_cast<ReplyUnderWay*>(task->privdata)->reply;
   auto* parent = static_cast<Reply*>(task->parent->obj);
   return &parent->items[static_cast<std::size_t>(task->idx)];
 }
 
-/// Without memory: no exception may pass through hiredis. Null tells it.
-void* drop(const redisReadTask* task, Reply* reply) {
-  if (task->parent == nullptr) delete reply;
-  return nullptr;
-}
-
 void* on_string(const redisReadTask* task, char* text, std::size_t length) {
   auto* reply = place(task);
-  if (reply == nullptr) return nullptr;
   reply->kind = task->type == REDIS_REPLY_ERROR    ? Reply::Kind::error
                 : task->type == REDIS_REPLY_STATUS ? Reply::Kind::status
                                                    : Reply::Kind::text;
+  // No exception may pass through hiredis. Null: there is no memory.
   try {
     reply->text.assign(text, length);
   } catch (const std::bad_alloc&) {
-    return drop(task, reply);
+    return nullptr;
   }
   return reply;
 }
 
 // Before anything is allocated: hiredis believes the length that the peer has sent.
 void* on_array(const redisReadTask* task, int elements) {
-  auto& left = *static_cast<ReplyBudget*>(task->privdata);
+  auto& left = *static_cast<ReplyUnderWay*>(task->privdata);
   const auto count = static_cast<std::size_t>(elements);
   if (elements < 0 || count > left.elements) {
     left.exceeded = true;
@@ -48,19 +44,17 @@ void* on_array(const redisReadTask* task, int elements) {
   }
   left.elements -= count;
   auto* reply = place(task);
-  if (reply == nullptr) return nullptr;
   reply->kind = Reply::Kind::array;
   try {
     reply->items.resize(count);
   } catch (const std::exception&) {
-    return drop(task, reply);
+    return nullptr;
   }
   return reply;
 }
 
 void* on_integer(const redisReadTask* task, long long value) {
   auto* reply = place(task);
-  if (reply == nullptr) return nullptr;
   reply->kind = Reply::Kind::integer;
   reply->integer = value;
   return reply;
@@ -68,33 +62,71 @@ void* on_integer(const redisReadTask* task, long long value) {
 
 void* on_nil(const redisReadTask* task) { return place(task); }
 
-// hiredis frees roots only; what is in them is theirs.
-void free_root(void* root) { delete static_cast<Reply*>(root); }
+// hiredis frees roots only: that is ours.
+void free_root(void* /*root*/) {}
 
-void append_header(char kind, std::size_t count, std::string& out) {
-  std::array<char, 24> text{};
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), count);
-  out.push_back(kind);
-  out.append(text.data(), end.ptr);
-  out.append("\r\n");
+constexpr std::size_t kLongestNumber = 20;  ///< 2^64
+constexpr std::size_t kLongestHeader = 1 + kLongestNumber + 2;
+
+char* put(std::string_view text, char* at) { return std::copy(text.begin(), text.end(), at); }
+
+char* put(std::uint64_t number, char* at) {
+  return std::to_chars(at, at + kLongestNumber, number).ptr;
+}
+
+char* put_end(char* at) {
+  at[0] = '\r';
+  at[1] = '\n';
+  return at + 2;
+}
+
+char* put_header(char kind, std::size_t count, char* at) {
+  *at = kind;
+  return put_end(put(count, at + 1));
 }
 
 redisReplyObjectFunctions functions{&on_string, &on_array, &on_integer, &on_nil, &free_root};
 
 }  // namespace
 
-void append_command(std::span<const std::string_view> words, std::string& out) {
-  append_header('*', words.size(), out);
-  for (const auto word : words) {
-    append_header('$', word.size(), out);
-    out.append(word);
-    out.append("\r\n");
+std::string Word::text() const {
+  if (is_number_) return std::to_string(number_);
+  return std::string(text_).append(rest_);
+}
+
+std::size_t Word::room() const noexcept {
+  return kLongestHeader + kLongestNumber + text_.size() + rest_.size() + 2;
+}
+
+char* Word::write(char* at) const noexcept {
+  if (is_number_) {
+    std::array<char, kLongestNumber> digits;  // NOLINT(cppcoreguidelines-pro-type-member-init)
+    const auto size = static_cast<std::size_t>(put(number_, digits.data()) - digits.data());
+    return put_end(put({digits.data(), size}, put_header('$', size, at)));
   }
+  at = put_header('$', text_.size() + rest_.size(), at);
+  return put_end(put(rest_, put(text_, at)));
+}
+
+void append_words(Words words, std::string& out) {
+  const auto begin = out.size();
+  std::size_t count = 0;
+  std::size_t room = kLongestHeader;
+  for (const auto& piece : words) {
+    count += piece.size();
+    for (const auto& word : piece) room += word.room();
+  }
+  out.resize(begin + room);
+  auto* at = put_header('*', count, out.data() + begin);
+  for (const auto& piece : words) {
+    for (const auto& word : piece) at = word.write(at);
+  }
+  out.resize(static_cast<std::size_t>(at - out.data()));
 }
 
 void append_command(const Command& command, std::string& out) {
-  const std::vector<std::string_view> words(command.begin(), command.end());
-  append_command(words, out);
+  const std::vector<Word> words(command.begin(), command.end());
+  append_words({words}, out);
 }
 
 void ReplyReader::Free::operator()(redisReader* reader) const noexcept {
@@ -103,16 +135,16 @@ void ReplyReader::Free::operator()(redisReader* reader) const noexcept {
 
 ReplyReader::ReplyReader(Limits limits)
     : limits_(limits),
-      left_{limits.elements},
+      current_{{}, limits.elements},
       reader_(::redisReaderCreateWithFunctions(&functions)) {
   if (!reader_) throw std::bad_alloc();
-  reader_->privdata = &left_;
+  reader_->privdata = &current_;
 }
 
 ReplyReader::~ReplyReader() = default;
 
 bool ReplyReader::is_out_of_memory() const noexcept {
-  return reader_->err == REDIS_ERR_OOM && !left_.exceeded;
+  return reader_->err == REDIS_ERR_OOM && !current_.exceeded;
 }
 
 void ReplyReader::feed(std::string_view bytes) {
@@ -127,17 +159,15 @@ std::optional<Reply> ReplyReader::next() {
   if (!error_.empty()) return std::nullopt;
   void* object = nullptr;
   if (::redisReaderGetReply(reader_.get(), &object) != REDIS_OK) {
-    error_ = left_.exceeded ? "a reply with too many elements" : reader_->errstr;
+    error_ = current_.exceeded ? "a reply with too many elements" : reader_->errstr;
     return std::nullopt;
   }
   if (object == nullptr) {
     if (pending_ > limits_.bytes) error_ = "a reply longer than the limit";
     return std::nullopt;
   }
-  const std::unique_ptr<Reply> root(static_cast<Reply*>(object));
-  left_ = {limits_.elements};
   pending_ = reader_->len - reader_->pos;
-  return std::move(*root);
+  return std::exchange(current_, {{}, limits_.elements}).reply;
 }
 
 }  // namespace dlock::redis

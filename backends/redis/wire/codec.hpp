@@ -24,9 +24,36 @@ inline Command words(std::initializer_list<std::string_view> list) {
   return {list.begin(), list.end()};
 }
 
+/// A word of a command: a text of one or two pieces that live elsewhere, or a number.
+class Word {
+ public:
+  // NOLINTBEGIN(google-explicit-constructor): a text is a word
+  Word(std::string_view text, std::string_view rest = {}) noexcept : text_(text), rest_(rest) {}
+  Word(const std::string& text) noexcept : text_(text) {}
+  Word(const char* text) noexcept : text_(text) {}
+  Word(std::string&&) = delete;
+  // NOLINTEND(google-explicit-constructor)
+  explicit Word(std::uint64_t number) noexcept : number_(number), is_number_(true) {}
+
+  std::string text() const;
+  /// Bytes of it in a command, at most.
+  std::size_t room() const noexcept;
+  /// Writes it there as RESP; gives the end.
+  char* write(char* at) const noexcept;
+
+ private:
+  std::string_view text_;
+  std::string_view rest_;
+  std::uint64_t number_ = 0;
+  bool is_number_ = false;
+};
+
+/// A command's words, in some pieces.
+using Words = std::initializer_list<std::span<const Word>>;
+
 /// Appends the command as RESP to `out`. Own code: hiredis' takes a buffer of its own a command and
-/// formats each length with sprintf, a sixth of the instructions of a lock and unlock.
-void append_command(std::span<const std::string_view> words, std::string& out);
+/// formats each length with sprintf.
+void append_words(Words words, std::string& out);
 void append_command(const Command& command, std::string& out);
 
 struct Reply {
@@ -39,8 +66,9 @@ struct Reply {
   bool is_error() const noexcept { return kind == Kind::error; }
 };
 
-/// What one reply may still have.
-struct ReplyBudget {
+/// The reply under way, and what it may still have.
+struct ReplyUnderWay {
+  Reply reply;
   std::size_t elements = 0;
   bool exceeded = false;
 };
@@ -73,7 +101,7 @@ class ReplyReader {
   };
 
   const Limits limits_;
-  ReplyBudget left_;
+  ReplyUnderWay current_;
   std::size_t pending_ = 0;  ///< bytes of the reply under way
   std::string error_;
   std::unique_ptr<redisReader, Free> reader_;

@@ -2,7 +2,6 @@
 #include "backends/redis/wire/connection.hpp"
 
 #include <boost/asio/error.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/ssl/error.hpp>
 #include <exception>
 
@@ -30,11 +29,11 @@ Connection::~Connection() = default;
 void Connection::start() { read(); }
 
 Pending Connection::send(const Command& command) {
-  const std::vector<std::string_view> words(command.begin(), command.end());
-  return send(words);
+  const std::vector<Word> words(command.begin(), command.end());
+  return send_words({words});
 }
 
-Pending Connection::send(std::span<const std::string_view> words) {
+Pending Connection::send_words(Words words) {
   Pending pending(env_);
   if (!open_) {
     pending.set({Outcome::Kind::not_sent, {}});
@@ -42,7 +41,7 @@ Pending Connection::send(std::span<const std::string_view> words) {
   }
   try {
     pending_.push_back(pending);
-    append_command(words, out_);
+    append_words(words, out_);
     ++unwritten_;
     flush_soon();
   } catch (const std::exception&) {
@@ -56,8 +55,7 @@ Pending Connection::send(std::span<const std::string_view> words) {
 // Not at once: what else is sent in this turn of the loop goes into the same write.
 void Connection::flush_soon() {
   if (flushing_) return;
-  asio::post(env_.executor(),
-             [self = shared_from_this()] { self->guarded([&] { self->flush(); }); });
+  env_.post([self = shared_from_this()] { self->guarded([&] { self->flush(); }); });
   flushing_ = true;
 }
 
@@ -78,14 +76,20 @@ void Connection::flush() {
   writing_.clear();
   std::swap(writing_, out_);
   unwritten_ = 0;
-  stream_->write_all(asio::buffer(writing_), [self = shared_from_this()](error_code ec) {
-    if (ec) {
-      self->flushing_ = false;
-      self->close({Error::connection_lost, ec.message()});
-    } else {
-      self->guarded([&] { self->flush(); });
-    }
-  });
+  error_code ec;
+  asio::const_buffer left = asio::buffer(writing_);
+  left += stream_->write_now(left, ec);
+  if (ec || left.size() == 0) return on_written(ec);
+  stream_->write_all(left, [self = shared_from_this()](error_code all) { self->on_written(all); });
+}
+
+void Connection::on_written(error_code ec) {
+  if (ec) {
+    flushing_ = false;
+    close({Error::connection_lost, ec.message()});
+  } else {
+    guarded([&] { flush(); });
+  }
 }
 
 void Connection::read() {

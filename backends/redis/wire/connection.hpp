@@ -10,7 +10,9 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "backends/redis/wire/codec.hpp"
 #include "backends/redis/wire/stream.hpp"
@@ -25,7 +27,39 @@ struct Outcome {
   Kind kind = Kind::lost;
   Reply reply;
 };
-using Pending = OneShot<Outcome>;
+
+/// An outcome that is waited for. Copies share it.
+class Pending {
+ public:
+  explicit Pending(Env& env) : state_(std::make_shared<State>(env)) {}
+
+  /// The first counts.
+  void set(Outcome outcome) const {
+    if (state_->outcome) return;
+    state_->outcome.emplace(std::move(outcome));
+    state_->signal.notify();
+  }
+  /// Until it is there, or the deadline; a copy must be kept meanwhile. No coroutine of its own.
+  asio::awaitable<bool> settled(TimePoint deadline) const {
+    return state_->signal.wait_until(deadline);
+  }
+  /// Empty: it is not there yet. Once.
+  std::optional<Outcome> take() const { return std::move(state_->outcome); }
+  /// Both. Empty if the deadline came first; what comes later is dropped.
+  asio::awaitable<std::optional<Outcome>> get_until(TimePoint deadline) const {
+    const auto kept = *this;
+    co_await kept.settled(deadline);
+    co_return kept.take();
+  }
+
+ private:
+  struct State {
+    explicit State(Env& env) : signal(env) {}
+    Signal signal;
+    std::optional<Outcome> outcome;
+  };
+  std::shared_ptr<State> state_;
+};
 
 class Connection final : public std::enable_shared_from_this<Connection> {
  public:
@@ -36,7 +70,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void start();
   /// On a closed connection: answered `not_sent`.
   Pending send(const Command& command);
-  Pending send(std::span<const std::string_view> words);
+  Pending send_words(Words words);
   /// Ends it; what is pending is told.
   void close(Failure why);
 
@@ -56,6 +90,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
  private:
   void flush_soon();
   void flush();
+  void on_written(error_code ec);
   void read();
   void on_read(error_code ec, std::size_t size);
   void take_bytes(error_code ec, std::size_t size);

@@ -36,10 +36,13 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  /// The buffers, and the stream, must live until the handlers were called; close() ends both. That
-  /// of write_all() may be called inside.
+  /// The buffers, and the stream, must live until the handlers were called, which is never inside;
+  /// close() ends both.
   virtual void read_some(asio::mutable_buffer into, OnRead handler) = 0;
   virtual void write_all(asio::const_buffer bytes, OnWritten handler) = 0;
+  /// Writes what can be written without waiting, which may be nothing; says how much. An error is
+  /// the stream's end.
+  virtual std::size_t write_now(asio::const_buffer /*bytes*/, error_code& /*ec*/) { return 0; }
   virtual void close() noexcept = 0;
 };
 
@@ -84,16 +87,18 @@ class SocketStream final : public Stream {
                                       error_code ec, std::size_t n) mutable { handler(ec, n); });
   }
   void write_all(asio::const_buffer bytes, OnWritten handler) override {
-    // What the socket takes at once needs no second turn of the loop.
-    if constexpr (!std::is_same_v<Socket, TlsSocket>) {
-      error_code ec;
-      bytes += socket_.write_some(bytes, ec);
-      const bool is_full = ec == asio::error::would_block || ec == asio::error::try_again;
-      if (bytes.size() == 0 || (ec && !is_full)) return handler(ec);
-    }
     asio::async_write(
         socket_, bytes,
         [handler = std::move(handler)](error_code ec, std::size_t) mutable { handler(ec); });
+  }
+  std::size_t write_now(asio::const_buffer bytes, error_code& ec) override {
+    if constexpr (std::is_same_v<Socket, TlsSocket>) {
+      return Stream::write_now(bytes, ec);
+    } else {
+      const auto written = socket_.write_some(bytes, ec);
+      if (ec == asio::error::would_block || ec == asio::error::try_again) ec = {};
+      return written;
+    }
   }
   void close() noexcept override { shut(); }
 

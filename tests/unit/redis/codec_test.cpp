@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bytes in, replies out: in any pieces, within limits.
+// Bytes in, replies out: in any pieces, within limits. And how a connection writes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <limits>
+
+#include "backends/redis/error.hpp"
 #include "backends/redis/wire/codec.hpp"
+#include "backends/redis/wire/connection.hpp"
+#include "tests/support/virtual_env.hpp"
 
 namespace dlock::redis {
 namespace {
@@ -15,6 +21,20 @@ TEST(RedisCodec, F49_WritesCommandsWithAnyBytes) {
   std::string out = "+";
   append_command({"SET", "a b", std::string("\r\n\0x", 4)}, out);
   EXPECT_EQ(out, std::string("+*3\r\n$3\r\nSET\r\n$3\r\na b\r\n$4\r\n\r\n\0x\r\n", 33));
+}
+
+TEST(RedisCodec, AWordIsATextInTwoPiecesOrANumber) {
+  const std::string base = "dlock:{x}";
+  const std::array<Word, 3> texts{Word(base, "%queue"), base, ""};
+  const std::array<Word, 2> numbers{Word(std::uint64_t{0}),
+                                    Word(std::numeric_limits<std::uint64_t>::max())};
+  std::string out = "+";
+  append_words({texts, {}, numbers}, out);
+  EXPECT_EQ(out,
+            "+*5\r\n$15\r\ndlock:{x}%queue\r\n$9\r\ndlock:{x}\r\n$0\r\n\r\n$1\r\n0\r\n"
+            "$20\r\n18446744073709551615\r\n");
+  EXPECT_EQ(texts[0].text(), "dlock:{x}%queue");
+  EXPECT_EQ(numbers[1].text(), "18446744073709551615");
 }
 
 TEST(RedisCodec, ReadsEveryKindOfReplyByteByByte) {
@@ -79,6 +99,102 @@ TEST(RedisCodec, RefusesWhatIsNoReplyOrTooMuch) {
     reader.feed("+OK\r\n");
     EXPECT_FALSE(reader.next()) << row.name;
   }
+}
+
+/// Takes so many bytes at once, and the rest when told to.
+class NarrowStream final : public Stream {
+ public:
+  void read_some(asio::mutable_buffer into, OnRead handler) override {
+    into_ = into;
+    on_read = std::move(handler);
+  }
+  void write_all(asio::const_buffer bytes, OnWritten handler) override {
+    later.assign(static_cast<const char*>(bytes.data()), bytes.size());
+    on_written = std::move(handler);
+  }
+  std::size_t write_now(asio::const_buffer bytes, error_code& ec) override {
+    if (broken) ec = asio::error::broken_pipe;
+    const auto size = broken ? 0 : std::min(room, bytes.size());
+    at_once.append(static_cast<const char*>(bytes.data()), size);
+    room -= size;
+    return size;
+  }
+  void close() noexcept override { closed = true; }
+  void arrive(std::string_view bytes) {
+    const auto size = asio::buffer_copy(into_, asio::buffer(bytes.data(), bytes.size()));
+    std::exchange(on_read, {})({}, size);
+  }
+
+  std::size_t room = std::numeric_limits<std::size_t>::max();
+  bool broken = false;
+  bool closed = false;
+  std::string at_once;
+  std::string later;
+  OnWritten on_written;
+  OnRead on_read;
+
+ private:
+  asio::mutable_buffer into_;
+};
+
+class RedisConnection : public testing::Test {
+ protected:
+  void TearDown() override {
+    connection_->close({});
+    stream_->on_read = {};
+    stream_->on_written = {};
+  }
+
+  tests::VirtualEnv env_;
+  const std::shared_ptr<NarrowStream> stream_ = std::make_shared<NarrowStream>();
+  const std::shared_ptr<Connection> connection_ = std::make_shared<Connection>(env_, stream_);
+};
+
+TEST_F(RedisConnection, WritesOneTurnsCommandsAtOnce) {
+  connection_->start();
+  const auto a = connection_->send(words({"A"}));
+  const auto b = connection_->send(words({"B"}));
+  EXPECT_EQ(stream_->at_once, "");
+  env_.run_for({});
+  EXPECT_EQ(stream_->at_once, "*1\r\n$1\r\nA\r\n*1\r\n$1\r\nB\r\n");
+  EXPECT_FALSE(stream_->on_written);
+  EXPECT_FALSE(a.take());
+  stream_->arrive("+a\r\n+b\r\n");
+  EXPECT_EQ(a.take()->reply.text, "a");
+  EXPECT_EQ(b.take()->reply.text, "b");
+}
+
+TEST_F(RedisConnection, WhatDoesNotGoAtOnceGoesBeforeWhatComesAfterIt) {
+  stream_->room = 5;
+  const auto a = connection_->send(words({"A"}));
+  env_.run_for({});
+  EXPECT_EQ(stream_->at_once + '|' + stream_->later, "*1\r\n$|1\r\nA\r\n");
+  const auto b = connection_->send(words({"B"}));
+  env_.run_for({});
+  EXPECT_EQ(stream_->at_once.size(), 5U) << "not before the rest";
+  stream_->room = 100;
+  std::exchange(stream_->on_written, {})({});
+  EXPECT_EQ(stream_->at_once, "*1\r\n$*1\r\n$1\r\nB\r\n");
+}
+
+TEST_F(RedisConnection, WhatCouldNotBeWrittenIsMaybeSentAndTheRestIsNot) {
+  stream_->broken = true;
+  const auto a = connection_->send(words({"A"}));
+  env_.run_for({});
+  EXPECT_TRUE(stream_->closed);
+  EXPECT_EQ(connection_->failure().error, Error::connection_lost);
+  EXPECT_EQ(a.take()->kind, Outcome::Kind::lost);
+  EXPECT_EQ(connection_->send(words({"B"})).take()->kind, Outcome::Kind::not_sent);
+}
+
+TEST_F(RedisConnection, WhatWaitsForAnotherWriteIsNotSent) {
+  stream_->room = 5;
+  const auto a = connection_->send(words({"A"}));
+  env_.run_for({});
+  const auto b = connection_->send(words({"B"}));
+  std::exchange(stream_->on_written, {})(asio::error::connection_reset);
+  EXPECT_EQ(a.take()->kind, Outcome::Kind::lost);
+  EXPECT_EQ(b.take()->kind, Outcome::Kind::not_sent);
 }
 
 TEST(RedisCodec, TheLimitsAreOfOneReplyAndNotOfTheConnection) {

@@ -32,6 +32,8 @@ TEST(RedisNames, Keys) {
     const auto keys = map.keys(row.name);
     EXPECT_EQ(keys.lock, row.key);
     EXPECT_EQ(keys.fence, row.fence);
+    EXPECT_EQ(map.base(row.name).lock(), row.key);
+    EXPECT_EQ(map.base(row.name).text + std::string(kFenceKey), row.fence);
     EXPECT_EQ(map.name(row.key), row.name);
     EXPECT_FALSE(map.name(row.fence)) << row.fence;
   }

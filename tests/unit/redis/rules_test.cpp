@@ -40,6 +40,12 @@ TEST(RedisValue, OwnersComeBackAsTheyWere) {
   }
 }
 
+TEST(RedisValue, OwnersAndWaitersAsTheScriptsReadThem) {
+  const auto owner = write_owner({kId, "ho st", 42, "50%,\x7F"});
+  EXPECT_EQ(owner, std::string(kId) + ",ho%20st,42,50%25%2C%7F");
+  EXPECT_EQ(write_waiter(kId, owner), std::string(kId) + " " + owner);
+}
+
 TEST(RedisValue, OtherClientsValues) {
   for (const char* text : {"", "c9a0b1d2e3f40516", "ADDED:2026-11-20T10:00:00Z@host:uuid", "17",
                            "-1:x", "99999999999999999999:x", ":"}) {
