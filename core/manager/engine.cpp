@@ -47,6 +47,10 @@ class RoutedLock final : public DistributedLock {
       : engine_(std::move(engine)), name_(std::move(name)), route_(route) {}
 
   const std::string& name() const noexcept override { return name_; }
+  const std::string& store() const noexcept override { return route_.store; }
+  std::optional<std::chrono::milliseconds> default_wait() const noexcept override {
+    return engine_->default_wait(route_);
+  }
   detail::LockContext& context() const noexcept override { return *engine_; }
   detail::Canceller start_acquire(AcquireOptions options, detail::AcquireHandler handler) override {
     return engine_->start_acquire(name_, route_, options, std::move(handler));
@@ -297,11 +301,13 @@ const Store::Setup& Engine::setup_of(const std::string& store) const {
                        [&](const Store::Setup& setup) { return setup.options.name == store; });
 }
 
+std::optional<milliseconds> Engine::default_wait(const RouteConfig& route) const noexcept {
+  return route.wait ? route.wait : setup_of(route.store).settings.wait;
+}
+
 Acquisition::Request Engine::make_request(const std::string& name, const RouteConfig& route,
                                           const AcquireOptions& options) {
-  const auto wait = options.wait ? options.wait
-                    : route.wait ? route.wait
-                                 : setup_of(route.store).settings.wait;
+  const auto wait = options.wait ? options.wait : default_wait(route);
   Acquisition::Request request;
   request.name = name;
   request.lease = options.lease ? options.lease : route.lease;

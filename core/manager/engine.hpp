@@ -53,6 +53,8 @@ class Engine final : public Host, public detail::LockContext {
   /// The store that `name` is routed to. Throws LockError{invalid_name, config_invalid}.
   const RouteConfig& route(const std::string& name) const;
   std::vector<std::string> store_names() const;
+  /// Of an acquire that does not say it; empty: for ever.
+  std::optional<std::chrono::milliseconds> default_wait(const RouteConfig& route) const noexcept;
 
   /// Runs a coroutine of a store on the loop and waits for it; `closed` is thrown as LockError,
   /// also when the manager closes meanwhile, and `unavailable` if the threads cannot be made.

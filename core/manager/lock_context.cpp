@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "core/loop/completions.hpp"
+#include "core/manager/multi_grant.hpp"
 #include "core/manager/reentry.hpp"
 #include "core/store/hold.hpp"
 #include "core/store/host.hpp"
@@ -26,6 +27,15 @@ class OwnContext final : public detail::LockContext {
 
 DistributedLock::~DistributedLock() { delete own_context_.load(std::memory_order_acquire); }
 
+const std::string& DistributedLock::store() const noexcept {
+  static const auto* const unknown = new std::string();  // locks of static storage may be asked
+  return *unknown;
+}
+
+std::optional<std::chrono::milliseconds> DistributedLock::default_wait() const noexcept {
+  return std::nullopt;
+}
+
 detail::LockContext& DistributedLock::context() const {
   if (auto* const known = own_context_.load(std::memory_order_acquire)) return *known;
   auto made = std::make_unique<OwnContext>();
@@ -43,7 +53,12 @@ boost::asio::any_io_executor callback_executor(const DistributedLock& lock) {
 }
 
 boost::asio::any_io_executor callback_executor(const LockHandle& handle) {
-  const auto hold = core::HandleAccess::hold(handle);
+  auto grant = GrantAccess::grant(handle);
+  // Of several locks: the first one's.
+  while (const auto* const several = dynamic_cast<const core::MultiGrant*>(grant.get())) {
+    grant = several->parts().front();
+  }
+  const auto hold = core::HandleAccess::hold(grant);
   if (!hold) return core::Completions::alone()->executor();
   return hold->host().callback_executor();
 }

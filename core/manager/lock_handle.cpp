@@ -2,6 +2,7 @@
 #include "dlock/lock_handle.hpp"
 
 #include "core/loop/reply.hpp"
+#include "core/manager/multi_grant.hpp"
 #include "dlock/detail/grant.hpp"
 #include "dlock/spi/thread.hpp"
 
@@ -12,6 +13,15 @@ namespace {
 const std::string& no_name() {
   static const auto* const name = new std::string();
   return *name;
+}
+
+void add_sequencers(const detail::Grant& grant, std::vector<Sequencer>& all) {
+  if (const auto* const several = dynamic_cast<const core::MultiGrant*>(&grant)) {
+    for (const auto& part : several->parts()) add_sequencers(*part, all);
+    return;
+  }
+  const auto& of = grant.identity();
+  if (of.token) all.emplace_back(of.name, of.mode, *of.token, of.store);
 }
 
 void let_go(detail::Grant& grant) noexcept {
@@ -62,6 +72,12 @@ std::optional<Sequencer> LockHandle::sequencer() const {
   return Sequencer(name(), grant_->identity().mode, *token_of_grant, store());
 }
 
+std::vector<Sequencer> LockHandle::sequencers() const {
+  std::vector<Sequencer> all;
+  if (grant_) add_sequencers(*grant_, all);
+  return all;
+}
+
 HandleState LockHandle::state() const noexcept {
   return grant_ ? grant_->state() : HandleState::released;
 }
@@ -77,7 +93,11 @@ std::optional<std::chrono::nanoseconds> LockHandle::remaining() const noexcept {
 void LockHandle::check() const {
   error_code ec;
   check(ec);
-  if (ec) throw LockError(ec, {name(), store(), to_string(loss_reason())});
+  if (!ec) return;
+  const auto* const several = dynamic_cast<const core::MultiGrant*>(grant_.get());
+  const auto* const lost = several != nullptr ? several->lost_part() : nullptr;
+  if (lost == nullptr) throw LockError(ec, {name(), store(), to_string(loss_reason())});
+  throw LockError(ec, {lost->identity().name, lost->identity().store, to_string(lost->reason())});
 }
 
 void LockHandle::check(error_code& ec) const noexcept {

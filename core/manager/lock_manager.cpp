@@ -111,6 +111,13 @@ std::shared_ptr<DistributedLock> LockManager::lock(std::string name) {
   return impl_->engine->lock(std::move(name));
 }
 
+std::shared_ptr<MultiLock> LockManager::lock_all(const std::vector<std::string>& names) {
+  std::vector<std::shared_ptr<DistributedLock>> locks;
+  locks.reserve(names.size());
+  for (const auto& name : names) locks.push_back(lock(name));
+  return std::make_shared<MultiLock>(std::move(locks));
+}
+
 std::vector<StoreReport> LockManager::inspect(std::optional<milliseconds> timeout) {
   std::vector<StoreReport> reports;
   for (const auto& name : impl_->engine->store_names()) {

@@ -3,8 +3,8 @@
 
 namespace dlock::inline v0::detail {
 
-SynchronizedSection::SynchronizedSection(LockManager& locks, std::string name)
-    : mutex_(locks.lock(std::move(name))) {
+SynchronizedSection::SynchronizedSection(std::shared_ptr<DistributedLock> lock)
+    : mutex_(std::move(lock)) {
   mutex_.lock();
 }
 

@@ -325,7 +325,10 @@ void Hold::outside(Lock& lock, UserCode code) noexcept {
 }
 
 std::shared_ptr<Hold> HandleAccess::hold(const LockHandle& handle) noexcept {
-  const auto& grant = detail::GrantAccess::grant(handle);
+  return hold(detail::GrantAccess::grant(handle));
+}
+
+std::shared_ptr<Hold> HandleAccess::hold(const std::shared_ptr<detail::Grant>& grant) noexcept {
   if (!grant) return nullptr;
   const auto& what = *grant;
   // Hold is final, so that nothing else need be looked at.

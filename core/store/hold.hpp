@@ -174,6 +174,7 @@ class Hold final : public Errand, public detail::Grant, public std::enable_share
 struct HandleAccess {
   /// Null: it is empty, or nothing of a store's is in it (a fake).
   static std::shared_ptr<Hold> hold(const LockHandle& handle) noexcept;
+  static std::shared_ptr<Hold> hold(const std::shared_ptr<detail::Grant>& grant) noexcept;
 };
 
 }  // namespace dlock::core

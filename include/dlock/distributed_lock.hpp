@@ -4,6 +4,8 @@
 // a directory) is a matter of configuration and not visible here. No Asio in this header: the
 // async_ twins are declared here and defined in <dlock/async.hpp>.
 //
+// MultiLock: several of them as one, all or nothing.
+//
 // A lock of one's own, a fake or one around another, says its name and starts acquires; the rest
 // comes with it. <dlock/testing/fake_lock.hpp> has one for tests.
 #pragma once
@@ -11,11 +13,13 @@
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "dlock/detail/unique_function.hpp"
 #include "dlock/error.hpp"
@@ -41,6 +45,12 @@ class DistributedLock {
   DistributedLock& operator=(const DistributedLock&) = delete;
 
   virtual const std::string& name() const noexcept = 0;
+  /// The store's name in the configuration, as handles of this lock have it; of a lock that is
+  /// being moved, the first one of its route. Default: empty, it is not known before an acquire.
+  virtual const std::string& store() const noexcept;
+  /// How long acquire() waits if it is not told: the `wait` of the route, or of the store. Default:
+  /// empty, for ever, or not known.
+  virtual std::optional<std::chrono::milliseconds> default_wait() const noexcept;
 
   /// Waits for the lock and takes it. A handle that is not kept gives it back at once. Not
   /// re-entrant: a second acquire by the same thread waits for the first (use Mutex for re-entry).
@@ -84,6 +94,62 @@ class DistributedLock {
 
  private:
   mutable std::atomic<detail::LockContext*> own_context_{nullptr};
+};
+
+/// Several locks as one: all of them or none, one handle, one deadline. They may be of several
+/// managers and stores. LockManager::lock_all() makes one of names.
+///
+///   auto both = locks.lock_all({"accounts/7", "accounts/3"});
+///   dlock::LockHandle held = both->acquire({.wait = 5s});
+///
+/// Acquire. They are taken one after the other in the order of their names, whatever order they
+/// were given in, so that two who want the same ones never wait for each other; of one name on
+/// several stores in the order of the stores' names in the configuration, so give a store one name
+/// everywhere. `wait` counts for all together, from the call on: when it is over, what was not yet
+/// asked for is not asked for. 0 asks each one once. Without a `wait`, the shortest default_wait()
+/// of them counts for all. `lease` is asked of each. Where one fails, times out or is cancelled,
+/// those obtained before it are given back, the last one first: that is begun before the caller is
+/// told, and not waited for, as acquire() does with what it withdraws. The error is that of the one
+/// that failed, and its diagnostics name it. One that is lost while others are waited for ends the
+/// acquire with lock_lost, its name and the reason (`closed` if its manager was closed): it is safe
+/// to try again.
+///
+/// The handle. It is `lost` if one of them is, else `suspect` if one is, and its remaining() is the
+/// smallest; its stop is requested, and its callbacks are told, once, at the first loss. The others
+/// are kept and renewed until the handle is released or destroyed, so that the work can stop first.
+/// release() gives all back, the last one first and all at the same time; it waits for all answers,
+/// and returns lock_lost if one was lost, else the first error. name() is their names with ` // `
+/// between them, which is no name of a single lock; store() their stores' names with `, ` between
+/// different ones. token() is empty: see LockHandle::sequencers(). Callbacks run on a thread of a
+/// manager whose lock has changed. Of one lock alone the handle is that lock's own.
+///
+/// Mutex re-enters it where all are of one manager: per set of names and thread, so that two
+/// MultiLocks of the same names re-enter each other; else per MultiLock object and thread. A part
+/// of it is another lock: a thread that has them all and takes one of them by itself waits for
+/// itself.
+class MultiLock final : public DistributedLock {
+ public:
+  /// A MultiLock among them counts as the locks in it.
+  /// Throws LockError{invalid_argument} if there is none, one is null, or one is there twice: the
+  /// same object, or one name of one manager (or of what shares its context()). Two managers' locks
+  /// on one store are not known to be the same: the second one would wait for the first.
+  explicit MultiLock(std::vector<std::shared_ptr<DistributedLock>> locks);
+  ~MultiLock() override;
+
+  const std::string& name() const noexcept override { return name_; }
+  const std::string& store() const noexcept override { return store_; }
+  std::optional<std::chrono::milliseconds> default_wait() const noexcept override;
+  detail::Canceller start_acquire(AcquireOptions options, detail::AcquireHandler handler) override;
+  detail::LockContext& context() const override;
+
+  /// In the order in which they are taken.
+  const std::vector<std::shared_ptr<DistributedLock>>& locks() const noexcept { return locks_; }
+
+ private:
+  std::vector<std::shared_ptr<DistributedLock>> locks_;
+  std::string name_;
+  std::string store_;
+  detail::LockContext* common_context_ = nullptr;
 };
 
 }  // namespace dlock::inline v0

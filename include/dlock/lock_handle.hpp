@@ -17,6 +17,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "dlock/detail/unique_function.hpp"
 #include "dlock/error.hpp"
@@ -73,7 +74,8 @@ class LockHandle {
   /// The store's name in the configuration, never its URL.
   const std::string& store() const noexcept;
 
-  /// The fencing token; empty on a store of token strength `none`.
+  /// The fencing token; empty on a store of token strength `none`, and of several locks
+  /// (MultiLock): see sequencers().
   std::optional<std::uint64_t> token() const noexcept;
 
   /// The grant in a form to pass on to the service that is guarded; empty where token() is. Stays
@@ -81,6 +83,10 @@ class LockHandle {
   /// Throws LockError{invalid_sequencer} if the store's name in the configuration has over 255
   /// bytes.
   std::optional<Sequencer> sequencer() const;
+  /// One for each lock that it holds and that has a token, in the order of their names: a resource
+  /// is fenced with the token of its own lock. Of a single lock what sequencer() says. Throws as
+  /// that does.
+  std::vector<Sequencer> sequencers() const;
 
   /// The state now. Compares the clock with the local deadline: never says held or suspect after
   /// it.
@@ -89,7 +95,8 @@ class LockHandle {
   /// What is left to the local deadline; zero once lost; empty where the store has no lease.
   std::optional<std::chrono::nanoseconds> remaining() const noexcept;
 
-  /// Throws LockError{lock_lost} if the lock is not ours any more by the local deadline.
+  /// Throws LockError{lock_lost} if the lock is not ours any more by the local deadline. Of several
+  /// locks the error names the one.
   void check() const;
   /// Same, without throwing.
   void check(error_code& ec) const noexcept;

@@ -121,6 +121,10 @@ class LockManager {
   /// The lock of that name, on the store its route names. No I/O.
   /// Throws LockError{invalid_name}, or {config_invalid} if no route matches.
   std::shared_ptr<DistributedLock> lock(std::string name);
+  /// All of them as one lock, all or nothing, each on the store its route names (MultiLock). No
+  /// I/O. Throws as lock(), and LockError{invalid_argument} if there is no name or one is there
+  /// twice.
+  std::shared_ptr<MultiLock> lock_all(const std::vector<std::string>& names);
 
   /// Who holds the lock and who waits. Throws LockError{unavailable, not_supported, ...}.
   LockStatus status(const std::string& name);

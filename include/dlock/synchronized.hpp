@@ -9,6 +9,7 @@
 
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20
 
+#include <memory>
 #include <stop_token>
 #include <string>
 #include <type_traits>
@@ -39,7 +40,7 @@ inline constexpr bool is_work =
 /// Calls the work with what it takes, and unlocks when it is over, also by an exception.
 class SynchronizedSection {
  public:
-  SynchronizedSection(LockManager& locks, std::string name);
+  explicit SynchronizedSection(std::shared_ptr<DistributedLock> lock);
   ~SynchronizedSection();
   SynchronizedSection(const SynchronizedSection&) = delete;
   SynchronizedSection& operator=(const SynchronizedSection&) = delete;
@@ -71,9 +72,9 @@ class SynchronizedSection {
 
 }  // namespace detail
 
-/// Runs `work` under the lock `name` and returns what it returns; re-entrant per thread (Mutex).
-/// `work` takes a std::stop_token (requested when the lock is lost), or else a const LockHandle&
-/// (its token, check(), stop_token()), or else nothing.
+/// Runs `work` under `lock` (a MultiLock: under all of them) and returns what it returns;
+/// re-entrant per thread (Mutex). `work` takes a std::stop_token (requested when the lock is lost),
+/// or else a const LockHandle& (its token, check(), stop_token()), or else nothing.
 ///
 /// Throws LockError as Mutex::lock does, and whatever `work` throws. Throws LockError{lock_lost}
 /// after work that returned, in place of its result, if the lock was lost by then (or, where this
@@ -82,8 +83,8 @@ class SynchronizedSection {
 /// the handle, and that did not say `lost` when it returned. Work that was told has the last word:
 /// what it returns is returned. That the store did not confirm the release in time is no loss.
 template <class Work>
-decltype(auto) synchronized(LockManager& locks, std::string name, Work&& work) {
-  detail::SynchronizedSection section(locks, std::move(name));
+decltype(auto) synchronized(std::shared_ptr<DistributedLock> lock, Work&& work) {
+  detail::SynchronizedSection section(std::move(lock));
   using Result = decltype(section.call(std::forward<Work>(work)));
   if constexpr (std::is_void_v<Result>) {
     section.call(std::forward<Work>(work));
@@ -97,6 +98,12 @@ decltype(auto) synchronized(LockManager& locks, std::string name, Work&& work) {
     section.leave();
     return result;
   }
+}
+
+/// Same, under the lock of that name.
+template <class Work>
+decltype(auto) synchronized(LockManager& locks, std::string name, Work&& work) {
+  return synchronized(locks.lock(std::move(name)), std::forward<Work>(work));
 }
 
 #if defined(__cpp_lib_source_location)

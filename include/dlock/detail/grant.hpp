@@ -11,6 +11,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
 
 #include "dlock/detail/unique_function.hpp"
 #include "dlock/lock_handle.hpp"
@@ -62,6 +63,10 @@ class Grant {
 struct GrantAccess {
   static const std::shared_ptr<Grant>& grant(const LockHandle& handle) noexcept {
     return handle.grant_;
+  }
+  /// The handle is empty then, and nothing was released.
+  static std::shared_ptr<Grant> take(LockHandle& handle) noexcept {
+    return std::exchange(handle.grant_, nullptr);
   }
 };
 

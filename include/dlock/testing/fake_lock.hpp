@@ -32,6 +32,7 @@ class FakeLock final : public DistributedLock {
   explicit FakeLock(std::string name = "fake", std::string store = "fake");
 
   const std::string& name() const noexcept override { return name_; }
+  const std::string& store() const noexcept override { return store_; }
   detail::Canceller start_acquire(AcquireOptions options, detail::AcquireHandler handler) override;
 
   /// The next acquire that nothing was said of ends with this; timed_out: somebody else has it.

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// MultiGrant: the grants of several locks as one. It is as good as the worst of them, and tells
+// what becomes of it on the threads on which they tell: whoever comes first tells for those who
+// come meanwhile, so that its callbacks run one at a time. Knows no store.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <exception>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "dlock/detail/grant.hpp"
+#include "dlock/detail/unique_function.hpp"
+#include "dlock/lock_handle.hpp"
+
+namespace dlock::core {
+
+/// Thread safety: all members from any thread, when it has been gathered.
+class MultiGrant final : public detail::Grant, public std::enable_shared_from_this<MultiGrant> {
+ public:
+  /// Of that many. `one_loop`: the same loop answers for them all.
+  MultiGrant(std::string name, std::size_t size, bool one_loop);
+
+  // While it is gathered, one call after the other.
+  /// Takes it over; nothing is taken if it throws.
+  void add(LockHandle& part);
+  /// The first one that is lost; null: none.
+  const detail::Grant* lost_part() const noexcept;
+
+  const std::vector<std::shared_ptr<detail::Grant>>& parts() const noexcept { return parts_; }
+
+  const Identity& identity() const noexcept override { return identity_; }
+  /// Lost if one is, else suspect if one is.
+  HandleState state() noexcept override;
+  /// Of the loss that was seen first.
+  LossReason reason() const noexcept override { return reason_.load(std::memory_order_acquire); }
+  /// The smallest.
+  std::optional<std::chrono::nanoseconds> remaining() noexcept override;
+  std::stop_token stop_token() const noexcept override;
+  void on_state(StateCallback callback) override;
+  void hand_to_mutex() noexcept override;
+  /// All of them, the last one first, without a wait in between. `done` is told when all have
+  /// answered: lock_lost if one was lost, else the first error.
+  void release(Done done) noexcept override;
+  void release_quietly(Done done) noexcept override;
+  void wait_quiet() noexcept override;
+
+ private:
+  struct Callback {
+    StateCallback call;
+    unsigned told = 0;  ///< so many of the changes between held and suspect
+    bool told_lost = false;
+  };
+  using Callbacks = std::list<Callback>;
+  using Lock = std::unique_lock<std::mutex>;
+
+  bool is_foreign() const noexcept;
+  bool is_telling_here() noexcept;
+  void note(LossReason reason) noexcept;
+  void on_part(std::size_t at, HandleState state, LossReason reason);
+  void tell();
+  Callback* next_to_tell() noexcept;
+  void tell_one(Lock& lock, Callback& callback);
+  template <class UserCode>
+  void outside(Lock& lock, UserCode code);
+  Done told_by_part() noexcept;
+  void on_released(error_code ec) noexcept;
+  void see_to_stop() noexcept;
+
+  Identity identity_;
+  const bool one_loop_;
+  const unsigned generation_;
+  std::vector<std::shared_ptr<detail::Grant>> parts_;
+  std::stop_source stop_;
+  std::atomic<LossReason> reason_{LossReason::none};
+
+  std::mutex mutex_;
+  std::vector<HandleState> said_;  ///< by each part
+  Callbacks callbacks_;
+  unsigned changes_ = 0;  ///< between held and suspect, so far: odd ones are suspect
+  bool is_lost_ = false;
+  bool stop_is_due_ = false;
+  bool is_left_ = false;
+  bool is_telling_ = false;
+  std::thread::id telling_{};  ///< on which thread user code runs
+  std::exception_ptr thrown_;  ///< by user code, first
+  std::condition_variable quiet_;
+  detail::UniqueFunction<void()> when_quiet_;
+  Done released_;
+  std::size_t unanswered_ = 0;
+  error_code result_;
+};
+
+}  // namespace dlock::core
