@@ -2,6 +2,7 @@
 #include "core/manager/lock_context.hpp"
 
 #include <memory>
+#include <string>
 
 #include "core/loop/completions.hpp"
 #include "core/manager/multi_grant.hpp"
@@ -23,14 +24,17 @@ class OwnContext final : public detail::LockContext {
   const std::shared_ptr<core::Completions> completions_ = core::Completions::alone();
 };
 
+/// Never destroyed: locks of static storage may ask after that.
+const std::string& unknown_store() {
+  static const auto* const name = new std::string();
+  return *name;
+}
+
 }  // namespace
 
 DistributedLock::~DistributedLock() { delete own_context_.load(std::memory_order_acquire); }
 
-const std::string& DistributedLock::store() const noexcept {
-  static const auto* const unknown = new std::string();  // locks of static storage may be asked
-  return *unknown;
-}
+const std::string& DistributedLock::store() const noexcept { return unknown_store(); }
 
 std::optional<std::chrono::milliseconds> DistributedLock::default_wait() const noexcept {
   return std::nullopt;

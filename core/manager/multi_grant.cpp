@@ -188,34 +188,34 @@ void MultiGrant::outside(Lock& lock, UserCode code) {
 void MultiGrant::release(Done done) noexcept {
   const auto self = shared_from_this();
   if (is_foreign()) {
-    for (auto part = parts_.rbegin(); part != parts_.rend(); ++part) (*part)->release({});
+    for (auto at = parts_.size(); at > 0; --at) parts_[at - 1]->release({});
     if (done) done(make_error_code(errc::closed));
     return;
   }
-  const bool is_awaited = static_cast<bool>(done) && !parts_.empty();
+  const bool is_awaited = static_cast<bool>(done);
   {
     const Lock lock(mutex_);
     is_left_ = true;
     unanswered_ = parts_.size();
-    if (is_awaited) released_ = std::move(done);
+    released_ = std::move(done);
   }
   bool is_lost = false;
   {
     // Who waits for all must not run the loop of one of them: the others' answers would not end it.
     std::optional<Driving::Intent> apart;
     if (!one_loop_) apart.emplace();
-    for (auto part = parts_.rbegin(); part != parts_.rend(); ++part) {
+    for (auto at = parts_.size(); at > 0; --at) {
+      auto& part = *parts_[at - 1];
       auto told = is_awaited ? told_by_part() : Done();
       const bool is_untold = is_awaited && !told;
-      (*part)->release(std::move(told));
+      part.release(std::move(told));
       if (is_untold) on_released(make_error_code(errc::unavailable));
-      if ((*part)->state() != HandleState::lost) continue;
-      note((*part)->reason());
+      if (part.state() != HandleState::lost) continue;
+      note(part.reason());
       is_lost = true;
     }
   }
   if (is_lost) see_to_stop();
-  if (done) done({});
 }
 
 /// Empty for want of memory: it goes on in the background.

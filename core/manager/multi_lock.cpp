@@ -141,7 +141,8 @@ void Gathering::ask(DistributedLock& lock, AcquireOptions options) {
   const auto at = next_++;
   const auto canceller = std::make_shared<detail::Canceller>();
   {
-    // Who waits for all may run the loop meanwhile only if that is the loop of all.
+    // Who waits for all may run the loop meanwhile only if it answers for all. The first one is
+    // asked for on his thread, those after it on a loop.
     std::optional<core::Driving::Intent> apart;
     if (at > 0 || !one_loop_) apart.emplace();
     *canceller =

@@ -105,28 +105,30 @@ class DistributedLock {
 /// Acquire. They are taken one after the other in the order of their names, whatever order they
 /// were given in, so that two who want the same ones never wait for each other; of one name on
 /// several stores in the order of the stores' names in the configuration, so give a store one name
-/// everywhere. `wait` counts for all together, from the call on: when it is over, what was not yet
-/// asked for is not asked for. 0 asks each one once. Without a `wait`, the shortest default_wait()
+/// everywhere. `wait` counts for all together, from the call on; what has not been asked for when
+/// it is over is not asked for. 0 asks each one once. Without a `wait`, the shortest default_wait()
 /// of them counts for all. `lease` is asked of each. Where one fails, times out or is cancelled,
 /// those obtained before it are given back, the last one first: that is begun before the caller is
-/// told, and not waited for, as acquire() does with what it withdraws. The error is that of the one
+/// told and not waited for, as acquire() does with what it withdraws. The error is that of the one
 /// that failed, and its diagnostics name it. One that is lost while others are waited for ends the
-/// acquire with lock_lost, its name and the reason (`closed` if its manager was closed): it is safe
-/// to try again.
+/// acquire with lock_lost, its name and the reason, or with `closed` if its manager was closed.
 ///
 /// The handle. It is `lost` if one of them is, else `suspect` if one is, and its remaining() is the
 /// smallest; its stop is requested, and its callbacks are told, once, at the first loss. The others
 /// are kept and renewed until the handle is released or destroyed, so that the work can stop first.
-/// release() gives all back, the last one first and all at the same time; it waits for all answers,
-/// and returns lock_lost if one was lost, else the first error. name() is their names with ` // `
-/// between them, which is no name of a single lock; store() their stores' names with `, ` between
-/// different ones. token() is empty: see LockHandle::sequencers(). Callbacks run on a thread of a
-/// manager whose lock has changed. Of one lock alone the handle is that lock's own.
+/// release() gives all back, the last one first, without a wait in between; it waits for all
+/// answers, the longest `release_timeout` at most, and returns lock_lost if one was lost, else the
+/// first error. name() is their names with ` // ` between them, which is no name of a single lock;
+/// store() their stores' names with `, ` between different ones. token() is empty: see
+/// LockHandle::sequencers(). Callbacks run on a thread of a manager whose lock has changed. It may
+/// outlive the MultiLock. Of one lock alone it is that lock's own handle.
 ///
 /// Mutex re-enters it where all are of one manager: per set of names and thread, so that two
 /// MultiLocks of the same names re-enter each other; else per MultiLock object and thread. A part
 /// of it is another lock: a thread that has them all and takes one of them by itself waits for
 /// itself.
+///
+/// Thread safety: as DistributedLock. Keeps the locks alive.
 class MultiLock final : public DistributedLock {
  public:
   /// A MultiLock among them counts as the locks in it.

@@ -6,12 +6,18 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <future>
 #include <mutex>
+#include <stdexcept>
+#include <stop_token>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "dlock/async.hpp"
 #include "dlock/distributed_lock.hpp"
 #include "dlock/lock_manager.hpp"
 #include "dlock/mutex.hpp"
@@ -77,25 +83,6 @@ TEST(MultiStore, ATryGivesBackWhatItGot) {
   EXPECT_TRUE(locks.lock_all({"a", "b", "c"})->try_acquire());
 }
 
-TEST(MultiStore, OneDeadlineEndsIt) {
-  testing::Store store;
-  auto locks = store.open();
-  ASSERT_TRUE(store.hold("a"));
-  ASSERT_TRUE(store.hold("b"));
-  // The first half of the time goes by before `a` is free.
-  std::thread frees([&] {
-    ASSERT_TRUE(store.wait_for_waiting("a"));
-    std::this_thread::sleep_for(300ms);
-    store.let_go("a");
-  });
-  const auto began = testkit::Clock::now();
-  EXPECT_FALSE(locks.lock_all({"a", "b"})->try_acquire({.wait = 600ms}));
-  const auto waited = testkit::Clock::now() - began;
-  EXPECT_GE(waited, 600ms);
-  EXPECT_LT(waited, 880ms) << "each of them has waited for all of it";
-  frees.join();
-}
-
 TEST(MultiStore, TheShortestWaitOfTheRoutesCountsForAll) {
   testing::Store store;
   auto config = store.config();
@@ -138,7 +125,26 @@ TEST(MultiStore, TwoInOppositeOrdersNeverBlockEachOther) {
   EXPECT_EQ(number, 2 * kRounds);
 }
 
-// The answers of one manager's loop must find who waits for all, wherever he sleeps.
+// A lone caller runs the loop of a manager that he waits for; the other one's answer must end that.
+TEST(MultiStore, WhoIsAloneIsAnsweredByWhicheverManagerIsLast) {
+  const testing::Times patient{.lease = 60s};  // no timer of a renewal ends it
+  const testing::Store one(patient);
+  const testing::Store other(patient);
+  auto of_one = one.open();
+  auto of_other = other.open();
+  MultiLock first({of_one.lock("a"), of_other.lock("b")});
+  MultiLock second({of_other.lock("c"), of_one.lock("d")});
+  for (int round = 0; round < 20; ++round) {
+    for (auto* const all : {&first, &second}) {
+      const auto began = testkit::Clock::now();
+      auto held = all->acquire();
+      ASSERT_LT(testkit::Clock::now() - began, 10s);
+      ASSERT_FALSE(held.release());
+      ASSERT_LT(testkit::Clock::now() - began, 10s);
+    }
+  }
+}
+
 TEST(MultiStore, LocksOfTwoManagersAreTakenTogether) {
   constexpr int kRounds = 200;
   const testing::Store one;
@@ -187,6 +193,38 @@ TEST(MultiStore, TheLossOfOneIsToldAndTheOthersAreKept) {
   Diary late(held);
   EXPECT_TRUE(late.reaches(1)) << "it has a thread to be told on";
   EXPECT_EQ(held.release(), errc::lock_lost);
+  EXPECT_FALSE(store.held("a"));
+}
+
+TEST(MultiStore, ACallbackThatThrowsIsLoggedAndTheNextOneIsTold) {
+  testing::Store store;
+  OpenOptions options;
+  std::promise<std::string> logged;
+  options.log_losses = false;
+  options.log = [&](LogLevel, std::string_view line) { logged.set_value(std::string(line)); };
+  auto locks = store.open(std::move(options));
+  auto held = locks.lock_all({"a", "b"})->acquire();
+  held.on_state([](HandleState, LossReason) { throw std::runtime_error("a mistake"); });
+  Diary diary(held);
+  ASSERT_TRUE(store.lose("b"));
+  EXPECT_TRUE(diary.reaches(1));
+  EXPECT_THAT(logged.get_future().get(), ::testing::HasSubstr("a mistake"));
+}
+
+TEST(MultiStore, HandlersWithoutAnExecutorHaveTheManagersThread) {
+  const testing::Store store;
+  auto locks = store.open();
+  std::promise<std::thread::id> first;
+  std::promise<std::thread::id> second;
+  LockHandle held;
+  locks.lock_all({"a", "b"})->async_acquire([&](error_code, LockHandle got) {
+    held = std::move(got);
+    first.set_value(std::this_thread::get_id());
+  });
+  const auto thread = first.get_future().get();
+  ASSERT_TRUE(held);
+  async_release(held, [&](error_code) { second.set_value(std::this_thread::get_id()); });
+  EXPECT_EQ(second.get_future().get(), thread);
   EXPECT_FALSE(store.held("a"));
 }
 
