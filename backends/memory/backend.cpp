@@ -2,8 +2,8 @@
 //
 // The SPI over SharedStore. Every call ends at once; wake-ups come from whichever loop released,
 // and are posted to ours.
-#include <boost/asio/post.hpp>
 #include <map>
+#include <mutex>
 
 #include "backends/memory/error.hpp"
 #include "backends/memory/store.hpp"
@@ -62,8 +62,22 @@ Capabilities declare() {
 
 /// Wakes of other loops find their way here as long as the backend lives.
 struct Mailbox {
-  explicit Mailbox(EventSink& events) : sink(&events) {}
-  EventSink* sink;  ///< null when the backend has gone
+  Mailbox(Env& of, EventSink& events) : env(&of), sink(&events) {}
+
+  void close() {
+    const std::lock_guard lock(mutex);
+    env = nullptr;
+    sink = nullptr;
+  }
+  /// On whichever thread: the loop stays until it has the job.
+  void post(Job job) {
+    const std::lock_guard lock(mutex);
+    if (env != nullptr) env->post(std::move(job));
+  }
+
+  std::mutex mutex;
+  Env* env;         ///< null when the backend has gone
+  EventSink* sink;  ///< likewise; on the loop only
 };
 
 class MemoryBackend final : public Backend, public MigrationStore {
@@ -71,8 +85,8 @@ class MemoryBackend final : public Backend, public MigrationStore {
   MemoryBackend(const StoreOptions& options, Env& env, EventSink& sink)
       : env_(env),
         name_(options.endpoints.empty() ? std::string() : options.endpoints.front().host),
-        mailbox_(std::make_shared<Mailbox>(sink)) {}
-  ~MemoryBackend() override { mailbox_->sink = nullptr; }
+        mailbox_(std::make_shared<Mailbox>(env, sink)) {}
+  ~MemoryBackend() override { mailbox_->close(); }
 
   asio::awaitable<Failure> connect(TimePoint) override {
     store_ = SharedStore::get(name_);
@@ -213,9 +227,11 @@ class MemoryBackend final : public Backend, public MigrationStore {
 
  private:
   SharedStore::Wake wake_of(const std::shared_ptr<MemoryClaim>& claim) {
-    return [executor = env_.executor(), store = std::weak_ptr(store_),
-            box = std::weak_ptr(mailbox_), weak = std::weak_ptr(claim)] {
-      asio::post(executor, [store, box, weak] {
+    return [store = std::weak_ptr(store_), box = std::weak_ptr(mailbox_),
+            weak = std::weak_ptr(claim)] {
+      const auto to = box.lock();
+      if (!to) return;
+      to->post([store, box, weak] {
         const auto mine = weak.lock();
         const auto mailbox = box.lock();
         const auto shared = store.lock();
