@@ -28,9 +28,11 @@ void move_one(dlock::LockManager& locks, const std::string& from, const std::str
   for (const auto& grant : held.sequencers()) {
     std::cout << grant.name() << ": token " << grant.token() << '\n';
   }
+  const int left = balance(from) - 1;
+  const int there = balance(to) + 1;
   held.check();  // throws if either of the two is not ours any more
-  std::ofstream(file_of(from)) << balance(from) - 1 << '\n';
-  std::ofstream(file_of(to)) << balance(to) + 1 << '\n';
+  std::ofstream(file_of(from)) << left << '\n';
+  std::ofstream(file_of(to)) << there << '\n';
 }
 
 }  // namespace
@@ -39,6 +41,8 @@ int main(int argc, char** argv) try {
   auto locks = dlock::LockManager::open(argc > 1 ? argv[1] : "file:///var/tmp/dlock-example");
   move_one(locks, "alice", "bob");
   move_one(locks, "bob", "alice");
+  const auto both = locks.lock_all({"accounts/alice", "accounts/bob"});
+  const auto held = both->acquire({.wait = 30s});
   std::cout << "together they have " << balance("alice") + balance("bob") << '\n';
   return 0;
 } catch (const dlock::LockError& error) {

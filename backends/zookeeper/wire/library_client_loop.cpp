@@ -206,7 +206,7 @@ void LibraryClient::take_step(int events) {
     const bool dialling = before == ZOO_CONNECTING_STATE;
     if (dialling || (introduced && (events & ZOOKEEPER_READ) != 0)) note_peer();
     const bool awaited = !pending_.empty();
-    clear_stack();
+    if ((events & ZOOKEEPER_READ) != 0) clear_stack();
     const int rc = zookeeper_process(handle_, events);
     note(rc);
     if (failed(rc) && introduced) turned_away_ = true;
