@@ -47,7 +47,7 @@ bool failed(int rc) { return rc != ZOK && rc != ZNOTHING && rc != ZINVALIDSTATE;
 /// Where an answer ends before the count of its children, the library takes for it what lies on its
 /// stack: with half an address of ours that is gigabytes. So zeros lie there.
 [[gnu::noinline]] void clear_stack() noexcept {
-  std::array<char, 16384> below;  // NOLINT: written below
+  std::array<char, 2048> below;  // NOLINT: written below
   ::explicit_bzero(below.data(), below.size());
 }
 

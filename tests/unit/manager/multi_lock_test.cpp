@@ -44,6 +44,11 @@ std::shared_ptr<FakeLock> fake(const std::string& name, const std::string& store
 /// Three locks that are granted step by step, and one acquire of them all.
 class MultiLockSteps : public ::testing::Test {
  protected:
+  // A lock keeps who asked for it until it has answered.
+  ~MultiLockSteps() override {
+    for (const auto& step : steps) step->refuse(errc::cancelled);
+  }
+
   void start(AcquireOptions options = {}) {
     options.diagnostics = &diagnostics;
     cancel = all.start_acquire(options, [this](error_code ec, LockHandle handle) {
