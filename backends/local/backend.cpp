@@ -8,6 +8,7 @@
 
 #include "backends/local/lock/enqueue.hpp"
 #include "backends/local/lock/inspect.hpp"
+#include "backends/local/rules/pace.hpp"
 #include "backends/local/wire/place.hpp"
 
 namespace dlock::local {
@@ -15,8 +16,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Without notifications (no inotify instance or watch left) this is how waiters wait.
-constexpr auto kLookUnwatched = milliseconds(10);
 // The kernel reports the close of a dying process a little before it drops its locks.
 constexpr auto kLookAgain = milliseconds(1);
 // Between tries of one who could not even draw a ticket.
@@ -106,6 +105,7 @@ bool LocalBackend::has_others_before(LocalClaim& claim) const {
   const auto found = claim.file.find_locked(kTicketBase, kTicketBase + claim.ticket, somebody);
   // Who cannot look does not know that he is next.
   claim.is_next = found.ok() && !somebody;
+  claim.ahead = somebody ? kTicketBase + claim.ticket - *somebody : 0;
   return !claim.is_next;
 }
 
@@ -190,7 +190,7 @@ asio::awaitable<void> LocalBackend::wait(ClaimPtr claim, TimePoint deadline) {
       if (finds_record(*ours)) break;
       const Duration pause = woken                     ? Duration(kLookAgain)
                              : ours->queue->watch >= 0 ? Duration(kLookAnyway)
-                                                       : Duration(kLookUnwatched);
+                                                       : pause_untold(ours->ahead);
       until = std::min(deadline, env_.now() + pause);
     }
     woken = co_await ours->signal.wait_until(until);

@@ -118,7 +118,7 @@ void LocalBackend::adopt(const DirectoryPtr& directory) {
       wake_by_ == WakeBy::inotify ? watcher_.start(directory->get(), way_to(path_)) : 0;
   if (error != 0) {
     sink_.on_warning(system_failure(error, "inotify").text +
-                     " (fs.inotify.max_user_instances?): waiters look every 10 ms instead");
+                     " (fs.inotify.max_user_instances?): waiters look every 10 to 250 ms instead");
   }
   // A directory without what it promises would be none: both, or neither for want of memory.
   capabilities_ = describe(*directory);

@@ -31,6 +31,8 @@ class LocalClaim final : public Claim {
   State state = State::none;
   LockFile file;
   std::uint64_t ticket = 0;
+  /// While waiting: tickets from the first that is in use to ours, as far as the last look showed.
+  std::uint64_t ahead = 0;
   std::shared_ptr<LocalQueue> queue;  ///< while waiting or granted; before, if the file was kept
   /// The file is not the lock's any more: removed or replaced.
   bool gone = false;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -85,17 +86,29 @@ std::vector<std::string> births_to_ask(const std::vector<Contender>& line, const
 
 Queue::Queue(const std::vector<std::string>& children, const Births& births)
     : line_(in_line(children, births)),
+      by_name_(line_.size()),
       read_write_(std::any_of(line_.begin(), line_.end(),
                               [](const Contender& contender) {
                                 return contender.kind == Contender::Kind::write ||
                                        contender.kind == Contender::Kind::read;
                               })),
-      unborn_(births_to_ask(line_, births)) {}
+      unborn_(births_to_ask(line_, births)) {
+  std::iota(by_name_.begin(), by_name_.end(), std::size_t{0});
+  std::sort(by_name_.begin(), by_name_.end(),
+            [this](std::size_t a, std::size_t b) { return line_[a].name < line_[b].name; });
+}
+
+/// The first one that is not before `name`.
+Queue::Places::const_iterator Queue::from(std::string_view name) const {
+  return std::lower_bound(
+      by_name_.begin(), by_name_.end(), name,
+      [this](std::size_t place, std::string_view other) { return line_[place].name < other; });
+}
 
 QueueDecision Queue::decision_of(std::string_view own) const {
-  const auto me = std::find_if(line_.begin(), line_.end(),
-                               [&](const Contender& contender) { return contender.name == own; });
-  if (me == line_.end()) return {};
+  const auto found = from(own);
+  if (found == by_name_.end() || line_[*found].name != own) return {};
+  const auto me = line_.begin() + static_cast<std::ptrdiff_t>(*found);
   QueueDecision decision;
   decision.read_write = read_write_;
   decision.unborn = unborn_;
@@ -118,8 +131,9 @@ QueueDecision Queue::decision_of(std::string_view own) const {
 std::vector<std::string> Queue::copies_of(std::string_view id) const {
   const auto prefix = contender_prefix(id);
   std::vector<std::string> copies;
-  for (const auto& contender : line_) {
-    if (contender.name.starts_with(prefix)) copies.push_back(contender.name);
+  for (auto next = from(prefix); next != by_name_.end(); ++next) {
+    if (!line_[*next].name.starts_with(prefix)) break;
+    copies.push_back(line_[*next].name);
   }
   return copies;
 }

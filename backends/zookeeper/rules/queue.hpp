@@ -8,6 +8,7 @@
 // have a number, but whoever writes a name by hand does not.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -45,7 +46,7 @@ class Queue {
   explicit Queue(const std::vector<std::string>& children, const Births& births = {});
 
   QueueDecision decision_of(std::string_view own) const;
-  /// The nodes that carry this claim's id, as copies_of().
+  /// The nodes that carry this claim's id, as copies_of(), by name.
   std::vector<std::string> copies_of(std::string_view id) const;
   bool has_only(std::string_view own) const {
     return line_.size() == 1 && line_.front().name == own;
@@ -54,7 +55,11 @@ class Queue {
   std::vector<std::string> names() const;
 
  private:
+  using Places = std::vector<std::size_t>;
+  Places::const_iterator from(std::string_view name) const;
+
   std::vector<Contender> line_;
+  Places by_name_;  ///< all of line_: a process with 10,000 in it asks 10,000 times
   bool read_write_ = false;
   std::vector<std::string> unborn_;
 };
