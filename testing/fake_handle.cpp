@@ -22,6 +22,7 @@ class FakeGrant final : public detail::Grant {
     identity_.name = std::move(identity.name);
     identity_.store = std::move(identity.store);
     identity_.token = identity.token;
+    identity_.mode = identity.mode;
   }
 
   const Identity& identity() const noexcept override { return identity_; }
@@ -43,6 +44,7 @@ class FakeGrant final : public detail::Grant {
     const Lock lock(mutex_);
     is_of_mutex_ = true;
   }
+  void downgrade(Done done) noexcept override;
   void release(Done done) noexcept override;
   void release_quietly(Done done) noexcept override;
   void wait_quiet() noexcept override;
@@ -170,6 +172,12 @@ error_code FakeGrant::end() {
   if (!is_lost) state_ = HandleState::released;
   result_ = is_lost ? make_error_code(errc::lock_lost) : answer_;
   return *result_;
+}
+
+void FakeGrant::downgrade(Done done) noexcept {
+  const bool was_lost = state() == HandleState::lost;
+  if (!was_lost) identity_.mode = Mode::shared;
+  done(was_lost ? make_error_code(errc::lock_lost) : error_code());
 }
 
 void FakeGrant::release(Done done) noexcept {

@@ -22,7 +22,7 @@ detail::Canceller FakeLock::start_acquire(AcquireOptions options, detail::Acquir
     } else {
       auto token = std::exchange(next_token_, std::nullopt).value_or(last_token_ + 1);
       if (token) last_token_ = *token;
-      granted = grants_.emplace_back(FakeIdentity{name_, token, store_}).handle();
+      granted = grants_.emplace_back(FakeIdentity{name_, token, store_, options.mode}).handle();
     }
   }
   if (diagnostics != nullptr) {

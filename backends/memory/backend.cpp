@@ -48,6 +48,7 @@ Capabilities declare() {
   capabilities.guarantee = Guarantee::exclusive;
   capabilities.assumptions = {{"one_process", "all users of the lock are threads of one process"}};
   capabilities.fair = true;
+  capabilities.shared_mode = true;
   capabilities.token = TokenStrength::durable;
   capabilities.wake_up = WakeUp::push;
   capabilities.lease_scope = LeaseScope::none;
@@ -102,8 +103,7 @@ class MemoryBackend final : public Backend, public MigrationStore {
   asio::awaitable<ClaimAnswer> claim(ClaimPtr claim, TimePoint) override {
     auto mine = std::static_pointer_cast<MemoryClaim>(claim);
     const auto& request = mine->request();
-    const auto grant = store_->claim(request.name, request.owner, request.queue, request.min_token,
-                                     env_.now(), wake_of(mine), request.gate.get());
+    const auto grant = store_->claim(request, env_.now(), wake_of(mine));
     ClaimAnswer answer;
     answer.status = grant.granted           ? ClaimStatus::granted
                     : grant.gate            ? ClaimStatus::gate_changed
@@ -139,6 +139,15 @@ class MemoryBackend final : public Backend, public MigrationStore {
     co_return answer;
   }
 
+  asio::awaitable<DowngradeAnswer> downgrade(ClaimPtr claim, TimePoint) override {
+    const auto& request = claim->request();
+    DowngradeAnswer answer;
+    const bool ours = store_->downgrade(request.name, request.owner.id);
+    answer.status = ours ? DowngradeStatus::shared : DowngradeStatus::gone;
+    if (!ours) answer.reason = LossReason::removed;
+    co_return answer;
+  }
+
   asio::awaitable<Result<LockStatus>> inspect(std::string name, TimePoint) override {
     Result<LockStatus> result;
     result.value = store_->inspect(name, env_.now());
@@ -156,11 +165,9 @@ class MemoryBackend final : public Backend, public MigrationStore {
 
   asio::awaitable<Failure> evict(std::string name, std::uint64_t token, TimePoint) override {
     if (!store_->record(name).empty()) co_return failure(Error::sealed);
-    const auto held = store_->holder_token(name);
-    if (!held) co_return failure(Error::not_held);
-    if (*held != token) co_return failure(Error::not_holder);
-    store_->evict(name);
-    co_return Failure{};
+    const auto other = store_->evict(name, token);
+    if (!other) co_return Failure{};
+    co_return failure(*other == 0 ? Error::not_held : Error::not_holder);
   }
 
   asio::awaitable<RecordAnswer> record(std::string name, TimePoint) override {
@@ -266,7 +273,9 @@ const BackendDescriptor& backend() {
       .create = [](const StoreOptions& options, Env& env,
                    EventSink& sink) -> std::unique_ptr<Backend> {
         return std::make_unique<MemoryBackend>(options, env, sink);
-      }};
+      },
+      .path_schemes = {},
+      .has_shared_mode = true};
   return descriptor;
 }
 

@@ -23,30 +23,45 @@ std::shared_ptr<SharedStore> SharedStore::get(const std::string& name) {
   return store;
 }
 
-SharedStore::Grant SharedStore::claim(const std::string& lock, const Owner& owner, bool queue,
-                                      std::uint64_t min_token, TimePoint now, Wake wake,
-                                      const GateCheck* gate) {
+std::size_t SharedStore::holders(const Entries& entries) {
+  std::size_t count = 0;
+  while (count < entries.size() && entries[count].mode == Mode::shared) ++count;
+  return count == 0 ? std::min<std::size_t>(entries.size(), 1) : count;
+}
+
+bool SharedStore::may_hold(const Entries& entries, Entries::const_iterator entry) {
+  return static_cast<std::size_t>(entry - entries.begin()) < holders(entries);
+}
+
+SharedStore::Grant SharedStore::claim(const ClaimRequest& request, TimePoint now, Wake wake) {
   const std::lock_guard guard(mutex_);
-  auto& waiting = queues_[lock];
+  auto& waiting = queues_[request.name];
   auto& entries = waiting.entries;
-  auto mine = find_owner(entries, owner.id);
+  const auto* const gate = request.gate.get();
+  auto mine = find_owner(entries, request.owner.id);
   const bool enters = mine == entries.end();
+  const auto enter = [&] {
+    entries.push_back(Entry{request.owner, request.mode, 0, now, std::move(wake)});
+    mine = std::prev(entries.end());
+  };
   if (!waiting.record.empty()) {
-    const bool stays = enters && queue && !another_gate(gate);
-    if (stays) entries.push_back(Entry{owner, 0, now, std::move(wake)});
+    const bool stays = enters && request.queue && !another_gate(gate);
+    if (stays) enter();
     return {false, 0, waiting.record};
   }
   if (enters) {
     if (auto other = another_gate(gate)) return {false, 0, {}, std::move(other)};
     const bool seals = gate != nullptr && !gate->seal.empty() && entries.empty();
-    if (seals) return seal_at_once(waiting, min_token, gate->seal);
-    if (!queue && !entries.empty()) return {};
-    entries.push_back(Entry{owner, 0, now, std::move(wake)});
-    mine = std::prev(entries.end());
+    if (seals) return seal_at_once(waiting, request.min_token, gate->seal);
+    enter();
+    if (!request.queue && !may_hold(entries, mine)) {
+      entries.pop_back();
+      return {};
+    }
   }
-  if (mine != entries.begin()) return {};
+  if (!may_hold(entries, mine)) return {};
   if (mine->token == 0) {
-    waiting.last_token = std::max(waiting.last_token, min_token) + 1;
+    waiting.last_token = std::max(waiting.last_token, request.min_token) + 1;
     mine->token = waiting.last_token;
     mine->since = now;
   }
@@ -56,16 +71,39 @@ SharedStore::Grant SharedStore::claim(const std::string& lock, const Owner& owne
 bool SharedStore::holds(const std::string& lock, const std::string& owner_id) const {
   const std::lock_guard guard(mutex_);
   const auto queue = queues_.find(lock);
-  return queue != queues_.end() && !queue->second.entries.empty() && queue->second.record.empty() &&
-         queue->second.entries.front().owner.id == owner_id;
+  if (queue == queues_.end() || !queue->second.record.empty()) return false;
+  const auto& entries = queue->second.entries;
+  const auto mine = find_owner(entries, owner_id);
+  return mine != entries.end() && may_hold(entries, mine);
 }
 
-void SharedStore::remove(Queue& queue, std::deque<Entry>::iterator entry,
-                         std::vector<Wake>& wakes) {
-  const bool was_first = entry == queue.entries.begin();
+bool SharedStore::downgrade(const std::string& lock, const std::string& owner_id) {
+  std::vector<Wake> wakes;
+  {
+    const std::lock_guard guard(mutex_);
+    auto& queue = queues_[lock];
+    const auto mine = find_owner(queue.entries, owner_id);
+    const bool ours = queue.record.empty() && mine != queue.entries.end() && mine->token != 0;
+    if (!ours) return false;
+    mine->mode = Mode::shared;
+    wake_holders(queue.entries, wakes);
+  }
+  for (const auto& wake : wakes) wake();
+  return true;
+}
+
+/// Those who may hold it now, and do not know.
+void SharedStore::wake_holders(const Entries& entries, std::vector<Wake>& wakes) {
+  const auto count = static_cast<Entries::difference_type>(holders(entries));
+  std::for_each(entries.begin(), entries.begin() + count, [&](const Entry& entry) {
+    if (entry.token == 0) wakes.push_back(entry.wake);
+  });
+}
+
+void SharedStore::remove(Queue& queue, Entries::iterator entry, std::vector<Wake>& wakes) {
   wakes.push_back(std::move(entry->wake));
   queue.entries.erase(entry);
-  if (was_first && !queue.entries.empty()) wakes.push_back(queue.entries.front().wake);
+  wake_holders(queue.entries, wakes);
 }
 
 bool SharedStore::release(const std::string& lock, const std::string& owner_id) {
@@ -82,22 +120,21 @@ bool SharedStore::release(const std::string& lock, const std::string& owner_id) 
   return true;
 }
 
-void SharedStore::evict(const std::string& lock) {
+std::optional<std::uint64_t> SharedStore::evict(const std::string& lock, std::uint64_t token) {
   std::vector<Wake> wakes;
   {
     const std::lock_guard guard(mutex_);
     auto& queue = queues_[lock];
-    if (!queue.entries.empty()) remove(queue, queue.entries.begin(), wakes);
+    auto& entries = queue.entries;
+    if (entries.empty() || !queue.record.empty()) return 0;
+    const auto holder = std::find_if(entries.begin(), entries.end(), [token](const Entry& entry) {
+      return entry.token != 0 && entry.token == token;
+    });
+    if (holder == entries.end()) return entries.front().token;
+    remove(queue, holder, wakes);
   }
   for (const auto& wake : wakes) wake();
-}
-
-std::optional<std::uint64_t> SharedStore::holder_token(const std::string& lock) const {
-  const std::lock_guard guard(mutex_);
-  const auto queue = queues_.find(lock);
-  if (queue == queues_.end() || queue->second.entries.empty()) return std::nullopt;
-  if (!queue->second.record.empty()) return std::nullopt;
-  return queue->second.entries.front().token;
+  return std::nullopt;
 }
 
 LockStatus SharedStore::inspect(const std::string& lock, TimePoint now) const {
@@ -106,19 +143,27 @@ LockStatus SharedStore::inspect(const std::string& lock, TimePoint now) const {
   status.name = lock;
   const auto queue = queues_.find(lock);
   if (queue == queues_.end()) return status;
-  const bool sealed = !queue->second.record.empty();
-  status.sealed = sealed;
-  if (sealed) status.notes.emplace_back("sealed by a migration: nobody takes it here");
-  for (const auto& entry : queue->second.entries) {
-    if (sealed || &entry != &queue->second.entries.front()) {
-      status.waiting.push_back(entry.owner);
-      continue;
-    }
-    status.held = true;
-    status.owner = entry.owner;
-    if (entry.token != 0) status.token = entry.token;
-    status.held_for = std::chrono::duration_cast<std::chrono::milliseconds>(now - entry.since);
+  const auto& entries = queue->second.entries;
+  status.sealed = !queue->second.record.empty();
+  if (status.sealed) status.notes.emplace_back("sealed by a migration: nobody takes it here");
+  const auto count = status.sealed ? 0 : holders(entries);
+  for (std::size_t i = count; i < entries.size(); ++i) status.waiting.push_back(entries[i].owner);
+  if (count == 0) return status;
+  status.held = true;
+  status.mode = entries.front().mode;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto& entry = entries[i];
+    SharedHolder holder;
+    holder.owner = entry.owner;
+    if (entry.token != 0) holder.token = entry.token;
+    holder.held_for = std::chrono::duration_cast<std::chrono::milliseconds>(now - entry.since);
+    status.readers.push_back(std::move(holder));
   }
+  const auto& first = status.readers.front();
+  status.owner = first.owner;
+  status.token = first.token;
+  status.held_for = first.held_for;
+  if (status.mode == Mode::exclusive) status.readers.clear();
   return status;
 }
 

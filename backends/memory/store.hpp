@@ -17,6 +17,7 @@
 
 #include "dlock/clock.hpp"
 #include "dlock/lock_status.hpp"
+#include "dlock/spi/claim.hpp"
 #include "dlock/spi/migration_store.hpp"
 
 namespace dlock::memory {
@@ -43,22 +44,23 @@ class SharedStore {
 
   /// Joins the queue, or asks how it stands; `wake` is called when the place moved to the front or
   /// the entry was removed. Without `queue`: leaves nothing behind if somebody else is in front.
-  /// `gate` may be null, here and below.
-  Grant claim(const std::string& lock, const Owner& owner, bool queue, std::uint64_t min_token,
-              TimePoint now, Wake wake, const GateCheck* gate = nullptr);
-  /// Whether the owner is in front of the queue.
+  Grant claim(const ClaimRequest& request, TimePoint now, Wake wake);
+  /// Whether it was granted to the owner, who has it still.
   bool holds(const std::string& lock, const std::string& owner_id) const;
+  /// From exclusive to shared. False: the owner does not hold it.
+  bool downgrade(const std::string& lock, const std::string& owner_id);
   /// Leaves the queue; false if it was not in it.
   bool release(const std::string& lock, const std::string& owner_id);
 
   LockStatus inspect(const std::string& lock, TimePoint now) const;
   std::vector<std::string> held_names() const;
-  /// The holder's token, empty if nobody holds it.
-  std::optional<std::uint64_t> holder_token(const std::string& lock) const;
-  void evict(const std::string& lock);
+  /// Takes it from the holder with that token. Empty: done; else the (first) holder's token, 0 if
+  /// nobody holds it.
+  std::optional<std::uint64_t> evict(const std::string& lock, std::uint64_t token);
 
   // Migration: see <dlock/spi/migration_store.hpp>. An empty text stands for no record, or no note.
   std::string record(const std::string& lock) const;
+  /// `gate` may be null, here and below.
   Exchange seal(const std::string& lock, const std::string& owner_id, std::string record,
                 const GateCheck* gate = nullptr);
   Exchange set_record(const std::string& lock, const std::string& from, std::string to,
@@ -74,6 +76,7 @@ class SharedStore {
  private:
   struct Entry {
     Owner owner;
+    Mode mode = Mode::exclusive;
     std::uint64_t token = 0;  ///< 0 while waiting
     TimePoint since{};
     Wake wake;
@@ -85,8 +88,13 @@ class SharedStore {
   };
   /// Under the mutex. Empty: it is as expected.
   std::optional<std::string> another_gate(const GateCheck* expected) const;
+  using Entries = std::deque<Entry>;
+  /// So many at the front may hold it together: the first one, and those of mode shared with it.
+  static std::size_t holders(const Entries& entries);
+  static bool may_hold(const Entries& entries, Entries::const_iterator entry);
   static Grant seal_at_once(Queue& queue, std::uint64_t min_token, std::string record);
-  void remove(Queue& queue, std::deque<Entry>::iterator entry, std::vector<Wake>& wakes);
+  void remove(Queue& queue, Entries::iterator entry, std::vector<Wake>& wakes);
+  static void wake_holders(const Entries& entries, std::vector<Wake>& wakes);
 
   mutable std::mutex mutex_;
   std::map<std::string, Queue> queues_;

@@ -45,7 +45,7 @@ constexpr std::array<OptionSpec, 9> kCoreOptions{{
     {"drift_margin", Kind::duration, "", 0, kHour_ms, "",
      "taken off every lease; default 1 % of it, at least 20ms"},
     {"require", Kind::text, "", 0, INT64_MAX, "",
-     "refuse the store if it cannot promise it: exclusive, fair, token; a word or a list"},
+     "refuse the store if it cannot promise it: exclusive, fair, token, shared; a word or a list"},
     {"accept", Kind::choice, "", 0, INT64_MAX, "best_effort",
      "what the store does not promise is known: no warning of it"},
     {"app", Kind::text, "", 0, INT64_MAX, "",

@@ -11,7 +11,7 @@
 namespace dlock::core {
 
 namespace {
-constexpr std::array<std::string_view, 3> kWords{"exclusive", "fair", "token"};
+constexpr std::array<std::string_view, 4> kWords{"exclusive", "fair", "token", "shared"};
 }
 
 Parsed<std::vector<std::string>> parse_requirements(std::string_view text) {

@@ -37,7 +37,7 @@ struct StoreSettings {
   /// Taken off every lease. Default: 1 % of the lease, at least 20 ms.
   std::optional<std::chrono::milliseconds> drift_margin;
   RetryPolicy retry;
-  std::vector<std::string> require;  ///< `exclusive`, `fair`, `token`
+  std::vector<std::string> require;  ///< `exclusive`, `fair`, `token`, `shared`
   /// `accept: best_effort`: what the store does not promise is known, and not warned of.
   bool accepts_best_effort = false;
 };

@@ -65,6 +65,7 @@ const BackendDescriptor& descriptor() {
     made.create = [](const StoreOptions& options, Env&, EventSink&) -> std::unique_ptr<Backend> {
       return std::make_unique<UnusableBackend>(options.string(kWhy));
     };
+    made.has_shared_mode = true;  // what it says is why it cannot be used
     return made;
   }();
   return unusable;

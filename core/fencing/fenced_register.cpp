@@ -12,6 +12,19 @@ namespace dlock::inline v0 {
 namespace {
 
 Failure write_file(core::FencedPlace& place, std::uint64_t token, std::string_view lock,
+                   std::string_view bytes);
+
+/// Several readers hold the lock together: none of them is the newest.
+Failure write_file(core::FencedPlace& place, const Sequencer& sequencer, std::string_view bytes) {
+  if (sequencer.mode() == Mode::exclusive) {
+    return write_file(place, sequencer.token(), sequencer.name(), bytes);
+  }
+  return make_failure(errc::invalid_argument,
+                      "the sequencer is a reader's (mode shared), and several hold the lock at the "
+                      "same time: write with an exclusive one");
+}
+
+Failure write_file(core::FencedPlace& place, std::uint64_t token, std::string_view lock,
                    std::string_view bytes) {
   if (token >= kTokenEnd) {
     return make_failure(errc::invalid_argument,
@@ -34,7 +47,7 @@ FencedRegister::FencedRegister(std::string path)
     : path_(std::move(path)), place_(std::make_shared<core::FencedPlace>(path_)) {}
 
 void FencedRegister::write(const Sequencer& sequencer, std::string_view bytes) {
-  throw_if(write_file(*place_, sequencer.token(), sequencer.name(), bytes), sequencer.name());
+  throw_if(write_file(*place_, sequencer, bytes), sequencer.name());
 }
 
 void FencedRegister::write(std::uint64_t token, std::string_view bytes) {
@@ -42,7 +55,7 @@ void FencedRegister::write(std::uint64_t token, std::string_view bytes) {
 }
 
 void FencedRegister::write(const Sequencer& sequencer, std::string_view bytes, error_code& ec) {
-  ec = write_file(*place_, sequencer.token(), sequencer.name(), bytes).error;
+  ec = write_file(*place_, sequencer, bytes).error;
 }
 
 void FencedRegister::write(std::uint64_t token, std::string_view bytes, error_code& ec) {

@@ -5,20 +5,23 @@
 
 namespace dlock::core {
 
-std::optional<std::uint64_t> HighestTokens::find(std::string_view name) const {
+std::optional<std::uint64_t> HighestTokens::find(std::string_view name, Mode mode) const {
   const auto found = by_name_.find(name);
   if (found == by_name_.end()) return std::nullopt;
-  return found->second;
+  return mode == Mode::shared ? found->second.exclusive : found->second.of_all;
 }
 
-void HighestTokens::raise(std::string_view name, std::uint64_t token) {
+void HighestTokens::raise(std::string_view name, std::uint64_t token, Mode mode) {
+  const auto exclusive = mode == Mode::exclusive ? token : 0;
   auto found = by_name_.find(name);
   if (found == by_name_.end()) {
-    found = by_name_.emplace(name, token).first;
+    found = by_name_.emplace(name, Highest{token, exclusive}).first;
   } else {
-    if (token <= found->second) return;
-    by_token_.erase({found->second, found->first});
-    found->second = token;
+    auto& highest = found->second;
+    highest.exclusive = std::max(highest.exclusive, exclusive);
+    if (token <= highest.of_all) return;
+    by_token_.erase({highest.of_all, found->first});
+    highest.of_all = token;
   }
   by_token_.emplace(token, found->first);
   if (by_name_.size() > most_names_) forget_lowest();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The highest token of each lock name, for a bounded number of names. The lowest token goes first:
-// where all names count by one clock or counter, that is the oldest.
+// The highest token of each lock name, for a bounded number of names, and the highest of those of
+// mode exclusive: readers hold a lock together, so their tokens come in any order. The lowest token
+// goes first: where all names count by one clock or counter, that is the oldest.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,8 @@
 #include <string_view>
 #include <utility>
 
+#include "dlock/mode.hpp"
+
 namespace dlock::core {
 
 /// Not thread-safe.
@@ -21,20 +24,25 @@ class HighestTokens {
   HighestTokens(const HighestTokens&) = delete;
   HighestTokens& operator=(const HighestTokens&) = delete;
 
-  /// Empty: not remembered; then its highest was no higher than floor().
-  std::optional<std::uint64_t> find(std::string_view name) const;
+  /// The highest that one of `mode` is to be compared with: for mode shared that of the exclusive
+  /// ones, 0 if there was none. Empty: not remembered; then its highest was no higher than floor().
+  std::optional<std::uint64_t> find(std::string_view name, Mode mode = Mode::exclusive) const;
   /// A lower one changes nothing.
-  void raise(std::string_view name, std::uint64_t token);
+  void raise(std::string_view name, std::uint64_t token, Mode mode = Mode::exclusive);
 
   /// The highest token that was forgotten; 0: none was.
   std::uint64_t floor() const noexcept { return floor_; }
   std::size_t size() const noexcept { return by_name_.size(); }
 
  private:
+  struct Highest {
+    std::uint64_t of_all = 0;
+    std::uint64_t exclusive = 0;
+  };
   void forget_lowest();
 
   const std::size_t most_names_;
-  std::map<std::string, std::uint64_t, std::less<>> by_name_;
+  std::map<std::string, Highest, std::less<>> by_name_;
   /// The views are of by_name_'s keys, which stay where they are.
   std::set<std::pair<std::uint64_t, std::string_view>> by_token_;
   std::uint64_t floor_ = 0;

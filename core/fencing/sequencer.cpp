@@ -82,8 +82,9 @@ class Reader {
 
   Mode mode() {
     const auto word = field("mode");
+    if (word == to_string(Mode::shared)) return Mode::shared;
     if (error_.empty() && word != to_string(Mode::exclusive)) {
-      fail("its mode is none that this program knows; write 'exclusive'");
+      fail("its mode is none that this program knows; write 'exclusive' or 'shared'");
     }
     return Mode::exclusive;
   }
@@ -196,7 +197,9 @@ void check_key(std::string_view key) {
 
 }  // namespace
 
-const char* to_string(Mode) noexcept { return "exclusive"; }
+const char* to_string(Mode value) noexcept {
+  return value == Mode::shared ? "shared" : "exclusive";
+}
 
 const char* to_string(Standing value) noexcept {
   switch (value) {

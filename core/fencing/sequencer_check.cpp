@@ -17,12 +17,13 @@ SequencerCheck::SequencerCheck(std::size_t most_names)
     : impl_(std::make_unique<Impl>(most_names)) {}
 SequencerCheck::~SequencerCheck() = default;
 
-SequencerCheck::Verdict SequencerCheck::admit(std::string_view name, std::uint64_t token) {
+SequencerCheck::Verdict SequencerCheck::admit(std::string_view name, std::uint64_t token,
+                                              Mode mode) {
   const std::lock_guard lock(impl_->mutex);
-  const auto highest = impl_->highest.find(name);
+  const auto highest = impl_->highest.find(name, mode);
   if (highest && token < *highest) return Verdict::stale;
   if (!highest && token < impl_->highest.floor()) return Verdict::below_floor;
-  impl_->highest.raise(name, token);
+  impl_->highest.raise(name, token, mode);
   return Verdict::admitted;
 }
 

@@ -87,6 +87,18 @@ auto guard(std::shared_ptr<LogLines> log, Handler handler) {
   };
 }
 
+/// A plan moves a lock from its one holder to the next: of readers it knows nothing.
+void refuse_shared(const Acquisition::Request& request, const std::string& store,
+                   const std::shared_ptr<detail::AcquireHandler>& handler) {
+  if (request.diagnostics != nullptr) {
+    *request.diagnostics = {request.name, store,
+                            "mode shared: the route of this lock has `migrate`, and a migration "
+                            "moves exclusive locks only; leave the mode out until the plan is "
+                            "finished and `migrate` is gone from the route"};
+  }
+  once(handler)(make_error_code(errc::invalid_argument), LockHandle());
+}
+
 [[noreturn]] void fail(Failure failure) {
   throw LockError(failure.error, {{}, {}, std::move(failure.text)});
 }
@@ -310,6 +322,7 @@ Acquisition::Request Engine::make_request(const std::string& name, const RouteCo
   const auto wait = options.wait ? options.wait : default_wait(route);
   Acquisition::Request request;
   request.name = name;
+  request.mode = options.mode;
   request.lease = options.lease ? options.lease : route.lease;
   request.require = route.require;
   request.diagnostics = options.diagnostics;
@@ -339,7 +352,11 @@ Strategy* Engine::strategy(const RouteConfig& route) {
 
 std::function<void()> Engine::launch(const RouteConfig& route, Acquisition::Request request,
                                      const std::shared_ptr<detail::AcquireHandler>& handler) {
-  if (auto* const how = strategy(route)) return how->start(std::move(request), handler);
+  if (auto* const how = strategy(route)) {
+    if (request.mode == Mode::exclusive) return how->start(std::move(request), handler);
+    refuse_shared(request, route.store, handler);
+    return [] {};
+  }
   auto at = store(route.store);
   // Takes the handler once there is a place for it.
   auto acquisition = std::make_shared<Acquisition>(at, std::move(request), std::move(*handler));

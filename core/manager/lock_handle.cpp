@@ -7,6 +7,9 @@
 #include "dlock/spi/thread.hpp"
 
 namespace dlock::inline v0 {
+
+void detail::Grant::downgrade(Done done) noexcept { done(make_error_code(errc::not_supported)); }
+
 namespace {
 
 /// Never destroyed: handles of static storage may ask after that.
@@ -60,6 +63,10 @@ const std::string& LockHandle::name() const noexcept {
 
 const std::string& LockHandle::store() const noexcept {
   return grant_ ? grant_->identity().store : no_name();
+}
+
+Mode LockHandle::mode() const noexcept {
+  return grant_ ? grant_->identity().mode : Mode::exclusive;
 }
 
 std::optional<std::uint64_t> LockHandle::token() const noexcept {
@@ -132,6 +139,19 @@ error_code LockHandle::release() noexcept {
   const auto ec = reply ? reply->wait(intent) : make_error_code(errc::unavailable);
   grant->wait_quiet();
   return ec;
+}
+
+error_code LockHandle::downgrade() noexcept {
+  if (!grant_) return make_error_code(errc::lock_lost);
+  const NoCancellation uncancelled;
+  try {
+    auto reply = std::make_shared<core::Reply<error_code>>();
+    core::Driving::Intent intent;
+    grant_->downgrade([reply](error_code told) { reply->set(told); });
+    return reply->wait(intent);
+  } catch (const std::bad_alloc&) {
+    return make_error_code(errc::not_supported);  // nothing has begun
+  }
 }
 
 void LockHandle::start_release(detail::UniqueFunction<void(error_code)> done) noexcept {

@@ -12,9 +12,10 @@
 
 namespace dlock::core {
 
-MultiGrant::MultiGrant(std::string name, std::size_t size, bool one_loop)
+MultiGrant::MultiGrant(std::string name, std::size_t size, bool one_loop, Mode mode)
     : one_loop_(one_loop), generation_(fork_generation()), said_(size, HandleState::held) {
   identity_.name = std::move(name);
+  identity_.mode = mode;
   parts_.reserve(size);
 }
 

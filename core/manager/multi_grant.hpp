@@ -28,7 +28,7 @@ namespace dlock::core {
 class MultiGrant final : public detail::Grant, public std::enable_shared_from_this<MultiGrant> {
  public:
   /// Of that many. `one_loop`: the same loop answers for them all.
-  MultiGrant(std::string name, std::size_t size, bool one_loop);
+  MultiGrant(std::string name, std::size_t size, bool one_loop, Mode mode);
 
   // While it is gathered, one call after the other.
   /// Takes it over; nothing is taken if it throws.

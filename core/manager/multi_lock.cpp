@@ -52,7 +52,7 @@ class Gathering final : public std::enable_shared_from_this<Gathering> {
         one_loop_(one_loop),
         options_(options),
         handler_(std::move(handler)),
-        grant_(std::make_shared<core::MultiGrant>(name, locks_.size(), one_loop)) {}
+        grant_(std::make_shared<core::MultiGrant>(name, locks_.size(), one_loop, options.mode)) {}
 
   /// `wait`: of all together.
   void begin(std::optional<milliseconds> wait) {

@@ -17,9 +17,11 @@ Reentry::Entry* Reentry::find(const std::string& name) {
   return found == entries_.end() ? nullptr : &found->second;
 }
 
-void Reentry::enter(const std::string& name, LockHandle handle) {
+void Reentry::enter(const std::string& name, LockHandle handle, Mode mode) {
+  Entry entry{std::move(handle)};
+  entry.depth_of(mode) = 1;
   const std::lock_guard lock(mutex_);
-  entries_.insert_or_assign({name, this_thread()}, Entry{std::move(handle)});
+  entries_.insert_or_assign({name, this_thread()}, std::move(entry));
 }
 
 LockHandle Reentry::leave(const std::string& name) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who has entered what: the per-thread re-entry of Mutex and synchronized, one table per manager.
-// The stores know nothing of it; a DistributedLock alone is not re-entrant.
+// Who has entered what: the per-thread re-entry of Mutex, SharedMutex and synchronized, one table
+// per manager. The stores know nothing of it; a DistributedLock alone is not re-entrant.
 #pragma once
 
 #include <map>
@@ -18,14 +18,16 @@ class Reentry {
  public:
   struct Entry {
     LockHandle handle;
-    int depth = 1;
+    int depth = 0;         ///< of mode exclusive
+    int shared_depth = 0;  ///< of mode shared, beside or without the others
+    int& depth_of(Mode mode) { return mode == Mode::shared ? shared_depth : depth; }
   };
 
   Reentry();
 
   /// The calling thread's entry; null if it has not entered. Stays valid until leave().
   Entry* find(const std::string& name);
-  void enter(const std::string& name, LockHandle handle);
+  void enter(const std::string& name, LockHandle handle, Mode mode);
   /// Takes the calling thread's entry out.
   LockHandle leave(const std::string& name);
   /// This process is a fork()ed child: the table's mutex may be locked for ever.

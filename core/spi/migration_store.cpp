@@ -7,7 +7,16 @@
 #include <cstddef>
 #include <new>
 
+#include "dlock/spi/backend.hpp"
+
 namespace dlock::inline v0 {
+
+asio::awaitable<DowngradeAnswer> Backend::downgrade(ClaimPtr, TimePoint) {
+  DowngradeAnswer answer;
+  answer.failure.error = make_error_code(errc::not_supported);
+  co_return answer;
+}
+
 namespace {
 
 RecordAnswer not_supported() {

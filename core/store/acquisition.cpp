@@ -69,7 +69,12 @@ asio::awaitable<ClaimAnswer> Acquisition::claim() {
   refusal_ = {};
   auto& policy = store_->policy_of(request_);
   ClaimPolicy::Admission admission;
+  answer.failure = store_->refused_mode(request_.mode);
   // As a rule there is nothing to wait for, and a coroutine that does not wait is not begun.
+  if (answer.failure.error) {
+    answer.status = ClaimStatus::failed;
+    co_return answer;
+  }
   if (store_->is_up()) {
     answer.failure = store_->unmet_requirement(request_.require);
   } else {
@@ -167,7 +172,7 @@ AcquireFsm::Step Acquisition::judge(ClaimAnswer& answer) {
   const bool good = usable(answer);
   if (good && refusal_.error) return fsm_.on_refused_grant(std::exchange(refusal_, {}));
   if (good && answer.token) {
-    auto refused = store_->refused_token(request_.name, *answer.token, request_.token_may_go_back);
+    auto refused = store_->refused_token(request_, *answer.token);
     if (refused.error) return fsm_.on_refused_grant(std::move(refused));
   }
   return fsm_.on_answer(answer, good, env.now(), env.random());

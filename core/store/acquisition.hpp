@@ -25,6 +25,7 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
  public:
   struct Request {
     std::string name;
+    Mode mode = Mode::exclusive;
     AcquireFsm::Limits limits;
     std::optional<std::chrono::milliseconds> lease;
     std::vector<std::string> require;  ///< of the route

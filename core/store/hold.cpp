@@ -110,6 +110,25 @@ void Hold::release(Done done) noexcept {
   host_->release(shared_from_this(), std::move(done));
 }
 
+void Hold::downgrade(Done done) noexcept {
+  if (is_foreign()) return done(make_error_code(errc::closed));
+  if (state() == HandleState::lost) return done(make_error_code(errc::lock_lost));
+  std::shared_ptr<Done> told;
+  auto why = errc::closed;
+  try {
+    told = std::make_shared<Done>(std::move(done));
+    const bool posted = host_->post([self = shared_from_this(), told] {
+      const auto at = self->store_.lock();
+      if (!at) return (*told)(make_error_code(errc::closed));
+      at->downgrade(self, told);
+    });
+    if (posted) return;
+  } catch (const std::bad_alloc&) {
+    why = errc::not_supported;  // nothing has begun
+  }
+  (told ? *told : done)(make_error_code(why));
+}
+
 void Hold::release_quietly(Done done) noexcept {
   // Inside a callback of its own the caller may well wait for `done`.
   if (!done || is_foreign() || is_telling_here()) return release(std::move(done));

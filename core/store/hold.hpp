@@ -65,6 +65,7 @@ class Hold final : public Errand, public detail::Grant, public std::enable_share
   Audience audience() noexcept;
   /// As if the stop token had been taken.
   void expect_owner() const noexcept { stop_is_taken_.store(true, std::memory_order_release); }
+  void downgrade(Done done) noexcept override;
   void release(Done done) noexcept override;
   void release_quietly(Done done) noexcept override;
   /// Held or suspect becomes released. False: it was lost before.
@@ -107,6 +108,8 @@ class Hold final : public Errand, public detail::Grant, public std::enable_share
   /// Null once it was given back or lost.
   ClaimPtr claim() const noexcept { return claim_.lock(); }
   void move_deadline(TimePoint deadline) noexcept;
+  /// While its owner waits for just that, and nobody else reads it.
+  void become_shared() noexcept { identity_.mode = Mode::shared; }
   void become(HandleState state, LossReason reason = LossReason::none) noexcept;
   /// Calls `job` on the loop when all that there is to tell of its end has been told: it was given
   /// back, or it is lost, and its stop token and callbacks have had their say. Once; also when the
@@ -138,7 +141,7 @@ class Hold final : public Errand, public detail::Grant, public std::enable_share
 
   const std::shared_ptr<Host> host_;
   const std::weak_ptr<Store> store_;
-  const Identity identity_;
+  Identity identity_;
   std::atomic<bool> is_inherited_ = false;
   const std::weak_ptr<Claim> claim_;  ///< the loop owns it, and alone may see it end
   const unsigned generation_;

@@ -29,6 +29,7 @@ bool meets(const Capabilities& capabilities, const std::string& requirement) {
   if (requirement == "exclusive") return capabilities.guarantee == Guarantee::exclusive;
   if (requirement == "fair") return capabilities.fair;
   if (requirement == "token") return capabilities.token == TokenStrength::durable;
+  if (requirement == "shared") return capabilities.shared_mode;
   return false;
 }
 
@@ -211,9 +212,9 @@ Failure Store::unmet_requirement(const std::vector<std::string>& route_requires)
     const auto unmet = std::find_if(required->begin(), required->end(),
                                     [&](const auto& what) { return !meets(capabilities, what); });
     if (unmet == required->end()) continue;
-    std::string text =
-        fmt::format("require: {}, but {} store '{}' offers {}", *unmet, setup_.descriptor->name,
-                    name(), to_string(capabilities.guarantee));
+    std::string text = fmt::format(
+        "require: {}, but {} store '{}' offers {}", *unmet, setup_.descriptor->name, name(),
+        *unmet == "shared" ? "exclusive locks only" : to_string(capabilities.guarantee));
     for (const auto& shortfall : capabilities.shortfalls) {
       text += fmt::format("; {}: {}", shortfall.reason, shortfall.remedy);
     }
@@ -255,6 +256,7 @@ Failure Store::make_claim(const Acquisition::Request& request, ClaimPtr& claim) 
   if (refused.error) return refused;
   ClaimRequest wanted;
   wanted.name = request.name;
+  wanted.mode = request.mode;
   wanted.owner = me_;
   wanted.owner.id = make_uuid(env_);
   wanted.lease = lease;
@@ -284,17 +286,29 @@ Duration Store::request_timeout() const {
                               std::chrono::seconds(5));
 }
 
-Failure Store::refused_token(const std::string& name, std::uint64_t token, bool may_go_back) const {
+Failure Store::refused_mode(Mode mode) const {
+  const bool has_it = setup_.descriptor->has_shared_mode &&
+                      (link_ != Link::up || backend_->capabilities().shared_mode);
+  if (mode == Mode::exclusive || has_it) return {};
+  return make_failure(
+      errc::invalid_argument,
+      fmt::format("mode shared: {} store '{}' has exclusive locks only; leave the mode out, or "
+                  "route this name to a store with shared mode (zookeeper, local, memory; "
+                  "`require: shared` says so at the start)",
+                  setup_.descriptor->name, name()));
+}
+
+Failure Store::refused_token(const Acquisition::Request& request, std::uint64_t token) const {
   if (token == 0 || token >= kTokenEnd) {
     return make_failure(
         errc::protocol,
         fmt::format("{} store '{}' granted token {}: a token is 1 or more and below 2^53. The "
                     "grant was given back: whoever answered is no such store, or its data was "
                     "altered",
-                    setup_.descriptor->name, this->name(), token));
+                    setup_.descriptor->name, name(), token));
   }
-  const auto last = tokens_.find(name);
-  if (!last || token > *last || may_go_back) return {};
+  const auto last = tokens_.find(request.name, request.mode);
+  if (!last || token > *last || request.token_may_go_back) return {};
   return make_failure(
       errc::token_regressed,
       fmt::format(
@@ -303,7 +317,7 @@ Failure Store::refused_token(const std::string& name, std::uint64_t token, bool 
           "grant was given back: resources that have seen {} would refuse its writes. Bring "
           "the store's data back; or, if no resource has seen the higher token, start "
           "this process anew",
-          setup_.descriptor->name, this->name(), token, *last, *last));
+          setup_.descriptor->name, name(), token, *last, *last));
 }
 
 std::string Store::holder_words(const std::string& name) const {
@@ -316,7 +330,7 @@ std::string Store::holder_words(const std::string& name) const {
 std::shared_ptr<Hold> Store::hold(const ClaimPtr& claim, const ClaimAnswer& answer,
                                   const Acquisition::Request& request) {
   const auto drift = margin(request);
-  if (answer.token) tokens_.raise(request.name, *answer.token);
+  if (answer.token) tokens_.raise(request.name, *answer.token, request.mode);
   auto hold =
       std::make_shared<Hold>(host_.shared_from_this(), weak_from_this(),
                              Hold::Identity{request.name, name(), answer.token,
@@ -343,6 +357,56 @@ void Store::release(const std::shared_ptr<Hold>& hold, Releaser::Done done) {
   const bool session = backend_->capabilities().lease_scope == LeaseScope::session;
   releaser_.start(claim, release_limits(session ? kNever : until), setup_.settings.release_timeout,
                   std::move(done));
+}
+
+void Store::downgrade(const std::shared_ptr<Hold>& hold, std::shared_ptr<Releaser::Done> done) {
+  const auto claim = hold->claim();
+  if (!claim || hold->state() == HandleState::lost || closed_) {
+    return (*done)(make_error_code(closed_ ? errc::closed : errc::lock_lost));
+  }
+  if (claim->request().mode == Mode::shared) return (*done)({});
+  // What rests on a second one is exclusive in both.
+  if (hold->dependency() || refused_mode(Mode::shared).error) {
+    return (*done)(make_error_code(errc::not_supported));
+  }
+  try {
+    tasks_.spawn(downgrade_claim(hold, claim, done));
+  } catch (const std::bad_alloc&) {
+    (*done)(make_error_code(errc::not_supported));  // nothing has begun
+  }
+}
+
+asio::awaitable<void> Store::downgrade_claim(std::shared_ptr<Hold> hold, ClaimPtr claim,
+                                             std::shared_ptr<Releaser::Done> done) {
+  const auto self = shared_from_this();
+  DowngradeAnswer answer;
+  try {
+    answer = co_await backend_->downgrade(claim, env_.now() + request_timeout());
+  } catch (const std::exception& error) {
+    answer.status = DowngradeStatus::unknown;
+    answer.failure = failure_of(error);
+  }
+  (*done)(settle_downgrade(*hold, *claim, answer));
+}
+
+// What is not known to be exclusive counts as shared, which is true in both cases.
+error_code Store::settle_downgrade(Hold& hold, Claim& claim, const DowngradeAnswer& answer) {
+  switch (answer.status) {
+    case DowngradeStatus::shared:
+      claim.mark_shared();
+      hold.become_shared();
+      return {};
+    case DowngradeStatus::gone:
+      renewer_->on_claim_gone(claim, answer.reason);
+      return make_error_code(errc::lock_lost);
+    case DowngradeStatus::failed:
+      return make_error_code(errc::not_supported);
+    case DowngradeStatus::unavailable:
+    case DowngradeStatus::unknown:
+      break;
+  }
+  hold.become_shared();
+  return make_error_code(errc::unavailable);
 }
 
 void Store::withdraw(const ClaimPtr& claim, std::optional<TimePoint> last_unknown) {

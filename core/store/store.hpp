@@ -92,11 +92,13 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   Duration margin(const Acquisition::Request& request) const;
   Duration request_timeout() const;
 
-  /// token_regressed if `token` is not above the last one that was handed out for this name: the
-  /// store has lost what it knew, and whoever guards a resource by tokens would refuse ours.
-  /// `may_go_back`: that is not asked.
-  Failure refused_token(const std::string& name, std::uint64_t token,
-                        bool may_go_back = false) const;
+  /// invalid_argument if the store has no locks of that mode. Before it is reached, too.
+  Failure refused_mode(Mode mode) const;
+
+  /// token_regressed if `token` is not above the last one that was handed out for this name, for a
+  /// reader the last exclusive one: the store has lost what it knew, and whoever guards a resource
+  /// by tokens would refuse ours.
+  Failure refused_token(const Acquisition::Request& request, std::uint64_t token) const;
 
   /// Who has the lock that was not obtained, as far as this process knows: a sentence.
   std::string holder_words(const std::string& name) const;
@@ -105,6 +107,8 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   std::shared_ptr<Hold> hold(const ClaimPtr& claim, const ClaimAnswer& answer,
                              const Acquisition::Request& request);
   void release(const std::shared_ptr<Hold>& hold, Releaser::Done done);
+  /// LockHandle::downgrade(). `done` is told once.
+  void downgrade(const std::shared_ptr<Hold>& hold, std::shared_ptr<Releaser::Done> done);
   void withdraw(const ClaimPtr& claim, std::optional<TimePoint> last_unknown);
   /// The hold is lost, though its claim may be good: that is withdrawn. Harmless if it has ended.
   void drop(const std::shared_ptr<Hold>& hold);
@@ -130,6 +134,9 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   void on_warning(std::string_view text) override;
 
   asio::awaitable<void> connect(std::chrono::milliseconds patience);
+  asio::awaitable<void> downgrade_claim(std::shared_ptr<Hold> hold, ClaimPtr claim,
+                                        std::shared_ptr<Releaser::Done> done);
+  error_code settle_downgrade(Hold& hold, Claim& claim, const DowngradeAnswer& answer);
   Failure with_address(Failure failure) const;
   asio::awaitable<void> end_holds();
   void warn_once_of_shortfalls();

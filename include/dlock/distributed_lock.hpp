@@ -107,11 +107,12 @@ class DistributedLock {
 /// several stores in the order of the stores' names in the configuration, so give a store one name
 /// everywhere. `wait` counts for all together, from the call on; what has not been asked for when
 /// it is over is not asked for. 0 asks each one once. Without a `wait`, the shortest default_wait()
-/// of them counts for all. `lease` is asked of each. Where one fails, times out or is cancelled,
-/// those obtained before it are given back, the last one first: that is begun before the caller is
-/// told and not waited for, as acquire() does with what it withdraws. The error is that of the one
-/// that failed, and its diagnostics name it. One that is lost while others are waited for ends the
-/// acquire with lock_lost, its name and the reason, or with `closed` if its manager was closed.
+/// of them counts for all. `lease` and `mode` are asked of each. Where one fails, times out or is
+/// cancelled, those obtained before it are given back, the last one first: that is begun before the
+/// caller is told and not waited for, as acquire() does with what it withdraws. The error is that
+/// of the one that failed, and its diagnostics name it. One that is lost while others are waited
+/// for ends the acquire with lock_lost, its name and the reason, or with `closed` if its manager
+/// was closed.
 ///
 /// The handle. It is `lost` if one of them is, else `suspect` if one is, and its remaining() is the
 /// smallest; its stop is requested, and its callbacks are told, once, at the first loss. The others

@@ -44,7 +44,8 @@ enum class errc {
   access_denied = 12,
   /// The server answered something we do not understand.
   protocol = 13,
-  /// `Mutex::unlock()` by a thread that does not own it: a bug in the caller.
+  /// `Mutex::unlock()` by a thread that does not own it, or `lock()` by one that holds the lock in
+  /// shared mode and would wait for itself: a bug in the caller.
   operation_not_permitted = 14,
   /// No such lock, holder or token (status, break).
   not_found = 15,

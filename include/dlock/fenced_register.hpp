@@ -56,10 +56,10 @@ class FencedRegister {
   /// mixture.
   /// Throws LockError: stale_token; corrupt_file, and then nothing is accepted until the file is
   /// mended or removed by hand; invalid_argument if another lock's sequencer has written, as tokens
-  /// of different locks do not compare, the token is not below 2^53, or the file has other hard
-  /// links; the system's own code if the file cannot be written: EPERM if its owner or mode cannot
-  /// be kept, ESTALE if its folder was moved or replaced since, ELOOP if a symlink was put in the
-  /// file's place since.
+  /// of different locks do not compare, the sequencer is a reader's (mode shared: several hold it),
+  /// the token is not below 2^53, or the file has other hard links; the system's own code if the
+  /// file cannot be written: EPERM if its owner or mode cannot be kept, ESTALE if its folder was
+  /// moved or replaced since, ELOOP if a symlink was put in the file's place since.
   void write(const Sequencer& sequencer, std::string_view bytes);
   /// Same, without a check of the lock's name.
   void write(std::uint64_t token, std::string_view bytes);

@@ -21,6 +21,7 @@
 
 #include "dlock/detail/unique_function.hpp"
 #include "dlock/error.hpp"
+#include "dlock/mode.hpp"
 #include "dlock/sequencer.hpp"
 
 namespace dlock::inline v0 {
@@ -74,6 +75,9 @@ class LockHandle {
   /// The store's name in the configuration, never its URL.
   const std::string& store() const noexcept;
 
+  /// In which way it is held; of several locks as it was asked for.
+  Mode mode() const noexcept;
+
   /// The fencing token; empty on a store of token strength `none`, and of several locks
   /// (MultiLock): see sequencers().
   std::optional<std::uint64_t> token() const noexcept;
@@ -123,6 +127,15 @@ class LockHandle {
   /// Returns lock_lost if it was no longer ours (the next owner is left alone); unavailable if the
   /// store did not answer in time (the release goes on in the background).
   error_code release() noexcept;
+
+  /// From exclusive to shared without a gap: nobody else holds it exclusively in between, token and
+  /// deadline stay, and readers that wait behind it come in. Does nothing if it is shared already.
+  /// Waits for the store, a request_timeout at most. Not while another thread reads the handle.
+  /// Whatever comes of it but `not_supported`, `lock_lost` and `closed`, mode() is shared from then
+  /// on. Returns unavailable if the store did not confirm it: the others may be kept out as before;
+  /// it may be called again. not_supported: of several locks, of a store without shared mode, or
+  /// where the store cannot do it just now; it is exclusive still.
+  error_code downgrade() noexcept;
 
   /// For async.hpp: starts the release; `done` is called once, on an unspecified thread, when the
   /// store has answered and no callback of this handle runs any more.

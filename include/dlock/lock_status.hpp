@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "dlock/mode.hpp"
+
 namespace dlock::inline v0 {
 
 /// Who holds or waits, as the claimant wrote it into the store. Nobody checks that it is true.
@@ -22,9 +24,22 @@ struct Owner {
   std::string app;  ///< `app` of the configuration, default the program's name
 };
 
+/// One of those who hold a lock in shared mode.
+struct SharedHolder {
+  Owner owner;
+  std::optional<std::uint64_t> token;
+  std::optional<std::chrono::milliseconds> held_for;   ///< as LockStatus::held_for
+  std::optional<std::chrono::milliseconds> remaining;  ///< as LockStatus::remaining
+};
+
 struct LockStatus {
   std::string name;
   bool held = false;
+  /// In which way, if it is held.
+  Mode mode = Mode::exclusive;
+  /// Of mode shared: all who hold it, first come first. What is said of one holder here, `owner`
+  /// and its like, is said of the first of them.
+  std::vector<SharedHolder> readers;
   /// A migration's record stands in its place: nobody holds it here.
   bool sealed = false;
   std::optional<std::uint64_t> token;

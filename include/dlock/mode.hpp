@@ -7,7 +7,8 @@
 
 namespace dlock::inline v0 {
 
-enum class Mode { exclusive };
+/// exclusive: alone. shared: beside others who hold it in shared mode, as readers do.
+enum class Mode { exclusive, shared };
 
 const char* to_string(Mode value) noexcept;
 

@@ -5,6 +5,11 @@
 //
 //   dlock::Mutex m(locks.lock("orders/42"));
 //   std::scoped_lock guard(m);
+//
+// SharedMutex: the same with readers, as std::shared_timed_mutex has them.
+//
+//   dlock::SharedMutex prices(locks.lock("prices"));
+//   std::shared_lock reading(prices);
 #pragma once
 
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20
@@ -33,6 +38,14 @@ std::chrono::milliseconds saturated_milliseconds(const std::chrono::duration<Rep
       static_cast<std::chrono::milliseconds::rep>(std::ceil(wide.count())));
 }
 
+/// As its clock stands now.
+template <class Clock, class Duration>
+auto left_until(const std::chrono::time_point<Clock, Duration>& when) {
+  using Wide = std::chrono::duration<long double, typename Duration::period>;
+  // Not the difference itself: it overflows for time_point::max().
+  return Wide(when.time_since_epoch()) - Wide(Clock::now().time_since_epoch());
+}
+
 }  // namespace detail
 
 /// Re-entry is counted per manager, lock name and thread: two Mutexes of one manager on one name
@@ -44,7 +57,8 @@ class Mutex {
   explicit Mutex(std::shared_ptr<DistributedLock> lock);
 
   /// Waits for ever (or for the route's `wait`). Throws LockError as DistributedLock::acquire does;
-  /// re-entering a lock that was lost throws lock_lost.
+  /// re-entering a lock that was lost throws lock_lost, and one that this thread has in shared mode
+  /// (SharedMutex) operation_not_permitted.
   void lock();
   /// Asks once. False: somebody else holds it. Throws LockError for what fails.
   bool try_lock();
@@ -59,9 +73,7 @@ class Mutex {
   /// The same, until `when` as it lies now: a clock that is set later does not change the wait.
   template <class Clock, class Duration>
   bool try_lock_until(const std::chrono::time_point<Clock, Duration>& when) {
-    using Wide = std::chrono::duration<long double, typename Duration::period>;
-    // Not the difference itself: it overflows for time_point::max().
-    return try_lock_for(Wide(when.time_since_epoch()) - Wide(Clock::now().time_since_epoch()));
+    return try_lock_for(detail::left_until(when));
   }
 
   /// Leaves once; the outermost call releases and waits, bounded. Never throws for what the store
@@ -79,7 +91,65 @@ class Mutex {
 
  private:
   bool try_lock_within(std::chrono::milliseconds wait);
-  bool enter(std::optional<std::chrono::milliseconds> wait, bool try_only);
+
+  std::shared_ptr<DistributedLock> lock_;
+};
+
+/// Readers together, a writer alone, on a store with shared mode. SharedTimedLockable; works in
+/// std::shared_lock, too. Who comes later waits behind whoever waits already, where the store is
+/// fair: readers never starve a writer, nor the reverse.
+///
+/// Re-entry is counted as Mutex counts it, and in the same table: a Mutex and a SharedMutex of one
+/// name re-enter each other. A thread that has it exclusively may lock_shared(), and keeps it so;
+/// when it unlock()s first, what is left is shared from then on, without a gap. A thread that has
+/// it shared only and calls lock() or try_lock() would wait for itself: LockError
+/// {operation_not_permitted}.
+/// Thread safety: all members may be called from any thread.
+class SharedMutex {
+ public:
+  explicit SharedMutex(std::shared_ptr<DistributedLock> lock);
+
+  /// As Mutex's.
+  void lock() { enter(Mode::exclusive, std::nullopt, false); }
+  bool try_lock() { return enter(Mode::exclusive, std::chrono::milliseconds(0), true); }
+  template <class Rep, class Period>
+  bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
+    return enter(Mode::exclusive, detail::saturated_milliseconds(wait), true);
+  }
+  template <class Clock, class Duration>
+  bool try_lock_until(const std::chrono::time_point<Clock, Duration>& when) {
+    return try_lock_for(detail::left_until(when));
+  }
+  void unlock();
+  void unlock(error_code& ec);
+
+  /// The same in shared mode. Throws LockError{invalid_argument} where the store has none.
+  void lock_shared() { enter(Mode::shared, std::nullopt, false); }
+  bool try_lock_shared() { return enter(Mode::shared, std::chrono::milliseconds(0), true); }
+  template <class Rep, class Period>
+  bool try_lock_shared_for(const std::chrono::duration<Rep, Period>& wait) {
+    return enter(Mode::shared, detail::saturated_milliseconds(wait), true);
+  }
+  template <class Clock, class Duration>
+  bool try_lock_shared_until(const std::chrono::time_point<Clock, Duration>& when) {
+    return try_lock_shared_for(detail::left_until(when));
+  }
+  void unlock_shared();
+  void unlock_shared(error_code& ec);
+
+  /// The calling thread's last lock() becomes a lock_shared(); if no other lock() of it is left,
+  /// the lock is shared from then on, without a gap: LockHandle::downgrade(). Throws LockError, as
+  /// the other form says: operation_not_permitted (this thread has no lock()), lock_lost,
+  /// not_supported; not for `unavailable`.
+  void unlock_and_lock_shared();
+  /// Same. After not_supported and operation_not_permitted nothing has changed.
+  void unlock_and_lock_shared(error_code& ec);
+
+  /// As Mutex::held().
+  LockHandle* held() const;
+
+ private:
+  bool enter(Mode mode, std::optional<std::chrono::milliseconds> wait, bool try_only);
 
   std::shared_ptr<DistributedLock> lock_;
 };

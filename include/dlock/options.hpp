@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "dlock/error.hpp"
+#include "dlock/mode.hpp"
 
 namespace dlock::inline v0 {
 
@@ -25,6 +26,11 @@ struct AcquireOptions {
   /// whose lease belongs to the session, or that has none, accepts any value it beats, else
   /// `invalid_argument` names the setting. A store's `lock_delay` comes on top of it.
   std::optional<std::chrono::milliseconds> lease = std::nullopt;
+
+  /// shared: beside other readers, after whoever waits before us. A store without shared mode
+  /// (Capabilities::shared_mode), and a route with `migrate`, refuse it: `invalid_argument`, before
+  /// anything is sent.
+  Mode mode = Mode::exclusive;
 
   /// Where to write what the error code cannot say. Must outlive the operation. Default: nowhere.
   Diagnostics* diagnostics = nullptr;

@@ -52,7 +52,8 @@ class Sequencer {
   std::uint64_t token() const noexcept { return token_; }
   const std::string& store() const noexcept { return store_; }
 
-  /// `dlock1:exclusive:17:zk:orders/42`: version, mode, token, store, name. Letters, digits and
+  /// `dlock1:exclusive:17:zk:orders/42`: version, mode (or `shared`), token, store, name. Letters,
+  /// digits and
   /// `-_./:~` only, so it is a header's value, a word of a shell, and a parameter in a URL, all
   /// without quoting. Other bytes of the names are `~` and two capital hexadecimal digits; not
   /// `%`, which everybody on the way of a URL takes for his own.
@@ -89,7 +90,7 @@ class Sequencer {
 
 /// How a grant stands, by the word of its store.
 enum class Standing {
-  current,     ///< it is the present grant of its lock
+  current,     ///< it is the present grant of its lock, or one of those of mode shared
   superseded,  ///< the lock is held by another grant
   not_held,    ///< nobody holds the lock
   unknown,     ///< the store did not say
@@ -101,7 +102,7 @@ const char* to_string(Standing value) noexcept;
 /// end before whatever is done next.
 struct StandingReport {
   Standing standing = Standing::unknown;
-  std::optional<std::uint64_t> present_token;  ///< of who holds the lock, if that has one
+  std::optional<std::uint64_t> present_token;  ///< of who holds the lock (first), if that has one
   error_code error;                            ///< why it is unknown; else clear
   std::string message;                         ///< the store's words, or what to check
 };

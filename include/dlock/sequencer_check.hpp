@@ -31,7 +31,7 @@ namespace dlock::inline v0 {
 class SequencerCheck {
  public:
   enum class Verdict {
-    admitted,  ///< no lower than any seen of this name; remembered
+    admitted,  ///< no lower than any seen of this name that counts for its mode; remembered
     stale,     ///< a higher one of this name has been seen
     /// This name is not remembered (any more), and the token is below floor(): whether a higher
     /// one was seen cannot be told, so it is refused.
@@ -52,8 +52,12 @@ class SequencerCheck {
 
   /// Compares and remembers in one step. The same token may come any number of times. The store's
   /// name is not looked at: after a move to another store the tokens must go on rising.
-  Verdict admit(const Sequencer& sequencer) { return admit(sequencer.name(), sequencer.token()); }
-  Verdict admit(std::string_view name, std::uint64_t token);
+  /// Of mode shared: readers hold the lock together, so that a reader is refused by a higher token
+  /// of mode exclusive only, never by another reader's. One of mode exclusive is refused by any.
+  Verdict admit(const Sequencer& sequencer) {
+    return admit(sequencer.name(), sequencer.token(), sequencer.mode());
+  }
+  Verdict admit(std::string_view name, std::uint64_t token, Mode mode = Mode::exclusive);
 
   /// The highest token that was forgotten; 0: none was.
   std::uint64_t floor() const;

@@ -11,9 +11,9 @@
 namespace dlock::contract {
 namespace {
 
-testkit::ProcessOptions peer_command(const std::string& url, const std::string& name) {
+testkit::ProcessOptions peer_command(const std::string& url, const std::string& name, Mode mode) {
   testkit::ProcessOptions options;
-  options.argv = {"/proc/self/exe", kPeerFlag, url, name};
+  options.argv = {"/proc/self/exe", kPeerFlag, url, name, to_string(mode)};
   options.unset_env = {"DLOCK_CONFIG", "DLOCK_STORE", "DLOCK_TOKEN", "DLOCK_NAME"};
   return options;
 }
@@ -21,11 +21,11 @@ testkit::ProcessOptions peer_command(const std::string& url, const std::string& 
 /// For a store without processes: a manager and a thread of its own.
 class ThreadPeer final : public Peer {
  public:
-  ThreadPeer(const std::string& url, const std::string& name)
+  ThreadPeer(const std::string& url, const std::string& name, Mode mode)
       : manager_(LockManager::open(url, open_options())),
-        thread_([this, lock = manager_.lock(name)](const std::stop_token& stop) {
+        thread_([this, lock = manager_.lock(name), mode](const std::stop_token& stop) {
           error_code ec;
-          auto handle = lock->acquire({.wait = kWaitForever}, stop, ec);
+          auto handle = lock->acquire({.wait = kWaitForever, .mode = mode}, stop, ec);
           const std::lock_guard guard(mutex_);
           handle_ = std::move(handle);
           changed_.notify_all();
@@ -58,8 +58,8 @@ class ThreadPeer final : public Peer {
 
 }  // namespace
 
-ProcessPeer::ProcessPeer(const std::string& url, const std::string& name)
-    : process_(peer_command(url, name)) {}
+ProcessPeer::ProcessPeer(const std::string& url, const std::string& name, Mode mode)
+    : process_(peer_command(url, name, mode)) {}
 
 std::optional<std::string> ProcessPeer::read(std::string_view word, testkit::Deadline deadline) {
   while (const auto line = process_.read_line(deadline)) {
@@ -94,13 +94,13 @@ void Contract::SetUp() {
 
 LockManager Contract::open() const { return LockManager::open(url_, open_options()); }
 
-std::unique_ptr<Peer> Contract::peer(const std::string& name) const {
-  if (harness().has_processes()) return process_peer(name);
-  return std::make_unique<ThreadPeer>(url_, name);
+std::unique_ptr<Peer> Contract::peer(const std::string& name, Mode mode) const {
+  if (harness().has_processes()) return process_peer(name, mode);
+  return std::make_unique<ThreadPeer>(url_, name, mode);
 }
 
-std::unique_ptr<ProcessPeer> Contract::process_peer(const std::string& name) const {
-  return std::make_unique<ProcessPeer>(url_, name);
+std::unique_ptr<ProcessPeer> Contract::process_peer(const std::string& name, Mode mode) const {
+  return std::make_unique<ProcessPeer>(url_, name, mode);
 }
 
 std::size_t Contract::waiting(const std::string& name) {

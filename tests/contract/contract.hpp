@@ -51,7 +51,7 @@ std::vector<Store> stores_with_a_link();
 /// This program once more, as peer.hpp has it.
 class ProcessPeer final : public Peer {
  public:
-  ProcessPeer(const std::string& url, const std::string& name);
+  ProcessPeer(const std::string& url, const std::string& name, Mode mode = Mode::exclusive);
   std::optional<std::uint64_t> wait_held(testkit::Deadline deadline) override;
   bool is_held() override { return wait_held(within(0s)).has_value(); }
   void release() override;
@@ -80,8 +80,9 @@ class Contract : public ::testing::TestWithParam<Store> {
   const Capabilities& capabilities() const { return capabilities_; }
 
   /// Somebody else: a process, or a manager of its own.
-  std::unique_ptr<Peer> peer(const std::string& name) const;
-  std::unique_ptr<ProcessPeer> process_peer(const std::string& name) const;
+  std::unique_ptr<Peer> peer(const std::string& name, Mode mode = Mode::exclusive) const;
+  std::unique_ptr<ProcessPeer> process_peer(const std::string& name,
+                                            Mode mode = Mode::exclusive) const;
 
   /// How many wait. On a store that does not show them: how many ever began to, at least.
   std::size_t waiting(const std::string& name);

@@ -48,7 +48,7 @@ void wait_for_the_end(int signals, int lost) {
 
 }  // namespace
 
-int run_peer(const std::string& url, const std::string& name) {
+int run_peer(const std::string& url, const std::string& name, Mode mode) {
   const int signals = block_sigterm();
   const int lost = ::eventfd(0, EFD_CLOEXEC);
   std::atomic<bool> was_lost = false;
@@ -56,7 +56,7 @@ int run_peer(const std::string& url, const std::string& name) {
   LockHandle handle;
   std::jthread waiter([&](const std::stop_token& stop) {
     error_code ec;
-    handle = manager.lock(name)->acquire({.wait = kWaitForever}, stop, ec);
+    handle = manager.lock(name)->acquire({.wait = kWaitForever, .mode = mode}, stop, ec);
     if (!handle) {
       if (ec != errc::cancelled) std::fprintf(stderr, "%s\n", ec.message().c_str());
       return;

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Somebody else who wants the lock, in a process of his own: `PROGRAM --contract-peer URL NAME`.
-// Says `held TOKEN` once it has the lock; gives it back, or stops waiting, at the end of its input
-// or on SIGTERM. When it is told of a loss it says `lost REASON` and ends with kPeerStatusLost.
+// Somebody else who wants the lock, in a process of his own: `PROGRAM --contract-peer URL NAME
+// MODE`. Says `held TOKEN` once it has the lock; gives it back, or stops waiting, at the end of its
+// input or on SIGTERM. When it is told of a loss it says `lost REASON` and ends with
+// kPeerStatusLost.
 #pragma once
 
 #include <string>
 #include <string_view>
+
+#include "dlock/mode.hpp"
 
 namespace dlock::contract {
 
@@ -16,6 +19,6 @@ inline constexpr std::string_view kPeerLost = "lost ";
 inline constexpr int kPeerStatusLost = 76;
 
 /// The peer's exit status.
-int run_peer(const std::string& url, const std::string& name);
+int run_peer(const std::string& url, const std::string& name, Mode mode);
 
 }  // namespace dlock::contract

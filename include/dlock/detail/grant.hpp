@@ -33,7 +33,7 @@ class Grant {
   using Done = UniqueFunction<void(error_code)>;
 
   virtual ~Grant() = default;
-  /// Does not change.
+  /// Does not change, but for the mode in downgrade().
   virtual const Identity& identity() const noexcept = 0;
   virtual HandleState state() noexcept = 0;
   virtual LossReason reason() const noexcept = 0;
@@ -44,6 +44,10 @@ class Grant {
   virtual int inherit() noexcept { return identity().inheritable_descriptor; }
   /// A Mutex has it from now on.
   virtual void hand_to_mutex() noexcept {}
+
+  /// LockHandle::downgrade(): `done` is told once what came of it, on any thread, also inside.
+  /// identity().mode has changed by then.
+  virtual void downgrade(Done done) noexcept;
 
   /// The handle lets go of it: no callback begins from now on, and it is given back if it is not
   /// lost. `done`, if there is one, is told once what came of it, on any thread, also inside. Once.

@@ -74,6 +74,20 @@ struct ExtendAnswer {
   Failure failure;
 };
 
+enum class DowngradeStatus {
+  shared,       ///< the claim is one of mode shared, with the same token
+  gone,         ///< no longer ours, for `reason`
+  unavailable,  ///< surely not done; try again
+  unknown,      ///< maybe done; downgrade() again with the same claim, or release() it
+  failed,       ///< surely not done, and trying again will not help
+};
+
+struct DowngradeAnswer {
+  DowngradeStatus status = DowngradeStatus::failed;
+  LossReason reason = LossReason::none;
+  Failure failure;
+};
+
 enum class ReleaseStatus {
   released,     ///< it was ours and is gone, or nothing of ours was there (withdrawal)
   not_holder,   ///< it was granted to us once and had gone before this release

@@ -77,12 +77,20 @@ class Backend {
   virtual asio::awaitable<ReleaseAnswer> release(ClaimPtr claim, bool search,
                                                  TimePoint deadline) = 0;
 
+  /// Effect: makes a granted exclusive claim a shared one, in its place and with its token.
+  /// Atomic with: the check that it still is ours; nobody else is granted the lock exclusively in
+  /// between. A release() may come while it is under way, and counts.
+  /// Unknown: the core takes it for shared, and may ask again.
+  /// Conflict: `gone`, with the reason.
+  /// Unless overridden: `failed`, not_supported.
+  virtual asio::awaitable<DowngradeAnswer> downgrade(ClaimPtr held, TimePoint deadline);
+
   /// Effect: who holds the lock, with which token, and who waits, as far as the store knows.
   virtual asio::awaitable<Result<LockStatus>> inspect(std::string name, TimePoint deadline) = 0;
   /// Effect: the same of every lock whose name starts with the parts of `prefix` (all: empty).
   virtual asio::awaitable<Result<std::vector<LockStatus>>> list(std::string prefix,
                                                                 TimePoint deadline) = 0;
-  /// Effect: takes the lock from its holder, who is told.
+  /// Effect: takes the lock from its holder, who is told; of several the one with `token`.
   /// Atomic with: the comparison of its token with `token`.
   /// Unknown: errc::unavailable.
   /// Conflict: not_holder: held with another token; not_found: not held; moving: a record stands

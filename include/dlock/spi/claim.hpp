@@ -29,6 +29,8 @@ using GatePtr = std::shared_ptr<const GateCheck>;
 /// known: `owner.id` makes it idempotent.
 struct ClaimRequest {
   std::string name;  ///< checked by the core: a valid lock name
+  /// shared only where capabilities and descriptor say so. Such a claim is granted beside others of
+  /// its mode, and not before an exclusive one that came earlier if the store has an order.
   Mode mode = Mode::exclusive;
   Owner owner;  ///< owner.id is a lower-case UUID (36 characters), unique per claim
   /// How long the store shall keep a dead holder; meaningful with LeaseScope::claim.
@@ -51,6 +53,7 @@ class Claim {
   virtual ~Claim() = default;
   Claim(const Claim&) = delete;
   Claim& operator=(const Claim&) = delete;
+  /// Does not change, but for the mode after a downgrade.
   const ClaimRequest& request() const noexcept { return request_; }
   /// Counts the claims of this process: an order that does not depend on where they lie in memory.
   std::uint64_t number() const noexcept { return number_; }
@@ -59,6 +62,8 @@ class Claim {
   /// was given back.
   bool is_lost() const noexcept { return lost_; }
   void mark_lost() noexcept { lost_ = true; }
+  /// It is shared from now on. Set by the core when Backend::downgrade() has said so.
+  void mark_shared() noexcept { request_.mode = Mode::shared; }
   /// For a command that must keep the lock alive beyond our process, as under flock(1): a
   /// descriptor that holds the granted claim as long as it is open anywhere; -1 where there is no
   /// such thing.

@@ -37,6 +37,9 @@ struct BackendDescriptor {
   /// Those of `schemes` whose address is a path, whatever `address` says: sockets in the file
   /// system (`redis+unix`).
   std::vector<std::string_view> path_schemes = {};
+  /// Claims may be of mode shared. Known before the store is reached, so that who asks for it in
+  /// vain is told at once; Capabilities::shared_mode says the same.
+  bool has_shared_mode = false;
 };
 
 /// The one that serves the store's URL. Throws LockError{config_invalid}: none does, or it is no

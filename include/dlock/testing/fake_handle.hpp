@@ -29,6 +29,7 @@ struct FakeIdentity {
   std::string name = "fake";
   std::optional<std::uint64_t> token = 1;
   std::string store = "fake";
+  Mode mode = Mode::exclusive;
 };
 
 /// The commands of one handle. A copy commands the same one; the handle may outlive them all.

@@ -26,6 +26,19 @@ TEST(SequencerCheck, AdmitsTheHighestAndWhatIsHigher) {
   EXPECT_EQ(check.floor(), 0U);
 }
 
+TEST(SequencerCheck, AReaderIsRefusedByAWriterOnlyAndAWriterByAnybody) {
+  SequencerCheck check;
+  EXPECT_EQ(check.admit("a", 7, Mode::shared), Verdict::admitted);
+  EXPECT_EQ(check.admit(Sequencer("a", Mode::shared, 5, "zk")), Verdict::admitted);
+  EXPECT_EQ(check.admit("a", 6), Verdict::stale) << "a writer from before a reader";
+  EXPECT_EQ(check.admit("a", 7), Verdict::admitted)
+      << "who stepped down had this token as a writer";
+  EXPECT_EQ(check.admit("a", 7, Mode::shared), Verdict::admitted) << "and has it still";
+  EXPECT_EQ(check.admit("a", 6, Mode::shared), Verdict::stale);
+  EXPECT_EQ(check.admit("a", 9, Mode::shared), Verdict::admitted);
+  EXPECT_EQ(check.admit("a", 8), Verdict::stale);
+}
+
 TEST(SequencerCheck, AForgottenNameNeverAdmitsWhatItHadRefused) {
   SequencerCheck check(2);
   EXPECT_EQ(check.admit("a", 10), Verdict::admitted);

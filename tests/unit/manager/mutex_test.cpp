@@ -41,6 +41,57 @@ std::optional<error_code> error_of(Call call) {
   }
 }
 
+TEST(SharedMutex, CountsReadersAndWritersOfAThreadApart) {
+  auto manager = open("shared-mutex");
+  SharedMutex mutex(manager.lock("a"));
+  mutex.lock_shared();
+  mutex.lock_shared();
+  EXPECT_EQ(error_of([&] { mutex.lock(); }), errc::operation_not_permitted);
+  EXPECT_EQ(error_of([&] { mutex.unlock(); }), errc::operation_not_permitted);
+  mutex.unlock_shared();
+  EXPECT_NE(mutex.held(), nullptr);
+  mutex.unlock_shared();
+  EXPECT_EQ(mutex.held(), nullptr);
+  EXPECT_EQ(error_of([&] { mutex.unlock_shared(); }), errc::operation_not_permitted);
+
+  mutex.lock();
+  mutex.lock();
+  mutex.unlock_and_lock_shared();
+  EXPECT_EQ(mutex.held()->mode(), Mode::exclusive) << "the outer one is a writer still";
+  mutex.unlock();
+  EXPECT_EQ(mutex.held()->mode(), Mode::shared);
+  mutex.unlock_shared();
+  EXPECT_EQ(mutex.held(), nullptr);
+}
+
+TEST(SharedMutex, WhoStepsDownFromWhatItLostIsToldSo) {
+  const std::string store = "shared-mutex-lost";
+  auto manager = open(store);
+  SharedMutex mutex(manager.lock("a"));
+  mutex.lock();
+  take_away(store, *mutex.held());
+  EXPECT_EQ(error_of([&] { mutex.unlock_and_lock_shared(); }), errc::lock_lost);
+  EXPECT_EQ(error_of([&] { mutex.lock_shared(); }), errc::lock_lost);
+  error_code ec;
+  mutex.unlock_shared(ec);
+  EXPECT_EQ(ec, errc::lock_lost) << "its last part was a reader's";
+}
+
+TEST(SharedMutex, OfSeveralLocksIsNoWayDown) {
+  auto manager = open("shared-mutex-several");
+  SharedMutex mutex(manager.lock_all({"a", "b"}));
+  mutex.lock_shared();
+  EXPECT_EQ(mutex.held()->mode(), Mode::shared);
+  EXPECT_EQ(error_of([&] { mutex.lock(); }), errc::operation_not_permitted);
+  EXPECT_FALSE(manager.lock("b")->try_acquire());
+  EXPECT_TRUE(manager.lock("b")->try_acquire({.mode = Mode::shared}));
+  mutex.unlock_shared();
+  mutex.lock();
+  EXPECT_EQ(error_of([&] { mutex.unlock_and_lock_shared(); }), errc::not_supported);
+  EXPECT_EQ(mutex.held()->mode(), Mode::exclusive);
+  mutex.unlock();
+}
+
 TEST(Mutex, UnlockSaysWhatCameOfIt) {
   const std::string store = "mutex-unlock";
   auto manager = open(store);

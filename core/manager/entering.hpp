@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What Mutex and SharedMutex do: enter a lock and leave it, per thread, in one mode or the other.
+#pragma once
+
+#include <chrono>
+#include <optional>
+
+#include "dlock/distributed_lock.hpp"
+
+namespace dlock::core {
+
+/// False: it was not obtained in time; only with `try_only`. Throws as Mutex::lock() does.
+bool enter(DistributedLock& lock, Mode mode, std::optional<std::chrono::milliseconds> wait,
+           bool try_only);
+/// What Mutex::unlock(ec) says.
+error_code leave(DistributedLock& lock, Mode mode);
+/// What SharedMutex::unlock_and_lock_shared(ec) says.
+error_code step_down(DistributedLock& lock);
+/// The calling thread's; null if it has none.
+LockHandle* held_here(const DistributedLock& lock);
+
+/// Throws LockError.
+[[noreturn]] void fail(errc error, const DistributedLock& lock);
+
+}  // namespace dlock::core
