@@ -40,6 +40,8 @@ ZooKeeperBackend::ZooKeeperBackend(const StoreOptions& options, Env& env, EventS
       library_(library),
       options_(options),
       asked_(options.duration("session_timeout")),
+      exclusive_kind_(options.string("exclusive_node") == "write" ? Contender::Kind::write
+                                                                  : Contender::Kind::mutex),
       names_(options.given("chroot") ? options.string("chroot") : std::string(), options.path),
       session_(std::make_shared<Session>(env, session_settings(options, names_), library, sink)),
       unresolved_creates_(std::make_shared<UnresolvedCreates>(env, session_)),
@@ -178,6 +180,7 @@ void ZooKeeperBackend::declare(std::string server_words) {
        "timeout is three ticks at least"},
   };
   all.fair = true;
+  all.shared_mode = true;
   all.token = TokenStrength::durable;
   all.wake_up = WakeUp::push;
   all.lease_scope = LeaseScope::session;

@@ -45,6 +45,7 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   asio::awaitable<std::vector<ExtendAnswer>> extend(std::vector<ClaimPtr> claims,
                                                     TimePoint deadline) override;
   asio::awaitable<ReleaseAnswer> release(ClaimPtr claim, bool search, TimePoint deadline) override;
+  asio::awaitable<DowngradeAnswer> downgrade(ClaimPtr held, TimePoint deadline) override;
   asio::awaitable<Result<LockStatus>> inspect(std::string name, TimePoint deadline) override;
   asio::awaitable<Result<std::vector<LockStatus>>> list(std::string prefix,
                                                         TimePoint deadline) override;
@@ -115,6 +116,14 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   void on_own_node(const NodeClaimPtr& claim, WatchEvent event);
   void remove_strays(const NodeClaim& claim, const Queue& line);
 
+  // downgrade
+  bool is_ours(const NodeClaim& claim) const;
+  asio::awaitable<std::optional<DowngradeAnswer>> step_down(NodeClaimPtr claim, bool& sent,
+                                                            TimePoint deadline);
+  /// What has become of a node that was to become its heir; empty: not known.
+  asio::awaitable<std::optional<DowngradeStatus>> find_heir(NodeClaimPtr claim, TimePoint deadline);
+  void become_heir(const NodeClaimPtr& claim);
+
   // release
   void tell_refused(NodeClaim& claim, const Failure& why);
   asio::awaitable<int> remove_own(NodeClaimPtr claim, TimePoint deadline);
@@ -151,6 +160,13 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   asio::awaitable<std::optional<Births>> births_of(std::string path,
                                                    std::vector<std::string> children,
                                                    TimePoint deadline);
+  struct Holder {
+    int rc = ZCONNECTIONLOSS;
+    std::string node;           ///< empty: none has that token
+    std::uint64_t present = 0;  ///< the first one's token
+  };
+  asio::awaitable<Holder> holder_with(std::uint64_t token, std::string path,
+                                      std::vector<Contender> line, TimePoint deadline);
   asio::awaitable<Result<LockStatus>> describe(std::string name, std::vector<std::string> children,
                                                TimePoint deadline);
 
@@ -160,6 +176,7 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   const StoreOptions options_;
   std::chrono::milliseconds asked_;                 ///< of a session
   std::optional<std::chrono::milliseconds> least_;  ///< that would do, if that will not
+  const Contender::Kind exclusive_kind_;            ///< what an exclusive claim's node is called
   const NameMap names_;
   std::shared_ptr<Session> session_;
   std::shared_ptr<UnresolvedCreates> unresolved_creates_;

@@ -45,6 +45,13 @@ std::vector<OptionSpec> option_specs() {
                    .default_value = "open",
                    .choices = "open|creator",
                    .help = "who may touch our nodes: everybody, or who logs in as we do"});
+  specs.push_back({.name = "exclusive_node",
+                   .kind = Kind::choice,
+                   .default_value = "lock",
+                   .choices = "lock|write",
+                   .help =
+                       "what an exclusive lock's node is to Curator: of its InterProcessMutex, or "
+                       "a writer's of its InterProcessReadWriteLock"});
   return specs;
 }
 
@@ -80,6 +87,7 @@ const BackendDescriptor& backend() {
       .lease_option = "session_timeout",
       .refused_schemes = {{"zk+tls", kNoTls}, {"zookeeper+tls", kNoTls}},
       .create = &create,
+      .has_shared_mode = true,
   };
   return descriptor;
 }

@@ -53,8 +53,8 @@ struct Entrance {
 
 /// One segment. The parents come into it only after the server has missed one.
 Entrance send_entrance(Client& client, Listings& listings, const NodeClaim& claim,
-                       const std::optional<Client::Check>& gate, const std::string& data,
-                       const std::vector<std::string>& root,
+                       Contender::Kind kind, const std::optional<Client::Check>& gate,
+                       const std::string& data, const std::vector<std::string>& root,
                        const std::vector<std::string>& nodes) {
   const Client::Burst burst(client);
   std::vector<PendingReply> parents;
@@ -65,7 +65,7 @@ Entrance send_entrance(Client& client, Listings& listings, const NodeClaim& clai
   for (const auto& node : nodes) {
     parents.push_back(client.create(node, {}, Client::Mode::container));
   }
-  const auto prefix = claim.path_of(contender_prefix(claim.request().owner.id));
+  const auto prefix = claim.path_of(contender_prefix(claim.request().owner.id, kind));
   constexpr auto kMode = Client::Mode::ephemeral_sequential;
   auto create = gate ? client.change_if(*gate, {Client::Change::Kind::create, prefix, data, kMode})
                      : client.create(prefix, data, kMode);
@@ -176,10 +176,12 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::enter(NodeClaimPtr c
   }
   const auto data = write_metadata(
       {claim->request().owner, std::chrono::duration_cast<milliseconds>(session_->timeout())});
+  const bool shared = claim->request().mode == Mode::shared;
+  const auto kind = shared ? Contender::Kind::read : exclusive_kind_;
   claim->entering = true;
   const auto knock = [&] {
     const Client::Burst burst(session_->client());
-    auto entrance = send_entrance(session_->client(), *listings_, *claim, gate, data, {}, {});
+    auto entrance = send_entrance(session_->client(), *listings_, *claim, kind, gate, data, {}, {});
     ask_ahead(claim, seals_.of(claim->directory));
     return entrance;
   };
@@ -187,7 +189,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::enter(NodeClaimPtr c
   auto created = in_time(co_await sent->create.get_until(deadline));
   if (created.rc == ZNONODE && usable(*claim)) {
     sent.reset();  // first: its listing is over
-    sent.emplace(send_entrance(session_->client(), *listings_, *claim, gate, data,
+    sent.emplace(send_entrance(session_->client(), *listings_, *claim, kind, gate, data,
                                names_.root_nodes(), names_.nodes(claim->request().name)));
     created = in_time(co_await sent->create.get_until(deadline));
   }

@@ -32,6 +32,20 @@ Owner owner_of(const Contender& contender, const std::optional<Metadata>& metada
   return owner;
 }
 
+/// So many at the front hold it: the first one, and the readers that are with it.
+std::size_t holders_of(const std::vector<Contender>& line) {
+  const auto alone = std::find_if(line.begin(), line.end(),
+                                  [](const Contender& one) { return !is_shared(one.kind); });
+  const auto readers = static_cast<std::size_t>(alone - line.begin());
+  return std::min(line.size(), std::max<std::size_t>(readers, 1));
+}
+
+/// What its token counts from.
+std::uint64_t born_of(const std::optional<Metadata>& metadata, const NodeStat& stat) {
+  const bool stepped_down = metadata && metadata->born > 0 && metadata->born < stat.czxid;
+  return static_cast<std::uint64_t>(stepped_down ? metadata->born : stat.czxid);
+}
+
 std::string_view note_on(const Contender& contender) {
   switch (contender.kind) {
     case Contender::Kind::seal:
@@ -40,6 +54,8 @@ std::string_view note_on(const Contender& contender) {
       return "a migration is at work";
     case Contender::Kind::read:
       return "first in line is a reader of Curator's read-write lock";
+    case Contender::Kind::reader:
+      return "first in line is another program's reader";
     case Contender::Kind::write:
       return "first in line is a writer of Curator's read-write lock";
     case Contender::Kind::mutex:
@@ -140,22 +156,31 @@ asio::awaitable<Result<LockStatus>> ZooKeeperBackend::describe(std::string name,
     if (reply.rc == ZNONODE) continue;
     if (reply.rc != ZOK) co_return result;
     const auto metadata = read_metadata(reply.text);
-    if (!first) {
+    const bool beside =
+        status.mode == Mode::shared && is_shared(line[i].kind) && status.waiting.empty();
+    if (status.sealed || (!first && !beside)) {
       status.waiting.push_back(owner_of(line[i], metadata));
       continue;
     }
-    first = false;
+    SharedHolder holder;
+    holder.token = born_of(metadata, reply.stat) + token_offset_.all().back();
+    holder.owner = owner_of(line[i], metadata);
+    holder.held_for =
+        std::max(milliseconds(0), milliseconds(env_.wall_clock_ms() - reply.stat.ctime_ms));
+    if (metadata) holder.remaining = metadata->session_timeout;
+    if (is_shared(line[i].kind)) status.readers.push_back(holder);
+    if (!std::exchange(first, false)) continue;
     if (!metadata || line[i].kind == Contender::Kind::seal) {
       status.notes.emplace_back(note_on(line[i]));
     }
     status.sealed = line[i].kind == Contender::Kind::seal;
     if (status.sealed) continue;
     status.held = true;
-    status.token = static_cast<std::uint64_t>(reply.stat.czxid) + token_offset_.all().back();
-    status.owner = owner_of(line[i], metadata);
-    status.held_for =
-        std::max(milliseconds(0), milliseconds(env_.wall_clock_ms() - reply.stat.ctime_ms));
-    if (metadata) status.remaining = metadata->session_timeout;
+    if (is_shared(line[i].kind)) status.mode = Mode::shared;
+    status.token = holder.token;
+    status.owner = std::move(holder.owner);
+    status.held_for = holder.held_for;
+    status.remaining = holder.remaining;
     status.notes.push_back(fmt::format("session 0x{:x}", reply.stat.ephemeral_owner));
   }
   result.failure = {};
@@ -207,6 +232,39 @@ asio::awaitable<Result<std::vector<LockStatus>>> ZooKeeperBackend::list(std::str
   co_return result;
 }
 
+/// Of the holders, the one with that token; without one, the first one's.
+asio::awaitable<ZooKeeperBackend::Holder> ZooKeeperBackend::holder_with(std::uint64_t token,
+                                                                        std::string path,
+                                                                        std::vector<Contender> line,
+                                                                        TimePoint deadline) {
+  Holder holder;
+  line.resize(holders_of(line));
+  for (const auto& one : line) {
+    if (!session_->connected()) co_return holder;
+    const auto node = path + "/" + one.name;
+    // What a writer has become says what it was.
+    const bool is_told = one.kind == Contender::Kind::read;
+    auto look = is_told ? session_->client().get(node) : session_->client().exists(node);
+    auto found = co_await reply_until(std::move(look), deadline);
+    if (found.rc == ZNOAUTH && session_->connected()) {  // its data is nobody else's, then
+      auto seen = session_->client().exists(node);
+      found = co_await reply_until(std::move(seen), deadline);
+    }
+    if (found.rc != ZOK) co_return holder;
+    const auto born = born_of(read_metadata(found.text), found.stat);
+    // The offset that was in force when it was granted.
+    const auto& offsets = token_offset_.all();
+    const bool same = std::any_of(offsets.begin(), offsets.end(),
+                                  [&](std::uint64_t offset) { return born + offset == token; });
+    if (holder.present == 0) holder.present = born + offsets.back();
+    if (!same) continue;
+    holder.node = one.name;
+    break;
+  }
+  holder.rc = ZOK;
+  co_return holder;
+}
+
 // The node's name is never used again, so what is true of its czxid stays true.
 asio::awaitable<Failure> ZooKeeperBackend::evict(std::string name, std::uint64_t token,
                                                  TimePoint deadline) {
@@ -227,22 +285,16 @@ asio::awaitable<Failure> ZooKeeperBackend::evict(std::string name, std::uint64_t
     if (line.front().kind == Contender::Kind::seal) {
       co_return Failure{Error::sealed, "dlock migrate moves or opens it"};
     }
-    const auto holder = path + "/" + line.front().name;
-    auto look = session_->client().exists(holder);
-    const auto found = co_await reply_until(std::move(look), deadline);
-    if (is_loss(found.rc) || found.rc == ZNONODE || !session_->connected()) continue;
     const auto offset = co_await token_offset_.value(deadline);
     if (is_loss(offset.rc) || !session_->connected()) continue;
-    const auto born = static_cast<std::uint64_t>(found.stat.czxid);
-    // The one that was in force when it was granted.
-    const auto& offsets = token_offset_.all();
-    const bool same = std::any_of(offsets.begin(), offsets.end(),
-                                  [&](std::uint64_t one) { return born + one == token; });
-    if (!same) {
+    auto found = co_await holder_with(token, path, line, deadline);
+    if (found.rc != ZOK || !session_->connected()) continue;
+    if (found.node.empty()) {
       co_return Failure{Error::held_with_other_token,
-                        fmt::format("{} is held with token {}", name, born + offset.offset)};
+                        fmt::format("{} is held with token {}", name, found.present)};
     }
-    asked = line.front().name;
+    asked = std::move(found.node);
+    const auto holder = path + "/" + asked;
     auto removal = session_->client().mark_and_remove(holder, "dlock: broken by an operator");
     const auto removed = co_await reply_until(std::move(removal), deadline);
     if (removed.rc == ZOK) co_return Failure{};

@@ -205,8 +205,9 @@ asio::awaitable<RecordAnswer> ZooKeeperBackend::seal(ClaimPtr held, std::string 
     replace.data = mark;
     replace.heir = heir;
     replace.text = record;
-    auto sealing = gate ? client.change_if(*gate, replace)
-                        : client.mark_and_replace(ours->path(), mark, heir, record);
+    auto sealing =
+        gate ? client.change_if(*gate, replace)
+             : client.mark_and_replace(ours->path(), mark, heir, record, Client::Mode::persistent);
     const auto sealed = co_await reply_until(std::move(sealing), deadline);
     ours->removing = false;
     if (sealed.rc == ZOK) {

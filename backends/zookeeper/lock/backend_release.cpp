@@ -87,7 +87,13 @@ asio::awaitable<int> ZooKeeperBackend::remove_own(NodeClaimPtr claim, TimePoint 
   claim->removing = true;
   claim->own.reset();
   claim->wait_for_nobody();
+  // In its order: what was to replace the node was sent before.
   const auto pending = session_->client().remove(claim->path());
+  if (!claim->heir.empty()) {
+    const auto heir = session_->client().remove(claim->path_of(claim->heir));
+    const auto inherited = in_time(co_await heir.get_until(deadline));
+    if (inherited.rc == ZOK || is_loss(inherited.rc)) co_return inherited.rc;
+  }
   const auto reply = in_time(co_await pending.get_until(deadline));
   // An earlier delete without an answer did it.
   if (reply.rc == ZNONODE && again) co_return ZOK;
@@ -129,6 +135,10 @@ asio::awaitable<std::vector<ExtendAnswer>> ZooKeeperBackend::extend(std::vector<
   for (std::size_t i = 0; i < claims.size(); ++i) {
     const auto ours = std::static_pointer_cast<NodeClaim>(claims[i]);
     auto& answer = answers[i];
+    // Whose downgrade is over without an answer: which of its nodes is it?
+    if (!ours->heir.empty() && !ours->stepping_down && proven && usable(*ours)) {
+      co_await find_heir(ours, deadline);
+    }
     if (ours->session != session_->number()) {
       answer.status = ExtendStatus::gone;
       answer.reason = LossReason::session_ended;

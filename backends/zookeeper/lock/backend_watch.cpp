@@ -58,7 +58,7 @@ void ZooKeeperBackend::share_own_watch(const NodeClaimPtr& claim) {
 
 /// Of a lock that is held; without memory the next renewal does it.
 void ZooKeeperBackend::watch_own_node(const NodeClaimPtr& claim) noexcept {
-  if (claim->place != NodeClaim::Place::granted || claim->own) return;
+  if (claim->place != NodeClaim::Place::granted || claim->own || !claim->heir.empty()) return;
   if (claim->session != session_->number()) return;
   try {
     share_own_watch(claim);

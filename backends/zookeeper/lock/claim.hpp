@@ -82,6 +82,7 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
     own.reset();
     own_due = kNever;
     waiting.reset();
+    heir.clear();
     own_changed = own_in_doubt = before_gone = before_decides = false;
   }
 
@@ -89,6 +90,8 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
   Place place = Place::nowhere;
   std::uint64_t session = 0;  ///< the number of the session that `node` belongs to
   std::string node;
+  /// While `node` becomes a reader's: that one. One of them is there, or both have gone.
+  std::string heir;
   std::int64_t czxid = 0;
   std::uint64_t token = 0;  ///< once it was granted: a later raise does not change it
 
@@ -107,9 +110,10 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
 
   bool read_write = false;  ///< Curator's readers or writers were in the queue when we last looked
   bool was_granted = false;
-  bool entering = false;      ///< a create is on its way
-  bool removing = false;      ///< a delete was sent
-  bool refusal_told = false;  ///< that its node may not be deleted
+  bool entering = false;       ///< a create is on its way
+  bool stepping_down = false;  ///< a downgrade is under way
+  bool removing = false;       ///< a delete was sent
+  bool refusal_told = false;   ///< that its node may not be deleted
   bool woken = false;
   bool interrupted = false;  ///< since the present claim() began
   Signal signal;

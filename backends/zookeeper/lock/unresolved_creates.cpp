@@ -53,7 +53,7 @@ asio::awaitable<void> UnresolvedCreates::search_one(std::shared_ptr<UnresolvedCr
   if (claim && (claim->entering || claim->place == NodeClaim::Place::doubtful)) co_return;
   bool clean = true;
   for (const auto& copy : copies_of(doubt.id, listing.children)) {
-    if (claim && claim->node == copy) continue;
+    if (claim && (claim->node == copy || claim->heir == copy)) continue;
     clean = false;
     session.client().remove(doubt.directory + "/" + copy);
   }

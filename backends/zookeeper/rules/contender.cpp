@@ -12,6 +12,10 @@ namespace {
 constexpr std::size_t kUuidLength = 36;
 constexpr std::string_view kProtected = "_c_";
 constexpr std::string_view kLock = "-lock-";
+constexpr std::string_view kRead = "-__READ__";
+constexpr std::string_view kWrite = "-__WRIT__";
+/// From here on a number may come twice while somebody holds the lock.
+constexpr std::int32_t kNearTheEnd = std::numeric_limits<std::int32_t>::max() - (1 << 20);
 /// The seal's number: no `%010d` writes it, and it sorts before all that do.
 constexpr std::string_view kSealNumber = "-0000000000";
 
@@ -73,6 +77,7 @@ Contender::Kind kind_of(std::string_view head, std::string_view mark) {
   if (mark == "lock-" && id.ends_with("-move-") && is_uuid(id.substr(0, id.size() - 6))) {
     return Contender::Kind::move;
   }
+  if (mark == "__rlock__") return Contender::Kind::reader;
   if (!id.ends_with('-') || !is_uuid(id.substr(0, id.size() - 1))) return Contender::Kind::foreign;
   if (mark == "lock-") return Contender::Kind::mutex;
   if (mark == "__WRIT__") return Contender::Kind::write;
@@ -99,7 +104,8 @@ std::optional<Contender> parse_contender(std::string_view node) {
   for (const std::string_view mark : {"read-", "write-"}) {  // madelson's, whole
     if (!node.starts_with(mark)) continue;
     if (const auto sequence = parse_sequence(node.substr(mark.size()))) {
-      return Contender{Contender::Kind::foreign, std::string(node), *sequence};
+      const auto kind = mark == "read-" ? Contender::Kind::reader : Contender::Kind::foreign;
+      return Contender{kind, std::string(node), *sequence};
     }
   }
   if (node.size() > 19 && is_recipe_head(node.substr(0, 19))) {
@@ -110,11 +116,29 @@ std::optional<Contender> parse_contender(std::string_view node) {
   return {};
 }
 
-std::string contender_prefix(std::string_view id) {
+std::string contender_prefix(std::string_view id, Contender::Kind kind) {
+  const auto mark = kind == Contender::Kind::read    ? kRead
+                    : kind == Contender::Kind::write ? kWrite
+                                                     : kLock;
   std::string prefix;
-  prefix.reserve(kProtected.size() + id.size() + kLock.size());
-  prefix.append(kProtected).append(id).append(kLock);
+  prefix.reserve(kProtected.size() + id.size() + mark.size());
+  prefix.append(kProtected).append(id).append(mark);
   return prefix;
+}
+
+std::string stepped_down(std::string_view id, std::string_view node) {
+  const auto contender = parse_contender(node);
+  if (!contender || contender->sequence < 0 || contender->sequence > kNearTheEnd) return {};
+  return contender_prefix(id, Contender::Kind::read).append(node.substr(node.size() - 10));
+}
+
+std::string claim_prefix(std::string_view id) { return std::string(kProtected).append(id); }
+
+bool is_copy_of(std::string_view id, std::string_view node) {
+  const auto head = std::string_view(node).substr(0, kProtected.size() + id.size());
+  if (!head.starts_with(kProtected) || head.substr(kProtected.size()) != id) return false;
+  const auto rest = node.substr(head.size());
+  return rest.starts_with(kLock) || rest.starts_with(kRead) || rest.starts_with(kWrite);
 }
 
 std::string seal_name(std::string_view id, bool among_readers_and_writers) {
@@ -124,10 +148,9 @@ std::string seal_name(std::string_view id, bool among_readers_and_writers) {
 }
 
 std::vector<std::string> copies_of(std::string_view id, const std::vector<std::string>& children) {
-  const auto prefix = contender_prefix(id);
   std::vector<std::string> copies;
   for (const auto& child : children) {
-    if (child.starts_with(prefix)) copies.push_back(child);
+    if (is_copy_of(id, child)) copies.push_back(child);
   }
   return copies;
 }

@@ -41,6 +41,7 @@ void take(Metadata& into, std::string_view key, std::string_view value) {
   if (key == "host") into.owner.host = percent_unescape(value);
   if (key == "pid") into.owner.pid = to_number(value);
   if (key == "app") into.owner.app = percent_unescape(value);
+  if (key == "born") into.born = std::max<std::int64_t>(to_number(value), 0);
   if (key == "session_timeout_ms") {
     // Anybody may have written it; the servers' own limit is below a day.
     const auto written = std::clamp<std::int64_t>(to_number(value), 0, kLongestSession_ms);
@@ -60,6 +61,7 @@ std::string write_metadata(const Metadata& metadata) {
   add_line(data, "pid", std::to_string(owner.pid));
   add_line(data, "app", owner.app);
   add_line(data, "session_timeout_ms", std::to_string(metadata.session_timeout.count()));
+  if (metadata.born != 0) add_line(data, "born", std::to_string(metadata.born));
   return data;
 }
 

@@ -16,6 +16,8 @@ namespace dlock::zookeeper {
 struct Metadata {
   Owner owner;
   std::chrono::milliseconds session_timeout{0};
+  /// Of a reader's node that a writer's became: the czxid of that one. 0: not said.
+  std::int64_t born = 0;
 };
 
 std::string write_metadata(const Metadata& metadata);

@@ -116,24 +116,34 @@ QueueDecision Queue::decision_of(std::string_view own) const {
     decision.kind = QueueDecision::Kind::unborn;
     return decision;
   }
-  if (me == line_.begin()) {
+  const auto before = obstacle_of(me, is_shared(me->kind));
+  if (before == line_.end()) {
     decision.kind = QueueDecision::Kind::first;
     return decision;
   }
-  const auto before = std::prev(me);
   decision.kind = QueueDecision::Kind::behind;
   decision.watch = before->name;
   if (line_.front().kind == Contender::Kind::seal) decision.seal = line_.front().name;
-  decision.watch_decides = before == line_.begin() && before->kind == Contender::Kind::mutex;
+  const bool is_last = obstacle_of(before, is_shared(me->kind)) == line_.end();
+  decision.watch_decides = is_last && before->kind == Contender::Kind::mutex;
   return decision;
 }
 
+Queue::Line::const_iterator Queue::obstacle_of(Line::const_iterator one, bool shares) const {
+  while (one != line_.begin()) {
+    --one;
+    if (!shares || !is_shared(one->kind)) return one;
+  }
+  return line_.end();
+}
+
 std::vector<std::string> Queue::copies_of(std::string_view id) const {
-  const auto prefix = contender_prefix(id);
+  const auto prefix = claim_prefix(id);
   std::vector<std::string> copies;
   for (auto next = from(prefix); next != by_name_.end(); ++next) {
-    if (!line_[*next].name.starts_with(prefix)) break;
-    copies.push_back(line_[*next].name);
+    const auto& name = line_[*next].name;
+    if (!name.starts_with(prefix)) break;
+    if (is_copy_of(id, name)) copies.push_back(name);
   }
   return copies;
 }

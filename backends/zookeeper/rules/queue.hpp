@@ -25,15 +25,15 @@ using Births = std::map<std::string, std::int64_t, std::less<>>;
 
 struct QueueDecision {
   enum class Kind {
-    first,    ///< we own the lock
+    first,    ///< we own the lock, as a reader with those before us
     behind,   ///< wait for `watch` to go
     missing,  ///< our node is not in this listing
     unborn,   ///< the births of `unborn` are needed to tell
   };
   Kind kind = Kind::missing;
   std::string watch;
-  /// When `watch` goes, we are first without another listing: it was first itself, and nodes of
-  /// its kind leave nothing behind.
+  /// When `watch` goes, we are first without another listing: nobody else was before us whom we
+  /// would wait for, and nodes of its kind leave nothing behind without being seen to change.
   bool watch_decides = false;
   bool read_write = false;  ///< Curator's readers or writers are in the queue
   std::string seal;         ///< the node of a migration's record before us; empty: none
@@ -55,10 +55,14 @@ class Queue {
   std::vector<std::string> names() const;
 
  private:
+  using Line = std::vector<Contender>;
   using Places = std::vector<std::size_t>;
   Places::const_iterator from(std::string_view name) const;
+  /// The nearest before it that it has to wait for; the end if there is none. Who shares waits for
+  /// those that are alone only.
+  Line::const_iterator obstacle_of(Line::const_iterator one, bool shares) const;
 
-  std::vector<Contender> line_;
+  Line line_;
   Places by_name_;  ///< all of line_: a process with 10,000 in it asks 10,000 times
   bool read_write_ = false;
   std::vector<std::string> unborn_;

@@ -110,7 +110,7 @@ class Client {
 
   virtual void set_addresses(const std::string& addresses) = 0;
 
-  enum class Mode { persistent, container, ephemeral_sequential };
+  enum class Mode { persistent, container, ephemeral_sequential, ephemeral };
   virtual PendingReply create(const std::string& path, std::string_view data, Mode mode) = 0;
   virtual PendingReply remove(const std::string& path) = 0;
   virtual PendingReply set(const std::string& path, std::string_view data) = 0;
@@ -131,10 +131,11 @@ class Client {
   /// One transaction that sets the node's data, then deletes it: its watchers see a change and find
   /// it gone, which a plain deletion never looks like.
   virtual PendingReply mark_and_remove(const std::string& path, std::string_view data) = 0;
-  /// The same, and in it a persistent node `heir` with `text` is made: whoever comes to see the one
-  /// gone sees the other.
+  /// The same, and in it a node `heir` with `text` is made: whoever comes to see the one gone sees
+  /// the other.
   virtual PendingReply mark_and_replace(const std::string& path, std::string_view data,
-                                        const std::string& heir, std::string_view text) = 0;
+                                        const std::string& heir, std::string_view text,
+                                        Mode mode) = 0;
   /// That a node is there and its data is of this version.
   struct Check {
     std::string path;
@@ -145,7 +146,7 @@ class Client {
       create,   ///< as create(); the reply has the path and the czxid
       set,      ///< as set_version()
       remove,   ///< as remove_version()
-      replace,  ///< as mark_and_replace()
+      replace,  ///< as mark_and_replace(), the heir persistent
     };
     Kind kind = Kind::create;
     std::string path{};

@@ -29,6 +29,8 @@ int flags_of(Client::Mode mode) {
       return ZOO_CONTAINER;
     case Client::Mode::ephemeral_sequential:
       return ZOO_EPHEMERAL_SEQUENTIAL;
+    case Client::Mode::ephemeral:
+      return ZOO_EPHEMERAL;
   }
   return ZOO_PERSISTENT;
 }
@@ -269,13 +271,14 @@ PendingReply LibraryClient::mark_and_remove(const std::string& path, std::string
 }
 
 PendingReply LibraryClient::mark_and_replace(const std::string& path, std::string_view data,
-                                             const std::string& heir, std::string_view text) {
+                                             const std::string& heir, std::string_view text,
+                                             Mode mode) {
   auto* request = begin(true);
   const auto* acl = options_.creator_acl ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
   std::array<zoo_op_t, 3> operations{};
   zoo_set_op_init(&operations[0], path.c_str(), data.data(), length_of(data), -1, nullptr);
   zoo_create_op_init(&operations[1], heir.c_str(), text.data(), length_of(text), acl,
-                     ZOO_PERSISTENT, nullptr, 0);
+                     flags_of(mode), nullptr, 0);
   zoo_delete_op_init(&operations[2], path.c_str(), -1);
   return submitted(request, zoo_amulti(handle_, 3, operations.data(), request->results.data(),
                                        &Callbacks::on_void, request));

@@ -66,7 +66,7 @@ class LibraryClient final : public Client, public std::enable_shared_from_this<L
   PendingReply prove(const std::string& path) override;
   PendingReply mark_and_remove(const std::string& path, std::string_view data) override;
   PendingReply mark_and_replace(const std::string& path, std::string_view data,
-                                const std::string& heir, std::string_view text) override;
+                                const std::string& heir, std::string_view text, Mode mode) override;
   PendingReply change_if(const Check& check, const Change& change) override;
   void forget_watch(const std::string& path) override;
 

@@ -101,6 +101,44 @@ TEST_F(ZooKeeperQueue, F58_AWriterThatStepsDownToAReaderIsNotPassed) {
   waiting.get().release();
 }
 
+TEST_F(ZooKeeperQueue, ReadersHaveCuratorsNodesAndOneRoundTripEachWay) {
+  auto locks = proxied();
+  auto lock = locks.lock("rw");
+  lock->acquire().release();
+  BareClient eye(server_.port());
+  const auto only_child = [&] {
+    const auto children = eye.children("/app/rw");
+    EXPECT_EQ(children.size(), 1U);
+    return children.empty() ? std::string() : children.front();
+  };
+  frames_.clear();
+  auto first = lock->acquire({.mode = dlock::Mode::shared});
+  EXPECT_EQ(frames_.round_trips(), 1U);
+  EXPECT_THAT(only_child(), testing::MatchesRegex("_c_[0-9a-f-]{36}-__READ__[0-9]{10}"));
+  frames_.clear();
+  auto second = lock->acquire({.mode = dlock::Mode::shared});
+  EXPECT_EQ(frames_.round_trips(), 1U) << "beside another reader, too";
+  EXPECT_FALSE(first.release());
+  EXPECT_FALSE(second.release());
+
+  auto writer = lock->acquire();
+  const auto node = only_child();
+  EXPECT_THAT(node, testing::HasSubstr("-lock-"));
+  frames_.clear();
+  EXPECT_FALSE(writer.downgrade());
+  EXPECT_EQ(frames_.requests(opcode::multi), 1U);
+  EXPECT_THAT(only_child(), testing::EndsWith("-__READ__" + node.substr(node.size() - 10)));
+  EXPECT_EQ(locks.status("rw").token, writer.token()) << "which is not that of the node's birth";
+  locks.evict("rw", writer.token().value());
+  EXPECT_TRUE(eventually(patience(), [&] { return writer.state() == HandleState::lost; }));
+
+  auto writes =
+      open_zookeeper(url_of({server_.port()}, "/app?session_timeout=5s&exclusive_node=write"));
+  auto held = writes.lock("rw")->acquire();
+  EXPECT_THAT(only_child(), testing::MatchesRegex("_c_[0-9a-f-]{36}-__WRIT__[0-9]{10}"));
+  EXPECT_FALSE(lock->try_acquire()) << "however each calls its own";
+}
+
 TEST_F(ZooKeeperQueue, ANodeReplacedByASealIsNotPassed) {
   auto locks = proxied();
   auto lock = locks.lock("sealed");

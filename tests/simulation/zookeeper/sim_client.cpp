@@ -151,11 +151,13 @@ PendingReply SimClient::mark_and_remove(const std::string& path, std::string_vie
 
 // That the node is marked first shows in what its watchers are told.
 PendingReply SimClient::mark_and_replace(const std::string& path, std::string_view,
-                                         const std::string& heir, std::string_view text) {
+                                         const std::string& heir, std::string_view text,
+                                         Mode mode) {
   return submit({.kind = OperationKind::mark_and_replace,
                  .path = path,
                  .data = std::string(text),
-                 .heir = heir});
+                 .heir = heir,
+                 .mode = static_cast<Operation::Mode>(mode)});
 }
 
 PendingReply SimClient::change_if(const Check& check, const Change& change) {

@@ -48,7 +48,8 @@ class SimClient final : public zookeeper::Client, public std::enable_shared_from
   zookeeper::PendingReply prove(const std::string& path) override;
   zookeeper::PendingReply mark_and_remove(const std::string& path, std::string_view data) override;
   zookeeper::PendingReply mark_and_replace(const std::string& path, std::string_view data,
-                                           const std::string& heir, std::string_view text) override;
+                                           const std::string& heir, std::string_view text,
+                                           Mode mode) override;
   zookeeper::PendingReply change_if(const Check& check, const Change& change) override;
   void forget_watch(const std::string& path) override;
 

@@ -162,7 +162,8 @@ Outcome Tree::create(const Operation& write, std::int64_t time_ms, std::vector<C
   ++parent->second.children;
   Node node;
   node.data = write.data;
-  node.stat = {zxid_, zxid_, time_ms, sequential ? write.session : 0, 0};
+  const bool ephemeral = sequential || write.mode == Operation::Mode::ephemeral;
+  node.stat = {zxid_, zxid_, time_ms, ephemeral ? write.session : 0, 0};
   node.container = write.mode == Operation::Mode::container;
   if (node.container) node.next_sequence = write.sequence;
   outcome.stat = node.stat;
@@ -189,6 +190,7 @@ Outcome Tree::replace(const Operation& write, std::int64_t time_ms, std::vector<
   making.path = write.heir;
   making.data = write.data;
   making.session = write.session;
+  making.mode = write.mode;
   changes.push_back({write.path, false});
   outcome = create(making, time_ms, changes);
   if (outcome.code != Code::ok) {

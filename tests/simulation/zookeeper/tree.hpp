@@ -61,12 +61,12 @@ struct Operation {
     // Answered by the leader, without a majority.
     sync,
   };
-  enum class Mode { persistent, container, ephemeral_sequential };
+  enum class Mode { persistent, container, ephemeral_sequential, ephemeral };
 
   Kind kind = Kind::ping;
   std::string path = {};
   std::string data = {};
-  std::string heir = {};      ///< of mark_and_replace: the node that is made, with `data`
+  std::string heir = {};  ///< of mark_and_replace: the node that is made, with `data` and `mode`
   std::int32_t version = -1;  ///< of set and remove: of the data that must stand there; -1: any
   Mode mode = Mode::persistent;
   std::string checked = {};  ///< a node that must be of this version, or nothing is done

@@ -44,9 +44,9 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"_c_0123456789abcdef0123456789abcdef-lock-0000000003", Kind::foreign, 3},
         Case{"0123456789abcdef0123456789abcdef__lock__0000000004", Kind::foreign, 4},
         Case{"0123456789abcdef0123456789abcdef__lock__-000000004", Kind::foreign, -4},
-        Case{"0123456789abcdef0123456789abcdef__rlock__0000000004", Kind::foreign, 4},
+        Case{"0123456789abcdef0123456789abcdef__rlock__0000000004", Kind::reader, 4},
         Case{"0123456789abcdef0123456789abcdef-lock-0000000005", Kind::foreign, 5},
-        Case{"lock-0000000006", Kind::foreign, 6}, Case{"read-0000000006", Kind::foreign, 6},
+        Case{"lock-0000000006", Kind::foreign, 6}, Case{"read-0000000006", Kind::reader, 6},
         Case{"write-0000000006", Kind::foreign, 6},
         Case{"lock-0000000001lock-0000000002", Kind::foreign, 2},
         Case{"x-0123456789abcdef-0000000008", Kind::foreign, 8},
@@ -102,6 +102,26 @@ TEST(Contender, OurCopiesAreFoundByTheirId) {
       "_c_11234567-89ab-cdef-0123-456789abcdef-lock-0000000000"};
   EXPECT_THAT(copies_of(kUuid, children),
               ElementsAre(prefix + "0000000004", prefix + "0000000002"));
+}
+
+TEST(Contender, OurReadersAndWritersAreCopiesToo) {
+  const auto reader = contender_prefix(kUuid, Contender::Kind::read) + "0000000007";
+  const auto writer = contender_prefix(kUuid, Contender::Kind::write) + "0000000008";
+  EXPECT_EQ(reader, std::string("_c_") + kUuid + "-__READ__0000000007");
+  EXPECT_EQ(writer, std::string("_c_") + kUuid + "-__WRIT__0000000008");
+  EXPECT_THAT(copies_of(kUuid, {reader, writer}), ElementsAre(reader, writer));
+  EXPECT_EQ(parse_contender(reader)->kind, Contender::Kind::read);
+  EXPECT_EQ(parse_contender(writer)->kind, Contender::Kind::write);
+}
+
+TEST(Contender, WhoStepsDownKeepsItsNumber) {
+  for (const auto kind : {Contender::Kind::mutex, Contender::Kind::write}) {
+    const auto node = contender_prefix(kUuid, kind) + "0000000007";
+    EXPECT_EQ(stepped_down(kUuid, node), std::string("_c_") + kUuid + "-__READ__0000000007");
+  }
+  for (const auto* number : {"2147483647", "2147483000", "-000000001", "-2147483648"}) {
+    EXPECT_EQ(stepped_down(kUuid, contender_prefix(kUuid) + number), "") << number;
+  }
 }
 
 }  // namespace

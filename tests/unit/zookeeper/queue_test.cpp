@@ -46,6 +46,47 @@ TEST(Queue, NumbersDecideNotTheOrderOfTheListing) {
   EXPECT_FALSE(last.watch_decides);
 }
 
+TEST(Queue, AReaderPassesReadersAndNobodyElse) {
+  const auto own = node(9, "__READ__", "0000000009");
+  const auto kazoo = std::string("0123456789abcdef0123456789abcdef__rlock__0000000002");
+  const auto near = node(3, "__READ__", "0000000003");
+  const std::string madelson = "read-0000000004";
+  EXPECT_EQ(decision_of(own, {own, kazoo, near, madelson}).kind, Kind::first);
+  for (const auto& alone : {mutex(1, "0000000001"), node(1, "__WRIT__", "0000000001"),
+                            node(1, "move-lock-", "0000000001"), std::string("write-0000000001"),
+                            std::string("0123456789abcdef0123456789abcdef__lock__0000000001")}) {
+    const auto decision = decision_of(own, {own, alone, kazoo, near, madelson});
+    EXPECT_EQ(decision.kind, Kind::behind) << alone;
+    EXPECT_EQ(decision.watch, alone);
+  }
+  EXPECT_EQ(decision_of(own, {own, seal(), near}).seal, seal());
+}
+
+TEST(Queue, AReaderWatchesTheNearestThatIsAlone) {
+  const auto own = node(9, "__READ__", "0000000009");
+  const auto first = mutex(1, "0000000001");
+  const auto second = mutex(4, "0000000004");
+  const auto reader = node(5, "__READ__", "0000000005");
+  const auto one = decision_of(own, {own, first, reader});
+  EXPECT_EQ(one.watch, first);
+  EXPECT_TRUE(one.watch_decides);
+  const auto two = decision_of(own, {own, first, second, reader});
+  EXPECT_EQ(two.watch, second);
+  EXPECT_FALSE(two.watch_decides);
+  const auto behind_a_reader = decision_of(own, {own, reader, mutex(6, "0000000006")});
+  EXPECT_TRUE(behind_a_reader.watch_decides) << "who gives up before it was its turn";
+  EXPECT_FALSE(decision_of(own, {own, node(1, "__WRIT__", "0000000001")}).watch_decides);
+}
+
+TEST(Queue, AWriterWaitsForTheReaderRightBeforeIt) {
+  const auto own = mutex(9, "0000000009");
+  const auto decision =
+      decision_of(own, {own, node(5, "__READ__", "0000000005"), node(3, "__READ__", "0000000003")});
+  EXPECT_EQ(decision.kind, Kind::behind);
+  EXPECT_EQ(decision.watch, node(5, "__READ__", "0000000005"));
+  EXPECT_FALSE(decision.watch_decides);
+}
+
 TEST(Queue, OnlyAPlainMutexNodeThatIsFirstDecides) {
   const auto own = mutex(9, "0000000009");
   for (const auto& [first, decides] : std::vector<std::pair<std::string, bool>>{
