@@ -66,6 +66,7 @@ Capabilities LocalBackend::describe(const Directory& directory) const {
              directory.file_system.name + " reach every process"});
   }
   capabilities.fair = true;
+  capabilities.shared_mode = true;
   // What a reboot forgets begins again at the clock.
   capabilities.token =
       directory.file_system.forgets ? TokenStrength::time_seeded : TokenStrength::durable;
@@ -100,9 +101,12 @@ ClaimAnswer LocalBackend::grant(const LocalClaim& claim) const {
 // Only what is before us in the queue counts: who comes later has a higher ticket.
 bool LocalBackend::has_others_before(LocalClaim& claim) const {
   if (claim.is_next) return false;
-  if (!claim.queue->is_first(claim.ticket)) return true;
+  if (!claim.queue->is_looker(claim.ticket)) return true;
   std::optional<std::uint64_t> somebody;
-  const auto found = claim.file.find_locked(kTicketBase, kTicketBase + claim.ticket, somebody);
+  const auto end = kTicketBase + claim.ticket;
+  const auto found = claim.request().mode == Mode::shared
+                         ? claim.file.find_exclusive(kTicketBase, end, somebody)
+                         : claim.file.find_locked(kTicketBase, end, somebody);
   // Who cannot look does not know that he is next.
   claim.is_next = found.ok() && !somebody;
   claim.ahead = somebody ? kTicketBase + claim.ticket - *somebody : 0;
@@ -164,7 +168,7 @@ ClaimAnswer LocalBackend::look_at_contents(LocalClaim& claim, bool others_before
     return answer;
   }
   claim.state = LocalClaim::State::granted;
-  write_holder(claim.file, claim.ticket, claim.request().owner, env_.wall_clock_ms());
+  write_holder(claim.file, claim.ticket, claim.request(), env_.wall_clock_ms());
   remember(claim);
   return grant(claim);
 }
@@ -183,7 +187,7 @@ asio::awaitable<void> LocalBackend::wait(ClaimPtr claim, TimePoint deadline) {
   bool woken = false;
   while (!closed_ && !ours->gone && !ours->interrupted && env_.now() < deadline) {
     TimePoint until = deadline;
-    if (ours->queue->is_first(ours->ticket)) {
+    if (ours->queue->is_looker(ours->ticket)) {
       if (!has_others_before(*ours)) break;
       // Between the look and the watch the one before us may have gone: look again.
       if (start_watching(ours)) continue;
@@ -213,6 +217,30 @@ bool LocalBackend::start_watching(const LocalClaimPtr& claim) {
   return true;
 }
 
+// The kernel turns one lock into the other in one step. Whoever waits behind us learns of it by the
+// close of the file, which nobody else closes just now.
+asio::awaitable<DowngradeAnswer> LocalBackend::downgrade(ClaimPtr held, TimePoint /*deadline*/) {
+  const auto ours = std::static_pointer_cast<LocalClaim>(std::move(held));
+  DowngradeAnswer answer;
+  if (ours->gone || ours->state != LocalClaim::State::granted) {
+    answer.status = DowngradeStatus::gone;
+    answer.reason = LossReason::removed;
+    co_return answer;
+  }
+  const auto shared = ours->file.try_lock_shared(kTicketBase + ours->ticket);
+  if (!shared.ok()) {
+    answer.status = DowngradeStatus::unavailable;
+    answer.failure = system_failure(shared.error, path_);
+    co_return answer;
+  }
+  answer.status = DowngradeStatus::shared;
+  ours->queue->share(ours->ticket);
+  ours->queue->notify_lookers();
+  LockFile again;  // closed at once; without it they look by themselves, each 250 ms
+  if (directory_) LockFile::open(directory_->get(), ours->file_name.c_str(), again);
+  co_return answer;
+}
+
 // Without a lease there is nothing to extend; the core does not ask.
 asio::awaitable<std::vector<ExtendAnswer>> LocalBackend::extend(std::vector<ClaimPtr> claims,
                                                                 TimePoint /*deadline*/) {
@@ -234,11 +262,12 @@ asio::awaitable<ReleaseAnswer> LocalBackend::release(ClaimPtr claim, bool /*sear
 
 // After the unlock: whoever comes to stand behind us later finds us gone when he looks, which he
 // does before he waits. If the next one is of this process, leave_queue tells him, and those behind
-// him wait for him.
+// him wait for him; but behind one who was alone readers do not wait for each other.
 bool LocalBackend::must_wake_others(const LocalClaim& claim) {
   std::optional<std::uint64_t> somebody;
   const auto behind = kTicketBase + claim.ticket + 1;
-  const auto next_of_ours = kTicketBase + claim.queue->next_behind(claim.ticket);
+  const auto next_of_ours =
+      kTicketBase + claim.queue->next_behind(claim.ticket, claim.request().mode);
   return !claim.file.find_locked(behind, next_of_ours, somebody).ok() || somebody;
 }
 
@@ -267,10 +296,9 @@ void LocalBackend::leave_queue(LocalClaim& claim) {
   const auto queue = std::move(claim.queue);
   claim.queue.reset();
   if (!queue) return;
-  const bool another_is_first = queue->leave(claim.ticket);
+  const bool others_may_look = queue->leave(claim.ticket);
   retire_if_empty(*queue);
-  if (!another_is_first) return;
-  if (const auto first = queue->first()) first->signal.notify();
+  if (others_may_look) queue->notify_lookers();
 }
 
 void LocalBackend::retire_if_empty(LocalQueue& queue) {
@@ -304,9 +332,7 @@ std::uint64_t LocalBackend::known_token(const std::string& file) const {
 }
 
 void LocalBackend::on_file_closed(int watch) {
-  const auto queue = queues_.watched(watch);
-  const auto first = queue ? queue->first() : nullptr;
-  if (first && first->state == LocalClaim::State::waiting) first->signal.notify();
+  if (const auto queue = queues_.watched(watch)) queue->notify_lookers();
 }
 
 void LocalBackend::on_name_changed(std::string_view file) {
@@ -371,7 +397,7 @@ void LocalBackend::leave_directory(const std::string& why) {
 void LocalBackend::on_events_lost() {
   for (const auto& queue : queues_.all()) {
     check_file(queue);
-    if (const auto first = queue->first()) first->signal.notify();
+    queue->notify_lookers();
   }
 }
 

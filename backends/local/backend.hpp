@@ -46,6 +46,7 @@ class LocalBackend final : public Backend, public MigrationStore, private Watche
   asio::awaitable<std::vector<ExtendAnswer>> extend(std::vector<ClaimPtr> claims,
                                                     TimePoint deadline) override;
   asio::awaitable<ReleaseAnswer> release(ClaimPtr claim, bool search, TimePoint deadline) override;
+  asio::awaitable<DowngradeAnswer> downgrade(ClaimPtr held, TimePoint deadline) override;
   asio::awaitable<Result<LockStatus>> inspect(std::string name, TimePoint deadline) override;
   asio::awaitable<Result<std::vector<LockStatus>>> list(std::string prefix,
                                                         TimePoint deadline) override;

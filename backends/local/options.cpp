@@ -28,6 +28,7 @@ BackendDescriptor describe() {
   trust.help = "use a file system that is not known to keep locks for all (network, FUSE)";
   descriptor.options = {trust};
   descriptor.create = create;
+  descriptor.has_shared_mode = true;
   return descriptor;
 }
 

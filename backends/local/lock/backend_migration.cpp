@@ -216,7 +216,7 @@ bool LocalBackend::finds_record(LocalClaim& claim) const {
 asio::awaitable<void> LocalBackend::wait_behind_record(LocalClaimPtr claim, TimePoint deadline) {
   const bool queued = claim->state == LocalClaim::State::waiting;
   bool look_now = false;
-  if (queued && claim->queue->is_first(claim->ticket)) look_now = start_watching(claim);
+  if (queued && claim->queue->is_looker(claim->ticket)) look_now = start_watching(claim);
   const auto pause = queued ? kLookAnyway : kLookBehindRecord;
   if (!look_now) co_await claim->signal.wait_until(std::min(deadline, env_.now() + pause));
   claim->interrupted = false;

@@ -74,7 +74,15 @@ Entry draw(LockFile& file, const EntryRequest& request, const std::string& path)
   auto wrong = check_counter(file, path, front.ledger, request, somebody.has_value());
   if (wrong.error) return failed(std::move(wrong));
   Entry entry;
-  if (somebody && !request.claim.queue) {
+  const bool shared = request.claim.mode == Mode::shared;
+  // Whom we have to wait for: a reader for those who are not.
+  auto obstacle = somebody;
+  if (shared && somebody) {
+    const auto found = file.find_exclusive(kTicketBase, kEveryTicket, obstacle);
+    if (!found.ok()) return failed(system_failure(found.error, path));
+  }
+  entry.is_beside = somebody && !obstacle;
+  if (obstacle && !request.claim.queue) {
     entry.what = Entry::What::busy;
     return entry;
   }
@@ -85,7 +93,9 @@ Entry draw(LockFile& file, const EntryRequest& request, const std::string& path)
   }
   const bool issue = next.what == NextTicket::Action::issue;
   if (issue) {
-    if (const auto locked = file.try_lock(kTicketBase + next.ticket); !locked.ok()) {
+    const auto byte = kTicketBase + next.ticket;
+    const auto locked = shared ? file.try_lock_shared(byte) : file.try_lock(byte);
+    if (!locked.ok()) {
       return failed(locked.error == EAGAIN ? gone_backwards(path, next.ticket, front.ledger.last)
                                            : system_failure(locked.error, path));
     }
@@ -102,7 +112,7 @@ Entry draw(LockFile& file, const EntryRequest& request, const std::string& path)
     if (issue) file.unlock(kTicketBase + next.ticket);
     return failed(system_failure(put.error, path));
   }
-  entry.what = !issue ? Entry::What::raise : somebody ? Entry::What::waiting : Entry::What::granted;
+  entry.what = !issue ? Entry::What::raise : obstacle ? Entry::What::waiting : Entry::What::granted;
   entry.ticket = next.ticket;
   if (!issue || next.raise_soon) entry.raised = next.ledger.raised;
   return entry;
@@ -161,7 +171,8 @@ Entry enter(LockFile& file, const EntryRequest& request) {
   const bool counts =
       is_where_others_come(file, request, path, entry) && (!gated || is_under_gate(request, entry));
   if (drawn && !counts) file.unlock(kTicketBase + ticket);
-  if (counts && entry.what == Entry::What::waiting) {
+  const bool beside = entry.what == Entry::What::granted && entry.is_beside;
+  if (counts && (entry.what == Entry::What::waiting || beside)) {
     std::array<unsigned char, kRecordSize> bytes;
     encode_record(ticket, request.now_ms, request.claim.owner, bytes);
     // For people only: a full disk does not stop a waiter.
@@ -185,10 +196,13 @@ Failure confirm_limit(LockFile& file, const Directory& directory, const std::str
   return put.ok() ? Failure{} : system_failure(put.error, path);
 }
 
-void write_holder(LockFile& file, std::uint64_t ticket, const Owner& owner, std::int64_t now_ms) {
+void write_holder(LockFile& file, std::uint64_t ticket, const ClaimRequest& claim,
+                  std::int64_t now_ms) {
   std::array<unsigned char, kRecordSize> bytes;
-  encode_record(ticket, now_ms, owner, bytes);
-  static_cast<void>(file.write(bytes, kHolderOffset));
+  encode_record(ticket, now_ms, claim.owner, bytes);
+  // Of readers there are several: each keeps the place that it had as a waiter.
+  const auto place = claim.mode == Mode::shared ? queue_offset(ticket) : kHolderOffset;
+  static_cast<void>(file.write(bytes, place));
 }
 
 }  // namespace dlock::local

@@ -15,7 +15,7 @@ namespace dlock::local {
 
 struct Entry {
   enum class What {
-    granted,   ///< `ticket` is ours and nobody else is there
+    granted,   ///< `ticket` is ours and nobody else is there, or other readers beside a reader
     waiting,   ///< `ticket` is ours, others are before it
     busy,      ///< others are there, and we did not want to queue
     sealed,    ///< `record` stands there: nobody holds it
@@ -27,6 +27,7 @@ struct Entry {
   };
   What what = What::failed;
   std::uint64_t ticket = 0;
+  bool is_beside = false;  ///< readers are there, and we are one
   std::string record;
   std::uint64_t raised = 0;  ///< with raise, and with a ticket if sync and confirm are due; else 0
   Failure failure;
@@ -49,6 +50,7 @@ Failure confirm_limit(LockFile& file, const Directory& directory, const std::str
                       std::uint64_t raised);
 
 /// Tells people who holds the lock. A failure matters to nobody.
-void write_holder(LockFile& file, std::uint64_t ticket, const Owner& owner, std::int64_t now_ms);
+void write_holder(LockFile& file, std::uint64_t ticket, const ClaimRequest& claim,
+                  std::int64_t now_ms);
 
 }  // namespace dlock::local

@@ -16,15 +16,17 @@ namespace dlock::local {
 namespace {
 
 // The kernel names one lock in a range, not all and not the first: ask again to both sides of it.
-std::vector<std::uint64_t> locked_tickets(const LockFile& file) {
-  std::vector<std::uint64_t> tickets;
+// Of each ticket whether it is a reader's.
+std::vector<std::pair<std::uint64_t, bool>> locked_tickets(const LockFile& file) {
+  std::vector<std::pair<std::uint64_t, bool>> tickets;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges{{kTicketBase, kEveryTicket}};
   while (!ranges.empty()) {
     const auto [begin, end] = ranges.back();
     ranges.pop_back();
     std::optional<std::uint64_t> found;
-    if (!file.find_locked(begin, end, found).ok() || !found) continue;
-    tickets.push_back(*found - kTicketBase);
+    bool shared = false;
+    if (!file.find_locked(begin, end, found, shared).ok() || !found) continue;
+    tickets.emplace_back(*found - kTicketBase, shared);
     ranges.emplace_back(begin, *found);
     ranges.emplace_back(*found + 1, end);
   }
@@ -76,20 +78,27 @@ LockStatus status_of(const LockFile& file, const Records& records, std::int64_t 
   LockStatus status;
   status.sealed = records.sealed();
   if (status.sealed) status.notes.emplace_back("sealed by a migration: nobody takes it here");
-  for (const auto ticket : locked_tickets(file)) {
+  for (const auto& [ticket, shared] : locked_tickets(file)) {
     const auto record = records.of(ticket);
     auto owner = record ? record->owner : nameless(ticket);
-    if (status.held || status.sealed) {
+    const bool beside = status.mode == Mode::shared && shared && status.waiting.empty();
+    if (status.sealed || (status.held && !beside)) {
       status.waiting.push_back(std::move(owner));
       continue;
     }
-    status.held = true;
-    status.token = ticket;
-    status.owner = std::move(owner);
+    SharedHolder holder;
+    holder.token = ticket;
+    holder.owner = std::move(owner);
     if (record) {
-      status.held_for =
+      holder.held_for =
           std::chrono::milliseconds(std::max<std::int64_t>(now_ms - record->since_ms, 0));
     }
+    if (shared) status.readers.push_back(holder);
+    if (std::exchange(status.held, true)) continue;
+    if (shared) status.mode = Mode::shared;
+    status.token = holder.token;
+    status.owner = std::move(holder.owner);
+    status.held_for = holder.held_for;
   }
   return status;
 }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "backends/local/lock/claim.hpp"
+
 namespace dlock::local {
 namespace {
 
@@ -13,40 +15,70 @@ constexpr std::size_t kMostKept = 64;
 }  // namespace
 
 void LocalQueue::join(std::uint64_t ticket, const std::shared_ptr<LocalClaim>& claim) {
-  places_.emplace(ticket, claim);
+  const bool shared = claim->request().mode == Mode::shared;
+  if (places_.emplace(ticket, Place{claim, shared}).second && shared) ++readers_;
 }
 
+// Who leaves from amidst the others lets readers pass at most.
 bool LocalQueue::leave(std::uint64_t ticket) noexcept {
-  const bool was_first = is_first(ticket);
-  places_.erase(ticket);
-  return was_first && !places_.empty();
+  const auto place = places_.find(ticket);
+  if (place == places_.end()) return false;
+  const bool was_first = place == places_.begin();
+  if (place->second.shared) --readers_;
+  places_.erase(place);
+  return !places_.empty() && (was_first || readers_ > 0);
+}
+
+void LocalQueue::share(std::uint64_t ticket) noexcept {
+  const auto place = places_.find(ticket);
+  if (place == places_.end() || std::exchange(place->second.shared, true)) return;
+  ++readers_;
 }
 
 std::shared_ptr<LocalClaim> LocalQueue::first() const noexcept {
-  return places_.empty() ? nullptr : places_.begin()->second.lock();
+  return places_.empty() ? nullptr : places_.begin()->second.claim.lock();
 }
 
-bool LocalQueue::is_first(std::uint64_t ticket) const noexcept {
-  return !places_.empty() && places_.begin()->first == ticket;
+bool LocalQueue::is_looker(std::uint64_t ticket) const noexcept {
+  if (places_.empty()) return false;
+  if (places_.begin()->first == ticket) return true;
+  if (readers_ < 2) return false;
+  for (const auto& [number, place] : places_) {
+    if (!place.shared) return false;
+    if (number == ticket) return true;
+  }
+  return false;
 }
 
-std::uint64_t LocalQueue::next_behind(std::uint64_t ticket) const noexcept {
+void LocalQueue::notify_lookers() const noexcept {
+  for (auto place = places_.begin(); place != places_.end(); ++place) {
+    if (place != places_.begin() && !place->second.shared) return;
+    const auto claim = place->second.claim.lock();
+    if (claim && claim->state == LocalClaim::State::waiting) claim->signal.notify();
+    if (!place->second.shared) return;
+  }
+}
+
+std::uint64_t LocalQueue::next_behind(std::uint64_t ticket, Mode mode) const noexcept {
   auto place = places_.upper_bound(ticket);
-  while (place != places_.end() && place->second.expired()) ++place;
+  const auto passes = [mode](const Place& one) {
+    return one.claim.expired() || (mode == Mode::exclusive && one.shared);
+  };
+  while (place != places_.end() && passes(place->second)) ++place;
   return place == places_.end() ? kLastTicket + 1 : place->first;
 }
 
 std::vector<std::shared_ptr<LocalClaim>> LocalQueue::everybody() const {
   std::vector<std::shared_ptr<LocalClaim>> claims;
   for (const auto& [ticket, place] : places_) {
-    if (auto claim = place.lock()) claims.push_back(std::move(claim));
+    if (auto claim = place.claim.lock()) claims.push_back(std::move(claim));
   }
   return claims;
 }
 
 std::shared_ptr<LocalClaim> LocalQueue::anybody() const noexcept {
   for (const auto& [ticket, place] : places_) {
-    if (auto claim = place.lock()) return claim;
+    if (auto claim = place.claim.lock()) return claim;
   }
   return nullptr;
 }

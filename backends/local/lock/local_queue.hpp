@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Those of this process who hold or wait for one lock, by ticket. Only the first of them has
-// anything to look at: the others stand behind it. So a process with 10,000 waiters makes no more
-// system calls at a hand-over than one with a single waiter.
+// anything to look at, and readers that have nobody but readers before them: the others stand
+// behind these. So a process with 10,000 waiters makes no more system calls at a hand-over than one
+// with a single waiter.
 //
 // Of a lock that nobody here holds or waits for the file stays open, for the next who does.
 #pragma once
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "backends/local/wire/lock_file.hpp"
+#include "dlock/mode.hpp"
 
 namespace dlock::local {
 
@@ -27,14 +29,20 @@ class LocalQueue {
 
   const std::string& file() const noexcept { return file_; }
   void join(std::uint64_t ticket, const std::shared_ptr<LocalClaim>& claim);
-  /// True if that was the first one, and another is now.
+  /// True if others may have something to look at now.
   bool leave(std::uint64_t ticket) noexcept;
+  /// It has become one of mode shared.
+  void share(std::uint64_t ticket) noexcept;
   bool empty() const noexcept { return places_.empty(); }
   /// Null if nobody is there.
   std::shared_ptr<LocalClaim> first() const noexcept;
-  bool is_first(std::uint64_t ticket) const noexcept;
-  /// The next one's ticket; above all tickets if there is none.
-  std::uint64_t next_behind(std::uint64_t ticket) const noexcept;
+  /// Nobody of this process is before it whom it would wait for.
+  bool is_looker(std::uint64_t ticket) const noexcept;
+  /// Those of them who wait.
+  void notify_lookers() const noexcept;
+  /// The ticket of the next one who waits for it and whom all further ones wait for; above all
+  /// tickets if there is none. `mode`: of the ticket.
+  std::uint64_t next_behind(std::uint64_t ticket, Mode mode) const noexcept;
   std::vector<std::shared_ptr<LocalClaim>> everybody() const;
   /// Any one of them, without memory; null if nobody is there.
   std::shared_ptr<LocalClaim> anybody() const noexcept;
@@ -43,8 +51,15 @@ class LocalQueue {
   LockFile kept;   ///< nothing in it is locked
 
  private:
+  struct Place {
+    std::weak_ptr<LocalClaim> claim;
+    bool shared = false;
+  };
+  using Places = std::map<std::uint64_t, Place>;
+
   std::string file_;
-  std::map<std::uint64_t, std::weak_ptr<LocalClaim>> places_;
+  Places places_;
+  std::size_t readers_ = 0;  ///< places of mode shared
 };
 
 /// The lines of one directory, by file and by watch.

@@ -68,11 +68,23 @@ void LockFile::unlock(std::uint64_t byte) noexcept {
   ::fcntl(descriptor(), F_OFD_SETLK, &lock);
 }
 
-SystemResult LockFile::find_locked(std::uint64_t begin, std::uint64_t end,
-                                   std::optional<std::uint64_t>& found) const noexcept {
+SystemResult LockFile::find(std::uint64_t begin, std::uint64_t end,
+                            std::optional<std::uint64_t>& found, bool* shared) const noexcept {
   found.reset();
   if (begin >= end) return {};
   auto lock = range(F_WRLCK, begin, end - begin);
+  if (::fcntl(descriptor(), F_OFD_GETLK, &lock) != 0) return last_error();
+  if (lock.l_type != F_UNLCK) found = static_cast<std::uint64_t>(lock.l_start);
+  if (shared != nullptr) *shared = lock.l_type == F_RDLCK;
+  return {};
+}
+
+// Who would read meets those alone who write.
+SystemResult LockFile::find_exclusive(std::uint64_t begin, std::uint64_t end,
+                                      std::optional<std::uint64_t>& found) const noexcept {
+  found.reset();
+  if (begin >= end) return {};
+  auto lock = range(F_RDLCK, begin, end - begin);
   if (::fcntl(descriptor(), F_OFD_GETLK, &lock) != 0) return last_error();
   if (lock.l_type != F_UNLCK) found = static_cast<std::uint64_t>(lock.l_start);
   return {};

@@ -46,12 +46,22 @@ class LockFile {
 
   /// Takes a byte, or says EAGAIN: never waits.
   SystemResult try_lock(std::uint64_t byte) noexcept;
-  /// Likewise, beside others who take it so.
+  /// Likewise, beside others who take it so. A byte that is ours becomes one that is ours so.
   SystemResult try_lock_shared(std::uint64_t byte) noexcept;
   void unlock(std::uint64_t byte) noexcept;
   /// A byte in [begin, end) that somebody else has locked; not necessarily the first one.
   SystemResult find_locked(std::uint64_t begin, std::uint64_t end,
-                           std::optional<std::uint64_t>& found) const noexcept;
+                           std::optional<std::uint64_t>& found) const noexcept {
+    return find(begin, end, found, nullptr);
+  }
+  /// Likewise, and whether it is locked as try_lock_shared() does it.
+  SystemResult find_locked(std::uint64_t begin, std::uint64_t end,
+                           std::optional<std::uint64_t>& found, bool& shared) const noexcept {
+    return find(begin, end, found, &shared);
+  }
+  /// Likewise, of those that are not locked so.
+  SystemResult find_exclusive(std::uint64_t begin, std::uint64_t end,
+                              std::optional<std::uint64_t>& found) const noexcept;
 
   /// Returns what there is, shorter at the end of the file.
   SystemResult read(Bytes out, std::uint64_t offset, std::size_t& size) const noexcept;
@@ -74,6 +84,8 @@ class LockFile {
     bool operator==(const Identity&) const = default;
   };
   static Identity identity(const struct stat& info) noexcept;
+  SystemResult find(std::uint64_t begin, std::uint64_t end, std::optional<std::uint64_t>& found,
+                    bool* shared) const noexcept;
 
   Descriptor descriptor_;
   Identity opened_;
