@@ -157,9 +157,9 @@ class Parser {
                    "Exit status when the lock is not obtained in time (default: 75)")
         ->check(CLI::Range(0, 255))
         ->type_name("N");
-    app.add_flag_function(
-        "--shared", [this](std::int64_t) { shared_ = true; },
-        "A shared lock (not in this version: refused)");
+    app.add_flag("--shared", arguments_.shared,
+                 "In shared mode: beside other readers, never beside a writer, which is who leaves "
+                 "this out (zookeeper, local)");
   }
 
   void add_run() {
@@ -391,11 +391,6 @@ class Parser {
     if (arguments_.verb != Verb::run && has_dashes) {
       throw CLI::ValidationError("--", "only `run` takes a command");
     }
-    if (shared_) {
-      throw CLI::ValidationError("--shared",
-                                 "shared locks are not in this version of dlock; leave it out for "
-                                 "an exclusive one");
-    }
     if (arguments_.withdraw && !arguments_.all) {
       throw CLI::ValidationError("--withdraw", "a plan is withdrawn as a whole; add --all");
     }
@@ -479,7 +474,6 @@ class Parser {
   bool has_dashes_ = false;
   bool report_ = false;
   std::string on_lost_ = "term";
-  bool shared_ = false;
 };
 
 }  // namespace

@@ -45,6 +45,7 @@ struct Arguments {
 
   std::optional<Milliseconds> wait;
   std::optional<Milliseconds> lease;
+  bool shared = false;
   std::optional<int> conflict_exit_code;
   OnLost on_lost = OnLost::terminate;
   std::optional<Milliseconds> kill_after;

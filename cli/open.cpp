@@ -119,6 +119,7 @@ AcquireOptions acquire_options(const Arguments& arguments) {
   AcquireOptions options;
   options.wait = arguments.wait;
   options.lease = arguments.lease;
+  if (arguments.shared) options.mode = Mode::shared;
   return options;
 }
 

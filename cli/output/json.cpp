@@ -46,7 +46,17 @@ json::object owner_object(const Owner& owner) {
           {"id", or_null(owner.id)}};
 }
 
+json::object reader_object(const SharedHolder& reader) {
+  auto object = owner_object(reader.owner);
+  object["token"] = or_null(reader.token);
+  object["since_ms"] = ms_or_null(reader.held_for);
+  object["remaining_ms"] = ms_or_null(reader.remaining);
+  return object;
+}
+
 json::object status_object(const LockStatus& status) {
+  json::array readers;
+  for (const auto& reader : status.readers) readers.push_back(reader_object(reader));
   json::array waiting;
   for (const auto& owner : status.waiting) waiting.push_back(owner_object(owner));
   json::array notes;
@@ -59,7 +69,9 @@ json::object status_object(const LockStatus& status) {
           {"since_ms", ms_or_null(status.held_for)},
           {"remaining_ms", ms_or_null(status.remaining)},
           {"waiting", std::move(waiting)},
-          {"notes", std::move(notes)}};
+          {"notes", std::move(notes)},
+          {"mode", status.held ? json::value(to_string(status.mode)) : json::value(nullptr)},
+          {"readers", std::move(readers)}};
 }
 
 json::object finding_object(const StoreFinding& finding) {
@@ -89,6 +101,7 @@ json::object finding_object(const StoreFinding& finding) {
   object["assumptions"] = std::move(assumptions);
   object["shortfalls"] = std::move(shortfalls);
   object["fair"] = can.fair;
+  object["shared_mode"] = can.shared_mode;
   object["token"] = to_string(can.token);
   object["wake_up"] = to_string(can.wake_up);
   object["lease_scope"] = to_string(can.lease_scope);

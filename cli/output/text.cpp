@@ -17,6 +17,19 @@ namespace {
 
 using std::chrono::milliseconds;
 
+std::string readers_of(const LockStatus& status) {
+  const auto count = status.readers.size();
+  return count == 1 ? std::string("a reader") : fmt::format("{} readers", count);
+}
+
+std::string words_for(const SharedHolder& reader) {
+  auto text = who(reader.owner);
+  if (reader.held_for) text += fmt::format(", for {}", rounded(*reader.held_for));
+  if (reader.token) text += fmt::format(", token {}", *reader.token);
+  if (reader.remaining) text += fmt::format(", lease left {}", rounded(*reader.remaining));
+  return text;
+}
+
 std::string token_of(const LockStatus& status) {
   return status.token ? fmt::format("{}", *status.token) : "-";
 }
@@ -69,9 +82,11 @@ std::string finding_text(const StoreFinding& finding) {
   const Capabilities& can = *report.capabilities;
   std::string text =
       fmt::format("{} ({}): reached in {} ms", report.name, report.backend, finding.took.count());
-  text += indented("promises", fmt::format("{}{}, tokens {}, wakes waiters by {}",
-                                           to_string(can.guarantee), can.fair ? ", fair" : "",
-                                           to_string(can.token), to_string(can.wake_up)));
+  text += indented(
+      "promises",
+      fmt::format("{}{}, tokens {}, wakes waiters by {}", to_string(can.guarantee),
+                  std::string(can.fair ? ", fair" : "") + (can.shared_mode ? ", shared mode" : ""),
+                  to_string(can.token), to_string(can.wake_up)));
   text += indented("lease", can.lease_scope == LeaseScope::none
                                 ? std::string("none: a dead holder's lock is free at once")
                                 : fmt::format("{} per {}", format_duration(can.lease),
@@ -118,10 +133,17 @@ std::string who(const Owner& owner) {
   return text;
 }
 
+std::string holder_words(const LockStatus& status) {
+  return status.mode == Mode::shared ? readers_of(status) : who(status.owner.value_or(Owner{}));
+}
+
 std::string to_text(const LockStatus& status) {
   std::string text;
   if (!status.held) {
     text = fmt::format("{}: {}", printable(status.name), status.sealed ? "sealed" : "free");
+  } else if (status.mode == Mode::shared) {
+    text = printable(fmt::format("{}: held by {}", status.name, readers_of(status)));
+    for (const auto& reader : status.readers) text += indented("reader", words_for(reader));
   } else {
     text =
         printable(fmt::format("{}: held by {}", status.name, who(status.owner.value_or(Owner{}))));
@@ -138,7 +160,7 @@ std::string to_text(const std::vector<LockStatus>& all) {
   std::vector<Row> rows{{"NAME", "HELD BY", "FOR", "TOKEN", "LEASE LEFT", "WAITING"}};
   for (const auto& status : all) {
     rows.push_back({printable(status.name),
-                    status.held     ? printable(who(status.owner.value_or(Owner{})))
+                    status.held     ? printable(holder_words(status))
                     : status.sealed ? "(sealed)"
                                     : "(free)",
                     status.held_for ? rounded(*status.held_for) : "-", token_of(status),

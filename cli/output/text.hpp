@@ -20,6 +20,8 @@ std::string rounded(std::chrono::milliseconds duration);
 
 /// `./report.sh (pid 4711) on web1`; not yet printable.
 std::string who(const Owner& owner);
+/// Of a lock that is held.
+std::string holder_words(const LockStatus& status);
 
 /// Several lines, without the last newline.
 std::string to_text(const LockStatus& status);

@@ -20,7 +20,7 @@ namespace {
 
 std::string words_about(const LockStatus& status) {
   if (!status.held) return {};
-  auto text = fmt::format("held by {}", who(status.owner.value_or(Owner{})));
+  auto text = fmt::format("held by {}", holder_words(status));
   if (status.held_for) text += fmt::format(" for {}", rounded(*status.held_for));
   return text;
 }

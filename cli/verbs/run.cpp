@@ -168,7 +168,7 @@ ChildOptions child_options(const Arguments& arguments, const LockHandle& handle,
   options.command = arguments.command;
   options.environment = {{"DLOCK_NAME", handle.name()},
                          {"DLOCK_HELD_STORE", handle.store()},
-                         {kHeldVariable, held_with(id)}};
+                         {kHeldVariable, held_with(id, handle.mode())}};
   if (const auto sequencer = handle.sequencer()) {
     options.environment.emplace_back("DLOCK_TOKEN", fmt::format("{}", sequencer->token()));
     options.environment.emplace_back("DLOCK_SEQUENCER", sequencer->to_string());
@@ -218,7 +218,8 @@ int run(const Arguments& arguments) {
   Signals signals({SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGCHLD});
   Config config = load_config(arguments);
   const auto id = lock_id(config, arguments.name);
-  if (arguments.nested && outer_holder(id) != 0) return run_in_place(arguments, signals);
+  if (arguments.nested && is_under(outer_hold(id), arguments))
+    return run_in_place(arguments, signals);
   if (const auto refused = refuse_nested(config, arguments)) return *refused;
   LockManager locks = open_manager(arguments, std::move(config));
   auto [handle, failed] = acquire(locks, arguments, signals);

@@ -67,7 +67,7 @@ TEST(CliRun, RefusesWrongUsage) {
       {"run", "x", "--lease", "0", "--", "true"},
       {"run", "x", "--on-lost", "cry", "--", "true"},
       {"run", "x", "-E", "300", "--", "true"},
-      {"run", "x", "--shared", "--", "true"},
+      {"run", "x", "--shared=soon", "--", "true"},
       {"run", "../x", "--", "true"},
       {"run", "a\nb", "--", "true"},
       {"run", std::string(513, 'x'), "--", "true"},

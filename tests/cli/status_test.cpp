@@ -13,7 +13,7 @@ namespace json = boost::json;
 using testkit::Process;
 
 constexpr const char* kStatusKeys =
-    "name held sealed token owner since_ms remaining_ms waiting notes";
+    "name held sealed token owner since_ms remaining_ms waiting notes mode readers";
 
 TEST(CliStatus, OfAHeldLock) {
   const LocalStore store;
