@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Curator's locks: HOST:PORT SESSION_MS ROOT KIND. KIND: mutex, write (of a read/write lock) or
-// semaphore. The protocol is in tests/interop/support/foreign_client.hpp. Run from its source.
+// Curator's locks: HOST:PORT SESSION_MS ROOT KIND. KIND: mutex, read or write (of a read/write lock),
+// or semaphore. The protocol is in tests/interop/support/foreign_client.hpp. Run from its source.
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.nio.file.Files;
@@ -28,6 +28,7 @@ public class CuratorClient {
   }
   static InterProcessLock lockOf(String name) {
     String path = root + name;
+    if (kind.equals("read")) return new InterProcessReadWriteLock(client, path).readLock();
     if (kind.equals("write")) return new InterProcessReadWriteLock(client, path).writeLock();
     if (kind.equals("semaphore")) return new InterProcessSemaphoreMutex(client, path);
     return new InterProcessMutex(client, path);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# kazoo's Lock: HOST:PORT SESSION_MS ROOT [PATTERN]. PATTERN: what names of other makes have before
-# their number (`extra_lock_patterns`).
+# kazoo's locks: HOST:PORT SESSION_MS ROOT KIND [PATTERN]. KIND: Lock, ReadLock or WriteLock. PATTERN:
+# what names of other makes have before their number (`extra_lock_patterns`).
 import logging
 import sys
 
@@ -10,13 +10,13 @@ from line_protocol import needs, serve
 needs("kazoo", "python3-kazoo")
 from kazoo.client import KazooClient  # noqa: E402
 
-endpoint, lease, root = sys.argv[1:4]
-patterns = sys.argv[4:]
+endpoint, lease, root, kind = sys.argv[1:5]
+patterns = sys.argv[5:]
 
 
 class Lock:
     def __init__(self, name):
-        self.lock = client.Lock(root + name, "kazoo", extra_lock_patterns=patterns)
+        self.lock = getattr(client, kind)(root + name, "kazoo", extra_lock_patterns=patterns)
 
     def acquire(self, wait):
         return self.lock.acquire(blocking=wait)

@@ -60,6 +60,12 @@ const Peer* curator_write_lock() {
   return &one;
 }
 
+const ReadWritePeer& curator_readers() {
+  static const Peer reader = peer("CuratorReader", "read");
+  static const ReadWritePeer both{&reader, curator_write_lock()};
+  return both;
+}
+
 const Peer* curator_semaphore() {
   static const Peer one = peer("CuratorSemaphoreMutex", "semaphore");
   return &one;

@@ -45,6 +45,13 @@ const std::vector<const Peer*>& sharing_peers();
 const Peer* kazoo_alone();
 const Peer* tooz_zookeeper();
 const Peer* curator_write_lock();
+/// Readers and writers, which share a lock with ours if our exclusive ones are writers.
+struct ReadWritePeer {
+  const Peer* reader;
+  const Peer* writer;
+};
+const ReadWritePeer& curator_readers();
+const ReadWritePeer& kazoo_readers();
 /// Nobody waits for anybody.
 const Peer* curator_semaphore();
 const Peer* tooz_folder();
