@@ -39,7 +39,10 @@ std::vector<Overlap> overlaps(const std::map<GrantId, Grant>& grants) {
       const auto when = one.grant->granted;
       std::erase_if(believers,
                     [when](const Numbered& earlier) { return !earlier.grant->believed_at(when); });
-      for (const auto& earlier : believers) found.push_back({earlier.id, one.id, when});
+      for (const auto& earlier : believers) {
+        const bool together = earlier.grant->is_reader_at(when) && one.grant->is_reader_at(when);
+        if (!together) found.push_back({earlier.id, one.id, when});
+      }
       believers.push_back(one);
     }
   }
@@ -69,19 +72,25 @@ Violations check_tokens(const History& history) {
   Violations found;
   const auto grants = grants_of(history, found);
   for (const auto& [name, list] : by_name(grants)) {
-    std::optional<std::uint64_t> highest;
+    std::uint64_t highest = 0;
+    std::uint64_t highest_exclusive = 0;
     const bool has_tokens = std::any_of(
         list.begin(), list.end(), [](const Numbered& one) { return one.grant->token.has_value(); });
     for (const auto& one : list) {
       if (!has_tokens) break;
       if (!one.grant->token) {
         found.push_back({describe(one) + " has no token", one.grant->granted});
-      } else if (highest && *one.grant->token <= *highest) {
-        found.push_back(
-            {fmt::format("{} has token {}, after {}", describe(one), *one.grant->token, *highest),
-             one.grant->granted});
+        continue;
       }
-      if (one.grant->token) highest = std::max(highest.value_or(0), *one.grant->token);
+      const auto token = *one.grant->token;
+      const bool reads = one.grant->mode == Mode::shared;
+      const auto before = reads ? highest_exclusive : highest;
+      if (token <= before) {
+        found.push_back({fmt::format("{} has token {}, after {}", describe(one), token, before),
+                         one.grant->granted});
+      }
+      highest = std::max(highest, token);
+      if (!reads) highest_exclusive = std::max(highest_exclusive, token);
     }
   }
   return found;

@@ -28,6 +28,9 @@ class Reader {
           grant->deadlines[event.at] = event.until;
         }
         return;
+      case EventKind::shared:
+        if (auto* grant = living(event, "became a reader")) grant->shared = event.at;
+        return;
       case EventKind::releasing:
         if (auto* grant = known(event, "was released")) {
           if (grant->releasing) complain(event, "was released twice");
@@ -54,7 +57,7 @@ class Reader {
 
  private:
   void begin(const Event& event) {
-    Grant grant{event.name, event.client, event.token, event.at, {}, {}, {}, {}};
+    Grant grant{event.name, event.client, event.token, event.at, {}, {}, {}, {}, event.mode};
     grant.deadlines[event.at] = event.until;
     if (!grants_.emplace(event.grant, std::move(grant)).second) {
       complain(event, "was granted twice");

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "dlock/clock.hpp"
+#include "dlock/mode.hpp"
 
 namespace dlock::checkers {
 
@@ -22,6 +23,7 @@ enum class EventKind {
   given_up,   ///< ... and stopped asking without a grant
   granted,    ///< acquire returned: `name`, `client`, `token`, `until`
   extended,   ///< the holder may believe it up to `until`
+  shared,     ///< the holder asked to be a reader: from here it claims no more than that
   releasing,  ///< the holder called release(): from here it claims nothing
   told_lost,  ///< the holder was told that it lost the lock
   died,       ///< `client` was killed: it asks for nothing and believes nothing any more
@@ -34,7 +36,8 @@ struct Event {
   EventKind kind = EventKind::granted;
   std::string name;
   std::string client;
-  GrantId grant = 0;  ///< unique in a run; of granted, extended, releasing, told_lost
+  GrantId grant = 0;  ///< unique in a run; of granted, extended, shared, releasing, told_lost
+  Mode mode = Mode::exclusive;  ///< of granted
   std::optional<std::uint64_t> token;
   TimePoint until = kNever;  ///< the holder's local deadline; kNever: the store has no lease
 };
@@ -59,7 +62,13 @@ struct Grant {
   std::optional<TimePoint> died;
   /// The deadlines, by the time from which each was known.
   std::map<TimePoint, TimePoint> deadlines;
+  Mode mode = Mode::exclusive;        ///< of the acquire
+  std::optional<TimePoint> shared{};  ///< when it became a reader
 
+  /// The holder claims to be a reader only.
+  bool is_reader_at(TimePoint when) const {
+    return mode == Mode::shared || (shared && *shared <= when);
+  }
   /// Whether the holder had reason to believe at `when` that the lock is its own.
   bool believed_at(TimePoint when) const;
 };

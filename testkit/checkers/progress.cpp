@@ -48,6 +48,7 @@ class Walk {
         healthy_ = true;
         for (auto& [text, one] : names_) one.since = kNever;
         break;
+      case EventKind::shared:
       case EventKind::extended:
         break;
     }

@@ -4,6 +4,8 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 
+#include "dlock/detail/grant.hpp"
+
 namespace dlock::simulation {
 
 /// What a holder has heard of its loss: by a callback, by asking, or both.
@@ -107,6 +109,8 @@ asio::awaitable<void> Client::act(std::string actor) {
       recorder_.given_up(process_, actor, lock);
     } else {
       co_await work(lock, *outcome);
+      const bool reads_on = work_.readers && outcome->handle.mode() == Mode::exclusive;
+      if (reads_on && world_.chance(0.4)) co_await read_on(lock, *outcome);
       co_await give_back(std::move(*outcome));
     }
     const auto think = work_.resting ? world_.between(milliseconds(400), milliseconds(1200))
@@ -166,6 +170,7 @@ OneShot<Client::Outcome> Client::want(const std::string& actor, const std::strin
   if (how == 1 || how == 2) {
     request.limits.deadline = process_.now() + world_.between(milliseconds(5), work_.lease * 2);
   }
+  if (work_.readers && world_.chance(0.6)) request.mode = Mode::shared;
   OneShot<Outcome> done(process_);
   recorder_.wanted(process_, actor, lock);
   auto acquisition = std::make_shared<core::Acquisition>(
@@ -211,11 +216,21 @@ asio::awaitable<void> Client::work(std::string lock, Outcome& held) {
     const auto state = held.handle.state();
     if (state == HandleState::lost || !process_.is_alive()) co_return;
     const auto token = held.handle.token();
-    if (i == writes || !token) continue;
+    if (i == writes || !token || held.handle.mode() == Mode::shared) continue;
     world_.after(
         world_.between({}, milliseconds(2)),
         [this, lock, grant = held.grant, token = *token] { recorder_.write(grant, lock, token); });
   }
+}
+
+// A writer that is done with writing.
+asio::awaitable<void> Client::read_on(std::string lock, Outcome& held) {
+  if (held.handle.state() == HandleState::lost || !process_.is_alive()) co_return;
+  recorder_.became_reader(process_, held.grant);
+  OneShot<bool> done(process_);
+  detail::GrantAccess::grant(held.handle)->downgrade([done](error_code) { done.set(true); });
+  co_await done.get_until(kNever);
+  co_await work(std::move(lock), held);
 }
 
 asio::awaitable<void> Client::give_back(Outcome held) {

@@ -20,6 +20,8 @@ namespace dlock::simulation {
 struct Work {
   std::vector<std::string> locks;
   int actors = 2;
+  /// Some read only, and some who write read on.
+  bool readers = false;
   Duration longest_think{};
   Duration longest_hold{};  ///< now and then twice a lease
   Duration lease{};
@@ -68,6 +70,7 @@ class Client {
   asio::awaitable<void> break_lock(std::string lock, TimePoint deadline);
   OneShot<Outcome> want(const std::string& actor, const std::string& lock);
   asio::awaitable<void> work(std::string lock, Outcome& held);
+  asio::awaitable<void> read_on(std::string lock, Outcome& held);
   asio::awaitable<void> give_back(Outcome held);
   Duration hold_time();
   bool ends() const;

@@ -21,7 +21,7 @@ using dlock::Duration;
 
 struct Arguments {
   std::string store = "all";
-  std::string mode = "both";
+  std::string mode = "all";
   std::uint64_t seed = 0;
   std::uint64_t first = 1;
   std::uint64_t seeds = 1000;
@@ -35,23 +35,32 @@ struct Arguments {
   int jobs = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 };
 
-/// The word by which a mode is asked for.
-const char* mode_name(bool exclusive) { return exclusive ? "exclusive" : "as-installed"; }
+/// How a store is set up, and what the programs do.
+struct Way {
+  bool exclusive = true;
+  bool readers = false;
+};
 
-bool can_be(const Kind& kind, bool exclusive) {
-  World world(1);
-  Network network(world);
-  return kind.make(world, network, exclusive) != nullptr;
+/// The word by which it is asked for.
+const char* mode_name(const Way& way) {
+  return way.readers ? "readers" : way.exclusive ? "exclusive" : "as-installed";
 }
 
-/// Calls `f(kind, exclusive)` for all that was asked for.
+bool can_be(const Kind& kind, const Way& way) {
+  World world(1);
+  Network network(world);
+  const auto store = kind.make(world, network, way.exclusive);
+  return store != nullptr && (!way.readers || store->descriptor().has_shared_mode);
+}
+
+/// Calls `f(kind, way)` for all that was asked for.
 template <class F>
 void for_each_asked(const Arguments& asked, F f) {
   for (const auto& kind : kinds()) {
     if (asked.store != "all" && asked.store != kind.name) continue;
-    for (const bool exclusive : {true, false}) {
-      if (asked.mode != "both" && asked.mode != mode_name(exclusive)) continue;
-      if (can_be(kind, exclusive)) f(kind, exclusive);
+    for (const Way way : {Way{true, false}, Way{false, false}, Way{true, true}}) {
+      if (asked.mode != "all" && asked.mode != mode_name(way)) continue;
+      if (can_be(kind, way)) f(kind, way);
     }
   }
 }
@@ -66,10 +75,10 @@ void print_violations(const dlock::checkers::Violations& violations) {
   if (violations.size() > kShown) fmt::print("  and {} more\n", violations.size() - kShown);
 }
 
-std::string replay_command(const Kind& kind, bool exclusive, std::uint64_t seed,
+std::string replay_command(const Kind& kind, const Way& way, std::uint64_t seed,
                            std::string_view defect) {
   return fmt::format("dlock-sim --store {} --mode {} --seed {} --trace{}{}", kind.name,
-                     mode_name(exclusive), seed, defect.empty() ? "" : " --defect ", defect);
+                     mode_name(way), seed, defect.empty() ? "" : " --defect ", defect);
 }
 
 void print_table(const FaultTable& table) {
@@ -101,12 +110,12 @@ void print_lateness(std::vector<Duration> lateness) {
       lateness.size(), ms(0.5), ms(0.999), ms(1));
 }
 
-int print_sum(const Kind& kind, bool exclusive, const Sum& sum, double seconds,
+int print_sum(const Kind& kind, const Way& way, const Sum& sum, double seconds,
               const Arguments& asked) {
   fmt::print(
       "{} ({}): {} seeds, {} acquisitions checked, {:.0f} % contended, {:.0f} a second, "
       "{:.0f} s simulated\n",
-      kind.name, mode_name(exclusive), sum.runs, sum.acquisitions,
+      kind.name, mode_name(way), sum.runs, sum.acquisitions,
       sum.acquisitions == 0
           ? 0.0
           : 100.0 * static_cast<double>(sum.contended) / static_cast<double>(sum.acquisitions),
@@ -124,17 +133,18 @@ int print_sum(const Kind& kind, bool exclusive, const Sum& sum, double seconds,
   }
   fmt::print("  violations in {} runs; the first is seed {}:\n", sum.bad_runs, *sum.bad_seed);
   print_violations(sum.violations);
-  fmt::print("  replay: {}\n", replay_command(kind, exclusive, *sum.bad_seed, asked.defect));
+  fmt::print("  replay: {}\n", replay_command(kind, way, *sum.bad_seed, asked.defect));
   return 1;
 }
 
 int replay(const Arguments& asked) {
   int status = 0;
-  for_each_asked(asked, [&](const Kind& kind, bool exclusive) {
-    const auto result = run({asked.seed, &kind, exclusive, asked.trace, asked.defect});
+  for_each_asked(asked, [&](const Kind& kind, const Way& way) {
+    const auto result =
+        run({asked.seed, &kind, way.exclusive, way.readers, asked.trace, asked.defect});
     fmt::print("{}", result.trace);
-    fmt::print("{} ({}), seed {}: {} acquisitions, {} violations\n", kind.name,
-               mode_name(exclusive), asked.seed, result.acquisitions, result.violations.size());
+    fmt::print("{} ({}), seed {}: {} acquisitions, {} violations\n", kind.name, mode_name(way),
+               asked.seed, result.acquisitions, result.violations.size());
     print_violations(result.violations);
     if (!result.violations.empty()) status = 1;
   });
@@ -143,18 +153,19 @@ int replay(const Arguments& asked) {
 
 int run_many(const Arguments& asked) {
   int status = 0;
-  for_each_asked(asked, [&](const Kind& kind, bool exclusive) {
+  for_each_asked(asked, [&](const Kind& kind, const Way& way) {
     const auto began = std::chrono::steady_clock::now();
     Campaign what;
     what.kind = &kind;
-    what.exclusive = exclusive;
+    what.exclusive = way.exclusive;
+    what.readers = way.readers;
     what.first_seed = asked.first;
     what.seeds = asked.seeds;
     what.defect = asked.defect;
     what.jobs = asked.jobs;
     const auto sum = campaign(what);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
-    status |= print_sum(kind, exclusive, sum, took.count(), asked);
+    status |= print_sum(kind, way, sum, took.count(), asked);
   });
   return status;
 }
@@ -162,11 +173,11 @@ int run_many(const Arguments& asked) {
 /// The same seed twice: the same trace, byte for byte.
 int run_again(const Arguments& asked) {
   int status = 0;
-  for_each_asked(asked, [&](const Kind& kind, bool exclusive) {
+  for_each_asked(asked, [&](const Kind& kind, const Way& way) {
     std::uint64_t different = 0;
     std::size_t bytes = 0;
     for (std::uint64_t i = 0; i < asked.again; ++i) {
-      const RunOptions options{asked.first + i, &kind, exclusive, true, {}};
+      const RunOptions options{asked.first + i, &kind, way.exclusive, way.readers, true, {}};
       const auto first = run(options);
       const auto second = run(options);
       bytes += first.trace.size();
@@ -175,7 +186,7 @@ int run_again(const Arguments& asked) {
       }
     }
     fmt::print("{} ({}): {} seeds run twice, {} bytes of trace, {} different\n", kind.name,
-               mode_name(exclusive), asked.again, bytes, different);
+               mode_name(way), asked.again, bytes, different);
     if (different != 0) status = 1;
   });
   return status;
@@ -190,11 +201,12 @@ struct Catch {
 /// By chance: the fewest seeds that show it, on any store, as exclusive before as installed.
 std::optional<Catch> look_for(const Defect& defect, const Arguments& asked) {
   std::optional<Catch> best;
-  for_each_asked(asked, [&](const Kind& kind, bool exclusive) {
+  for_each_asked(asked, [&](const Kind& kind, const Way& way) {
     if (defect.store != "any" && defect.store != kind.name) return;
     Campaign what;
     what.kind = &kind;
-    what.exclusive = exclusive;
+    what.exclusive = way.exclusive;
+    what.readers = way.readers;
     what.first_seed = asked.first;
     what.seeds = best ? best->seeds - 1 : asked.most;
     what.defect = defect.name;
@@ -203,9 +215,9 @@ std::optional<Catch> look_for(const Defect& defect, const Arguments& asked) {
     if (what.seeds == 0) return;
     const auto sum = campaign(what);
     if (!sum.bad_seed) return;
-    best = Catch{
-        *sum.bad_seed - asked.first + 1,
-        fmt::format("{} ({}): {}", kind.name, mode_name(exclusive), sum.violations.front().what)};
+    best =
+        Catch{*sum.bad_seed - asked.first + 1,
+              fmt::format("{} ({}): {}", kind.name, mode_name(way), sum.violations.front().what)};
   });
   return best;
 }
@@ -297,7 +309,7 @@ int main(int argc, char** argv) {
   Arguments asked;
   CLI::App app("Simulated stores, production code, every fault: is anybody wrong about a lock?");
   app.add_option("--store", asked.store, "zookeeper, redis, memcached, local or all");
-  app.add_option("--mode", asked.mode, "exclusive, as-installed or both");
+  app.add_option("--mode", asked.mode, "exclusive, as-installed, readers or all");
   app.add_option("--seed", asked.seed, "run this one seed");
   app.add_flag("--trace", asked.trace, "with --seed: every step");
   app.add_option("--first", asked.first, "the first of many seeds");
@@ -311,7 +323,7 @@ int main(int argc, char** argv) {
   app.add_option("--jobs", asked.jobs, "threads");
   CLI11_PARSE(app, argc, argv);
   bool is_any = false;
-  for_each_asked(asked, [&](const Kind&, bool) { is_any = true; });
+  for_each_asked(asked, [&](const Kind&, const Way&) { is_any = true; });
   if (!is_any) {
     fmt::print(stderr, "dlock-sim: there is nothing to run: no store '{}' in mode '{}'\n",
                asked.store, asked.mode);

@@ -52,6 +52,7 @@ GrantId Recorder::granted(Process& who, const std::string& actor, const std::str
   event.client = actor;
   event.grant = id;
   event.token = hold->identity().token;
+  event.mode = hold->identity().mode;
   event.until = deadline_of(who, *hold);
   const auto claim = hold->claim();
   owners_[id] = claim ? claim->request().owner.id : std::string();
@@ -61,6 +62,15 @@ GrantId Recorder::granted(Process& who, const std::string& actor, const std::str
   live_[id] = {&who, lock, hold, event.until, false};
   add(std::move(event));
   return id;
+}
+
+void Recorder::became_reader(const Process& who, GrantId grant) {
+  if (!who.is_alive() || live_.find(grant) == live_.end()) return;
+  world_.trace("{}: is a reader from now on, {}", who.name(), grant);
+  checkers::Event event;
+  event.kind = EventKind::shared;
+  event.grant = grant;
+  add(std::move(event));
 }
 
 void Recorder::releasing(const Process& who, GrantId grant) {

@@ -41,6 +41,7 @@ class Recorder {
   /// `hold`: what stands behind the handle.
   GrantId granted(Process& who, const std::string& actor, const std::string& lock,
                   const std::shared_ptr<core::Hold>& hold);
+  void became_reader(const Process& who, GrantId grant);
   void releasing(const Process& who, GrantId grant);
   void told_lost(const Process& who, GrantId grant);
   void died(const Process& who);

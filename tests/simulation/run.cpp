@@ -45,6 +45,7 @@ class Run {
     if (store_->has_network()) faults_.push_back(Fault::client_cut);
     choose_faults();
     choose_work();
+    work_.readers = options.readers;
   }
 
   RunResult go() {

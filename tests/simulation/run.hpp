@@ -22,6 +22,8 @@ struct RunOptions {
   const Kind* kind = nullptr;
   /// Set up, and struck, such that it promises exclusion.
   bool exclusive = true;
+  /// Some programs read only, and some that write read on.
+  bool readers = false;
   bool tracing = false;
   std::string_view defect = {};
 };

@@ -43,6 +43,12 @@ class Tap final : public Backend {
     }
     co_return answers;
   }
+  asio::awaitable<DowngradeAnswer> downgrade(ClaimPtr held, TimePoint deadline) override {
+    const auto lock = held->request().name;
+    auto answer =
+        co_await struck(Call::downgrade, lock, backend_->downgrade(std::move(held), deadline));
+    co_return answer;
+  }
   asio::awaitable<ReleaseAnswer> release(ClaimPtr claim, bool search, TimePoint deadline) override {
     const auto lock = claim->request().name;
     return struck(Call::release, lock, backend_->release(std::move(claim), search, deadline));

@@ -19,10 +19,20 @@
 
 namespace dlock::simulation {
 
-enum class Call : std::uint8_t { connect, claim, wait, extend, release, inspect, list, evict };
-inline constexpr std::size_t kCalls = 8;
+enum class Call : std::uint8_t {
+  connect,
+  claim,
+  wait,
+  extend,
+  release,
+  inspect,
+  list,
+  evict,
+  downgrade
+};
+inline constexpr std::size_t kCalls = 9;
 inline constexpr std::array<std::string_view, kCalls> kCallNames = {
-    "connect", "claim", "wait", "extend", "release", "inspect", "list", "evict"};
+    "connect", "claim", "wait", "extend", "release", "inspect", "list", "evict", "downgrade"};
 
 /// How often each fault struck each call.
 struct FaultTable {

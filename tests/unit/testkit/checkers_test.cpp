@@ -3,8 +3,8 @@
 // The checkers' own tests: histories made by hand, good ones that must pass and bad ones that must
 // not. A history is written as one line: events with `;` between, each a second and
 //
-//   G<id> name client [#token] [until N]   granted        E<id> until N   extended
-//   R<id>  release called                  L<id>  told lost
+//   G<id> name client [#token] [until N] [shared]   granted        E<id> until N   extended
+//   R<id>  release called                  L<id>  told lost      S<id>  became a reader
 //   W name client  wants it                U name client  gives up
 //   D client  dies                         F  something broken    H  all whole again
 #include <fmt/format.h>
@@ -30,6 +30,8 @@ EventKind kind_of(char letter) {
       return EventKind::granted;
     case 'E':
       return EventKind::extended;
+    case 'S':
+      return EventKind::shared;
     case 'R':
       return EventKind::releasing;
     case 'L':
@@ -65,6 +67,8 @@ Event event(const std::string& text) {
   for (std::string word; in >> word;) {
     if (word[0] == '#') {
       event.token = std::stoull(word.substr(1));
+    } else if (word == "shared") {
+      event.mode = Mode::shared;
     } else if (int number = 0; word == "until" && in >> number) {
       event.until = second(number);
     } else {
@@ -112,6 +116,40 @@ TEST(CheckExclusion, PassesGoodHistories) {
                                 "1 G1 a A; 2 R1; 3 G2 a A; 4 R2; 5 G3 a A",
                                 "1 G1 a/b A; 1 G2 a B; 1 G3 b C",
                             });
+}
+
+TEST(CheckReaders, TogetherAndNeverBesideAWriter) {
+  all_pass(check_exclusion, {
+                                "1 G1 a A shared; 2 G2 a B shared; 3 R1; 4 R2; 5 G3 a C",
+                                "1 G1 a A; 2 S1; 3 G2 a B shared; 4 R1; 5 R2",
+                                "1 G1 a A shared until 5; 5 G2 a B",
+                            });
+  for (const auto* text : {
+           "1 G1 a A shared; 2 G2 a B",
+           "1 G1 a A; 2 G2 a B shared",
+           "1 G1 a A shared; 2 G2 a B shared; 3 R1; 4 G3 a C",
+           "1 G1 a A; 2 S1; 3 G2 a B",
+           "1 G1 a A; 2 G2 a B shared; 3 S1",
+           "1 G1 a A; 2 R1; 3 S1",
+           "1 S1",
+       }) {
+    EXPECT_FALSE(check_exclusion(history(text)).empty()) << text;
+  }
+}
+
+TEST(CheckReaders, TokensRefuseByWritersOnly) {
+  all_pass(check_tokens, {
+                             "1 G1 a A #5 shared; 2 G2 a B #3 shared; 3 G3 a C #6",
+                             "1 G1 a A #1; 2 R1; 3 G2 a B #9 shared; 4 G3 a C #2 shared",
+                         });
+  for (const auto* text : {
+           "1 G1 a A #5; 2 R1; 3 G2 a B #4 shared",
+           "1 G1 a A #5 shared; 2 R1; 3 G2 a B #4",
+           "1 G1 a A #5 shared; 2 G2 a B #5 shared; 3 G3 a C #5",
+           "1 G1 a A #5 shared; 2 G2 a B shared",
+       }) {
+    EXPECT_FALSE(check_tokens(history(text)).empty()) << text;
+  }
 }
 
 TEST(CheckExclusion, RejectsBadHistories) {
