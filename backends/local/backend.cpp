@@ -28,6 +28,11 @@ std::string without_trailing_slash(std::string path) {
   return path;
 }
 
+/// It is held, and its holder wants to know who else asks.
+bool is_listening(const LocalClaim& claim) {
+  return claim.state == LocalClaim::State::granted && claim.request().tell_contention;
+}
+
 }  // namespace
 
 LocalBackend::LocalBackend(const StoreOptions& options, Env& env, EventSink& sink, WakeBy wake_by)
@@ -74,6 +79,7 @@ Capabilities LocalBackend::describe(const Directory& directory) const {
   capabilities.lease_scope = LeaseScope::none;
   capabilities.can_list = true;
   capabilities.can_evict = false;
+  capabilities.can_tell_contention = watcher_.running();
   capabilities.can_raise = true;
   capabilities.can_seal = true;
   capabilities.can_gate = true;
@@ -91,7 +97,8 @@ ClaimPtr LocalBackend::make_claim(ClaimRequest request) {
   return std::make_shared<LocalClaim>(std::move(request), env_);
 }
 
-ClaimAnswer LocalBackend::grant(const LocalClaim& claim) const {
+ClaimAnswer LocalBackend::grant(const LocalClaim& claim) {
+  if (claim.request().tell_contention) listen_for_others(*claim.queue);
   ClaimAnswer answer;
   answer.status = ClaimStatus::granted;
   answer.token = claim.ticket;
@@ -332,7 +339,11 @@ std::uint64_t LocalBackend::known_token(const std::string& file) const {
 }
 
 void LocalBackend::on_file_closed(int watch) {
-  if (const auto queue = queues_.watched(watch)) queue->notify_lookers();
+  const auto queue = queues_.watched(watch);
+  if (!queue) return;
+  queue->notify_lookers();
+  const auto first = queue->first();
+  if (first && is_listening(*first)) sink_.on_contended(first);  // a try that found it held
 }
 
 void LocalBackend::on_name_changed(std::string_view file) {
@@ -398,6 +409,8 @@ void LocalBackend::on_events_lost() {
   for (const auto& queue : queues_.all()) {
     check_file(queue);
     queue->notify_lookers();
+    const auto first = queue->first();
+    if (first && is_listening(*first)) sink_.on_contended(first);
   }
 }
 

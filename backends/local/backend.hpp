@@ -75,6 +75,7 @@ class LocalBackend final : public Backend, public MigrationStore, private Watche
   using LocalClaimPtr = std::shared_ptr<LocalClaim>;
 
   void on_file_closed(int watch) override;
+  void on_file_written(int watch) override;
   void on_name_changed(std::string_view file) override;
   void on_directory_gone() override;
   void on_events_lost() override;
@@ -130,7 +131,9 @@ class LocalBackend final : public Backend, public MigrationStore, private Watche
   void look_at_path_later();
   void leave_directory(const std::string& why);
 
-  ClaimAnswer grant(const LocalClaim& claim) const;
+  ClaimAnswer grant(const LocalClaim& claim);
+  void listen_for_others(LocalQueue& queue);
+  static bool has_others_behind(const LocalClaim& claim);
   void remember(const LocalClaim& claim);
   std::uint64_t known_token(const std::string& file) const;
 

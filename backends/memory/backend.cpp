@@ -54,6 +54,7 @@ Capabilities declare() {
   capabilities.lease_scope = LeaseScope::none;
   capabilities.can_list = true;
   capabilities.can_evict = true;
+  capabilities.can_tell_contention = true;
   capabilities.can_raise = true;
   capabilities.can_seal = true;
   capabilities.can_gate = true;
@@ -113,6 +114,7 @@ class MemoryBackend final : public Backend, public MigrationStore {
     answer.record = grant.gate.value_or(grant.record);
     if (grant.granted) answer.token = grant.token;
     mine->granted = grant.granted;
+    if (grant.granted && request.tell_contention) listen(mine);
     co_return answer;
   }
 
@@ -252,6 +254,22 @@ class MemoryBackend final : public Backend, public MigrationStore {
     };
   }
 
+  void listen(const std::shared_ptr<MemoryClaim>& claim) {
+    const auto& request = claim->request();
+    SharedStore::Wake contended = [box = std::weak_ptr(mailbox_), weak = std::weak_ptr(claim)] {
+      const auto to = box.lock();
+      if (!to) return;
+      to->post([box, weak] {
+        const auto mine = weak.lock();
+        const auto mailbox = box.lock();
+        if (mine && mailbox && mailbox->sink != nullptr) mailbox->sink->on_contended(mine);
+      });
+    };
+    if (!store_->tell_contention(request.name, request.owner.id, std::move(contended))) {
+      mailbox_->sink->on_contended(claim);
+    }
+  }
+
   Env& env_;
   const std::string name_;
   std::shared_ptr<Mailbox> mailbox_;
@@ -267,7 +285,7 @@ const BackendDescriptor& backend() {
       .schemes = {"memory"},
       .address = BackendDescriptor::Address::name,
       .default_port = 0,
-      .options = {},
+      .options = {cache_option()},
       .lease_option = {},
       .refused_schemes = {},
       .create = [](const StoreOptions& options, Env& env,

@@ -2,6 +2,7 @@
 #include "backends/memory/store.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace dlock::memory {
 namespace {
@@ -34,7 +35,32 @@ bool SharedStore::may_hold(const Entries& entries, Entries::const_iterator entry
 }
 
 SharedStore::Grant SharedStore::claim(const ClaimRequest& request, TimePoint now, Wake wake) {
+  Wake contended;
+  Grant grant;
+  {
+    const std::lock_guard guard(mutex_);
+    grant = claim_locked(request, now, std::move(wake));
+    auto& entries = queues_[request.name].entries;
+    const bool asks_another = !entries.empty() && entries.front().owner.id != request.owner.id;
+    if (asks_another) contended = std::exchange(entries.front().contended, nullptr);
+  }
+  if (contended) contended();
+  return grant;
+}
+
+bool SharedStore::tell_contention(const std::string& lock, const std::string& owner_id,
+                                  Wake contended) {
   const std::lock_guard guard(mutex_);
+  auto& entries = queues_[lock].entries;
+  const auto mine = find_owner(entries, owner_id);
+  if (mine == entries.end()) return true;
+  if (entries.size() > 1) return false;
+  mine->contended = std::move(contended);
+  return true;
+}
+
+SharedStore::Grant SharedStore::claim_locked(const ClaimRequest& request, TimePoint now,
+                                             Wake wake) {
   auto& waiting = queues_[request.name];
   auto& entries = waiting.entries;
   const auto* const gate = request.gate.get();

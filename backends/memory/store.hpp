@@ -45,6 +45,8 @@ class SharedStore {
   /// Joins the queue, or asks how it stands; `wake` is called when the place moved to the front or
   /// the entry was removed. Without `queue`: leaves nothing behind if somebody else is in front.
   Grant claim(const ClaimRequest& request, TimePoint now, Wake wake);
+  /// Calls `contended`, once, when somebody else asks. False, and it is not called: somebody does.
+  bool tell_contention(const std::string& lock, const std::string& owner_id, Wake contended);
   /// Whether it was granted to the owner, who has it still.
   bool holds(const std::string& lock, const std::string& owner_id) const;
   /// From exclusive to shared. False: the owner does not hold it.
@@ -80,12 +82,15 @@ class SharedStore {
     std::uint64_t token = 0;  ///< 0 while waiting
     TimePoint since{};
     Wake wake;
+    Wake contended{};
   };
   struct Queue {
     std::deque<Entry> entries;
     std::uint64_t last_token = 0;
     std::string record;  ///< in the place of the lock; empty: the lock is a lock
   };
+  /// Under the mutex.
+  Grant claim_locked(const ClaimRequest& request, TimePoint now, Wake wake);
   /// Under the mutex. Empty: it is as expected.
   std::optional<std::string> another_gate(const GateCheck* expected) const;
   using Entries = std::deque<Entry>;

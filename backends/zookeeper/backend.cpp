@@ -55,6 +55,9 @@ ZooKeeperBackend::ZooKeeperBackend(const StoreOptions& options, Env& env, EventS
   session_->on_down = [this, alive = std::weak_ptr(alive_)] {
     if (!alive.expired()) on_link_down();
   };
+  session_->on_children = [this, alive = std::weak_ptr(alive_)](const std::string& directory) {
+    if (!alive.expired()) on_children(directory);
+  };
   session_->on_over = [this, alive = std::weak_ptr(alive_)] {
     if (!alive.expired()) on_session_over();
   };
@@ -70,6 +73,7 @@ ZooKeeperBackend::~ZooKeeperBackend() { session_->stop(); }
 void ZooKeeperBackend::on_link_down() {
   token_offset_.doubt();
   for (const auto& [number, claim] : claims_->all) claim->before_decides = false;
+  stop_listening();
 }
 
 void ZooKeeperBackend::on_session_over() {
@@ -188,6 +192,7 @@ void ZooKeeperBackend::declare(std::string server_words) {
   all.shortest_lease = all.longest_lease = all.lease;
   all.can_list = true;
   all.can_evict = true;
+  all.can_tell_contention = true;
   all.can_raise = true;
   all.can_seal = true;
   all.can_gate = true;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "backends/zookeeper/lock/claim.hpp"
@@ -112,6 +113,11 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   void arm_own_watches(TimePoint when);
   void watch_own_nodes();
   void be_sure_of_own_watch(const NodeClaimPtr& claim);
+  void listen_for_others(const NodeClaimPtr& claim) noexcept;
+  static asio::awaitable<void> hear_others(std::weak_ptr<bool> alive, ZooKeeperBackend* self,
+                                           NodeClaimPtr claim, PendingReply asked);
+  void on_children(const std::string& directory);
+  void stop_listening();
   void tell_next(const NodeClaim& granted);
   void on_own_node(const NodeClaimPtr& claim, WatchEvent event);
   void remove_strays(const NodeClaim& claim, const Queue& line);
@@ -188,6 +194,8 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   KnownGates gates_;
   Capabilities capabilities_;
   TimerId own_watches_ = 0;
+  /// Held locks whose holders want to know who else asks, by their directories.
+  std::unordered_map<std::string, std::weak_ptr<NodeClaim>> listening_;
   bool closed_ = false;
   /// For callbacks that may come after us.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -52,6 +52,7 @@ std::vector<OptionSpec> option_specs() {
                    .help =
                        "what an exclusive lock's node is to Curator: of its InterProcessMutex, or "
                        "a writer's of its InterProcessReadWriteLock"});
+  specs.push_back(cache_option());
   return specs;
 }
 

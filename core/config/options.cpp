@@ -29,9 +29,10 @@ constexpr std::int64_t kMonth_ms = 30LL * 24 * kHour_ms;
 
 constexpr std::string_view kLeaseOption = "lease";
 constexpr std::string_view kLockDelayOption = "lock_delay";
+constexpr std::string_view kCacheOption = "cache";
 
 // `wait` and `lease` have no default here: a store without them leaves the choice to the caller.
-constexpr std::array<OptionSpec, 9> kCoreOptions{{
+constexpr std::array<OptionSpec, 10> kCoreOptions{{
     {"wait", Kind::duration, "", 0, kMonth_ms, "",
      "how long an acquire waits when it does not say; `forever` is allowed"},
     {"lease", Kind::duration, "", 1, kMonth_ms, "",
@@ -46,6 +47,8 @@ constexpr std::array<OptionSpec, 9> kCoreOptions{{
      "taken off every lease; default 1 % of it, at least 20ms"},
     {"require", Kind::text, "", 0, INT64_MAX, "",
      "refuse the store if it cannot promise it: exclusive, fair, token, shared; a word or a list"},
+    {"cohort", Kind::integer, "0", 0, 1000, "",
+     "how often in a row a lock is handed on inside this process while somebody else waits"},
     {"accept", Kind::choice, "", 0, INT64_MAX, "best_effort",
      "what the store does not promise is known: no warning of it"},
     {"app", Kind::text, "", 0, INT64_MAX, "",
@@ -180,12 +183,16 @@ class Resolver {
       if (setting.key == kLeaseOption) {
         result_.settings.lease = result_.options.duration(kLeaseOption);
       }
+      if (setting.key == kCacheOption) {
+        result_.settings.cache = result_.options.duration(kCacheOption);
+      }
       return;
     }
     if (apply_secret_reference(setting)) return;
     if (const auto* spec = find_spec(kCoreOptions, setting.key))
       return apply_to_core(*spec, setting);
     if (setting.key == kLockDelayOption) refuse_lock_delay(setting);
+    if (setting.key == kCacheOption) refuse_cache(setting);
     unknown(setting);
   }
 
@@ -310,6 +317,14 @@ class Resolver {
                                      kLockDelayOption, backend_.name, why));
   }
 
+  /// An option of the stores that tell a holder when somebody else asks.
+  [[noreturn]] void refuse_cache(const Setting& setting) const {
+    fail(setting.origin,
+         fmt::format("{}: a {} store tells nobody that somebody else asks for a lock: whoever asks "
+                     "would wait until the time is over; remove it",
+                     kCacheOption, backend_.name));
+  }
+
   void apply_to_core(const OptionSpec& spec, const Setting& setting) {
     StoreSettings& settings = result_.settings;
     if (spec.name == "app") {
@@ -332,6 +347,10 @@ class Resolver {
     if (!error.empty()) fail(setting.origin, fmt::format("{}: {}", setting.key, error));
     if (spec.name == "accept") {
       settings.accepts_best_effort = true;
+      return;
+    }
+    if (spec.name == "cohort") {
+      settings.cohort = static_cast<unsigned>(scratch.integer(spec.name));
       return;
     }
     const milliseconds value = scratch.duration(spec.name);
@@ -420,6 +439,16 @@ ResolvedStore resolve_store(const StoreConfig& written,
 }  // namespace dlock::core
 
 namespace dlock::inline v0 {
+
+OptionSpec cache_option() {
+  OptionSpec option;
+  option.name = core::kCacheOption;
+  option.kind = OptionSpec::Kind::duration;
+  option.default_value = "0";
+  option.max = core::kHour_ms;
+  option.help = "how long a released lock stays with this process unless somebody else asks";
+  return option;
+}
 
 const BackendDescriptor& find_backend(const StoreConfig& store,
                                       std::span<const BackendDescriptor* const> backends) {

@@ -36,6 +36,10 @@ struct StoreSettings {
   std::chrono::milliseconds release_timeout{5'000};
   /// Taken off every lease. Default: 1 % of the lease, at least 20 ms.
   std::optional<std::chrono::milliseconds> drift_margin;
+  /// How long a released lock stays with this process, unless somebody else asks. 0: not at all.
+  std::chrono::milliseconds cache{0};
+  /// How often in a row a lock is handed on inside this process while somebody else waits for it.
+  unsigned cohort = 0;
   RetryPolicy retry;
   std::vector<std::string> require;  ///< `exclusive`, `fair`, `token`, `shared`
   /// `accept: best_effort`: what the store does not promise is known, and not warned of.

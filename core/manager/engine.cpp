@@ -44,7 +44,10 @@ class LossErrand final : public Errand {
 class RoutedLock final : public DistributedLock {
  public:
   RoutedLock(std::shared_ptr<Engine> engine, std::string name, const RouteConfig& route)
-      : engine_(std::move(engine)), name_(std::move(name)), route_(route) {}
+      : engine_(std::move(engine)),
+        name_(std::move(name)),
+        route_(route),
+        cached_(engine_->cached(name_, route_)) {}
 
   const std::string& name() const noexcept override { return name_; }
   const std::string& store() const noexcept override { return route_.store; }
@@ -53,14 +56,27 @@ class RoutedLock final : public DistributedLock {
   }
   detail::LockContext& context() const noexcept override { return *engine_; }
   detail::Canceller start_acquire(AcquireOptions options, detail::AcquireHandler handler) override {
-    return engine_->start_acquire(name_, route_, options, std::move(handler));
+    if (!cached_) return engine_->start_acquire(name_, route_, options, std::move(handler), {});
+    return start_cached(options, std::move(handler));
   }
 
  private:
+  detail::Canceller start_cached(AcquireOptions options, detail::AcquireHandler handler);
+
   const std::shared_ptr<Engine> engine_;
   const std::string name_;
   const RouteConfig& route_;  ///< the engine's
+  const std::shared_ptr<CachedLock> cached_;
 };
+
+// Who wants a lease of his own, or to read, asks the store for a claim of his own, behind the one
+// that is here.
+detail::Canceller RoutedLock::start_cached(AcquireOptions options, detail::AcquireHandler handler) {
+  const bool wants_another = options.lease || options.mode == Mode::shared;
+  const auto& cached = wants_another ? nullptr : cached_;
+  if (cached && engine_->take_cached(*cached, options, handler)) return [] {};
+  return engine_->start_acquire(name_, route_, options, std::move(handler), cached);
+}
 
 /// One thread tells as a rule; so many while each of them is kept by user code.
 constexpr Crew::Limits kTellers{.least = 1, .most = 64, .patience = std::chrono::milliseconds(1)};
@@ -351,13 +367,15 @@ Strategy* Engine::strategy(const RouteConfig& route) {
 }
 
 std::function<void()> Engine::launch(const RouteConfig& route, Acquisition::Request request,
-                                     const std::shared_ptr<detail::AcquireHandler>& handler) {
+                                     const std::shared_ptr<detail::AcquireHandler>& handler,
+                                     const std::shared_ptr<CachedLock>& cached) {
   if (auto* const how = strategy(route)) {
     if (request.mode == Mode::exclusive) return how->start(std::move(request), handler);
     refuse_shared(request, route.store, handler);
     return [] {};
   }
   auto at = store(route.store);
+  if (cached) return cached->acquire(at, std::move(request), handler);
   // Takes the handler once there is a place for it.
   auto acquisition = std::make_shared<Acquisition>(at, std::move(request), std::move(*handler));
   std::weak_ptr<Acquisition> underway = acquisition;
@@ -368,7 +386,8 @@ std::function<void()> Engine::launch(const RouteConfig& route, Acquisition::Requ
 }
 
 detail::Canceller Engine::start_acquire(const std::string& name, const RouteConfig& route,
-                                        AcquireOptions options, detail::AcquireHandler handler) {
+                                        AcquireOptions options, detail::AcquireHandler handler,
+                                        const std::shared_ptr<CachedLock>& cached) {
   auto cancel = std::make_shared<std::function<void()>>();
   auto shared_handler = std::make_shared<detail::AcquireHandler>(
       [handler = guard(log_, std::move(handler))](error_code ec, LockHandle handle) mutable {
@@ -376,10 +395,10 @@ detail::Canceller Engine::start_acquire(const std::string& name, const RouteConf
         handler(ec, std::move(handle));
       });
   // Whatever keeps it from beginning is told.
-  Job begin = [this, cancel, shared_handler, &route,
+  Job begin = [this, cancel, shared_handler, &route, cached,
                request = make_request(name, route, options)]() mutable {
     try {
-      *cancel = launch(route, std::move(request), shared_handler);
+      *cancel = launch(route, std::move(request), shared_handler, cached);
     } catch (const std::exception& error) {
       if (*shared_handler) once(shared_handler)(failure_of(error).error, LockHandle());
     }
@@ -398,6 +417,34 @@ detail::Canceller Engine::start_acquire(const std::string& name, const RouteConf
     return [] {};
   }
   return canceller;
+}
+
+std::shared_ptr<CachedLock> Engine::cached(const std::string& name, const RouteConfig& route) {
+  const auto& settings = setup_of(route.store).settings;
+  if (settings.cache.count() == 0 && settings.cohort == 0) return nullptr;
+  if (other_store(route) != nullptr) return nullptr;
+  const std::lock_guard lock(cached_mutex_);
+  auto& known = cached_[name];
+  auto found = known.lock();
+  if (!found) {
+    known = found =
+        std::make_shared<CachedLock>(CachedLock::Limits{settings.cache, settings.cohort});
+  }
+  if (cached_.size() >= most_cached_) {
+    std::erase_if(cached_, [](const auto& each) { return each.second.expired(); });
+    most_cached_ = std::max(most_cached_, 2 * cached_.size());
+  }
+  return found;
+}
+
+bool Engine::take_cached(CachedLock& cached, const AcquireOptions& options,
+                         detail::AcquireHandler& handler) {
+  auto hold = cached.take();
+  if (!hold) return false;
+  if (options.diagnostics != nullptr) *options.diagnostics = {};
+  hold->hand_out();
+  guard(log_, std::move(handler))(error_code(), LockHandle(std::move(hold)));
+  return true;
 }
 
 // If there is memory for it: what is thrown is logged, and on_loss is told of a loss that nobody

@@ -31,6 +31,7 @@
 #include "core/manager/strategy.hpp"
 #include "core/process/log_lines.hpp"
 #include "core/store/acquisition.hpp"
+#include "core/store/cached_lock.hpp"
 #include "core/store/store.hpp"
 #include "dlock/lock_manager.hpp"
 #include "dlock/spi/thread.hpp"
@@ -46,8 +47,16 @@ class Engine final : public Host, public detail::LockContext {
   ~Engine() override;
 
   std::shared_ptr<DistributedLock> lock(std::string name);
+  /// `cached` may be null: its claim is the store's alone.
   detail::Canceller start_acquire(const std::string& name, const RouteConfig& route,
-                                  AcquireOptions options, detail::AcquireHandler handler);
+                                  AcquireOptions options, detail::AcquireHandler handler,
+                                  const std::shared_ptr<CachedLock>& cached);
+  /// What all who ask for that name in this process share; null: its store keeps no claims, or may
+  /// not be the only one that it is in.
+  std::shared_ptr<CachedLock> cached(const std::string& name, const RouteConfig& route);
+  /// True: the lock was here, and `handler` has been told.
+  bool take_cached(CachedLock& cached, const AcquireOptions& options,
+                   detail::AcquireHandler& handler);
   void release(const std::shared_ptr<Hold>& hold, Releaser::Done done) noexcept override;
 
   /// The store that `name` is routed to. Throws LockError{invalid_name, config_invalid}.
@@ -119,7 +128,8 @@ class Engine final : public Host, public detail::LockContext {
                                     const AcquireOptions& options);
   /// On the loop; returns what cancels it.
   std::function<void()> launch(const RouteConfig& route, Acquisition::Request request,
-                               const std::shared_ptr<detail::AcquireHandler>& handler);
+                               const std::shared_ptr<detail::AcquireHandler>& handler,
+                               const std::shared_ptr<CachedLock>& cached);
   Releaser::Done guarded(const std::shared_ptr<Hold>& hold, Releaser::Done done) noexcept;
   void tell_loss_at_release(Hold& hold);
   void begin_closing() noexcept;
@@ -135,6 +145,10 @@ class Engine final : public Host, public detail::LockContext {
   const Routes routes_;
   std::vector<Store::Setup> setups_;
   std::shared_ptr<Reentry> reentry_;
+
+  std::mutex cached_mutex_;
+  std::map<std::string, std::weak_ptr<CachedLock>> cached_;  ///< by their names
+  std::size_t most_cached_ = 1024;  ///< then those that nobody has are forgotten
 
   std::mutex mutex_;  ///< of starting and closing; not locked by the child of a started engine
   std::atomic<bool> started_ = false;

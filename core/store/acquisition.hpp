@@ -38,6 +38,8 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
     /// another store's.
     bool token_may_go_back = false;
     Diagnostics* diagnostics = nullptr;
+    /// Who has it wants to know when somebody else asks (ClaimRequest::tell_contention).
+    bool tell_contention = false;
   };
 
   Acquisition(std::shared_ptr<Store> store, Request request, detail::AcquireHandler handler);

@@ -32,6 +32,16 @@ Hold::Hold(std::shared_ptr<Host> host, std::weak_ptr<Store> store, Identity iden
       deadline_(deadline.time_since_epoch().count()),
       release_([this] { release_now(); }) {}
 
+Hold::Hold(const Hold& claimed, std::shared_ptr<HoldDependency> dependency)
+    : host_(claimed.host_),
+      store_(claimed.store_),
+      identity_(claimed.identity_),
+      claim_(claimed.claim_),
+      generation_(claimed.generation_),
+      dependency_(std::move(dependency)),
+      deadline_(kNever.time_since_epoch().count()),
+      release_([this] { release_now(); }) {}
+
 bool Hold::is_foreign() const noexcept { return fork_generation() != generation_; }
 
 HandleState Hold::state() noexcept {
@@ -42,7 +52,7 @@ HandleState Hold::state() noexcept {
     return HandleState::lost;
   }
   if (remaining() == Duration::zero()) {
-    change(HandleState::lost, LossReason::expired);
+    change(HandleState::lost, dependency_ ? dependency_->why() : LossReason::expired);
     return state_.load(std::memory_order_acquire);
   }
   return now_state;
@@ -58,6 +68,11 @@ std::optional<Duration> Hold::remaining() noexcept {
   if (deadline == TimePoint::min()) return Duration::zero();
   if (deadline == kNever) return std::nullopt;
   return std::max(deadline - host_->env().now(), Duration::zero());
+}
+
+bool Hold::is_sure() const noexcept {
+  return state_.load(std::memory_order_acquire) == HandleState::held &&
+         until() > host_->env().now();
 }
 
 void Hold::on_state(StateCallback callback) {
@@ -107,6 +122,7 @@ void Hold::release(Done done) noexcept {
     if (done) done(make_error_code(errc::lock_lost));
     return;
   }
+  if (dependency_ && dependency_->take_back(*this, done)) return;
   host_->release(shared_from_this(), std::move(done));
 }
 
@@ -171,6 +187,7 @@ bool Hold::change(HandleState state, LossReason reason) noexcept {
     ++changes_;
   }
   if (stop_is_due_ || !callbacks_.empty()) post_telling();
+  if (dependency_) dependency_->on_change(state, reason);
   if (state == HandleState::lost && dependency_) {
     asio::post(host_->env().executor(),
                [dependency = dependency_, reason] { dependency->on_lost(reason); });

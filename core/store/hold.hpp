@@ -34,6 +34,9 @@ class Hold final : public Errand, public detail::Grant, public std::enable_share
  public:
   Hold(std::shared_ptr<Host> host, std::weak_ptr<Store> store, Identity identity,
        const ClaimPtr& claim, TimePoint deadline);
+  /// Another of the same claim, for as long as `dependency` says so, which decides what becomes of
+  /// the claim at the end. Any thread.
+  Hold(const Hold& claimed, std::shared_ptr<HoldDependency> dependency);
 
   const Identity& identity() const noexcept override { return identity_; }
   int inherit() noexcept override {
@@ -63,6 +66,9 @@ class Hold final : public Errand, public detail::Grant, public std::enable_share
   /// returned (when_told), until whoever took the stop token has let go of it (when_left).
   enum class Audience { nobody, callbacks, owner };
   Audience audience() noexcept;
+  /// Held, not suspect, and to be believed now. Locks nothing.
+  bool is_sure() const noexcept;
+  bool is_handed_to_mutex() const noexcept { return of_mutex_.load(std::memory_order_acquire); }
   /// As if the stop token had been taken.
   void expect_owner() const noexcept { stop_is_taken_.store(true, std::memory_order_release); }
   void downgrade(Done done) noexcept override;

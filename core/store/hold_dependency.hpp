@@ -4,16 +4,31 @@
 // what must happen there when the hold ends. Set once, before anybody has the hold's handle.
 #pragma once
 
+#include <memory>
+
 #include "core/store/releaser.hpp"
 #include "dlock/lock_handle.hpp"
 
 namespace dlock::core {
+
+class Hold;
 
 class HoldDependency {
  public:
   virtual ~HoldDependency() = default;
   /// Any thread: the hold can be believed no longer than this; TimePoint::min(): no more.
   virtual TimePoint until() const noexcept = 0;
+  /// Any thread: why the hold is lost when that moment has passed.
+  virtual LossReason why() const noexcept { return LossReason::expired; }
+  /// Any thread: the hold is held, suspect or lost from now on. Its mutex is locked.
+  virtual void on_change(HandleState /*state*/, LossReason /*why*/) noexcept {}
+  /// Any thread: the hold has been released by whoever had it. True: that is all, its claim is no
+  /// matter of the hold's own, and `done` has been taken care of.
+  virtual bool take_back(Hold& /*hold*/, Releaser::Done& /*done*/) noexcept { return false; }
+  /// The loop: who has the lock by this hold, where that is another one; null: its own handle.
+  virtual std::shared_ptr<Hold> holder() noexcept { return nullptr; }
+  /// The loop: somebody else asks for the lock.
+  virtual void on_contended() noexcept {}
   /// The loop, soon after the hold was lost, for whatever reason and whoever saw it first.
   virtual void on_lost(LossReason why) = 0;
   /// The loop, when who had the lost hold has let go of it: he believes nothing any more.

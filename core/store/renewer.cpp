@@ -64,6 +64,11 @@ std::vector<std::shared_ptr<Hold>> Renewer::holds() const {
   return all;
 }
 
+std::shared_ptr<Hold> Renewer::find(const Claim& claim) const {
+  const auto found = entries_.find(claim.number());
+  return found == entries_.end() ? nullptr : found->second.hold;
+}
+
 void Renewer::stop() {
   entries_.clear();
   due_.clear();

@@ -43,6 +43,8 @@ class Renewer : public std::enable_shared_from_this<Renewer> {
   /// From now on nothing is said or done about it.
   Removed remove(const Hold& hold);
   std::vector<std::shared_ptr<Hold>> holds() const;
+  /// Of that claim; null: it was lost or given back.
+  std::shared_ptr<Hold> find(const Claim& claim) const;
   std::shared_ptr<Hold> first() const noexcept {
     return entries_.empty() ? nullptr : entries_.begin()->second.hold;
   }

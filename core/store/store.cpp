@@ -96,6 +96,13 @@ Failure refused_margin(const Capabilities& capabilities, milliseconds lease, Dur
                   format_duration(lease)));
 }
 
+/// Whose end is to be waited for.
+std::shared_ptr<Hold> holder_of(const std::shared_ptr<Hold>& hold) {
+  const auto& dependency = hold->dependency();
+  auto holder = dependency ? dependency->holder() : nullptr;
+  return holder ? holder : hold;
+}
+
 }  // namespace
 
 Store::Store(Host& host, Setup setup)
@@ -132,6 +139,11 @@ void Store::receive(std::shared_ptr<BackgroundWork> background, asio::awaitable<
   if (closed_) background->close();
   background_.push_back(std::move(background));
   tasks_.spawn(std::move(work));
+}
+
+void Store::keep(std::shared_ptr<BackgroundWork> background) {
+  background_.push_back(background);
+  if (closed_) background->close();
 }
 
 asio::awaitable<Failure> Store::connected(std::optional<milliseconds> timeout,
@@ -199,6 +211,7 @@ asio::awaitable<void> Store::connect(milliseconds patience) {
     if (!connect_failure_.error) co_await policy_->on_connected();
     if (closed_) connect_failure_ = make_failure(errc::closed, "");
     if (!connect_failure_.error) warn_once_of_shortfalls();
+    if (!connect_failure_.error) warn_of_unused_cache();
   } catch (const std::exception& error) {
     connect_failure_ = failure_of(error);
   }
@@ -236,6 +249,14 @@ void Store::warn_once_of_shortfalls() {
   host_.log(LogLevel::warning, text);
 }
 
+void Store::warn_of_unused_cache() {
+  if (setup_.settings.cache.count() == 0 || backend_->capabilities().can_tell_contention) return;
+  host_.log(LogLevel::warning,
+            fmt::format("store '{}': cache is not used: the store does not tell at present when "
+                        "somebody else asks for a lock",
+                        name()));
+}
+
 Duration Store::lease_of(const std::optional<milliseconds>& asked,
                          const std::optional<milliseconds>& most) const {
   const auto& capabilities = backend_->capabilities();
@@ -262,6 +283,7 @@ Failure Store::make_claim(const Acquisition::Request& request, ClaimPtr& claim) 
   wanted.lease = lease;
   wanted.queue = !request.limits.once;
   wanted.min_token = request.min_token;
+  wanted.tell_contention = request.tell_contention && capabilities.can_tell_contention;
   policy_of(request).prepare(wanted);
   // A counter that the store may have lost goes on from where we know it to have been.
   if (capabilities.token == TokenStrength::time_seeded) {
@@ -462,12 +484,27 @@ void Store::on_claim_gone(const ClaimPtr& claim, LossReason why) {
   renewer_->on_claim_gone(*claim, why);
 }
 
+void Store::on_contended(const ClaimPtr& claim) {
+  claim->mark_contended();  // it may not have a hold yet
+  const auto hold = renewer_->find(*claim);
+  if (hold && hold->dependency()) hold->dependency()->on_contended();
+}
+
 void Store::on_capabilities_changed() {
+  if (!backend_->capabilities().can_tell_contention) expect_contention();
   warned_ = false;
   try {
     report_shortfalls();
+    warn_of_unused_cache();
   } catch (const std::bad_alloc&) {
     host_.log(LogLevel::warning, "the store's capabilities have changed");
+  }
+}
+
+// It is not told any more: whoever asks would not be heard.
+void Store::expect_contention() {
+  for (const auto& hold : renewer_->holds()) {
+    if (hold->dependency()) hold->dependency()->on_contended();
   }
 }
 
@@ -519,7 +556,8 @@ asio::awaitable<void> Store::end_holds() {
   };
   auto ending = std::make_shared<Ending>(env_);
   for (const auto& hold : renewer_->holds()) {
-    const auto audience = hold->audience();
+    const auto holder = holder_of(hold);
+    const auto audience = holder->audience();
     hold->become(HandleState::lost, LossReason::closed);
     if (audience == Hold::Audience::nobody) {
       release(hold, {});
@@ -534,9 +572,9 @@ asio::awaitable<void> Store::end_holds() {
       ending->news.notify();
     };
     if (audience == Hold::Audience::owner) {
-      hold->when_left(std::move(give_back));
+      holder->when_left(std::move(give_back));
     } else {
-      hold->when_told(std::move(give_back));
+      holder->when_told(std::move(give_back));
     }
   }
   const auto until = env_.now() + setup_.settings.release_timeout;

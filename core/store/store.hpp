@@ -56,6 +56,8 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   void forget(Acquisition& acquisition);
   /// Runs `work`, and keeps `background` until it is dismissed; closing waits for it.
   void receive(std::shared_ptr<BackgroundWork> background, asio::awaitable<void> work);
+  /// The same without work of its own.
+  void keep(std::shared_ptr<BackgroundWork> background);
   void dismiss(const std::shared_ptr<BackgroundWork>& background) {
     std::erase(background_, background);
   }
@@ -130,6 +132,7 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   void on_link_down(const Failure& why) override;
   void on_session_gone(LossReason why) override;
   void on_claim_gone(const ClaimPtr& claim, LossReason why) override;
+  void on_contended(const ClaimPtr& claim) override;
   void on_capabilities_changed() override;
   void on_warning(std::string_view text) override;
 
@@ -140,6 +143,8 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   Failure with_address(Failure failure) const;
   asio::awaitable<void> end_holds();
   void warn_once_of_shortfalls();
+  void warn_of_unused_cache();
+  void expect_contention();
   void report_shortfalls();
   Duration lease_of(const std::optional<std::chrono::milliseconds>& asked,
                     const std::optional<std::chrono::milliseconds>& most = std::nullopt) const;

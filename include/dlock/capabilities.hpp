@@ -58,6 +58,10 @@ struct Capabilities {
   bool can_list = false;   ///< `list(prefix)` works
   bool can_evict = false;  ///< `evict(name, token)` works
 
+  /// A holder is told when somebody else asks for its lock: what a released lock must give way to
+  /// if it may stay with the process (option `cache`).
+  bool can_tell_contention = false;
+
   bool can_raise = false;  ///< a claim's `min_token` and `raise` work: a migration may end here
   bool can_seal = false;   ///< records work; a migration may leave only if nothing may lose them
   bool can_gate = false;   ///< claims, seals and records can be made under a gate

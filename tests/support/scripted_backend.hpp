@@ -48,7 +48,8 @@ struct Script {
   bool tokens = true;            ///< grants carry tokens
   std::uint64_t last_token = 0;  ///< the next grant has one more
   std::vector<ClaimPtr> granted;
-  std::function<void()> wake;  ///< ends the present wait
+  std::function<void()> wake;                       ///< ends the present wait
+  std::function<void(const ClaimPtr&)> on_grant{};  ///< before it is told
 };
 
 class ScriptedClaim final : public Claim {
@@ -90,6 +91,7 @@ class ScriptedBackend final : public Backend {
       if (script_.tokens) next.answer.token = ++script_.last_token;
       if (next.answer.validity.until == kNever) next.answer.validity = validity(sent);
       script_.granted.push_back(claim);
+      if (script_.on_grant) script_.on_grant(claim);
     }
     co_return next.answer;
   }

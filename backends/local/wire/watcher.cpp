@@ -62,6 +62,12 @@ int Watcher::watch_file(const std::string& path) noexcept {
                              IN_CLOSE_WRITE | IN_DONT_FOLLOW);
 }
 
+int Watcher::watch_held_file(const std::string& path) noexcept {
+  if (!state_) return -1;
+  return ::inotify_add_watch(state_->stream.native_handle(), path.c_str(),
+                             IN_CLOSE_WRITE | IN_MODIFY | IN_DONT_FOLLOW);
+}
+
 void Watcher::unwatch(int watch) noexcept {
   if (state_ && watch >= 0) ::inotify_rm_watch(state_->stream.native_handle(), watch);
 }
@@ -95,6 +101,7 @@ void Watcher::read(State& state) {
         state.listener->on_events_lost();
       } else if (event.wd != state.directory_watch) {
         if ((event.mask & IN_CLOSE_WRITE) != 0) state.listener->on_file_closed(event.wd);
+        if ((event.mask & IN_MODIFY) != 0) state.listener->on_file_written(event.wd);
         if ((event.mask & (IN_MOVE_SELF | IN_DELETE_SELF | IN_UNMOUNT)) != 0) {
           state.listener->on_way_changed();
         }

@@ -20,6 +20,8 @@ class Watcher {
    public:
     virtual ~Listener() = default;
     virtual void on_file_closed(int watch) = 0;
+    /// Of one that is watched for that, too.
+    virtual void on_file_written(int /*watch*/) {}
     /// Removed, moved away, or something was moved onto it.
     virtual void on_name_changed(std::string_view file) = 0;
     virtual void on_directory_gone() = 0;
@@ -43,6 +45,8 @@ class Watcher {
 
   /// The watch's number, -1 if there can be none (more).
   int watch_file(const std::string& path) noexcept;
+  /// The same for who holds it: also for being written, which whoever wants it does.
+  int watch_held_file(const std::string& path) noexcept;
   void unwatch(int watch) noexcept;
 
  private:

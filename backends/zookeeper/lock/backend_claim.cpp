@@ -417,6 +417,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::take(NodeClaimPtr cl
   claim->waiting.reset();
   tell_next(*claim);
   if (!claim->own) watch_own_node_later(*claim);
+  listen_for_others(claim);
   ClaimAnswer granted;
   granted.status = ClaimStatus::granted;
   granted.token = token;

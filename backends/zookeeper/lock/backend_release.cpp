@@ -147,6 +147,7 @@ asio::awaitable<std::vector<ExtendAnswer>> ZooKeeperBackend::extend(std::vector<
       answer.reason = LossReason::removed;
     } else if (proven) {
       watch_own_node(ours);
+      listen_for_others(ours);
       answer.status = ExtendStatus::extended;
       answer.validity = session_->validity();
     } else {

@@ -83,7 +83,7 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
     own_due = kNever;
     waiting.reset();
     heir.clear();
-    own_changed = own_in_doubt = before_gone = before_decides = false;
+    own_changed = own_in_doubt = before_gone = before_decides = listens = false;
   }
 
   const std::string directory;  ///< the lock's node
@@ -110,6 +110,7 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
 
   bool read_write = false;  ///< Curator's readers or writers were in the queue when we last looked
   bool was_granted = false;
+  bool listens = false;        ///< for others who ask: it watches the lock's children
   bool entering = false;       ///< a create is on its way
   bool stepping_down = false;  ///< a downgrade is under way
   bool removing = false;       ///< a delete was sent

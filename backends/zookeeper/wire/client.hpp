@@ -39,11 +39,12 @@ using PendingReply = OneShot<Reply>;
 
 /// What becomes of a watch, in the order of the server's answers. `set` or `failed` comes first.
 enum class WatchEvent {
-  set,      ///< the node is there and watched; or not there, and watched all the same
-  absent,   ///< the node is not there; there is no watch
-  failed,   ///< the answer was lost; there is no watch
-  deleted,  ///< the node has gone; the watch is used up
-  changed,  ///< its data changed, or it was made; the watch is used up
+  set,       ///< the node is there and watched; or not there, and watched all the same
+  absent,    ///< the node is not there; there is no watch
+  failed,    ///< the answer was lost; there is no watch
+  deleted,   ///< the node has gone; the watch is used up
+  changed,   ///< its data changed, or it was made; the watch is used up
+  children,  ///< of children_and_watch(): a child came or went; the watch is used up
 };
 
 /// Beside the library's codes: what a transaction was to find has changed, and nothing was done.
@@ -125,6 +126,9 @@ class Client {
   /// Sets a watch, also on a node that is not there. Tells the listener.
   virtual PendingReply exists_and_watch(const std::string& path) = 0;
   virtual PendingReply children(const std::string& path) = 0;
+  /// The same, and the listener is told of the next change, with nothing before that. A client
+  /// without such watches may list alone. While there is no connection none is kept.
+  virtual PendingReply children_and_watch(const std::string& path) { return children(path); }
   virtual PendingReply sync(const std::string& path) = 0;
   /// A write that changes nothing: a transaction of one `check`.
   virtual PendingReply prove(const std::string& path) = 0;
@@ -160,6 +164,8 @@ class Client {
   virtual PendingReply change_if(const Check& check, const Change& change) = 0;
   /// Takes our watch off the node, on the server too.
   virtual void forget_watch(const std::string& path) = 0;
+  /// The one of children_and_watch(), while disconnected: it is not set again.
+  virtual void forget_children(const std::string& /*path*/) {}
 
   /// While it lives, submissions are gathered into one segment.
   class Burst {

@@ -128,7 +128,9 @@ struct LibraryClient::Callbacks {
   }
   static void on_watch(zhandle_t*, int type, int, const char* path, void* context) {
     if (type == ZOO_SESSION_EVENT || path == nullptr) return;
-    const auto event = type == ZOO_DELETED_EVENT ? WatchEvent::deleted : WatchEvent::changed;
+    const auto event = type == ZOO_DELETED_EVENT ? WatchEvent::deleted
+                       : type == ZOO_CHILD_EVENT ? WatchEvent::children
+                                                 : WatchEvent::changed;
     auto& client = *static_cast<LibraryClient*>(context);
     try {
       client.watch_events_.emplace_back(path, event);
@@ -247,6 +249,12 @@ PendingReply LibraryClient::children(const std::string& path) {
                    zoo_aget_children2(handle_, path.c_str(), 0, &Callbacks::on_children, request));
 }
 
+PendingReply LibraryClient::children_and_watch(const std::string& path) {
+  auto* request = begin(false);
+  return submitted(request, zoo_awget_children2(handle_, path.c_str(), &Callbacks::on_watch, this,
+                                                &Callbacks::on_children, request));
+}
+
 PendingReply LibraryClient::sync(const std::string& path) {
   auto* request = begin(false);
   return submitted(request, zoo_async(handle_, path.c_str(), &Callbacks::on_string, request));
@@ -337,6 +345,11 @@ void LibraryClient::forget_watch(const std::string& path) {
 }
 
 // What the library still knows, it sets again on the next connection.
+void LibraryClient::forget_children(const std::string& path) {
+  if (handle_ == nullptr || state_ == State::over) return;
+  zoo_aremove_all_watches(handle_, path.c_str(), ZWATCHTYPE_CHILD, 1, nullptr, nullptr);
+}
+
 void LibraryClient::forget_watch_here(const std::string& path) {
   zoo_aremove_all_watches(handle_, path.c_str(), ZWATCHTYPE_DATA, 1, nullptr, nullptr);
 }

@@ -62,6 +62,7 @@ class LibraryClient final : public Client, public std::enable_shared_from_this<L
   PendingReply get_and_watch(const std::string& path) override;
   PendingReply exists_and_watch(const std::string& path) override;
   PendingReply children(const std::string& path) override;
+  PendingReply children_and_watch(const std::string& path) override;
   PendingReply sync(const std::string& path) override;
   PendingReply prove(const std::string& path) override;
   PendingReply mark_and_remove(const std::string& path, std::string_view data) override;
@@ -69,6 +70,7 @@ class LibraryClient final : public Client, public std::enable_shared_from_this<L
                                 const std::string& heir, std::string_view text, Mode mode) override;
   PendingReply change_if(const Check& check, const Change& change) override;
   void forget_watch(const std::string& path) override;
+  void forget_children(const std::string& path) override;
 
  private:
   enum class State { connecting, connected, over, closed };

@@ -377,6 +377,10 @@ PendingReply Session::set_watch(const std::string& path) {
 }
 
 void Session::on_watch(const std::string& path, WatchEvent event) {
+  if (event == WatchEvent::children) {
+    if (on_children) on_children(path);
+    return;
+  }
   const auto entry = watched_.find(path);
   if (entry == watched_.end()) return;
   // A callback may drop or add some. First: without memory for it the event is told once more.

@@ -121,6 +121,8 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
 
   /// Called at each beat (a quarter of the session), while connected.
   std::function<void()> on_beat;
+  /// Called when a child of that node came or went (Client::children_and_watch()).
+  std::function<void(const std::string&)> on_children;
   /// Called when the connection is lost, before the sink is told.
   std::function<void()> on_down;
   /// Called when a session is over, before the sink is told.

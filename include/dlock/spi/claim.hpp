@@ -43,6 +43,9 @@ struct ClaimRequest {
   /// MigrationStore. Else the claim enters the store only while the gate is as it says (see
   /// Capabilities::can_gate); a store without gates is not asked.
   GatePtr gate{};
+  /// Once it is granted, EventSink::on_contended() is wanted. What that costs is paid by such a
+  /// claim alone; a backend without Capabilities::can_tell_contention may leave it unread.
+  bool tell_contention = false;
 };
 
 /// A claim and whatever its backend keeps about it. Made by Backend::make_claim, kept alive by the
@@ -72,6 +75,9 @@ class Claim {
   /// like. Set by the core before release().
   bool is_inherited() const noexcept { return inherited_; }
   void mark_inherited() noexcept { inherited_ = true; }
+  /// Somebody else has asked for the lock since it is ours, or before. Set by the core.
+  bool is_contended() const noexcept { return contended_; }
+  void mark_contended() noexcept { contended_ = true; }
 
  private:
   friend struct core::ClaimList;
@@ -80,6 +86,7 @@ class Claim {
   ClaimRequest request_;
   bool lost_ = false;
   bool inherited_ = false;
+  bool contended_ = false;
   std::shared_ptr<Claim> next_;  ///< the core's: a list of claims that takes no memory
 };
 using ClaimPtr = std::shared_ptr<Claim>;

@@ -24,6 +24,11 @@ class EventSink {
   virtual void on_session_gone(LossReason why) = 0;
   /// A granted claim is no longer ours.
   virtual void on_claim_gone(const ClaimPtr& claim, LossReason why) = 0;
+  /// Somebody else has asked for the lock of a granted claim whose request has `tell_contention`:
+  /// since it was granted, or before. Another claim of this process is somebody else. Soon: the
+  /// holder may be using it no more. What could not be heard (no link) is told once it can be
+  /// again. Told too often does no harm, nor does what is over by now; once for a claim is enough.
+  virtual void on_contended(const ClaimPtr& /*claim*/) {}
   /// The capabilities changed (another server, another setting). `require` is checked again.
   virtual void on_capabilities_changed() = 0;
   /// For the log: something an operator should know.

@@ -34,6 +34,10 @@ struct OptionSpec {
   std::string_view help = {};
 };
 
+/// `cache`, among the options of a backend with Capabilities::can_tell_contention: the core does
+/// the rest.
+OptionSpec cache_option();
+
 struct Endpoint {
   std::string host;  ///< without brackets
   std::uint16_t port = 0;

@@ -177,6 +177,9 @@ TEST(Options, DefaultsAreThoseOfTheTable) {
     } else if (spec.name == "release_timeout") {
       EXPECT_EQ(spec.default_value, "5s");
       EXPECT_EQ(defaults.release_timeout, 5s);
+    } else if (spec.name == "cohort") {
+      EXPECT_EQ(spec.default_value, "0");
+      EXPECT_EQ(defaults.cohort, 0U);
     } else {
       EXPECT_EQ(spec.default_value, "") << spec.name;
     }

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Telling a holder that somebody else asks: whoever does makes a node beside ours, so the children
+// of the lock's node are watched. One request for each grant that wants it, and none of the others
+// pays. Whatever comes or goes counts: to look who it was would cost the one who asks a round trip.
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <new>
+
+#include "backends/zookeeper/backend.hpp"
+
+namespace dlock::zookeeper {
+
+/// Without memory, or a connection, the next renewal does it.
+void ZooKeeperBackend::listen_for_others(const NodeClaimPtr& claim) noexcept {
+  if (!claim->request().tell_contention || claim->listens || !usable(*claim)) return;
+  try {
+    listening_[claim->directory] = claim;
+    auto asked = session_->client().children_and_watch(claim->directory);
+    asio::co_spawn(env_.executor(), hear_others(alive_, this, claim, std::move(asked)),
+                   asio::detached);
+    claim->listens = true;
+  } catch (const std::bad_alloc&) {
+    claim->listens = false;
+  }
+}
+
+// Who came before the watch was set stands in the answer.
+asio::awaitable<void> ZooKeeperBackend::hear_others(std::weak_ptr<bool> alive,
+                                                    ZooKeeperBackend* self, NodeClaimPtr claim,
+                                                    PendingReply asked) {
+  const auto reply = co_await reply_until(std::move(asked), kNever);
+  if (alive.expired() || claim->place != NodeClaim::Place::granted) co_return;
+  if (reply.rc != ZOK) {
+    claim->listens = false;
+    co_return;
+  }
+  for (const auto& child : reply.children) {
+    if (child == claim->node) continue;
+    self->sink_.on_contended(claim);
+    co_return;
+  }
+}
+
+void ZooKeeperBackend::on_children(const std::string& directory) {
+  const auto found = listening_.find(directory);
+  if (found == listening_.end()) return;
+  const auto claim = found->second.lock();
+  listening_.erase(found);
+  const bool is_held = claim && claim->place == NodeClaim::Place::granted && !claim->removing;
+  if (is_held) sink_.on_contended(claim);
+}
+
+/// With the connection: who comes now is seen by the next renewal.
+void ZooKeeperBackend::stop_listening() {
+  for (const auto& [directory, listener] : listening_) {
+    session_->client().forget_children(directory);
+    if (const auto claim = listener.lock()) claim->listens = false;
+  }
+  listening_.clear();
+}
+
+}  // namespace dlock::zookeeper

@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/store/cached_lock.hpp"
+
+#include <new>
+#include <utility>
+
+#include "core/store/host.hpp"
+#include "core/store/store.hpp"
+#include "dlock/detail/grant.hpp"
+#include "dlock/spi/error.hpp"
+#include "dlock/spi/fork.hpp"
+
+namespace dlock::core {
+namespace {
+
+void tell(const std::shared_ptr<detail::AcquireHandler>& to, error_code ec, LockHandle got) {
+  if (auto handler = std::exchange(*to, {})) handler(ec, std::move(got));
+}
+
+}  // namespace
+
+/// Of this process, and not the one who asks the store.
+struct CachedLock::Waiter {
+  std::uint64_t number = 0;
+  std::shared_ptr<Store> store;
+  Acquisition::Request request;
+  std::shared_ptr<detail::AcquireHandler> handler;
+  TimerId timer = 0;
+  std::weak_ptr<Acquisition> acquisition{};  ///< once he asks it after all
+  Job give_way{};                            ///< likewise: the next one's turn
+
+  void stop_clock() { store->env().cancel(std::exchange(timer, 0)); }
+};
+
+/// What the claim's own hold tells.
+class CachedLock::ClaimWatch final : public HoldDependency {
+ public:
+  ClaimWatch(std::weak_ptr<CachedLock> lock, const Hold& claimed)
+      : lock_(std::move(lock)), claimed_(claimed) {}
+  TimePoint until() const noexcept override { return kNever; }
+  void on_change(HandleState state, LossReason why) noexcept override {
+    if (const auto lock = lock_.lock()) lock->on_change(claimed_, state, why);
+  }
+  void on_lost(LossReason) override {
+    if (const auto lock = lock_.lock()) lock->lead_next();
+  }
+  std::shared_ptr<Hold> holder() noexcept override {
+    const auto lock = lock_.lock();
+    return lock ? lock->holder(claimed_) : nullptr;
+  }
+  void on_contended() noexcept override {
+    if (const auto lock = lock_.lock()) lock->on_contended(claimed_);
+  }
+
+ private:
+  const std::weak_ptr<CachedLock> lock_;
+  const Hold& claimed_;  ///< it has us
+};
+
+/// What each user's hold rests on.
+class CachedLock::KeptClaim final : public HoldDependency {
+ public:
+  KeptClaim(std::shared_ptr<CachedLock> lock, std::shared_ptr<Hold> claimed)
+      : lock_(std::move(lock)),
+        claimed_(std::move(claimed)),
+        give_way_([weak = std::weak_ptr(lock_)] {
+          if (const auto self = weak.lock()) self->lead_next();
+        }) {}
+  Hold& claimed() const noexcept { return *claimed_; }
+  /// It has ended here: given back, unless it was lost before. Then the next one of us asks the
+  /// store. Once; takes no memory.
+  void give_back(Releaser::Done done) noexcept {
+    claimed_->release(std::move(done));
+    claimed_->host().env().post(std::move(give_way_));
+  }
+  TimePoint until() const noexcept override { return claimed_->until(); }
+  LossReason why() const noexcept override {
+    const auto known = claimed_->reason();
+    return known == LossReason::none ? LossReason::expired : known;
+  }
+  bool take_back(Hold& hold, Releaser::Done& done) noexcept override {
+    lock_->take_back(*this, hold, done);
+    return true;
+  }
+  // Its user may have seen the deadline pass a moment before a late renewal came in: what he was
+  // told stays told, for all. After the end that the claim has had already there is nothing to do.
+  void on_lost(LossReason) override {
+    const auto store = claimed_->store().lock();
+    if (store && claimed_->until() != TimePoint::min()) store->drop(claimed_);
+  }
+
+ private:
+  const std::shared_ptr<CachedLock> lock_;
+  const std::shared_ptr<Hold> claimed_;
+  Job give_way_;
+};
+
+// In a fork()ed child the mutex may be locked for ever.
+std::shared_ptr<Hold> CachedLock::take() {
+  if (!is_idle_.load(std::memory_order_acquire)) return nullptr;
+  if (generation_.load(std::memory_order_relaxed) != fork_generation()) return nullptr;
+  const std::lock_guard lock(mutex_);
+  if (place_ != Place::idle || !kept_->claimed().is_sure()) return nullptr;
+  return make_holder();
+}
+
+std::shared_ptr<Hold> CachedLock::make_holder() {
+  auto hold = std::make_shared<Hold>(kept_->claimed(), kept_);
+  holder_ = hold;
+  place_ = Place::used;
+  is_idle_.store(false, std::memory_order_release);
+  return hold;
+}
+
+/// Null: there was no memory for it.
+std::shared_ptr<Hold> CachedLock::make_next_holder() noexcept {
+  try {
+    auto hold = make_holder();
+    if (is_contended_) ++in_a_row_;
+    return hold;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+/// What becomes of the claim, now that its user has let go of it.
+CachedLock::Next CachedLock::next() const noexcept {
+  if (!kept_->claimed().is_sure()) return Next::give_away;
+  if (waiting_ > 0) {
+    const bool may_pass = !is_contended_ || in_a_row_ < limits_.cohort;
+    return may_pass ? Next::pass : Next::give_away;
+  }
+  return is_contended_ || limits_.cache <= Duration::zero() ? Next::give_away : Next::keep;
+}
+
+CachedLock::KeptClaimPtr CachedLock::end() noexcept {
+  place_ = Place::none;
+  is_idle_.store(false, std::memory_order_release);
+  return std::exchange(kept_, nullptr);
+}
+
+/// False: there was no memory for it.
+bool CachedLock::keep_or_pass(Next what) noexcept {
+  auto& env = kept_->claimed().host().env();
+  try {
+    if (what == Next::pass) {
+      env.post([weak = weak_from_this()] {
+        if (const auto self = weak.lock()) self->pass_on();
+      });
+      place_ = Place::passing;
+      return true;
+    }
+    idle_since_ = env.now();
+    if (!is_armed_) {
+      env.post([weak = weak_from_this(), &env, when = idle_since_ + limits_.cache] {
+        if (const auto self = weak.lock()) self->arm(env, when);
+      });
+      is_armed_ = true;
+    }
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  place_ = Place::idle;
+  is_idle_.store(true, std::memory_order_release);
+  return true;
+}
+
+void CachedLock::take_back(KeptClaim& from, Hold& hold, Releaser::Done& done) noexcept {
+  bool waits = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (kept_.get() == &from) {
+      const auto what = hold.is_inherited() ? Next::give_away : next();
+      if (what != Next::give_away && keep_or_pass(what)) {
+        waits = true;
+      } else {
+        end();
+      }
+    }
+  }
+  if (waits) {
+    if (done) done({});
+    return;
+  }
+  auto& claimed = from.claimed();
+  if (hold.is_inherited()) claimed.inherit();
+  if (hold.is_handed_to_mutex()) claimed.hand_to_mutex();
+  claimed.hand_out();  // a loss that shows now is its user's
+  from.give_back(std::move(done));
+}
+
+// With the mutex of that hold.
+void CachedLock::on_change(const Hold& claimed, HandleState state, LossReason why) noexcept {
+  std::shared_ptr<Hold> user;
+  KeptClaimPtr ended;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!kept_ || &kept_->claimed() != &claimed) return;
+    user = holder_.lock();
+    if (state == HandleState::lost) ended = end();
+  }
+  if (user) user->become(state, why);
+}
+
+std::shared_ptr<Hold> CachedLock::holder(const Hold& claimed) noexcept {
+  const std::lock_guard lock(mutex_);
+  const bool is_used = kept_ && &kept_->claimed() == &claimed && place_ == Place::used;
+  return is_used ? holder_.lock() : nullptr;
+}
+
+void CachedLock::on_contended(const Hold& claimed) {
+  KeptClaimPtr ended;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!kept_ || &kept_->claimed() != &claimed) return;
+    if (!std::exchange(is_contended_, true)) in_a_row_ = 0;
+    if (place_ == Place::idle) ended = end();
+  }
+  if (ended) ended->give_back({});
+}
+
+std::function<void()> CachedLock::acquire(const std::shared_ptr<Store>& store,
+                                          Acquisition::Request request,
+                                          const std::shared_ptr<detail::AcquireHandler>& handler) {
+  if (auto hold = take()) {
+    if (request.diagnostics != nullptr) *request.diagnostics = {};
+    tell(handler, {}, LockHandle(std::move(hold)));
+    return {};
+  }
+  auto waiter = std::make_shared<Waiter>();
+  waiter->number = ++last_waiter_;
+  waiter->store = store;
+  waiter->request = std::move(request);
+  waiter->request.tell_contention = true;
+  waiter->handler = handler;
+  KeptClaimPtr ended;
+  bool is_free = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (place_ == Place::idle) ended = end();  // and is not to be believed
+    is_free = place_ == Place::none && !is_led_ && waiters_.empty();
+  }
+  if (ended) ended->give_back({});
+  if (is_free) {
+    lead(waiter);
+  } else {
+    join(waiter);
+  }
+  return [weak = weak_from_this(), waiter = std::weak_ptr(waiter)] {
+    const auto self = weak.lock();
+    const auto who = waiter.lock();
+    if (!self || !who) return;
+    self->leave(who->number, errc::cancelled);
+    if (const auto acquisition = who->acquisition.lock()) acquisition->cancel();
+  };
+}
+
+void CachedLock::join(const WaiterPtr& waiter) {
+  const auto number = waiter->number;
+  const auto& limits = waiter->request.limits;
+  const bool is_first = waiters_.empty();
+  waiters_.emplace(number, waiter);
+  {
+    const std::lock_guard lock(mutex_);
+    ++waiting_;
+  }
+  try {
+    if (is_first) waiter->store->keep(shared_from_this());
+    if (limits.once) return leave(number, errc::timed_out);
+    if (limits.deadline == kNever) return;
+    waiter->timer =
+        waiter->store->env().call_at(limits.deadline, [weak = weak_from_this(), number] {
+          if (const auto self = weak.lock()) self->leave(number, errc::timed_out);
+        });
+  } catch (...) {
+    if (const auto place = waiters_.find(number); place != waiters_.end()) take_out(place);
+    throw;
+  }
+}
+
+CachedLock::WaiterPtr CachedLock::take_out(Waiters::iterator place) {
+  auto waiter = place->second;
+  waiters_.erase(place);
+  waiter->stop_clock();
+  if (waiters_.empty()) waiter->store->dismiss(shared_from_this());
+  const std::lock_guard lock(mutex_);
+  --waiting_;
+  return waiter;
+}
+
+void CachedLock::close() {
+  while (!waiters_.empty()) leave(waiters_.begin()->first, errc::closed);
+}
+
+/// Harmless if he waits no more.
+void CachedLock::leave(std::uint64_t number, errc why) {
+  const auto found = waiters_.find(number);
+  if (found == waiters_.end()) return;
+  const auto waiter = take_out(found);
+  const auto& request = waiter->request;
+  if (request.diagnostics != nullptr) {
+    *request.diagnostics = {request.name, waiter->store->name(), {}};
+    if (why == errc::timed_out) {
+      request.diagnostics->server_text = waiter->store->holder_words(request.name);
+    }
+  }
+  tell(waiter->handler, make_error_code(why), LockHandle());
+}
+
+/// Leaves his handler where it is if it throws.
+void CachedLock::lead(const WaiterPtr& waiter) {
+  auto acquisition = std::make_shared<Acquisition>(
+      waiter->store, waiter->request,
+      [self = shared_from_this(), waiter](error_code ec, LockHandle got) {
+        self->on_led(waiter, ec, std::move(got));
+      });
+  waiter->acquisition = acquisition;
+  waiter->give_way = [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->lead_next();
+  };
+  is_led_ = true;
+  waiter->store->acquire(std::move(acquisition));
+}
+
+void CachedLock::on_led(const WaiterPtr& waiter, error_code ec, LockHandle got) {
+  is_led_ = false;
+  std::shared_ptr<Hold> hold;
+  if (!ec) {
+    try {
+      hold = adopt(got);
+    } catch (const std::bad_alloc& error) {
+      ec = failure_of(error).error;
+    }
+  }
+  if (!hold) waiter->store->env().post(std::move(waiter->give_way));
+  tell(waiter->handler, ec, LockHandle(std::move(hold)));
+}
+
+/// If it throws, `got` is what it was.
+std::shared_ptr<Hold> CachedLock::adopt(LockHandle& got) {
+  const auto claimed = HandleAccess::hold(got);
+  const auto claim = claimed->claim();
+  auto kept = std::make_shared<KeptClaim>(shared_from_this(), claimed);
+  claimed->depend_on(std::make_shared<ClaimWatch>(weak_from_this(), *claimed));
+  std::shared_ptr<Hold> hold;
+  {
+    const std::lock_guard lock(mutex_);
+    kept_ = std::move(kept);
+    try {
+      hold = make_holder();
+    } catch (...) {
+      end();
+      throw;
+    }
+    // Under a gate it is its plan that decides who has it next.
+    is_contended_ =
+        !claim->request().tell_contention || claim->is_contended() || claim->request().gate;
+    in_a_row_ = claim->request().gate ? limits_.cohort : 0;
+  }
+  generation_.store(fork_generation(), std::memory_order_relaxed);
+  detail::GrantAccess::take(got);
+  return hold;
+}
+
+// One at a time: the others wait for him, not for the store.
+void CachedLock::lead_next() {
+  while (!is_led_ && !waiters_.empty()) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (place_ != Place::none) return;
+    }
+    const auto waiter = take_out(waiters_.begin());
+    try {
+      lead(waiter);
+    } catch (const std::exception& error) {
+      is_led_ = false;
+      tell(waiter->handler, failure_of(error).error, LockHandle());
+    }
+  }
+}
+
+void CachedLock::pass_on() {
+  std::shared_ptr<Hold> hold;
+  KeptClaimPtr ended;
+  {
+    const std::lock_guard lock(mutex_);
+    if (place_ != Place::passing) return;
+    // He may have given up meanwhile, and the store may have spoken.
+    const auto what = next();
+    if (what == Next::pass) hold = make_next_holder();
+    if (!hold && (what != Next::keep || !keep_or_pass(Next::keep))) ended = end();
+  }
+  if (ended) return ended->give_back({});
+  if (!hold) return;
+  const auto waiter = take_out(waiters_.begin());
+  if (waiter->request.diagnostics != nullptr) *waiter->request.diagnostics = {};
+  tell(waiter->handler, {}, LockHandle(std::move(hold)));
+}
+
+void CachedLock::arm(Env& env, TimePoint when) {
+  KeptClaimPtr ended;
+  try {
+    env.call_at(when, [weak = weak_from_this(), &env] {
+      if (const auto self = weak.lock()) self->on_timer(env);
+    });
+  } catch (const std::bad_alloc&) {
+    const std::lock_guard lock(mutex_);
+    is_armed_ = false;
+    if (place_ == Place::idle) ended = end();
+  }
+  if (ended) ended->give_back({});
+}
+
+// One for as long as it is taken and released again and again.
+void CachedLock::on_timer(Env& env) {
+  KeptClaimPtr ended;
+  auto again = kNever;
+  {
+    const std::lock_guard lock(mutex_);
+    is_armed_ = false;
+    if (place_ != Place::idle) return;
+    const auto over = idle_since_ + limits_.cache;
+    if (env.now() >= over) {
+      ended = end();
+    } else {
+      is_armed_ = true;
+      again = over;
+    }
+  }
+  if (ended) return ended->give_back({});
+  arm(env, again);
+}
+
+}  // namespace dlock::core

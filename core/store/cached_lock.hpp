@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CachedLock: a lock whose claim stays with the process from one of its holders to the next, until
+// somebody else asks or the time is over (lock caching: Burrows, The Chubby lock service, OSDI
+// 2006, section 2.7; passed on inside a process as by a cohort lock: Dice, Marathe and Shavit, Lock
+// cohorting, PPoPP 2012). Deviations: a claim that is suspect is never taken, and its holders in
+// turn have one fencing token.
+//
+// The claim has a hold of its own, which is renewed as any other and which no user ever has. Each
+// user has a hold that rests on it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "core/store/acquisition.hpp"
+#include "core/store/hold.hpp"
+#include "core/store/store.hpp"
+
+namespace dlock::core {
+
+class CachedLock final : public BackgroundWork, public std::enable_shared_from_this<CachedLock> {
+ public:
+  struct Limits {
+    Duration cache{};     ///< 0: a claim that nobody of this process waits for is given back
+    unsigned cohort = 0;  ///< so often in a row it is passed on although somebody else asks
+  };
+  explicit CachedLock(Limits limits) : limits_(limits) {}
+
+  /// The lock, if its claim is here, nobody uses it, and it can be believed now; else null. Any
+  /// thread; no I/O, and nothing of the loop's.
+  std::shared_ptr<Hold> take();
+
+  /// Tells `handler` exactly once, and leaves it where it is if it throws. Returns what cancels it.
+  /// Loop only.
+  std::function<void()> acquire(const std::shared_ptr<Store>& store, Acquisition::Request request,
+                                const std::shared_ptr<detail::AcquireHandler>& handler);
+  /// Of its store: whoever waits here is told. Loop only.
+  void close() override;
+
+ private:
+  struct Waiter;
+  class ClaimWatch;
+  class KeptClaim;
+  using WaiterPtr = std::shared_ptr<Waiter>;
+  using Waiters = std::map<std::uint64_t, WaiterPtr>;  ///< in the order in which they came
+  using KeptClaimPtr = std::shared_ptr<KeptClaim>;
+  enum class Place { none, used, passing, idle };  ///< of the claim
+  enum class Next { keep, pass, give_away };
+
+  // Any thread.
+  void take_back(KeptClaim& from, Hold& hold, Releaser::Done& done) noexcept;
+  void on_change(const Hold& claimed, HandleState state, LossReason why) noexcept;
+  // With the mutex.
+  std::shared_ptr<Hold> make_holder();
+  std::shared_ptr<Hold> make_next_holder() noexcept;
+  Next next() const noexcept;
+  KeptClaimPtr end() noexcept;
+  bool keep_or_pass(Next what) noexcept;
+  // Loop only.
+  void on_contended(const Hold& claimed);
+  std::shared_ptr<Hold> holder(const Hold& claimed) noexcept;
+  void join(const WaiterPtr& waiter);
+  WaiterPtr take_out(Waiters::iterator place);
+  void leave(std::uint64_t number, errc why);
+  void lead(const WaiterPtr& waiter);
+  void on_led(const WaiterPtr& waiter, error_code ec, LockHandle got);
+  std::shared_ptr<Hold> adopt(LockHandle& got);
+  void lead_next();
+  void pass_on();
+  void arm(Env& env, TimePoint when);
+  void on_timer(Env& env);
+
+  const Limits limits_;
+  std::atomic<bool> is_idle_ = false;
+  std::atomic<unsigned> generation_ = 0;  ///< of the process that has the claim
+
+  std::mutex mutex_;
+  Place place_ = Place::none;
+  KeptClaimPtr kept_;           ///< while there is a claim
+  std::weak_ptr<Hold> holder_;  ///< of its present user
+  bool is_contended_ = false;
+  unsigned in_a_row_ = 0;  ///< passed on since it is contended
+  TimePoint idle_since_{};
+  bool is_armed_ = false;    ///< a timer is, or will be
+  std::size_t waiting_ = 0;  ///< of waiters_
+
+  Waiters waiters_;  ///< loop only
+  std::uint64_t last_waiter_ = 0;
+  bool is_led_ = false;  ///< one of us asks the store; loop only
+};
+
+}  // namespace dlock::core
