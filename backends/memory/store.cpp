@@ -94,6 +94,16 @@ SharedStore::Grant SharedStore::claim_locked(const ClaimRequest& request, TimePo
   return {true, mine->token, {}};
 }
 
+SharedStore::Grant SharedStore::claim(const std::string& lock, const Owner& owner, bool queue,
+                                      std::uint64_t min_token, TimePoint now, Wake wake) {
+  ClaimRequest request;
+  request.name = lock;
+  request.owner = owner;
+  request.queue = queue;
+  request.min_token = min_token;
+  return claim(request, now, std::move(wake));
+}
+
 bool SharedStore::holds(const std::string& lock, const std::string& owner_id) const {
   const std::lock_guard guard(mutex_);
   const auto queue = queues_.find(lock);
@@ -161,6 +171,24 @@ std::optional<std::uint64_t> SharedStore::evict(const std::string& lock, std::ui
   }
   for (const auto& wake : wakes) wake();
   return std::nullopt;
+}
+
+void SharedStore::evict(const std::string& lock) {
+  std::vector<Wake> wakes;
+  {
+    const std::lock_guard guard(mutex_);
+    auto& queue = queues_[lock];
+    if (!queue.entries.empty()) remove(queue, queue.entries.begin(), wakes);
+  }
+  for (const auto& wake : wakes) wake();
+}
+
+std::optional<std::uint64_t> SharedStore::holder_token(const std::string& lock) const {
+  const std::lock_guard guard(mutex_);
+  const auto queue = queues_.find(lock);
+  if (queue == queues_.end() || queue->second.entries.empty()) return std::nullopt;
+  if (!queue->second.record.empty()) return std::nullopt;
+  return queue->second.entries.front().token;
 }
 
 LockStatus SharedStore::inspect(const std::string& lock, TimePoint now) const {

@@ -45,6 +45,9 @@ class SharedStore {
   /// Joins the queue, or asks how it stands; `wake` is called when the place moved to the front or
   /// the entry was removed. Without `queue`: leaves nothing behind if somebody else is in front.
   Grant claim(const ClaimRequest& request, TimePoint now, Wake wake);
+  /// Of an exclusive claim, without a gate.
+  Grant claim(const std::string& lock, const Owner& owner, bool queue, std::uint64_t min_token,
+              TimePoint now, Wake wake);
   /// Calls `contended`, once, when somebody else asks. False, and it is not called: somebody does.
   bool tell_contention(const std::string& lock, const std::string& owner_id, Wake contended);
   /// Whether it was granted to the owner, who has it still.
@@ -59,6 +62,10 @@ class SharedStore {
   /// Takes it from the holder with that token. Empty: done; else the (first) holder's token, 0 if
   /// nobody holds it.
   std::optional<std::uint64_t> evict(const std::string& lock, std::uint64_t token);
+  /// Takes it from whoever is in front.
+  void evict(const std::string& lock);
+  /// The (first) holder's token, empty if nobody holds it.
+  std::optional<std::uint64_t> holder_token(const std::string& lock) const;
 
   // Migration: see <dlock/spi/migration_store.hpp>. An empty text stands for no record, or no note.
   std::string record(const std::string& lock) const;

@@ -95,8 +95,8 @@ std::string line_of(const Subject& subject, const BackendDescriptor& backend,
   return fmt::format("| {} | `{}://{}` | {} | {} | {} | {} | {} | {} | {} |\n", subject.title,
                      backend.schemes.front(), subject.address, to_string(all.guarantee),
                      names_of(all.assumptions), all.shared_mode ? "yes" : "no",
-                     all.fair ? "first come" : "none",
-                     to_string(all.token), blocks_for(all), to_string(all.wake_up));
+                     all.fair ? "first come" : "none", to_string(all.token), blocks_for(all),
+                     to_string(all.wake_up));
 }
 
 }  // namespace

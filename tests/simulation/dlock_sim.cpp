@@ -83,16 +83,16 @@ std::string replay_command(const Kind& kind, const Way& way, std::uint64_t seed,
 
 void print_table(const FaultTable& table) {
   fmt::print("  {:<18}", "fault");
-  for (const auto& call : kCallNames) fmt::print("{:>9}", call);
+  for (const auto& call : kCallNames) fmt::print("{:>10}", call);
   fmt::print("\n  {:<18}", "(called)");
-  for (const auto count : table.called) fmt::print("{:>9}", count);
+  for (const auto count : table.called) fmt::print("{:>10}", count);
   fmt::print("\n");
   for (std::size_t fault = 0; fault < kFaults; ++fault) {
     std::uint64_t any = 0;
     for (const auto& row : table.struck) any += row.at(fault);
     if (any == 0) continue;
     fmt::print("  {:<18}", kFaultNames.at(fault));
-    for (const auto& row : table.struck) fmt::print("{:>9}", row.at(fault));
+    for (const auto& row : table.struck) fmt::print("{:>10}", row.at(fault));
     fmt::print("\n");
   }
 }

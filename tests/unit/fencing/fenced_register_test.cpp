@@ -52,6 +52,15 @@ int in_child(const std::function<void()>& work) {
   return status;
 }
 
+TEST_F(FencedRegisterTest, TakesNoReadersGrant) {
+  auto file = open();
+  file.write(grant(5), "five");
+  error_code ec;
+  file.write(Sequencer("orders/42", Mode::shared, 7, "zk"), "seven", ec);
+  EXPECT_EQ(ec, errc::invalid_argument) << "others hold the lock together with it";
+  EXPECT_EQ(open().read()->bytes, "five");
+}
+
 TEST_F(FencedRegisterTest, RefusesLowerTokensAndTakesTheSameAgain) {
   auto file = open();
   EXPECT_FALSE(file.read());

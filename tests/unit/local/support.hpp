@@ -93,9 +93,11 @@ class Store {
 
   Failure connect() { return run(backend->connect(soon())); }
 
-  ClaimPtr make(const std::string& name, bool queue = true, std::uint64_t min_token = 0) {
+  ClaimPtr make(const std::string& name, bool queue = true, std::uint64_t min_token = 0,
+                Mode mode = Mode::exclusive) {
     ClaimRequest request;
     request.name = name;
+    request.mode = mode;
     request.queue = queue;
     request.min_token = min_token;
     request.owner = Owner{make_uuid(env), "host", 1234, "test"};
