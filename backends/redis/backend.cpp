@@ -50,6 +50,7 @@ RedisBackend::~RedisBackend() {
 std::shared_ptr<Subscriber> RedisBackend::make_subscriber() {
   Subscriber::Callbacks callbacks;
   callbacks.on_message = [this](const std::string& owner_id) {
+    hear(owner_id);
     const auto found = claims_->find(owner_id);
     if (found != claims_->end()) found->second->wake();
   };
@@ -57,17 +58,19 @@ std::shared_ptr<Subscriber> RedisBackend::make_subscriber() {
     refusal_told_ = false;
     if (std::exchange(wake_up_denied_, false)) capabilities_ = declare(facts_, declaration());
     wake_all();
+    look_for_others_of_all();
   };
   callbacks.on_refused = [this](const Failure& why) {
     const bool denied = why.error == Error::access_denied || why.error == Error::password_wanted;
     if (denied && !std::exchange(wake_up_denied_, true)) {
       capabilities_ = declare(facts_, declaration());
+      if (announced_ && !listening_.empty()) sink_.on_capabilities_changed();
     }
     if (std::exchange(refusal_told_, true)) return;
     sink_.on_warning(fmt::format("waiters can only poll, SUBSCRIBE is refused: {} ({})", why.text,
                                  why.error.message()));
   };
-  callbacks.in_use = [this] { return waiting_ > 0; };
+  callbacks.in_use = [this] { return waiting_ > 0 || !listening_.empty(); };
   return std::make_shared<Subscriber>(env_, settings_, std::string(kChannelPrefix) + instance_,
                                       std::move(callbacks));
 }
@@ -130,6 +133,7 @@ void RedisBackend::wake_all() {
 ClaimPtr RedisBackend::make_claim(ClaimRequest request) {
   auto keys = names_.base(request.name);
   auto owner = write_owner(request.owner);
+  if (request.tell_contention) owner += "," + instance_;
   auto waiter = write_waiter(instance_, owner);
   auto claim = std::make_shared<KeyClaim>(std::move(request), env_, std::move(keys),
                                           std::move(owner), std::move(waiter), claims_);

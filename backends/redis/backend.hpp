@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "backends/redis/lock/claim.hpp"
@@ -78,6 +79,13 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
   Validity validity(const Claim& claim, TimePoint sent) const;
   void tell_of_queue(const KeyClaim& claim, const std::string& why);
 
+  void listen_for_others(const KeyClaimPtr& claim) noexcept;
+  void stop_listening(const KeyClaim& claim) noexcept;
+  static asio::awaitable<void> look_for_others(std::weak_ptr<bool> alive, RedisBackend* self,
+                                               KeyClaimPtr claim);
+  void look_for_others_of_all();
+  void hear(const std::string& owner_id);
+
   enum class Access { reads, writes };
   asio::awaitable<RecordAnswer> run_record(const Script& script, ScriptCall call, Access access,
                                            TimePoint deadline);
@@ -113,6 +121,10 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
   std::uint64_t epoch_ = 0;  ///< counts the servers that stood behind the address
   LossReason last_change_ = LossReason::removed;
   std::shared_ptr<ClaimRegistry> claims_ = std::make_shared<ClaimRegistry>();
+  /// Held locks whose holders want to know who else asks, by their owners' ids.
+  std::unordered_map<std::string, std::weak_ptr<KeyClaim>> listening_;
+  /// For what may come after us.
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace dlock::redis

@@ -121,7 +121,9 @@ asio::awaitable<ClaimAnswer> RedisBackend::claim(ClaimPtr claim, TimePoint deadl
   const auto sent = env_.now();
   const auto connection = link_->connection();
   const auto answer = co_await run_script(env_, connection, script, call, deadline);
-  co_return take_acquired(*ours, answer, sent);
+  auto taken = take_acquired(*ours, answer, sent);
+  if (taken.status == ClaimStatus::granted) listen_for_others(ours);
+  co_return taken;
 }
 
 ClaimAnswer RedisBackend::take_acquired(KeyClaim& claim, const ScriptAnswer& answer,
@@ -209,6 +211,8 @@ asio::awaitable<std::vector<ExtendAnswer>> RedisBackend::extend(std::vector<Clai
       co_await run_scripts(env_, connection, scripts().renew, std::move(calls), deadline);
   for (std::size_t i = 0; i < claims.size(); ++i) {
     answers[i] = take_renewed(static_cast<KeyClaim&>(*claims[i]), results[i], sent);
+    if (answers[i].status != ExtendStatus::extended) continue;
+    listen_for_others(std::static_pointer_cast<KeyClaim>(claims[i]));
   }
   co_return answers;
 }
@@ -255,6 +259,7 @@ asio::awaitable<ReleaseAnswer> RedisBackend::release(ClaimPtr claim, bool search
   using Kind = ScriptAnswer::Kind;
   const auto ours = std::static_pointer_cast<KeyClaim>(claim);
   const bool before = ours->releasing;
+  stop_listening(*ours);
   // Left to expire: what its holder may still do is over then.
   if (ours->is_lost() && lock_delay_.count() > 0) {
     co_return not_done<ReleaseAnswer>(ReleaseStatus::released, {});

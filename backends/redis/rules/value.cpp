@@ -62,6 +62,7 @@ Owner read_owner(std::string_view text) {
     rest.remove_prefix(comma + 1);
   }
   Owner owner;
+  if (fields.size() == 5 && fields[4].size() == kUuidLength) fields.pop_back();
   if (fields.size() != 4 || fields[0].size() != kUuidLength || !to_number(fields[2], owner.pid)) {
     return foreign(text);
   }

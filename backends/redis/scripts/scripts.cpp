@@ -7,6 +7,7 @@
 #include <array>
 #include <stdexcept>
 
+#include "backends/redis/scripts/contention_script.hpp"
 #include "backends/redis/scripts/gate_scripts.hpp"
 
 namespace dlock::redis {
@@ -44,7 +45,8 @@ end
 // keeps rising when the fence key is lost. One that is ahead of the clock is remembered until the
 // clock has caught up with it. Who was woken (`next`) has the first try; who lets it pass is
 // stopped or dead, and its whole process loses its places (whoever lives comes back with its next
-// look, and with its arrival). `ms left`: of the lease, or of the first try of another.
+// look, and with its arrival). A holder whose value names its instance is told of each newcomer.
+// `ms left`: of the lease, or of the first try of another.
 //
 // The place of the first waiter of a process is the number of processes before it, that of the
 // others the number of waiters: behind a stopped process with many, somebody still looks often.
@@ -95,6 +97,10 @@ local left = -1
 if held then
   left = redis.call('PTTL', KEYS[1])
   if first == ARGV[6] then redis.call('DEL', KEYS[5]) end
+  if ARGV[7] == '' then
+    local id, instance = string.match(held, '^%d+:([%x-]+),.*,([%x-]+)$')
+    if id and #instance == 36 then redis.pcall('PUBLISH', 'dlock:wake:' .. instance, id) end
+  end
 elseif first then
   redis.call('GET', KEYS[1])
   left = math.ceil(first_left)
@@ -409,7 +415,8 @@ Scripts::Scripts()
       seal_under(write_under_gate(seal.text)),
       set_record_under(write_under_gate(set_record.text)),
       claimed(std::string(kClaimed)),
-      highest(std::string(kHighest)) {}
+      highest(std::string(kHighest)),
+      asked(std::string(kAsked)) {}
 
 const Scripts& scripts() {
   // Never destroyed: a store of static storage gives its locks back after the end of main().

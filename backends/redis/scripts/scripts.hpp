@@ -36,6 +36,7 @@ struct Scripts {
   Script set_record_under;
   Script claimed;
   Script highest;
+  Script asked;
 };
 
 /// What acquire answers first.

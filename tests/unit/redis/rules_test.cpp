@@ -31,7 +31,8 @@ TEST(RedisValue, OwnersComeBackAsTheyWere) {
     const auto value = read_value("17:" + text);
     EXPECT_EQ(value.token, 17U);
     const auto waiter = read_waiter(write_waiter(kId, text));
-    for (const auto& read : {value.owner, waiter}) {
+    const auto listener = read_value("17:" + text + "," + kId).owner;
+    for (const auto& read : {value.owner, waiter, listener}) {
       EXPECT_EQ(read.id, owner.id);
       EXPECT_EQ(read.host, owner.host);
       EXPECT_EQ(read.pid, owner.pid);

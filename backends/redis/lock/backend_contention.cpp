@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Telling a holder that somebody else asks: the acquire script finds in the lock's value whom to
+// tell, and does so on the channel on which waiters are woken. Who came before that, or while it
+// could not be heard, is asked for: after the grant, with each renewal and each new subscription.
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <new>
+
+#include "backends/redis/backend.hpp"
+
+namespace dlock::redis {
+
+/// Of a claim that was granted, or renewed. Without memory the next renewal does it.
+void RedisBackend::listen_for_others(const KeyClaimPtr& claim) noexcept {
+  if (!claim->request().tell_contention || closed_) return;
+  try {
+    subscriber_->want();
+    listening_[claim->request().owner.id] = claim;
+    asio::co_spawn(env_.executor(), look_for_others(alive_, this, claim), asio::detached);
+  } catch (const std::bad_alloc&) {
+    listening_.erase(claim->request().owner.id);
+  }
+}
+
+void RedisBackend::stop_listening(const KeyClaim& claim) noexcept {
+  if (claim.request().tell_contention) listening_.erase(claim.request().owner.id);
+}
+
+asio::awaitable<void> RedisBackend::look_for_others(std::weak_ptr<bool> alive, RedisBackend* self,
+                                                    KeyClaimPtr claim) {
+  if (alive.expired() || !self->link_->up()) co_return;
+  ScriptCall call;
+  call.keys = {claim->beside(kQueueKey)};
+  const auto deadline = self->env_.now() + claim->request().lease / 3;
+  const auto connection = self->link_->connection();
+  const auto answer = co_await run_script(self->env_, connection, scripts().asked, call, deadline);
+  if (alive.expired() || answer.kind != ScriptAnswer::Kind::reply) co_return;
+  if (answer.code() > 0) self->hear(claim->request().owner.id);
+}
+
+void RedisBackend::look_for_others_of_all() {
+  const auto all = listening_;
+  for (const auto& [id, listener] : all) {
+    if (const auto claim = listener.lock()) listen_for_others(claim);
+  }
+}
+
+/// Harmless if it is nobody who listens.
+void RedisBackend::hear(const std::string& owner_id) {
+  const auto found = listening_.find(owner_id);
+  if (found == listening_.end()) return;
+  if (const auto claim = found->second.lock()) {
+    sink_.on_contended(claim);
+  } else {
+    listening_.erase(found);
+  }
+}
+
+}  // namespace dlock::redis
