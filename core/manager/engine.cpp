@@ -422,7 +422,7 @@ detail::Canceller Engine::start_acquire(const std::string& name, const RouteConf
 std::shared_ptr<CachedLock> Engine::cached(const std::string& name, const RouteConfig& route) {
   const auto& settings = setup_of(route.store).settings;
   if (settings.cache.count() == 0 && settings.cohort == 0) return nullptr;
-  if (other_store(route) != nullptr) return nullptr;
+  if (other_store(route) != nullptr || is_foreign()) return nullptr;
   const std::lock_guard lock(cached_mutex_);
   auto& known = cached_[name];
   auto found = known.lock();

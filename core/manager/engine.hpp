@@ -146,7 +146,7 @@ class Engine final : public Host, public detail::LockContext {
   std::vector<Store::Setup> setups_;
   std::shared_ptr<Reentry> reentry_;
 
-  std::mutex cached_mutex_;
+  std::mutex cached_mutex_;                                  ///< likewise not locked by that child
   std::map<std::string, std::weak_ptr<CachedLock>> cached_;  ///< by their names
   std::size_t most_cached_ = 1024;  ///< then those that nobody has are forgotten
 

@@ -7,33 +7,38 @@
 
 #include <future>
 
-#include "tests/contract/contract.hpp"
+#include "tests/contract/links.hpp"
 
 namespace dlock::contract {
 namespace {
 
+/// For longer than any test lasts: what ends it is somebody who asks.
+std::string cached_url(const std::string& url) {
+  return url + (url.find('?') == std::string::npos ? "?" : "&") + "cache=1h";
+}
+
+/// Taken and given back; its token.
+std::optional<std::uint64_t> use(LockManager& manager) {
+  auto held = manager.lock("a")->acquire({.wait = 60s});
+  const auto token = held.token();
+  EXPECT_EQ(held.state(), HandleState::held);
+  EXPECT_FALSE(held.release());
+  return token;
+}
+
 class CacheContract : public Contract {
  protected:
-  /// For longer than any test lasts: what ends it is somebody who asks.
-  LockManager open_cached() const {
-    const auto* const next = url().find('?') == std::string::npos ? "?" : "&";
-    return LockManager::open(url() + next + "cache=1h", open_options());
-  }
+  LockManager open_cached() const { return LockManager::open(cached_url(url()), open_options()); }
   bool tells() {
     if (capabilities().can_tell_contention) return true;
     EXPECT_EQ(error_of([&] { open_cached(); }), errc::config_invalid);
     return false;
   }
-  /// Taken and given back; its token.
-  static std::optional<std::uint64_t> use(LockManager& manager) {
-    auto held = manager.lock("a")->acquire({.wait = 60s});
-    const auto token = held.token();
-    EXPECT_EQ(held.state(), HandleState::held);
-    EXPECT_FALSE(held.release());
-    return token;
-  }
 };
 DLOCK_CONTRACT(CacheContract);
+
+class CacheLinkContract : public ContractOfLinks {};
+DLOCK_CONTRACT_OF_LINKS(CacheLinkContract);
 
 TEST_P(CacheContract, StaysUntilTheEndIfNobodyAsks) {
   if (!tells()) return;
@@ -112,6 +117,20 @@ TEST_P(CacheContract, AForkedChildHasNothingOfIt) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   EXPECT_EQ(use(manager), token);
+}
+
+TEST_P(CacheLinkContract, WhoAsksWhileTheLinkIsBrokenIsHeardOnceItHeals) {
+  if (!capabilities().can_tell_contention) return;
+  auto manager = proxied(cached_url(url()));
+  use(manager);
+  proxy_->refuse(true);
+  proxy_->drop_all();
+  const auto other = peer("a");
+  ASSERT_TRUE(waiters_become("a", 1));
+  proxy_->refuse(false);
+  ASSERT_TRUE(other->wait_held(patience()));
+  other->release();
+  use(manager);
 }
 
 }  // namespace

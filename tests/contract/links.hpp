@@ -18,8 +18,8 @@ class ContractOfLinks : public Contract {
     proxy_.emplace(harness().port());
   }
   /// A manager behind the proxy.
-  LockManager proxied() const {
-    std::string through = url();
+  LockManager proxied() const { return proxied(url()); }
+  LockManager proxied(std::string through) const {
     const auto port = std::to_string(harness().port());
     through.replace(through.find(port), port.size(), std::to_string(proxy_->port()));
     return LockManager::open(through, open_options());
