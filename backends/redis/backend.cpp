@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "backends/redis/error.hpp"
+#include "backends/redis/rules/poll.hpp"
 #include "backends/redis/rules/value.hpp"
 
 namespace dlock::redis {
@@ -40,20 +41,20 @@ RedisBackend::RedisBackend(const StoreOptions& options, DialSettings settings, E
       instance_(make_uuid(env)),
       link_(std::make_shared<Link>(env, settings_, static_cast<Link::Listener&>(*this))),
       subscriber_(make_subscriber()),
+      presence_(std::make_shared<Presence>(env, link_, instance_, waiter_patience(poll_),
+                                           [this] { return waiting_ > 0; })),
+      handed_over_(options.string("key") == kOwnTemplate && lock_delay_.count() == 0),
       capabilities_(declare(facts_, declaration())) {}
 
 RedisBackend::~RedisBackend() {
+  presence_->stop();
   subscriber_->stop();
   link_->stop();
 }
 
 std::shared_ptr<Subscriber> RedisBackend::make_subscriber() {
   Subscriber::Callbacks callbacks;
-  callbacks.on_message = [this](const std::string& owner_id) {
-    hear(owner_id);
-    const auto found = claims_->find(owner_id);
-    if (found != claims_->end()) found->second->wake();
-  };
+  callbacks.on_message = [this](const std::string& text) { on_message(text); };
   callbacks.on_subscribed = [this] {
     refusal_told_ = false;
     if (std::exchange(wake_up_denied_, false)) capabilities_ = declare(facts_, declaration());
@@ -73,6 +74,20 @@ std::shared_ptr<Subscriber> RedisBackend::make_subscriber() {
   callbacks.in_use = [this] { return waiting_ > 0 || !listening_.empty(); };
   return std::make_shared<Subscriber>(env_, settings_, std::string(kChannelPrefix) + instance_,
                                       std::move(callbacks));
+}
+
+// A word from before the present connection counts for nothing: another server may have it.
+void RedisBackend::on_message(std::string_view text) {
+  const auto message = read_message(text);
+  hear(message.owner_id);
+  const auto found = claims_->find(message.owner_id);
+  if (found == claims_->end()) return;
+  auto& claim = *found->second;
+  if (message.grant && claim.maybe_queued) {
+    const auto sent = presence_->sent(message.grant->word);
+    if (sent) claim.handed = handed_lock(*message.grant, *sent, claim.request().lease);
+  }
+  claim.wake();
 }
 
 Declaration RedisBackend::declaration() const {
@@ -111,6 +126,7 @@ void RedisBackend::on_inspected(const ServerFacts& facts, ServerChange change) {
 // The core asks about every held lock at once; those who wait look for themselves, their queue may
 // be gone.
 void RedisBackend::on_up() {
+  presence_->forget();
   if (!announced_) return;
   sink_.on_link_up();
   wake_all();
@@ -138,6 +154,7 @@ ClaimPtr RedisBackend::make_claim(ClaimRequest request) {
   auto claim = std::make_shared<KeyClaim>(std::move(request), env_, std::move(keys),
                                           std::move(owner), std::move(waiter), claims_);
   claim->epoch = epoch_;
+  claim->may_be_handed = handed_over_ && may_be_handed(claim->request());
   return claim;
 }
 
@@ -146,7 +163,9 @@ asio::awaitable<void> RedisBackend::close(TimePoint deadline) {
   announced_ = false;
   wake_all();
   subscriber_->stop();
+  presence_->stop();
   link_->stop();
+  co_await presence_->stopped(deadline);
   co_await subscriber_->stopped(deadline);
   co_await link_->stopped(deadline);
 }

@@ -15,6 +15,7 @@
 #include "backends/redis/rules/names.hpp"
 #include "backends/redis/wire/calls.hpp"
 #include "backends/redis/wire/link.hpp"
+#include "backends/redis/wire/presence.hpp"
 #include "backends/redis/wire/subscriber.hpp"
 #include "dlock/spi/backend.hpp"
 #include "dlock/spi/event_sink.hpp"
@@ -72,8 +73,10 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
 
   Declaration declaration() const;
   std::shared_ptr<Subscriber> make_subscriber();
+  void on_message(std::string_view text);
   void wake_all();
 
+  ClaimAnswer take_handed(KeyClaim& claim);
   ClaimAnswer take_acquired(KeyClaim& claim, const ScriptAnswer& answer, TimePoint sent);
   ExtendAnswer take_renewed(KeyClaim& claim, const ScriptAnswer& answer, TimePoint sent);
   Validity validity(const Claim& claim, TimePoint sent) const;
@@ -110,6 +113,8 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
 
   std::shared_ptr<Link> link_;
   std::shared_ptr<Subscriber> subscriber_;
+  std::shared_ptr<Presence> presence_;
+  const bool handed_over_;  ///< releases may give locks to our waiters
   ServerFacts facts_;
   bool wake_up_denied_ = false;
   bool refusal_told_ = false;  ///< that there is no subscription

@@ -96,7 +96,7 @@ std::vector<OptionSpec> option_specs() {
   specs.push_back(duration_option("poll", "1s", 10, 60'000,
                                   "how often the first waiters look although nobody woke them"));
   specs.push_back(text_option(
-      "key", "dlock:{{name}}",
+      "key", kOwnTemplate,
       "a lock's key; {name} stands for the lock's name; another client's template makes "
       "its locks and ours exclude each other"));
   specs.push_back({.name = "db",

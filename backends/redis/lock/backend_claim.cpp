@@ -42,16 +42,26 @@ milliseconds kept_for(const KeyClaim& claim, milliseconds lock_delay) {
   return claim.request().lease + lock_delay;
 }
 
+const char* queue_word(const KeyClaim& claim) {
+  if (!claim.request().queue) return "0";
+  return claim.may_be_handed ? "2" : "1";
+}
+
 ScriptCall acquire_call(const KeyClaim& claim, milliseconds poll, milliseconds lock_delay) {
   const auto& request = claim.request();
   const auto fence = std::max<milliseconds>(kFenceMemory, 2 * kept_for(claim, lock_delay));
   ScriptCall call;
   call.keys = {claim.keys.lock(), claim.beside(kFenceKey), claim.beside(kQueueKey),
                claim.beside(kAliveKey), claim.beside(kNextKey)};
-  call.arguments = {
-      claim.owner,   count(kept_for(claim, lock_delay)), Word(request.min_token),
-      count(fence),  request.queue ? "1" : "0",          claim.waiter,
-      claim.arrival, count(waiter_patience(poll)),       claim.maybe_queued ? "1" : "0"};
+  call.arguments = {claim.owner,
+                    count(kept_for(claim, lock_delay)),
+                    Word(request.min_token),
+                    count(fence),
+                    queue_word(claim),
+                    claim.waiter,
+                    claim.arrival,
+                    count(waiter_patience(poll)),
+                    claim.maybe_queued ? "1" : "0"};
   return call;
 }
 
@@ -75,7 +85,7 @@ ScriptCall renew_call(const KeyClaim& claim, milliseconds lock_delay) {
 ScriptCall release_call(const KeyClaim& claim, bool search, milliseconds poll) {
   ScriptCall call;
   call.keys = {claim.keys.lock(), claim.beside(kQueueKey), claim.beside(kAliveKey),
-               claim.beside(kNextKey)};
+               claim.beside(kNextKey), claim.beside(kFenceKey)};
   const bool queued = claim.maybe_queued || search;
   call.arguments = {claim.owner, queued ? std::string_view(claim.waiter) : "", kChannelPrefix,
                     count(kFirstTry), count(waiter_patience(poll))};
@@ -106,6 +116,7 @@ asio::awaitable<ClaimAnswer> RedisBackend::claim(ClaimPtr claim, TimePoint deadl
   const auto ours = std::static_pointer_cast<KeyClaim>(claim);
   ours->woken = false;
   bool ready = link_->up();
+  if (auto given = take_handed(*ours); given.status == ClaimStatus::granted) co_return given;
   if (!ready) ready = co_await link_->ready(deadline);
   if (!ready) {
     const auto status = link_->failed_for_good() ? ClaimStatus::failed : ClaimStatus::unavailable;
@@ -126,6 +137,23 @@ asio::awaitable<ClaimAnswer> RedisBackend::claim(ClaimPtr claim, TimePoint deadl
   co_return taken;
 }
 
+// Not before it has asked, if it was told late: the answer counts from a later moment.
+ClaimAnswer RedisBackend::take_handed(KeyClaim& claim) {
+  ClaimAnswer result;
+  const auto handed = std::exchange(claim.handed, std::nullopt);
+  const auto now = env_.now();
+  if (!handed || closed_ || !link_->up()) return result;
+  if (!is_believable(*handed, claim.request(), now)) return result;
+  claim.was_granted = true;
+  claim.releasing = false;
+  claim.maybe_queued = false;
+  claim.epoch = epoch_;
+  result.status = ClaimStatus::granted;
+  result.token = claim.token = handed->token;
+  result.validity = {handed->until, now + kConfirmAfter};
+  return result;
+}
+
 ClaimAnswer RedisBackend::take_acquired(KeyClaim& claim, const ScriptAnswer& answer,
                                         TimePoint sent) {
   if (answer.kind != ScriptAnswer::Kind::reply) {
@@ -138,6 +166,7 @@ ClaimAnswer RedisBackend::take_acquired(KeyClaim& claim, const ScriptAnswer& ans
     claim.was_granted = true;
     claim.releasing = false;
     claim.maybe_queued = false;
+    claim.handed.reset();
     claim.epoch = epoch_;
     result.status = ClaimStatus::granted;
     result.token = claim.token = to_token(answer.items[1].text);
@@ -182,6 +211,7 @@ asio::awaitable<void> RedisBackend::wait(ClaimPtr claim, TimePoint deadline) {
   const auto look_at = ours->asked + poll_delay(ours->position, poll_, env_.random());
   auto until = std::min(deadline, look_at);
   ++waiting_;
+  if (ours->may_be_handed && ours->position.rank < kSpeakingRanks) presence_->want();
   while (!ours->woken && !closed_) {
     const bool told = co_await ours->signal.wait_until(until);
     if (!told) break;
@@ -271,6 +301,7 @@ asio::awaitable<ReleaseAnswer> RedisBackend::release(ClaimPtr claim, bool search
     const auto status = before ? ReleaseStatus::unknown : ReleaseStatus::unavailable;
     co_return not_done<ReleaseAnswer>(status, link_->failure());
   }
+  ours->handed.reset();
   const auto call = release_call(*ours, search, poll_);
   const auto connection = link_->connection();
   const auto answer = co_await run_script(env_, connection, scripts().release, call, deadline);

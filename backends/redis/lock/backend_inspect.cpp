@@ -215,7 +215,7 @@ asio::awaitable<Failure> RedisBackend::evict(std::string name, std::uint64_t tok
   if (!ready) co_return link_->failure();
   const auto keys = names_.keys(name);
   ScriptCall call;
-  call.keys = {keys.lock, keys.queue, keys.alive, keys.next, keys.broken};
+  call.keys = {keys.lock, keys.queue, keys.alive, keys.next, keys.broken, keys.fence};
   const auto reserve = std::to_string(kFirstTry.count());
   const auto memory = std::to_string(waiter_patience(poll_).count());
   call.arguments = {Word(token), kChannelPrefix, reserve, memory};

@@ -6,10 +6,12 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
+#include "backends/redis/rules/hand_over.hpp"
 #include "backends/redis/rules/names.hpp"
 #include "backends/redis/rules/poll.hpp"
 #include "backends/redis/wire/codec.hpp"
@@ -59,6 +61,9 @@ struct KeyClaim final : Claim {
   std::uint64_t token = 0;  ///< of the last grant
   std::uint64_t epoch = 0;  ///< of the server that was last known to have it
   bool releasing = false;   ///< a release was sent and may have been done
+
+  bool may_be_handed = false;        ///< a release may give it the lock
+  std::optional<HandedLock> handed;  ///< what a release has given it, not looked at yet
 
   bool woken = false;
   Signal signal;

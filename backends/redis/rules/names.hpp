@@ -44,6 +44,8 @@ struct LockKeys {
 };
 
 inline constexpr std::string_view kNamePlace = "{name}";
+/// The template that only dlock writes to.
+inline constexpr std::string_view kOwnTemplate = "dlock:{{name}}";
 
 /// Empty, or why it cannot be a template.
 std::string template_error(std::string_view key_template);

@@ -37,7 +37,7 @@ local function drop(queue, alive, process)
 end
 )lua";
 
-// KEYS lock fence queue alive next; ARGV owner, lease ms, min token, fence ms, queue 0|1, waiter,
+// KEYS lock fence queue alive next; ARGV owner, lease ms, min token, fence ms, queue 0|1|2, waiter,
 // arrival ('' the first time), patience ms, cleanup 0|1, tag
 // -> {1|2, token, tag} | {0, place, ms left, arrival, tag} | {3, tag} | {4, record, arrival, tag}
 //
@@ -47,6 +47,9 @@ end
 // stopped or dead, and its whole process loses its places (whoever lives comes back with its next
 // look, and with its arrival). A holder whose value names its instance is told of each newcomer.
 // `ms left`: of the lease, or of the first try of another.
+//
+// Queue 2: a release may hand the lock to this waiter, which half a millisecond more of patience
+// says. One that it was handed with a token too low for it was not believed, and is granted anew.
 //
 // The place of the first waiter of a process is the number of processes before it, that of the
 // others the number of waiters: behind a stopped process with many, somebody still looks often.
@@ -59,10 +62,15 @@ local held = aside[3]
 if held then
   local colon = string.find(held, ':', 1, true)
   if colon and string.sub(held, colon + 1) == ARGV[1] then
-    redis.call('PEXPIRE', KEYS[1], ARGV[2])
-    redis.pcall('ZREM', KEYS[3], ARGV[6])
-    redis.pcall('ZREM', KEYS[4], ARGV[6])
-    return {2, string.sub(held, 1, colon - 1), tag}
+    local token = string.sub(held, 1, colon - 1)
+    if not ((tonumber(token) or 0) <= tonumber(ARGV[3])) then
+      redis.call('PEXPIRE', KEYS[1], ARGV[2])
+      redis.pcall('ZREM', KEYS[3], ARGV[6])
+      redis.pcall('ZREM', KEYS[4], ARGV[6])
+      return {2, token, tag}
+    end
+    redis.call('DEL', KEYS[1])
+    held = false
   end
 end
 -- (gate)
@@ -106,14 +114,15 @@ elseif first then
   left = math.ceil(first_left)
 end
 local sealed = held and string.sub(held, 1, 13) == 'dlock:record:'
-if ARGV[5] ~= '1' then
+if ARGV[5] == '0' then
   if sealed then return {4, string.sub(held, 14), '', tag} end
   return {0, -1, left, '', tag}
 end
 local arrival = ARGV[7]
 if arrival == '' then arrival = string.format('%.0f', us) end
 redis.call('ZADD', KEYS[3], arrival, ARGV[6])
-redis.call('ZADD', KEYS[4], string.format('%.0f', now + ARGV[8]), ARGV[6])
+local half = ARGV[5] == '2' and '.5' or ''
+redis.call('ZADD', KEYS[4], string.format('%.0f', now + ARGV[8]) .. half, ARGV[6])
 redis.call('PEXPIRE', KEYS[3], ARGV[8] * 2)
 redis.call('PEXPIRE', KEYS[4], ARGV[8] * 2)
 if sealed then return {4, string.sub(held, 14), arrival, tag} end
@@ -163,13 +172,55 @@ if held then return {2, ARGV[3]} end
 return {0, ARGV[3]}
 )lua";
 
-// Wakes the first waiter who can hear it and reserves the free lock for it, shortly. The dead are
+// Gives the free lock to a waiter whose process has said lately that it lives (kPresence): for a
+// probation of a second, which the waiter counts from before it sent the word that the message
+// names. 1: done; 2: that process has fallen silent, for it had time for a word since the waiter's
+// last look; 0: wake it.
+constexpr std::string_view kHandOverLua = R"lua(
+local function hand_over(lock, fence, prefix, waiter, patience, us)
+  local process = string.sub(waiter, 1, 36)
+  local here = redis.pcall('MGET', 'dlock:here%' .. process, fence)
+  local word, till, dead = string.match(here[1] or '', '^(%d+) (%d+) (%d+)$')
+  if not word or till - us / 1000 > 1000 then return 0 end
+  if till * 1000 <= us then
+    local looked = patience - (dead - till + 1000)
+    return us / 1000 - looked >= 500 and 2 or 0
+  end
+  local token = math.max((tonumber(here[2] or '0') or 0) + 1, us)
+  if not (token < 9007199254740992) then return 0 end
+  local memory = string.format('%.0f', 172800000 + math.max(token - us, 0) / 1000)
+  token = string.format('%.0f', token)
+  local owner = string.sub(waiter, 38)
+  local set = redis.pcall('SET', lock, token .. ':' .. owner, 'PX', 1000, 'NX')
+  if not set or not set.ok then return 0 end
+  local message = string.sub(owner, 1, 36) .. ' ' .. token .. ' ' .. word .. ' 1000'
+  set = redis.pcall('SET', fence, token, 'PX', memory)
+  local heard = set.ok and redis.pcall('PUBLISH', prefix .. process, message)
+  if type(heard) == 'number' and heard > 0 then return 1 end
+  redis.call('DEL', lock)
+  return 0
+end
+)lua";
+
+// KEYS presence; ARGV number of the word, how long it is fresh, patience (both ms), tag -> {1, tag}
+//
+// `number fresh-until dead-at`: the last as in `alive`, so that it tells when a waiter looked.
+constexpr std::string_view kPresence = R"lua(
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + clock[2] / 1000
+local text = string.format('%s %.0f %.0f', ARGV[1], now + ARGV[2], now + ARGV[3])
+redis.call('SET', KEYS[1], text, 'PX', ARGV[3])
+return {1, ARGV[4]}
+)lua";
+
+// Hands the lock to the first waiter, if `lock` and `fence` are given and it is ready for that; or
+// wakes the first who can hear it and reserves the free lock for it, shortly. The dead are
 // dropped on the way, those of 64 processes or 1,000 at a time. Where PUBLISH is not allowed,
 // waiters poll. Gives the error of a queue that cannot be used: nothing may fail once the lock has
 // been given back.
 constexpr std::string_view kWake = R"lua(
-local function wake(queue, alive, next_key, prefix, reserve, memory)
-  local now = nil
+local function wake(queue, alive, next_key, prefix, reserve, memory, lock, fence)
+  local now, us = nil, nil
   local deaf = {}
   local asked = 0
   for _ = 1, 1000 do
@@ -179,7 +230,8 @@ local function wake(queue, alive, next_key, prefix, reserve, memory)
     if not head or asked == 64 then return nil end
     if not now then
       local clock = redis.call('TIME')
-      now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+      us = clock[1] * 1000000 + clock[2]
+      now = math.floor(us / 1000)
     end
     local patience = redis.pcall('ZSCORE', alive, head)
     if type(patience) == 'table' then return patience.err end
@@ -188,8 +240,18 @@ local function wake(queue, alive, next_key, prefix, reserve, memory)
     local process = string.sub(head, 1, 36)
     if patience and tonumber(patience) > now and not deaf[process] then
       asked = asked + 1
-      local heard = redis.pcall('PUBLISH', prefix .. process, string.sub(head, 38, 73))
-      if type(heard) ~= 'number' then return nil end
+      local handed = 0
+      if lock and string.sub(patience, -2) == '.5' then
+        handed = hand_over(lock, fence, prefix, head, tonumber(patience), us)
+        if handed == 1 then return nil end
+      end
+      local heard = 0
+      if handed == 2 then
+        drop(queue, alive, process)
+      else
+        heard = redis.pcall('PUBLISH', prefix .. process, string.sub(head, 38, 73))
+        if type(heard) ~= 'number' then return nil end
+      end
       if heard > 0 then
         local until_ms = string.format('%.0f', now + reserve)
         redis.pcall('SET', next_key, until_ms .. ' ' .. head, 'PX', memory)
@@ -201,7 +263,7 @@ local function wake(queue, alive, next_key, prefix, reserve, memory)
 end
 )lua";
 
-// KEYS lock queue alive next; ARGV owner, waiter, channel prefix, reserve ms, memory ms, tag
+// KEYS lock queue alive next fence; ARGV owner, waiter, channel prefix, reserve ms, memory ms, tag
 // -> {1 released | 0 was not ours, [why nobody can be woken,] tag}
 //
 // Also withdraws a waiter; one that was woken already passes the news on. The GET: as in acquire.
@@ -234,13 +296,13 @@ if reserved and (reserved == ARGV[2] or (left <= 0 and not held)) then
 end
 local trouble = nil
 if not held and not reserved then
-  trouble = wake(KEYS[2], KEYS[3], KEYS[4], ARGV[3], ARGV[4], ARGV[5])
+  trouble = wake(KEYS[2], KEYS[3], KEYS[4], ARGV[3], ARGV[4], ARGV[5], KEYS[1], KEYS[5])
 end
 if trouble then return {ours, trouble, ARGV[6]} end
 return {ours, ARGV[6]}
 )lua";
 
-// KEYS lock queue alive next broken; ARGV token, channel prefix, reserve ms, memory ms, tag
+// KEYS lock queue alive next broken fence; ARGV token, channel prefix, reserve ms, memory ms, tag
 // -> {1 evicted | 0 nobody holds it | 3 a record stands there, tag} | {2, the value there, tag}
 //
 // What is removed is kept aside until its holder has surely asked for it.
@@ -253,7 +315,7 @@ if not colon or string.sub(held, 1, colon - 1) ~= ARGV[1] then return {2, held, 
 local left = redis.call('PTTL', KEYS[1])
 redis.call('SET', KEYS[5], held, 'PX', math.max(left, 0) + 1000)
 redis.call('DEL', KEYS[1])
-wake(KEYS[2], KEYS[3], KEYS[4], ARGV[2], ARGV[3], ARGV[4])
+wake(KEYS[2], KEYS[3], KEYS[4], ARGV[2], ARGV[3], ARGV[4], KEYS[1], KEYS[6])
 return {1, ARGV[5]}
 )lua";
 
@@ -401,8 +463,9 @@ Script::Script(std::string source) : text(std::move(source)), sha(sha1_hex(text)
 Scripts::Scripts()
     : acquire(std::string(kFirstTryLua) + std::string(kAcquire)),
       renew(std::string(kRenew)),
-      release(std::string(kFirstTryLua) + std::string(kWake) + std::string(kRelease)),
-      evict(std::string(kWake) + std::string(kEvict)),
+      release(fmt::format("{}{}{}{}", kFirstTryLua, kHandOverLua, kWake, kRelease)),
+      evict(fmt::format("{}{}{}{}", kFirstTryLua, kHandOverLua, kWake, kEvict)),
+      presence(std::string(kPresence)),
       inspect(std::string(kInspect)),
       record(std::string(kRecord)),
       seal(std::string(kWakeAll) + std::string(kSeal)),
@@ -410,8 +473,8 @@ Scripts::Scripts()
       raise(std::string(kRaiseFence) + std::string(kRaise)),
       note(std::string(kNote)),
       set_note(std::string(kSetNote)),
-      acquire_under(
-          acquire_under_gate(fmt::format("{}{}{}{}", kFirstTryLua, kWake, kWakeAll, kAcquire))),
+      acquire_under(acquire_under_gate(
+          fmt::format("{}{}{}{}{}", kFirstTryLua, kHandOverLua, kWake, kWakeAll, kAcquire))),
       seal_under(write_under_gate(seal.text)),
       set_record_under(write_under_gate(set_record.text)),
       claimed(std::string(kClaimed)),

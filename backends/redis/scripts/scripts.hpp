@@ -23,6 +23,7 @@ struct Scripts {
   Script renew;
   Script release;
   Script evict;
+  Script presence;
   Script inspect;
   Script record;
   Script seal;

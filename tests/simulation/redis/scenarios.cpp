@@ -3,6 +3,7 @@
 // What has to come of a few chosen events.
 #include "tests/simulation/scenario.hpp"
 
+#include "backends/redis/rules/hand_over.hpp"
 #include "tests/simulation/records.hpp"
 #include "tests/simulation/redis/bench.hpp"
 
@@ -108,6 +109,49 @@ bool a_release_wakes_the_next(std::uint64_t seed) {
   return waiter->held();
 }
 
+std::string presence_of(RedisBench& bench) {
+  for (const auto& key : bench.store.belongings().keys) {
+    if (key.starts_with(production::kPresencePrefix)) return key;
+  }
+  return {};
+}
+
+std::string text_of(RedisBench& bench, const std::string& key) {
+  auto& server = bench.store.primary();
+  const auto* entry = server.keys().find(key, server.now_ms());
+  return entry != nullptr ? std::get<std::string>(entry->value) : std::string();
+}
+
+/// It is handed the lock, hears of that late or at once, and nobody hears of it from then on.
+/// False: it believes when another has it.
+bool a_successor_that_falls_silent_loses_it(std::uint64_t seed, bool late) {
+  RedisBench bench(true, seed);
+  bench.store.poll = seconds(1);
+  auto& holder = bench.holder();
+  auto& next = bench.program("next");
+  const auto first = next.acquire(kLock);
+  if (!bench.run_until([&] { return !presence_of(bench).empty(); })) return false;
+  const auto presence = presence_of(bench);
+  const auto second = bench.program("other").acquire(kLock);
+  bench.run(milliseconds(500));
+  const auto word = text_of(bench, presence);
+  if (!bench.run_until([&] { return text_of(bench, presence) != word; })) return false;
+  if (late) bench.network.arm(next.process, Fault::reply_late, [] {});
+  holder.release();
+  if (!bench.run_until([&] { return first->told; })) return false;
+  bench.network.cut(next.process);
+  if (!bench.run_until([&] { return second->told; })) return false;
+  return !first->held();
+}
+
+bool a_hand_over_is_believed_for_the_probation(std::uint64_t seed) {
+  return a_successor_that_falls_silent_loses_it(seed, false);
+}
+
+bool a_hand_over_counts_from_the_word_that_it_names(std::uint64_t seed) {
+  return a_successor_that_falls_silent_loses_it(seed, true);
+}
+
 bool a_failover_is_called_by_its_name(std::uint64_t seed) {
   RedisBench bench(false, seed);
   auto& program = bench.connected("a");
@@ -198,6 +242,10 @@ std::vector<Scenario> redis_scenarios() {
       {"a claim that was given up leaves the queue",
        &fails<&a_claim_that_was_given_up_leaves_the_queue>, 1},
       {"a try without an answer keeps nothing", &fails<&a_try_without_an_answer_keeps_nothing>, 1},
+      {"a hand-over is believed for the probation",
+       &fails<&a_hand_over_is_believed_for_the_probation>, 1},
+      {"a hand-over counts from the word that it names",
+       &fails<&a_hand_over_counts_from_the_word_that_it_names>, 40},
       {"a late acquire never arrives", &fails<&a_late_acquire_never_arrives>, 1},
       {"a late acquire is given back", &fails<&a_late_acquire_is_given_back>, 4},
       {"a lost release is repeated", &fails<&a_lost_release_is_repeated>, 1},

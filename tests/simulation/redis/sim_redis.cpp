@@ -5,6 +5,7 @@
 
 #include "backends/redis/backend.hpp"
 #include "backends/redis/options.hpp"
+#include "backends/redis/rules/hand_over.hpp"
 #include "backends/redis/rules/poll.hpp"
 #include "backends/redis/rules/value.hpp"
 #include "core/config/options.hpp"
@@ -19,12 +20,6 @@ std::unique_ptr<SimStore> make_redis(World& world, Network& network, bool exclus
 }
 
 namespace redis {
-namespace {
-
-constexpr milliseconds kPoll{200};
-
-}  // namespace
-
 SimRedis::SimRedis(World& world, Network& network, bool exclusive, milliseconds lease)
     : world_(world),
       network_(network),
@@ -53,7 +48,7 @@ StoreOptions SimRedis::options() const {
     core::apply_option(spec, spec.default_value, options);
   }
   options.number["lease"] = lease_.count();
-  options.number["poll"] = kPoll.count();
+  options.number["poll"] = poll.count();
   return options;
 }
 
@@ -107,6 +102,8 @@ void SimRedis::on_change(Server& server, const std::string& key, const Entry* en
   if (striking_ || !lock) return;
   const auto now = holder(server, *lock);
   if (now) promises_.made(*lock, *now);
+  // Who waits on may be handed the lock again, that it had without hearing of it.
+  if (counts && now && forgotten_.erase(now->owner_id) > 0) on_made(now->owner_id);
   if (counts) return promises_.settled(*lock, now);
   // What a deposed server grants or renews, the new one does not know.
   if (!now) promises_.settled(*lock, holder(*primary_, *lock));
@@ -119,7 +116,10 @@ void SimRedis::note_broken(std::string_view key, const Entry& entry) {
   key.remove_suffix(kBroken.size());
   const auto lock = names_.name(key);
   const auto* value = std::get_if<std::string>(&entry.value);
-  if (lock && value != nullptr) on_broken(*lock, production::read_value(*value).owner.id);
+  if (!lock || value == nullptr) return;
+  const auto owner_id = production::read_value(*value).owner.id;
+  forgotten_.insert(owner_id);
+  on_broken(*lock, owner_id);
 }
 
 void SimRedis::audit(Fault cause) {
@@ -127,6 +127,7 @@ void SimRedis::audit(Fault cause) {
       world_.now(), [this](const std::string& lock) { return holder(*primary_, lock); });
   for (const auto& [lock, owner_id] : found.broken) {
     world_.trace("redis: has forgotten {} of {} ({})", lock, owner_id, to_string(cause));
+    forgotten_.insert(owner_id);
     on_forgotten(lock, owner_id, cause);
   }
   const bool watched = shortened_.has_value();
@@ -189,23 +190,25 @@ bool SimRedis::is_permitted(const std::string& key) const {
 // The queue of a lock expires last: twice the patience with a waiter that does not look any more.
 // A clock that was set back keeps everything for that much longer.
 Duration SimRedis::longest_lease() const {
-  const Duration queue = 2 * production::waiter_patience(kPoll);
+  const Duration queue = 2 * production::waiter_patience(poll);
   return queue + (exclusive_ ? Duration::zero() : Duration(kLongestJump));
 }
 
 // What may stand in the way of a waiter, one after the other: a dial to a server that did not
 // answer (5 s) and the backoff after it (1 s); the core's own pause before it tries again (3 s); a
-// dead holder's lease; a reservation for a waiter that is gone (0.5 s), and there may be a few; and
-// the longest pause between two looks, five times the poll interval. A server's clock that was set
-// back adds that much to a dead holder's lease.
+// dead holder's lease; a reservation for a waiter that is gone (0.5 s), and there may be a few; two
+// probations of successors that have not heard of it; and the longest pause between two looks, five
+// times the poll interval. A server's clock that was set back adds that much to a dead holder's
+// lease.
 Duration SimRedis::progress_bound() const {
   const Duration reach = seconds(5) + seconds(1) + seconds(3);
   const Duration jump = exclusive_ ? Duration::zero() : Duration(kLongestJump);
-  return reach + Duration(lease_) + jump + 4 * milliseconds(500) + 5 * kPoll;
+  return reach + Duration(lease_) + jump + 4 * milliseconds(500) + 2 * production::kProbation +
+         5 * poll;
 }
 
-// Somebody who is woken and has given up meanwhile, twice on end; a look at last.
-Duration SimRedis::calm_bound() const { return 2 * milliseconds(500) + 5 * kPoll; }
+// Somebody who is woken, or handed it, and has given up meanwhile, twice on end; a look at last.
+Duration SimRedis::calm_bound() const { return 2 * production::kProbation + 5 * poll; }
 
 }  // namespace redis
 }  // namespace dlock::simulation

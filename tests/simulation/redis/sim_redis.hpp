@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,8 @@ class SimRedis final : public SimStore {
   /// How far a replica is behind, or how much a crash loses; for tests, else by chance.
   std::optional<Duration> next_lag;
   void step_clock(milliseconds by);
+  /// How often waiters look; for tests, before the first process.
+  milliseconds poll{200};
 
  private:
   ServerSettings settings() const;
@@ -84,8 +87,9 @@ class SimRedis final : public SimStore {
   Promises promises_;
   std::vector<std::weak_ptr<Client>> clients_;
   std::optional<Fault>
-      shortened_;          ///< some promises will be broken by this, when their keys expire
-  bool striking_ = false;  ///< what changes is a fault's doing, no client's
+      shortened_;  ///< some promises will be broken by this, when their keys expire
+  std::set<std::string> forgotten_;  ///< owners whose lock was, and has not been made again
+  bool striking_ = false;            ///< what changes is a fault's doing, no client's
   TimerId starting_ = 0;
   TimerId deposing_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  ///< for what the world calls later
