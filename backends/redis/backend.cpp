@@ -41,8 +41,9 @@ RedisBackend::RedisBackend(const StoreOptions& options, DialSettings settings, E
       instance_(make_uuid(env)),
       link_(std::make_shared<Link>(env, settings_, static_cast<Link::Listener&>(*this))),
       subscriber_(make_subscriber()),
-      presence_(std::make_shared<Presence>(env, link_, instance_, waiter_patience(poll_),
-                                           [this] { return waiting_ > 0; })),
+      presence_(
+          std::make_shared<Presence>(env, link_, instance_, waiter_patience(poll_),
+                                     [this] { return waiting_ > 0 && subscriber_->stands(); })),
       handed_over_(options.string("key") == kOwnTemplate && lock_delay_.count() == 0),
       capabilities_(declare(facts_, declaration())) {}
 

@@ -211,7 +211,8 @@ asio::awaitable<void> RedisBackend::wait(ClaimPtr claim, TimePoint deadline) {
   const auto look_at = ours->asked + poll_delay(ours->position, poll_, env_.random());
   auto until = std::min(deadline, look_at);
   ++waiting_;
-  if (ours->may_be_handed && ours->position.rank < kSpeakingRanks) presence_->want();
+  const bool near = ours->may_be_handed && ours->position.rank < kSpeakingRanks;
+  if (near && subscriber_->stands()) presence_->want();
   while (!ours->woken && !closed_) {
     const bool told = co_await ours->signal.wait_until(until);
     if (!told) break;

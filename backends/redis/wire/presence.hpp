@@ -19,7 +19,7 @@ namespace dlock::redis {
 class Presence final : public std::enable_shared_from_this<Presence> {
  public:
   /// `patience`: how long a waiter of ours stays in a queue without a look. `in_use`: whether
-  /// anybody waits.
+  /// anybody waits, and hears what is said to him.
   Presence(Env& env, std::shared_ptr<Link> link, std::string_view instance,
            std::chrono::milliseconds patience, std::function<bool()> in_use);
 

@@ -96,6 +96,7 @@ asio::awaitable<Subscriber::Subscribed> Subscriber::subscribe(TimePoint deadline
   made.refused = dialled.refused;
   if (!dialled.connection) co_return made;
   connection_ = std::move(dialled.connection);
+  stands_ = false;
   if (stopped_) connection_->close({Error::closed, ""});
   const std::weak_ptr<Subscriber> weak = shared_from_this();
   connection_->on_message = [weak](const std::string& payload) {
@@ -122,12 +123,14 @@ asio::awaitable<Subscriber::Subscribed> Subscriber::subscribe(TimePoint deadline
 /// Until the connection ends, which a server that is silent for two intervals makes us do.
 asio::awaitable<void> Subscriber::listen(TimePoint since) {
   bool believed = pace_.failures() < kUnsteady;
+  stands_ = believed;
   if (believed) callbacks_.on_subscribed();
   while (connection_->is_open() && !stopped_) {
     const auto until = believed ? env_.now() + kPingInterval : since + Pace::kSettled;
     const bool ended = co_await end_->wait_until(until);
     if (ended || !connection_->is_open()) continue;
     if (!std::exchange(believed, true)) {
+      stands_ = true;
       callbacks_.on_subscribed();
       continue;
     }

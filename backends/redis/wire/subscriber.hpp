@@ -32,6 +32,8 @@ class Subscriber final : public std::enable_shared_from_this<Subscriber> {
 
   /// Somebody waits.
   void want();
+  /// What is said to us is heard, as far as we know.
+  bool stands() const noexcept { return stands_ && connection_ && connection_->is_open(); }
   /// No callback comes after this.
   void stop();
   /// After stop(): waits until nothing of it is under way.
@@ -58,6 +60,7 @@ class Subscriber final : public std::enable_shared_from_this<Subscriber> {
   Pace pace_;
   const std::shared_ptr<DialStop> dialling_ = std::make_shared<DialStop>();
   OneShot<bool> ended_;
+  bool stands_ = false;  ///< `connection_` has been believed
   bool running_ = false;
   bool stopped_ = false;
 };

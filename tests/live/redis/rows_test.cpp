@@ -99,11 +99,12 @@ TEST(RedisSetups, F41_F42_AQuorumOfMastersIsRefusedAndNoneIsFakedWithOne) {
 class RedisRows : public RedisTest {};
 
 // The server grants, and the news stays on the way until the lease is over and somebody else has
-// the lock.
+// the lock. With other clients' keys, where the next in line is woken and asks.
 TEST_F(RedisRows, F84_AGrantThatArrivesAfterItsLeaseIsNotHandedOut) {
   FaultProxy proxy(server_.port());
-  auto waiters = open_redis(redis_url(proxy.port(), "&lease=1s&request_timeout=20s"));
-  auto others = open("&lease=30s");
+  auto waiters =
+      open_redis(redis_url(proxy.port(), "&lease=1s&request_timeout=20s&key=%7Bname%7D"));
+  auto others = open("&lease=30s&key=%7Bname%7D");
   waiters.connect();
   auto held = others.lock("x")->acquire();
   std::atomic<bool> handed_out = false;
@@ -113,8 +114,7 @@ TEST_F(RedisRows, F84_AGrantThatArrivesAfterItsLeaseIsNotHandedOut) {
     return late;
   });
   ASSERT_TRUE(eventually(patience(), [&] {
-    return client().ask({"ZCARD", "dlock:{x}%queue"}).integer == 1 &&
-           client().calls("subscribe") == 1;
+    return client().ask({"ZCARD", "{x}%queue"}).integer == 1 && client().calls("subscribe") == 1;
   }));
   proxy.on_data(
       [its_turn = false](Direction direction, ConnectionId, std::string_view bytes) mutable {
