@@ -53,10 +53,16 @@ class Recorder {
   void forgotten(const std::string& lock, const std::string& owner_id, Fault cause);
   /// An operator breaks the lock of that owner, between `begun` and `by`.
   void broken(const std::string& lock, const std::string& owner_id, TimePoint begun, TimePoint by);
-  /// A lock was made by a request of that owner.
-  void made(const std::string& owner_id) { made_[owner_id] = world_.now(); }
+  /// A lock was made for that owner, with that token if that is known, else 0.
+  void made(const std::string& owner_id, std::uint64_t token) {
+    made_[owner_id] = {world_.now(), token};
+  }
+  struct Made {
+    TimePoint at{};
+    std::uint64_t token = 0;
+  };
   /// The last time that one was; empty: unknown.
-  std::optional<TimePoint> last_made(const std::string& owner_id) const {
+  std::optional<Made> last_made(const std::string& owner_id) const {
     const auto found = made_.find(owner_id);
     return found == made_.end() ? std::nullopt : std::optional(found->second);
   }
@@ -106,7 +112,7 @@ class Recorder {
   std::map<std::string, std::uint64_t> highest_;
   std::map<std::string, std::vector<checkers::Write>> writes_;
   std::vector<Forgotten> forgotten_;
-  std::map<std::string, TimePoint> made_;
+  std::map<std::string, Made> made_;
   std::vector<Duration> lateness_;
   checkers::Violations violations_;
   GrantId last_grant_ = 0;

@@ -25,7 +25,9 @@ class Run {
     store_->on_forgotten = [this](const std::string& lock, const std::string& owner, Fault cause) {
       recorder_.forgotten(lock, owner, cause);
     };
-    store_->on_made = [this](const std::string& owner) { recorder_.made(owner); };
+    store_->on_made = [this](const std::string& owner, std::uint64_t token) {
+      recorder_.made(owner, token);
+    };
     store_->on_broken = [this](const std::string& lock, const std::string& owner) {
       recorder_.broken(lock, owner, world_.now(), world_.now());
     };

@@ -70,8 +70,10 @@ class SimStore {
   /// The same long after that, when nothing that was broken is left over.
   virtual Duration calm_bound() const = 0;
 
-  /// Told when a late copy of a request makes a lock anew that was forgotten.
-  std::function<void(const std::string& owner_id)> on_made = [](const std::string&) {};
+  /// Told when a late copy of a request, or a hand-over, makes a lock anew that was forgotten; with
+  /// its token, if the store knows it then, else 0.
+  std::function<void(const std::string& owner_id, std::uint64_t token)> on_made =
+      [](const std::string&, std::uint64_t) {};
   /// Told when a request takes a lock off the servers: its holder's, or an operator's, where the
   /// store cannot tell the two apart.
   std::function<void(const std::string& lock, const std::string& owner_id)> on_taken_off =

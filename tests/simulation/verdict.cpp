@@ -42,9 +42,12 @@ const Forgotten* forgotten_by(const Scene& scene, GrantId grant, TimePoint until
 void check_told(const Scene& scene, const Forgotten& forgotten, const checkers::Grant& grant,
                 GrantId id, checkers::Violations& found) {
   if (forgotten.cause == Fault::failover) return;
-  // A late copy of its own request, or older data, may bring it back.
+  // A late copy of its own request, a hand-over, or older data may bring it back; under a token of
+  // its own for whoever has that one.
   const auto made = scene.recorder.last_made(forgotten.owner_id);
-  if (scene.broken || (made && *made > forgotten.at)) return;
+  const bool is_back =
+      made && made->at > forgotten.at && (made->token == 0 || grant.token >= made->token);
+  if (scene.broken || is_back) return;
   const auto last = grant.deadlines.rbegin()->second;
   if (last == kNever || last <= forgotten.by + scene.store.believes_on()) return;
   found.push_back(

@@ -78,7 +78,7 @@ void put_under_gate(const GateCheck& gate, const KeyBase& keys, milliseconds pol
 ScriptCall renew_call(const KeyClaim& claim, milliseconds lock_delay) {
   ScriptCall call;
   call.keys = {claim.keys.lock(), claim.beside(kAliveKey), claim.beside(kBrokenKey)};
-  call.arguments = {claim.owner, count(kept_for(claim, lock_delay))};
+  call.arguments = {claim.owner, count(kept_for(claim, lock_delay)), Word(claim.token)};
   return call;
 }
 
@@ -116,7 +116,10 @@ asio::awaitable<ClaimAnswer> RedisBackend::claim(ClaimPtr claim, TimePoint deadl
   const auto ours = std::static_pointer_cast<KeyClaim>(claim);
   ours->woken = false;
   bool ready = link_->up();
-  if (auto given = take_handed(*ours); given.status == ClaimStatus::granted) co_return given;
+  if (auto given = take_handed(*ours); given.status == ClaimStatus::granted) {
+    listen_for_others(ours);
+    co_return given;
+  }
   if (!ready) ready = co_await link_->ready(deadline);
   if (!ready) {
     const auto status = link_->failed_for_good() ? ClaimStatus::failed : ClaimStatus::unavailable;

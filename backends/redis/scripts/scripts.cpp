@@ -148,28 +148,28 @@ end
 return {0, redis.call('ZRANK', KEYS[3], ARGV[6]), left, arrival, tag}
 )lua";
 
-// KEYS lock alive broken; ARGV owner, lease ms, tag
+// KEYS lock alive broken; ARGV owner, lease ms, token, tag
 // -> {1 renewed | 0 gone | 2 somebody else's | 3 broken by an operator, tag}
+//
+// The token, too: a server that has forgotten the grant, and that its owner no longer waits, may
+// have handed the lock to others since, and to the same owner again.
 //
 // Removing what is not there writes nothing, but a replica refuses it: its word that the lock is
 // gone would be no proof. One that has looked at the type of the key is none.
 constexpr std::string_view kRenew = R"lua(
 local held = redis.call('GET', KEYS[1])
-if held then
-  local colon = string.find(held, ':', 1, true)
-  if colon and string.sub(held, colon + 1) == ARGV[1] then
-    redis.call('PEXPIRE', KEYS[1], ARGV[2])
-    return {1, ARGV[3]}
-  end
+if held and held == ARGV[3] .. ':' .. ARGV[1] then
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  return {1, ARGV[4]}
 end
 local probe = redis.pcall('ZREM', KEYS[2], '')
 if type(probe) == 'table' and not string.find(probe.err, 'WRONGTYPE', 1, true) then
   redis.call('ZREM', KEYS[2], '')
 end
 local broken = redis.call('GET', KEYS[3])
-if broken and string.sub(broken, -#ARGV[1] - 1) == ':' .. ARGV[1] then return {3, ARGV[3]} end
-if held then return {2, ARGV[3]} end
-return {0, ARGV[3]}
+if broken and string.sub(broken, -#ARGV[1] - 1) == ':' .. ARGV[1] then return {3, ARGV[4]} end
+if held then return {2, ARGV[4]} end
+return {0, ARGV[4]}
 )lua";
 
 // Gives the free lock to a waiter whose process has said lately that it lives (kPresence): for a

@@ -49,6 +49,19 @@ TEST_F(RedisHanded, TheNextHasItForAProbationAndThenForALease) {
   EXPECT_FALSE(got.release());
 }
 
+// As after a failover to a server on which its owner still waits: others had it since.
+TEST_F(RedisHanded, AGrantOfTheSameOwnerUnderAnotherTokenIsNotItsOwn) {
+  auto locks = open("&lease=1s");
+  auto held = locks.lock("x")->acquire();
+  const auto value = client().ask({"GET", "dlock:{x}"}).text;
+  const auto owner = value.substr(value.find(':'));
+  client().ask({"SET", "dlock:{x}", std::to_string(*held.token() + 1) + owner, "PX", "60000"});
+  StateLog log;
+  log.record(held);
+  ASSERT_TRUE(log.wait_for(HandleState::lost, within(5s)));
+  EXPECT_NE(held.loss_reason(), LossReason::expired) << "the renewal was told";
+}
+
 TEST_F(RedisHanded, ABreakHandsItOver) {
   auto holder = open();
   auto next = open("&poll=30s");

@@ -17,7 +17,7 @@ SimMemcached::SimMemcached(World& world, Network& network, bool exclusive)
       lease_(world.chance(0.5) ? seconds(3) : seconds(10)),
       server_(world) {
   server_.on_added = [this](const std::string& text) {
-    if (const auto value = dlock::memcached::read_value(text)) on_made(value->owner.id);
+    if (const auto value = dlock::memcached::read_value(text)) on_made(value->owner.id, 0);
   };
   server_.on_removed = [this](const std::string& text) {
     const auto value = dlock::memcached::read_value(text);

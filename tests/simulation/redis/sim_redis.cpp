@@ -103,7 +103,10 @@ void SimRedis::on_change(Server& server, const std::string& key, const Entry* en
   const auto now = holder(server, *lock);
   if (now) promises_.made(*lock, *now);
   // Who waits on may be handed the lock again, that it had without hearing of it.
-  if (counts && now && forgotten_.erase(now->owner_id) > 0) on_made(now->owner_id);
+  if (counts && now && forgotten_.erase(now->owner_id) > 0) {
+    const auto& text = std::get<std::string>(entry->value);
+    on_made(now->owner_id, production::read_value(text).token.value_or(0));
+  }
   if (counts) return promises_.settled(*lock, now);
   // What a deposed server grants or renews, the new one does not know.
   if (!now) promises_.settled(*lock, holder(*primary_, *lock));

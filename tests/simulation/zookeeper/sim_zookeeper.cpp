@@ -37,7 +37,7 @@ SimZooKeeper::SimZooKeeper(World& world, Network& network, ensemble::Settings se
     : world_(world), network_(network), servers_(world, settings), driver_(*this) {
   servers_.on_created = [this](const std::string& path) {
     const auto name = path.substr(path.rfind('/') + 1);
-    if (name.starts_with("_c_")) on_made(name.substr(3, 36));
+    if (name.starts_with("_c_")) on_made(name.substr(3, 36), 0);
   };
 }
 
