@@ -80,7 +80,7 @@ std::shared_ptr<Subscriber> RedisBackend::make_subscriber() {
 // A word from before the present connection counts for nothing: another server may have it.
 void RedisBackend::on_message(std::string_view text) {
   const auto message = read_message(text);
-  hear(message.owner_id);
+  if (!listening_.empty()) hear(std::string(message.owner_id));
   const auto found = claims_->find(message.owner_id);
   if (found == claims_->end()) return;
   auto& claim = *found->second;

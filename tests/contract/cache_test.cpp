@@ -93,6 +93,25 @@ TEST_P(CacheContract, GivesWayToWhoeverAskedBeforeItsOwnTurnCame) {
   last->release();
 }
 
+TEST_P(CacheContract, AReaderIsNotGivenWhatAWriterLeftHere) {
+  if (!tells() || !capabilities().shared_mode) return;
+  auto manager = open_cached();
+  use(manager);
+  const auto reader = manager.lock("a")->acquire({.wait = 60s, .mode = Mode::shared});
+  EXPECT_EQ(reader.mode(), Mode::shared);
+  const auto other = observer().lock("a")->acquire({.wait = 60s, .mode = Mode::shared});
+  EXPECT_EQ(reader.state(), HandleState::held);
+  EXPECT_FALSE(manager.lock("a")->try_acquire());
+}
+
+TEST_P(CacheContract, AWriterOfALockThatStaysDoesNotStepDown) {
+  if (!tells()) return;
+  auto manager = open_cached();
+  auto held = manager.lock("a")->acquire({.wait = 60s});
+  EXPECT_EQ(held.downgrade(), errc::not_supported);
+  EXPECT_EQ(held.mode(), Mode::exclusive);
+}
+
 TEST_P(CacheContract, BrokenWhileNobodyUsesItIsAskedForAnew) {
   if (!tells() || !capabilities().can_evict) return;
   auto manager = open_cached();
