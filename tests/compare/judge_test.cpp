@@ -17,7 +17,7 @@ TimePoint at(int milliseconds) { return TimePoint(std::chrono::milliseconds(mill
 
 Event event(int when, EventKind kind, const char* client, checkers::GrantId grant = 0,
             std::optional<std::uint64_t> token = {}, TimePoint until = kNever) {
-  return {at(when), kind, "lock", client, grant, token, until};
+  return {at(when), kind, "lock", client, grant, Mode::exclusive, token, until};
 }
 
 boost::json::object declared(const char* guarantee, bool fair, const char* token,
