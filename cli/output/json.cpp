@@ -101,7 +101,6 @@ json::object finding_object(const StoreFinding& finding) {
   object["assumptions"] = std::move(assumptions);
   object["shortfalls"] = std::move(shortfalls);
   object["fair"] = can.fair;
-  object["shared_mode"] = can.shared_mode;
   object["token"] = to_string(can.token);
   object["wake_up"] = to_string(can.wake_up);
   object["lease_scope"] = to_string(can.lease_scope);
@@ -115,6 +114,7 @@ json::object finding_object(const StoreFinding& finding) {
                                      {"can_seal", can.can_seal},
                                      {"record_losses", std::move(losses)}};
   object["notes"] = std::move(notes);
+  object["shared_mode"] = can.shared_mode;
   return object;
 }
 
