@@ -15,8 +15,8 @@ constexpr std::string_view kFirstLine = "dlock=1\n";
 
 std::string one_line(std::string_view text) {
   const auto is_plain = [](unsigned char c) { return c >= 0x20 && c != 0x7F; };
-  const bool as_it_is =
-      std::all_of(text.begin(), text.end(), [&](char c) { return c != '%' && is_plain(c); });
+  const bool as_it_is = std::all_of(text.begin(), text.end(),
+                                    [&](unsigned char c) { return c != '%' && is_plain(c); });
   return as_it_is ? std::string(text) : percent_escape(text, is_plain);
 }
 

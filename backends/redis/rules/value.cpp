@@ -16,8 +16,8 @@ constexpr std::size_t kLongestForeignId = 200;
 bool is_plain(unsigned char c) { return c > 0x20 && c != 0x7F && c != ','; }
 
 void append_field(std::string_view text, std::string& out) {
-  const bool as_it_is =
-      std::all_of(text.begin(), text.end(), [](char c) { return is_plain(c) && c != '%'; });
+  const bool as_it_is = std::all_of(text.begin(), text.end(),
+                                    [](unsigned char c) { return is_plain(c) && c != '%'; });
   out += ',';
   if (as_it_is) {
     out += text;
