@@ -17,9 +17,9 @@ void ZooKeeperBackend::listen_for_others(const NodeClaimPtr& claim) noexcept {
   try {
     listening_[claim->directory] = claim;
     auto asked = session_->client().children_and_watch(claim->directory);
+    claim->listens = true;  // before what may find at once that it does not
     asio::co_spawn(env_.executor(), hear_others(alive_, this, claim, std::move(asked)),
                    asio::detached);
-    claim->listens = true;
   } catch (const std::bad_alloc&) {
     claim->listens = false;
   }
