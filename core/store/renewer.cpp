@@ -33,8 +33,7 @@ void Renewer::add(const std::shared_ptr<Hold>& hold, const ClaimPtr& claim,
                   const Validity& validity, const Limits& limits) {
   const LeaseFsm lease(validity, limits.drift_margin, retry_pause(limits.lease));
   const auto number = claim->number();
-  const auto added =
-      entries_.insert_or_assign(number, Entry{hold, claim, lease, limits, kNever}).first;
+  const auto added = entries_.insert_or_assign(number, Entry{hold, claim, lease, limits}).first;
   try {
     due_.insert({kNever, number});
     schedule(added->second);
@@ -51,7 +50,9 @@ Renewer::Removed Renewer::remove(const Hold& hold) {
   if (found == entries_.end()) return {};
   const auto& entry = found->second;
   const auto deadline = entry.lease.deadline();
-  const auto until = deadline == kNever ? kNever : deadline + entry.limits.drift_margin;
+  const auto until = deadline == kNever
+                         ? kNever
+                         : std::max(deadline + entry.limits.drift_margin, entry.asked_until);
   due_.erase({entry.due, found->first});
   entries_.erase(found);
   return {claim, until};
@@ -183,6 +184,7 @@ void Renewer::renew_due(TimePoint now) {
   for (const auto& claim : claims) {
     auto& entry = entries_.at(claim->number());
     entry.lease.on_extend_sent();
+    entry.asked_until = deadline + entry.limits.lease;
     schedule(entry);
   }
   try {

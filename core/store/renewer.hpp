@@ -37,8 +37,10 @@ class Renewer : public std::enable_shared_from_this<Renewer> {
            const Limits& limits);
 
   struct Removed {
-    ClaimPtr claim;            ///< null if it was lost or given back before
-    TimePoint until = kNever;  ///< the store's patience with it
+    ClaimPtr claim;  ///< null if it was lost or given back before
+    /// How long the store may keep it, if a renewal that it never answered was the last that it
+    /// got.
+    TimePoint until = kNever;
   };
   /// From now on nothing is said or done about it.
   Removed remove(const Hold& hold);
@@ -61,7 +63,8 @@ class Renewer : public std::enable_shared_from_this<Renewer> {
     ClaimPtr claim;
     LeaseFsm lease;
     Limits limits;
-    TimePoint due = kNever;  ///< its place in due_
+    TimePoint due = kNever;      ///< its place in due_
+    TimePoint asked_until = {};  ///< the latest end of the last renewal that was sent
   };
   using Entries = std::map<std::uint64_t, Entry>;  ///< by the claims' numbers
 

@@ -154,7 +154,7 @@ asio::awaitable<void> Client::break_lock(std::string lock, TimePoint deadline) {
   const auto by = world_.now() + (failure.error ? kLate : Duration::zero());
   // Where a token comes after its lock (Memcached), the store says whom it struck.
   if (store_->backend().capabilities().wake_up != WakeUp::poll) {
-    recorder_.broken(lock, owner, begun, by);
+    recorder_.broken(lock, owner, begun, by, !failure.error);
   }
   breaking_until_ = world_.now() + kLate;
 }

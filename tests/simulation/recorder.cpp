@@ -147,8 +147,10 @@ void Recorder::forgotten(const std::string& lock, const std::string& owner_id, F
 }
 
 void Recorder::broken(const std::string& lock, const std::string& owner_id, TimePoint begun,
-                      TimePoint by) {
-  forgotten_.push_back({begun, by, lock, owner_id, Fault::deleted});
+                      TimePoint by, bool is_certain) {
+  world_.trace("an operator {} '{}' of {}", is_certain ? "breaks" : "may have broken", lock,
+               owner_id);
+  forgotten_.push_back({begun, by, lock, owner_id, Fault::deleted, is_certain});
 }
 
 void Recorder::write(GrantId grant, const std::string& lock, std::uint64_t token) {

@@ -30,6 +30,7 @@ struct Forgotten {
   std::string lock;
   std::string owner_id;
   Fault cause;
+  bool is_certain = true;  ///< else it may never have come about
 };
 
 class Recorder {
@@ -52,7 +53,9 @@ class Recorder {
   void healed();
   void forgotten(const std::string& lock, const std::string& owner_id, Fault cause);
   /// An operator breaks the lock of that owner, between `begun` and `by`.
-  void broken(const std::string& lock, const std::string& owner_id, TimePoint begun, TimePoint by);
+  /// Not certain: his request may have been lost on its way.
+  void broken(const std::string& lock, const std::string& owner_id, TimePoint begun, TimePoint by,
+              bool is_certain = true);
   /// A lock was made for that owner, with that token if that is known, else 0.
   void made(const std::string& owner_id, std::uint64_t token) {
     made_[owner_id] = {world_.now(), token};

@@ -24,11 +24,12 @@ void add(checkers::Violations& to, checkers::Violations more) {
 /// before the grant was heard of; but not before what granted it was sent, which was another lock
 /// of the same claim. `until`: the first deadline.
 const Forgotten* forgotten_by(const Scene& scene, GrantId grant, TimePoint until, TimePoint when,
-                              Duration before = {}) {
+                              Duration before = {}, bool surely = false) {
   const auto& owner = scene.recorder.owner_of(grant);
   const auto sent = until == kNever ? TimePoint{} : until - scene.store.lease() - before;
   const Forgotten* last = nullptr;
   for (const auto& forgotten : scene.recorder.forgotten()) {
+    if (surely && !forgotten.is_certain) continue;
     if (forgotten.owner_id == owner && forgotten.by >= sent && forgotten.at <= when) {
       last = &forgotten;
     }
@@ -69,7 +70,8 @@ void check_overlaps(const Scene& scene, RunResult& result) {
       const auto* cause = forgotten_by(scene, id, first, overlap.at);
       if (cause == nullptr) continue;
       if (!std::exchange(caused, true)) ++result.doubles[cause->cause];
-      check_told(scene, *cause, grant, id, result.violations);
+      const auto* sure = forgotten_by(scene, id, first, overlap.at, {}, true);
+      if (sure != nullptr) check_told(scene, *sure, grant, id, result.violations);
     }
     if (caused) continue;
     result.violations.push_back(

@@ -598,6 +598,24 @@ TEST(Store, AFailedReleaseIsTriedUntilTheStoreHasEndedTheLease) {
   EXPECT_EQ(fixture.script().release_searches.size(), before + 1);
 }
 
+TEST(Store, AFailedReleaseIsTriedForAsLongAsAnUnansweredRenewalMayHaveProlonged) {
+  StoreFixture fixture;
+  auto got = fixture.acquire();
+  fixture.env().run_for(milliseconds(1));
+  fixture.script().extends.push_back({extend_answer(ExtendStatus::extended), seconds(1000)});
+  fixture.env().run_for(milliseconds(3100));
+  ASSERT_EQ(fixture.script().extend_times.size(), 1U);
+  const auto prolonged_until = fixture.script().extend_times.front() + kLease;
+  ReleaseAnswer down;
+  for (int i = 0; i < 100; ++i) fixture.script().releases.push_back({down, {}});
+  got->handle = LockHandle();
+  fixture.env().run_for(prolonged_until - kMargin - fixture.env().now());
+  const auto before = fixture.script().release_searches.size();
+  fixture.env().run_for(seconds(60));
+  EXPECT_GT(fixture.script().release_searches.size(), before);
+  EXPECT_GT(fixture.script().releases.size(), 0U) << "and no longer";
+}
+
 TEST(Store, ARenewalWaitsNoLongerThanTheRequestTimeout) {
   core::StoreSettings settings;
   settings.request_timeout = milliseconds(500);
