@@ -37,6 +37,7 @@ RedisBackend::RedisBackend(const StoreOptions& options, DialSettings settings, E
       lease_(options.duration("lease")),
       poll_(options.duration("poll")),
       lock_delay_(options.duration("lock_delay")),
+      fair_(options.flag("fair")),
       fsync_declared_(options.string("durability") == "appendfsync-always"),
       instance_(make_uuid(env)),
       link_(std::make_shared<Link>(env, settings_, static_cast<Link::Listener&>(*this))),
@@ -95,6 +96,7 @@ Declaration RedisBackend::declaration() const {
   Declaration declaration;
   declaration.fsync_always_declared = fsync_declared_;
   declaration.wake_up_denied = wake_up_denied_;
+  declaration.fair = fair_;
   declaration.lease = lease_;
   declaration.lock_delay = lock_delay_;
   declaration.shortest_lease = kShortestLease;

@@ -108,6 +108,7 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
   const std::chrono::milliseconds lease_;
   const std::chrono::milliseconds poll_;
   const std::chrono::milliseconds lock_delay_;
+  const bool fair_;
   const bool fsync_declared_;
   const std::string instance_;  ///< names our subscription
 

@@ -92,6 +92,11 @@ std::vector<OptionSpec> option_specs() {
                                   "how long a dead holder keeps the lock; renewed each third"));
   specs.push_back(duration_option("lock_delay", "0", 0, kLongestDelay_ms,
                                   "how long after a loss nobody is granted the lock"));
+  specs.push_back({.name = "fair",
+                   .kind = Kind::boolean,
+                   .default_value = "false",
+                   .choices = {},
+                   .help = "true: who comes first has the lock first; every client must have it"});
   specs.push_back(cache_option());
   specs.push_back(duration_option("poll", "1s", 10, 60'000,
                                   "how often the first waiters look although nobody woke them"));
@@ -130,6 +135,11 @@ std::vector<OptionSpec> option_specs() {
 DialSettings dial_settings(const StoreOptions& options) {
   if (const auto error = template_error(options.string("key")); !error.empty()) {
     refuse_option(options, "key", fmt::format("key '{}': {}", options.string("key"), error));
+  }
+  if (options.flag("fair") && options.string("key") != kOwnTemplate) {
+    refuse_option(
+        options, "fair",
+        "fair: other clients of the template in `key` do not queue; leave out one of the two");
   }
   DialSettings settings;
   if (options.scheme == kUnixScheme) {

@@ -135,8 +135,8 @@ elseif(STEP STREQUAL "find_package")
   run_consumers(${WORK}/find_package consumer consumer_async consumer_local)
   run_on_servers(${WORK}/find_package)
 elseif(STEP STREQUAL "add_subdirectory")
-  # Without precompiled headers: every file stands on its own includes. The other stores are built
-  # from the same sources for the installation above; here it is enough that each finds its headers.
+  # Without precompiled headers. The other stores are built from the same sources for the installation
+  # above; here it is enough that each finds its headers.
   set(objects "")
   foreach(backend memory zookeeper redis memcached)
     list(APPEND objects dlock/backends/${backend}/CMakeFiles/dlock_${backend}.dir/backend.cpp.o)

@@ -65,14 +65,26 @@ ScriptCall acquire_call(const KeyClaim& claim, milliseconds poll, milliseconds l
   return call;
 }
 
+/// What wakes others takes that, too. `seal`: of a gate.
+void put_waking(std::string_view seal, milliseconds poll, ScriptCall& call) {
+  for (const Word& argument :
+       {Word(seal), Word(kChannelPrefix), count(kFirstTry), count(waiter_patience(poll))}) {
+    call.arguments.push_back(argument);
+  }
+}
+
 /// Of acquire_under, beside what acquire takes.
 void put_under_gate(const GateCheck& gate, const KeyBase& keys, milliseconds poll,
                     ScriptCall& call) {
   call.keys.emplace_back(keys.text, kNoteKey);
-  for (const Word& argument : {Word(gate.seal), Word(kChannelPrefix), count(kFirstTry),
-                               count(waiter_patience(poll)), Word(gate.text)}) {
-    call.arguments.push_back(argument);
-  }
+  put_waking(gate.seal, poll, call);
+  call.arguments.emplace_back(gate.text);
+}
+
+const Script& acquire_script(bool fair, bool under_gate) {
+  const auto& all = scripts();
+  if (under_gate) return fair ? all.acquire_in_order_under : all.acquire_under;
+  return fair ? all.acquire_in_order : all.acquire;
 }
 
 ScriptCall renew_call(const KeyClaim& claim, milliseconds lock_delay) {
@@ -130,7 +142,9 @@ asio::awaitable<ClaimAnswer> RedisBackend::claim(ClaimPtr claim, TimePoint deadl
   KeyBase gate_keys;
   if (gate) gate_keys = names_.base(gate->key);
   if (gate) put_under_gate(*gate, gate_keys, poll_, call);
-  const auto& script = gate ? scripts().acquire_under : scripts().acquire;
+  const bool fair = capabilities_.fair;
+  if (fair && !gate) put_waking("", poll_, call);
+  const auto& script = acquire_script(fair, gate != nullptr);
   if (ours->request().queue) ours->maybe_queued = true;
   const auto sent = env_.now();
   const auto connection = link_->connection();

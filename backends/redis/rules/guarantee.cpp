@@ -91,6 +91,11 @@ void add_notes(const ServerFacts& facts, const Declaration& declaration, Capabil
         "waiters poll: {} is not allowed; ACL SETUSER <user> +subscribe +publish &dlock:wake:*",
         facts.publish_refused.empty() ? "SUBSCRIBE" : "PUBLISH"));
   }
+  if (declaration.fair) {
+    all.notes.emplace_back(
+        all.fair ? "fair=true: in the order of arrival, among clients that all have it"
+                 : "fair=true, but who polls comes when it looks");
+  }
 }
 
 }  // namespace
@@ -114,9 +119,9 @@ Capabilities declare(const ServerFacts& facts, const Declaration& declaration) {
         {"durability_declared",
          "the operator declares that every write is fsynced before it is answered"});
   }
-  all.fair = false;
-  all.token = TokenStrength::time_seeded;
   const bool polls = declaration.wake_up_denied || !facts.publish_refused.empty();
+  all.fair = declaration.fair && !polls;
+  all.token = TokenStrength::time_seeded;
   all.wake_up = polls ? WakeUp::poll : WakeUp::push;
   all.lease_scope = LeaseScope::claim;
   all.lease = declaration.lease;

@@ -14,6 +14,8 @@ struct Declaration {
   bool fsync_always_declared = false;
   /// The subscription is not allowed: waiters only poll.
   bool wake_up_denied = false;
+  /// Who comes first has the lock first, as long as waiters can be woken.
+  bool fair = false;
   std::chrono::milliseconds lease{0};
   std::chrono::milliseconds lock_delay{0};
   std::chrono::milliseconds shortest_lease{0};

@@ -10,10 +10,11 @@
 // drain has to look for, and each is in one key from its grant to its release.
 #pragma once
 
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include "backends/redis/scripts/with_piece.hpp"
 
 namespace dlock::redis {
 
@@ -84,13 +85,6 @@ for _, fence in ipairs(KEYS) do
 end
 return {0, string.format('%.0f', top), ARGV[1]}
 )lua";
-
-/// `piece` in the place that the script marks.
-inline std::string with_piece(std::string script, std::string_view mark, std::string_view piece) {
-  const auto place = script.find(mark);
-  if (place == std::string::npos) throw std::logic_error("a script has lost its mark");
-  return script.replace(place, mark.size(), piece);
-}
 
 inline std::string write_under_gate(std::string script) {
   return with_piece(std::move(script), "-- (gate)\n", kGateOfWriteLua);

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "backends/redis/scripts/contention_script.hpp"
+#include "backends/redis/scripts/fair_script.hpp"
 #include "backends/redis/scripts/gate_scripts.hpp"
 
 namespace dlock::redis {
@@ -78,6 +79,7 @@ local clock = redis.call('TIME')
 local us = clock[1] * 1000000 + clock[2]
 local now = us / 1000
 local first, first_left = first_try(aside[2], now)
+-- (turn)
 if not held and (not first or first_left <= 0 or first == ARGV[6]) then
   local token = math.max((tonumber(aside[1] or '0') or 0) + 1, us, tonumber(ARGV[3]) + 1)
   if not (token < 9007199254740992) then
@@ -473,8 +475,13 @@ Scripts::Scripts()
       raise(std::string(kRaiseFence) + std::string(kRaise)),
       note(std::string(kNote)),
       set_note(std::string(kSetNote)),
+      acquire_in_order(acquire_in_turn(
+          fmt::format("{}{}{}{}{}", kFirstTryLua, kHandOverLua, kWake, kComesBeforeLua, kAcquire))),
       acquire_under(acquire_under_gate(
           fmt::format("{}{}{}{}{}", kFirstTryLua, kHandOverLua, kWake, kWakeAll, kAcquire))),
+      acquire_in_order_under(acquire_under_gate(
+          acquire_in_turn(fmt::format("{}{}{}{}{}{}", kFirstTryLua, kHandOverLua, kWake, kWakeAll,
+                                      kComesBeforeLua, kAcquire)))),
       seal_under(write_under_gate(seal.text)),
       set_record_under(write_under_gate(set_record.text)),
       claimed(std::string(kClaimed)),

@@ -31,8 +31,10 @@ struct Scripts {
   Script raise;
   Script note;
   Script set_note;
+  Script acquire_in_order;  ///< with `fair`: fair_script.hpp
   // Under a plan's gate: gate_scripts.hpp.
   Script acquire_under;
+  Script acquire_in_order_under;
   Script seal_under;
   Script set_record_under;
   Script claimed;

@@ -16,7 +16,9 @@ namespace dlock::simulation {
 std::unique_ptr<SimStore> make_redis(World& world, Network& network, bool exclusive) {
   // Short leases end often; what stays behind by mistake shows under long ones.
   const milliseconds lease = world.chance(0.5) ? seconds(3) : seconds(10);
-  return std::make_unique<redis::SimRedis>(world, network, exclusive, lease);
+  auto store = std::make_unique<redis::SimRedis>(world, network, exclusive, lease);
+  store->fair = world.chance(0.3);
+  return store;
 }
 
 namespace redis {
@@ -49,6 +51,7 @@ StoreOptions SimRedis::options() const {
   }
   options.number["lease"] = lease_.count();
   options.number["poll"] = poll.count();
+  if (fair) options.number["fair"] = 1;
   return options;
 }
 

@@ -56,6 +56,8 @@ class SimRedis final : public SimStore {
   void step_clock(milliseconds by);
   /// How often waiters look; for tests, before the first process.
   milliseconds poll{200};
+  /// In the order of arrival; before the first process.
+  bool fair = false;
 
  private:
   ServerSettings settings() const;

@@ -25,8 +25,8 @@ TEST(RedisOptions, Taken) {
        {"redis://localhost", "redis://localhost:6380/3", "redis://:secret@h/0?lease=100ms",
         "redis://user:p%2Fw@[::1]:6379", "rediss://h?tls_ca=/ca.pem&tls_verify=false",
         "redis+unix:///run/redis/redis.sock?db=2", "redis://h?key=%7Bname%7D&poll=50ms",
-        "redis://h?key=redlock:%7Bname%7D", "redis://h?lock_delay=15s", "redis://h?lock_delay=0",
-        "redis://h?durability=appendfsync-always"}) {
+        "redis://h?key=redlock:%7Bname%7D", "redis://h?lock_delay=15s", "redis://h?fair=true",
+        "redis://h?lock_delay=0", "redis://h?durability=appendfsync-always"}) {
     EXPECT_NO_THROW(open(url)) << url;
   }
 }

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// With `fair=true`: acquire with the turn put where it says `(turn)`. A free lock, one whose holder
+// was lost say, is not for whoever asks first: it goes to the first in the queue that can hear of
+// it, as a release would have given it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "backends/redis/scripts/with_piece.hpp"
+
+namespace dlock::redis {
+
+// A waiter is known by its arrival, also while it is not in the queue: who was dropped with its
+// process comes back with it. The dead are dropped on the way.
+inline constexpr std::string_view kComesBeforeLua = R"lua(
+local function comes_before(queue, alive, me, arrival, now)
+  for _ = 1, 1000 do
+    local head = redis.call('ZRANGE', queue, 0, 0)[1]
+    if not head or head == me then return false end
+    if arrival ~= '' and tonumber(redis.call('ZSCORE', queue, head)) > tonumber(arrival) then
+      return false
+    end
+    local patience = redis.call('ZSCORE', alive, head)
+    if patience and tonumber(patience) > now then return true end
+    redis.call('ZREM', queue, head)
+    redis.call('ZREM', alive, head)
+  end
+  return true
+end
+)lua";
+
+// Of acquire, also: 11 channel prefix, 12 reserve ms, 13 memory ms; 10 is the gate's
+//
+// Who had the first try and let it pass is stopped or dead, as at the end of acquire.
+inline constexpr std::string_view kTurnLua = R"lua(
+if not held and first ~= ARGV[6] and (not first or first_left <= 0) then
+  if first then
+    redis.call('DEL', KEYS[5])
+    local process = string.sub(first, 1, 36)
+    if process ~= string.sub(ARGV[6], 1, 36) then drop(KEYS[3], KEYS[4], process) end
+    first = false
+  end
+  if comes_before(KEYS[3], KEYS[4], ARGV[6], ARGV[7], now) then
+    wake(KEYS[3], KEYS[4], KEYS[5], ARGV[11], ARGV[12], ARGV[13], KEYS[1], KEYS[2])
+    aside = redis.call('MGET', KEYS[2], KEYS[5], KEYS[1])
+    held = aside[3]
+    first, first_left = first_try(aside[2], now)
+  end
+end
+)lua";
+
+inline std::string acquire_in_turn(std::string script) {
+  return with_piece(std::move(script), "-- (turn)\n", kTurnLua);
+}
+
+}  // namespace dlock::redis
