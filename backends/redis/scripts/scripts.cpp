@@ -445,6 +445,12 @@ end
 return {1, ARGV[3]}
 )lua";
 
+// KEYS note alive; ARGV tag. In milliseconds, rounded down.
+constexpr std::string_view kTime = R"lua(
+local now = redis.call('TIME')
+return {2, string.format('%d', now[1] * 1000 + math.floor(now[2] / 1000)), ARGV[1]}
+)lua";
+
 std::string sha1_hex(std::string_view text) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned int length = 0;
@@ -473,6 +479,7 @@ Scripts::Scripts()
       raise(std::string(kRaiseFence) + std::string(kRaise)),
       note(std::string(kNote)),
       set_note(std::string(kSetNote)),
+      time(std::string(kTime)),
       acquire_under(acquire_under_gate(
           fmt::format("{}{}{}{}{}", kFirstTryLua, kHandOverLua, kWake, kWakeAll, kAcquire))),
       seal_under(write_under_gate(seal.text)),

@@ -31,6 +31,7 @@ struct Scripts {
   Script raise;
   Script note;
   Script set_note;
+  Script time;
   // Under a plan's gate: gate_scripts.hpp.
   Script acquire_under;
   Script seal_under;
