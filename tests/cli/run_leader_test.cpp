@@ -3,6 +3,7 @@
 // `dlock run --leader`: the command runs while we lead.
 #include <csignal>
 
+#include "testkit/servers/redis.hpp"
 #include "tests/cli/cli_support.hpp"
 
 namespace dlock::cli_test {
@@ -39,15 +40,37 @@ TEST(CliLeader, TheNextLeadsWhenOneIsToldToEnd) {
 }
 
 TEST(CliLeader, ALostLeadEndsTheCommandAndItStandsAgain) {
-  const LocalStore store;
-  Process leader(dlock_on(store.url(), leading("l")));
-  EXPECT_EQ(token_of(leader), "1");
-  EXPECT_EQ(finish(dlock_on(store.url(), {"break", "l", "--token", "1"})).status.shell_status(), 0);
-  EXPECT_EQ(token_of(leader), "2");
+  testkit::RedisServer server;
+  server.start();
+  Process leader(dlock_on(server.url(), leading("l")));
+  const auto token = token_of(leader);
+  EXPECT_EQ(finish(dlock_on(server.url(), {"break", "l", "--token", token})).status.shell_status(),
+            0);
+  const auto next = token_of(leader);
+  EXPECT_GT(std::stoull(next), std::stoull(token));
   leader.signal(SIGTERM);
   EXPECT_EQ(leader.wait(patience())->shell_status(), 128 + SIGTERM);
   EXPECT_NE(leader.collected_stderr().find("standing again"), std::string::npos);
-  EXPECT_FALSE(is_held(store.url(), "l"));
+  EXPECT_FALSE(is_held(server.url(), "l"));
+}
+
+// What is frozen, killed or told to end: somebody leads after it, and runs the command alone.
+TEST(CliLeader, AfterAFrozenAndAKilledLeaderAnotherLeads) {
+  testkit::RedisServer server;
+  server.start();
+  const auto url = server.url() + "?lease=1s";
+  Process first(dlock_on(url, leading("l")));
+  auto token = std::stoull(token_of(first));
+  Process second(dlock_on(url, leading("l")));
+  ASSERT_TRUE(first.pause());
+  const auto second_token = std::stoull(token_of(second));
+  EXPECT_GT(second_token, token);
+  ASSERT_TRUE(first.resume());
+  EXPECT_TRUE(first.stderr_shows("standing again", patience()));
+  second.kill_and_wait();
+  EXPECT_GT(std::stoull(token_of(first)), second_token);
+  first.signal(SIGTERM);
+  EXPECT_EQ(first.wait(patience())->shell_status(), 128 + SIGTERM);
 }
 
 // G16: without a store the command does not run, and the candidate goes on standing.

@@ -96,8 +96,8 @@ TEST(CliScheduled, AfterAtMostForTheCommandIsEnded) {
 
 // G16: a store that keeps no runs, or is away: the command does not run.
 TEST(CliScheduled, G16_WithoutAStoreTheCommandDoesNotRun) {
-  for (const std::string url :
-       {"redis://127.0.0.1:1/0?connect_timeout=100ms", "memcached://127.0.0.1:1"}) {
+  for (const std::string url : {"redis://127.0.0.1:1/0?connect_timeout=100ms",
+                                "memcached://127.0.0.1:1?connect_timeout=100ms"}) {
     const auto failed =
         finish(dlock({"--store", url, "run", "job", "--at-most-for", "1s", "--", "echo", "ran"}));
     EXPECT_EQ(failed.status.shell_status(), 69) << failed.err;
