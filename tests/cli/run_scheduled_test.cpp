@@ -20,8 +20,8 @@ namespace {
 
 using testkit::Process;
 
-testkit::Finished run(const LocalStore& store, std::vector<std::string> words,
-                      const std::string& command = "echo ran") {
+testkit::Finished run_scheduled(const LocalStore& store, std::vector<std::string> words,
+                                const std::string& command = "echo ran") {
   words.insert(words.begin(), {"run", "job"});
   words.insert(words.end(), {"--", "sh", "-c", command});
   return finish(dlock_on(store.url(), std::move(words)));
@@ -36,15 +36,17 @@ boost::json::object last_run(const LocalStore& store) {
 TEST(CliScheduled, WhoComesSecondInATickEndsAtOnce) {
   const LocalStore store;
   EXPECT_TRUE(status_of(store.url(), "job").at("last_run").is_null());
-  const auto first = run(store, {"--at-most-for", "10m", "--every", "7200h"}, "echo ran; exit 3");
+  const auto first =
+      run_scheduled(store, {"--at-most-for", "10m", "--every", "7200h"}, "echo ran; exit 3");
   EXPECT_EQ(first.status.shell_status(), 3) << first.err;
   EXPECT_EQ(first.out, "ran\n");
-  const auto second = run(store, {"--at-most-for", "10m", "--every", "7200h"});
+  const auto second = run_scheduled(store, {"--at-most-for", "10m", "--every", "7200h"});
   EXPECT_EQ(second.status.shell_status(), 75);
   EXPECT_EQ(second.out, "");
   EXPECT_NE(second.err.find("this tick was run by"), std::string::npos) << second.err;
-  EXPECT_EQ(
-      run(store, {"--at-most-for", "1s", "--every", "7200h", "-E", "0"}).status.shell_status(), 0);
+  EXPECT_EQ(run_scheduled(store, {"--at-most-for", "1s", "--every", "7200h", "-E", "0"})
+                .status.shell_status(),
+            0);
   const auto last = last_run(store);
   EXPECT_EQ(keys(last), "outcome status tick token started_ms ended_ms next_possible_ms owner");
   EXPECT_EQ(text(last, "outcome"), "failed");
@@ -56,13 +58,13 @@ TEST(CliScheduled, WhoComesSecondInATickEndsAtOnce) {
 TEST(CliScheduled, AtLeastForHoldsWithoutAProcess) {
   const LocalStore store;
   const std::vector<std::string> how = {"--at-most-for", "10m", "--at-least-for", "700ms"};
-  EXPECT_EQ(run(store, how).status.shell_status(), 0);
+  EXPECT_EQ(run_scheduled(store, how).status.shell_status(), 0);
   EXPECT_FALSE(is_held(store.url(), "job"));
-  const auto refused = run(store, how);
+  const auto refused = run_scheduled(store, how);
   EXPECT_EQ(refused.status.shell_status(), 75);
   EXPECT_NE(refused.err.find("--at-least-for"), std::string::npos) << refused.err;
-  EXPECT_TRUE(
-      testkit::eventually(patience(), [&] { return run(store, how).status.shell_status() == 0; }));
+  EXPECT_TRUE(testkit::eventually(
+      patience(), [&] { return run_scheduled(store, how).status.shell_status() == 0; }));
 }
 
 TEST(CliScheduled, AKilledRunnersTickIsTakenOverAfterAtMostFor) {
@@ -75,11 +77,11 @@ TEST(CliScheduled, AKilledRunnersTickIsTakenOverAfterAtMostFor) {
   EXPECT_EQ(runner.read_line(patience()), "began");
   const auto before = last_run(store);
   runner.kill_and_wait();
-  const auto early = run(store, how);
+  const auto early = run_scheduled(store, how);
   EXPECT_EQ(early.status.shell_status(), 75);
   EXPECT_NE(early.err.find("if that has died"), std::string::npos) << early.err;
-  EXPECT_TRUE(
-      testkit::eventually(patience(), [&] { return run(store, how).status.shell_status() == 0; }));
+  EXPECT_TRUE(testkit::eventually(
+      patience(), [&] { return run_scheduled(store, how).status.shell_status() == 0; }));
   const auto after = last_run(store);
   EXPECT_EQ(after.at("tick"), before.at("tick"));
   EXPECT_GE(after.at("started_ms").as_int64(), before.at("started_ms").as_int64() + 1000);
@@ -87,8 +89,8 @@ TEST(CliScheduled, AKilledRunnersTickIsTakenOverAfterAtMostFor) {
 
 TEST(CliScheduled, AfterAtMostForTheCommandIsEnded) {
   const LocalStore store;
-  const auto ended =
-      run(store, {"--at-most-for", "200ms", "--kill-after", "100ms"}, "trap '' TERM; sleep 60");
+  const auto ended = run_scheduled(store, {"--at-most-for", "200ms", "--kill-after", "100ms"},
+                                   "trap '' TERM; sleep 60");
   EXPECT_EQ(ended.status.shell_status(), 77) << ended.err;
   EXPECT_EQ(text(last_run(store), "outcome"), "overran");
   EXPECT_FALSE(is_held(store.url(), "job"));
@@ -117,7 +119,7 @@ TEST(CliScheduled, WhatDoesNotGoTogetherIsRefusedWithWhatToWrite) {
       {{"--at-most-for", "0"}, "--at-most-for"},
   };
   for (const auto& [options, remedy] : table) {
-    const auto refused = run(store, options);
+    const auto refused = run_scheduled(store, options);
     EXPECT_EQ(refused.status.shell_status(), 64);
     EXPECT_NE(refused.err.find(remedy), std::string::npos) << refused.err;
     EXPECT_EQ(refused.out, "");
@@ -171,10 +173,10 @@ TEST(CliScheduled, G30_TwentyProcessesWithClocksApartRunEachTickOnce) {
   const auto first = now_ms() / kPeriod_ms + 1;
   const auto last = first + ticks_asked_for() - 1;
   for (auto tick = first; tick <= last; ++tick) {
-    // They come around the tick, from 1 s before it on, as by clocks that are apart.
+    // They come around the tick, from 1.2 s before it on, as by clocks that are apart.
     std::vector<std::unique_ptr<Process>> all;
     for (std::size_t i = 0; i < kProcesses; ++i) {
-      const auto at = tick * kPeriod_ms - 1000 + static_cast<std::int64_t>(i) * 1600 / 20;
+      const auto at = tick * kPeriod_ms - 1200 + static_cast<std::int64_t>(i) * 1200 / 20;
       testkit::eventually(patience(), [&] { return now_ms() >= at; });
       auto options = dlock_on(
           store.url(), {"run", "job", "--at-most-for", "60s", "--at-least-for", "500ms", "--every",
@@ -210,7 +212,7 @@ TEST(CliScheduled, G30_WhoWasStoppedInTheMiddleOfItDoesNotRunBesideAnother) {
   ASSERT_TRUE(runner.pause());
   const auto over = last_run(store).at("started_ms").as_int64() + 600;
   EXPECT_TRUE(testkit::eventually(patience(), [&] { return now_ms() > over; }));
-  const auto other = run(store, how);
+  const auto other = run_scheduled(store, how);
   EXPECT_EQ(other.status.shell_status(), 75) << "its lock is held: it may still work";
   ASSERT_TRUE(runner.resume());
   EXPECT_EQ(runner.wait(patience())->shell_status(), 77) << runner.collected_stderr();
