@@ -165,9 +165,9 @@ std::int64_t now_ms() {
 
 // ShedLock's case, and G30: whatever the processes' clocks say, and whenever in the tick they come.
 TEST(CliScheduled, G30_TwentyProcessesWithClocksApartRunEachTickOnce) {
-  constexpr std::size_t kProcesses = 20;
+  constexpr std::size_t kHosts = 20;
   const LocalStore store;
-  const WrongClocks clocks(kProcesses);
+  const WrongClocks clocks(kHosts);
   const auto log = store.folder() / "log";
   std::minstd_rand random(1);
   const auto first = now_ms() / kPeriod_ms + 1;
@@ -175,7 +175,7 @@ TEST(CliScheduled, G30_TwentyProcessesWithClocksApartRunEachTickOnce) {
   for (auto tick = first; tick <= last; ++tick) {
     // They come around the tick, from 1.2 s before it on, as by clocks that are apart.
     std::vector<std::unique_ptr<Process>> all;
-    for (std::size_t i = 0; i < kProcesses; ++i) {
+    for (std::size_t i = 0; i < kHosts; ++i) {
       const auto at = tick * kPeriod_ms - 1200 + static_cast<std::int64_t>(i) * 1200 / 20;
       testkit::eventually(patience(), [&] { return now_ms() >= at; });
       auto options = dlock_on(
@@ -183,7 +183,7 @@ TEST(CliScheduled, G30_TwentyProcessesWithClocksApartRunEachTickOnce) {
                         std::to_string(kPeriod_ms) + "ms", "-E", "0", "--quiet", "--", "sh", "-c",
                         "echo $DLOCK_TOKEN " + std::to_string(tick) + " >> " + log.string()});
       all.push_back(
-          std::make_unique<Process>(clocks.apply(std::move(options), random() % kProcesses)));
+          std::make_unique<Process>(clocks.apply(std::move(options), random() % kHosts)));
     }
     for (const auto& each : all) {
       EXPECT_EQ(each->wait(patience())->shell_status(), 0) << each->collected_stderr();
