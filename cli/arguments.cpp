@@ -10,6 +10,7 @@
 
 #include "cli/output/usage_hint.hpp"
 #include "dlock/duration.hpp"
+#include "dlock/leader.hpp"
 #include "dlock/options.hpp"
 #include "dlock/version.hpp"
 #include "program/exit_codes.hpp"
@@ -182,6 +183,32 @@ class Parser {
                  "Show ourselves as dlock to who looks for the holder, not as the command");
     app.add_flag("--nested", arguments_.nested,
                  "If an outer dlock run holds this lock, run the command under that one");
+    add_leader(app);
+    add_schedule(app);
+  }
+
+  void add_leader(CLI::App& app) {
+    app.add_flag("--leader", arguments_.leader,
+                 "Run the command while we lead: when the lead is lost it is ended, and we stand "
+                 "again; when it ends by itself, so do we");
+    add_duration(app, "--retry", arguments_.retry,
+                 "With --leader: how long to pause before standing again (default: 2s)");
+  }
+
+  void add_schedule(CLI::App& app) {
+    add_duration(app, "--at-most-for", arguments_.at_most_for,
+                 "A scheduled run, as of cron on many hosts: whoever comes while it runs, or after "
+                 "it in the same tick, ends at once (-E says with what, default: 75). After this "
+                 "long the command is ended; one that has died is followed by another");
+    add_duration(app, "--at-least-for", arguments_.at_least_for,
+                 "Nobody runs it again before this has passed since it began (default: 0)");
+    add_duration(app, "--every", arguments_.every,
+                 "Run it once per tick, by the store's clock, in UTC: whoever comes nearest to a "
+                 "tick means that one (default: no ticks, --at-least-for keeps runs apart)");
+    add_duration(
+        app, "--offset", arguments_.offset,
+        "Ticks are so long after the multiples of --every: 2h30m with --every 24h is daily "
+        "at 02:30 UTC (default: 0)");
   }
 
   void add_hold() {
@@ -407,6 +434,43 @@ class Parser {
       throw CLI::ValidationError("--lease", "'0': write 1ms or more");
     }
     arguments_.on_lost = on_lost_ == "warn" ? OnLost::warn : OnLost::terminate;
+    check_kind_of_run();
+  }
+
+  void check_kind_of_run() const {
+    const auto& all = arguments_;
+    const auto refuse = [](const char* option, const char* why) {
+      throw CLI::ValidationError(option, why);
+    };
+    if (!all.at_most_for) {
+      const char* needs = "only of a scheduled run; add --at-most-for, how long it may take";
+      if (all.at_least_for) refuse("--at-least-for", needs);
+      if (all.every) refuse("--every", needs);
+      if (all.offset) refuse("--offset", needs);
+    }
+    if (all.retry && !all.leader) refuse("--retry", "only of a leader; add --leader");
+    if (!all.leader && !all.at_most_for) return;
+    const char* const kind = all.leader ? "--leader" : "--at-most-for";
+    if (all.leader && all.at_most_for) {
+      refuse(kind, "a leader runs its command all the time; leave --at-most-for out");
+    }
+    if (all.shared) refuse(kind, "one alone runs the command; leave --shared out");
+    if (all.nested) refuse(kind, "leave --nested out, or `run` without it around the command");
+    if (all.on_lost == OnLost::warn) {
+      refuse(kind, "without the lock another runs the command, too; leave --on-lost out");
+    }
+    if (all.at_most_for && all.wait) {
+      refuse(kind, "whoever comes second ends at once; leave --wait out");
+    }
+    check_times(kind);
+  }
+
+  void check_times(const char* kind) const {
+    LeaderTimes times;
+    times.lease = arguments_.lease;
+    times.retry = arguments_.retry;
+    auto wrong = arguments_.leader ? refused(times) : refused(schedule_options(arguments_));
+    if (!wrong.empty()) throw CLI::ValidationError(kind, std::move(wrong));
   }
 
   ParsedArguments explain(const CLI::ParseError& error) {
@@ -477,6 +541,16 @@ class Parser {
 };
 
 }  // namespace
+
+ScheduleOptions schedule_options(const Arguments& arguments) {
+  ScheduleOptions options;
+  options.at_most_for = arguments.at_most_for.value_or(Milliseconds(0));
+  options.at_least_for = arguments.at_least_for.value_or(Milliseconds(0));
+  options.every = arguments.every;
+  options.offset = arguments.offset.value_or(Milliseconds(0));
+  options.lease = arguments.lease;
+  return options;
+}
 
 ParsedArguments parse_arguments(int argc, const char* const* argv) {
   return Parser().parse(argc, argv);

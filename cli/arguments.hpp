@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "dlock/schedule.hpp"
+
 namespace dlock::cli {
 
 enum class Verb {
@@ -52,6 +54,12 @@ struct Arguments {
   std::vector<std::string> command;
   bool hide_command = false;
   bool nested = false;
+  bool leader = false;
+  std::optional<Milliseconds> retry;        ///< of a leader
+  std::optional<Milliseconds> at_most_for;  ///< of a scheduled run: makes it one
+  std::optional<Milliseconds> at_least_for;
+  std::optional<Milliseconds> every;
+  std::optional<Milliseconds> offset;
 
   std::optional<Milliseconds> hold_for;
   std::uint64_t token = 0;
@@ -78,6 +86,9 @@ struct Arguments {
   std::string out_folder;
   std::string plant;
 };
+
+/// Of `run` with --at-most-for.
+ScheduleOptions schedule_options(const Arguments& arguments);
 
 /// What parsing led to: arguments, or a text to print and a status to exit with.
 struct ParsedArguments {

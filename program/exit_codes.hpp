@@ -23,6 +23,7 @@ enum class Exit : int {
   output = 74,
   not_obtained = 75,
   lost = 76,
+  overran = 77,
   config = 78,
   cannot_execute = 126,
   not_found = 127,
@@ -35,7 +36,7 @@ struct ExitMeaning {
 };
 
 /// For --help and the manual; a test compares docs/cli.md with it.
-inline constexpr std::array<ExitMeaning, 15> kExitMeanings{{
+inline constexpr std::array<ExitMeaning, 16> kExitMeanings{{
     {Exit::ok, "done; of `run`: the command's own status"},
     {Exit::contradicted,
      "of `compare`: what was measured contradicts what a store declares, or could not be measured"},
@@ -51,8 +52,10 @@ inline constexpr std::array<ExitMeaning, 15> kExitMeanings{{
     {Exit::unavailable, "the store is out of reach"},
     {Exit::output, "standard output could not be written (a broken pipe is success)"},
     {Exit::not_obtained,
-     "not obtained in time (or --conflict-exit-code); of `break`: not held with that token"},
+     "not obtained in time, or run by another (or --conflict-exit-code); of `break`: not held with "
+     "that token"},
     {Exit::lost, "the lock was lost while it was held"},
+    {Exit::overran, "of `run`: --at-most-for was over, and the command was ended"},
     {Exit::config,
      "the configuration cannot be used, or the store cannot promise what `require` asks for"},
     {Exit::cannot_execute, "of `run`: the command cannot be executed"},

@@ -228,6 +228,12 @@ class MemoryBackend final : public Backend, public MigrationStore {
         store_->set_note(key, from.value_or(std::string()), to.value_or(std::string())));
   }
 
+  asio::awaitable<Result<std::chrono::milliseconds>> time(TimePoint) override {
+    Result<std::chrono::milliseconds> result;
+    result.value = std::chrono::milliseconds(env_.wall_clock_ms());
+    co_return result;
+  }
+
   MigrationStore& migration() noexcept override { return *this; }
   asio::awaitable<void> close(TimePoint) override {
     store_.reset();

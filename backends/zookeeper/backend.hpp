@@ -61,6 +61,7 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   asio::awaitable<RecordAnswer> set_note(std::string key, std::optional<std::string> from,
                                          std::optional<std::string> to,
                                          TimePoint deadline) override;
+  asio::awaitable<Result<std::chrono::milliseconds>> time(TimePoint deadline) override;
   asio::awaitable<RecordAnswer> set_record_under(GatePtr gate, std::string name, std::string from,
                                                  std::optional<std::string> to,
                                                  std::uint64_t min_token,

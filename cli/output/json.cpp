@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/output/json.hpp"
 
+#include "cli/output/last_run.hpp"
+
 #include <algorithm>
 #include <boost/json.hpp>
 
@@ -152,7 +154,13 @@ std::string to_json(const RunEvent& event) {
       {"reason", has_reason ? json::value(to_string(event.reason)) : json::value(nullptr)}});
 }
 
-std::string to_json(const LockStatus& status) { return json::serialize(status_object(status)); }
+json::value owner_value(const Owner& owner) { return owner_object(owner); }
+
+std::string to_json(const LockStatus& status, const std::optional<RunRecord>& last_run) {
+  auto object = status_object(status);
+  object["last_run"] = run_value(last_run);
+  return json::serialize(object);
+}
 
 std::string to_json(const std::vector<LockStatus>& all) { return array_of(all, status_object); }
 

@@ -4,6 +4,7 @@
 // them. What is not known is null, never left out.
 #pragma once
 
+#include <boost/json/value.hpp>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "dlock/lock_handle.hpp"
 #include "dlock/lock_manager.hpp"
 #include "dlock/lock_status.hpp"
+#include "dlock/schedule.hpp"
 #include "dlock/sequencer.hpp"
 
 namespace dlock::cli {
@@ -40,7 +42,9 @@ struct RunEvent {
 };
 std::string to_json(const RunEvent& event);
 
-std::string to_json(const LockStatus& status);
+boost::json::value owner_value(const Owner& owner);
+/// `last_run` is the last field of `status`; that of a store that keeps none is null.
+std::string to_json(const LockStatus& status, const std::optional<RunRecord>& last_run);
 std::string to_json(const std::vector<LockStatus>& all);
 
 /// What `break` did.

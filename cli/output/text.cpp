@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/output/text.hpp"
 
+#include "cli/output/last_run.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -137,7 +139,7 @@ std::string holder_words(const LockStatus& status) {
   return status.mode == Mode::shared ? readers_of(status) : who(status.owner.value_or(Owner{}));
 }
 
-std::string to_text(const LockStatus& status) {
+std::string to_text(const LockStatus& status, const std::optional<RunRecord>& last_run) {
   std::string text;
   if (!status.held) {
     text = fmt::format("{}: {}", printable(status.name), status.sealed ? "sealed" : "free");
@@ -153,6 +155,11 @@ std::string to_text(const LockStatus& status) {
   }
   for (const auto& owner : status.waiting) text += indented("waiting", who(owner));
   for (const auto& note : status.notes) text += indented("note", note);
+  if (!last_run) return text;
+  text += indented(
+      "last run", fmt::format("{} by {}", utc(last_run->started), printable(who(last_run->owner))));
+  text += indented("went", how_it_went(*last_run));
+  text += indented("next run", fmt::format("{} or later", utc(last_run->next_possible())));
   return text;
 }
 

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/output/json.hpp"
 #include "dlock/lock_status.hpp"
+#include "dlock/schedule.hpp"
 
 namespace dlock::cli {
 
@@ -24,7 +26,7 @@ std::string who(const Owner& owner);
 std::string holder_words(const LockStatus& status);
 
 /// Several lines, without the last newline.
-std::string to_text(const LockStatus& status);
+std::string to_text(const LockStatus& status, const std::optional<RunRecord>& last_run);
 /// A table.
 std::string to_text(const std::vector<LockStatus>& all);
 std::string to_text(const std::vector<StoreFinding>& findings);

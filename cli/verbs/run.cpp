@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <fstream>
@@ -21,6 +22,7 @@
 #include "cli/process/process_tree.hpp"
 #include "cli/process/wake.hpp"
 #include "cli/verbs/commands.hpp"
+#include "cli/verbs/run_command.hpp"
 #include "dlock/spi/claim.hpp"
 #include "program/exit_codes.hpp"
 #include "program/output.hpp"
@@ -29,6 +31,7 @@ namespace dlock::cli {
 
 using program::complain;
 using program::complain_json;
+using program::ends_a_wait;
 using program::Exit;
 using program::printable;
 using program::ReceivedSignal;
@@ -44,19 +47,21 @@ using namespace std::chrono_literals;
 /// The command while it runs: forwards signals, watches the lock, waits for its end.
 class Supervisor {
  public:
-  Supervisor(const Arguments& arguments, LockHandle& handle, Signals& signals, pid_t child)
+  Supervisor(const Arguments& arguments, LockHandle& handle, Signals& signals, pid_t child,
+             std::optional<TimePoint> over_at)
       : arguments_(arguments),
         handle_(handle),
         signals_(signals),
         child_(child),
-        policy_(arguments.on_lost, arguments.kill_after) {
+        policy_(arguments.on_lost, arguments.kill_after),
+        over_at_(over_at) {
     handle_.on_state([wake = wake_](HandleState, LossReason) { wake->notify(); });
   }
 
   /// The exit status of dlock, as far as the command decides it.
   int wait() {
     while (true) {
-      const auto ask_again_in = watch_lock();
+      const auto ask_again_in = sooner(watch_lock(), watch_time());
       wait_for({signals_.descriptor(), wake_->descriptor()}, ask_again_in);
       wake_->clear();
       while (const auto signal = signals_.next()) forward(*signal);
@@ -71,8 +76,33 @@ class Supervisor {
   }
 
   bool was_lost() const noexcept { return policy_.was_lost(); }
+  bool has_overrun() const noexcept { return has_overrun_; }
+  bool was_told_to_end() const noexcept { return was_told_to_end_; }
 
  private:
+  static std::optional<Duration> sooner(std::optional<Duration> one,
+                                        std::optional<Duration> other) {
+    return one && other ? std::min(*one, *other) : one ? one : other;
+  }
+
+  /// Of a scheduled run: SIGTERM when its time is over, SIGKILL --kill-after later.
+  std::optional<Duration> watch_time() {
+    if (!over_at_) return std::nullopt;
+    const auto left = *over_at_ - BoottimeClock::now();
+    if (left > Duration::zero()) return left;
+    if (std::exchange(has_overrun_, true)) {
+      signal_descendants(SIGKILL);
+      over_at_.reset();
+      return std::nullopt;
+    }
+    signal_descendants(SIGTERM);
+    complain(
+        fmt::format("{}: its time (--at-most-for) is over: ending the command", arguments_.name));
+    const Duration grace = arguments_.kill_after.value_or(5s);
+    over_at_ = BoottimeClock::now() + grace;
+    return grace;
+  }
+
   std::optional<Duration> watch_lock() {
     while (true) {
       const auto state = handle_.state();
@@ -132,8 +162,9 @@ class Supervisor {
     complain_json(to_json(told));
   }
 
-  void forward(const ReceivedSignal& signal) const {
+  void forward(const ReceivedSignal& signal) {
     if (signal.number == SIGCHLD || signal.number == SIGCONT) return;
+    was_told_to_end_ = was_told_to_end_ || ends_a_wait(signal.number);
     // Ctrl-C has reached the command already; twice is another meaning. A hangup is not repeated to
     // everybody by the terminal.
     if (signal.from_terminal && signal.number != SIGHUP) return;
@@ -159,6 +190,9 @@ class Supervisor {
   Signals& signals_;
   const pid_t child_;
   LossPolicy policy_;
+  std::optional<TimePoint> over_at_;  ///< then: SIGTERM, or SIGKILL if that was sent
+  bool has_overrun_ = false;
+  bool was_told_to_end_ = false;
   std::shared_ptr<Wake> wake_ = std::make_shared<Wake>();
 };
 
@@ -214,6 +248,34 @@ int run_in_place(const Arguments& arguments, const Signals& signals) {
 
 }  // namespace
 
+// Between the handle and what may throw: told to stop or not, the command ends before its lock is
+// given back, and until then the lock is renewed.
+Ran run_command(const Arguments& arguments, LockHandle& handle, const std::string& id,
+                Signals& signals, std::optional<TimePoint> over_at) {
+  Ran ran;
+  adopt_orphans();
+  const auto [child, error] = start_child(child_options(arguments, handle, id), signals);
+  if (child < 0) {
+    ran.status = tell_not_started(arguments, error);
+    return ran;
+  }
+  CommandGuard guard(child);
+  Supervisor supervisor(arguments, handle, signals, child, over_at);
+  ran.has_started = true;
+  ran.status = supervisor.wait();
+  guard.has_ended();
+  ran.was_lost = supervisor.was_lost();
+  ran.has_overrun = supervisor.has_overrun();
+  ran.was_told_to_end = supervisor.was_told_to_end();
+  return ran;
+}
+
+int tell_lost(const Arguments& arguments, const Ran& ran) {
+  complain(fmt::format("the lock {} was lost while the command ran (its own status: {})",
+                       arguments.name, ran.status));
+  return status(Exit::lost);
+}
+
 int run(const Arguments& arguments) {
   Signals signals({SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGCHLD});
   Config config = load_config(arguments);
@@ -222,32 +284,19 @@ int run(const Arguments& arguments) {
     return run_in_place(arguments, signals);
   if (const auto refused = refuse_nested(config, arguments)) return *refused;
   LockManager locks = open_manager(arguments, std::move(config));
+  if (arguments.leader) return run_leader(arguments, locks, id, signals);
+  if (arguments.at_most_for) return run_scheduled(arguments, locks, id, signals);
   auto [handle, failed] = acquire(locks, arguments, signals);
   if (!handle) return failed;
 
-  adopt_orphans();
-  const auto [child, error] = start_child(child_options(arguments, handle, id), signals);
-  if (child < 0) {
-    handle.release();
-    return tell_not_started(arguments, error);
-  }
-  // Between the handle and what may throw: told to stop or not, the command ends before its lock is
-  // given back, and until then the lock is renewed.
-  CommandGuard guard(child);
-  Supervisor supervisor(arguments, handle, signals, child);
-  const int ended = supervisor.wait();
-  guard.has_ended();
-
+  const auto ran = run_command(arguments, handle, id, signals);
   const error_code released = handle.release();
-  if (supervisor.was_lost() || released == errc::lock_lost) {
-    complain(fmt::format("the lock {} was lost while the command ran (its own status: {})",
-                         arguments.name, ended));
-    return status(Exit::lost);
-  }
+  if (!ran.has_started) return ran.status;
+  if (ran.was_lost || released == errc::lock_lost) return tell_lost(arguments, ran);
   if (released) {
     warn(fmt::format("{}: the release was not confirmed: {}", arguments.name, released.message()));
   }
-  return ended;
+  return ran.status;
 }
 
 }  // namespace dlock::cli

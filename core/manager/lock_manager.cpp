@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "core/manager/engine.hpp"
+#include "core/manager/manager_access.hpp"
 #include "core/store/standing.hpp"
 #include "dlock/spi/error.hpp"
 
@@ -65,6 +66,14 @@ std::string home_of(Engine& engine, const std::string& name) {
           -> asio::awaitable<Result<std::string>> { return engine.strategy(route)->home(name); });
   if (!home.value) fail(home.failure, name, route.store);
   return std::move(*home.value);
+}
+
+LockStatus ask_status(Engine& engine, const std::string& name) {
+  const auto store = home_of(engine, name);
+  auto result = engine.run_on<Result<LockStatus>>(
+      store, [name](std::shared_ptr<Store> at) { return inspect_lock(std::move(at), name); });
+  if (!result.value) fail(result.failure, name, store);
+  return std::move(*result.value);
 }
 
 }  // namespace
@@ -136,11 +145,11 @@ void LockManager::connect(std::optional<milliseconds> timeout) {
 }
 
 LockStatus LockManager::status(const std::string& name) {
-  const auto store = home_of(*impl_->engine, name);
-  auto result = impl_->engine->run_on<Result<LockStatus>>(
-      store, [name](std::shared_ptr<Store> at) { return inspect_lock(std::move(at), name); });
-  if (!result.value) fail(result.failure, name, store);
-  return std::move(*result.value);
+  return ask_status(*impl_->engine, name);
+}
+
+std::shared_ptr<Engine> detail::ManagerAccess::engine(LockManager& manager) {
+  return manager.impl_->engine;
 }
 
 StandingReport LockManager::check(const Sequencer& sequencer) {
@@ -193,3 +202,9 @@ void LockManager::evict(const std::string& name, std::uint64_t token) {
 }
 
 }  // namespace dlock::inline v0
+
+namespace dlock::core {
+
+LockStatus status_of(Engine& engine, const std::string& name) { return ask_status(engine, name); }
+
+}  // namespace dlock::core

@@ -4,6 +4,7 @@
 #include "dlock/spi/migration_store.hpp"
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <new>
 
@@ -58,6 +59,14 @@ asio::awaitable<RecordAnswer> MigrationStore::note(std::string, TimePoint) {
 asio::awaitable<RecordAnswer> MigrationStore::set_note(std::string, std::optional<std::string>,
                                                        std::optional<std::string>, TimePoint) {
   co_return not_supported();
+}
+
+asio::awaitable<Result<std::chrono::milliseconds>> MigrationStore::time(TimePoint) {
+  Result<std::chrono::milliseconds> result;
+  result.failure = {make_error_code(errc::not_supported),
+                    "this store tells no time that all its clients share, or keeps no notes that "
+                    "last: scheduled runs need both"};
+  co_return result;
 }
 
 asio::awaitable<RecordAnswer> MigrationStore::set_record_under(GatePtr, std::string, std::string,

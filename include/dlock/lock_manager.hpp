@@ -37,7 +37,9 @@
 namespace dlock::inline v0 {
 
 struct BackendDescriptor;  // <dlock/spi/descriptor.hpp>
-
+namespace detail {
+struct ManagerAccess;  // for Leader and Schedule
+}
 enum class LogLevel { debug, info, warning, error };
 
 /// One lock that was lost, as OpenOptions::on_loss is told of it.
@@ -164,6 +166,7 @@ class LockManager {
   void close() noexcept;
 
  private:
+  friend struct detail::ManagerAccess;
   struct Impl;
   explicit LockManager(std::unique_ptr<Impl> impl) noexcept;
   std::unique_ptr<Impl> impl_;

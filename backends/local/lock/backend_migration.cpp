@@ -2,7 +2,10 @@
 //
 // Records, notes and raised tokens: each step under the guard byte of the lock's file, in a file of
 // its own (a late one must not touch what the claim has open), on the helper thread.
+#include <sys/stat.h>
+
 #include <cerrno>
+#include <string>
 
 #include "backends/local/backend.hpp"
 #include "backends/local/lock/notes.hpp"
@@ -200,6 +203,29 @@ asio::awaitable<RecordAnswer> LocalBackend::set_note(std::string key,
     return write_note(directory, key, from, to, unique);
   };
   co_return co_await with_notes(std::move(step), deadline);
+}
+
+// The clock that stamps files: the kernel's, or the file server's.
+asio::awaitable<Result<std::chrono::milliseconds>> LocalBackend::time(TimePoint deadline) {
+  NoteStep step = [](const Directory& directory) {
+    struct stat stamped {};
+    const auto ok =
+        ::futimens(directory.get(), nullptr) == 0 && ::fstat(directory.get(), &stamped) == 0;
+    if (!ok) return record_refusal(system_failure(errno, directory.path));
+    auto answer = answer_of(RecordStatus::done);
+    const auto at = std::chrono::seconds(stamped.st_mtim.tv_sec) +
+                    std::chrono::nanoseconds(stamped.st_mtim.tv_nsec);
+    answer.found = std::to_string(std::chrono::floor<milliseconds>(at).count());
+    return answer;
+  };
+  auto asked = co_await with_notes(std::move(step), deadline);
+  Result<milliseconds> result;
+  if (asked.found) {
+    result.value = milliseconds(std::stoll(*asked.found));
+  } else {
+    result.failure = std::move(asked.failure);
+  }
+  co_return result;
 }
 
 // Others may stand between us and it, who need not have looked yet.

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
 
 #include "backends/redis/backend.hpp"
 
@@ -146,6 +148,22 @@ asio::awaitable<RecordAnswer> RedisBackend::set_note(std::string key,
   call.keys = {Word(keys.text, kNoteKey)};
   call.arguments = {*from, *to};
   co_return co_await run_record(scripts().set_note, std::move(call), Access::writes, deadline);
+}
+
+asio::awaitable<Result<std::chrono::milliseconds>> RedisBackend::time(TimePoint deadline) {
+  const auto keys = names_.keys("time");
+  ScriptCall call;
+  call.keys = {keys.note, keys.alive};
+  const auto answer = co_await run_record(scripts().time, std::move(call), Access::reads, deadline);
+  Result<std::chrono::milliseconds> result;
+  result.failure = answer.failure;
+  const auto text = answer.found.value_or(std::string());
+  std::int64_t number = 0;
+  const auto end = text.data() + text.size();
+  if (std::from_chars(text.data(), end, number).ptr == end && number > 0) {
+    result.value = std::chrono::milliseconds(number);
+  }
+  co_return result;
 }
 
 }  // namespace dlock::redis

@@ -447,6 +447,12 @@ end
 return {1, ARGV[3]}
 )lua";
 
+// KEYS note alive; ARGV tag. In milliseconds, rounded down.
+constexpr std::string_view kTime = R"lua(
+local now = redis.call('TIME')
+return {2, string.format('%d', now[1] * 1000 + math.floor(now[2] / 1000)), ARGV[1]}
+)lua";
+
 std::string sha1_hex(std::string_view text) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned int length = 0;
@@ -477,6 +483,7 @@ Scripts::Scripts()
       set_note(std::string(kSetNote)),
       acquire_in_order(acquire_in_turn(
           fmt::format("{}{}{}{}{}", kFirstTryLua, kHandOverLua, kWake, kComesBeforeLua, kAcquire))),
+      time(std::string(kTime)),
       acquire_under(acquire_under_gate(
           fmt::format("{}{}{}{}{}", kFirstTryLua, kHandOverLua, kWake, kWakeAll, kAcquire))),
       acquire_in_order_under(acquire_under_gate(

@@ -32,6 +32,7 @@ struct Scripts {
   Script note;
   Script set_note;
   Script acquire_in_order;  ///< with `fair`: fair_script.hpp
+  Script time;
   // Under a plan's gate: gate_scripts.hpp.
   Script acquire_under;
   Script acquire_in_order_under;

@@ -366,4 +366,31 @@ asio::awaitable<RecordAnswer> ZooKeeperBackend::set_note(std::string key,
   }
 }
 
+// A transaction has its moment from the leader of the ensemble; a node shows that of its last one.
+asio::awaitable<Result<std::chrono::milliseconds>> ZooKeeperBackend::time(TimePoint deadline) {
+  const auto path = names_.clock();
+  Reply written;
+  written.rc = ZCONNECTIONLOSS;
+  do {
+    const bool ready = co_await session_->ready(deadline);
+    if (!ready) break;
+    auto& client = session_->client();
+    auto writing = client.set(path, {});
+    written = co_await reply_until(std::move(writing), deadline);
+    if (written.rc != ZNONODE) continue;
+    auto parent = client.create(names_.notes(), {}, Client::Mode::persistent);
+    auto making = client.create(path, {}, Client::Mode::persistent);
+    co_await reply_until(std::move(parent), deadline);
+    const auto made = co_await reply_until(std::move(making), deadline);
+    if (made.rc == ZOK || made.rc == ZNODEEXISTS) written.rc = ZCONNECTIONLOSS;
+  } while (is_loss(written.rc) && !closed_ && env_.now() < deadline);
+  Result<std::chrono::milliseconds> result;
+  if (written.rc == ZOK) {
+    result.value = std::chrono::milliseconds(written.stat.mtime_ms);
+  } else {
+    result.failure = failure_of(written.rc, "asking for the time with " + path);
+  }
+  co_return result;
+}
+
 }  // namespace dlock::zookeeper

@@ -31,6 +31,8 @@ class NameMap {
   /// Nodes of ours that are no locks: a `%` that begins no escape is in no lock's path.
   std::string offset() const { return below_root("%offset"); }
   std::string notes() const { return below_root("%notes"); }
+  /// Written to ask for the time; no key has this name.
+  std::string clock() const { return below_root("%notes/%clock"); }
   std::string note(std::string_view key) const;
   /// The nodes from below the root down to the lock's own.
   std::vector<std::string> nodes(std::string_view lock) const;

@@ -27,6 +27,7 @@ struct NodeStat {
   std::int64_t ctime_ms = 0;
   std::int64_t ephemeral_owner = 0;
   std::int32_t version = 0;  ///< counts the changes of its data
+  std::int64_t mtime_ms = 0;
 };
 
 struct Reply {

@@ -18,7 +18,7 @@ namespace {
 
 NodeStat stat_of(const Stat* stat) {
   if (stat == nullptr) return {};
-  return {stat->czxid, stat->ctime, stat->ephemeralOwner, stat->version};
+  return {stat->czxid, stat->ctime, stat->ephemeralOwner, stat->version, stat->mtime};
 }
 
 int flags_of(Client::Mode mode) {

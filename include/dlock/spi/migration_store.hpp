@@ -21,6 +21,7 @@
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20
 
 #include <boost/asio/awaitable.hpp>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -123,6 +124,13 @@ class MigrationStore {
   /// Conflict: another note stands there (`found`), or none.
   virtual asio::awaitable<RecordAnswer> set_note(std::string key, std::optional<std::string> from,
                                                  std::optional<std::string> to, TimePoint deadline);
+
+  /// Effect: the time of day since 1970 by the store's own clock, somewhen between this call and
+  /// its answer: for moments that several processes compare, as those of scheduled runs in notes.
+  /// Every process that reaches the store must be told one clock's time, whatever its own says.
+  /// Unknown: never; nothing that anybody sees is changed.
+  /// Unless overridden: not_supported, and there are no scheduled runs on this store.
+  virtual asio::awaitable<Result<std::chrono::milliseconds>> time(TimePoint deadline);
 
   // A plan's gate (see Capabilities::can_gate): what is done only while a note says what the caller
   // believes. A gate is made and turned by set_note(). What a turn promises: from its answer on no

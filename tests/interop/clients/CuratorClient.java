@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Curator's locks: HOST:PORT SESSION_MS ROOT KIND. KIND: mutex, read or write (of a read/write lock),
-// or semaphore. The protocol is in tests/interop/support/foreign_client.hpp. Run from its source.
+// semaphore, or leader (a LeaderSelector, which is held while it leads). The protocol is in tests/interop/support/foreign_client.hpp. Run from its source.
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.Paths;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.recipes.leader.LeaderSelector;
+import org.apache.curator.framework.recipes.leader.LeaderSelectorListenerAdapter;
 import org.apache.curator.framework.recipes.locks.InterProcessLock;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
@@ -26,8 +29,40 @@ public class CuratorClient {
     System.out.println(line);
     System.out.flush();
   }
+  static class Leadership implements InterProcessLock {
+    final CountDownLatch elected = new CountDownLatch(1);
+    final CountDownLatch resigns = new CountDownLatch(1);
+    final LeaderSelector selector;
+    Leadership(String path) {
+      selector = new LeaderSelector(client, path, new LeaderSelectorListenerAdapter() {
+        @Override public void takeLeadership(CuratorFramework unused) throws Exception {
+          elected.countDown();
+          resigns.await();
+        }
+      });
+      selector.setId("curator");
+      selector.start();
+    }
+    @Override public void acquire() throws Exception {
+      elected.await();
+    }
+    @Override public boolean acquire(long time, TimeUnit unit) throws Exception {
+      boolean leads = elected.await(Math.max(2, unit.toSeconds(time)), TimeUnit.SECONDS);
+      if (!leads) selector.close();
+      return leads;
+    }
+    @Override public void release() throws Exception {
+      resigns.countDown();
+      while (selector.hasLeadership()) Thread.sleep(1);
+      selector.close();
+    }
+    @Override public boolean isAcquiredInThisProcess() {
+      return selector.hasLeadership();
+    }
+  }
   static InterProcessLock lockOf(String name) {
     String path = root + name;
+    if (kind.equals("leader")) return new Leadership(path);
     if (kind.equals("read")) return new InterProcessReadWriteLock(client, path).readLock();
     if (kind.equals("write")) return new InterProcessReadWriteLock(client, path).writeLock();
     if (kind.equals("semaphore")) return new InterProcessSemaphoreMutex(client, path);

@@ -55,6 +55,11 @@ const Peer* curator() {
   return &one;
 }
 
+const Peer* curator_leader() {
+  static const Peer one = peer("CuratorLeaderSelector", "leader");
+  return &one;
+}
+
 const Peer* curator_write_lock() {
   static const Peer one = peer("CuratorWriteLock", "write");
   return &one;

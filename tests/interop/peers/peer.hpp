@@ -33,6 +33,8 @@ std::ostream& operator<<(std::ostream& out, const Peer* peer);
 
 /// Who holds, the other does not: both ways.
 const Peer* curator();
+/// A LeaderSelector, whose mutex is ours.
+const Peer* curator_leader();
 const Peer* kazoo();
 const Peer* redis_py();
 const Peer* node_redlock();

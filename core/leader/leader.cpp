@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dlock/leader.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/leader/alarms.hpp"
+#include "core/leader/at_exit.hpp"
+#include "core/leader/observers.hpp"
+#include "core/leader/times.hpp"
+#include "core/loop/crew.hpp"
+#include "core/manager/engine.hpp"
+#include "core/manager/manager_access.hpp"
+#include "dlock/linked_stop.hpp"
+#include "dlock/spi/fork.hpp"
+#include "dlock/spi/thread.hpp"
+
+namespace dlock::inline v0 {
+
+using std::chrono::milliseconds;
+
+class Leader::Impl final : public core::EndsAtExit, public std::enable_shared_from_this<Impl> {
+ public:
+  Impl(LockManager& locks, std::string name, Work work, LeaderOptions options)
+      : engine_(detail::ManagerAccess::engine(locks)),
+        lock_(locks.lock(std::move(name))),
+        work_(std::move(work)),
+        options_(std::move(options)) {
+    if (auto wrong = refused(options_.times); !wrong.empty()) {
+      throw LockError(make_error_code(errc::invalid_argument),
+                      {lock_->name(), lock_->store(), std::move(wrong)});
+    }
+  }
+
+  const std::string& name() const noexcept { return lock_->name(); }
+  /// A child of the process that stood. Before that it may be anybody's.
+  bool is_foreign() const noexcept { return has_stood_ && fork_generation() != generation_; }
+
+  void campaign(std::stop_token stop);
+  void resign() noexcept;
+  error_code wait() noexcept;
+  bool is_leader() noexcept;
+  std::optional<std::uint64_t> token() const noexcept;
+  std::optional<Owner> who() const;
+  void observe(Observer observer);
+  void end() noexcept;
+
+  void request_end() noexcept override;
+  void wait_end(std::chrono::steady_clock::time_point until) noexcept override;
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+  enum class Next { again, pause, over };
+
+  void run(const std::stop_token& outer) noexcept;
+  Next stand(const std::stop_token& stop);
+  Next lead(LockHandle handle, const std::stop_token& stop);
+  std::string do_work(const std::stop_token& stop);
+  void begin_term(LockHandle handle);
+  LeaderEvent end_term();
+  void arm_locked();
+  void on_alarm();
+  void stop_term() noexcept;
+  bool is_over_locked() noexcept;
+  void sleep(Duration pause, const std::stop_token& stop);
+  void tell(const LeaderEvent& event) noexcept;
+  void look() noexcept;
+
+  const std::shared_ptr<core::Engine> engine_;
+  const std::shared_ptr<DistributedLock> lock_;
+  const Work work_;
+  const LeaderOptions options_;
+  std::atomic<unsigned> generation_ = fork_generation();
+  std::atomic<bool> has_stood_ = false;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stands_ = false;
+  error_code ended_by_;
+  std::stop_source campaign_stop_;
+  std::thread thread_;
+  std::thread::id thread_id_;
+  std::vector<core::ObserverId> observers_;
+
+  // Of the present term.
+  LockHandle handle_;
+  std::optional<std::uint64_t> token_;
+  std::optional<Duration> full_;  ///< what was left of the lease when it was granted
+  Duration to_stop_{0};           ///< with so much left it gives up
+  bool gives_up_ = false;
+  std::stop_source term_stop_;
+  core::AlarmId alarm_ = 0;
+};
+
+namespace {
+
+std::uint64_t any_number() {
+  thread_local std::minstd_rand numbers(std::random_device{}());
+  return numbers();
+}
+
+/// Nothing of it blocks who runs it.
+class StopErrand final : public core::Errand {
+ public:
+  explicit StopErrand(std::stop_source what) : what_(std::move(what)) {}
+  void run() noexcept override { what_.request_stop(); }
+
+ private:
+  std::stop_source what_;
+};
+
+std::string text_of(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "an exception of an unknown type";
+  }
+}
+
+}  // namespace
+
+void Leader::Impl::campaign(std::stop_token stop) {
+  if (is_foreign()) {
+    throw LockError(make_error_code(errc::closed),
+                    {name(), lock_->store(), "this process is a fork()ed child; make another"});
+  }
+  core::end_at_exit(shared_from_this());
+  Lock lock(mutex_);
+  generation_ = fork_generation();
+  has_stood_ = true;
+  if (stands_) return;
+  if (thread_.joinable()) thread_.join();  // it has done its last
+  campaign_stop_ = std::stop_source();
+  ended_by_ = {};
+  try {
+    thread_ = start_thread(
+        [self = shared_from_this(), stop = std::move(stop)]() noexcept { self->run(stop); });
+  } catch (const std::system_error& error) {
+    throw LockError(make_error_code(errc::unavailable), {name(), lock_->store(), error.what()});
+  }
+  thread_id_ = thread_.get_id();
+  stands_ = true;
+}
+
+void Leader::Impl::run(const std::stop_token& outer) noexcept {
+  error_code why;
+  try {
+    Lock begun(mutex_);
+    const LinkedStop stop(outer, campaign_stop_.get_token());
+    begun.unlock();
+    auto next = Next::again;
+    while (next != Next::over && !stop.token().stop_requested()) {
+      next = stand(stop.token());
+      if (next != Next::pause) continue;
+      sleep(core::pause_before(options_.times, full_, any_number()), stop.token());
+    }
+  } catch (const std::exception& error) {
+    LeaderEvent event;
+    event.kind = LeaderEvent::Kind::gave_up;
+    event.error = why = make_error_code(errc::unavailable);
+    event.text = error.what();
+    tell(event);
+  }
+  const Lock lock(mutex_);
+  if (why) ended_by_ = why;
+  stands_ = false;
+  changed_.notify_all();
+}
+
+Leader::Impl::Next Leader::Impl::stand(const std::stop_token& stop) {
+  Diagnostics diagnostics;
+  AcquireOptions how;
+  how.wait = kWaitForever;
+  how.lease = options_.times.lease;
+  how.diagnostics = &diagnostics;
+  error_code ec;
+  auto handle = lock_->acquire(how, stop, ec);
+  if (!ec) return lead(std::move(handle), stop);
+  if (stop.stop_requested()) return Next::over;
+  LeaderEvent event;
+  const bool again = core::may_pass(ec);
+  event.kind = again ? LeaderEvent::Kind::retrying : LeaderEvent::Kind::gave_up;
+  event.error = ec;
+  event.text = diagnostics.server_text;
+  if (!again) {
+    const Lock lock(mutex_);
+    ended_by_ = ec;
+  }
+  tell(event);
+  return again ? Next::pause : Next::over;
+}
+
+// The order of every end: the work has returned, the lead is not claimed any more, the lock goes.
+Leader::Impl::Next Leader::Impl::lead(LockHandle handle, const std::stop_token& stop) {
+  const auto loss = handle.stop_token();
+  begin_term(std::move(handle));
+  Lock lock(mutex_);
+  const LinkedStop told(stop, term_stop_.get_token());
+  LeaderEvent elected;
+  elected.token = token_;
+  lock.unlock();
+  const LinkedStop all(told.token(), loss);
+  look();
+  tell(elected);
+  const auto failure = do_work(all.token());
+  auto event = end_term();
+  look();
+  const bool was_lost = event.kind == LeaderEvent::Kind::lost;
+  if (!failure.empty()) {
+    event.kind = LeaderEvent::Kind::work_failed;
+    event.text = failure;
+  }
+  tell(event);
+  if (stop.stop_requested()) return Next::over;
+  if (was_lost || !failure.empty()) return Next::pause;
+  return options_.stand_again ? Next::again : Next::over;
+}
+
+/// What was thrown, in words; empty: nothing.
+std::string Leader::Impl::do_work(const std::stop_token& stop) {
+  if (stop.stop_requested()) return {};
+  if (!work_) {
+    sleep(Duration::max(), stop);
+    return {};
+  }
+  try {
+    work_(stop);
+    return {};
+  } catch (...) {
+    return text_of(std::current_exception());
+  }
+}
+
+void Leader::Impl::begin_term(LockHandle handle) {
+  const Lock lock(mutex_);
+  handle_ = std::move(handle);
+  token_ = handle_.token();
+  full_ = handle_.remaining();
+  gives_up_ = false;
+  term_stop_ = std::stop_source();
+  to_stop_ = full_ ? core::time_to_stop(options_.times, *full_) : Duration::zero();
+  try {
+    arm_locked();
+  } catch (...) {
+    LockHandle dropped;
+    std::swap(dropped, handle_);
+    throw;
+  }
+}
+
+LeaderEvent Leader::Impl::end_term() {
+  LeaderEvent event;
+  LockHandle ending;
+  {
+    const Lock lock(mutex_);
+    core::clear_alarm(std::exchange(alarm_, 0));
+    const bool lost = handle_ && handle_.state() == HandleState::lost;
+    event.kind = lost || gives_up_ ? LeaderEvent::Kind::lost : LeaderEvent::Kind::resigned;
+    event.reason = lost ? handle_.loss_reason() : LossReason::none;
+    event.token = std::exchange(token_, std::nullopt);
+    ending = std::move(handle_);
+  }
+  const auto released = ending ? ending.release() : error_code();
+  if (released == errc::lock_lost && event.reason == LossReason::none) {
+    event.kind = LeaderEvent::Kind::lost;
+    event.reason = LossReason::removed;
+  }
+  event.error = released;
+  return event;
+}
+
+/// Rings when so much of the lease is left that it has to give up, if no renewal comes first.
+void Leader::Impl::arm_locked() {
+  alarm_ = 0;
+  const auto left = handle_ ? handle_.remaining() : std::nullopt;
+  if (!left) return;
+  const auto when = BoottimeClock::now() + std::max(*left - to_stop_, Duration::zero());
+  alarm_ = core::set_alarm(when, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->on_alarm();
+  });
+}
+
+void Leader::Impl::on_alarm() {
+  const Lock lock(mutex_);
+  if (alarm_ == 0 || !handle_) return;
+  if (is_over_locked()) {
+    stop_term();
+    return;
+  }
+  arm_locked();
+}
+
+// Stop callbacks are the user's, and may block: not here.
+void Leader::Impl::stop_term() noexcept {
+  engine_->post_callback(std::make_shared<StopErrand>(term_stop_));
+}
+
+/// Once it is, it stays: renewals that come later change nothing.
+bool Leader::Impl::is_over_locked() noexcept {
+  if (gives_up_) return true;
+  if (handle_.state() == HandleState::lost) return true;
+  const auto left = handle_.remaining();
+  gives_up_ = left && *left <= to_stop_;
+  return gives_up_;
+}
+
+bool Leader::Impl::is_leader() noexcept {
+  if (is_foreign()) return false;
+  const Lock lock(mutex_);
+  return handle_ && !is_over_locked();
+}
+
+std::optional<std::uint64_t> Leader::Impl::token() const noexcept {
+  if (is_foreign()) return std::nullopt;
+  const Lock lock(mutex_);
+  return token_;
+}
+
+void Leader::Impl::sleep(Duration pause, const std::stop_token& stop) {
+  const std::stop_callback wake(stop, [this] {
+    const Lock lock(mutex_);
+    changed_.notify_all();
+  });
+  const auto stopped = [&stop] { return stop.stop_requested(); };
+  Lock lock(mutex_);
+  if (pause == Duration::max()) return changed_.wait(lock, stopped);
+  changed_.wait_for(lock, pause, stopped);
+}
+
+void Leader::Impl::request_end() noexcept {
+  Lock lock(mutex_);
+  auto stop = campaign_stop_;
+  lock.unlock();
+  stop.request_stop();
+}
+
+void Leader::Impl::wait_end(std::chrono::steady_clock::time_point until) noexcept {
+  Lock lock(mutex_);
+  if (!stands_) return;
+  if (thread_id_ != std::this_thread::get_id()) {
+    changed_.wait_until(lock, until, [this] { return !stands_; });
+    return;
+  }
+  // exit() by the work: it has ended, since that never returns.
+  LockHandle ending;
+  std::swap(ending, handle_);
+  lock.unlock();
+  ending.release();
+}
+
+void Leader::Impl::resign() noexcept {
+  if (is_foreign()) return;
+  request_end();
+  wait();
+}
+
+error_code Leader::Impl::wait() noexcept {
+  if (is_foreign()) return make_error_code(errc::closed);
+  Lock lock(mutex_);
+  if (thread_id_ == std::this_thread::get_id()) return {};
+  const auto ended = [this] { return !stands_; };
+  if (const auto until = core::exit_deadline()) {
+    changed_.wait_until(lock, *until, ended);
+  } else {
+    changed_.wait(lock, ended);
+  }
+  if (stands_) return make_error_code(errc::timed_out);
+  if (thread_.joinable()) thread_.join();
+  return ended_by_;
+}
+
+/// The Leader is gone.
+void Leader::Impl::end() noexcept {
+  if (is_foreign()) return;
+  for (const auto id : observers_) core::stop_observing(id);
+  resign();
+  const Lock lock(mutex_);
+  if (thread_.joinable()) thread_.detach();  // ours, or exit() does not wait for it any more
+}
+
+std::optional<Owner> Leader::Impl::who() const {
+  auto status = core::status_of(*engine_, name());
+  if (!status.held) return std::nullopt;
+  if (!status.owner) status.owner.emplace();
+  return std::move(status.owner);
+}
+
+void Leader::Impl::observe(Observer observer) {
+  core::Observation what;
+  what.look = [engine = engine_, name = name()]() -> std::optional<Owner> {
+    auto status = core::status_of(*engine, name);
+    if (!status.held) return std::nullopt;
+    if (!status.owner) status.owner.emplace();
+    return std::move(status.owner);
+  };
+  what.tell = std::move(observer);
+  what.every = options_.observe_every;
+  const auto id = core::observe(std::move(what));
+  const Lock lock(mutex_);
+  observers_.push_back(id);
+}
+
+void Leader::Impl::look() noexcept {
+  const Lock lock(mutex_);
+  for (const auto id : observers_) core::look_now(id);
+}
+
+void Leader::Impl::tell(const LeaderEvent& event) noexcept {
+  if (!options_.on_event) return;
+  try {
+    options_.on_event(event);
+  } catch (const std::exception& error) {
+    engine_->log(LogLevel::error,
+                 "leader '" + name() + "': on_event threw an exception: " + error.what());
+  } catch (...) {
+    engine_->log(LogLevel::error, "leader '" + name() + "': on_event threw an exception");
+  }
+}
+
+Leader::Leader(LockManager& locks, std::string name, Work on_elected, LeaderOptions options)
+    : impl_(std::make_shared<Impl>(locks, std::move(name), std::move(on_elected),
+                                   std::move(options))) {}
+
+Leader::~Leader() { impl_->end(); }
+const std::string& Leader::name() const noexcept { return impl_->name(); }
+void Leader::campaign(std::stop_token stop) { impl_->campaign(std::move(stop)); }
+void Leader::resign() noexcept { impl_->resign(); }
+error_code Leader::wait() noexcept { return impl_->wait(); }
+bool Leader::is_leader() const noexcept { return impl_->is_leader(); }
+std::optional<std::uint64_t> Leader::token() const noexcept { return impl_->token(); }
+std::optional<Owner> Leader::who() const { return impl_->who(); }
+void Leader::on_leader_changed(Observer observer) { impl_->observe(std::move(observer)); }
+
+}  // namespace dlock::inline v0

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whether a run is due: pure. All times are the store's.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include "dlock/lock_status.hpp"
+#include "dlock/schedule.hpp"
+
+namespace dlock::core {
+
+/// The tick that is nearest to `now`; of two that are as near the later one.
+std::int64_t tick_of(std::chrono::milliseconds now, std::chrono::milliseconds every,
+                     std::chrono::milliseconds offset) noexcept;
+
+/// none: it may run. `last`: as the store has it; its own durations count, not ours.
+RunRefusal::Reason refusal(const std::optional<RunRecord>& last, std::chrono::milliseconds now,
+                           const ScheduleOptions& options) noexcept;
+
+RunRecord begun(const ScheduleOptions& options, std::chrono::milliseconds now, Owner owner);
+
+}  // namespace dlock::core

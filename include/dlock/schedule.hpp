@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Schedule: work that many processes begin at about the same time (cron on many hosts), and that
+// one of them does. What was run is kept in the lock's store, with the store's own clock: the
+// clocks of the processes do not count, and it is known after the lock has been given back.
+//
+//   dlock::Schedule nightly(locks, "nightly", {.at_most_for = 10min, .every = 24h});
+//   if (auto run = nightly.try_begin()) {
+//     export_all(run->stop_token());
+//     run->finish(true);
+//   }
+//
+// A run holds the lock of that name, and is renewed, while it works: two never work at once. A
+// runner that dies leaves its tick to whoever comes after `at_most_for` (and its lease).
+#pragma once
+
+#include "dlock/detail/language.hpp"  // first: it ends here without C++20
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "dlock/error.hpp"
+#include "dlock/lock_handle.hpp"
+#include "dlock/lock_manager.hpp"
+#include "dlock/lock_status.hpp"
+
+namespace dlock::inline v0 {
+
+struct ScheduleOptions {
+  /// A run is told to stop after this long; one that has died is followed by another after it.
+  /// Needed, 1 ms or more.
+  std::chrono::milliseconds at_most_for{0};
+  /// Nobody runs again before this has passed since a run began, though it has ended: for work that
+  /// takes less time than the clocks of the processes are apart. Default: no time.
+  std::chrono::milliseconds at_least_for{0};
+  /// How often it is to be run: it is run once per tick, and a tick belongs to whoever comes
+  /// nearest to it, so that who comes early and who comes late mean the same one. Ticks are the
+  /// multiples since 1970 in UTC: no hour is left out or had twice when the clocks are changed.
+  /// Default: no ticks, at_least_for alone keeps runs apart.
+  std::optional<std::chrono::milliseconds> every = std::nullopt;
+  /// Of each tick, as a time after the multiple: 2h30m for daily work at 02:30 UTC. Below `every`.
+  std::chrono::milliseconds offset{0};
+  /// Of the lock while it runs. Default: the lock's.
+  std::optional<std::chrono::milliseconds> lease = std::nullopt;
+};
+
+/// What cannot be about them, and what to write instead; empty: nothing.
+std::string refused(const ScheduleOptions& options);
+
+/// Of one run, as its store keeps it. All times since 1970 by the store's clock.
+struct RunRecord {
+  enum class Outcome {
+    running,    ///< or has died
+    succeeded,  ///< finish(true)
+    failed,     ///< finish(false), or never finished
+    overran,    ///< was told to stop by at_most_for
+    lost,       ///< lost its lock, or never came to begin
+  };
+  Outcome outcome = Outcome::running;
+  std::optional<std::int64_t> tick;  ///< how many since 1970; empty without `every`
+  std::chrono::milliseconds started{0};
+  std::chrono::milliseconds at_most_until{0};   ///< another may follow if it has not ended
+  std::chrono::milliseconds at_least_until{0};  ///< another may follow if it has
+  std::optional<std::chrono::milliseconds> ended;
+  std::optional<int> status;  ///< exit status of a command, with dlock run
+  std::optional<std::uint64_t> token;
+  std::chrono::milliseconds every{0};  ///< 0: without
+  std::chrono::milliseconds offset{0};
+  Owner owner;
+  /// The earliest moment at which a run may follow.
+  std::chrono::milliseconds next_possible() const noexcept;
+};
+
+const char* to_string(RunRecord::Outcome value) noexcept;
+
+/// Why a run does not begin.
+struct RunRefusal {
+  enum class Reason {
+    none,
+    was_run,    ///< this tick has had its run
+    running,    ///< somebody works, or has died and may be followed at last.at_most_until
+    too_early,  ///< at_least_for has not passed
+    busy,       ///< somebody holds the lock without a run
+  };
+  Reason reason = Reason::none;
+  std::optional<RunRecord> last;
+  std::chrono::milliseconds now{0};  ///< by the store's clock
+};
+
+const char* to_string(RunRefusal::Reason value) noexcept;
+
+/// A run that has begun. Thread safety: as LockHandle.
+class ScheduledRun {
+ public:
+  ScheduledRun(ScheduledRun&&) noexcept;
+  ScheduledRun& operator=(ScheduledRun&&) noexcept;
+  /// finish(false) if that has not been.
+  ~ScheduledRun();
+
+  LockHandle& handle() noexcept;
+  /// As it was written when the run began.
+  const RunRecord& record() const noexcept;
+  /// Requested when the lock is lost, and when at_most_for is over, counted from before the store
+  /// was asked: the work must end.
+  std::stop_token stop_token() const noexcept;
+  /// What is left of at_most_for.
+  std::chrono::nanoseconds remaining() const noexcept;
+
+  /// The work has ended: writes how, then gives the lock back. `status`: for people.
+  /// Returns lock_lost if the lock was lost before; unavailable if the store confirmed neither:
+  /// then the run counts as one that has died.
+  error_code finish(bool succeeded, std::optional<int> status = std::nullopt) noexcept;
+
+ private:
+  friend class Schedule;
+  struct Impl;
+  explicit ScheduledRun(std::unique_ptr<Impl> impl) noexcept;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Thread safety: all members may be called from any thread at the same time.
+class Schedule {
+ public:
+  /// No I/O. `locks` must not be closed before the last call; a closed one answers `closed`.
+  /// Throws LockError{invalid_argument} for options that cannot be, {not_supported} if the route
+  /// has `migrate`, and as LockManager::lock().
+  Schedule(LockManager& locks, std::string name, ScheduleOptions options);
+  ~Schedule();
+  Schedule(const Schedule&) = delete;
+  Schedule& operator=(const Schedule&) = delete;
+
+  /// Begins the run if it is due, and nobody else has it: asks once, does not wait for anybody (who
+  /// holds the lock without a run, as plain users of it, is asked for 2 s). Empty: `why` says it.
+  /// Throws LockError: unavailable, not_supported (the store keeps no runs: Memcached forgets),
+  /// protocol (what stands there is no run), and as DistributedLock::acquire().
+  [[nodiscard]] std::optional<ScheduledRun> try_begin(RunRefusal* why = nullptr);
+  /// try_begin(), `work`, finish(). What the work throws is thrown again, after finish(false).
+  /// False: it was not run here.
+  bool run(const std::function<void(std::stop_token stop)>& work, RunRefusal* why = nullptr);
+
+  /// The last run of a name, wherever it was; empty: there was none. Throws as try_begin().
+  static std::optional<RunRecord> last(LockManager& locks, const std::string& name);
+
+ private:
+  struct Impl;
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace dlock::inline v0

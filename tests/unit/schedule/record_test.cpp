@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A run as a text: what is read is what was written, and nothing else is.
+#include "core/schedule/record.hpp"
+
+#include <gtest/gtest.h>
+
+namespace dlock::core {
+namespace {
+
+using namespace std::chrono_literals;
+
+RunRecord full() {
+  RunRecord run;
+  run.outcome = RunRecord::Outcome::failed;
+  run.tick = -3;
+  run.started = 1s;
+  run.at_most_until = 2s;
+  run.at_least_until = 3s;
+  run.ended = 4s;
+  run.status = 7;
+  run.token = 9'007'199'254'740'991;
+  run.every = 60s;
+  run.offset = 5s;
+  run.owner = {"id-1", "web 1", 4711, "./report.sh --all"};
+  return run;
+}
+
+TEST(RunText, IsReadAsItWasWritten) {
+  for (auto run : {full(), RunRecord{}}) {
+    const auto text = to_text(run);
+    const auto read = parse_run(text);
+    ASSERT_TRUE(read) << text;
+    EXPECT_EQ(to_text(*read), text);
+    EXPECT_EQ(read->owner.host, run.owner.host);
+    EXPECT_EQ(read->tick, run.tick);
+    EXPECT_EQ(read->ended, run.ended);
+  }
+}
+
+TEST(RunText, ANameWithALineInItEndsNoLine) {
+  auto run = full();
+  run.owner.app = "a\noutcome running";
+  EXPECT_EQ(parse_run(to_text(run))->outcome, RunRecord::Outcome::failed);
+}
+
+TEST(RunText, WhatIsNoneIsRefused) {
+  const auto text = to_text(full());
+  EXPECT_FALSE(parse_run(""));
+  EXPECT_FALSE(parse_run("something else"));
+  EXPECT_FALSE(parse_run("dlock-run2\n" + text.substr(11)));
+  EXPECT_FALSE(parse_run(text.substr(0, text.size() - 1)));
+  EXPECT_FALSE(parse_run("dlock-run1\n"));
+  for (const auto* wrong : {"started -1\n", "started 9223372036854775807\n", "started x\n",
+                            "started 1 \n", "outcome sleeping\n"}) {
+    const std::string line = wrong;
+    auto changed = text;
+    const auto at = changed.find(line.substr(0, line.find(' ') + 1));
+    changed.replace(at, changed.find('\n', at) + 1 - at, line);
+    EXPECT_FALSE(parse_run(changed)) << changed;
+  }
+}
+
+}  // namespace
+}  // namespace dlock::core
