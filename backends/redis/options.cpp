@@ -93,6 +93,7 @@ std::vector<OptionSpec> option_specs() {
   specs.push_back(duration_option("lock_delay", "0", 0, kLongestDelay_ms,
                                   "how long after a loss nobody is granted the lock"));
   specs.push_back(cache_option());
+  specs.push_back(max_queue_option());
   specs.push_back(duration_option("poll", "1s", 10, 60'000,
                                   "how often the first waiters look although nobody woke them"));
   specs.push_back(text_option(
