@@ -77,6 +77,25 @@ TEST_P(BoundsContract, TheConfigurationBoundsMutexesToo) {
   EXPECT_EQ(ec, errc::lock_lost);
 }
 
+TEST_P(BoundsContract, OfALockThatStaysEachHolderHasHisOwnTime) {
+  if (!capabilities().can_tell_contention) return;  // else there is no such lock
+  auto manager = open_with("cache=1h&max_hold=600ms");
+  const auto lock = manager.lock("a");
+  auto first = lock->acquire({.wait = 60s});
+  const auto token = first.token();
+  ASSERT_TRUE(eventually(patience(), [&] { return *first.remaining() < 500ms; }));
+  const auto left = *first.remaining();
+  EXPECT_FALSE(first.release());
+  auto second = lock->acquire({.wait = 60s});
+  EXPECT_EQ(second.token(), token);
+  EXPECT_GT(*second.remaining(), left);
+  ASSERT_TRUE(eventually(patience(), [&] { return is_lost(second); }));
+  EXPECT_EQ(second.loss_reason(), LossReason::max_hold);
+  EXPECT_EQ(second.release(), errc::lock_lost);
+  const auto third = lock->acquire({.wait = 60s});
+  EXPECT_GT(third.token(), token);
+}
+
 TEST_P(BoundsContract, OfSeveralLocksTheFirstEndCounts) {
   auto manager = open();
   auto held = manager.lock_all({"a", "b"})
