@@ -51,7 +51,8 @@ int tell(LockManager& locks, const error_code& error, const Outcome& outcome,
     if (!holder.empty()) details.server_text = std::move(holder);
   }
   complain(explanation(error, details));
-  if (error == errc::timed_out && arguments.conflict_exit_code) {
+  const bool is_conflict = error == errc::timed_out || error == errc::queue_full;
+  if (is_conflict && arguments.conflict_exit_code) {
     return *arguments.conflict_exit_code;
   }
   return status(exit_of(error));

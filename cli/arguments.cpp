@@ -5,6 +5,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
+#include <csignal>
 #include <sstream>
 #include <string_view>
 
@@ -42,6 +44,27 @@ CLI::Option* add_duration(CLI::App& app, const std::string& name,
       },
       help);
   return option->type_name("DURATION");
+}
+
+/// Of `--on-revoke`.
+struct NamedSignal {
+  std::string_view name;
+  int number;
+};
+constexpr std::array<NamedSignal, 6> kSignals{{{"TERM", SIGTERM},
+                                               {"INT", SIGINT},
+                                               {"HUP", SIGHUP},
+                                               {"QUIT", SIGQUIT},
+                                               {"USR1", SIGUSR1},
+                                               {"USR2", SIGUSR2}}};
+
+int parse_signal(std::string_view text) {
+  const auto name = text.starts_with("SIG") ? text.substr(3) : text;
+  const auto found = std::find_if(kSignals.begin(), kSignals.end(),
+                                  [name](const NamedSignal& one) { return one.name == name; });
+  if (found != kSignals.end()) return found->number;
+  throw CLI::ValidationError("--on-revoke",
+                             fmt::format("'{}': write TERM, INT, HUP, QUIT, USR1 or USR2", text));
 }
 
 /// Of `--at`: the phases that a window admits, as in `1,2`.
@@ -158,6 +181,12 @@ class Parser {
                    "Exit status when the lock is not obtained in time (default: 75)")
         ->check(CLI::Range(0, 255))
         ->type_name("N");
+    add_duration(app, "--max-hold", arguments_.max_hold,
+                 "Hold it this long at most: then it is lost, whatever the renewals (default: the "
+                 "configuration's)");
+    app.add_option("--max-queue", arguments_.max_queue,
+                   "Fail at once if already so many wait for it (default: the configuration's)")
+        ->type_name("N");
     app.add_flag("--shared", arguments_.shared,
                  "In shared mode: beside other readers, never beside a writer, which is who leaves "
                  "this out (zookeeper, local)");
@@ -177,6 +206,15 @@ class Parser {
     add_duration(app, "--kill-after", arguments_.kill_after,
                  "How long after SIGTERM a command that is still there gets SIGKILL, at the latest "
                  "when the lock is over (default: 5s)");
+    add_duration(app, "--progress-every", arguments_.progress_every,
+                 "The command must touch the file that DLOCK_PROGRESS names at least so often, or "
+                 "the lock is lost: a command that hangs does not keep it for ever");
+    app.add_option_function<std::string>(
+           "--on-revoke",
+           [this](const std::string& text) { arguments_.on_revoke = parse_signal(text); },
+           "When somebody asks for the lock (dlock break --ask), the command gets this signal: "
+           "TERM, INT, HUP, QUIT, USR1 or USR2 (default: nobody can ask)")
+        ->type_name("SIGNAL");
     app.add_flag("--json", arguments_.json,
                  "Tell of a lock that is going in JSON lines on standard error");
     app.add_flag("--hide-command", arguments_.hide_command,
@@ -238,8 +276,11 @@ class Parser {
     add_name(app);
     app.add_option("--token", arguments_.token,
                    "Only if it is still held with this token (see status)")
-        ->required()
         ->type_name("N");
+    app.add_flag("--ask", arguments_.ask,
+                 "Ask the holder to give it back, which it may do or not; --token is not needed");
+    add_duration(app, "--within", arguments_.within,
+                 "With --ask: wait so long for that, then take the lock from it");
     add_json(app, "Say in JSON what was done");
   }
 
@@ -430,6 +471,16 @@ class Parser {
           "--registration",
           fmt::format("'{}': write 500ms to 10m", format_duration(*arguments_.registration)));
     }
+    if (arguments_.verb == Verb::break_lock && !arguments_.ask && arguments_.token == 0) {
+      throw CLI::ValidationError("--token", "--token is required (dlock status says it), or --ask");
+    }
+    if (arguments_.within && !arguments_.ask) {
+      throw CLI::ValidationError("--within", "it is of --ask; add that");
+    }
+    for (const auto& [name, value] : {std::pair("--max-hold", arguments_.max_hold),
+                                      std::pair("--progress-every", arguments_.progress_every)}) {
+      if (value && value->count() == 0) throw CLI::ValidationError(name, "'0': write 1ms or more");
+    }
     if (arguments_.lease && arguments_.lease->count() == 0) {
       throw CLI::ValidationError("--lease", "'0': write 1ms or more");
     }
@@ -461,6 +512,12 @@ class Parser {
     }
     if (all.at_most_for && all.wait) {
       refuse(kind, "whoever comes second ends at once; leave --wait out");
+    }
+    if (all.at_most_for && all.max_hold)
+      refuse(kind, "it bounds the run already; leave --max-hold out");
+    if (all.at_most_for && (all.progress_every || all.max_queue || all.on_revoke != 0)) {
+      refuse(kind,
+             "a scheduled run has no --progress-every, --max-queue or --on-revoke; leave them out");
     }
     check_times(kind);
   }

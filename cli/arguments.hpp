@@ -61,6 +61,14 @@ struct Arguments {
   std::optional<Milliseconds> every;
   std::optional<Milliseconds> offset;
 
+  std::optional<Milliseconds> max_hold;
+  std::optional<std::uint32_t> max_queue;
+  std::optional<Milliseconds> progress_every;
+  int on_revoke = 0;  ///< the signal that the command gets; 0: it is not told
+
+  bool ask = false;
+  std::optional<Milliseconds> within;
+
   std::optional<Milliseconds> hold_for;
   std::uint64_t token = 0;
 

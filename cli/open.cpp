@@ -120,6 +120,10 @@ AcquireOptions acquire_options(const Arguments& arguments) {
   options.wait = arguments.wait;
   options.lease = arguments.lease;
   if (arguments.shared) options.mode = Mode::shared;
+  options.max_hold = arguments.max_hold;
+  options.max_queue = arguments.max_queue;
+  options.progress_every = arguments.progress_every;
+  options.revocable = arguments.on_revoke != 0;
   return options;
 }
 

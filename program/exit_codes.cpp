@@ -5,7 +5,8 @@ namespace dlock::program {
 
 Exit exit_of(const error_code& error) noexcept {
   if (!error) return Exit::ok;
-  if (error == errc::timed_out || error == errc::not_holder || error == errc::not_found) {
+  if (error == errc::timed_out || error == errc::not_holder || error == errc::not_found ||
+      error == errc::queue_full) {
     return Exit::not_obtained;
   }
   if (error == errc::lock_lost) return Exit::lost;

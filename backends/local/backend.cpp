@@ -8,6 +8,7 @@
 
 #include "backends/local/lock/enqueue.hpp"
 #include "backends/local/lock/inspect.hpp"
+#include "backends/local/rules/names.hpp"
 #include "backends/local/rules/pace.hpp"
 #include "backends/local/wire/place.hpp"
 
@@ -80,6 +81,8 @@ Capabilities LocalBackend::describe(const Directory& directory) const {
   capabilities.can_list = true;
   capabilities.can_evict = false;
   capabilities.can_tell_contention = watcher_.running();
+  capabilities.can_bound_queue = true;
+  capabilities.can_ask = watcher_.running();
   capabilities.can_raise = true;
   capabilities.can_seal = true;
   capabilities.can_gate = true;
@@ -347,6 +350,7 @@ void LocalBackend::on_file_closed(int watch) {
 }
 
 void LocalBackend::on_name_changed(std::string_view file) {
+  if (const auto asked = lock_file_asked(file); !asked.empty()) return hear_asking(asked);
   const auto queue = queues_.find(std::string(file));
   if (!queue) return;
   queues_.take_kept(*queue).close();
@@ -411,6 +415,7 @@ void LocalBackend::on_events_lost() {
     queue->notify_lookers();
     const auto first = queue->first();
     if (first && is_listening(*first)) sink_.on_contended(first);
+    hear_asking(queue->file());
   }
 }
 

@@ -52,6 +52,8 @@ class LocalBackend final : public Backend, public MigrationStore, private Watche
                                                         TimePoint deadline) override;
   asio::awaitable<Failure> evict(std::string name, std::uint64_t token,
                                  TimePoint deadline) override;
+  asio::awaitable<AskAnswer> ask(std::string name, std::uint64_t token, Revocation how,
+                                 TimePoint deadline) override;
   asio::awaitable<RecordAnswer> record(std::string name, TimePoint deadline) override;
   asio::awaitable<RecordAnswer> seal(ClaimPtr held, std::string record,
                                      TimePoint deadline) override;
@@ -133,6 +135,8 @@ class LocalBackend final : public Backend, public MigrationStore, private Watche
   void leave_directory(const std::string& why);
 
   ClaimAnswer grant(const LocalClaim& claim);
+  ClaimAnswer waiting(const LocalClaim& claim) const;
+  void hear_asking(const std::string& lock_file);
   void listen_for_others(LocalQueue& queue);
   static bool has_others_behind(const LocalClaim& claim);
   void remember(const LocalClaim& claim);

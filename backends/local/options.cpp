@@ -26,7 +26,7 @@ BackendDescriptor describe() {
   trust.kind = OptionSpec::Kind::boolean;
   trust.default_value = "false";
   trust.help = "use a file system that is not known to keep locks for all (network, FUSE)";
-  descriptor.options = {trust, cache_option()};
+  descriptor.options = {trust, cache_option(), max_queue_option()};
   descriptor.create = create;
   descriptor.has_shared_mode = true;
   return descriptor;

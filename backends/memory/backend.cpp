@@ -55,6 +55,8 @@ Capabilities declare() {
   capabilities.can_list = true;
   capabilities.can_evict = true;
   capabilities.can_tell_contention = true;
+  capabilities.can_bound_queue = true;
+  capabilities.can_ask = true;
   capabilities.can_raise = true;
   capabilities.can_seal = true;
   capabilities.can_gate = true;
@@ -114,7 +116,9 @@ class MemoryBackend final : public Backend, public MigrationStore {
     answer.record = grant.gate.value_or(grant.record);
     if (grant.granted) answer.token = grant.token;
     mine->granted = grant.granted;
+    if (request.max_queue) answer.waiting_before = grant.waiting_before;
     if (grant.granted && request.tell_contention) listen(mine);
+    if (grant.granted && request.tell_asked) listen_for_askings(mine);
     co_return answer;
   }
 
@@ -170,6 +174,21 @@ class MemoryBackend final : public Backend, public MigrationStore {
     const auto other = store_->evict(name, token);
     if (!other) co_return Failure{};
     co_return failure(*other == 0 ? Error::not_held : Error::not_holder);
+  }
+
+  asio::awaitable<AskAnswer> ask(std::string name, std::uint64_t token, Revocation how,
+                                 TimePoint) override {
+    AskAnswer answer;
+    if (!store_->record(name).empty()) {
+      answer.failure = failure(Error::sealed);
+      co_return answer;
+    }
+    const auto asked = store_->ask(name, token, how);
+    answer.token = asked.token;
+    answer.heard = asked.heard ? Heard::yes : Heard::no;
+    if (asked.token == 0) answer.failure = failure(Error::not_held);
+    if (asked.is_another) answer.failure = failure(Error::not_holder);
+    co_return answer;
   }
 
   asio::awaitable<RecordAnswer> record(std::string name, TimePoint) override {
@@ -276,6 +295,21 @@ class MemoryBackend final : public Backend, public MigrationStore {
     }
   }
 
+  void listen_for_askings(const std::shared_ptr<MemoryClaim>& claim) {
+    const auto& request = claim->request();
+    store_->tell_asked(
+        request.name, request.owner.id,
+        [box = std::weak_ptr(mailbox_), weak = std::weak_ptr(claim)](const Revocation& how) {
+          const auto to = box.lock();
+          if (!to) return;
+          to->post([box, weak, how] {
+            const auto mine = weak.lock();
+            const auto mailbox = box.lock();
+            if (mine && mailbox && mailbox->sink != nullptr) mailbox->sink->on_asked(mine, how);
+          });
+        });
+  }
+
   Env& env_;
   const std::string name_;
   std::shared_ptr<Mailbox> mailbox_;
@@ -291,7 +325,7 @@ const BackendDescriptor& backend() {
       .schemes = {"memory"},
       .address = BackendDescriptor::Address::name,
       .default_port = 0,
-      .options = {cache_option()},
+      .options = {cache_option(), max_queue_option()},
       .lease_option = {},
       .refused_schemes = {},
       .create = [](const StoreOptions& options, Env& env,

@@ -48,6 +48,37 @@ SharedStore::Grant SharedStore::claim(const ClaimRequest& request, TimePoint now
   return grant;
 }
 
+void SharedStore::tell_asked(const std::string& lock, const std::string& owner_id, Told asked) {
+  const std::lock_guard guard(mutex_);
+  auto& entries = queues_[lock].entries;
+  const auto mine = find_owner(entries, owner_id);
+  if (mine != entries.end()) mine->asked = std::move(asked);
+}
+
+SharedStore::Asked SharedStore::ask(const std::string& lock, std::uint64_t token,
+                                    const Revocation& how) {
+  Asked answer;
+  Told asked;
+  {
+    const std::lock_guard guard(mutex_);
+    const auto& queue = queues_[lock];
+    const auto& entries = queue.entries;
+    if (entries.empty() || !queue.record.empty()) return answer;
+    auto holder = entries.begin();
+    if (token != 0) {
+      holder = std::find_if(entries.begin(), entries.end(),
+                            [token](const Entry& entry) { return entry.token == token; });
+    }
+    answer.is_another = holder == entries.end();
+    answer.token = answer.is_another ? entries.front().token : holder->token;
+    if (answer.is_another) return answer;
+    asked = holder->asked;
+  }
+  answer.heard = static_cast<bool>(asked);
+  if (asked) asked(how);
+  return answer;
+}
+
 bool SharedStore::tell_contention(const std::string& lock, const std::string& owner_id,
                                   Wake contended) {
   const std::lock_guard guard(mutex_);
@@ -85,7 +116,12 @@ SharedStore::Grant SharedStore::claim_locked(const ClaimRequest& request, TimePo
       return {};
     }
   }
-  if (!may_hold(entries, mine)) return {};
+  if (!may_hold(entries, mine)) {
+    Grant waits;
+    const auto before = static_cast<std::size_t>(mine - entries.begin());
+    waits.waiting_before = before - holders(entries);
+    return waits;
+  }
   if (mine->token == 0) {
     waiting.last_token = std::max(waiting.last_token, request.min_token) + 1;
     mine->token = waiting.last_token;

@@ -26,11 +26,18 @@ namespace dlock::memory {
 class SharedStore {
  public:
   using Wake = std::function<void()>;
+  using Told = std::function<void(const Revocation&)>;
   struct Grant {
     bool granted = false;
     std::uint64_t token = 0;
     std::string record;                 ///< not empty: sealed; who waits has a place behind it
     std::optional<std::string> gate{};  ///< it is another: what it says, and nothing was left
+    std::size_t waiting_before = 0;
+  };
+  struct Asked {
+    std::uint64_t token = 0;  ///< of the holder; 0: nobody has it
+    bool is_another = false;  ///< than was meant, and he was not asked
+    bool heard = false;
   };
   /// Of a compare-and-set.
   struct Exchange {
@@ -50,6 +57,10 @@ class SharedStore {
               TimePoint now, Wake wake);
   /// Calls `contended`, once, when somebody else asks. False, and it is not called: somebody does.
   bool tell_contention(const std::string& lock, const std::string& owner_id, Wake contended);
+  /// Calls `asked` each time that somebody asks for it back.
+  void tell_asked(const std::string& lock, const std::string& owner_id, Told asked);
+  /// `token` 0: whoever has it first.
+  Asked ask(const std::string& lock, std::uint64_t token, const Revocation& how);
   /// Whether it was granted to the owner, who has it still.
   bool holds(const std::string& lock, const std::string& owner_id) const;
   /// From exclusive to shared. False: the owner does not hold it.
@@ -90,6 +101,7 @@ class SharedStore {
     TimePoint since{};
     Wake wake;
     Wake contended{};
+    Told asked{};
   };
   struct Queue {
     std::deque<Entry> entries;

@@ -152,7 +152,7 @@ void RedisBackend::wake_all() {
 ClaimPtr RedisBackend::make_claim(ClaimRequest request) {
   auto keys = names_.base(request.name);
   auto owner = write_owner(request.owner);
-  if (request.tell_contention) owner += "," + instance_;
+  if (request.tell_contention || request.tell_asked) owner += "," + instance_;
   auto waiter = write_waiter(instance_, owner);
   auto claim = std::make_shared<KeyClaim>(std::move(request), env_, std::move(keys),
                                           std::move(owner), std::move(waiter), claims_);

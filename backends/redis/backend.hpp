@@ -46,6 +46,8 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
                                                         TimePoint deadline) override;
   asio::awaitable<Failure> evict(std::string name, std::uint64_t token,
                                  TimePoint deadline) override;
+  asio::awaitable<AskAnswer> ask(std::string name, std::uint64_t token, Revocation how,
+                                 TimePoint deadline) override;
   asio::awaitable<RecordAnswer> record(std::string name, TimePoint deadline) override;
   asio::awaitable<RecordAnswer> seal(ClaimPtr held, std::string record,
                                      TimePoint deadline) override;
@@ -89,6 +91,10 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
                                                KeyClaimPtr claim);
   void look_for_others_of_all();
   void hear(const std::string& owner_id);
+  void listen_for_askings(const KeyClaimPtr& claim);
+  static asio::awaitable<void> look_for_asking(std::weak_ptr<bool> alive, RedisBackend* self,
+                                               KeyClaimPtr claim);
+  asio::awaitable<std::optional<std::size_t>> waiting_before(KeyClaimPtr claim, TimePoint deadline);
 
   enum class Access { reads, writes };
   asio::awaitable<RecordAnswer> run_record(const Script& script, ScriptCall call, Access access,

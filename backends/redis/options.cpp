@@ -98,6 +98,7 @@ std::vector<OptionSpec> option_specs() {
                    .choices = {},
                    .help = "true: who comes first has the lock first; every client must have it"});
   specs.push_back(cache_option());
+  specs.push_back(max_queue_option());
   specs.push_back(duration_option("poll", "1s", 10, 60'000,
                                   "how often the first waiters look although nobody woke them"));
   specs.push_back(text_option(

@@ -193,6 +193,8 @@ void ZooKeeperBackend::declare(std::string server_words) {
   all.can_list = true;
   all.can_evict = true;
   all.can_tell_contention = true;
+  all.can_bound_queue = true;
+  all.can_ask = true;
   all.can_raise = true;
   all.can_seal = true;
   all.can_gate = true;

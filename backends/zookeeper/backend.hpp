@@ -52,6 +52,8 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
                                                         TimePoint deadline) override;
   asio::awaitable<Failure> evict(std::string name, std::uint64_t token,
                                  TimePoint deadline) override;
+  asio::awaitable<AskAnswer> ask(std::string name, std::uint64_t token, Revocation how,
+                                 TimePoint deadline) override;
   asio::awaitable<RecordAnswer> record(std::string name, TimePoint deadline) override;
   asio::awaitable<RecordAnswer> seal(ClaimPtr held, std::string record,
                                      TimePoint deadline) override;
@@ -117,6 +119,10 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   void listen_for_others(const NodeClaimPtr& claim) noexcept;
   static asio::awaitable<void> hear_others(std::weak_ptr<bool> alive, ZooKeeperBackend* self,
                                            NodeClaimPtr claim, PendingReply asked);
+  void listen_for_askings(const NodeClaimPtr& claim) noexcept;
+  void look_for_asking(const NodeClaimPtr& claim) noexcept;
+  static asio::awaitable<void> hear_asking(std::weak_ptr<bool> alive, ZooKeeperBackend* self,
+                                           NodeClaimPtr claim, PendingReply asked);
   void on_children(const std::string& directory);
   void stop_listening();
   void tell_next(const NodeClaim& granted);
@@ -174,6 +180,9 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   };
   asio::awaitable<Holder> holder_with(std::uint64_t token, std::string path,
                                       std::vector<Contender> line, TimePoint deadline);
+  /// Asks the holder in that node; empty: look again.
+  asio::awaitable<std::optional<AskAnswer>> ask_node(std::string path, Contender holder,
+                                                     Revocation how, TimePoint deadline);
   asio::awaitable<Result<LockStatus>> describe(std::string name, std::vector<std::string> children,
                                                TimePoint deadline);
 

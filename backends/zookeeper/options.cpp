@@ -53,6 +53,7 @@ std::vector<OptionSpec> option_specs() {
                        "what an exclusive lock's node is to Curator: of its InterProcessMutex, or "
                        "a writer's of its InterProcessReadWriteLock"});
   specs.push_back(cache_option());
+  specs.push_back(max_queue_option());
   return specs;
 }
 

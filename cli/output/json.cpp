@@ -117,6 +117,9 @@ json::object finding_object(const StoreFinding& finding) {
                                      {"record_losses", std::move(losses)}};
   object["notes"] = std::move(notes);
   object["shared_mode"] = can.shared_mode;
+  object["can_tell_contention"] = can.can_tell_contention;
+  object["can_bound_queue"] = can.can_bound_queue;
+  object["can_ask"] = can.can_ask;
   return object;
 }
 
@@ -167,6 +170,13 @@ std::string to_json(const std::vector<LockStatus>& all) { return array_of(all, s
 std::string to_json(const BrokenLock& broken) {
   return json::serialize(
       json::object{{"event", "broken"}, {"name", broken.name}, {"token", broken.token}});
+}
+
+std::string to_json(const AskedLock& asked) {
+  return json::serialize(json::object{{"event", asked.event},
+                                      {"name", asked.name},
+                                      {"token", or_null(asked.token)},
+                                      {"heard", or_null(asked.heard)}});
 }
 
 std::string to_json(const std::vector<StoreFinding>& findings) {

@@ -54,6 +54,15 @@ struct BrokenLock {
 };
 std::string to_json(const BrokenLock& broken);
 
+/// What `break --ask` did, or saw.
+struct AskedLock {
+  std::string_view event;  ///< asked, gave_way
+  std::string name;
+  std::optional<std::uint64_t> token;
+  std::optional<bool> heard;  ///< empty: not known
+};
+std::string to_json(const AskedLock& asked);
+
 /// `dlock doctor`'s finding on one store.
 struct StoreFinding {
   StoreReport report;

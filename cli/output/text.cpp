@@ -71,6 +71,18 @@ std::vector<std::string> migration_lines(const Capabilities& can) {
   return lines;
 }
 
+/// What its holders and its waiters can have beside the lock.
+std::string extras_of(const Capabilities& can) {
+  std::string text;
+  const auto add = [&text](bool has, std::string_view what) {
+    if (has) text += fmt::format("{}{}", text.empty() ? "" : ", ", what);
+  };
+  add(can.can_tell_contention, "tells a holder that somebody waits");
+  add(can.can_ask, "asks a holder for its lock");
+  add(can.can_bound_queue, "counts who waits (max_queue)");
+  return text;
+}
+
 std::string finding_text(const StoreFinding& finding) {
   const StoreReport& report = finding.report;
   if (report.backend.empty()) {
@@ -93,6 +105,7 @@ std::string finding_text(const StoreFinding& finding) {
                                 ? std::string("none: a dead holder's lock is free at once")
                                 : fmt::format("{} per {}", format_duration(can.lease),
                                               to_string(can.lease_scope)));
+  if (const auto extras = extras_of(can); !extras.empty()) text += indented("also", extras);
   for (const auto& [name, meaning] : can.assumptions) {
     text += indented("assuming", fmt::format("{}: {}", name, meaning));
   }

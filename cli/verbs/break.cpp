@@ -15,6 +15,7 @@ using program::status;
 
 int break_lock(const Arguments& arguments) {
   LockManager locks = open_manager(arguments);
+  if (arguments.ask) return ask_for_lock(locks, arguments);
   locks.evict(arguments.name, arguments.token);
   if (arguments.json) {
     print_line(to_json(BrokenLock{arguments.name, arguments.token}));

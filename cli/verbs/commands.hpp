@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cli/arguments.hpp"
+#include "dlock/lock_manager.hpp"
 
 namespace dlock::cli {
 
@@ -12,6 +13,8 @@ int hold(const Arguments& arguments, bool stdin_ends_it);
 int show_status(const Arguments& arguments);
 int list(const Arguments& arguments);
 int break_lock(const Arguments& arguments);
+/// `break --ask`.
+int ask_for_lock(LockManager& locks, const Arguments& arguments);
 int doctor(const Arguments& arguments);
 int migrate(const Arguments& arguments);
 /// `command_line`: as it was written, for the report.

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <csignal>
 #include <fstream>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <system_error>
 
@@ -20,6 +22,7 @@
 #include "cli/process/loss_policy.hpp"
 #include "cli/process/nesting.hpp"
 #include "cli/process/process_tree.hpp"
+#include "cli/process/progress_file.hpp"
 #include "cli/process/wake.hpp"
 #include "cli/verbs/commands.hpp"
 #include "cli/verbs/run_command.hpp"
@@ -47,23 +50,34 @@ using namespace std::chrono_literals;
 /// The command while it runs: forwards signals, watches the lock, waits for its end.
 class Supervisor {
  public:
+  /// `progress`: null, or by what the command says that it comes on.
   Supervisor(const Arguments& arguments, LockHandle& handle, Signals& signals, pid_t child,
-             std::optional<TimePoint> over_at)
-      : arguments_(arguments),
+             std::optional<TimePoint> over_at, ProgressFile* progress)
+      : progress_(progress),
+        arguments_(arguments),
         handle_(handle),
         signals_(signals),
         child_(child),
         policy_(arguments.on_lost, arguments.kill_after),
         over_at_(over_at) {
     handle_.on_state([wake = wake_](HandleState, LossReason) { wake->notify(); });
+    if (arguments.on_revoke == 0) return;
+    handle_.on_revoke([asked = asked_, wake = wake_](const Revocation& how) {
+      asked->set(how);
+      wake->notify();
+    });
   }
 
   /// The exit status of dlock, as far as the command decides it.
   int wait() {
     while (true) {
+      if (progress_ != nullptr && progress_->was_touched()) handle_.progress();
       const auto ask_again_in = sooner(watch_lock(), watch_time());
-      wait_for({signals_.descriptor(), wake_->descriptor()}, ask_again_in);
+      wait_for({signals_.descriptor(), wake_->descriptor(),
+                progress_ == nullptr ? -1 : progress_->descriptor()},
+               ask_again_in);
       wake_->clear();
+      if (const auto how = asked_->take()) give_way(*how);
       while (const auto signal = signals_.next()) forward(*signal);
       if (const auto status = reap()) {
         // What it left behind must not go on without the lock.
@@ -101,6 +115,33 @@ class Supervisor {
     const Duration grace = arguments_.kill_after.value_or(5s);
     over_at_ = BoottimeClock::now() + grace;
     return grace;
+  }
+
+  /// What the handle was asked, for our own thread.
+  class Asked {
+   public:
+    void set(const Revocation& how) {
+      const std::lock_guard lock(mutex_);
+      how_ = how;
+    }
+    std::optional<Revocation> take() {
+      const std::lock_guard lock(mutex_);
+      return std::exchange(how_, std::nullopt);
+    }
+
+   private:
+    std::mutex mutex_;
+    std::optional<Revocation> how_;
+  };
+
+  /// What comes of it is the command's part.
+  void give_way(const Revocation& how) const {
+    const auto who = how.who.empty() ? std::string("somebody") : printable(how.who);
+    const auto within =
+        how.within ? fmt::format(" within {}", rounded(*how.within)) : std::string();
+    tell("asked", fmt::format("{} asks for the lock {}{}: telling the command", who,
+                              arguments_.name, within));
+    ::kill(child_, arguments_.on_revoke);
   }
 
   std::optional<Duration> watch_lock() {
@@ -185,6 +226,8 @@ class Supervisor {
     }
   }
 
+  ProgressFile* const progress_;
+  const std::shared_ptr<Asked> asked_ = std::make_shared<Asked>();
   const Arguments& arguments_;
   LockHandle& handle_;
   Signals& signals_;
@@ -197,7 +240,7 @@ class Supervisor {
 };
 
 ChildOptions child_options(const Arguments& arguments, const LockHandle& handle,
-                           const std::string& id) {
+                           const std::string& id, const std::optional<ProgressFile>& progress) {
   ChildOptions options;
   options.command = arguments.command;
   options.environment = {{"DLOCK_NAME", handle.name()},
@@ -210,6 +253,11 @@ ChildOptions child_options(const Arguments& arguments, const LockHandle& handle,
     // An outer dlock's.
     options.removed_environment.emplace_back("DLOCK_TOKEN");
     options.removed_environment.emplace_back("DLOCK_SEQUENCER");
+  }
+  if (progress) {
+    options.environment.emplace_back("DLOCK_PROGRESS", progress->path());
+  } else {
+    options.removed_environment.emplace_back("DLOCK_PROGRESS");
   }
   options.inherited_descriptor = inheritable_descriptor(handle);
   return options;
@@ -253,14 +301,17 @@ int run_in_place(const Arguments& arguments, const Signals& signals) {
 Ran run_command(const Arguments& arguments, LockHandle& handle, const std::string& id,
                 Signals& signals, std::optional<TimePoint> over_at) {
   Ran ran;
+  std::optional<ProgressFile> progress;
+  if (arguments.progress_every) progress.emplace();
   adopt_orphans();
-  const auto [child, error] = start_child(child_options(arguments, handle, id), signals);
+  const auto [child, error] = start_child(child_options(arguments, handle, id, progress), signals);
   if (child < 0) {
     ran.status = tell_not_started(arguments, error);
     return ran;
   }
   CommandGuard guard(child);
-  Supervisor supervisor(arguments, handle, signals, child, over_at);
+  Supervisor supervisor(arguments, handle, signals, child, over_at,
+                        progress ? &*progress : nullptr);
   ran.has_started = true;
   ran.status = supervisor.wait();
   guard.has_ended();

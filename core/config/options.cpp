@@ -30,9 +30,11 @@ constexpr std::int64_t kMonth_ms = 30LL * 24 * kHour_ms;
 constexpr std::string_view kLeaseOption = "lease";
 constexpr std::string_view kLockDelayOption = "lock_delay";
 constexpr std::string_view kCacheOption = "cache";
+constexpr std::string_view kMaxHoldOption = "max_hold";
+constexpr std::string_view kMaxQueueOption = "max_queue";
 
 // `wait` and `lease` have no default here: a store without them leaves the choice to the caller.
-constexpr std::array<OptionSpec, 10> kCoreOptions{{
+constexpr std::array<OptionSpec, 11> kCoreOptions{{
     {"wait", Kind::duration, "", 0, kMonth_ms, "",
      "how long an acquire waits when it does not say; `forever` is allowed"},
     {"lease", Kind::duration, "", 1, kMonth_ms, "",
@@ -53,6 +55,8 @@ constexpr std::array<OptionSpec, 10> kCoreOptions{{
      "what the store does not promise is known: no warning of it"},
     {"app", Kind::text, "", 0, INT64_MAX, "",
      "what we call ourselves in the owner's data; default the program's name"},
+    {kMaxHoldOption, Kind::duration, "", 1, kMonth_ms, "",
+     "how long a lock may be held at most; then it is lost and given back"},
 }};
 
 constexpr std::array<std::string_view, 3> kAuthKeys{"auth.username", "auth.password_env",
@@ -186,6 +190,10 @@ class Resolver {
       if (setting.key == kCacheOption) {
         result_.settings.cache = result_.options.duration(kCacheOption);
       }
+      if (setting.key == kMaxQueueOption) {
+        result_.settings.max_queue =
+            static_cast<std::uint32_t>(result_.options.integer(kMaxQueueOption));
+      }
       return;
     }
     if (apply_secret_reference(setting)) return;
@@ -193,6 +201,7 @@ class Resolver {
       return apply_to_core(*spec, setting);
     if (setting.key == kLockDelayOption) refuse_lock_delay(setting);
     if (setting.key == kCacheOption) refuse_cache(setting);
+    if (setting.key == kMaxQueueOption) refuse_max_queue(setting);
     unknown(setting);
   }
 
@@ -325,6 +334,14 @@ class Resolver {
                      kCacheOption, backend_.name));
   }
 
+  /// Likewise, of those that keep who waits in a line.
+  [[noreturn]] void refuse_max_queue(const Setting& setting) const {
+    fail(setting.origin,
+         fmt::format("{}: a {} store has no queue: whoever waits asks again and again, and is "
+                     "counted by nobody; remove it, and bound the wait instead (wait: 5s)",
+                     kMaxQueueOption, backend_.name));
+  }
+
   void apply_to_core(const OptionSpec& spec, const Setting& setting) {
     StoreSettings& settings = result_.settings;
     if (spec.name == "app") {
@@ -363,6 +380,7 @@ class Resolver {
     if (spec.name == "request_timeout") settings.request_timeout = value;
     if (spec.name == "release_timeout") settings.release_timeout = value;
     if (spec.name == "drift_margin") settings.drift_margin = value;
+    if (spec.name == kMaxHoldOption) settings.max_hold = value;
   }
 
   void retry() {
@@ -447,6 +465,15 @@ OptionSpec cache_option() {
   option.default_value = "0";
   option.max = core::kHour_ms;
   option.help = "how long a released lock stays with this process unless somebody else asks";
+  return option;
+}
+
+OptionSpec max_queue_option() {
+  OptionSpec option;
+  option.name = core::kMaxQueueOption;
+  option.kind = OptionSpec::Kind::integer;
+  option.max = 1'000'000;
+  option.help = "an acquire fails at once if already so many wait for the lock";
   return option;
 }
 

@@ -41,9 +41,11 @@ struct StoreSettings {
   /// How often in a row a lock is handed on inside this process while somebody else waits for it.
   unsigned cohort = 0;
   RetryPolicy retry;
-  std::vector<std::string> require;  ///< `exclusive`, `fair`, `token`, `shared`
+  std::vector<std::string> require;  ///< see core/config/requirements.cpp
   /// `accept: best_effort`: what the store does not promise is known, and not warned of.
   bool accepts_best_effort = false;
+  std::optional<std::chrono::milliseconds> max_hold{};  ///< default of AcquireOptions::max_hold
+  std::optional<std::uint32_t> max_queue{};             ///< default of AcquireOptions::max_queue
 };
 
 }  // namespace dlock::core

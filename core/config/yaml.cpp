@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <fstream>
 #include <system_error>
 
@@ -31,8 +32,9 @@ namespace {
 using Entry = YamlFile::Entry;
 
 constexpr std::array<std::string_view, 3> kTopKeys{"stores", "locks", "zk-lock"};
-constexpr std::array<std::string_view, 6> kRouteKeys{"match", "store", "migrate",
-                                                     "wait",  "lease", "require"};
+constexpr std::array<std::string_view, 8> kRouteKeys{"match", "store",   "migrate",  "wait",
+                                                     "lease", "require", "max_hold", "max_queue"};
+constexpr std::uint32_t kLongestQueue = 1'000'000;
 constexpr std::array<std::string_view, 7> kMigrateKeys{"from",  "to",     "plan", "mode",
                                                        "phase", "window", "poll"};
 constexpr std::chrono::milliseconds kShortestPoll{50};
@@ -160,6 +162,10 @@ class Reader {
         route.wait = kWaitForever;
       } else if (entry.key == "wait" || entry.key == "lease") {
         (entry.key == "wait" ? route.wait : route.lease) = duration(entry);
+      } else if (entry.key == "max_hold") {
+        route.max_hold = duration(entry);
+      } else if (entry.key == "max_queue") {
+        route.max_queue = count(entry);
       } else if (entry.key == "require") {
         auto words = parse_requirements(file_.scalar_or_list(entry.value, "require"));
         if (!words) file_.fail(entry.key_node, fmt::format("require: {}", words.error));
@@ -294,10 +300,22 @@ class Reader {
     if (!duration) {
       file_.fail(entry.key_node, fmt::format("{}: '{}': {}", entry.key, text, duration.error));
     }
-    if (entry.key == "lease" && duration.value->count() == 0) {
-      file_.fail(entry.key_node, "lease: '0': write 1ms or more");
+    if ((entry.key == "lease" || entry.key == "max_hold") && duration.value->count() == 0) {
+      file_.fail(entry.key_node, fmt::format("{}: '{}': write 1ms or more", entry.key, text));
     }
     return *duration.value;
+  }
+
+  std::uint32_t count(const Entry& entry) const {
+    const std::string text = file_.scalar(entry.value, entry.key);
+    std::uint32_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool is_whole = error == std::errc() && end == text.data() + text.size();
+    if (!is_whole || value > kLongestQueue) {
+      file_.fail(entry.key_node, fmt::format("{}: '{}': write a number from 0 to {}", entry.key,
+                                             text, kLongestQueue));
+    }
+    return value;
   }
 
   void check_store(const Entry& entry, const std::string& name) const {

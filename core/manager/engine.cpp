@@ -69,12 +69,12 @@ class RoutedLock final : public DistributedLock {
   const std::shared_ptr<CachedLock> cached_;
 };
 
-// Who wants a lease of his own, or to read, asks the store for a claim of his own, behind the one
-// that is here.
+// Who wants a lease of his own, to read, or to be asked for the lock, asks the store for a claim of
+// his own, behind the one that is here.
 detail::Canceller RoutedLock::start_cached(AcquireOptions options, detail::AcquireHandler handler) {
-  const bool wants_another = options.lease || options.mode == Mode::shared;
+  const bool wants_another = options.lease || options.mode == Mode::shared || options.revocable;
   const auto& cached = wants_another ? nullptr : cached_;
-  if (cached && engine_->take_cached(*cached, options, handler)) return [] {};
+  if (cached && engine_->take_cached(*cached, route_, options, handler)) return [] {};
   return engine_->start_acquire(name_, route_, options, std::move(handler), cached);
 }
 
@@ -101,6 +101,14 @@ auto guard(std::shared_ptr<LogLines> log, Handler handler) {
                              error.what()));
     }
   };
+}
+
+/// What is wrong with the bounds of its use; empty: nothing.
+std::string refused_use(const AcquireOptions& options) {
+  const auto is_wrong = [](const auto& limit) { return limit && limit->count() <= 0; };
+  if (is_wrong(options.max_hold)) return "max_hold: it must be positive";
+  if (is_wrong(options.progress_every)) return "progress_every: it must be positive";
+  return {};
 }
 
 /// A plan moves a lock from its one holder to the next: of readers it knows nothing.
@@ -342,6 +350,12 @@ Acquisition::Request Engine::make_request(const std::string& name, const RouteCo
   request.lease = options.lease ? options.lease : route.lease;
   request.require = route.require;
   request.diagnostics = options.diagnostics;
+  request.must_tell_contention = options.tell_contention;
+  request.revocable = options.revocable;
+  const auto& settings = setup_of(route.store).settings;
+  request.max_queue = options.max_queue ? options.max_queue
+                      : route.max_queue ? route.max_queue
+                                        : settings.max_queue;
   request.limits.once = wait && wait->count() <= 0;
   // A wait so long that the clock would overflow is one for ever.
   if (wait && !request.limits.once && *wait < std::chrono::hours(24 * 365 * 10)) {
@@ -357,6 +371,27 @@ Acquisition::Request Engine::at(const std::string& store, Acquisition::Request r
   request.limits.patience = patience_of(settings, request.limits.once);
   request.limits.retry = settings.retry;
   return request;
+}
+
+UseLimit Engine::use_limit(const RouteConfig& route, const AcquireOptions& options) const noexcept {
+  UseLimit limit{options.max_hold, options.progress_every};
+  if (!limit.max_hold) limit.max_hold = route.max_hold;
+  if (!limit.max_hold) limit.max_hold = setup_of(route.store).settings.max_hold;
+  return limit;
+}
+
+/// From now on a user has it. Nothing of the engine's: who is told may have outlived it.
+void Engine::hand_out(const std::shared_ptr<Hold>& hold, const UseLimit& limit) {
+  if (limit.any()) {
+    auto& env = hold->host().env();
+    hold->bound().begin(limit, env.now());
+    env.post([weak = std::weak_ptr(hold), at = hold->store()] {
+      const auto store = at.lock();
+      const auto limited = weak.lock();
+      if (store && limited) store->limit_use(limited);
+    });
+  }
+  hold->hand_out();
 }
 
 Strategy* Engine::strategy(const RouteConfig& route) {
@@ -388,10 +423,16 @@ std::function<void()> Engine::launch(const RouteConfig& route, Acquisition::Requ
 detail::Canceller Engine::start_acquire(const std::string& name, const RouteConfig& route,
                                         AcquireOptions options, detail::AcquireHandler handler,
                                         const std::shared_ptr<CachedLock>& cached) {
+  const auto limit = use_limit(route, options);
+  if (auto refused = refused_use(options); !refused.empty()) {
+    if (options.diagnostics != nullptr) *options.diagnostics = {name, route.store, refused};
+    handler(make_error_code(errc::invalid_argument), LockHandle());
+    return [] {};
+  }
   auto cancel = std::make_shared<std::function<void()>>();
   auto shared_handler = std::make_shared<detail::AcquireHandler>(
-      [handler = guard(log_, std::move(handler))](error_code ec, LockHandle handle) mutable {
-        if (const auto& hold = HandleAccess::hold(handle)) hold->hand_out();
+      [limit, handler = guard(log_, std::move(handler))](error_code ec, LockHandle handle) mutable {
+        if (const auto& hold = HandleAccess::hold(handle)) hand_out(hold, limit);
         handler(ec, std::move(handle));
       });
   // Whatever keeps it from beginning is told.
@@ -437,12 +478,13 @@ std::shared_ptr<CachedLock> Engine::cached(const std::string& name, const RouteC
   return found;
 }
 
-bool Engine::take_cached(CachedLock& cached, const AcquireOptions& options,
-                         detail::AcquireHandler& handler) {
+bool Engine::take_cached(CachedLock& cached, const RouteConfig& route,
+                         const AcquireOptions& options, detail::AcquireHandler& handler) {
+  if (!refused_use(options).empty()) return false;
   auto hold = cached.take();
   if (!hold) return false;
   if (options.diagnostics != nullptr) *options.diagnostics = {};
-  hold->hand_out();
+  hand_out(hold, use_limit(route, options));
   guard(log_, std::move(handler))(error_code(), LockHandle(std::move(hold)));
   return true;
 }

@@ -55,7 +55,7 @@ class Engine final : public Host, public detail::LockContext {
   /// not be the only one that it is in.
   std::shared_ptr<CachedLock> cached(const std::string& name, const RouteConfig& route);
   /// True: the lock was here, and `handler` has been told.
-  bool take_cached(CachedLock& cached, const AcquireOptions& options,
+  bool take_cached(CachedLock& cached, const RouteConfig& route, const AcquireOptions& options,
                    detail::AcquireHandler& handler);
   void release(const std::shared_ptr<Hold>& hold, Releaser::Done done) noexcept override;
 
@@ -126,6 +126,8 @@ class Engine final : public Host, public detail::LockContext {
   const Store::Setup& setup_of(const std::string& store) const;
   Acquisition::Request make_request(const std::string& name, const RouteConfig& route,
                                     const AcquireOptions& options);
+  UseLimit use_limit(const RouteConfig& route, const AcquireOptions& options) const noexcept;
+  static void hand_out(const std::shared_ptr<Hold>& hold, const UseLimit& limit);
   /// On the loop; returns what cancels it.
   std::function<void()> launch(const RouteConfig& route, Acquisition::Request request,
                                const std::shared_ptr<detail::AcquireHandler>& handler,

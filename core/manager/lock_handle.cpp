@@ -121,6 +121,18 @@ void LockHandle::on_state(StateCallback callback) {
   if (grant_) grant_->on_state(std::move(callback));
 }
 
+void LockHandle::on_contended(ContendedCallback callback) {
+  if (grant_) grant_->on_contended(std::move(callback));
+}
+
+void LockHandle::on_revoke(RevokeCallback callback) {
+  if (grant_) grant_->on_revoke(std::move(callback));
+}
+
+void LockHandle::progress() noexcept {
+  if (grant_) grant_->progress();
+}
+
 error_code LockHandle::release() noexcept {
   const NoCancellation uncancelled;
   const auto grant = std::exchange(grant_, nullptr);

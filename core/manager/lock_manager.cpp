@@ -56,6 +56,18 @@ asio::awaitable<Failure> evict_lock(std::shared_ptr<Store> store, std::string na
   co_return failure;
 }
 
+asio::awaitable<AskAnswer> ask_holder(std::shared_ptr<Store> store, std::string name,
+                                      std::uint64_t token, Revocation how) {
+  AskAnswer answer;
+  answer.failure = co_await store->connected();
+  if (answer.failure.error) co_return answer;
+  const auto& me = store->me();
+  how.who = fmt::format("{} (pid {}) on {}", me.app, me.pid, me.host);
+  answer = co_await store->backend().ask(std::move(name), token, std::move(how),
+                                         operation_deadline(*store));
+  co_return answer;
+}
+
 /// The store that shows the lock's holder.
 std::string home_of(Engine& engine, const std::string& name) {
   const auto& route = engine.route(name);
@@ -191,6 +203,22 @@ std::vector<LockStatus> LockManager::list(const std::string& prefix) {
   }
   if (!any && unable.error) fail(unable, {}, {});
   return all;
+}
+
+Asked LockManager::ask(const std::string& name, std::optional<std::uint64_t> token,
+                       std::optional<milliseconds> within) {
+  const auto store = home_of(*impl_->engine, name);
+  Revocation how;
+  how.within = within;
+  const auto answer =
+      impl_->engine->run_on<AskAnswer>(store, [name, token, how](std::shared_ptr<Store> at) {
+        return ask_holder(std::move(at), name, token.value_or(0), how);
+      });
+  if (answer.failure.error) fail(answer.failure, name, store);
+  Asked asked;
+  if (answer.token != 0) asked.token = answer.token;
+  if (answer.heard != Heard::unknown) asked.heard = answer.heard == Heard::yes;
+  return asked;
 }
 
 void LockManager::evict(const std::string& name, std::uint64_t token) {

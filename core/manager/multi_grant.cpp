@@ -77,6 +77,50 @@ void MultiGrant::hand_to_mutex() noexcept {
   for (const auto& part : parts_) part->hand_to_mutex();
 }
 
+void MultiGrant::progress() noexcept {
+  for (const auto& part : parts_) part->progress();
+}
+
+void MultiGrant::on_contended(ContendedCallback callback) {
+  listen({std::move(callback), {}});
+  for (const auto& part : parts_) {
+    part->on_contended([weak = weak_from_this()] {
+      const auto self = weak.lock();
+      if (!self) return;
+      {
+        const Lock lock(self->mutex_);
+        self->notices_.note_contended();
+      }
+      self->tell();
+    });
+  }
+}
+
+void MultiGrant::on_revoke(RevokeCallback callback) {
+  const bool is_first = !hears_askings_.exchange(true);
+  listen({{}, std::move(callback)});
+  // Those that have been told already tell each new one of us soon.
+  for (const auto& part : parts_) {
+    part->on_revoke([weak = weak_from_this(), is_first](const Revocation& how) {
+      const auto self = weak.lock();
+      if (!self) return;
+      if (is_first) {
+        const Lock lock(self->mutex_);
+        self->notices_.note_asked(how);
+      }
+      self->tell();
+    });
+  }
+}
+
+void MultiGrant::listen(Notices::Listener listener) {
+  if (is_foreign()) return;
+  Notices::Listeners added;
+  added.push_back(std::move(listener));
+  const Lock lock(mutex_);
+  notices_.add(added);
+}
+
 // What comes is told when a part tells it. What is, has to be told on some thread, too: a part that
 // is not held any more has one.
 void MultiGrant::on_state(StateCallback callback) {
@@ -127,10 +171,17 @@ void MultiGrant::tell() {
       outside(lock, [this] { stop_.request_stop(); });
     } else if (auto* const callback = next_to_tell()) {
       tell_one(lock, *callback);
-    } else if (!callbacks_.empty() && (is_left_ || is_lost_)) {
+    } else if (const auto* const listener = is_left_ || is_lost_ ? nullptr : notices_.next()) {
+      const auto how = notices_.asked();
+      outside(lock, [&] { call(*listener, how); });
+    } else if ((!callbacks_.empty() || notices_.has_listeners()) && (is_left_ || is_lost_)) {
       Callbacks dropped;
       dropped.swap(callbacks_);
-      outside(lock, [&dropped] { dropped.clear(); });
+      auto unheard = notices_.drop();
+      outside(lock, [&] {
+        dropped.clear();
+        unheard.clear();
+      });
     } else {
       break;
     }
@@ -281,6 +332,7 @@ void MultiGrant::wait_quiet() noexcept {
   quiet_.wait(lock, [this] { return telling_ == std::thread::id(); });
   Callbacks dropped;
   dropped.swap(callbacks_);
+  const auto unheard = notices_.drop();
   lock.unlock();
 }
 

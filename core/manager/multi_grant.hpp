@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/store/notices.hpp"
 #include "dlock/detail/grant.hpp"
 #include "dlock/detail/unique_function.hpp"
 #include "dlock/lock_handle.hpp"
@@ -47,6 +48,11 @@ class MultiGrant final : public detail::Grant, public std::enable_shared_from_th
   std::optional<std::chrono::nanoseconds> remaining() noexcept override;
   std::stop_token stop_token() const noexcept override;
   void on_state(StateCallback callback) override;
+  /// Told once, by the first lock of them that somebody else asks for.
+  void on_contended(ContendedCallback callback) override;
+  /// Told each time that one of them is asked for.
+  void on_revoke(RevokeCallback callback) override;
+  void progress() noexcept override;
   void hand_to_mutex() noexcept override;
   /// All of them, the last one first, without a wait in between. `done` is told when all have
   /// answered: lock_lost if one was lost, else the first error.
@@ -72,6 +78,7 @@ class MultiGrant final : public detail::Grant, public std::enable_shared_from_th
   void tell_one(Lock& lock, Callback& callback);
   template <class UserCode>
   void outside(Lock& lock, UserCode code);
+  void listen(Notices::Listener listener);
   Done told_by_part() noexcept;
   void on_released(error_code ec) noexcept;
   void see_to_stop() noexcept;
@@ -86,11 +93,13 @@ class MultiGrant final : public detail::Grant, public std::enable_shared_from_th
   std::mutex mutex_;
   std::vector<HandleState> said_;  ///< by each part
   Callbacks callbacks_;
+  Notices notices_;
   unsigned changes_ = 0;  ///< between held and suspect, so far: odd ones are suspect
   bool is_lost_ = false;
   bool stop_is_due_ = false;
   bool is_left_ = false;
   bool is_telling_ = false;
+  std::atomic<bool> hears_askings_{false};
   std::thread::id telling_{};  ///< on which thread user code runs
   std::exception_ptr thrown_;  ///< by user code, first
   std::condition_variable quiet_;

@@ -71,6 +71,10 @@ const char* to_string(LossReason value) noexcept {
       return "closed";
     case LossReason::broken:
       return "broken";
+    case LossReason::max_hold:
+      return "max_hold";
+    case LossReason::no_progress:
+      return "no_progress";
   }
   return "unknown";
 }

@@ -63,6 +63,8 @@ class Category final : public boost::system::error_category {
         return "not registered with the migration";
       case errc::window_closed:
         return "the migration does not admit this phase now";
+      case errc::queue_full:
+        return "too many wait for it already";
     }
     return "unknown dlock error";
   }

@@ -12,6 +12,12 @@
 
 namespace dlock::inline v0 {
 
+asio::awaitable<AskAnswer> Backend::ask(std::string, std::uint64_t, Revocation, TimePoint) {
+  AskAnswer answer;
+  answer.failure = make_failure(errc::not_supported, "its store cannot tell a holder");
+  co_return answer;
+}
+
 asio::awaitable<DowngradeAnswer> Backend::downgrade(ClaimPtr, TimePoint) {
   DowngradeAnswer answer;
   answer.failure.error = make_error_code(errc::not_supported);

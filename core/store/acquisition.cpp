@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/store/acquisition.hpp"
 
+#include <fmt/format.h>
+
 #include "core/store/hold.hpp"
 #include "core/store/store.hpp"
+#include "dlock/spi/error.hpp"
 
 namespace dlock::core {
+
+std::string queue_full_words(std::size_t waiting, std::uint32_t most) {
+  return fmt::format("{} wait for it already, and max_queue is {}", waiting, most);
+}
 
 Acquisition::Acquisition(std::shared_ptr<Store> store, Request request,
                          detail::AcquireHandler handler)
@@ -168,6 +175,13 @@ AcquireFsm::Step Acquisition::judge(ClaimAnswer& answer) {
   if (answer.status == ClaimStatus::gate_changed) {
     gate_ = answer.record;
     answer.failure = make_failure(errc::moving, "the gate of its plan has turned");
+  }
+  // Of the first place that is known: whoever gives way moves the others up.
+  if (answer.status == ClaimStatus::waiting && answer.waiting_before &&
+      !std::exchange(has_place_, true) && request_.max_queue &&
+      *answer.waiting_before >= *request_.max_queue) {
+    return fsm_.on_refused_grant(make_failure(
+        errc::queue_full, queue_full_words(*answer.waiting_before, *request_.max_queue)));
   }
   const bool good = usable(answer);
   if (good && refusal_.error) return fsm_.on_refused_grant(std::exchange(refusal_, {}));

@@ -20,6 +20,9 @@ namespace dlock::core {
 
 class Store;
 
+/// Why errc::queue_full.
+std::string queue_full_words(std::size_t waiting, std::uint32_t most);
+
 /// Loop only.
 class Acquisition : public std::enable_shared_from_this<Acquisition> {
  public:
@@ -40,6 +43,10 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
     Diagnostics* diagnostics = nullptr;
     /// Who has it wants to know when somebody else asks (ClaimRequest::tell_contention).
     bool tell_contention = false;
+    /// Its user has asked for that; a store that cannot refuses it.
+    bool must_tell_contention = false;
+    bool revocable = false;
+    std::optional<std::uint32_t> max_queue;
   };
 
   Acquisition(std::shared_ptr<Store> store, Request request, detail::AcquireHandler handler);
@@ -86,7 +93,8 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
   Signal pause_;
   ClaimPtr claim_;
   std::string record_;
-  Failure refusal_;  ///< of a grant
+  Failure refusal_;         ///< of a grant
+  bool has_place_ = false;  ///< in the queue, and it was judged
   std::optional<std::string> gate_;
 };
 

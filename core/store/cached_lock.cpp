@@ -82,12 +82,17 @@ class CachedLock::KeptClaim final : public HoldDependency {
     lock_->take_back(*this, hold, done);
     return true;
   }
+  void on_inherited() noexcept override { claimed_->inherit(); }
   // Its user may have seen the deadline pass a moment before a late renewal came in: what he was
   // told stays told, for all. After the end that the claim has had already there is nothing to do.
-  void on_lost(LossReason) override {
+  // Where his own time is over the claim is good, and is given back when he has been told.
+  void on_lost(LossReason why) override {
+    if (is_over_use(why)) return;
     const auto store = claimed_->store().lock();
     if (store && claimed_->until() != TimePoint::min()) store->drop(claimed_);
   }
+
+  void on_let_go() override { lock_->give_up(*this); }
 
  private:
   const std::shared_ptr<CachedLock> lock_;
@@ -106,6 +111,7 @@ std::shared_ptr<Hold> CachedLock::take() {
 
 std::shared_ptr<Hold> CachedLock::make_holder() {
   auto hold = std::make_shared<Hold>(kept_->claimed(), kept_);
+  if (is_contended_) hold->note_contended();
   holder_ = hold;
   place_ = Place::used;
   is_idle_.store(false, std::memory_order_release);
@@ -165,7 +171,19 @@ bool CachedLock::keep_or_pass(Next what) noexcept {
   return true;
 }
 
+/// Its user has lost it by his own time, and the next one must have another token. Harmless if it
+/// has ended.
+void CachedLock::give_up(KeptClaim& from) noexcept {
+  KeptClaimPtr ended;
+  {
+    const std::lock_guard lock(mutex_);
+    if (kept_.get() == &from && place_ == Place::used) ended = end();
+  }
+  if (ended) ended->give_back({});
+}
+
 void CachedLock::take_back(KeptClaim& from, Hold& hold, Releaser::Done& done) noexcept {
+  if (is_over_use(hold.reason())) return give_up(from);
   bool waits = false;
   {
     const std::lock_guard lock(mutex_);
@@ -259,14 +277,20 @@ void CachedLock::join(const WaiterPtr& waiter) {
   const auto number = waiter->number;
   const auto& limits = waiter->request.limits;
   const bool is_first = waiters_.empty();
+  const auto& most = waiter->request.max_queue;
+  const bool is_full = most && !limits.once && waiters_.size() >= *most;
   waiters_.emplace(number, waiter);
+  std::shared_ptr<Hold> user;
   {
     const std::lock_guard lock(mutex_);
     ++waiting_;
+    if (place_ == Place::used) user = holder_.lock();
   }
   try {
     if (is_first) waiter->store->keep(shared_from_this());
     if (limits.once) return leave(number, errc::timed_out);
+    if (is_full) return leave(number, errc::queue_full);
+    if (user) user->note_contended();
     if (limits.deadline == kNever) return;
     waiter->timer =
         waiter->store->env().call_at(limits.deadline, [weak = weak_from_this(), number] {
@@ -302,6 +326,9 @@ void CachedLock::leave(std::uint64_t number, errc why) {
     *request.diagnostics = {request.name, waiter->store->name(), {}};
     if (why == errc::timed_out) {
       request.diagnostics->server_text = waiter->store->holder_words(request.name);
+    }
+    if (why == errc::queue_full) {
+      request.diagnostics->server_text = queue_full_words(*request.max_queue, *request.max_queue);
     }
   }
   tell(waiter->handler, make_error_code(why), LockHandle());
@@ -346,15 +373,15 @@ std::shared_ptr<Hold> CachedLock::adopt(LockHandle& got) {
   {
     const std::lock_guard lock(mutex_);
     kept_ = std::move(kept);
+    // Under a gate it is its plan that decides who has it next.
+    is_contended_ =
+        !claim->request().tell_contention || claim->is_contended() || claim->request().gate;
     try {
       hold = make_holder();
     } catch (...) {
       end();
       throw;
     }
-    // Under a gate it is its plan that decides who has it next.
-    is_contended_ =
-        !claim->request().tell_contention || claim->is_contended() || claim->request().gate;
     in_a_row_ = claim->request().gate ? limits_.cohort : 0;
   }
   generation_.store(fork_generation(), std::memory_order_relaxed);
@@ -393,6 +420,7 @@ void CachedLock::pass_on() {
   if (ended) return ended->give_back({});
   if (!hold) return;
   const auto waiter = take_out(waiters_.begin());
+  if (!waiters_.empty()) hold->note_contended();
   if (waiter->request.diagnostics != nullptr) *waiter->request.diagnostics = {};
   tell(waiter->handler, {}, LockHandle(std::move(hold)));
 }

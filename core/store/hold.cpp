@@ -52,15 +52,38 @@ HandleState Hold::state() noexcept {
     return HandleState::lost;
   }
   if (remaining() == Duration::zero()) {
-    change(HandleState::lost, dependency_ ? dependency_->why() : LossReason::expired);
+    change(HandleState::lost, why_over());
     return state_.load(std::memory_order_acquire);
   }
   return now_state;
 }
 
+// The store's word counts for more: then nothing of it is left to give back.
+LossReason Hold::why_over() const noexcept {
+  const auto now = host_->env().now();
+  if (now >= promised()) return LossReason::expired;
+  if (dependency_ && now >= dependency_->until()) return dependency_->why();
+  const auto why = bound_.why(now);
+  return why == LossReason::none ? LossReason::expired : why;
+}
+
 TimePoint Hold::until() const noexcept {
   if (is_foreign() || is_final(state_.load(std::memory_order_acquire))) return TimePoint::min();
-  return dependency_ ? std::min(promised(), dependency_->until()) : promised();
+  const auto until = dependency_ ? std::min(promised(), dependency_->until()) : promised();
+  return std::min(until, bound_.until());
+}
+
+bool Hold::has_ended() const noexcept { return is_final(state_.load(std::memory_order_acquire)); }
+
+bool Hold::is_left() noexcept {
+  const std::lock_guard lock(mutex_);
+  return is_left_;
+}
+
+// First whether it is over: a moment that has passed is not moved.
+void Hold::progress() noexcept {
+  if (!bound_.wants_progress() || is_final(state())) return;
+  bound_.progress(host_->env().now());
 }
 
 std::optional<Duration> Hold::remaining() noexcept {
@@ -88,6 +111,35 @@ void Hold::on_state(StateCallback callback) {
   if (present != HandleState::held) post_telling();
 }
 
+void Hold::on_contended(ContendedCallback callback) { listen({std::move(callback), {}}); }
+
+void Hold::on_revoke(RevokeCallback callback) { listen({{}, std::move(callback)}); }
+
+void Hold::listen(Notices::Listener listener) {
+  if (is_foreign()) return;
+  Notices::Listeners added;
+  added.push_back(std::move(listener));
+  const std::lock_guard lock(mutex_);
+  notices_.add(added);
+  post_telling();
+}
+
+void Hold::note_contended() noexcept {
+  const std::lock_guard lock(mutex_);
+  notices_.note_contended();
+  if (notices_.has_listeners()) post_telling();
+}
+
+void Hold::note_asked(const Revocation& how) noexcept {
+  try {
+    const std::lock_guard lock(mutex_);
+    notices_.note_asked(how);
+    if (notices_.has_listeners()) post_telling();
+  } catch (const std::bad_alloc&) {
+    host_->log(LogLevel::warning, "a lock was asked for, and there was no memory to tell of it");
+  }
+}
+
 void Hold::hand_out() noexcept {
   const std::lock_guard lock(mutex_);
   is_handed_out_ = true;
@@ -106,7 +158,8 @@ std::optional<Loss> Hold::loss_at_release() {
 Hold::Audience Hold::audience() noexcept {
   if (stop_is_taken_.load(std::memory_order_acquire)) return Audience::owner;
   const std::lock_guard lock(mutex_);
-  return callbacks_.empty() ? Audience::nobody : Audience::callbacks;
+  const bool is_empty = callbacks_.empty() && !notices_.has_listeners();
+  return is_empty ? Audience::nobody : Audience::callbacks;
 }
 
 // What was lost has been taken care of when it was; nothing is left to give back.
@@ -232,6 +285,7 @@ void Hold::wait_quiet() noexcept {
   quiet_.wait(lock, [this] { return telling_ == std::thread::id(); });
   Callbacks dropped;
   dropped.swap(callbacks_);
+  const auto unheard = notices_.drop();
   lock.unlock();
 }
 
@@ -296,7 +350,9 @@ void Hold::run() noexcept {
       });
     } else if (auto* const callback = next_to_tell()) {
       tell(lock, *callback);
-    } else if (!callbacks_.empty() &&
+    } else if (const auto* const listener = next_to_notify()) {
+      tell_notice(lock, *listener);
+    } else if ((!callbacks_.empty() || notices_.has_listeners()) &&
                (is_left_ || is_final(state_.load(std::memory_order_acquire)))) {
       drop_callbacks(lock);
     } else {
@@ -336,11 +392,29 @@ void Hold::tell(Lock& lock, Callback& callback) noexcept {
   outside(lock, [&] { callback.call(told, why); });
 }
 
+// Who has lost it, or let go of it, has nothing to give way with.
+const Notices::Listener* Hold::next_to_notify() noexcept {
+  return is_left_ || has_ended() ? nullptr : notices_.next();
+}
+
+void Hold::tell_notice(Lock& lock, const Notices::Listener& listener) noexcept {
+  try {
+    const auto how = notices_.asked();
+    outside(lock, [&] { call(listener, how); });
+  } catch (const std::bad_alloc&) {
+    host_->log(LogLevel::warning, "a lock was asked for, and there was no memory to tell of it");
+  }
+}
+
 /// What they have captured may end here, and is user code, too.
 void Hold::drop_callbacks(Lock& lock) noexcept {
   Callbacks dropped;
   dropped.swap(callbacks_);
-  outside(lock, [&dropped] { dropped.clear(); });
+  auto unheard = notices_.drop();
+  outside(lock, [&] {
+    dropped.clear();
+    unheard.clear();
+  });
 }
 
 template <class UserCode>

@@ -19,7 +19,9 @@
 
 #include "core/loop/crew.hpp"
 #include "core/store/hold_dependency.hpp"
+#include "core/store/notices.hpp"
 #include "core/store/releaser.hpp"
+#include "core/store/use_bound.hpp"
 #include "dlock/detail/grant.hpp"
 #include "dlock/lock_handle.hpp"
 #include "dlock/lock_manager.hpp"
@@ -41,6 +43,7 @@ class Hold final : public Errand, public detail::Grant, public std::enable_share
   const Identity& identity() const noexcept override { return identity_; }
   int inherit() noexcept override {
     is_inherited_.store(true, std::memory_order_release);
+    if (dependency_) dependency_->on_inherited();
     return identity_.inheritable_descriptor;
   }
   bool is_inherited() const noexcept { return is_inherited_.load(std::memory_order_acquire); }
@@ -56,6 +59,18 @@ class Hold final : public Errand, public detail::Grant, public std::enable_share
     return stop_.get_token();
   }
   void on_state(StateCallback callback) override;
+  void on_contended(ContendedCallback callback) override;
+  void on_revoke(RevokeCallback callback) override;
+  void progress() noexcept override;
+  /// Somebody else asks for the lock.
+  void note_contended() noexcept;
+  /// Somebody asks for it back.
+  void note_asked(const Revocation& how) noexcept;
+  /// Its user's time; begins before he has it.
+  UseBound& bound() noexcept { return bound_; }
+  /// Lost or given back; does not look at the clock.
+  bool has_ended() const noexcept;
+  bool is_left() noexcept;
   /// From now on a user has it: the manager's on_loss is told of its loss, too.
   void hand_out() noexcept;
   /// What to tell if the store says, when it is given back, that it was lost; empty: no user had
@@ -134,6 +149,7 @@ class Hold final : public Errand, public detail::Grant, public std::enable_share
   using Lock = std::unique_lock<std::mutex>;
 
   void release_now();
+  LossReason why_over() const noexcept;
   bool change(HandleState state, LossReason reason) noexcept;
   void run() noexcept override;
   void post_telling() noexcept;
@@ -141,6 +157,9 @@ class Hold final : public Errand, public detail::Grant, public std::enable_share
   Callback* next_to_tell() noexcept;
   void tell(Lock& lock, Callback& callback) noexcept;
   void drop_callbacks(Lock& lock) noexcept;
+  void listen(Notices::Listener listener);
+  const Notices::Listener* next_to_notify() noexcept;
+  void tell_notice(Lock& lock, const Notices::Listener& listener) noexcept;
   template <class UserCode>
   void outside(Lock& lock, UserCode code) noexcept;
   void post_to_loop(Job job) noexcept;
@@ -154,6 +173,7 @@ class Hold final : public Errand, public detail::Grant, public std::enable_share
   std::shared_ptr<HoldDependency> dependency_;
 
   std::atomic<TimePoint::rep> deadline_;
+  UseBound bound_;
   std::atomic<HandleState> state_{HandleState::held};
   std::atomic<LossReason> reason_{LossReason::none};
   std::stop_source stop_;
@@ -166,6 +186,7 @@ class Hold final : public Errand, public detail::Grant, public std::enable_share
 
   std::mutex mutex_;
   Callbacks callbacks_;
+  Notices notices_;
   unsigned changes_ = 0;      ///< between held and suspect, so far: odd ones are suspect
   bool stop_is_due_ = false;  ///< lost, and the stop not yet requested
   bool is_handed_out_ = false;

@@ -27,6 +27,8 @@ class HoldDependency {
   virtual bool take_back(Hold& /*hold*/, Releaser::Done& /*done*/) noexcept { return false; }
   /// The loop: who has the lock by this hold, where that is another one; null: its own handle.
   virtual std::shared_ptr<Hold> holder() noexcept { return nullptr; }
+  /// Any thread: its descriptor may be open elsewhere from now on.
+  virtual void on_inherited() noexcept {}
   /// The loop: somebody else asks for the lock.
   virtual void on_contended() noexcept {}
   /// The loop, soon after the hold was lost, for whatever reason and whoever saw it first.

@@ -30,7 +30,16 @@ bool meets(const Capabilities& capabilities, const std::string& requirement) {
   if (requirement == "fair") return capabilities.fair;
   if (requirement == "token") return capabilities.token == TokenStrength::durable;
   if (requirement == "shared") return capabilities.shared_mode;
+  if (requirement == "max_queue") return capabilities.can_bound_queue;
+  if (requirement == "revocable") return capabilities.can_ask;
   return false;
+}
+
+const char* offered_instead(std::string_view requirement, const Capabilities& capabilities) {
+  if (requirement == "shared") return "exclusive locks only";
+  if (requirement == "max_queue") return "no count of who waits";
+  if (requirement == "revocable") return "no way to ask a holder for its lock";
+  return to_string(capabilities.guarantee);
 }
 
 Failure invalid_lease(std::string text) {
@@ -117,6 +126,9 @@ Store::Store(Host& host, Setup setup)
                                            claim->mark_lost();
                                            withdraw(claim, std::nullopt);
                                          })),
+      uses_(std::make_shared<UseLimits>(
+          env_, setup_.settings.release_timeout,
+          [this](const std::shared_ptr<Hold>& hold, bool is_left) { take_back(hold, is_left); })),
       releaser_(env_, *backend_, tasks_),
       tokens_(kMostTokens),
       policy_(make_store_policy(*this)),
@@ -225,9 +237,9 @@ Failure Store::unmet_requirement(const std::vector<std::string>& route_requires)
     const auto unmet = std::find_if(required->begin(), required->end(),
                                     [&](const auto& what) { return !meets(capabilities, what); });
     if (unmet == required->end()) continue;
-    std::string text = fmt::format(
-        "require: {}, but {} store '{}' offers {}", *unmet, setup_.descriptor->name, name(),
-        *unmet == "shared" ? "exclusive locks only" : to_string(capabilities.guarantee));
+    std::string text =
+        fmt::format("require: {}, but {} store '{}' offers {}", *unmet, setup_.descriptor->name,
+                    name(), offered_instead(*unmet, capabilities));
     for (const auto& shortfall : capabilities.shortfalls) {
       text += fmt::format("; {}: {}", shortfall.reason, shortfall.remedy);
     }
@@ -274,6 +286,7 @@ Failure Store::make_claim(const Acquisition::Request& request, ClaimPtr& claim) 
       std::chrono::duration_cast<milliseconds>(lease_of(request.lease, request.max_lease));
   auto refused = refused_lease(capabilities, request, lease, setup_.descriptor->lease_option);
   if (!refused.error) refused = refused_margin(capabilities, lease, margin(request));
+  if (!refused.error) refused = refused_wishes(request);
   if (refused.error) return refused;
   ClaimRequest wanted;
   wanted.name = request.name;
@@ -283,13 +296,37 @@ Failure Store::make_claim(const Acquisition::Request& request, ClaimPtr& claim) 
   wanted.lease = lease;
   wanted.queue = !request.limits.once;
   wanted.min_token = request.min_token;
-  wanted.tell_contention = request.tell_contention && capabilities.can_tell_contention;
+  wanted.tell_contention =
+      (request.tell_contention || request.must_tell_contention) && capabilities.can_tell_contention;
+  wanted.tell_asked = request.revocable;
+  if (wanted.queue) wanted.max_queue = request.max_queue;
   policy_of(request).prepare(wanted);
   // A counter that the store may have lost goes on from where we know it to have been.
   if (capabilities.token == TokenStrength::time_seeded) {
     wanted.min_token = std::max(wanted.min_token, tokens_.find(request.name).value_or(0));
   }
   claim = backend_->make_claim(std::move(wanted));
+  return {};
+}
+
+// Whoever asks for it counts on it.
+Failure Store::refused_wishes(const Acquisition::Request& request) const {
+  const auto& capabilities = backend_->capabilities();
+  const auto refuse = [this](std::string_view option, std::string_view why) {
+    return make_failure(errc::invalid_argument,
+                        fmt::format("{}: {} store '{}' {}; leave it out, or route this name to a "
+                                    "store that does (`dlock doctor` says what each can do)",
+                                    option, setup_.descriptor->name, name(), why));
+  };
+  if (request.max_queue && !request.limits.once && !capabilities.can_bound_queue) {
+    return refuse("max_queue", "has no queue that it could count");
+  }
+  if (request.must_tell_contention && !capabilities.can_tell_contention) {
+    return refuse("tell_contention", "does not tell a holder that somebody else asks");
+  }
+  if (request.revocable && !capabilities.can_ask) {
+    return refuse("revocable", "does not tell a holder that it is asked for its lock");
+  }
   return {};
 }
 
@@ -361,6 +398,7 @@ std::shared_ptr<Hold> Store::hold(const ClaimPtr& claim, const ClaimAnswer& answ
   renewer_->add(hold, claim, answer.validity,
                 {backend_->capabilities().lease_scope, request_timeout(), drift,
                  lease_of(request.lease, request.max_lease)});
+  if (claim->is_contended()) hold->note_contended();
   return hold;
 }
 
@@ -452,6 +490,17 @@ void Store::drop(const std::shared_ptr<Hold>& hold) {
   withdraw(claim, std::nullopt);
 }
 
+// As end_holds() does it. Who goes on all the same is kept out by the lock delay, if there is one.
+void Store::take_back(const std::shared_ptr<Hold>& hold, bool is_left) {
+  if (const auto claim = hold->claim(); claim && !is_left) claim->mark_lost();
+  Releaser::Done nobody;
+  if (const auto& dependency = hold->dependency();
+      dependency && dependency->take_back(*hold, nobody)) {
+    return;
+  }
+  release(hold, {});
+}
+
 void Store::retire(Hold& hold) {
   renewer_->remove(hold);
   hold.give_back();
@@ -488,6 +537,11 @@ void Store::on_contended(const ClaimPtr& claim) {
   claim->mark_contended();  // it may not have a hold yet
   const auto hold = renewer_->find(*claim);
   if (hold && hold->dependency()) hold->dependency()->on_contended();
+  if (hold) holder_of(hold)->note_contended();
+}
+
+void Store::on_asked(const ClaimPtr& claim, const Revocation& how) {
+  if (const auto hold = renewer_->find(*claim)) holder_of(hold)->note_asked(how);
 }
 
 void Store::on_capabilities_changed() {
@@ -539,6 +593,7 @@ asio::awaitable<StoreReport> Store::report(std::optional<milliseconds> timeout) 
 }
 
 void Store::end() noexcept {
+  uses_->stop();
   while (const auto hold = renewer_->first()) {
     hold->become(HandleState::lost, LossReason::closed);
     renewer_->remove(*hold);
@@ -592,6 +647,7 @@ asio::awaitable<void> Store::close() {
   connect_failure_ = make_failure(errc::closed, "");
   for (const auto& waiter : std::exchange(connect_waiters_, {})) waiter->notify();
   co_await end_holds();
+  uses_->stop();
   renewer_->stop();
   releaser_.hurry();
   co_await tasks_.wait_idle(env_.now() + setup_.settings.release_timeout);

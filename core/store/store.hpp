@@ -16,6 +16,7 @@
 #include "core/store/claim_policy.hpp"
 #include "core/store/host.hpp"
 #include "core/store/renewer.hpp"
+#include "core/store/use_limits.hpp"
 #include "dlock/lock_manager.hpp"
 #include "dlock/spi/descriptor.hpp"
 #include "dlock/spi/event_sink.hpp"
@@ -114,6 +115,8 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   void withdraw(const ClaimPtr& claim, std::optional<TimePoint> last_unknown);
   /// The hold is lost, though its claim may be good: that is withdrawn. Harmless if it has ended.
   void drop(const std::shared_ptr<Hold>& hold);
+  /// Its user's time is bounded (Hold::bound()): ended when that is over.
+  void limit_use(const std::shared_ptr<Hold>& hold) noexcept { uses_->add(hold); }
   /// The claim was turned into something else in its place (MigrationStore::seal): it is not
   /// renewed any more, nor released.
   void retire(Hold& hold);
@@ -133,6 +136,7 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   void on_session_gone(LossReason why) override;
   void on_claim_gone(const ClaimPtr& claim, LossReason why) override;
   void on_contended(const ClaimPtr& claim) override;
+  void on_asked(const ClaimPtr& claim, const Revocation& how) override;
   void on_capabilities_changed() override;
   void on_warning(std::string_view text) override;
 
@@ -142,6 +146,8 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   error_code settle_downgrade(Hold& hold, Claim& claim, const DowngradeAnswer& answer);
   Failure with_address(Failure failure) const;
   asio::awaitable<void> end_holds();
+  void take_back(const std::shared_ptr<Hold>& hold, bool is_left);
+  Failure refused_wishes(const Acquisition::Request& request) const;
   void warn_once_of_shortfalls();
   void warn_of_unused_cache();
   void expect_contention();
@@ -157,6 +163,7 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   TaskGroup connecting_;  ///< apart: closing ends it by closing the backend
   std::unique_ptr<Backend> backend_;
   std::shared_ptr<Renewer> renewer_;
+  const std::shared_ptr<UseLimits> uses_;
   Releaser releaser_;
   HighestTokens tokens_;  ///< of the grants that were handed out
   std::map<std::uint64_t, std::shared_ptr<Acquisition>> acquisitions_;  ///< by their numbers

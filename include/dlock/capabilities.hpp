@@ -62,6 +62,13 @@ struct Capabilities {
   /// if it may stay with the process (option `cache`).
   bool can_tell_contention = false;
 
+  /// Who asks for a lock can be told how many wait before him: AcquireOptions::max_queue works.
+  bool can_bound_queue = false;
+
+  /// A holder can be asked to give its lock back, and is told by push: AcquireOptions::revocable
+  /// and LockManager::ask() work.
+  bool can_ask = false;
+
   bool can_raise = false;  ///< a claim's `min_token` and `raise` work: a migration may end here
   bool can_seal = false;   ///< records work; a migration may leave only if nothing may lose them
   bool can_gate = false;   ///< claims, seals and records can be made under a gate

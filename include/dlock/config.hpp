@@ -13,6 +13,7 @@
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -88,9 +89,12 @@ struct RouteConfig {
   std::optional<MigrateConfig> migrate;
   std::optional<std::chrono::milliseconds> wait;   ///< default of AcquireOptions::wait
   std::optional<std::chrono::milliseconds> lease;  ///< default of AcquireOptions::lease
-  /// `exclusive`, `fair`, `token` (durable tokens): refuse a store that cannot.
+  /// `exclusive`, `fair`, `token` (durable tokens), `shared`, `max_queue`, `revocable`: refuse a
+  /// store that cannot.
   std::vector<std::string> require;
   Origin origin;
+  std::optional<std::chrono::milliseconds> max_hold{};  ///< default of AcquireOptions::max_hold
+  std::optional<std::uint32_t> max_queue{};             ///< default of AcquireOptions::max_queue
 };
 
 struct Config {

@@ -69,6 +69,9 @@ enum class errc {
   not_registered = 22,
   /// A migration in mode dual does not admit clients of this phase now.
   window_closed = 23,
+  /// Already as many wait for the lock as AcquireOptions::max_queue allows. Nothing of ours is left
+  /// in the store.
+  queue_full = 24,
 };
 
 /// The category of dlock's own codes and of the portable conditions.

@@ -46,12 +46,26 @@ enum class LossReason {
   failover,         ///< another server took over that may not know us
   closed,           ///< the manager was closed, or the process is a fork()ed child
   broken,           ///< an operator broke it (`dlock break`, LockManager::evict())
+  max_hold,         ///< it was held for AcquireOptions::max_hold
+  no_progress,      ///< progress() was not called for AcquireOptions::progress_every
 };
 
 const char* to_string(HandleState value) noexcept;
 const char* to_string(LossReason value) noexcept;
 
 using StateCallback = std::function<void(HandleState, LossReason)>;
+
+/// Somebody has asked the holder to give the lock back (LockManager::ask(), `dlock break --ask`,
+/// Curator's Revoker). To follow it is the holder's own choice.
+struct Revocation {
+  /// Who asks, as he wrote it; empty: not known. Nobody checks that it is true.
+  std::string who;
+  /// In which time, from the moment of asking; then it may be broken. Empty: he did not say.
+  std::optional<std::chrono::milliseconds> within;
+};
+
+using ContendedCallback = std::function<void()>;
+using RevokeCallback = std::function<void(const Revocation&)>;
 
 /// Thread safety: distinct handles are independent; one handle may be read (state, token,
 /// remaining, check, stop_token) from any thread while no other moves, releases or destroys it.
@@ -117,6 +131,22 @@ class LockHandle {
   /// callbacks (up to 64 of which may block at the same time), no completion handler, and close()
   /// for a bounded time only. It must not throw: an exception is logged.
   void on_state(StateCallback callback);
+
+  /// Calls `callback` once, when somebody else asks for the lock, or soon if somebody has; only of
+  /// a lock with AcquireOptions::tell_contention, or one that its store keeps for the process
+  /// (`cache`). Who asked may have given up since. Runs where those of on_state() do, and by the
+  /// same rules.
+  void on_contended(ContendedCallback callback);
+
+  /// Calls `callback` each time that somebody asks for the lock back, and soon if somebody has;
+  /// only of a lock with AcquireOptions::revocable. Nothing else happens: the lock is given back by
+  /// who holds it, or not. Runs where those of on_state() do, and by the same rules.
+  void on_revoke(RevokeCallback callback);
+
+  /// The work has come on: AcquireOptions::progress_every counts from now. Does nothing without
+  /// that option, nor once it is lost. Takes no lock and no system call beyond the clock's. Any
+  /// thread.
+  void progress() noexcept;
 
   /// Gives the lock back and waits until the store confirmed it, at most `release_timeout`
   /// (store option, default 5 s). Empties the handle.

@@ -90,6 +90,12 @@ struct StoreReport {
   std::string message;
 };
 
+/// Whom LockManager::ask() has asked.
+struct Asked {
+  std::optional<std::uint64_t> token;  ///< that it holds the lock with
+  std::optional<bool> heard;           ///< somebody listens for it there; empty: not known
+};
+
 /// Move-only. Thread safety: all members may be called from any thread, but not while another
 /// moves or destroys the object.
 class LockManager {
@@ -141,6 +147,12 @@ class LockManager {
   /// Takes the lock from its holder if it still has `token`; the holder is told.
   /// Throws LockError{not_holder, not_found, not_supported, unavailable}.
   void evict(const std::string& name, std::uint64_t token);
+  /// Asks the holder to give the lock back (LockHandle::on_revoke()), with `token` only the one who
+  /// has that. Says whom it asked, and whether somebody listens, as far as the store knows. It does
+  /// not wait for what comes of it: `within` is told, and to break it then is the caller's part.
+  /// Throws LockError{not_holder, not_found, not_supported, unavailable}.
+  Asked ask(const std::string& name, std::optional<std::uint64_t> token = std::nullopt,
+            std::optional<std::chrono::milliseconds> within = std::nullopt);
 
   /// Tries to reach every store and reports what each promises. Does not throw for a store that is
   /// down.

@@ -7,6 +7,7 @@
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 
 #include "dlock/error.hpp"
@@ -34,6 +35,31 @@ struct AcquireOptions {
 
   /// Where to write what the error code cannot say. Must outlive the operation. Default: nowhere.
   Diagnostics* diagnostics = nullptr;
+
+  /// How long the lock may be held at most, from the grant on, whatever the renewals: then it is
+  /// lost (LossReason::max_hold), told, and given back as LockManager::close() gives it back.
+  /// Default: the route's `max_hold`, else the store's, else without a limit. Not positive:
+  /// `invalid_argument`.
+  std::optional<std::chrono::milliseconds> max_hold = std::nullopt;
+
+  /// LockHandle::progress() must be called at least so often, the first time so long after the
+  /// grant: a holder that hangs loses it (LossReason::no_progress) as with `max_hold`. Default: it
+  /// need not be called. Not positive: `invalid_argument`.
+  std::optional<std::chrono::milliseconds> progress_every = std::nullopt;
+
+  /// queue_full, at once, if already so many wait, those who hold it not counted; 0: whenever we
+  /// would have to wait. Of no meaning where nothing is waited for (`wait` 0). A store that cannot
+  /// tell (Capabilities::can_bound_queue) refuses it: `invalid_argument`. Default: the route's
+  /// `max_queue`, else the store's, else without a limit.
+  std::optional<std::uint32_t> max_queue = std::nullopt;
+
+  /// LockHandle::on_contended() is told. A store that cannot (Capabilities::can_tell_contention)
+  /// refuses it: `invalid_argument`. What it costs is paid by such a lock alone.
+  bool tell_contention = false;
+
+  /// LockHandle::on_revoke() is told. A store that cannot (Capabilities::can_ask) refuses it:
+  /// `invalid_argument`. What it costs is paid by such a lock alone.
+  bool revocable = false;
 };
 
 }  // namespace dlock::inline v0

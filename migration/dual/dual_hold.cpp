@@ -66,7 +66,7 @@ void DualHold::lose(LossReason why) {
   hold->become(HandleState::lost, why);
   auto& env = hold->host().env();
   // The store gives the shown lock back when who has it has stopped; that ends the one beside.
-  if (why == LossReason::closed) return;
+  if (why == LossReason::closed || is_over_use(why)) return;
   if (until <= env.now()) return give_back();
   if (until == kNever) return;
   env.call_at(until, [weak = weak_from_this()] {

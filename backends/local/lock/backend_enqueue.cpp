@@ -10,6 +10,7 @@
 
 #include "backends/local/backend.hpp"
 #include "backends/local/lock/enqueue.hpp"
+#include "backends/local/lock/waiting.hpp"
 #include "backends/local/wire/descriptor_limit.hpp"
 #include "backends/local/wire/place.hpp"
 #include "dlock/spi/signal.hpp"
@@ -283,6 +284,13 @@ asio::awaitable<std::optional<ClaimAnswer>> LocalBackend::settle_raised(LocalCla
   co_return std::nullopt;
 }
 
+ClaimAnswer LocalBackend::waiting(const LocalClaim& claim) const {
+  auto answer = answer_of(ClaimStatus::waiting);
+  const auto& most = claim.request().max_queue;
+  if (most) answer.waiting_before = waiting_before(claim.file, claim.ticket, *most);
+  return answer;
+}
+
 std::optional<ClaimAnswer> LocalBackend::settle(const LocalClaimPtr& claim, Entry& entry) {
   switch (entry.what) {
     case Entry::What::granted:
@@ -290,7 +298,7 @@ std::optional<ClaimAnswer> LocalBackend::settle(const LocalClaimPtr& claim, Entr
       return grant(*claim);
     case Entry::What::waiting:
       take_place(claim, entry.ticket, LocalClaim::State::waiting);
-      return answer_of(ClaimStatus::waiting);
+      return waiting(*claim);
     case Entry::What::busy:
       drop(*claim);
       return answer_of(ClaimStatus::busy);

@@ -107,4 +107,15 @@ RecordAnswer write_note(const Directory& directory, const std::string& key, std:
   return replace(directory, note_file_name(key), to, unique);
 }
 
+std::string read_small_file(const Directory& directory, const std::string& file) {
+  std::string text;
+  if (!read_text(directory, file, text).ok()) text.clear();
+  return text;
+}
+
+Failure put_small_file(const Directory& directory, const std::string& file, std::string_view text,
+                       const std::string& unique) {
+  return replace(directory, file, text, unique).failure;
+}
+
 }  // namespace dlock::local

@@ -22,4 +22,10 @@ RecordAnswer read_note(const Directory& directory, const std::string& key);
 RecordAnswer write_note(const Directory& directory, const std::string& key, std::string_view from,
                         std::string_view to, const std::string& unique);
 
+/// The same for a file by its name, as it stands; who comes last is right. Empty if there is none,
+/// or it cannot be read.
+std::string read_small_file(const Directory& directory, const std::string& file);
+Failure put_small_file(const Directory& directory, const std::string& file, std::string_view text,
+                       const std::string& unique);
+
 }  // namespace dlock::local

@@ -79,4 +79,22 @@ bool has_prefix(std::string_view lock_name, std::string_view prefix) {
          lock_name[prefix.size()] == '/';
 }
 
+namespace {
+
+constexpr std::string_view kOfALock = ".lock";
+constexpr std::string_view kOfAnAsking = ".ask";
+
+std::string renamed(std::string_view file, std::string_view from, std::string_view to) {
+  if (!file.ends_with(from)) return {};
+  return std::string(file.substr(0, file.size() - from.size())).append(to);
+}
+
+}  // namespace
+
+std::string ask_file_name(std::string_view lock_file) {
+  return renamed(lock_file, kOfALock, kOfAnAsking);
+}
+
+std::string lock_file_asked(std::string_view file) { return renamed(file, kOfAnAsking, kOfALock); }
+
 }  // namespace dlock::local

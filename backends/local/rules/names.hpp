@@ -16,6 +16,10 @@ std::string file_name(std::string_view lock_name);
 /// The file of a note: never that of a lock.
 std::string note_file_name(std::string_view key);
 
+/// Beside a lock's file: what its holder is asked; and back, empty for any other file.
+std::string ask_file_name(std::string_view lock_file);
+std::string lock_file_asked(std::string_view file);
+
 /// Whether the file could be a lock of ours, by its name.
 bool is_lock_file_name(std::string_view file);
 

@@ -151,6 +151,11 @@ asio::awaitable<ClaimAnswer> RedisBackend::claim(ClaimPtr claim, TimePoint deadl
   const auto answer = co_await run_script(env_, connection, script, call, deadline);
   auto taken = take_acquired(*ours, answer, sent);
   if (taken.status == ClaimStatus::granted) listen_for_others(ours);
+  const bool asks_place = ours->request().max_queue && !ours->place_told;
+  if (taken.status == ClaimStatus::waiting && asks_place) {
+    taken.waiting_before = co_await waiting_before(ours, deadline);
+    ours->place_told = taken.waiting_before.has_value();
+  }
   co_return taken;
 }
 

@@ -10,13 +10,22 @@
 #include "backends/redis/backend.hpp"
 
 namespace dlock::redis {
+namespace {
+
+bool wants_to_hear(const KeyClaim& claim) {
+  return claim.request().tell_contention || claim.request().tell_asked;
+}
+
+}  // namespace
 
 /// Of a claim that was granted, or renewed. Without memory the next renewal does it.
 void RedisBackend::listen_for_others(const KeyClaimPtr& claim) noexcept {
-  if (!claim->request().tell_contention || closed_) return;
+  if (!wants_to_hear(*claim) || closed_) return;
   try {
     subscriber_->want();
     listening_[claim->request().owner.id] = claim;
+    listen_for_askings(claim);
+    if (!claim->request().tell_contention) return;
     asio::co_spawn(env_.executor(), look_for_others(alive_, this, claim), asio::detached);
   } catch (const std::bad_alloc&) {
     listening_.erase(claim->request().owner.id);
@@ -24,7 +33,7 @@ void RedisBackend::listen_for_others(const KeyClaimPtr& claim) noexcept {
 }
 
 void RedisBackend::stop_listening(const KeyClaim& claim) noexcept {
-  if (claim.request().tell_contention) listening_.erase(claim.request().owner.id);
+  if (wants_to_hear(claim)) listening_.erase(claim.request().owner.id);
 }
 
 asio::awaitable<void> RedisBackend::look_for_others(std::weak_ptr<bool> alive, RedisBackend* self,
@@ -36,7 +45,7 @@ asio::awaitable<void> RedisBackend::look_for_others(std::weak_ptr<bool> alive, R
   const auto connection = self->link_->connection();
   const auto answer = co_await run_script(self->env_, connection, scripts().asked, call, deadline);
   if (alive.expired() || answer.kind != ScriptAnswer::Kind::reply) co_return;
-  if (answer.code() > 0) self->hear(claim->request().owner.id);
+  if (answer.code() > 0) self->sink_.on_contended(claim);
 }
 
 void RedisBackend::look_for_others_of_all() {
@@ -51,7 +60,8 @@ void RedisBackend::hear(const std::string& owner_id) {
   const auto found = listening_.find(owner_id);
   if (found == listening_.end()) return;
   if (const auto claim = found->second.lock()) {
-    sink_.on_contended(claim);
+    listen_for_askings(claim);
+    if (claim->request().tell_contention) sink_.on_contended(claim);
   } else {
     listening_.erase(found);
   }

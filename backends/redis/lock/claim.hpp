@@ -62,6 +62,9 @@ struct KeyClaim final : Claim {
   std::uint64_t epoch = 0;  ///< of the server that was last known to have it
   bool releasing = false;   ///< a release was sent and may have been done
 
+  bool place_told = false;  ///< how many wait before it, which one asks for once
+  std::string asked_for;    ///< as it was told last that its holder is asked
+
   bool may_be_handed = false;        ///< a release may give it the lock
   std::optional<HandedLock> handed;  ///< what a release has given it, not looked at yet
 

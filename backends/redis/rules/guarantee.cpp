@@ -130,6 +130,8 @@ Capabilities declare(const ServerFacts& facts, const Declaration& declaration) {
   all.can_list = true;
   all.can_evict = true;
   all.can_tell_contention = !polls;
+  all.can_bound_queue = true;
+  all.can_ask = !polls;
   all.can_raise = true;
   all.can_seal = true;
   all.can_gate = true;  // a server of a cluster, where the gate lies elsewhere, is refused

@@ -7,6 +7,7 @@
 #include <array>
 #include <stdexcept>
 
+#include "backends/redis/scripts/asking_scripts.hpp"
 #include "backends/redis/scripts/contention_script.hpp"
 #include "backends/redis/scripts/fair_script.hpp"
 #include "backends/redis/scripts/gate_scripts.hpp"
@@ -493,7 +494,10 @@ Scripts::Scripts()
       set_record_under(write_under_gate(set_record.text)),
       claimed(std::string(kClaimed)),
       highest(std::string(kHighest)),
-      asked(std::string(kAsked)) {}
+      asked(std::string(kAsked)),
+      listen(std::string(kListen)),
+      ask(std::string(kAsk)),
+      waiting_before(std::string(kWaitingBefore)) {}
 
 const Scripts& scripts() {
   // Never destroyed: a store of static storage gives its locks back after the end of main().

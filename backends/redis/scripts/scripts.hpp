@@ -41,6 +41,10 @@ struct Scripts {
   Script claimed;
   Script highest;
   Script asked;
+  // asking_scripts.hpp
+  Script listen;
+  Script ask;
+  Script waiting_before;
 };
 
 /// What acquire answers first.
@@ -58,6 +62,8 @@ enum class RenewCode { gone = 0, renewed = 1, taken = 2, evicted = 3 };
 enum class ReleaseCode { not_ours = 0, released = 1 };
 /// What evict answers first.
 enum class EvictCode { not_held = 0, evicted = 1, other_token = 2, sealed = 3 };
+/// What ask answers first.
+enum class AskCode { not_held = 0, listens = 1, other_token = 2, sealed = 3, unheard = 4 };
 /// What the scripts of migrations and notes answer first. `found`: with what stands there;
 /// `gate_changed`: with what the gate says.
 enum class RecordCode { none = 0, done = 1, found = 2, no_token_left = 3, gate_changed = 4 };

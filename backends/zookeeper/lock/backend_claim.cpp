@@ -174,8 +174,10 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::enter(NodeClaimPtr c
     if (!found.check) co_return co_await turned_away(claim, std::move(found.text), deadline);
     gate = std::move(found.check);
   }
-  const auto data = write_metadata(
-      {claim->request().owner, std::chrono::duration_cast<milliseconds>(session_->timeout())});
+  Metadata metadata{claim->request().owner,
+                    std::chrono::duration_cast<milliseconds>(session_->timeout())};
+  metadata.revocable = claim->request().tell_asked;
+  const auto data = write_metadata(metadata);
   const bool shared = claim->request().mode == Mode::shared;
   const auto kind = shared ? Contender::Kind::read : exclusive_kind_;
   claim->entering = true;
@@ -300,6 +302,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::judge(NodeClaimPtr c
   }
   if (decision.kind == QueueDecision::Kind::first) co_return co_await take(claim, deadline);
   if (decision.kind == QueueDecision::Kind::behind) {
+    if (claim->request().max_queue) claim->waiting_before = line->waiting_before(claim->node);
     line.reset();
     if (!decision.seal.empty()) {
       co_return co_await stand_behind_seal(claim, std::move(decision.seal), deadline);
@@ -367,6 +370,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::stand_behind(NodeCla
   }
   ClaimAnswer waiting;
   waiting.status = ClaimStatus::waiting;
+  if (claim->request().max_queue) waiting.waiting_before = claim->waiting_before;
   co_return waiting;
 }
 
@@ -418,6 +422,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::take(NodeClaimPtr cl
   tell_next(*claim);
   if (!claim->own) watch_own_node_later(*claim);
   listen_for_others(claim);
+  listen_for_askings(claim);
   ClaimAnswer granted;
   granted.status = ClaimStatus::granted;
   granted.token = token;

@@ -107,6 +107,7 @@ void ZooKeeperBackend::on_own_node(const NodeClaimPtr& claim, WatchEvent event) 
   if (event == WatchEvent::changed) {
     claim->own_changed = claim->own_in_doubt = true;
     session_->set_watch(claim->path());
+    look_for_asking(claim);
     return;
   }
   const bool granted = claim->place == NodeClaim::Place::granted;

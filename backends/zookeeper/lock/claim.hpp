@@ -108,6 +108,8 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
   bool own_in_doubt = false;  ///< it changed: whether it still is there has been asked
   std::optional<Session::Waiting> waiting;
 
+  std::size_t waiting_before = 0;  ///< when we last looked, of one who asks
+  std::int32_t asked_version = 0;  ///< of its node's data, when it was told that it is asked
   bool read_write = false;  ///< Curator's readers or writers were in the queue when we last looked
   bool was_granted = false;
   bool listens = false;        ///< for others who ask: it watches the lock's children

@@ -14,6 +14,7 @@ constexpr std::string_view kFirstLine = "dlock=1";
 constexpr std::size_t kUsual = 256;
 constexpr std::size_t kLongestData = 65536;
 constexpr std::int64_t kLongestSession_ms = 24LL * 3'600'000;
+constexpr std::int64_t kLongestWithin_ms = 365 * kLongestSession_ms;
 
 bool is_of_a_line(unsigned char c) { return c >= 0x20 && c != 0x7F; }
 
@@ -42,6 +43,14 @@ void take(Metadata& into, std::string_view key, std::string_view value) {
   if (key == "pid") into.owner.pid = to_number(value);
   if (key == "app") into.owner.app = percent_unescape(value);
   if (key == "born") into.born = std::max<std::int64_t>(to_number(value), 0);
+  if (key == "revocable") into.revocable = value == "1";
+  if (key == "asked_by")
+    into.asked.emplace(into.asked.value_or(Revocation{})).who = percent_unescape(value);
+  if (key == "asked_within_ms") {
+    const auto within = std::clamp<std::int64_t>(to_number(value), 0, kLongestWithin_ms);
+    into.asked.emplace(into.asked.value_or(Revocation{})).within =
+        std::chrono::milliseconds(within);
+  }
   if (key == "session_timeout_ms") {
     // Anybody may have written it; the servers' own limit is below a day.
     const auto written = std::clamp<std::int64_t>(to_number(value), 0, kLongestSession_ms);
@@ -62,6 +71,12 @@ std::string write_metadata(const Metadata& metadata) {
   add_line(data, "app", owner.app);
   add_line(data, "session_timeout_ms", std::to_string(metadata.session_timeout.count()));
   if (metadata.born != 0) add_line(data, "born", std::to_string(metadata.born));
+  if (metadata.revocable) add_line(data, "revocable", "1");
+  if (!metadata.asked) return data;
+  add_line(data, "asked_by", metadata.asked->who);
+  if (const auto& within = metadata.asked->within) {
+    add_line(data, "asked_within_ms", std::to_string(within->count()));
+  }
   return data;
 }
 
@@ -78,6 +93,12 @@ std::optional<Metadata> read_metadata(std::string_view data) {
     data.remove_prefix(end + 1);
   }
   return metadata;
+}
+
+std::optional<Revocation> read_asking(std::string_view data) {
+  if (data == kRevoke) return Revocation{};
+  const auto metadata = read_metadata(data);
+  return metadata ? metadata->asked : std::nullopt;
 }
 
 }  // namespace dlock::zookeeper

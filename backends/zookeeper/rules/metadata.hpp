@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "dlock/lock_handle.hpp"
 #include "dlock/lock_status.hpp"
 
 namespace dlock::zookeeper {
@@ -18,7 +19,15 @@ struct Metadata {
   std::chrono::milliseconds session_timeout{0};
   /// Of a reader's node that a writer's became: the czxid of that one. 0: not said.
   std::int64_t born = 0;
+  /// Its holder hears when it is asked for its lock; once it was, by whom and in which time.
+  bool revocable = false;
+  std::optional<Revocation> asked{};
 };
+
+/// What Curator's Revoker writes in place of the holder's data, and its InterProcessMutex hears.
+inline constexpr std::string_view kRevoke = "__REVOKE__";
+/// What a node's data asks of its holder; empty: nothing.
+std::optional<Revocation> read_asking(std::string_view data);
 
 std::string write_metadata(const Metadata& metadata);
 /// Empty for data that we did not write.

@@ -148,6 +148,15 @@ std::vector<std::string> Queue::copies_of(std::string_view id) const {
   return copies;
 }
 
+std::size_t Queue::waiting_before(std::string_view own) const {
+  const auto mine = std::find_if(line_.begin(), line_.end(),
+                                 [own](const Contender& one) { return one.name == own; });
+  auto waiting =
+      std::find_if(line_.begin(), mine, [](const Contender& one) { return !is_shared(one.kind); });
+  if (waiting == line_.begin() && waiting != mine) ++waiting;  // who is alone, and first
+  return static_cast<std::size_t>(mine - waiting);
+}
+
 std::vector<std::string> Queue::names() const {
   std::vector<std::string> names;
   names.reserve(line_.size());

@@ -51,6 +51,8 @@ class Queue {
   bool has_only(std::string_view own) const {
     return line_.size() == 1 && line_.front().name == own;
   }
+  /// So many stand between those who hold the lock and this one.
+  std::size_t waiting_before(std::string_view own) const;
   /// All in line.
   std::vector<std::string> names() const;
 

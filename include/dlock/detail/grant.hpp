@@ -42,6 +42,10 @@ class Grant {
   virtual void on_state(StateCallback callback) = 0;
   /// Identity::inheritable_descriptor, for somebody who will pass it on.
   virtual int inherit() noexcept { return identity().inheritable_descriptor; }
+  /// LockHandle's. Unless overridden nothing ever calls it.
+  virtual void on_contended(ContendedCallback /*callback*/) {}
+  virtual void on_revoke(RevokeCallback /*callback*/) {}
+  virtual void progress() noexcept {}
   /// A Mutex has it from now on.
   virtual void hand_to_mutex() noexcept {}
 

@@ -6,6 +6,7 @@
 
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -58,6 +59,9 @@ struct ClaimAnswer {
   Validity validity;
   std::string record;  ///< of `sealed`; of `gate_changed`: the gate's present text
   Failure failure;
+  /// Of `waiting`, if ClaimRequest::max_queue asks for it: how many wait before it; whoever holds
+  /// the lock does not count. Empty: not known just now.
+  std::optional<std::size_t> waiting_before{};
 };
 
 enum class ExtendStatus {
@@ -85,6 +89,15 @@ enum class DowngradeStatus {
 struct DowngradeAnswer {
   DowngradeStatus status = DowngradeStatus::failed;
   LossReason reason = LossReason::none;
+  Failure failure;
+};
+
+/// Whether a holder that was asked to give way has somebody who listens for that.
+enum class Heard { unknown, no, yes };
+
+struct AskAnswer {
+  Heard heard = Heard::unknown;
+  std::uint64_t token = 0;  ///< of the holder that was asked; 0: not known
   Failure failure;
 };
 

@@ -98,6 +98,14 @@ class Backend {
   virtual asio::awaitable<Failure> evict(std::string name, std::uint64_t token,
                                          TimePoint deadline) = 0;
 
+  /// Effect: asks the holder to give the lock back: if its claim has `tell_asked` it is told
+  /// (EventSink::on_asked), also if it cannot hear it just now. `token` 0: whoever has it.
+  /// Unknown: errc::unavailable.
+  /// Conflict: as evict().
+  /// Unless overridden: not_supported.
+  virtual asio::awaitable<AskAnswer> ask(std::string name, std::uint64_t token, Revocation how,
+                                         TimePoint deadline);
+
   /// The same store for those who move locks. Unless overridden it takes no part.
   virtual MigrationStore& migration() noexcept { return no_migration(); }
 

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -46,6 +47,11 @@ struct ClaimRequest {
   /// Once it is granted, EventSink::on_contended() is wanted. What that costs is paid by such a
   /// claim alone; a backend without Capabilities::can_tell_contention may leave it unread.
   bool tell_contention = false;
+  /// Once it is granted, EventSink::on_asked() is wanted: only with Capabilities::can_ask.
+  bool tell_asked = false;
+  /// The first answer `waiting` must say how many wait before it; above this it need not be exact.
+  /// Only with Capabilities::can_bound_queue.
+  std::optional<std::uint32_t> max_queue{};
 };
 
 /// A claim and whatever its backend keeps about it. Made by Backend::make_claim, kept alive by the

@@ -29,6 +29,9 @@ class EventSink {
   /// holder may be using it no more. What could not be heard (no link) is told once it can be
   /// again. Told too often does no harm, nor does what is over by now; once for a claim is enough.
   virtual void on_contended(const ClaimPtr& /*claim*/) {}
+  /// The holder of a claim with `tell_asked` is asked to give it back (Backend::ask()). What could
+  /// not be heard (no link) is told once it can be again, as far as it is about this very claim.
+  virtual void on_asked(const ClaimPtr& /*claim*/, const Revocation& /*how*/) {}
   /// The capabilities changed (another server, another setting). `require` is checked again.
   virtual void on_capabilities_changed() = 0;
   /// For the log: something an operator should know.

@@ -37,6 +37,8 @@ struct OptionSpec {
 /// `cache`, among the options of a backend with Capabilities::can_tell_contention: the core does
 /// the rest.
 OptionSpec cache_option();
+/// `max_queue`, of one with Capabilities::can_bound_queue.
+OptionSpec max_queue_option();
 
 struct Endpoint {
   std::string host;  ///< without brackets

@@ -8,6 +8,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.Paths;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
@@ -17,6 +18,7 @@ import org.apache.curator.framework.recipes.locks.InterProcessLock;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreMutex;
+import org.apache.curator.framework.recipes.locks.Revoker;
 import org.apache.curator.retry.RetryForever;
 
 public class CuratorClient {
@@ -24,6 +26,7 @@ public class CuratorClient {
   static String root;
   static String kind;
   static InterProcessLock lock;
+  static final Semaphore asked = new Semaphore(0);
 
   static void say(String line) {
     System.out.println(line);
@@ -74,6 +77,15 @@ public class CuratorClient {
     Thread.sleep(1);
     Files.write(path, Long.toString(number + 1).getBytes());
   }
+  static InterProcessMutex revocable(String name) {
+    InterProcessMutex mutex = new InterProcessMutex(client, root + name);
+    mutex.makeRevocable(whose -> asked.release());
+    return mutex;
+  }
+  static void revokeFirst(String name) throws Exception {
+    InterProcessMutex mutex = new InterProcessMutex(client, root + name);
+    Revoker.attemptRevoke(client, mutex.getParticipantNodes().iterator().next());
+  }
   static String answer(String[] words) throws Exception {
     switch (words[0]) {
       case "try":
@@ -83,6 +95,15 @@ public class CuratorClient {
         lock = lockOf(words[1]);
         lock.acquire();
         return "held " + System.nanoTime();
+      case "revocable":
+        lock = revocable(words[1]);
+        lock.acquire();
+        return "done";
+      case "asked":
+        return asked.tryAcquire(60, TimeUnit.SECONDS) ? "done" : "refused";
+      case "revoke":
+        revokeFirst(words[1]);
+        return "done";
       case "release":
         lock.release();
         return "done";

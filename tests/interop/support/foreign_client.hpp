@@ -8,6 +8,9 @@
 //   increment FILE    done                  adds one to the number in it, and loses what others add
 //   count NAME N FILE done                  N times: acquire, increment, release
 //   release, extend, break                  done | refused    of the lock that was asked for last
+//   revocable NAME    done                  as acquire, and can be asked for it (Curator)
+//   asked             done | refused        has been asked for it since the last time, or soon is
+//   revoke NAME       done                  asks the holder for it (Curator)
 //   exit
 //
 // Whatever is thrown in it is answered with `error TYPE TEXT`. A client whose library is not there
@@ -41,6 +44,9 @@ class ForeignClient {
   std::string release() { return ask("release"); }
   std::string extend() { return ask("extend"); }
   std::string break_lock() { return ask("break"); }
+  std::string acquire_revocable(const std::string& name) { return ask("revocable " + name); }
+  std::string was_asked() { return ask("asked"); }
+  std::string revoke(const std::string& name) { return ask("revoke " + name); }
   std::string increment(const std::string& file) { return ask("increment " + file); }
   void begin_count(const std::string& name, int times, const std::string& file);
   /// The next answer; empty: none.

@@ -118,7 +118,7 @@ stores:
   plain: "file:///var/lib/app"
 locks:
   - { match: "billing/**", store: zk, require: [exclusive, fair] }
-  - { match: "jobs/*", store: plain, wait: forever, lease: 1m }
+  - { match: "jobs/*", store: plain, wait: forever, lease: 1m, max_hold: 10m, max_queue: 100 }
   - { match: "**", store: cache, wait: 5s, require: token }
 )");
   ASSERT_EQ(config.stores.size(), 3U);
@@ -144,6 +144,8 @@ locks:
   EXPECT_EQ(config.locks[0].origin.line, 11);
   EXPECT_EQ(config.locks[1].wait, kWaitForever);
   EXPECT_EQ(config.locks[1].lease, 1min);
+  EXPECT_EQ(config.locks[1].max_hold, 10min);
+  EXPECT_EQ(config.locks[1].max_queue, 100U);
   EXPECT_EQ(config.locks[2].wait, 5s);
   EXPECT_EQ(config.locks[2].require, (std::vector<std::string>{"token"}));
   EXPECT_TRUE(config.warnings.empty());
@@ -200,6 +202,10 @@ TEST(Yaml, ComplaintsSayWhereWhatAndWhatInstead) {
        "dlock.yaml:4:30: wait: '5': it has no unit; write 5s or 5ms"},
       {"stores:\n  a: \"memory://x\"\nlocks:\n  - { match: \"**\", store: a, lease: 0 }",
        "write 1ms or more"},
+      {"stores:\n  a: \"memory://x\"\nlocks:\n  - { match: \"**\", store: a, max_hold: 0 }",
+       "dlock.yaml:4:30: max_hold: '0': write 1ms or more"},
+      {"stores:\n  a: \"memory://x\"\nlocks:\n  - { match: \"**\", store: a, max_queue: -1 }",
+       "dlock.yaml:4:30: max_queue: '-1': write a number from 0 to 1000000"},
       {"stores:\n  a: \"memory://x\"\nlocks:\n  - { match: \"**\", store: a, weit: 5s }",
        "dlock.yaml:4:30: weit: unknown key of a route; did you mean 'wait'?"},
       {"stores:\n  a: \"memory://x\"\nlocks:\n  - { match: \"**\", store: a, require: fare }",

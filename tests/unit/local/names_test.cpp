@@ -51,6 +51,16 @@ TEST(LocalNames, LongOnesEndInTheirHash) {
   EXPECT_NE(file_name(other), file);
 }
 
+TEST(LocalNames, WhatAHolderIsAskedStandsBesideTheLock) {
+  const auto file = file_name(std::string(250, 'n'));
+  const auto beside = ask_file_name(file);
+  EXPECT_LT(beside.size(), file.size());
+  EXPECT_FALSE(is_lock_file_name(beside));
+  EXPECT_EQ(lock_file_asked(beside), file);
+  EXPECT_EQ(lock_file_asked(file), "");
+  EXPECT_EQ(lock_file_asked(".new-123"), "");
+}
+
 TEST(LocalNames, TheLongestPlainNameAndTheFirstHashedOne) {
   EXPECT_EQ(file_name(std::string(250, 'n')), std::string(250, 'n') + ".lock");
   EXPECT_NE(file_name(std::string(251, 'n')).find("%~"), std::string::npos);

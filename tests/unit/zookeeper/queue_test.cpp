@@ -30,6 +30,20 @@ TEST(Queue, HasOnlyOneWhenNobodyElseIsInLine) {
   EXPECT_FALSE(Queue(std::vector<std::string>()).has_only(own));
 }
 
+TEST(Queue, CountsWhoWaitsBeforeAndNotWhoHolds) {
+  const auto holder = mutex(1, "0000000001");
+  const auto first = mutex(2, "0000000002");
+  const auto own = mutex(9, "0000000009");
+  EXPECT_EQ(Queue({own}).waiting_before(own), 0U);
+  EXPECT_EQ(Queue({own, holder}).waiting_before(own), 0U);
+  EXPECT_EQ(Queue({own, holder, first, mutex(10, "0000000010")}).waiting_before(own), 1U);
+  // Readers that hold it together, a writer that waits, and a reader behind him.
+  const auto reader = [](int id) { return node(id, "__READ__", fmt::format("{:010}", id)); };
+  const auto writer = node(5, "__WRIT__", "0000000005");
+  EXPECT_EQ(Queue({reader(3), reader(4), own}).waiting_before(own), 0U);
+  EXPECT_EQ(Queue({reader(3), reader(4), writer, reader(6), own}).waiting_before(own), 2U);
+}
+
 TEST(Queue, ChildrenOfNoContendersFormDoNotCount) {
   const auto decision = decision_of(mutex(1, "0000000005"),
                                     {"1700000000", "0000000000", "b", mutex(1, "0000000005")});

@@ -35,6 +35,36 @@ TEST(Metadata, ComesBackAsWritten) {
   EXPECT_EQ(read->session_timeout, 2500ms);
 }
 
+TEST(Metadata, SaysWhoAsksAndKeepsWhatStoodThere) {
+  Metadata written;
+  written.owner.id = "x";
+  written.owner.app = "billing";
+  written.revocable = true;
+  EXPECT_FALSE(read_asking(write_metadata(written)));
+  written.asked = Revocation{"an operator\non web1", std::chrono::milliseconds(1500)};
+  const auto data = write_metadata(written);
+  const auto read = read_metadata(data);
+  ASSERT_TRUE(read);
+  EXPECT_TRUE(read->revocable);
+  EXPECT_EQ(read->owner.app, "billing");
+  const auto asked = read_asking(data);
+  ASSERT_TRUE(asked);
+  EXPECT_EQ(asked->who, written.asked->who);
+  EXPECT_EQ(asked->within, written.asked->within);
+  written.asked->within.reset();
+  EXPECT_FALSE(read_asking(write_metadata(written))->within);
+}
+
+TEST(Metadata, CuratorsWordAsksToo) {
+  const auto asked = read_asking(kRevoke);
+  ASSERT_TRUE(asked);
+  EXPECT_TRUE(asked->who.empty());
+  EXPECT_FALSE(asked->within);
+  EXPECT_FALSE(read_asking("__REVOKE__ "));
+  EXPECT_FALSE(read_asking("192.168.0.7"));
+  EXPECT_EQ(read_asking("dlock=1\nasked_within_ms=-5\n")->within, std::chrono::milliseconds(0));
+}
+
 TEST(Metadata, OtherClientsDataIsNotOurs) {
   EXPECT_FALSE(read_metadata("").has_value());
   EXPECT_FALSE(read_metadata("192.168.0.7").has_value());

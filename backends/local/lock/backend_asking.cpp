@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Asking a holder to give way: who asks puts a small file beside the lock's, which names the token
+// that he means. The holder watches the directory anyway.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "backends/local/backend.hpp"
+#include "backends/local/lock/notes.hpp"
+#include "backends/local/rules/names.hpp"
+#include "dlock/spi/error.hpp"
+
+namespace dlock::local {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::int64_t kLongestWithin_ms = 365LL * 24 * 3'600'000;
+
+struct Asking {
+  std::uint64_t token = 0;
+  Revocation how;
+};
+
+/// What stands before the next blank, which goes too.
+std::string_view take_word(std::string_view& text) {
+  const auto word = text.substr(0, text.find(' '));
+  text.remove_prefix(std::min(word.size() + 1, text.size()));
+  return word;
+}
+
+template <class Number>
+bool read_number(std::string_view word, Number& number) {
+  const auto* const last = word.data() + word.size();
+  const auto [end, error] = std::from_chars(word.data(), last, number);
+  return error == std::errc() && end == last;
+}
+
+/// `token within who`, with `-` for no time. Anybody may have written it.
+Asking read_asked(std::string_view text) {
+  Asking asking;
+  if (!read_number(take_word(text), asking.token)) return {};
+  std::int64_t within = 0;
+  if (read_number(take_word(text), within)) {
+    asking.how.within = milliseconds(std::clamp<std::int64_t>(within, 0, kLongestWithin_ms));
+  }
+  asking.how.who = text;
+  return asking;
+}
+
+std::string write_asked(std::uint64_t token, const Revocation& how) {
+  const auto within = how.within ? fmt::format("{}", how.within->count()) : std::string("-");
+  return fmt::format("{} {} {}", token, within, how.who);
+}
+
+}  // namespace
+
+void LocalBackend::hear_asking(const std::string& lock_file) {
+  const auto queue = queues_.find(lock_file);
+  if (!queue || !directory_) return;
+  std::optional<Asking> asking;
+  for (const auto& claim : queue->everybody()) {
+    const bool listens = claim->state == LocalClaim::State::granted && claim->request().tell_asked;
+    if (!listens) continue;
+    if (!asking) asking = read_asked(read_small_file(*directory_, ask_file_name(lock_file)));
+    if (asking->token == claim->ticket) sink_.on_asked(claim, asking->how);
+  }
+}
+
+asio::awaitable<AskAnswer> LocalBackend::ask(std::string name, std::uint64_t token, Revocation how,
+                                             TimePoint deadline) {
+  AskAnswer answer;
+  const auto standing = co_await record(name, deadline);
+  answer.failure = standing.failure;
+  if (answer.failure.error) co_return answer;
+  if (standing.found) {
+    answer.failure = make_failure(Error::sealed, "dlock migrate moves or opens it");
+    co_return answer;
+  }
+  auto found = co_await inspect(name, deadline);
+  answer.failure = found.failure;
+  if (answer.failure.error) co_return answer;
+  const auto& status = *found.value;
+  const auto holds = [&](const SharedHolder& reader) { return reader.token == token; };
+  const bool is_meant = token == 0 || status.token == token ||
+                        std::any_of(status.readers.begin(), status.readers.end(), holds);
+  answer.token = token != 0 && is_meant ? token : status.token.value_or(0);
+  if (!status.held) answer.failure = make_failure(Error::not_held, "");
+  if (status.held && !is_meant) {
+    answer.failure = make_failure(Error::other_token, fmt::format("its token is {}", answer.token));
+  }
+  if (answer.failure.error) co_return answer;
+  auto failure = std::make_shared<Failure>();
+  Job job = [failure, directory = directory_, file = ask_file_name(file_name(name)),
+             text = write_asked(answer.token, how), unique = make_uuid(env_)] {
+    *failure = put_small_file(*directory, file, text, unique);
+  };
+  const bool done = co_await helper_.run(std::move(job), deadline);
+  answer.failure = done ? *failure : helper_.why_late(path_);
+  co_return answer;
+}
+
+}  // namespace dlock::local

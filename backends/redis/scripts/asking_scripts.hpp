@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Asking a holder to give way, and how many wait before somebody. Beside the lock stands for whom a
+// holder listens, `owner id:`, and behind that what he was asked last; a message tells him to look,
+// and he looks by himself with each renewal.
+#pragma once
+
+#include <string_view>
+
+namespace dlock::redis {
+
+// KEYS ask; ARGV owner id, memory ms, tag -> {1, what was asked ('' nothing yet), tag}
+inline constexpr std::string_view kListen = R"lua(
+local asked = redis.call('GET', KEYS[1])
+if asked and string.sub(asked, 1, #ARGV[1] + 1) == ARGV[1] .. ':' then
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  return {1, string.sub(asked, #ARGV[1] + 2), ARGV[3]}
+end
+redis.call('SET', KEYS[1], ARGV[1] .. ':', 'PX', ARGV[2])
+return {1, '', ARGV[3]}
+)lua";
+
+// KEYS lock ask; ARGV token ('' any), text, channel prefix, tag
+// -> {1 listens | 4 does not, as far as is seen, value, tag} | {0 nobody holds it, tag}
+//    | {3 a record stands there, tag} | {2 another token, value, tag}
+//
+// The server's time goes before the text: to be asked twice is not to be asked once. Of a holder
+// that is not seen to listen it stays all the same: he may be about to look for the first time.
+inline constexpr std::string_view kAsk = R"lua(
+local tag = ARGV[#ARGV]
+local held = redis.call('GET', KEYS[1])
+if not held then return {0, tag} end
+if string.sub(held, 1, 13) == 'dlock:record:' then return {3, tag} end
+local colon = string.find(held, ':', 1, true)
+local token = colon and string.sub(held, 1, colon - 1)
+if ARGV[1] ~= '' and token ~= ARGV[1] then return {2, held, tag} end
+local id = string.match(held, '^%d+:([%x-]+),')
+if not id then return {4, held, tag} end
+local asked = redis.call('GET', KEYS[2])
+local listens = asked and string.sub(asked, 1, #id + 1) == id .. ':'
+local clock = redis.call('TIME')
+local left = math.max(redis.call('PTTL', KEYS[1]), 0) + 1000
+local text = id .. ':' .. clock[1] .. '.' .. clock[2] .. ' ' .. ARGV[2]
+redis.call('SET', KEYS[2], text, 'PX', string.format('%.0f', left))
+local instance = string.match(held, '^%d+:[%x-]+,.*,([%x-]+)$')
+if instance and #instance == 36 then redis.pcall('PUBLISH', ARGV[3] .. instance, id) end
+return {listens and 1 or 4, held, tag}
+)lua";
+
+// KEYS queue alive; ARGV waiter, most, tag -> {how many wait before it, tag}; writes nothing
+inline constexpr std::string_view kWaitingBefore = R"lua(
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + clock[2] / 1000
+local before = 0
+local from = 0
+while before <= tonumber(ARGV[2]) do
+  local waiting = redis.call('ZRANGE', KEYS[1], from, from + 99)
+  if #waiting == 0 then break end
+  for _, waiter in ipairs(waiting) do
+    if waiter == ARGV[1] then return {before, ARGV[3]} end
+    local patience = redis.call('ZSCORE', KEYS[2], waiter)
+    if patience and tonumber(patience) > now then before = before + 1 end
+  end
+  from = from + 100
+end
+return {before, ARGV[3]}
+)lua";
+
+}  // namespace dlock::redis

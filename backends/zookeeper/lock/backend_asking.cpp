@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Asking a holder to give way: who asks changes the data of the holder's node, and the holder
+// watches its node. Of Curator's the data becomes `__REVOKE__`, which is what its revocable locks
+// wait for, and ours; in a node of ours who asks, and in which time, are lines of their own.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <new>
+
+#include "backends/zookeeper/backend.hpp"
+#include "backends/zookeeper/error.hpp"
+#include "backends/zookeeper/rules/metadata.hpp"
+#include "dlock/spi/error.hpp"
+
+namespace dlock::zookeeper {
+
+/// Of a lock that was granted. Whoever asks may have been quicker than the watch.
+void ZooKeeperBackend::listen_for_askings(const NodeClaimPtr& claim) noexcept {
+  if (!claim->request().tell_asked) return;
+  watch_own_node(claim);
+  look_for_asking(claim);
+}
+
+/// Its node has changed, or may have. Without memory the next change is heard.
+void ZooKeeperBackend::look_for_asking(const NodeClaimPtr& claim) noexcept {
+  if (!claim->request().tell_asked || !usable(*claim)) return;
+  if (claim->place != NodeClaim::Place::granted) return;
+  try {
+    auto asked = session_->client().get(claim->path());
+    asio::co_spawn(env_.executor(), hear_asking(alive_, this, claim, std::move(asked)),
+                   asio::detached);
+  } catch (const std::bad_alloc&) {
+    sink_.on_warning("out of memory: a lock may have been asked for");
+  }
+}
+
+asio::awaitable<void> ZooKeeperBackend::hear_asking(std::weak_ptr<bool> alive,
+                                                    ZooKeeperBackend* self, NodeClaimPtr claim,
+                                                    PendingReply asked) {
+  const auto reply = co_await reply_until(std::move(asked), kNever);
+  if (alive.expired() || claim->place != NodeClaim::Place::granted || reply.rc != ZOK) co_return;
+  const auto how = read_asking(reply.text);
+  if (!how) co_return;
+  claim->own_changed = false;  // no operator's break
+  if (std::exchange(claim->asked_version, reply.stat.version) == reply.stat.version) co_return;
+  self->sink_.on_asked(claim, *how);
+}
+
+asio::awaitable<AskAnswer> ZooKeeperBackend::ask(std::string name, std::uint64_t token,
+                                                 Revocation how, TimePoint deadline) {
+  AskAnswer answer;
+  const auto path = names_.path(name);
+  while (!closed_) {
+    const bool ready = co_await session_->ready(deadline);
+    if (!ready) break;
+    const auto listing = co_await fresh_children(path, false, deadline);
+    const auto births = co_await births_of(path, listing.children, deadline);
+    if (!session_->connected() || !births || is_loss(listing.rc)) continue;
+    const auto line = in_line(listing.children, *births);
+    if (line.empty()) {
+      answer.failure = {Error::not_held, name};
+      co_return answer;
+    }
+    if (line.front().kind == Contender::Kind::seal) {
+      answer.failure = {Error::sealed, "dlock migrate moves or opens it"};
+      co_return answer;
+    }
+    const auto offset = co_await token_offset_.value(deadline);
+    if (is_loss(offset.rc) || !session_->connected()) continue;
+    auto found = co_await holder_with(token, path, line, deadline);
+    if (found.rc != ZOK || !session_->connected()) continue;
+    if (token != 0 && found.node.empty()) {
+      answer.failure = {Error::held_with_other_token,
+                        fmt::format("{} is held with token {}", name, found.present)};
+      co_return answer;
+    }
+    const auto holder = std::find_if(line.begin(), line.end(),
+                                     [&](const Contender& one) { return one.name == found.node; });
+    auto asked =
+        co_await ask_node(path, holder == line.end() ? line.front() : *holder, how, deadline);
+    if (!asked) continue;
+    asked->token = token != 0 ? token : found.present;
+    co_return std::move(*asked);
+  }
+  answer.failure = {session_->connected() ? Error::no_answer : Error::not_connected,
+                    "servers " + session_->addresses()};
+  co_return answer;
+}
+
+// A node's data is the holder's own: of a client that would not understand it, it is left alone.
+asio::awaitable<std::optional<AskAnswer>> ZooKeeperBackend::ask_node(std::string path,
+                                                                     Contender holder,
+                                                                     Revocation how,
+                                                                     TimePoint deadline) {
+  AskAnswer answer;
+  const auto node = path + "/" + holder.name;
+  if (holder.kind == Contender::Kind::foreign || holder.kind == Contender::Kind::reader) {
+    answer.failure =
+        make_failure(errc::not_supported, "its holder is another program's, and not Curator's");
+    co_return answer;
+  }
+  auto look = session_->client().get(node);
+  const auto there = co_await reply_until(std::move(look), deadline);
+  if (is_loss(there.rc) || there.rc == ZNONODE || !session_->connected()) co_return std::nullopt;
+  if (there.rc != ZOK) {
+    answer.failure = failure_of(there.rc, "reading " + node);
+    co_return answer;
+  }
+  std::string data(kRevoke);
+  if (auto metadata = read_metadata(there.text)) {
+    answer.heard = metadata->revocable ? Heard::yes : Heard::no;
+    if (!metadata->revocable) co_return answer;
+    metadata->asked = std::move(how);
+    data = write_metadata(*metadata);
+  }
+  auto change = session_->client().set_version(node, data, there.stat.version);
+  const auto changed = co_await reply_until(std::move(change), deadline);
+  if (is_loss(changed.rc) || changed.rc == ZNONODE) co_return std::nullopt;
+  if (changed.rc == ZBADVERSION) co_return std::nullopt;
+  if (changed.rc != ZOK) answer.failure = failure_of(changed.rc, "asking " + node);
+  co_return answer;
+}
+
+}  // namespace dlock::zookeeper

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `dlock run` with bounds, and `dlock break --ask`.
+#include <csignal>
+
+#include "testkit/servers/redis.hpp"
+#include "tests/cli/cli_support.hpp"
+
+namespace dlock::cli_test {
+namespace {
+
+using testkit::Process;
+
+/// Says `ready` once it runs; `told` and its end when it has SIGTERM.
+const std::vector<std::string> kObedient = {"sh", "-c",
+                                            "trap 'echo told; exit 7' TERM; echo ready; "
+                                            "while :; do sleep 0.05; done"};
+
+std::vector<std::string> run_with(std::vector<std::string> options,
+                                  const std::vector<std::string>& command) {
+  options.insert(options.begin(), {"run", "x"});
+  options.emplace_back("--");
+  options.insert(options.end(), command.begin(), command.end());
+  return options;
+}
+
+TEST(CliBounds, MaxHoldEndsTheCommandWhileTheLockIsOurs) {
+  const LocalStore store;
+  const auto ended = finish(dlock_on(store.url(), run_with({"--max-hold", "2s"}, kObedient)));
+  EXPECT_EQ(ended.status.shell_status(), 76);
+  EXPECT_EQ(ended.out, "ready\ntold\n");
+  EXPECT_FALSE(is_held(store.url(), "x"));
+}
+
+TEST(CliBounds, ACommandThatHangsIsEndedAndOneThatComesOnIsNot) {
+  const LocalStore store;
+  const auto comes_on = finish(
+      dlock_on(store.url(), run_with({"--progress-every", "4s"},
+                                     {"sh", "-c",
+                                      "for i in 1 2 3 4 5 6 7 8; do sleep 0.4; "
+                                      "touch \"$DLOCK_PROGRESS\"; done; ls \"$DLOCK_PROGRESS\""})));
+  EXPECT_EQ(comes_on.status.shell_status(), 0) << comes_on.err;
+  EXPECT_NE(comes_on.out.find("dlock-progress-"), std::string::npos);
+  const auto hangs = finish(dlock_on(store.url(), run_with({"--progress-every", "4s"}, kObedient)));
+  EXPECT_EQ(hangs.status.shell_status(), 76);
+  EXPECT_EQ(hangs.out, "ready\ntold\n");
+}
+
+TEST(CliBounds, AnOuterProgressFileIsNotPassedOn) {
+  const LocalStore store;
+  auto options = dlock_on(store.url(), run_with({}, {"sh", "-c", "echo [$DLOCK_PROGRESS]"}));
+  options.env.emplace_back("DLOCK_PROGRESS", "/an/outer/one");
+  EXPECT_EQ(finish(std::move(options)).out, "[]\n");
+}
+
+TEST(CliBounds, AFullQueueIsAConflict) {
+  const LocalStore store;
+  Process holder(dlock_on(store.url(), {"hold", "x"}));
+  EXPECT_EQ(text(read_event(holder), "event"), "held");
+  const auto full = dlock_on(store.url(), {"hold", "x", "--max-queue", "1"});
+  Process waiter(dlock_on(store.url(), {"hold", "x"}));
+  ASSERT_TRUE(testkit::eventually(patience(), [&] { return waiting(store.url(), "x") == 1; }));
+  const auto refused = finish(full);
+  EXPECT_EQ(refused.status.shell_status(), 75);
+  EXPECT_NE(refused.err.find("1 wait for it already, and max_queue is 1"), std::string::npos)
+      << refused.err;
+}
+
+TEST(CliAsk, TheCommandHasItsSignalAndTheLockIsGivenBack) {
+  testkit::RedisServer server;
+  server.start();
+  Process holder(dlock_on(server.url(), run_with({"--on-revoke", "TERM"}, kObedient)));
+  EXPECT_EQ(holder.read_line(patience()), "ready");
+  const auto asked =
+      finish(dlock_on(server.url(), {"break", "x", "--ask", "--within", "60s", "--json"}));
+  EXPECT_EQ(asked.status.shell_status(), 0) << asked.err;
+  EXPECT_NE(asked.out.find(R"({"event":"asked","name":"x","token":)"), std::string::npos)
+      << asked.out;
+  EXPECT_NE(asked.out.find(R"({"event":"gave_way","name":"x","token":)"), std::string::npos)
+      << asked.out;
+  EXPECT_EQ(holder.read_line(patience()), "told");
+  const auto status = holder.wait(patience());
+  ASSERT_TRUE(status);
+  EXPECT_EQ(status->shell_status(), 7);  // the lock was not lost
+  EXPECT_NE(holder.collected_stderr().find("asks for the lock x within"), std::string::npos)
+      << holder.collected_stderr();
+}
+
+TEST(CliAsk, WhoDoesNotGiveWayIsBrokenWhenTheTimeIsOver) {
+  testkit::RedisServer server;
+  server.start();
+  Process holder(dlock_on(server.url(), {"hold", "x"}));
+  EXPECT_EQ(text(read_event(holder), "event"), "held");
+  const auto only_asked = finish(dlock_on(server.url(), {"break", "x", "--ask"}));
+  EXPECT_EQ(only_asked.status.shell_status(), 0);
+  EXPECT_NE(only_asked.out.find("nobody listens"), std::string::npos) << only_asked.out;
+  const auto broken = finish(dlock_on(server.url(), {"break", "x", "--ask", "--within", "300ms"}));
+  EXPECT_EQ(broken.status.shell_status(), 0) << broken.err;
+  EXPECT_NE(broken.out.find("x: taken from the holder with token"), std::string::npos)
+      << broken.out;
+  const auto lost = read_event(holder);
+  EXPECT_EQ(text(lost, "event"), "lost");
+  EXPECT_EQ(text(lost, "reason"), "broken");
+}
+
+TEST(CliAsk, RefusesWrongUsage) {
+  const LocalStore store;
+  const std::vector<std::vector<std::string>> table = {
+      {"break", "x"},
+      {"break", "x", "--token", "1", "--within", "3s"},
+      {"run", "x", "--on-revoke", "KILL", "--", "true"},
+      {"run", "x", "--max-hold", "0ms", "--", "true"},
+      {"run", "x", "--progress-every", "0ms", "--", "true"},
+  };
+  for (const auto& arguments : table) {
+    EXPECT_EQ(finish(dlock_on(store.url(), arguments)).status.shell_status(), 64)
+        << arguments.back();
+  }
+  EXPECT_EQ(finish(dlock_on(store.url(), {"break", "x", "--ask"})).status.shell_status(), 75);
+}
+
+}  // namespace
+}  // namespace dlock::cli_test
