@@ -11,7 +11,8 @@
 namespace dlock::core {
 
 namespace {
-constexpr std::array<std::string_view, 4> kWords{"exclusive", "fair", "token", "shared"};
+constexpr std::array<std::string_view, 5> kWords{"exclusive", "fair", "token", "shared",
+                                                 "semaphore"};
 }
 
 Parsed<std::vector<std::string>> parse_requirements(std::string_view text) {

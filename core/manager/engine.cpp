@@ -56,7 +56,7 @@ class RoutedLock final : public DistributedLock {
   }
   detail::LockContext& context() const noexcept override { return *engine_; }
   detail::Canceller start_acquire(AcquireOptions options, detail::AcquireHandler handler) override {
-    if (!cached_) return engine_->start_acquire(name_, route_, options, std::move(handler), {});
+    if (!cached_) return engine_->start_acquire(name_, route_, options, std::move(handler), {}, {});
     return start_cached(options, std::move(handler));
   }
 
@@ -75,7 +75,7 @@ detail::Canceller RoutedLock::start_cached(AcquireOptions options, detail::Acqui
   const bool wants_another = options.lease || options.mode == Mode::shared;
   const auto& cached = wants_another ? nullptr : cached_;
   if (cached && engine_->take_cached(*cached, options, handler)) return [] {};
-  return engine_->start_acquire(name_, route_, options, std::move(handler), cached);
+  return engine_->start_acquire(name_, route_, options, std::move(handler), cached, {});
 }
 
 /// One thread tells as a rule; so many while each of them is kept by user code.
@@ -334,11 +334,13 @@ std::optional<milliseconds> Engine::default_wait(const RouteConfig& route) const
 }
 
 Acquisition::Request Engine::make_request(const std::string& name, const RouteConfig& route,
-                                          const AcquireOptions& options) {
+                                          const AcquireOptions& options, Permits permits) {
   const auto wait = options.wait ? options.wait : default_wait(route);
   Acquisition::Request request;
   request.name = name;
-  request.mode = options.mode;
+  request.mode = permits.count == 0 ? options.mode : Mode::shared;
+  request.permits = permits.count;
+  request.limit = permits.limit;
   request.lease = options.lease ? options.lease : route.lease;
   request.require = route.require;
   request.diagnostics = options.diagnostics;
@@ -387,7 +389,8 @@ std::function<void()> Engine::launch(const RouteConfig& route, Acquisition::Requ
 
 detail::Canceller Engine::start_acquire(const std::string& name, const RouteConfig& route,
                                         AcquireOptions options, detail::AcquireHandler handler,
-                                        const std::shared_ptr<CachedLock>& cached) {
+                                        const std::shared_ptr<CachedLock>& cached,
+                                        Permits permits) {
   auto cancel = std::make_shared<std::function<void()>>();
   auto shared_handler = std::make_shared<detail::AcquireHandler>(
       [handler = guard(log_, std::move(handler))](error_code ec, LockHandle handle) mutable {
@@ -396,7 +399,7 @@ detail::Canceller Engine::start_acquire(const std::string& name, const RouteConf
       });
   // Whatever keeps it from beginning is told.
   Job begin = [this, cancel, shared_handler, &route, cached,
-               request = make_request(name, route, options)]() mutable {
+               request = make_request(name, route, options, permits)]() mutable {
     try {
       *cancel = launch(route, std::move(request), shared_handler, cached);
     } catch (const std::exception& error) {

@@ -40,6 +40,8 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
     Diagnostics* diagnostics = nullptr;
     /// Who has it wants to know when somebody else asks (ClaimRequest::tell_contention).
     bool tell_contention = false;
+    std::uint32_t permits = 0;  ///< as ClaimRequest's
+    std::uint32_t limit = 0;
   };
 
   Acquisition(std::shared_ptr<Store> store, Request request, detail::AcquireHandler handler);

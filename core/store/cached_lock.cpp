@@ -301,7 +301,7 @@ void CachedLock::leave(std::uint64_t number, errc why) {
   if (request.diagnostics != nullptr) {
     *request.diagnostics = {request.name, waiter->store->name(), {}};
     if (why == errc::timed_out) {
-      request.diagnostics->server_text = waiter->store->holder_words(request.name);
+      request.diagnostics->server_text = waiter->store->holder_words(request);
     }
   }
   tell(waiter->handler, make_error_code(why), LockHandle());

@@ -18,6 +18,7 @@
 #include "dlock/mode.hpp"
 #include "dlock/mutex.hpp"
 #include "dlock/options.hpp"
+#include "dlock/semaphore.hpp"
 #include "dlock/sequencer.hpp"
 #include "dlock/sequencer_check.hpp"
 #include "dlock/synchronized.hpp"
