@@ -115,6 +115,7 @@ Capabilities declare(const ServerFacts& facts, const Declaration& declaration) {
          "the operator declares that every write is fsynced before it is answered"});
   }
   all.fair = false;
+  all.permits = true;
   all.token = TokenStrength::time_seeded;
   const bool polls = declaration.wake_up_denied || !facts.publish_refused.empty();
   all.wake_up = polls ? WakeUp::poll : WakeUp::push;

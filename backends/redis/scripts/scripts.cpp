@@ -9,6 +9,7 @@
 
 #include "backends/redis/scripts/contention_script.hpp"
 #include "backends/redis/scripts/gate_scripts.hpp"
+#include "backends/redis/scripts/permits_scripts.hpp"
 
 namespace dlock::redis {
 namespace {
@@ -479,7 +480,12 @@ Scripts::Scripts()
       set_record_under(write_under_gate(set_record.text)),
       claimed(std::string(kClaimed)),
       highest(std::string(kHighest)),
-      asked(std::string(kAsked)) {}
+      asked(std::string(kAsked)),
+      acquire_permits(std::string(kPermitsLua) + std::string(kAcquirePermits)),
+      renew_permits(std::string(kPermitsLua) + std::string(kRenewPermits)),
+      release_permits(std::string(kPermitsLua) + std::string(kReleasePermits)),
+      inspect_permits(std::string(kInspectPermits)),
+      set_limit(std::string(kPermitsLua) + std::string(kSetLimit)) {}
 
 const Scripts& scripts() {
   // Never destroyed: a store of static storage gives its locks back after the end of main().
