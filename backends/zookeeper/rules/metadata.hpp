@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,7 @@ struct Metadata {
   std::chrono::milliseconds session_timeout{0};
   /// Of a reader's node that a writer's became: the czxid of that one. 0: not said.
   std::int64_t born = 0;
+  std::uint32_t permits = 0;  ///< of a semaphore, that it has or waits for. 0: not said
 };
 
 std::string write_metadata(const Metadata& metadata);
