@@ -13,6 +13,8 @@ int show_status(const Arguments& arguments);
 int list(const Arguments& arguments);
 int break_lock(const Arguments& arguments);
 int doctor(const Arguments& arguments);
+int set_semaphore(const Arguments& arguments);
+int show_semaphore(const Arguments& arguments);
 int migrate(const Arguments& arguments);
 /// `command_line`: as it was written, for the report.
 int compare(const Arguments& arguments, const std::string& command_line);

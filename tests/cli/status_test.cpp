@@ -113,7 +113,7 @@ TEST(CliDoctor, SaysWhatAStorePromises) {
   const auto& finding = findings.as_array()[0].as_object();
   EXPECT_EQ(keys(finding),
             "store backend reached connect_ms error message guarantee assumptions shortfalls fair "
-            "token wake_up lease_scope lease_ms migration notes shared_mode");
+            "token wake_up lease_scope lease_ms migration notes shared_mode semaphores");
   EXPECT_EQ(text(finding, "backend"), "local");
   EXPECT_EQ(text(finding, "guarantee"), "exclusive");
   EXPECT_EQ(text(finding, "lease_scope"), "none");
