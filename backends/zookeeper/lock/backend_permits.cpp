@@ -205,7 +205,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::make_leases(NodeClai
     if (rc == ZNODEEXISTS) rc = ZOK;
   }
   // The guard was taken away: from the end of the line once more.
-  if (rc == kCheckFailed) claim->guard->leave_queue();
+  if (rc == kCheckFailed) co_await release(claim->guard, true, deadline);
   if (rc == ZOK || rc == kCheckFailed || is_loss(rc)) co_return Answer();
   auto refused = refused_permits(failure_of(rc, "creating a node below " + claim->directory));
   co_return co_await leave_line(claim, std::move(refused), deadline);

@@ -5,7 +5,9 @@
 //
 //   locks/   a lock: who has it may take permits, the others wait in its line
 //   leases/  a node for each permit that is held, `_c_<uuid>-lease-<seq>`
-//   limit    how many there are, as decimal text. Ours; Curator's users say it in their programs
+//   %limit   how many there are, as decimal text. Ours; Curator's users say it in their programs.
+//   No
+//            lock's path has such a part
 #pragma once
 
 #include <algorithm>
@@ -22,15 +24,14 @@ namespace dlock::zookeeper {
 
 inline constexpr std::string_view kGuardNode = "locks";
 inline constexpr std::string_view kLeasesNode = "leases";
-inline constexpr std::string_view kLimitNode = "limit";
+inline constexpr std::string_view kLimitNode = "%limit";
 
 inline bool is_part_of_semaphore(std::string_view child) noexcept {
   return child == kGuardNode || child == kLeasesNode || child == kLimitNode;
 }
 
 inline bool has_semaphore(const std::vector<std::string>& children) {
-  return std::find(children.begin(), children.end(), kLeasesNode) != children.end() ||
-         std::find(children.begin(), children.end(), kLimitNode) != children.end();
+  return std::find(children.begin(), children.end(), kLimitNode) != children.end();
 }
 
 /// To which the server adds the sequence number.
