@@ -16,6 +16,11 @@ std::string file_name(std::string_view lock_name);
 /// The file of a note: never that of a lock.
 std::string note_file_name(std::string_view key);
 
+/// Of a semaphore: the lock file that its waiters queue in, and the one with its permits. Never
+/// those of a lock.
+std::string semaphore_file_name(std::string_view name);
+std::string permits_file_name(std::string_view name);
+
 /// Whether the file could be a lock of ours, by its name.
 bool is_lock_file_name(std::string_view file);
 
