@@ -35,7 +35,7 @@ inline bool has_semaphore(const std::vector<std::string>& children) {
 }
 
 /// To which the server adds the sequence number.
-inline std::string lease_prefix(std::string_view id) { return claim_prefix(id) + "lease-"; }
+inline std::string lease_prefix(std::string_view id) { return claim_prefix(id) + "-lease-"; }
 
 /// Empty: no number that can be one.
 inline std::optional<std::uint32_t> read_limit(std::string_view text) {
