@@ -10,18 +10,18 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::string_view kHolder = "01234567-89ab-cdef-0123-456789abcdef,host,42,app";
-constexpr std::string_view kWaiter = "11111111-2222-3333-4444-555555555555";
+constexpr std::string_view kPermitHolder = "01234567-89ab-cdef-0123-456789abcdef,host,42,app";
+constexpr std::string_view kPermitWaiter = "11111111-2222-3333-4444-555555555555";
 
-std::string line(std::string_view kind, int till, int permits, std::string_view who) {
+std::string line_of_text(std::string_view kind, int till, int permits, std::string_view who) {
   return std::string(kind) + " " + std::to_string(till) + " " + std::to_string(permits) +
          " 17 900 " + std::string(who) + "\n";
 }
 
 TEST(RedisPermitsText, SaysWhoHoldsAndWhoWaits) {
-  const std::string waiter = std::string(kWaiter) + "," + std::string(kHolder);
-  const auto text = "dlock:permits 3 17\n" + line("h", 2000, 2, kHolder) +
-                    line("h", 1000, 1, kHolder) + line("w", 3000, 3, waiter);
+  const std::string waiter = std::string(kPermitWaiter) + "," + std::string(kPermitHolder);
+  const auto text = "dlock:permits 3 17\n" + line_of_text("h", 2000, 2, kPermitHolder) +
+                    line_of_text("h", 1000, 1, kPermitHolder) + line_of_text("w", 3000, 3, waiter);
   const auto status = read_permits("s", text, 1000, 100ms);
   ASSERT_TRUE(status);
   EXPECT_EQ(status->limit, 3U);
