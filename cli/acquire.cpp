@@ -61,7 +61,10 @@ int tell(LockManager& locks, const error_code& error, const Outcome& outcome,
 }  // namespace
 
 Acquired acquire(LockManager& locks, const Arguments& arguments, Signals& signals) {
-  const auto lock = locks.lock(arguments.name);
+  const auto lock =
+      arguments.permits
+          ? locks.semaphore(arguments.name, arguments.limit).permits(*arguments.permits)
+          : locks.lock(arguments.name);
   const auto outcome = std::make_shared<Outcome>();
   AcquireOptions options = acquire_options(arguments);
   options.diagnostics = &outcome->diagnostics;
@@ -73,7 +76,7 @@ Acquired acquire(LockManager& locks, const Arguments& arguments, Signals& signal
 
   int ended_by = 0;
   std::optional<WaitingNote> note;
-  bool may_tell = WaitingNote::is_wanted();
+  bool may_tell = WaitingNote::is_wanted() && !arguments.permits;
   const auto tell_at = BoottimeClock::now() + kSilence;
   while (true) {
     const auto silent_for = may_tell ? std::optional<Duration>(std::max<Duration>(

@@ -14,6 +14,7 @@
 #include "dlock/duration.hpp"
 #include "dlock/leader.hpp"
 #include "dlock/options.hpp"
+#include "dlock/semaphore.hpp"
 #include "dlock/version.hpp"
 #include "program/exit_codes.hpp"
 
@@ -111,6 +112,7 @@ class Parser {
     add_list();
     add_break();
     add_doctor();
+    add_semaphore();
     add_migrate();
 #ifdef DLOCK_WITH_COMPARE
     add_compare();
@@ -187,9 +189,21 @@ class Parser {
     app.add_option("--max-queue", arguments_.max_queue,
                    "Fail at once if already so many wait for it (default: the configuration's)")
         ->type_name("N");
-    app.add_flag("--shared", arguments_.shared,
-                 "In shared mode: beside other readers, never beside a writer, which is who leaves "
-                 "this out (zookeeper, local)");
+    auto* shared = app.add_flag(
+        "--shared", arguments_.shared,
+        "In shared mode: beside other readers, never beside a writer, which is who leaves "
+        "this out (zookeeper, local)");
+    app.add_option("--permits", arguments_.permits,
+                   "So many permits of the semaphore NAME, which is no lock (default with --of: 1)")
+        ->check(CLI::Range(1U, kMostPermits))
+        ->excludes(shared)
+        ->type_name("K");
+    app.add_option("--of", arguments_.limit,
+                   "How many permits the semaphore has: written into the store by who comes first, "
+                   "then compared (default: as many as the store says)")
+        ->check(CLI::Range(1U, kMostPermits))
+        ->excludes(shared)
+        ->type_name("N");
   }
 
   void add_run() {
@@ -287,6 +301,33 @@ class Parser {
   void add_doctor() {
     auto& app = add_verb("doctor", Verb::doctor, "Reach every store and say what it promises");
     add_json(app);
+  }
+
+  void add_semaphore() {
+    auto* app = app_.add_subcommand("semaphore",
+                                    "How many permits a semaphore has, and who has them (`run` and "
+                                    "`hold` take some with --permits)");
+    app->fallthrough();
+    app->require_subcommand(1);
+    app->footer("");
+    const auto add = [&](const char* name, Verb verb, const char* help) -> CLI::App& {
+      auto* part = app->add_subcommand(name, help);
+      part->fallthrough();
+      part->footer("");
+      part->callback([this, verb] { arguments_.verb = verb; });
+      part->add_option("NAME", arguments_.name, "The semaphore, for example printers")
+          ->required()
+          ->type_name("");
+      add_json(*part);
+      return *part;
+    };
+    add("show", Verb::semaphore_show, "Its limit, who holds permits and who waits for them");
+    add("set", Verb::semaphore_set,
+        "It has N permits from now on; nobody loses any, and who says another number is refused")
+        .add_option("N", arguments_.limit, "How many permits there are")
+        ->required()
+        ->check(CLI::Range(1U, kMostPermits))
+        ->type_name("");
   }
 
   void add_migrate() {
@@ -484,6 +525,15 @@ class Parser {
     if (arguments_.lease && arguments_.lease->count() == 0) {
       throw CLI::ValidationError("--lease", "'0': write 1ms or more");
     }
+    const bool takes_permits = arguments_.verb == Verb::run || arguments_.verb == Verb::hold;
+    if (takes_permits && arguments_.limit && !arguments_.permits) arguments_.permits = 1;
+    if (arguments_.permits && arguments_.nested) {
+      throw CLI::ValidationError("--nested", "permits are not nested; leave it out");
+    }
+    if (arguments_.permits && *arguments_.permits > arguments_.limit.value_or(kMostPermits)) {
+      throw CLI::ValidationError("--permits", fmt::format("{} of {}: there are not so many",
+                                                          *arguments_.permits, *arguments_.limit));
+    }
     arguments_.on_lost = on_lost_ == "warn" ? OnLost::warn : OnLost::terminate;
     check_kind_of_run();
   }
@@ -505,6 +555,7 @@ class Parser {
     if (all.leader && all.at_most_for) {
       refuse(kind, "a leader runs its command all the time; leave --at-most-for out");
     }
+    if (all.permits) refuse(kind, "one alone runs the command; leave --permits and --of out");
     if (all.shared) refuse(kind, "one alone runs the command; leave --shared out");
     if (all.nested) refuse(kind, "leave --nested out, or `run` without it around the command");
     if (all.on_lost == OnLost::warn) {

@@ -27,6 +27,8 @@ enum class Verb {
   migrate_advance,
   migrate_rollback,
   migrate_finish,
+  semaphore_set,
+  semaphore_show,
   compare,
   compare_report,
   compare_worker
@@ -48,6 +50,8 @@ struct Arguments {
   std::optional<Milliseconds> wait;
   std::optional<Milliseconds> lease;
   bool shared = false;
+  std::optional<std::uint32_t> permits;  ///< of a semaphore; empty: a lock
+  std::optional<std::uint32_t> limit;    ///< how many it has; empty: as the store says
   std::optional<int> conflict_exit_code;
   OnLost on_lost = OnLost::terminate;
   std::optional<Milliseconds> kill_after;

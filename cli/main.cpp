@@ -56,6 +56,10 @@ int dispatch(const Arguments& arguments, bool stdin_ends_hold, const std::string
       return dlock::cli::break_lock(arguments);
     case Verb::doctor:
       return dlock::cli::doctor(arguments);
+    case Verb::semaphore_set:
+      return dlock::cli::set_semaphore(arguments);
+    case Verb::semaphore_show:
+      return dlock::cli::show_semaphore(arguments);
     case Verb::migrate_plan:
     case Verb::migrate_start:
     case Verb::migrate_status:

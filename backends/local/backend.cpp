@@ -8,6 +8,7 @@
 
 #include "backends/local/lock/enqueue.hpp"
 #include "backends/local/lock/inspect.hpp"
+#include "backends/local/lock/permits_file.hpp"
 #include "backends/local/rules/names.hpp"
 #include "backends/local/rules/pace.hpp"
 #include "backends/local/wire/place.hpp"
@@ -73,6 +74,7 @@ Capabilities LocalBackend::describe(const Directory& directory) const {
   }
   capabilities.fair = true;
   capabilities.shared_mode = true;
+  capabilities.permits = true;
   // What a reboot forgets begins again at the clock.
   capabilities.token =
       directory.file_system.forgets ? TokenStrength::time_seeded : TokenStrength::durable;
@@ -97,6 +99,7 @@ Capabilities LocalBackend::describe(const Directory& directory) const {
 }
 
 ClaimPtr LocalBackend::make_claim(ClaimRequest request) {
+  if (request.permits != 0) return make_permits_claim(std::move(request), env_);
   return std::make_shared<LocalClaim>(std::move(request), env_);
 }
 
@@ -185,6 +188,7 @@ ClaimAnswer LocalBackend::look_at_contents(LocalClaim& claim, bool others_before
 
 asio::awaitable<void> LocalBackend::wait(ClaimPtr claim, TimePoint deadline) {
   const auto ours = std::static_pointer_cast<LocalClaim>(std::move(claim));
+  if (ours->guard) co_return co_await wait_for_permits(ours, deadline);
   if (ours->sealed) {
     co_await wait_behind_record(ours, deadline);
     co_return;
@@ -216,6 +220,7 @@ void LocalBackend::interrupt(Claim& claim) noexcept {
   auto& ours = static_cast<LocalClaim&>(claim);
   ours.interrupted = true;
   ours.signal.notify();
+  if (ours.guard) interrupt(*ours.guard);
 }
 
 bool LocalBackend::start_watching(const LocalClaimPtr& claim) {
@@ -266,6 +271,10 @@ asio::awaitable<ReleaseAnswer> LocalBackend::release(ClaimPtr claim, bool /*sear
   ReleaseAnswer answer;
   const bool lost = ours->gone && ours->state == LocalClaim::State::granted;
   answer.status = lost ? ReleaseStatus::not_holder : ReleaseStatus::released;
+  if (ours->guard) {
+    drop_permits(*ours);
+    co_return answer;
+  }
   drop(*ours);
   co_return answer;
 }

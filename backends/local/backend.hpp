@@ -54,6 +54,10 @@ class LocalBackend final : public Backend, public MigrationStore, private Watche
                                  TimePoint deadline) override;
   asio::awaitable<AskAnswer> ask(std::string name, std::uint64_t token, Revocation how,
                                  TimePoint deadline) override;
+  asio::awaitable<Result<SemaphoreStatus>> inspect_semaphore(std::string name,
+                                                             TimePoint deadline) override;
+  asio::awaitable<Failure> set_limit(std::string name, std::uint32_t limit,
+                                     TimePoint deadline) override;
   asio::awaitable<RecordAnswer> record(std::string name, TimePoint deadline) override;
   asio::awaitable<RecordAnswer> seal(ClaimPtr held, std::string record,
                                      TimePoint deadline) override;
@@ -115,6 +119,16 @@ class LocalBackend final : public Backend, public MigrationStore, private Watche
                                                  const RecordAnswer& if_missing,
                                                  TimePoint deadline);
   asio::awaitable<RecordAnswer> with_notes(NoteStep step, TimePoint deadline);
+
+  // Permits.
+  asio::awaitable<ClaimAnswer> claim_permits(LocalClaimPtr claim, TimePoint deadline);
+  /// Empty: something has changed meanwhile, do it again.
+  asio::awaitable<std::optional<ClaimAnswer>> take_permits(LocalClaimPtr claim, TimePoint deadline);
+  std::optional<ClaimAnswer> fill_slots(const LocalClaimPtr& claim, std::uint32_t limit);
+  asio::awaitable<Failure> write_limit(std::string name, std::uint32_t limit, bool if_absent,
+                                       TimePoint deadline);
+  asio::awaitable<void> wait_for_permits(LocalClaimPtr claim, TimePoint deadline);
+  void drop_permits(LocalClaim& claim);
 
   // In the queue.
   ClaimAnswer look_at_contents(LocalClaim& claim, bool others_before);

@@ -29,6 +29,7 @@ BackendDescriptor describe() {
   descriptor.options = {trust, cache_option(), max_queue_option()};
   descriptor.create = create;
   descriptor.has_shared_mode = true;
+  descriptor.has_permits = true;
   return descriptor;
 }
 

@@ -49,6 +49,7 @@ Capabilities declare() {
   capabilities.assumptions = {{"one_process", "all users of the lock are threads of one process"}};
   capabilities.fair = true;
   capabilities.shared_mode = true;
+  capabilities.permits = true;
   capabilities.token = TokenStrength::durable;
   capabilities.wake_up = WakeUp::push;
   capabilities.lease_scope = LeaseScope::none;
@@ -106,6 +107,7 @@ class MemoryBackend final : public Backend, public MigrationStore {
   asio::awaitable<ClaimAnswer> claim(ClaimPtr claim, TimePoint) override {
     auto mine = std::static_pointer_cast<MemoryClaim>(claim);
     const auto& request = mine->request();
+    if (request.permits != 0) co_return claim_permits(mine);
     const auto grant = store_->claim(request, env_.now(), wake_of(mine));
     ClaimAnswer answer;
     answer.status = grant.granted           ? ClaimStatus::granted
@@ -139,7 +141,10 @@ class MemoryBackend final : public Backend, public MigrationStore {
   asio::awaitable<ReleaseAnswer> release(ClaimPtr claim, bool, TimePoint) override {
     auto& mine = static_cast<MemoryClaim&>(*claim);
     const bool was_granted = std::exchange(mine.granted, false);
-    const bool was_there = store_->release(mine.request().name, mine.request().owner.id);
+    const auto& request = mine.request();
+    const bool was_there = request.permits != 0
+                               ? store_->semaphores().release(request.name, request.owner.id)
+                               : store_->release(request.name, request.owner.id);
     ReleaseAnswer answer;
     answer.status = was_granted && !was_there ? ReleaseStatus::not_holder : ReleaseStatus::released;
     co_return answer;
@@ -189,6 +194,17 @@ class MemoryBackend final : public Backend, public MigrationStore {
     if (asked.token == 0) answer.failure = failure(Error::not_held);
     if (asked.is_another) answer.failure = failure(Error::not_holder);
     co_return answer;
+  }
+
+  asio::awaitable<Result<SemaphoreStatus>> inspect_semaphore(std::string name, TimePoint) override {
+    Result<SemaphoreStatus> result;
+    result.value = store_->semaphores().inspect(name, env_.now());
+    co_return result;
+  }
+
+  asio::awaitable<Failure> set_limit(std::string name, std::uint32_t limit, TimePoint) override {
+    store_->semaphores().set_limit(name, limit);
+    co_return Failure{};
   }
 
   asio::awaitable<RecordAnswer> record(std::string name, TimePoint) override {
@@ -260,6 +276,20 @@ class MemoryBackend final : public Backend, public MigrationStore {
   }
 
  private:
+  ClaimAnswer claim_permits(const std::shared_ptr<MemoryClaim>& claim) {
+    const auto& request = claim->request();
+    auto grant = store_->semaphores().claim(request, env_.now(), wake_of(claim));
+    claim->granted = grant.granted;
+    ClaimAnswer answer;
+    answer.status = grant.granted         ? ClaimStatus::granted
+                    : grant.refused.error ? ClaimStatus::failed
+                    : request.queue       ? ClaimStatus::waiting
+                                          : ClaimStatus::busy;
+    if (grant.granted) answer.token = grant.token;
+    answer.failure = std::move(grant.refused);
+    return answer;
+  }
+
   SharedStore::Wake wake_of(const std::shared_ptr<MemoryClaim>& claim) {
     return [store = std::weak_ptr(store_), box = std::weak_ptr(mailbox_),
             weak = std::weak_ptr(claim)] {
@@ -271,7 +301,11 @@ class MemoryBackend final : public Backend, public MigrationStore {
         const auto shared = store.lock();
         if (!mine || !mailbox || mailbox->sink == nullptr || !shared) return;
         mine->moved.notify();
-        if (mine->granted && !shared->holds(mine->request().name, mine->request().owner.id)) {
+        const auto& request = mine->request();
+        const bool holds = request.permits != 0
+                               ? shared->semaphores().holds(request.name, request.owner.id)
+                               : shared->holds(request.name, request.owner.id);
+        if (mine->granted && !holds) {
           mine->granted = false;
           mailbox->sink->on_claim_gone(mine, LossReason::broken);
         }
@@ -333,7 +367,8 @@ const BackendDescriptor& backend() {
         return std::make_unique<MemoryBackend>(options, env, sink);
       },
       .path_schemes = {},
-      .has_shared_mode = true};
+      .has_shared_mode = true,
+      .has_permits = true};
   return descriptor;
 }
 

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/memory/semaphores.hpp"
 #include "dlock/clock.hpp"
 #include "dlock/lock_status.hpp"
 #include "dlock/spi/claim.hpp"
@@ -93,6 +94,8 @@ class SharedStore {
   std::vector<std::string> claimed_names() const;
   std::uint64_t highest_token() const;
 
+  Semaphores& semaphores() noexcept { return semaphores_; }
+
  private:
   struct Entry {
     Owner owner;
@@ -123,6 +126,7 @@ class SharedStore {
   mutable std::mutex mutex_;
   std::map<std::string, Queue> queues_;
   std::map<std::string, std::string> notes_;
+  Semaphores semaphores_;
 };
 
 }  // namespace dlock::memory

@@ -157,7 +157,8 @@ ClaimPtr RedisBackend::make_claim(ClaimRequest request) {
   auto claim = std::make_shared<KeyClaim>(std::move(request), env_, std::move(keys),
                                           std::move(owner), std::move(waiter), claims_);
   claim->epoch = epoch_;
-  claim->may_be_handed = handed_over_ && may_be_handed(claim->request());
+  const bool is_lock = claim->request().permits == 0;
+  claim->may_be_handed = handed_over_ && is_lock && may_be_handed(claim->request());
   return claim;
 }
 

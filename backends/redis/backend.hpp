@@ -48,6 +48,10 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
                                  TimePoint deadline) override;
   asio::awaitable<AskAnswer> ask(std::string name, std::uint64_t token, Revocation how,
                                  TimePoint deadline) override;
+  asio::awaitable<Result<SemaphoreStatus>> inspect_semaphore(std::string name,
+                                                             TimePoint deadline) override;
+  asio::awaitable<Failure> set_limit(std::string name, std::uint32_t limit,
+                                     TimePoint deadline) override;
   asio::awaitable<RecordAnswer> record(std::string name, TimePoint deadline) override;
   asio::awaitable<RecordAnswer> seal(ClaimPtr held, std::string record,
                                      TimePoint deadline) override;
@@ -81,6 +85,14 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
 
   ClaimAnswer take_handed(KeyClaim& claim);
   ClaimAnswer take_acquired(KeyClaim& claim, const ScriptAnswer& answer, TimePoint sent);
+  asio::awaitable<ClaimAnswer> claim_permits(KeyClaimPtr claim, TimePoint deadline);
+  ClaimAnswer take_permits(KeyClaim& claim, const ScriptAnswer& answer, TimePoint sent);
+  asio::awaitable<std::vector<ExtendAnswer>> extend_with(const Script& script,
+                                                         std::vector<ClaimPtr> claims,
+                                                         TimePoint deadline);
+  /// Locks and permits.
+  asio::awaitable<std::vector<ExtendAnswer>> extend_both(std::vector<ClaimPtr> claims,
+                                                         TimePoint deadline);
   ExtendAnswer take_renewed(KeyClaim& claim, const ScriptAnswer& answer, TimePoint sent);
   Validity validity(const Claim& claim, TimePoint sent) const;
   void tell_of_queue(const KeyClaim& claim, const std::string& why);

@@ -185,6 +185,7 @@ void ZooKeeperBackend::declare(std::string server_words) {
   };
   all.fair = true;
   all.shared_mode = true;
+  all.permits = true;
   all.token = TokenStrength::durable;
   all.wake_up = WakeUp::push;
   all.lease_scope = LeaseScope::session;
@@ -209,7 +210,19 @@ void ZooKeeperBackend::declare(std::string server_words) {
 
 ClaimPtr ZooKeeperBackend::make_claim(ClaimRequest request) {
   auto path = names_.path(request.name);
+  NodeClaimPtr guard;
+  if (request.permits != 0) {
+    ClaimRequest place;
+    place.name = request.name;
+    place.owner = request.owner;
+    place.queue = request.queue;
+    guard = std::make_shared<NodeClaim>(std::move(place), env_, path + "/locks", claims_);
+    guard->session = session_->number();
+    guard->guards = request.permits;
+    path += "/leases";
+  }
   auto claim = std::make_shared<NodeClaim>(std::move(request), env_, std::move(path), claims_);
+  claim->guard = std::move(guard);
   claim->session = session_->number();
   return claim;
 }

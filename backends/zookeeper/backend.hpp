@@ -54,6 +54,10 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
                                  TimePoint deadline) override;
   asio::awaitable<AskAnswer> ask(std::string name, std::uint64_t token, Revocation how,
                                  TimePoint deadline) override;
+  asio::awaitable<Result<SemaphoreStatus>> inspect_semaphore(std::string name,
+                                                             TimePoint deadline) override;
+  asio::awaitable<Failure> set_limit(std::string name, std::uint32_t limit,
+                                     TimePoint deadline) override;
   asio::awaitable<RecordAnswer> record(std::string name, TimePoint deadline) override;
   asio::awaitable<RecordAnswer> seal(ClaimPtr held, std::string record,
                                      TimePoint deadline) override;
@@ -128,6 +132,27 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   void tell_next(const NodeClaim& granted);
   void on_own_node(const NodeClaimPtr& claim, WatchEvent event);
   void remove_strays(const NodeClaim& claim, const Queue& line);
+
+  // permits
+  asio::awaitable<ClaimAnswer> claim_permits(NodeClaimPtr claim, TimePoint deadline);
+  asio::awaitable<Answer> count_permits(NodeClaimPtr claim, TimePoint deadline);
+  asio::awaitable<Answer> agree_on_limit(NodeClaimPtr claim, Reply found, std::uint32_t& limit,
+                                         TimePoint deadline);
+  asio::awaitable<Answer> make_leases(NodeClaimPtr claim, std::size_t count, TimePoint deadline);
+  asio::awaitable<Answer> find_leases(NodeClaimPtr claim, TimePoint deadline);
+  asio::awaitable<Answer> identify(NodeClaimPtr claim, std::vector<std::string> nodes,
+                                   TimePoint deadline);
+  asio::awaitable<Answer> take_permits(NodeClaimPtr claim, std::vector<std::string> nodes,
+                                       std::int64_t czxid, TimePoint deadline);
+  asio::awaitable<Answer> leave_line(NodeClaimPtr claim, ClaimAnswer answer, TimePoint deadline);
+  asio::awaitable<ReleaseAnswer> release_permits(NodeClaimPtr claim, bool search,
+                                                 TimePoint deadline);
+  /// ZOK: one of them was there and is gone; ZNONODE: none was.
+  asio::awaitable<int> remove_leases(NodeClaimPtr claim, bool search, TimePoint deadline);
+  asio::awaitable<bool> describe_leases(std::string directory, SemaphoreStatus& status,
+                                        TimePoint deadline);
+  asio::awaitable<bool> describe_line(std::string directory, SemaphoreStatus& status,
+                                      TimePoint deadline);
 
   // downgrade
   bool is_ours(const NodeClaim& claim) const;
@@ -206,6 +231,8 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   TimerId own_watches_ = 0;
   /// Held locks whose holders want to know who else asks, by their directories.
   std::unordered_map<std::string, std::weak_ptr<NodeClaim>> listening_;
+  /// Who is first in line for permits and watches them, by the directories of their leases.
+  std::unordered_map<std::string, std::weak_ptr<NodeClaim>> counting_;
   bool closed_ = false;
   /// For callbacks that may come after us.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -90,6 +90,7 @@ const BackendDescriptor& backend() {
       .refused_schemes = {{"zk+tls", kNoTls}, {"zookeeper+tls", kNoTls}},
       .create = &create,
       .has_shared_mode = true,
+      .has_permits = true,
   };
   return descriptor;
 }

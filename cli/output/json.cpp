@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/output/json.hpp"
 
-#include "cli/output/last_run.hpp"
-
 #include <algorithm>
 #include <boost/json.hpp>
 
-#include "dlock/spi/name.hpp"
+#include "cli/output/json_values.hpp"
 
 namespace dlock::cli {
 
@@ -14,39 +12,6 @@ namespace {
 
 namespace json = boost::json;
 using std::chrono::milliseconds;
-
-/// What others wrote may be any bytes, and JSON is UTF-8.
-json::string utf8(std::string_view text) {
-  json::string result;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = utf8_length(text, at);
-    result += length == 0 ? std::string_view("\xEF\xBF\xBD") : text.substr(at, length);
-    at += std::max<std::size_t>(length, 1);
-  }
-  return result;
-}
-
-template <class T>
-json::value or_null(const std::optional<T>& value) {
-  return value ? json::value(*value) : json::value(nullptr);
-}
-
-json::value or_null(const std::string& text) {
-  return text.empty() ? json::value(nullptr) : json::value(utf8(text));
-}
-
-template <class D>
-json::value ms_or_null(const std::optional<D>& duration) {
-  if (!duration) return nullptr;
-  return std::chrono::floor<milliseconds>(*duration).count();
-}
-
-json::object owner_object(const Owner& owner) {
-  return {{"host", or_null(owner.host)},
-          {"pid", owner.pid == 0 ? json::value(nullptr) : json::value(owner.pid)},
-          {"app", or_null(owner.app)},
-          {"id", or_null(owner.id)}};
-}
 
 json::object reader_object(const SharedHolder& reader) {
   auto object = owner_object(reader.owner);
@@ -120,6 +85,7 @@ json::object finding_object(const StoreFinding& finding) {
   object["can_tell_contention"] = can.can_tell_contention;
   object["can_bound_queue"] = can.can_bound_queue;
   object["can_ask"] = can.can_ask;
+  object["semaphores"] = can.permits;
   return object;
 }
 
@@ -143,6 +109,7 @@ std::string to_json(const HoldEvent& event) {
   if (event.state == HandleState::lost) object["reason"] = to_string(event.reason);
   object["sequencer"] =
       event.sequencer ? json::value(event.sequencer->to_string()) : json::value(nullptr);
+  if (event.permits != 0) object["permits"] = event.permits;
   return json::serialize(object);
 }
 

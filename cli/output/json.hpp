@@ -28,6 +28,7 @@ struct HoldEvent {
   std::optional<std::uint64_t> token;
   std::optional<std::chrono::nanoseconds> remaining;
   std::optional<Sequencer> sequencer;  ///< the last field of each line
+  std::uint32_t permits = 0;           ///< after that, of a semaphore only
 };
 std::string to_json(const HoldEvent& event);
 

@@ -99,7 +99,8 @@ std::string finding_text(const StoreFinding& finding) {
   text += indented(
       "promises",
       fmt::format("{}{}, tokens {}, wakes waiters by {}", to_string(can.guarantee),
-                  std::string(can.fair ? ", fair" : "") + (can.shared_mode ? ", shared mode" : ""),
+                  std::string(can.fair ? ", fair" : "") + (can.shared_mode ? ", shared mode" : "") +
+                      (can.permits ? ", semaphores" : ""),
                   to_string(can.token), to_string(can.wake_up)));
   text += indented("lease", can.lease_scope == LeaseScope::none
                                 ? std::string("none: a dead holder's lock is free at once")

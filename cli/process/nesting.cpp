@@ -67,6 +67,7 @@ bool is_under(const OuterHold& outer, const Arguments& arguments) {
 }
 
 std::optional<int> refuse_nested(const Config& config, const Arguments& arguments) {
+  if (arguments.permits) return std::nullopt;  // of a semaphore, which no lock keeps anybody from
   const auto outer = outer_hold(lock_id(config, arguments.name));
   if (outer.pid == 0) return std::nullopt;
   const auto begin = fmt::format("{}: the dlock run around this command (pid {}) holds it",

@@ -16,6 +16,8 @@ int break_lock(const Arguments& arguments);
 /// `break --ask`.
 int ask_for_lock(LockManager& locks, const Arguments& arguments);
 int doctor(const Arguments& arguments);
+int set_semaphore(const Arguments& arguments);
+int show_semaphore(const Arguments& arguments);
 int migrate(const Arguments& arguments);
 /// `command_line`: as it was written, for the report.
 int compare(const Arguments& arguments, const std::string& command_line);

@@ -122,6 +122,7 @@ class Holder {
     event.store = handle_.store();
     event.token = handle_.token();
     event.sequencer = handle_.sequencer();
+    event.permits = handle_.permits();
     event.remaining = handle_.remaining();
     print_line(to_json(event));
   }
@@ -132,6 +133,7 @@ class Holder {
     event.store = handle_.store();
     event.token = handle_.token();
     event.sequencer = handle_.sequencer();
+    event.permits = handle_.permits();
     const error_code error = handle_.release();
     if (error == errc::lock_lost && !lost_) {
       // Nobody had told us yet: the store did, when asked to let go.

@@ -243,9 +243,10 @@ ChildOptions child_options(const Arguments& arguments, const LockHandle& handle,
                            const std::string& id, const std::optional<ProgressFile>& progress) {
   ChildOptions options;
   options.command = arguments.command;
-  options.environment = {{"DLOCK_NAME", handle.name()},
-                         {"DLOCK_HELD_STORE", handle.store()},
-                         {kHeldVariable, held_with(id, handle.mode())}};
+  options.environment = {{"DLOCK_NAME", handle.name()}, {"DLOCK_HELD_STORE", handle.store()}};
+  if (handle.permits() == 0) {  // else a lock of that name is another's
+    options.environment.emplace_back(kHeldVariable, held_with(id, handle.mode()));
+  }
   if (const auto sequencer = handle.sequencer()) {
     options.environment.emplace_back("DLOCK_TOKEN", fmt::format("{}", sequencer->token()));
     options.environment.emplace_back("DLOCK_SEQUENCER", sequencer->to_string());

@@ -48,7 +48,8 @@ constexpr std::array<OptionSpec, 11> kCoreOptions{{
     {"drift_margin", Kind::duration, "", 0, kHour_ms, "",
      "taken off every lease; default 1 % of it, at least 20ms"},
     {"require", Kind::text, "", 0, INT64_MAX, "",
-     "refuse the store if it cannot promise it: exclusive, fair, token, shared; a word or a list"},
+     "refuse the store if it cannot promise it: exclusive, fair, token, shared, semaphore; a word "
+     "or a list"},
     {"cohort", Kind::integer, "0", 0, 1000, "",
      "how often in a row a lock is handed on inside this process while somebody else waits"},
     {"accept", Kind::choice, "", 0, INT64_MAX, "best_effort",

@@ -66,6 +66,7 @@ const BackendDescriptor& descriptor() {
       return std::make_unique<UnusableBackend>(options.string(kWhy));
     };
     made.has_shared_mode = true;  // what it says is why it cannot be used
+    made.has_permits = true;      // likewise
     return made;
   }();
   return unusable;

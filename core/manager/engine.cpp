@@ -56,7 +56,7 @@ class RoutedLock final : public DistributedLock {
   }
   detail::LockContext& context() const noexcept override { return *engine_; }
   detail::Canceller start_acquire(AcquireOptions options, detail::AcquireHandler handler) override {
-    if (!cached_) return engine_->start_acquire(name_, route_, options, std::move(handler), {});
+    if (!cached_) return engine_->start_acquire(name_, route_, options, std::move(handler), {}, {});
     return start_cached(options, std::move(handler));
   }
 
@@ -75,7 +75,7 @@ detail::Canceller RoutedLock::start_cached(AcquireOptions options, detail::Acqui
   const bool wants_another = options.lease || options.mode == Mode::shared || options.revocable;
   const auto& cached = wants_another ? nullptr : cached_;
   if (cached && engine_->take_cached(*cached, route_, options, handler)) return [] {};
-  return engine_->start_acquire(name_, route_, options, std::move(handler), cached);
+  return engine_->start_acquire(name_, route_, options, std::move(handler), cached, {});
 }
 
 /// One thread tells as a rule; so many while each of them is kept by user code.
@@ -342,20 +342,22 @@ std::optional<milliseconds> Engine::default_wait(const RouteConfig& route) const
 }
 
 Acquisition::Request Engine::make_request(const std::string& name, const RouteConfig& route,
-                                          const AcquireOptions& options) {
+                                          const AcquireOptions& options, Permits permits) {
   const auto wait = options.wait ? options.wait : default_wait(route);
   Acquisition::Request request;
   request.name = name;
-  request.mode = options.mode;
+  request.mode = permits.count == 0 ? options.mode : Mode::shared;
+  request.permits = permits.count;
+  request.limit = permits.limit;
   request.lease = options.lease ? options.lease : route.lease;
   request.require = route.require;
   request.diagnostics = options.diagnostics;
   request.must_tell_contention = options.tell_contention;
   request.revocable = options.revocable;
   const auto& settings = setup_of(route.store).settings;
-  request.max_queue = options.max_queue ? options.max_queue
-                      : route.max_queue ? route.max_queue
-                                        : settings.max_queue;
+  request.max_queue = options.max_queue || permits.count != 0 ? options.max_queue
+                      : route.max_queue                       ? route.max_queue
+                                                              : settings.max_queue;
   request.limits.once = wait && wait->count() <= 0;
   // A wait so long that the clock would overflow is one for ever.
   if (wait && !request.limits.once && *wait < std::chrono::hours(24 * 365 * 10)) {
@@ -422,7 +424,8 @@ std::function<void()> Engine::launch(const RouteConfig& route, Acquisition::Requ
 
 detail::Canceller Engine::start_acquire(const std::string& name, const RouteConfig& route,
                                         AcquireOptions options, detail::AcquireHandler handler,
-                                        const std::shared_ptr<CachedLock>& cached) {
+                                        const std::shared_ptr<CachedLock>& cached,
+                                        Permits permits) {
   const auto limit = use_limit(route, options);
   if (auto refused = refused_use(options); !refused.empty()) {
     if (options.diagnostics != nullptr) *options.diagnostics = {name, route.store, refused};
@@ -437,7 +440,7 @@ detail::Canceller Engine::start_acquire(const std::string& name, const RouteConf
       });
   // Whatever keeps it from beginning is told.
   Job begin = [this, cancel, shared_handler, &route, cached,
-               request = make_request(name, route, options)]() mutable {
+               request = make_request(name, route, options, permits)]() mutable {
     try {
       *cancel = launch(route, std::move(request), shared_handler, cached);
     } catch (const std::exception& error) {

@@ -47,10 +47,15 @@ class Engine final : public Host, public detail::LockContext {
   ~Engine() override;
 
   std::shared_ptr<DistributedLock> lock(std::string name);
+  /// Of a semaphore; none: it is a lock.
+  struct Permits {
+    std::uint32_t count = 0;
+    std::uint32_t limit = 0;
+  };
   /// `cached` may be null: its claim is the store's alone.
   detail::Canceller start_acquire(const std::string& name, const RouteConfig& route,
                                   AcquireOptions options, detail::AcquireHandler handler,
-                                  const std::shared_ptr<CachedLock>& cached);
+                                  const std::shared_ptr<CachedLock>& cached, Permits permits);
   /// What all who ask for that name in this process share; null: its store keeps no claims, or may
   /// not be the only one that it is in.
   std::shared_ptr<CachedLock> cached(const std::string& name, const RouteConfig& route);
@@ -62,6 +67,7 @@ class Engine final : public Host, public detail::LockContext {
   /// The store that `name` is routed to. Throws LockError{invalid_name, config_invalid}.
   const RouteConfig& route(const std::string& name) const;
   std::vector<std::string> store_names() const;
+  const Store::Setup& setup_of(const std::string& store) const;
   /// Of an acquire that does not say it; empty: for ever.
   std::optional<std::chrono::milliseconds> default_wait(const RouteConfig& route) const noexcept;
 
@@ -123,9 +129,8 @@ class Engine final : public Host, public detail::LockContext {
   std::shared_ptr<Engine> self() { return std::static_pointer_cast<Engine>(shared_from_this()); }
   Failure start_locked();
   bool is_foreign() const noexcept;
-  const Store::Setup& setup_of(const std::string& store) const;
   Acquisition::Request make_request(const std::string& name, const RouteConfig& route,
-                                    const AcquireOptions& options);
+                                    const AcquireOptions& options, Permits permits);
   UseLimit use_limit(const RouteConfig& route, const AcquireOptions& options) const noexcept;
   static void hand_out(const std::shared_ptr<Hold>& hold, const UseLimit& limit);
   /// On the loop; returns what cancels it.

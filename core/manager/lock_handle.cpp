@@ -24,7 +24,7 @@ void add_sequencers(const detail::Grant& grant, std::vector<Sequencer>& all) {
     return;
   }
   const auto& of = grant.identity();
-  if (of.token) all.emplace_back(of.name, of.mode, *of.token, of.store);
+  if (of.token && of.permits == 0) all.emplace_back(of.name, of.mode, *of.token, of.store);
 }
 
 void let_go(detail::Grant& grant) noexcept {
@@ -69,13 +69,17 @@ Mode LockHandle::mode() const noexcept {
   return grant_ ? grant_->identity().mode : Mode::exclusive;
 }
 
+std::uint32_t LockHandle::permits() const noexcept {
+  return grant_ ? grant_->identity().permits : 0;
+}
+
 std::optional<std::uint64_t> LockHandle::token() const noexcept {
   return grant_ ? grant_->identity().token : std::nullopt;
 }
 
 std::optional<Sequencer> LockHandle::sequencer() const {
   const auto token_of_grant = token();
-  if (!token_of_grant) return std::nullopt;
+  if (!token_of_grant || permits() != 0) return std::nullopt;
   return Sequencer(name(), grant_->identity().mode, *token_of_grant, store());
 }
 

@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "core/manager/engine.hpp"
 #include "core/manager/manager_access.hpp"
+#include "core/manager/manager_impl.hpp"
 #include "core/store/standing.hpp"
 #include "dlock/spi/error.hpp"
 
@@ -12,19 +12,10 @@ namespace dlock::inline v0 {
 namespace {
 
 using core::Engine;
+using core::fail;
+using core::operation_deadline;
 using core::Store;
 using std::chrono::milliseconds;
-
-[[noreturn]] void fail(const Failure& failure, std::string lock, std::string store) {
-  // An answer that was neither a value nor a failure is none that we understand.
-  const auto error = failure.error ? failure.error : make_error_code(errc::protocol);
-  throw LockError(error, {std::move(lock), std::move(store), failure.text});
-}
-
-// As long as reaching the store may take, and one request more.
-TimePoint operation_deadline(Store& store) {
-  return store.env().now() + store.setup().settings.connect_timeout + store.request_timeout();
-}
 
 asio::awaitable<StoreReport> report_store(std::shared_ptr<Store> store,
                                           std::optional<milliseconds> timeout) {
@@ -90,10 +81,6 @@ LockStatus ask_status(Engine& engine, const std::string& name) {
 
 }  // namespace
 
-struct LockManager::Impl {
-  const std::shared_ptr<Engine> engine;
-};
-
 LockManager::LockManager(std::unique_ptr<Impl> impl) noexcept : impl_(std::move(impl)) {}
 LockManager::LockManager(LockManager&&) noexcept = default;
 
@@ -156,9 +143,7 @@ void LockManager::connect(std::optional<milliseconds> timeout) {
   }
 }
 
-LockStatus LockManager::status(const std::string& name) {
-  return ask_status(*impl_->engine, name);
-}
+LockStatus LockManager::status(const std::string& name) { return ask_status(*impl_->engine, name); }
 
 std::shared_ptr<Engine> detail::ManagerAccess::engine(LockManager& manager) {
   return manager.impl_->engine;

@@ -24,6 +24,16 @@ asio::awaitable<DowngradeAnswer> Backend::downgrade(ClaimPtr, TimePoint) {
   co_return answer;
 }
 
+asio::awaitable<Result<SemaphoreStatus>> Backend::inspect_semaphore(std::string, TimePoint) {
+  Result<SemaphoreStatus> result;
+  result.failure.error = make_error_code(errc::not_supported);
+  co_return result;
+}
+
+asio::awaitable<Failure> Backend::set_limit(std::string, std::uint32_t, TimePoint) {
+  co_return Failure{make_error_code(errc::not_supported), "this store has no semaphores"};
+}
+
 namespace {
 
 RecordAnswer not_supported() {

@@ -76,7 +76,7 @@ asio::awaitable<ClaimAnswer> Acquisition::claim() {
   refusal_ = {};
   auto& policy = store_->policy_of(request_);
   ClaimPolicy::Admission admission;
-  answer.failure = store_->refused_mode(request_.mode);
+  answer.failure = store_->refused_kind(request_);
   // As a rule there is nothing to wait for, and a coroutine that does not wait is not begun.
   if (answer.failure.error) {
     answer.status = ClaimStatus::failed;
@@ -87,7 +87,9 @@ asio::awaitable<ClaimAnswer> Acquisition::claim() {
   } else {
     answer.failure = co_await store_->ready(request_.require, request_.limits.patience);
   }
-  if (!answer.failure.error && !policy.is_admitted(request_.name)) {
+  // Plans move locks; a semaphore of that name is no part of them.
+  const bool is_lock = request_.permits == 0;
+  if (!answer.failure.error && is_lock && !policy.is_admitted(request_.name)) {
     admission = co_await policy.admit(request_.name);
     answer.failure = std::move(admission.failure);
   }
@@ -212,7 +214,7 @@ void Acquisition::finish(const ClaimAnswer& last) {
 void Acquisition::tell_error() {
   if (caller_.is_told()) return;
   auto text = fsm_.failure().text;
-  if (text.empty() && fsm_.error() == errc::timed_out) text = store_->holder_words(request_.name);
+  if (text.empty() && fsm_.error() == errc::timed_out) text = store_->holder_words(request_);
   caller_.refuse(fsm_.error(), fsm_.failure(), request_.name, store_->name(), std::move(text));
 }
 

@@ -325,7 +325,7 @@ void CachedLock::leave(std::uint64_t number, errc why) {
   if (request.diagnostics != nullptr) {
     *request.diagnostics = {request.name, waiter->store->name(), {}};
     if (why == errc::timed_out) {
-      request.diagnostics->server_text = waiter->store->holder_words(request.name);
+      request.diagnostics->server_text = waiter->store->holder_words(request);
     }
     if (why == errc::queue_full) {
       request.diagnostics->server_text = queue_full_words(*request.max_queue, *request.max_queue);

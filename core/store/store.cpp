@@ -32,14 +32,21 @@ bool meets(const Capabilities& capabilities, const std::string& requirement) {
   if (requirement == "shared") return capabilities.shared_mode;
   if (requirement == "max_queue") return capabilities.can_bound_queue;
   if (requirement == "revocable") return capabilities.can_ask;
+  if (requirement == "semaphore") return capabilities.permits;
   return false;
 }
 
 const char* offered_instead(std::string_view requirement, const Capabilities& capabilities) {
   if (requirement == "shared") return "exclusive locks only";
+  if (requirement == "semaphore") return "no semaphores";
   if (requirement == "max_queue") return "no count of who waits";
   if (requirement == "revocable") return "no way to ask a holder for its lock";
   return to_string(capabilities.guarantee);
+}
+
+/// A semaphore and a lock of one name count by themselves. No name has a line's end in it.
+std::string token_key(const Acquisition::Request& request) {
+  return request.permits == 0 ? request.name : "semaphore\n" + request.name;
 }
 
 Failure invalid_lease(std::string text) {
@@ -300,10 +307,12 @@ Failure Store::make_claim(const Acquisition::Request& request, ClaimPtr& claim) 
       (request.tell_contention || request.must_tell_contention) && capabilities.can_tell_contention;
   wanted.tell_asked = request.revocable;
   if (wanted.queue) wanted.max_queue = request.max_queue;
-  policy_of(request).prepare(wanted);
+  wanted.permits = request.permits;
+  wanted.limit = request.limit;
+  if (request.permits == 0) policy_of(request).prepare(wanted);
   // A counter that the store may have lost goes on from where we know it to have been.
   if (capabilities.token == TokenStrength::time_seeded) {
-    wanted.min_token = std::max(wanted.min_token, tokens_.find(request.name).value_or(0));
+    wanted.min_token = std::max(wanted.min_token, tokens_.find(token_key(request)).value_or(0));
   }
   claim = backend_->make_claim(std::move(wanted));
   return {};
@@ -318,6 +327,15 @@ Failure Store::refused_wishes(const Acquisition::Request& request) const {
                                     "store that does (`dlock doctor` says what each can do)",
                                     option, setup_.descriptor->name, name(), why));
   };
+  const char* const wish = request.max_queue              ? "max_queue"
+                           : request.must_tell_contention ? "tell_contention"
+                           : request.revocable            ? "revocable"
+                                                          : nullptr;
+  if (request.permits != 0 && wish != nullptr) {
+    return make_failure(
+        errc::invalid_argument,
+        fmt::format("{}: of locks only, not of a semaphore's permits; leave it out", wish));
+  }
   if (request.max_queue && !request.limits.once && !capabilities.can_bound_queue) {
     return refuse("max_queue", "has no queue that it could count");
   }
@@ -345,6 +363,21 @@ Duration Store::request_timeout() const {
                               std::chrono::seconds(5));
 }
 
+Failure Store::refused_kind(const Acquisition::Request& request) const {
+  return request.permits == 0 ? refused_mode(request.mode) : refused_permits();
+}
+
+Failure Store::refused_permits() const {
+  const bool has_them =
+      setup_.descriptor->has_permits && (link_ != Link::up || backend_->capabilities().permits);
+  if (has_them) return {};
+  return make_failure(
+      errc::invalid_argument,
+      fmt::format("{} store '{}' has no semaphores: {}; route this name to a store that has them "
+                  "(`require: semaphore` says so at the start)",
+                  setup_.descriptor->name, name(), setup_.descriptor->why_no_permits));
+}
+
 Failure Store::refused_mode(Mode mode) const {
   const bool has_it = setup_.descriptor->has_shared_mode &&
                       (link_ != Link::up || backend_->capabilities().shared_mode);
@@ -366,7 +399,7 @@ Failure Store::refused_token(const Acquisition::Request& request, std::uint64_t 
                     "altered",
                     setup_.descriptor->name, name(), token));
   }
-  const auto last = tokens_.find(request.name, request.mode);
+  const auto last = tokens_.find(token_key(request), request.mode);
   if (!last || token > *last || request.token_may_go_back) return {};
   return make_failure(
       errc::token_regressed,
@@ -379,9 +412,11 @@ Failure Store::refused_token(const Acquisition::Request& request, std::uint64_t 
           setup_.descriptor->name, name(), token, *last, *last));
 }
 
-std::string Store::holder_words(const std::string& name) const {
+std::string Store::holder_words(const Acquisition::Request& request) const {
+  if (request.permits != 0) return std::string(kTooFewPermits);
   for (const auto& hold : renewer_->holds()) {
-    if (hold->identity().name == name) return "this process itself holds it";
+    const auto& held = hold->identity();
+    if (held.name == request.name && held.permits == 0) return "this process itself holds it";
   }
   return std::string(kHeldByAnother);
 }
@@ -389,12 +424,12 @@ std::string Store::holder_words(const std::string& name) const {
 std::shared_ptr<Hold> Store::hold(const ClaimPtr& claim, const ClaimAnswer& answer,
                                   const Acquisition::Request& request) {
   const auto drift = margin(request);
-  if (answer.token) tokens_.raise(request.name, *answer.token, request.mode);
-  auto hold =
-      std::make_shared<Hold>(host_.shared_from_this(), weak_from_this(),
-                             Hold::Identity{request.name, name(), answer.token,
-                                            claim->inheritable_descriptor(), claim->request().mode},
-                             claim, local_deadline(answer.validity, drift));
+  if (answer.token) tokens_.raise(token_key(request), *answer.token, request.mode);
+  auto hold = std::make_shared<Hold>(
+      host_.shared_from_this(), weak_from_this(),
+      Hold::Identity{request.name, name(), answer.token, claim->inheritable_descriptor(),
+                     claim->request().mode, request.permits},
+      claim, local_deadline(answer.validity, drift));
   renewer_->add(hold, claim, answer.validity,
                 {backend_->capabilities().lease_scope, request_timeout(), drift,
                  lease_of(request.lease, request.max_lease)});

@@ -95,8 +95,11 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   Duration margin(const Acquisition::Request& request) const;
   Duration request_timeout() const;
 
-  /// invalid_argument if the store has no locks of that mode. Before it is reached, too.
+  /// invalid_argument if the store has no locks of that mode, or no semaphores. Before it is
+  /// reached, too.
+  Failure refused_kind(const Acquisition::Request& request) const;
   Failure refused_mode(Mode mode) const;
+  Failure refused_permits() const;
 
   /// token_regressed if `token` is not above the last one that was handed out for this name, for a
   /// reader the last exclusive one: the store has lost what it knew, and whoever guards a resource
@@ -104,7 +107,7 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   Failure refused_token(const Acquisition::Request& request, std::uint64_t token) const;
 
   /// Who has the lock that was not obtained, as far as this process knows: a sentence.
-  std::string holder_words(const std::string& name) const;
+  std::string holder_words(const Acquisition::Request& request) const;
 
   /// A claim was granted: from now on it is renewed, and its token is remembered.
   std::shared_ptr<Hold> hold(const ClaimPtr& claim, const ClaimAnswer& answer,

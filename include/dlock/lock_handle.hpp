@@ -92,11 +92,15 @@ class LockHandle {
   /// In which way it is held; of several locks as it was asked for.
   Mode mode() const noexcept;
 
+  /// So many permits of a semaphore are in it (Semaphore::acquire); 0: it is a lock.
+  std::uint32_t permits() const noexcept;
+
   /// The fencing token; empty on a store of token strength `none`, and of several locks
-  /// (MultiLock): see sequencers().
+  /// (MultiLock): see sequencers(). Of permits it is the number of this acquisition.
   std::optional<std::uint64_t> token() const noexcept;
 
-  /// The grant in a form to pass on to the service that is guarded; empty where token() is. Stays
+  /// The grant in a form to pass on to the service that is guarded; empty where token() is, and of
+  /// permits: a service cannot tell by a number who of several is late. Stays
   /// what it was when the lock is lost: that is what the service refuses it by.
   /// Throws LockError{invalid_sequencer} if the store's name in the configuration has over 255
   /// bytes.

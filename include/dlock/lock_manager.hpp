@@ -32,6 +32,7 @@
 #include "dlock/config.hpp"
 #include "dlock/distributed_lock.hpp"
 #include "dlock/lock_status.hpp"
+#include "dlock/semaphore.hpp"
 #include "dlock/sequencer.hpp"
 
 namespace dlock::inline v0 {
@@ -133,6 +134,20 @@ class LockManager {
   /// I/O. Throws as lock(), and LockError{invalid_argument} if there is no name or one is there
   /// twice.
   std::shared_ptr<MultiLock> lock_all(const std::vector<std::string>& names);
+
+  /// The semaphore of that name, with `limit` permits, on the store its route names. The first one
+  /// who acquires writes the limit into the store; from then on whoever says another fails with
+  /// `invalid_argument`, which names both. Empty: as many as the store says. A semaphore and a lock
+  /// of one name have nothing to do with each other. No I/O.
+  /// Throws as lock(), and LockError{invalid_argument} for a limit that is 0 or above kMostPermits,
+  /// for a store without semaphores (Capabilities::permits), and for a route with `migrate`.
+  Semaphore semaphore(std::string name, std::optional<std::uint32_t> limit = std::nullopt);
+  /// Its limit, who holds permits and who waits. Throws LockError{unavailable, not_supported, ...}.
+  SemaphoreStatus semaphore_status(const std::string& name);
+  /// It has `limit` permits from now on, whether it was used before or not. Nobody loses any: while
+  /// more are held, nobody gets one. Who acquires or waits with another limit in mind fails.
+  /// Throws as semaphore(), and LockError{unavailable, access_denied, ...}.
+  void set_semaphore(const std::string& name, std::uint32_t limit);
 
   /// Who holds the lock and who waits. Throws LockError{unavailable, not_supported, ...}.
   LockStatus status(const std::string& name);

@@ -55,4 +55,28 @@ struct LockStatus {
   std::vector<std::string> notes;
 };
 
+/// Who holds permits of a semaphore, or waits for them.
+struct PermitHolder {
+  Owner owner;
+  std::uint32_t permits = 1;
+  std::optional<std::uint64_t> token;                  ///< empty while it waits
+  std::optional<std::chrono::milliseconds> held_for;   ///< as LockStatus::held_for
+  std::optional<std::chrono::milliseconds> remaining;  ///< as LockStatus::remaining
+};
+
+/// As LockStatus, of a semaphore.
+struct SemaphoreStatus {
+  std::string name;
+  /// How many permits it has. Empty: nobody has used it yet, or its store has forgotten it.
+  std::optional<std::uint32_t> limit;
+  std::vector<PermitHolder> holders;  ///< first come first
+  std::vector<PermitHolder> waiting;  ///< first in line first
+  std::vector<std::string> notes;     ///< as LockStatus::notes
+
+  /// All that are held: above the limit for a while, after it was lowered.
+  std::uint64_t held() const noexcept;
+  /// What is left of the limit.
+  std::uint64_t free() const noexcept;
+};
+
 }  // namespace dlock::inline v0

@@ -58,6 +58,7 @@ class Reader {
  private:
   void begin(const Event& event) {
     Grant grant{event.name, event.client, event.token, event.at, {}, {}, {}, {}, event.mode};
+    grant.permits = event.permits;
     grant.deadlines[event.at] = event.until;
     if (!grants_.emplace(event.grant, std::move(grant)).second) {
       complain(event, "was granted twice");

@@ -39,7 +39,8 @@ struct Event {
   GrantId grant = 0;  ///< unique in a run; of granted, extended, shared, releasing, told_lost
   Mode mode = Mode::exclusive;  ///< of granted
   std::optional<std::uint64_t> token;
-  TimePoint until = kNever;  ///< the holder's local deadline; kNever: the store has no lease
+  TimePoint until = kNever;   ///< the holder's local deadline; kNever: the store has no lease
+  std::uint64_t permits = 0;  ///< of granted: so many of the semaphore `name`; 0: a lock
 };
 
 using History = std::vector<Event>;
@@ -64,6 +65,7 @@ struct Grant {
   std::map<TimePoint, TimePoint> deadlines;
   Mode mode = Mode::exclusive;        ///< of the acquire
   std::optional<TimePoint> shared{};  ///< when it became a reader
+  std::uint64_t permits = 0;          ///< of a semaphore
 
   /// The holder claims to be a reader only.
   bool is_reader_at(TimePoint when) const {

@@ -58,7 +58,7 @@ const BadConfig kBadConfigs[] = {
      ":2:", "write session_timeout: 9s instead"},
     {"NotYaml", "stores:\n  a: [\n", ":", "not YAML"},
     {"UnknownRequirement", "stores:\n  a: { url: \"file://@/locks\", require: fair-play }\n",
-     ":2:", "known: exclusive, fair, token, shared"},
+     ":2:", "known: exclusive, fair, token, shared, semaphore"},
     {"UnknownRetry", "stores:\n  a: { url: \"file://@/locks\", retry: foreverr }\n",
      ":2:", "did you mean 'forever'?"},
 };

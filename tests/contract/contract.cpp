@@ -11,9 +11,10 @@
 namespace dlock::contract {
 namespace {
 
-testkit::ProcessOptions peer_command(const std::string& url, const std::string& name, Mode mode) {
+testkit::ProcessOptions peer_command(const std::string& url, const std::string& name,
+                                     const PeerKind& kind) {
   testkit::ProcessOptions options;
-  options.argv = {"/proc/self/exe", kPeerFlag, url, name, to_string(mode)};
+  options.argv = {"/proc/self/exe", kPeerFlag, url, name, kind.text()};
   options.unset_env = {"DLOCK_CONFIG", "DLOCK_STORE", "DLOCK_TOKEN", "DLOCK_NAME"};
   return options;
 }
@@ -21,9 +22,10 @@ testkit::ProcessOptions peer_command(const std::string& url, const std::string& 
 /// For a store without processes: a manager and a thread of its own.
 class ThreadPeer final : public Peer {
  public:
-  ThreadPeer(const std::string& url, const std::string& name, Mode mode)
+  ThreadPeer(const std::string& url, const std::string& name, const PeerKind& kind)
       : manager_(LockManager::open(url, open_options())),
-        thread_([this, lock = manager_.lock(name), mode](const std::stop_token& stop) {
+        thread_([this, lock = kind.lock(manager_, name),
+                 mode = kind.mode](const std::stop_token& stop) {
           error_code ec;
           auto handle = lock->acquire({.wait = kWaitForever, .mode = mode}, stop, ec);
           const std::lock_guard guard(mutex_);
@@ -59,7 +61,10 @@ class ThreadPeer final : public Peer {
 }  // namespace
 
 ProcessPeer::ProcessPeer(const std::string& url, const std::string& name, Mode mode)
-    : process_(peer_command(url, name, mode)) {}
+    : ProcessPeer(url, name, PeerKind{mode}) {}
+
+ProcessPeer::ProcessPeer(const std::string& url, const std::string& name, const PeerKind& kind)
+    : process_(peer_command(url, name, kind)) {}
 
 std::optional<std::string> ProcessPeer::read(std::string_view word, testkit::Deadline deadline) {
   while (const auto line = process_.read_line(deadline)) {
@@ -96,7 +101,14 @@ LockManager Contract::open() const { return LockManager::open(url_, open_options
 
 std::unique_ptr<Peer> Contract::peer(const std::string& name, Mode mode) const {
   if (harness().has_processes()) return process_peer(name, mode);
-  return std::make_unique<ThreadPeer>(url_, name, mode);
+  return std::make_unique<ThreadPeer>(url_, name, PeerKind{mode});
+}
+
+std::unique_ptr<Peer> Contract::permits_peer(const std::string& name, std::uint32_t permits,
+                                             std::uint32_t limit) const {
+  const PeerKind kind{Mode::exclusive, permits, limit};
+  if (harness().has_processes()) return std::make_unique<ProcessPeer>(url_, name, kind);
+  return std::make_unique<ThreadPeer>(url_, name, kind);
 }
 
 std::unique_ptr<ProcessPeer> Contract::process_peer(const std::string& name, Mode mode) const {

@@ -19,6 +19,7 @@
 #include "dlock/dlock.hpp"
 #include "testkit/await.hpp"
 #include "testkit/process.hpp"
+#include "tests/contract/peer.hpp"
 
 namespace dlock::contract {
 
@@ -52,6 +53,7 @@ std::vector<Store> stores_with_a_link();
 class ProcessPeer final : public Peer {
  public:
   ProcessPeer(const std::string& url, const std::string& name, Mode mode = Mode::exclusive);
+  ProcessPeer(const std::string& url, const std::string& name, const PeerKind& kind);
   std::optional<std::uint64_t> wait_held(testkit::Deadline deadline) override;
   bool is_held() override { return wait_held(within(0s)).has_value(); }
   void release() override;
@@ -83,6 +85,9 @@ class Contract : public ::testing::TestWithParam<Store> {
   std::unique_ptr<Peer> peer(const std::string& name, Mode mode = Mode::exclusive) const;
   std::unique_ptr<ProcessPeer> process_peer(const std::string& name,
                                             Mode mode = Mode::exclusive) const;
+  /// Somebody else who wants so many permits of that semaphore.
+  std::unique_ptr<Peer> permits_peer(const std::string& name, std::uint32_t permits,
+                                     std::uint32_t limit) const;
 
   /// How many wait. On a store that does not show them: how many ever began to, at least.
   std::size_t waiting(const std::string& name);

@@ -10,9 +10,7 @@
 
 int main(int argc, char** argv) {
   if (argc == 5 && std::string_view(argv[1]) == dlock::contract::kPeerFlag) {
-    const bool shared = std::string_view(argv[4]) == to_string(dlock::Mode::shared);
-    return dlock::contract::run_peer(argv[2], argv[3],
-                                     shared ? dlock::Mode::shared : dlock::Mode::exclusive);
+    return dlock::contract::run_peer(argv[2], argv[3], dlock::contract::PeerKind::parse(argv[4]));
   }
   ::testing::InitGoogleTest(&argc, argv);
   const int result = RUN_ALL_TESTS();

@@ -48,7 +48,30 @@ void wait_for_the_end(int signals, int lost) {
 
 }  // namespace
 
-int run_peer(const std::string& url, const std::string& name, Mode mode) {
+std::string PeerKind::text() const {
+  if (permits == 0) return to_string(mode);
+  return std::to_string(permits) + "/" + std::to_string(limit);
+}
+
+PeerKind PeerKind::parse(const std::string& text) {
+  PeerKind kind;
+  const auto slash = text.find('/');
+  if (slash == std::string::npos) {
+    if (text == to_string(Mode::shared)) kind.mode = Mode::shared;
+    return kind;
+  }
+  kind.permits = static_cast<std::uint32_t>(std::stoul(text.substr(0, slash)));
+  kind.limit = static_cast<std::uint32_t>(std::stoul(text.substr(slash + 1)));
+  return kind;
+}
+
+std::shared_ptr<DistributedLock> PeerKind::lock(LockManager& manager,
+                                                const std::string& name) const {
+  if (permits == 0) return manager.lock(name);
+  return manager.semaphore(name, limit).permits(permits);
+}
+
+int run_peer(const std::string& url, const std::string& name, const PeerKind& kind) {
   const int signals = block_sigterm();
   const int lost = ::eventfd(0, EFD_CLOEXEC);
   std::atomic<bool> was_lost = false;
@@ -56,7 +79,7 @@ int run_peer(const std::string& url, const std::string& name, Mode mode) {
   LockHandle handle;
   std::jthread waiter([&](const std::stop_token& stop) {
     error_code ec;
-    handle = manager.lock(name)->acquire({.wait = kWaitForever, .mode = mode}, stop, ec);
+    handle = kind.lock(manager, name)->acquire({.wait = kWaitForever, .mode = kind.mode}, stop, ec);
     if (!handle) {
       if (ec != errc::cancelled) std::fprintf(stderr, "%s\n", ec.message().c_str());
       return;

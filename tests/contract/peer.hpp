@@ -6,9 +6,12 @@
 // kPeerStatusLost.
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
+#include "dlock/lock_manager.hpp"
 #include "dlock/mode.hpp"
 
 namespace dlock::contract {
@@ -18,7 +21,19 @@ inline constexpr std::string_view kPeerHolds = "held ";
 inline constexpr std::string_view kPeerLost = "lost ";
 inline constexpr int kPeerStatusLost = 76;
 
+/// Of a lock in a mode, or of some permits of a semaphore.
+struct PeerKind {
+  Mode mode = Mode::exclusive;
+  std::uint32_t permits = 0;
+  std::uint32_t limit = 0;
+
+  /// `exclusive`, `shared`, `2/5`.
+  std::string text() const;
+  static PeerKind parse(const std::string& text);
+  std::shared_ptr<DistributedLock> lock(LockManager& manager, const std::string& name) const;
+};
+
 /// The peer's exit status.
-int run_peer(const std::string& url, const std::string& name, Mode mode);
+int run_peer(const std::string& url, const std::string& name, const PeerKind& kind);
 
 }  // namespace dlock::contract

@@ -127,7 +127,10 @@ asio::awaitable<void> Client::look_around() {
     const auto failure = co_await store_->connected();
     if (failure.error) continue;
     const auto deadline = process_.now() + seconds(1);
-    if (world_.chance(0.3)) {
+    if (work_.permits != 0) {
+      auto name = work_.locks[world_.below(work_.locks.size())];
+      co_await store_->backend().inspect_semaphore(std::move(name), deadline);
+    } else if (world_.chance(0.3)) {
       auto name = work_.locks[world_.below(work_.locks.size())];
       co_await break_lock(std::move(name), deadline);
     } else if (world_.chance(0.5)) {
@@ -171,6 +174,11 @@ OneShot<Client::Outcome> Client::want(const std::string& actor, const std::strin
     request.limits.deadline = process_.now() + world_.between(milliseconds(5), work_.lease * 2);
   }
   if (work_.readers && world_.chance(0.6)) request.mode = Mode::shared;
+  if (work_.permits != 0) {
+    request.mode = Mode::shared;
+    request.limit = work_.permits;
+    request.permits = static_cast<std::uint32_t>(1 + world_.below(work_.permits));
+  }
   OneShot<Outcome> done(process_);
   recorder_.wanted(process_, actor, lock);
   auto acquisition = std::make_shared<core::Acquisition>(

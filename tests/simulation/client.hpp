@@ -22,6 +22,8 @@ struct Work {
   int actors = 2;
   /// Some read only, and some who write read on.
   bool readers = false;
+  /// They want permits of a semaphore that has so many, some of them all; 0: locks.
+  std::uint32_t permits = 0;
   Duration longest_think{};
   Duration longest_hold{};  ///< now and then twice a lease
   Duration lease{};

@@ -40,6 +40,7 @@ Sum campaign(const Campaign& what, const std::function<void(std::uint64_t)>& pro
       options.kind = what.kind;
       options.exclusive = what.exclusive;
       options.readers = what.readers;
+      options.permits = what.permits;
       options.defect = what.defect;
       auto result = run(options);
       if (!result.violations.empty()) found = true;

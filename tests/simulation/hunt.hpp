@@ -15,6 +15,7 @@ struct Campaign {
   const Kind* kind = nullptr;
   bool exclusive = true;
   bool readers = false;
+  bool permits = false;
   std::uint64_t first_seed = 1;
   std::uint64_t seeds = 1000;
   std::string_view defect = {};

@@ -53,6 +53,7 @@ GrantId Recorder::granted(Process& who, const std::string& actor, const std::str
   event.grant = id;
   event.token = hold->identity().token;
   event.mode = hold->identity().mode;
+  event.permits = hold->identity().permits;
   event.until = deadline_of(who, *hold);
   const auto claim = hold->claim();
   owners_[id] = claim ? claim->request().owner.id : std::string();

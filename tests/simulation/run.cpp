@@ -48,6 +48,7 @@ class Run {
     choose_faults();
     choose_work();
     work_.readers = options.readers;
+    if (options.permits) work_.permits = static_cast<std::uint32_t>(2 + world_.below(3));
   }
 
   RunResult go() {
@@ -77,7 +78,7 @@ class Run {
     result.faults = table_;
     result.lateness = recorder_.lateness();
     const bool tokens_fall = is_broken() && store_->tokens_fall(struck());
-    judge({recorder_, *store_, calm_, end, is_broken(), tokens_fall}, result);
+    judge({recorder_, *store_, calm_, end, is_broken(), tokens_fall, work_.permits}, result);
     result.trace = world_.trace_text();
     return result;
   }

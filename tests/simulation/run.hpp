@@ -24,6 +24,8 @@ struct RunOptions {
   bool exclusive = true;
   /// Some programs read only, and some that write read on.
   bool readers = false;
+  /// They want permits instead of locks.
+  bool permits = false;
   bool tracing = false;
   std::string_view defect = {};
 };

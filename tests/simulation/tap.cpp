@@ -64,6 +64,14 @@ class Tap final : public Backend {
                                  TimePoint deadline) override {
     return struck(Call::evict, name, backend_->evict(name, token, deadline));
   }
+  asio::awaitable<Result<SemaphoreStatus>> inspect_semaphore(std::string name,
+                                                             TimePoint deadline) override {
+    return struck(Call::inspect, name, backend_->inspect_semaphore(name, deadline));
+  }
+  asio::awaitable<Failure> set_limit(std::string name, std::uint32_t limit,
+                                     TimePoint deadline) override {
+    return backend_->set_limit(std::move(name), limit, deadline);
+  }
   asio::awaitable<void> close(TimePoint deadline) override { return backend_->close(deadline); }
 
  private:

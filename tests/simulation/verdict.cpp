@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "testkit/checkers/exclusion.hpp"
+#include "testkit/checkers/permits.hpp"
 #include "testkit/checkers/progress.hpp"
 
 namespace dlock::simulation {
@@ -159,6 +160,7 @@ void judge(const Scene& scene, RunResult& result) {
   for (const auto& [lock, writes] : scene.recorder.writes()) {
     if (!scene.tokens_fall) add(found, checkers::check_register(writes));
   }
+  if (scene.permits != 0) add(found, checkers::check_permits(history, scene.permits));
   check_silence(scene, result);
   check_left(scene, result);
   for (const auto late : scene.recorder.lateness()) {

@@ -19,6 +19,8 @@ struct Scene {
   bool broken;
   /// So much that its tokens may go back.
   bool tokens_fall;
+  /// Of the semaphores that the programs use; 0: they use locks.
+  std::uint64_t permits = 0;
 };
 
 /// Adds to `result.violations` and counts `result.doubles`.

@@ -191,6 +191,7 @@ asio::awaitable<Failure> LocalBackend::raise_limit(LocalClaimPtr claim, std::uin
 
 asio::awaitable<ClaimAnswer> LocalBackend::claim(ClaimPtr claim, TimePoint deadline) {
   const auto ours = std::static_pointer_cast<LocalClaim>(std::move(claim));
+  if (ours->guard) co_return co_await claim_permits(ours, deadline);
   if (ours->gone) drop(*ours);
   if (ours->state == LocalClaim::State::granted) co_return grant(*ours);
   if (ours->state == LocalClaim::State::waiting) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "backends/local/lock/local_queue.hpp"
 #include "backends/local/wire/lock_file.hpp"
@@ -23,6 +24,7 @@ class LocalClaim final : public Claim {
   };
 
   LocalClaim(ClaimRequest request, Env& env);
+  LocalClaim(ClaimRequest request, Env& env, std::string its_file);
   int inheritable_descriptor() const noexcept override {
     return state == State::granted ? file.descriptor() : -1;
   }
@@ -43,6 +45,10 @@ class LocalClaim final : public Claim {
   bool sealed = false;
   /// Another of this process has met one.
   bool maybe_sealed = false;
+  /// Of permits, whose `file` has their bytes: its place in the line for them; null: a lock.
+  std::shared_ptr<LocalClaim> guard;
+  std::vector<std::uint64_t> slots;  ///< once granted: which of the bytes
+  bool was_told = false;             ///< a moment ago, perhaps a little too early
   Signal signal;
 };
 

@@ -115,8 +115,12 @@ bool may_be_sealed(const LockFile& file) {
 
 Result<LockStatus> read_status(const Directory& directory, const std::string& lock_name,
                                std::int64_t now_ms) {
+  return read_status_of(directory, local::file_name(lock_name), lock_name, now_ms);
+}
+
+Result<LockStatus> read_status_of(const Directory& directory, const std::string& file_name,
+                                  const std::string& lock_name, std::int64_t now_ms) {
   Result<LockStatus> result;
-  const auto file_name = local::file_name(lock_name);
   LockFile file;
   const auto opened = LockFile::open_to_look(directory.get(), file_name.c_str(), file);
   if (opened.error == ENOENT) {

@@ -16,6 +16,10 @@ namespace dlock::local {
 Result<LockStatus> read_status(const Directory& directory, const std::string& lock_name,
                                std::int64_t now_ms);
 
+/// The same of the file that is named, whose lock has that name.
+Result<LockStatus> read_status_of(const Directory& directory, const std::string& file_name,
+                                  const std::string& lock_name, std::int64_t now_ms);
+
 /// All locks below `prefix` that somebody holds or waits for, by name.
 Result<std::vector<LockStatus>> read_all(const Directory& directory, const std::string& prefix,
                                          std::int64_t now_ms);

@@ -10,7 +10,10 @@ namespace {
 
 constexpr std::string_view kSuffix = ".lock";
 constexpr std::string_view kNoteSuffix = ".note";
-static_assert(kSuffix.size() == kNoteSuffix.size());
+constexpr std::string_view kLineSuffix = ".line";  // of those who want permits
+constexpr std::string_view kPermitsSuffix = ".slot";
+static_assert(kSuffix.size() == kNoteSuffix.size() && kSuffix.size() == kLineSuffix.size() &&
+              kSuffix.size() == kPermitsSuffix.size());
 constexpr std::string_view kHashMark = "%~";
 constexpr std::size_t kLongest = 255 - kSuffix.size();  // NAME_MAX of all file systems we accept
 constexpr std::size_t kKept = 100;                      // of a name that is too long, for people
@@ -59,6 +62,10 @@ std::string named(std::string_view lock_name, std::string_view suffix) {
 std::string file_name(std::string_view lock_name) { return named(lock_name, kSuffix); }
 
 std::string note_file_name(std::string_view key) { return named(key, kNoteSuffix); }
+
+std::string semaphore_file_name(std::string_view name) { return named(name, kLineSuffix); }
+
+std::string permits_file_name(std::string_view name) { return named(name, kPermitsSuffix); }
 
 bool is_lock_file_name(std::string_view file) {
   return file.size() > kSuffix.size() && file.ends_with(kSuffix) && file.front() != '.';

@@ -19,6 +19,10 @@ std::string note_file_name(std::string_view key);
 /// Beside a lock's file: what its holder is asked; and back, empty for any other file.
 std::string ask_file_name(std::string_view lock_file);
 std::string lock_file_asked(std::string_view file);
+/// Of a semaphore: the lock file that its waiters queue in, and the one with its permits. Never
+/// those of a lock.
+std::string semaphore_file_name(std::string_view name);
+std::string permits_file_name(std::string_view name);
 
 /// Whether the file could be a lock of ours, by its name.
 bool is_lock_file_name(std::string_view file);

@@ -8,6 +8,7 @@
 #include <charconv>
 
 #include "backends/redis/backend.hpp"
+#include "backends/redis/lock/permits_calls.hpp"
 #include "backends/redis/rules/value.hpp"
 
 namespace dlock::redis {
@@ -88,6 +89,7 @@ const Script& acquire_script(bool fair, bool under_gate) {
 }
 
 ScriptCall renew_call(const KeyClaim& claim, milliseconds lock_delay) {
+  if (claim.request().permits != 0) return renew_permits_call(claim, lock_delay);
   ScriptCall call;
   call.keys = {claim.keys.lock(), claim.beside(kAliveKey), claim.beside(kBrokenKey)};
   call.arguments = {claim.owner, count(kept_for(claim, lock_delay)), Word(claim.token)};
@@ -137,6 +139,7 @@ asio::awaitable<ClaimAnswer> RedisBackend::claim(ClaimPtr claim, TimePoint deadl
     const auto status = link_->failed_for_good() ? ClaimStatus::failed : ClaimStatus::unavailable;
     co_return not_done<ClaimAnswer>(status, link_->failure());
   }
+  if (ours->request().permits != 0) co_return co_await claim_permits(ours, deadline);
   auto call = acquire_call(*ours, poll_, lock_delay_);
   const auto& gate = ours->request().gate;
   KeyBase gate_keys;
@@ -247,6 +250,16 @@ void RedisBackend::interrupt(Claim& claim) noexcept { static_cast<KeyClaim&>(cla
 
 asio::awaitable<std::vector<ExtendAnswer>> RedisBackend::extend(std::vector<ClaimPtr> claims,
                                                                 TimePoint deadline) {
+  const bool any_permits = std::any_of(claims.begin(), claims.end(), [](const ClaimPtr& claim) {
+    return claim->request().permits != 0;
+  });
+  if (any_permits) return extend_both(std::move(claims), deadline);
+  return extend_with(scripts().renew, std::move(claims), deadline);
+}
+
+asio::awaitable<std::vector<ExtendAnswer>> RedisBackend::extend_with(const Script& script,
+                                                                     std::vector<ClaimPtr> claims,
+                                                                     TimePoint deadline) {
   std::vector<ExtendAnswer> answers(claims.size());
   const bool ready = co_await link_->ready(deadline);
   if (!ready) {
@@ -260,8 +273,7 @@ asio::awaitable<std::vector<ExtendAnswer>> RedisBackend::extend(std::vector<Clai
   }
   const auto sent = env_.now();
   const auto connection = link_->connection();
-  const auto results =
-      co_await run_scripts(env_, connection, scripts().renew, std::move(calls), deadline);
+  const auto results = co_await run_scripts(env_, connection, script, std::move(calls), deadline);
   for (std::size_t i = 0; i < claims.size(); ++i) {
     answers[i] = take_renewed(static_cast<KeyClaim&>(*claims[i]), results[i], sent);
     if (answers[i].status != ExtendStatus::extended) continue;
@@ -325,9 +337,11 @@ asio::awaitable<ReleaseAnswer> RedisBackend::release(ClaimPtr claim, bool search
     co_return not_done<ReleaseAnswer>(status, link_->failure());
   }
   ours->handed.reset();
-  const auto call = release_call(*ours, search, poll_);
+  const bool permits = ours->request().permits != 0;
+  const auto call = permits ? release_permits_call(*ours) : release_call(*ours, search, poll_);
+  const auto& script = permits ? scripts().release_permits : scripts().release;
   const auto connection = link_->connection();
-  const auto answer = co_await run_script(env_, connection, scripts().release, call, deadline);
+  const auto answer = co_await run_script(env_, connection, script, call, deadline);
   const bool replaced =
       answer.kind == Kind::refused && answer.verdict.error == Error::foreign_format;
   if (answer.kind == Kind::unknown) ours->releasing = true;

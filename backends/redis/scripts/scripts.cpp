@@ -11,6 +11,7 @@
 #include "backends/redis/scripts/contention_script.hpp"
 #include "backends/redis/scripts/fair_script.hpp"
 #include "backends/redis/scripts/gate_scripts.hpp"
+#include "backends/redis/scripts/permits_scripts.hpp"
 
 namespace dlock::redis {
 namespace {
@@ -497,7 +498,12 @@ Scripts::Scripts()
       asked(std::string(kAsked)),
       listen(std::string(kListen)),
       ask(std::string(kAsk)),
-      waiting_before(std::string(kWaitingBefore)) {}
+      waiting_before(std::string(kWaitingBefore)),
+      acquire_permits(std::string(kPermitsLua) + std::string(kAcquirePermits)),
+      renew_permits(std::string(kPermitsLua) + std::string(kRenewPermits)),
+      release_permits(std::string(kPermitsLua) + std::string(kReleasePermits)),
+      inspect_permits(std::string(kInspectPermits)),
+      set_limit(std::string(kPermitsLua) + std::string(kSetLimit)) {}
 
 const Scripts& scripts() {
   // Never destroyed: a store of static storage gives its locks back after the end of main().

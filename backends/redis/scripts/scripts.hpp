@@ -45,6 +45,12 @@ struct Scripts {
   Script listen;
   Script ask;
   Script waiting_before;
+  // Semaphores: permits_scripts.hpp.
+  Script acquire_permits;
+  Script renew_permits;
+  Script release_permits;
+  Script inspect_permits;
+  Script set_limit;
 };
 
 /// What acquire answers first.
@@ -55,6 +61,8 @@ enum class AcquireCode {
   no_token_left = 3,
   sealed = 4,
   gate_changed = 5,
+  other_limit = 6,
+  foreign = 7,
 };
 /// What renew answers first.
 enum class RenewCode { gone = 0, renewed = 1, taken = 2, evicted = 3 };

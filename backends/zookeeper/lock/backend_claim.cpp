@@ -96,6 +96,7 @@ std::string last_part(const std::string& path) { return path.substr(path.rfind('
 // line here, for as long as the servers answer anything.
 asio::awaitable<ClaimAnswer> ZooKeeperBackend::claim(ClaimPtr claim, TimePoint deadline) {
   const auto ours = std::static_pointer_cast<NodeClaim>(claim);
+  if (ours->guard) co_return co_await claim_permits(ours, deadline);
   const auto patience = std::min<Duration>(deadline - env_.now(), std::chrono::hours(1));
   ours->woken = ours->interrupted = false;
   while (!closed_) {
@@ -176,10 +177,12 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::enter(NodeClaimPtr c
   }
   Metadata metadata{claim->request().owner,
                     std::chrono::duration_cast<milliseconds>(session_->timeout())};
+  metadata.permits = claim->guards;
   metadata.revocable = claim->request().tell_asked;
   const auto data = write_metadata(metadata);
   const bool shared = claim->request().mode == Mode::shared;
-  const auto kind = shared ? Contender::Kind::read : exclusive_kind_;
+  const auto alone = claim->guards != 0 ? Contender::Kind::mutex : exclusive_kind_;
+  const auto kind = shared ? Contender::Kind::read : alone;
   claim->entering = true;
   const auto knock = [&] {
     const Client::Burst burst(session_->client());
@@ -191,8 +194,10 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::enter(NodeClaimPtr c
   auto created = in_time(co_await sent->create.get_until(deadline));
   if (created.rc == ZNONODE && usable(*claim)) {
     sent.reset();  // first: its listing is over
+    auto nodes = names_.nodes(claim->request().name);
+    if (claim->guards != 0) nodes.push_back(claim->directory);
     sent.emplace(send_entrance(session_->client(), *listings_, *claim, kind, gate, data,
-                               names_.root_nodes(), names_.nodes(claim->request().name)));
+                               names_.root_nodes(), nodes));
     created = in_time(co_await sent->create.get_until(deadline));
   }
   claim->entering = false;

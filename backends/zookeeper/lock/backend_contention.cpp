@@ -43,6 +43,10 @@ asio::awaitable<void> ZooKeeperBackend::hear_others(std::weak_ptr<bool> alive,
 }
 
 void ZooKeeperBackend::on_children(const std::string& directory) {
+  if (const auto counting = counting_.extract(directory)) {
+    if (const auto first = counting.mapped().lock()) first->wake();
+    return;
+  }
   const auto found = listening_.find(directory);
   if (found == listening_.end()) return;
   const auto claim = found->second.lock();
@@ -58,6 +62,11 @@ void ZooKeeperBackend::stop_listening() {
     if (const auto claim = listener.lock()) claim->listens = false;
   }
   listening_.clear();
+  for (const auto& [directory, counting] : counting_) {
+    session_->client().forget_children(directory);
+    if (const auto first = counting.lock()) first->wake();
+  }
+  counting_.clear();
 }
 
 }  // namespace dlock::zookeeper

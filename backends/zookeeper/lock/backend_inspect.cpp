@@ -9,6 +9,7 @@
 #include "backends/zookeeper/backend.hpp"
 #include "backends/zookeeper/error.hpp"
 #include "backends/zookeeper/rules/metadata.hpp"
+#include "backends/zookeeper/rules/permits.hpp"
 
 namespace dlock::zookeeper {
 namespace {
@@ -210,9 +211,12 @@ asio::awaitable<Result<std::vector<LockStatus>>> ZooKeeperBackend::list(std::str
       if (is_loss(listing.rc)) co_return result;
       const auto base = path == "/" ? path : path + "/";
       bool contended = false;
+      const bool semaphore = has_semaphore(listing.children);
       for (const auto& child : listing.children) {
         if (parse_contender(child)) {
           contended = true;
+        } else if (semaphore && is_part_of_semaphore(child)) {
+          continue;  // no locks
         } else if (auto below = base + child;
                    below != "/zookeeper" && below != names_.notes() && below != names_.offset()) {
           paths.push_back(std::move(below));

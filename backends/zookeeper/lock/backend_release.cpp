@@ -25,6 +25,7 @@ ReleaseAnswer answer_of(ReleaseStatus status) {
 asio::awaitable<ReleaseAnswer> ZooKeeperBackend::release(ClaimPtr claim, bool search,
                                                          TimePoint deadline) {
   const auto ours = std::static_pointer_cast<NodeClaim>(claim);
+  if (ours->guard) co_return co_await release_permits(ours, search, deadline);
   // A node that had gone before we asked to delete it was taken from us.
   const auto gone =
       ours->was_granted && !ours->removing ? ReleaseStatus::not_holder : ReleaseStatus::released;
@@ -146,6 +147,9 @@ asio::awaitable<std::vector<ExtendAnswer>> ZooKeeperBackend::extend(std::vector<
       answer.status = ExtendStatus::gone;
       answer.reason = LossReason::removed;
     } else if (proven) {
+      // Its answer was lost when the permits had been granted.
+      const bool blocks_others = ours->guard && ours->guard->place != Place::nowhere;
+      if (blocks_others) co_await release(ours->guard, true, deadline);
       watch_own_node(ours);
       listen_for_others(ours);
       answer.status = ExtendStatus::extended;

@@ -12,6 +12,8 @@ namespace {
 /// How long a lock is held before we ask to be told if its node is taken away: short holds never
 /// pay for it.
 constexpr std::chrono::milliseconds kOwnWatchDelay{200};
+/// Who is first in line for permits.
+constexpr std::chrono::milliseconds kCountAgain{1000};
 
 }  // namespace
 
@@ -54,6 +56,9 @@ void ZooKeeperBackend::share_own_watch(const NodeClaimPtr& claim) {
     if (ours && !alive.expired()) on_own_node(ours, event);
   };
   claim->own = session_->watch(claim->path(), told);
+  for (std::size_t i = 1; i < claim->leases.size(); ++i) {
+    claim->other_leases.push_back(session_->watch(claim->path_of(claim->leases[i]), told));
+  }
 }
 
 /// Of a lock that is held; without memory the next renewal does it.
@@ -63,8 +68,12 @@ void ZooKeeperBackend::watch_own_node(const NodeClaimPtr& claim) noexcept {
   try {
     share_own_watch(claim);
     session_->set_watch_in_turn(claim->path());
+    for (std::size_t i = 1; i < claim->leases.size(); ++i) {
+      session_->set_watch_in_turn(claim->path_of(claim->leases[i]));
+    }
   } catch (const std::bad_alloc&) {
     claim->own.reset();
+    claim->other_leases.clear();
   }
 }
 
@@ -114,7 +123,7 @@ void ZooKeeperBackend::on_own_node(const NodeClaimPtr& claim, WatchEvent event) 
   // An operator's break marks the node in the transaction that deletes it.
   const auto why = claim->own_changed ? LossReason::broken : LossReason::removed;
   claim->leave_queue();
-  if (granted) {
+  if (granted && claim->guards == 0) {
     sink_.on_claim_gone(claim, why);
   } else {
     claim->wake();
@@ -123,6 +132,11 @@ void ZooKeeperBackend::on_own_node(const NodeClaimPtr& claim, WatchEvent event) 
 
 asio::awaitable<void> ZooKeeperBackend::wait(ClaimPtr claim, TimePoint deadline) {
   const auto ours = std::static_pointer_cast<NodeClaim>(claim);
+  if (ours->guard && ours->guard->place != NodeClaim::Place::granted) {
+    co_return co_await wait(ours->guard, deadline);
+  }
+  // A watch that was lost, and another limit, are found by a look.
+  if (ours->guard) deadline = std::min(deadline, env_.now() + kCountAgain);
   while (!ours->woken && !closed_) {
     if (const bool done = co_await ours->signal.wait_until(deadline); !done) break;
   }
@@ -133,6 +147,7 @@ void ZooKeeperBackend::interrupt(Claim& claim) noexcept {
   auto& ours = static_cast<NodeClaim&>(claim);
   ours.interrupted = true;
   ours.wake();
+  if (ours.guard) interrupt(*ours.guard);
 }
 
 }  // namespace dlock::zookeeper

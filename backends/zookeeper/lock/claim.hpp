@@ -10,6 +10,7 @@
 #include <string_view>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "backends/zookeeper/wire/session.hpp"
 #include "dlock/spi/claim.hpp"
@@ -83,6 +84,8 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
     own_due = kNever;
     waiting.reset();
     heir.clear();
+    leases.clear();
+    other_leases.clear();
     own_changed = own_in_doubt = before_gone = before_decides = listens = false;
   }
 
@@ -110,6 +113,14 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
 
   std::size_t waiting_before = 0;  ///< when we last looked, of one who asks
   std::int32_t asked_version = 0;  ///< of its node's data, when it was told that it is asked
+  /// Of permits, whose `directory` has their leases: its place in the line for them; null: a lock.
+  std::shared_ptr<NodeClaim> guard;
+  /// It is such a place, for so many; 0: it is none.
+  std::uint32_t guards = 0;
+  std::vector<std::string> leases;  ///< once granted: all of them, `node` is the first
+  std::vector<std::unique_ptr<Session::Watch>> other_leases;  ///< than the first
+  bool counts = false;  ///< it has the guard, and watches the leases to become fewer
+
   bool read_write = false;  ///< Curator's readers or writers were in the queue when we last looked
   bool was_granted = false;
   bool listens = false;        ///< for others who ask: it watches the lock's children

@@ -12,6 +12,7 @@ namespace {
 constexpr std::size_t kUuidLength = 36;
 constexpr std::string_view kProtected = "_c_";
 constexpr std::string_view kLock = "-lock-";
+constexpr std::string_view kLease = "-lease-";  // of a semaphore, in a folder of its own
 constexpr std::string_view kRead = "-__READ__";
 constexpr std::string_view kWrite = "-__WRIT__";
 /// From here on a number may come twice while somebody holds the lock.
@@ -138,7 +139,8 @@ bool is_copy_of(std::string_view id, std::string_view node) {
   const auto head = std::string_view(node).substr(0, kProtected.size() + id.size());
   if (!head.starts_with(kProtected) || head.substr(kProtected.size()) != id) return false;
   const auto rest = node.substr(head.size());
-  return rest.starts_with(kLock) || rest.starts_with(kRead) || rest.starts_with(kWrite);
+  return rest.starts_with(kLock) || rest.starts_with(kRead) || rest.starts_with(kWrite) ||
+         rest.starts_with(kLease);
 }
 
 std::string seal_name(std::string_view id, bool among_readers_and_writers) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 
 #include "dlock/spi/name.hpp"
 
@@ -51,6 +52,10 @@ void take(Metadata& into, std::string_view key, std::string_view value) {
     into.asked.emplace(into.asked.value_or(Revocation{})).within =
         std::chrono::milliseconds(within);
   }
+  if (key == "permits") {
+    into.permits = static_cast<std::uint32_t>(
+        std::clamp<std::int64_t>(to_number(value), 0, std::numeric_limits<std::int32_t>::max()));
+  }
   if (key == "session_timeout_ms") {
     // Anybody may have written it; the servers' own limit is below a day.
     const auto written = std::clamp<std::int64_t>(to_number(value), 0, kLongestSession_ms);
@@ -72,6 +77,7 @@ std::string write_metadata(const Metadata& metadata) {
   add_line(data, "session_timeout_ms", std::to_string(metadata.session_timeout.count()));
   if (metadata.born != 0) add_line(data, "born", std::to_string(metadata.born));
   if (metadata.revocable) add_line(data, "revocable", "1");
+  if (metadata.permits != 0) add_line(data, "permits", std::to_string(metadata.permits));
   if (!metadata.asked) return data;
   add_line(data, "asked_by", metadata.asked->who);
   if (const auto& within = metadata.asked->within) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,6 +23,7 @@ struct Metadata {
   /// Its holder hears when it is asked for its lock; once it was, by whom and in which time.
   bool revocable = false;
   std::optional<Revocation> asked{};
+  std::uint32_t permits = 0;  ///< of a semaphore, that it has or waits for. 0: not said
 };
 
 /// What Curator's Revoker writes in place of the holder's data, and its InterProcessMutex hears.

@@ -29,6 +29,7 @@ class Grant {
     /// Keeps the lock as long as it is open anywhere; -1: there is no such thing.
     int inheritable_descriptor = -1;
     Mode mode = Mode::exclusive;
+    std::uint32_t permits = 0;  ///< of a semaphore; 0: it is a lock
   };
   using Done = UniqueFunction<void(error_code)>;
 

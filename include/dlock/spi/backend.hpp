@@ -105,6 +105,15 @@ class Backend {
   /// Unless overridden: not_supported.
   virtual asio::awaitable<AskAnswer> ask(std::string name, std::uint64_t token, Revocation how,
                                          TimePoint deadline);
+  /// Effect: who holds permits of the semaphore, and who waits.
+  /// Unless overridden, here and below: not_supported.
+  virtual asio::awaitable<Result<SemaphoreStatus>> inspect_semaphore(std::string name,
+                                                                     TimePoint deadline);
+  /// Effect: the semaphore has `limit` permits from now on. Nobody loses any; while more are held,
+  /// none are granted. Those who wait look again.
+  /// Atomic with: grants. Unknown: errc::unavailable.
+  virtual asio::awaitable<Failure> set_limit(std::string name, std::uint32_t limit,
+                                             TimePoint deadline);
 
   /// The same store for those who move locks. Unless overridden it takes no part.
   virtual MigrationStore& migration() noexcept { return no_migration(); }

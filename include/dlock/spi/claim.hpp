@@ -52,6 +52,12 @@ struct ClaimRequest {
   /// The first answer `waiting` must say how many wait before it; above this it need not be exact.
   /// Only with Capabilities::can_bound_queue.
   std::optional<std::uint32_t> max_queue{};
+  /// So many of a semaphore's permits at once; 0: it is a lock. Only where capabilities and
+  /// descriptor say so; its mode is shared then. A semaphore and a lock of one name never meet.
+  std::uint32_t permits = 0;
+  /// With `permits`: how many the semaphore has. The first claim writes it into the store; one that
+  /// says otherwise fails with wrong_limit(). 0: as many as the store says.
+  std::uint32_t limit = 0;
 };
 
 /// A claim and whatever its backend keeps about it. Made by Backend::make_claim, kept alive by the

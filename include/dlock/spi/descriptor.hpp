@@ -40,6 +40,10 @@ struct BackendDescriptor {
   /// Claims may be of mode shared. Known before the store is reached, so that who asks for it in
   /// vain is told at once; Capabilities::shared_mode says the same.
   bool has_shared_mode = false;
+  /// Claims may be of a semaphore's permits: likewise, with Capabilities::permits.
+  bool has_permits = false;
+  /// If not: why, for who asks for them.
+  std::string_view why_no_permits = "it keeps one holder for each name";
 };
 
 /// The one that serves the store's URL. Throws LockError{config_invalid}: none does, or it is no

@@ -5,8 +5,10 @@
 
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20
 
+#include <cstdint>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "dlock/error.hpp"
@@ -24,5 +26,12 @@ Failure failure_of(const std::exception& error) noexcept;
 inline Failure make_failure(errc error, std::string text) {
   return {make_error_code(error), std::move(text)};
 }
+
+/// Of a claim for permits whose limit is not the store's: names both, and the remedy.
+Failure wrong_limit(std::string_view semaphore, std::uint32_t asked, std::uint32_t stored);
+/// Of one that says none, where the store has none either.
+Failure unknown_semaphore(std::string_view semaphore);
+/// Of one for more permits than there are: it would wait for ever.
+Failure too_many_permits(std::string_view semaphore, std::uint32_t permits, std::uint32_t limit);
 
 }  // namespace dlock::inline v0

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Curator's locks: HOST:PORT SESSION_MS ROOT KIND. KIND: mutex, read or write (of a read/write lock),
-// semaphore, or leader (a LeaderSelector, which is held while it leads). The protocol is in tests/interop/support/foreign_client.hpp. Run from its source.
+// semaphore (of one permit), permits3: one of three of a semaphore, or leader (a LeaderSelector, which is held
+// while it leads). The protocol is in tests/interop/support/foreign_client.hpp. Run from its source.
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.nio.file.Files;
@@ -19,6 +20,8 @@ import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
 import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreMutex;
 import org.apache.curator.framework.recipes.locks.Revoker;
+import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
+import org.apache.curator.framework.recipes.locks.Lease;
 import org.apache.curator.retry.RetryForever;
 
 public class CuratorClient {
@@ -68,8 +71,32 @@ public class CuratorClient {
     if (kind.equals("leader")) return new Leadership(path);
     if (kind.equals("read")) return new InterProcessReadWriteLock(client, path).readLock();
     if (kind.equals("write")) return new InterProcessReadWriteLock(client, path).writeLock();
+    if (kind.equals("permits3")) return new Permit(path, 3);
     if (kind.equals("semaphore")) return new InterProcessSemaphoreMutex(client, path);
     return new InterProcessMutex(client, path);
+  }
+  /// One permit of a semaphore.
+  static class Permit implements InterProcessLock {
+    final InterProcessSemaphoreV2 semaphore;
+    Lease lease;
+
+    Permit(String path, int limit) {
+      semaphore = new InterProcessSemaphoreV2(client, path, limit);
+    }
+    public void acquire() throws Exception {
+      lease = semaphore.acquire();
+    }
+    public boolean acquire(long time, TimeUnit unit) throws Exception {
+      lease = semaphore.acquire(time, unit);
+      return lease != null;
+    }
+    public void release() throws Exception {
+      semaphore.returnLease(lease);
+      lease = null;
+    }
+    public boolean isAcquiredInThisProcess() {
+      return lease != null;
+    }
   }
   static void increment(String file) throws Exception {
     Path path = Paths.get(file);
@@ -90,7 +117,8 @@ public class CuratorClient {
     switch (words[0]) {
       case "try":
         lock = lockOf(words[1]);
-        return lock.acquire(0, TimeUnit.MILLISECONDS) ? "held " + System.nanoTime() : "busy";
+        // A semaphore's acquire asks its lock first, for which it has to wait a little.
+        return lock.acquire(lock instanceof Permit ? 500 : 0, TimeUnit.MILLISECONDS) ? "held " + System.nanoTime() : "busy";
       case "acquire":
         lock = lockOf(words[1]);
         lock.acquire();

@@ -76,4 +76,9 @@ const Peer* curator_semaphore() {
   return &one;
 }
 
+const Peer* curator_permits() {
+  static const Peer one = peer("CuratorSemaphoreV2", "permits3");
+  return &one;
+}
+
 }  // namespace dlock::interop

@@ -54,6 +54,8 @@ struct ReadWritePeer {
 };
 const ReadWritePeer& curator_readers();
 const ReadWritePeer& kazoo_readers();
+/// One permit of three of a semaphore.
+const Peer* curator_permits();
 /// Nobody waits for anybody.
 const Peer* curator_semaphore();
 const Peer* tooz_folder();

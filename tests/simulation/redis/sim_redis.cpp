@@ -188,6 +188,7 @@ bool SimRedis::tokens_fall(const std::set<Fault>& struck) const {
 // A record stands for as long as its migration; a note for ever.
 bool SimRedis::is_permitted(const std::string& key) const {
   if (key.ends_with("%fence") || key.ends_with("%note")) return true;
+  if (key.ends_with("%permits")) return true;  // its limit stays
   const auto* entry = primary_->keys().find(key, primary_->now_ms());
   const auto* value = entry != nullptr ? std::get_if<std::string>(&entry->value) : nullptr;
   return value != nullptr && value->starts_with(production::kRecordPrefix);

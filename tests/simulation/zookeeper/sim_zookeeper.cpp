@@ -6,6 +6,7 @@
 #include "backends/zookeeper/backend.hpp"
 #include "backends/zookeeper/options.hpp"
 #include "backends/zookeeper/rules/contender.hpp"
+#include "backends/zookeeper/rules/permits.hpp"
 #include "backends/zookeeper/rules/queue.hpp"
 #include "dlock/zookeeper.hpp"
 
@@ -236,12 +237,20 @@ std::vector<std::string> SimZooKeeper::owners(const std::string& lock) const {
     if (servers_.was_ended(node->stat.owner)) continue;
     if (zookeeper::parse_contender(child)) all.push_back(child.substr(3, 36));
   }
+  for (const auto part : {zookeeper::kGuardNode, zookeeper::kLeasesNode}) {
+    const auto below = path_of(lock) + "/" + std::string(part);
+    for (const auto& child : servers_.committed().children(below)) {
+      const auto* node = servers_.committed().find(below + "/" + child);
+      if (!servers_.was_ended(node->stat.owner)) all.push_back(child.substr(3, 36));
+    }
+  }
   return all;
 }
 
 // Containers: they are reaped in time.
 bool SimZooKeeper::is_permitted(const std::string& key) const {
-  return !zookeeper::parse_contender(key.substr(key.rfind('/') + 1)).has_value();
+  const bool is_lease = key.find("-lease-") != std::string::npos;
+  return !is_lease && !zookeeper::parse_contender(key.substr(key.rfind('/') + 1)).has_value();
 }
 
 // What a committed write is worth at most.

@@ -3,10 +3,10 @@
 // The checkers' own tests: histories made by hand, good ones that must pass and bad ones that must
 // not. A history is written as one line: events with `;` between, each a second and
 //
-//   G<id> name client [#token] [until N] [shared]   granted        E<id> until N   extended
-//   R<id>  release called                  L<id>  told lost      S<id>  became a reader
-//   W name client  wants it                U name client  gives up
-//   D client  dies                         F  something broken    H  all whole again
+//   G<id> name client [#token] [until N] [shared] [permits K]   granted        E<id> until N
+//   extended R<id>  release called                  L<id>  told lost      S<id>  became a reader W
+//   name client  wants it                U name client  gives up D client  dies F  something broken
+//   H  all whole again
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -14,6 +14,7 @@
 
 #include "testkit/checkers/exclusion.hpp"
 #include "testkit/checkers/leftovers.hpp"
+#include "testkit/checkers/permits.hpp"
 #include "testkit/checkers/progress.hpp"
 #include "testkit/checkers/register.hpp"
 
@@ -64,13 +65,16 @@ Event event(const std::string& text) {
                      event.kind == EventKind::given_up;
   if (named) in >> event.name;
   if (named || event.kind == EventKind::died) in >> event.client;
+  int number = 0;
   for (std::string word; in >> word;) {
     if (word[0] == '#') {
       event.token = std::stoull(word.substr(1));
     } else if (word == "shared") {
       event.mode = Mode::shared;
-    } else if (int number = 0; word == "until" && in >> number) {
+    } else if (word == "until" && in >> number) {
       event.until = second(number);
+    } else if (word == "permits" && in >> number) {
+      event.permits = static_cast<std::uint64_t>(number);
     } else {
       throw std::invalid_argument(fmt::format("what is '{}' in: {}", word, text));
     }
@@ -179,6 +183,34 @@ TEST(CheckExclusion, RejectsBadHistories) {
                                         "1 G1 a A; 2 D A; 3 E1 until 9",
                                         "2 E7 until 9",
                                     });
+}
+
+Violations permits_of_3(const History& events) { return check_permits(events, 3); }
+
+TEST(CheckPermits, PassesGoodHistories) {
+  all_pass(permits_of_3, {
+                             "1 G1 a A permits 1; 2 G2 a B permits 2; 3 R1; 4 G3 a C permits 1",
+                             "1 G1 a A permits 3; 2 L1; 3 G2 a B permits 3",
+                             "1 G1 a A permits 3 until 5; 5 G2 a B permits 3",
+                             "1 G1 a A permits 2; 1 G2 b B permits 2",
+                             "1 G1 a A permits 3; 2 D A; 3 G2 a B permits 3",
+                             "1 G1 a A permits 2; 2 G2 a B",
+                         });
+}
+
+TEST(CheckPermits, RejectsBadHistories) {
+  for (const auto* text : {
+           "1 G1 a A permits 4",
+           "1 G1 a A permits 2; 2 G2 a B permits 2",
+           "1 G1 a A permits 1; 2 G2 a B permits 1; 3 G3 a C permits 1; 4 G4 a D permits 1",
+           "1 G1 a A permits 3 until 5; 4 G2 a B permits 1",
+           "1 G1 a A permits 3 until 5; 4 E1 until 9; 6 G2 a B permits 1",
+           "1 G1 a A permits 3; 1 G2 a A permits 1",
+           "1 G1 a A permits 2; 2 G2 a B permits 2; 3 R1; 4 R2",
+           "1 R1; 2 G1 a A permits 1",
+       }) {
+    EXPECT_FALSE(permits_of_3(history(text)).empty()) << text;
+  }
 }
 
 TEST(CheckTokens, PassesGoodHistories) {

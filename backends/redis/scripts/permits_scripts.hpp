@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Semaphores on the server. One string has all of one: its limit, its last token, and a line for
+// each acquisition, first come first. So nothing of it can be missing while the rest is there; how
+// many permits are free is counted from the lines; whatever reads it leaves out what has expired.
+//
+//   dlock:permits LIMIT TOKEN
+//   h TILL PERMITS TOKEN SINCE UUID,HOST,PID,APP       holds; till, since: server time, ms
+//   w TILL PERMITS 0 SINCE INSTANCE,UUID,HOST,PID,APP  waits, and looks again before TILL
+#pragma once
+
+#include <string_view>
+
+namespace dlock::redis {
+
+inline constexpr std::string_view kPermitsLua = R"lua(
+local function load(key)
+  local clock = redis.call('TIME')
+  local us = clock[1] * 1000000 + clock[2]
+  local now = math.floor(us / 1000)
+  local text = redis.call('GET', key)
+  local all = {limit = 0, token = 0, now = now, us = us, held = 0, first = nil}
+  if not text then return all end
+  local limit, token, from = string.match(text, '^dlock:permits (%d+) (%d+)\n()')
+  if not limit then return nil end
+  all.limit, all.token = tonumber(limit), tonumber(token)
+  for kind, till, permits, number, since, who in
+      string.gmatch(string.sub(text, from), '(%a) (%d+) (%d+) (%d+) (%d+) ([^\n]*)\n') do
+    if tonumber(till) > now then
+      local id = kind == 'h' and string.sub(who, 1, 36) or string.sub(who, 38, 73)
+      all[#all + 1] = {kind = kind, till = tonumber(till), permits = tonumber(permits),
+                       token = number, since = since, who = who, id = id}
+      if kind == 'h' then all.held = all.held + tonumber(permits) end
+    end
+  end
+  return all
+end
+local function store(key, all)
+  local lines = {string.format('dlock:permits %.0f %.0f\n', all.limit, all.token)}
+  for _, one in ipairs(all) do
+    lines[#lines + 1] = string.format('%s %.0f %.0f %s %s %s\n', one.kind, one.till, one.permits,
+                                      one.token, one.since, one.who)
+  end
+  redis.call('SET', key, table.concat(lines))
+end
+local function place(all, id)
+  for at, one in ipairs(all) do
+    if one.id == id then return at, one end
+  end
+end
+local function take_out(all, id)
+  local at, one = place(all, id)
+  if not at then return nil end
+  table.remove(all, at)
+  if one.kind == 'h' then all.held = all.held - one.permits end
+  return one
+end
+local function tell(prefix, one)
+  redis.pcall('PUBLISH', prefix .. string.sub(one.who, 1, 36), one.id)
+end
+local function wake_fitting(all, prefix)
+  local taken = all.held
+  for _, one in ipairs(all) do
+    if one.kind == 'w' then
+      taken = taken + one.permits
+      if taken > all.limit then return end
+      tell(prefix, one)
+    end
+  end
+end
+)lua";
+
+// KEYS permits; ARGV owner, permits, limit (0: the store's), lease ms, min token, queue 0|1,
+// waiter, patience ms, channel prefix, tag
+// -> {1|2, token, tag} | {0, place, ms left, '', tag} | {3, tag} | {6, limit, tag} | {7, tag}
+//
+// 6: the limit there is another (0: there is none), or below what is asked for; nothing of it is
+// left. 7: another program's text.
+inline constexpr std::string_view kAcquirePermits = R"lua(
+local tag = ARGV[#ARGV]
+local id = string.sub(ARGV[1], 1, 36)
+local permits = tonumber(ARGV[2])
+local all = load(KEYS[1])
+if not all then return {7, tag} end
+local at, mine = place(all, id)
+if mine and mine.kind == 'h' then
+  mine.till = all.now + ARGV[4]
+  store(KEYS[1], all)
+  return {2, mine.token, tag}
+end
+local asked = tonumber(ARGV[3])
+local refused = all.limit == 0 and asked == 0
+if all.limit > 0 then refused = permits > all.limit or (asked > 0 and asked ~= all.limit) end
+if refused then
+  if take_out(all, id) then
+    wake_fitting(all, ARGV[9])
+    store(KEYS[1], all)
+  end
+  return {6, all.limit, tag}
+end
+if all.limit == 0 then all.limit = asked end
+local before = 0
+local left = -1
+for number, one in ipairs(all) do
+  if at and number >= at then break end
+  if one.kind == 'w' then before = before + 1 end
+end
+for _, one in ipairs(all) do
+  if one.id ~= id and (left < 0 or one.till - all.now < left) then left = one.till - all.now end
+end
+if before == 0 and all.held + permits <= all.limit then
+  take_out(all, id)
+  local token = math.max(all.token + 1, all.us, tonumber(ARGV[5]) + 1)
+  if not (token < 9007199254740992) then return {3, tag} end
+  all.token = token
+  all.held = all.held + permits
+  token = string.format('%.0f', token)
+  table.insert(all, at or #all + 1, {kind = 'h', till = all.now + ARGV[4], permits = permits,
+                                     token = token, since = string.format('%.0f', all.now),
+                                     who = ARGV[1], id = id})
+  wake_fitting(all, ARGV[9])
+  store(KEYS[1], all)
+  return {1, token, tag}
+end
+if ARGV[6] == '0' then
+  if take_out(all, id) then store(KEYS[1], all) end
+  return {0, -1, left, '', tag}
+end
+local till = all.now + ARGV[8]
+if mine then
+  mine.till = till
+else
+  all[#all + 1] = {kind = 'w', till = till, permits = permits, token = '0',
+                   since = string.format('%.0f', all.now), who = ARGV[7], id = id}
+end
+store(KEYS[1], all)
+return {0, before, left, '', tag}
+)lua";
+
+// KEYS permits; ARGV owner, lease ms, token, tag -> {1 renewed | 0 gone, tag}
+//
+// It writes in any case: a replica refuses that, whose word that they are gone would be no proof.
+inline constexpr std::string_view kRenewPermits = R"lua(
+local all = load(KEYS[1])
+if not all then return {0, ARGV[4]} end
+local _, mine = place(all, string.sub(ARGV[1], 1, 36))
+if mine and mine.kind == 'h' and mine.token == ARGV[3] then
+  mine.till = all.now + ARGV[2]
+  store(KEYS[1], all)
+  return {1, ARGV[4]}
+end
+if all.limit > 0 then store(KEYS[1], all) else redis.call('DEL', KEYS[1]) end
+return {0, ARGV[4]}
+)lua";
+
+// KEYS permits; ARGV owner, channel prefix, tag -> {1 released | 0 was not ours, tag}
+//
+// Also withdraws who waits.
+inline constexpr std::string_view kReleasePermits = R"lua(
+local all = load(KEYS[1])
+if not all then return {0, ARGV[3]} end
+local mine = take_out(all, string.sub(ARGV[1], 1, 36))
+if not mine then return {0, ARGV[3]} end
+wake_fitting(all, ARGV[2])
+store(KEYS[1], all)
+return {mine.kind == 'h' and 1 or 0, ARGV[3]}
+)lua";
+
+// KEYS permits; ARGV tag -> {text, server time ms, tag}; writes nothing
+inline constexpr std::string_view kInspectPermits = R"lua(
+local clock = redis.call('TIME')
+local now = string.format('%.0f', math.floor(clock[1] * 1000 + clock[2] / 1000))
+return {redis.call('GET', KEYS[1]) or '', now, ARGV[1]}
+)lua";
+
+// KEYS permits; ARGV limit, channel prefix, tag -> {1 | 7, tag}
+inline constexpr std::string_view kSetLimit = R"lua(
+local all = load(KEYS[1])
+if not all then return {7, ARGV[3]} end
+all.limit = tonumber(ARGV[1])
+for _, one in ipairs(all) do
+  if one.kind == 'w' then tell(ARGV[2], one) end
+end
+store(KEYS[1], all)
+return {1, ARGV[3]}
+)lua";
+
+}  // namespace dlock::redis

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who holds permits and who waits for them, and another limit.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "backends/zookeeper/backend.hpp"
+#include "backends/zookeeper/error.hpp"
+#include "backends/zookeeper/rules/metadata.hpp"
+#include "backends/zookeeper/rules/permits.hpp"
+
+namespace dlock::zookeeper {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// Of a lease or a place in line: whose it is; another client's is its own.
+PermitHolder holder_of(const std::string& node, const std::optional<Metadata>& metadata) {
+  PermitHolder holder;
+  if (metadata) {
+    holder.owner = metadata->owner;
+    holder.permits = std::max<std::uint32_t>(metadata->permits, 1);
+    holder.remaining = metadata->session_timeout;
+  } else {
+    holder.owner.id = node;
+  }
+  return holder;
+}
+
+}  // namespace
+
+asio::awaitable<Result<SemaphoreStatus>> ZooKeeperBackend::inspect_semaphore(std::string name,
+                                                                             TimePoint deadline) {
+  Result<SemaphoreStatus> result;
+  const auto path = names_.path(name) + "/";
+  while (!closed_) {
+    const bool ready = co_await session_->ready(deadline);
+    if (!ready) break;
+    SemaphoreStatus status;
+    status.name = name;
+    auto sync = session_->client().sync(names_.root());
+    const auto synced = co_await reply_until(std::move(sync), deadline);
+    if (is_loss(synced.rc) || !session_->connected()) continue;
+    auto get = session_->client().get(path + std::string(kLimitNode));
+    const auto limit = co_await reply_until(std::move(get), deadline);
+    if (limit.rc == ZOK) status.limit = read_limit(limit.text);
+    if (limit.rc == ZOK || limit.rc == ZNONODE) {
+      bool done = co_await describe_leases(path + std::string(kLeasesNode), status, deadline);
+      if (done) done = co_await describe_line(path + std::string(kGuardNode), status, deadline);
+      if (done) {
+        result.value = std::move(status);
+        co_return result;
+      }
+    } else if (!is_loss(limit.rc)) {
+      result.failure = failure_of(limit.rc, "reading " + path + std::string(kLimitNode));
+      co_return result;
+    }
+    if (env_.now() >= deadline) break;
+  }
+  result.failure = {session_->connected() ? Error::no_answer : Error::not_connected,
+                    "servers " + session_->addresses()};
+  co_return result;
+}
+
+asio::awaitable<bool> ZooKeeperBackend::describe_leases(std::string directory,
+                                                        SemaphoreStatus& status,
+                                                        TimePoint deadline) {
+  if (!session_->connected()) co_return false;
+  auto list = session_->client().children(directory);
+  const auto listing = co_await reply_until(std::move(list), deadline);
+  if (listing.rc == ZNONODE) co_return true;
+  if (listing.rc != ZOK) co_return false;
+  const auto offset = co_await token_offset_.value(deadline);
+  if (is_loss(offset.rc)) co_return false;
+  struct Leases {
+    PermitHolder holder;
+    std::uint32_t count = 0;
+  };
+  std::map<std::string, Leases> all;  // by their owners
+  for (const auto& child : listing.children) {
+    if (!session_->connected()) co_return false;
+    auto get = session_->client().get(directory + "/" + child);
+    const auto reply = co_await reply_until(std::move(get), deadline);
+    if (reply.rc == ZNONODE) continue;
+    if (is_loss(reply.rc)) co_return false;
+    const auto metadata = read_metadata(reply.text);
+    auto& leases = all[metadata ? metadata->owner.id : child];
+    const auto token = static_cast<std::uint64_t>(reply.stat.czxid) + offset.offset;
+    const bool is_first = leases.count == 0 || token < leases.holder.token.value_or(0);
+    if (is_first && reply.rc == ZOK) {
+      leases.holder = holder_of(child, metadata);
+      leases.holder.token = token;
+      leases.holder.held_for =
+          std::max(milliseconds(0), milliseconds(env_.wall_clock_ms() - reply.stat.ctime_ms));
+    }
+    ++leases.count;
+  }
+  for (auto& [id, leases] : all) {
+    leases.holder.permits = leases.count;
+    status.holders.push_back(std::move(leases.holder));
+  }
+  std::sort(status.holders.begin(), status.holders.end(),
+            [](const PermitHolder& a, const PermitHolder& b) { return a.token < b.token; });
+  co_return true;
+}
+
+asio::awaitable<bool> ZooKeeperBackend::describe_line(std::string directory,
+                                                      SemaphoreStatus& status, TimePoint deadline) {
+  if (!session_->connected()) co_return false;
+  auto list = session_->client().children(directory);
+  const auto listing = co_await reply_until(std::move(list), deadline);
+  if (listing.rc == ZNONODE) co_return true;
+  if (listing.rc != ZOK) co_return false;
+  for (const auto& one : in_line(listing.children, {})) {
+    if (!session_->connected()) co_return false;
+    auto get = session_->client().get(directory + "/" + one.name);
+    const auto reply = co_await reply_until(std::move(get), deadline);
+    if (reply.rc == ZNONODE) continue;
+    if (is_loss(reply.rc)) co_return false;
+    auto waiter = holder_of(one.name, read_metadata(reply.text));
+    waiter.remaining.reset();
+    const bool has_them =
+        std::any_of(status.holders.begin(), status.holders.end(),
+                    [&](const PermitHolder& held) { return held.owner.id == waiter.owner.id; });
+    if (!has_them) status.waiting.push_back(std::move(waiter));
+  }
+  co_return true;
+}
+
+asio::awaitable<Failure> ZooKeeperBackend::set_limit(std::string name, std::uint32_t limit,
+                                                     TimePoint deadline) {
+  const auto path = names_.path(name) + "/" + std::string(kLimitNode);
+  const auto text = std::to_string(limit);
+  while (!closed_) {
+    const bool ready = co_await session_->ready(deadline);
+    if (!ready) break;
+    auto set = session_->client().set(path, text);
+    auto rc = (co_await reply_until(std::move(set), deadline)).rc;
+    if (rc == ZOK) co_return Failure{};
+    if (rc == ZNONODE) {
+      auto nodes = names_.nodes(name);
+      for (const auto& node : nodes) {
+        if (!session_->connected()) break;
+        auto made = session_->client().create(node, {}, Client::Mode::container);
+        co_await reply_until(std::move(made), deadline);
+      }
+      if (!session_->connected()) continue;
+      auto made = session_->client().create(path, text, Client::Mode::persistent);
+      rc = (co_await reply_until(std::move(made), deadline)).rc;
+      if (rc == ZOK) co_return Failure{};
+      if (rc == ZNODEEXISTS || rc == ZNONODE) rc = ZCONNECTIONLOSS;  // once more
+    }
+    if (!is_loss(rc)) co_return failure_of(rc, "writing " + path);
+    if (env_.now() >= deadline) break;
+  }
+  co_return Failure{session_->connected() ? Error::no_answer : Error::not_connected,
+                    "servers " + session_->addresses()};
+}
+
+}  // namespace dlock::zookeeper

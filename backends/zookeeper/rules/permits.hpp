@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a semaphore is made of, below the node that a lock of its name has: Curator's
+// InterProcessSemaphoreV2, with the limit beside it.
+//
+//   locks/   a lock: who has it may take permits, the others wait in its line
+//   leases/  a node for each permit that is held, `_c_<uuid>-lease-<seq>`
+//   %limit   how many there are, as decimal text. Ours; Curator's users say it in their programs.
+//   No
+//            lock's path has such a part
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backends/zookeeper/rules/contender.hpp"
+
+namespace dlock::zookeeper {
+
+inline constexpr std::string_view kGuardNode = "locks";
+inline constexpr std::string_view kLeasesNode = "leases";
+inline constexpr std::string_view kLimitNode = "%limit";
+
+inline bool is_part_of_semaphore(std::string_view child) noexcept {
+  return child == kGuardNode || child == kLeasesNode || child == kLimitNode;
+}
+
+inline bool has_semaphore(const std::vector<std::string>& children) {
+  return std::find(children.begin(), children.end(), kLimitNode) != children.end();
+}
+
+/// To which the server adds the sequence number.
+inline std::string lease_prefix(std::string_view id) { return claim_prefix(id) + "-lease-"; }
+
+/// Empty: no number that can be one.
+inline std::optional<std::uint32_t> read_limit(std::string_view text) {
+  std::uint32_t limit = 0;
+  const auto* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, limit);
+  if (error != std::errc() || stop != end || limit == 0) return {};
+  return limit;
+}
+
+}  // namespace dlock::zookeeper

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Semaphores of a manager. Permits are acquired as a lock is, by the same machines.
+#include <fmt/format.h>
+
+#include "core/manager/manager_impl.hpp"
+#include "dlock/spi/error.hpp"
+
+namespace dlock::inline v0 {
+namespace {
+
+using core::Engine;
+using core::Store;
+
+/// Re-enters nothing but itself.
+class PermitsContext final : public detail::LockContext {
+ public:
+  explicit PermitsContext(std::shared_ptr<Engine> engine) : engine_(std::move(engine)) {}
+  core::Reentry& reentry() override { return reentry_; }
+  asio::any_io_executor callback_executor() override { return engine_->callback_executor(); }
+
+ private:
+  const std::shared_ptr<Engine> engine_;
+  core::Reentry reentry_;
+};
+
+/// So many permits of one semaphore, on the store that its route names.
+class PermitsLock final : public DistributedLock {
+ public:
+  PermitsLock(const std::shared_ptr<Engine>& engine, std::string name, Engine::Permits permits)
+      : engine_(engine),
+        name_(std::move(name)),
+        route_(engine->route(name_)),
+        permits_(permits),
+        context_(engine) {}
+
+  const std::string& name() const noexcept override { return name_; }
+  const std::string& store() const noexcept override { return route_.store; }
+  std::optional<std::chrono::milliseconds> default_wait() const noexcept override {
+    return engine_->default_wait(route_);
+  }
+  detail::LockContext& context() const noexcept override { return context_; }
+  detail::Canceller start_acquire(AcquireOptions options, detail::AcquireHandler handler) override {
+    return engine_->start_acquire(name_, route_, options, std::move(handler), {}, permits_);
+  }
+
+ private:
+  const std::shared_ptr<Engine> engine_;
+  const std::string name_;
+  const RouteConfig& route_;  ///< the engine's
+  const Engine::Permits permits_;
+  mutable PermitsContext context_;
+};
+
+[[noreturn]] void refuse(const std::string& semaphore, const std::string& store, std::string why) {
+  throw LockError(make_error_code(errc::invalid_argument), {semaphore, store, std::move(why)});
+}
+
+void check_limit(const std::string& semaphore, std::uint32_t limit) {
+  if (limit >= 1 && limit <= kMostPermits) return;
+  refuse(semaphore, {}, fmt::format("{} permits: a semaphore has 1 to {}", limit, kMostPermits));
+}
+
+/// Where it is. Throws LockError{invalid_argument} if there can be none.
+const RouteConfig& home_of_semaphore(const Engine& engine, const std::string& name) {
+  const auto& route = engine.route(name);
+  if (core::other_store(route) != nullptr) {
+    refuse(name, route.store,
+           "the route of this name has `migrate`, and a migration moves locks only; give the "
+           "semaphore a name with a route of its own");
+  }
+  const auto& backend = *engine.setup_of(route.store).descriptor;
+  if (!backend.has_permits) {
+    refuse(name, route.store,
+           fmt::format("{} store '{}' has no semaphores: {}; route this name to a store that has "
+                       "them (`require: semaphore` says so at the start)",
+                       backend.name, route.store, backend.why_no_permits));
+  }
+  return route;
+}
+
+asio::awaitable<Result<SemaphoreStatus>> inspect_permits(std::shared_ptr<Store> store,
+                                                         std::string name) {
+  Result<SemaphoreStatus> result;
+  result.failure = co_await store->connected();
+  if (!result.failure.error) result.failure = store->refused_permits();
+  if (result.failure.error) co_return result;
+  const auto deadline = core::operation_deadline(*store);
+  result = co_await store->backend().inspect_semaphore(std::move(name), deadline);
+  co_return result;
+}
+
+asio::awaitable<Failure> write_limit(std::shared_ptr<Store> store, std::string name,
+                                     std::uint32_t limit) {
+  auto failure = co_await store->connected();
+  if (!failure.error) failure = store->refused_permits();
+  if (failure.error) co_return failure;
+  const auto deadline = core::operation_deadline(*store);
+  failure = co_await store->backend().set_limit(std::move(name), limit, deadline);
+  co_return failure;
+}
+
+}  // namespace
+
+Semaphore LockManager::semaphore(std::string name, std::optional<std::uint32_t> limit) {
+  if (limit) check_limit(name, *limit);
+  home_of_semaphore(*impl_->engine, name);
+  auto permits = [engine = impl_->engine, name, limit](std::uint32_t count) {
+    return std::make_shared<PermitsLock>(engine, name, Engine::Permits{count, limit.value_or(0)});
+  };
+  return Semaphore(std::move(name), limit, std::move(permits));
+}
+
+SemaphoreStatus LockManager::semaphore_status(const std::string& name) {
+  const auto& store = home_of_semaphore(*impl_->engine, name).store;
+  auto result = impl_->engine->run_on<Result<SemaphoreStatus>>(
+      store, [name](std::shared_ptr<Store> at) { return inspect_permits(std::move(at), name); });
+  if (!result.value) core::fail(result.failure, name, store);
+  return std::move(*result.value);
+}
+
+void LockManager::set_semaphore(const std::string& name, std::uint32_t limit) {
+  check_limit(name, limit);
+  const auto& store = home_of_semaphore(*impl_->engine, name).store;
+  const auto failure = impl_->engine->run_on<Failure>(
+      store,
+      [name, limit](std::shared_ptr<Store> at) { return write_limit(std::move(at), name, limit); });
+  if (failure.error) core::fail(failure, name, store);
+}
+
+}  // namespace dlock::inline v0

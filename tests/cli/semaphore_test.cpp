@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `--permits`, `--of` and `dlock semaphore`.
+#include "tests/cli/cli_support.hpp"
+
+namespace dlock::cli_test {
+namespace {
+
+namespace json = boost::json;
+using testkit::Process;
+
+int run_status(const std::string& url, std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "run");
+  return finish(dlock_on(url, std::move(arguments))).status.shell_status();
+}
+
+TEST(CliSemaphore, SoManyRunAtOnceAndNoMore) {
+  const LocalStore store;
+  Process holder(dlock_on(store.url(), {"hold", "x", "--permits", "2", "--of", "3"}));
+  const auto held = read_event(holder);
+  EXPECT_EQ(text(held, "event"), "held");
+  EXPECT_EQ(keys(held), "event name token store remaining_ms sequencer permits");
+  EXPECT_EQ(held.at("permits").to_number<int>(), 2);
+  EXPECT_TRUE(held.at("sequencer").is_null());
+  EXPECT_EQ(run_status(store.url(), {"x", "--of", "3", "--wait", "0", "--", "true"}), 0);
+  EXPECT_EQ(run_status(store.url(), {"x", "--permits", "2", "--wait", "0", "--", "true"}), 75);
+  EXPECT_EQ(run_status(store.url(), {"x", "--wait", "0", "--", "true"}), 0)
+      << "a lock is no permit";
+
+  const auto shown = finish(dlock_on(store.url(), {"semaphore", "show", "x"}));
+  EXPECT_NE(shown.out.find("x: 1 of 3 permits free"), std::string::npos) << shown.out;
+  EXPECT_NE(shown.out.find("2 permits"), std::string::npos) << shown.out;
+  const auto json =
+      json::parse(finish(dlock_on(store.url(), {"semaphore", "show", "x", "--json"})).out);
+  EXPECT_EQ(keys(json.as_object()), "name limit held free holders waiting notes");
+  EXPECT_EQ(keys(json.at("holders").as_array().at(0).as_object()),
+            "host pid app id permits token since_ms remaining_ms");
+}
+
+TEST(CliSemaphore, AnotherNumberIsRefusedUntilItIsSet) {
+  const LocalStore store;
+  EXPECT_EQ(run_status(store.url(), {"x", "--of", "3", "--", "true"}), 0);
+  const auto refused = finish(dlock_on(store.url(), {"run", "x", "--of", "4", "--", "true"}));
+  EXPECT_EQ(refused.status.shell_status(), 64);
+  EXPECT_NE(refused.err.find("has 3 permits in the store, and 4 were said here"), std::string::npos)
+      << refused.err;
+  const auto set = finish(dlock_on(store.url(), {"semaphore", "set", "x", "4", "--json"}));
+  EXPECT_EQ(set.out, "{\"event\":\"set\",\"name\":\"x\",\"limit\":4}\n");
+  EXPECT_EQ(run_status(store.url(), {"x", "--of", "4", "--", "true"}), 0);
+  EXPECT_EQ(run_status(store.url(), {"x", "--permits", "5", "--", "true"}), 64);
+  EXPECT_EQ(run_status(store.url(), {"x", "--permits", "3", "--of", "2", "--", "true"}), 64);
+  EXPECT_EQ(run_status(store.url(), {"x", "--of", "4", "--shared", "--", "true"}), 64);
+  const auto nobody = finish(dlock_on(store.url(), {"run", "y", "--permits", "1", "--", "true"}));
+  EXPECT_NE(nobody.status.shell_status(), 0);
+  EXPECT_NE(nobody.err.find("does not know how many permits"), std::string::npos) << nobody.err;
+}
+
+// Nobody listens there: what cannot be is refused before anybody is asked.
+TEST(CliSemaphore, MemcachedRefusesAtOnceAndSaysWhy) {
+  const auto result =
+      finish(dlock_on("memcached://127.0.0.1:1", {"run", "x", "--of", "2", "--", "true"}));
+  EXPECT_EQ(result.status.shell_status(), 64) << result.err;
+  EXPECT_NE(result.err.find("has no semaphores"), std::string::npos) << result.err;
+}
+
+TEST(CliSemaphore, APermitWithinALockOfTheSameNameIsNoNesting) {
+  const LocalStore store;
+  EXPECT_EQ(run_status(store.url(), {"x", "--", DLOCK_BINARY, "--store", store.url(), "run", "x",
+                                     "--of", "1", "--", "true"}),
+            0);
+}
+
+}  // namespace
+}  // namespace dlock::cli_test
