@@ -14,7 +14,7 @@ namespace {
 using std::chrono::milliseconds;
 using Outcome = RunRecord::Outcome;
 
-constexpr std::string_view kVersion = "dlock-run1\n";
+constexpr std::string_view kRunVersion = "dlock-run1\n";
 constexpr std::array kOutcomes = {Outcome::running, Outcome::succeeded, Outcome::failed,
                                   Outcome::overran, Outcome::lost};
 
@@ -42,9 +42,9 @@ std::optional<Fields> fields_of(std::string_view text) {
   return fields;
 }
 
-class Reader {
+class RunReader {
  public:
-  explicit Reader(Fields fields) : fields_(std::move(fields)) {}
+  explicit RunReader(Fields fields) : fields_(std::move(fields)) {}
 
   template <class T>
   std::optional<T> number(std::string_view name) {
@@ -80,7 +80,7 @@ class Reader {
   bool is_wrong_ = false;
 };
 
-Outcome outcome_of(Reader& reader) {
+Outcome outcome_of(RunReader& reader) {
   const auto word = reader.text("outcome");
   for (const auto each : kOutcomes) {
     if (word == to_string(each)) return each;
@@ -94,7 +94,7 @@ Outcome outcome_of(Reader& reader) {
 std::string run_key(const std::string& name) { return "runs/" + name; }
 
 std::string to_text(const RunRecord& record) {
-  std::string text(kVersion);
+  std::string text(kRunVersion);
   const auto put = [&text](std::string_view name, const auto& value) {
     text += fmt::format("{} {}\n", name, value);
   };
@@ -116,10 +116,10 @@ std::string to_text(const RunRecord& record) {
 }
 
 std::optional<RunRecord> parse_run(std::string_view text) {
-  if (!text.starts_with(kVersion)) return std::nullopt;
-  auto fields = fields_of(text.substr(kVersion.size()));
+  if (!text.starts_with(kRunVersion)) return std::nullopt;
+  auto fields = fields_of(text.substr(kRunVersion.size()));
   if (!fields) return std::nullopt;
-  Reader reader(std::move(*fields));
+  RunReader reader(std::move(*fields));
   RunRecord record;
   record.outcome = outcome_of(reader);
   record.tick = reader.number<std::int64_t>("tick");

@@ -23,7 +23,7 @@ using std::chrono::milliseconds;
 
 /// Who holds the lock is about to write a run, as a rule.
 constexpr milliseconds kSlice{100};
-constexpr milliseconds kPatience{2000};
+constexpr milliseconds kRecordingPatience{2000};
 
 class OverrunErrand final : public core::Errand {
  public:
@@ -194,7 +194,7 @@ Schedule::~Schedule() = default;
 std::optional<ScheduledRun> Schedule::try_begin(RunRefusal* why) {
   RunRefusal unasked;
   auto& told = why != nullptr ? *why : unasked;
-  const auto until = BoottimeClock::now() + kPatience;
+  const auto until = BoottimeClock::now() + kRecordingPatience;
   do {
     // Most come second: they need not take the lock to see that.
     if (impl_->refuses(impl_->runs.look(), told)) return std::nullopt;

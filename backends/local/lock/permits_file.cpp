@@ -22,9 +22,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::string_view kStamp = "dlock-permits/1 ";
+constexpr std::string_view kPermitsStamp = "dlock-permits/1 ";
 constexpr std::size_t kDigits = 10;
-constexpr std::size_t kLineSize = kStamp.size() + kDigits + 1;
+constexpr std::size_t kLineSize = kPermitsStamp.size() + kDigits + 1;
 constexpr std::size_t kCountSize = 8;
 constexpr std::size_t kEntrySize = kCountSize + kRecordSize;
 constexpr std::size_t kWaitersAt = 1024;
@@ -154,8 +154,8 @@ Failure read_limit(const LockFile& file, const std::string& path,
   if (!read.ok()) return system_failure(read.error, path);
   if (size == 0 || line.front() == '\0') return {};  // the limit is written before all else
   std::uint32_t found = 0;
-  const auto* digits = line.data() + kStamp.size();
-  const bool whole = size == kLineSize && line.starts_with(kStamp) && line.back() == '\n';
+  const auto* digits = line.data() + kPermitsStamp.size();
+  const bool whole = size == kLineSize && line.starts_with(kPermitsStamp) && line.back() == '\n';
   const auto [stop, error] = std::from_chars(digits, digits + kDigits, found);
   if (!whole || error != std::errc() || stop != digits + kDigits || found == 0) {
     return make_failure(Error::foreign_file, path);
@@ -203,7 +203,7 @@ Failure write_limit_through(const Directory& directory, const std::string& file,
   std::optional<std::uint32_t> stands;
   auto failure = read_limit(permits, path, stands);
   if (failure.error || (stands && if_absent)) return failure;
-  const auto line = fmt::format("{}{:0{}}\n", kStamp, limit, kDigits);
+  const auto line = fmt::format("{}{:0{}}\n", kPermitsStamp, limit, kDigits);
   done = permits.write_through(bytes_of(line), 0);
   if (done.ok() && ::fsync(directory.get()) != 0) done = {errno};
   return done.ok() ? Failure{} : system_failure(done.error, path);
