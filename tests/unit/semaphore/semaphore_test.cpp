@@ -75,17 +75,17 @@ TEST(Semaphores, PermitsAreALockForAllThatTakesOne) {
 
 TEST(Semaphores, AreMadeByHandOfAnyLocks) {
   auto locks = permits_on_memory("permits-by-hand");
-  std::uint32_t asked = 0;
+  std::uint32_t wanted_permits = 0;
   const Semaphore fake("s", 3, [&](std::uint32_t count) -> std::shared_ptr<DistributedLock> {
-    asked = count;
+    wanted_permits = count;
     return locks.lock("s");
   });
   EXPECT_EQ(fake.name(), "s");
   EXPECT_EQ(fake.limit(), 3U);
   EXPECT_TRUE(fake.acquire(3));
-  EXPECT_EQ(asked, 3U);
+  EXPECT_EQ(wanted_permits, 3U);
   EXPECT_TRUE(fake.try_acquire_for(1ms, 2));
-  EXPECT_EQ(asked, 2U);
+  EXPECT_EQ(wanted_permits, 2U);
   EXPECT_THROW((void)fake.acquire(4), LockError);
   EXPECT_THROW((void)fake.acquire(0), LockError);
 }
