@@ -13,7 +13,7 @@ namespace {
 /// pay for it.
 constexpr std::chrono::milliseconds kOwnWatchDelay{200};
 /// Who is first in line for permits.
-constexpr std::chrono::milliseconds kCountAgain{1000};
+constexpr std::chrono::milliseconds kCountAgain{500};
 
 }  // namespace
 
