@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/output/json.hpp"
 
-#include <algorithm>
 #include <boost/json.hpp>
 
 #include "cli/output/json_values.hpp"
+#include "cli/output/last_run.hpp"
 
 namespace dlock::cli {
 

@@ -9,6 +9,7 @@
 #include <new>
 
 #include "dlock/spi/backend.hpp"
+#include "dlock/spi/error.hpp"
 
 namespace dlock::inline v0 {
 

@@ -170,9 +170,9 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::make_leases(NodeClai
                                                                         TimePoint deadline) {
   const auto& request = claim->request();
   const bool all = count == request.permits;
-  const auto data =
-      write_metadata({request.owner, std::chrono::duration_cast<milliseconds>(session_->timeout()),
-                      0, request.permits});
+  Metadata metadata{request.owner, std::chrono::duration_cast<milliseconds>(session_->timeout())};
+  metadata.permits = request.permits;
+  const auto data = write_metadata(metadata);
   std::vector<PendingReply> pending;
   const auto send = [&] {
     const Client::Burst burst(session_->client());
