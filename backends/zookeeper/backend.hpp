@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "backends/zookeeper/lock/claim.hpp"
-#include "backends/zookeeper/lock/known_gates.hpp"
-#include "backends/zookeeper/lock/known_seals.hpp"
 #include "backends/zookeeper/lock/listings.hpp"
 #include "backends/zookeeper/lock/token_offset.hpp"
 #include "backends/zookeeper/lock/unresolved_creates.hpp"
+#include "backends/zookeeper/rules/known_gates.hpp"
+#include "backends/zookeeper/rules/known_seals.hpp"
 #include "backends/zookeeper/rules/names.hpp"
 #include "backends/zookeeper/rules/queue.hpp"
 #include "backends/zookeeper/wire/gate.hpp"

@@ -153,12 +153,23 @@ class Supervisor {
     }
   }
 
+  /// Of a lock that is held still. After a pause of ours it may end though its state says nothing.
+  const char* why_it_ends(HandleState state) const {
+    const bool progresses = progress_ != nullptr;
+    if (state == HandleState::suspect) return "could not be renewed";
+    if (progresses && arguments_.max_hold) return "has had its time (--max-hold), or no progress";
+    if (progresses) return "is kept without progress: nobody touches the file in DLOCK_PROGRESS";
+    if (arguments_.max_hold) return "has had its time (--max-hold)";
+    return "could not be renewed in time, or has had its time (max_hold)";
+  }
+
   void act(LossPolicy::Action action, HandleState state) {
     const bool lost = state == HandleState::lost;
     const auto left = handle_.remaining();
-    const std::string why = lost ? fmt::format("the lock {} is lost ({})", arguments_.name,
-                                               to_string(handle_.loss_reason()))
-                                 : fmt::format("the lock {} could not be renewed", arguments_.name);
+    const std::string why =
+        lost ? fmt::format("the lock {} is lost ({})", arguments_.name,
+                           to_string(handle_.loss_reason()))
+             : fmt::format("the lock {} {}", arguments_.name, why_it_ends(state));
     switch (action) {
       case LossPolicy::Action::none:
         break;

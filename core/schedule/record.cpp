@@ -15,6 +15,7 @@ using std::chrono::milliseconds;
 using Outcome = RunRecord::Outcome;
 
 constexpr std::string_view kRunVersion = "dlock-run1\n";
+constexpr std::int64_t kLatest = 253'402'300'800'000;  // the year 10000, in ms
 constexpr std::array kOutcomes = {Outcome::running, Outcome::succeeded, Outcome::failed,
                                   Outcome::overran, Outcome::lost};
 
@@ -74,8 +75,6 @@ class RunReader {
   void refuse() noexcept { is_wrong_ = true; }
 
  private:
-  static constexpr std::int64_t kLatest = 253'402'300'800'000;  // the year 10000
-
   Fields fields_;
   bool is_wrong_ = false;
 };
@@ -133,6 +132,11 @@ std::optional<RunRecord> parse_run(std::string_view text) {
   record.offset = reader.time("offset");
   record.owner = {reader.text("id"), reader.text("host"),
                   reader.number<std::int64_t>("pid").value_or(0), reader.text("app")};
+  // What is counted with it stays within the times that there are.
+  const auto& tick = record.tick;
+  if (tick && (record.every.count() == 0 || *tick < 0 || *tick > kLatest / record.every.count())) {
+    reader.refuse();
+  }
   if (reader.is_wrong()) return std::nullopt;
   return record;
 }

@@ -29,6 +29,7 @@ TEST(CliBounds, MaxHoldEndsTheCommandWhileTheLockIsOurs) {
   const auto ended = finish(dlock_on(store.url(), run_with({"--max-hold", "2s"}, kObedient)));
   EXPECT_EQ(ended.status.shell_status(), 76);
   EXPECT_EQ(ended.out, "ready\ntold\n");
+  EXPECT_NE(ended.err.find("has had its time (--max-hold)"), std::string::npos) << ended.err;
   EXPECT_FALSE(is_held(store.url(), "x"));
 }
 
@@ -44,6 +45,7 @@ TEST(CliBounds, ACommandThatHangsIsEndedAndOneThatComesOnIsNot) {
   const auto hangs = finish(dlock_on(store.url(), run_with({"--progress-every", "4s"}, kObedient)));
   EXPECT_EQ(hangs.status.shell_status(), 76);
   EXPECT_EQ(hangs.out, "ready\ntold\n");
+  EXPECT_NE(hangs.err.find("is kept without progress"), std::string::npos) << hangs.err;
 }
 
 TEST(CliBounds, AnOuterProgressFileIsNotPassedOn) {

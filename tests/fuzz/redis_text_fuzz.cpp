@@ -3,6 +3,7 @@
 // What stands in Redis: a lock's value, a waiter, the lines of INFO. Input: the text; and once more
 // as host and app of an owner.
 #include "backends/redis/rules/info.hpp"
+#include "backends/redis/rules/permits.hpp"
 #include "backends/redis/rules/value.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
@@ -41,6 +42,14 @@ void check_info(std::string_view text) {
   require(!facts.info_known || change != redis::ServerChange::none, "another run is noticed");
 }
 
+void check_permits(std::string_view text) {
+  const std::chrono::milliseconds delay(text.size() % 3 * 1000);
+  const auto status = redis::read_permits("a", text, 1'700'000'000'000, delay);
+  if (!status) return;
+  for (const auto& holder : status->holders) require(holder.permits > 0, "none is no record");
+  for (const auto& holder : status->holders) check_owner(holder.owner, text.size());
+}
+
 }  // namespace
 }  // namespace dlock::fuzz
 
@@ -55,5 +64,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(!value.token || *value.token < (1ULL << 53U), "a token is below 2^53");
   check_written(text);
   check_info(text);
+  check_permits(text);
+  check_permits("dlock:permits 3 17\n" + std::string(text));
   return 0;
 }

@@ -53,7 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto status = status_of(as_text(data, size));
   check_json(cli::to_json(status, std::nullopt));
   check_json(cli::to_json(std::vector<LockStatus>{status, status}));
-  check_text(cli::to_text(status));
+  check_text(cli::to_text(status, std::nullopt));
   check_text(cli::to_text(std::vector<LockStatus>{status, status}));
   cli::StoreFinding finding;
   finding.report.name = "store";

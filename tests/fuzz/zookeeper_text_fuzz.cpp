@@ -6,6 +6,7 @@
 
 #include "backends/zookeeper/rules/metadata.hpp"
 #include "backends/zookeeper/rules/names.hpp"
+#include "backends/zookeeper/rules/permits.hpp"
 #include "backends/zookeeper/rules/queue.hpp"
 #include "backends/zookeeper/rules/token_offset_text.hpp"
 #include "backends/zookeeper/rules/words.hpp"
@@ -100,6 +101,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check_foreign(text);
   check_foreign("dlock=1\n" + std::string(text));
   zookeeper::path_error(text);
+  require(zookeeper::read_limit(text).value_or(1) > 0, "a limit is a number above 0");
+  zookeeper::read_asking(text);
   const auto value = zookeeper::line_value(std::string(text), "Zxid");
   require(value.find('\n') == value.npos, "a line's value is in one line");
   return 0;

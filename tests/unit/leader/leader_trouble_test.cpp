@@ -139,14 +139,19 @@ TEST(LeaderTrouble, G27_SomebodyLeadsAfterEveryRoundOfTrouble) {
   }
   std::atomic<bool> over = false;
   std::atomic<int> both = 0;
+  // Odd while the store forgets a lock: the next may have it before the word is with who had it.
+  std::atomic<int> forgetting = 0;
   // I9: one that leads at both ends of a moment led all through it.
   std::jthread watcher([&] {
     while (!over) {
       for (std::size_t i = 0; i < leaders.size(); ++i) {
+        const int before = forgetting;
+        if (before % 2 != 0) continue;
         const auto& other = leaders.at((i + 1) % leaders.size());
         const auto token = leaders.at(i)->token();
         if (!leaders.at(i)->is_leader() || !other->is_leader()) continue;
-        if (leaders.at(i)->is_leader() && leaders.at(i)->token() == token) ++both;
+        if (!leaders.at(i)->is_leader() || leaders.at(i)->token() != token) continue;
+        if (forgetting == before) ++both;
       }
     }
   });
@@ -161,7 +166,9 @@ TEST(LeaderTrouble, G27_SomebodyLeadsAfterEveryRoundOfTrouble) {
       }));
       store.reachable();
     } else {
-      store.lose("l", LossReason::session_ended);
+      ++forgetting;
+      store.lose("l", LossReason::session_ended);  // until its holder knows
+      ++forgetting;
     }
     ASSERT_TRUE(eventually(patience(), [&] { return terms > before; })) << round;
   }
