@@ -60,6 +60,21 @@ def status(page, block):
         process.stdin.close()
 
 
+def semaphore(page, block):
+    """`dlock semaphore show --json` of one with two of three permits in use, and one who waits for two."""
+    dlock = f"{CONFIGURED} hold printers --permits 2 --of 3"
+    with page.start(dlock) as holder, page.start(dlock) as waiter:
+        holder.stdout.readline()
+        while True:
+            said, _ = page.finish(f"{CONFIGURED} semaphore show printers --json")
+            if json.loads(said)["waiting"]:
+                break
+        expect_shape(said, re.sub(r"\n\s*", "", block.text))
+        holder.stdin.close()
+        waiter.stdout.readline()
+        waiter.stdin.close()
+
+
 def synopsis(page, block):
     """The options that it names are those of the command."""
     said, _ = page.finish("dlock help")
@@ -143,6 +158,7 @@ SCENES = {
     ("docs/cli.md", "dlock: the lock orders/42"): ending,
     ("docs/cli.md", f"$ {CONFIGURED} hold"): hold,
     ("docs/cli.md", '{"name":"orders/42"'): status,
+    ("docs/cli.md", '{"name":"printers"'): semaphore,
     ("docs/configuration.md", "zookeeper://"): urls,
     ("docs/configuration.md", "dlock: dlock.yaml:"): mistyped,
     ("docs/fencing.md", "dlock1:exclusive:"): sequencer,
