@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <random>
@@ -69,6 +70,11 @@ TEST(LeaderTrouble, G03_CutOffItGivesUpByItsOwnClockWhileTheLockIsStillItsOwn) {
   ASSERT_TRUE(diary.reaches(Kind::lost));
   EXPECT_LT(testkit::Clock::now() - cut, 3s);
   EXPECT_TRUE(held_at_stop) << "stopped before the lease was over";
+  const auto events = diary.events();
+  const auto lost = std::find_if(events.begin(), events.end(),
+                                 [](const auto& event) { return event.kind == Kind::lost; });
+  ASSERT_NE(lost, events.end());
+  EXPECT_EQ(lost->reason, LossReason::none) << "the lock itself was not lost yet";
   EXPECT_FALSE(led_at_stop);
   store.reachable();
   EXPECT_TRUE(diary.reaches(Kind::elected, 2));

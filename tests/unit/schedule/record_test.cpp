@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 RunRecord full() {
   RunRecord run;
   run.outcome = RunRecord::Outcome::failed;
-  run.tick = -3;
+  run.tick = 3;
   run.started = 1s;
   run.at_most_until = 2s;
   run.at_least_until = 3s;
@@ -51,8 +51,9 @@ TEST(RunText, WhatIsNoneIsRefused) {
   EXPECT_FALSE(parse_run("dlock-run2\n" + text.substr(11)));
   EXPECT_FALSE(parse_run(text.substr(0, text.size() - 1)));
   EXPECT_FALSE(parse_run("dlock-run1\n"));
-  for (const auto* wrong : {"started -1\n", "started 9223372036854775807\n", "started x\n",
-                            "started 1 \n", "outcome sleeping\n"}) {
+  for (const auto* wrong :
+       {"started -1\n", "started 9223372036854775807\n", "started x\n", "started 1 \n",
+        "outcome sleeping\n", "tick -3\n", "tick 9223372036854775807\n"}) {
     const std::string line = wrong;
     auto changed = text;
     const auto at = changed.find(line.substr(0, line.find(' ') + 1));
