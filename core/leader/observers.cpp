@@ -67,8 +67,10 @@ class Watchmen {
       const auto next = std::min_element(
           entries_.begin(), entries_.end(),
           [](const auto& one, const auto& other) { return one.second->due < other.second->due; });
-      if (next->second->due > Clock::now()) {
-        changed_.wait_until(lock, next->second->due);
+      // By value: the entry may go while it is waited for.
+      const auto due = next->second->due;
+      if (due > Clock::now()) {
+        changed_.wait_until(lock, due);
         continue;
       }
       serve(lock, next->first, next->second);

@@ -128,10 +128,10 @@ TEST(LeaderTrouble, WhatDoesNotPassIsToldAndItGivesUp) {
 // G27: a candidate that is interrupted in whichever way stands again, or says that it does not.
 TEST(LeaderTrouble, G27_SomebodyLeadsAfterEveryRoundOfTrouble) {
   testing::Store store(kShort);
-  std::vector<LockManager> managers;
-  std::vector<std::unique_ptr<Leader>> leaders;
   Diary diary;
   std::atomic<int> terms = 0;
+  std::vector<LockManager> managers;
+  std::vector<std::unique_ptr<Leader>> leaders;
   for (int i = 0; i < 3; ++i) managers.push_back(store.open(quiet()));
   for (auto& locks : managers) {
     leaders.push_back(std::make_unique<Leader>(
