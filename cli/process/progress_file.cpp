@@ -18,10 +18,16 @@ namespace {
   throw std::system_error(errno, std::generic_category(), what);
 }
 
+std::string place() {
+  std::error_code ec;
+  const auto folder = std::filesystem::temp_directory_path(ec);
+  if (ec) throw std::system_error(ec, "no folder for the file in DLOCK_PROGRESS; set TMPDIR");
+  return (folder / "dlock-progress-XXXXXX").string();
+}
+
 }  // namespace
 
-ProgressFile::ProgressFile()
-    : path_((std::filesystem::temp_directory_path() / "dlock-progress-XXXXXX").string()) {
+ProgressFile::ProgressFile() : path_(place()) {
   const int made = ::mkostemp(path_.data(), O_CLOEXEC);
   if (made < 0) fail(path_);
   ::close(made);

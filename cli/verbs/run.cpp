@@ -251,7 +251,7 @@ class Supervisor {
 };
 
 ChildOptions child_options(const Arguments& arguments, const LockHandle& handle,
-                           const std::string& id, const std::optional<ProgressFile>& progress) {
+                           const std::string& id, const ProgressFile* progress) {
   ChildOptions options;
   options.command = arguments.command;
   options.environment = {{"DLOCK_NAME", handle.name()}, {"DLOCK_HELD_STORE", handle.store()}};
@@ -311,10 +311,8 @@ int run_in_place(const Arguments& arguments, const Signals& signals) {
 // Between the handle and what may throw: told to stop or not, the command ends before its lock is
 // given back, and until then the lock is renewed.
 Ran run_command(const Arguments& arguments, LockHandle& handle, const std::string& id,
-                Signals& signals, std::optional<TimePoint> over_at) {
+                Signals& signals, ProgressFile* progress, std::optional<TimePoint> over_at) {
   Ran ran;
-  std::optional<ProgressFile> progress;
-  if (arguments.progress_every) progress.emplace();
   adopt_orphans();
   const auto [child, error] = start_child(child_options(arguments, handle, id, progress), signals);
   if (child < 0) {
@@ -322,8 +320,7 @@ Ran run_command(const Arguments& arguments, LockHandle& handle, const std::strin
     return ran;
   }
   CommandGuard guard(child);
-  Supervisor supervisor(arguments, handle, signals, child, over_at,
-                        progress ? &*progress : nullptr);
+  Supervisor supervisor(arguments, handle, signals, child, over_at, progress);
   ran.has_started = true;
   ran.status = supervisor.wait();
   guard.has_ended();
@@ -346,13 +343,17 @@ int run(const Arguments& arguments) {
   if (arguments.nested && is_under(outer_hold(id), arguments))
     return run_in_place(arguments, signals);
   if (const auto refused = refuse_nested(config, arguments)) return *refused;
+  // Before it is waited for: without the file the command is not begun.
+  std::optional<ProgressFile> file;
+  if (arguments.progress_every) file.emplace();
+  ProgressFile* const progress = file ? &*file : nullptr;
   LockManager locks = open_manager(arguments, std::move(config));
-  if (arguments.leader) return run_leader(arguments, locks, id, signals);
+  if (arguments.leader) return run_leader(arguments, locks, id, signals, progress);
   if (arguments.at_most_for) return run_scheduled(arguments, locks, id, signals);
   auto [handle, failed] = acquire(locks, arguments, signals);
   if (!handle) return failed;
 
-  const auto ran = run_command(arguments, handle, id, signals);
+  const auto ran = run_command(arguments, handle, id, signals, progress);
   const error_code released = handle.release();
   if (!ran.has_started) return ran.status;
   if (ran.was_lost || released == errc::lock_lost) return tell_lost(arguments, ran);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cli/arguments.hpp"
+#include "cli/process/progress_file.hpp"
 #include "dlock/clock.hpp"
 #include "dlock/lock_handle.hpp"
 #include "dlock/lock_manager.hpp"
@@ -22,16 +23,18 @@ struct Ran {
   bool was_told_to_end = false;  ///< we were, and passed it on
 };
 
-/// Returns when the command has ended; the caller gives the lock back after that.
+/// `progress`: null, or what the command touches. Returns when the command has ended; the caller
+/// gives the lock back after that.
 Ran run_command(const Arguments& arguments, LockHandle& handle, const std::string& id,
-                program::Signals& signals, std::optional<TimePoint> over_at = std::nullopt);
+                program::Signals& signals, ProgressFile* progress,
+                std::optional<TimePoint> over_at = std::nullopt);
 
 /// Says so; the exit status.
 int tell_lost(const Arguments& arguments, const Ran& ran);
 
 /// --leader: stands, runs the command while it leads, stands again after a loss.
 int run_leader(const Arguments& arguments, LockManager& locks, const std::string& id,
-               program::Signals& signals);
+               program::Signals& signals, ProgressFile* progress);
 /// --at-most-for.
 int run_scheduled(const Arguments& arguments, LockManager& locks, const std::string& id,
                   program::Signals& signals);

@@ -46,11 +46,11 @@ std::optional<int> pause_to_retry(const Arguments& arguments, Signals& signals) 
 }  // namespace
 
 int run_leader(const Arguments& arguments, LockManager& locks, const std::string& id,
-               Signals& signals) {
+               Signals& signals, ProgressFile* progress) {
   while (true) {
     auto [handle, failed] = acquire(locks, arguments, signals);
     if (handle) {
-      const auto ran = run_command(arguments, handle, id, signals);
+      const auto ran = run_command(arguments, handle, id, signals, progress);
       const error_code released = handle.release();
       if (!ran.has_started) return ran.status;
       if (!ran.was_lost && released != errc::lock_lost) return ran.status;

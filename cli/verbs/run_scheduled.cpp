@@ -31,7 +31,7 @@ int run_scheduled(const Arguments& arguments, LockManager& locks, const std::str
     return arguments.conflict_exit_code.value_or(status(Exit::not_obtained));
   }
   const auto over_at = BoottimeClock::now() + run->remaining();
-  const auto ran = run_command(arguments, run->handle(), id, signals, over_at);
+  const auto ran = run_command(arguments, run->handle(), id, signals, nullptr, over_at);
   const auto ended = run->finish(ran.status == 0 && !ran.has_overrun, ran.status);
   if (!ran.has_started) return ran.status;
   if (ran.was_lost || ended == errc::lock_lost) return tell_lost(arguments, ran);

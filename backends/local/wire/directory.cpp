@@ -29,6 +29,7 @@ Failure make_directory(const std::string& path) {
 Failure read_boot_id(BootId& boot) {
   const char* const source = "/proc/sys/kernel/random/boot_id";
   const Descriptor file(::open(source, O_RDONLY | O_CLOEXEC));
+  if (!file && (errno == EMFILE || errno == ENFILE)) return system_failure(errno, source);
   std::array<char, 64> text{};
   const auto size = file ? ::read(file.get(), text.data(), text.size()) : -1;
   std::size_t digits = 0;
