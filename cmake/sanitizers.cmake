@@ -14,7 +14,3 @@ elseif(DLOCK_SANITIZE STREQUAL "thread")
 elseif(NOT DLOCK_SANITIZE STREQUAL "")
   message(FATAL_ERROR "DLOCK_SANITIZE is '${DLOCK_SANITIZE}': write address or thread, or leave it empty")
 endif()
-# The compiler's own memory is collected later: an eighth less time for what is as large as this.
-if(DLOCK_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  add_compile_options(--param=ggc-min-heapsize=700000) # KiB
-endif()

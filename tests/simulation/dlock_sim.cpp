@@ -204,28 +204,35 @@ struct Catch {
   std::string how;
 };
 
-/// By chance: the fewest seeds that show it, on any store, as exclusive before as installed.
+/// By chance: the fewest seeds that show it, on any store, as exclusive before as installed. In
+/// rounds of twice as many, so that what one way shows soon is not looked for in all the others.
 std::optional<Catch> look_for(const Defect& defect, const Arguments& asked) {
+  constexpr std::uint64_t kFirstRound = 4;
   std::optional<Catch> best;
-  for_each_asked(asked, [&](const Kind& kind, const Way& way) {
-    if (defect.store != "any" && defect.store != kind.name) return;
-    Campaign what;
-    what.kind = &kind;
-    what.exclusive = way.exclusive;
-    what.readers = way.readers;
-    what.permits = way.permits;
-    what.first_seed = asked.first;
-    what.seeds = best ? best->seeds - 1 : asked.most;
-    what.defect = defect.name;
-    what.jobs = asked.jobs;
-    what.until_found = true;
-    if (what.seeds == 0) return;
-    const auto sum = campaign(what);
-    if (!sum.bad_seed) return;
-    best =
-        Catch{*sum.bad_seed - asked.first + 1,
-              fmt::format("{} ({}): {}", kind.name, mode_name(way), sum.violations.front().what)};
-  });
+  std::uint64_t tried = 0;
+  while (!best && tried < asked.most) {
+    const auto most = std::min(std::max(2 * tried, kFirstRound), asked.most);
+    for_each_asked(asked, [&](const Kind& kind, const Way& way) {
+      if (defect.store != "any" && defect.store != kind.name) return;
+      Campaign what;
+      what.kind = &kind;
+      what.exclusive = way.exclusive;
+      what.readers = way.readers;
+      what.permits = way.permits;
+      what.first_seed = asked.first + tried;
+      what.seeds = (best ? best->seeds - 1 : most) - tried;
+      what.defect = defect.name;
+      what.jobs = asked.jobs;
+      what.until_found = true;
+      if (what.seeds == 0) return;
+      const auto sum = campaign(what);
+      if (!sum.bad_seed) return;
+      best =
+          Catch{*sum.bad_seed - asked.first + 1,
+                fmt::format("{} ({}): {}", kind.name, mode_name(way), sum.violations.front().what)};
+    });
+    tried = most;
+  }
   return best;
 }
 

@@ -5,7 +5,7 @@
 # that have them in. In a copy `PLANTED` means that this edit's defect is switched on.
 #
 # The head of such a file: `what:` the mistake; `found:` how it has to come to light, once or more:
-#   chance N           by N random runs at most, of the core or of its store
+#   chance N [from S]  by N random runs at most, of the core or of its store; from S on it is soon
 #   scenario           by a chosen course of events
 #   fleet|gate|dual N [seed S]    by N runs of that fleet at most; S is one that shows it
 # One without sections is a mistake of a simulated server, which asks is_planted().
@@ -20,7 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "testkit"))
 import edits  # noqa: E402
 
-FOUND = re.compile(r"(?:(chance) (\d+)|(scenario)|(fleet|gate|dual) (\d+)(?: seed (\d+))?)$")
+FOUND = re.compile(r"(?:(chance) (\d+)(?: from (\d+))?|(scenario)|(fleet|gate|dual) (\d+)(?: seed (\d+))?)$")
 Way = collections.namedtuple("Way", "how most seed")
 
 
@@ -29,10 +29,10 @@ def ways(defect):
     for value in defect.head.get("found", []):
         match = FOUND.match(value)
         if not match:
-            raise edits.EditError(f"{defect.path}: `found: {value}`; write `chance N`, `scenario`, "
-                                  "or `fleet|gate|dual N [seed S]`")
-        how = match[1] or match[3] or match[4]
-        all_ways.append(Way(how, int(match[2] or match[5] or 0), int(match[6] or 0)))
+            raise edits.EditError(f"{defect.path}: `found: {value}`; write `chance N [from S]`, "
+                                  "`scenario`, or `fleet|gate|dual N [seed S]`")
+        how = match[1] or match[4] or match[5]
+        all_ways.append(Way(how, int(match[2] or match[6] or 0), int(match[3] or match[7] or 0)))
     if not all_ways:
         raise edits.EditError(f"{defect.path}: write `found:`, how it has to come to light")
     return all_ways
@@ -68,10 +68,10 @@ def configure(out, stores):
         for way in ways(defect):
             if way.how in ("chance", "scenario"):
                 lists["all_defects"].append(entry(defect, "any" if room == "core" else room, 0))
-                tests.append((defect.name, "", way.most))
+                tests.append((defect.name, "", way.most, way.seed or 1))
             else:
                 lists[way.how + "_defects"].append(entry(defect, "any", way.seed))
-                tests.append((defect.name, way.how, way.most))
+                tests.append((defect.name, way.how, way.most, 1))
     head = ("// SPDX-License-Identifier: Apache-2.0\n//\n// Generated from */defects/*.edit.\n"
             '#include "tests/simulation/defects.hpp"\n\nnamespace dlock::simulation {\n\n')
     names = ["all_defects"], ["fleet_defects", "gate_defects", "dual_defects"]
@@ -86,7 +86,7 @@ def configure(out, stores):
     for path, files in sorted(by_source.items()):
         text += f"set(dlock_defects_of_{re.sub('[^a-z0-9]', '_', path)} {' '.join(files)})\n"
     text += "set(dlock_defect_tests\n"
-    text += "".join(f'  "{name}|{how}|{most}"\n' for name, how, most in tests) + ")\n"
+    text += "".join(f'  "{name}|{how}|{most}|{first}"\n' for name, how, most, first in tests) + ")\n"
     write_if_new(out / "defects.cmake", text)
 
 

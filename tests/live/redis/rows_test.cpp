@@ -7,6 +7,7 @@
 
 #include <filesystem>
 
+#include "testkit/ports.hpp"
 #include "tests/live/redis/support.hpp"
 
 namespace dlock::testkit {
@@ -65,7 +66,8 @@ TEST_F(RedisLog, F23_LessThanASyncEachIsNotSoldAsExclusive) {
 }
 
 TEST(RedisSetups, F38_AClusterIsRefusedWithAClearError) {
-  RedisServer server({"--cluster-enabled", "yes"});
+  const Port bus;  // its own choice, its port and 10000, may be anybody's
+  RedisServer server({"--cluster-enabled", "yes", "--cluster-port", std::to_string(bus.number())});
   server.start();
   auto locks = open_redis(redis_url(server.port(), "&connect_timeout=5s"));
   const auto start = Clock::now();
