@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "testkit/checkers/exclusion.hpp"
+#include "testkit/checkers/leaders.hpp"
 #include "testkit/checkers/leftovers.hpp"
 #include "testkit/checkers/permits.hpp"
 #include "testkit/checkers/progress.hpp"
@@ -424,6 +425,25 @@ TEST(CheckLeftovers, RejectsWhatWasLeft) {
     EXPECT_FALSE(check_leftovers(bad[i].before, bad[i].after, second(1), bad[i].permitted).empty())
         << i;
   }
+}
+
+TEST(CheckLeaders, OneAfterTheOtherIsRight) {
+  EXPECT_EQ(words(check_leaders({{"a", 1, second(1), second(3)},
+                                 {"b", 2, second(4), second(5)},
+                                 {"a", 3, second(6), second(6)}})),
+            "");
+}
+
+TEST(CheckLeaders, TwoAtOnceAreFound) {
+  EXPECT_EQ(words(check_leaders({{"a", 1, second(1), second(3)}, {"b", 2, second(3), second(5)}})),
+            "a and b lead at once, with tokens 1 and 2\n");
+  EXPECT_NE(words(check_leaders({{"a", 1, second(1), second(9)}, {"b", 2, second(3), second(4)}})),
+            "");
+}
+
+TEST(CheckLeaders, OneTokenIsForOneTerm) {
+  EXPECT_EQ(words(check_leaders({{"a", 7, second(1), second(2)}, {"b", 7, second(3), second(4)}})),
+            "a and b led with the same token 7\n");
 }
 
 }  // namespace
