@@ -2,6 +2,7 @@
 #
 # kazoo and redis-py as clients of the comparison suite; compare/README.md has the protocol.
 import json
+import random
 import resource
 import select
 import socket
@@ -52,13 +53,18 @@ def redis_client(url):
     return lock
 
 
-def kazoo_client(url):
-    """A session for all threads."""
+def kazoo_session(url):
     import logging
     from kazoo.client import KazooClient
     logging.disable(logging.CRITICAL)
     client = KazooClient(hosts=urlsplit(url).netloc)
     client.start()
+    return client
+
+
+def kazoo_client(url):
+    """A session for all threads."""
+    client = kazoo_session(url)
 
     def lock(name):
         one = client.Lock("/peer/" + name.replace("/", "_"), "me")
@@ -144,6 +150,43 @@ def run_contend(job, locks):
         grants, end = [], time.monotonic() + job["duration_ms"] / 1000
         on_threads([lambda i=i, lock=lock: body(i, lock, end, grants)
                     for i, lock in enumerate(locks)])
+        say(event="result", grants=grants)
+
+
+def kazoo_sharers(job):
+    """What each client takes in turn: as a writer, or a permit; and as a reader."""
+    client, name = kazoo_session(job["url"]), job["lock"].replace("/", "_")
+
+    def calls(one):
+        return (lambda: one.acquire()), (lambda: one.release())
+
+    def sharer():
+        if job["permits"]:
+            # kazoo's Semaphore has a format of its own: a semaphore of kazoo's clients alone.
+            semaphore = client.Semaphore("/peer-permits/" + name, "me", max_leases=job["permits"])
+            return calls(semaphore), None
+        path = "/peer-shared/" + name
+        return calls(client.WriteLock(path, "me")), calls(client.ReadLock(path, "me"))
+    return [sharer() for _ in range(job["clients"])]
+
+
+def run_share(job, sharers):
+    def body(index, sharer, end, grants):
+        alone, reader = sharer
+        while time.monotonic() < end:
+            reads = random.randrange(100) < job["readers_percent"]
+            take, give = reader if reads else alone
+            asked = boot_ns()
+            take()
+            got = boot_ns()
+            time.sleep(job["hold_us"] / 1e6)
+            grants.append([index, asked, got, boot_ns(), int(reads)])
+            give()
+
+    for _ in goes():
+        grants, end = [], time.monotonic() + job["duration_ms"] / 1000
+        on_threads([lambda i=i, sharer=sharer: body(i, sharer, end, grants)
+                    for i, sharer in enumerate(sharers)])
         say(event="result", grants=grants)
 
 
@@ -298,6 +341,8 @@ def main():
     try:
         if job["program"] == "guard":
             return Guard(job).run()
+        if job["program"] == "share":
+            return run_share(job, kazoo_sharers(job))
         client = (redis_client if job["driver"] == "redis-py" else kazoo_client)(job["url"])
         contended = job["program"] == "contend"
         locks = [client(job["lock"] if contended else "%s/%d" % (job["lock"], i))
