@@ -2,7 +2,6 @@
 #
 # kazoo and redis-py as clients of the comparison suite; compare/README.md has the protocol.
 import json
-import random
 import resource
 import select
 import socket
@@ -153,40 +152,31 @@ def run_contend(job, locks):
         say(event="result", grants=grants)
 
 
-def kazoo_sharers(job):
-    """What each client takes in turn: as a writer, or a permit; and as a reader."""
+def kazoo_permits(job):
+    """kazoo's Semaphore has a format of its own: it is one of kazoo's clients alone."""
     client, name = kazoo_session(job["url"]), job["lock"].replace("/", "_")
 
-    def calls(one):
+    def permit():
+        one = client.Semaphore("/peer-permits/" + name, "me", max_leases=job["permits"])
         return (lambda: one.acquire()), (lambda: one.release())
-
-    def sharer():
-        if job["permits"]:
-            # kazoo's Semaphore has a format of its own: a semaphore of kazoo's clients alone.
-            semaphore = client.Semaphore("/peer-permits/" + name, "me", max_leases=job["permits"])
-            return calls(semaphore), None
-        path = "/peer-shared/" + name
-        return calls(client.WriteLock(path, "me")), calls(client.ReadLock(path, "me"))
-    return [sharer() for _ in range(job["clients"])]
+    return [permit() for _ in range(job["clients"])]
 
 
-def run_share(job, sharers):
-    def body(index, sharer, end, grants):
-        alone, reader = sharer
+def run_share(job, permits):
+    def body(index, permit, end, grants):
+        take, give = permit
         while time.monotonic() < end:
-            reads = random.randrange(100) < job["readers_percent"]
-            take, give = reader if reads else alone
             asked = boot_ns()
             take()
             got = boot_ns()
             time.sleep(job["hold_us"] / 1e6)
-            grants.append([index, asked, got, boot_ns(), int(reads)])
+            grants.append([index, asked, got, boot_ns(), 0])
             give()
 
     for _ in goes():
         grants, end = [], time.monotonic() + job["duration_ms"] / 1000
-        on_threads([lambda i=i, sharer=sharer: body(i, sharer, end, grants)
-                    for i, sharer in enumerate(sharers)])
+        on_threads([lambda i=i, permit=permit: body(i, permit, end, grants)
+                    for i, permit in enumerate(permits)])
         say(event="result", grants=grants)
 
 
@@ -342,7 +332,7 @@ def main():
         if job["program"] == "guard":
             return Guard(job).run()
         if job["program"] == "share":
-            return run_share(job, kazoo_sharers(job))
+            return run_share(job, kazoo_permits(job))
         client = (redis_client if job["driver"] == "redis-py" else kazoo_client)(job["url"])
         contended = job["program"] == "contend"
         locks = [client(job["lock"] if contended else "%s/%d" % (job["lock"], i))

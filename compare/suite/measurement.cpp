@@ -277,7 +277,7 @@ std::unique_ptr<Measurement> make_measurement(const Case& one) {
   if (measure == "pairs") return std::make_unique<Pairs>(one);
   if (measure == "open") return std::make_unique<Open>(one);
   if (measure == "contend") return std::make_unique<Contention>(one);
-  if (measure == "share") return std::make_unique<Sharing>(one);
+  if (measure == "readers" || measure == "permits") return std::make_unique<Sharing>(one);
   static const std::map<std::string_view, object (*)(const Case&)> whole{{"cost", &measure_cost},
                                                                          {"crowd", &measure_crowd}};
   return std::make_unique<Whole>(one, whole.at(measure));

@@ -24,7 +24,8 @@ struct Peer {
   std::vector<std::string> launch;  ///< before the program
   const char* package;              ///< what to install
   std::vector<std::string> probe;   ///< a command that succeeds if it is installed
-  bool shares = false;              ///< it has readers and semaphores
+  bool has_readers = false;
+  bool has_permits = false;
 };
 
 const std::vector<Peer>& peers() {
@@ -40,6 +41,7 @@ const std::vector<Peer>& peers() {
        {"/usr/bin/python3"},
        "python3-kazoo",
        {"/usr/bin/python3", "-c", "import kazoo"},
+       false,  // its ReadLock waits for writers that came later, which wait for it
        true},
       {"redis-py",
        "redis",
@@ -53,6 +55,7 @@ const std::vector<Peer>& peers() {
        {"java", "-XX:TieredStopAtLevel=4", "-cp", jars},
        "libcurator-recipes-java default-jdk-headless",
        {"sh", "-c", "test -e /usr/share/java/curator-recipes.jar && command -v javac"},
+       true,
        true},
       {"node-redlock",
        "redis",
@@ -86,11 +89,11 @@ DriverProgram program_of(Context& context, const Peer& peer) {
 }
 
 /// There is no floor of sharing. Those of other stores have neither readers nor permits.
-std::vector<DriverProgram> sharers_on(Context& context, const Store& store) {
+std::vector<DriverProgram> sharers_on(Context& context, const Store& store, bool Peer::*shares) {
   std::vector<DriverProgram> drivers{{"dlock"}};
   for (const auto& name : context.options.peers) {
     const Peer* peer = find_peer(name);
-    if (peer == nullptr || peer->family != store.kind().family || !peer->shares) continue;
+    if (peer == nullptr || peer->family != store.kind().family || !(peer->*shares)) continue;
     drivers.push_back(program_of(context, *peer));
   }
   return drivers;
@@ -118,7 +121,8 @@ void check_peers(const std::vector<std::string>& names) {
 
 std::vector<DriverProgram> drivers_for(Context& context, const Store& store,
                                        std::string_view measure) {
-  if (measure == "share") return sharers_on(context, store);
+  if (measure == "readers") return sharers_on(context, store, &Peer::has_readers);
+  if (measure == "permits") return sharers_on(context, store, &Peer::has_permits);
   std::vector<DriverProgram> drivers{{"dlock"}, {"floor"}};
   if (measure == "crowd") return drivers;  // their programs have no crowds
   for (const auto& name : context.options.peers) {

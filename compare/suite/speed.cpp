@@ -88,8 +88,7 @@ void compare(std::vector<Contestant> contestants, int slices) {
 /// Of what is measured in slices, how many a repeat has.
 int slices_of(const object& scenario, Depth depth) {
   const auto& measure = scenario.at("measure").as_string();
-  const bool sliced =
-      measure == "pairs" || measure == "contend" || measure == "open" || measure == "share";
+  const bool sliced = measure != "cost" && measure != "crowd";
   return sliced ? samples_of(depth).slices : 1;
 }
 
