@@ -18,14 +18,16 @@ namespace {
 
 class DlockClient : public Client {
  public:
-  explicit DlockClient(std::shared_ptr<DistributedLock> lock) : lock_(std::move(lock)) {}
-  void acquire() override { held_ = lock_->acquire(); }
+  explicit DlockClient(std::shared_ptr<DistributedLock> lock, Mode mode = Mode::exclusive)
+      : lock_(std::move(lock)), mode_(mode) {}
+  void acquire() override { held_ = lock_->acquire({.mode = mode_}); }
   void release() override {
     if (const auto error = held_.release()) throw std::runtime_error(error.message());
   }
 
  private:
   std::shared_ptr<DistributedLock> lock_;
+  const Mode mode_;
   LockHandle held_;
 };
 
@@ -77,6 +79,14 @@ class DlockDriver : public Driver {
 
   std::unique_ptr<Client> client(const std::string& lock, Use) override {
     return std::make_unique<DlockClient>(locks_.lock(lock));
+  }
+
+  std::unique_ptr<Client> reader(const std::string& lock) override {
+    return std::make_unique<DlockClient>(locks_.lock(lock), Mode::shared);
+  }
+
+  std::unique_ptr<Client> permit(const std::string& semaphore, std::uint32_t limit) override {
+    return std::make_unique<DlockClient>(locks_.semaphore(semaphore, limit).permits());
   }
 
   std::unique_ptr<Crowd> holders(int count) override {

@@ -26,6 +26,14 @@ std::chrono::milliseconds lease_of(const std::string& url) {
 
 }  // namespace
 
+std::unique_ptr<Client> Driver::reader(const std::string& /*lock*/) {
+  throw std::invalid_argument("this driver has no readers");
+}
+
+std::unique_ptr<Client> Driver::permit(const std::string& /*semaphore*/, std::uint32_t /*limit*/) {
+  throw std::invalid_argument("this driver has no semaphores");
+}
+
 std::unique_ptr<Driver> make_floor_driver(const std::string& url) {
   const auto address = parse_address(url);
   if (address.scheme == "redis") return redis_floor(address, lease_of(url));

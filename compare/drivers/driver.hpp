@@ -6,6 +6,7 @@
 // programs that speak the worker's protocol (compare/README.md).
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -35,6 +36,10 @@ class Driver {
  public:
   virtual ~Driver() = default;
   virtual std::unique_ptr<Client> client(const std::string& lock, Use use) = 0;
+  /// The same lock, to read. A floor has none of these two.
+  virtual std::unique_ptr<Client> reader(const std::string& lock);
+  /// One permit of the semaphore, which has so many.
+  virtual std::unique_ptr<Client> permit(const std::string& semaphore, std::uint32_t limit);
   /// Holds `count` locks and keeps their leases alive.
   virtual std::unique_ptr<Crowd> holders(int count) = 0;
   /// `count` claims that wait for one lock that is held.

@@ -8,6 +8,7 @@
 #include <boost/json/array.hpp>
 #include <memory>
 #include <mutex>
+#include <random>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -130,6 +131,54 @@ void measure_turns(const std::vector<std::unique_ptr<Client>>& clients, const Jo
   say({{"event", "result"}, {"grants", std::move(all)}});
 }
 
+/// What one client takes in turn.
+struct Sharer {
+  std::unique_ptr<Client> alone;   ///< as a writer; or a permit
+  std::unique_ptr<Client> reader;  ///< null: it never reads
+};
+
+std::vector<Sharer> sharers_of(Driver& driver, const Job& job) {
+  std::vector<Sharer> sharers;
+  const auto name = job.text("lock", "speed");
+  const auto permits = static_cast<std::uint32_t>(job.number("permits", 0));
+  for (std::int64_t i = 0; i < job.number("clients", 1); ++i) {
+    if (permits > 0) {
+      sharers.push_back({driver.permit(name, permits), nullptr});
+    } else {
+      sharers.push_back({driver.client(name, Use::contended), driver.reader(name)});
+    }
+  }
+  return sharers;
+}
+
+/// Rows of `contend`, with a 1 behind those of readers.
+void measure_sharing(const std::vector<Sharer>& sharers, const Job& job, std::minstd_rand& dice) {
+  const auto end = Clock::now() + job.milliseconds("duration_ms", 1000);
+  const auto hold = std::chrono::microseconds(job.number("hold_us", 1000));
+  const auto readers = static_cast<std::uint64_t>(job.number("readers_percent", 0));
+  std::vector<boost::json::array> grants(sharers.size());
+  std::vector<std::minstd_rand> own;
+  for (std::size_t i = 0; i < sharers.size(); ++i) own.emplace_back(dice());
+  on_threads(sharers.size(), [&](std::size_t i) {
+    while (Clock::now() < end) {
+      const bool reads = own[i]() / 16 % 100 < readers;
+      auto& client = reads ? *sharers[i].reader : *sharers[i].alone;
+      const auto asked = now_ns();
+      client.acquire();
+      const auto got = now_ns();
+      std::this_thread::sleep_for(hold);
+      const auto gave = now_ns();
+      client.release();
+      grants[i].push_back({i, asked, got, gave, reads ? 1 : 0});
+    }
+  });
+  boost::json::array all;
+  for (auto& one : grants) {
+    for (auto& grant : one) all.push_back(std::move(grant));
+  }
+  say({{"event", "result"}, {"grants", std::move(all)}});
+}
+
 // Each request has its time; one that starts late because another took long counts from when it
 // was due, so a stall shows in every request that it delayed (coordinated omission).
 void measure_open(Client& client, const Job& job) {
@@ -185,6 +234,16 @@ void run_contend(const Job& job) {
   await_go();
   do {
     measure_turns(clients, job);
+  } while (next_go());
+}
+
+void run_share(const Job& job) {
+  const auto driver = driver_of(job);
+  const auto sharers = sharers_of(*driver, job);
+  std::minstd_rand dice(std::random_device{}());
+  await_go();
+  do {
+    measure_sharing(sharers, job, dice);
   } while (next_go());
 }
 

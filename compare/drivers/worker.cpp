@@ -97,6 +97,8 @@ void run_inspect(const Job& job) {
        {"shortfalls", std::move(shortfalls)},
        {"notes", std::move(notes)},
        {"fair", declared.fair},
+       {"shared_mode", declared.shared_mode},
+       {"permits", declared.permits},
        {"token", to_string(declared.token)},
        {"wake_up", to_string(declared.wake_up)},
        {"lease_scope", to_string(declared.lease_scope)},
@@ -107,7 +109,7 @@ int worker_main() {
   static const std::map<std::string, std::function<void(const Job&)>> programs{
       {"pairs", &run_pairs}, {"open", &run_open},   {"contend", &run_contend},
       {"crowd", &run_crowd}, {"guard", &run_guard}, {"inspect", &run_inspect},
-      {"queue", &run_queue}};
+      {"queue", &run_queue}, {"share", &run_share}};
   try {
     std::string line;
     if (!read_command(line)) throw std::runtime_error("there is no job on standard input");

@@ -44,6 +44,7 @@ double cpu_seconds();
 void run_pairs(const Job& job);    ///< own locks, back to back: latency and throughput
 void run_open(const Job& job);     ///< at a fixed rate: latency from when it was due
 void run_contend(const Job& job);  ///< one lock: who asked, got and gave it when
+void run_share(const Job& job);    ///< one lock of readers and writers, or permits: likewise
 void run_crowd(const Job& job);    ///< many holders or waiters at rest
 void run_guard(const Job& job);    ///< a holder that writes to a guarded resource
 void run_inspect(const Job& job);  ///< what the store declares

@@ -12,6 +12,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.TreeMap;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.locks.LockSupport;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -19,6 +20,9 @@ import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.locks.InterProcessLock;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
+import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
+import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
+import org.apache.curator.framework.recipes.locks.Lease;
 import org.apache.curator.framework.state.ConnectionState;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
@@ -187,11 +191,69 @@ public class Peer {
         locks.get(i).release();
       }
     });
-    StringBuilder rows = new StringBuilder();
-    for (long[] g : grants) {
-      rows.append(rows.length() == 0 ? "" : ",").append("[" + g[0] + "," + g[1] + "," + g[2] + "," + g[3] + "]");
+    return "\"grants\":[" + rows(grants) + "]";
+  }
+
+  interface Work { void run() throws Exception; }
+  /// One client: runs what it does while it holds a permit, or the lock as a reader or a writer.
+  interface Sharer { void with(boolean reads, Work work) throws Exception; }
+
+  static Sharer sharer(CuratorFramework client, String name, int permits) {
+    if (permits > 0) {
+      InterProcessSemaphoreV2 semaphore =
+          new InterProcessSemaphoreV2(client, "/curator-peer-permits/" + name, permits);
+      return (reads, work) -> {
+        Lease lease = semaphore.acquire();
+        try { work.run(); } finally { semaphore.returnLease(lease); }
+      };
     }
-    return "\"grants\":[" + rows + "]";
+    InterProcessReadWriteLock both =
+        new InterProcessReadWriteLock(client, "/curator-peer-shared/" + name);
+    return (reads, work) -> {
+      InterProcessMutex lock = reads ? both.readLock() : both.writeLock();
+      lock.acquire();
+      try { work.run(); } finally { lock.release(); }
+    };
+  }
+
+  static String share(List<Sharer> sharers, int readers, long hold, long duration) throws Exception {
+    List<long[]> grants = Collections.synchronizedList(new ArrayList<>());
+    long end = System.nanoTime() + duration;
+    onThreads(sharers.size(), (i) -> {
+      while (System.nanoTime() < end) {
+        boolean reads = ThreadLocalRandom.current().nextInt(100) < readers;
+        long asked = System.nanoTime();
+        sharers.get(i).with(reads, () -> {
+          long got = System.nanoTime();
+          for (long left = hold; left > 0; left = got + hold - System.nanoTime()) LockSupport.parkNanos(left);
+          grants.add(new long[] {i, asked, got, System.nanoTime(), reads ? 1 : 0});
+        });
+      }
+    });
+    return "\"grants\":[" + rows(grants) + "]";
+  }
+
+  static String rows(List<long[]> grants) {
+    StringBuilder rows = new StringBuilder();
+    for (long[] grant : grants) {
+      StringBuilder row = new StringBuilder();
+      for (long field : grant) row.append(row.length() == 0 ? "" : ",").append(field);
+      rows.append(rows.length() == 0 ? "" : ",").append("[" + row + "]");
+    }
+    return rows.toString();
+  }
+
+  static void runShare(BufferedReader in, String job, CuratorFramework client, long duration) throws Exception {
+    List<Sharer> sharers = new ArrayList<>();
+    for (long i = 0; i < number(job, "clients", 1); ++i) {
+      sharers.add(sharer(client, text(job, "lock").replace('/', '_'), (int) number(job, "permits", 0)));
+    }
+    say("{\"event\":\"ready\"}");
+    for (String line = in.readLine(); "go".equals(line); line = in.readLine()) {
+      String result = share(sharers, (int) number(job, "readers_percent", 0),
+          number(job, "hold_us", 1000) * 1000, duration);
+      say("{\"event\":\"result\"," + result + "}");
+    }
   }
 
   static String pairs(List<InterProcessLock> locks, long rounds, long duration) throws Exception {
@@ -224,6 +286,10 @@ public class Peer {
     client.blockUntilConnected();
     if (guard) {
       new Guard(in, job, client).run();
+      return;
+    }
+    if (text(job, "program").equals("share")) {
+      runShare(in, job, client, number(job, "duration_ms", 1000) * 1_000_000);
       return;
     }
     boolean contended = text(job, "program").equals("contend");

@@ -52,13 +52,18 @@ def redis_client(url):
     return lock
 
 
-def kazoo_client(url):
-    """A session for all threads."""
+def kazoo_session(url):
     import logging
     from kazoo.client import KazooClient
     logging.disable(logging.CRITICAL)
     client = KazooClient(hosts=urlsplit(url).netloc)
     client.start()
+    return client
+
+
+def kazoo_client(url):
+    """A session for all threads."""
+    client = kazoo_session(url)
 
     def lock(name):
         one = client.Lock("/peer/" + name.replace("/", "_"), "me")
@@ -144,6 +149,34 @@ def run_contend(job, locks):
         grants, end = [], time.monotonic() + job["duration_ms"] / 1000
         on_threads([lambda i=i, lock=lock: body(i, lock, end, grants)
                     for i, lock in enumerate(locks)])
+        say(event="result", grants=grants)
+
+
+def kazoo_permits(job):
+    """kazoo's Semaphore has a format of its own: it is one of kazoo's clients alone."""
+    client, name = kazoo_session(job["url"]), job["lock"].replace("/", "_")
+
+    def permit():
+        one = client.Semaphore("/peer-permits/" + name, "me", max_leases=job["permits"])
+        return (lambda: one.acquire()), (lambda: one.release())
+    return [permit() for _ in range(job["clients"])]
+
+
+def run_share(job, permits):
+    def body(index, permit, end, grants):
+        take, give = permit
+        while time.monotonic() < end:
+            asked = boot_ns()
+            take()
+            got = boot_ns()
+            time.sleep(job["hold_us"] / 1e6)
+            grants.append([index, asked, got, boot_ns(), 0])
+            give()
+
+    for _ in goes():
+        grants, end = [], time.monotonic() + job["duration_ms"] / 1000
+        on_threads([lambda i=i, permit=permit: body(i, permit, end, grants)
+                    for i, permit in enumerate(permits)])
         say(event="result", grants=grants)
 
 
@@ -298,6 +331,8 @@ def main():
     try:
         if job["program"] == "guard":
             return Guard(job).run()
+        if job["program"] == "share":
+            return run_share(job, kazoo_permits(job))
         client = (redis_client if job["driver"] == "redis-py" else kazoo_client)(job["url"])
         contended = job["program"] == "contend"
         locks = [client(job["lock"] if contended else "%s/%d" % (job["lock"], i))

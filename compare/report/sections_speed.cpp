@@ -18,6 +18,9 @@ const object* headline(const object& scenario) {
   return nullptr;
 }
 
+/// Whether there is a floor to compare with.
+bool has_floor(const object& scenario) { return !scenario.contains("no_floor"); }
+
 const object& metric_of(const object& scenario, std::string_view id) {
   for (const auto& metric : scenario.at("metrics").as_array()) {
     if (metric.at("id").as_string() == id) return metric.as_object();
@@ -87,7 +90,7 @@ array rows_of(const Run& run, const object& scenario, bool several_runs) {
           row.push_back(figure_cell(figures, spot, metric.as_object(), samples));
         }
         row.push_back(samples_cell(figures, spot, samples));
-        if (main != nullptr) {
+        if (main != nullptr && has_floor(scenario)) {
           const auto ratio = figures.ratio(spot, "floor", main->at("id").as_string());
           row.push_back(driver == "floor" ? cell("1") : ratio_cell(figures, *main, ratio));
         }
@@ -242,7 +245,7 @@ object speed_section(const Runs& runs, const object& scenario) {
   for (const auto& metric : scenario.at("metrics").as_array())
     headers.push_back(metric.at("title"));
   headers.push_back("Samples, of how many locks");
-  if (const auto* main = headline(scenario)) {
+  if (const auto* main = headline(scenario); main != nullptr && has_floor(scenario)) {
     headers.push_back(
         boost::json::string(main->at("better") == "lower" ? "times the floor" : "of the floor"));
   }

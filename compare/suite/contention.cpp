@@ -2,9 +2,13 @@
 #include "compare/suite/contention.hpp"
 
 #include <algorithm>
+#include <boost/json/array.hpp>
 #include <map>
+#include <string>
 
 #include "compare/drivers/histogram.hpp"
+#include "testkit/checkers/exclusion.hpp"
+#include "testkit/checkers/permits.hpp"
 
 namespace dlock::compare {
 
@@ -39,7 +43,72 @@ std::size_t inversions(const std::vector<Turn>& turns) {
   return found;
 }
 
+/// What an observer has seen of them: who gives back claims nothing from there on.
+checkers::History history_of(const std::vector<Turn>& turns, std::uint64_t permits) {
+  using checkers::EventKind;
+  checkers::History history;
+  checkers::GrantId grant = 0;
+  for (const auto& turn : turns) {
+    checkers::Event event;
+    event.name = "lock";
+    event.client = std::to_string(turn.client);
+    event.grant = ++grant;
+    event.mode = turn.reads ? Mode::shared : Mode::exclusive;
+    event.permits = permits == 0 ? 0 : 1;
+    event.at = TimePoint(Duration(turn.got));
+    event.kind = EventKind::granted;
+    history.push_back(event);
+    event.at = TimePoint(Duration(turn.gave));
+    event.kind = EventKind::releasing;
+    history.push_back(event);
+  }
+  std::stable_sort(history.begin(), history.end(),
+                   [](const auto& one, const auto& other) { return one.at < other.at; });
+  return history;
+}
+
+std::size_t most_together(const checkers::History& history) {
+  std::size_t now = 0, most = 0;
+  for (const auto& event : history) {
+    if (event.kind == checkers::EventKind::granted) {
+      most = std::max(most, ++now);
+    } else {
+      --now;
+    }
+  }
+  return most;
+}
+
 }  // namespace
+
+boost::json::object judge_sharing(std::vector<Turn> turns, std::uint64_t permits) {
+  std::sort(turns.begin(), turns.end(), [](const Turn& a, const Turn& b) { return a.got < b.got; });
+  Histogram read, write, all;
+  for (const auto& turn : turns) {
+    const auto waited =
+        static_cast<std::uint64_t>(std::max<std::int64_t>(turn.got - turn.asked, 0));
+    all.add(waited);
+    (turn.reads ? read : write).add(waited);
+  }
+  const auto history = history_of(turns, permits);
+  const auto violations =
+      permits == 0 ? checkers::check_exclusion(history) : checkers::check_permits(history, permits);
+  boost::json::array broken;
+  for (const auto& one : violations) broken.push_back(boost::json::string(one.what));
+  const double seconds =
+      turns.size() < 2 ? 1 : static_cast<double>(turns.back().got - turns.front().got) / 1e9;
+  boost::json::object judged{
+      {"values", boost::json::object{{"grants_per_s", static_cast<double>(turns.size()) / seconds},
+                                     {"together", most_together(history)}}},
+      {"turns", turns.size()},
+      {"acquire", all.to_json()},
+      {"broken", std::move(broken)}};
+  if (permits == 0) {
+    judged["read"] = read.to_json();
+    judged["write"] = write.to_json();
+  }
+  return judged;
+}
 
 std::vector<Turn> until_the_first_stopped(std::vector<Turn> turns, std::size_t most) {
   std::sort(turns.begin(), turns.end(), [](const Turn& a, const Turn& b) { return a.got < b.got; });

@@ -115,6 +115,53 @@ class Contention final : public Measurement {
   std::vector<std::unique_ptr<Worker>> workers_;
 };
 
+/// Clients of several processes, likewise, who share.
+class Sharing final : public Measurement {
+ public:
+  explicit Sharing(const Case& one)
+      : permits_(number_of(one.scenario, "permits")), ours_(one.driver.name == "dlock") {
+    const std::int64_t processes = std::min<std::int64_t>(4, one.param);
+    for (std::int64_t i = 0; i < processes; ++i) {
+      auto job = one.job("share");
+      job["permits"] = permits_;
+      job["readers_percent"] = number_of(one.scenario, "readers_percent");
+      job["hold_us"] = number_of(one.scenario, "hold_us");
+      job["clients"] = one.param / processes + (i < one.param % processes ? 1 : 0);
+      workers_.push_back(std::make_unique<Worker>(one.context, job, one.driver.command));
+    }
+    for (auto& worker : workers_) worker->await("ready", testkit::within(kWorkerPatience));
+  }
+  object slice() override {
+    for (auto& worker : workers_) worker->command("go");
+    std::vector<Turn> turns;
+    std::int64_t process = 0;
+    for (auto& worker : workers_) {
+      const auto result = worker->await("result", testkit::within(kWorkerPatience));
+      for (const auto& row : result.at("grants").as_array()) {
+        const auto field = [&](std::size_t i) { return row.at(i).to_number<std::int64_t>(); };
+        turns.push_back({process * 1000 + field(0), field(1), field(2), field(3), field(4) != 0});
+      }
+      ++process;
+    }
+    auto judged = judge_sharing(std::move(turns), static_cast<std::uint64_t>(permits_));
+    // Nothing was broken here: no store may do that. Others made us no promise.
+    if (ours_ && !judged.at("broken").as_array().empty()) {
+      judged["contradictions"] = judged.at("broken");
+    }
+    return judged;
+  }
+
+ private:
+  static std::int64_t number_of(const object& scenario, const char* field) {
+    const auto* found = scenario.if_contains(field);
+    return found == nullptr ? 0 : found->to_number<std::int64_t>();
+  }
+
+  const std::int64_t permits_;
+  const bool ours_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+};
+
 object measure_cost(const Case& one) {
   if (one.store.port() == 0) return {};
   testkit::FaultProxy proxy(one.store.port());
@@ -230,6 +277,7 @@ std::unique_ptr<Measurement> make_measurement(const Case& one) {
   if (measure == "pairs") return std::make_unique<Pairs>(one);
   if (measure == "open") return std::make_unique<Open>(one);
   if (measure == "contend") return std::make_unique<Contention>(one);
+  if (measure == "readers" || measure == "permits") return std::make_unique<Sharing>(one);
   static const std::map<std::string_view, object (*)(const Case&)> whole{{"cost", &measure_cost},
                                                                          {"crowd", &measure_crowd}};
   return std::make_unique<Whole>(one, whole.at(measure));

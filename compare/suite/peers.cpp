@@ -24,6 +24,8 @@ struct Peer {
   std::vector<std::string> launch;  ///< before the program
   const char* package;              ///< what to install
   std::vector<std::string> probe;   ///< a command that succeeds if it is installed
+  bool has_readers = false;
+  bool has_permits = false;
 };
 
 const std::vector<Peer>& peers() {
@@ -38,7 +40,9 @@ const std::vector<Peer>& peers() {
        "peer.py",
        {"/usr/bin/python3"},
        "python3-kazoo",
-       {"/usr/bin/python3", "-c", "import kazoo"}},
+       {"/usr/bin/python3", "-c", "import kazoo"},
+       false,  // its ReadLock waits for writers that came later, which wait for it
+       true},
       {"redis-py",
        "redis",
        "peer.py",
@@ -50,7 +54,9 @@ const std::vector<Peer>& peers() {
        "Peer.java",
        {"java", "-XX:TieredStopAtLevel=4", "-cp", jars},
        "libcurator-recipes-java default-jdk-headless",
-       {"sh", "-c", "test -e /usr/share/java/curator-recipes.jar && command -v javac"}},
+       {"sh", "-c", "test -e /usr/share/java/curator-recipes.jar && command -v javac"},
+       true,
+       true},
       {"node-redlock",
        "redis",
        "peer.js",
@@ -82,6 +88,17 @@ DriverProgram program_of(Context& context, const Peer& peer) {
   return {peer.name, std::move(command)};
 }
 
+/// There is no floor of sharing. Those of other stores have neither readers nor permits.
+std::vector<DriverProgram> sharers_on(Context& context, const Store& store, bool Peer::*shares) {
+  std::vector<DriverProgram> drivers{{"dlock"}};
+  for (const auto& name : context.options.peers) {
+    const Peer* peer = find_peer(name);
+    if (peer == nullptr || peer->family != store.kind().family || !(peer->*shares)) continue;
+    drivers.push_back(program_of(context, *peer));
+  }
+  return drivers;
+}
+
 }  // namespace
 
 void check_peers(const std::vector<std::string>& names) {
@@ -104,6 +121,8 @@ void check_peers(const std::vector<std::string>& names) {
 
 std::vector<DriverProgram> drivers_for(Context& context, const Store& store,
                                        std::string_view measure) {
+  if (measure == "readers") return sharers_on(context, store, &Peer::has_readers);
+  if (measure == "permits") return sharers_on(context, store, &Peer::has_permits);
   std::vector<DriverProgram> drivers{{"dlock"}, {"floor"}};
   if (measure == "crowd") return drivers;  // their programs have no crowds
   for (const auto& name : context.options.peers) {

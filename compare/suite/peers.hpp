@@ -17,8 +17,8 @@ struct DriverProgram {
   std::vector<std::string> command{};  ///< empty: this program
 };
 
-/// The first two are always `dlock` and `floor`; peers only where they know the store and the
-/// measure.
+/// The first two are `dlock` and `floor`, but of `readers` and `permits`, which have no floor;
+/// peers only where they know the store and the measure.
 std::vector<DriverProgram> drivers_for(Context& context, const Store& store,
                                        std::string_view measure);
 

@@ -88,7 +88,7 @@ void compare(std::vector<Contestant> contestants, int slices) {
 /// Of what is measured in slices, how many a repeat has.
 int slices_of(const object& scenario, Depth depth) {
   const auto& measure = scenario.at("measure").as_string();
-  const bool sliced = measure == "pairs" || measure == "contend" || measure == "open";
+  const bool sliced = measure != "cost" && measure != "crowd";
   return sliced ? samples_of(depth).slices : 1;
 }
 
@@ -100,6 +100,20 @@ bool peers_are_measured(const object& scenario, const value& param) {
   return std::find(params.begin(), params.end(), param) != params.end();
 }
 
+/// In seconds, of one repeat.
+double planned_seconds_of(const object& scenario, Depth depth) {
+  const double one = 0.3 + std::chrono::duration<double>(duration_of(scenario, depth)).count();
+  return one * 2 * static_cast<double>(at_depth(scenario, "params", depth).as_array().size());
+}
+
+/// What it measures is there.
+bool is_there(const object& scenario, const object& declared) {
+  const auto* needs = scenario.if_contains("needs");
+  if (needs == nullptr) return true;
+  const auto* has = declared.if_contains(needs->as_string());
+  return has != nullptr && *has == true;
+}
+
 }  // namespace
 
 double plan_speed(const Options& options, std::size_t stores) {
@@ -107,23 +121,24 @@ double plan_speed(const Options& options, std::size_t stores) {
   for (const auto& entry : scenarios("speed")) {
     const auto& scenario = entry.as_object();
     if (!is_wanted(options, scenario)) continue;
-    const double one =
-        0.3 + std::chrono::duration<double>(duration_of(scenario, options.depth)).count();
-    seconds += one * 2 * repeats_of(scenario, options.depth) *
-               static_cast<double>(at_depth(scenario, "params", options.depth).as_array().size());
+    seconds += planned_seconds_of(scenario, options.depth) * repeats_of(scenario, options.depth);
   }
   return seconds * static_cast<double>(stores);
 }
 
 // The repeats are far apart: what else the machine does for some seconds spoils one of them, not
 // all.
-void run_speed(Context& context, Store& store) {
+void run_speed(Context& context, Store& store, const object& declared) {
   const auto depth = context.options.depth;
   for (int repeat = 0; repeat < samples_of(depth).repeats; ++repeat) {
     for (const auto& entry : scenarios("speed")) {
       const auto& scenario = entry.as_object();
       if (!is_wanted(context.options, scenario)) continue;
       if (repeat >= repeats_of(scenario, depth)) continue;
+      if (!is_there(scenario, declared)) {
+        context.progress.done(planned_seconds_of(scenario, depth));
+        continue;
+      }
       context.progress.begin(
           fmt::format("{}: {}", store.kind().title, scenario.at("title").as_string().c_str()));
       const auto duration = duration_of(scenario, depth);

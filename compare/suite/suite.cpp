@@ -83,9 +83,10 @@ void visit(Context& context, Store& store, boost::json::array& descriptions) {
     context.progress.note(fmt::format("{}: {}", store.kind().title, error.what()));
     description["failed"] = error.what();
   }
-  const bool reached = !description.contains("failed");
+  const auto* const said = description.if_contains("declared");
+  const auto declared = said == nullptr ? object() : said->as_object();
   descriptions.push_back(std::move(description));
-  if (reached) run_speed(context, store);
+  if (said != nullptr) run_speed(context, store, declared);
 }
 
 /// In seconds. Throws NothingToMeasure.

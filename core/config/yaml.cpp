@@ -15,6 +15,7 @@
 #include "core/config/fail.hpp"
 #include "core/config/requirements.hpp"
 #include "core/config/routes.hpp"
+#include "core/config/sections.hpp"
 #include "core/config/url.hpp"
 #include "core/config/yaml_document.hpp"
 #include "core/config/yaml_node.hpp"
@@ -31,7 +32,7 @@ namespace {
 
 using Entry = YamlFile::Entry;
 
-constexpr std::array<std::string_view, 3> kTopKeys{"stores", "locks", "zk-lock"};
+constexpr std::array<std::string_view, 4> kTopKeys{"stores", "locks", "sections", "zk-lock"};
 constexpr std::array<std::string_view, 8> kRouteKeys{"match", "store",   "migrate",  "wait",
                                                      "lease", "require", "max_hold", "max_queue"};
 constexpr std::uint32_t kLongestQueue = 1'000'000;
@@ -73,6 +74,8 @@ class Reader {
       if (!ours && !seed && is_u2_lock(entry.key)) refuse_u2_lock(file_, entry);
       if (entry.key == "locks") {
         routes(entry.value);
+      } else if (entry.key == "sections") {
+        config_.sections = read_sections(file_, entry.value);
       } else if (entry.key != "stores" && entry.key != "zk-lock") {
         // An application.yml with the seed's block in it belongs to others, too.
         if (ours || !seed) file_.fail_unknown(entry, "", kTopKeys);

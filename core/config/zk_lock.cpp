@@ -27,9 +27,8 @@ constexpr milliseconds kLongestSession{40'000};
 constexpr milliseconds kLongestConnect{60'000};
 
 constexpr std::string_view kTypes =
-    "of the starter's lock types this version has MUTEX; READ, WRITE, SEMAPHORE_MUTEX and MULTI "
-    "are "
-    "not there yet";
+    "the type of each lock stands in `sections:`, for example sections: { stock.view: { type: "
+    "read, lock: stock } }; types: mutex, read, write, semaphore_mutex, multi";
 
 /// Spring binds `connection-timeout`, `connection_timeout` and `connectionTimeout` alike.
 std::string relaxed(std::string_view key) {

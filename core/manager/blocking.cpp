@@ -3,6 +3,7 @@
 // The blocking forms over the one asynchronous call: the caller sleeps until the loop has decided.
 // Deadlines are the loop's business, so the caller's wait has none of its own.
 #include "core/loop/reply.hpp"
+#include "core/manager/nesting.hpp"
 #include "dlock/distributed_lock.hpp"
 #include "dlock/spi/error.hpp"
 #include "dlock/spi/thread.hpp"
@@ -26,6 +27,7 @@ LockHandle DistributedLock::acquire(AcquireOptions options, std::stop_token stop
                                     error_code& ec) noexcept {
   const NoCancellation uncancelled;
   try {
+    core::note_asked(*this, options);
     auto reply = std::make_shared<core::Reply<Outcome>>();
     core::Driving::Intent intent;
     const auto cancel = start_acquire(options, [reply](error_code result, LockHandle got) {
@@ -34,6 +36,7 @@ LockHandle DistributedLock::acquire(AcquireOptions options, std::stop_token stop
     const std::stop_callback stopper(std::move(stop), [&cancel] { cancel(); });
     auto outcome = reply->wait(intent);
     ec = outcome.ec;
+    core::note_taken(outcome.handle);
     return std::move(outcome.handle);
   } catch (const std::exception& error) {
     // Nothing has begun: what begins tells its outcome by the reply.

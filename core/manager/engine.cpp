@@ -184,6 +184,8 @@ Engine::Runtime::Runtime(bool callers_lead, Completions::OnException on_exceptio
 Engine::Engine(Config config, OpenOptions options)
     : options_(std::move(options)),
       routes_(config.locks),
+      sections_(config.sections),
+      lock_order_([this](const std::string& text) { log(LogLevel::warning, text); }),
       reentry_(std::make_shared<Reentry>()),
       generation_(fork_generation()),
       log_(make_log()) {
@@ -198,6 +200,7 @@ Engine::Engine(Config config, OpenOptions options)
     }
     setups_.push_back(std::move(setup));
   }
+  sections_.check(*this);
   make_runtime();
   for (const auto& warning : config.warnings) log(LogLevel::warning, warning);
 }

@@ -27,7 +27,9 @@
 #include "core/loop/real_env.hpp"
 #include "core/manager/calls.hpp"
 #include "core/manager/lock_context.hpp"
+#include "core/manager/lock_order.hpp"
 #include "core/manager/reentry.hpp"
+#include "core/manager/sections.hpp"
 #include "core/manager/strategy.hpp"
 #include "core/process/log_lines.hpp"
 #include "core/store/acquisition.hpp"
@@ -85,6 +87,11 @@ class Engine final : public Host, public detail::LockContext {
   Acquisition::Request at(const std::string& store, Acquisition::Request request) const;
 
   const Routes& routes() const noexcept { return routes_; }
+  const Sections& sections() const noexcept { return sections_; }
+  /// Null: nobody watches it, or not in this process.
+  LockOrder* lock_order() noexcept {
+    return options_.watch_lock_order && !is_foreign() ? &lock_order_ : nullptr;
+  }
 
   /// Does what LockManager::close() says.
   void close() noexcept;
@@ -150,7 +157,9 @@ class Engine final : public Host, public detail::LockContext {
 
   const OpenOptions options_;
   const Routes routes_;
+  const Sections sections_;
   std::vector<Store::Setup> setups_;
+  LockOrder lock_order_;
   std::shared_ptr<Reentry> reentry_;
 
   std::mutex cached_mutex_;                                  ///< likewise not locked by that child

@@ -12,7 +12,7 @@ void fail(errc error, const DistributedLock& lock) {
 }
 
 bool enter(DistributedLock& lock, Mode mode, std::optional<std::chrono::milliseconds> wait,
-           bool try_only) {
+           bool try_only, const Call& call) {
   auto& reentry = lock.context().reentry();
   if (reentry.is_foreign()) fail(errc::closed, lock);
   if (auto* entry = reentry.find(lock.name())) {
@@ -26,6 +26,7 @@ bool enter(DistributedLock& lock, Mode mode, std::optional<std::chrono::millisec
   AcquireOptions options;
   options.wait = wait;
   options.mode = mode;
+  const CallScope scope(call);
   auto handle = try_only ? lock.try_acquire(options) : lock.acquire(options);
   if (!handle) return false;
   if (const auto& grant = detail::GrantAccess::grant(*handle)) grant->hand_to_mutex();

@@ -6,13 +6,15 @@
 #include <chrono>
 #include <optional>
 
+#include "core/manager/nesting.hpp"
 #include "dlock/distributed_lock.hpp"
 
 namespace dlock::core {
 
-/// False: it was not obtained in time; only with `try_only`. Throws as Mutex::lock() does.
+/// False: it was not obtained in time; only with `try_only`. Throws as Mutex::lock() does. `call`:
+/// which one of the user's it is.
 bool enter(DistributedLock& lock, Mode mode, std::optional<std::chrono::milliseconds> wait,
-           bool try_only);
+           bool try_only, const Call& call);
 /// What Mutex::unlock(ec) says.
 error_code leave(DistributedLock& lock, Mode mode);
 /// What SharedMutex::unlock_and_lock_shared(ec) says.

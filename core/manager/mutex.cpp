@@ -5,16 +5,21 @@
 
 namespace dlock::inline v0 {
 
+namespace {
+constexpr core::Call kMutexCall{"a Mutex"};
+constexpr core::Call kSharedMutexCall{"a SharedMutex"};
+}  // namespace
+
 Mutex::Mutex(std::shared_ptr<DistributedLock> lock) : lock_(std::move(lock)) {}
 
-void Mutex::lock() { core::enter(*lock_, Mode::exclusive, std::nullopt, false); }
+void Mutex::lock() { core::enter(*lock_, Mode::exclusive, std::nullopt, false, kMutexCall); }
 
 bool Mutex::try_lock() {
-  return core::enter(*lock_, Mode::exclusive, std::chrono::milliseconds(0), true);
+  return core::enter(*lock_, Mode::exclusive, std::chrono::milliseconds(0), true, kMutexCall);
 }
 
 bool Mutex::try_lock_within(std::chrono::milliseconds wait) {
-  return core::enter(*lock_, Mode::exclusive, wait, true);
+  return core::enter(*lock_, Mode::exclusive, wait, true, kMutexCall);
 }
 
 void Mutex::unlock() {
@@ -29,7 +34,7 @@ LockHandle* Mutex::held() const { return core::held_here(*lock_); }
 SharedMutex::SharedMutex(std::shared_ptr<DistributedLock> lock) : lock_(std::move(lock)) {}
 
 bool SharedMutex::enter(Mode mode, std::optional<std::chrono::milliseconds> wait, bool try_only) {
-  return core::enter(*lock_, mode, wait, try_only);
+  return core::enter(*lock_, mode, wait, try_only, kSharedMutexCall);
 }
 
 void SharedMutex::unlock() {

@@ -8,6 +8,8 @@
 //     zk: { url: "zookeeper://zk1,zk2,zk3/app", session_timeout: 10s }
 //   locks:
 //     - { match: "billing/**", store: zk, require: [exclusive, fair] }
+//   sections:
+//     stock.view: { type: read, lock: stock, wait: 2s }
 #pragma once
 
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20
@@ -20,6 +22,7 @@
 #include <vector>
 
 #include "dlock/error.hpp"
+#include "dlock/section.hpp"
 
 namespace dlock::inline v0 {
 
@@ -97,11 +100,19 @@ struct RouteConfig {
   std::optional<std::uint32_t> max_queue{};             ///< default of AcquireOptions::max_queue
 };
 
+/// One entry of `sections:`.
+struct SectionConfig {
+  std::string name;  ///< what synchronized() is called with: a word of the program's, or a function
+  Section section;   ///< no name of a lock: its own
+  Origin origin;
+};
+
 struct Config {
   std::vector<StoreConfig> stores;
   std::vector<RouteConfig> locks;  ///< first match wins
   /// What was read but is not as its writer meant it (the seed starter's `zk-lock:` block).
   std::vector<std::string> warnings;
+  std::vector<SectionConfig> sections;  ///< each name once
 
   /// One store, one route `**`. `origin`: where the URL was written, for messages. Throws
   /// LockError{config_invalid}.

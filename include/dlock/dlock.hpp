@@ -20,6 +20,7 @@
 #include "dlock/mutex.hpp"
 #include "dlock/options.hpp"
 #include "dlock/schedule.hpp"
+#include "dlock/section.hpp"
 #include "dlock/semaphore.hpp"
 #include "dlock/sequencer.hpp"
 #include "dlock/sequencer_check.hpp"

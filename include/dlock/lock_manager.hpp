@@ -75,6 +75,14 @@ struct OpenOptions {
   /// KiB of stack left: nobody has to be woken for it. False: on the manager's thread only, for
   /// programs whose threads have credentials, namespaces or system call filters of their own.
   bool io_on_calling_threads = true;
+  /// One warning in the log where threads of this process take locks of the manager in opposite
+  /// orders, so that they can wait for each other for ever: with the names, and how and where each
+  /// was asked for. Seen is a thread that has a lock by a Mutex, synchronized() or a blocking call,
+  /// and waits for another one by one of those. A handle counts as its taker's until it is given
+  /// back or lost, wherever it has been moved. Nobody's are what async_acquire() takes, permits of
+  /// semaphores, and whatever a thread has beyond 16 at a time; a try that does not wait is in
+  /// nobody's way. The last 4096 pairs are remembered.
+  bool watch_lock_order = true;
 
   /// With all backends that were built into the target dlock::dlock (defined there, not in
   /// dlock::core).

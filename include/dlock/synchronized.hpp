@@ -5,11 +5,18 @@
 //   void Billing::close_month() {
 //     dlock::synchronized(locks, [&](std::stop_token lost) { ... });   // "Billing::close_month"
 //   }
+//
+// Which kind of lock that is, of which name, and how long it waits, says a Section, or the
+// configuration (`sections:`):
+//
+//   dlock::synchronized(locks, {.type = dlock::LockType::read, .lock = "stock", .wait = 2s}, view);
 #pragma once
 
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <type_traits>
@@ -21,6 +28,7 @@
 
 #include "dlock/lock_manager.hpp"
 #include "dlock/mutex.hpp"
+#include "dlock/section.hpp"
 
 namespace dlock::inline v0 {
 
@@ -28,6 +36,29 @@ namespace detail {
 /// `void ns::Type::f(int) const` -> `ns::Type::f`. Throws LockError{invalid_name} for a lambda, a
 /// template or an anonymous namespace: their names differ between compilers and builds.
 std::string lock_name_of(const char* pretty_function);
+
+#if defined(__cpp_lib_source_location)
+using Where = std::source_location;
+#else
+/// Nobody can say it here.
+struct Where {
+  static constexpr Where current() noexcept { return {}; }
+  constexpr const char* file_name() const noexcept { return nullptr; }
+  constexpr const char* function_name() const noexcept { return nullptr; }
+  constexpr std::uint32_t line() const noexcept { return 0; }
+};
+#endif
+
+/// Where synchronized() was called, as the library takes it from any compiler; null: not known.
+struct CallSite {
+  const char* file = nullptr;
+  std::uint32_t line = 0;
+  const char* function = nullptr;
+};
+
+inline CallSite site_of(const Where& where) noexcept {
+  return {where.file_name(), where.line(), where.function_name()};
+}
 
 template <class Work>
 inline constexpr bool takes_stop_token = std::is_invocable_v<Work, std::stop_token>;
@@ -40,7 +71,10 @@ inline constexpr bool is_work =
 /// Calls the work with what it takes, and unlocks when it is over, also by an exception.
 class SynchronizedSection {
  public:
-  explicit SynchronizedSection(std::shared_ptr<DistributedLock> lock);
+  SynchronizedSection(std::shared_ptr<DistributedLock> lock, const CallSite& site);
+  /// As the configuration's section of that name says; else the lock of that name.
+  SynchronizedSection(LockManager& locks, std::string name, const CallSite& site);
+  SynchronizedSection(LockManager& locks, Section section, const CallSite& site);
   ~SynchronizedSection();
   SynchronizedSection(const SynchronizedSection&) = delete;
   SynchronizedSection& operator=(const SynchronizedSection&) = delete;
@@ -49,10 +83,10 @@ class SynchronizedSection {
   decltype(auto) call(Work&& work) {
     if constexpr (takes_stop_token<Work>) {
       takes_ = Takes::stop_token;
-      return std::forward<Work>(work)(mutex_.held()->stop_token());
+      return std::forward<Work>(work)(held()->stop_token());
     } else if constexpr (takes_handle<Work>) {
       takes_ = Takes::handle;
-      return std::forward<Work>(work)(std::as_const(*mutex_.held()));
+      return std::forward<Work>(work)(std::as_const(*held()));
     } else {
       return std::forward<Work>(work)();
     }
@@ -63,28 +97,19 @@ class SynchronizedSection {
 
  private:
   enum class Takes { nothing, stop_token, handle };
+  LockHandle* held() const;
   bool was_told() const;
+  void enter(LockManager& locks, Section section, const CallSite& site);
+  void enter(std::optional<std::chrono::milliseconds> wait, const CallSite& site);
 
-  Mutex mutex_;
+  std::shared_ptr<DistributedLock> lock_;
+  Mode mode_ = Mode::exclusive;
   Takes takes_ = Takes::nothing;
   bool left_ = false;
 };
 
-}  // namespace detail
-
-/// Runs `work` under `lock` (a MultiLock: under all of them) and returns what it returns;
-/// re-entrant per thread (Mutex). `work` takes a std::stop_token (requested when the lock is lost),
-/// or else a const LockHandle& (its token, check(), stop_token()), or else nothing.
-///
-/// Throws LockError as Mutex::lock does, and whatever `work` throws. Throws LockError{lock_lost}
-/// after work that returned, in place of its result, if the lock was lost by then (or, where this
-/// call is the outermost, proves lost when it is given back) and the work had not been told: it
-/// took neither; or it took the token, and stop had not been requested when it returned; or it took
-/// the handle, and that did not say `lost` when it returned. Work that was told has the last word:
-/// what it returns is returned. That the store did not confirm the release in time is no loss.
 template <class Work>
-decltype(auto) synchronized(std::shared_ptr<DistributedLock> lock, Work&& work) {
-  detail::SynchronizedSection section(std::move(lock));
+decltype(auto) run_in(SynchronizedSection& section, Work&& work) {
   using Result = decltype(section.call(std::forward<Work>(work)));
   if constexpr (std::is_void_v<Result>) {
     section.call(std::forward<Work>(work));
@@ -100,20 +125,56 @@ decltype(auto) synchronized(std::shared_ptr<DistributedLock> lock, Work&& work) 
   }
 }
 
-/// Same, under the lock of that name.
+}  // namespace detail
+
+/// Runs `work` under `lock` (a MultiLock: under all of them) and returns what it returns;
+/// re-entrant per thread (Mutex). `work` takes a std::stop_token (requested when the lock is lost),
+/// or else a const LockHandle& (its token, check(), stop_token()), or else nothing.
+///
+/// Throws LockError as Mutex::lock does, and whatever `work` throws. Throws LockError{lock_lost}
+/// after work that returned, in place of its result, if the lock was lost by then (or, where this
+/// call is the outermost, proves lost when it is given back) and the work had not been told: it
+/// took neither; or it took the token, and stop had not been requested when it returned; or it took
+/// the handle, and that did not say `lost` when it returned. Work that was told has the last word:
+/// what it returns is returned. That the store did not confirm the release in time is no loss.
 template <class Work>
-decltype(auto) synchronized(LockManager& locks, std::string name, Work&& work) {
-  return synchronized(locks.lock(std::move(name)), std::forward<Work>(work));
+decltype(auto) synchronized(std::shared_ptr<DistributedLock> lock, Work&& work,
+                            detail::Where where = detail::Where::current()) {
+  detail::SynchronizedSection section(std::move(lock), detail::site_of(where));
+  return detail::run_in(section, std::forward<Work>(work));
+}
+
+/// Same, as the configuration's section of that name says (Config::sections); where it has none,
+/// under the lock of that name.
+template <class Work>
+decltype(auto) synchronized(LockManager& locks, std::string name, Work&& work,
+                            detail::Where where = detail::Where::current()) {
+  detail::SynchronizedSection section(locks, std::move(name), detail::site_of(where));
+  return detail::run_in(section, std::forward<Work>(work));
+}
+
+/// Same, as `section` says, whatever the configuration has. When its `wait` is over: LockError
+/// {timed_out}, and the work has not run. Re-entrant as SharedMutex, on the same thread and lock: a
+/// mutex or writer may read, and remains alone; a reader that wants to write gets
+/// {operation_not_permitted}. A semaphore is not re-entrant. Throws {invalid_argument} for a
+/// section that says two things, and for a kind that the store does not have, before anything is
+/// sent.
+template <class Work>
+decltype(auto) synchronized(LockManager& locks, Section section, Work&& work,
+                            detail::Where where = detail::Where::current()) {
+  detail::SynchronizedSection entered(locks, std::move(section), detail::site_of(where));
+  return detail::run_in(entered, std::forward<Work>(work));
 }
 
 #if defined(__cpp_lib_source_location)
 /// Same, with the calling function's qualified name, without return type and parameters, as the
-/// lock's name. A function without a stable name (see lock_name_of) must pass one.
+/// name of the section or lock. A function without a stable name (see lock_name_of) must pass one.
 template <class Work>
 requires detail::is_work<Work>
 decltype(auto) synchronized(LockManager& locks, Work&& work,
                             std::source_location where = std::source_location::current()) {
-  return synchronized(locks, detail::lock_name_of(where.function_name()), std::forward<Work>(work));
+  return synchronized(locks, detail::lock_name_of(where.function_name()), std::forward<Work>(work),
+                      where);
 }
 #endif
 

@@ -92,6 +92,33 @@ TEST(Contention, TwoHoldersAreSeen) {
   EXPECT_EQ(judged.at("overlaps").to_number<int>(), 1);
 }
 
+std::size_t broken_by(std::vector<Turn> turns, std::uint64_t permits) {
+  return judge_sharing(std::move(turns), permits).at("broken").as_array().size();
+}
+
+TEST(Sharing, ReadersAreTogetherAndAWriterIsAlone) {
+  const Turn reader{1, 0, 100, 300, true};
+  const Turn other{2, 0, 200, 400, true};
+  const auto judged = judge_sharing({reader, other, {3, 350, 400, 500}}, 0);
+  EXPECT_TRUE(judged.at("broken").as_array().empty()) << "who begins to give back has it no more";
+  EXPECT_EQ(value(judged, "together"), 2);
+  EXPECT_EQ(judged.at("read").at("count").to_number<int>(), 2);
+  EXPECT_EQ(judged.at("write").at("count").to_number<int>(), 1);
+  EXPECT_EQ(judged.at("acquire").at("count").to_number<int>(), 3);
+  EXPECT_EQ(broken_by({reader, other, {3, 350, 399, 500}}, 0), 1U);
+  EXPECT_EQ(broken_by({{3, 0, 50, 150}, reader, other}, 0), 1U);
+  EXPECT_EQ(broken_by({{1, 0, 100, 300}, {2, 0, 200, 400}}, 0), 1U);
+}
+
+TEST(Sharing, ThereAreNeverMorePermits) {
+  const std::vector<Turn> two{{1, 0, 100, 300}, {2, 0, 200, 400}};
+  EXPECT_EQ(broken_by(two, 2), 0U);
+  EXPECT_EQ(broken_by(two, 1), 1U);
+  const auto judged = judge_sharing(two, 2);
+  EXPECT_EQ(value(judged, "together"), 2);
+  EXPECT_FALSE(judged.contains("read"));
+}
+
 TEST(Figures, RatiosAreWithinEachRepeat) {
   const auto raw = boost::json::parse(R"({"results": [
     {"kind":"speed","scenario":"s","store":"x","driver":"dlock","param":1,"repeat":0,"values":{"m":20}},

@@ -4,6 +4,7 @@
 // fails nobody's run.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
@@ -66,6 +67,50 @@ TEST(ComparePeers, AreMeasuredByTheClock) {
   const std::map<std::string, int> each_slice{
       {"dlock", 60}, {"floor", 60}, {"kazoo", 30}, {"redis-py", 30}, {"curator", 30}};
   EXPECT_EQ(seen, each_slice);
+}
+
+// Readers and permits, where a store has them; redis-py has neither.
+TEST(ComparePeers, ShareWhatTheirStoreHas) {
+  testkit::TempDir folder;
+  const auto run = testkit::run(
+      {.argv = {DLOCK_COMMAND, "compare", "--quick", "--scenarios",
+                "speed.read_mostly,speed.permits", "--stores", "zookeeper,redis,memcached",
+                "--peers", "kazoo,redis-py,curator", "--out", folder.path().string()}},
+      {}, testkit::within(std::chrono::seconds(240)));
+  EXPECT_EQ(run.status.shell_status(), 0) << run.err;
+  const auto raw = boost::json::parse(testkit::read_file(folder.path() / "raw.json"));
+  const auto declares = [&](const boost::json::value& store, const char* kind) {
+    for (const auto& one : raw.at("stores").as_array()) {
+      if (one.at("id") == store) return one.at("declared").at(kind).as_bool();
+    }
+    return false;
+  };
+  std::map<std::string, int> seen;
+  double most_readers = 0;
+  for (const auto& entry : raw.at("results").as_array()) {
+    const auto& result = entry.as_object();
+    ASSERT_FALSE(result.contains("failed")) << result.at("failed");
+    const bool reads = result.at("scenario") == "speed.read_mostly";
+    EXPECT_TRUE(declares(result.at("store"), reads ? "shared_mode" : "permits")) << entry;
+    EXPECT_GT(result.at("values").at("grants_per_s").to_number<double>(), 0);
+    const auto together = result.at("values").at("together").to_number<double>();
+    if (reads) most_readers = std::max(most_readers, together);
+    if (result.at("driver") == "dlock") {
+      EXPECT_TRUE(result.at("broken").as_array().empty()) << result.at("broken");
+      EXPECT_LE(together, reads ? 16 : 4) << entry;
+    }
+    ++seen[std::string(result.at("driver").as_string()) + (reads ? " reads" : " permits")];
+  }
+  EXPECT_GT(most_readers, 1);
+  EXPECT_EQ(seen.count("kazoo reads"), 0U) << "it would hang";
+  EXPECT_EQ(seen["curator reads"], 30);
+  EXPECT_EQ(seen["kazoo permits"], 30);
+  EXPECT_EQ(seen["curator permits"], 30);
+  EXPECT_GE(seen["dlock reads"], 30);
+  EXPECT_EQ(seen["dlock permits"], 60);
+  EXPECT_EQ(seen.count("redis-py permits"), 0U);
+  const auto page = testkit::read_file(folder.path() / "report.md");
+  EXPECT_NE(page.find("Many clients on four permits"), std::string::npos);
 }
 
 }  // namespace

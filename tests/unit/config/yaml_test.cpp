@@ -317,9 +317,9 @@ TEST(Yaml, ComplainsAboutTheStartersBlockToo) {
       {"zk-lock: 5", "a mapping is expected"},
       {"u2-lock: { address: h }",
        "u2-lock: this block of the starter is not read; write its address"},
-      {"u2Lock: { address: h }", "READ, WRITE, SEMAPHORE_MUTEX and MULTI are not there yet"},
+      {"u2Lock: { address: h }", "types: mutex, read, write, semaphore_mutex, multi"},
       {"zk-lock: { address: h, lock-type: READ }",
-       "lock-type: 'READ': of the starter's lock types"},
+       "lock-type: 'READ': the type of each lock stands in `sections:`"},
   };
   for (const auto& [text, expected] : table) {
     EXPECT_NE(complaint(text).find(expected), std::string::npos) << complaint(text);
