@@ -192,7 +192,7 @@ class Parser {
     auto* shared = app.add_flag(
         "--shared", arguments_.shared,
         "In shared mode: beside other readers, never beside a writer, which is who leaves "
-        "this out (zookeeper, local)");
+        "this out (zookeeper, redis, local)");
     app.add_option("--permits", arguments_.permits,
                    "So many permits of the semaphore NAME, which is no lock (default with --of: 1)")
         ->check(CLI::Range(1U, kMostPermits))

@@ -157,8 +157,7 @@ ClaimPtr RedisBackend::make_claim(ClaimRequest request) {
   auto claim = std::make_shared<KeyClaim>(std::move(request), env_, std::move(keys),
                                           std::move(owner), std::move(waiter), claims_);
   claim->epoch = epoch_;
-  const bool is_lock = claim->request().permits == 0;
-  claim->may_be_handed = handed_over_ && is_lock && may_be_handed(claim->request());
+  claim->may_be_handed = handed_over_ && may_be_handed(claim->request());
   return claim;
 }
 

@@ -41,6 +41,7 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
   asio::awaitable<std::vector<ExtendAnswer>> extend(std::vector<ClaimPtr> claims,
                                                     TimePoint deadline) override;
   asio::awaitable<ReleaseAnswer> release(ClaimPtr claim, bool search, TimePoint deadline) override;
+  asio::awaitable<DowngradeAnswer> downgrade(ClaimPtr held, TimePoint deadline) override;
   asio::awaitable<Result<LockStatus>> inspect(std::string name, TimePoint deadline) override;
   asio::awaitable<Result<std::vector<LockStatus>>> list(std::string prefix,
                                                         TimePoint deadline) override;
@@ -90,9 +91,9 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
   asio::awaitable<std::vector<ExtendAnswer>> extend_with(const Script& script,
                                                          std::vector<ClaimPtr> claims,
                                                          TimePoint deadline);
-  /// Locks and permits.
-  asio::awaitable<std::vector<ExtendAnswer>> extend_both(std::vector<ClaimPtr> claims,
-                                                         TimePoint deadline);
+  /// Of all kinds.
+  asio::awaitable<std::vector<ExtendAnswer>> extend_mixed(std::vector<ClaimPtr> claims,
+                                                          TimePoint deadline);
   ExtendAnswer take_renewed(KeyClaim& claim, const ScriptAnswer& answer, TimePoint sent);
   Validity validity(const Claim& claim, TimePoint sent) const;
   void tell_of_queue(const KeyClaim& claim, const std::string& why);

@@ -189,6 +189,7 @@ const BackendDescriptor& backend() {
                           {"unix", "write redis+unix:///path/to/redis.sock"}},
       .create = &create,
       .path_schemes = {kUnixScheme},
+      .has_shared_mode = true,
       .has_permits = true,
   };
   return descriptor;

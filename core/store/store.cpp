@@ -385,7 +385,7 @@ Failure Store::refused_mode(Mode mode) const {
   return make_failure(
       errc::invalid_argument,
       fmt::format("mode shared: {} store '{}' has exclusive locks only; leave the mode out, or "
-                  "route this name to a store with shared mode (zookeeper, local, memory; "
+                  "route this name to a store with shared mode (zookeeper, redis, local, memory; "
                   "`require: shared` says so at the start)",
                   setup_.descriptor->name, name()));
 }

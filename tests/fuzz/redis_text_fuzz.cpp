@@ -4,6 +4,7 @@
 // as host and app of an owner.
 #include "backends/redis/rules/info.hpp"
 #include "backends/redis/rules/permits.hpp"
+#include "backends/redis/rules/readers.hpp"
 #include "backends/redis/rules/value.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
@@ -50,6 +51,16 @@ void check_permits(std::string_view text) {
   for (const auto& holder : status->holders) check_owner(holder.owner, text.size());
 }
 
+void check_readers(std::string_view text) {
+  const auto records = redis::read_readers(text);
+  if (!records) return;
+  LockStatus status;
+  redis::add_readers(*records, 1'700'000'000'000'000, std::chrono::milliseconds(text.size()),
+                     status);
+  require(status.held == !status.readers.empty(), "it is held by its readers");
+  for (const auto& reader : status.readers) check_owner(reader.owner, text.size());
+}
+
 }  // namespace
 }  // namespace dlock::fuzz
 
@@ -66,5 +77,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check_info(text);
   check_permits(text);
   check_permits("dlock:permits 3 17\n" + std::string(text));
+  check_readers(text);
+  check_readers("dlock:readers\n" + std::string(text));
   return 0;
 }

@@ -40,6 +40,27 @@ TEST_P(InteropExclusion, TheyDoNotGetWhatWeHold) {
   EXPECT_EQ(theirs.release(), "done");
 }
 
+// Clients of Curator's mutex do not see its readers: readers_test.cpp has those that do.
+TEST_P(InteropExclusion, OurReadersAreALockThatWeHold) {
+  constexpr AcquireOptions kReader{.wait = 0ms, .mode = Mode::shared};
+  if (store_->has_sessions()) GTEST_SKIP() << "its readers are Curator's";
+  error_code ec;
+  auto one = lock_->acquire(kReader, {}, ec);
+  if (ec == errc::invalid_argument) GTEST_SKIP() << "it has no readers";
+  ASSERT_FALSE(ec) << ec.message();
+  ForeignClient theirs(their_program());
+  auto two = lock_->acquire(kReader);
+  EXPECT_FALSE(theirs.try_acquire(name)) << "a writer beside readers";
+  EXPECT_FALSE(one.release());
+  EXPECT_FALSE(theirs.try_acquire(name)) << "a writer beside a reader";
+  EXPECT_EQ(two.state(), HandleState::held);
+  EXPECT_FALSE(two.release());
+  ASSERT_TRUE(theirs.try_acquire(name));
+  EXPECT_FALSE(lock_->try_acquire(kReader)) << "a reader beside a writer";
+  EXPECT_EQ(theirs.release(), "done");
+  EXPECT_TRUE(lock_->try_acquire(kReader));
+}
+
 INSTANTIATE_TEST_SUITE_P(With, InteropExclusion, testing::ValuesIn(sharing_peers()), name_of);
 
 }  // namespace

@@ -42,9 +42,10 @@ class Program {
         store(make_store(host, kind)) {}
 
   AttemptPtr acquire(const std::string& lock, std::optional<milliseconds> wait = std::nullopt,
-                     std::uint64_t min_token = 0) {
+                     std::uint64_t min_token = 0, Mode mode = Mode::exclusive) {
     core::Acquisition::Request request;
     request.name = lock;
+    request.mode = mode;
     request.min_token = min_token;
     request.limits.once = wait && wait->count() == 0;
     if (wait && !request.limits.once) request.limits.deadline = process.now() + *wait;
@@ -64,6 +65,7 @@ class Program {
     last = attempt;
     return attempt;
   }
+  AttemptPtr read(const std::string& lock) { return acquire(lock, {}, 0, Mode::shared); }
   void cancel(const Attempt& attempt) {
     process.deliver([weak = attempt.acquisition] {
       if (const auto acquisition = weak.lock()) acquisition->cancel();

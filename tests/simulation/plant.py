@@ -130,17 +130,17 @@ def choice_of_scripts(text, name, planted):
 
 
 # Made once, and kept, in the shipped source.
-KEPT = "  static const auto& all = *new Scripts;\n"
+KEPT = re.compile(r"  static const auto& all = \*new (\w+);\n")
 
 
 def scripts_of_each_defect(text, source):
-    begin = text.find(KEPT)
-    if begin < 0:
+    kept = KEPT.search(text)
+    if not kept:
         raise edits.EditError(f"{__file__}: {source} keeps its scripts in another way; see KEPT")
-    return begin, begin + len(KEPT), """\
-  static thread_local std::map<std::string, const Scripts*> known;
+    return kept.start(), kept.end(), f"""\
+  static thread_local std::map<std::string, const {kept[1]}*> known;
   auto& mine = known[std::string(::dlock::simulation::planted_defect)];
-  if (mine == nullptr) mine = new Scripts;
+  if (mine == nullptr) mine = new {kept[1]};
   const auto& all = *mine;
 """, source
 

@@ -45,8 +45,10 @@ asio::awaitable<void> RedisBackend::look_for_asking(std::weak_ptr<bool> alive, R
                                                     KeyClaimPtr claim) {
   if (alive.expired() || !self->link_->up()) co_return;
   const auto& request = claim->request();
+  auto suffix = std::string(kAskKey);
+  if (claim->may_read()) suffix += "%" + request.owner.id;
   ScriptCall call;
-  call.keys = {claim->beside(kAskKey)};
+  call.keys = {claim->beside(suffix)};
   const auto memory = static_cast<std::uint64_t>(2 * request.lease.count());
   call.arguments = {std::string_view(request.owner.id), Word(memory)};
   const auto deadline = self->env_.now() + request.lease / 3;

@@ -9,6 +9,7 @@
 
 #include "backends/redis/backend.hpp"
 #include "backends/redis/lock/permits_calls.hpp"
+#include "backends/redis/lock/readers_calls.hpp"
 #include "backends/redis/rules/value.hpp"
 
 namespace dlock::redis {
@@ -45,6 +46,7 @@ milliseconds kept_for(const KeyClaim& claim, milliseconds lock_delay) {
 
 const char* queue_word(const KeyClaim& claim) {
   if (!claim.request().queue) return "0";
+  if (claim.request().mode == Mode::shared) return "3";
   return claim.may_be_handed ? "2" : "1";
 }
 
@@ -88,15 +90,26 @@ const Script& acquire_script(bool fair, bool under_gate) {
   return fair ? all.acquire_in_order : all.acquire;
 }
 
-ScriptCall renew_call(const KeyClaim& claim, milliseconds lock_delay) {
-  if (claim.request().permits != 0) return renew_permits_call(claim, lock_delay);
+/// What `script` wants, whatever the claim may have become since that was chosen.
+ScriptCall renew_call(const Script& script, const KeyClaim& claim, milliseconds lock_delay) {
+  if (&script == &scripts().renew_permits) return renew_permits_call(claim, lock_delay);
+  if (&script != &scripts().renew) {
+    return renew_reader_call(claim, kept_for(claim, lock_delay), StepDown::no);
+  }
   ScriptCall call;
   call.keys = {claim.keys.lock(), claim.beside(kAliveKey), claim.beside(kBrokenKey)};
   call.arguments = {claim.owner, count(kept_for(claim, lock_delay)), Word(claim.token)};
   return call;
 }
 
+const Script& release_script(const KeyClaim& claim, bool search) {
+  if (claim.request().permits != 0) return scripts().release_permits;
+  if (claim.may_read()) return reader_scripts().release;
+  return claim.maybe_queued || search ? reader_scripts().withdraw : scripts().release;
+}
+
 ScriptCall release_call(const KeyClaim& claim, bool search, milliseconds poll) {
+  if (claim.request().permits != 0) return release_permits_call(claim);
   ScriptCall call;
   call.keys = {claim.keys.lock(), claim.beside(kQueueKey), claim.beside(kAliveKey),
                claim.beside(kNextKey), claim.beside(kFenceKey)};
@@ -145,9 +158,10 @@ asio::awaitable<ClaimAnswer> RedisBackend::claim(ClaimPtr claim, TimePoint deadl
   KeyBase gate_keys;
   if (gate) gate_keys = names_.base(gate->key);
   if (gate) put_under_gate(*gate, gate_keys, poll_, call);
-  const bool fair = capabilities_.fair;
-  if (fair && !gate) put_waking("", poll_, call);
-  const auto& script = acquire_script(fair, gate != nullptr);
+  const bool reads = ours->request().mode == Mode::shared;
+  const bool in_turn = capabilities_.fair || reads;
+  if (in_turn && !gate) put_waking("", poll_, call);
+  const auto& script = reads ? reader_scripts().acquire : acquire_script(in_turn, gate != nullptr);
   if (ours->request().queue) ours->maybe_queued = true;
   const auto sent = env_.now();
   const auto connection = link_->connection();
@@ -250,10 +264,10 @@ void RedisBackend::interrupt(Claim& claim) noexcept { static_cast<KeyClaim&>(cla
 
 asio::awaitable<std::vector<ExtendAnswer>> RedisBackend::extend(std::vector<ClaimPtr> claims,
                                                                 TimePoint deadline) {
-  const bool any_permits = std::any_of(claims.begin(), claims.end(), [](const ClaimPtr& claim) {
-    return claim->request().permits != 0;
+  const bool mixed = std::any_of(claims.begin(), claims.end(), [](const ClaimPtr& claim) {
+    return static_cast<const KeyClaim&>(*claim).may_read();
   });
-  if (any_permits) return extend_both(std::move(claims), deadline);
+  if (mixed) return extend_mixed(std::move(claims), deadline);
   return extend_with(scripts().renew, std::move(claims), deadline);
 }
 
@@ -269,13 +283,19 @@ asio::awaitable<std::vector<ExtendAnswer>> RedisBackend::extend_with(const Scrip
   std::vector<ScriptCall> calls;
   calls.reserve(claims.size());
   for (const auto& claim : claims) {
-    calls.push_back(renew_call(static_cast<KeyClaim&>(*claim), lock_delay_));
+    calls.push_back(renew_call(script, static_cast<KeyClaim&>(*claim), lock_delay_));
   }
   const auto sent = env_.now();
   const auto connection = link_->connection();
   const auto results = co_await run_scripts(env_, connection, script, std::move(calls), deadline);
   for (std::size_t i = 0; i < claims.size(); ++i) {
+    const auto& claim = static_cast<KeyClaim&>(*claims[i]);
     answers[i] = take_renewed(static_cast<KeyClaim&>(*claims[i]), results[i], sent);
+    // Asked for as a writer's, and it may have become a reader's on the way.
+    const bool as_writer = &script == &scripts().renew;
+    if (claim.stepping_down && as_writer && answers[i].status == ExtendStatus::gone) {
+      answers[i].status = ExtendStatus::unknown;
+    }
     if (answers[i].status != ExtendStatus::extended) continue;
     listen_for_others(std::static_pointer_cast<KeyClaim>(claims[i]));
   }
@@ -337,9 +357,8 @@ asio::awaitable<ReleaseAnswer> RedisBackend::release(ClaimPtr claim, bool search
     co_return not_done<ReleaseAnswer>(status, link_->failure());
   }
   ours->handed.reset();
-  const bool permits = ours->request().permits != 0;
-  const auto call = permits ? release_permits_call(*ours) : release_call(*ours, search, poll_);
-  const auto& script = permits ? scripts().release_permits : scripts().release;
+  const auto call = release_call(*ours, search, poll_);
+  const auto& script = release_script(*ours, search);
   const auto connection = link_->connection();
   const auto answer = co_await run_script(env_, connection, script, call, deadline);
   const bool replaced =

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "backends/redis/backend.hpp"
+#include "backends/redis/rules/readers.hpp"
 #include "backends/redis/rules/value.hpp"
 
 namespace dlock::redis {
@@ -91,11 +92,14 @@ std::optional<LockStatus> read_status(std::string name, const std::vector<Reply>
   status.name = std::move(name);
   const auto& type = items[0].text;
   if (type == "string") {
-    add_holder(items[1].text, to_number(items[3].text), status);
+    const auto now_us = to_number(items[3].text);
+    const auto readers = read_readers(items[1].text);
+    if (readers) add_readers(*readers, now_us, lock_delay, status);
+    if (!readers) add_holder(items[1].text, now_us, status);
   } else if (type != "none") {
     note_foreign(type, status);
   }
-  if (status.held && items[2].integer >= 0) {
+  if (status.held && status.readers.empty() && items[2].integer >= 0) {
     add_remaining(read_remaining(items[2].integer), lock_delay, status);
   }
   if (status.held && items[2].integer == -1) {

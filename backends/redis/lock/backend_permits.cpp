@@ -92,25 +92,6 @@ ClaimAnswer RedisBackend::take_permits(KeyClaim& claim, const ScriptAnswer& answ
   return take_acquired(claim, answer, sent);
 }
 
-asio::awaitable<std::vector<ExtendAnswer>> RedisBackend::extend_both(std::vector<ClaimPtr> claims,
-                                                                     TimePoint deadline) {
-  std::vector<ExtendAnswer> answers(claims.size());
-  for (const bool permits : {true, false}) {
-    std::vector<ClaimPtr> some;
-    std::vector<std::size_t> places;
-    for (std::size_t i = 0; i < claims.size(); ++i) {
-      if ((claims[i]->request().permits != 0) != permits) continue;
-      some.push_back(claims[i]);
-      places.push_back(i);
-    }
-    if (some.empty()) continue;
-    const auto& script = permits ? scripts().renew_permits : scripts().renew;
-    const auto told = co_await extend_with(script, std::move(some), deadline);
-    for (std::size_t i = 0; i < places.size(); ++i) answers[places[i]] = told[i];
-  }
-  co_return answers;
-}
-
 asio::awaitable<Result<SemaphoreStatus>> RedisBackend::inspect_semaphore(std::string name,
                                                                          TimePoint deadline) {
   Result<SemaphoreStatus> result;

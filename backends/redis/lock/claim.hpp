@@ -48,6 +48,9 @@ struct KeyClaim final : Claim {
 
   Word beside(std::string_view suffix) const { return {keys.text, suffix}; }
 
+  /// The server may have it as a reader's: it is one, or its downgrade was sent.
+  bool may_read() const noexcept { return request().mode == Mode::shared || stepping_down; }
+
   const KeyBase keys;
   const std::string owner;   ///< as in the lock's value
   const std::string waiter;  ///< as in the queue
@@ -58,9 +61,10 @@ struct KeyClaim final : Claim {
   TimePoint asked{};
 
   bool was_granted = false;
-  std::uint64_t token = 0;  ///< of the last grant
-  std::uint64_t epoch = 0;  ///< of the server that was last known to have it
-  bool releasing = false;   ///< a release was sent and may have been done
+  std::uint64_t token = 0;     ///< of the last grant
+  std::uint64_t epoch = 0;     ///< of the server that was last known to have it
+  bool releasing = false;      ///< a release was sent and may have been done
+  bool stepping_down = false;  ///< a downgrade was sent, and was not refused
 
   bool place_told = false;  ///< how many wait before it, which one asks for once
   std::string asked_for;    ///< as it was told last that its holder is asked

@@ -119,6 +119,7 @@ Capabilities declare(const ServerFacts& facts, const Declaration& declaration) {
         {"durability_declared",
          "the operator declares that every write is fsynced before it is answered"});
   }
+  all.shared_mode = true;
   all.permits = true;
   const bool polls = declaration.wake_up_denied || !facts.publish_refused.empty();
   all.fair = declaration.fair && !polls;

@@ -50,7 +50,8 @@ HandedLock handed_lock(const WakeMessage::Grant& grant, TimePoint sent, millisec
 }
 
 bool may_be_handed(const ClaimRequest& request) {
-  return request.queue && !request.gate && request.lease <= kLongestHandedLease;
+  return request.queue && !request.gate && request.lease <= kLongestHandedLease &&
+         request.mode == Mode::exclusive;
 }
 
 bool is_believable(const HandedLock& handed, const ClaimRequest& request, TimePoint now) {

@@ -2,8 +2,8 @@
 #include "backends/redis/rules/permits.hpp"
 
 #include <algorithm>
-#include <charconv>
 
+#include "backends/redis/rules/fields.hpp"
 #include "backends/redis/rules/value.hpp"
 
 namespace dlock::redis {
@@ -12,22 +12,6 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::string_view kHead = "dlock:permits ";
-
-std::string_view cut(std::string_view& text, char separator) {
-  const auto end = std::min(text.find(separator), text.size());
-  const auto piece = text.substr(0, end);
-  text.remove_prefix(std::min(end + 1, text.size()));
-  return piece;
-}
-
-/// False: it is no number.
-template <class Number>
-bool cut_number(std::string_view& text, Number& number) {
-  const auto piece = cut(text, ' ');
-  const auto* end = piece.data() + piece.size();
-  const auto [stop, error] = std::from_chars(piece.data(), end, number);
-  return error == std::errc() && stop == end && !piece.empty();
-}
 
 /// Whether the line could be read; what has expired is left out.
 bool read_line(std::string_view line, std::int64_t now, milliseconds lock_delay,

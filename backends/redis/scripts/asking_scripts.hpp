@@ -26,22 +26,27 @@ return {1, '', ARGV[3]}
 //
 // The server's time goes before the text: to be asked twice is not to be asked once. Of a holder
 // that is not seen to listen it stays all the same: he may be about to look for the first time.
+// A reader has a key of its own, ask with `%` and its owner's id; any of them is the first.
 inline constexpr std::string_view kAsk = R"lua(
 local tag = ARGV[#ARGV]
 local held = redis.call('GET', KEYS[1])
 if not held then return {0, tag} end
 if string.sub(held, 1, 13) == 'dlock:record:' then return {3, tag} end
+local clock = redis.call('TIME')
+local readers = readers_in(held, clock[1] * 1000 + clock[2] / 1000)
+local reader = readers and (reader_with(readers, ARGV[1]) or readers[1] and 1)
+if reader then held = readers[reader].token .. ':' .. readers[reader].owner end
 local colon = string.find(held, ':', 1, true)
 local token = colon and string.sub(held, 1, colon - 1)
 if ARGV[1] ~= '' and token ~= ARGV[1] then return {2, held, tag} end
 local id = string.match(held, '^%d+:([%x-]+),')
 if not id then return {4, held, tag} end
-local asked = redis.call('GET', KEYS[2])
+local ask = reader and KEYS[2] .. '%' .. id or KEYS[2]
+local asked = redis.call('GET', ask)
 local listens = asked and string.sub(asked, 1, #id + 1) == id .. ':'
-local clock = redis.call('TIME')
 local left = math.max(redis.call('PTTL', KEYS[1]), 0) + 1000
 local text = id .. ':' .. clock[1] .. '.' .. clock[2] .. ' ' .. ARGV[2]
-redis.call('SET', KEYS[2], text, 'PX', string.format('%.0f', left))
+redis.call('SET', ask, text, 'PX', string.format('%.0f', left))
 local instance = string.match(held, '^%d+:[%x-]+,.*,([%x-]+)$')
 if instance and #instance == 36 then redis.pcall('PUBLISH', ARGV[3] .. instance, id) end
 return {listens and 1 or 4, held, tag}

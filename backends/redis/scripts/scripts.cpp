@@ -12,6 +12,8 @@
 #include "backends/redis/scripts/fair_script.hpp"
 #include "backends/redis/scripts/gate_scripts.hpp"
 #include "backends/redis/scripts/permits_scripts.hpp"
+#include "backends/redis/scripts/pieces.hpp"
+#include "backends/redis/scripts/readers_scripts.hpp"
 
 namespace dlock::redis {
 namespace {
@@ -40,8 +42,8 @@ local function drop(queue, alive, process)
 end
 )lua";
 
-// KEYS lock fence queue alive next; ARGV owner, lease ms, min token, fence ms, queue 0|1|2, waiter,
-// arrival ('' the first time), patience ms, cleanup 0|1, tag
+// KEYS lock fence queue alive next; ARGV owner, lease ms, min token, fence ms, queue 0|1|2|3,
+// waiter, arrival ('' the first time), patience ms, cleanup 0|1, tag
 // -> {1|2, token, tag} | {0, place, ms left, arrival, tag} | {3, tag} | {4, record, arrival, tag}
 //
 // The token is above the last one, above min token, and no less than the server's clock, so it
@@ -52,7 +54,8 @@ end
 // `ms left`: of the lease, or of the first try of another.
 //
 // Queue 2: a release may hand the lock to this waiter, which half a millisecond more of patience
-// says. One that it was handed with a token too low for it was not believed, and is granted anew.
+// says; 3: it waits to read (readers_scripts.hpp). One that it was handed with a token too low for
+// it was not believed, and is granted anew.
 //
 // The place of the first waiter of a process is the number of processes before it, that of the
 // others the number of waiters: behind a stopped process with many, somebody still looks often.
@@ -105,6 +108,10 @@ if not held and (not first or first_left <= 0 or first == ARGV[6]) then
   end
   return {1, token, tag}
 end
+)lua";
+
+// The end of it, where it was not granted.
+constexpr std::string_view kQueueUp = R"lua(
 local left = -1
 if held then
   left = redis.call('PTTL', KEYS[1])
@@ -112,6 +119,11 @@ if held then
   if ARGV[7] == '' then
     local id, instance = string.match(held, '^%d+:([%x-]+),.*,([%x-]+)$')
     if id and #instance == 36 then redis.pcall('PUBLISH', 'dlock:wake:' .. instance, id) end
+    if not id and string.sub(held, 1, 14) == 'dlock:readers\n' then
+      for reader, place in string.gmatch(held, ' ([%x-]+),[^\n]*,([%x-]+)\n') do
+        if #place == 36 then redis.pcall('PUBLISH', 'dlock:wake:' .. place, reader) end
+      end
+    end
   end
 elseif first then
   redis.call('GET', KEYS[1])
@@ -125,7 +137,7 @@ end
 local arrival = ARGV[7]
 if arrival == '' then arrival = string.format('%.0f', us) end
 redis.call('ZADD', KEYS[3], arrival, ARGV[6])
-local half = ARGV[5] == '2' and '.5' or ''
+local half = ARGV[5] == '2' and '.5' or ARGV[5] == '3' and '.25' or ''
 redis.call('ZADD', KEYS[4], string.format('%.0f', now + ARGV[8]) .. half, ARGV[6])
 redis.call('PEXPIRE', KEYS[3], ARGV[8] * 2)
 redis.call('PEXPIRE', KEYS[4], ARGV[8] * 2)
@@ -285,10 +297,15 @@ if held then
 else
   redis.call('GET', KEYS[1])
 end
+)lua";
+
+// The end of it.
+constexpr std::string_view kPassOn = R"lua(
 if ARGV[2] ~= '' then
   redis.pcall('ZREM', KEYS[2], ARGV[2])
   redis.pcall('ZREM', KEYS[3], ARGV[2])
 end
+-- (readers)
 if reserved then
   local clock = redis.call('TIME')
   reserved, left = first_try(reserved, clock[1] * 1000 + clock[2] / 1000)
@@ -309,15 +326,28 @@ return {ours, ARGV[6]}
 // KEYS lock queue alive next broken fence; ARGV token, channel prefix, reserve ms, memory ms, tag
 // -> {1 evicted | 0 nobody holds it | 3 a record stands there, tag} | {2, the value there, tag}
 //
-// What is removed is kept aside until its holder has surely asked for it.
+// What is removed is kept aside until its holder has surely asked for it; of readers, whose leases
+// do not end at once, what was removed before as well.
 constexpr std::string_view kEvict = R"lua(
 local held = redis.call('GET', KEYS[1])
 if not held then return {0, ARGV[5]} end
 if string.sub(held, 1, 13) == 'dlock:record:' then return {3, ARGV[5]} end
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + clock[2] / 1000
+local readers = readers_in(held, now)
+local reader = readers and (reader_with(readers, ARGV[1]) or readers[1] and 1)
+if reader then held = readers[reader].token .. ':' .. readers[reader].owner end
 local colon = string.find(held, ':', 1, true)
 if not colon or string.sub(held, 1, colon - 1) ~= ARGV[1] then return {2, held, ARGV[5]} end
 local left = redis.call('PTTL', KEYS[1])
+local before = reader and redis.call('GET', KEYS[5])
+if before and #before < 4096 then held = held .. '\n' .. before end
 redis.call('SET', KEYS[5], held, 'PX', math.max(left, 0) + 1000)
+if reader then table.remove(readers, reader) end
+if reader and #readers > 0 then
+  keep_readers(KEYS[1], readers, now)
+  return {1, ARGV[5]}
+end
 redis.call('DEL', KEYS[1])
 wake(KEYS[2], KEYS[3], KEYS[4], ARGV[2], ARGV[3], ARGV[4], KEYS[1], KEYS[6])
 return {1, ARGV[5]}
@@ -471,10 +501,10 @@ std::string sha1_hex(std::string_view text) {
 Script::Script(std::string source) : text(std::move(source)), sha(sha1_hex(text)) {}
 
 Scripts::Scripts()
-    : acquire(std::string(kFirstTryLua) + std::string(kAcquire)),
+    : acquire(fmt::format("{}{}{}", kFirstTryLua, kAcquire, kQueueUp)),
       renew(std::string(kRenew)),
-      release(fmt::format("{}{}{}{}", kFirstTryLua, kHandOverLua, kWake, kRelease)),
-      evict(fmt::format("{}{}{}{}", kFirstTryLua, kHandOverLua, kWake, kEvict)),
+      release(fmt::format("{}{}{}{}{}", kFirstTryLua, kHandOverLua, kWake, kRelease, kPassOn)),
+      evict(fmt::format("{}{}{}{}{}", kFirstTryLua, kHandOverLua, kWake, kReadersLua, kEvict)),
       presence(std::string(kPresence)),
       inspect(std::string(kInspect)),
       record(std::string(kRecord)),
@@ -483,27 +513,31 @@ Scripts::Scripts()
       raise(std::string(kRaiseFence) + std::string(kRaise)),
       note(std::string(kNote)),
       set_note(std::string(kSetNote)),
-      acquire_in_order(acquire_in_turn(
-          fmt::format("{}{}{}{}{}", kFirstTryLua, kHandOverLua, kWake, kComesBeforeLua, kAcquire))),
+      acquire_in_order(acquire_in_turn(fmt::format("{}{}{}{}{}{}", kFirstTryLua, kHandOverLua,
+                                                   kWake, kComesBeforeLua, kAcquire, kQueueUp))),
       time(std::string(kTime)),
-      acquire_under(acquire_under_gate(
-          fmt::format("{}{}{}{}{}", kFirstTryLua, kHandOverLua, kWake, kWakeAll, kAcquire))),
+      acquire_under(acquire_under_gate(fmt::format("{}{}{}{}{}{}", kFirstTryLua, kHandOverLua,
+                                                   kWake, kWakeAll, kAcquire, kQueueUp))),
       acquire_in_order_under(acquire_under_gate(
-          acquire_in_turn(fmt::format("{}{}{}{}{}{}", kFirstTryLua, kHandOverLua, kWake, kWakeAll,
-                                      kComesBeforeLua, kAcquire)))),
+          acquire_in_turn(fmt::format("{}{}{}{}{}{}{}", kFirstTryLua, kHandOverLua, kWake, kWakeAll,
+                                      kComesBeforeLua, kAcquire, kQueueUp)))),
       seal_under(write_under_gate(seal.text)),
       set_record_under(write_under_gate(set_record.text)),
       claimed(std::string(kClaimed)),
       highest(std::string(kHighest)),
       asked(std::string(kAsked)),
       listen(std::string(kListen)),
-      ask(std::string(kAsk)),
+      ask(std::string(kReadersLua) + std::string(kAsk)),
       waiting_before(std::string(kWaitingBefore)),
       acquire_permits(std::string(kPermitsLua) + std::string(kAcquirePermits)),
       renew_permits(std::string(kPermitsLua) + std::string(kRenewPermits)),
       release_permits(std::string(kPermitsLua) + std::string(kReleasePermits)),
       inspect_permits(std::string(kInspectPermits)),
       set_limit(std::string(kPermitsLua) + std::string(kSetLimit)) {}
+
+ScriptPieces script_pieces() {
+  return {kFirstTryLua, kHandOverLua, kWake, kQueueUp, kRelease, kPassOn};
+}
 
 const Scripts& scripts() {
   // Never destroyed: a store of static storage gives its locks back after the end of main().

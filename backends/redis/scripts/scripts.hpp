@@ -78,6 +78,16 @@ enum class RecordCode { none = 0, done = 1, found = 2, no_token_left = 3, gate_c
 
 const Scripts& scripts();
 
+/// Of readers: readers_scripts.hpp.
+struct ReaderScripts {
+  ReaderScripts();
+  Script acquire;
+  Script renew;     ///< also steps down
+  Script release;   ///< also of who may have stepped down
+  Script withdraw;  ///< of a writer that has waited: who waits behind it may come in
+};
+const ReaderScripts& reader_scripts();
+
 /// How long a free lock is kept for the waiter that was woken; the scripts know it, too.
 inline constexpr std::chrono::milliseconds kFirstTry{500};
 

@@ -4,15 +4,23 @@
 #include <algorithm>
 
 namespace dlock::simulation::redis {
+namespace {
+
+auto find_holder(const std::vector<Promises::Holder>& holders, const std::string& owner_id) {
+  return std::find_if(holders.begin(), holders.end(),
+                      [&](const auto& holder) { return holder.owner_id == owner_id; });
+}
+
+}  // namespace
 
 void Promises::made(const std::string& lock, const Holder& holder) {
   all_[{lock, holder.owner_id}] = holder.until;
 }
 
-void Promises::settled(const std::string& lock, const std::optional<Holder>& left) {
+void Promises::settled(const std::string& lock, const std::vector<Holder>& left) {
   std::erase_if(all_, [&](const auto& one) {
     const auto& [name, owner_id] = one.first;
-    return name == lock && (!left || left->owner_id != owner_id);
+    return name == lock && find_holder(left, owner_id) == left.end();
   });
 }
 
@@ -22,8 +30,9 @@ Promises::Audit Promises::audit(TimePoint now, const LookUp& look_up) {
     const auto& [lock, owner_id] = one.first;
     const auto until = one.second;
     if (until <= now) return true;
-    const auto found = look_up(lock);
-    if (!found || found->owner_id != owner_id) {
+    const auto holders = look_up(lock);
+    const auto found = find_holder(holders, owner_id);
+    if (found == holders.end()) {
       audit.broken.emplace_back(lock, owner_id);
       return true;
     }

@@ -25,16 +25,16 @@ class Promises {
 
   /// A client has taken or renewed it.
   void made(const std::string& lock, const Holder& holder);
-  /// Clients have changed it such that this is the only holder left, if any: the others' promises
-  /// are over by their own doing.
-  void settled(const std::string& lock, const std::optional<Holder>& left);
+  /// Clients have changed it such that these are the only holders left: the others' promises are
+  /// over by their own doing.
+  void settled(const std::string& lock, const std::vector<Holder>& left);
 
   struct Audit {
     std::vector<std::pair<std::string, std::string>> broken;  ///< lock and owner id
     /// The store has some for a shorter time than it has promised: when to look again.
     std::optional<TimePoint> again;
   };
-  using LookUp = std::function<std::optional<Holder>(const std::string& lock)>;
+  using LookUp = std::function<std::vector<Holder>(const std::string& lock)>;
   /// What is broken is forgotten.
   Audit audit(TimePoint now, const LookUp& look_up);
 

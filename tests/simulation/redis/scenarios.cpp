@@ -3,6 +3,9 @@
 // What has to come of a few chosen events.
 #include "tests/simulation/scenario.hpp"
 
+#include <algorithm>
+#include <vector>
+
 #include "backends/redis/rules/hand_over.hpp"
 #include "tests/simulation/records.hpp"
 #include "tests/simulation/redis/bench.hpp"
@@ -215,6 +218,52 @@ bool a_key_ends_though_its_client_died_at_once(std::uint64_t seed) {
   return !has_key(bench, kKey);
 }
 
+bool a_reader_waits_behind_a_writer(std::uint64_t seed) {
+  RedisBench bench(true, seed);
+  auto& first = bench.connected("first");
+  const auto reading = first.read(kLock);
+  bench.run(milliseconds(300));
+  const auto writer = bench.program("writer").acquire(kLock);
+  bench.run(seconds(1));
+  const auto late = bench.program("late").read(kLock);
+  bench.run(seconds(2));
+  if (!reading->held() || writer->told || late->told) return false;
+  first.release();
+  bench.run(seconds(1));
+  return writer->held() && !late->told;
+}
+
+/// Before they look by themselves.
+bool readers_behind_a_writer_come_in_together(std::uint64_t seed) {
+  RedisBench bench(true, seed);
+  bench.store.poll = seconds(5);
+  auto& holder = bench.holder();
+  std::vector<AttemptPtr> readers;
+  for (const auto* name : {"a", "b", "c"}) {
+    readers.push_back(bench.program(name).read(kLock));
+    bench.run(milliseconds(500));
+  }
+  holder.release();
+  bench.run(milliseconds(200));
+  return std::all_of(readers.begin(), readers.end(), [](const auto& one) { return one->held(); });
+}
+
+/// The next look of those behind it is far away.
+bool a_writer_that_gives_up_lets_readers_pass(std::uint64_t seed) {
+  RedisBench bench(true, seed);
+  bench.store.poll = seconds(5);
+  const auto first = bench.connected("first").read(kLock);
+  bench.run(milliseconds(300));
+  const auto writer = bench.program("writer").acquire(kLock);
+  bench.run(milliseconds(500));
+  const auto late = bench.program("late").read(kLock);
+  bench.run(milliseconds(500));
+  if (late->told) return false;
+  bench.program("writer").cancel(*writer);
+  bench.run(milliseconds(300));
+  return late->held() && first->held();
+}
+
 template <bool (*course)(RedisBench&)>
 bool on_a_server(std::uint64_t seed) {
   RedisBench bench(true, seed);
@@ -259,6 +308,11 @@ std::vector<Scenario> redis_scenarios() {
       {"a dead holder is followed", &fails<&a_dead_holder_is_followed>, 1},
       {"a key ends though its client died at once",
        &fails<&a_key_ends_though_its_client_died_at_once>, 1},
+      {"a reader waits behind a writer", &fails<&a_reader_waits_behind_a_writer>, 1},
+      {"readers behind a writer come in together",
+       &fails<&readers_behind_a_writer_come_in_together>, 1},
+      {"a writer that gives up lets readers pass",
+       &fails<&a_writer_that_gives_up_lets_readers_pass>, 1},
       {"granted beside a record", &on_a_server<&granted_beside_a_record<RedisBench>>, 10},
       {"sealed after a break", &sealed_after_a_break, 1},
       {"token below the floor", &on_a_server<&token_below_the_floor<RedisBench>>, 1},

@@ -19,6 +19,11 @@ std::string script_name(const std::string& sha) {
   if (sha == all.acquire.sha) return "acquire";
   if (sha == all.renew.sha) return "renew";
   if (sha == all.release.sha) return "release";
+  const auto& readers = production::reader_scripts();
+  if (sha == readers.acquire.sha) return "acquire to read";
+  if (sha == readers.renew.sha) return "renew to read";
+  if (sha == readers.release.sha) return "release to read";
+  if (sha == readers.withdraw.sha) return "withdraw";
   return "script " + sha.substr(0, 8);
 }
 

@@ -7,6 +7,7 @@
 #include "backends/redis/options.hpp"
 #include "backends/redis/rules/hand_over.hpp"
 #include "backends/redis/rules/poll.hpp"
+#include "backends/redis/rules/readers.hpp"
 #include "backends/redis/rules/value.hpp"
 #include "core/config/options.hpp"
 #include "dlock/redis.hpp"
@@ -86,12 +87,29 @@ void SimRedis::watch(const std::shared_ptr<Server>& server) {
   };
 }
 
-std::optional<Promises::Holder> SimRedis::holder(Server& server, const std::string& lock) const {
+std::vector<Promises::Holder> SimRedis::holders(Server& server, const std::string& lock) const {
   const auto* entry = server.keys().find(names_.key(lock), server.now_ms());
   const auto* value = entry != nullptr ? std::get_if<std::string>(&entry->value) : nullptr;
-  if (value == nullptr || value->starts_with(production::kRecordPrefix)) return std::nullopt;
+  if (value == nullptr || value->starts_with(production::kRecordPrefix)) return {};
+  std::vector<Promises::Holder> all;
+  if (const auto readers = production::read_readers(*value)) {
+    for (const auto& one : *readers) {
+      if (one.till > server.now_ms()) all.push_back({one.owner.id, server.world_time(one.till)});
+    }
+    return all;
+  }
   const auto until = entry->expires_ms ? server.world_time(*entry->expires_ms) : kNever;
-  return Promises::Holder{production::read_value(*value).owner.id, until};
+  all.push_back({production::read_value(*value).owner.id, until});
+  return all;
+}
+
+std::uint64_t SimRedis::token_of(const std::string& text, const std::string& owner_id) {
+  const auto readers = production::read_readers(text);
+  if (!readers) return production::read_value(text).token.value_or(0);
+  for (const auto& one : *readers) {
+    if (one.owner.id == owner_id) return one.token;
+  }
+  return 0;
 }
 
 void SimRedis::on_change(Server& server, const std::string& key, const Entry* entry) {
@@ -103,16 +121,16 @@ void SimRedis::on_change(Server& server, const std::string& key, const Entry* en
   if (counts && !striking_ && entry != nullptr) note_broken(key, *entry);
   const auto lock = names_.name(key);
   if (striking_ || !lock) return;
-  const auto now = holder(server, *lock);
-  if (now) promises_.made(*lock, *now);
+  const auto now = holders(server, *lock);
+  for (const auto& one : now) promises_.made(*lock, one);
   // Who waits on may be handed the lock again, that it had without hearing of it.
-  if (counts && now && forgotten_.erase(now->owner_id) > 0) {
-    const auto& text = std::get<std::string>(entry->value);
-    on_made(now->owner_id, production::read_value(text).token.value_or(0));
+  for (const auto& one : now) {
+    if (!counts || forgotten_.erase(one.owner_id) == 0) continue;
+    on_made(one.owner_id, token_of(std::get<std::string>(entry->value), one.owner_id));
   }
   if (counts) return promises_.settled(*lock, now);
   // What a deposed server grants or renews, the new one does not know.
-  if (!now) promises_.settled(*lock, holder(*primary_, *lock));
+  if (now.empty()) promises_.settled(*lock, holders(*primary_, *lock));
   audit(Fault::failover);
 }
 
@@ -123,14 +141,16 @@ void SimRedis::note_broken(std::string_view key, const Entry& entry) {
   const auto lock = names_.name(key);
   const auto* value = std::get_if<std::string>(&entry.value);
   if (!lock || value == nullptr) return;
-  const auto owner_id = production::read_value(*value).owner.id;
+  // Of readers, what was broken last comes first.
+  const auto last = value->substr(0, value->find('\n'));
+  const auto owner_id = production::read_value(last).owner.id;
   forgotten_.insert(owner_id);
   on_broken(*lock, owner_id);
 }
 
 void SimRedis::audit(Fault cause) {
   const auto found = promises_.audit(
-      world_.now(), [this](const std::string& lock) { return holder(*primary_, lock); });
+      world_.now(), [this](const std::string& lock) { return holders(*primary_, lock); });
   for (const auto& [lock, owner_id] : found.broken) {
     world_.trace("redis: has forgotten {} of {} ({})", lock, owner_id, to_string(cause));
     forgotten_.insert(owner_id);
@@ -171,8 +191,9 @@ checkers::Belongings SimRedis::belongings() const {
 
 std::vector<std::string> SimRedis::owners(const std::string& lock) const {
   // A waiter's entry delays nobody, and may come in late and stay.
-  const auto held = holder(*primary_, lock);
-  return held ? std::vector{held->owner_id} : std::vector<std::string>();
+  std::vector<std::string> all;
+  for (auto& one : holders(*primary_, lock)) all.push_back(std::move(one.owner_id));
+  return all;
 }
 
 Duration SimRedis::lease() const { return lease_; }

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the scripts of readers are sent for a claim, where it differs from a writer's.
+#pragma once
+
+#include "backends/redis/lock/claim.hpp"
+#include "backends/redis/wire/calls.hpp"
+
+namespace dlock::redis {
+
+/// Whether a renewal makes a writer a reader.
+enum class StepDown { no, yes };
+
+ScriptCall renew_reader_call(const KeyClaim& claim, std::chrono::milliseconds kept_for,
+                             StepDown down);
+
+}  // namespace dlock::redis

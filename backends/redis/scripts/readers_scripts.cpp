@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/redis/scripts/readers_scripts.hpp"
+
+#include <fmt/format.h>
+
+#include "backends/redis/scripts/fair_script.hpp"
+#include "backends/redis/scripts/pieces.hpp"
+#include "backends/redis/scripts/scripts.hpp"
+
+namespace dlock::redis {
+namespace {
+
+// A reader waits behind each live writer that came before it. The dead are dropped on the way.
+constexpr std::string_view kWriterBeforeLua = R"lua(
+local function writer_before(queue, alive, me, arrival, now)
+  local gone = false
+  local from = 0
+  while true do
+    local some = redis.call('ZRANGE', queue, from, from + 63)
+    for _, waiter in ipairs(some) do
+      if waiter == me then return false, gone end
+      if arrival ~= '' and tonumber(redis.call('ZSCORE', queue, waiter)) > tonumber(arrival) then
+        return false, gone
+      end
+      local patience = redis.call('ZSCORE', alive, waiter)
+      if not patience or tonumber(patience) <= now then
+        redis.call('ZREM', queue, waiter)
+        redis.call('ZREM', alive, waiter)
+        gone = true
+      elseif not reads(patience) then
+        return true, gone
+      else
+        from = from + 1
+      end
+    end
+    if #some < 64 then return false, gone end
+  end
+end
+)lua";
+
+// Keys, arguments and answers as of acquire under `fair` (scripts.cpp, fair_script.hpp).
+//
+// Beside readers a reader comes in unless a writer waits before it. A free lock it takes in turn;
+// the first to come in tells the others up to the next writer, and so does who finds that one that
+// was in their way is dead.
+constexpr std::string_view kAcquireReaders = R"lua(
+local tag = ARGV[#ARGV]
+local aside = redis.call('MGET', KEYS[2], KEYS[5], KEYS[1])
+local held = aside[3]
+local clock = redis.call('TIME')
+local us = clock[1] * 1000000 + clock[2]
+local now = us / 1000
+local all = held and readers_in(held, now)
+local mine = all and reader_of(all, ARGV[1])
+if mine and (tonumber(all[mine].token) or 0) > tonumber(ARGV[3]) then
+  all[mine].till = math.ceil(now) + ARGV[2]
+  keep_readers(KEYS[1], all, now)
+  redis.pcall('ZREM', KEYS[3], ARGV[6])
+  redis.pcall('ZREM', KEYS[4], ARGV[6])
+  return {2, all[mine].token, tag}
+end
+if all and #all == 0 then
+  redis.call('DEL', KEYS[1])
+  held, all = false, nil
+end
+local first, first_left = first_try(aside[2], now)
+local may, gone = mine, false
+if all and not mine then
+  local before
+  before, gone = writer_before(KEYS[3], KEYS[4], ARGV[6], ARGV[7], now)
+  may = not before
+end
+-- (turn)
+if not held and (not first or first_left <= 0 or first == ARGV[6]) then may = true end
+if may then
+  local token = math.max((tonumber(aside[1] or '0') or 0) + 1, us, tonumber(ARGV[3]) + 1)
+  if not held then redis.call('GET', KEYS[1]) end
+  if not (token < 9007199254740992) then return {3, tag} end
+  local memory = string.format('%.0f', ARGV[4] + math.max(token - us, 0) / 1000)
+  token = string.format('%.0f', token)
+  local opened = not all or gone
+  all = all or {}
+  all[mine or #all + 1] = {till = math.ceil(now) + ARGV[2], token = token,
+                           since = string.format('%.0f', math.floor(now)), owner = ARGV[1]}
+  keep_readers(KEYS[1], all, now)
+  redis.call('SET', KEYS[2], token, 'PX', memory)
+  if aside[2] then redis.call('DEL', KEYS[5]) end
+  if ARGV[9] == '1' then
+    redis.pcall('ZREM', KEYS[3], ARGV[6])
+    redis.pcall('ZREM', KEYS[4], ARGV[6])
+  end
+  if opened then tell_readers(KEYS[3], KEYS[4], ARGV[11], now) end
+  return {1, token, tag}
+end
+if gone then tell_readers(KEYS[3], KEYS[4], ARGV[11], now) end
+)lua";
+
+// KEYS lock queue alive broken; ARGV owner, lease ms, token, steps down 0|1, channel prefix, tag
+// -> as of renew
+//
+// A writer whose stepping down is under way is renewed as it stands: what it is it may not know.
+constexpr std::string_view kRenewReaders = R"lua(
+local tag = ARGV[#ARGV]
+local held = redis.call('GET', KEYS[1])
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + clock[2] / 1000
+local all = held and readers_in(held, now)
+local mine = all and reader_of(all, ARGV[1])
+if mine and all[mine].token == ARGV[3] then
+  all[mine].till = math.ceil(now) + ARGV[2]
+  keep_readers(KEYS[1], all, now)
+  return {1, tag}
+end
+if held and held == ARGV[3] .. ':' .. ARGV[1] then
+  if ARGV[4] == '0' then
+    redis.call('PEXPIRE', KEYS[1], ARGV[2])
+    return {1, tag}
+  end
+  local since = string.format('%.0f', math.floor(math.min(tonumber(ARGV[3]) / 1000, now)))
+  all = {{till = math.ceil(now) + ARGV[2], token = ARGV[3], since = since, owner = ARGV[1]}}
+  keep_readers(KEYS[1], all, now)
+  tell_readers(KEYS[2], KEYS[3], ARGV[5], now)
+  return {1, tag}
+end
+local probe = redis.pcall('ZREM', KEYS[3], '')
+if type(probe) == 'table' and not string.find(probe.err, 'WRONGTYPE', 1, true) then
+  redis.call('ZREM', KEYS[3], '')
+end
+local broken = redis.call('GET', KEYS[4])
+if broken and string.find(broken, ARGV[3] .. ':' .. ARGV[1], 1, true) then return {3, tag} end
+if held and not all then return {2, tag} end
+return {0, tag}
+)lua";
+
+// Keys, arguments and answers as of release.
+constexpr std::string_view kReleaseReaders = R"lua(
+local stored = redis.call('MGET', KEYS[1], KEYS[4])
+local held, reserved, left = stored[1], stored[2], 0
+local ours = 0
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + clock[2] / 1000
+local all = held and readers_in(held, now)
+if all then
+  local mine = reader_of(all, ARGV[1])
+  if mine then
+    ours = 1
+    table.remove(all, mine)
+    if #all > 0 then keep_readers(KEYS[1], all, now) end
+  end
+  if #all == 0 then
+    redis.call('DEL', KEYS[1])
+    held = false
+  end
+elseif held then
+  local colon = string.find(held, ':', 1, true)
+  if colon and string.sub(held, colon + 1) == ARGV[1] then
+    redis.call('DEL', KEYS[1])
+    held = false
+    ours = 1
+  end
+else
+  redis.call('GET', KEYS[1])
+end
+)lua";
+
+// Of a writer that gives up.
+constexpr std::string_view kLetReadersPassLua = R"lua(
+if held and string.sub(held, 1, 14) == 'dlock:readers\n' then
+  local clock = redis.call('TIME')
+  tell_readers(KEYS[2], KEYS[3], ARGV[3], clock[1] * 1000 + clock[2] / 1000)
+end
+)lua";
+
+std::string acquire_text(const ScriptPieces& pieces) {
+  const auto script =
+      fmt::format("{}{}{}{}{}{}{}{}", pieces.first_try, pieces.hand_over, pieces.wake,
+                  kComesBeforeLua, kReadersLua, kWriterBeforeLua, kAcquireReaders, pieces.queue_up);
+  return acquire_in_turn(script);
+}
+
+std::string waking_text(const ScriptPieces& pieces, std::string_view release) {
+  return fmt::format("{}{}{}{}{}{}", pieces.first_try, pieces.hand_over, pieces.wake, kReadersLua,
+                     release, pieces.pass_on);
+}
+
+}  // namespace
+
+ReaderScripts::ReaderScripts()
+    : acquire(acquire_text(script_pieces())),
+      renew(std::string(kReadersLua) + std::string(kRenewReaders)),
+      release(waking_text(script_pieces(), kReleaseReaders)),
+      withdraw(with_piece(waking_text(script_pieces(), script_pieces().release), "-- (readers)\n",
+                          kLetReadersPassLua)) {}
+
+const ReaderScripts& reader_scripts() {
+  // Never destroyed, as those of writers.
+  static const auto& all = *new ReaderScripts;
+  return all;
+}
+
+}  // namespace dlock::redis

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Readers on the server. While they are in, the lock's own key has a line for each, first come
+// first, and lives as long as the longest of their leases: to all who know nothing of readers,
+// older versions and other programs, it is a lock that somebody else holds.
+//
+//   dlock:readers
+//   TILL TOKEN SINCE UUID,HOST,PID,APP       till, since: server time, ms
+//
+// Who waits to read stands in the queue beside the writers, a quarter of a millisecond more of
+// patience says which it is. The scripts of writers do not look at any of this.
+#pragma once
+
+#include <string_view>
+
+namespace dlock::redis {
+
+// Whatever reads the text leaves out what has expired.
+inline constexpr std::string_view kReadersLua = R"lua(
+local function readers_in(text, now)
+  if string.sub(text, 1, 14) ~= 'dlock:readers\n' then return nil end
+  local all = {}
+  for till, token, since, owner in
+      string.gmatch(string.sub(text, 15), '(%d+) (%d+) (%d+) ([^\n]*)\n') do
+    if tonumber(till) > now then
+      all[#all + 1] = {till = tonumber(till), token = token, since = since, owner = owner}
+    end
+  end
+  return all
+end
+local function keep_readers(key, all, now)
+  local lines = {'dlock:readers\n'}
+  local last = 0
+  for _, one in ipairs(all) do
+    lines[#lines + 1] = string.format('%.0f %s %s %s\n', one.till, one.token, one.since, one.owner)
+    last = math.max(last, one.till)
+  end
+  redis.call('SET', key, table.concat(lines), 'PX', string.format('%.0f', last - math.floor(now)))
+end
+local function reader_of(all, owner)
+  for at, one in ipairs(all) do
+    if one.owner == owner then return at end
+  end
+end
+local function reader_with(all, token)
+  for at, one in ipairs(all) do
+    if one.token == token then return at end
+  end
+end
+local function reads(patience) return string.sub(patience, -3) == '.25' end
+local function tell_readers(queue, alive, prefix, now)
+  for _, waiter in ipairs(redis.pcall('ZRANGE', queue, 0, -1)) do
+    local patience = redis.pcall('ZSCORE', alive, waiter)
+    if type(patience) == 'string' and tonumber(patience) > now then
+      if not reads(patience) then return end
+      local heard = redis.pcall('PUBLISH', prefix .. string.sub(waiter, 1, 36),
+                                string.sub(waiter, 38, 73))
+      if type(heard) ~= 'number' then return end
+    end
+  end
+end
+)lua";
+
+}  // namespace dlock::redis
