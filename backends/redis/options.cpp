@@ -190,6 +190,7 @@ const BackendDescriptor& backend() {
       .create = &create,
       .path_schemes = {kUnixScheme},
       .has_permits = true,
+      .has_adoption = true,
   };
   return descriptor;
 }
