@@ -10,6 +10,7 @@
 #include "cli/open.hpp"
 #include "cli/output/text.hpp"
 #include "cli/output/waiting_note.hpp"
+#include "cli/process/grant_file.hpp"
 #include "cli/process/wake.hpp"
 #include "dlock/clock.hpp"
 #include "program/exit_codes.hpp"
@@ -62,7 +63,8 @@ int tell(LockManager& locks, const error_code& error, const Outcome& outcome,
 
 Acquired acquire(LockManager& locks, const Arguments& arguments, Signals& signals) {
   const auto lock =
-      arguments.permits
+      !arguments.adopt.empty() ? locks.exported(read_grant(arguments.adopt, arguments.name))
+      : arguments.permits
           ? locks.semaphore(arguments.name, arguments.limit).permits(*arguments.permits)
           : locks.lock(arguments.name);
   const auto outcome = std::make_shared<Outcome>();

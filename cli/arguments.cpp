@@ -189,6 +189,11 @@ class Parser {
     app.add_option("--max-queue", arguments_.max_queue,
                    "Fail at once if already so many wait for it (default: the configuration's)")
         ->type_name("N");
+    app.add_option(
+           "--adopt", arguments_.adopt,
+           "Take over the grant whose text (hold --export) is the first line of FILE, or of "
+           "standard input (-)")
+        ->type_name("FILE");
     auto* shared = app.add_flag(
         "--shared", arguments_.shared,
         "In shared mode: beside other readers, never beside a writer, which is who leaves "
@@ -268,7 +273,14 @@ class Parser {
                          "Hold a lock until standard input closes, and tell of it in JSON lines");
     add_name(app);
     add_acquire_options(app);
-    add_duration(app, "--for", arguments_.hold_for, "Give the lock back after this long");
+    auto* until =
+        add_duration(app, "--for", arguments_.hold_for, "Give the lock back after this long");
+    app.add_flag("--export", arguments_.exports,
+                 "Take it for another process: print one line, by which that takes the grant over "
+                 "(run --adopt), and keep it until then; the line is a secret")
+        ->excludes(until);
+    add_duration(app, "--within", arguments_.within,
+                 "With --export: keep it so long at most (default: 30s)");
     add_json(app, "Changes nothing: hold prints JSON always");
   }
 
@@ -515,8 +527,21 @@ class Parser {
     if (arguments_.verb == Verb::break_lock && !arguments_.ask && arguments_.token == 0) {
       throw CLI::ValidationError("--token", "--token is required (dlock status says it), or --ask");
     }
-    if (arguments_.within && !arguments_.ask) {
-      throw CLI::ValidationError("--within", "it is of --ask; add that");
+    if (arguments_.within && !arguments_.ask && !arguments_.exports) {
+      throw CLI::ValidationError("--within", arguments_.verb == Verb::hold
+                                                 ? "it is of --export; add that"
+                                                 : "it is of --ask; add that");
+    }
+    const bool is_plain = !arguments_.shared && !arguments_.permits && !arguments_.limit;
+    if (arguments_.exports && !is_plain) {
+      throw CLI::ValidationError("--export", "of an exclusive lock only");
+    }
+    const bool may_adopt = is_plain && !arguments_.leader && !arguments_.at_most_for &&
+                           !arguments_.nested && !arguments_.max_queue;
+    if (!arguments_.adopt.empty() && !may_adopt) {
+      throw CLI::ValidationError("--adopt",
+                                 "the grant is an exclusive lock's, and there already; leave out "
+                                 "what is of readers, permits, queues, leaders and schedules");
     }
     for (const auto& [name, value] : {std::pair("--max-hold", arguments_.max_hold),
                                       std::pair("--progress-every", arguments_.progress_every)}) {

@@ -70,8 +70,11 @@ struct Arguments {
   std::optional<Milliseconds> progress_every;
   int on_revoke = 0;  ///< the signal that the command gets; 0: it is not told
 
+  std::string adopt;  ///< a file with the text of an exported grant, `-`: standard input
+  bool exports = false;
+
   bool ask = false;
-  std::optional<Milliseconds> within;
+  std::optional<Milliseconds> within;  ///< of `ask`, and of `exports`
 
   std::optional<Milliseconds> hold_for;
   std::uint64_t token = 0;

@@ -30,6 +30,10 @@ BackendDescriptor describe() {
   descriptor.create = create;
   descriptor.has_shared_mode = true;
   descriptor.has_permits = true;
+  descriptor.why_no_adoption =
+      "a claim is the kernel's lock on a file that its process has open: it ends with that "
+      "process, "
+      "and no text can give it to another";
   return descriptor;
 }
 

@@ -33,6 +33,8 @@ class MemcachedBackend final : public Backend, public MigrationStore {
   asio::awaitable<std::vector<ExtendAnswer>> extend(std::vector<ClaimPtr> claims,
                                                     TimePoint deadline) override;
   asio::awaitable<ReleaseAnswer> release(ClaimPtr claim, bool search, TimePoint deadline) override;
+  asio::awaitable<Failure> offer(ClaimPtr held, std::string proof, std::chrono::milliseconds within,
+                                 TimePoint deadline) override;
   asio::awaitable<Result<LockStatus>> inspect(std::string name, TimePoint deadline) override;
   asio::awaitable<Result<std::vector<LockStatus>>> list(std::string prefix,
                                                         TimePoint deadline) override;

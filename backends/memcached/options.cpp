@@ -113,6 +113,7 @@ const BackendDescriptor& backend() {
       .refused_schemes = {{"memcached+tls", kNoTls}},
       .create = &create,
       .why_no_permits = "the server may drop any item, and with it who holds how many",
+      .has_adoption = true,
   };
   return descriptor;
 }

@@ -11,6 +11,7 @@
 #include "dlock/sequencer.hpp"
 #include "dlock/spi/descriptor.hpp"
 #include "dlock/spi/env.hpp"
+#include "dlock/spi/error.hpp"
 #include "dlock/spi/signal.hpp"
 
 namespace dlock::memory {
@@ -58,6 +59,7 @@ Capabilities declare() {
   capabilities.can_tell_contention = true;
   capabilities.can_bound_queue = true;
   capabilities.can_ask = true;
+  capabilities.can_adopt = true;
   capabilities.can_raise = true;
   capabilities.can_seal = true;
   capabilities.can_gate = true;
@@ -108,6 +110,7 @@ class MemoryBackend final : public Backend, public MigrationStore {
     auto mine = std::static_pointer_cast<MemoryClaim>(claim);
     const auto& request = mine->request();
     if (request.permits != 0) co_return claim_permits(mine);
+    if (request.adoption) co_return adopt(mine);
     const auto grant = store_->claim(request, env_.now(), wake_of(mine));
     ClaimAnswer answer;
     answer.status = grant.granted           ? ClaimStatus::granted
@@ -157,6 +160,14 @@ class MemoryBackend final : public Backend, public MigrationStore {
     answer.status = ours ? DowngradeStatus::shared : DowngradeStatus::gone;
     if (!ours) answer.reason = LossReason::removed;
     co_return answer;
+  }
+
+  asio::awaitable<Failure> offer(ClaimPtr held, std::string proof, std::chrono::milliseconds within,
+                                 TimePoint) override {
+    const auto& request = held->request();
+    const auto until = env_.now() + within;
+    const bool ours = store_->offer(request.name, request.owner.id, std::move(proof), until);
+    co_return ours ? Failure{} : failure(Error::not_holder);
   }
 
   asio::awaitable<Result<LockStatus>> inspect(std::string name, TimePoint) override {
@@ -290,6 +301,22 @@ class MemoryBackend final : public Backend, public MigrationStore {
     return answer;
   }
 
+  ClaimAnswer adopt(const std::shared_ptr<MemoryClaim>& claim) {
+    const auto& request = claim->request();
+    const auto adopted = store_->adopt(request, env_.now(), wake_of(claim));
+    ClaimAnswer answer;
+    claim->granted = adopted.token != 0;
+    answer.status = claim->granted ? ClaimStatus::granted : ClaimStatus::failed;
+    if (claim->granted) {
+      answer.token = adopted.token;
+      if (request.tell_contention) listen(claim);
+      if (request.tell_asked) listen_for_askings(claim);
+    } else {
+      answer.failure = not_adoptable(adopted.holder, request.adoption->token);
+    }
+    return answer;
+  }
+
   SharedStore::Wake wake_of(const std::shared_ptr<MemoryClaim>& claim) {
     return [store = std::weak_ptr(store_), box = std::weak_ptr(mailbox_),
             weak = std::weak_ptr(claim)] {
@@ -368,7 +395,8 @@ const BackendDescriptor& backend() {
       },
       .path_schemes = {},
       .has_shared_mode = true,
-      .has_permits = true};
+      .has_permits = true,
+      .has_adoption = true};
   return descriptor;
 }
 

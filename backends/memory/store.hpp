@@ -35,6 +35,10 @@ class SharedStore {
     std::optional<std::string> gate{};  ///< it is another: what it says, and nothing was left
     std::size_t waiting_before = 0;
   };
+  struct Adopted {
+    std::uint64_t token = 0;              ///< of the adopter; 0: refused
+    std::optional<std::uint64_t> holder;  ///< then: of who has the lock
+  };
   struct Asked {
     std::uint64_t token = 0;  ///< of the holder; 0: nobody has it
     bool is_another = false;  ///< than was meant, and he was not asked
@@ -66,6 +70,11 @@ class SharedStore {
   bool holds(const std::string& lock, const std::string& owner_id) const;
   /// From exclusive to shared. False: the owner does not hold it.
   bool downgrade(const std::string& lock, const std::string& owner_id);
+  /// Until then an adopter with that proof may take its holder's place. False: he holds it no more.
+  bool offer(const std::string& lock, const std::string& owner_id, std::string proof,
+             TimePoint until);
+  /// Of a request with an adoption; whose place is taken is woken.
+  Adopted adopt(const ClaimRequest& request, TimePoint now, Wake wake);
   /// Leaves the queue; false if it was not in it.
   bool release(const std::string& lock, const std::string& owner_id);
 
@@ -105,6 +114,8 @@ class SharedStore {
     Wake wake;
     Wake contended{};
     Told asked{};
+    std::string proof{};  ///< of an exported grant
+    TimePoint offered_until{};
   };
   struct Queue {
     std::deque<Entry> entries;
@@ -119,6 +130,7 @@ class SharedStore {
   /// So many at the front may hold it together: the first one, and those of mode shared with it.
   static std::size_t holders(const Entries& entries);
   static bool may_hold(const Entries& entries, Entries::const_iterator entry);
+  static Adopted adopt_locked(Queue& queue, const ClaimRequest& request, TimePoint now, Wake& wake);
   static Grant seal_at_once(Queue& queue, std::uint64_t min_token, std::string record);
   void remove(Queue& queue, Entries::iterator entry, std::vector<Wake>& wakes);
   static void wake_holders(const Entries& entries, std::vector<Wake>& wakes);

@@ -49,6 +49,8 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
                                  TimePoint deadline) override;
   asio::awaitable<AskAnswer> ask(std::string name, std::uint64_t token, Revocation how,
                                  TimePoint deadline) override;
+  asio::awaitable<Failure> offer(ClaimPtr held, std::string proof, std::chrono::milliseconds within,
+                                 TimePoint deadline) override;
   asio::awaitable<Result<SemaphoreStatus>> inspect_semaphore(std::string name,
                                                              TimePoint deadline) override;
   asio::awaitable<Failure> set_limit(std::string name, std::uint32_t limit,
@@ -86,6 +88,7 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
 
   ClaimAnswer take_handed(KeyClaim& claim);
   ClaimAnswer take_acquired(KeyClaim& claim, const ScriptAnswer& answer, TimePoint sent);
+  asio::awaitable<ClaimAnswer> adopt(KeyClaimPtr claim, TimePoint deadline);
   asio::awaitable<ClaimAnswer> claim_permits(KeyClaimPtr claim, TimePoint deadline);
   ClaimAnswer take_permits(KeyClaim& claim, const ScriptAnswer& answer, TimePoint sent);
   asio::awaitable<std::vector<ExtendAnswer>> extend_with(const Script& script,

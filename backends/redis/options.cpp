@@ -191,6 +191,7 @@ const BackendDescriptor& backend() {
       .path_schemes = {kUnixScheme},
       .has_shared_mode = true,
       .has_permits = true,
+      .has_adoption = true,
   };
   return descriptor;
 }

@@ -91,6 +91,9 @@ const BackendDescriptor& backend() {
       .create = &create,
       .has_shared_mode = true,
       .has_permits = true,
+      .why_no_adoption =
+          "a claim is an ephemeral node, which belongs to its process's session for good: another "
+          "session can only make a node of its own, and the lock would be free in between",
   };
   return descriptor;
 }

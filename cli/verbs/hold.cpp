@@ -17,6 +17,7 @@
 #include "cli/process/nesting.hpp"
 #include "cli/process/wake.hpp"
 #include "cli/verbs/commands.hpp"
+#include "cli/verbs/hold_export.hpp"
 #include "dlock/clock.hpp"
 #include "program/exit_codes.hpp"
 #include "program/output.hpp"
@@ -169,6 +170,7 @@ int hold(const Arguments& arguments, bool stdin_ends_it) {
   LockManager locks = open_manager(arguments, std::move(config));
   auto [handle, failed] = acquire(locks, arguments, signals);
   if (!handle) return failed;
+  if (arguments.exports) return hold_export(locks, arguments, std::move(handle), signals);
   return Holder(arguments, std::move(handle), signals, stdin_ends_it).hold();
 }
 

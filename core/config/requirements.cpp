@@ -11,8 +11,8 @@
 namespace dlock::core {
 
 namespace {
-constexpr std::array<std::string_view, 7> kWords{"exclusive", "fair",      "token",    "shared",
-                                                 "semaphore", "max_queue", "revocable"};
+constexpr std::array<std::string_view, 8> kWords{"exclusive", "fair",      "token",     "shared",
+                                                 "semaphore", "max_queue", "revocable", "adoption"};
 }
 
 Parsed<std::vector<std::string>> parse_requirements(std::string_view text) {

@@ -429,6 +429,23 @@ detail::Canceller Engine::start_acquire(const std::string& name, const RouteConf
                                         AcquireOptions options, detail::AcquireHandler handler,
                                         const std::shared_ptr<CachedLock>& cached,
                                         Permits permits) {
+  return start(name, make_request(name, route, options, permits), route, options,
+               std::move(handler), cached);
+}
+
+detail::Canceller Engine::start_adoption(const std::string& name, const RouteConfig& route,
+                                         std::shared_ptr<const Adoption> adoption,
+                                         AcquireOptions options, detail::AcquireHandler handler) {
+  auto request = make_request(name, route, options, {});
+  request.max_queue.reset();
+  request.adoption = std::move(adoption);
+  return start(name, std::move(request), route, options, std::move(handler), nullptr);
+}
+
+detail::Canceller Engine::start(const std::string& name, Acquisition::Request request,
+                                const RouteConfig& route, const AcquireOptions& options,
+                                detail::AcquireHandler handler,
+                                const std::shared_ptr<CachedLock>& cached) {
   const auto limit = use_limit(route, options);
   if (auto refused = refused_use(options); !refused.empty()) {
     if (options.diagnostics != nullptr) *options.diagnostics = {name, route.store, refused};
@@ -443,7 +460,7 @@ detail::Canceller Engine::start_acquire(const std::string& name, const RouteConf
       });
   // Whatever keeps it from beginning is told.
   Job begin = [this, cancel, shared_handler, &route, cached,
-               request = make_request(name, route, options, permits)]() mutable {
+               request = std::move(request)]() mutable {
     try {
       *cancel = launch(route, std::move(request), shared_handler, cached);
     } catch (const std::exception& error) {
@@ -636,6 +653,10 @@ void Engine::on_loss(const Loss& loss) {
                     to_string(loss.reason), loss.through_mutex ? ", through a Mutex" : ""));
   }
   if (options_.on_loss) options_.on_loss(loss);
+}
+
+std::string Engine::refused_export(const std::string& lock) const {
+  return other_store(route(lock)) == nullptr ? std::string() : std::string(kMigrates);
 }
 
 void Engine::log(LogLevel level, std::string_view text) const noexcept { log_->write(level, text); }

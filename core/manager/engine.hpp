@@ -40,6 +40,11 @@
 
 namespace dlock::core {
 
+/// Why a grant of such a route is neither exported nor adopted.
+inline constexpr std::string_view kMigrates =
+    "the route of this lock has `migrate`: while a plan moves it nobody gives it to another "
+    "process; wait until the plan is finished and `migrate` is gone from the route";
+
 /// Thread safety: all members from any thread, if not said otherwise.
 class Engine final : public Host, public detail::LockContext {
  public:
@@ -58,6 +63,10 @@ class Engine final : public Host, public detail::LockContext {
   detail::Canceller start_acquire(const std::string& name, const RouteConfig& route,
                                   AcquireOptions options, detail::AcquireHandler handler,
                                   const std::shared_ptr<CachedLock>& cached, Permits permits);
+  /// Of an exported grant, which the store decides about.
+  detail::Canceller start_adoption(const std::string& name, const RouteConfig& route,
+                                   std::shared_ptr<const Adoption> adoption, AcquireOptions options,
+                                   detail::AcquireHandler handler);
   /// What all who ask for that name in this process share; null: its store keeps no claims, or may
   /// not be the only one that it is in.
   std::shared_ptr<CachedLock> cached(const std::string& name, const RouteConfig& route);
@@ -105,6 +114,7 @@ class Engine final : public Host, public detail::LockContext {
   Reentry& reentry() override;
   asio::any_io_executor callback_executor() override;
   void on_loss(const Loss& loss) override;
+  std::string refused_export(const std::string& lock) const override;
   void log(LogLevel level, std::string_view text) const noexcept override;
 
  private:
@@ -138,6 +148,10 @@ class Engine final : public Host, public detail::LockContext {
   bool is_foreign() const noexcept;
   Acquisition::Request make_request(const std::string& name, const RouteConfig& route,
                                     const AcquireOptions& options, Permits permits);
+  detail::Canceller start(const std::string& name, Acquisition::Request request,
+                          const RouteConfig& route, const AcquireOptions& options,
+                          detail::AcquireHandler handler,
+                          const std::shared_ptr<CachedLock>& cached);
   UseLimit use_limit(const RouteConfig& route, const AcquireOptions& options) const noexcept;
   static void hand_out(const std::shared_ptr<Hold>& hold, const UseLimit& limit);
   /// On the loop; returns what cancels it.

@@ -10,6 +10,11 @@ namespace dlock::inline v0 {
 
 void detail::Grant::downgrade(Done done) noexcept { done(make_error_code(errc::not_supported)); }
 
+void detail::Grant::export_grant(std::chrono::milliseconds, Exported done) noexcept {
+  done(make_error_code(errc::not_supported),
+       "only one lock of a store's can change its process: no several at once, and no fake");
+}
+
 namespace {
 
 /// Never destroyed: handles of static storage may ask after that.
@@ -168,6 +173,41 @@ error_code LockHandle::downgrade() noexcept {
   } catch (const std::bad_alloc&) {
     return make_error_code(errc::not_supported);  // nothing has begun
   }
+}
+
+std::string LockHandle::export_grant(ExportOptions options, error_code& ec) noexcept {
+  const NoCancellation uncancelled;
+  using Told = std::pair<error_code, std::string>;
+  try {
+    Told told{make_error_code(errc::lock_lost), {}};
+    if (grant_) {
+      auto reply = std::make_shared<core::Reply<Told>>();
+      core::Driving::Intent intent;
+      grant_->export_grant(options.within, [reply](error_code result, std::string text) {
+        reply->set({result, std::move(text)});
+      });
+      told = reply->wait(intent);
+    }
+    ec = told.first;
+    if (!ec) {
+      std::exchange(grant_, nullptr)->end_export();
+      return std::move(told.second);
+    }
+    if (options.diagnostics != nullptr) *options.diagnostics = {name(), store(), told.second};
+  } catch (const std::bad_alloc&) {
+    ec = make_error_code(errc::unavailable);  // nothing has begun
+  }
+  return {};
+}
+
+std::string LockHandle::export_grant(ExportOptions options) {
+  Diagnostics diagnostics;
+  auto* const wanted = std::exchange(options.diagnostics, &diagnostics);
+  error_code ec;
+  auto text = export_grant(options, ec);
+  if (wanted != nullptr) *wanted = diagnostics;
+  if (ec) throw LockError(ec, std::move(diagnostics));
+  return text;
 }
 
 void LockHandle::start_release(detail::UniqueFunction<void(error_code)> done) noexcept {

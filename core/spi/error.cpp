@@ -117,6 +117,27 @@ Failure failure_of(const std::exception& error) noexcept {
   return failure;
 }
 
+Failure not_adoptable(std::optional<std::uint64_t> holder, std::uint64_t exported) {
+  constexpr auto gone = errc::not_holder;
+  if (!holder) {
+    return make_failure(gone,
+                        "the grant is gone: it was given back, or its lease is over, and "
+                        "nobody holds the lock");
+  }
+  if (*holder == exported) {
+    return make_failure(gone,
+                        "the grant cannot be adopted any more: the time for that is over "
+                        "(within), and it is about to be given back");
+  }
+  if (*holder == 0) {
+    return make_failure(gone, "the grant was adopted before, or is over: another holds the lock");
+  }
+  return make_failure(gone,
+                      fmt::format("the grant was adopted before, or is over: the lock is held "
+                                  "with token {} now, and it had {}",
+                                  *holder, exported));
+}
+
 }  // namespace dlock::inline v0
 
 namespace dlock::core {

@@ -25,6 +25,11 @@ asio::awaitable<DowngradeAnswer> Backend::downgrade(ClaimPtr, TimePoint) {
   co_return answer;
 }
 
+asio::awaitable<Failure> Backend::offer(ClaimPtr, std::string, std::chrono::milliseconds,
+                                        TimePoint) {
+  co_return Failure{make_error_code(errc::not_supported), "its store cannot give it to another"};
+}
+
 asio::awaitable<Result<SemaphoreStatus>> Backend::inspect_semaphore(std::string, TimePoint) {
   Result<SemaphoreStatus> result;
   result.failure.error = make_error_code(errc::not_supported);

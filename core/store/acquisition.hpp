@@ -49,6 +49,7 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
     std::optional<std::uint32_t> max_queue;
     std::uint32_t permits = 0;  ///< as ClaimRequest's
     std::uint32_t limit = 0;
+    std::shared_ptr<const Adoption> adoption;  ///< as ClaimRequest's
   };
 
   Acquisition(std::shared_ptr<Store> store, Request request, detail::AcquireHandler handler);

@@ -198,6 +198,29 @@ void Hold::downgrade(Done done) noexcept {
   (told ? *told : done)(make_error_code(why));
 }
 
+void Hold::export_grant(std::chrono::milliseconds within, Exported done) noexcept {
+  std::shared_ptr<Exported> told;
+  auto why = errc::closed;
+  try {
+    if (is_foreign()) return done(make_error_code(why), {});
+    told = std::make_shared<Exported>(std::move(done));
+    const bool posted = host_->post([self = shared_from_this(), within, told] {
+      const auto at = self->store_.lock();
+      if (!at) return (*told)(make_error_code(errc::closed), {});
+      at->export_grant(self, within, told);
+    });
+    if (posted) return;
+  } catch (const std::bad_alloc&) {
+    why = errc::unavailable;  // nothing has begun
+  }
+  (told ? *told : done)(make_error_code(why), {});
+}
+
+void Hold::end_export() noexcept {
+  stop_.request_stop();
+  wait_quiet();
+}
+
 void Hold::release_quietly(Done done) noexcept {
   // Inside a callback of its own the caller may well wait for `done`.
   if (!done || is_foreign() || is_telling_here()) return release(std::move(done));
@@ -209,6 +232,13 @@ void Hold::release_quietly(Done done) noexcept {
 bool Hold::give_back() noexcept {
   if (state() == HandleState::lost) return false;
   return change(HandleState::released, LossReason::none);
+}
+
+bool Hold::give_away() noexcept {
+  if (!give_back()) return false;
+  given_away_ = true;
+  leave();
+  return true;
 }
 
 void Hold::let_go() noexcept {

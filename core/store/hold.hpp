@@ -87,10 +87,17 @@ class Hold final : public Errand, public detail::Grant, public std::enable_share
   /// As if the stop token had been taken.
   void expect_owner() const noexcept { stop_is_taken_.store(true, std::memory_order_release); }
   void downgrade(Done done) noexcept override;
+  void export_grant(std::chrono::milliseconds within, Exported done) noexcept override;
+  void end_export() noexcept override;
   void release(Done done) noexcept override;
   void release_quietly(Done done) noexcept override;
   /// Held or suspect becomes released. False: it was lost before.
   bool give_back() noexcept;
+  /// The same, for another process to have it: its claim stays. False: it was lost before.
+  bool give_away() noexcept;
+  bool is_given_away() const noexcept { return given_away_; }
+  /// The loop: by which it is adopted once it is exported; empty: none was made yet.
+  std::string& secret() noexcept { return secret_; }
   /// Until when it can be believed; kNever without a lease, TimePoint::min() when that is over.
   TimePoint until() const noexcept;
   /// What its own claim promised last, also when it is lost: nobody believed in it longer.
@@ -179,6 +186,9 @@ class Hold final : public Errand, public detail::Grant, public std::enable_share
   std::stop_source stop_;
   mutable std::atomic<bool> stop_is_taken_{false};
   std::atomic<bool> of_mutex_{false};
+
+  bool given_away_ = false;  ///< the loop's
+  std::string secret_;       ///< likewise
 
   Job release_;
   Releaser::Done released_;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "core/loop/crew.hpp"
@@ -34,6 +35,9 @@ class Host : public std::enable_shared_from_this<Host> {
   virtual void release(const std::shared_ptr<Hold>& hold, Releaser::Done done) noexcept = 0;
   /// A lock that a user had is lost. Any thread, from an errand; may run user code.
   virtual void on_loss(const Loss&) {}
+  /// Why the lock of that name cannot change its process; empty: it can, as far as the manager
+  /// knows. The loop.
+  virtual std::string refused_export(const std::string& /*lock*/) const { return {}; }
   virtual void log(LogLevel level, std::string_view text) const noexcept = 0;
 };
 

@@ -33,12 +33,14 @@ bool meets(const Capabilities& capabilities, const std::string& requirement) {
   if (requirement == "max_queue") return capabilities.can_bound_queue;
   if (requirement == "revocable") return capabilities.can_ask;
   if (requirement == "semaphore") return capabilities.permits;
+  if (requirement == "adoption") return capabilities.can_adopt;
   return false;
 }
 
 const char* offered_instead(std::string_view requirement, const Capabilities& capabilities) {
   if (requirement == "shared") return "exclusive locks only";
   if (requirement == "semaphore") return "no semaphores";
+  if (requirement == "adoption") return "no grants that change process";
   if (requirement == "max_queue") return "no count of who waits";
   if (requirement == "revocable") return "no way to ask a holder for its lock";
   return to_string(capabilities.guarantee);
@@ -309,6 +311,7 @@ Failure Store::make_claim(const Acquisition::Request& request, ClaimPtr& claim) 
   if (wanted.queue) wanted.max_queue = request.max_queue;
   wanted.permits = request.permits;
   wanted.limit = request.limit;
+  wanted.adoption = request.adoption;
   if (request.permits == 0) policy_of(request).prepare(wanted);
   // A counter that the store may have lost goes on from where we know it to have been.
   if (capabilities.token == TokenStrength::time_seeded) {
@@ -364,6 +367,7 @@ Duration Store::request_timeout() const {
 }
 
 Failure Store::refused_kind(const Acquisition::Request& request) const {
+  if (request.adoption) return refused_adoption();
   return request.permits == 0 ? refused_mode(request.mode) : refused_permits();
 }
 
@@ -416,6 +420,7 @@ std::string Store::holder_words(const Acquisition::Request& request) const {
   if (request.permits != 0) return std::string(kTooFewPermits);
   for (const auto& hold : renewer_->holds()) {
     const auto& held = hold->identity();
+    if (hold->is_given_away()) continue;
     if (held.name == request.name && held.permits == 0) return "this process itself holds it";
   }
   return std::string(kHeldByAnother);

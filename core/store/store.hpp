@@ -100,6 +100,8 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   Failure refused_kind(const Acquisition::Request& request) const;
   Failure refused_mode(Mode mode) const;
   Failure refused_permits() const;
+  /// Likewise, not_supported, if no grant of it can change its process.
+  Failure refused_adoption() const;
 
   /// token_regressed if `token` is not above the last one that was handed out for this name, for a
   /// reader the last exclusive one: the store has lost what it knew, and whoever guards a resource
@@ -115,6 +117,9 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   void release(const std::shared_ptr<Hold>& hold, Releaser::Done done);
   /// LockHandle::downgrade(). `done` is told once.
   void downgrade(const std::shared_ptr<Hold>& hold, std::shared_ptr<Releaser::Done> done);
+  /// LockHandle::export_grant(). `done` is told once.
+  void export_grant(const std::shared_ptr<Hold>& hold, std::chrono::milliseconds within,
+                    const std::shared_ptr<detail::Grant::Exported>& done);
   void withdraw(const ClaimPtr& claim, std::optional<TimePoint> last_unknown);
   /// The hold is lost, though its claim may be good: that is withdrawn. Harmless if it has ended.
   void drop(const std::shared_ptr<Hold>& hold);
@@ -146,6 +151,12 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   asio::awaitable<void> connect(std::chrono::milliseconds patience);
   asio::awaitable<void> downgrade_claim(std::shared_ptr<Hold> hold, ClaimPtr claim,
                                         std::shared_ptr<Releaser::Done> done);
+  Failure refused_export(const Hold& hold, std::chrono::milliseconds within) const;
+  asio::awaitable<void> offer_claim(std::shared_ptr<Hold> hold, ClaimPtr claim,
+                                    std::chrono::milliseconds within,
+                                    std::shared_ptr<detail::Grant::Exported> done);
+  asio::awaitable<Result<std::string>> offer(std::shared_ptr<Hold> hold, ClaimPtr claim,
+                                             std::chrono::milliseconds within);
   error_code settle_downgrade(Hold& hold, Claim& claim, const DowngradeAnswer& answer);
   Failure with_address(Failure failure) const;
   asio::awaitable<void> end_holds();

@@ -69,6 +69,10 @@ struct Capabilities {
   /// and LockManager::ask() work.
   bool can_ask = false;
 
+  /// A grant can be exported, and adopted by another process: LockHandle::export_grant() and
+  /// LockManager::adopt() work.
+  bool can_adopt = false;
+
   bool can_raise = false;  ///< a claim's `min_token` and `raise` work: a migration may end here
   bool can_seal = false;   ///< records work; a migration may leave only if nothing may lose them
   bool can_gate = false;   ///< claims, seals and records can be made under a gate

@@ -10,6 +10,7 @@
 #include "dlock/distributed_lock.hpp"
 #include "dlock/duration.hpp"
 #include "dlock/error.hpp"
+#include "dlock/exported_grant.hpp"
 #include "dlock/fenced_register.hpp"
 #include "dlock/leader.hpp"
 #include "dlock/linked_stop.hpp"

@@ -21,6 +21,7 @@
 
 #include "dlock/detail/unique_function.hpp"
 #include "dlock/error.hpp"
+#include "dlock/exported_grant.hpp"
 #include "dlock/mode.hpp"
 #include "dlock/sequencer.hpp"
 
@@ -170,6 +171,21 @@ class LockHandle {
   /// it may be called again. not_supported: of several locks, of a store without shared mode, or
   /// where the store cannot do it just now; it is exclusive still.
   error_code downgrade() noexcept;
+
+  /// Makes the grant another process's: the text that it gives lets one who has it adopt the grant,
+  /// once (LockManager::adopt()). It is a secret; dlock shows it nowhere. Empties the handle: from
+  /// before the text is made nobody holds the lock here, check() says lock_lost, and its stop is
+  /// requested, on this thread; on_state() and on_loss are not told, for it is no loss. Stop the
+  /// work first, as before release(). The lock is not free: this manager keeps it alive in the
+  /// store until it is adopted, or gives it back when `within` is over, or when it is closed. If
+  /// this process dies the lock lasts as its lease does, and can be adopted until then. Waits for
+  /// the store, a request_timeout at most, and as release() does for callbacks. On an error the
+  /// handle holds what it held. Throws LockError: not_supported (this store, a reader, permits,
+  /// several locks, a route with `migrate`, a lock that stays with its process: the message says
+  /// why), invalid_argument, lock_lost, unavailable (try again), closed.
+  [[nodiscard]] std::string export_grant(ExportOptions options = {});
+  /// Same; on error returns an empty text and sets `ec`.
+  [[nodiscard]] std::string export_grant(ExportOptions options, error_code& ec) noexcept;
 
   /// For async.hpp: starts the release; `done` is called once, on an unspecified thread, when the
   /// store has answered and no callback of this handle runs any more.

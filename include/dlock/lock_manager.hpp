@@ -143,6 +143,22 @@ class LockManager {
   /// twice.
   std::shared_ptr<MultiLock> lock_all(const std::vector<std::string>& names);
 
+  /// Takes over a grant that another process has exported (LockHandle::export_grant()): in one step
+  /// of the store, with a higher token. It can be done once. Belief begins with our own request,
+  /// and nobody else holds the lock before, between or beside. `options` as of an acquire, without
+  /// `max_queue`, which means nothing here; there is nothing to wait for but the store.
+  /// Throws LockError: not_holder (adopted by another, given back, or over: the message says
+  /// which), invalid_argument (it is no such text, or mode shared), and before anything is sent
+  /// config_invalid (the text is of another store than its lock is routed to here) and
+  /// not_supported (the store, or a route with `migrate`); and as acquire() does.
+  [[nodiscard]] LockHandle adopt(std::string_view text, AcquireOptions options = {});
+  /// Same; on error returns an empty handle and sets `ec`.
+  [[nodiscard]] LockHandle adopt(std::string_view text, AcquireOptions options,
+                                 error_code& ec) noexcept;
+  /// For the other forms of acquire: the exported lock, to acquire which is to adopt the grant. No
+  /// I/O. Throws as adopt() does before anything is sent.
+  std::shared_ptr<DistributedLock> exported(std::string_view text);
+
   /// The semaphore of that name, with `limit` permits, on the store its route names. The first one
   /// who acquires writes the limit into the store; from then on whoever says another fails with
   /// `invalid_argument`, which names both. Empty: as many as the store says. A semaphore and a lock

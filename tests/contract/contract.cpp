@@ -84,6 +84,17 @@ void ProcessPeer::release() {
   EXPECT_TRUE(process_.wait(patience())) << "the peer did not end";
 }
 
+std::optional<std::string> ProcessPeer::wait_exported(testkit::Deadline deadline) {
+  if (!wait_held(deadline)) return {};
+  return read(kPeerExports, deadline);
+}
+
+std::optional<bool> ProcessPeer::wait_decided(testkit::Deadline deadline) {
+  const auto line = process_.read_line(deadline);
+  if (!line) return {};
+  return line->starts_with(kPeerHolds);
+}
+
 std::optional<std::string> ProcessPeer::wait_lost(testkit::Deadline deadline) {
   return read(kPeerLost, deadline);
 }

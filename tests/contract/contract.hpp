@@ -58,6 +58,10 @@ class ProcessPeer final : public Peer {
   bool is_held() override { return wait_held(within(0s)).has_value(); }
   void release() override;
   std::optional<std::string> wait_lost(testkit::Deadline deadline) override;
+  /// The text of the grant that it has exported.
+  std::optional<std::string> wait_exported(testkit::Deadline deadline);
+  /// Whether it has the lock, or was refused it.
+  std::optional<bool> wait_decided(testkit::Deadline deadline);
   testkit::Process& process() { return process_; }
 
  private:

@@ -10,7 +10,6 @@
 #include <atomic>
 #include <csignal>
 #include <cstdint>
-#include <cstdio>
 #include <stop_token>
 #include <thread>
 
@@ -19,6 +18,8 @@
 
 namespace dlock::contract {
 namespace {
+
+using namespace std::chrono_literals;
 
 void say(std::string line) {
   line += '\n';
@@ -49,12 +50,17 @@ void wait_for_the_end(int signals, int lost) {
 }  // namespace
 
 std::string PeerKind::text() const {
+  if (exports) return "export";
+  if (!adopts.empty()) return adopts;
   if (permits == 0) return to_string(mode);
   return std::to_string(permits) + "/" + std::to_string(limit);
 }
 
 PeerKind PeerKind::parse(const std::string& text) {
   PeerKind kind;
+  kind.exports = text == "export";
+  if (text.starts_with("dlock-grant")) kind.adopts = text;
+  if (kind.exports || !kind.adopts.empty()) return kind;
   const auto slash = text.find('/');
   if (slash == std::string::npos) {
     if (text == to_string(Mode::shared)) kind.mode = Mode::shared;
@@ -67,6 +73,7 @@ PeerKind PeerKind::parse(const std::string& text) {
 
 std::shared_ptr<DistributedLock> PeerKind::lock(LockManager& manager,
                                                 const std::string& name) const {
+  if (!adopts.empty()) return manager.exported(adopts);
   if (permits == 0) return manager.lock(name);
   return manager.semaphore(name, limit).permits(permits);
 }
@@ -81,10 +88,11 @@ int run_peer(const std::string& url, const std::string& name, const PeerKind& ki
     error_code ec;
     handle = kind.lock(manager, name)->acquire({.wait = kWaitForever, .mode = kind.mode}, stop, ec);
     if (!handle) {
-      if (ec != errc::cancelled) std::fprintf(stderr, "%s\n", ec.message().c_str());
+      if (ec != errc::cancelled) say(std::string(kPeerRefused) + ec.message());
       return;
     }
     say(std::string(kPeerHolds) + std::to_string(handle.token().value_or(0)));
+    if (kind.exports) return say(std::string(kPeerExports) + handle.export_grant({.within = 60s}));
     handle.on_state([&](HandleState state, LossReason why) {
       if (state != HandleState::lost) return;
       say(std::string(kPeerLost) + to_string(why));

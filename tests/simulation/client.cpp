@@ -4,6 +4,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 
+#include "core/store/grant_text.hpp"
 #include "dlock/detail/grant.hpp"
 
 namespace dlock::simulation {
@@ -102,8 +103,10 @@ void Client::close() {
 asio::awaitable<void> Client::act(std::string actor) {
   co_await sleep_until(process_, process_.now() + world_.between({}, work_.longest_think));
   while (!ends()) {
-    const auto& lock = work_.locks[world_.below(work_.locks.size())];
-    auto wanted = want(actor, lock);
+    LetterPtr letter;
+    if (work_.mail != nullptr && world_.chance(0.7)) letter = work_.mail->take();
+    const auto lock = letter ? letter->lock : work_.locks[world_.below(work_.locks.size())];
+    auto wanted = want(actor, lock, letter);
     auto outcome = co_await wanted.get_until(kNever);
     if (outcome->ec) {
       recorder_.given_up(process_, actor, lock);
@@ -111,6 +114,9 @@ asio::awaitable<void> Client::act(std::string actor) {
       co_await work(lock, *outcome);
       const bool reads_on = work_.readers && outcome->handle.mode() == Mode::exclusive;
       if (reads_on && world_.chance(0.4)) co_await read_on(lock, *outcome);
+      if (work_.mail != nullptr && work_.may_export && world_.chance(0.6)) {
+        co_await send_on(lock, *outcome);
+      }
       co_await give_back(std::move(*outcome));
     }
     const auto think = work_.resting ? world_.between(milliseconds(400), milliseconds(1200))
@@ -162,9 +168,14 @@ asio::awaitable<void> Client::break_lock(std::string lock, TimePoint deadline) {
   breaking_until_ = world_.now() + kLate;
 }
 
-OneShot<Client::Outcome> Client::want(const std::string& actor, const std::string& lock) {
+OneShot<Client::Outcome> Client::want(const std::string& actor, const std::string& lock,
+                                      LetterPtr letter) {
   core::Acquisition::Request request;
   request.name = lock;
+  if (letter) {
+    request.adoption =
+        std::make_shared<const Adoption>(core::GrantText::read(letter->text).adoption());
+  }
   const auto& settings = store_->setup().settings;
   request.limits.connect_timeout = settings.connect_timeout;
   request.limits.retry = settings.retry;
@@ -182,11 +193,14 @@ OneShot<Client::Outcome> Client::want(const std::string& actor, const std::strin
   OneShot<Outcome> done(process_);
   recorder_.wanted(process_, actor, lock);
   auto acquisition = std::make_shared<core::Acquisition>(
-      store_, request, [this, done, actor, lock](error_code ec, LockHandle handle) {
+      store_, request, [this, done, actor, lock, letter](error_code ec, LockHandle handle) {
         Outcome outcome;
         outcome.ec = ec;
         if (!ec) {
           outcome.told = std::make_shared<Told>();
+          if (work_.mail != nullptr && process_.is_alive()) {
+            work_.mail->granted(lock, handle.token().value_or(0), letter);
+          }
           outcome.grant =
               recorder_.granted(process_, actor, lock, core::HandleAccess::hold(handle));
           handle.on_state(
@@ -241,7 +255,33 @@ asio::awaitable<void> Client::read_on(std::string lock, Outcome& held) {
   co_await work(std::move(lock), held);
 }
 
+asio::awaitable<void> Client::send_on(std::string lock, Outcome& held) {
+  if (held.handle.state() == HandleState::lost || !process_.is_alive()) co_return;
+  const auto token = held.handle.token().value_or(0);
+  const auto hold = core::HandleAccess::hold(held.handle);
+  OneShot<bool> done(process_);
+  const auto within = std::chrono::duration_cast<milliseconds>(
+      world_.between(milliseconds(1), world_.chance(0.5) ? milliseconds(200) : work_.lease));
+  hold->export_grant(within, [this, lock, token, hold, done, grant = held.grant](
+                                 error_code ec, std::string text) mutable {
+    if (!ec && hold->has_ended()) recorder_.releasing(process_, grant);
+    if (!ec && process_.is_alive()) {
+      world_.trace("{}: exports {}", process_.name(), grant);
+      work_.mail->post({lock, std::move(text), token});
+    }
+    done.set(!ec);
+  });
+  const auto exported = co_await done.get_until(kNever);
+  if (!*exported) co_return;
+  if (hold->has_ended()) {
+    detail::GrantAccess::take(held.handle)->end_export();
+  } else {
+    co_await work(std::move(lock), held);
+  }
+}
+
 asio::awaitable<void> Client::give_back(Outcome held) {
+  if (!held.handle) co_return;
   if (held.handle.state() == HandleState::lost) {
     if (!held.told->noticed) recorder_.told_lost(process_, held.grant);
     held.told->noticed = true;

@@ -11,6 +11,7 @@
 #include "core/store/acquisition.hpp"
 #include "dlock/spi/signal.hpp"
 #include "tests/simulation/host.hpp"
+#include "tests/simulation/mail.hpp"
 #include "tests/simulation/recorder.hpp"
 #include "tests/simulation/tap.hpp"
 
@@ -24,6 +25,9 @@ struct Work {
   bool readers = false;
   /// They want permits of a semaphore that has so many, some of them all; 0: locks.
   std::uint32_t permits = 0;
+  /// By which grants change their program; null: they do not.
+  Mail* mail = nullptr;
+  bool may_export = true;
   Duration longest_think{};
   Duration longest_hold{};  ///< now and then twice a lease
   Duration lease{};
@@ -70,9 +74,12 @@ class Client {
   asio::awaitable<void> act(std::string actor);
   asio::awaitable<void> look_around();
   asio::awaitable<void> break_lock(std::string lock, TimePoint deadline);
-  OneShot<Outcome> want(const std::string& actor, const std::string& lock);
+  /// `letter`: null, or the exported grant that it wants to adopt.
+  OneShot<Outcome> want(const std::string& actor, const std::string& lock, LetterPtr letter);
   asio::awaitable<void> work(std::string lock, Outcome& held);
   asio::awaitable<void> read_on(std::string lock, Outcome& held);
+  /// To whoever gets the letter; he may believe on for a while, if he is let.
+  asio::awaitable<void> send_on(std::string lock, Outcome& held);
   asio::awaitable<void> give_back(Outcome held);
   Duration hold_time();
   bool ends() const;

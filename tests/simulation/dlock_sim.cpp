@@ -40,11 +40,13 @@ struct Way {
   bool exclusive = true;
   bool readers = false;
   bool permits = false;
+  bool exports = false;
 };
 
 /// The word by which it is asked for.
 const char* mode_name(const Way& way) {
   if (way.permits) return "permits";
+  if (way.exports) return "exports";
   return way.readers ? "readers" : way.exclusive ? "exclusive" : "as-installed";
 }
 
@@ -54,6 +56,7 @@ bool can_be(const Kind& kind, const Way& way) {
   const auto store = kind.make(world, network, way.exclusive);
   if (store == nullptr) return false;
   if (way.permits) return store->descriptor().has_permits;
+  if (way.exports) return store->descriptor().has_adoption;
   return !way.readers || store->descriptor().has_shared_mode;
 }
 
@@ -62,7 +65,8 @@ template <class F>
 void for_each_asked(const Arguments& asked, F f) {
   for (const auto& kind : kinds()) {
     if (asked.store != "all" && asked.store != kind.name) continue;
-    for (const Way way : {Way{true}, Way{false}, Way{true, true}, Way{true, false, true}}) {
+    for (const Way way : {Way{true}, Way{false}, Way{true, true}, Way{true, false, true},
+                          Way{true, false, false, true}}) {
       if (asked.mode != "all" && asked.mode != mode_name(way)) continue;
       if (can_be(kind, way)) f(kind, way);
     }
@@ -129,6 +133,7 @@ int print_sum(const Kind& kind, const Way& way, const Sum& sum, double seconds,
     fmt::print("  double grants by {}: {}, each told to the earlier holder\n", to_string(cause),
                count);
   }
+  if (way.exports) fmt::print("  exported grants that were adopted: {}\n", sum.adoptions);
   print_lateness(sum.lateness);
   if (asked.table) print_table(sum.faults);
   if (!sum.bad_seed) {
@@ -144,8 +149,8 @@ int print_sum(const Kind& kind, const Way& way, const Sum& sum, double seconds,
 int replay(const Arguments& asked) {
   int status = 0;
   for_each_asked(asked, [&](const Kind& kind, const Way& way) {
-    const auto result = run(
-        {asked.seed, &kind, way.exclusive, way.readers, way.permits, asked.trace, asked.defect});
+    const auto result = run({asked.seed, &kind, way.exclusive, way.readers, way.permits,
+                             way.exports, asked.trace, asked.defect});
     fmt::print("{}", result.trace);
     fmt::print("{} ({}), seed {}: {} acquisitions, {} violations\n", kind.name, mode_name(way),
                asked.seed, result.acquisitions, result.violations.size());
@@ -164,6 +169,7 @@ int run_many(const Arguments& asked) {
     what.exclusive = way.exclusive;
     what.readers = way.readers;
     what.permits = way.permits;
+    what.exports = way.exports;
     what.first_seed = asked.first;
     what.seeds = asked.seeds;
     what.defect = asked.defect;
@@ -182,8 +188,8 @@ int run_again(const Arguments& asked) {
     std::uint64_t different = 0;
     std::size_t bytes = 0;
     for (std::uint64_t i = 0; i < asked.again; ++i) {
-      const RunOptions options{
-          asked.first + i, &kind, way.exclusive, way.readers, way.permits, true, {}};
+      const RunOptions options{asked.first + i, &kind,       way.exclusive, way.readers,
+                               way.permits,     way.exports, true,          {}};
       const auto first = run(options);
       const auto second = run(options);
       bytes += first.trace.size();
@@ -219,6 +225,7 @@ std::optional<Catch> look_for(const Defect& defect, const Arguments& asked) {
       what.exclusive = way.exclusive;
       what.readers = way.readers;
       what.permits = way.permits;
+      what.exports = way.exports;
       what.first_seed = asked.first + tried;
       what.seeds = (best ? best->seeds - 1 : most) - tried;
       what.defect = defect.name;
@@ -323,7 +330,7 @@ int main(int argc, char** argv) {
   Arguments asked;
   CLI::App app("Simulated stores, production code, every fault: is anybody wrong about a lock?");
   app.add_option("--store", asked.store, "zookeeper, redis, memcached, local or all");
-  app.add_option("--mode", asked.mode, "exclusive, as-installed, readers, permits or all");
+  app.add_option("--mode", asked.mode, "exclusive, as-installed, readers, permits, exports or all");
   app.add_option("--seed", asked.seed, "run this one seed");
   app.add_flag("--trace", asked.trace, "with --seed: every step");
   app.add_option("--first", asked.first, "the first of many seeds");

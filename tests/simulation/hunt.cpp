@@ -13,6 +13,7 @@ void add(Sum& sum, std::uint64_t seed, RunResult result) {
   ++sum.runs;
   sum.acquisitions += result.acquisitions;
   sum.contended += result.contended;
+  sum.adoptions += result.adoptions;
   sum.simulated += result.simulated;
   sum.faults.add(result.faults);
   for (const auto& [fault, count] : result.doubles) sum.doubles[fault] += count;
@@ -41,6 +42,7 @@ Sum campaign(const Campaign& what, const std::function<void(std::uint64_t)>& pro
       options.exclusive = what.exclusive;
       options.readers = what.readers;
       options.permits = what.permits;
+      options.exports = what.exports;
       options.defect = what.defect;
       auto result = run(options);
       if (!result.violations.empty()) found = true;

@@ -16,6 +16,7 @@ struct Campaign {
   bool exclusive = true;
   bool readers = false;
   bool permits = false;
+  bool exports = false;
   std::uint64_t first_seed = 1;
   std::uint64_t seeds = 1000;
   std::string_view defect = {};
@@ -28,6 +29,7 @@ struct Sum {
   std::uint64_t runs = 0;
   std::uint64_t acquisitions = 0;
   std::uint64_t contended = 0;
+  std::uint64_t adoptions = 0;
   Duration simulated{};
   FaultTable faults;
   std::map<Fault, std::uint64_t> doubles;

@@ -108,7 +108,8 @@ def copy(source, out):
             spans.append((begin, end, switched, section.where))
     for name, planted in scripts.items():
         spans.append(choice_of_scripts(text, name, planted))
-    if scripts:
+    # A source without them has pieces of what another keeps.
+    if scripts and "Scripts::Scripts" in text:
         spans.append(scripts_of_each_defect(text, source))
     out.parent.mkdir(parents=True, exist_ok=True)
     head = "#include <map>\n#include <string>\n\n" if scripts else ""

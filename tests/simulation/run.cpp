@@ -21,7 +21,8 @@ class Run {
         world_(options.seed, options.tracing),
         network_(world_),
         store_(options.kind->make(world_, network_, options.exclusive)),
-        recorder_(world_) {
+        recorder_(world_),
+        mail_(world_) {
     store_->on_forgotten = [this](const std::string& lock, const std::string& owner, Fault cause) {
       recorder_.forgotten(lock, owner, cause);
     };
@@ -48,6 +49,7 @@ class Run {
     choose_faults();
     choose_work();
     work_.readers = options.readers;
+    if (options.exports) work_.mail = &mail_;
     if (options.permits) work_.permits = static_cast<std::uint32_t>(2 + world_.below(3));
   }
 
@@ -61,7 +63,11 @@ class Run {
     heal();
     work_.resting = true;
     calm_ = world_.now() + store_->progress_bound();
-    while (world_.now() < calm_) tick();
+    while (world_.now() < calm_) {
+      // From then on a lock that nobody believes in is free.
+      work_.may_export = world_.now() + store_->progress_bound() / 2 < calm_;
+      tick();
+    }
     work_.resting = false;
     const auto enough = recorder_.acquisitions() + work_.enough * 3 / 10;
     const auto patience = world_.now() + store_->progress_bound() + seconds(20);
@@ -74,11 +80,14 @@ class Run {
     close_all(result);
     result.acquisitions = recorder_.acquisitions();
     result.contended = recorder_.contended();
+    result.adoptions = mail_.adoptions();
     result.simulated = world_.now() - began;
     result.faults = table_;
     result.lateness = recorder_.lateness();
     const bool tokens_fall = is_broken() && store_->tokens_fall(struck());
     judge({recorder_, *store_, calm_, end, is_broken(), tokens_fall, work_.permits}, result);
+    const auto& doubled = mail_.violations();
+    result.violations.insert(result.violations.end(), doubled.begin(), doubled.end());
     result.trace = world_.trace_text();
     return result;
   }
@@ -315,6 +324,7 @@ class Run {
   Network network_;
   std::unique_ptr<SimStore> store_;
   Recorder recorder_;
+  Mail mail_;
   Work work_;
   std::vector<Fault> faults_;
   double fault_rate_ = 0;

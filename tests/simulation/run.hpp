@@ -26,6 +26,8 @@ struct RunOptions {
   bool readers = false;
   /// They want permits instead of locks.
   bool permits = false;
+  /// They export grants, and adopt others'.
+  bool exports = false;
   bool tracing = false;
   std::string_view defect = {};
 };
@@ -34,6 +36,7 @@ struct RunResult {
   checkers::Violations violations;
   std::uint64_t acquisitions = 0;
   std::uint64_t contended = 0;
+  std::uint64_t adoptions = 0;
   Duration simulated{};
   FaultTable faults;
   /// Second grants while an earlier holder believed, by what made the store forget. Not against the

@@ -64,6 +64,12 @@ class Tap final : public Backend {
                                  TimePoint deadline) override {
     return struck(Call::evict, name, backend_->evict(name, token, deadline));
   }
+  asio::awaitable<Failure> offer(ClaimPtr held, std::string proof, std::chrono::milliseconds within,
+                                 TimePoint deadline) override {
+    const auto lock = held->request().name;
+    return struck(Call::offer, lock,
+                  backend_->offer(std::move(held), std::move(proof), within, deadline));
+  }
   asio::awaitable<Result<SemaphoreStatus>> inspect_semaphore(std::string name,
                                                              TimePoint deadline) override {
     return struck(Call::inspect, name, backend_->inspect_semaphore(name, deadline));

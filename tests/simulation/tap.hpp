@@ -28,11 +28,13 @@ enum class Call : std::uint8_t {
   inspect,
   list,
   evict,
-  downgrade
+  downgrade,
+  offer
 };
-inline constexpr std::size_t kCalls = 9;
+inline constexpr std::size_t kCalls = 10;
 inline constexpr std::array<std::string_view, kCalls> kCallNames = {
-    "connect", "claim", "wait", "extend", "release", "inspect", "list", "evict", "downgrade"};
+    "connect", "claim", "wait",  "extend",    "release",
+    "inspect", "list",  "evict", "downgrade", "offer"};
 
 /// How often each fault struck each call.
 struct FaultTable {

@@ -33,6 +33,8 @@ struct Script {
   std::deque<Timed<ClaimAnswer>> claims;      ///< none left: granted for a lease
   std::deque<Timed<ExtendAnswer>> extends;    ///< none left: extended for a lease
   std::deque<Timed<ReleaseAnswer>> releases;  ///< none left: released
+  std::deque<Timed<Failure>> offers;          ///< none left: done
+  std::vector<std::string> proofs;            ///< that were offered with
   Failure connect_failure;
   Duration connect_takes{};
 
@@ -142,6 +144,18 @@ class ScriptedBackend final : public Backend {
     co_return next.answer;
   }
 
+  asio::awaitable<Failure> offer(ClaimPtr, std::string proof, std::chrono::milliseconds,
+                                 TimePoint) override {
+    script_.proofs.push_back(std::move(proof));
+    Script::Timed<Failure> next;
+    if (!script_.offers.empty()) {
+      next = script_.offers.front();
+      script_.offers.pop_front();
+    }
+    if (next.after > Duration::zero()) co_await sleep_until(env_, env_.now() + next.after);
+    co_return next.answer;
+  }
+
   asio::awaitable<Result<LockStatus>> inspect(std::string, TimePoint) override {
     co_return Result<LockStatus>{};
   }
@@ -198,6 +212,7 @@ class StoreFixture {
   explicit StoreFixture(LeaseScope scope = LeaseScope::claim, core::StoreSettings settings = {}) {
     script().capabilities.lease_scope = scope;
     script().capabilities.guarantee = Guarantee::exclusive;
+    script().capabilities.can_adopt = true;
     script().capabilities.lease = std::chrono::seconds(9);
     script().capabilities.shortest_lease = std::chrono::seconds(1);
     script().capabilities.longest_lease = std::chrono::hours(1);
@@ -270,6 +285,7 @@ class StoreFixture {
     BackendDescriptor descriptor{};
     descriptor.name = "scripted";
     descriptor.lease_option = "lease";
+    descriptor.has_adoption = true;
     descriptor.create = [](const StoreOptions&, Env& env,
                            EventSink& sink) -> std::unique_ptr<Backend> {
       return std::make_unique<ScriptedBackend>(*slot(), env, sink);

@@ -8,6 +8,7 @@
 #include "backends/memcached/lock/release.hpp"
 #include "backends/memcached/rules/lease.hpp"
 #include "backends/memcached/rules/token.hpp"
+#include "dlock/spi/error.hpp"
 
 namespace dlock::memcached {
 namespace {
@@ -35,7 +36,7 @@ class Acquirer {
     constexpr int kTurns = 4;
     for (int turn = 0; turn < kTurns; ++turn) {
       const bool last = turn == kTurns - 1;
-      const auto verdict = in_doubt_ ? look(last) : add();
+      const auto verdict = order_.adoption ? adopt(last) : in_doubt_ ? look(last) : add();
       if (verdict == Verdict::won) return true;
       if (verdict == Verdict::stop) return false;
     }
@@ -99,10 +100,19 @@ class Acquirer {
     }
     const auto there = read_value(item->value);
     if (!there || there->owner.id != value_.owner.id) return stop(ClaimStatus::busy);
-    // Nobody knows how much of its time is left: begin it anew.
-    value_.since_ms = there->since_ms;
+    return begin_anew(*there, *item, last);
+  }
+
+  /// Nobody knows how much of its time is left.
+  Verdict begin_anew(const Value& there, const Item& item, bool last) {
+    value_.since_ms = there.since_ms;
+    return replace(item, last);
+  }
+
+  /// By our value, if nobody was faster.
+  Verdict replace(const Item& item, bool last) {
     const auto text = stamped();
-    auto answer = server_.cas(order_.key, text, exptime_of(value_.lease), item->cas);
+    auto answer = server_.cas(order_.key, text, exptime_of(value_.lease), item.cas);
     switch (answer.outcome) {
       case Outcome::done:
         if (!was_slow() || last || confirmed_) return Verdict::won;
@@ -116,6 +126,25 @@ class Acquirer {
       default:
         return stop_for(std::move(answer));
     }
+  }
+
+  /// The exported grant is there, or was and is ours since a request that was not answered.
+  Verdict adopt(bool last) {
+    auto found = server_.gets({order_.key});
+    if (!found.answer.done()) return stop_for(std::move(found.answer));
+    const auto* item = found.get(order_.key);
+    const auto there = item == nullptr ? std::nullopt : read_value(item->value);
+    const auto& exported = *order_.adoption;
+    if (there && there->owner.id == value_.owner.id) return begin_anew(*there, *item, last);
+    const bool is_it = there && there->owner.id == exported.owner_id && !there->proof.empty() &&
+                       there->proof == exported.proof;
+    if (is_it) {
+      value_.since_ms = 0;
+      return replace(*item, last);
+    }
+    std::optional<std::uint64_t> holder;
+    if (item != nullptr) holder = 0;  // its token is not in the value
+    return stop(ClaimStatus::failed, not_adoptable(holder, exported.token));
   }
 
   Verdict stop_for(Answer answer) {

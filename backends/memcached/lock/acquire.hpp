@@ -5,6 +5,7 @@
 //   add STORED                 -> token, granted            2 round trips, 3 for a new counter
 //   add NOT_STORED             -> busy
 //   an earlier add in doubt    -> look first: ours, renew it by cas; absent, add; else busy
+//   an exported grant          -> look first: that very grant, cas; ours by now, renew it by cas
 //   add not answered           -> in doubt; once more if the connection broke, else `unknown`
 //   add answered too slowly    -> as if in doubt, see lease.hpp
 //
@@ -12,11 +13,13 @@
 // holder's. It counts only if it came before the lease's end: the core checks that by `sent`.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "backends/memcached/rules/value.hpp"
 #include "backends/memcached/wire/commands.hpp"
+#include "dlock/spi/claim.hpp"
 
 namespace dlock::memcached {
 
@@ -26,6 +29,8 @@ struct AcquireOrder {
   Value value;  ///< moments are filled in
   std::uint64_t min_token = 0;
   bool in_doubt = false;  ///< an add of ours may have happened, or may yet
+  /// Not null: by cas in the place of the value of this grant, instead of by add.
+  std::shared_ptr<const Adoption> adoption;
 };
 
 struct AcquireResult {

@@ -6,6 +6,7 @@
 
 #include "backends/memcached/backend.hpp"
 #include "backends/memcached/error.hpp"
+#include "backends/memcached/lock/offer.hpp"
 #include "backends/memcached/wire/together.hpp"
 
 namespace dlock::memcached {
@@ -34,8 +35,10 @@ ClaimPtr MemcachedBackend::make_claim(ClaimRequest request) {
 
 asio::awaitable<ClaimAnswer> MemcachedBackend::claim(ClaimPtr any_claim, TimePoint deadline) {
   const auto claim = mine(any_claim);
-  AcquireOrder order{claim->key, claim->token_key, claim->value(), claim->request().min_token,
-                     claim->in_doubt};
+  AcquireOrder order{claim->key,      claim->token_key,
+                     claim->value(),  claim->request().min_token,
+                     claim->in_doubt, claim->request().adoption};
+  if (order.adoption) order.min_token = std::max(order.min_token, order.adoption->token);
   Worker::Work<AcquireResult> work = [order = std::move(order)](Session& session) mutable {
     return acquire(session, std::move(order));
   };
@@ -55,7 +58,9 @@ asio::awaitable<ClaimAnswer> MemcachedBackend::claim(ClaimPtr any_claim, TimePoi
   auto& result = *ran.result;
   answer.status = result.status;
   answer.failure = std::move(result.failure);
-  if (result.late_add) claim->late_until = late_until(*claim, env_.now());
+  const bool may_adopt_late =
+      claim->request().adoption != nullptr && result.status == ClaimStatus::unknown;
+  if (result.late_add || may_adopt_late) claim->late_until = late_until(*claim, env_.now());
   // An add may still come in: who gives up now has something to withdraw.
   if (result.status == ClaimStatus::busy && claim->late_until > env_.now()) {
     answer.status = ClaimStatus::waiting;
@@ -142,6 +147,20 @@ asio::awaitable<std::vector<ExtendAnswer>> MemcachedBackend::extend_on(
     }
   }
   co_return answers;
+}
+
+// `within` is the exporter's to keep: the server has no clock that could be asked.
+asio::awaitable<Failure> MemcachedBackend::offer(ClaimPtr held, std::string proof,
+                                                 std::chrono::milliseconds, TimePoint deadline) {
+  const auto claim = mine(held);
+  claim->proof = std::move(proof);
+  OfferOrder order{claim->key, claim->value()};
+  Worker::Work<Failure> work = [order = std::move(order)](Session& session) {
+    return memcached::offer(session, order);
+  };
+  auto ran = co_await claim->server->worker().run<Failure>(std::move(work), deadline);
+  if (ran.result) co_return std::move(*ran.result);
+  co_return make_failure(errc::unavailable, about(*claim->server, std::move(ran.why)).text);
 }
 
 asio::awaitable<ReleaseAnswer> MemcachedBackend::release(ClaimPtr any_claim, bool,

@@ -34,6 +34,7 @@ class KeyClaim final : public Claim {
   TimePoint late_until{};         ///< until then an add of unknown outcome may still arrive
   std::int64_t since_ms = 0;
   ServerInfo info;
+  std::string proof;  ///< once its grant was exported: renewals leave it in the value
 
   /// As it is to be written.
   Value value() const {
@@ -42,6 +43,7 @@ class KeyClaim final : public Claim {
     value.name = request().name;
     value.lease = request().lease;
     value.since_ms = since_ms;
+    value.proof = proof;
     return value;
   }
 };

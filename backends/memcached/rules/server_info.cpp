@@ -107,6 +107,7 @@ Capabilities declare(const std::vector<ServerInfo>& servers, std::chrono::millis
   all.longest_lease = kLongestLease;
   all.can_list = false;
   all.can_evict = true;
+  all.can_adopt = true;
   all.can_raise = true;
   all.record_losses = all.shortfalls;  // of notes; there are no records
   for (const auto& server : servers) {

@@ -34,6 +34,7 @@ void take(Value& into, std::string_view key, std::string_view text) {
   if (key == "name") into.name = percent_unescape(text);
   if (key == "lease_ms") into.lease = std::chrono::milliseconds(to_number(text));
   if (key == "since_ms") into.since_ms = to_number(text);
+  if (key == "grant") into.proof = percent_unescape(text);
   if (key == "renewed_ms") into.renewed_ms = to_number(text);
 }
 
@@ -56,11 +57,13 @@ bool each_line(std::string_view data, Take take_line) {
 
 std::string write_value(const Value& value) {
   const auto& owner = value.owner;
-  return fmt::format(
+  auto text = fmt::format(
       FMT_COMPILE("{}id={}\nhost={}\npid={}\napp={}\nname={}\nlease_ms={}\nsince_ms={}\n"
                   "renewed_ms={}\n"),
       kFirstLine, one_line(owner.id), one_line(owner.host), owner.pid, one_line(owner.app),
       one_line(value.name), value.lease.count(), value.since_ms, value.renewed_ms);
+  if (!value.proof.empty()) text.append("grant=").append(one_line(value.proof)).append("\n");
+  return text;
 }
 
 std::optional<Value> read_value(std::string_view data) {

@@ -20,6 +20,7 @@ struct Value {
   std::chrono::milliseconds lease{0};
   std::int64_t since_ms = 0;    ///< granted, on the holder's wall clock
   std::int64_t renewed_ms = 0;  ///< likewise
+  std::string proof;            ///< of a grant that may be adopted, else empty
 };
 
 std::string write_value(const Value& value);

@@ -153,6 +153,7 @@ asio::awaitable<ClaimAnswer> RedisBackend::claim(ClaimPtr claim, TimePoint deadl
     co_return not_done<ClaimAnswer>(status, link_->failure());
   }
   if (ours->request().permits != 0) co_return co_await claim_permits(ours, deadline);
+  if (ours->request().adoption) co_return co_await adopt(ours, deadline);
   auto call = acquire_call(*ours, poll_, lock_delay_);
   const auto& gate = ours->request().gate;
   KeyBase gate_keys;

@@ -134,6 +134,7 @@ Capabilities declare(const ServerFacts& facts, const Declaration& declaration) {
   all.can_tell_contention = !polls;
   all.can_bound_queue = true;
   all.can_ask = !polls;
+  all.can_adopt = true;
   all.can_raise = true;
   all.can_seal = true;
   all.can_gate = true;  // a server of a cluster, where the gate lies elsewhere, is refused

@@ -21,6 +21,7 @@ inline constexpr std::string_view kNextKey = "%next";
 inline constexpr std::string_view kNoteKey = "%note";
 inline constexpr std::string_view kBrokenKey = "%broken";
 inline constexpr std::string_view kAskKey = "%ask";  ///< of a reader: and `%` and its owner's id
+inline constexpr std::string_view kGrantKey = "%grant";  ///< by which an exported grant is known
 inline constexpr std::string_view kPermitsKey = "%permits";  ///< a semaphore of the same name
 
 /// What all keys of one lock are made of.

@@ -7,6 +7,7 @@
 #include <array>
 #include <stdexcept>
 
+#include "backends/redis/scripts/adoption_scripts.hpp"
 #include "backends/redis/scripts/asking_scripts.hpp"
 #include "backends/redis/scripts/contention_script.hpp"
 #include "backends/redis/scripts/fair_script.hpp"
@@ -529,6 +530,8 @@ Scripts::Scripts()
       listen(std::string(kListen)),
       ask(std::string(kReadersLua) + std::string(kAsk)),
       waiting_before(std::string(kWaitingBefore)),
+      offer(std::string(offer_script())),
+      adopt(std::string(adopt_script())),
       acquire_permits(std::string(kPermitsLua) + std::string(kAcquirePermits)),
       renew_permits(std::string(kPermitsLua) + std::string(kRenewPermits)),
       release_permits(std::string(kPermitsLua) + std::string(kReleasePermits)),

@@ -45,6 +45,9 @@ struct Scripts {
   Script listen;
   Script ask;
   Script waiting_before;
+  // adoption_scripts.hpp
+  Script offer;
+  Script adopt;
   // Semaphores: permits_scripts.hpp.
   Script acquire_permits;
   Script renew_permits;

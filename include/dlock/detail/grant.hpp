@@ -54,6 +54,14 @@ class Grant {
   /// identity().mode has changed by then.
   virtual void downgrade(Done done) noexcept;
 
+  using Exported = UniqueFunction<void(error_code, std::string)>;
+  /// LockHandle::export_grant(): `done` is told once, on any thread, also inside: the text, and it
+  /// is held no longer; or an error and the reason, and it is as it was.
+  virtual void export_grant(std::chrono::milliseconds within, Exported done) noexcept;
+  /// After that has gone well: who works under it is told to stop. Returns when no callback of it
+  /// runs any more; at once inside one of them.
+  virtual void end_export() noexcept {}
+
   /// The handle lets go of it: no callback begins from now on, and it is given back if it is not
   /// lost. `done`, if there is one, is told once what came of it, on any thread, also inside. Once.
   virtual void release(Done done) noexcept = 0;

@@ -85,6 +85,19 @@ class Backend {
   /// Unless overridden: `failed`, not_supported.
   virtual asio::awaitable<DowngradeAnswer> downgrade(ClaimPtr held, TimePoint deadline);
 
+  /// Effect: for `within` from now (as long as the claim lasts, where the store has no clock for
+  /// that) a claim with ClaimRequest::adoption of this owner, token and
+  /// `proof` may take the place of the granted exclusive one: once, in one step, in which nobody
+  /// else is granted the lock, and with a token above both its own and every earlier one. From then
+  /// on the claim is gone: extend() says so, and release() leaves its successor alone. Until then
+  /// it is renewed as before. An adopting claim() is idempotent per owner id as any other, and
+  /// `failed` with not_holder where there is no such claim, or `within` is over (see
+  /// not_adoptable()). To offer again with the same `proof` does no harm. Atomic with: the check
+  /// that it still is ours. Unknown: errc::unavailable; nobody has been told the proof. Conflict:
+  /// not_holder: it is gone. Unless overridden: not_supported.
+  virtual asio::awaitable<Failure> offer(ClaimPtr held, std::string proof,
+                                         std::chrono::milliseconds within, TimePoint deadline);
+
   /// Effect: who holds the lock, with which token, and who waits, as far as the store knows.
   virtual asio::awaitable<Result<LockStatus>> inspect(std::string name, TimePoint deadline) = 0;
   /// Effect: the same of every lock whose name starts with the parts of `prefix` (all: empty).

@@ -26,6 +26,13 @@ class LockHandle;  // <dlock/lock_handle.hpp>
 struct GateCheck;  // <dlock/spi/migration_store.hpp>
 using GatePtr = std::shared_ptr<const GateCheck>;
 
+/// Of a claim that takes an exported grant's place (Backend::offer()).
+struct Adoption {
+  std::string owner_id;     ///< of the claim that was offered
+  std::uint64_t token = 0;  ///< that it has
+  std::string proof;        ///< as it was offered with
+};
+
 /// From its first request until it is released. The same request is repeated until the outcome is
 /// known: `owner.id` makes it idempotent.
 struct ClaimRequest {
@@ -58,6 +65,9 @@ struct ClaimRequest {
   /// With `permits`: how many the semaphore has. The first claim writes it into the store; one that
   /// says otherwise fails with wrong_limit(). 0: as many as the store says.
   std::uint32_t limit = 0;
+  /// Not null: only with Capabilities::can_adopt. The claim is not one more: it takes the place of
+  /// the one that was offered, or is none.
+  std::shared_ptr<const Adoption> adoption{};
 };
 
 /// A claim and whatever its backend keeps about it. Made by Backend::make_claim, kept alive by the

@@ -44,6 +44,10 @@ struct BackendDescriptor {
   bool has_permits = false;
   /// If not: why, for who asks for them.
   std::string_view why_no_permits = "it keeps one holder for each name";
+  /// Grants may be exported and adopted: likewise, with Capabilities::can_adopt.
+  bool has_adoption = false;
+  /// If not: why, for who asks for it.
+  std::string_view why_no_adoption = "it cannot give a claim to another owner";
 };
 
 /// The one that serves the store's URL. Throws LockError{config_invalid}: none does, or it is no

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,6 +27,10 @@ Failure failure_of(const std::exception& error) noexcept;
 inline Failure make_failure(errc error, std::string text) {
   return {make_error_code(error), std::move(text)};
 }
+
+/// Of an adoption whose grant is not there. `holder`: the token of who has the lock; 0: it has none
+/// that is known; empty: nobody has it.
+Failure not_adoptable(std::optional<std::uint64_t> holder, std::uint64_t exported);
 
 /// Of a claim for permits whose limit is not the store's: names both, and the remedy.
 Failure wrong_limit(std::string_view semaphore, std::uint32_t asked, std::uint32_t stored);

@@ -27,6 +27,11 @@ std::string script_name(const std::string& sha) {
   return "script " + sha.substr(0, 8);
 }
 
+/// Of an exported grant: a digest of what no seed decides.
+bool is_proof(const std::string& word) {
+  return word.size() == 64 && word.find_first_not_of("0123456789abcdef") == word.npos;
+}
+
 /// For a trace.
 std::string words(const Command& command) {
   std::string text = command.front();
@@ -36,7 +41,9 @@ std::string words(const Command& command) {
     from = 3;
   }
   if (text == "EVAL" || text == "SCRIPT") return text;
-  for (auto i = from; i < command.size(); ++i) text += " " + command[i].substr(0, 60);
+  for (auto i = from; i < command.size(); ++i) {
+    text += is_proof(command[i]) ? " (proof)" : " " + command[i].substr(0, 60);
+  }
   return text;
 }
 

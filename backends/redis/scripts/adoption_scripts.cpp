@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/redis/scripts/adoption_scripts.hpp"
+
+namespace dlock::redis {
+namespace {
+
+// KEYS lock grant alive; ARGV token:owner, proof, ms, tag -> {1 done | 0 not ours, tag}
+//
+// What a replica answers may be old: it refuses the writing of nothing. Here and below.
+constexpr std::string_view kOffer = R"lua(
+local held = redis.call('GET', KEYS[1])
+if held and held == ARGV[1] then
+  redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
+  return {1, ARGV[4]}
+end
+redis.call('ZREM', KEYS[3], '')
+return {0, ARGV[4]}
+)lua";
+
+// KEYS lock fence grant alive; ARGV owner, lease ms, min token, fence ms, `token:id,` of the
+// exported grant, proof, tag
+// -> {1 | 2 ours already, token, tag} | {0, the value there ('' nobody has it), tag}
+//    | {3 no token left, tag}
+//
+// The token as acquire gives it, and above the exported one if the fence has been lost.
+constexpr std::string_view kAdopt = R"lua(
+local tag = ARGV[#ARGV]
+local held = redis.call('GET', KEYS[1])
+local colon = held and string.find(held, ':', 1, true)
+if colon and string.sub(held, colon + 1) == ARGV[1] then
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  return {2, string.sub(held, 1, colon - 1), tag}
+end
+local is_it = held and string.sub(held, 1, #ARGV[5]) == ARGV[5]
+if not is_it or redis.call('GET', KEYS[3]) ~= ARGV[6] then
+  redis.call('ZREM', KEYS[4], '')
+  return {0, held or '', tag}
+end
+local clock = redis.call('TIME')
+local us = clock[1] * 1000000 + clock[2]
+local exported = tonumber(string.sub(held, 1, colon - 1))
+local last = math.max(tonumber(redis.call('GET', KEYS[2]) or '0') or 0, exported, ARGV[3])
+local token = math.max(last + 1, us)
+if not (token < 9007199254740992) then return {3, tag} end
+local memory = string.format('%.0f', ARGV[4] + math.max(token - us, 0) / 1000)
+token = string.format('%.0f', token)
+redis.call('SET', KEYS[1], token .. ':' .. ARGV[1], 'PX', ARGV[2])
+redis.call('SET', KEYS[2], token, 'PX', memory)
+redis.call('DEL', KEYS[3])
+return {1, token, tag}
+)lua";
+
+}  // namespace
+
+std::string_view offer_script() { return kOffer; }
+
+std::string_view adopt_script() { return kAdopt; }
+
+}  // namespace dlock::redis

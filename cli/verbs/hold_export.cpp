@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `dlock hold --export`: takes a lock for another process. Its text is all that standard output
+// gets.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/output/text.hpp"
+#include "cli/process/wake.hpp"
+#include "cli/verbs/hold_export.hpp"
+#include "dlock/clock.hpp"
+#include "program/exit_codes.hpp"
+#include "program/output.hpp"
+
+namespace dlock::cli {
+
+using program::complain;
+using program::Exit;
+using program::print_line;
+using program::Signals;
+using program::status;
+
+namespace {
+
+constexpr std::chrono::milliseconds kDefaultWithin{30'000};
+/// How often the store is asked whether it was adopted.
+constexpr std::chrono::milliseconds kLook{200};
+
+/// As far as is known: a store that does not answer says nothing.
+bool has_changed_hands(LockManager& locks, const std::string& name, std::uint64_t token) {
+  try {
+    return locks.status(name).token != token;
+  } catch (const LockError&) {
+    return false;
+  }
+}
+
+bool is_told_to_end(Signals& signals) {
+  while (const auto signal = signals.next()) {
+    if (program::ends_a_wait(signal->number)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+int hold_export(LockManager& locks, const Arguments& arguments, LockHandle handle,
+                Signals& signals) {
+  const auto within = arguments.within.value_or(kDefaultWithin);
+  const auto token = handle.token().value_or(0);
+  const auto until = BoottimeClock::now() + within;
+  print_line(handle.export_grant({.within = within}));
+  bool is_over = false;
+  while (!is_over && !has_changed_hands(locks, arguments.name, token)) {
+    const auto left = std::max<Duration>(until - BoottimeClock::now(), Duration::zero());
+    wait_for({signals.descriptor()}, std::min<Duration>(left, kLook));
+    is_over = is_told_to_end(signals) || BoottimeClock::now() >= until;
+  }
+  if (!is_over || has_changed_hands(locks, arguments.name, token)) return status(Exit::ok);
+  locks.close();
+  complain(fmt::format("{}: nobody adopted it, it was given back", arguments.name));
+  return status(Exit::not_obtained);
+}
+
+}  // namespace dlock::cli
