@@ -6,6 +6,7 @@
 
 #include "core/store/grant_text.hpp"
 #include "dlock/detail/grant.hpp"
+#include "dlock/distributed_lock.hpp"
 
 namespace dlock::simulation {
 
@@ -76,7 +77,9 @@ Client::~Client() = default;
 void Client::start() {
   for (int i = 0; i < work_.actors; ++i) {
     ++running_;
-    asio::co_spawn(process_.executor(), act(process_.name() + static_cast<char>('a' + i)),
+    auto actor = process_.name() + static_cast<char>('a' + i);
+    asio::co_spawn(process_.executor(),
+                   work_.several ? act_with_several(std::move(actor)) : act(std::move(actor)),
                    [this](const std::exception_ptr&) { --running_; });
   }
   ++running_;
@@ -119,10 +122,73 @@ asio::awaitable<void> Client::act(std::string actor) {
       }
       co_await give_back(std::move(*outcome));
     }
-    const auto think = work_.resting ? world_.between(milliseconds(400), milliseconds(1200))
-                                     : world_.between({}, work_.longest_think);
-    co_await sleep_until(process_, process_.now() + think);
+    co_await think();
   }
+}
+
+asio::awaitable<void> Client::think() {
+  const auto pause = work_.resting ? world_.between(milliseconds(400), milliseconds(1200))
+                                   : world_.between({}, work_.longest_think);
+  co_await sleep_until(process_, process_.now() + pause);
+}
+
+// All or none of them, and as good as the worst.
+asio::awaitable<void> Client::act_with_several(std::string actor) {
+  co_await think();
+  while (!ends()) {
+    const auto parts = std::make_shared<Parts>();
+    auto wanted = want_several(actor, parts);
+    auto outcome = co_await wanted.get_until(kNever);
+    if (outcome->ec) {
+      if (parts->held != 0) recorder_.wrong("an acquire of several has failed, and some are kept");
+    } else {
+      const auto asked = parts->held;
+      co_await sleep_until(process_, process_.now() + hold_time());
+      const bool is_lost = outcome->handle.state() == HandleState::lost;
+      if (parts->is_lost && !is_lost && process_.is_alive()) {
+        recorder_.wrong("one of several is lost, and its handle says that they are held");
+      }
+      if (parts->held != asked) recorder_.wrong("some of several were given back before the rest");
+      OneShot<bool> done(process_);
+      outcome->handle.start_release([done](error_code) { done.set(true); });
+      if (parts->held != 0) recorder_.wrong("some of several are kept by the release");
+      co_await done.get_until(kNever);
+    }
+    co_await think();
+  }
+}
+
+OneShot<Client::Outcome> Client::want_several(const std::string& actor,
+                                              std::shared_ptr<Parts> parts) {
+  auto names = work_.locks;
+  while (names.size() > 2 && world_.chance(0.5)) {
+    names.erase(names.begin() + static_cast<std::ptrdiff_t>(world_.below(names.size())));
+  }
+  for (auto i = names.size(); i > 1; --i) std::swap(names[i - 1], names[world_.below(i)]);
+  std::vector<std::shared_ptr<DistributedLock>> locks;
+  for (auto& name : names) {
+    const SimLock::Asker asker{&recorder_, &process_, actor, parts};
+    locks.push_back(std::make_shared<SimLock>(asker, store_, std::move(name)));
+  }
+  const auto size = locks.size();
+  const auto all = std::make_shared<MultiLock>(std::move(locks));
+  AcquireOptions options;
+  const auto how = world_.below(10);
+  options.wait = how == 0 ? milliseconds(0) : kWaitForever;
+  OneShot<Outcome> done(process_);
+  auto cancel =
+      all->start_acquire(options, [this, done, parts, size, all](error_code ec, LockHandle handle) {
+        if (!ec && parts->held != size) recorder_.wrong("granted without all of several");
+        Outcome outcome;
+        outcome.ec = ec;
+        outcome.handle = std::move(handle);
+        done.set(std::move(outcome));
+      });
+  if (how == 1) {
+    const auto when = process_.now() + world_.between({}, work_.longest_hold * 4);
+    process_.call_at(when, [cancel = std::move(cancel)] { cancel(); });
+  }
+  return done;
 }
 
 // As `dlock status` and `dlock list` do, now and then.

@@ -13,6 +13,7 @@
 #include "tests/simulation/host.hpp"
 #include "tests/simulation/mail.hpp"
 #include "tests/simulation/recorder.hpp"
+#include "tests/simulation/sim_lock.hpp"
 #include "tests/simulation/tap.hpp"
 
 namespace dlock::simulation {
@@ -25,6 +26,8 @@ struct Work {
   bool readers = false;
   /// They want permits of a semaphore that has so many, some of them all; 0: locks.
   std::uint32_t permits = 0;
+  /// They want two of the locks at once, or more.
+  bool several = false;
   /// By which grants change their program; null: they do not.
   Mail* mail = nullptr;
   bool may_export = true;
@@ -72,15 +75,18 @@ class Client {
   };
 
   asio::awaitable<void> act(std::string actor);
+  asio::awaitable<void> act_with_several(std::string actor);
   asio::awaitable<void> look_around();
   asio::awaitable<void> break_lock(std::string lock, TimePoint deadline);
   /// `letter`: null, or the exported grant that it wants to adopt.
   OneShot<Outcome> want(const std::string& actor, const std::string& lock, LetterPtr letter);
+  OneShot<Outcome> want_several(const std::string& actor, std::shared_ptr<Parts> parts);
   asio::awaitable<void> work(std::string lock, Outcome& held);
   asio::awaitable<void> read_on(std::string lock, Outcome& held);
   /// To whoever gets the letter; he may believe on for a while, if he is let.
   asio::awaitable<void> send_on(std::string lock, Outcome& held);
   asio::awaitable<void> give_back(Outcome held);
+  asio::awaitable<void> think();
   Duration hold_time();
   bool ends() const;
 

@@ -41,12 +41,14 @@ struct Way {
   bool readers = false;
   bool permits = false;
   bool exports = false;
+  bool several = false;
 };
 
 /// The word by which it is asked for.
 const char* mode_name(const Way& way) {
   if (way.permits) return "permits";
   if (way.exports) return "exports";
+  if (way.several) return "several";
   return way.readers ? "readers" : way.exclusive ? "exclusive" : "as-installed";
 }
 
@@ -66,7 +68,7 @@ void for_each_asked(const Arguments& asked, F f) {
   for (const auto& kind : kinds()) {
     if (asked.store != "all" && asked.store != kind.name) continue;
     for (const Way way : {Way{true}, Way{false}, Way{true, true}, Way{true, false, true},
-                          Way{true, false, false, true}}) {
+                          Way{true, false, false, true}, Way{true, false, false, false, true}}) {
       if (asked.mode != "all" && asked.mode != mode_name(way)) continue;
       if (can_be(kind, way)) f(kind, way);
     }
@@ -150,7 +152,7 @@ int replay(const Arguments& asked) {
   int status = 0;
   for_each_asked(asked, [&](const Kind& kind, const Way& way) {
     const auto result = run({asked.seed, &kind, way.exclusive, way.readers, way.permits,
-                             way.exports, asked.trace, asked.defect});
+                             way.exports, way.several, asked.trace, asked.defect});
     fmt::print("{}", result.trace);
     fmt::print("{} ({}), seed {}: {} acquisitions, {} violations\n", kind.name, mode_name(way),
                asked.seed, result.acquisitions, result.violations.size());
@@ -170,6 +172,7 @@ int run_many(const Arguments& asked) {
     what.readers = way.readers;
     what.permits = way.permits;
     what.exports = way.exports;
+    what.several = way.several;
     what.first_seed = asked.first;
     what.seeds = asked.seeds;
     what.defect = asked.defect;
@@ -188,8 +191,9 @@ int run_again(const Arguments& asked) {
     std::uint64_t different = 0;
     std::size_t bytes = 0;
     for (std::uint64_t i = 0; i < asked.again; ++i) {
-      const RunOptions options{asked.first + i, &kind,       way.exclusive, way.readers,
-                               way.permits,     way.exports, true,          {}};
+      const RunOptions options{asked.first + i, &kind,       way.exclusive,
+                               way.readers,     way.permits, way.exports,
+                               way.several,     true,        {}};
       const auto first = run(options);
       const auto second = run(options);
       bytes += first.trace.size();
@@ -226,6 +230,8 @@ std::optional<Catch> look_for(const Defect& defect, const Arguments& asked) {
       what.readers = way.readers;
       what.permits = way.permits;
       what.exports = way.exports;
+      what.several = way.several;
+      what.several = way.several;
       what.first_seed = asked.first + tried;
       what.seeds = (best ? best->seeds - 1 : most) - tried;
       what.defect = defect.name;
@@ -330,7 +336,8 @@ int main(int argc, char** argv) {
   Arguments asked;
   CLI::App app("Simulated stores, production code, every fault: is anybody wrong about a lock?");
   app.add_option("--store", asked.store, "zookeeper, redis, memcached, local or all");
-  app.add_option("--mode", asked.mode, "exclusive, as-installed, readers, permits, exports or all");
+  app.add_option("--mode", asked.mode,
+                 "exclusive, as-installed, readers, permits, exports, several or all");
   app.add_option("--seed", asked.seed, "run this one seed");
   app.add_flag("--trace", asked.trace, "with --seed: every step");
   app.add_option("--first", asked.first, "the first of many seeds");

@@ -43,6 +43,7 @@ Sum campaign(const Campaign& what, const std::function<void(std::uint64_t)>& pro
       options.readers = what.readers;
       options.permits = what.permits;
       options.exports = what.exports;
+      options.several = what.several;
       options.defect = what.defect;
       auto result = run(options);
       if (!result.violations.empty()) found = true;

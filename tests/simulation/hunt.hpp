@@ -17,6 +17,7 @@ struct Campaign {
   bool readers = false;
   bool permits = false;
   bool exports = false;
+  bool several = false;
   std::uint64_t first_seed = 1;
   std::uint64_t seeds = 1000;
   std::string_view defect = {};

@@ -84,6 +84,9 @@ class Recorder {
   std::uint64_t acquisitions() const noexcept { return last_grant_; }
   std::uint64_t contended() const noexcept { return contended_; }
 
+  /// Somebody who looks at a program from outside has found this.
+  void wrong(std::string what) { violations_.push_back({std::move(what), world_.now()}); }
+
   /// What the observer itself found wrong.
   const checkers::Violations& violations() const noexcept { return violations_; }
   /// Losses of running processes that were not told before, by how long after the local deadline

@@ -50,6 +50,10 @@ class Run {
     choose_work();
     work_.readers = options.readers;
     if (options.exports) work_.mail = &mail_;
+    if (options.several) {
+      work_.several = true;
+      work_.locks = {"accounts/3", "accounts/7", "orders/42"};
+    }
     if (options.permits) work_.permits = static_cast<std::uint32_t>(2 + world_.below(3));
   }
 
@@ -73,8 +77,14 @@ class Run {
     const auto patience = world_.now() + store_->progress_bound() + seconds(20);
     while (recorder_.acquisitions() < enough && world_.now() < patience) tick();
     stop_all();
-    while (!all_idle() && world_.now() < patience) tick();
+    // Who wants several waits for one after the other, and each of them may be kept for long.
+    const auto all_in_turn = static_cast<int>(clients_.size()) * work_.actors *
+                             std::max(work_.longest_hold, work_.lease * 2);
+    const auto end_of_patience =
+        work_.several ? world_.now() + store_->progress_bound() + all_in_turn : patience;
+    while (!all_idle() && world_.now() < end_of_patience) tick();
     const auto end = world_.now();
+    if (work_.several && !all_idle()) recorder_.wrong("some wait for each other for ever");
     RunResult result;
     result.violations = std::move(orphans_);
     close_all(result);

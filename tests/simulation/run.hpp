@@ -28,6 +28,8 @@ struct RunOptions {
   bool permits = false;
   /// They export grants, and adopt others'.
   bool exports = false;
+  /// They take several locks at once.
+  bool several = false;
   bool tracing = false;
   std::string_view defect = {};
 };
