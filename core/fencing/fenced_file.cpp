@@ -18,7 +18,7 @@
 namespace dlock::core {
 namespace {
 
-constexpr std::string_view kFirst = "dlock-register=1 sha256=";
+constexpr std::string_view kFirstWords = "dlock-register=1 sha256=";
 constexpr std::size_t kDigest = 64;
 /// Longer than any first line: a lock name has 512 bytes, each three when it is escaped.
 constexpr std::size_t kLongestHeader = 2048;
@@ -203,7 +203,7 @@ Failure fsync_folder(const FencedPlace& place) {
 
 std::string encode_fenced(const FencedContent& content) {
   const auto described = fields(content);
-  return fmt::format("{}{} {}{}", kFirst, digest(described, content.bytes), described,
+  return fmt::format("{}{} {}{}", kFirstWords, digest(described, content.bytes), described,
                      content.bytes);
 }
 
@@ -211,10 +211,10 @@ std::string decode_fenced(std::string_view file, FencedContent& content) {
   if (file.empty()) return "it is empty";
   const auto end = file.substr(0, kLongestHeader).find('\n');
   auto line = file.substr(0, end);
-  if (end == file.npos || line.substr(0, kFirst.size()) != kFirst) {
+  if (end == file.npos || line.substr(0, kFirstWords.size()) != kFirstWords) {
     return "it does not begin as a register does: another program's, or its first line is cut";
   }
-  line.remove_prefix(kFirst.size());
+  line.remove_prefix(kFirstWords.size());
   const auto sha = line.substr(0, kDigest);
   line.remove_prefix(std::min(kDigest + 1, line.size()));
   const auto token = take_field(line, "token=");
@@ -233,7 +233,7 @@ std::string decode_fenced(std::string_view file, FencedContent& content) {
   FencedContent found{std::string(bytes), *token_number, percent_unescape(*lock)};
   const auto described = fields(found);
   // One content has one first line.
-  if (file.substr(0, end + 1) != fmt::format("{}{} {}", kFirst, sha, described)) {
+  if (file.substr(0, end + 1) != fmt::format("{}{} {}", kFirstWords, sha, described)) {
     return "its first line was altered";
   }
   if (digest(described, bytes) != sha) return "its content was altered (SHA-256)";

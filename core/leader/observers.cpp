@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct Entry {
+struct Watched {
   Observation what;
   Clock::time_point due = Clock::now();
   bool has_told = false;
@@ -32,7 +32,7 @@ class Watchmen {
       start_thread([this]() noexcept { run(); }).detach();
       running_ = true;
     }
-    auto entry = std::make_shared<Entry>();
+    auto entry = std::make_shared<Watched>();
     entry->what = std::move(what);
     entries_.emplace(++last_, std::move(entry));
     changed_.notify_all();
@@ -48,7 +48,7 @@ class Watchmen {
   }
 
   void remove(ObserverId id) noexcept {
-    std::shared_ptr<Entry> dropped;
+    std::shared_ptr<Watched> dropped;
     Lock lock(mutex_);
     if (const auto found = entries_.find(id); found != entries_.end()) {
       dropped = std::move(found->second);
@@ -78,7 +78,7 @@ class Watchmen {
     running_ = false;
   }
 
-  void serve(Lock& lock, ObserverId id, std::shared_ptr<Entry> entry) noexcept {
+  void serve(Lock& lock, ObserverId id, std::shared_ptr<Watched> entry) noexcept {
     entry->due = Clock::now() + entry->what.every;
     lock.unlock();
     std::optional<Owner> leader;
@@ -102,7 +102,7 @@ class Watchmen {
     tell(lock, id, *entry, leader);
   }
 
-  void tell(Lock& lock, ObserverId id, const Entry& entry,
+  void tell(Lock& lock, ObserverId id, const Watched& entry,
             const std::optional<Owner>& leader) noexcept {
     telling_ = id;
     teller_ = std::this_thread::get_id();
@@ -119,7 +119,7 @@ class Watchmen {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<ObserverId, std::shared_ptr<Entry>> entries_;
+  std::map<ObserverId, std::shared_ptr<Watched>> entries_;
   ObserverId last_ = 0;
   ObserverId telling_ = 0;
   std::thread::id teller_;
