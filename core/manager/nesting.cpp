@@ -22,17 +22,17 @@ struct Held {
 };
 
 // Of no destructor: to be read to the thread's last.
-thread_local bool has_ended = false;
+thread_local bool thread_has_ended = false;
 thread_local const Call* present_call = nullptr;
 
 struct Thread {
   std::vector<Held> held;
-  ~Thread() { has_ended = true; }
+  ~Thread() { thread_has_ended = true; }
 };
 
 /// Null: the thread is ending, and destroys what it has.
 Thread* thread_here() noexcept {
-  if (has_ended) return nullptr;
+  if (thread_has_ended) return nullptr;
   thread_local Thread mine;
   return &mine;
 }
