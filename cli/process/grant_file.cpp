@@ -45,6 +45,12 @@ std::string first_line(const std::string& file, const std::string& name) {
 
 std::string read_grant(const std::string& file, const std::string& name) {
   auto text = first_line(file, name);
+  if (text.empty()) {
+    refuse_grant(name,
+                 fmt::format("{} is empty: `dlock hold {} --export` writes its line when it has "
+                             "the lock; wait for that",
+                             file == "-" ? "standard input" : file, name));
+  }
   const auto grant = ExportedGrant::read(text);
   if (grant.name != name) refuse_grant(name, fmt::format("it is a grant of {}", grant.name));
   return text;

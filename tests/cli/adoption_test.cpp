@@ -69,6 +69,13 @@ TEST_F(CliAdoption, WhatNobodyAdoptsIsGivenBack) {
   EXPECT_FALSE(is_held(url(), "x"));
 }
 
+TEST_F(CliAdoption, AFileThatIsNotWrittenYetIsToldApart) {
+  const auto early = adopt(file(""));
+  EXPECT_EQ(early.status.shell_status(), 64);
+  EXPECT_NE(early.err.find("is empty"), std::string::npos) << early.err;
+  EXPECT_NE(early.err.find("hold x --export"), std::string::npos) << early.err;
+}
+
 TEST_F(CliAdoption, TheSecretIsShownNowhere) {
   Process exporter(dlock_on(url(), {"hold", "x", "--export"}));
   const auto text = exporter.read_line(patience());
