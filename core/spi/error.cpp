@@ -24,7 +24,7 @@ class Category final : public boost::system::error_category {
       case errc::lock_lost:
         return "the lock was lost";
       case errc::not_holder:
-        return "somebody else holds it";
+        return "held by somebody else, or by nobody";
       case errc::unavailable:
         return "the store is out of reach";
       case errc::closed:
@@ -32,7 +32,7 @@ class Category final : public boost::system::error_category {
       case errc::invalid_name:
         return "not a lock name";
       case errc::invalid_argument:
-        return "an option is out of range for this store";
+        return "an argument is refused";
       case errc::config_invalid:
         return "the configuration cannot be used";
       case errc::config_unsafe:
