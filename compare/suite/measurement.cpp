@@ -71,20 +71,18 @@ class Open final : public Measurement {
 };
 
 /// Clients of several processes: within one, a library could pass the lock on by itself.
-class Contention final : public Measurement {
+class Crew {
  public:
-  explicit Contention(const Case& one)
-      : clients_(one.param), most_(100'000 / one.param), ours_(one.driver.name == "dlock") {
-    const std::int64_t processes = std::min<std::int64_t>(4, clients_);
+  /// `job`: of one process, without its share of the clients.
+  Crew(const Case& one, object job) {
+    const std::int64_t processes = std::min<std::int64_t>(4, one.param);
     for (std::int64_t i = 0; i < processes; ++i) {
-      auto job = one.job("contend");
-      job["max_turns"] = most_;
-      job["clients"] = clients_ / processes + (i < clients_ % processes ? 1 : 0);
+      job["clients"] = one.param / processes + (i < one.param % processes ? 1 : 0);
       workers_.push_back(std::make_unique<Worker>(one.context, job, one.driver.command));
     }
     for (auto& worker : workers_) worker->await("ready", testkit::within(kWorkerPatience));
   }
-  object slice() override {
+  std::vector<Turn> slice() {
     for (auto& worker : workers_) worker->command("go");
     std::vector<Turn> turns;
     std::int64_t process = 0;
@@ -92,12 +90,29 @@ class Contention final : public Measurement {
       const auto result = worker->await("result", testkit::within(kWorkerPatience));
       for (const auto& row : result.at("grants").as_array()) {
         const auto field = [&](std::size_t i) { return row.at(i).to_number<std::int64_t>(); };
-        turns.push_back({process * 1000 + field(0), field(1), field(2), field(3)});
+        const bool is_reader = row.as_array().size() > 4 && field(4) != 0;
+        turns.push_back({process * 1000 + field(0), field(1), field(2), field(3), is_reader});
       }
       ++process;
     }
+    return turns;
+  }
+
+ private:
+  std::vector<std::unique_ptr<Worker>> workers_;
+};
+
+/// They want one lock.
+class Contention final : public Measurement {
+ public:
+  explicit Contention(const Case& one)
+      : clients_(one.param),
+        most_(100'000 / one.param),
+        ours_(one.driver.name == "dlock"),
+        crew_(one, job_of(one, most_)) {}
+  object slice() override {
     auto judged =
-        judge_turns(until_the_first_stopped(std::move(turns), static_cast<std::size_t>(most_)),
+        judge_turns(until_the_first_stopped(crew_.slice(), static_cast<std::size_t>(most_)),
                     static_cast<std::size_t>(clients_));
     const auto overlaps = judged.at("overlaps").to_number<std::int64_t>();
     if (overlaps > 0 && ours_) {
@@ -109,41 +124,27 @@ class Contention final : public Measurement {
   }
 
  private:
-  std::int64_t clients_;
-  std::int64_t most_;
-  bool ours_;
-  std::vector<std::unique_ptr<Worker>> workers_;
+  static object job_of(const Case& one, std::int64_t most) {
+    auto job = one.job("contend");
+    job["max_turns"] = most;
+    return job;
+  }
+
+  const std::int64_t clients_;
+  const std::int64_t most_;
+  const bool ours_;
+  Crew crew_;
 };
 
-/// Clients of several processes, likewise, who share.
+/// They share one.
 class Sharing final : public Measurement {
  public:
   explicit Sharing(const Case& one)
-      : permits_(number_of(one.scenario, "permits")), ours_(one.driver.name == "dlock") {
-    const std::int64_t processes = std::min<std::int64_t>(4, one.param);
-    for (std::int64_t i = 0; i < processes; ++i) {
-      auto job = one.job("share");
-      job["permits"] = permits_;
-      job["readers_percent"] = number_of(one.scenario, "readers_percent");
-      job["hold_us"] = number_of(one.scenario, "hold_us");
-      job["clients"] = one.param / processes + (i < one.param % processes ? 1 : 0);
-      workers_.push_back(std::make_unique<Worker>(one.context, job, one.driver.command));
-    }
-    for (auto& worker : workers_) worker->await("ready", testkit::within(kWorkerPatience));
-  }
+      : permits_(number_of(one.scenario, "permits")),
+        ours_(one.driver.name == "dlock"),
+        crew_(one, job_of(one)) {}
   object slice() override {
-    for (auto& worker : workers_) worker->command("go");
-    std::vector<Turn> turns;
-    std::int64_t process = 0;
-    for (auto& worker : workers_) {
-      const auto result = worker->await("result", testkit::within(kWorkerPatience));
-      for (const auto& row : result.at("grants").as_array()) {
-        const auto field = [&](std::size_t i) { return row.at(i).to_number<std::int64_t>(); };
-        turns.push_back({process * 1000 + field(0), field(1), field(2), field(3), field(4) != 0});
-      }
-      ++process;
-    }
-    auto judged = judge_sharing(std::move(turns), static_cast<std::uint64_t>(permits_));
+    auto judged = judge_sharing(crew_.slice(), static_cast<std::uint64_t>(permits_));
     // Nothing was broken here: no store may do that. Others made us no promise.
     if (ours_ && !judged.at("broken").as_array().empty()) {
       judged["contradictions"] = judged.at("broken");
@@ -156,10 +157,17 @@ class Sharing final : public Measurement {
     const auto* found = scenario.if_contains(field);
     return found == nullptr ? 0 : found->to_number<std::int64_t>();
   }
+  static object job_of(const Case& one) {
+    auto job = one.job("share");
+    for (const char* const field : {"permits", "readers_percent", "hold_us"}) {
+      job[field] = number_of(one.scenario, field);
+    }
+    return job;
+  }
 
   const std::int64_t permits_;
   const bool ours_;
-  std::vector<std::unique_ptr<Worker>> workers_;
+  Crew crew_;
 };
 
 object measure_cost(const Case& one) {

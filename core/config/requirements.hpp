@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The words of `require`.
+// The words of `require`, and what of a store's capabilities each asks for.
 #pragma once
 
 #include <string>
@@ -8,10 +8,16 @@
 #include <vector>
 
 #include "core/config/parsed.hpp"
+#include "dlock/capabilities.hpp"
 
 namespace dlock::core {
 
 /// From a word or a list with commas: `exclusive,fair`.
 Parsed<std::vector<std::string>> parse_requirements(std::string_view text);
+
+/// `requirement` is one of the words.
+bool meets(const Capabilities& capabilities, std::string_view requirement);
+/// What a store has that does not meet it, for an error: `exclusive locks only`.
+std::string_view offered_instead(const Capabilities& capabilities, std::string_view requirement);
 
 }  // namespace dlock::core

@@ -89,7 +89,7 @@ void note_asked(const DistributedLock& lock, const AcquireOptions& options) noex
   } else {
     note_one(*thread, lock, call_now());
   }
-} catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+} catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): see above
 }
 
 void note_taken(const LockHandle& handle) noexcept try {
@@ -97,7 +97,7 @@ void note_taken(const LockHandle& handle) noexcept try {
   const auto& grant = detail::GrantAccess::grant(handle);
   if (thread == nullptr || !grant || thread->held.size() >= kMostHeld) return;
   thread->held.push_back({grant, call_now()});
-} catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+} catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): as above
 }
 
 CallScope::CallScope(const Call& call) noexcept { present_call = &call; }

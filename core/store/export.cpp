@@ -5,6 +5,8 @@
 // was, for nobody has the secret.
 #include <fmt/format.h>
 
+#include <new>
+
 #include "core/store/grant_text.hpp"
 #include "core/store/store.hpp"
 #include "dlock/duration.hpp"
@@ -59,10 +61,14 @@ void Store::export_grant(const std::shared_ptr<Hold>& hold, std::chrono::millise
   if (!claim || hold->state() == HandleState::lost) {
     return (*done)(make_error_code(errc::lock_lost), to_string(hold->reason()));
   }
-  if (auto refused = refused_export(*hold, within); refused.error) {
-    return (*done)(refused.error, std::move(refused.text));
+  Failure refused;
+  try {
+    refused = refused_export(*hold, within);
+    if (!refused.error) return tasks_.spawn(offer_claim(hold, claim, within, done));
+  } catch (const std::bad_alloc&) {
+    refused.error = make_error_code(errc::unavailable);  // nothing has begun
   }
-  tasks_.spawn(offer_claim(hold, claim, within, done));
+  (*done)(refused.error, std::move(refused.text));
 }
 
 asio::awaitable<void> Store::offer_claim(std::shared_ptr<Hold> hold, ClaimPtr claim,

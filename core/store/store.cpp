@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/config/requirements.hpp"
 #include "core/loop/deadline.hpp"
 #include "dlock/duration.hpp"
 #include "dlock/spi/error.hpp"
@@ -24,27 +25,6 @@ std::string host_name() {
 
 /// Names whose last token is remembered: some 10 MB at most.
 constexpr std::size_t kMostTokens = 50'000;
-
-bool meets(const Capabilities& capabilities, const std::string& requirement) {
-  if (requirement == "exclusive") return capabilities.guarantee == Guarantee::exclusive;
-  if (requirement == "fair") return capabilities.fair;
-  if (requirement == "token") return capabilities.token == TokenStrength::durable;
-  if (requirement == "shared") return capabilities.shared_mode;
-  if (requirement == "max_queue") return capabilities.can_bound_queue;
-  if (requirement == "revocable") return capabilities.can_ask;
-  if (requirement == "semaphore") return capabilities.permits;
-  if (requirement == "adoption") return capabilities.can_adopt;
-  return false;
-}
-
-const char* offered_instead(std::string_view requirement, const Capabilities& capabilities) {
-  if (requirement == "shared") return "exclusive locks only";
-  if (requirement == "semaphore") return "no semaphores";
-  if (requirement == "adoption") return "no grants that change process";
-  if (requirement == "max_queue") return "no count of who waits";
-  if (requirement == "revocable") return "no way to ask a holder for its lock";
-  return to_string(capabilities.guarantee);
-}
 
 /// A semaphore and a lock of one name count by themselves. No name has a line's end in it.
 std::string token_key(const Acquisition::Request& request) {
@@ -248,7 +228,7 @@ Failure Store::unmet_requirement(const std::vector<std::string>& route_requires)
     if (unmet == required->end()) continue;
     std::string text =
         fmt::format("require: {}, but {} store '{}' offers {}", *unmet, setup_.descriptor->name,
-                    name(), offered_instead(*unmet, capabilities));
+                    name(), offered_instead(capabilities, *unmet));
     for (const auto& shortfall : capabilities.shortfalls) {
       text += fmt::format("; {}: {}", shortfall.reason, shortfall.remedy);
     }

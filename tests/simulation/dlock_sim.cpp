@@ -35,15 +35,6 @@ struct Arguments {
   int jobs = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 };
 
-/// How a store is set up, and what the programs do.
-struct Way {
-  bool exclusive = true;
-  bool readers = false;
-  bool permits = false;
-  bool exports = false;
-  bool several = false;
-};
-
 /// The word by which it is asked for.
 const char* mode_name(const Way& way) {
   if (way.permits) return "permits";
@@ -67,8 +58,8 @@ template <class F>
 void for_each_asked(const Arguments& asked, F f) {
   for (const auto& kind : kinds()) {
     if (asked.store != "all" && asked.store != kind.name) continue;
-    for (const Way way : {Way{true}, Way{false}, Way{true, true}, Way{true, false, true},
-                          Way{true, false, false, true}, Way{true, false, false, false, true}}) {
+    for (const Way way : {Way{}, Way{.exclusive = false}, Way{.readers = true},
+                          Way{.permits = true}, Way{.exports = true}, Way{.several = true}}) {
       if (asked.mode != "all" && asked.mode != mode_name(way)) continue;
       if (can_be(kind, way)) f(kind, way);
     }
@@ -151,8 +142,7 @@ int print_sum(const Kind& kind, const Way& way, const Sum& sum, double seconds,
 int replay(const Arguments& asked) {
   int status = 0;
   for_each_asked(asked, [&](const Kind& kind, const Way& way) {
-    const auto result = run({asked.seed, &kind, way.exclusive, way.readers, way.permits,
-                             way.exports, way.several, asked.trace, asked.defect});
+    const auto result = run({asked.seed, &kind, way, asked.trace, asked.defect});
     fmt::print("{}", result.trace);
     fmt::print("{} ({}), seed {}: {} acquisitions, {} violations\n", kind.name, mode_name(way),
                asked.seed, result.acquisitions, result.violations.size());
@@ -168,11 +158,7 @@ int run_many(const Arguments& asked) {
     const auto began = std::chrono::steady_clock::now();
     Campaign what;
     what.kind = &kind;
-    what.exclusive = way.exclusive;
-    what.readers = way.readers;
-    what.permits = way.permits;
-    what.exports = way.exports;
-    what.several = way.several;
+    what.way = way;
     what.first_seed = asked.first;
     what.seeds = asked.seeds;
     what.defect = asked.defect;
@@ -191,9 +177,7 @@ int run_again(const Arguments& asked) {
     std::uint64_t different = 0;
     std::size_t bytes = 0;
     for (std::uint64_t i = 0; i < asked.again; ++i) {
-      const RunOptions options{asked.first + i, &kind,       way.exclusive,
-                               way.readers,     way.permits, way.exports,
-                               way.several,     true,        {}};
+      const RunOptions options{asked.first + i, &kind, way, true, {}};
       const auto first = run(options);
       const auto second = run(options);
       bytes += first.trace.size();
@@ -226,12 +210,7 @@ std::optional<Catch> look_for(const Defect& defect, const Arguments& asked) {
       if (defect.store != "any" && defect.store != kind.name) return;
       Campaign what;
       what.kind = &kind;
-      what.exclusive = way.exclusive;
-      what.readers = way.readers;
-      what.permits = way.permits;
-      what.exports = way.exports;
-      what.several = way.several;
-      what.several = way.several;
+      what.way = way;
       what.first_seed = asked.first + tried;
       what.seeds = (best ? best->seeds - 1 : most) - tried;
       what.defect = defect.name;

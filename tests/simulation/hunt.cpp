@@ -39,11 +39,7 @@ Sum campaign(const Campaign& what, const std::function<void(std::uint64_t)>& pro
       RunOptions options;
       options.seed = what.first_seed + index;
       options.kind = what.kind;
-      options.exclusive = what.exclusive;
-      options.readers = what.readers;
-      options.permits = what.permits;
-      options.exports = what.exports;
-      options.several = what.several;
+      options.way = what.way;
       options.defect = what.defect;
       auto result = run(options);
       if (!result.violations.empty()) found = true;

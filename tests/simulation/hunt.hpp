@@ -13,11 +13,7 @@ namespace dlock::simulation {
 
 struct Campaign {
   const Kind* kind = nullptr;
-  bool exclusive = true;
-  bool readers = false;
-  bool permits = false;
-  bool exports = false;
-  bool several = false;
+  Way way = {};
   std::uint64_t first_seed = 1;
   std::uint64_t seeds = 1000;
   std::string_view defect = {};

@@ -17,10 +17,10 @@ namespace {
 class Run {
  public:
   explicit Run(const RunOptions& options)
-      : exclusive_(options.exclusive),
+      : exclusive_(options.way.exclusive),
         world_(options.seed, options.tracing),
         network_(world_),
-        store_(options.kind->make(world_, network_, options.exclusive)),
+        store_(options.kind->make(world_, network_, options.way.exclusive)),
         recorder_(world_),
         mail_(world_) {
     store_->on_forgotten = [this](const std::string& lock, const std::string& owner, Fault cause) {
@@ -48,13 +48,13 @@ class Run {
     if (store_->has_network()) faults_.push_back(Fault::client_cut);
     choose_faults();
     choose_work();
-    work_.readers = options.readers;
-    if (options.exports) work_.mail = &mail_;
-    if (options.several) {
+    work_.readers = options.way.readers;
+    if (options.way.exports) work_.mail = &mail_;
+    if (options.way.several) {
       work_.several = true;
       work_.locks = {"accounts/3", "accounts/7", "orders/42"};
     }
-    if (options.permits) work_.permits = static_cast<std::uint32_t>(2 + world_.below(3));
+    if (options.way.permits) work_.permits = static_cast<std::uint32_t>(2 + world_.below(3));
   }
 
   RunResult go() {

@@ -17,9 +17,8 @@
 
 namespace dlock::simulation {
 
-struct RunOptions {
-  std::uint64_t seed = 1;
-  const Kind* kind = nullptr;
+/// How a store is set up, and what the programs do.
+struct Way {
   /// Set up, and struck, such that it promises exclusion.
   bool exclusive = true;
   /// Some programs read only, and some that write read on.
@@ -30,6 +29,12 @@ struct RunOptions {
   bool exports = false;
   /// They take several locks at once.
   bool several = false;
+};
+
+struct RunOptions {
+  std::uint64_t seed = 1;
+  const Kind* kind = nullptr;
+  Way way = {};
   bool tracing = false;
   std::string_view defect = {};
 };

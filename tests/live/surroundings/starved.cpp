@@ -280,6 +280,21 @@ void told_at_close(Trial& trial) {
   trial.expect(trial.handle.stop_token().stop_requested(), "not told by close");
 }
 
+/// Where a store cannot do that, it says so.
+void export_it(Trial& trial) {
+  const auto start = Clock::now();
+  error_code ec;
+  const auto text = trial.handle.export_grant({.within = 300ms}, ec);
+  const testkit::Spared spared;
+  trial.outcome += ec ? ec.message() + "; " : "exported; ";
+  trial.expect(!ec || ec == errc::unavailable || ec == errc::lock_lost ||
+                   ec == errc::not_supported || ec == boost::system::errc::not_enough_memory,
+               "export said " + ec.message());
+  trial.expect(text.empty() == static_cast<bool>(ec), "a text beside an error, or neither");
+  trial.expect(ec || !trial.handle, "exported, and still held");
+  trial.expect(Clock::now() - start < kGrace, "export took too long");
+}
+
 /// An operator's break, where there is one.
 void lose(Trial& trial) {
   const auto stop = trial.handle.stop_token();
@@ -300,6 +315,7 @@ const std::vector<Phase>& phases() {
       {"wait", rival_holds, wait_for_rival, expect_held_or_told},
       {"renew", hold, renew, expect_held_or_told},
       {"look", hold, look, nothing},
+      {"export", hold, export_it, expect_held_or_told},
       {"release", hold, release, nothing},
       {"drop", hold, drop, nothing},
       {"lose", hold, lose, nothing},

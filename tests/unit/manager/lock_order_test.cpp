@@ -95,6 +95,19 @@ TEST(LockOrder, OneOrderIsTheWayToDoIt) {
   EXPECT_TRUE(watched.warnings().empty());
 }
 
+TEST(LockOrder, WhatIsLostIsNotHeldAnyMore) {
+  WatchedOrders watched("lost");
+  on_another_thread([&] {
+    const auto lost = watched.locks.lock("a")->acquire();
+    watched.locks.evict("a", lost.token().value());
+    ASSERT_TRUE(testkit::eventually(testkit::patience(),
+                                    [&] { return lost.state() == HandleState::lost; }));
+    (void)watched.locks.lock("b")->acquire();
+  });
+  on_another_thread([&] { nest(watched, "b", "a"); });
+  EXPECT_TRUE(watched.warnings().empty());
+}
+
 TEST(LockOrder, ThreeThreadsInARingAreTold) {
   WatchedOrders watched("ring");
   on_another_thread([&] { nest(watched, "a", "b"); });
