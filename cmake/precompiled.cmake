@@ -9,6 +9,15 @@ if(DLOCK_PRECOMPILE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(--param=ggc-min-heapsize=700000) # KiB
 endif()
 
+# And what links a hundred programs does so with the linker that takes half the time, where it is.
+if(DLOCK_PRECOMPILE)
+  include(CheckLinkerFlag)
+  check_linker_flag(CXX -fuse-ld=gold DLOCK_GOLD)
+  if(DLOCK_GOLD)
+    add_link_options(-fuse-ld=gold)
+  endif()
+endif()
+
 function(dlock_precompile target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "LIKE" "HEADERS")
   if(NOT DLOCK_PRECOMPILE)

@@ -7,6 +7,8 @@
 
 #include "backends/zookeeper/error.hpp"
 #include "backends/zookeeper/options.hpp"
+#include "backends/zookeeper/rules/contender.hpp"
+#include "backends/zookeeper/rules/queue.hpp"
 #include "backends/zookeeper/rules/words.hpp"
 #include "backends/zookeeper/wire/four_letter.hpp"
 #include "backends/zookeeper/wire/timeout_probe.hpp"
@@ -29,6 +31,12 @@ Session::Settings session_settings(const StoreOptions& options, const NameMap& n
   settings.creator_acl = options.string("acl") == "creator";
   settings.root = names.root();
   return settings;
+}
+
+/// Of a node that can be another one of the same name by now.
+bool has_name_of_several(std::string_view path) {
+  const auto contender = parse_contender(path.substr(path.rfind('/') + 1));
+  return contender && needs_birth(*contender);
 }
 
 }  // namespace
@@ -69,10 +77,16 @@ ZooKeeperBackend::ZooKeeperBackend(const StoreOptions& options, Env& env, EventS
 ZooKeeperBackend::~ZooKeeperBackend() { session_->stop(); }
 
 // What another server tells us at once after the connection comes in no order that proves our own
-// node to be there still: then it takes another look.
+// node to be there still: then it takes another look. Past the counter's end a claim that lost its
+// node makes one of the same name, which may be ahead of us no longer (found by the simulation).
 void ZooKeeperBackend::on_link_down() {
   token_offset_.doubt();
-  for (const auto& [number, claim] : claims_->all) claim->before_decides = false;
+  for (const auto& [number, claim] : claims_->all) {
+    claim->before_decides = false;
+    if (!has_name_of_several(claim->before_path)) continue;
+    claim->before_gone = true;
+    claim->wake();
+  }
   stop_listening();
 }
 

@@ -103,9 +103,6 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   asio::awaitable<Answer> look(NodeClaimPtr claim, TimePoint deadline);
   asio::awaitable<Answer> judge(NodeClaimPtr claim, std::shared_ptr<const Queue> line,
                                 TimePoint deadline);
-  asio::awaitable<bool> learn_births(NodeClaimPtr claim, std::vector<std::string> nodes,
-                                     Births& births, std::vector<std::string>& children,
-                                     TimePoint deadline);
   asio::awaitable<Answer> stand_behind(NodeClaimPtr claim, QueueDecision decision,
                                        TimePoint deadline);
   void ask_ahead(const NodeClaimPtr& claim, const std::string& seal);
@@ -195,8 +192,8 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   // inspect
   /// `settled`: whatever this session sent before is in it, or never will be; costs a write.
   asio::awaitable<Reply> fresh_children(std::string path, bool settled, TimePoint deadline);
-  asio::awaitable<std::optional<Births>> births_of(std::string path,
-                                                   std::vector<std::string> children,
+  /// Of those of `nodes` that are there; empty: the connection was lost.
+  asio::awaitable<std::optional<Births>> births_of(std::string path, std::vector<std::string> nodes,
                                                    TimePoint deadline);
   struct Holder {
     int rc = ZCONNECTIONLOSS;

@@ -264,11 +264,12 @@ OneShot<Client::Outcome> Client::want(const std::string& actor, const std::strin
         outcome.ec = ec;
         if (!ec) {
           outcome.told = std::make_shared<Told>();
-          if (work_.mail != nullptr && process_.is_alive()) {
-            work_.mail->granted(lock, handle.token().value_or(0), letter);
-          }
           outcome.grant =
               recorder_.granted(process_, actor, lock, core::HandleAccess::hold(handle));
+          if (work_.mail != nullptr && process_.is_alive()) {
+            const auto& owner_id = recorder_.owner_of(outcome.grant);
+            work_.mail->granted(lock, handle.token().value_or(0), owner_id, letter);
+          }
           handle.on_state(
               [this, told = outcome.told, grant = outcome.grant](HandleState state, LossReason) {
                 if (state != HandleState::lost) return;

@@ -96,7 +96,7 @@ class Run {
     result.lateness = recorder_.lateness();
     const bool tokens_fall = is_broken() && store_->tokens_fall(struck());
     judge({recorder_, *store_, calm_, end, is_broken(), tokens_fall, work_.permits}, result);
-    const auto& doubled = mail_.violations();
+    const auto doubled = mail_.judge(recorder_.forgotten());
     result.violations.insert(result.violations.end(), doubled.begin(), doubled.end());
     result.trace = world_.trace_text();
     return result;

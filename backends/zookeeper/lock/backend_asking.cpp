@@ -57,7 +57,8 @@ asio::awaitable<AskAnswer> ZooKeeperBackend::ask(std::string name, std::uint64_t
     const bool ready = co_await session_->ready(deadline);
     if (!ready) break;
     const auto listing = co_await fresh_children(path, false, deadline);
-    const auto births = co_await births_of(path, listing.children, deadline);
+    const auto births =
+        co_await births_of(path, births_to_ask(in_line(listing.children), {}), deadline);
     if (!session_->connected() || !births || is_loss(listing.rc)) continue;
     const auto line = in_line(listing.children, *births);
     if (line.empty()) {

@@ -293,9 +293,14 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::judge(NodeClaimPtr c
   std::vector<std::string> nodes;
   if (decision.kind == QueueDecision::Kind::unborn) nodes = line->names();
   while (decision.kind == QueueDecision::Kind::unborn) {
-    const bool learned =
-        co_await learn_births(claim, std::move(decision.unborn), births, nodes, deadline);
+    if (!usable(*claim)) co_return Answer();
+    const auto unborn = std::move(decision.unborn);
+    auto learned = co_await births_of(claim->directory, unborn, deadline);
     if (!learned) co_return Answer();
+    for (const auto& node : unborn) {
+      if (!learned->contains(node)) std::erase(nodes, node);
+    }
+    births.merge(*learned);
     decision = decision_of(claim->node, nodes, births);
   }
   if (claim->place != Place::queued) co_return Answer();  // its node was taken away meanwhile
@@ -329,27 +334,6 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::judge(NodeClaimPtr c
   const auto again = decision_of(claim->node, listing.children, births);
   if (again.kind == QueueDecision::Kind::missing) claim->leave_queue();
   co_return Answer();
-}
-
-asio::awaitable<bool> ZooKeeperBackend::learn_births(NodeClaimPtr claim,
-                                                     std::vector<std::string> nodes, Births& births,
-                                                     std::vector<std::string>& children,
-                                                     TimePoint deadline) {
-  std::vector<PendingReply> pending;
-  if (usable(*claim)) {
-    const Client::Burst burst(session_->client());
-    for (const auto& node : nodes) {
-      pending.push_back(session_->client().exists(claim->directory + "/" + node));
-    }
-  }
-  bool all = pending.size() == nodes.size();
-  for (std::size_t i = 0; i < pending.size(); ++i) {
-    const auto reply = co_await reply_until(pending[i], deadline);
-    all = all && !is_loss(reply.rc);
-    if (reply.rc == ZOK) births[nodes[i]] = reply.stat.czxid;
-    if (reply.rc == ZNONODE) std::erase(children, nodes[i]);
-  }
-  co_return all;
 }
 
 asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::stand_behind(NodeClaimPtr claim,

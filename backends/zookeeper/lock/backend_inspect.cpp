@@ -41,12 +41,6 @@ std::size_t holders_of(const std::vector<Contender>& line) {
   return std::min(line.size(), std::max<std::size_t>(readers, 1));
 }
 
-/// What its token counts from.
-std::uint64_t born_of(const std::optional<Metadata>& metadata, const NodeStat& stat) {
-  const bool stepped_down = metadata && metadata->born > 0 && metadata->born < stat.czxid;
-  return static_cast<std::uint64_t>(stepped_down ? metadata->born : stat.czxid);
-}
-
 std::string_view note_on(const Contender& contender) {
   switch (contender.kind) {
     case Contender::Kind::seal:
@@ -83,22 +77,6 @@ asio::awaitable<Reply> ZooKeeperBackend::fresh_children(std::string path, bool s
   co_return reply;
 }
 
-asio::awaitable<std::optional<Births>> ZooKeeperBackend::births_of(
-    std::string path, std::vector<std::string> children, TimePoint deadline) {
-  std::vector<std::pair<std::string, PendingReply>> pending;
-  if (!session_->connected()) co_return std::nullopt;
-  for (const auto& name : births_to_ask(in_line(children), {})) {
-    pending.emplace_back(name, session_->client().exists(fmt::format("{}/{}", path, name)));
-  }
-  Births births;
-  for (const auto& [name, one] : pending) {
-    const auto reply = co_await reply_until(one, deadline);
-    if (is_loss(reply.rc)) co_return std::nullopt;
-    if (reply.rc == ZOK) births[name] = reply.stat.czxid;
-  }
-  co_return births;
-}
-
 asio::awaitable<Result<LockStatus>> ZooKeeperBackend::inspect(std::string name,
                                                               TimePoint deadline) {
   Result<LockStatus> result;
@@ -127,7 +105,7 @@ asio::awaitable<Result<LockStatus>> ZooKeeperBackend::describe(std::string name,
   Result<LockStatus> result;
   result.failure = no_answer(*session_);
   const auto path = names_.path(name);
-  const auto births = co_await births_of(path, children, deadline);
+  const auto births = co_await births_of(path, births_to_ask(in_line(children), {}), deadline);
   if (!births || !session_->connected()) co_return result;
   const auto offset = co_await token_offset_.value(deadline);
   if (is_loss(offset.rc) || !session_->connected()) co_return result;
@@ -164,7 +142,8 @@ asio::awaitable<Result<LockStatus>> ZooKeeperBackend::describe(std::string name,
       continue;
     }
     SharedHolder holder;
-    holder.token = born_of(metadata, reply.stat) + token_offset_.all().back();
+    holder.token = static_cast<std::uint64_t>(born_of(metadata, reply.stat.czxid)) +
+                   token_offset_.all().back();
     holder.owner = owner_of(line[i], metadata);
     holder.held_for =
         std::max(milliseconds(0), milliseconds(env_.wall_clock_ms() - reply.stat.ctime_ms));
@@ -255,7 +234,8 @@ asio::awaitable<ZooKeeperBackend::Holder> ZooKeeperBackend::holder_with(std::uin
       found = co_await reply_until(std::move(seen), deadline);
     }
     if (found.rc != ZOK) co_return holder;
-    const auto born = born_of(read_metadata(found.text), found.stat);
+    const auto born =
+        static_cast<std::uint64_t>(born_of(read_metadata(found.text), found.stat.czxid));
     // The offset that was in force when it was granted.
     const auto& offsets = token_offset_.all();
     const bool same = std::any_of(offsets.begin(), offsets.end(),
@@ -278,7 +258,8 @@ asio::awaitable<Failure> ZooKeeperBackend::evict(std::string name, std::uint64_t
     const bool ready = co_await session_->ready(deadline);
     if (!ready) break;
     const auto listing = co_await fresh_children(path, false, deadline);
-    const auto births = co_await births_of(path, listing.children, deadline);
+    const auto births =
+        co_await births_of(path, births_to_ask(in_line(listing.children), {}), deadline);
     if (!session_->connected() || !births || is_loss(listing.rc)) continue;
     const auto line = in_line(listing.children, *births);
     const bool done = !asked.empty() && std::none_of(line.begin(), line.end(), [&](const auto& c) {

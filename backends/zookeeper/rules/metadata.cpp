@@ -101,6 +101,11 @@ std::optional<Metadata> read_metadata(std::string_view data) {
   return metadata;
 }
 
+std::int64_t born_of(const std::optional<Metadata>& metadata, std::int64_t czxid) {
+  const bool stepped_down = metadata && metadata->born > 0 && metadata->born < czxid;
+  return stepped_down ? metadata->born : czxid;
+}
+
 std::optional<Revocation> read_asking(std::string_view data) {
   if (data == kRevoke) return Revocation{};
   const auto metadata = read_metadata(data);

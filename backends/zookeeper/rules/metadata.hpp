@@ -35,4 +35,8 @@ std::string write_metadata(const Metadata& metadata);
 /// Empty for data that we did not write.
 std::optional<Metadata> read_metadata(std::string_view data);
 
+/// The transaction that a node's token counts from, and its place in line: that which made it or,
+/// of a reader's that a writer's became, the writer's.
+std::int64_t born_of(const std::optional<Metadata>& metadata, std::int64_t czxid);
+
 }  // namespace dlock::zookeeper

@@ -307,6 +307,7 @@ void Session::arm_beat(TimePoint when) {
 
 void Session::beat() {
   if (closed_ || !connected()) return;  // armed again by on_connected
+  if (on_beat) on_beat();
   const auto now = env_.now();
   const auto due = waiting_ > 0 ? rule_.renew_at() : last_answer_ + rule_.interval();
   if (now < due) return arm_beat(due);
@@ -316,7 +317,6 @@ void Session::beat() {
     client_->exists(settings_.root);
   }
   arm_beat(now + rule_.interval());
-  if (on_beat) on_beat();
 }
 
 // Names may have moved while nobody answers; once connected, the next loss is soon enough.

@@ -72,6 +72,15 @@ TEST(Metadata, OtherClientsDataIsNotOurs) {
   EXPECT_TRUE(read_metadata("dlock=1\nid=x").has_value());
 }
 
+TEST(ZooKeeperMetadata, AReaderThatWasAWriterIsAsOldAsThat) {
+  Metadata stepped_down;
+  stepped_down.born = 40;
+  EXPECT_EQ(born_of(stepped_down, 90), 40);
+  EXPECT_EQ(born_of(stepped_down, 30), 30) << "nobody's word makes a node younger";
+  EXPECT_EQ(born_of(Metadata{}, 90), 90);
+  EXPECT_EQ(born_of(std::nullopt, 90), 90) << "another client's node";
+}
+
 TEST(SessionTimeout, AsAskedIsFine) {
   EXPECT_EQ(timeout_error({3000ms, 3000ms}, AskedTimeout{2000ms, 2000ms}), "");
   EXPECT_EQ(timeout_error({3000ms, 3000ms}, std::nullopt), "");
