@@ -72,7 +72,7 @@ TEST(Metadata, OtherClientsDataIsNotOurs) {
   EXPECT_TRUE(read_metadata("dlock=1\nid=x").has_value());
 }
 
-TEST(ZooKeeperMetadata, AReaderThatWasAWriterIsAsOldAsThat) {
+TEST(Metadata, AReaderThatWasAWriterIsAsOldAsThat) {
   Metadata stepped_down;
   stepped_down.born = 40;
   EXPECT_EQ(born_of(stepped_down, 90), 40);
