@@ -40,17 +40,6 @@ TEST(MemcachedNoThreads, ACallSaysSoAndTheNextOneWorks) {
   EXPECT_FALSE(held.release());
 }
 
-TEST(MemcachedNoThreads, AnAddressNeedsNone) {
-  MemcachedServer server;
-  server.start();
-  auto locks = open_memcached(memcached_url(server.port()));
-  // The manager's own thread, if it makes one for its first call.
-  static_cast<void>(locks.lock("x"));
-  const NoThreads none;
-  auto held = locks.lock("x")->acquire({.wait = 30s});
-  EXPECT_FALSE(held.release());
-}
-
 TEST(MemcachedNoThreads, ACloseWithoutAThreadIsOverSoon) {
   MemcachedServer server;
   server.start();
