@@ -29,7 +29,7 @@ Failure about(const Server& server, Failure why) {
 }
 
 MemcachedBackend::MemcachedBackend(const StoreOptions& options, Env& env, EventSink& sink,
-                                   const Driver& driver)
+                                   const MakeClient& make_client)
     : env_(env), sink_(sink), options_(options), names_(options.string("key")) {
   const Poller::Pace pace{options.duration("poll_interval"), options.duration("poll_interval_max")};
   for (std::size_t place = 0; place < options.endpoints.size(); ++place) {
@@ -41,7 +41,7 @@ MemcachedBackend::MemcachedBackend(const StoreOptions& options, Env& env, EventS
     settings.server = endpoint;
     settings.flags = static_cast<std::uint32_t>(options.integer("flags"));
     settings.canary_key = names_.canary_key();
-    settings.driver = driver;
+    settings.make_client = make_client;
     servers_.push_back(std::make_shared<Server>(env, sink, std::move(settings), pace));
     servers_.back()->on_changed = [this] { on_changed(); };
   }
@@ -95,15 +95,15 @@ asio::awaitable<Failure> MemcachedBackend::reach(std::shared_ptr<Server> server,
   while (again) {
     const auto began = env_.now();
     const auto until = alone ? deadline : std::min<TimePoint>(deadline, began + kPatience);
-    Worker::Work<Answer> work = [](Session& session) { return session.ready(); };
-    auto ran = co_await server->worker().run<Answer>(std::move(work), until);
+    auto work = [](Session& session) { return session.ready(); };
+    auto ran = co_await server->line().run<Answer>(std::move(work), until);
     if (ran.result) {
       answer = std::move(*ran.result);
     } else {
       answer.failure = std::move(ran.why);
     }
     if (answer.done()) co_return Failure{};
-    // A worker that was stopped meanwhile answers at once.
+    // One that was stopped meanwhile answers at once.
     const bool was_silent = env_.now() - began > kPatience / 2;
     const bool slow = answer.failure.error == make_error_code(Error::connecting);
     again = ((alone && was_silent) || slow) && env_.now() < deadline;
@@ -142,9 +142,10 @@ const std::shared_ptr<Server>& MemcachedBackend::server_of_name(const std::strin
 asio::awaitable<Result<LockStatus>> MemcachedBackend::inspect(std::string name,
                                                               TimePoint deadline) {
   const auto server = server_of_name(name);
-  Worker::Work<Peek> work = [key = names_.lock_key(name), token_key = names_.token_key(name)](
-                                Session& session) { return peek(session, key, token_key); };
-  auto ran = co_await server->worker().run<Peek>(std::move(work), deadline);
+  auto work = [key = names_.lock_key(name), token_key = names_.token_key(name)](Session& session) {
+    return peek(session, key, token_key);
+  };
+  auto ran = co_await server->line().run<Peek>(std::move(work), deadline);
   Result<LockStatus> result;
   if (!ran.result) {
     result.failure = about(*server, std::move(ran.why));
@@ -167,19 +168,17 @@ asio::awaitable<Result<std::vector<LockStatus>>> MemcachedBackend::list(std::str
 asio::awaitable<Failure> MemcachedBackend::evict(std::string name, std::uint64_t token,
                                                  TimePoint deadline) {
   const auto server = server_of_name(name);
-  Worker::Work<Failure> work = [key = names_.lock_key(name), token_key = names_.token_key(name),
-                                token](Session& session) {
-    return memcached::evict(session, key, token_key, token);
-  };
-  auto ran = co_await server->worker().run<Failure>(std::move(work), deadline);
+  auto work = [key = names_.lock_key(name), token_key = names_.token_key(name), token](
+                  Session& session) { return memcached::evict(session, key, token_key, token); };
+  auto ran = co_await server->line().run<Failure>(std::move(work), deadline);
   if (!ran.result) co_return about(*server, std::move(ran.why));
   if (!ran.result->error) server->given_back(names_.lock_key(name));
   co_return std::move(*ran.result);
 }
 
-asio::awaitable<void> MemcachedBackend::close(TimePoint deadline) {
+asio::awaitable<void> MemcachedBackend::close(TimePoint) {
   for (const auto& server : servers_) server->stop();
-  for (const auto& server : servers_) co_await server->ended(deadline);
+  co_return;
 }
 
 }  // namespace dlock::memcached

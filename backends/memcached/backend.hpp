@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The Memcached backend: README.md says what it does and why. Here are the SPI's calls; each
-// becomes one job of the name's server (acquire.hpp, renew.hpp, release.hpp, look.hpp).
+// becomes one procedure on the line of the name's server (acquire.hpp, renew.hpp, release.hpp,
+// look.hpp).
 #pragma once
 
 #include <functional>
@@ -21,7 +22,7 @@ namespace dlock::memcached {
 class MemcachedBackend final : public Backend, public MigrationStore {
  public:
   MemcachedBackend(const StoreOptions& options, Env& env, EventSink& sink,
-                   const Driver& driver = library_driver());
+                   const MakeClient& make_client = text_driver());
   ~MemcachedBackend() override;
 
   asio::awaitable<Failure> connect(TimePoint deadline) override;
@@ -59,9 +60,9 @@ class MemcachedBackend final : public Backend, public MigrationStore {
   asio::awaitable<std::vector<ExtendAnswer>> extend_on(std::shared_ptr<Server> server,
                                                        Claims claims, TimePoint deadline);
 
-  asio::awaitable<RecordAnswer> run_record(std::shared_ptr<Server> server,
-                                           std::function<RecordAnswer(Commands&)> step,
-                                           TimePoint deadline);
+  asio::awaitable<RecordAnswer> run_record(
+      std::shared_ptr<Server> server, std::function<asio::awaitable<RecordAnswer>(Commands&)> step,
+      TimePoint deadline);
 
   Env& env_;
   EventSink& sink_;

@@ -21,7 +21,7 @@ std::unique_ptr<Backend> create(const StoreOptions& options, Env& env, EventSink
 }
 
 constexpr std::string_view kNoTls =
-    "libmemcached has no TLS: use memcached:// through a TLS proxy on this machine";
+    "the Memcached store has no TLS: use memcached:// through a TLS proxy on this machine";
 
 }  // namespace
 

@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memcached's floor, on libmemcached: `add` to take, `gets` and `cas` with a time in the past to
-// give back only what is ours (three round trips; two would free another's lock). Nobody is told by
-// memcached when a key goes, so a waiter asks again each millisecond.
+// Memcached's floor: meta commands on a blocking socket. `ms` takes the lock and says which number
+// the item has, `ma` counts a token up, `md` gives back by that number only what is ours: three
+// round trips. Nobody is told by memcached when a key goes, so a waiter asks again each
+// millisecond. Holders and waiters in the hundreds are on libmemcached.
 #include <libmemcached/memcached.h>
 
 #include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <condition_variable>
 #include <mutex>
 #include <stdexcept>
@@ -18,7 +26,6 @@
 namespace dlock::compare {
 namespace {
 
-constexpr time_t kLongPast = 2'592'001;  // the smallest expiry that is taken as a moment
 constexpr time_t kLease_s = 30;
 
 class Connection {
@@ -76,20 +83,77 @@ class Connection {
   memcached_st* client_;
 };
 
+/// A blocking socket; one line is asked for at a time.
+class Socket {
+ public:
+  explicit Socket(const Address& address) {
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo* found = nullptr;
+    const auto port = std::to_string(address.port);
+    if (::getaddrinfo(address.host.c_str(), port.c_str(), &hints, &found) != 0) fail("no address");
+    descriptor_ = ::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const bool connected =
+        descriptor_ >= 0 && ::connect(descriptor_, found->ai_addr, found->ai_addrlen) == 0;
+    ::freeaddrinfo(found);
+    if (!connected) fail("it cannot be reached");
+    const int on = 1;
+    ::setsockopt(descriptor_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  }
+  ~Socket() { ::close(descriptor_); }
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+
+  /// The whole answer, which has so many lines.
+  std::string_view ask(std::string_view request, int lines) {
+    if (::send(descriptor_, request.data(), request.size(), MSG_NOSIGNAL) !=
+        static_cast<ssize_t>(request.size())) {
+      fail("it cannot be asked");
+    }
+    std::size_t size = 0;
+    while (std::count(answer_.data(), answer_.data() + size, '\n') < lines) {
+      const auto got = ::recv(descriptor_, answer_.data() + size, answer_.size() - size, 0);
+      if (got <= 0) fail("it does not answer");
+      size += static_cast<std::size_t>(got);
+    }
+    return {answer_.data(), size};
+  }
+  [[noreturn]] static void fail(const char* why) {
+    throw std::runtime_error(fmt::format("memcached: {}", why));
+  }
+
+ private:
+  int descriptor_ = -1;
+  std::array<char, 512> answer_{};
+};
+
 class MemcachedClient : public Client {
  public:
   MemcachedClient(const Address& address, const std::string& lock)
-      : connection_(address), key_("floor:" + lock) {}
+      : socket_(address),
+        key_("floor:" + lock),
+        take_(fmt::format("ms {} 2 T{} c ME\r\nme\r\n", key_, kLease_s)),
+        count_(fmt::format("ma {}:token N0 J1 v\r\n", key_)) {}
   void acquire() override {
-    while (!connection_.add(key_, kLease_s)) {
+    auto answer = socket_.ask(take_, 1);
+    while (!answer.starts_with("HD c")) {
+      if (!answer.starts_with("NS")) Socket::fail("it has no meta commands");
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      answer = socket_.ask(take_, 1);
     }
+    give_back_ = fmt::format("md {} C{}\r\n", key_, answer.substr(4, answer.find('\r') - 4));
+    if (!socket_.ask(count_, 2).starts_with("VA ")) Socket::fail("it does not count");
   }
-  void release() override { connection_.replace(key_, kLongPast); }
+  void release() override {
+    if (!socket_.ask(give_back_, 1).starts_with("HD")) Socket::fail("it does not give back");
+  }
 
  private:
-  Connection connection_;
-  std::string key_;
+  Socket socket_;
+  const std::string key_;
+  const std::string take_;
+  const std::string count_;
+  std::string give_back_;
 };
 
 /// Runs `round` on a thread of its own, again and again, until it is destroyed.

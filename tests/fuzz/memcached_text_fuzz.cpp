@@ -2,8 +2,8 @@
 //
 // What stands in Memcached, and what a server says of itself. Input: the text, also as lines of
 // `stats`, and as fields of a value.
-#include "backends/memcached/lock/look.hpp"
 #include "backends/memcached/rules/server_info.hpp"
+#include "backends/memcached/rules/status.hpp"
 #include "backends/memcached/rules/value.hpp"
 #include "tests/fuzz/fuzz.hpp"
 
@@ -18,7 +18,7 @@ void check_value(std::string_view text) {
     require(belongs_to(text, value->owner.id), "an owner's value is his");
   }
   require(!belongs_to(text, ""), "nobody's is nobody's");
-  Peek seen;
+  Seen seen;
   seen.value = std::string(text);
   const auto status = describe("x", seen, 1'700'000'000'000);
   require(status.held, "what is there is held");

@@ -21,30 +21,36 @@ class Acquirer {
   Acquirer(Commands& server, AcquireOrder order)
       : server_(server), order_(std::move(order)), in_doubt_(order_.in_doubt) {}
 
-  AcquireResult run() {
-    const bool won = win();
-    if (won && take_token()) {
+  asio::awaitable<AcquireResult> run() {
+    bool won = co_await win();
+    if (won) won = co_await take_token();
+    if (won) {
       result_.status = ClaimStatus::granted;
       result_.info = server_.info();
     }
-    return std::move(result_);
+    co_return std::move(result_);
   }
 
  private:
   // Each turn asks at least one question; the last answer counts even if it was slow.
-  bool win() {
+  asio::awaitable<bool> win() {
     constexpr int kTurns = 4;
     for (int turn = 0; turn < kTurns; ++turn) {
       const bool last = turn == kTurns - 1;
-      const auto verdict = order_.adoption ? adopt(last) : in_doubt_ ? look(last) : add();
-      if (verdict == Verdict::won) return true;
-      if (verdict == Verdict::stop) return false;
+      const auto verdict = co_await take_turn(last);
+      if (verdict == Verdict::won) co_return true;
+      if (verdict == Verdict::stop) co_return false;
     }
     stop(ClaimStatus::unknown, failure(Error::unexpected, "the key changes all the time"));
-    return false;
+    co_return false;
   }
 
   enum class Verdict { won, stop, again };
+
+  asio::awaitable<Verdict> take_turn(bool last) {
+    if (order_.adoption) return adopt(last);
+    return in_doubt_ ? look(last) : add();
+  }
 
   Verdict stop(ClaimStatus status, Failure why = {}) {
     result_.status = status;
@@ -63,88 +69,92 @@ class Acquirer {
 
   bool was_slow() const { return server_.now() - result_.sent > kTrustedAnswer; }
 
-  Verdict add() {
+  asio::awaitable<Verdict> add() {
     value_.since_ms = 0;
     const auto text = stamped();
-    auto answer = server_.add(order_.key, text, exptime_of(value_.lease));
+    auto answer = co_await server_.add(order_.key, text, exptime_of(value_.lease));
+    result_.number = answer.stored;
     switch (answer.outcome) {
       case Outcome::done:
-        if (!was_slow()) return Verdict::won;
+        if (!was_slow()) co_return Verdict::won;
         in_doubt_ = true;
-        return Verdict::again;
+        co_return Verdict::again;
       case Outcome::not_stored:
         // Ours, if an earlier add of unknown outcome has come in meanwhile.
-        if (!order_.in_doubt && !result_.late_add) return stop(ClaimStatus::busy);
+        if (!order_.in_doubt && !result_.late_add) co_return stop(ClaimStatus::busy);
         in_doubt_ = true;
-        return Verdict::again;
+        co_return Verdict::again;
       case Outcome::unknown:
         in_doubt_ = true;
         result_.late_add = true;
         if (!is_timeout(answer.failure) && server_.now() < server_.deadline()) {
-          return Verdict::again;
+          co_return Verdict::again;
         }
-        return stop(ClaimStatus::unknown, std::move(answer.failure));
+        co_return stop(ClaimStatus::unknown, std::move(answer.failure));
       default:
-        return stop_for(std::move(answer));
+        co_return stop_for(std::move(answer));
     }
   }
 
   /// Something of ours may be there.
-  Verdict look(bool last) {
-    auto found = server_.gets({order_.key});
-    if (!found.answer.done()) return stop_for(std::move(found.answer));
+  asio::awaitable<Verdict> look(bool last) {
+    auto found = co_await server_.gets(keys_);
+    if (!found.answer.done()) co_return stop_for(std::move(found.answer));
     const auto* item = found.get(order_.key);
     if (item == nullptr) {
       in_doubt_ = false;
-      return Verdict::again;
+      co_return Verdict::again;
     }
     const auto there = read_value(item->value);
-    if (!there || there->owner.id != value_.owner.id) return stop(ClaimStatus::busy);
-    return begin_anew(*there, *item, last);
+    if (!there || there->owner.id != value_.owner.id) co_return stop(ClaimStatus::busy);
+    co_return co_await begin_anew(*there, *item, last);
   }
 
   /// Nobody knows how much of its time is left.
-  Verdict begin_anew(const Value& there, const Item& item, bool last) {
+  asio::awaitable<Verdict> begin_anew(const Value& there, const Item& item, bool last) {
     value_.since_ms = there.since_ms;
     return replace(item, last);
   }
 
   /// By our value, if nobody was faster.
-  Verdict replace(const Item& item, bool last) {
+  asio::awaitable<Verdict> replace(const Item& item, bool last) {
     const auto text = stamped();
-    auto answer = server_.cas(order_.key, text, exptime_of(value_.lease), item.cas);
+    auto answer = co_await server_.cas(order_.key, text, exptime_of(value_.lease), item.cas);
+    result_.number = answer.stored;
     switch (answer.outcome) {
       case Outcome::done:
-        if (!was_slow() || last || confirmed_) return Verdict::won;
+        if (!was_slow() || last || confirmed_) co_return Verdict::won;
         confirmed_ = true;
-        return Verdict::again;
+        co_return Verdict::again;
       case Outcome::exists:
       case Outcome::not_found:
-        return Verdict::again;
+        co_return Verdict::again;
       case Outcome::unknown:
-        return stop(ClaimStatus::unknown, std::move(answer.failure));
+        co_return stop(ClaimStatus::unknown, std::move(answer.failure));
       default:
-        return stop_for(std::move(answer));
+        co_return stop_for(std::move(answer));
     }
   }
 
   /// The exported grant is there, or was and is ours since a request that was not answered.
-  Verdict adopt(bool last) {
-    auto found = server_.gets({order_.key});
-    if (!found.answer.done()) return stop_for(std::move(found.answer));
+  asio::awaitable<Verdict> adopt(bool last) {
+    auto found = co_await server_.gets(keys_);
+    if (!found.answer.done()) co_return stop_for(std::move(found.answer));
     const auto* item = found.get(order_.key);
     const auto there = item == nullptr ? std::nullopt : read_value(item->value);
     const auto& exported = *order_.adoption;
-    if (there && there->owner.id == value_.owner.id) return begin_anew(*there, *item, last);
+    if (there && there->owner.id == value_.owner.id) {
+      co_return co_await begin_anew(*there, *item, last);
+    }
     const bool is_it = there && there->owner.id == exported.owner_id && !there->proof.empty() &&
                        there->proof == exported.proof;
     if (is_it) {
       value_.since_ms = 0;
-      return replace(*item, last);
+      co_return co_await replace(*item, last);
     }
     std::optional<std::uint64_t> holder;
     if (item != nullptr) holder = 0;  // its token is not in the value
-    return stop(ClaimStatus::failed, not_adoptable(holder, exported.token));
+    co_return stop(ClaimStatus::failed, not_adoptable(holder, exported.token));
   }
 
   Verdict stop_for(Answer answer) {
@@ -158,13 +168,13 @@ class Acquirer {
   }
 
   /// The lock is ours. False: it was given back, or the token is still to be asked for.
-  bool take_token() {
-    auto number = count(1);
+  asio::awaitable<bool> take_token() {
+    auto number = co_await count(1);
     if (number.answer.done()) {
       if (const auto by = token_raise(number.value, order_.min_token); by > 0) {
-        auto lifted = lift_counter(server_, order_.token_key, order_.min_token);
+        auto lifted = co_await lift_counter(server_, order_.token_key, order_.min_token);
         if (lifted.done()) {
-          number = count(1);
+          number = co_await count(1);
         } else {
           number.answer = std::move(lifted);
         }
@@ -172,43 +182,46 @@ class Acquirer {
     }
     if (number.answer.done() && number.value < kTokenEnd) {
       result_.token = number.value;
-      return true;
+      co_return true;
     }
     if (number.answer.outcome == Outcome::unknown ||
         number.answer.outcome == Outcome::unavailable) {
       stop(ClaimStatus::unknown, std::move(number.answer.failure));
-      return false;
+      co_return false;
     }
-    const auto given_back = release(server_, {order_.key, value_.owner.id});
+    ReleaseOrder back{order_.key, value_.owner.id, result_.number};
+    const auto given_back = co_await release(server_, std::move(back));
     const bool gone = given_back.status == ReleaseStatus::released;
     auto text = number.answer.done()
                     ? fmt::format("the counter {} stands at {}", order_.token_key, number.value)
                     : order_.token_key + ": " + number.answer.failure.text;
     stop(gone ? ClaimStatus::failed : ClaimStatus::unknown,
          failure(Error::token_broken, std::move(text)));
-    return false;
+    co_return false;
   }
 
   /// Counts up, and makes the counter if there is none. A repetition skips a number, no more.
-  Number count(std::uint64_t by) {
+  asio::awaitable<Number> count(std::uint64_t by) {
     Number number;
     for (int attempt = 0; attempt < 3; ++attempt) {
-      number = server_.increment(order_.token_key, by);
+      number = co_await server_.increment(order_.token_key, by);
       if (number.answer.outcome == Outcome::not_found) {
         number.value = token_seed(server_.wall_clock_us(), order_.min_token);
-        number.answer = server_.add(order_.token_key, std::to_string(number.value),
-                                    token_exptime(number.value, server_.wall_clock_us()));
+        const auto text = std::to_string(number.value);
+        const auto exptime = token_exptime(number.value, server_.wall_clock_us());
+        number.answer = co_await server_.add(order_.token_key, text, exptime);
       }
       const bool again =
           number.answer.outcome == Outcome::not_stored ||
           (number.answer.outcome == Outcome::unknown && !is_timeout(number.answer.failure));
       if (!again) break;
     }
-    return number;
+    co_return number;
   }
 
   Commands& server_;
   AcquireOrder order_;
+  const std::vector<std::string> keys_{order_.key};
   Value& value_ = order_.value;
   bool in_doubt_;
   bool confirmed_ = false;
@@ -217,8 +230,9 @@ class Acquirer {
 
 }  // namespace
 
-AcquireResult acquire(Commands& server, AcquireOrder order) {
-  return Acquirer(server, std::move(order)).run();
+asio::awaitable<AcquireResult> acquire(Commands& server, AcquireOrder order) {
+  Acquirer acquirer(server, std::move(order));
+  co_return co_await acquirer.run();
 }
 
 }  // namespace dlock::memcached

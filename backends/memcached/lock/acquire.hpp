@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a lock is taken: `add`, then a token. On the worker's thread, against Commands.
+// How a lock is taken: `add`, then a token. Against Commands.
 //
 //   add STORED                 -> token, granted            2 round trips, 3 for a new counter
 //   add NOT_STORED             -> busy
@@ -39,10 +39,11 @@ struct AcquireResult {
   TimePoint sent{};           ///< the lease counts from here
   std::int64_t since_ms = 0;  ///< as in the value
   ServerInfo info;            ///< what the server said while the lock was there
+  ItemNumber number;          ///< of what is stored
   bool late_add = false;      ///< an add was not answered: a copy may arrive later
   Failure failure;
 };
 
-AcquireResult acquire(Commands& server, AcquireOrder order);
+asio::awaitable<AcquireResult> acquire(Commands& server, AcquireOrder order);
 
 }  // namespace dlock::memcached

@@ -39,12 +39,12 @@ asio::awaitable<ClaimAnswer> MemcachedBackend::claim(ClaimPtr any_claim, TimePoi
                      claim->value(),  claim->request().min_token,
                      claim->in_doubt, claim->request().adoption};
   if (order.adoption) order.min_token = std::max(order.min_token, order.adoption->token);
-  Worker::Work<AcquireResult> work = [order = std::move(order)](Session& session) mutable {
+  auto work = [order = std::move(order)](Session& session) mutable {
     return acquire(session, std::move(order));
   };
   // Until it is known: memory may be missing for what follows.
   const bool was_in_doubt = std::exchange(claim->in_doubt, true);
-  auto ran = co_await claim->server->worker().run<AcquireResult>(std::move(work), deadline);
+  auto ran = co_await claim->server->line().run<AcquireResult>(std::move(work), deadline);
   ClaimAnswer answer;
   if (!ran.result) {
     answer.status = ran.started ? ClaimStatus::unknown : ClaimStatus::unavailable;
@@ -71,6 +71,7 @@ asio::awaitable<ClaimAnswer> MemcachedBackend::claim(ClaimPtr any_claim, TimePoi
     claim->granted = true;
     claim->since_ms = result.since_ms;
     claim->info = std::move(result.info);
+    claim->stored = result.number;
     claim->server->hold(claim);
   }
   claim->in_doubt = was_in_doubt || result.status == ClaimStatus::granted ||
@@ -124,13 +125,14 @@ asio::awaitable<std::vector<ExtendAnswer>> MemcachedBackend::extend_on(
     const auto count = std::min(kPortion, claims.size() - from);
     std::vector<RenewOrder> orders;
     for (std::size_t i = 0; i < count; ++i) orders.push_back(Server::order_of(*claims[from + i]));
-    Worker::Work<Results> work = [orders = std::move(orders)](Session& session) {
-      return renew(session, orders);
+    auto work = [orders = std::move(orders)](Session& session) mutable {
+      return renew(session, std::move(orders));
     };
-    auto ran = co_await server->worker().run<Results>(std::move(work), deadline);
+    auto ran = co_await server->line().run<Results>(std::move(work), deadline);
     for (std::size_t i = 0; i < count; ++i) {
       auto& answer = answers[from + i];
       auto& claim = *claims[from + i];
+      claim.stored = {};  // until it is known again
       if (!ran.result) {
         answer.status = ran.started ? ExtendStatus::unknown : ExtendStatus::unavailable;
         answer.failure = about(*server, ran.why);
@@ -143,6 +145,7 @@ asio::awaitable<std::vector<ExtendAnswer>> MemcachedBackend::extend_on(
       if (result.status == ExtendStatus::gone) server->forget(claim);
       if (result.status != ExtendStatus::extended) continue;
       answer.validity = validity_from(result.sent, claim.request().lease);
+      claim.stored = result.number;
       claim.info = std::move(result.info);
     }
   }
@@ -154,11 +157,12 @@ asio::awaitable<Failure> MemcachedBackend::offer(ClaimPtr held, std::string proo
                                                  std::chrono::milliseconds, TimePoint deadline) {
   const auto claim = mine(held);
   claim->proof = std::move(proof);
+  claim->stored = {};
   OfferOrder order{claim->key, claim->value()};
-  Worker::Work<Failure> work = [order = std::move(order)](Session& session) {
-    return memcached::offer(session, order);
+  auto work = [order = std::move(order)](Session& session) mutable {
+    return memcached::offer(session, std::move(order));
   };
-  auto ran = co_await claim->server->worker().run<Failure>(std::move(work), deadline);
+  auto ran = co_await claim->server->line().run<Failure>(std::move(work), deadline);
   if (ran.result) co_return std::move(*ran.result);
   co_return make_failure(errc::unavailable, about(*claim->server, std::move(ran.why)).text);
 }
@@ -167,11 +171,11 @@ asio::awaitable<ReleaseAnswer> MemcachedBackend::release(ClaimPtr any_claim, boo
                                                          TimePoint deadline) {
   const auto claim = mine(any_claim);
   claim->server->forget(*claim);
-  ReleaseOrder order{claim->key, claim->request().owner.id};
-  Worker::Work<ReleaseResult> work = [order = std::move(order)](Session& session) {
-    return memcached::release(session, order);
+  ReleaseOrder order{claim->key, claim->request().owner.id, claim->stored};
+  auto work = [order = std::move(order)](Session& session) mutable {
+    return memcached::release(session, std::move(order));
   };
-  auto ran = co_await claim->server->worker().run<ReleaseResult>(std::move(work), deadline);
+  auto ran = co_await claim->server->line().run<ReleaseResult>(std::move(work), deadline);
   ReleaseAnswer answer;
   if (ran.result) {
     answer.status = ran.result->status;
@@ -189,7 +193,7 @@ asio::awaitable<ReleaseAnswer> MemcachedBackend::release(ClaimPtr any_claim, boo
     claim->granted = false;
     claim->server->given_back(claim->key);
     if (claim->late_until > env_.now()) {
-      claim->server->add_stray({claim->key, claim->request().owner.id}, claim->late_until);
+      claim->server->add_stray({claim->key, claim->request().owner.id, {}}, claim->late_until);
       claim->late_until = {};
     }
   }

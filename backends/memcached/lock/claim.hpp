@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the backend keeps about one claim. Touched on the loop only; the worker gets copies.
+// What the backend keeps about one claim. Loop only.
 #pragma once
 
 #include <memory>
@@ -8,6 +8,7 @@
 
 #include "backends/memcached/rules/server_info.hpp"
 #include "backends/memcached/rules/value.hpp"
+#include "backends/memcached/wire/commands.hpp"
 #include "dlock/spi/claim.hpp"
 #include "dlock/spi/signal.hpp"
 
@@ -34,6 +35,7 @@ class KeyClaim final : public Claim {
   TimePoint late_until{};         ///< until then an add of unknown outcome may still arrive
   std::int64_t since_ms = 0;
   ServerInfo info;
+  ItemNumber stored;  ///< what was last stored for it, if that is known
   std::string proof;  ///< once its grant was exported: renewals leave it in the value
 
   /// As it is to be written.

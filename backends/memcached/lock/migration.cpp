@@ -41,70 +41,77 @@ RecordAnswer not_read(Answer answer) {
 }
 
 Answer changes_all_the_time() {
-  return {Outcome::unavailable, failure(Error::unexpected, "the key changes all the time")};
+  return {Outcome::unavailable, failure(Error::unexpected, "the key changes all the time"), {}};
 }
 
 }  // namespace
 
-Answer lift_counter(Commands& server, const std::string& token_key, std::uint64_t above) {
+asio::awaitable<Answer> lift_counter(Commands& server, std::string token_key, std::uint64_t above) {
+  const std::vector<std::string> keys{token_key};
   for (int turn = 0; turn < kTurns; ++turn) {
-    auto found = server.gets({token_key});
-    if (!found.answer.done()) return std::move(found.answer);
+    auto found = co_await server.gets(keys);
+    if (!found.answer.done()) co_return std::move(found.answer);
     const auto* item = found.get(token_key);
-    const auto counter = read_counter(item);
+    const auto counter = counter_of(item);
     if (item != nullptr && !counter) {
-      return {Outcome::refused, failure(Error::token_broken, token_key)};
+      co_return Answer{Outcome::refused, failure(Error::token_broken, token_key), {}};
     }
     const auto clock = server.wall_clock_us();
     const auto value = std::max(above, counter.value_or(token_seed(clock, above)));
     const auto exptime = token_exptime(value, clock);
-    if (counter && *counter >= above && exptime != kNever) return std::move(found.answer);
-    auto put = item == nullptr ? server.add(token_key, std::to_string(value), exptime)
-                               : server.cas(token_key, std::to_string(value), exptime, item->cas);
-    if (!changed_meanwhile(put)) return put;
+    if (counter && *counter >= above && exptime != kNever) co_return std::move(found.answer);
+    const auto text = std::to_string(value);
+    auto putting = item == nullptr ? server.add(token_key, text, exptime)
+                                   : server.cas(token_key, text, exptime, item->cas);
+    auto put = co_await std::move(putting);
+    if (!changed_meanwhile(put)) co_return put;
   }
-  return changes_all_the_time();
+  co_return changes_all_the_time();
 }
 
-RecordAnswer raise(Commands& server, const ReleaseOrder& holder, const std::string& token_key,
-                   std::uint64_t min_token) {
+asio::awaitable<RecordAnswer> raise(Commands& server, ReleaseOrder holder, std::string token_key,
+                                    std::uint64_t min_token) {
   if (min_token >= kTokenEnd - 1) {
-    return not_done({Outcome::refused, failure(Error::token_broken, token_key)});
+    co_return not_done({Outcome::refused, failure(Error::token_broken, token_key), {}});
   }
-  auto found = server.gets({holder.key});
-  if (!found.answer.done()) return not_read(std::move(found.answer));
+  const std::vector<std::string> keys{holder.key};
+  auto found = co_await server.gets(keys);
+  if (!found.answer.done()) co_return not_read(std::move(found.answer));
   const auto* item = found.get(holder.key);
   if (item == nullptr || !belongs_to(item->value, holder.owner_id)) {
-    return answer_of(RecordStatus::conflict);
+    co_return answer_of(RecordStatus::conflict);
   }
-  auto lifted = lift_counter(server, token_key, min_token);
-  if (lifted.done()) return answer_of(RecordStatus::done);
-  return not_done(std::move(lifted));
+  auto lifted = co_await lift_counter(server, token_key, min_token);
+  if (lifted.done()) co_return answer_of(RecordStatus::done);
+  co_return not_done(std::move(lifted));
 }
 
-RecordAnswer read_note(Commands& server, const std::string& key) {
-  auto found = server.gets({key});
-  if (!found.answer.done()) return not_read(std::move(found.answer));
+asio::awaitable<RecordAnswer> read_note(Commands& server, std::string key) {
+  const std::vector<std::string> keys{key};
+  auto found = co_await server.gets(keys);
+  if (!found.answer.done()) co_return not_read(std::move(found.answer));
   const auto* item = found.get(key);
-  return answer_of(RecordStatus::done, item == nullptr ? std::string() : item->value);
+  co_return answer_of(RecordStatus::done, item == nullptr ? std::string() : item->value);
 }
 
-RecordAnswer write_note(Commands& server, const std::string& key, const std::string& from,
-                        const std::string& to) {
+asio::awaitable<RecordAnswer> write_note(Commands& server, std::string key, std::string from,
+                                         std::string to) {
+  const std::vector<std::string> keys{key};
   for (int turn = 0; turn < kTurns; ++turn) {
-    auto found = server.gets({key});
-    if (!found.answer.done()) return not_read(std::move(found.answer));
+    auto found = co_await server.gets(keys);
+    if (!found.answer.done()) co_return not_read(std::move(found.answer));
     const auto* item = found.get(key);
     const auto there = item == nullptr ? std::string() : item->value;
-    if (there != from) return answer_of(RecordStatus::conflict, there);
-    if (item == nullptr && to.empty()) return answer_of(RecordStatus::done);
-    auto put = item == nullptr ? server.add(key, to, kNever)
-               : to.empty()    ? server.cas(key, there, kPastExpiry, item->cas)
-                               : server.cas(key, to, kNever, item->cas);
-    if (put.done()) return answer_of(RecordStatus::done);
-    if (!changed_meanwhile(put)) return not_done(std::move(put));
+    if (there != from) co_return answer_of(RecordStatus::conflict, there);
+    if (item == nullptr && to.empty()) co_return answer_of(RecordStatus::done);
+    auto putting = item == nullptr ? server.add(key, to, kNever)
+                   : to.empty()    ? server.cas(key, there, kPastExpiry, item->cas)
+                                   : server.cas(key, to, kNever, item->cas);
+    auto put = co_await std::move(putting);
+    if (put.done()) co_return answer_of(RecordStatus::done);
+    if (!changed_meanwhile(put)) co_return not_done(std::move(put));
   }
-  return not_done(changes_all_the_time());
+  co_return not_done(changes_all_the_time());
 }
 
 }  // namespace dlock::memcached

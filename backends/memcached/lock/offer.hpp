@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a grant is exported: the proof is written into the lock's value, by cas. On the worker's
-// thread, against Commands.
+// How a grant is exported: the proof is written into the lock's value, by cas. Against Commands.
 #pragma once
 
 #include <string>
@@ -17,6 +16,6 @@ struct OfferOrder {
 };
 
 /// Clear: done. not_holder: the key is not ours. Else nobody may count on it.
-Failure offer(Commands& server, const OfferOrder& order);
+asio::awaitable<Failure> offer(Commands& server, OfferOrder order);
 
 }  // namespace dlock::memcached

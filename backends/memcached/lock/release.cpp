@@ -8,38 +8,59 @@
 namespace dlock::memcached {
 
 // EXISTS: a renewal that was not answered has come in between; its value is ours, too.
-ReleaseResult release(Commands& server, const ReleaseOrder& order) {
+asio::awaitable<ReleaseResult> release(Commands& server, ReleaseOrder order) {
   constexpr int kTurns = 4;
   bool in_doubt = false;
+  if (order.number.cas != 0) {
+    auto answer = co_await server.remove(order.key, order.number);
+    switch (answer.outcome) {
+      case Outcome::done:
+        co_return ReleaseResult{ReleaseStatus::released, {}};
+      case Outcome::not_found:
+        co_return ReleaseResult{ReleaseStatus::not_holder, {}};
+      case Outcome::unknown:
+        in_doubt = true;
+        if (answer.failure.error == make_error_code(Error::no_answer)) {
+          co_return ReleaseResult{ReleaseStatus::unknown, std::move(answer.failure)};
+        }
+        break;
+      case Outcome::unavailable:
+        co_return ReleaseResult{ReleaseStatus::unavailable, std::move(answer.failure)};
+      default:
+        break;
+    }
+  }
+  const std::vector<std::string> keys{order.key};
   for (int turn = 0; turn < kTurns; ++turn) {
-    auto found = server.gets({order.key});
+    auto found = co_await server.gets(keys);
     if (!found.answer.done()) {
       const bool refused = found.answer.outcome == Outcome::refused;
-      return {in_doubt || refused ? ReleaseStatus::unknown : ReleaseStatus::unavailable,
-              std::move(found.answer.failure)};
+      const auto status = in_doubt || refused ? ReleaseStatus::unknown : ReleaseStatus::unavailable;
+      co_return ReleaseResult{status, std::move(found.answer.failure)};
     }
     const auto* item = found.get(order.key);
     if (item == nullptr || !belongs_to(item->value, order.owner_id)) {
-      return {in_doubt ? ReleaseStatus::released : ReleaseStatus::not_holder, {}};
+      co_return ReleaseResult{in_doubt ? ReleaseStatus::released : ReleaseStatus::not_holder, {}};
     }
-    auto answer = server.cas(order.key, item->value, kPastExpiry, item->cas);
+    auto answer = co_await server.cas(order.key, item->value, kPastExpiry, item->cas);
     switch (answer.outcome) {
       case Outcome::done:
-        return {ReleaseStatus::released, {}};
+        co_return ReleaseResult{ReleaseStatus::released, {}};
       case Outcome::exists:
       case Outcome::not_found:
         break;
       case Outcome::unknown:
         in_doubt = true;
         if (answer.failure.error == make_error_code(Error::no_answer)) {
-          return {ReleaseStatus::unknown, std::move(answer.failure)};
+          co_return ReleaseResult{ReleaseStatus::unknown, std::move(answer.failure)};
         }
         break;
       default:
-        return {ReleaseStatus::unavailable, std::move(answer.failure)};
+        co_return ReleaseResult{ReleaseStatus::unavailable, std::move(answer.failure)};
     }
   }
-  return {ReleaseStatus::unknown, failure(Error::unexpected, "the key changes all the time")};
+  co_return ReleaseResult{ReleaseStatus::unknown,
+                          failure(Error::unexpected, "the key changes all the time")};
 }
 
 }  // namespace dlock::memcached

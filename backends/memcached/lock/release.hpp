@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a lock is given back: `gets` shows whose it is, `cas` with a date long past deletes exactly
-// that value. 2 round trips. On the worker's thread, against Commands.
+// How a lock is given back. Where the number of what we stored last is known, exactly that value is
+// deleted: 1 round trip. Else `gets` shows whose it is, and `cas` with a date long past deletes
+// what was read: 2 round trips. Against Commands.
 #pragma once
 
 #include <string>
@@ -13,6 +14,7 @@ namespace dlock::memcached {
 struct ReleaseOrder {
   std::string key;
   std::string owner_id;
+  ItemNumber number;
 };
 
 struct ReleaseResult {
@@ -21,6 +23,6 @@ struct ReleaseResult {
   Failure failure;
 };
 
-ReleaseResult release(Commands& server, const ReleaseOrder& order);
+asio::awaitable<ReleaseResult> release(Commands& server, ReleaseOrder order);
 
 }  // namespace dlock::memcached

@@ -34,44 +34,47 @@ LossReason seen(const Item* item, const RenewOrder& order) {
   return belongs_to(item->value, order.value.owner.id) ? LossReason::none : LossReason::taken;
 }
 
-RenewResult prolong(Commands& server, const RenewOrder& order, std::uint64_t cas) {
+asio::awaitable<RenewResult> prolong(Commands& server, const RenewOrder& order, std::uint64_t cas) {
   RenewResult result;
   auto value = order.value;
   value.renewed_ms = server.wall_clock_us() / 1000;
   result.sent = server.now();
-  auto answer = server.cas(order.key, write_value(value), exptime_of(order.value.lease), cas);
+  const auto text = write_value(value);
+  auto answer = co_await server.cas(order.key, text, exptime_of(order.value.lease), cas);
+  result.number = answer.stored;
   switch (answer.outcome) {
     case Outcome::done:
       result.status = ExtendStatus::extended;
-      return result;
+      co_return result;
     case Outcome::not_found:
-      return gone(LossReason::removed);
+      co_return gone(LossReason::removed);
     case Outcome::unknown:
-      return failed(ExtendStatus::unknown, std::move(answer.failure));
+      co_return failed(ExtendStatus::unknown, std::move(answer.failure));
     default:
-      return failed(ExtendStatus::unavailable, std::move(answer.failure));
+      co_return failed(ExtendStatus::unavailable, std::move(answer.failure));
   }
 }
 
 /// Again, alone: the value has changed since it was read (a renewal of ours that was not answered),
 /// or the answer was too slow to be trusted.
-RenewResult prolong_again(Commands& server, const RenewOrder& order) {
-  auto found = server.gets({order.key});
+asio::awaitable<RenewResult> prolong_again(Commands& server, const RenewOrder& order) {
+  const std::vector<std::string> keys{order.key};
+  auto found = co_await server.gets(keys);
   if (!found.answer.done()) {
-    return failed(ExtendStatus::unavailable, std::move(found.answer.failure));
+    co_return failed(ExtendStatus::unavailable, std::move(found.answer.failure));
   }
   const auto* item = found.get(order.key);
-  if (const auto why = seen(item, order); why != LossReason::none) return gone(why);
-  return prolong(server, order, item->cas);
+  if (const auto why = seen(item, order); why != LossReason::none) co_return gone(why);
+  co_return co_await prolong(server, order, item->cas);
 }
 
 bool is_slow(Commands& server, const RenewResult& result) {
   return result.status == ExtendStatus::extended && server.now() - result.sent > kTrustedAnswer;
 }
 
-void explain(Commands& server, const std::vector<RenewOrder>& orders,
-             std::vector<RenewResult>& results) {
-  server.refresh_facts();
+asio::awaitable<void> explain(Commands& server, const std::vector<RenewOrder>& orders,
+                              std::vector<RenewResult>& results) {
+  co_await server.refresh_facts();
   for (std::size_t i = 0; i < results.size(); ++i) {
     results[i].info = server.info();
     if (results[i].status == ExtendStatus::gone && results[i].reason == LossReason::removed) {
@@ -82,12 +85,14 @@ void explain(Commands& server, const std::vector<RenewOrder>& orders,
 
 }  // namespace
 
-std::vector<RenewResult> renew(Commands& server, const std::vector<RenewOrder>& orders) {
-  auto found = server.gets_and_canary(keys_of(orders));
-  if (!found.answer.done()) {
-    return {orders.size(), failed(ExtendStatus::unavailable, found.answer.failure)};
-  }
+asio::awaitable<std::vector<RenewResult>> renew(Commands& server, std::vector<RenewOrder> orders) {
+  auto keys = keys_of(orders);
+  auto found = co_await server.gets_and_canary(std::move(keys));
   std::vector<RenewResult> results;
+  if (!found.answer.done()) {
+    results.assign(orders.size(), failed(ExtendStatus::unavailable, found.answer.failure));
+    co_return results;
+  }
   results.reserve(orders.size());
   for (const auto& order : orders) {
     // One that was not answered has used up the time of all that follow.
@@ -97,22 +102,25 @@ std::vector<RenewResult> renew(Commands& server, const std::vector<RenewOrder>& 
     }
     const auto* item = found.get(order.key);
     const auto why = seen(item, order);
-    auto result = why == LossReason::none ? prolong(server, order, item->cas) : gone(why);
+    auto result = gone(why);
+    if (why == LossReason::none) result = co_await prolong(server, order, item->cas);
     const bool changed = why == LossReason::none && !result.failure.error &&
                          result.status == ExtendStatus::unavailable;
-    if (changed || is_slow(server, result)) result = prolong_again(server, order);
+    if (changed || is_slow(server, result)) result = co_await prolong_again(server, order);
     results.push_back(std::move(result));
   }
-  explain(server, orders, results);
-  return results;
+  co_await explain(server, orders, results);
+  co_return results;
 }
 
-std::vector<RenewResult> verify(Commands& server, const std::vector<RenewOrder>& orders) {
-  auto found = server.gets_and_canary(keys_of(orders));
-  if (!found.answer.done()) {
-    return {orders.size(), failed(ExtendStatus::unavailable, found.answer.failure)};
-  }
+asio::awaitable<std::vector<RenewResult>> verify(Commands& server, std::vector<RenewOrder> orders) {
+  auto keys = keys_of(orders);
+  auto found = co_await server.gets_and_canary(std::move(keys));
   std::vector<RenewResult> results;
+  if (!found.answer.done()) {
+    results.assign(orders.size(), failed(ExtendStatus::unavailable, found.answer.failure));
+    co_return results;
+  }
   results.reserve(orders.size());
   bool lost = false;
   for (const auto& order : orders) {
@@ -122,8 +130,8 @@ std::vector<RenewResult> verify(Commands& server, const std::vector<RenewOrder>&
     if (why == LossReason::none) result.status = ExtendStatus::extended;
     results.push_back(std::move(result));
   }
-  if (lost) explain(server, orders, results);
-  return results;
+  if (lost) co_await explain(server, orders, results);
+  co_return results;
 }
 
 }  // namespace dlock::memcached

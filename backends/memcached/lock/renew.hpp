@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How leases are prolonged: one multi-get shows which keys are still ours, then one `cas` each
-// sets the new expiry. Reasons for those that are gone come from the server's own counters. On the
-// worker's thread, against Commands.
+// sets the new expiry. Reasons for those that are gone come from the server's own counters. Against
+// Commands.
 #pragma once
 
 #include <string>
@@ -23,14 +23,15 @@ struct RenewResult {
   ExtendStatus status = ExtendStatus::unavailable;
   TimePoint sent{};  ///< the lease counts from here
   LossReason reason = LossReason::none;
+  ItemNumber number;  ///< of what is stored, if it was extended
   ServerInfo info;
   Failure failure;
 };
 
 /// One result for each, in order.
-std::vector<RenewResult> renew(Commands& server, const std::vector<RenewOrder>& orders);
+asio::awaitable<std::vector<RenewResult>> renew(Commands& server, std::vector<RenewOrder> orders);
 
 /// Looks only: `gone` for those that are not ours any more, `extended` for the others.
-std::vector<RenewResult> verify(Commands& server, const std::vector<RenewOrder>& orders);
+asio::awaitable<std::vector<RenewResult>> verify(Commands& server, std::vector<RenewOrder> orders);
 
 }  // namespace dlock::memcached

@@ -25,20 +25,15 @@ Server::Server(Env& env, EventSink& sink, Session::Settings settings, Poller::Pa
       address_(fmt::format("{}:{}", settings.server.host, settings.server.port)),
       poller_(pace),
       poll_now_(env) {
-  worker_ = std::make_shared<Worker>(env, std::move(settings));
+  line_ = std::make_shared<Line>(env, std::move(settings),
+                                 [this](const ServerInfo& info) { learn(info); });
 }
 
-void Server::start() {
-  // What the server says comes from the worker's thread, also long after whoever asked has gone.
-  worker_->on_info = [weak = weak_from_this()](ServerInfo info) {
-    if (const auto self = weak.lock()) self->learn(std::move(info));
-  };
-  worker_->start();
-}
+void Server::start() { line_->start(); }
 
 void Server::stop() {
   stopped_ = true;
-  worker_->stop();
+  line_->stop();
   wake_all();
   poll_now_.notify();
 }
@@ -103,10 +98,10 @@ asio::awaitable<void> Server::check_held() {
     claims.push_back(std::move(claim));
   }
   using Results = std::vector<RenewResult>;
-  Worker::Work<Results> work = [orders = std::move(orders)](Session& session) {
-    return verify(session, orders);
+  auto work = [orders = std::move(orders)](Session& session) mutable {
+    return verify(session, std::move(orders));
   };
-  const auto ran = co_await worker_->run<Results>(std::move(work), env_.now() + kCheckPatience);
+  const auto ran = co_await line_->run<Results>(std::move(work), env_.now() + kCheckPatience);
   // Without a result the next renewal tells.
   if (!ran.result || stopped_) co_return;
   for (std::size_t i = 0; i < claims.size(); ++i) {
@@ -174,9 +169,10 @@ asio::awaitable<void> Server::poll_once() {
   auto strays = poller_.strays(env_.now());
   auto keys = poller_.keys();
   if (keys.empty() && strays.empty()) co_return;
-  Worker::Work<PollResult> work = [keys = std::move(keys), strays = std::move(strays)](
-                                      Session& session) { return look_all(session, keys, strays); };
-  const auto ran = co_await worker_->run<PollResult>(std::move(work), env_.now() + kPollPatience);
+  auto work = [keys = std::move(keys), strays = std::move(strays)](Session& session) mutable {
+    return look_all(session, std::move(keys), std::move(strays));
+  };
+  const auto ran = co_await line_->run<PollResult>(std::move(work), env_.now() + kPollPatience);
   if (stopped_) co_return;
   if (!ran.result || !ran.result->answer.done()) {
     wake_all();

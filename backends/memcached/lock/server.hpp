@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One server, seen from the loop: its worker, its waiters, the locks held on it, and what it last
+// One server: the line to it, its waiters, the locks held on it, and what it last
 // said of itself. When it has lost everything, the held locks are looked at once, not at their next
 // renewal.
 #pragma once
@@ -15,7 +15,7 @@
 #include "backends/memcached/lock/claim.hpp"
 #include "backends/memcached/lock/poller.hpp"
 #include "backends/memcached/lock/renew.hpp"
-#include "backends/memcached/wire/worker.hpp"
+#include "backends/memcached/wire/line.hpp"
 #include "dlock/spi/event_sink.hpp"
 
 namespace dlock::memcached {
@@ -28,8 +28,7 @@ class Server : public std::enable_shared_from_this<Server> {
   void start();
   /// No event is told any more; every wait ends.
   void stop();
-  asio::awaitable<bool> ended(TimePoint deadline) { return worker_->ended(deadline); }
-  Worker& worker() noexcept { return *worker_; }
+  Line& line() noexcept { return *line_; }
 
   const std::string& address() const noexcept { return address_; }
   /// Empty: it has never answered.
@@ -63,7 +62,7 @@ class Server : public std::enable_shared_from_this<Server> {
   Env& env_;
   EventSink& sink_;
   std::string address_;
-  std::shared_ptr<Worker> worker_;
+  std::shared_ptr<Line> line_;
   Poller poller_;
   Signal poll_now_;
   bool polling_ = false;

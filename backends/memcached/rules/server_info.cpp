@@ -39,6 +39,7 @@ void take_stat(ServerInfo& info, std::string_view key, std::string_view value) {
   if (key == "uptime") read(value, info.uptime);
   if (key == "cmd_flush") read(value, info.flushes);
   if (key == "limit_maxbytes") read(value, info.max_bytes);
+  if (key == "proxy_enabled") info.is_proxy = value == "yes";
   // `stats` counts them, `stats settings` says whether there can be any.
   if (key == "evictions" && (value == "on" || value == "off")) {
     info.evicts = value == "on";
@@ -77,6 +78,11 @@ std::string version_error(std::string_view text) {
         text);
   }
   return {};
+}
+
+bool has_meta_commands(std::string_view text) {
+  const auto version = parse_version(text);
+  return version >= Version{1, 6, 18} && version < Version{2, 0, 0};
 }
 
 Capabilities declare(const std::vector<ServerInfo>& servers, std::chrono::milliseconds lease) {

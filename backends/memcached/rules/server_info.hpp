@@ -24,7 +24,8 @@ struct ServerInfo {
   std::uint64_t evictions = 0;
   std::uint64_t flushes = 0;
   std::uint64_t max_bytes = 0;
-  bool evicts = true;  ///< drops live items when memory is short; off with -M
+  bool is_proxy = false;  ///< memcached as a proxy before others
+  bool evicts = true;     ///< drops live items when memory is short; off with -M
   /// How often we found our canary gone or changed.
   std::uint64_t canary_losses = 0;
 };
@@ -41,6 +42,10 @@ LossReason reason_of_loss(const ServerInfo& before, const ServerInfo& after);
 /// Empty, or why this version must not be used: before 1.5.14 and in 1.6.12 a deleted item may
 /// live on and compare-and-set is broken (memcached issues 469 and 844).
 std::string version_error(std::string_view version);
+
+/// Whether meta commands are worth trying: from 1.6.18 on, with which they are tested. Behind a
+/// proxy, whose server may be restarted unseen, the number of an item would be another's by then.
+bool has_meta_commands(std::string_view version);
 
 /// What the servers promise together.
 Capabilities declare(const std::vector<ServerInfo>& servers, std::chrono::milliseconds lease);

@@ -4,9 +4,9 @@
 // trip each, in turn. Session is the real one; the unit tests have one that fails on demand.
 #pragma once
 
+#include <boost/asio/awaitable.hpp>
 #include <cstdint>
 #include <ctime>
-#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -16,19 +16,29 @@
 
 namespace dlock::memcached {
 
+namespace asio = boost::asio;
+
 enum class Outcome {
   done,
   not_stored,   ///< of add: the key is there
-  not_found,    ///< of cas, increment: the key is not there
-  exists,       ///< of cas: another value is there by now
+  not_found,    ///< of cas, remove, increment: the key is not there
+  exists,       ///< of cas, remove: another value is there by now
   refused,      ///< the server said no; nothing was changed
   unavailable,  ///< surely not done: not sent
   unknown,      ///< sent, and not answered: it may still happen
 };
 
+/// Which of all values that a key ever had: the server numbers what it stores. It says something
+/// within one era only: after a restart, or the loss of everything, the server counts anew.
+struct ItemNumber {
+  std::uint64_t cas = 0;  ///< 0: not known
+  std::uint64_t era = 0;
+};
+
 struct Answer {
   Outcome outcome = Outcome::unavailable;
   Failure failure;
+  ItemNumber stored;  ///< of add and cas, where the server says it
   bool done() const noexcept { return outcome == Outcome::done; }
 };
 
@@ -51,6 +61,7 @@ struct Found {
   }
 };
 
+/// The coroutines' references must live until they have ended.
 class Commands {
  public:
   virtual ~Commands() = default;
@@ -60,17 +71,21 @@ class Commands {
   /// When the caller gives up; commands after it are not sent.
   virtual TimePoint deadline() const = 0;
 
-  virtual Answer add(const std::string& key, const std::string& value, std::time_t exptime) = 0;
-  virtual Answer cas(const std::string& key, const std::string& value, std::time_t exptime,
-                     std::uint64_t cas) = 0;
-  virtual Number increment(const std::string& key, std::uint64_t by) = 0;
+  virtual asio::awaitable<Answer> add(const std::string& key, const std::string& value,
+                                      std::time_t exptime) = 0;
+  virtual asio::awaitable<Answer> cas(const std::string& key, const std::string& value,
+                                      std::time_t exptime, std::uint64_t cas) = 0;
+  /// Deletes the key if its value is still that one. `exists`: it is not, or the number says
+  /// nothing any more.
+  virtual asio::awaitable<Answer> remove(const std::string& key, const ItemNumber& number) = 0;
+  virtual asio::awaitable<Number> increment(const std::string& key, std::uint64_t by) = 0;
   /// One round trip for all keys. Reading twice does no harm: a broken connection is made anew.
-  virtual Found gets(const std::vector<std::string>& keys) = 0;
+  virtual asio::awaitable<Found> gets(const std::vector<std::string>& keys) = 0;
   /// The same, and notices when the server has lost everything.
-  virtual Found gets_and_canary(std::vector<std::string> keys) = 0;
+  virtual asio::awaitable<Found> gets_and_canary(std::vector<std::string> keys) = 0;
 
   /// Asks how the server is; info() is new then, if it answered.
-  virtual Answer refresh_facts() = 0;
+  virtual asio::awaitable<Answer> refresh_facts() = 0;
   virtual const ServerInfo& info() const = 0;
 };
 

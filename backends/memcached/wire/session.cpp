@@ -29,9 +29,10 @@ Answer not_sent(Answer answer) {
   return answer;
 }
 
-/// libmemcached does not hand on what the server says before.
+/// Before it has said anything.
 bool hangs_up(std::string_view text) {
-  return text.find("disconnected") != text.npos || text.find("reset by peer") != text.npos;
+  return text.find("disconnected") != text.npos || text.find("reset by peer") != text.npos ||
+         text.find("Broken pipe") != text.npos;
 }
 
 }  // namespace
@@ -40,7 +41,7 @@ Session::Session(Env& env, Settings settings, OnFacts on_info)
     : env_(env),
       settings_(std::move(settings)),
       on_facts_(std::move(on_info)),
-      client_(settings_.driver.make_client(env, settings_.server, settings_.flags)) {
+      client_(settings_.make_client(env, settings_.server, settings_.flags)) {
   info_.address = fmt::format("{}:{}", settings_.server.host, settings_.server.port);
 }
 
@@ -58,15 +59,28 @@ std::int64_t Session::wall_clock_us() const {
   return ms * 1000 + std::clamp<std::int64_t>(beyond, 0, 999);
 }
 
-Answer Session::ready() {
+void Session::close() noexcept {
+  is_closed_ = true;
+  client_->close();
+}
+
+bool Session::is_ready() const {
+  return !is_closed_ && client_->is_open() && next_ == Step::done && env_.now() < list_due_;
+}
+
+asio::awaitable<Answer> Session::ready() {
+  if (is_ready()) co_return Answer{Outcome::done, {}, {}};
+  told_closed_ = is_closed_;
+  if (is_closed_) co_return Answer{Outcome::unavailable, failure(Error::closed), {}};
+  if (deadline_ <= env_.now()) {
+    co_return Answer{Outcome::unavailable, failure(Error::line_busy), {}};
+  }
   const bool fit = client_->is_open() && next_ == Step::done;
-  if (fit && env_.now() < list_due_) return {Outcome::done, {}};
-  if (deadline_ <= env_.now()) return {Outcome::unavailable, failure(Error::line_busy)};
   // Others may have come with another list of servers, or the server has lost ours.
   if (fit) next_ = Step::list;
-  auto answer = connect();
+  auto answer = co_await connect();
   client_->until(deadline_);
-  return answer;
+  co_return answer;
 }
 
 // One that does not answer its first questions is asked anew, on another connection.
@@ -75,9 +89,9 @@ Client& Session::step() {
   return *client_;
 }
 
-Answer Session::connect() {
+asio::awaitable<Answer> Session::connect() {
   if (!client_->is_open()) {
-    if (!pacer_.may_try(env_.now())) return {Outcome::unavailable, last_failure_};
+    if (!pacer_.may_try(env_.now())) co_return Answer{Outcome::unavailable, last_failure_, {}};
     pacer_.tried(env_.now());
     client_->open();
     next_ = Step::canary;
@@ -90,176 +104,211 @@ Answer Session::connect() {
     if (deadline_ - began < slowest_step_ + slowest_step_ / 4) {
       // One slow answer must not keep the impatient out for as long as the connection stands.
       slowest_step_ /= 2;
-      return {Outcome::unavailable, failure(Error::connecting)};
+      co_return Answer{Outcome::unavailable, failure(Error::connecting), {}};
     }
-    auto answer = not_sent(take_step());
+    auto taken = co_await take_step();
+    auto answer = not_sent(std::move(taken));
     if (!answer.done()) {
       client_->drop();
       if (next_ == Step::canary && hangs_up(answer.failure.text)) {
         answer.failure.text += ": it hangs up at once; has it no place for more connections (-c)?";
       }
       last_failure_ = answer.failure;
-      return answer;
+      co_return answer;
     }
     slowest_step_ = std::max(slowest_step_, env_.now() - began);
   }
   on_facts_(info_);
-  return {Outcome::done, {}};
+  co_return Answer{Outcome::done, {}, {}};
 }
 
-Answer Session::take_step() {
+asio::awaitable<Answer> Session::take_step() {
   Answer answer;
   switch (next_) {
     // The first one: its answer also tells of a server that has no place for us.
     case Step::canary:
-      answer = check_canary();
+      answer = co_await check_canary();
       break;
     case Step::stats:
-      answer = ask_stats();
+      answer = co_await ask_stats();
       break;
     case Step::settings:
-      answer = step().stats("settings", seen_);
+      answer = co_await step().settings(seen_);
       if (!answer.done()) break;
       seen_.canary_losses = info_.canary_losses;
       info_ = seen_;
       break;
     case Step::list:
     case Step::done:
-      answer = check_list();
+      answer = co_await check_list();
       break;
   }
   if (answer.done()) next_ = static_cast<Step>(static_cast<int>(next_) + 1);
-  return answer;
+  co_return answer;
 }
 
-Answer Session::ask_stats() {
-  auto answer = step().stats(nullptr, seen_);
-  if (!answer.done()) return answer;
+asio::awaitable<Answer> Session::ask_stats() {
+  auto answer = co_await step().stats(seen_);
+  if (!answer.done()) co_return answer;
   // It is starting, or a proxy that has no server yet.
   if (seen_.version.empty()) {
-    return {Outcome::unavailable, failure(Error::not_connected, "it does not say its version")};
+    co_return Answer{
+        Outcome::unavailable, failure(Error::not_connected, "it does not say its version"), {}};
   }
   if (auto error = version_error(seen_.version); !error.empty()) {
-    return {Outcome::refused, failure(Error::bad_version, std::move(error))};
+    co_return Answer{Outcome::refused, failure(Error::bad_version, std::move(error)), {}};
   }
-  return answer;
+  co_return answer;
 }
 
 // Whoever comes first lays it; a value that is not the one we know is a loss, once we knew one.
 // What has been laid must be there: behind a proxy that keeps nothing everybody would hold a lock.
-Answer Session::check_canary() {
+asio::awaitable<Answer> Session::check_canary() {
   const auto& key = settings_.canary_key;
-  auto found = step().gets({key});
-  if (!found.answer.done()) return found.answer;
+  const std::vector<std::string> keys{key};
+  auto found = co_await step().gets(keys);
+  if (!found.answer.done()) co_return found.answer;
   if (found.get(key) == nullptr) {
-    auto laid = step().add(key, make_uuid(env_), 0);
+    const auto fresh = make_uuid(env_);
+    auto laid = co_await step().add(key, fresh, 0);
     if (laid.outcome == Outcome::refused &&
         laid.failure.error == make_error_code(Error::out_of_memory)) {
       // A lock will fare no better, but the store can be reached.
-      return {Outcome::done, {}};
+      co_return Answer{Outcome::done, {}, {}};
     }
-    if (!laid.done() && laid.outcome != Outcome::not_stored) return laid;
-    found = step().gets({key});
-    if (!found.answer.done()) return found.answer;
+    if (!laid.done() && laid.outcome != Outcome::not_stored) co_return laid;
+    found = co_await step().gets(keys);
+    if (!found.answer.done()) co_return found.answer;
     if (found.get(key) == nullptr) {
-      return {Outcome::unavailable, failure(Error::keeps_nothing, key)};
+      co_return Answer{Outcome::unavailable, failure(Error::keeps_nothing, key), {}};
     }
   }
   const auto& value = found.get(key)->value;
-  if (!canary_.empty() && value != canary_) ++info_.canary_losses;
+  if (!canary_.empty() && value != canary_) lost_all();
   canary_ = value;
-  return {Outcome::done, {}};
+  co_return Answer{Outcome::done, {}, {}};
 }
 
-Answer Session::check_list() {
+// Its own number is of no use then: what it counted from is gone.
+void Session::lost_all() {
+  ++info_.canary_losses;
+  client_->begin_era();
+}
+
+asio::awaitable<Answer> Session::check_list() {
   const auto& key = settings_.list_key;
   const auto& ours = settings_.list_note;
   const auto exptime = settings_.list_exptime;
   list_due_ = env_.now() + std::chrono::seconds(exptime) / 4;
-  if (key.empty()) return {Outcome::done, {}};
-  auto found = step().gets({key});
+  if (key.empty()) co_return Answer{Outcome::done, {}, {}};
+  const std::vector<std::string> keys{key};
+  auto found = co_await step().gets(keys);
   if (found.answer.done() && found.get(key) == nullptr) {
-    auto laid = step().add(key, ours, exptime);
-    if (laid.done() || laid.outcome == Outcome::refused) return {Outcome::done, {}};
-    if (laid.outcome != Outcome::not_stored) return laid;
-    found = step().gets({key});  // another was quicker
+    auto laid = co_await step().add(key, ours, exptime);
+    if (laid.done() || laid.outcome == Outcome::refused) co_return Answer{Outcome::done, {}, {}};
+    if (laid.outcome != Outcome::not_stored) co_return laid;
+    found = co_await step().gets(keys);  // another was quicker
   }
-  if (!found.answer.done()) return found.answer;
+  if (!found.answer.done()) co_return found.answer;
   const auto* note = found.get(key);
-  if (note == nullptr) return {Outcome::done, {}};  // and gone again
+  if (note == nullptr) co_return Answer{Outcome::done, {}, {}};  // and gone again
   if (note->value != ours) {
     list_due_ = {};
-    return {Outcome::refused,
-            failure(Error::other_list, other_note(info_.address, key, ours, note->value, exptime))};
+    auto words = other_note(info_.address, key, ours, note->value, exptime);
+    co_return Answer{Outcome::refused, failure(Error::other_list, std::move(words)), {}};
   }
   // It outlives us from now on. That another did the same just before does as well.
-  const auto kept = step().cas(key, ours, exptime, note->cas);
-  return kept.outcome == Outcome::unknown ? kept : Answer{Outcome::done, {}};
+  auto kept = co_await step().cas(key, ours, exptime, note->cas);
+  if (kept.outcome == Outcome::unknown) co_return kept;
+  co_return Answer{Outcome::done, {}, {}};
 }
 
-Answer Session::add(const std::string& key, const std::string& value, std::time_t exptime) {
-  auto answer = ready();
-  if (!answer.done()) return answer;
-  return client_->add(key, value, exptime);
+// A session that is ready has no coroutine of its own for what it hands on.
+
+asio::awaitable<Answer> Session::add(const std::string& key, const std::string& value,
+                                     std::time_t exptime) {
+  if (is_ready()) return client_->add(key, value, exptime);
+  return when_ready([this, &key, &value, exptime] { return client_->add(key, value, exptime); });
 }
 
-Answer Session::cas(const std::string& key, const std::string& value, std::time_t exptime,
-                    std::uint64_t cas) {
-  auto answer = ready();
-  if (!answer.done()) return answer;
-  return client_->cas(key, value, exptime, cas);
+asio::awaitable<Answer> Session::cas(const std::string& key, const std::string& value,
+                                     std::time_t exptime, std::uint64_t cas) {
+  if (is_ready()) return client_->cas(key, value, exptime, cas);
+  return when_ready(
+      [this, &key, &value, exptime, cas] { return client_->cas(key, value, exptime, cas); });
 }
 
-Number Session::increment(const std::string& key, std::uint64_t by) {
-  auto answer = ready();
-  if (!answer.done()) return {std::move(answer), 0};
-  return client_->increment(key, by);
+// On another connection the server may be another run of it, which numbers its items anew.
+asio::awaitable<Answer> Session::remove(const std::string& key, const ItemNumber& number) {
+  if (is_ready() && number.era == client_->era()) return client_->remove(key, number.cas);
+  return
+      [](Answer answer) -> asio::awaitable<Answer> { co_return answer; }({Outcome::exists, {}, {}});
 }
 
-Found Session::gets(const std::vector<std::string>& keys) {
+template <class Command>
+asio::awaitable<Answer> Session::when_ready(Command command) {
+  auto answer = co_await ready();
+  if (answer.done()) answer = co_await command();
+  co_return answer;
+}
+
+asio::awaitable<Number> Session::increment(const std::string& key, std::uint64_t by) {
+  if (is_ready()) return client_->increment(key, by);
+  return increment_when_ready(key, by);
+}
+
+asio::awaitable<Number> Session::increment_when_ready(const std::string& key, std::uint64_t by) {
+  Number number;
+  number.answer = co_await ready();
+  if (number.answer.done()) number = co_await client_->increment(key, by);
+  co_return number;
+}
+
+asio::awaitable<Found> Session::gets(const std::vector<std::string>& keys) {
   Found found;
   for (int attempt = 0; attempt < 2; ++attempt) {
-    auto answer = ready();
-    if (!answer.done()) return {std::move(answer), {}};
-    found = client_->gets(keys);
+    found.answer = co_await ready();
+    if (!found.answer.done()) co_return found;
+    found = co_await client_->gets(keys);
     const bool broken = found.answer.outcome == Outcome::unknown &&
                         found.answer.failure.error != make_error_code(Error::no_answer);
     if (!broken) break;
   }
   // Nobody is hurt by a read that was not answered.
   if (found.answer.outcome == Outcome::unknown) found.answer.outcome = Outcome::unavailable;
-  return found;
+  co_return found;
 }
 
-Found Session::gets_and_canary(std::vector<std::string> keys) {
+asio::awaitable<Found> Session::gets_and_canary(std::vector<std::string> keys) {
   keys.push_back(settings_.canary_key);
-  auto found = gets(keys);
-  if (!found.answer.done()) return found;
+  auto found = co_await gets(keys);
+  if (!found.answer.done()) co_return found;
   const auto* item = found.get(settings_.canary_key);
   // None could be laid (no memory): the next refresh tries again.
-  if (canary_.empty()) return found;
+  if (canary_.empty()) co_return found;
   if (item == nullptr || item->value != canary_) {
-    ++info_.canary_losses;
+    lost_all();
     canary_.clear();
     list_due_ = {};
-    refresh_facts();
+    co_await refresh_facts();
   }
-  return found;
+  co_return found;
 }
 
-Answer Session::refresh_facts() {
-  auto answer = ready();
-  if (!answer.done()) return answer;
+asio::awaitable<Answer> Session::refresh_facts() {
+  auto answer = co_await ready();
+  if (!answer.done()) co_return answer;
   auto seen = info_;
-  answer = client_->stats(nullptr, seen);
-  if (!answer.done()) return not_sent(std::move(answer));
+  answer = co_await client_->stats(seen);
+  if (!answer.done()) co_return not_sent(std::move(answer));
+  if (!same_run(info_, seen)) client_->begin_era();
   info_ = std::move(seen);
   if (canary_.empty()) {
-    answer = check_canary();
+    answer = co_await check_canary();
     client_->until(deadline_);
   }
   on_facts_(info_);
-  return answer;
+  co_return answer;
 }
 
 }  // namespace dlock::memcached

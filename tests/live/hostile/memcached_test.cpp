@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A Memcached server that lies: honest up to the word that a row is about. What libmemcached itself
-// does not bear (docs/security.md) is not among them.
+// A Memcached server that lies: honest up to the word that a row is about.
 #include <fmt/format.h>
 
 #include <functional>
@@ -31,7 +30,17 @@ constexpr const char* kStats =
     "STAT pid 7\r\nSTAT uptime 100\r\nSTAT time 1700000000\r\nSTAT version 1.6.18\r\n"
     "STAT evictions off\r\nEND\r\n";
 
+/// Whose number and tag are what the request says, or nearly.
+std::string honest_meta(const std::string& line) {
+  const auto tag = line.substr(std::min(line.find(" O"), line.size()));
+  const auto end = tag.find(' ', 1);
+  if (line.rfind("ma ", 0) == 0) return "NF" + tag.substr(0, end) + "\r\n";
+  return "HD c7" + tag.substr(0, end) + "\r\n";
+}
+
 std::string honest(const std::string& line) {
+  if (line == "mn") return "MN\r\n";
+  if (line.rfind("ms ", 0) == 0 || line.rfind("m", 0) == 0) return honest_meta(line);
   if (line.rfind("stats", 0) == 0) return kStats;
   if (line.rfind("version", 0) == 0) return "VERSION 1.6.18\r\n";
   if (line.rfind("get", 0) == 0) return "END\r\n";
@@ -58,6 +67,10 @@ Command take_command(std::string& bytes) {
     size += std::stoul(line.substr(at)) + 2;
     if (bytes.size() < size) return {};
   }
+  if (line.rfind("ms ", 0) == 0) {
+    size += std::stoul(line.substr(line.find(' ', 3) + 1)) + 2;
+    if (bytes.size() < size) return {};
+  }
   auto data = size > end + 2 ? bytes.substr(end + 2, size - end - 4) : std::string();
   bytes.erase(0, size);
   return {line, std::move(data)};
@@ -76,7 +89,7 @@ class Keys {
     std::string key;
     words >> verb >> key;
     const std::lock_guard lock(mutex_);
-    if (verb == "add" || verb == "cas") values_[key] = command.data;
+    if (verb == "add" || verb == "cas" || verb == "ms") values_[key] = command.data;
     if (verb.rfind("get", 0) != 0 || values_.count(key) == 0) return honest(command.line);
     const auto& value = values_[key];
     return fmt::format("VALUE {} 0 {} 1\r\n{}\r\nEND\r\n", key, value.size(), value);
@@ -122,41 +135,43 @@ const Row kRows[] = {
     {"HangUp", "", {"", {}, 0, true}},
     {"LineWithoutEnd", "", {"", std::string(65536, 'a')}},
     {"StatsAbsurd", "stats", {"STAT time 99999999999999999999\r\nSTAT version x.y\r\nEND\r\n"}},
-    {"AddHalfThenSilence", "add", {"STO"}},
-    {"AddWithoutEnd", "add", {"", std::string(65536, 'S')}},
-    {"IncrNoNumber", "incr", {"banana\r\n"}},
-    {"IncrEmpty", "incr", {"\r\n"}},
-    {"IncrZero", "incr", {"0\r\n"}},
-    {"IncrNegative", "incr", {"-5\r\n"}},
-    {"IncrTooLarge", "incr", {"9007199254740992\r\n"}},
-    {"IncrBeyondAll", "incr", {"99999999999999999999999\r\n"}},
-    {"IncrStatus", "incr", {"STORED\r\n"}},
+    {"AddHalfThenSilence", "ms", {"HD"}},
+    {"AddWithoutEnd", "ms", {"", std::string(65536, 'S')}},
+    {"AddOfAnotherRequest", "ms", {"HD c5 O1\r\n"}},
+    {"AddWithoutTag", "ms", {"HD c5\r\n"}},
+    {"AddWithNumber", "ms", {"17\r\n"}},
+    {"AddWithValue", "ms", {"VALUE dlock:x 0 3 1\r\nabc\r\nEND\r\n"}},
+    {"CountNoNumber", "ma", {"VA 6 O1\r\nbanana\r\n"}},
+    {"CountEmpty", "ma", {"\r\n"}},
+    {"CountOfAnotherRequest", "ma", {"VA 1 O1\r\n5\r\n"}},
+    {"CountNegative", "ma", {"VA -5 O1\r\n"}},
+    {"CountBeyondAll", "ma", {"VA 99999999999999999999999 O1\r\n"}},
+    {"CountStatus", "ma", {"STORED\r\n"}},
+    {"ClassicAddTwice", "mn", {"ERROR\r\nSTORED\r\nSTORED\r\n"}},
 };
 
 INSTANTIATE_TEST_SUITE_P(All, HostileMemcached, testing::ValuesIn(kRows),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
-// libmemcached reads on for as long as the server says more: the acquire does not wait for it.
-// Closing does (docs/security.md), so the server hangs up first.
+// It is not read to an end that does not come, and neither the acquire nor the end waits for it.
 TEST(HostileMemcachedStats, WithoutEndHoldUpNoAcquire) {
   std::string lines;
   while (lines.size() < 65536) lines += "STAT a b\r\n";
-  auto server = std::make_optional<ScriptedServer>(
+  const ScriptedServer server(
       liar({"", "stats", {"", lines, std::numeric_limits<std::size_t>::max()}}));
   const long before = memory_kib("VmRSS");
   auto locks = std::make_optional(LockManager::open(
-      fmt::format("memcached://127.0.0.1:{}?{}", server->port(), kImpatient), quiet()));
+      fmt::format("memcached://127.0.0.1:{}?{}", server.port(), kImpatient), quiet()));
   error_code error;
   const auto start = testkit::Clock::now();
   const auto handle = locks->lock("orders/42")->acquire({.wait = 1500ms}, {}, error);
   EXPECT_LT(testkit::Clock::now() - start, 10s);
   EXPECT_FALSE(handle);
-  EXPECT_EQ(error, errc::unavailable) << error.message();
-  EXPECT_GT(server->bytes_sent(), lines.size()) << "it was not read";
-  server.reset();
-  const auto hung_up = testkit::Clock::now();
+  EXPECT_EQ(error, errc::protocol) << error.message();
+  EXPECT_GT(server.bytes_sent(), lines.size()) << "it was not read";
+  const auto end = testkit::Clock::now();
   locks.reset();
-  EXPECT_LT(testkit::Clock::now() - hung_up, 10s);
+  EXPECT_LT(testkit::Clock::now() - end, 10s);
   EXPECT_LT(memory_kib("VmHWM") - before, 64 * 1024);
 }
 

@@ -45,7 +45,7 @@ TEST_F(MemcachedFailure, F10_ALostReplyIsAdopted) {
   bool armed = true;
   bool added = false;
   proxy.on_data([&](Direction direction, ConnectionId, std::string_view bytes) {
-    if (direction == Direction::to_server) added = bytes.find("add dlock:x ") != bytes.npos;
+    if (direction == Direction::to_server) added = takes(bytes, "dlock:x");
     if (direction == Direction::to_client && added && std::exchange(armed, false)) {
       return Verdict::reset;
     }
@@ -82,7 +82,7 @@ TEST_F(MemcachedFailure, AnAddThatArrivesAfterTheWithdrawalIsGoneWithinALease) {
   locks.connect();
   bool armed = true;
   proxy.on_data([&](Direction direction, ConnectionId, std::string_view bytes) {
-    const bool add = direction == Direction::to_server && bytes.find("add dlock:x ") != bytes.npos;
+    const bool add = direction == Direction::to_server && takes(bytes, "dlock:x");
     return add && std::exchange(armed, false) ? Verdict::hold : Verdict::forward;
   });
   EXPECT_EQ(acquire_error(*locks.lock("x"), {.wait = 0s}), errc::unavailable);
@@ -107,7 +107,7 @@ TEST_F(MemcachedFailure, ACopyOfABrokenAddIsTakenAway) {
   std::promise<void> seen;
   bool armed = true;
   proxy.on_data([&](Direction direction, ConnectionId, std::string_view bytes) {
-    const bool add = direction == Direction::to_server && bytes.find("add dlock:x ") != bytes.npos;
+    const bool add = direction == Direction::to_server && takes(bytes, "dlock:x");
     if (!add || !std::exchange(armed, false)) return Verdict::forward;
     seen.set_value();
     return Verdict::hold;

@@ -67,6 +67,11 @@ inline bool has_key(std::uint16_t port, const std::string& key) {
 inline void delete_key(std::uint16_t port, const std::string& key) {
   talk(port, "delete " + key, "\r\n");
 }
+/// Whether a request takes that key, by a meta command.
+inline bool takes(std::string_view bytes, const std::string& key) {
+  const auto at = bytes.find("ms " + key + " ");
+  return at != bytes.npos && bytes.find(" ME\r\n", at) != bytes.npos;
+}
 inline std::int64_t stat(std::uint16_t port, const std::string& name) {
   const auto text = talk(port, "stats", "END\r\n");
   const auto at = text.find("STAT " + name + " ");

@@ -171,7 +171,7 @@ TEST_F(MemcachedWatchdog, F27_ADelayedReplyShortensTheLease) {
   locks.connect();
   bool armed = true;
   proxy.on_data([&](Direction direction, ConnectionId, std::string_view bytes) {
-    const bool add = direction == Direction::to_server && bytes.find("add dlock:x ") != bytes.npos;
+    const bool add = direction == Direction::to_server && takes(bytes, "dlock:x");
     if (add && std::exchange(armed, false)) proxy.delay(Direction::to_client, 200ms);
     return Verdict::forward;
   });

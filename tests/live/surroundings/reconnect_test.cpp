@@ -34,8 +34,7 @@ using namespace std::string_literals;
 
 std::array<std::atomic<int>, 65536> tries{};
 
-/// The first tries may come quickly, four of them, and libmemcached connects twice in each; from
-/// then on one a second.
+/// The first tries may come quickly, up to eight of them; from then on one a second.
 constexpr auto kWindow = 7s;
 constexpr int kMostTries = 7 + 8;
 
@@ -97,12 +96,11 @@ void add_redis(std::vector<Manner>& all) {
   all.push_back(says("fine, then closes", "+OK\r\n", true));
 }
 
-// Nothing that is no answer to an `add` and no failure either (`END`, `VERSION`): at that
-// libmemcached ends the program (docs/security.md).
 void add_memcached(std::vector<Manner>& all) {
-  for (const auto* answer : {"SERVER_ERROR out of memory storing object", "ERROR",
-                             "CLIENT_ERROR bad command line", "ERROR Too many open connections",
-                             "SERVER_ERROR blackhole", "NOT_STORED", "NOT_FOUND", "EXISTS"}) {
+  for (const auto* answer :
+       {"SERVER_ERROR out of memory storing object", "ERROR", "CLIENT_ERROR bad command line",
+        "ERROR Too many open connections", "SERVER_ERROR blackhole", "END", "VERSION 1.6.18",
+        "NOT_STORED", "NOT_FOUND", "EXISTS"}) {
     all.push_back(says(answer, answer + "\r\n"s));
     all.push_back(says(answer + ", then closes"s, answer + "\r\n"s, true));
   }

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "backends/memcached/error.hpp"
-#include "tests/simulation/fiber.hpp"
+#include "dlock/spi/signal.hpp"
 
 namespace dlock::simulation::memcached {
 namespace {
@@ -15,7 +15,7 @@ using dlock::memcached::Client;
 using dlock::memcached::Error;
 using dlock::memcached::failure;
 using dlock::memcached::Found;
-using dlock::memcached::JobQueue;
+using dlock::memcached::MakeClient;
 using dlock::memcached::Number;
 using dlock::memcached::Outcome;
 using dlock::memcached::ServerInfo;
@@ -24,70 +24,18 @@ using Code = SimServer::Code;
 Answer answer_of(Code code) {
   switch (code) {
     case Code::stored:
-      return {Outcome::done, {}};
+      return {Outcome::done, {}, {}};
     case Code::not_stored:
-      return {Outcome::not_stored, {}};
+      return {Outcome::not_stored, {}, {}};
     case Code::exists:
-      return {Outcome::exists, {}};
+      return {Outcome::exists, {}, {}};
     case Code::not_found:
-      return {Outcome::not_found, {}};
+      return {Outcome::not_found, {}, {}};
     case Code::not_a_number:
-      return {Outcome::refused, failure(Error::refused, "non-numeric")};
+      return {Outcome::refused, failure(Error::refused, "non-numeric"), {}};
   }
   return {};
 }
-
-class SimQueue final : public JobQueue {
- public:
-  explicit SimQueue(Process& process) : process_(process) {}
-
-  void post(Job job) override {
-    jobs_.push_back(std::move(job));
-    wake();
-  }
-  void run() override {
-    for (;;) {
-      while (!jobs_.empty()) {
-        auto job = std::move(jobs_.front());
-        jobs_.pop_front();
-        job();
-      }
-      if (closed_) return;
-      waiting_ = Fiber::current();
-      Fiber::park();
-    }
-  }
-  void close() override {
-    closed_ = true;
-    wake();
-  }
-
- private:
-  void wake() {
-    if (auto fiber = std::exchange(waiting_, nullptr)) {
-      process_.deliver([fiber = std::move(fiber)] { fiber->resume(); });
-    }
-  }
-
-  Process& process_;
-  std::deque<Job> jobs_;
-  std::shared_ptr<Fiber> waiting_;
-  bool closed_ = false;
-};
-
-/// One command under way.
-struct Exchange {
-  std::shared_ptr<Fiber> fiber;
-  bool over = false;
-  enum class End { none, answered, broken } end = End::none;
-};
-
-/// What it came to; the result only if it was answered.
-template <class Result>
-struct Ended {
-  Answer answer;
-  std::shared_ptr<std::optional<Result>> result = std::make_shared<std::optional<Result>>();
-};
 
 struct Counted {
   Code code = Code::not_found;
@@ -96,106 +44,168 @@ struct Counted {
 using Items = std::map<std::string, dlock::memcached::Item, std::less<>>;
 using Lines = std::map<std::string, std::string>;
 
+/// One command under way: whoever asked may have given up by the time it is carried out.
+struct Exchange {
+  explicit Exchange(Env& env) : event(env) {}
+  Signal event;
+  enum class End { none, answered, broken } end = End::none;
+};
+
+/// What it came to; the result only if it was answered.
+template <class Result>
+struct Ended {
+  Answer answer;
+  std::optional<Result> result;
+};
+
 class SimClient final : public Client {
  public:
   SimClient(Process& process, Network& network, SimServer& server)
       : process_(process), network_(network), server_(server) {}
 
-  void open() override {
-    open_ = true;
-    connected_to_ = 0;
-    silent_ = false;
+  void drop() noexcept override { open_ = false; }
+  void close() noexcept override {
+    closed_ = true;
+    if (const auto one = under_way_.lock()) one->event.notify();
   }
-  void drop() override { open_ = false; }
   bool is_open() const noexcept override { return open_; }
+  bool has_told_closed() const noexcept override { return told_closed_; }
 
-  Answer add(const std::string& key, const std::string& value, std::time_t exptime) override {
-    const auto ended = exchange<Code>([=](SimServer& at) { return at.add(key, value, exptime); });
-    return *ended.result ? answer_of(**ended.result) : ended.answer;
+  asio::awaitable<Answer> add(const std::string& key, const std::string& value,
+                              std::time_t exptime) override {
+    return store([=](SimServer& at) {
+      Counted counted;
+      counted.code = at.add(key, value, exptime);
+      counted.value = at.last_cas();
+      return counted;
+    });
   }
-  Answer cas(const std::string& key, const std::string& value, std::time_t exptime,
-             std::uint64_t cas) override {
-    const auto ended =
-        exchange<Code>([=](SimServer& at) { return at.cas(key, value, exptime, cas); });
-    return *ended.result ? answer_of(**ended.result) : ended.answer;
+  asio::awaitable<Answer> cas(const std::string& key, const std::string& value, std::time_t exptime,
+                              std::uint64_t cas) override {
+    return store([=](SimServer& at) {
+      Counted counted;
+      counted.code = at.cas(key, value, exptime, cas);
+      counted.value = at.last_cas();
+      return counted;
+    });
   }
-  Number increment(const std::string& key, std::uint64_t by) override {
-    const auto ended = exchange<Counted>([=](SimServer& at) {
+  asio::awaitable<Answer> remove(const std::string& key, std::uint64_t cas) override {
+    return store([=](SimServer& at) {
+      Counted counted;
+      counted.code = at.remove(key, cas);
+      return counted;
+    });
+  }
+  asio::awaitable<Number> increment(const std::string& key, std::uint64_t by) override {
+    return count([=](SimServer& at) {
       Counted counted;
       counted.code = at.increment(key, by, counted.value);
       return counted;
     });
-    if (!*ended.result) return {ended.answer, 0};
-    return {answer_of((*ended.result)->code), (*ended.result)->value};
   }
-  Found gets(const std::vector<std::string>& keys) override {
-    auto ended = exchange<Items>([=](SimServer& at) {
+  asio::awaitable<Found> gets(const std::vector<std::string>& keys) override {
+    return find([=](SimServer& at) {
       Items items;
       for (const auto& key : keys) {
         if (const auto* item = at.get(key)) items[key] = {item->value, item->cas};
       }
       return items;
     });
-    if (!*ended.result) return {ended.answer, {}};
-    return {{Outcome::done, {}}, std::move(**ended.result)};
   }
-  Answer stats(const char* what, ServerInfo& into) override {
-    const bool general = what == nullptr;
-    const auto ended =
-        exchange<Lines>([general](SimServer& at) { return general ? at.stats() : at.settings(); });
-    if (!*ended.result) return ended.answer;
-    for (const auto& [key, value] : **ended.result) take_stat(into, key, value);
-    return {Outcome::done, {}};
+  asio::awaitable<Answer> stats(ServerInfo& into) override {
+    return ask([](SimServer& at) { return at.stats(); }, into);
+  }
+  asio::awaitable<Answer> settings(ServerInfo& into) override {
+    return ask([](SimServer& at) { return at.settings(); }, into);
   }
 
  private:
-  /// As libmemcached does after anything but an answer: the handle is thrown away.
+  void open_now() override {
+    open_ = true;
+    connected_to_ = 0;
+    silent_ = false;
+  }
+
+  template <class Execute>
+  asio::awaitable<Answer> store(Execute execute) {
+    auto ended = co_await exchange<Counted>(std::move(execute));
+    if (!ended.result) co_return ended.answer;
+    auto answer = answer_of(ended.result->code);
+    if (answer.done() && server_.tells_numbers()) answer.stored = {ended.result->value, era()};
+    co_return answer;
+  }
+  template <class Execute>
+  asio::awaitable<Number> count(Execute execute) {
+    auto ended = co_await exchange<Counted>(std::move(execute));
+    Number number;
+    number.answer = std::move(ended.answer);
+    if (!ended.result) co_return number;
+    number.answer = answer_of(ended.result->code);
+    number.value = ended.result->value;
+    co_return number;
+  }
+  template <class Execute>
+  asio::awaitable<Found> find(Execute execute) {
+    auto ended = co_await exchange<Items>(std::move(execute));
+    Found found;
+    found.answer = std::move(ended.answer);
+    if (ended.result) found.answer.outcome = Outcome::done;
+    if (ended.result) found.items = std::move(*ended.result);
+    co_return found;
+  }
+  template <class Execute>
+  asio::awaitable<Answer> ask(Execute execute, ServerInfo& into) {
+    const auto ended = co_await exchange<Lines>(std::move(execute));
+    if (!ended.result) co_return ended.answer;
+    for (const auto& [key, value] : *ended.result) take_stat(into, key, value);
+    co_return Answer{Outcome::done, {}, {}};
+  }
+
+  /// As the real one does after anything but an answer: the connection is thrown away.
   Answer broken(Error error) {
     drop();
-    return {Outcome::unknown, failure(error)};
+    return {Outcome::unknown, failure(error), {}};
   }
 
   template <class Result, class Execute>
-  Ended<Result> exchange(Execute execute) {
+  asio::awaitable<Ended<Result>> exchange(Execute execute) {
     Ended<Result> ended;
-    if (!open_ || deadline() - process_.now() < milliseconds(1)) {
-      ended.answer = {Outcome::unavailable, failure(Error::no_answer, "no time was left")};
-      return ended;
+    told_closed_ = closed_;
+    if (closed_ || !open_ || deadline() - process_.now() < milliseconds(1)) {
+      ended.answer.failure = failure(Error::no_answer, "no time was left");
+      co_return ended;
     }
     if (network_.is_cut(process_)) silent_ = true;
     if (connected_to_ == 0) connected_to_ = server_.run();
     if (!silent_ && (!server_.is_up() || connected_to_ != server_.run())) {
       ended.answer = broken(Error::connection_lost);
-      return ended;
+      co_return ended;
     }
-    auto one = std::make_shared<Exchange>();
-    one->fiber = Fiber::current();
+    const auto one = std::make_shared<Exchange>(process_);
+    under_way_ = one;
+    const auto result = std::make_shared<std::optional<Result>>();
     // The first execution answers; a duplicate's answer goes nowhere.
-    const auto first = [execute, result = ended.result](SimServer& at) {
+    const auto first = [execute, result](SimServer& at) {
       auto value = execute(at);
       if (!*result) result->emplace(std::move(value));
     };
     if (!silent_) send(one, first);
-    const auto timer = process_.call_at(deadline(), [one] {
-      if (!std::exchange(one->over, true)) one->fiber->resume();
-    });
-    Fiber::park();
-    process_.cancel(timer);
-    one->fiber.reset();
-    if (one->end == Exchange::End::answered) return ended;
-    *ended.result = std::nullopt;
-    // A late execution must not be taken for an answer.
-    ended.result = std::make_shared<std::optional<Result>>();
+    co_await one->event.wait_until(deadline());
+    told_closed_ = closed_;
+    if (one->end == Exchange::End::answered) {
+      ended.result = std::move(*result);
+      co_return ended;
+    }
     ended.answer =
         broken(one->end == Exchange::End::none ? Error::no_answer : Error::connection_lost);
-    return ended;
+    co_return ended;
   }
 
   static void finish(Process& process, const std::shared_ptr<Exchange>& one, Exchange::End end) {
     process.deliver([one, end] {
-      if (std::exchange(one->over, true)) return;
+      if (one->end != Exchange::End::none) return;
       one->end = end;
-      one->fiber->resume();
+      one->event.notify();
     });
   }
 
@@ -239,16 +249,17 @@ class SimClient final : public Client {
   bool open_ = false;
   bool silent_ = false;             ///< nothing gets through on this connection any more
   std::uint64_t connected_to_ = 0;  ///< the server's run; 0: not yet
+  bool closed_ = false;
+  bool told_closed_ = false;
+  std::weak_ptr<Exchange> under_way_;
 };
 
 }  // namespace
 
-dlock::memcached::Driver make_driver(Process& process, Network& network, SimServer& server) {
-  return {
-      [&process, &network, &server](Env&, Endpoint, std::uint32_t) -> std::unique_ptr<Client> {
-        return std::make_unique<SimClient>(process, network, server);
-      },
-      [&process]() -> std::unique_ptr<JobQueue> { return std::make_unique<SimQueue>(process); }};
+MakeClient make_driver(Process& process, Network& network, SimServer& server) {
+  return [&process, &network, &server](Env&, Endpoint, std::uint32_t) -> std::unique_ptr<Client> {
+    return std::make_unique<SimClient>(process, network, server);
+  };
 }
 
 }  // namespace dlock::simulation::memcached

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The backend's Client over a simulated connection to a SimServer: blocks its fiber as libmemcached
-// blocks its thread, and fails as that does.
+// The backend's Client over a simulated connection to a SimServer, which fails as a real one does.
 #pragma once
 
-#include <deque>
 #include <memory>
 
 #include "backends/memcached/wire/client.hpp"
@@ -14,6 +12,6 @@
 namespace dlock::simulation::memcached {
 
 /// `process`, `network` and `server` outlive what it makes.
-dlock::memcached::Driver make_driver(Process& process, Network& network, SimServer& server);
+dlock::memcached::MakeClient make_driver(Process& process, Network& network, SimServer& server);
 
 }  // namespace dlock::simulation::memcached

@@ -20,7 +20,10 @@ std::string brief(const std::string& value) {
 }  // namespace
 
 SimServer::SimServer(World& world)
-    : world_(world), phase_(world.between({}, seconds(1))), started_(second()) {}
+    : world_(world),
+      phase_(world.between({}, seconds(1))),
+      tells_numbers_(world.chance(0.5)),
+      started_(second()) {}
 
 std::int64_t SimServer::second() const noexcept {
   return 1'700'000'000 +
@@ -66,6 +69,21 @@ SimServer::Code SimServer::cas(const std::string& key, const std::string& value,
   return Code::stored;
 }
 
+SimServer::Code SimServer::remove(const std::string& key, std::uint64_t cas) {
+  const auto* item = get(key);
+  const bool same = item != nullptr && item->cas == cas;
+  world_.trace("memcached: delete {} if {} -> {}", key,
+               item == nullptr ? "any" : brief(item->value),
+               same              ? "DELETED"
+               : item == nullptr ? "NOT_FOUND"
+                                 : "EXISTS");
+  if (item == nullptr) return Code::not_found;
+  if (!same) return Code::exists;
+  on_removed(item->value);
+  items_.erase(key);
+  return Code::stored;
+}
+
 SimServer::Code SimServer::increment(const std::string& key, std::uint64_t by,
                                      std::uint64_t& result) {
   if (get(key) == nullptr) return Code::not_found;
@@ -98,6 +116,7 @@ void SimServer::kill() {
 void SimServer::start() {
   if (up_) return;
   up_ = true;
+  last_cas_ = 0;  // it numbers anew
   ++pid_;
   started_ = second();
   evictions_ = 0;

@@ -30,6 +30,8 @@ class SimServer {
   Code add(const std::string& key, const std::string& value, std::time_t exptime);
   Code cas(const std::string& key, const std::string& value, std::time_t exptime,
            std::uint64_t cas);
+  /// Deletes it, if its number is still that one.
+  Code remove(const std::string& key, std::uint64_t cas);
   Code increment(const std::string& key, std::uint64_t by, std::uint64_t& result);
   /// Null if it is not there.
   const Item* get(const std::string& key);
@@ -40,6 +42,11 @@ class SimServer {
   std::function<void(const std::string& value)> on_added = [](const std::string&) {};
   /// Told of what a request made expire.
   std::function<void(const std::string& value)> on_removed = [](const std::string&) {};
+
+  /// The number of what was stored last.
+  std::uint64_t last_cas() const noexcept { return last_cas_; }
+  /// Whether it says that number with a store: one that knows meta commands.
+  bool tells_numbers() const noexcept { return tells_numbers_; }
 
   bool is_up() const noexcept { return up_; }
   void kill();
@@ -60,6 +67,7 @@ class SimServer {
 
   World& world_;
   const Duration phase_;
+  const bool tells_numbers_;
   std::map<std::string, Item> items_;
   std::uint64_t last_cas_ = 0;
   std::uint64_t pid_ = 100;

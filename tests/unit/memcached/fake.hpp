@@ -3,7 +3,11 @@
 // A Memcached server in memory that fails on demand, for the tests of the procedures.
 #pragma once
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/use_future.hpp>
 #include <deque>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -13,6 +17,15 @@
 #include "backends/memcached/wire/commands.hpp"
 
 namespace dlock::memcached {
+
+/// What a procedure comes to that waits for nothing.
+template <class T>
+T finish(asio::awaitable<T> procedure) {
+  asio::io_context context;
+  auto result = asio::co_spawn(context, std::move(procedure), asio::use_future);
+  context.run();
+  return result.get();
+}
 
 class FakeServer final : public Commands {
  public:
@@ -43,6 +56,9 @@ class FakeServer final : public Commands {
   std::int64_t wall_us = 1'700'000'000'000'000;
   TimePoint gives_up = kNever;
   ServerInfo now_says;
+  /// Knows meta commands, and says what it stores under which number.
+  bool tells_numbers = false;
+  std::uint64_t era = 1;
   /// Called before each command: what others do meanwhile.
   std::function<void(const std::string& command)> meanwhile;
 
@@ -58,62 +74,75 @@ class FakeServer final : public Commands {
   std::int64_t wall_clock_us() const override { return wall_us; }
   TimePoint deadline() const override { return gives_up; }
 
-  Answer add(const std::string& key, const std::string& value, std::time_t exptime) override {
-    return execute("add", [&]() -> Answer {
-      if (has(key)) return {Outcome::not_stored, {}};
-      store(key, value, exptime);
-      return {Outcome::done, {}};
+  asio::awaitable<Answer> add(const std::string& key, const std::string& value,
+                              std::time_t exptime) override {
+    co_return execute("add", [&]() -> Answer {
+      if (has(key)) return {Outcome::not_stored, {}, {}};
+      return store(key, value, exptime);
     });
   }
 
-  Answer cas(const std::string& key, const std::string& value, std::time_t exptime,
-             std::uint64_t cas) override {
-    return execute("cas", [&]() -> Answer {
-      if (!has(key)) return {Outcome::not_found, {}};
-      if (items[key].cas != cas) return {Outcome::exists, {}};
-      store(key, value, exptime);
-      return {Outcome::done, {}};
+  asio::awaitable<Answer> cas(const std::string& key, const std::string& value, std::time_t exptime,
+                              std::uint64_t cas) override {
+    co_return execute("cas", [&]() -> Answer {
+      if (!has(key)) return {Outcome::not_found, {}, {}};
+      if (items[key].cas != cas) return {Outcome::exists, {}, {}};
+      return store(key, value, exptime);
     });
   }
 
-  Number increment(const std::string& key, std::uint64_t by) override {
+  asio::awaitable<Answer> remove(const std::string& key, const ItemNumber& number) override {
+    if (number.era != era) co_return Answer{Outcome::exists, {}, {}};
+    co_return execute("remove", [&]() -> Answer {
+      if (!has(key)) return {Outcome::not_found, {}, {}};
+      if (items[key].cas != number.cas) return {Outcome::exists, {}, {}};
+      items.erase(key);
+      return {Outcome::done, {}, {}};
+    });
+  }
+
+  asio::awaitable<Number> increment(const std::string& key, std::uint64_t by) override {
     Number number;
     number.answer = execute("incr", [&]() -> Answer {
-      if (!has(key)) return {Outcome::not_found, {}};
+      if (!has(key)) return {Outcome::not_found, {}, {}};
       number.value = std::stoull(items[key].value) + by;
       items[key].value = std::to_string(number.value);
-      return {Outcome::done, {}};
+      return {Outcome::done, {}, {}};
     });
-    return number;
+    co_return number;
   }
 
-  Found gets(const std::vector<std::string>& keys) override {
+  asio::awaitable<Found> gets(const std::vector<std::string>& keys) override {
     Found found;
     found.answer = execute("gets", [&]() -> Answer {
       for (const auto& key : keys) {
         if (has(key)) found.items[key] = {items[key].value, items[key].cas};
       }
-      return {Outcome::done, {}};
+      return {Outcome::done, {}, {}};
     });
     if (found.answer.outcome == Outcome::unknown) found.answer.outcome = Outcome::unavailable;
-    return found;
+    co_return found;
   }
-  Found gets_and_canary(std::vector<std::string> keys) override { return gets(keys); }
+  asio::awaitable<Found> gets_and_canary(std::vector<std::string> keys) override {
+    co_return co_await gets(keys);
+  }
 
-  Answer refresh_facts() override {
-    return execute("stats", [&]() -> Answer {
+  asio::awaitable<Answer> refresh_facts() override {
+    co_return execute("stats", [&]() -> Answer {
       info_ = now_says;
-      return {Outcome::done, {}};
+      return {Outcome::done, {}, {}};
     });
   }
   const ServerInfo& info() const override { return info_; }
 
  private:
-  void store(const std::string& key, const std::string& value, std::time_t exptime) {
+  Answer store(const std::string& key, const std::string& value, std::time_t exptime) {
     auto until = clock + std::chrono::seconds(exptime);
     if (exptime == 0) until = kNever;
     if (exptime >= kPastExpiry) until = TimePoint{};
     items[key] = {value, ++cas_, until};
+    if (!tells_numbers) return {Outcome::done, {}, {}};
+    return {Outcome::done, {}, {cas_, era}};
   }
 
   template <class Command>
@@ -126,26 +155,26 @@ class FakeServer final : public Commands {
       case Fault::none:
         return command();
       case Fault::not_sent:
-        return {Outcome::unavailable, failure(Error::not_connected)};
+        return {Outcome::unavailable, failure(Error::not_connected), {}};
       case Fault::request_lost:
-        return {Outcome::unknown, failure(Error::no_answer)};
+        return {Outcome::unknown, failure(Error::no_answer), {}};
       case Fault::reply_lost:
         command();
-        return {Outcome::unknown, failure(Error::no_answer)};
+        return {Outcome::unknown, failure(Error::no_answer), {}};
       case Fault::broken:
-        return {Outcome::unknown, failure(Error::connection_lost)};
+        return {Outcome::unknown, failure(Error::connection_lost), {}};
       case Fault::broken_after:
         command();
-        return {Outcome::unknown, failure(Error::connection_lost)};
+        return {Outcome::unknown, failure(Error::connection_lost), {}};
       case Fault::slow: {
         auto answer = command();
         clock += std::chrono::seconds(1);
         return answer;
       }
       case Fault::no_memory:
-        return {Outcome::refused, failure(Error::out_of_memory)};
+        return {Outcome::refused, failure(Error::out_of_memory), {}};
       case Fault::not_a_number:
-        return {Outcome::refused, failure(Error::refused, "non-numeric")};
+        return {Outcome::refused, failure(Error::refused, "non-numeric"), {}};
     }
     return {};
   }

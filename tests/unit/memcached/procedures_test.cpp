@@ -17,6 +17,30 @@ using namespace std::chrono_literals;
 using Fault = FakeServer::Fault;
 using testing::ElementsAre;
 
+// Nothing here waits.
+AcquireResult acquire(FakeServer& server, AcquireOrder order) {
+  return finish(memcached::acquire(static_cast<Commands&>(server), std::move(order)));
+}
+ReleaseResult release(FakeServer& server, ReleaseOrder order) {
+  return finish(memcached::release(static_cast<Commands&>(server), std::move(order)));
+}
+std::vector<RenewResult> renew(FakeServer& server, std::vector<RenewOrder> orders) {
+  return finish(memcached::renew(static_cast<Commands&>(server), std::move(orders)));
+}
+PollResult look_all(FakeServer& server, std::vector<std::string> keys,
+                    std::vector<ReleaseOrder> strays) {
+  return finish(
+      memcached::look_all(static_cast<Commands&>(server), std::move(keys), std::move(strays)));
+}
+Peek peek(FakeServer& server, std::string key, std::string token_key) {
+  return finish(
+      memcached::peek(static_cast<Commands&>(server), std::move(key), std::move(token_key)));
+}
+Failure evict(FakeServer& server, std::string key, std::string token_key, std::uint64_t token) {
+  return finish(memcached::evict(static_cast<Commands&>(server), std::move(key),
+                                 std::move(token_key), token));
+}
+
 AcquireOrder order_for(const std::string& id, bool in_doubt = false) {
   AcquireOrder order;
   order.key = "k";
@@ -188,12 +212,12 @@ TEST_F(MemcachedProcedures, AnAddThatComesInBetweenIsAdopted) {
 
 TEST_F(MemcachedProcedures, F02_ReleaseDeletesOnlyOurOwn) {
   server.put("k", value_of("me"));
-  EXPECT_EQ(release(server, {"k", "me"}).status, ReleaseStatus::released);
+  EXPECT_EQ(release(server, {"k", "me", {}}).status, ReleaseStatus::released);
   EXPECT_FALSE(server.has("k"));
   EXPECT_THAT(server.log, ElementsAre("gets", "cas"));
 
   server.put("k", value_of("other"));
-  EXPECT_EQ(release(server, {"k", "me"}).status, ReleaseStatus::not_holder);
+  EXPECT_EQ(release(server, {"k", "me", {}}).status, ReleaseStatus::not_holder);
   EXPECT_TRUE(is_held_by("other"));
 
   // Between looking and deleting it expires, and somebody else gets it.
@@ -201,8 +225,68 @@ TEST_F(MemcachedProcedures, F02_ReleaseDeletesOnlyOurOwn) {
   server.meanwhile = [&](const std::string& command) {
     if (command == "cas") server.put("k", value_of("other"));
   };
-  EXPECT_EQ(release(server, {"k", "me"}).status, ReleaseStatus::not_holder);
+  EXPECT_EQ(release(server, {"k", "me", {}}).status, ReleaseStatus::not_holder);
   EXPECT_TRUE(is_held_by("other"));
+}
+
+// Where the server says the number of what it stores, that very value is deleted in one request.
+TEST_F(MemcachedProcedures, F02_ReleaseByNumberDeletesOnlyWhatWasStored) {
+  server.tells_numbers = true;
+  auto result = acquire(server, order_for("me"));
+  ASSERT_NE(result.number.cas, 0U);
+  server.log.clear();
+  EXPECT_EQ(release(server, {"k", "me", result.number}).status, ReleaseStatus::released);
+  EXPECT_THAT(server.log, ElementsAre("remove"));
+  EXPECT_FALSE(server.has("k"));
+  EXPECT_EQ(release(server, {"k", "me", result.number}).status, ReleaseStatus::not_holder);
+
+  // A renewal of ours that was not answered has changed the number: looked at.
+  result = acquire(server, order_for("me"));
+  server.put("k", value_of("me"));
+  server.log.clear();
+  EXPECT_EQ(release(server, {"k", "me", result.number}).status, ReleaseStatus::released);
+  EXPECT_THAT(server.log, ElementsAre("remove", "gets", "cas"));
+
+  // Somebody else has it by now.
+  result = acquire(server, order_for("me"));
+  server.put("k", value_of("other"));
+  EXPECT_EQ(release(server, {"k", "me", result.number}).status, ReleaseStatus::not_holder);
+  EXPECT_TRUE(is_held_by("other"));
+}
+
+// After a restart another's value may have the same number.
+TEST_F(MemcachedProcedures, F02_ANumberOfAnEarlierConnectionSaysNothing) {
+  server.tells_numbers = true;
+  const auto result = acquire(server, order_for("me"));
+  server.items["k"] = {value_of("other"), result.number.cas, kNever};
+  ++server.era;
+  EXPECT_EQ(release(server, {"k", "me", result.number}).status, ReleaseStatus::not_holder);
+  EXPECT_TRUE(is_held_by("other"));
+}
+
+TEST_F(MemcachedProcedures, ReleaseByNumberUnderFaults) {
+  struct Row {
+    std::vector<Fault> faults;
+    ReleaseStatus status;
+    bool left;
+  };
+  const std::vector<Row> rows{
+      {{Fault::not_sent}, ReleaseStatus::unavailable, true},
+      {{Fault::request_lost}, ReleaseStatus::unknown, true},
+      {{Fault::reply_lost}, ReleaseStatus::unknown, false},
+      {{Fault::broken}, ReleaseStatus::released, false},
+      {{Fault::broken_after}, ReleaseStatus::released, false},
+      {{Fault::no_memory}, ReleaseStatus::released, false},
+  };
+  server.tells_numbers = true;
+  for (const auto& row : rows) {
+    server.items.erase("k");
+    const auto number = acquire(server, order_for("me")).number;
+    server.faults.assign(row.faults.begin(), row.faults.end());
+    EXPECT_EQ(release(server, {"k", "me", number}).status, row.status);
+    EXPECT_EQ(server.has("k"), row.left);
+    server.faults.clear();
+  }
 }
 
 TEST_F(MemcachedProcedures, ReleaseUnderFaults) {
@@ -222,7 +306,7 @@ TEST_F(MemcachedProcedures, ReleaseUnderFaults) {
   for (const auto& row : rows) {
     server.put("k", value_of("me"));
     server.faults.assign(row.faults.begin(), row.faults.end());
-    EXPECT_EQ(release(server, {"k", "me"}).status, row.status);
+    EXPECT_EQ(release(server, {"k", "me", {}}).status, row.status);
     EXPECT_EQ(server.has("k"), row.left);
     server.faults.clear();
   }
@@ -322,7 +406,7 @@ TEST_F(MemcachedProcedures, EvictTakesTheTokenAtItsWord) {
 TEST_F(MemcachedProcedures, ThePollFindsWhatIsFreeAndSweepsStrays) {
   server.put("a", value_of("other"));
   server.put("s", value_of("late"));
-  const auto result = look_all(server, {"a", "b"}, {{"s", "late"}, {"a", "late"}});
+  const auto result = look_all(server, {"a", "b"}, {{"s", "late", {}}, {"a", "late", {}}});
   EXPECT_TRUE(result.answer.done());
   EXPECT_THAT(result.free, ElementsAre("b"));
   EXPECT_FALSE(server.has("s"));

@@ -217,6 +217,14 @@ TEST(MemcachedFacts, WhyALockIsGone) {
   for (const auto& row : rows) EXPECT_EQ(reason_of_loss(before, row.after), row.reason);
 }
 
+TEST(MemcachedFacts, MetaCommandsAreTriedWhereTheyAreTested) {
+  EXPECT_TRUE(has_meta_commands("1.6.18"));
+  EXPECT_TRUE(has_meta_commands("1.10.0"));
+  for (const auto* version : {"1.6.17", "1.5.22", "37.0.0-master", "2.0.0", ""}) {
+    EXPECT_FALSE(has_meta_commands(version)) << version;
+  }
+}
+
 TEST(MemcachedFacts, F88_BrokenVersionsAreRefused) {
   for (const char* good : {"1.5.14", "1.5.22", "1.6.0", "1.6.11", "1.6.13", "1.6.18", "2.0.0"}) {
     EXPECT_EQ(version_error(good), "") << good;
@@ -336,7 +344,7 @@ TEST_F(MemcachedPoller, SlowsDownAndStartsShortWithANewcomer) {
 }
 
 TEST_F(MemcachedPoller, ForgetsStraysInTime) {
-  poller_.add_stray({"k", "id"}, TimePoint(10s));
+  poller_.add_stray({"k", "id", {}}, TimePoint(10s));
   EXPECT_FALSE(poller_.idle());
   EXPECT_GE(poller_.pause(0), 150ms);
   EXPECT_EQ(poller_.strays(TimePoint(9s)).size(), 1U);
