@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstring>
 #include <exception>
 #include <new>
 #include <utility>
@@ -68,19 +69,39 @@ void free_root(void* /*root*/) {}
 constexpr std::size_t kLongestNumber = 20;  ///< 2^64
 constexpr std::size_t kLongestHeader = 1 + kLongestNumber + 2;
 
-char* put(std::string_view text, char* at) { return std::copy(text.begin(), text.end(), at); }
+inline char* put(std::string_view text, char* at) {
+  if (!text.empty()) std::memcpy(at, text.data(), text.size());
+  return at + text.size();
+}
 
-char* put(std::uint64_t number, char* at) {
+constexpr auto kTwoDigits = [] {
+  std::array<std::array<char, 2>, 100> digits{};
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    digits.at(i) = {static_cast<char>('0' + i / 10), static_cast<char>('0' + i % 10)};
+  }
+  return digits;
+}();
+
+// Most are lengths of one or two digits.
+inline char* put(std::uint64_t number, char* at) {
+  if (number < 10) {
+    *at = static_cast<char>('0' + number);
+    return at + 1;
+  }
+  if (number < 100) {
+    std::memcpy(at, kTwoDigits[number].data(), 2);
+    return at + 2;
+  }
   return std::to_chars(at, at + kLongestNumber, number).ptr;
 }
 
-char* put_end(char* at) {
+inline char* put_end(char* at) {
   at[0] = '\r';
   at[1] = '\n';
   return at + 2;
 }
 
-char* put_header(char kind, std::size_t count, char* at) {
+inline char* put_header(char kind, std::size_t count, char* at) {
   *at = kind;
   return put_end(put(count, at + 1));
 }

@@ -16,6 +16,7 @@
 
 #include "backends/redis/wire/codec.hpp"
 #include "backends/redis/wire/stream.hpp"
+#include "dlock/detail/recycled.hpp"
 #include "dlock/spi/answers.hpp"
 #include "dlock/spi/signal.hpp"
 
@@ -31,7 +32,7 @@ struct Outcome {
 /// An outcome that is waited for. Copies share it.
 class Pending {
  public:
-  explicit Pending(Env& env) : state_(std::make_shared<State>(env)) {}
+  explicit Pending(Env& env) : state_(detail::make_recycled<State>(env)) {}
 
   /// The first counts.
   void set(Outcome outcome) const {
