@@ -347,7 +347,8 @@ std::optional<milliseconds> Engine::default_wait(const RouteConfig& route) const
 
 Acquisition::Request Engine::make_request(const std::string& name, const RouteConfig& route,
                                           const AcquireOptions& options, Permits permits) {
-  const auto wait = options.wait ? options.wait : default_wait(route);
+  const auto& settings = setup_of(route.store).settings;
+  const auto wait = options.wait ? options.wait : route.wait ? route.wait : settings.wait;
   Acquisition::Request request;
   request.name = name;
   request.mode = permits.count == 0 ? options.mode : Mode::shared;
@@ -358,7 +359,6 @@ Acquisition::Request Engine::make_request(const std::string& name, const RouteCo
   request.diagnostics = options.diagnostics;
   request.must_tell_contention = options.tell_contention;
   request.revocable = options.revocable;
-  const auto& settings = setup_of(route.store).settings;
   request.max_queue = options.max_queue || permits.count != 0 ? options.max_queue
                       : route.max_queue                       ? route.max_queue
                                                               : settings.max_queue;

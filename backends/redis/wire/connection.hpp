@@ -35,7 +35,7 @@ class Pending {
   explicit Pending(Env& env) : state_(detail::make_recycled<State>(env)) {}
 
   /// The first counts.
-  void set(Outcome outcome) const {
+  void set(Outcome&& outcome) const {
     if (state_->outcome) return;
     state_->outcome.emplace(std::move(outcome));
     state_->signal.notify();
@@ -99,7 +99,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   template <class Step>
   void guarded(Step step);
   bool take_replies();
-  void take(Reply reply);
+  void take(Reply&& reply);
 
   Env& env_;
   std::shared_ptr<Stream> stream_;
