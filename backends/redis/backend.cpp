@@ -151,11 +151,10 @@ void RedisBackend::wake_all() {
 
 ClaimPtr RedisBackend::make_claim(ClaimRequest request) {
   auto keys = names_.base(request.name);
-  auto owner = write_owner(request.owner);
-  if (request.tell_contention || request.tell_asked) owner += "," + instance_;
-  auto waiter = write_waiter(instance_, owner);
-  auto claim = std::make_shared<KeyClaim>(std::move(request), env_, std::move(keys),
-                                          std::move(owner), std::move(waiter), claims_);
+  const bool is_told = request.tell_contention || request.tell_asked;
+  auto waiter = write_waiter(instance_, request.owner, is_told);
+  auto claim = detail::make_recycled<KeyClaim>(std::move(request), env_, std::move(keys),
+                                               std::move(waiter), claims_);
   claim->epoch = epoch_;
   claim->may_be_handed = handed_over_ && may_be_handed(claim->request());
   return claim;

@@ -17,6 +17,7 @@
 #include "backends/redis/wire/link.hpp"
 #include "backends/redis/wire/presence.hpp"
 #include "backends/redis/wire/subscriber.hpp"
+#include "dlock/detail/recycled_frame.hpp"
 #include "dlock/spi/backend.hpp"
 #include "dlock/spi/event_sink.hpp"
 #include "dlock/spi/options.hpp"
@@ -157,3 +158,6 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
 };
 
 }  // namespace dlock::redis
+
+template <>
+inline constexpr bool dlock::detail::kRecyclesFrames<dlock::redis::RedisBackend> = true;

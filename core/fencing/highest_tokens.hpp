@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "dlock/detail/recycled.hpp"
 #include "dlock/mode.hpp"
 
 namespace dlock::core {
@@ -39,12 +40,13 @@ class HighestTokens {
     std::uint64_t of_all = 0;
     std::uint64_t exclusive = 0;
   };
+  using Place = std::pair<std::uint64_t, std::string_view>;
   void forget_lowest();
 
   const std::size_t most_names_;
   std::map<std::string, Highest, std::less<>> by_name_;
   /// The views are of by_name_'s keys, which stay where they are.
-  std::set<std::pair<std::uint64_t, std::string_view>> by_token_;
+  std::set<Place, std::less<>, detail::Recycled<Place>> by_token_;
   std::uint64_t floor_ = 0;
 };
 

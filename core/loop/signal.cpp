@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dlock/spi/signal.hpp"
 
-#include <boost/asio/post.hpp>
-#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/deferred.hpp>
+
+#include "dlock/detail/recycled_frame.hpp"
+#include "dlock/detail/suspended.hpp"
+
+template <>
+inline constexpr bool dlock::detail::kRecyclesFrames<dlock::Signal> = true;
 
 namespace dlock::inline v0 {
 
 /// The coroutine that waits: kept by the signal, then by what resumes it.
 struct Signal::Waiter {
-  using Handler = asio::async_result<asio::use_awaitable_t<>, void(bool)>::handler_type;
-  std::optional<Handler> handler;
-
-  void resume(bool notified) {
-    auto resumed = std::move(*handler);
-    handler.reset();
-    std::move(resumed)(notified);
-  }
+  detail::Suspended<bool> suspended;
 };
 
 // One that nobody waits for any more may end on a helper thread, and touches nothing of the loop's.
@@ -30,13 +28,13 @@ asio::awaitable<bool> Signal::wait_until(TimePoint deadline) {
   }
   // All that needs memory comes first: an exception between the suspension of a coroutine and its
   // handler's place would end it without a word.
-  auto waiter = std::make_shared<Waiter>();
-  auto waiting = asio::async_initiate<const asio::use_awaitable_t<>&, void(bool)>(
-      [this, waiter](Waiter::Handler handler) {
-        waiter->handler.emplace(std::move(handler));
+  auto waiter = detail::make_recycled<Waiter>();
+  auto waiting = asio::async_initiate<const asio::deferred_t&, void(bool)>(
+      [this, waiter](auto handler) {
+        waiter->suspended.keep(std::move(handler));
         waiter_ = waiter;
       },
-      asio::use_awaitable);
+      asio::deferred);
   if (deadline != kNever) {
     timer_ = env_.call_at(deadline, [this] { on_timer(); });
   } else {
@@ -60,7 +58,7 @@ void Signal::on_timer() noexcept {
   late_ = false;
   const auto waiter = std::exchange(waiter_, nullptr);
   try {
-    waiter->resume(told_);
+    waiter->suspended.resume(told_);
   } catch (const std::exception&) {
     // Of a coroutine that has come to its end.
   }
@@ -69,7 +67,7 @@ void Signal::on_timer() noexcept {
 void Signal::finish(bool notified) noexcept {
   if (!waiter_) return env_.cancel(std::exchange(timer_, 0));
   try {
-    asio::post(env_.executor(), [waiter = waiter_, notified] { waiter->resume(notified); });
+    env_.post([waiter = waiter_, notified] { waiter->suspended.resume(notified); });
   } catch (const std::exception&) {
     late_ = true;
     told_ = notified;

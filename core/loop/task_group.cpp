@@ -2,39 +2,92 @@
 #include "core/loop/task_group.hpp"
 
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/deferred.hpp>
 #include <boost/asio/detached.hpp>
 #include <exception>
 #include <utility>
 
+#include "dlock/detail/recycled_frame.hpp"
+#include "dlock/detail/suspended.hpp"
+
+template <>
+inline constexpr bool dlock::detail::kRecyclesFrames<dlock::core::TaskGroup> = true;
+
 namespace dlock::core {
+namespace {
+
+constexpr std::size_t kMostWorkers = 16;
+
+}  // namespace
 
 class TaskGroup::Running {
  public:
   explicit Running(TaskGroup& group) : group_(&group) { ++group.running_; }
   Running(Running&& other) noexcept : group_(std::exchange(other.group_, nullptr)) {}
   Running& operator=(Running&&) = delete;
-  ~Running() {
-    if (group_ != nullptr && --group_->running_ == 0) group_->idle_.notify();
-  }
+  ~Running() { end(); }
   void begin() noexcept { ++group_->begun_; }
+  /// Another one, after end().
+  void again(TaskGroup& group) noexcept {
+    group_ = &group;
+    ++group.running_;
+  }
+  void end() noexcept {
+    const auto group = std::exchange(group_, nullptr);
+    if (group != nullptr && --group->running_ == 0) group->idle_.notify();
+  }
 
  private:
   TaskGroup* group_;
 };
 
-asio::awaitable<void> TaskGroup::run(asio::awaitable<void> task, Running running) {
-  running.begin();
-  try {
-    co_await std::move(task);
-  } catch (const std::exception&) {
-    // Told already.
+struct TaskGroup::Worker {
+  detail::Suspended<> suspended;
+  asio::awaitable<void> task;
+};
+
+TaskGroup::TaskGroup(Env& env) : env_(env), idle_(env) { workers_.reserve(kMostWorkers); }
+
+TaskGroup::~TaskGroup() {
+  for (auto* const worker : workers_) worker->suspended.drop();
+}
+
+// Nothing of the group is touched from the end of a task on, unless another begins.
+asio::awaitable<void> TaskGroup::work(asio::awaitable<void> task, Running running) {
+  Worker worker;
+  worker.task = std::move(task);
+  while (true) {
+    running.begin();
+    try {
+      co_await std::move(worker.task);
+    } catch (const std::exception&) {
+      // Told already.
+    }
+    running.end();
+    if (workers_.size() == kMostWorkers) co_return;
+    auto rest = asio::async_initiate<const asio::deferred_t&, void()>(
+        [this, at = &worker](auto handler) {
+          at->suspended.keep(std::move(handler));
+          workers_.push_back(at);
+        },
+        asio::deferred);
+    co_await std::move(rest);
+    running.again(*this);
   }
+}
+
+void TaskGroup::resume(asio::awaitable<void> task) {
+  auto& worker = *workers_.back();
+  workers_.pop_back();
+  worker.task = std::move(task);
+  worker.suspended.resume();
 }
 
 void TaskGroup::spawn(asio::awaitable<void> task) {
   const auto before = begun_;
   try {
-    asio::co_spawn(env_.executor(), run(std::move(task), Running(*this)), asio::detached);
+    if (!workers_.empty()) return resume(std::move(task));
+    asio::co_spawn(env_.executor(), work(std::move(task), Running(*this)), asio::detached);
   } catch (const std::exception&) {
     // A task that never waited posts its end, for which there may be no memory: it has ended.
     if (begun_ == before) throw;

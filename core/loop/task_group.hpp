@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The coroutines of one store, counted, so that closing can wait for them.
+// The coroutines of one store, counted, so that closing can wait for them. One that has come to the
+// end of its task takes the next: to make one costs as much as the rest of a lock and unlock.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
 #include <cstdint>
+#include <vector>
 
 #include "dlock/spi/signal.hpp"
 
@@ -13,7 +15,10 @@ namespace dlock::core {
 /// Loop only. Must outlive its tasks: they hold the owner by shared_ptr.
 class TaskGroup {
  public:
-  explicit TaskGroup(Env& env) : env_(env), idle_(env) {}
+  explicit TaskGroup(Env& env);
+  ~TaskGroup();
+  TaskGroup(const TaskGroup&) = delete;
+  TaskGroup& operator=(const TaskGroup&) = delete;
 
   /// Starts a task. Throws std::bad_alloc, and the task has not begun then. Whoever waits for its
   /// outcome is told by the task itself, whatever happens: an exception that leaves it ends it, and
@@ -26,12 +31,16 @@ class TaskGroup {
  private:
   /// One task, counted as long as its coroutine lives: however that ends.
   class Running;
-  static asio::awaitable<void> run(asio::awaitable<void> task, Running running);
+  /// A coroutine between two tasks.
+  struct Worker;
+  asio::awaitable<void> work(asio::awaitable<void> task, Running running);
+  void resume(asio::awaitable<void> task);
 
   Env& env_;
   Signal idle_;
   int running_ = 0;
   std::uint64_t begun_ = 0;
+  std::vector<Worker*> workers_;  ///< without a task
 };
 
 }  // namespace dlock::core

@@ -4,8 +4,8 @@
 // what time it is.
 #pragma once
 
+#include <cstdint>
 #include <map>
-#include <unordered_map>
 #include <vector>
 
 #include "dlock/spi/env.hpp"
@@ -14,6 +14,7 @@ namespace dlock::core {
 
 class TimerQueue {
  public:
+  TimerQueue();
   TimerId add(TimePoint when, Job job);
   void remove(TimerId id) noexcept;
   /// Needs no memory.
@@ -29,37 +30,25 @@ class TimerQueue {
     Job job;
   };
   using Ordered = std::multimap<TimePoint, Entry>;
-  using ById = std::unordered_map<TimerId, Ordered::iterator>;
-
-  /// The nodes of a few timers that are over, for the next: most guard one request.
-  template <class Map>
-  class Spare {
-   public:
-    Spare() { nodes_.reserve(16); }
-    void keep(typename Map::node_type node) noexcept {
-      if (nodes_.size() < nodes_.capacity()) nodes_.push_back(std::move(node));
-    }
-    /// Empty: there is none.
-    typename Map::node_type take() noexcept {
-      if (nodes_.empty()) return {};
-      auto node = std::move(nodes_.back());
-      nodes_.pop_back();
-      return node;
-    }
-
-   private:
-    std::vector<typename Map::node_type> nodes_;
+  /// By what a timer's id begins with; used by one after the other.
+  struct Slot {
+    Ordered::iterator place;
+    TimerId id = 0;  ///< of whose it is; of the next one while it is free
+    std::size_t next_free = 0;
   };
 
+  std::size_t take_slot();
+  void free_slot(std::size_t slot) noexcept;
+  /// Null: it is over.
+  Slot* find(TimerId id) noexcept;
   Ordered::iterator place(TimePoint when, Entry entry);
-  void name(TimerId id, Ordered::iterator place);
-  Job take(ById::iterator timer) noexcept;
+  Job take(Slot& slot) noexcept;
 
   Ordered ordered_;
-  ById by_id_;
-  Spare<Ordered> spare_ordered_;
-  Spare<ById> spare_by_id_;
-  TimerId last_id_ = 0;
+  std::vector<Slot> slots_;
+  std::size_t first_free_ = 0;  ///< as long as it is below slots_.size()
+  /// The nodes of a few timers that are over, for the next: most guard one request.
+  std::vector<Ordered::node_type> spare_;
 };
 
 }  // namespace dlock::core

@@ -4,6 +4,7 @@
 // Deadlines are the loop's business, so the caller's wait has none of its own.
 #include "core/loop/reply.hpp"
 #include "core/manager/nesting.hpp"
+#include "dlock/detail/recycled.hpp"
 #include "dlock/distributed_lock.hpp"
 #include "dlock/spi/error.hpp"
 #include "dlock/spi/thread.hpp"
@@ -28,7 +29,7 @@ LockHandle DistributedLock::acquire(AcquireOptions options, std::stop_token stop
   const NoCancellation uncancelled;
   try {
     core::note_asked(*this, options);
-    auto reply = std::make_shared<core::Reply<Outcome>>();
+    auto reply = detail::make_recycled<core::Reply<Outcome>>();
     core::Driving::Intent intent;
     const auto cancel = start_acquire(options, [reply](error_code result, LockHandle got) {
       reply->set({result, std::move(got)});

@@ -12,6 +12,7 @@
 #include "core/loop/hire_later.hpp"
 #include "core/process/exhausted.hpp"
 #include "core/process/standard_streams.hpp"
+#include "dlock/detail/recycled.hpp"
 #include "dlock/spi/error.hpp"
 #include "dlock/spi/fork.hpp"
 #include "dlock/spi/name.hpp"
@@ -346,7 +347,8 @@ std::optional<milliseconds> Engine::default_wait(const RouteConfig& route) const
 
 Acquisition::Request Engine::make_request(const std::string& name, const RouteConfig& route,
                                           const AcquireOptions& options, Permits permits) {
-  const auto wait = options.wait ? options.wait : default_wait(route);
+  const auto& settings = setup_of(route.store).settings;
+  const auto wait = options.wait ? options.wait : route.wait ? route.wait : settings.wait;
   Acquisition::Request request;
   request.name = name;
   request.mode = permits.count == 0 ? options.mode : Mode::shared;
@@ -357,7 +359,6 @@ Acquisition::Request Engine::make_request(const std::string& name, const RouteCo
   request.diagnostics = options.diagnostics;
   request.must_tell_contention = options.tell_contention;
   request.revocable = options.revocable;
-  const auto& settings = setup_of(route.store).settings;
   request.max_queue = options.max_queue || permits.count != 0 ? options.max_queue
                       : route.max_queue                       ? route.max_queue
                                                               : settings.max_queue;
@@ -406,9 +407,9 @@ Strategy* Engine::strategy(const RouteConfig& route) {
   return known.get();
 }
 
-std::function<void()> Engine::launch(const RouteConfig& route, Acquisition::Request request,
-                                     const std::shared_ptr<detail::AcquireHandler>& handler,
-                                     const std::shared_ptr<CachedLock>& cached) {
+Job Engine::launch(const RouteConfig& route, Acquisition::Request request,
+                   const std::shared_ptr<detail::AcquireHandler>& handler,
+                   const std::shared_ptr<CachedLock>& cached) {
   if (auto* const how = strategy(route)) {
     if (request.mode == Mode::exclusive) return how->start(std::move(request), handler);
     refuse_shared(request, route.store, handler);
@@ -417,7 +418,8 @@ std::function<void()> Engine::launch(const RouteConfig& route, Acquisition::Requ
   auto at = store(route.store);
   if (cached) return cached->acquire(at, std::move(request), handler);
   // Takes the handler once there is a place for it.
-  auto acquisition = std::make_shared<Acquisition>(at, std::move(request), std::move(*handler));
+  auto acquisition =
+      detail::make_recycled<Acquisition>(at, std::move(request), std::move(*handler));
   std::weak_ptr<Acquisition> underway = acquisition;
   at->acquire(std::move(acquisition));
   return [underway] {
@@ -452,8 +454,8 @@ detail::Canceller Engine::start(const std::string& name, Acquisition::Request re
     handler(make_error_code(errc::invalid_argument), LockHandle());
     return [] {};
   }
-  auto cancel = std::make_shared<std::function<void()>>();
-  auto shared_handler = std::make_shared<detail::AcquireHandler>(
+  auto cancel = detail::make_recycled<Job>();
+  auto shared_handler = detail::make_recycled<detail::AcquireHandler>(
       [limit, handler = guard(log_, std::move(handler))](error_code ec, LockHandle handle) mutable {
         if (const auto& hold = HandleAccess::hold(handle)) hand_out(hold, limit);
         handler(ec, std::move(handle));
@@ -467,7 +469,7 @@ detail::Canceller Engine::start(const std::string& name, Acquisition::Request re
       if (*shared_handler) once(shared_handler)(failure_of(error).error, LockHandle());
     }
   };
-  auto cancelling = std::make_shared<Job>([cancel] {
+  auto cancelling = detail::make_recycled<Job>([cancel] {
     if (*cancel) (*cancel)();
   });
   detail::Canceller canceller = [weak = std::weak_ptr(self()), cancelling] {
@@ -518,7 +520,7 @@ Releaser::Done Engine::guarded(const std::shared_ptr<Hold>& hold, Releaser::Done
   const bool tells_losses = options_.on_loss || options_.log_losses;
   if (!done && !tells_losses) return done;
   try {
-    auto place = std::make_shared<Releaser::Done>();
+    auto place = detail::make_recycled<Releaser::Done>();
     Releaser::Done wrapped = guard(log_, [this, hold, place, tells_losses](error_code ec) {
       if (tells_losses && ec == errc::lock_lost) tell_loss_at_release(*hold);
       if (*place) (*place)(ec);

@@ -155,9 +155,9 @@ class Engine final : public Host, public detail::LockContext {
   UseLimit use_limit(const RouteConfig& route, const AcquireOptions& options) const noexcept;
   static void hand_out(const std::shared_ptr<Hold>& hold, const UseLimit& limit);
   /// On the loop; returns what cancels it.
-  std::function<void()> launch(const RouteConfig& route, Acquisition::Request request,
-                               const std::shared_ptr<detail::AcquireHandler>& handler,
-                               const std::shared_ptr<CachedLock>& cached);
+  Job launch(const RouteConfig& route, Acquisition::Request request,
+             const std::shared_ptr<detail::AcquireHandler>& handler,
+             const std::shared_ptr<CachedLock>& cached);
   Releaser::Done guarded(const std::shared_ptr<Hold>& hold, Releaser::Done done) noexcept;
   void tell_loss_at_release(Hold& hold);
   void begin_closing() noexcept;

@@ -4,6 +4,7 @@
 #include "core/loop/reply.hpp"
 #include "core/manager/multi_grant.hpp"
 #include "dlock/detail/grant.hpp"
+#include "dlock/detail/recycled.hpp"
 #include "dlock/spi/thread.hpp"
 
 namespace dlock::inline v0 {
@@ -149,7 +150,7 @@ error_code LockHandle::release() noexcept {
   std::shared_ptr<core::Reply<error_code>> reply;
   detail::Grant::Done done;
   try {
-    reply = std::make_shared<core::Reply<error_code>>();
+    reply = detail::make_recycled<core::Reply<error_code>>();
     done = [reply](error_code told) { reply->set(told); };
   } catch (const std::bad_alloc&) {
     // It goes on in the background; nothing is left to tell its outcome with.

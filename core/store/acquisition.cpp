@@ -5,9 +5,25 @@
 
 #include "core/store/hold.hpp"
 #include "core/store/store.hpp"
+#include "dlock/detail/recycled_frame.hpp"
 #include "dlock/spi/error.hpp"
 
+template <>
+inline constexpr bool dlock::detail::kRecyclesFrames<dlock::core::Acquisition> = true;
+
 namespace dlock::core {
+
+namespace {
+
+/// A request may have gone out before that was thrown.
+ClaimAnswer not_known(const std::exception& error) {
+  ClaimAnswer answer;
+  answer.status = ClaimStatus::unknown;
+  answer.failure = failure_of(error);
+  return answer;
+}
+
+}  // namespace
 
 std::string queue_full_words(std::size_t waiting, std::uint32_t most) {
   return fmt::format("{} wait for it already, and max_queue is {}", waiting, most);
@@ -21,15 +37,51 @@ Acquisition::Acquisition(std::shared_ptr<Store> store, Request request,
       fsm_(request_.limits),
       pause_(store_->env()) {}
 
+// One coroutine, and as a rule one more below it: each costs.
 asio::awaitable<void> Acquisition::run() {
   const auto self = shared_from_this();
   try {
-    co_await take();
+    ClaimAnswer answer;
+    auto step = begin();
+    while (step.what != AcquireFsm::Action::finish) {
+      switch (step.what) {
+        case AcquireFsm::Action::claim:
+          if (can_ask()) {
+            try {
+              answer = co_await ask();
+            } catch (const std::exception& error) {
+              answer = not_known(error);
+            }
+            if (answer.status == ClaimStatus::sealed) answer = co_await opened(std::move(answer));
+          } else {
+            answer = co_await claim();
+          }
+          step = judge(answer);
+          break;
+        case AcquireFsm::Action::wait:
+          co_await wait(step.until);
+          step = fsm_.on_woken(store_->env().now(), store_->trouble());
+          break;
+        case AcquireFsm::Action::pause:
+          co_await pause_.wait_until(step.until);
+          step = fsm_.on_woken(store_->env().now(), store_->trouble());
+          break;
+        case AcquireFsm::Action::finish:
+          break;
+      }
+    }
+    finish(answer);
   } catch (const std::exception& error) {
     give_up(error);
   }
   caller_.stop_clock();
   store_->forget(*this);
+}
+
+AcquireFsm::Step Acquisition::begin() {
+  caller_.call_at(request_.limits.deadline,
+                  [this] { interrupt(fsm_.on_deadline(store_->trouble())); });
+  return fsm_.begin(store_->env().now());
 }
 
 // Without memory nothing is known of what has been asked for: as after an answer that never came.
@@ -44,31 +96,15 @@ void Acquisition::give_up(const std::exception& error) noexcept {
   }
 }
 
-asio::awaitable<void> Acquisition::take() {
-  auto& env = store_->env();
-  caller_.call_at(request_.limits.deadline,
-                  [this] { interrupt(fsm_.on_deadline(store_->trouble())); });
-  ClaimAnswer answer;
-  auto step = fsm_.begin(env.now());
-  while (step.what != AcquireFsm::Action::finish) {
-    switch (step.what) {
-      case AcquireFsm::Action::claim:
-        answer = co_await claim();
-        step = judge(answer);
-        break;
-      case AcquireFsm::Action::wait:
-        co_await wait(step.until);
-        step = fsm_.on_woken(env.now(), store_->trouble());
-        break;
-      case AcquireFsm::Action::pause:
-        co_await pause_.wait_until(step.until);
-        step = fsm_.on_woken(env.now(), store_->trouble());
-        break;
-      case AcquireFsm::Action::finish:
-        break;
-    }
-  }
-  finish(answer);
+// Else claim() waits for what is missing, or says why it cannot.
+bool Acquisition::can_ask() {
+  if (!store_->is_up() || fsm_.given_up()) return false;
+  const bool is_admitted =
+      request_.permits != 0 || store_->policy_of(request_).is_admitted(request_.name);
+  if (!is_admitted || store_->refused_kind(request_).error) return false;
+  if (store_->unmet_requirement(request_.require).error) return false;
+  refusal_ = {};
+  return claim_ || !store_->make_claim(request_, claim_).error;
 }
 
 asio::awaitable<ClaimAnswer> Acquisition::claim() {
@@ -77,7 +113,6 @@ asio::awaitable<ClaimAnswer> Acquisition::claim() {
   auto& policy = store_->policy_of(request_);
   ClaimPolicy::Admission admission;
   answer.failure = store_->refused_kind(request_);
-  // As a rule there is nothing to wait for, and a coroutine that does not wait is not begun.
   if (answer.failure.error) {
     answer.status = ClaimStatus::failed;
     co_return answer;
@@ -107,21 +142,30 @@ asio::awaitable<ClaimAnswer> Acquisition::claim() {
     }
   }
   try {
-    // Connecting has its own patience (connect_timeout); the request's begins here.
-    const auto until = store_->env().now() + store_->request_timeout();
-    answer = co_await store_->backend().claim(claim_, until);
-    if (answer.status == ClaimStatus::sealed) {
-      const bool opened = co_await policy.open(request_.name, answer.record);
-      // This claim may stand behind the record, and who stands there has not been asked what its
-      // gate is.
-      if (opened) answer = co_await claim_anew();
-    }
+    answer = co_await ask();
+    if (answer.status == ClaimStatus::sealed) answer = co_await opened(std::move(answer));
     if (admission.is_provisional && answer.status == ClaimStatus::granted) {
       answer = co_await confirm(std::move(answer));
     }
   } catch (const std::exception& error) {
-    answer.status = ClaimStatus::unknown;
-    answer.failure = failure_of(error);
+    answer = not_known(error);
+  }
+  co_return answer;
+}
+
+asio::awaitable<ClaimAnswer> Acquisition::ask() {
+  // Connecting has its own patience (connect_timeout); the request's begins here.
+  return store_->backend().claim(claim_, store_->env().now() + store_->request_timeout());
+}
+
+asio::awaitable<ClaimAnswer> Acquisition::opened(ClaimAnswer answer) {
+  try {
+    const bool is_open = co_await store_->policy_of(request_).open(request_.name, answer.record);
+    // This claim may stand behind the record, and who stands there has not been asked what its
+    // gate is.
+    if (is_open) answer = co_await claim_anew();
+  } catch (const std::exception& error) {
+    answer = not_known(error);
   }
   co_return answer;
 }

@@ -73,8 +73,13 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
  private:
   inline static std::atomic<std::uint64_t> last_number_{0};
 
-  asio::awaitable<void> take();
+  AcquireFsm::Step begin();
+  /// Nothing has to be waited for, or refused, before ask().
+  bool can_ask();
+  asio::awaitable<ClaimAnswer> ask();
   asio::awaitable<ClaimAnswer> claim();
+  /// A record stands in the lock's place, and may be taken away.
+  asio::awaitable<ClaimAnswer> opened(ClaimAnswer answer);
   /// What the claim was admitted by was known some time ago: the grant is believed if the policy
   /// says so still.
   asio::awaitable<ClaimAnswer> confirm(ClaimAnswer granted);

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/store/releaser.hpp"
 
+#include "dlock/detail/recycled_frame.hpp"
+
+template <>
+inline constexpr bool dlock::detail::kRecyclesFrames<dlock::core::Releaser> = true;
+
 namespace dlock::core {
 namespace {
 
@@ -54,7 +59,7 @@ void Releaser::start(ClaimPtr claim, ReleaseFsm::Limits limits, Duration patienc
   std::shared_ptr<Waiter> waiter;
   try {
     reserve_timer();
-    waiter = std::make_shared<Waiter>(env_);
+    waiter = detail::make_recycled<Waiter>(env_);
     if (done) {
       waiter->timer = env_.call_at(env_.now() + patience, [waiter] {
         waiter->timer = 0;
@@ -96,40 +101,35 @@ void Releaser::reserve_timer() {
   });
 }
 
+// One coroutine, and as a rule one more below it: each costs.
 asio::awaitable<void> Releaser::run(ClaimPtr claim, ReleaseFsm::Limits limits,
                                     std::shared_ptr<Waiter> waiter) {
   try {
-    co_await give_back(claim, limits, waiter);
+    ReleaseFsm fsm(limits);
+    auto step = fsm.begin(env_.now());
+    while (step.what != ReleaseFsm::Action::finish) {
+      if (step.what == ReleaseFsm::Action::pause) {
+        if (mode_ == Mode::hurried && fsm.outcome()) break;
+        if (mode_ != Mode::over) co_await pause_until(step.until);
+        if (mode_ == Mode::over) break;
+        step = fsm.on_pause_over(env_.now());
+        continue;
+      }
+      ReleaseAnswer answer;
+      try {
+        answer = co_await backend_.release(claim, step.search, step.until);
+      } catch (const std::exception&) {
+        answer.status = ReleaseStatus::unknown;
+      }
+      step = fsm.on_answer(answer.status, env_.now());
+      if (const auto outcome = fsm.outcome()) {
+        waiter->tell(told(*outcome));
+      }
+    }
   } catch (const std::exception&) {
     put_off(claim, limits);
   }
   waiter->tell(make_error_code(errc::unavailable));
-}
-
-asio::awaitable<void> Releaser::give_back(ClaimPtr claim, ReleaseFsm::Limits limits,
-                                          std::shared_ptr<Waiter> waiter) {
-  ReleaseFsm fsm(limits);
-  auto step = fsm.begin(env_.now());
-  while (step.what != ReleaseFsm::Action::finish) {
-    if (step.what == ReleaseFsm::Action::pause) {
-      if (mode_ == Mode::hurried && fsm.outcome()) break;
-      if (mode_ != Mode::over) co_await pause_until(step.until);
-      if (mode_ == Mode::over) break;
-      step = fsm.on_pause_over(env_.now());
-      continue;
-    }
-    ReleaseAnswer answer;
-    answer.status = ReleaseStatus::unknown;
-    try {
-      answer = co_await backend_.release(claim, step.search, step.until);
-    } catch (const std::exception&) {
-      answer.status = ReleaseStatus::unknown;
-    }
-    step = fsm.on_answer(answer.status, env_.now());
-    if (const auto outcome = fsm.outcome()) {
-      waiter->tell(told(*outcome));
-    }
-  }
 }
 
 asio::awaitable<void> Releaser::pause_until(TimePoint when) {

@@ -46,8 +46,6 @@ class Releaser {
   void reserve_timer();
   asio::awaitable<void> run(ClaimPtr claim, ReleaseFsm::Limits limits,
                             std::shared_ptr<Waiter> waiter);
-  asio::awaitable<void> give_back(ClaimPtr claim, ReleaseFsm::Limits limits,
-                                  std::shared_ptr<Waiter> waiter);
 
   Env& env_;
   Backend& backend_;

@@ -14,6 +14,7 @@
 #include "core/fsm/lease_fsm.hpp"
 #include "core/loop/task_group.hpp"
 #include "core/store/hold.hpp"
+#include "dlock/detail/recycled.hpp"
 
 namespace dlock::core {
 
@@ -66,7 +67,10 @@ class Renewer : public std::enable_shared_from_this<Renewer> {
     TimePoint due = kNever;      ///< its place in due_
     TimePoint asked_until = {};  ///< the latest end of the last renewal that was sent
   };
-  using Entries = std::map<std::uint64_t, Entry>;  ///< by the claims' numbers
+  /// By the claims' numbers.
+  using Entries = std::map<std::uint64_t, Entry, std::less<>,
+                           detail::Recycled<std::pair<const std::uint64_t, Entry>>>;
+  using Place = std::pair<TimePoint, std::uint64_t>;
 
   void apply(Entry& entry, LeaseFsm::Change change);
   void schedule(Entry& entry) noexcept;
@@ -86,7 +90,8 @@ class Renewer : public std::enable_shared_from_this<Renewer> {
   TaskGroup& tasks_;
   OnLeftBehind on_left_behind_;
   Entries entries_;
-  std::set<std::pair<TimePoint, std::uint64_t>> due_;  ///< one for each entry, also at kNever
+  std::set<Place, std::less<>, detail::Recycled<Place>>
+      due_;  ///< one for each entry, also at kNever
   TimerId timer_ = 0;
   TimerId spare_ = 0;  ///< for when there is no memory for another: deadlines are watched always
   TimePoint armed_ = kNever;

@@ -9,6 +9,7 @@
 
 #include "core/config/requirements.hpp"
 #include "core/loop/deadline.hpp"
+#include "dlock/detail/recycled.hpp"
 #include "dlock/duration.hpp"
 #include "dlock/spi/error.hpp"
 
@@ -410,7 +411,7 @@ std::shared_ptr<Hold> Store::hold(const ClaimPtr& claim, const ClaimAnswer& answ
                                   const Acquisition::Request& request) {
   const auto drift = margin(request);
   if (answer.token) tokens_.raise(token_key(request), *answer.token, request.mode);
-  auto hold = std::make_shared<Hold>(
+  auto hold = detail::make_recycled<Hold>(
       host_.shared_from_this(), weak_from_this(),
       Hold::Identity{request.name, name(), answer.token, claim->inheritable_descriptor(),
                      claim->request().mode, request.permits},
@@ -539,7 +540,7 @@ void Store::on_link_down(const Failure& why) {
   try {
     out_of_reach_timer_ = env_.call_at(env_.now() + setup_.settings.connect_timeout, [this, why] {
       out_of_reach_timer_ = 0;
-      for (const auto& [number, acquisition] : std::map(acquisitions_))
+      for (const auto& [number, acquisition] : Acquisitions(acquisitions_))
         acquisition->out_of_reach(why);
     });
   } catch (const std::bad_alloc&) {
@@ -662,7 +663,7 @@ asio::awaitable<void> Store::end_holds() {
 asio::awaitable<void> Store::close() {
   const auto self = shared_from_this();
   closed_ = true;
-  for (const auto& [number, acquisition] : std::map(acquisitions_)) acquisition->close();
+  for (const auto& [number, acquisition] : Acquisitions(acquisitions_)) acquisition->close();
   for (const auto& background : std::vector(background_)) background->close();
   connect_failure_ = make_failure(errc::closed, "");
   for (const auto& waiter : std::exchange(connect_waiters_, {})) waiter->notify();

@@ -17,6 +17,7 @@
 #include "core/store/host.hpp"
 #include "core/store/renewer.hpp"
 #include "core/store/use_limits.hpp"
+#include "dlock/detail/recycled.hpp"
 #include "dlock/lock_manager.hpp"
 #include "dlock/spi/descriptor.hpp"
 #include "dlock/spi/event_sink.hpp"
@@ -170,6 +171,10 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
                     const std::optional<std::chrono::milliseconds>& most = std::nullopt) const;
   ReleaseFsm::Limits release_limits(TimePoint lease_over) const;
 
+  using Acquisitions =
+      std::map<std::uint64_t, std::shared_ptr<Acquisition>, std::less<>,
+               detail::Recycled<std::pair<const std::uint64_t, std::shared_ptr<Acquisition>>>>;
+
   Host& host_;
   Env& env_;
   const Setup setup_;
@@ -180,7 +185,7 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   const std::shared_ptr<UseLimits> uses_;
   Releaser releaser_;
   HighestTokens tokens_;  ///< of the grants that were handed out
-  std::map<std::uint64_t, std::shared_ptr<Acquisition>> acquisitions_;  ///< by their numbers
+  Acquisitions acquisitions_;
   std::vector<std::shared_ptr<BackgroundWork>> background_;  ///< in the order in which they came
   const std::unique_ptr<StorePolicy> policy_;
 

@@ -166,7 +166,12 @@ asio::awaitable<ClaimAnswer> RedisBackend::claim(ClaimPtr claim, TimePoint deadl
   if (ours->request().queue) ours->maybe_queued = true;
   const auto sent = env_.now();
   const auto connection = link_->connection();
-  const auto answer = co_await run_script(env_, connection, script, call, deadline);
+  const auto asked = redis::ask(env_, *connection, script, call);
+  co_await asked.pending.settled(deadline);
+  auto answer = asked.answer(env_, *connection);
+  if (is_unknown_hash(answer)) {
+    answer = co_await run_text(env_, connection, script, call, deadline);
+  }
   auto taken = take_acquired(*ours, answer, sent);
   if (taken.status == ClaimStatus::granted) listen_for_others(ours);
   const bool asks_place = ours->request().max_queue && !ours->place_told;
@@ -361,7 +366,12 @@ asio::awaitable<ReleaseAnswer> RedisBackend::release(ClaimPtr claim, bool search
   const auto call = release_call(*ours, search, poll_);
   const auto& script = release_script(*ours, search);
   const auto connection = link_->connection();
-  const auto answer = co_await run_script(env_, connection, script, call, deadline);
+  const auto asked = redis::ask(env_, *connection, script, call);
+  co_await asked.pending.settled(deadline);
+  auto answer = asked.answer(env_, *connection);
+  if (is_unknown_hash(answer)) {
+    answer = co_await run_text(env_, connection, script, call, deadline);
+  }
   const bool replaced =
       answer.kind == Kind::refused && answer.verdict.error == Error::foreign_format;
   if (answer.kind == Kind::unknown) ours->releasing = true;

@@ -14,7 +14,9 @@
 #include "backends/redis/rules/hand_over.hpp"
 #include "backends/redis/rules/names.hpp"
 #include "backends/redis/rules/poll.hpp"
+#include "backends/redis/rules/value.hpp"
 #include "backends/redis/wire/codec.hpp"
+#include "dlock/detail/recycled.hpp"
 #include "dlock/spi/claim.hpp"
 #include "dlock/spi/signal.hpp"
 
@@ -26,15 +28,17 @@ inline constexpr std::chrono::hours kFenceMemory{48};
 
 struct KeyClaim;
 /// All that live, by owner id: who is told that a lock may be free.
-using ClaimRegistry = std::unordered_map<std::string_view, KeyClaim*>;
+using ClaimRegistry =
+    std::unordered_map<std::string_view, KeyClaim*, std::hash<std::string_view>, std::equal_to<>,
+                       detail::Recycled<std::pair<const std::string_view, KeyClaim*>>>;
 
 struct KeyClaim final : Claim {
-  KeyClaim(ClaimRequest request, Env& env, KeyBase lock_keys, std::string owner_text,
-           std::string waiter_text, std::shared_ptr<ClaimRegistry> all)
+  KeyClaim(ClaimRequest request, Env& env, KeyBase lock_keys, WaiterText text,
+           std::shared_ptr<ClaimRegistry> all)
       : Claim(std::move(request)),
         keys(std::move(lock_keys)),
-        owner(std::move(owner_text)),
-        waiter(std::move(waiter_text)),
+        waiter(std::move(text.text)),
+        owner(std::string_view(waiter).substr(text.owner_at)),
         signal(env),
         registry(std::move(all)) {
     registry->emplace(this->request().owner.id, this);
@@ -52,8 +56,8 @@ struct KeyClaim final : Claim {
   bool may_read() const noexcept { return request().mode == Mode::shared || stepping_down; }
 
   const KeyBase keys;
-  const std::string owner;   ///< as in the lock's value
-  const std::string waiter;  ///< as in the queue
+  const std::string waiter;      ///< as in the queue
+  const std::string_view owner;  ///< as in the lock's value; the end of `waiter`
 
   std::string arrival;        ///< our place: as the server gave it, kept through re-queueing
   bool maybe_queued = false;  ///< the queue may name us

@@ -2,6 +2,7 @@
 #include "backends/redis/rules/value.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <vector>
 
@@ -13,11 +14,18 @@ namespace {
 
 constexpr std::size_t kLongestForeignId = 200;
 
-bool is_plain(unsigned char c) { return c > 0x20 && c != 0x7F && c != ','; }
+constexpr bool is_plain(unsigned char c) { return c > 0x20 && c != 0x7F && c != ','; }
+constexpr auto kAsItIs = [] {
+  std::array<bool, 256> all{};
+  for (std::size_t c = 0; c < all.size(); ++c) {
+    all.at(c) = is_plain(static_cast<unsigned char>(c)) && c != '%';
+  }
+  return all;
+}();
 
 void append_field(std::string_view text, std::string& out) {
-  const bool as_it_is = std::all_of(text.begin(), text.end(),
-                                    [](unsigned char c) { return is_plain(c) && c != '%'; });
+  const bool as_it_is =
+      std::all_of(text.begin(), text.end(), [](unsigned char c) { return kAsItIs[c]; });
   out += ',';
   if (as_it_is) {
     out += text;
@@ -33,6 +41,15 @@ bool to_number(std::string_view text, Number& number) {
   return error == std::errc() && stop == end && !text.empty();
 }
 
+void append_owner(const Owner& owner, std::string& out) {
+  out += owner.id;
+  append_field(owner.host, out);
+  std::array<char, 24> digits;  // NOLINT(cppcoreguidelines-pro-type-member-init)
+  const auto* const end = std::to_chars(digits.begin(), digits.end(), owner.pid).ptr;
+  (out += ',').append(digits.data(), static_cast<std::size_t>(end - digits.data()));
+  append_field(owner.app, out);
+}
+
 Owner foreign(std::string_view text) {
   Owner owner;
   // For terminals and JSON: no control bytes, and not a megabyte.
@@ -45,11 +62,7 @@ Owner foreign(std::string_view text) {
 
 std::string write_owner(const Owner& owner) {
   std::string text;
-  text.reserve(owner.id.size() + owner.host.size() + owner.app.size() + 16);
-  text = owner.id;
-  append_field(owner.host, text);
-  append_field(std::to_string(owner.pid), text);
-  append_field(owner.app, text);
+  append_owner(owner, text);
   return text;
 }
 
@@ -96,6 +109,18 @@ std::string write_waiter(std::string_view instance, std::string_view owner) {
   text.reserve(instance.size() + 1 + owner.size());
   text.append(instance) += ' ';
   return text.append(owner);
+}
+
+WaiterText write_waiter(std::string_view instance, const Owner& owner, bool is_told) {
+  WaiterText waiter;
+  auto& text = waiter.text;
+  text.reserve(2 * (instance.size() + 1) + owner.id.size() + owner.host.size() + owner.app.size() +
+               16);
+  text.append(instance) += ' ';
+  waiter.owner_at = text.size();
+  append_owner(owner, text);
+  if (is_told) (text += ',').append(instance);
+  return waiter;
 }
 
 Owner read_waiter(std::string_view text) {

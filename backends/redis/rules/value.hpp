@@ -39,6 +39,12 @@ std::chrono::milliseconds read_remaining(std::int64_t left_ms);
 
 /// `instance`: the UUID that names our subscription.
 std::string write_waiter(std::string_view instance, std::string_view owner);
+/// The same, and where the owner's text begins in it. `is_told`: the instance stands in that, too.
+struct WaiterText {
+  std::string text;
+  std::size_t owner_at = 0;
+};
+WaiterText write_waiter(std::string_view instance, const Owner& owner, bool is_told);
 Owner read_waiter(std::string_view text);
 
 }  // namespace dlock::redis

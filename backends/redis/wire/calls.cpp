@@ -14,23 +14,18 @@ using AnswerKind = ScriptAnswer::Kind;
 /// Shorter than this, silence says nothing about the server.
 constexpr std::chrono::milliseconds kShortestSilence{100};
 
-struct Sent {
-  const Script* script;
-  const ScriptCall* call;
-  std::string tag;
-  Pending pending;
-};
-
-Sent send(Connection& connection, const Script& script, bool by_hash, const ScriptCall& call) {
+Asked send(Env& env, Connection& connection, const Script& script, bool by_hash,
+           const ScriptCall& call) {
+  const auto since = env.now();
   auto tag = std::to_string(connection.next_number());
   const std::array<Word, 3> head{by_hash ? "EVALSHA" : "EVAL", by_hash ? script.sha : script.text,
                                  Word(call.keys.size())};
   const std::array<Word, 1> last{tag};
   auto pending = connection.send_words({head, call.keys, call.arguments, last});
-  return {&script, &call, std::move(tag), std::move(pending)};
+  return {&script, &call, std::move(tag), since, std::move(pending)};
 }
 
-void take_error(Connection& connection, const Sent& sent, std::string text, ScriptAnswer& answer) {
+void take_error(Connection& connection, const Asked& sent, std::string text, ScriptAnswer& answer) {
   const auto& script = *sent.script;
   answer.kind = AnswerKind::refused;
   answer.verdict = judge(text);
@@ -48,7 +43,7 @@ void take_error(Connection& connection, const Sent& sent, std::string text, Scri
   if (answer.verdict.next == Verdict::Next::reconnect) connection.close(answer.failure);
 }
 
-void take_reply(Connection& connection, const Sent& sent, Reply reply, ScriptAnswer& answer) {
+void take_reply(Connection& connection, const Asked& sent, Reply reply, ScriptAnswer& answer) {
   if (reply.is_error()) {
     return take_error(connection, sent, std::move(reply.text), answer);
   }
@@ -64,10 +59,11 @@ void take_reply(Connection& connection, const Sent& sent, Reply reply, ScriptAns
   answer.items = std::move(reply.items);
 }
 
-/// What has come of it by its deadline.
-ScriptAnswer take_answer(Env& env, Connection& connection, const Sent& sent, TimePoint since) {
+}  // namespace
+
+ScriptAnswer Asked::answer(Env& env, Connection& connection) const {
   ScriptAnswer answer;
-  auto outcome = sent.pending.take();
+  auto outcome = pending.take();
   if (!outcome) {
     // Replies come in order: a server that said nothing since then says nothing at all.
     const bool silent = connection.last_heard() < since && env.now() - since >= kShortestSilence;
@@ -78,7 +74,7 @@ ScriptAnswer take_answer(Env& env, Connection& connection, const Sent& sent, Tim
   }
   switch (outcome->kind) {
     case Outcome::Kind::reply:
-      take_reply(connection, sent, std::move(outcome->reply), answer);
+      take_reply(connection, *this, std::move(outcome->reply), answer);
       break;
     case Outcome::Kind::not_sent:
     case Outcome::Kind::lost:
@@ -90,11 +86,13 @@ ScriptAnswer take_answer(Env& env, Connection& connection, const Sent& sent, Tim
   return answer;
 }
 
+Asked ask(Env& env, Connection& connection, const Script& script, const ScriptCall& call) {
+  return send(env, connection, script, true, call);
+}
+
 bool is_unknown_hash(const ScriptAnswer& answer) {
   return answer.kind == AnswerKind::refused && answer.verdict.next == Verdict::Next::load_script;
 }
-
-}  // namespace
 
 std::int64_t ScriptAnswer::code() const noexcept {
   if (kind != AnswerKind::reply || items.empty()) return -1;
@@ -111,14 +109,13 @@ asio::awaitable<std::vector<ScriptAnswer>> run_scripts(Env& env,
   for (std::size_t i = 0; i < todo.size(); ++i) todo[i] = i;
   for (int pass = 0; pass < 2 && !todo.empty(); ++pass) {
     const bool by_hash = pass == 0;
-    const auto since = env.now();
-    std::vector<Sent> sent;
+    std::vector<Asked> sent;
     sent.reserve(todo.size());
-    for (const auto i : todo) sent.push_back(send(*connection, script, by_hash, calls[i]));
+    for (const auto i : todo) sent.push_back(send(env, *connection, script, by_hash, calls[i]));
     std::vector<std::size_t> again;
     for (std::size_t n = 0; n < todo.size(); ++n) {
       co_await sent[n].pending.settled(deadline);
-      answers[todo[n]] = take_answer(env, *connection, sent[n], since);
+      answers[todo[n]] = sent[n].answer(env, *connection);
       if (is_unknown_hash(answers[todo[n]])) again.push_back(todo[n]);
     }
     todo = std::move(again);
@@ -126,17 +123,22 @@ asio::awaitable<std::vector<ScriptAnswer>> run_scripts(Env& env,
   co_return answers;
 }
 
+asio::awaitable<ScriptAnswer> run_text(Env& env, std::shared_ptr<Connection> connection,
+                                       const Script& script, const ScriptCall& call,
+                                       TimePoint deadline) {
+  const auto sent = send(env, *connection, script, false, call);
+  co_await sent.pending.settled(deadline);
+  co_return sent.answer(env, *connection);
+}
+
 asio::awaitable<ScriptAnswer> run_script(Env& env, std::shared_ptr<Connection> connection,
                                          const Script& script, const ScriptCall& call,
                                          TimePoint deadline) {
-  ScriptAnswer answer;
-  for (int pass = 0; pass < 2; ++pass) {
-    const bool by_hash = pass == 0;
-    const auto since = env.now();
-    const auto sent = send(*connection, script, by_hash, call);
-    co_await sent.pending.settled(deadline);
-    answer = take_answer(env, *connection, sent, since);
-    if (!is_unknown_hash(answer)) break;
+  const auto asked = ask(env, *connection, script, call);
+  co_await asked.pending.settled(deadline);
+  auto answer = asked.answer(env, *connection);
+  if (is_unknown_hash(answer)) {
+    answer = co_await run_text(env, connection, script, call, deadline);
   }
   co_return answer;
 }

@@ -44,7 +44,31 @@ asio::awaitable<std::vector<ScriptAnswer>> run_scripts(Env& env,
                                                        std::vector<ScriptCall> calls,
                                                        TimePoint deadline);
 
-/// The same for one. `call` is the caller's.
+/// One call under way, for who waits for it without a coroutine in between:
+///
+///   const auto asked = ask(*connection, script, call);
+///   co_await asked.pending.settled(deadline);
+///   auto answer = asked.answer(env, *connection);
+///   if (is_unknown_hash(answer)) answer = co_await run_text(...);
+struct Asked {
+  const Script* script;
+  const ScriptCall* call;
+  std::string tag;
+  TimePoint since;
+  Pending pending;
+
+  /// What has come of it by now. Once.
+  ScriptAnswer answer(Env& env, Connection& connection) const;
+};
+/// By its hash; `script` and `call` are the caller's.
+Asked ask(Env& env, Connection& connection, const Script& script, const ScriptCall& call);
+/// The server does not know it (any more): run_text() tells it.
+bool is_unknown_hash(const ScriptAnswer& answer);
+asio::awaitable<ScriptAnswer> run_text(Env& env, std::shared_ptr<Connection> connection,
+                                       const Script& script, const ScriptCall& call,
+                                       TimePoint deadline);
+
+/// All of that. `call` is the caller's.
 asio::awaitable<ScriptAnswer> run_script(Env& env, std::shared_ptr<Connection> connection,
                                          const Script& script, const ScriptCall& call,
                                          TimePoint deadline);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstring>
 #include <exception>
 #include <new>
 #include <utility>
@@ -68,22 +69,107 @@ void free_root(void* /*root*/) {}
 constexpr std::size_t kLongestNumber = 20;  ///< 2^64
 constexpr std::size_t kLongestHeader = 1 + kLongestNumber + 2;
 
-char* put(std::string_view text, char* at) { return std::copy(text.begin(), text.end(), at); }
+inline char* put(std::string_view text, char* at) {
+  if (!text.empty()) std::memcpy(at, text.data(), text.size());
+  return at + text.size();
+}
 
-char* put(std::uint64_t number, char* at) {
+constexpr auto kTwoDigits = [] {
+  std::array<std::array<char, 2>, 100> digits{};
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    digits.at(i) = {static_cast<char>('0' + i / 10), static_cast<char>('0' + i % 10)};
+  }
+  return digits;
+}();
+
+// Most are lengths of one or two digits.
+inline char* put(std::uint64_t number, char* at) {
+  if (number < 10) {
+    *at = static_cast<char>('0' + number);
+    return at + 1;
+  }
+  if (number < 100) {
+    std::memcpy(at, kTwoDigits[number].data(), 2);
+    return at + 2;
+  }
   return std::to_chars(at, at + kLongestNumber, number).ptr;
 }
 
-char* put_end(char* at) {
+inline char* put_end(char* at) {
   at[0] = '\r';
   at[1] = '\n';
   return at + 2;
 }
 
-char* put_header(char kind, std::size_t count, char* at) {
+inline char* put_header(char kind, std::size_t count, char* at) {
   *at = kind;
   return put_end(put(count, at + 1));
 }
+
+/// An array of a few short texts and numbers that is wholly there.
+class PlainReply {
+ public:
+  explicit PlainReply(std::string_view bytes)
+      : at_(bytes.data()), end_(at_ + bytes.size()), begin_(at_) {}
+
+  /// How long it is; 0: it is something else, or not whole. `reply` is not to be used then.
+  std::size_t read(std::size_t most_items, Reply& reply) {
+    std::size_t count = 0;
+    if (!is_next('*') || !read_length(count) || count == 0 || count > kMost || count > most_items) {
+      return 0;
+    }
+    reply.kind = Reply::Kind::array;
+    reply.items.resize(count);
+    for (auto& item : reply.items) {
+      if (!read_item(item)) return 0;
+    }
+    return static_cast<std::size_t>(at_ - begin_);
+  }
+
+ private:
+  static constexpr std::size_t kMost = 9;
+
+  bool is_next(char what) {
+    if (at_ == end_ || *at_ != what) return false;
+    ++at_;
+    return true;
+  }
+  bool read_end() { return is_next('\r') && is_next('\n'); }
+  /// Of three digits at most.
+  bool read_length(std::size_t& length) {
+    const auto* const first = at_;
+    for (; at_ != end_ && *at_ >= '0' && *at_ <= '9' && at_ - first < 3; ++at_) {
+      length = 10 * length + static_cast<std::size_t>(*at_ - '0');
+    }
+    const bool is_usual = at_ - first == 1 || (at_ != first && *first != '0');
+    return is_usual && read_end();
+  }
+  /// As everybody writes it: hiredis judges the others.
+  bool read_number(std::int64_t& number) {
+    const auto* const first = at_;
+    const auto [stop, error] = std::from_chars(at_, end_, number);
+    at_ = stop;
+    if (error != std::errc() || !read_end()) return false;
+    return number == 0 ? stop - first == 1 : first[*first == '-' ? 1 : 0] != '0';
+  }
+  bool read_item(Reply& item) {
+    if (is_next(':')) {
+      item.kind = Reply::Kind::integer;
+      return read_number(item.integer);
+    }
+    std::size_t length = 0;
+    if (!is_next('$') || !read_length(length)) return false;
+    if (static_cast<std::size_t>(end_ - at_) < length) return false;
+    item.kind = Reply::Kind::text;
+    item.text.assign(at_, length);
+    at_ += length;
+    return read_end();
+  }
+
+  const char* at_;
+  const char* const end_;
+  const char* const begin_;
+};
 
 redisReplyObjectFunctions functions{&on_string, &on_array, &on_integer, &on_nil, &free_root};
 
@@ -147,8 +233,20 @@ bool ReplyReader::is_out_of_memory() const noexcept {
   return reader_->err == REDIS_ERR_OOM && !current_.exceeded;
 }
 
+void ReplyReader::take_plain(std::string_view& bytes) {
+  while (!bytes.empty()) {
+    Reply reply;
+    const auto size = PlainReply(bytes.substr(0, limits_.bytes)).read(limits_.elements, reply);
+    if (size == 0) return;
+    plain_.push_back(std::move(reply));
+    bytes.remove_prefix(size);
+  }
+}
+
 void ReplyReader::feed(std::string_view bytes) {
   if (!error_.empty()) return;
+  if (pending_ == 0) take_plain(bytes);
+  if (bytes.empty()) return;
   pending_ += bytes.size();
   if (::redisReaderFeed(reader_.get(), bytes.data(), bytes.size()) != REDIS_OK) {
     error_ = reader_->errstr;
@@ -156,7 +254,15 @@ void ReplyReader::feed(std::string_view bytes) {
 }
 
 std::optional<Reply> ReplyReader::next() {
-  if (!error_.empty()) return std::nullopt;
+  if (next_plain_ < plain_.size()) {
+    auto reply = std::move(plain_[next_plain_]);
+    if (++next_plain_ == plain_.size()) {
+      plain_.clear();
+      next_plain_ = 0;
+    }
+    return reply;
+  }
+  if (!error_.empty() || pending_ == 0) return std::nullopt;
   void* object = nullptr;
   if (::redisReaderGetReply(reader_.get(), &object) != REDIS_OK) {
     error_ = current_.exceeded ? "a reply with too many elements" : reader_->errstr;

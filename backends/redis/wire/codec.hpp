@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RESP2 as bytes: commands out, replies in. hiredis does the parsing; what it does not
-// limit (a reply's size, an array's length) is limited here, so that a broken or hostile peer
-// costs us a connection and not our memory. Pure, no sockets.
+// RESP2 as bytes: commands out, replies in. What scripts answer as a rule, which comes in one
+// piece, is read where it lies; hiredis parses all the rest. What it does not limit (a reply's
+// size, an array's length) is limited here, so that a broken or hostile peer costs us a connection
+// and not our memory. Pure, no sockets.
 #pragma once
 
 #include <cstddef>
@@ -100,7 +101,12 @@ class ReplyReader {
     void operator()(redisReader* reader) const noexcept;
   };
 
+  /// Takes the plain replies off the beginning of `bytes`.
+  void take_plain(std::string_view& bytes);
+
   const Limits limits_;
+  std::vector<Reply> plain_;  ///< before what the reader has
+  std::size_t next_plain_ = 0;
   ReplyUnderWay current_;
   std::size_t pending_ = 0;  ///< bytes of the reply under way
   std::string error_;

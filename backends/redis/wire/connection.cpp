@@ -130,7 +130,7 @@ bool Connection::take_replies() {
   return false;
 }
 
-void Connection::take(Reply reply) {
+void Connection::take(Reply&& reply) {
   const bool message = on_message && reply.kind == Reply::Kind::array && reply.items.size() == 3 &&
                        reply.items[0].text == "message";
   if (message) return on_message(reply.items[2].text);

@@ -16,6 +16,7 @@
 
 #include "backends/redis/wire/codec.hpp"
 #include "backends/redis/wire/stream.hpp"
+#include "dlock/detail/recycled.hpp"
 #include "dlock/spi/answers.hpp"
 #include "dlock/spi/signal.hpp"
 
@@ -31,10 +32,10 @@ struct Outcome {
 /// An outcome that is waited for. Copies share it.
 class Pending {
  public:
-  explicit Pending(Env& env) : state_(std::make_shared<State>(env)) {}
+  explicit Pending(Env& env) : state_(detail::make_recycled<State>(env)) {}
 
   /// The first counts.
-  void set(Outcome outcome) const {
+  void set(Outcome&& outcome) const {
     if (state_->outcome) return;
     state_->outcome.emplace(std::move(outcome));
     state_->signal.notify();
@@ -98,7 +99,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   template <class Step>
   void guarded(Step step);
   bool take_replies();
-  void take(Reply reply);
+  void take(Reply&& reply);
 
   Env& env_;
   std::shared_ptr<Stream> stream_;

@@ -8,6 +8,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "dlock/detail/recycled.hpp"
+
 namespace dlock::inline v0::detail {
 
 template <class Signature>
@@ -44,6 +46,16 @@ class UniqueFunction<R(Args...)> {
   struct Holder final : Callable {
     explicit Holder(F function) : f(std::move(function)) {}
     R call(Args... args) override { return f(std::forward<Args>(args)...); }
+    static void* operator new(std::size_t size) { return take_memory(size); }
+    static void operator delete(void* memory, std::size_t size) noexcept {
+      give_memory(memory, size);
+    }
+    static void* operator new(std::size_t size, std::align_val_t alignment) {
+      return ::operator new(size, alignment);
+    }
+    static void operator delete(void* memory, std::align_val_t alignment) noexcept {
+      ::operator delete(memory, alignment);
+    }
     F f;
   };
   std::unique_ptr<Callable> callable_;

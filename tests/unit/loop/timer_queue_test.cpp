@@ -46,6 +46,21 @@ TEST(TimerQueue, AMovedTimerIsDueAtItsNewMoment) {
   EXPECT_EQ(queue.next(), kNever);
 }
 
+TEST(TimerQueue, AnIdNamesNoLaterTimer) {
+  TimerQueue queue;
+  int calls = 0;
+  const auto first = queue.add(at(1), [] { FAIL(); });
+  queue.remove(first);
+  const auto second = queue.add(at(2), [&] { ++calls; });
+  EXPECT_NE(first, second);
+  queue.remove(first);
+  queue.move(first, at(9));
+  EXPECT_EQ(queue.next(), at(2));
+  queue.take_due(at(2))();
+  queue.remove(second);
+  EXPECT_EQ(calls, 1);
+}
+
 TEST(FunctionQueue, GivesFunctionsInTheirOrder) {
   detail::FunctionQueue<void()> queue;
   std::string order;

@@ -72,6 +72,41 @@ TEST(RedisCodec, ManyRepliesInOnePiece) {
   EXPECT_FALSE(reader.next());
 }
 
+/// All of it; what is left, and then what is wrong with it.
+std::string read_in_pieces(std::string_view bytes, std::size_t piece) {
+  ReplyReader reader;
+  std::string said;
+  for (; !bytes.empty(); bytes.remove_prefix(std::min(piece, bytes.size()))) {
+    reader.feed(bytes.substr(0, piece));
+    while (const auto reply = reader.next()) {
+      said += std::to_string(static_cast<int>(reply->kind)) + '[';
+      for (const auto& item : reply->items) {
+        said += std::to_string(static_cast<int>(item.kind)) + ' ' + std::to_string(item.integer) +
+                ' ' + item.text + '/' + std::to_string(item.items.size()) + ',';
+      }
+      said += ']';
+    }
+  }
+  return said + reader.error();
+}
+
+TEST(RedisCodec, WhatComesInOnePieceIsReadAsWhatComesInMany) {
+  const std::string scripts = "*3\r\n:1\r\n$16\r\n1700000000000000\r\n$2\r\n17\r\n";
+  for (const std::string& bytes :
+       {scripts, scripts + scripts + "+OK\r\n" + scripts,
+        scripts + "$5\r\nhe" + "llo\r\n" + scripts,
+        scripts + "*0\r\n*2\r\n*1\r\n:7\r\n:-5\r\n" + scripts,
+        std::string("*2\r\n:0\r\n:-9223372036854775808\r\n"), std::string("*1\r\n:007\r\n"),
+        std::string("*1\r\n:-0\r\n"), std::string("*01\r\n:1\r\n"),
+        std::string("*1\r\n$03\r\nabc\r\n"), std::string("*1\r\n$3\r\nabcd\r\n"),
+        std::string("*1\r\n:1x\r\n"), std::string("*1\r\n:9223372036854775808\r\n"),
+        std::string("*2\r\n$-1\r\n+x\r\n"), std::string("*12\r\n") + std::string(12, 'x')}) {
+    for (const std::size_t piece : {std::size_t{1}, std::size_t{7}, std::size_t{30}}) {
+      EXPECT_EQ(read_in_pieces(bytes, bytes.size()), read_in_pieces(bytes, piece)) << bytes;
+    }
+  }
+}
+
 struct Broken {
   const char* name;
   std::string bytes;

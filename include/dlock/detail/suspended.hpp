@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A coroutine that is suspended, kept until something resumes it: Asio's handler, whose type has no
+// name of its own, in place. To keep it takes no memory: an exception between the suspension and
+// the handler's place would end the coroutine without a word.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace dlock::inline v0::detail {
+
+/// Resumed, or dropped, once; dropped by its destructor.
+template <class... Results>
+class Suspended {
+ public:
+  Suspended() = default;
+  ~Suspended() { drop(); }
+  Suspended(const Suspended&) = delete;
+  Suspended& operator=(const Suspended&) = delete;
+
+  explicit operator bool() const noexcept { return end_ != nullptr; }
+
+  template <class Handler>
+  void keep(Handler handler) noexcept {
+    static_assert(sizeof(Handler) <= kRoom && alignof(Handler) <= alignof(std::max_align_t) &&
+                  std::is_nothrow_move_constructible_v<Handler>);
+    new (place_.data()) Handler(std::move(handler));
+    end_ = &end<Handler>;
+  }
+  /// May throw what the coroutine's end throws. This may be gone when it returns.
+  void resume(Results... results) {
+    std::exchange(end_, nullptr)(place_.data(), true, std::move(results)...);
+  }
+  void drop() noexcept {
+    if (end_ != nullptr) std::exchange(end_, nullptr)(place_.data(), false, Results{}...);
+  }
+
+ private:
+  template <class Handler>
+  static void end(std::byte* place, bool is_resumed, Results... results) {
+    auto* const kept = std::launder(reinterpret_cast<Handler*>(place));
+    // What it resumes, or ends, may be where it was kept.
+    auto handler = std::move(*kept);
+    std::destroy_at(kept);
+    if (is_resumed) std::move(handler)(std::move(results)...);
+  }
+
+  static constexpr std::size_t kRoom = 6 * sizeof(void*);
+  alignas(std::max_align_t) std::array<std::byte, kRoom> place_;
+  void (*end_)(std::byte* place, bool is_resumed, Results... results) = nullptr;
+};
+
+}  // namespace dlock::inline v0::detail
