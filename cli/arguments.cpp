@@ -305,6 +305,13 @@ class Parser {
         ->type_name("N");
     app.add_flag("--ask", arguments_.ask,
                  "Ask the holder to give it back, which it may do or not; --token is not needed");
+    auto* permits = app.add_flag("--semaphore", arguments_.of_semaphore,
+                                 "Take permits of the semaphore NAME from their holder, all that "
+                                 "it took with that token (dlock semaphore show)");
+    app.add_option("--holder", arguments_.holder,
+                   "With --semaphore: from the holder with this id, instead of --token")
+        ->needs(permits)
+        ->type_name("ID");
     add_duration(app, "--within", arguments_.within,
                  "With --ask: wait so long for that, then take the lock from it");
     add_json(app, "Say in JSON what was done");
@@ -524,7 +531,15 @@ class Parser {
           "--registration",
           fmt::format("'{}': write 500ms to 10m", format_duration(*arguments_.registration)));
     }
-    if (arguments_.verb == Verb::break_lock && !arguments_.ask && arguments_.token == 0) {
+    if (arguments_.of_semaphore && arguments_.ask) {
+      throw CLI::ValidationError("--ask", "of locks only; who has permits is not asked for them");
+    }
+    if (arguments_.of_semaphore && (arguments_.token == 0) == arguments_.holder.empty()) {
+      throw CLI::ValidationError(
+          "--semaphore", "add --token or --holder, one of them (dlock semaphore show says both)");
+    }
+    if (arguments_.verb == Verb::break_lock && !arguments_.ask && !arguments_.of_semaphore &&
+        arguments_.token == 0) {
       throw CLI::ValidationError("--token", "--token is required (dlock status says it), or --ask");
     }
     if (arguments_.within && !arguments_.ask && !arguments_.exports) {

@@ -78,6 +78,8 @@ struct Arguments {
 
   std::optional<Milliseconds> hold_for;
   std::uint64_t token = 0;
+  bool of_semaphore = false;  ///< of `break`: permits, not the lock of that name
+  std::string holder;         ///< likewise: their holder's id, instead of a token
 
   std::string plan;
   std::vector<std::string> names;  ///< of a plan

@@ -33,6 +33,8 @@ Capabilities declare(std::chrono::milliseconds lease) {
   capabilities.guarantee = Guarantee::exclusive;
   capabilities.assumptions = {{"one_process", "all users of the lock are threads of one process"}};
   capabilities.fair = true;
+  capabilities.shared_mode = true;
+  capabilities.permits = true;
   capabilities.token = TokenStrength::durable;
   capabilities.wake_up = WakeUp::push;
   capabilities.lease_scope = LeaseScope::claim;
@@ -41,9 +43,12 @@ Capabilities declare(std::chrono::milliseconds lease) {
   capabilities.longest_lease = std::chrono::hours(24);
   capabilities.can_list = true;
   capabilities.can_evict = true;
+  capabilities.can_ask = true;
   capabilities.notes = {"in process: for tests of code that uses locks"};
   return capabilities;
 }
+
+Thing thing_of(const ClaimRequest& request) { return {request.name, request.permits != 0}; }
 
 Failure no_answer() { return make_failure(errc::unavailable, "no answer in time"); }
 
@@ -85,6 +90,7 @@ void FaultyBackend::look_at_the_link() {
   for (auto* const waiter : news_) waiter->notify();
   if (is_down) return;
   for (const auto& claim : std::exchange(missed_, {})) tell_of_the_end(claim, LossReason::removed);
+  for (const auto& [claim, how] : std::exchange(unheard_, {})) sink_.on_asked(claim, how);
 }
 
 asio::awaitable<void> FaultyBackend::next_news(TimePoint deadline) {
@@ -129,9 +135,16 @@ ClaimPtr FaultyBackend::make_claim(ClaimRequest request) {
 }
 
 // Whoever is dropped is told by his own backend.
-asio::awaitable<void> FaultyBackend::drop_overdue(std::string name, TimePoint deadline) {
-  const auto token = server_->drop_overdue(name, env_.now());
-  if (token) co_await inner_->evict(std::move(name), *token, deadline);
+asio::awaitable<void> FaultyBackend::drop_overdue(Thing what, TimePoint deadline) {
+  for (const auto token : server_->drop_overdue(what, env_.now())) {
+    co_await take_away(what, token, deadline);
+  }
+}
+
+asio::awaitable<Failure> FaultyBackend::take_away(Thing what, std::uint64_t token,
+                                                  TimePoint deadline) {
+  if (what.is_semaphore) co_return co_await inner_->evict_permits(what.name, token, deadline);
+  co_return co_await inner_->evict(what.name, token, deadline);
 }
 
 asio::awaitable<ClaimAnswer> FaultyBackend::claim(ClaimPtr claim, TimePoint deadline) {
@@ -158,17 +171,18 @@ asio::awaitable<ClaimAnswer> FaultyBackend::carry_out(ClaimPtr claim, TimePoint 
     answer.failure = std::move(*refusal);
     co_return answer;
   }
-  co_await drop_overdue(request.name, deadline);
+  const auto wanted = thing_of(request);
+  co_await drop_overdue(wanted, deadline);
   answer = co_await inner_->claim(claim, deadline);
   if (answer.status != ClaimStatus::granted) co_return answer;
   answer.validity = {sent + request.lease, sent + request.lease / 3};
-  server_->on_granted(*this, request.name, request.owner.id, *answer.token, answer.validity.until);
+  server_->on_granted(*this, request, *answer.token, answer.validity.until);
   co_return answer;
 }
 
 // It ends when the present holder's lease does, at the latest.
 asio::awaitable<void> FaultyBackend::wait(ClaimPtr claim, TimePoint deadline) {
-  const auto until = std::min(deadline, server_->until(claim->request().name));
+  const auto until = std::min(deadline, server_->until(thing_of(claim->request())));
   co_await inner_->wait(std::move(claim), until);
 }
 
@@ -228,7 +242,8 @@ asio::awaitable<Result<LockStatus>> FaultyBackend::inspect(std::string name, Tim
   Result<LockStatus> result;
   result.failure = server_->link_failure();
   if (result.failure.error) co_return result;
-  co_await drop_overdue(name, deadline);
+  const Thing lock{name, false};
+  co_await drop_overdue(lock, deadline);
   result = co_await inner_->inspect(std::move(name), deadline);
   const bool is_told = co_await answered(deadline);
   if (!is_told) result = {std::nullopt, no_answer()};
@@ -246,15 +261,102 @@ asio::awaitable<Result<std::vector<LockStatus>>> FaultyBackend::list(std::string
   co_return result;
 }
 
-asio::awaitable<Failure> FaultyBackend::evict(std::string name, std::uint64_t token,
-                                              TimePoint deadline) {
+asio::awaitable<Failure> FaultyBackend::evict_thing(Thing what, std::uint64_t token,
+                                                    TimePoint deadline) {
   auto failure = server_->link_failure();
   if (failure.error) co_return failure;
-  if (server_->holder_token(name, env_.now()) == token) server_->drop(name, LossReason::broken);
-  failure = co_await inner_->evict(std::move(name), token, deadline);
+  if (server_->is_held_with(what, token, env_.now())) {
+    server_->drop(what, LossReason::broken, token);
+  }
+  failure = co_await take_away(std::move(what), token, deadline);
   const bool is_told = co_await answered(deadline);
   if (!is_told) failure = no_answer();
   co_return failure;
+}
+
+asio::awaitable<Failure> FaultyBackend::evict(std::string name, std::uint64_t token,
+                                              TimePoint deadline) {
+  const Thing lock{std::move(name), false};
+  co_return co_await evict_thing(lock, token, deadline);
+}
+
+asio::awaitable<Failure> FaultyBackend::evict_permits(std::string name, std::uint64_t token,
+                                                      TimePoint deadline) {
+  const Thing semaphore{std::move(name), true};
+  co_return co_await evict_thing(semaphore, token, deadline);
+}
+
+asio::awaitable<DowngradeAnswer> FaultyBackend::downgrade(ClaimPtr held, TimePoint deadline) {
+  DowngradeAnswer answer;
+  answer.failure = server_->link_failure();
+  answer.status = DowngradeStatus::unavailable;
+  if (answer.failure.error) co_return answer;
+  answer = co_await inner_->downgrade(std::move(held), deadline);
+  const bool is_told = co_await answered(deadline);
+  if (is_told) co_return answer;
+  answer.status = DowngradeStatus::unknown;
+  answer.failure = no_answer();
+  co_return answer;
+}
+
+asio::awaitable<AskAnswer> FaultyBackend::ask(std::string name, std::uint64_t token, Revocation how,
+                                              TimePoint deadline) {
+  AskAnswer answer;
+  answer.failure = server_->link_failure();
+  if (answer.failure.error) co_return answer;
+  const Thing lock{name, false};
+  co_await drop_overdue(lock, deadline);
+  answer = co_await inner_->ask(std::move(name), token, std::move(how), deadline);
+  const bool is_told = co_await answered(deadline);
+  if (!is_told) answer.failure = no_answer();
+  co_return answer;
+}
+
+asio::awaitable<Result<SemaphoreStatus>> FaultyBackend::inspect_semaphore(std::string name,
+                                                                          TimePoint deadline) {
+  Result<SemaphoreStatus> result;
+  result.failure = server_->link_failure();
+  if (result.failure.error) co_return result;
+  const Thing semaphore{name, true};
+  co_await drop_overdue(semaphore, deadline);
+  result = co_await inner_->inspect_semaphore(std::move(name), deadline);
+  const bool is_told = co_await answered(deadline);
+  if (!is_told) result = {std::nullopt, no_answer()};
+  co_return result;
+}
+
+asio::awaitable<Result<std::vector<SemaphoreStatus>>> FaultyBackend::list_semaphores(
+    std::string prefix, TimePoint deadline) {
+  Result<std::vector<SemaphoreStatus>> result;
+  result.failure = server_->link_failure();
+  if (result.failure.error) co_return result;
+  result = co_await inner_->list_semaphores(std::move(prefix), deadline);
+  const bool is_told = co_await answered(deadline);
+  if (!is_told) result = {std::nullopt, no_answer()};
+  co_return result;
+}
+
+asio::awaitable<Failure> FaultyBackend::set_limit(std::string name, std::uint32_t limit,
+                                                  TimePoint deadline) {
+  auto failure = server_->link_failure();
+  if (failure.error) co_return failure;
+  failure = co_await inner_->set_limit(std::move(name), limit, deadline);
+  const bool is_told = co_await answered(deadline);
+  if (!is_told) failure = no_answer();
+  co_return failure;
+}
+
+// What was said while there was no link is heard after it.
+void FaultyBackend::on_asked(const ClaimPtr& claim, const Revocation& how) {
+  if (server_->link_failure().error) {
+    unheard_.emplace_back(claim, how);
+  } else {
+    sink_.on_asked(claim, how);
+  }
+}
+
+void FaultyBackend::on_holder_changed(const std::string& name) {
+  if (!server_->link_failure().error) sink_.on_holder_changed(name);
 }
 
 asio::awaitable<void> FaultyBackend::close(TimePoint deadline) {

@@ -36,6 +36,19 @@ class FaultyBackend final : public Backend, private EventSink, private Server::L
                                                         TimePoint deadline) override;
   asio::awaitable<Failure> evict(std::string name, std::uint64_t token,
                                  TimePoint deadline) override;
+  asio::awaitable<DowngradeAnswer> downgrade(ClaimPtr held, TimePoint deadline) override;
+  asio::awaitable<AskAnswer> ask(std::string name, std::uint64_t token, Revocation how,
+                                 TimePoint deadline) override;
+  asio::awaitable<Result<SemaphoreStatus>> inspect_semaphore(std::string name,
+                                                             TimePoint deadline) override;
+  asio::awaitable<Result<std::vector<SemaphoreStatus>>> list_semaphores(
+      std::string prefix, TimePoint deadline) override;
+  asio::awaitable<Failure> set_limit(std::string name, std::uint32_t limit,
+                                     TimePoint deadline) override;
+  asio::awaitable<Failure> evict_permits(std::string name, std::uint64_t token,
+                                         TimePoint deadline) override;
+  bool watch_holder(const std::string& name) override { return inner_->watch_holder(name); }
+  void unwatch_holder(const std::string& name) noexcept override { inner_->unwatch_holder(name); }
   asio::awaitable<void> close(TimePoint deadline) override;
 
  private:
@@ -49,6 +62,8 @@ class FaultyBackend final : public Backend, private EventSink, private Server::L
   void on_link_down(const Failure& why) override { sink_.on_link_down(why); }
   void on_session_gone(LossReason why) override { sink_.on_session_gone(why); }
   void on_claim_gone(const ClaimPtr& claim, LossReason why) override;
+  void on_asked(const ClaimPtr& claim, const Revocation& how) override;
+  void on_holder_changed(const std::string& name) override;
   void on_capabilities_changed() override { sink_.on_capabilities_changed(); }
   void on_warning(std::string_view text) override { sink_.on_warning(text); }
 
@@ -57,7 +72,10 @@ class FaultyBackend final : public Backend, private EventSink, private Server::L
   void tell_of_the_end(const ClaimPtr& claim, LossReason why);
   asio::awaitable<void> next_news(TimePoint deadline);
   asio::awaitable<bool> answered(TimePoint deadline);
-  asio::awaitable<void> drop_overdue(std::string name, TimePoint deadline);
+  asio::awaitable<void> drop_overdue(Thing what, TimePoint deadline);
+  /// From the memory store.
+  asio::awaitable<Failure> take_away(Thing what, std::uint64_t token, TimePoint deadline);
+  asio::awaitable<Failure> evict_thing(Thing what, std::uint64_t token, TimePoint deadline);
   asio::awaitable<ClaimAnswer> carry_out(ClaimPtr claim, TimePoint deadline);
   asio::awaitable<ReleaseAnswer> carry_out_release(ClaimPtr claim, bool search, TimePoint deadline);
 
@@ -67,8 +85,9 @@ class FaultyBackend final : public Backend, private EventSink, private Server::L
   const std::shared_ptr<Mailbox> mailbox_;
   const std::unique_ptr<Backend> inner_;
   Capabilities capabilities_;
-  std::list<Signal*> news_;       ///< of calls that wait for a change
-  std::vector<ClaimPtr> missed_;  ///< their ends, while the link was down
+  std::list<Signal*> news_;                               ///< of calls that wait for a change
+  std::vector<ClaimPtr> missed_;                          ///< their ends, while the link was down
+  std::vector<std::pair<ClaimPtr, Revocation>> unheard_;  ///< likewise
   bool is_link_down_ = false;
   bool is_closed_ = false;
 };

@@ -87,7 +87,7 @@ std::optional<Failure> Server::refusal_of(const std::string& name) {
   if (!refusal_) return std::nullopt;
   auto failure = refusal_->failure;
   if (refusal_->left && --*refusal_->left == 0) refusal_.reset();
-  history_.push_back({Event::Kind::refused, name, {}, LossReason::none});
+  history_.push_back({Event::Kind::refused, name, {}, LossReason::none, 0});
   changed_.notify_all();
   return failure;
 }
@@ -113,13 +113,15 @@ std::uint64_t Server::min_token() const {
   return min_token_;
 }
 
-void Server::on_granted(Listener& to, const std::string& name, const std::string& owner,
-                        std::uint64_t token, TimePoint until) {
+void Server::on_granted(Listener& to, const ClaimRequest& request, std::uint64_t token,
+                        TimePoint until) {
   const std::lock_guard lock(mutex_);
-  const auto [place, is_new] = grants_.try_emplace(owner, Grant{&to, name, token, until});
+  const Grant grant{&to, {request.name, request.permits != 0}, request.permits, token, until};
+  const auto [place, is_new] = grants_.try_emplace(request.owner.id, grant);
   place->second.until = until;
   if (!is_new) return;
-  history_.push_back({Event::Kind::granted, name, token, LossReason::none});
+  history_.push_back(
+      {Event::Kind::granted, request.name, token, LossReason::none, request.permits});
   changed_.notify_all();
 }
 
@@ -130,7 +132,8 @@ bool Server::on_released(const std::string& owner) {
   const auto& grant = found.mapped();
   changed_.notify_all();
   if (grant.dropped) return false;
-  history_.push_back({Event::Kind::released, grant.lock, grant.token, LossReason::none});
+  history_.push_back(
+      {Event::Kind::released, grant.what.name, grant.token, LossReason::none, grant.permits});
   return true;
 }
 
@@ -151,39 +154,48 @@ bool Server::is_granted(const std::string& owner) const {
   return grants_.count(owner) != 0;
 }
 
-const Server::Grant* Server::holder(const std::string& name) const {
-  const auto found = std::find_if(grants_.begin(), grants_.end(), [&](const auto& known) {
-    return known.second.lock == name && !known.second.dropped;
-  });
-  return found == grants_.end() ? nullptr : &found->second;
+template <class Do>
+void Server::each_holder(const Thing& what, const Do& work) const {
+  for (const auto& [owner, grant] : grants_) {
+    if (grant.what == what && !grant.dropped) work(grant);
+  }
 }
 
 void Server::drop_locked(Grant& grant, LossReason why) {
   grant.dropped = why;
-  history_.push_back({Event::Kind::lost, grant.lock, grant.token, why});
+  history_.push_back({Event::Kind::lost, grant.what.name, grant.token, why, grant.permits});
   changed_.notify_all();
 }
 
-std::optional<std::uint64_t> Server::drop(const std::string& name, LossReason why) {
+template <class Which>
+std::vector<std::uint64_t> Server::drop_those(const Thing& what, LossReason why,
+                                              const Which& which) {
+  std::vector<std::uint64_t> tokens;
   const std::lock_guard lock(mutex_);
-  auto* const grant = holder(name);
-  if (grant == nullptr) return std::nullopt;
-  drop_locked(*grant, why);
-  return grant->token;
+  for (auto& [owner, grant] : grants_) {
+    if (grant.what != what || grant.dropped || !which(grant)) continue;
+    drop_locked(grant, why);
+    tokens.push_back(grant.token);
+  }
+  return tokens;
 }
 
-std::optional<std::uint64_t> Server::drop_overdue(const std::string& name, TimePoint now) {
-  const std::lock_guard lock(mutex_);
-  auto* const grant = holder(name);
-  if (grant == nullptr || grant->until > now) return std::nullopt;
-  drop_locked(*grant, LossReason::expired);
-  return grant->token;
+std::vector<std::uint64_t> Server::drop(const Thing& what, LossReason why,
+                                        std::optional<std::uint64_t> token) {
+  return drop_those(what, why,
+                    [token](const Grant& grant) { return !token || grant.token == *token; });
 }
 
-TimePoint Server::until(const std::string& name) const {
+std::vector<std::uint64_t> Server::drop_overdue(const Thing& what, TimePoint now) {
+  return drop_those(what, LossReason::expired,
+                    [now](const Grant& grant) { return grant.until <= now; });
+}
+
+TimePoint Server::until(const Thing& what) const {
   const std::lock_guard lock(mutex_);
-  const auto* const grant = holder(name);
-  return grant == nullptr ? kNever : grant->until;
+  auto first = kNever;
+  each_holder(what, [&](const Grant& grant) { first = std::min(first, grant.until); });
+  return first;
 }
 
 std::optional<LossReason> Server::dropped(const std::string& owner) const {
@@ -200,18 +212,29 @@ void Server::on_told(const std::string& owner) {
   changed_.notify_all();
 }
 
-std::optional<std::uint64_t> Server::holder_token(const std::string& name, TimePoint now) const {
+std::optional<std::uint64_t> Server::holder_token(const Thing& what, TimePoint now) const {
   const std::lock_guard lock(mutex_);
-  const auto* const grant = holder(name);
-  if (grant == nullptr || grant->until <= now) return std::nullopt;
-  return grant->token;
+  std::optional<std::uint64_t> token;
+  each_holder(what, [&](const Grant& grant) {
+    if (grant.until > now) token = std::min(token.value_or(grant.token), grant.token);
+  });
+  return token;
 }
 
-void Server::wait_until_told(const std::string& name, std::uint64_t token) {
+bool Server::is_held_with(const Thing& what, std::uint64_t token, TimePoint now) const {
+  const std::lock_guard lock(mutex_);
+  bool is_held = false;
+  each_holder(what, [&](const Grant& grant) {
+    is_held = is_held || (grant.token == token && grant.until > now);
+  });
+  return is_held;
+}
+
+void Server::wait_until_told(const Thing& what, std::uint64_t token) {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, kTelling, [&] {
     const auto found = std::find_if(grants_.begin(), grants_.end(), [&](const auto& known) {
-      return known.second.lock == name && known.second.token == token;
+      return known.second.what == what && known.second.token == token;
     });
     // Given back, or nothing comes through to its holder, or he has gone.
     return found == grants_.end() || found->second.is_told || link_failure_.error ||

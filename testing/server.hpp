@@ -20,9 +20,17 @@
 
 #include "dlock/clock.hpp"
 #include "dlock/spi/answers.hpp"
+#include "dlock/spi/claim.hpp"
 #include "dlock/testing/store.hpp"
 
 namespace dlock::testing {
+
+/// A lock or a semaphore: of one name they have nothing to do with each other.
+struct Thing {
+  std::string name;
+  bool is_semaphore = false;
+  bool operator==(const Thing&) const = default;
+};
 
 /// Thread safety: all members from any thread. Listeners are called under the mutex.
 class Server {
@@ -60,27 +68,29 @@ class Server {
   std::uint64_t min_token() const;
 
   // What was granted, by the owner's id.
-  void on_granted(Listener& to, const std::string& lock, const std::string& owner,
-                  std::uint64_t token, TimePoint until);
+  void on_granted(Listener& to, const ClaimRequest& request, std::uint64_t token, TimePoint until);
   /// False: it was dropped.
   bool on_released(const std::string& owner);
   /// Empty: it is good until then. Else why it is gone.
   std::optional<LossReason> on_renewed(const std::string& owner, TimePoint now, TimePoint until);
   bool is_granted(const std::string& owner) const;
-  /// The lock is taken from its holder, whose token is returned; empty: nobody has it.
-  std::optional<std::uint64_t> drop(const std::string& lock, LossReason why);
-  /// Likewise, if its lease is over.
-  std::optional<std::uint64_t> drop_overdue(const std::string& lock, TimePoint now);
-  /// When the present grant's lease is over; kNever: nobody has it.
-  TimePoint until(const std::string& lock) const;
+  /// It is taken from its holders, of permits only from the one with `token` if there is one;
+  /// their tokens. Empty: nobody has it.
+  std::vector<std::uint64_t> drop(const Thing& what, LossReason why,
+                                  std::optional<std::uint64_t> token = std::nullopt);
+  /// Likewise, from those whose lease is over.
+  std::vector<std::uint64_t> drop_overdue(const Thing& what, TimePoint now);
+  /// When the first of the present grants' leases is over; kNever: nobody has it.
+  TimePoint until(const Thing& what) const;
   /// Why that owner's grant was dropped; empty: it was not.
   std::optional<LossReason> dropped(const std::string& owner) const;
   /// He knows of that.
   void on_told(const std::string& owner);
-  std::optional<std::uint64_t> holder_token(const std::string& lock, TimePoint now) const;
+  std::optional<std::uint64_t> holder_token(const Thing& what, TimePoint now) const;
+  bool is_held_with(const Thing& what, std::uint64_t token, TimePoint now) const;
 
-  /// Returns when whoever had `lock` with `token` knows that it was dropped, or cannot.
-  void wait_until_told(const std::string& lock, std::uint64_t token);
+  /// Returns when whoever had it with `token` knows that it was dropped, or cannot.
+  void wait_until_told(const Thing& what, std::uint64_t token);
   std::vector<Event> history() const;
   bool wait_for(Event::Kind kind, const std::string& lock, std::size_t times,
                 std::chrono::milliseconds patience) const;
@@ -88,7 +98,8 @@ class Server {
  private:
   struct Grant {
     Listener* to = nullptr;  ///< may have left
-    std::string lock;
+    Thing what;
+    std::uint32_t permits = 0;
     std::uint64_t token = 0;
     TimePoint until{};
     std::optional<LossReason> dropped{};
@@ -100,11 +111,11 @@ class Server {
   };
 
   void drop_locked(Grant& grant, LossReason why);
-  /// Null: nobody.
-  const Grant* holder(const std::string& lock) const;
-  Grant* holder(const std::string& lock) {
-    return const_cast<Grant*>(std::as_const(*this).holder(lock));
-  }
+  /// Of all holders that `which` is true of.
+  template <class Which>
+  std::vector<std::uint64_t> drop_those(const Thing& what, LossReason why, const Which& which);
+  template <class Do>
+  void each_holder(const Thing& what, const Do& work) const;
   void announce();
   std::size_t count(Event::Kind kind, const std::string& lock) const;
 

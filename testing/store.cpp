@@ -46,18 +46,40 @@ std::vector<OptionSpec> option_specs() {
 
 struct Store::Impl {
   /// False: it was given back meanwhile.
-  bool evict(const std::string& name, std::uint64_t token) {
+  bool evict(const Thing& what, std::uint64_t token) {
     try {
-      inside.evict(name, token);
+      what.is_semaphore ? inside.evict_permits(what.name, token) : inside.evict(what.name, token);
       return true;
     } catch (const LockError&) {
       return false;
     }
   }
   /// Whose lease is over holds nothing, though nobody has looked yet.
-  void drop_overdue(const std::string& name) {
-    const auto token = server->drop_overdue(name, BoottimeClock::now());
-    if (token) evict(name, *token);
+  void drop_overdue(const Thing& what) {
+    for (const auto token : server->drop_overdue(what, BoottimeClock::now())) evict(what, token);
+  }
+  bool lose(const Thing& what, LossReason reason, std::optional<std::uint64_t> token) {
+    drop_overdue(what);
+    const auto tokens = server->drop(what, reason, token);
+    // Who gave it back just then was told that it was too late.
+    std::vector<std::uint64_t> evicted;
+    for (const auto each : tokens) {
+      if (evict(what, each)) evicted.push_back(each);
+    }
+    for (const auto each : evicted) server->wait_until_told(what, each);
+    return !tokens.empty();
+  }
+  bool keep(std::map<std::string, LockHandle>& among, const std::string& name,
+            std::optional<LockHandle> held) {
+    if (!held) return false;
+    const std::lock_guard lock(mutex);
+    among[name] = std::move(*held);
+    return true;
+  }
+  void let_go(std::map<std::string, LockHandle>& among, const std::string& name) {
+    const std::lock_guard lock(mutex);
+    auto found = among.extract(name);
+    if (!found.empty()) found.mapped().release();
   }
 
   explicit Impl(Times with)
@@ -72,6 +94,7 @@ struct Store::Impl {
   LockManager inside;
   std::mutex mutex;
   std::map<std::string, LockHandle> of_somebody_else;
+  std::map<std::string, LockHandle> permits_of_somebody_else;
 };
 
 Store::Store(Times times) : impl_(std::make_unique<Impl>(times)) {}
@@ -94,7 +117,10 @@ const BackendDescriptor& Store::backend() {
       .create = [](const StoreOptions& options, Env& env,
                    EventSink& sink) -> std::unique_ptr<Backend> {
         return std::make_unique<FaultyBackend>(options, env, sink);
-      }};
+      },
+      .path_schemes = {},
+      .has_shared_mode = true,
+      .has_permits = true};
   return descriptor;
 }
 
@@ -114,12 +140,12 @@ LockManager Store::open(OpenOptions options) const {
 }
 
 bool Store::lose(const std::string& name, LossReason reason) {
-  impl_->drop_overdue(name);
-  const auto token = impl_->server->drop(name, reason);
-  if (!token) return false;
-  // Who gave it back just then was told that it was too late.
-  if (impl_->evict(name, *token)) impl_->server->wait_until_told(name, *token);
-  return true;
+  return impl_->lose({name, false}, reason, std::nullopt);
+}
+
+bool Store::lose_permits(const std::string& name, LossReason reason,
+                         std::optional<std::uint64_t> token) {
+  return impl_->lose({name, true}, reason, token);
 }
 
 void Store::delay(milliseconds by) { impl_->server->set_delay(by); }
@@ -136,23 +162,36 @@ void Store::out_of_reach(std::string why) {
 
 void Store::reachable() { impl_->server->set_link_failure({}); }
 
-bool Store::hold(const std::string& name) {
-  impl_->drop_overdue(name);
-  auto held = impl_->inside.lock(name)->try_acquire();
-  if (!held) return false;
-  const std::lock_guard lock(impl_->mutex);
-  impl_->of_somebody_else[name] = std::move(*held);
-  return true;
+bool Store::hold(const std::string& name, Mode mode) {
+  impl_->drop_overdue({name, false});
+  AcquireOptions options;
+  options.mode = mode;
+  return impl_->keep(impl_->of_somebody_else, name, impl_->inside.lock(name)->try_acquire(options));
 }
 
-void Store::let_go(const std::string& name) {
-  LockHandle held;
-  const std::lock_guard lock(impl_->mutex);
-  const auto found = impl_->of_somebody_else.find(name);
-  if (found == impl_->of_somebody_else.end()) return;
-  held = std::move(found->second);
-  impl_->of_somebody_else.erase(found);
-  held.release();
+void Store::let_go(const std::string& name) { impl_->let_go(impl_->of_somebody_else, name); }
+
+bool Store::hold_permits(const std::string& name, std::uint32_t count, std::uint32_t limit) {
+  impl_->drop_overdue({name, true});
+  try {
+    return impl_->keep(impl_->permits_of_somebody_else, name,
+                       impl_->inside.semaphore(name, limit).try_acquire(count));
+  } catch (const LockError&) {  // another limit, more than there are
+    return false;
+  }
+}
+
+void Store::let_go_permits(const std::string& name) {
+  impl_->let_go(impl_->permits_of_somebody_else, name);
+}
+
+bool Store::ask_back(const std::string& name, std::optional<milliseconds> within) {
+  impl_->drop_overdue({name, false});
+  try {
+    return impl_->inside.ask(name, std::nullopt, within).heard.value_or(false);
+  } catch (const LockError&) {
+    return false;
+  }
 }
 
 void Store::tokens_from(std::uint64_t first) {
@@ -165,11 +204,20 @@ std::optional<std::uint64_t> Store::held(const std::string& name) const {
     const auto found = impl_->of_somebody_else.find(name);
     if (found != impl_->of_somebody_else.end()) return found->second.token();
   }
-  return impl_->server->holder_token(name, BoottimeClock::now());
+  return impl_->server->holder_token({name, false}, BoottimeClock::now());
+}
+
+std::uint64_t Store::permits_held(const std::string& name) const {
+  impl_->drop_overdue({name, true});
+  return impl_->inside.semaphore_status(name).held();
 }
 
 std::size_t Store::waiting(const std::string& name) const {
   return impl_->inside.status(name).waiting.size();
+}
+
+std::size_t Store::waiting_for_permits(const std::string& name) const {
+  return impl_->inside.semaphore_status(name).waiting.size();
 }
 
 std::vector<Event> Store::history() const { return impl_->server->history(); }
@@ -186,14 +234,28 @@ bool Store::wait_for(Event::Kind kind, const std::string& name, std::size_t time
   return impl_->server->wait_for(kind, name, times, patience);
 }
 
-bool Store::wait_for_waiting(const std::string& name, std::size_t count,
-                             milliseconds patience) const {
+namespace {
+
+template <class Reached>
+bool wait_until(const Reached& reached, milliseconds patience) {
   const auto until = std::chrono::steady_clock::now() + patience;
-  while (waiting(name) < count) {
+  while (!reached()) {
     if (std::chrono::steady_clock::now() >= until) return false;
     std::this_thread::sleep_for(milliseconds(1));
   }
   return true;
+}
+
+}  // namespace
+
+bool Store::wait_for_waiting(const std::string& name, std::size_t count,
+                             milliseconds patience) const {
+  return wait_until([&] { return waiting(name) >= count; }, patience);
+}
+
+bool Store::wait_for_waiting_for_permits(const std::string& name, std::size_t count,
+                                         milliseconds patience) const {
+  return wait_until([&] { return waiting_for_permits(name) >= count; }, patience);
 }
 
 }  // namespace dlock::testing

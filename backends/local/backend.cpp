@@ -321,7 +321,7 @@ void LocalBackend::leave_queue(LocalClaim& claim) {
 }
 
 void LocalBackend::retire_if_empty(LocalQueue& queue) {
-  if (queue.empty()) watcher_.unwatch(queues_.retire(queue));
+  if (queue.empty()) end_watch(queues_.retire(queue));
 }
 
 void LocalBackend::take_place(const LocalClaimPtr& claim, std::uint64_t ticket,
@@ -351,6 +351,9 @@ std::uint64_t LocalBackend::known_token(const std::string& file) const {
 }
 
 void LocalBackend::on_file_closed(int watch) {
+  for (auto& [name, observed] : observed_) {
+    if (observed.watch == watch) tell_observers(name, observed);
+  }
   const auto queue = queues_.watched(watch);
   if (!queue) return;
   queue->notify_lookers();
@@ -360,6 +363,11 @@ void LocalBackend::on_file_closed(int watch) {
 
 void LocalBackend::on_name_changed(std::string_view file) {
   if (const auto asked = lock_file_asked(file); !asked.empty()) return hear_asking(asked);
+  for (auto& [name, observed] : observed_) {
+    if (observed.file != file) continue;
+    set_observing(observed);
+    tell_observers(name, observed);
+  }
   const auto queue = queues_.find(std::string(file));
   if (!queue) return;
   queues_.take_kept(*queue).close();
@@ -412,6 +420,7 @@ void LocalBackend::look_at_path_later() {
 void LocalBackend::leave_directory(const std::string& why) {
   directory_.reset();
   watcher_.stop();
+  for (auto& [name, observed] : observed_) observed.watch = -1;
   // Takes no memory: each of them is told.
   while (const auto claim = queues_.anybody()) lose(claim);
   queues_.close_kept();
@@ -419,6 +428,7 @@ void LocalBackend::leave_directory(const std::string& why) {
 }
 
 void LocalBackend::on_events_lost() {
+  for (auto& [name, observed] : observed_) tell_observers(name, observed);
   for (const auto& queue : queues_.all()) {
     check_file(queue);
     queue->notify_lookers();
@@ -478,6 +488,8 @@ asio::awaitable<Failure> LocalBackend::evict(std::string name, std::uint64_t tok
 asio::awaitable<void> LocalBackend::close(TimePoint /*deadline*/) {
   closed_ = true;
   env_.cancel(std::exchange(path_timer_, 0));
+  for (const auto& [name, observed] : observed_) env_.cancel(observed.again);
+  observed_.clear();
   watcher_.stop();
   queues_.close_kept();
   for (const auto& queue : queues_.all()) {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "backends/local/lock/claim.hpp"
 #include "backends/local/lock/enqueue.hpp"
@@ -58,6 +59,13 @@ class LocalBackend final : public Backend, public MigrationStore, private Watche
                                                              TimePoint deadline) override;
   asio::awaitable<Failure> set_limit(std::string name, std::uint32_t limit,
                                      TimePoint deadline) override;
+  asio::awaitable<Result<std::vector<SemaphoreStatus>>> list_semaphores(
+      std::string prefix, TimePoint deadline) override;
+  asio::awaitable<Failure> evict_permits(std::string name, std::uint64_t token,
+                                         TimePoint deadline) override;
+  bool watch_holder(const std::string& name) override;
+  void unwatch_holder(const std::string& name) noexcept override;
+  void tell_holder_changed(const std::string& name) override;
   asio::awaitable<RecordAnswer> record(std::string name, TimePoint deadline) override;
   asio::awaitable<RecordAnswer> seal(ClaimPtr held, std::string record,
                                      TimePoint deadline) override;
@@ -151,6 +159,17 @@ class LocalBackend final : public Backend, public MigrationStore, private Watche
   ClaimAnswer grant(const LocalClaim& claim);
   ClaimAnswer waiting(const LocalClaim& claim) const;
   void hear_asking(const std::string& lock_file);
+  /// Of a lock whose holder is watched.
+  struct Observed {
+    std::string file;
+    int watch = -1;  ///< of the file; -1: it is not there, or there is no inotify
+    TimerId again = 0;
+  };
+  void set_observing(Observed& observed) noexcept;
+  void set_all_observing() noexcept;
+  void tell_observers(const std::string& name, Observed& observed);
+  bool is_observed(int watch) const noexcept;
+  void end_watch(int watch) noexcept;
   void listen_for_others(LocalQueue& queue);
   static bool has_others_behind(const LocalClaim& claim);
   void remember(const LocalClaim& claim);
@@ -167,6 +186,7 @@ class LocalBackend final : public Backend, public MigrationStore, private Watche
   TimePoint settles_at_{};
   TimerId path_timer_ = 0;
   LocalQueues queues_;
+  std::unordered_map<std::string, Observed> observed_;  ///< by the locks' names
   Helper helper_;
   Watcher watcher_;
   /// Tokens this process has seen, to notice a counter that goes backwards.

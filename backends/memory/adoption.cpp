@@ -29,6 +29,7 @@ SharedStore::Adopted SharedStore::adopt(const ClaimRequest& request, TimePoint n
     if (adopted.token != 0) replaced = std::move(wake);
   }
   if (replaced) replaced();
+  tell_watchers(request.name);
   return adopted;
 }
 

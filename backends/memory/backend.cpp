@@ -4,6 +4,7 @@
 // and are posted to ours.
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "backends/memory/error.hpp"
 #include "backends/memory/store.hpp"
@@ -93,7 +94,10 @@ class MemoryBackend final : public Backend, public MigrationStore {
       : env_(env),
         name_(options.endpoints.empty() ? std::string() : options.endpoints.front().host),
         mailbox_(std::make_shared<Mailbox>(env, sink)) {}
-  ~MemoryBackend() override { mailbox_->close(); }
+  ~MemoryBackend() override {
+    mailbox_->close();
+    forget_watches();
+  }
 
   asio::awaitable<Failure> connect(TimePoint) override {
     store_ = SharedStore::get(name_);
@@ -218,6 +222,41 @@ class MemoryBackend final : public Backend, public MigrationStore {
     co_return Failure{};
   }
 
+  asio::awaitable<Result<std::vector<SemaphoreStatus>>> list_semaphores(std::string prefix,
+                                                                        TimePoint) override {
+    Result<std::vector<SemaphoreStatus>> result;
+    result.value.emplace();
+    auto& semaphores = store_->semaphores();
+    for (const auto& name : semaphores.names()) {
+      if (is_below(name, prefix)) result.value->push_back(semaphores.inspect(name, env_.now()));
+    }
+    co_return result;
+  }
+
+  asio::awaitable<Failure> evict_permits(std::string name, std::uint64_t token,
+                                         TimePoint) override {
+    const auto other = store_->semaphores().evict(name, token);
+    if (!other) co_return Failure{};
+    co_return failure(*other == 0 ? Error::not_held : Error::not_holder);
+  }
+
+  bool watch_holder(const std::string& name) override {
+    store_->watch(name, this, [box = std::weak_ptr(mailbox_), name] {
+      const auto to = box.lock();
+      if (!to) return;
+      to->post([box, name] {
+        const auto mailbox = box.lock();
+        if (mailbox && mailbox->sink != nullptr) mailbox->sink->on_holder_changed(name);
+      });
+    });
+    watched_.insert(name);
+    return true;
+  }
+
+  void unwatch_holder(const std::string& name) noexcept override {
+    if (store_ && watched_.erase(name) != 0) store_->unwatch(name, this);
+  }
+
   asio::awaitable<RecordAnswer> record(std::string name, TimePoint) override {
     co_return found(store_->record(name));
   }
@@ -282,6 +321,7 @@ class MemoryBackend final : public Backend, public MigrationStore {
 
   MigrationStore& migration() noexcept override { return *this; }
   asio::awaitable<void> close(TimePoint) override {
+    forget_watches();
     store_.reset();
     co_return;
   }
@@ -371,10 +411,17 @@ class MemoryBackend final : public Backend, public MigrationStore {
         });
   }
 
+  void forget_watches() noexcept {
+    if (!store_) return;
+    for (const auto& name : watched_) store_->unwatch(name, this);
+    watched_.clear();
+  }
+
   Env& env_;
   const std::string name_;
   std::shared_ptr<Mailbox> mailbox_;
   std::shared_ptr<SharedStore> store_;
+  std::set<std::string> watched_;
   const Capabilities capabilities_ = declare();
 };
 

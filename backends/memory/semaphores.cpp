@@ -119,6 +119,36 @@ bool Semaphores::release(const std::string& name, const std::string& owner_id) {
   return true;
 }
 
+std::optional<std::uint64_t> Semaphores::evict(const std::string& name, std::uint64_t token) {
+  std::vector<Wake> wakes;
+  {
+    const std::lock_guard guard(mutex_);
+    auto& semaphore = semaphores_[name];
+    auto& entries = semaphore.entries;
+    const auto holds = [](const Entry& entry) { return entry.token != 0; };
+    const auto any = std::find_if(entries.begin(), entries.end(), holds);
+    if (any == entries.end()) return 0;
+    const auto holder = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) {
+      return holds(entry) && entry.token == token;
+    });
+    if (holder == entries.end()) return any->token;
+    wakes.push_back(std::move(holder->wake));
+    entries.erase(holder);
+    wake_next(semaphore, wakes);
+  }
+  for (const auto& wake : wakes) wake();
+  return std::nullopt;
+}
+
+std::vector<std::string> Semaphores::names() const {
+  const std::lock_guard guard(mutex_);
+  std::vector<std::string> all;
+  for (const auto& [name, semaphore] : semaphores_) {
+    if (semaphore.limit != 0) all.push_back(name);
+  }
+  return all;
+}
+
 SemaphoreStatus Semaphores::inspect(const std::string& name, TimePoint now) const {
   const std::lock_guard guard(mutex_);
   SemaphoreStatus status;

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,11 @@ class Semaphores {
   bool holds(const std::string& name, const std::string& owner_id) const;
   /// False: there is no record of that acquisition.
   bool release(const std::string& name, const std::string& owner_id);
+  /// Takes them from the holder with that token, who is woken. Empty: done; else what evict() of a
+  /// lock says: any holder's token, 0 if there is none.
+  std::optional<std::uint64_t> evict(const std::string& name, std::uint64_t token);
+  /// Of those whose limit is known.
+  std::vector<std::string> names() const;
   SemaphoreStatus inspect(const std::string& name, TimePoint now) const;
   void set_limit(const std::string& name, std::uint32_t limit);
 

@@ -45,6 +45,7 @@ SharedStore::Grant SharedStore::claim(const ClaimRequest& request, TimePoint now
     if (asks_another) contended = std::exchange(entries.front().contended, nullptr);
   }
   if (contended) contended();
+  tell_watchers(request.name);
   return grant;
 }
 
@@ -189,6 +190,7 @@ bool SharedStore::release(const std::string& lock, const std::string& owner_id) 
     wakes.erase(wakes.begin());  // who leaves knows it
   }
   for (const auto& wake : wakes) wake();
+  tell_watchers(lock);
   return true;
 }
 
@@ -206,6 +208,7 @@ std::optional<std::uint64_t> SharedStore::evict(const std::string& lock, std::ui
     remove(queue, holder, wakes);
   }
   for (const auto& wake : wakes) wake();
+  tell_watchers(lock);
   return std::nullopt;
 }
 
@@ -215,6 +218,43 @@ void SharedStore::evict(const std::string& lock) {
     const std::lock_guard guard(mutex_);
     auto& queue = queues_[lock];
     if (!queue.entries.empty()) remove(queue, queue.entries.begin(), wakes);
+  }
+  for (const auto& wake : wakes) wake();
+  tell_watchers(lock);
+}
+
+std::string SharedStore::holder_id(const std::string& lock) const {
+  const auto queue = queues_.find(lock);
+  if (queue == queues_.end() || !queue->second.record.empty()) return {};
+  const auto& entries = queue->second.entries;
+  return entries.empty() || entries.front().token == 0 ? std::string() : entries.front().owner.id;
+}
+
+void SharedStore::watch(const std::string& lock, const void* watcher, Wake changed) {
+  const std::lock_guard guard(mutex_);
+  auto& watched = watched_[lock];
+  watched.holder = holder_id(lock);
+  watched.watchers[watcher] = std::move(changed);
+}
+
+void SharedStore::unwatch(const std::string& lock, const void* watcher) noexcept {
+  const std::lock_guard guard(mutex_);
+  const auto watched = watched_.find(lock);
+  if (watched == watched_.end()) return;
+  watched->second.watchers.erase(watcher);
+  if (watched->second.watchers.empty()) watched_.erase(watched);
+}
+
+void SharedStore::tell_watchers(const std::string& lock) {
+  std::vector<Wake> wakes;
+  {
+    const std::lock_guard guard(mutex_);
+    const auto watched = watched_.find(lock);
+    if (watched == watched_.end()) return;
+    auto holder = holder_id(lock);
+    if (holder == watched->second.holder) return;
+    watched->second.holder = std::move(holder);
+    for (const auto& [watcher, changed] : watched->second.watchers) wakes.push_back(changed);
   }
   for (const auto& wake : wakes) wake();
 }
@@ -288,6 +328,7 @@ SharedStore::Exchange SharedStore::seal(const std::string& lock, const std::stri
     for (const auto& entry : entries) wakes.push_back(entry.wake);
   }
   for (const auto& wake : wakes) wake();
+  tell_watchers(lock);
   return {true, {}};
 }
 

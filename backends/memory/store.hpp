@@ -78,6 +78,11 @@ class SharedStore {
   /// Leaves the queue; false if it was not in it.
   bool release(const std::string& lock, const std::string& owner_id);
 
+  /// Calls `changed` when another holds the lock, or nobody; of readers the first counts. `watcher`
+  /// is any address, once for a name.
+  void watch(const std::string& lock, const void* watcher, Wake changed);
+  void unwatch(const std::string& lock, const void* watcher) noexcept;
+
   LockStatus inspect(const std::string& lock, TimePoint now) const;
   std::vector<std::string> held_names() const;
   /// Takes it from the holder with that token. Empty: done; else the (first) holder's token, 0 if
@@ -131,6 +136,13 @@ class SharedStore {
   static std::size_t holders(const Entries& entries);
   static bool may_hold(const Entries& entries, Entries::const_iterator entry);
   static Adopted adopt_locked(Queue& queue, const ClaimRequest& request, TimePoint now, Wake& wake);
+  struct Watched {
+    std::string holder;  ///< his id; empty: nobody
+    std::map<const void*, Wake> watchers;
+  };
+  /// Without the mutex, after what may have changed the holder.
+  void tell_watchers(const std::string& lock);
+  std::string holder_id(const std::string& lock) const;
   static Grant seal_at_once(Queue& queue, std::uint64_t min_token, std::string record);
   void remove(Queue& queue, Entries::iterator entry, std::vector<Wake>& wakes);
   static void wake_holders(const Entries& entries, std::vector<Wake>& wakes);
@@ -138,6 +150,7 @@ class SharedStore {
   mutable std::mutex mutex_;
   std::map<std::string, Queue> queues_;
   std::map<std::string, std::string> notes_;
+  std::map<std::string, Watched> watched_;
   Semaphores semaphores_;
 };
 

@@ -62,6 +62,7 @@ std::shared_ptr<Subscriber> RedisBackend::make_subscriber() {
     if (std::exchange(wake_up_denied_, false)) capabilities_ = declare(facts_, declaration());
     wake_all();
     look_for_others_of_all();
+    for (const auto& [channel, name] : observed_) sink_.on_holder_changed(name);
   };
   callbacks.on_refused = [this](const Failure& why) {
     const bool denied = why.error == Error::access_denied || why.error == Error::password_wanted;
@@ -73,13 +74,17 @@ std::shared_ptr<Subscriber> RedisBackend::make_subscriber() {
     sink_.on_warning(fmt::format("waiters can only poll, SUBSCRIBE is refused: {} ({})", why.text,
                                  why.error.message()));
   };
-  callbacks.in_use = [this] { return waiting_ > 0 || !listening_.empty(); };
+  callbacks.in_use = [this] { return waiting_ > 0 || !listening_.empty() || !observed_.empty(); };
   return std::make_shared<Subscriber>(env_, settings_, std::string(kChannelPrefix) + instance_,
                                       std::move(callbacks));
 }
 
 // A word from before the present connection counts for nothing: another server may have it.
 void RedisBackend::on_message(std::string_view text) {
+  if (!observed_.empty()) {
+    const auto observed = observed_.find(std::string(text));
+    if (observed != observed_.end()) return sink_.on_holder_changed(observed->second);
+  }
   const auto message = read_message(text);
   if (!listening_.empty()) hear(std::string(message.owner_id));
   const auto found = claims_->find(message.owner_id);

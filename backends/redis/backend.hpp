@@ -56,6 +56,13 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
                                                              TimePoint deadline) override;
   asio::awaitable<Failure> set_limit(std::string name, std::uint32_t limit,
                                      TimePoint deadline) override;
+  asio::awaitable<Result<std::vector<SemaphoreStatus>>> list_semaphores(
+      std::string prefix, TimePoint deadline) override;
+  asio::awaitable<Failure> evict_permits(std::string name, std::uint64_t token,
+                                         TimePoint deadline) override;
+  bool watch_holder(const std::string& name) override;
+  void unwatch_holder(const std::string& name) noexcept override;
+  void tell_holder_changed(const std::string& name) override;
   asio::awaitable<RecordAnswer> record(std::string name, TimePoint deadline) override;
   asio::awaitable<RecordAnswer> seal(ClaimPtr held, std::string record,
                                      TimePoint deadline) override;
@@ -92,6 +99,7 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
   asio::awaitable<ClaimAnswer> adopt(KeyClaimPtr claim, TimePoint deadline);
   asio::awaitable<ClaimAnswer> claim_permits(KeyClaimPtr claim, TimePoint deadline);
   ClaimAnswer take_permits(KeyClaim& claim, const ScriptAnswer& answer, TimePoint sent);
+  std::string holder_channel(const std::string& name) const;
   asio::awaitable<std::vector<ExtendAnswer>> extend_with(const Script& script,
                                                          std::vector<ClaimPtr> claims,
                                                          TimePoint deadline);
@@ -153,6 +161,8 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
   std::shared_ptr<ClaimRegistry> claims_ = std::make_shared<ClaimRegistry>();
   /// Held locks whose holders want to know who else asks, by their owners' ids.
   std::unordered_map<std::string, std::weak_ptr<KeyClaim>> listening_;
+  /// Locks whose holders are watched, by the words that tell of them.
+  std::unordered_map<std::string, std::string> observed_;
   /// For what may come after us.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -58,6 +58,12 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
                                                              TimePoint deadline) override;
   asio::awaitable<Failure> set_limit(std::string name, std::uint32_t limit,
                                      TimePoint deadline) override;
+  asio::awaitable<Result<std::vector<SemaphoreStatus>>> list_semaphores(
+      std::string prefix, TimePoint deadline) override;
+  asio::awaitable<Failure> evict_permits(std::string name, std::uint64_t token,
+                                         TimePoint deadline) override;
+  bool watch_holder(const std::string& name) override;
+  void unwatch_holder(const std::string& name) noexcept override;
   asio::awaitable<RecordAnswer> record(std::string name, TimePoint deadline) override;
   asio::awaitable<RecordAnswer> seal(ClaimPtr held, std::string record,
                                      TimePoint deadline) override;
@@ -126,9 +132,28 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
                                            NodeClaimPtr claim, PendingReply asked);
   void on_children(const std::string& directory);
   void stop_listening();
+  // Of a lock whose holder is watched: its first node, or while there is none its directory.
+  struct Observed {
+    std::unique_ptr<Session::Watch> watch;
+    std::string watched;  ///< the node that `watch` is of
+    bool by_children = false;
+    bool looking = false;  ///< for what to watch
+    bool again = false;
+  };
+  using ObservedPtr = std::shared_ptr<Observed>;
+  void look_for_first(const std::string& name, const ObservedPtr& observed);
+  static asio::awaitable<void> find_first(std::weak_ptr<bool> alive, ZooKeeperBackend* self,
+                                          std::string name, ObservedPtr observed);
+  asio::awaitable<bool> watch_first(std::weak_ptr<bool> alive, std::string name,
+                                    ObservedPtr observed);
+  PendingReply watch_node(const std::string& name, const ObservedPtr& observed,
+                          const std::string& path, bool also_absent);
+  void on_watched(const std::string& name, WatchEvent event);
   void tell_next(const NodeClaim& granted);
   void on_own_node(const NodeClaimPtr& claim, WatchEvent event);
   void remove_strays(const NodeClaim& claim, const Queue& line);
+
+  Failure unreached() const;
 
   // permits
   asio::awaitable<ClaimAnswer> claim_permits(NodeClaimPtr claim, TimePoint deadline);
@@ -146,6 +171,13 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
                                                  TimePoint deadline);
   /// ZOK: one of them was there and is gone; ZNONODE: none was.
   asio::awaitable<int> remove_leases(NodeClaimPtr claim, bool search, TimePoint deadline);
+  struct LeasesFound {
+    int rc = ZCONNECTIONLOSS;
+    std::vector<std::string> nodes;  ///< of the holder with that token, its first one last
+    bool any = false;                ///< somebody holds some
+  };
+  asio::awaitable<LeasesFound> leases_with(std::uint64_t token, std::string directory,
+                                           TimePoint deadline);
   asio::awaitable<bool> describe_leases(std::string directory, SemaphoreStatus& status,
                                         TimePoint deadline);
   asio::awaitable<bool> describe_line(std::string directory, SemaphoreStatus& status,
@@ -205,6 +237,13 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   /// Asks the holder in that node; empty: look again.
   asio::awaitable<std::optional<AskAnswer>> ask_node(std::string path, Contender holder,
                                                      Revocation how, TimePoint deadline);
+  struct Found {
+    int rc = ZCONNECTIONLOSS;
+    std::vector<std::pair<std::string, std::vector<std::string>>> locks;  ///< with their nodes
+    std::vector<std::string> semaphores;
+  };
+  /// Everything below it.
+  asio::awaitable<Found> walk(std::string prefix, TimePoint deadline);
   asio::awaitable<Result<LockStatus>> describe(std::string name, std::vector<std::string> children,
                                                TimePoint deadline);
 
@@ -230,6 +269,7 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   std::unordered_map<std::string, std::weak_ptr<NodeClaim>> listening_;
   /// Who is first in line for permits and watches them, by the directories of their leases.
   std::unordered_map<std::string, std::weak_ptr<NodeClaim>> counting_;
+  std::unordered_map<std::string, ObservedPtr> observed_;  ///< by the locks' names
   bool closed_ = false;
   /// For callbacks that may come after us.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -5,6 +5,7 @@
 
 #include "cli/output/json_values.hpp"
 #include "cli/output/last_run.hpp"
+#include "cli/output/semaphore_output.hpp"
 
 namespace dlock::cli {
 
@@ -127,17 +128,31 @@ std::string to_json(const RunEvent& event) {
 
 json::value owner_value(const Owner& owner) { return owner_object(owner); }
 
-std::string to_json(const LockStatus& status, const std::optional<RunRecord>& last_run) {
+std::string to_json(const LockStatus& status, const std::optional<RunRecord>& last_run,
+                    const std::optional<SemaphoreStatus>& semaphore) {
   auto object = status_object(status);
   object["last_run"] = run_value(last_run);
+  object["semaphore"] = nullptr;
+  if (semaphore) object["semaphore"] = semaphore_object(*semaphore);
   return json::serialize(object);
 }
 
-std::string to_json(const std::vector<LockStatus>& all) { return array_of(all, status_object); }
+std::string to_json(const std::vector<LockStatus>& locks,
+                    const std::vector<SemaphoreStatus>& semaphores) {
+  json::array array;
+  for (const auto& lock : locks) {
+    auto object = status_object(lock);
+    object["kind"] = "lock";
+    array.push_back(std::move(object));
+  }
+  for (const auto& semaphore : semaphores) array.push_back(listed_semaphore(semaphore));
+  return json::serialize(array);
+}
 
 std::string to_json(const BrokenLock& broken) {
-  return json::serialize(
-      json::object{{"event", "broken"}, {"name", broken.name}, {"token", broken.token}});
+  json::object object{{"event", "broken"}, {"name", broken.name}, {"token", broken.token}};
+  if (broken.of_semaphore) object["kind"] = "semaphore";
+  return json::serialize(object);
 }
 
 std::string to_json(const AskedLock& asked) {

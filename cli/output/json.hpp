@@ -44,14 +44,18 @@ struct RunEvent {
 std::string to_json(const RunEvent& event);
 
 boost::json::value owner_value(const Owner& owner);
-/// `last_run` is the last field of `status`; that of a store that keeps none is null.
-std::string to_json(const LockStatus& status, const std::optional<RunRecord>& last_run);
-std::string to_json(const std::vector<LockStatus>& all);
+/// `last_run` and `semaphore` are the last fields of `status`; null: there is none, or it is not
+/// known.
+std::string to_json(const LockStatus& status, const std::optional<RunRecord>& last_run,
+                    const std::optional<SemaphoreStatus>& semaphore);
+std::string to_json(const std::vector<LockStatus>& locks,
+                    const std::vector<SemaphoreStatus>& semaphores);
 
 /// What `break` did.
 struct BrokenLock {
   std::string name;
   std::uint64_t token = 0;
+  bool of_semaphore = false;
 };
 std::string to_json(const BrokenLock& broken);
 

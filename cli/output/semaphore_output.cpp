@@ -59,21 +59,36 @@ std::string to_text(const SemaphoreStatus& status) {
   return text;
 }
 
-std::string to_json(const SemaphoreStatus& status) {
+boost::json::object semaphore_object(const SemaphoreStatus& status) {
   boost::json::array holders;
   for (const auto& holder : status.holders) holders.push_back(holder_object(holder));
   boost::json::array waiting;
   for (const auto& waiter : status.waiting) waiting.push_back(waiter_object(waiter));
   boost::json::array notes;
   for (const auto& note : status.notes) notes.push_back(utf8(note));
-  return boost::json::serialize(boost::json::object{
+  return boost::json::object{
       {"name", utf8(status.name)},
       {"limit", or_null(status.limit)},
       {"held", status.held()},
       {"free", status.limit ? boost::json::value(status.free()) : boost::json::value(nullptr)},
       {"holders", std::move(holders)},
       {"waiting", std::move(waiting)},
-      {"notes", std::move(notes)}});
+      {"notes", std::move(notes)}};
+}
+
+std::string to_json(const SemaphoreStatus& status) {
+  return boost::json::serialize(semaphore_object(status));
+}
+
+boost::json::object listed_semaphore(const SemaphoreStatus& status) {
+  auto object = semaphore_object(status);
+  boost::json::object listed{{"kind", "semaphore"},
+                             {"name", object["name"]},
+                             {"limit", object["limit"]},
+                             {"permits_held", object["held"]},
+                             {"permits_free", object["free"]}};
+  for (const auto* const key : {"holders", "waiting", "notes"}) listed[key] = object[key];
+  return listed;
 }
 
 std::string semaphore_set_json(const std::string& name, std::uint32_t limit) {

@@ -178,9 +178,25 @@ std::string to_text(const LockStatus& status, const std::optional<RunRecord>& la
   return text;
 }
 
-std::string to_text(const std::vector<LockStatus>& all) {
-  std::vector<Row> rows{{"NAME", "HELD BY", "FOR", "TOKEN", "LEASE LEFT", "WAITING"}};
+namespace {
+
+std::string to_text(const std::vector<SemaphoreStatus>& all) {
+  std::vector<Row> rows{{"SEMAPHORE", "PERMITS", "HELD", "FREE", "HOLDERS", "WAITING"}};
   for (const auto& status : all) {
+    rows.push_back(
+        {printable(status.name), status.limit ? fmt::format("{}", *status.limit) : std::string("-"),
+         fmt::format("{}", status.held()), fmt::format("{}", status.free()),
+         fmt::format("{}", status.holders.size()), fmt::format("{}", status.waiting.size())});
+  }
+  return table(rows);
+}
+
+}  // namespace
+
+std::string to_text(const std::vector<LockStatus>& locks,
+                    const std::vector<SemaphoreStatus>& semaphores) {
+  std::vector<Row> rows{{"NAME", "HELD BY", "FOR", "TOKEN", "LEASE LEFT", "WAITING"}};
+  for (const auto& status : locks) {
     rows.push_back({printable(status.name),
                     status.held     ? printable(holder_words(status))
                     : status.sealed ? "(sealed)"
@@ -189,7 +205,8 @@ std::string to_text(const std::vector<LockStatus>& all) {
                     status.remaining ? rounded(*status.remaining) : "-",
                     fmt::format("{}", status.waiting.size())});
   }
-  return table(rows);
+  if (semaphores.empty()) return table(rows);
+  return table(rows) + "\n\n" + to_text(semaphores);
 }
 
 std::string to_text(const std::vector<StoreFinding>& findings) {

@@ -28,7 +28,8 @@ std::string holder_words(const LockStatus& status);
 /// Several lines, without the last newline.
 std::string to_text(const LockStatus& status, const std::optional<RunRecord>& last_run);
 /// A table.
-std::string to_text(const std::vector<LockStatus>& all);
+std::string to_text(const std::vector<LockStatus>& locks,
+                    const std::vector<SemaphoreStatus>& semaphores);
 std::string to_text(const std::vector<StoreFinding>& findings);
 
 }  // namespace dlock::cli

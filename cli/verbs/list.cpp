@@ -15,7 +15,8 @@ using program::status;
 int list(const Arguments& arguments) {
   LockManager locks = open_manager(arguments);
   const auto found = locks.list(arguments.name);
-  print_line(arguments.json ? to_json(found) : to_text(found));
+  const auto semaphores = locks.list_semaphores(arguments.name);
+  print_line(arguments.json ? to_json(found, semaphores) : to_text(found, semaphores));
   return status(Exit::ok);
 }
 

@@ -13,6 +13,7 @@
 
 #include "core/leader/alarms.hpp"
 #include "core/leader/at_exit.hpp"
+#include "core/leader/holder.hpp"
 #include "core/leader/observers.hpp"
 #include "core/leader/times.hpp"
 #include "core/loop/crew.hpp"
@@ -71,7 +72,7 @@ class Leader::Impl final : public core::EndsAtExit, public std::enable_shared_fr
   bool is_over_locked() noexcept;
   void sleep(Duration pause, const std::stop_token& stop);
   void tell(const LeaderEvent& event) noexcept;
-  void look() noexcept;
+  void tell_observers() noexcept;
 
   const std::shared_ptr<core::Engine> engine_;
   const std::shared_ptr<DistributedLock> lock_;
@@ -209,11 +210,11 @@ Leader::Impl::Next Leader::Impl::lead(LockHandle handle, const std::stop_token& 
   elected.token = token_;
   lock.unlock();
   const LinkedStop all(told.token(), loss);
-  look();
+  tell_observers();
   tell(elected);
   const auto failure = do_work(all.token());
   auto event = end_term();
-  look();
+  tell_observers();
   const bool was_lost = event.kind == LeaderEvent::Kind::lost;
   if (!failure.empty()) {
     event.kind = LeaderEvent::Kind::work_failed;
@@ -381,7 +382,10 @@ error_code Leader::Impl::wait() noexcept {
 /// The Leader is gone.
 void Leader::Impl::end() noexcept {
   if (is_foreign()) return;
-  for (const auto id : observers_) core::stop_observing(id);
+  for (const auto id : observers_) {
+    core::stop_observing(id);
+    if (generation_ == fork_generation()) core::unwatch_holder(*engine_, name(), id);
+  }
   resign();
   const Lock lock(mutex_);
   if (thread_.joinable()) thread_.detach();  // ours, or exit() does not wait for it any more
@@ -396,20 +400,26 @@ std::optional<Owner> Leader::Impl::who() const {
 
 void Leader::Impl::observe(Observer observer) {
   core::Observation what;
-  what.look = [engine = engine_, name = name()]() -> std::optional<Owner> {
-    auto status = core::status_of(*engine, name);
-    if (!status.held) return std::nullopt;
-    if (!status.owner) status.owner.emplace();
-    return std::move(status.owner);
+  what.look = [engine = engine_, name = name()](core::LookDone done) {
+    core::look_at_holder(*engine, name, std::move(done));
   };
   what.tell = std::move(observer);
   what.every = options_.observe_every;
-  const auto id = core::observe(std::move(what));
-  const Lock lock(mutex_);
-  observers_.push_back(id);
+  Lock lock(mutex_);
+  observers_.reserve(observers_.size() + 1);
+  try {
+    observers_.push_back(core::observe(std::move(what)));
+  } catch (const std::system_error& error) {
+    throw LockError(make_error_code(errc::unavailable), {name(), lock_->store(), error.what()});
+  }
+  const auto id = observers_.back();
+  lock.unlock();
+  core::watch_holder(*engine_, name(), id);
 }
 
-void Leader::Impl::look() noexcept {
+/// The lead has passed to us, or from us.
+void Leader::Impl::tell_observers() noexcept {
+  core::tell_holder_changed(*engine_, name());
   const Lock lock(mutex_);
   for (const auto id : observers_) core::look_now(id);
 }

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <condition_variable>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -17,33 +19,51 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// Between two looks of one observer, however often it is told to look.
+constexpr std::chrono::milliseconds kGap{10};
+
 struct Watched {
   Observation what;
   Clock::time_point due = Clock::now();
+  Clock::time_point looked{};  ///< the last look began
+  bool looking = false;
+  std::optional<Look> found{};  ///< by a look that has ended, and not yet told
   bool has_told = false;
   std::string last;  ///< the id of who led; empty: nobody
+
+  /// When there is something to do for it.
+  Clock::time_point next() const {
+    if (found) return Clock::time_point::min();
+    return looking ? Clock::time_point::max() : due;
+  }
 };
 
 class Watchmen {
  public:
   ObserverId add(Observation what) {
-    const std::lock_guard lock(mutex_);
-    if (!running_) {
-      start_thread([this]() noexcept { run(); }).detach();
-      running_ = true;
-    }
     auto entry = std::make_shared<Watched>();
     entry->what = std::move(what);
-    entries_.emplace(++last_, std::move(entry));
+    const std::lock_guard lock(mutex_);
+    const auto added = entries_.emplace(last_ + 1, std::move(entry)).first;
+    if (!running_) {
+      try {
+        start_thread([this]() noexcept { run(); }).detach();
+      } catch (...) {
+        entries_.erase(added);
+        throw;
+      }
+      running_ = true;
+    }
     changed_.notify_all();
-    return last_;
+    return ++last_;
   }
 
   void look(ObserverId id) noexcept {
     const std::lock_guard lock(mutex_);
     const auto found = entries_.find(id);
     if (found == entries_.end()) return;
-    found->second->due = Clock::now();
+    auto& due = found->second->due;
+    due = std::min(due, std::max(Clock::now(), found->second->looked + kGap));
     changed_.notify_all();
   }
 
@@ -53,76 +73,93 @@ class Watchmen {
     if (const auto found = entries_.find(id); found != entries_.end()) {
       dropped = std::move(found->second);
       entries_.erase(found);
+      changed_.notify_all();
     }
-    if (teller_ == std::this_thread::get_id()) return;
-    changed_.wait(lock, [&] { return telling_ != id; });
+    if (at_work_ == std::this_thread::get_id()) return;
+    changed_.wait(lock, [&] { return busy_with_ != id; });
   }
 
  private:
   using Lock = std::unique_lock<std::mutex>;
+  using Entry = std::shared_ptr<Watched>;
 
   void run() noexcept {
     Lock lock(mutex_);
     while (!entries_.empty()) {
-      const auto next = std::min_element(
-          entries_.begin(), entries_.end(),
-          [](const auto& one, const auto& other) { return one.second->due < other.second->due; });
-      // By value: the entry may go while it is waited for.
-      const auto due = next->second->due;
-      if (due > Clock::now()) {
-        changed_.wait_until(lock, due);
-        continue;
+      const auto next = std::min_element(entries_.begin(), entries_.end(),
+                                         [](const auto& one, const auto& other) {
+                                           return one.second->next() < other.second->next();
+                                         });
+      const auto id = next->first;
+      const auto entry = next->second;  // may go while it is served
+      const auto when = entry->next();
+      if (entry->found) {
+        settle(lock, id, *entry);
+      } else if (when == Clock::time_point::max()) {
+        changed_.wait(lock);
+      } else if (when > Clock::now()) {
+        changed_.wait_until(lock, when);
+      } else {
+        begin_look(lock, id, *entry);
       }
-      serve(lock, next->first, next->second);
     }
     running_ = false;
   }
 
-  void serve(Lock& lock, ObserverId id, std::shared_ptr<Watched> entry) noexcept {
-    entry->due = Clock::now() + entry->what.every;
-    lock.unlock();
-    std::optional<Owner> leader;
-    bool known = false;
-    bool over = false;
-    try {
-      leader = entry->what.look();
-      known = true;
-    } catch (const LockError& error) {
-      over = error.code() == errc::closed;
-    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): asked again
-    }
-    lock.lock();
-    const bool present = entries_.contains(id);
-    if (over && present) entries_.erase(id);
-    if (!known || !present) return;
-    const auto who = leader ? leader->id : std::string();
-    if (entry->has_told && who == entry->last) return;
-    entry->has_told = true;
-    entry->last = who;
-    tell(lock, id, *entry, leader);
+  void begin_look(Lock& lock, ObserverId id, Watched& entry) noexcept {
+    entry.looked = Clock::now();
+    entry.due = entry.looked + entry.what.every;
+    entry.looking = true;
+    unlocked(lock, id, [&] { entry.what.look([this, id](const Look& look) { take(id, look); }); });
   }
 
-  void tell(Lock& lock, ObserverId id, const Watched& entry,
-            const std::optional<Owner>& leader) noexcept {
-    telling_ = id;
-    teller_ = std::this_thread::get_id();
+  /// On any thread; what was removed meanwhile is nobody's.
+  void take(ObserverId id, const Look& look) {
+    const std::lock_guard lock(mutex_);
+    const auto entry = entries_.find(id);
+    if (entry == entries_.end()) return;
+    entry->second->looking = false;
+    entry->second->found = look;
+    changed_.notify_all();
+  }
+
+  void settle(Lock& lock, ObserverId id, Watched& entry) noexcept {
+    const auto look = *std::exchange(entry.found, std::nullopt);
+    if (look.error == errc::closed) entries_.erase(id);
+    if (look.error) return;
+    auto who = look.holder ? look.holder->id : std::string();
+    if (entry.has_told && who == entry.last) return;
+    entry.has_told = true;
+    entry.last = std::move(who);
+    unlocked(lock, id, [&] { entry.what.tell(look.holder); });
+  }
+
+  /// What it throws is nobody's to hear; a look that could not begin has found nothing.
+  template <class Work>
+  void unlocked(Lock& lock, ObserverId id, const Work& work) noexcept {
+    busy_with_ = id;
+    at_work_ = std::this_thread::get_id();
     lock.unlock();
+    bool thrown = false;
     try {
-      entry.what.tell(leader);
-    } catch (...) {  // NOLINT(bugprone-empty-catch): forbidden, and nobody's to hear
+      work();
+    } catch (...) {
+      thrown = true;
     }
     lock.lock();
-    telling_ = 0;
-    teller_ = {};
+    const auto entry = entries_.find(id);
+    if (thrown && entry != entries_.end()) entry->second->looking = false;
+    busy_with_ = 0;
+    at_work_ = {};
     changed_.notify_all();
   }
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<ObserverId, std::shared_ptr<Watched>> entries_;
+  std::map<ObserverId, Entry> entries_;
   ObserverId last_ = 0;
-  ObserverId telling_ = 0;
-  std::thread::id teller_;
+  ObserverId busy_with_ = 0;
+  std::thread::id at_work_;
   bool running_ = false;
 };
 

@@ -5,8 +5,10 @@
 #pragma once
 
 #include <exception>
+#include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "core/loop/reply.hpp"
@@ -47,6 +49,25 @@ class Calls {
     }
     Reply<Result> reply_;
     bool is_over_ = false;
+  };
+
+  /// The same for who does not wait: is told once, on the loop.
+  template <class T>
+  class Told final : public Any {
+   public:
+    using Done = std::function<void(error_code, std::optional<T>)>;
+    explicit Told(Done done) : done_(std::move(done)) {}
+    void answer(T value) { tell({}, std::move(value)); }
+    void fail(const std::exception_ptr& /*why*/) {
+      tell(make_error_code(errc::unavailable), std::nullopt);
+    }
+    void end() override { tell(make_error_code(errc::closed), std::nullopt); }
+
+   private:
+    void tell(error_code ec, std::optional<T> value) {
+      if (const auto done = std::exchange(done_, nullptr)) done(ec, std::move(value));
+    }
+    Done done_;
   };
 
   void add(std::shared_ptr<Any> call) { under_way_.push_back(std::move(call)); }

@@ -88,6 +88,12 @@ class Engine final : public Host, public detail::LockContext {
   T run_on(const std::string& store,
            std::function<asio::awaitable<T>(std::shared_ptr<Store>)> operation);
 
+  /// Likewise, and does not wait: `done` is told once, on the loop, or inside if it cannot begin.
+  template <class T>
+  void start_on(const std::string& store,
+                std::function<asio::awaitable<T>(std::shared_ptr<Store>)> operation,
+                typename Calls::Told<T>::Done done);
+
   // The loop only.
   std::shared_ptr<Store> store(const std::string& name) const;
   /// Null: the route has one store.
@@ -162,8 +168,12 @@ class Engine final : public Host, public detail::LockContext {
   void tell_loss_at_release(Hold& hold);
   void begin_closing() noexcept;
   void end_closing() noexcept;
-  template <class T>
-  asio::awaitable<void> answer(std::shared_ptr<Calls::Call<T>> call, asio::awaitable<T> operation);
+  template <class T, class Call>
+  asio::awaitable<void> answer(std::shared_ptr<Call> call, asio::awaitable<T> operation);
+  /// On the loop.
+  template <class T, class Call>
+  void begin(const std::shared_ptr<Call>& call, const std::string& store,
+             const std::function<asio::awaitable<T>(std::shared_ptr<Store>)>& operation);
   asio::awaitable<void> close_stores();
   static asio::awaitable<void> close_store(std::shared_ptr<Store> store,
                                            std::shared_ptr<OneShot<bool>> closed);
@@ -189,9 +199,8 @@ class Engine final : public Host, public detail::LockContext {
 };
 
 // Answers by itself: what co_spawn() needs to report its end may be missing.
-template <class T>
-asio::awaitable<void> Engine::answer(std::shared_ptr<Calls::Call<T>> call,
-                                     asio::awaitable<T> operation) {
+template <class T, class Call>
+asio::awaitable<void> Engine::answer(std::shared_ptr<Call> call, asio::awaitable<T> operation) {
   std::exception_ptr error;
   std::optional<T> value;
   try {
@@ -214,18 +223,33 @@ T Engine::run_on(const std::string& name,
   const NoCancellation uncancelled;
   auto call = std::make_shared<Calls::Call<T>>();
   Driving::Intent intent;
-  const auto failure = try_post([this, name, operation = std::move(operation), call] {
-    auto& calls = runtime_->calls;
-    try {
-      calls.add(call);
-      asio::co_spawn(env().executor(), answer<T>(call, operation(store(name))), asio::detached);
-    } catch (const std::exception&) {  // else the caller would wait until the manager closes
-      calls.remove(call);
-      call->fail(std::current_exception());
-    }
-  });
+  const auto failure = try_post(
+      [this, name, operation = std::move(operation), call] { begin<T>(call, name, operation); });
   if (failure.error) throw LockError(failure.error, {{}, name, failure.text});
   return call->wait(intent);
+}
+
+template <class T>
+void Engine::start_on(const std::string& name,
+                      std::function<asio::awaitable<T>(std::shared_ptr<Store>)> operation,
+                      typename Calls::Told<T>::Done done) {
+  auto call = std::make_shared<Calls::Told<T>>(done);
+  const auto failure = try_post(
+      [this, name, operation = std::move(operation), call] { begin<T>(call, name, operation); });
+  if (failure.error) done(failure.error, std::nullopt);
+}
+
+template <class T, class Call>
+void Engine::begin(const std::shared_ptr<Call>& call, const std::string& name,
+                   const std::function<asio::awaitable<T>(std::shared_ptr<Store>)>& operation) {
+  auto& calls = runtime_->calls;
+  try {
+    calls.add(call);
+    asio::co_spawn(env().executor(), answer<T>(call, operation(store(name))), asio::detached);
+  } catch (const std::exception&) {  // else the caller would wait until the manager closes
+    calls.remove(call);
+    call->fail(std::current_exception());
+  }
 }
 
 }  // namespace dlock::core

@@ -217,4 +217,9 @@ void LockHandle::start_release(detail::UniqueFunction<void(error_code)> done) no
   if (done) done({});
 }
 
+void LockHandle::start_downgrade(detail::UniqueFunction<void(error_code)> done) noexcept {
+  if (grant_) return grant_->downgrade(std::move(done));
+  if (done) done(make_error_code(errc::lock_lost));
+}
+
 }  // namespace dlock::inline v0

@@ -25,6 +25,12 @@ std::string missing_kind(const Engine& engine, const Section& section) {
   }
   const auto& backend = *engine.setup_of(route.store).descriptor;
   if (section.type == LockType::semaphore) {
+    if (backend.has_permits && route.max_queue) {
+      return fmt::format(
+          "type {}: the route of '{}' has max_queue, which is of locks only; give the semaphore a "
+          "route of its own without it",
+          type, section.lock);
+    }
     if (backend.has_permits) return {};
     return fmt::format(
         "type {}: {} store '{}' has no semaphores: {}; route '{}' to a store that "

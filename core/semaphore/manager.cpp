@@ -3,6 +3,9 @@
 // Semaphores of a manager. Permits are acquired as a lock is, by the same machines.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "core/manager/manager_impl.hpp"
 #include "dlock/spi/error.hpp"
 
@@ -100,6 +103,48 @@ asio::awaitable<Failure> write_limit(std::shared_ptr<Store> store, std::string n
   co_return failure;
 }
 
+asio::awaitable<Result<std::vector<SemaphoreStatus>>> list_permits(std::shared_ptr<Store> store,
+                                                                   std::string prefix) {
+  Result<std::vector<SemaphoreStatus>> result;
+  result.failure = co_await store->connected();
+  if (!result.failure.error && store->refused_permits().error) {
+    result.failure.error = make_error_code(errc::not_supported);
+  }
+  if (result.failure.error) co_return result;
+  const auto deadline = core::operation_deadline(*store);
+  result = co_await store->backend().list_semaphores(std::move(prefix), deadline);
+  co_return result;
+}
+
+/// `token 7 (app on host)`, of each; the rest is counted.
+std::string words_for(const std::vector<PermitHolder>& holders) {
+  constexpr std::size_t kMostNamed = 8;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(holders.size(), kMostNamed); ++i) {
+    const auto& [owner, permits, token, held_for, remaining] = holders[i];
+    text += fmt::format("{}token {} ({} pid {} on {}, id {})", text.empty() ? "" : ", ",
+                        token.value_or(0), owner.app, owner.pid, owner.host, owner.id);
+  }
+  if (holders.size() > kMostNamed) text += fmt::format(", {} more", holders.size() - kMostNamed);
+  return text;
+}
+
+asio::awaitable<Failure> take_permits(std::shared_ptr<Store> store, std::string name,
+                                      std::uint64_t token) {
+  auto failure = co_await store->connected();
+  if (!failure.error) failure = store->refused_permits();
+  if (failure.error) co_return failure;
+  const auto deadline = core::operation_deadline(*store);
+  failure = co_await store->backend().evict_permits(name, token, deadline);
+  if (portable(failure.error) != errc::not_holder) co_return failure;
+  const auto found = co_await store->backend().inspect_semaphore(std::move(name), deadline);
+  if (found.value && !found.value->holders.empty()) {
+    failure.text = fmt::format("nobody has permits with token {}; who has any: {}", token,
+                               words_for(found.value->holders));
+  }
+  co_return failure;
+}
+
 }  // namespace
 
 Semaphore LockManager::semaphore(std::string name, std::optional<std::uint32_t> limit) {
@@ -125,6 +170,30 @@ void LockManager::set_semaphore(const std::string& name, std::uint32_t limit) {
   const auto failure = impl_->engine->run_on<Failure>(
       store,
       [name, limit](std::shared_ptr<Store> at) { return write_limit(std::move(at), name, limit); });
+  if (failure.error) core::fail(failure, name, store);
+}
+
+std::vector<SemaphoreStatus> LockManager::list_semaphores(const std::string& prefix) {
+  std::vector<SemaphoreStatus> all;
+  for (const auto& name : impl_->engine->store_names()) {
+    if (!impl_->engine->setup_of(name).descriptor->has_permits) continue;
+    auto result = impl_->engine->run_on<Result<std::vector<SemaphoreStatus>>>(
+        name, [prefix](std::shared_ptr<Store> at) { return list_permits(std::move(at), prefix); });
+    if (result.value) {
+      std::move(result.value->begin(), result.value->end(), std::back_inserter(all));
+    } else if (portable(result.failure.error) != errc::not_supported) {
+      core::fail(result.failure, {}, name);
+    }
+  }
+  return all;
+}
+
+void LockManager::evict_permits(const std::string& name, std::uint64_t token) {
+  const auto& store = home_of_semaphore(*impl_->engine, name).store;
+  const auto failure =
+      impl_->engine->run_on<Failure>(store, [name, token](std::shared_ptr<Store> at) {
+        return take_permits(std::move(at), name, token);
+      });
   if (failure.error) core::fail(failure, name, store);
 }
 

@@ -40,6 +40,21 @@ asio::awaitable<Failure> Backend::set_limit(std::string, std::uint32_t, TimePoin
   co_return Failure{make_error_code(errc::not_supported), "this store has no semaphores"};
 }
 
+asio::awaitable<Result<std::vector<SemaphoreStatus>>> Backend::list_semaphores(std::string,
+                                                                               TimePoint) {
+  Result<std::vector<SemaphoreStatus>> result;
+  result.failure.error = make_error_code(errc::not_supported);
+  co_return result;
+}
+
+asio::awaitable<Failure> Backend::evict_permits(std::string, std::uint64_t, TimePoint) {
+  co_return Failure{make_error_code(errc::not_supported), "this store has no semaphores"};
+}
+
+bool Backend::watch_holder(const std::string&) { return false; }
+void Backend::unwatch_holder(const std::string&) noexcept {}
+void Backend::tell_holder_changed(const std::string&) {}
+
 namespace {
 
 RecordAnswer not_supported() {

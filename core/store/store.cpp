@@ -218,6 +218,7 @@ asio::awaitable<void> Store::connect(milliseconds patience) {
     connect_failure_ = failure_of(error);
   }
   link_ = connect_failure_.error ? Link::never : Link::up;
+  if (link_ == Link::up) set_holder_watches();
   for (const auto& waiter : std::exchange(connect_waiters_, {})) waiter->notify();
 }
 
@@ -531,6 +532,7 @@ void Store::on_link_up() {
   env_.cancel(std::exchange(out_of_reach_timer_, 0));
   link_down_ = {};
   renewer_->on_link_up();
+  set_holder_watches();
 }
 
 void Store::on_link_down(const Failure& why) {
@@ -546,6 +548,30 @@ void Store::on_link_down(const Failure& why) {
   } catch (const std::bad_alloc&) {
     // Those who wait find out by themselves, at their next request.
   }
+}
+
+void Store::watch_holder(const std::string& name, HolderWatches::Id id,
+                         HolderWatches::Changed changed) {
+  const bool is_first = watches_.add(name, id, changed);
+  if (is_first && is_up()) backend_->watch_holder(name);
+  changed();
+}
+
+void Store::unwatch_holder(const std::string& name, HolderWatches::Id id) noexcept {
+  if (watches_.remove(name, id) && is_up()) backend_->unwatch_holder(name);
+}
+
+void Store::tell_holder_changed(const std::string& name) {
+  if (is_up()) backend_->tell_holder_changed(name);
+}
+
+/// What there is no memory for is found by looking.
+void Store::set_holder_watches() noexcept {
+  try {
+    for (const auto& name : watches_.names()) backend_->watch_holder(name);
+  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): see above
+  }
+  watches_.tell_all();
 }
 
 void Store::on_session_gone(LossReason why) { renewer_->on_session_gone(why); }

@@ -12,6 +12,7 @@
 #include "core/config/settings.hpp"
 #include "core/fencing/highest_tokens.hpp"
 #include "core/loop/task_group.hpp"
+#include "core/spi/holder_watches.hpp"
 #include "core/store/acquisition.hpp"
 #include "core/store/claim_policy.hpp"
 #include "core/store/host.hpp"
@@ -130,6 +131,12 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   /// renewed any more, nor released.
   void retire(Hold& hold);
 
+  /// Calls `changed` now, and soon after the holder of that lock may have changed, as far as the
+  /// store tells; until unwatch_holder().
+  void watch_holder(const std::string& name, HolderWatches::Id id, HolderWatches::Changed changed);
+  void unwatch_holder(const std::string& name, HolderWatches::Id id) noexcept;
+  void tell_holder_changed(const std::string& name);
+
   /// For doctor; `timeout` (default connect_timeout) bounds the wait for a store not yet reached.
   asio::awaitable<StoreReport> report(std::optional<std::chrono::milliseconds> timeout);
   /// After the loop has ended: all that is still held is lost, and a backend that could not be
@@ -146,10 +153,12 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   void on_claim_gone(const ClaimPtr& claim, LossReason why) override;
   void on_contended(const ClaimPtr& claim) override;
   void on_asked(const ClaimPtr& claim, const Revocation& how) override;
+  void on_holder_changed(const std::string& name) override { watches_.tell(name); }
   void on_capabilities_changed() override;
   void on_warning(std::string_view text) override;
 
   asio::awaitable<void> connect(std::chrono::milliseconds patience);
+  void set_holder_watches() noexcept;
   asio::awaitable<void> downgrade_claim(std::shared_ptr<Hold> hold, ClaimPtr claim,
                                         std::shared_ptr<Releaser::Done> done);
   Failure refused_export(const Hold& hold, std::chrono::milliseconds within) const;
@@ -184,6 +193,7 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   std::shared_ptr<Renewer> renewer_;
   const std::shared_ptr<UseLimits> uses_;
   Releaser releaser_;
+  HolderWatches watches_;
   HighestTokens tokens_;  ///< of the grants that were handed out
   Acquisitions acquisitions_;
   std::vector<std::shared_ptr<BackgroundWork>> background_;  ///< in the order in which they came

@@ -6,12 +6,12 @@
 //   dlock::LockHandle held = co_await lock->async_acquire({.wait = 5s}, asio::use_awaitable);
 //
 // Handler signature: void(boost::system::error_code, dlock::LockHandle) for acquire,
-// void(boost::system::error_code) for release. Handlers run on their associated executor, never
-// inside the initiating call; those without one run on a thread of the manager's that is theirs
-// alone, one after the other: one that blocks delays the others, and close() by `release_timeout`
-// at most (those that have not begun by then are dropped), but nothing else. Cancellation
-// (terminal, partial, total) through the handler's slot ends an acquire with `cancelled`, and
-// nothing of it is left in the store. A release is not cancellable.
+// void(boost::system::error_code) for release and downgrade. Handlers run on their associated
+// executor, never inside the initiating call; those without one run on a thread of the manager's
+// that is theirs alone, one after the other: one that blocks delays the others, and close() by
+// `release_timeout` at most (those that have not begun by then are dropped), but nothing else.
+// Cancellation (terminal, partial, total) through the handler's slot ends an acquire with
+// `cancelled`, and nothing of it is left in the store. A release is not cancellable.
 //
 // The slot is touched twice: inside the initiating call, before anything has begun, and on the
 // handler's executor right before the handler is called, where it is cleared; the handler may own
@@ -170,6 +170,21 @@ auto async_release(LockHandle& handle, CompletionToken&& token = CompletionToken
         const auto executor =
             boost::asio::get_associated_executor(completion, detail::callback_executor(*held));
         held->start_release(
+            detail::on_executor<error_code>(std::move(completion), executor, [] {}));
+      },
+      token, &handle);
+}
+
+/// Asynchronous twin of LockHandle::downgrade(): what that says of the handle is true when the
+/// handler is called. Not while another thread reads the handle, which may be moved or released
+/// meanwhile. Not cancellable.
+template <class CompletionToken = boost::asio::deferred_t>
+auto async_downgrade(LockHandle& handle, CompletionToken&& token = CompletionToken{}) {
+  return boost::asio::async_initiate<CompletionToken, void(error_code)>(
+      [](auto completion, LockHandle* held) {
+        const auto executor =
+            boost::asio::get_associated_executor(completion, detail::callback_executor(*held));
+        held->start_downgrade(
             detail::on_executor<error_code>(std::move(completion), executor, [] {}));
       },
       token, &handle);

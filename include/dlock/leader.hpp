@@ -81,7 +81,8 @@ struct LeaderOptions {
   /// again, behind those who wait. Lost leads and work that throws are followed by another try in
   /// either case.
   bool stand_again = false;
-  /// How often observers look who leads; see Leader::on_leader_changed().
+  /// How often observers look who leads, beside what the store tells; see
+  /// Leader::on_leader_changed().
   std::chrono::milliseconds observe_every{1000};
   /// Told of each step, on the leader's thread, between its tries and its work, never beside them:
   /// what must happen at once when the lead is lost goes to the work's stop token. Must not throw;
@@ -138,10 +139,13 @@ class Leader {
   /// Who leads, here or elsewhere. Asks the store: throws as LockManager::status().
   std::optional<Owner> who() const;
   /// From now on, until the Leader ends: called with who leads, soon after this call, and after
-  /// each change. Learned by asking the store every `observe_every`, and at once when this process
-  /// begins to lead or ends it; a store that is out of reach is asked again, and a lead that was
-  /// shorter than that may not be seen. Needs no campaign. On the process's one thread for
-  /// observers: must not block for long, nor throw.
+  /// each change, in order and once. The store tells when to look: ZooKeeper, local directories and
+  /// memory see each change; Redis passes on the word of a Leader that begins or ends, so that the
+  /// end of one that dies is seen by asking; Memcached tells nothing, nor does a route with
+  /// `migrate`. In any case the store is asked every `observe_every`; one that is out of reach is
+  /// asked again. A lead shorter than a look may not be seen. Needs no campaign. On the process's
+  /// one thread for observers: must not block for long, nor throw. Throws LockError{unavailable} if
+  /// there is none.
   void on_leader_changed(Observer observer);
 
  private:

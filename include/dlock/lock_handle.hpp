@@ -190,6 +190,9 @@ class LockHandle {
   /// For async.hpp: starts the release; `done` is called once, on an unspecified thread, when the
   /// store has answered and no callback of this handle runs any more.
   void start_release(detail::UniqueFunction<void(error_code)> done) noexcept;
+  /// For async.hpp: starts what downgrade() does; `done` is called once, on an unspecified thread,
+  /// also inside. The handle may be moved meanwhile.
+  void start_downgrade(detail::UniqueFunction<void(error_code)> done) noexcept;
 
  private:
   friend struct detail::GrantAccess;

@@ -172,6 +172,14 @@ class LockManager {
   /// more are held, nobody gets one. Who acquires or waits with another limit in mind fails.
   /// Throws as semaphore(), and LockError{unavailable, access_denied, ...}.
   void set_semaphore(const std::string& name, std::uint32_t limit);
+  /// As semaphore_status(), of every semaphore that a store knows the limit of, whether anybody has
+  /// permits or not, and whose name starts with the prefix's parts; of all stores that have
+  /// semaphores and can list them.
+  std::vector<SemaphoreStatus> list_semaphores(const std::string& prefix = {});
+  /// Takes from the holder with `token` all permits that it took with it; it is told, as of a lock.
+  /// Throws LockError{not_holder (the message says which holders there are), not_found (nobody has
+  /// any), not_supported, unavailable}.
+  void evict_permits(const std::string& name, std::uint64_t token);
 
   /// Who holds the lock and who waits. Throws LockError{unavailable, not_supported, ...}.
   LockStatus status(const std::string& name);

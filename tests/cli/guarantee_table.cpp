@@ -92,10 +92,11 @@ std::string names_of(const std::vector<Capabilities::Assumption>& assumptions) {
 
 std::string line_of(const Subject& subject, const BackendDescriptor& backend,
                     const Capabilities& all) {
-  return fmt::format("| {} | `{}://{}` | {} | {} | {} | {} | {} | {} | {} | {} |\n", subject.title,
-                     backend.schemes.front(), subject.address, to_string(all.guarantee),
-                     names_of(all.assumptions), all.shared_mode ? "yes" : "no",
-                     all.permits ? "yes" : "no", all.fair ? "first come" : "none",
+  return fmt::format("| {} | `{}://{}` | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n",
+                     subject.title, backend.schemes.front(), subject.address,
+                     to_string(all.guarantee), names_of(all.assumptions),
+                     all.shared_mode ? "yes" : "no", all.permits ? "yes" : "no",
+                     all.can_adopt ? "yes" : "no", all.fair ? "first come" : "none",
                      to_string(all.token), blocks_for(all), to_string(all.wake_up));
 }
 
@@ -116,12 +117,9 @@ std::vector<GuaranteeRow> guarantee_rows() {
 
 std::string guarantee_table(const std::vector<GuaranteeRow>& rows) {
   std::string table =
-      "| store | URL | guarantee | assuming | shared mode | semaphores | order | fencing token | a "
-      "dead "
-      "holder "
-      "blocks for | "
-      "waiters learn by |\n"
-      "|---|---|---|---|---|---|---|---|---|---|\n";
+      "| store | URL | guarantee | assuming | shared mode | semaphores | export and "
+      "adopt | order | fencing token | a dead holder blocks for | waiters learn by |\n"
+      "|---|---|---|---|---|---|---|---|---|---|---|\n";
   for (const auto& row : rows) table += row.line;
   return table;
 }

@@ -70,5 +70,70 @@ TEST(CliSemaphore, APermitWithinALockOfTheSameNameIsNoNesting) {
             0);
 }
 
+TEST(CliSemaphore, ListAndStatusShowIt) {
+  const LocalStore store;
+  Process holder(dlock_on(store.url(), {"hold", "a/x", "--permits", "2", "--of", "3"}));
+  const auto token = read_event(holder).at("token").as_int64();
+  ASSERT_EQ(finish(dlock_on(store.url(), {"semaphore", "set", "b", "7"})).status.shell_status(), 0);
+  Process lock(dlock_on(store.url(), {"hold", "a/y"}));
+  read_event(lock);
+  const auto shown = finish(dlock_on(store.url(), {"list"}));
+  EXPECT_NE(shown.out.find("SEMAPHORE  PERMITS  HELD  FREE  HOLDERS  WAITING\n"), std::string::npos)
+      << shown.out;
+  EXPECT_NE(shown.out.find("a/x        3        2     1     1        0"), std::string::npos)
+      << shown.out;
+  const auto list = json::parse(finish(dlock_on(store.url(), {"list", "a", "--json"})).out);
+  const auto& all = list.as_array();
+  ASSERT_EQ(all.size(), 2U) << "below a";
+  EXPECT_EQ(text(all.at(0).as_object(), "kind"), "lock");
+  const auto& semaphore = all.at(1).as_object();
+  EXPECT_EQ(keys(semaphore), "kind name limit permits_held permits_free holders waiting notes");
+  EXPECT_EQ(text(semaphore, "kind"), "semaphore");
+  EXPECT_EQ(semaphore.at("permits_held").to_number<int>(), 2);
+  EXPECT_EQ(semaphore.at("holders").as_array().at(0).at("token").as_int64(), token);
+
+  const auto status = finish(dlock_on(store.url(), {"status", "a/x"}));
+  EXPECT_NE(status.out.find("a/x: free\nsemaphore a/x: 1 of 3 permits free\n"), std::string::npos)
+      << status.out;
+  const auto both = json::parse(finish(dlock_on(store.url(), {"status", "a/x", "--json"})).out);
+  EXPECT_EQ(both.at("semaphore").at("held").to_number<int>(), 2);
+}
+
+TEST(CliSemaphore, BreakSaysWhoHasPermitsAndTheLocalStoreWhomToEnd) {
+  const LocalStore store;
+  const auto break_it = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"break", "x"});
+    return finish(dlock_on(store.url(), std::move(more)));
+  };
+  EXPECT_EQ(break_it({"--semaphore", "--token", "1"}).status.shell_status(), 75);
+  Process holder(dlock_on(store.url(), {"hold", "x", "--permits", "2", "--of", "3"}));
+  const auto token = std::to_string(read_event(holder).at("token").as_int64());
+  const auto json =
+      json::parse(finish(dlock_on(store.url(), {"semaphore", "show", "x", "--json"})).out);
+  const auto& shown = json.at("holders").as_array().at(0).as_object();
+
+  const auto other = break_it({"--semaphore", "--token", "1"});
+  EXPECT_EQ(other.status.shell_status(), 75);
+  EXPECT_NE(other.err.find("token " + token), std::string::npos) << other.err;
+  const auto nobody = break_it({"--semaphore", "--holder", "nobody"});
+  EXPECT_EQ(nobody.status.shell_status(), 75);
+  EXPECT_NE(nobody.err.find(text(shown, "id")), std::string::npos) << nobody.err;
+  const auto lock = break_it({"--token", token});
+  EXPECT_EQ(lock.status.shell_status(), 75);
+  EXPECT_NE(lock.err.find("--semaphore"), std::string::npos) << lock.err;
+  const auto refused = break_it({"--semaphore", "--holder", text(shown, "id")});
+  EXPECT_NE(refused.status.shell_status(), 0);
+  const auto pid = std::to_string(shown.at("pid").as_int64());
+  EXPECT_NE(refused.err.find(pid), std::string::npos) << refused.err;
+
+  for (const auto& wrong :
+       std::vector<std::vector<std::string>>{{"--semaphore"},
+                                             {"--semaphore", "--token", "1", "--holder", "x"},
+                                             {"--semaphore", "--token", "1", "--ask"},
+                                             {"--holder", "x"}}) {
+    EXPECT_EQ(break_it(wrong).status.shell_status(), 64);
+  }
+}
+
 }  // namespace
 }  // namespace dlock::cli_test

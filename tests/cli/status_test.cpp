@@ -20,7 +20,7 @@ TEST(CliStatus, OfAHeldLock) {
   Process hold(dlock_on(store.url(), {"hold", "orders/42"}));
   const auto held = read_event(hold);
   const auto status = status_of(store.url(), "orders/42");
-  EXPECT_EQ(keys(status), std::string(kStatusKeys) + " last_run");
+  EXPECT_EQ(keys(status), std::string(kStatusKeys) + " last_run semaphore");
   EXPECT_EQ(text(status, "name"), "orders/42");
   EXPECT_EQ(status.at("held"), json::value(true));
   EXPECT_EQ(status.at("token"), held.at("token"));
@@ -42,7 +42,7 @@ TEST(CliStatus, OfAHeldLock) {
 TEST(CliStatus, OfAFreeLock) {
   const LocalStore store;
   const auto status = status_of(store.url(), "x");
-  EXPECT_EQ(keys(status), std::string(kStatusKeys) + " last_run");
+  EXPECT_EQ(keys(status), std::string(kStatusKeys) + " last_run semaphore");
   EXPECT_EQ(status.at("held"), json::value(false));
   EXPECT_TRUE(status.at("owner").is_null());
   EXPECT_EQ(finish(dlock_on(store.url(), {"status", "x"})).out, "x: free\n");
@@ -76,7 +76,7 @@ TEST(CliList, ShowsTheLocksBelowAPrefix) {
     std::vector<std::string> found;
     const auto listed = json::parse(result.out);
     for (const auto& item : listed.as_array()) {
-      EXPECT_EQ(keys(item.as_object()), kStatusKeys);
+      EXPECT_EQ(keys(item.as_object()), std::string(kStatusKeys) + " kind");
       if (item.as_object().at("held").as_bool()) found.push_back(text(item.as_object(), "name"));
     }
     std::sort(found.begin(), found.end());

@@ -197,5 +197,39 @@ TEST_P(AsyncContract, ThreadsDoNotGrowWithLocks) {
   EXPECT_TRUE(eventually(within(10s), [&] { return threads_now() <= before; })) << threads_now();
 }
 
+asio::awaitable<error_code> step_down(LockHandle* held) {
+  auto [ec] = co_await async_downgrade(*held, asio::as_tuple(asio::use_awaitable));
+  co_return ec;
+}
+
+TEST_P(AsyncContract, DowngradeWithAFutureAndAnAwaitable) {
+  auto manager = open();
+  auto held = manager.lock("a")->acquire();
+  if (!capabilities().shared_mode) {
+    asio::io_context context;
+    auto refused = asio::co_spawn(context, step_down(&held), asio::use_future);
+    context.run();
+    EXPECT_EQ(refused.get(), errc::not_supported);
+    EXPECT_EQ(held.mode(), Mode::exclusive);
+    return;
+  }
+  const auto token = held.token();
+  async_downgrade(held, asio::use_future).get();
+  EXPECT_EQ(held.mode(), Mode::shared);
+  EXPECT_EQ(held.token(), token);
+  auto other = open();
+  auto reader = other.lock("a")->acquire({.wait = 30s, .mode = Mode::shared});
+  EXPECT_FALSE(other.lock("a")->try_acquire()) << "a writer waits";
+  asio::io_context context;
+  auto again = asio::co_spawn(context, step_down(&held), asio::use_future);
+  context.run();
+  EXPECT_FALSE(again.get()) << "it is one already";
+  LockHandle empty;
+  std::promise<error_code> told;
+  async_downgrade(empty, [&](error_code ec) { told.set_value(ec); });
+  EXPECT_EQ(told.get_future().get(), errc::lock_lost);
+  EXPECT_FALSE(reader.release());
+}
+
 }  // namespace
 }  // namespace dlock::contract

@@ -11,6 +11,7 @@ namespace {
 
 class LocalHarness final : public Harness {
  public:
+  bool tells_holders() const override { return true; }
   std::string fresh_url() override {
     if (!folder_) folder_.emplace("dlock-contract");
     return "file://" + (*folder_ / ("locks-" + std::to_string(++last_))).string();

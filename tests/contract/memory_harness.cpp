@@ -8,6 +8,7 @@ namespace {
 
 class MemoryHarness final : public Harness {
  public:
+  bool tells_holders() const override { return true; }
   std::string fresh_url() override {
     auto url = "memory://contract-" + std::to_string(++last_);
     // The store lives as long as anybody has it open, as a server outlives its clients.

@@ -17,6 +17,7 @@ const std::vector<std::string> kSettings{"--databases", "1000",          "--appe
 class RedisHarness final : public Harness {
  public:
   // A database for each test: nothing in one is seen in another.
+  bool tells_holders() const override { return true; }
   std::string fresh_url() override {
     if (!server_) server_.emplace(kSettings).start();
     return "redis://127.0.0.1:" + std::to_string(server_->port()) + "/" + std::to_string(++last_) +

@@ -12,6 +12,7 @@ constexpr std::chrono::milliseconds kSession{5000};
 
 class ZooKeeperHarness final : public Harness {
  public:
+  bool tells_holders() const override { return true; }
   std::string fresh_url() override {
     if (!server_) {
       testkit::ZooKeeperOptions options;

@@ -51,10 +51,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace dlock;
   using namespace dlock::fuzz;
   const auto status = status_of(as_text(data, size));
-  check_json(cli::to_json(status, std::nullopt));
-  check_json(cli::to_json(std::vector<LockStatus>{status, status}));
+  SemaphoreStatus semaphore;
+  semaphore.name = status.name;
+  semaphore.holders.push_back({*status.owner, 1, status.token, {}, {}});
+  check_json(cli::to_json(status, std::nullopt, semaphore));
+  check_json(cli::to_json({status, status}, {semaphore}));
   check_text(cli::to_text(status, std::nullopt));
-  check_text(cli::to_text(std::vector<LockStatus>{status, status}));
+  check_text(cli::to_text({status, status}, {semaphore}));
   cli::StoreFinding finding;
   finding.report.name = "store";
   finding.report.message = status.name;

@@ -47,5 +47,32 @@ TEST_P(InteropApart, NobodyWaitsForTheOther) {
 INSTANTIATE_TEST_SUITE_P(With, InteropApart, testing::Values(curator_semaphore(), tooz_folder()),
                          name_of);
 
+/// Its leases are children of the path itself, where ours has what it is made of.
+class InteropSemaphoresApart : public PairTest {};
+
+TEST_P(InteropSemaphoresApart, NeitherCountsTheOthersAndNeitherIsHarmed) {
+  auto slots = locks_.semaphore(name, 3);
+  auto ours = slots.acquire(2);
+  ForeignClient theirs(their_program());
+  ASSERT_TRUE(theirs.try_acquire(name)) << "they wait for us";
+  EXPECT_EQ(locks_.semaphore_status(name).held(), 2U) << "their lease is none of ours";
+  auto one = slots.try_acquire();
+  ASSERT_TRUE(one) << "we wait for them";
+  EXPECT_EQ(ours.state(), HandleState::held);
+  EXPECT_EQ(theirs.release(), "done");
+  EXPECT_FALSE(one->release());
+  EXPECT_FALSE(ours.release());
+  ASSERT_TRUE(theirs.try_acquire(name));
+  EXPECT_TRUE(slots.acquire(3, {.wait = 60s}));
+  EXPECT_EQ(locks_.semaphore_status(name).limit, 3U);
+  const auto all = locks_.list_semaphores();
+  EXPECT_EQ(all.size(), 1U);
+  theirs.kill9();
+  locks_.set_semaphore(name, 4);
+  EXPECT_TRUE(locks_.semaphore(name, 4).acquire(4, {.wait = 60s}));
+}
+
+INSTANTIATE_TEST_SUITE_P(With, InteropSemaphoresApart, testing::Values(kazoo_semaphore()), name_of);
+
 }  // namespace
 }  // namespace dlock::interop

@@ -124,6 +124,7 @@ void LocalBackend::adopt(const DirectoryPtr& directory) {
   // A directory without what it promises would be none: both, or neither for want of memory.
   capabilities_ = describe(*directory);
   directory_ = directory;
+  set_all_observing();
 }
 
 // A missing file is made on the helper thread, because it is synced to the disk before its first

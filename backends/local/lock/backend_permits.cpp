@@ -183,6 +183,41 @@ asio::awaitable<Failure> LocalBackend::set_limit(std::string name, std::uint32_t
   co_return co_await write_limit(std::move(name), limit, false, deadline);
 }
 
+asio::awaitable<Result<std::vector<SemaphoreStatus>>> LocalBackend::list_semaphores(
+    std::string prefix, TimePoint deadline) {
+  auto result = std::make_shared<Result<std::vector<SemaphoreStatus>>>();
+  look_at_path();
+  result->failure = co_await open_directory_in_time(deadline);
+  if (result->failure.error) co_return std::move(*result);
+  Job job = [result, directory = directory_, prefix = std::move(prefix),
+             now_ms = env_.wall_clock_ms()] {
+    *result = read_semaphores(*directory, prefix, now_ms);
+  };
+  if (const bool done = co_await helper_.run(std::move(job), deadline); done) {
+    co_return std::move(*result);
+  }
+  Result<std::vector<SemaphoreStatus>> late;
+  late.failure = helper_.why_late(path_);
+  co_return late;
+}
+
+// As of a lock: the kernel keeps them for as long as their holder lives.
+asio::awaitable<Failure> LocalBackend::evict_permits(std::string name, std::uint64_t token,
+                                                     TimePoint deadline) {
+  const auto found = co_await inspect_semaphore(name, deadline);
+  if (found.failure.error) co_return found.failure;
+  const auto& holders = found.value->holders;
+  if (holders.empty()) co_return make_failure(Error::not_held, "");
+  const auto holder = std::find_if(holders.begin(), holders.end(),
+                                   [token](const auto& one) { return one.token == token; });
+  if (holder == holders.end()) co_return make_failure(Error::other_token, "");
+  const auto& owner = holder->owner;
+  co_return make_failure(Error::cannot_evict,
+                         owner.pid > 0
+                             ? fmt::format("pid {} on {}", owner.pid, owner.host)
+                             : fmt::format("the one that has {} open (fuser, lslocks)", path_));
+}
+
 asio::awaitable<Result<SemaphoreStatus>> LocalBackend::inspect_semaphore(std::string name,
                                                                          TimePoint deadline) {
   auto result = std::make_shared<Result<SemaphoreStatus>>();

@@ -140,20 +140,26 @@ Result<LockStatus> read_status_of(const Directory& directory, const std::string&
   return result;
 }
 
-Result<std::vector<LockStatus>> read_all(const Directory& directory, const std::string& prefix,
-                                         std::int64_t now_ms) {
-  Result<std::vector<LockStatus>> result;
+Failure list_files(const Directory& directory, std::vector<std::string>& files) {
   // A position of its own: the shared descriptor's would be everybody's.
   Descriptor own(::openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const std::unique_ptr<DIR, CloseDirectory> stream(own ? ::fdopendir(own.get()) : nullptr);
-  if (!stream) {
-    result.failure = system_failure(errno, directory.path);
-    return result;
-  }
+  if (!stream) return system_failure(errno, directory.path);
   static_cast<void>(own.release());
-  result.value.emplace();
   while (const dirent* const entry = ::readdir(stream.get())) {  // NOLINT(concurrency-mt-unsafe)
-    const std::string file_name = static_cast<const char*>(entry->d_name);
+    files.emplace_back(static_cast<const char*>(entry->d_name));
+  }
+  return {};
+}
+
+Result<std::vector<LockStatus>> read_all(const Directory& directory, const std::string& prefix,
+                                         std::int64_t now_ms) {
+  Result<std::vector<LockStatus>> result;
+  std::vector<std::string> files;
+  result.failure = list_files(directory, files);
+  if (result.failure.error) return result;
+  result.value.emplace();
+  for (const auto& file_name : files) {
     if (!is_lock_file_name(file_name)) continue;
     const auto known = local::lock_name(file_name);
     if (known && !has_prefix(*known, prefix)) continue;

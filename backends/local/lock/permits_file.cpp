@@ -100,6 +100,21 @@ void add_holders(const LockFile& file, std::int64_t now_ms, SemaphoreStatus& sta
   for (auto& [ticket, holder] : holders) status.holders.push_back(std::move(holder));
 }
 
+/// Of a file with permits; empty: it is none. A hashed name is known to the file of its line.
+std::optional<std::string> semaphore_of(const Directory& directory, const std::string& file) {
+  const auto line = line_file_of_permits(file);
+  if (line.empty()) return {};
+  if (auto name = semaphore_name(file)) return name;
+  LockFile queue;
+  if (!LockFile::open_to_look(directory.get(), line.c_str(), queue).ok()) return {};
+  std::vector<unsigned char> bytes(kFrontSize);
+  std::size_t size = 0;
+  if (!queue.read(bytes, 0, size).ok()) return {};
+  auto front = parse_front(ConstBytes(bytes).first(size));
+  if (front.error != FrontError::none || permits_file_name(front.name) != file) return {};
+  return std::string(front.name);
+}
+
 void add_waiters(const LockFile& file, const LockStatus& line, SemaphoreStatus& status) {
   std::vector<Owner> owners = line.waiting;
   if (line.held && line.owner) owners.insert(owners.begin(), *line.owner);
@@ -234,6 +249,26 @@ Result<SemaphoreStatus> read_semaphore(const Directory& directory, const std::st
   }
   add_holders(permits, now_ms, *result.value);
   add_waiters(permits, *line.value, *result.value);
+  return result;
+}
+
+Result<std::vector<SemaphoreStatus>> read_semaphores(const Directory& directory,
+                                                     const std::string& prefix,
+                                                     std::int64_t now_ms) {
+  Result<std::vector<SemaphoreStatus>> result;
+  std::vector<std::string> files;
+  result.failure = list_files(directory, files);
+  if (result.failure.error) return result;
+  std::vector<SemaphoreStatus> found;
+  for (const auto& file : files) {
+    const auto name = semaphore_of(directory, file);
+    if (!name || !has_prefix(*name, prefix)) continue;
+    auto status = read_semaphore(directory, *name, now_ms);
+    if (status.value && status.value->limit) found.push_back(std::move(*status.value));
+  }
+  std::sort(found.begin(), found.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
+  result.value = std::move(found);
   return result;
 }
 

@@ -45,5 +45,9 @@ Failure write_limit_through(const Directory& directory, const std::string& file,
                             std::uint32_t limit, bool if_absent);
 Result<SemaphoreStatus> read_semaphore(const Directory& directory, const std::string& name,
                                        std::int64_t now_ms);
+/// Of all whose limit is known. `prefix` names whole parts.
+Result<std::vector<SemaphoreStatus>> read_semaphores(const Directory& directory,
+                                                     const std::string& prefix,
+                                                     std::int64_t now_ms);
 
 }  // namespace dlock::local

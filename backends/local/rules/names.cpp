@@ -104,4 +104,13 @@ std::string ask_file_name(std::string_view lock_file) {
 
 std::string lock_file_asked(std::string_view file) { return renamed(file, kOfAnAsking, kOfALock); }
 
+std::string line_file_of_permits(std::string_view permits_file) {
+  if (permits_file.front() == '.') return {};
+  return renamed(permits_file, kPermitsSuffix, kLineSuffix);
+}
+
+std::optional<std::string> semaphore_name(std::string_view permits_file) {
+  return lock_name(renamed(permits_file, kPermitsSuffix, kSuffix));
+}
+
 }  // namespace dlock::local

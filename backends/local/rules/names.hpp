@@ -24,6 +24,11 @@ std::string lock_file_asked(std::string_view file);
 std::string semaphore_file_name(std::string_view name);
 std::string permits_file_name(std::string_view name);
 
+/// Back, of a file with permits: the file of its line, empty for any other file; and the
+/// semaphore's name, as lock_name().
+std::string line_file_of_permits(std::string_view permits_file);
+std::optional<std::string> semaphore_name(std::string_view permits_file);
+
 /// Whether the file could be a lock of ours, by its name.
 bool is_lock_file_name(std::string_view file);
 

@@ -20,6 +20,7 @@ struct Watcher::State {
   asio::posix::stream_descriptor stream;
   Listener* listener;  ///< null once stopped
   int directory_watch = -1;
+  std::string directory;  ///< as it is open
 };
 
 // By the descriptor, and by the path for what leads to it: that is watched because a path may come
@@ -32,6 +33,7 @@ int Watcher::start(int directory, const std::vector<std::string>& way) {
   auto state = std::make_shared<State>(env_, descriptor, listener_);
   owned.release();
   const auto opened = "/proc/self/fd/" + std::to_string(directory);
+  state->directory = opened;
   state->directory_watch = ::inotify_add_watch(
       descriptor, opened.c_str(),
       IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR);
@@ -66,6 +68,18 @@ int Watcher::watch_held_file(const std::string& path) noexcept {
   if (!state_) return -1;
   return ::inotify_add_watch(state_->stream.native_handle(), path.c_str(),
                              IN_CLOSE_WRITE | IN_MODIFY | IN_DONT_FOLLOW);
+}
+
+int Watcher::watch_file_too(const std::string& path) noexcept {
+  if (!state_) return -1;
+  return ::inotify_add_watch(state_->stream.native_handle(), path.c_str(),
+                             IN_CLOSE_WRITE | IN_DONT_FOLLOW | IN_MASK_ADD);
+}
+
+void Watcher::watch_new_files() noexcept {
+  if (!state_) return;
+  ::inotify_add_watch(state_->stream.native_handle(), state_->directory.c_str(),
+                      IN_CREATE | IN_ONLYDIR | IN_MASK_ADD);
 }
 
 void Watcher::unwatch(int watch) noexcept {

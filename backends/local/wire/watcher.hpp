@@ -47,7 +47,11 @@ class Watcher {
   int watch_file(const std::string& path) noexcept;
   /// The same for who holds it: also for being written, which whoever wants it does.
   int watch_held_file(const std::string& path) noexcept;
+  /// Beside what is watched of that file already.
+  int watch_file_too(const std::string& path) noexcept;
   void unwatch(int watch) noexcept;
+  /// From now on files that are made in the directory are told, too (on_name_changed()).
+  void watch_new_files() noexcept;
 
  private:
   struct State;

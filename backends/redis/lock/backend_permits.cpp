@@ -122,6 +122,47 @@ asio::awaitable<Result<SemaphoreStatus>> RedisBackend::inspect_semaphore(std::st
   co_return result;
 }
 
+asio::awaitable<Result<std::vector<SemaphoreStatus>>> RedisBackend::list_semaphores(
+    std::string prefix, TimePoint deadline) {
+  Result<std::vector<SemaphoreStatus>> result;
+  auto names = co_await scan(std::move(prefix), std::string(kPermitsKey), deadline);
+  result.failure = std::move(names.failure);
+  if (!names.value) co_return result;
+  std::vector<SemaphoreStatus> found;
+  for (const auto& name : *names.value) {
+    auto status = co_await inspect_semaphore(name, deadline);
+    if (status.failure.error == Error::foreign_format) continue;
+    if (!status.value) {
+      result.failure = std::move(status.failure);
+      co_return result;
+    }
+    if (status.value->limit) found.push_back(std::move(*status.value));
+  }
+  result.value = std::move(found);
+  co_return result;
+}
+
+asio::awaitable<Failure> RedisBackend::evict_permits(std::string name, std::uint64_t token,
+                                                     TimePoint deadline) {
+  const bool ready = co_await link_->ready(deadline);
+  if (!ready) co_return link_->failure();
+  const auto keys = names_.base(name);
+  ScriptCall call;
+  call.keys = {Word(keys.text, kPermitsKey)};
+  call.arguments = {Word(token), kChannelPrefix};
+  const auto connection = link_->connection();
+  const auto answer =
+      co_await run_script(env_, connection, scripts().evict_permits, call, deadline);
+  if (answer.kind != ScriptAnswer::Kind::reply) co_return answer.failure;
+  if (answer.code() == static_cast<int>(AcquireCode::foreign)) {
+    co_return foreign_text(call.keys[0].text());
+  }
+  const auto code = static_cast<EvictCode>(answer.code());
+  if (code == EvictCode::evicted) co_return Failure{};
+  co_return Failure{code == EvictCode::not_held ? Error::not_held : Error::held_with_other_token,
+                    name};
+}
+
 asio::awaitable<Failure> RedisBackend::set_limit(std::string name, std::uint32_t limit,
                                                  TimePoint deadline) {
   const bool ready = co_await link_->ready(deadline);

@@ -21,12 +21,12 @@ bool read_line(std::string_view line, std::int64_t now, milliseconds lock_delay,
   std::uint64_t token = 0;
   std::int64_t since = 0;
   PermitHolder one;
-  if (kind != "h" && kind != "w") return false;
+  if (kind != "h" && kind != "w" && kind != "b") return false;
   if (!cut_number(line, till) || !cut_number(line, one.permits) || !cut_number(line, token) ||
       !cut_number(line, since)) {
     return false;
   }
-  if (till <= now) return true;
+  if (till <= now || kind == "b") return true;
   if (kind == "w") {
     one.owner = read_waiter(line);
     status.waiting.push_back(std::move(one));

@@ -6,6 +6,7 @@
 //
 //   dlock:permits LIMIT TOKEN
 //   h TILL PERMITS TOKEN SINCE UUID,HOST,PID,APP       holds; till, since: server time, ms
+//   b TILL PERMITS TOKEN SINCE UUID,HOST,PID,APP       was taken from its holder, who will ask
 //   w TILL PERMITS 0 SINCE INSTANCE,UUID,HOST,PID,APP  waits, and looks again before TILL
 #pragma once
 
@@ -27,7 +28,7 @@ local function load(key)
   for kind, till, permits, number, since, who in
       string.gmatch(string.sub(text, from), '(%a) (%d+) (%d+) (%d+) (%d+) ([^\n]*)\n') do
     if tonumber(till) > now then
-      local id = kind == 'h' and string.sub(who, 1, 36) or string.sub(who, 38, 73)
+      local id = kind == 'w' and string.sub(who, 38, 73) or string.sub(who, 1, 36)
       all[#all + 1] = {kind = kind, till = tonumber(till), permits = tonumber(permits),
                        token = number, since = since, who = who, id = id}
       if kind == 'h' then all.held = all.held + tonumber(permits) end
@@ -83,6 +84,10 @@ local permits = tonumber(ARGV[2])
 local all = load(KEYS[1])
 if not all then return {7, tag} end
 local at, mine = place(all, id)
+if mine and mine.kind == 'b' then
+  table.remove(all, at)
+  at, mine = nil, nil
+end
 if mine and mine.kind == 'h' then
   mine.till = all.now + ARGV[4]
   store(KEYS[1], all)
@@ -137,7 +142,7 @@ store(KEYS[1], all)
 return {0, before, left, '', tag}
 )lua";
 
-// KEYS permits; ARGV owner, lease ms, token, tag -> {1 renewed | 0 gone, tag}
+// KEYS permits; ARGV owner, lease ms, token, tag -> {1 renewed | 0 gone | 3 taken away, tag}
 //
 // It writes in any case: a replica refuses that, whose word that they are gone would be no proof.
 inline constexpr std::string_view kRenewPermits = R"lua(
@@ -150,6 +155,7 @@ if mine and mine.kind == 'h' and mine.token == ARGV[3] then
   return {1, ARGV[4]}
 end
 if all.limit > 0 then store(KEYS[1], all) else redis.call('DEL', KEYS[1]) end
+if mine and mine.kind == 'b' and mine.token == ARGV[3] then return {3, ARGV[4]} end
 return {0, ARGV[4]}
 )lua";
 
@@ -164,6 +170,27 @@ if not mine then return {0, ARGV[3]} end
 wake_fitting(all, ARGV[2])
 store(KEYS[1], all)
 return {mine.kind == 'h' and 1 or 0, ARGV[3]}
+)lua";
+
+// KEYS permits; ARGV token, channel prefix, tag
+// -> {1 evicted | 0 nobody holds any | 2 with other tokens | 7, tag}
+//
+// It stays until its holder has surely asked for it.
+inline constexpr std::string_view kEvictPermits = R"lua(
+local all = load(KEYS[1])
+if not all then return {7, ARGV[3]} end
+if all.held == 0 then return {0, ARGV[3]} end
+for _, one in ipairs(all) do
+  if one.kind == 'h' and one.token == ARGV[1] then
+    one.kind = 'b'
+    one.till = one.till + 1000
+    all.held = all.held - one.permits
+    wake_fitting(all, ARGV[2])
+    store(KEYS[1], all)
+    return {1, ARGV[3]}
+  end
+end
+return {2, ARGV[3]}
 )lua";
 
 // KEYS permits; ARGV tag -> {text, server time ms, tag}; writes nothing

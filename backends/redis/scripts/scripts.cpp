@@ -536,7 +536,8 @@ Scripts::Scripts()
       renew_permits(std::string(kPermitsLua) + std::string(kRenewPermits)),
       release_permits(std::string(kPermitsLua) + std::string(kReleasePermits)),
       inspect_permits(std::string(kInspectPermits)),
-      set_limit(std::string(kPermitsLua) + std::string(kSetLimit)) {}
+      set_limit(std::string(kPermitsLua) + std::string(kSetLimit)),
+      evict_permits(std::string(kPermitsLua) + std::string(kEvictPermits)) {}
 
 ScriptPieces script_pieces() {
   return {kFirstTryLua, kHandOverLua, kWake, kQueueUp, kRelease, kPassOn};

@@ -54,6 +54,7 @@ struct Scripts {
   Script release_permits;
   Script inspect_permits;
   Script set_limit;
+  Script evict_permits;
 };
 
 /// What acquire answers first.

@@ -37,6 +37,17 @@ void Subscriber::want() {
   running_ = true;
 }
 
+void Subscriber::listen_to(const std::string& channel) {
+  const bool is_new = other_channels_.insert(channel).second;
+  if (is_new && stands()) connection_->send(words({"SUBSCRIBE", channel}));
+  want();
+}
+
+/// What is still said on it is nobody's.
+void Subscriber::stop_listening_to(const std::string& channel) noexcept {
+  other_channels_.erase(channel);
+}
+
 void Subscriber::stop() {
   stopped_ = true;
   if (connection_) connection_->close({Error::closed, ""});
@@ -113,7 +124,10 @@ asio::awaitable<Subscriber::Subscribed> Subscriber::subscribe(TimePoint deadline
     made.refused = made.failure.error == Error::no_places;
     co_return made;
   }
-  if (!outcome->reply.is_error()) co_return made;
+  if (!outcome->reply.is_error()) {
+    for (const auto& channel : other_channels_) connection_->send(words({"SUBSCRIBE", channel}));
+    co_return made;
+  }
   made.failure = {judge(outcome->reply.text).error, outcome->reply.text};
   made.refused = true;
   connection_->close(made.failure);

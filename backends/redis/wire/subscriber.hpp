@@ -9,6 +9,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "backends/redis/rules/pace.hpp"
@@ -32,6 +33,9 @@ class Subscriber final : public std::enable_shared_from_this<Subscriber> {
 
   /// Somebody waits.
   void want();
+  /// The same on another channel, until stop_listening_to().
+  void listen_to(const std::string& channel);
+  void stop_listening_to(const std::string& channel) noexcept;
   /// What is said to us is heard, as far as we know.
   bool stands() const noexcept { return stands_ && connection_ && connection_->is_open(); }
   /// No callback comes after this.
@@ -53,6 +57,7 @@ class Subscriber final : public std::enable_shared_from_this<Subscriber> {
   Env& env_;
   const std::shared_ptr<const DialSettings> settings_;
   const std::string channel_;
+  std::set<std::string> other_channels_;
   Callbacks callbacks_;
   std::shared_ptr<Connection> connection_;
   std::shared_ptr<Signal> end_;  ///< of `connection_`

@@ -6,6 +6,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <new>
+#include <utility>
 
 #include "backends/zookeeper/backend.hpp"
 
@@ -47,6 +48,9 @@ void ZooKeeperBackend::on_children(const std::string& directory) {
     if (const auto first = counting.mapped().lock()) first->wake();
     return;
   }
+  if (!observed_.empty()) {
+    if (const auto name = names_.name(directory)) on_watched(*name, WatchEvent::children);
+  }
   const auto found = listening_.find(directory);
   if (found == listening_.end()) return;
   const auto claim = found->second.lock();
@@ -67,6 +71,10 @@ void ZooKeeperBackend::stop_listening() {
     if (const auto first = counting.lock()) first->wake();
   }
   counting_.clear();
+  for (const auto& [name, observed] : observed_) {
+    const bool listed = std::exchange(observed->by_children, false);
+    if (listed) session_->client().forget_children(names_.path(name));
+  }
 }
 
 }  // namespace dlock::zookeeper

@@ -168,18 +168,16 @@ asio::awaitable<Result<LockStatus>> ZooKeeperBackend::describe(std::string name,
   co_return result;
 }
 
-asio::awaitable<Result<std::vector<LockStatus>>> ZooKeeperBackend::list(std::string prefix,
-                                                                        TimePoint deadline) {
-  Result<std::vector<LockStatus>> result;
-  result.failure = no_answer(*session_);
-  std::vector<LockStatus> found;
+asio::awaitable<ZooKeeperBackend::Found> ZooKeeperBackend::walk(std::string prefix,
+                                                                TimePoint deadline) {
+  Found found;
   std::deque<std::string> paths{prefix.empty() ? names_.root() : names_.path(prefix)};
-  if (const bool done = co_await session_->ready(deadline); !done) co_return result;
+  if (const bool done = co_await session_->ready(deadline); !done) co_return found;
   auto sync = session_->client().sync(paths.front());
   const auto synced = co_await reply_until(std::move(sync), deadline);
-  if (is_loss(synced.rc)) co_return result;
+  if (is_loss(synced.rc)) co_return found;
   while (!paths.empty()) {
-    if (!session_->connected()) co_return result;
+    if (!session_->connected()) co_return found;
     std::vector<std::pair<std::string, PendingReply>> pending;
     while (!paths.empty() && pending.size() < kListingsAtOnce) {
       pending.emplace_back(paths.front(), session_->client().children(paths.front()));
@@ -187,7 +185,7 @@ asio::awaitable<Result<std::vector<LockStatus>>> ZooKeeperBackend::list(std::str
     }
     for (const auto& [path, one] : pending) {
       auto listing = co_await reply_until(one, deadline);
-      if (is_loss(listing.rc)) co_return result;
+      if (is_loss(listing.rc)) co_return found;
       const auto base = path == "/" ? path : path + "/";
       bool contended = false;
       const bool semaphore = has_semaphore(listing.children);
@@ -201,12 +199,27 @@ asio::awaitable<Result<std::vector<LockStatus>>> ZooKeeperBackend::list(std::str
           paths.push_back(std::move(below));
         }
       }
-      const auto name = contended ? names_.name(path) : std::nullopt;
+      const auto name = contended || semaphore ? names_.name(path) : std::nullopt;
       if (!name) continue;
-      auto status = co_await describe(*name, std::move(listing.children), deadline);
-      if (!status.value) co_return result;
-      found.push_back(std::move(*status.value));
+      if (semaphore) found.semaphores.push_back(*name);
+      if (contended) found.locks.emplace_back(*name, std::move(listing.children));
     }
+  }
+  found.rc = ZOK;
+  co_return found;
+}
+
+asio::awaitable<Result<std::vector<LockStatus>>> ZooKeeperBackend::list(std::string prefix,
+                                                                        TimePoint deadline) {
+  Result<std::vector<LockStatus>> result;
+  result.failure = no_answer(*session_);
+  std::vector<LockStatus> found;
+  auto all = co_await walk(std::move(prefix), deadline);
+  if (all.rc != ZOK) co_return result;
+  for (auto& [name, children] : all.locks) {
+    auto status = co_await describe(name, std::move(children), deadline);
+    if (!status.value) co_return result;
+    found.push_back(std::move(*status.value));
   }
   std::sort(found.begin(), found.end(),
             [](const LockStatus& a, const LockStatus& b) { return a.name < b.name; });

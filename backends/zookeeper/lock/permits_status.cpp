@@ -59,9 +59,13 @@ asio::awaitable<Result<SemaphoreStatus>> ZooKeeperBackend::inspect_semaphore(std
     }
     if (env_.now() >= deadline) break;
   }
-  result.failure = {session_->connected() ? Error::no_answer : Error::not_connected,
-                    "servers " + session_->addresses()};
+  result.failure = unreached();
   co_return result;
+}
+
+Failure ZooKeeperBackend::unreached() const {
+  return {session_->connected() ? Error::no_answer : Error::not_connected,
+          "servers " + session_->addresses()};
 }
 
 asio::awaitable<bool> ZooKeeperBackend::describe_leases(std::string directory,
@@ -129,6 +133,96 @@ asio::awaitable<bool> ZooKeeperBackend::describe_line(std::string directory,
   co_return true;
 }
 
+asio::awaitable<Result<std::vector<SemaphoreStatus>>> ZooKeeperBackend::list_semaphores(
+    std::string prefix, TimePoint deadline) {
+  Result<std::vector<SemaphoreStatus>> result;
+  auto all = co_await walk(std::move(prefix), deadline);
+  if (all.rc != ZOK) {
+    result.failure = unreached();
+    co_return result;
+  }
+  std::sort(all.semaphores.begin(), all.semaphores.end());
+  std::vector<SemaphoreStatus> found;
+  for (const auto& name : all.semaphores) {
+    auto status = co_await inspect_semaphore(name, deadline);
+    if (!status.value) {
+      result.failure = std::move(status.failure);
+      co_return result;
+    }
+    found.push_back(std::move(*status.value));
+  }
+  result.value = std::move(found);
+  co_return result;
+}
+
+// Its first one last: as long as that is there, the others may be left of a break whose answer was
+// lost, and are found by it.
+asio::awaitable<ZooKeeperBackend::LeasesFound> ZooKeeperBackend::leases_with(std::uint64_t token,
+                                                                             std::string directory,
+                                                                             TimePoint deadline) {
+  LeasesFound leases;
+  const auto listing = co_await fresh_children(directory, false, deadline);
+  const auto offset = co_await token_offset_.value(deadline);
+  if (is_loss(listing.rc) || is_loss(offset.rc) || !session_->connected()) co_return leases;
+  std::vector<std::pair<std::string, PendingReply>> pending;
+  for (const auto& child : listing.children) {
+    pending.emplace_back(child, session_->client().exists(directory + "/" + child));
+  }
+  leases.rc = ZOK;
+  leases.any = !pending.empty();
+  std::map<std::string, std::pair<std::uint64_t, std::string>> firsts;  // by their owners
+  for (const auto& [child, one] : pending) {
+    const auto reply = co_await reply_until(one, deadline);
+    if (is_loss(reply.rc)) leases.rc = reply.rc;
+    if (reply.rc != ZOK) continue;
+    const auto owner = lease_owner(child);
+    const auto born = static_cast<std::uint64_t>(reply.stat.czxid);
+    auto& first = firsts[owner.empty() ? child : std::string(owner)];
+    if (first.second.empty() || born < first.first) first = {born, child};
+  }
+  const auto& offsets = token_offset_.all();  // the one that was in force at the grant
+  for (const auto& [owner, first] : firsts) {
+    const auto born = first.first;
+    const bool same = std::any_of(offsets.begin(), offsets.end(),
+                                  [&](std::uint64_t value) { return born + value == token; });
+    if (!same) continue;
+    leases.nodes = copies_of(owner, listing.children);
+    std::erase(leases.nodes, first.second);
+    leases.nodes.push_back(first.second);
+  }
+  co_return leases;
+}
+
+asio::awaitable<Failure> ZooKeeperBackend::evict_permits(std::string name, std::uint64_t token,
+                                                         TimePoint deadline) {
+  const auto directory = names_.path(name) + "/" + std::string(kLeasesNode);
+  bool asked = false;  // and the answer was lost
+  while (!closed_ && env_.now() < deadline) {
+    const bool ready = co_await session_->ready(deadline);
+    if (!ready) break;
+    const auto found = co_await leases_with(token, directory, deadline);
+    if (found.rc != ZOK || !session_->connected()) continue;
+    if (found.nodes.empty()) {
+      if (asked) co_return Failure{};
+      co_return Failure{found.any ? Error::held_with_other_token : Error::not_held, name};
+    }
+    std::vector<PendingReply> pending;
+    for (const auto& node : found.nodes) {
+      pending.push_back(session_->client().mark_and_remove(directory + "/" + node,
+                                                           "dlock: broken by an operator"));
+    }
+    asked = true;
+    int rc = ZOK;
+    for (auto& one : pending) {
+      const auto reply = co_await reply_until(std::move(one), deadline);
+      if (reply.rc != ZOK && reply.rc != ZNONODE && !is_loss(rc)) rc = reply.rc;
+    }
+    if (rc == ZOK) co_return Failure{};
+    if (!is_loss(rc)) co_return failure_of(rc, "deleting nodes below " + directory);
+  }
+  co_return unreached();
+}
+
 asio::awaitable<Failure> ZooKeeperBackend::set_limit(std::string name, std::uint32_t limit,
                                                      TimePoint deadline) {
   const auto path = names_.path(name) + "/" + std::string(kLimitNode);
@@ -155,8 +249,7 @@ asio::awaitable<Failure> ZooKeeperBackend::set_limit(std::string name, std::uint
     if (!is_loss(rc)) co_return failure_of(rc, "writing " + path);
     if (env_.now() >= deadline) break;
   }
-  co_return Failure{session_->connected() ? Error::no_answer : Error::not_connected,
-                    "servers " + session_->addresses()};
+  co_return unreached();
 }
 
 }  // namespace dlock::zookeeper

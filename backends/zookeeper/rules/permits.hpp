@@ -37,6 +37,14 @@ inline bool has_semaphore(const std::vector<std::string>& children) {
 /// To which the server adds the sequence number.
 inline std::string lease_prefix(std::string_view id) { return claim_prefix(id) + "-lease-"; }
 
+/// Whose lease it is: the UUID; empty if it is named in another way.
+inline std::string_view lease_owner(std::string_view node) noexcept {
+  constexpr std::string_view kBefore = "_c_";
+  constexpr std::size_t kUuid = 36;
+  if (node.size() < kBefore.size() + kUuid || !node.starts_with(kBefore)) return {};
+  return node.substr(kBefore.size(), kUuid);
+}
+
 /// Empty: no number that can be one.
 inline std::optional<std::uint32_t> read_limit(std::string_view text) {
   std::uint32_t limit = 0;

@@ -382,7 +382,10 @@ void Session::on_watch(const std::string& path, WatchEvent event) {
     return;
   }
   const auto entry = watched_.find(path);
-  if (entry == watched_.end()) return;
+  if (entry == watched_.end()) {  // of a node whose children were watched, perhaps
+    if (event == WatchEvent::deleted && on_children) on_children(path);
+    return;
+  }
   // A callback may drop or add some. First: without memory for it the event is told once more.
   const auto shares = entry->second.shares;
   const bool answer =

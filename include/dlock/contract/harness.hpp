@@ -54,6 +54,9 @@ class Harness {
   /// mark of it tells what stands there at the next renewal: nothing, or somebody else's claim.
   virtual bool tells_breaks() const { return true; }
 
+  /// Whether Backend::watch_holder() is of use, and observers of leaders need not look.
+  virtual bool tells_holders() const { return false; }
+
   /// Stops the server, if there is one, and starts it on what it has kept.
   virtual void restart_server() {}
 

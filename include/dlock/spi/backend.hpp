@@ -127,6 +127,28 @@ class Backend {
   /// Atomic with: grants. Unknown: errc::unavailable.
   virtual asio::awaitable<Failure> set_limit(std::string name, std::uint32_t limit,
                                              TimePoint deadline);
+  /// Effect: the same as inspect_semaphore() of each semaphore that the store knows, and whose name
+  /// starts with the parts of `prefix` (all: empty).
+  virtual asio::awaitable<Result<std::vector<SemaphoreStatus>>> list_semaphores(std::string prefix,
+                                                                                TimePoint deadline);
+  /// Effect: takes from the holder with `token` all permits of that acquisition; he is told.
+  /// Atomic with: the comparison of the token. Unknown, conflict: as evict().
+  virtual asio::awaitable<Failure> evict_permits(std::string name, std::uint64_t token,
+                                                 TimePoint deadline);
+
+  /// Effect: from now on, until unwatch_holder(), EventSink::on_holder_changed() is called soon
+  /// after the lock may have passed from one holder to another, or to nobody; also after what could
+  /// not be heard (no link). A store that cannot see that itself tells what tell_holder_changed()
+  /// says. False: this store tells nobody; who wants to know has to look. No I/O is waited for.
+  /// While nothing changes the store is not asked. Called again for the same name after
+  /// on_link_up(). Unless overridden: false.
+  virtual bool watch_holder(const std::string& name);
+  /// Harmless if it is not watched.
+  virtual void unwatch_holder(const std::string& name) noexcept;
+  /// Effect: those who watch the holder of that lock, on other clients too, are told that it has
+  /// changed, if this store cannot see it by itself. Not waited for, and nothing if there is no
+  /// link. Unless overridden: nothing.
+  virtual void tell_holder_changed(const std::string& name);
 
   /// The same store for those who move locks. Unless overridden it takes no part.
   virtual MigrationStore& migration() noexcept { return no_migration(); }

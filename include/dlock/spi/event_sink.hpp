@@ -5,6 +5,7 @@
 
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20
 
+#include <string>
 #include <string_view>
 
 #include "dlock/spi/answers.hpp"
@@ -32,6 +33,9 @@ class EventSink {
   /// The holder of a claim with `tell_asked` is asked to give it back (Backend::ask()). What could
   /// not be heard (no link) is told once it can be again, as far as it is about this very claim.
   virtual void on_asked(const ClaimPtr& /*claim*/, const Revocation& /*how*/) {}
+  /// The holder of a lock that is watched (Backend::watch_holder()) may have changed. Told too
+  /// often does no harm, but costs a look.
+  virtual void on_holder_changed(const std::string& /*name*/) {}
   /// The capabilities changed (another server, another setting). `require` is checked again.
   virtual void on_capabilities_changed() = 0;
   /// For the log: something an operator should know.

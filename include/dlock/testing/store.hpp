@@ -52,6 +52,7 @@ struct Event {
   std::string name;
   std::optional<std::uint64_t> token;
   LossReason reason = LossReason::none;
+  std::uint32_t permits = 0;  ///< of the semaphore of that name; 0: it is a lock
 };
 
 /// Thread safety: all members from any thread; a command may come at any moment of any call. No
@@ -79,8 +80,11 @@ class Store {
   /// The store drops the lock, and its holder is told: LossReason::removed if it was deleted,
   /// `expired` if it was frozen for longer than its lease, and so on. Returns when the holder's
   /// handle is lost (its callbacks may be about to run); of a holder that is out of reach at once.
-  /// False: nobody holds it, or hold() does.
+  /// Of a lock in mode shared all readers lose it. False: nobody holds it, or hold() does.
   bool lose(const std::string& name, LossReason reason = LossReason::removed);
+  /// The same for all permits of that semaphore that somebody has, or for those of one acquisition.
+  bool lose_permits(const std::string& name, LossReason reason = LossReason::removed,
+                    std::optional<std::uint64_t> token = std::nullopt);
 
   /// From now on each answer comes so much later, though the request is carried out at once; also
   /// the answers that are awaited now. 0, the default, ends it. An acquire that waits for less ends
@@ -101,28 +105,44 @@ class Store {
   void reachable();
 
   /// Somebody else takes the lock, and keeps it until let_go(). False: it is held, or waited for.
-  /// This one has no lease.
-  bool hold(const std::string& name);
+  /// This one has no lease. In mode shared: beside the readers of it.
+  bool hold(const std::string& name, Mode mode = Mode::exclusive);
   void let_go(const std::string& name);
+  /// Likewise with permits of a semaphore, which has `limit` from then on if nobody has used it.
+  /// False: not so many are free, or it has another limit.
+  bool hold_permits(const std::string& name, std::uint32_t count, std::uint32_t limit);
+  void let_go_permits(const std::string& name);
+
+  /// Somebody else asks who holds the lock to give it back, as LockManager::ask() does. False:
+  /// nobody holds it, or who does does not listen (AcquireOptions::revocable).
+  bool ask_back(const std::string& name,
+                std::optional<std::chrono::milliseconds> within = std::nullopt);
 
   /// The tokens of acquires that begin from now on are `first` or above. They rise in any case, and
   /// are 1, 2, 3... for each name if nothing else is said.
   void tokens_from(std::uint64_t first);
 
-  /// The token of who holds the lock; empty: nobody.
+  /// The token of who holds the lock, of several readers one of them; empty: nobody.
   std::optional<std::uint64_t> held(const std::string& name) const;
-  /// How many wait for it.
+  /// How many permits of the semaphore are held, hold_permits() included.
+  std::uint64_t permits_held(const std::string& name) const;
+  /// How many wait for the lock; of a semaphore, for permits.
   std::size_t waiting(const std::string& name) const;
+  std::size_t waiting_for_permits(const std::string& name) const;
   /// In the order in which it happened; what hold() and let_go() do is not in it.
   std::vector<Event> history() const;
   std::size_t count(Event::Kind kind, const std::string& name) const;
 
-  /// Returns true as soon as there are `times` of them in history(); false after `patience`.
+  /// Of locks and of semaphores of that name. Returns true as soon as there are `times` of them in
+  /// history(); false after `patience`.
   bool wait_for(Event::Kind kind, const std::string& name, std::size_t times = 1,
                 std::chrono::milliseconds patience = std::chrono::seconds(10)) const;
   /// Same, as soon as `count` of them wait for the lock.
   bool wait_for_waiting(const std::string& name, std::size_t count = 1,
                         std::chrono::milliseconds patience = std::chrono::seconds(10)) const;
+  bool wait_for_waiting_for_permits(
+      const std::string& name, std::size_t count = 1,
+      std::chrono::milliseconds patience = std::chrono::seconds(10)) const;
 
  private:
   struct Impl;

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # kazoo's locks: HOST:PORT SESSION_MS ROOT KIND [PATTERN]. KIND: Lock, ReadLock or WriteLock. PATTERN:
-# what names of other makes have before their number (`extra_lock_patterns`).
+# what names of other makes have before their number (`extra_lock_patterns`). KIND Semaphore: how many
+# leases it has, instead.
 import logging
 import sys
 
@@ -16,7 +17,10 @@ patterns = sys.argv[5:]
 
 class Lock:
     def __init__(self, name):
-        self.lock = getattr(client, kind)(root + name, "kazoo", extra_lock_patterns=patterns)
+        more = {"extra_lock_patterns": patterns}
+        if kind == "Semaphore":
+            more = {"max_leases": int(patterns[0])}
+        self.lock = getattr(client, kind)(root + name, "kazoo", **more)
 
     def acquire(self, wait):
         return self.lock.acquire(blocking=wait)

@@ -33,6 +33,11 @@ const Peer* kazoo_alone() {
   return &one;
 }
 
+const Peer* kazoo_semaphore() {
+  static const Peer one = peer("KazooSemaphore", "Semaphore", {"8"});
+  return &one;
+}
+
 const ReadWritePeer& kazoo_readers() {
   static const Peer reader = peer("KazooReader", "ReadLock", {"-lock-", "__WRIT__"});
   static const Peer writer = peer("KazooWriter", "WriteLock", {"-lock-", "__WRIT__", "__READ__"});

@@ -45,6 +45,8 @@ const std::vector<const Peer*>& sharing_peers();
 
 /// We wait for them, and they do not wait for us.
 const Peer* kazoo_alone();
+/// Of eight leases; a format of its own.
+const Peer* kazoo_semaphore();
 const Peer* tooz_zookeeper();
 const Peer* curator_write_lock();
 /// Readers and writers, which share a lock with ours if our exclusive ones are writers.

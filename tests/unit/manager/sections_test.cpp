@@ -224,6 +224,23 @@ TEST(SectionsOfAManager, OfAKindThatTheStoreDoesNotHaveAreRefusedAtOpen) {
             errc::invalid_argument);
 }
 
+TEST(SectionsOfAManager, ASemaphoreOnARouteWithWhatOnlyLocksHaveIsRefusedAtOpen) {
+  const auto error_with = [](const std::string& route) {
+    const auto text =
+        "stores: { main: \"memory://sections-options\" }\n"
+        "locks: [ { match: \"**\", " +
+        route + " } ]\nsections:\n  slots: { type: semaphore, lock: s, limit: 2 }";
+    return error_in([&] {
+      LockManager::from_config(Config::from_yaml(text, "dlock.yaml"), with(memory::backend()));
+    });
+  };
+  EXPECT_FALSE(error_with("store: main").code());
+  const auto refused = error_with("store: main, max_queue: 3");
+  EXPECT_EQ(refused.code(), errc::config_invalid);
+  EXPECT_NE(refused.server_text().find("max_queue, which is of locks only"), std::string::npos)
+      << refused.server_text();
+}
+
 TEST(SectionsOfAManager, NeedARouteForEachLock) {
   const auto refused = [](const std::string& section) {
     const auto text =
