@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "tests/simulation/hunt.hpp"
+#include "tests/simulation/load.hpp"
 #include "tests/simulation/planted.hpp"
 #include "tests/simulation/scenario.hpp"
 #include "tests/simulation/ways.hpp"
@@ -29,6 +30,8 @@ struct Arguments {
   std::uint64_t seeds = 1000;
   std::uint64_t again = 0;
   std::uint64_t most = 5000;
+  std::uint64_t load = 0;
+  int programs = 4;
   std::string defect;
   bool trace = false;
   bool hunt = false;
@@ -144,6 +147,36 @@ int run_many(const Arguments& asked) {
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
     status |= print_sum(kind, way, sum, took.count(), asked);
   });
+  return status;
+}
+
+/// What many held locks cost the servers.
+int run_load(const Arguments& asked) {
+  int status = 0;
+  for (const auto& kind : kinds()) {
+    if (asked.store != "all" && asked.store != kind.name) continue;
+    const auto result = load({.kind = &kind, .locks = asked.load, .programs = asked.programs});
+    if (result.phases.front().by_kind.empty()) continue;  // it counts nothing
+    fmt::print("{}: {} locks of {} programs, {} bytes of memory a lock\n", kind.name, asked.load,
+               asked.programs, result.bytes_a_lock);
+    for (const auto& phase : result.phases) {
+      const auto took = std::chrono::duration<double>(phase.took).count();
+      std::uint64_t all = 0;
+      for (const auto& [what, traffic] : phase.by_kind) {
+        all += traffic.requests;
+        fmt::print("  {:<8} {:<20} {:>10} requests {:>10.1f} a second {:>8} bytes each\n",
+                   phase.name, what, traffic.requests, static_cast<double>(traffic.requests) / took,
+                   traffic.bytes / traffic.requests);
+      }
+      fmt::print(
+          "  {:<8} in {:.1f} s: {:.0f} a second, {} in the fullest, {} in the fullest 10 ms\n",
+          phase.name, took, static_cast<double>(all) / took, phase.most_a_second,
+          phase.most_a_hundredth);
+    }
+    if (result.lost != 0) fmt::print("  {} locks were lost\n", result.lost);
+    if (result.left != 0) fmt::print("  {} keys were left\n", result.left);
+    if (result.lost + result.left != 0) status = 1;
+  }
   return status;
 }
 
@@ -309,6 +342,9 @@ int main(int argc, char** argv) {
   app.add_flag("--scenarios", asked.scenarios, "the chosen courses of events, nothing planted");
   app.add_option("--defect", asked.defect, "plant this one");
   app.add_option("--most", asked.most, "with --hunt: seeds to try before the scenarios");
+  app.add_option("--load", asked.load, "hold so many locks, and count what the servers are asked");
+  app.add_option("--programs", asked.programs, "with --load: of so many programs")
+      ->check(CLI::PositiveNumber);
   app.add_option("--jobs", asked.jobs, "threads");
   CLI11_PARSE(app, argc, argv);
   bool is_any = false;
@@ -318,6 +354,7 @@ int main(int argc, char** argv) {
                asked.store, asked.mode);
     return 2;
   }
+  if (asked.load != 0) return run_load(asked);
   if (asked.seed != 0) return replay(asked);
   if (asked.again != 0) return run_again(asked);
   if (asked.hunt) return hunt(asked);
