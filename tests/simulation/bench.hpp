@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "core/store/cached_lock.hpp"
 #include "core/store/hold.hpp"
 #include "tests/simulation/host.hpp"
 #include "tests/simulation/sim_store.hpp"
@@ -51,18 +52,28 @@ class Program {
     if (wait && !request.limits.once) request.limits.deadline = process.now() + *wait;
     request.limits.connect_timeout = store->setup().settings.connect_timeout;
     request.limits.retry = store->setup().settings.retry;
+    return start(std::move(request));
+  }
+  AttemptPtr start(core::Acquisition::Request request) {
     auto attempt = std::make_shared<Attempt>();
-    auto acquisition = std::make_shared<core::Acquisition>(
-        store, request, [this, attempt](error_code ec, LockHandle handle) {
-          attempt->told = true;
-          attempt->at = process.world().now();
-          attempt->ec = ec;
-          attempt->handle = std::move(handle);
-          if (!ec) watch(attempt);
-        });
+    detail::AcquireHandler told = [this, attempt](error_code ec, LockHandle handle) {
+      attempt->told = true;
+      attempt->at = process.world().now();
+      attempt->ec = ec;
+      attempt->handle = std::move(handle);
+      if (!ec) watch(attempt);
+    };
+    last = attempt;
+    if (cached) {
+      process.deliver(
+          [this, request, told = std::make_shared<detail::AcquireHandler>(std::move(told))] {
+            cached->acquire(store, request, told);
+          });
+      return attempt;
+    }
+    auto acquisition = std::make_shared<core::Acquisition>(store, request, std::move(told));
     attempt->acquisition = acquisition;
     process.deliver([this, acquisition] { store->acquire(acquisition); });
-    last = attempt;
     return attempt;
   }
   AttemptPtr read(const std::string& lock) { return acquire(lock, {}, 0, Mode::shared); }
@@ -80,6 +91,8 @@ class Program {
   Process process;
   std::shared_ptr<SimHost> host;
   std::shared_ptr<core::Store> store;
+  /// Its one lock stays, if it is set; null: none does.
+  std::shared_ptr<core::CachedLock> cached;
   AttemptPtr last;
 
  private:

@@ -10,12 +10,6 @@
 
 namespace dlock::simulation {
 
-/// What a holder has heard of its loss: by a callback, by asking, or both.
-struct Client::Told {
-  bool noticed = false;
-  int callbacks = 0;
-};
-
 namespace {
 
 /// As long a message may be on its way.
@@ -60,16 +54,18 @@ class TappedKind final : public SimStore {
 
 }  // namespace
 
-Client::Client(World& world, Recorder& recorder, SimStore& kind, const Work& work, std::string name,
-               Process::Clock clock)
+Client::Client(World& world, Recorder& recorder, std::list<Side>& sides, const Work& work,
+               std::string name, Process::Clock clock)
     : world_(world),
       recorder_(recorder),
-      kind_(kind),
       work_(work),
       process_(world, std::move(name), clock),
       host_(std::make_shared<SimHost>(process_)) {
-  TappedKind tapped(kind, calls_);
-  store_ = make_store(host_, tapped);
+  for (auto& side : sides) {
+    auto& seat = seats_.emplace_back(Seat{side});
+    TappedKind tapped(*side.store, seat.calls);
+    seat.store = make_store(host_, tapped);
+  }
 }
 
 Client::~Client() = default;
@@ -87,20 +83,40 @@ void Client::start() {
                  [this](const std::exception_ptr&) { --running_; });
 }
 
+Seat& Client::seat_of(const std::string& lock) {
+  return *std::find_if(seats_.begin(), seats_.end(),
+                       [&lock](const Seat& seat) { return seat.side.has(lock); });
+}
+
+std::string Client::some_name(const Seat& seat) {
+  std::vector<std::string> names;
+  for (const auto& lock : work_.locks) {
+    if (seat.side.has(lock)) names.push_back(seat.side.name_of(lock));
+  }
+  return names[world_.below(names.size())];
+}
+
 bool Client::ends() const { return stopping_ || !process_.is_alive(); }
 
 void Client::crash() {
   if (!process_.is_alive()) return;
   recorder_.died(process_);
   process_.crash();
-  kind_.on_crash(process_);
+  for (auto& seat : seats_) seat.side.store->on_crash(process_);
   if (process_.is_paused()) process_.resume();
   close();
 }
 
 void Client::close() {
-  asio::co_spawn(process_.executor(), store_->close(),
-                 [this](const std::exception_ptr&) { closed_ = true; });
+  for (auto& seat : seats_) {
+    asio::co_spawn(process_.executor(), seat.store->close(),
+                   [this](const std::exception_ptr&) { ++closed_; });
+  }
+}
+
+void Client::destroy() {
+  cached_.clear();
+  for (auto& seat : seats_) seat.store.reset();
 }
 
 asio::awaitable<void> Client::act(std::string actor) {
@@ -108,7 +124,7 @@ asio::awaitable<void> Client::act(std::string actor) {
   while (!ends()) {
     LetterPtr letter;
     if (work_.mail != nullptr && world_.chance(0.7)) letter = work_.mail->take();
-    const auto lock = letter ? letter->lock : work_.locks[world_.below(work_.locks.size())];
+    const auto lock = letter ? letter->lock : some_lock();
     auto wanted = want(actor, lock, letter);
     auto outcome = co_await wanted.get_until(kNever);
     if (outcome->ec) {
@@ -132,106 +148,50 @@ asio::awaitable<void> Client::think() {
   co_await sleep_until(process_, process_.now() + pause);
 }
 
-// All or none of them, and as good as the worst.
-asio::awaitable<void> Client::act_with_several(std::string actor) {
-  co_await think();
-  while (!ends()) {
-    const auto parts = std::make_shared<Parts>();
-    auto wanted = want_several(actor, parts);
-    auto outcome = co_await wanted.get_until(kNever);
-    if (outcome->ec) {
-      if (parts->held != 0) recorder_.wrong("an acquire of several has failed, and some are kept");
-    } else {
-      const auto asked = parts->held;
-      co_await sleep_until(process_, process_.now() + hold_time());
-      const bool is_lost = outcome->handle.state() == HandleState::lost;
-      if (parts->is_lost && !is_lost && process_.is_alive()) {
-        recorder_.wrong("one of several is lost, and its handle says that they are held");
-      }
-      if (parts->held != asked) recorder_.wrong("some of several were given back before the rest");
-      OneShot<bool> done(process_);
-      outcome->handle.start_release([done](error_code) { done.set(true); });
-      if (parts->held != 0) recorder_.wrong("some of several are kept by the release");
-      co_await done.get_until(kNever);
-    }
-    co_await think();
-  }
-}
-
-OneShot<Client::Outcome> Client::want_several(const std::string& actor,
-                                              std::shared_ptr<Parts> parts) {
-  auto names = work_.locks;
-  while (names.size() > 2 && world_.chance(0.5)) {
-    names.erase(names.begin() + static_cast<std::ptrdiff_t>(world_.below(names.size())));
-  }
-  for (auto i = names.size(); i > 1; --i) std::swap(names[i - 1], names[world_.below(i)]);
-  std::vector<std::shared_ptr<DistributedLock>> locks;
-  for (auto& name : names) {
-    const SimLock::Asker asker{&recorder_, &process_, actor, parts};
-    locks.push_back(std::make_shared<SimLock>(asker, store_, std::move(name)));
-  }
-  const auto size = locks.size();
-  const auto all = std::make_shared<MultiLock>(std::move(locks));
-  AcquireOptions options;
-  const auto how = world_.below(10);
-  options.wait = how == 0 ? milliseconds(0) : kWaitForever;
-  OneShot<Outcome> done(process_);
-  auto cancel =
-      all->start_acquire(options, [this, done, parts, size, all](error_code ec, LockHandle handle) {
-        if (!ec && parts->held != size) recorder_.wrong("granted without all of several");
-        Outcome outcome;
-        outcome.ec = ec;
-        outcome.handle = std::move(handle);
-        done.set(std::move(outcome));
-      });
-  if (how == 1) {
-    const auto when = process_.now() + world_.between({}, work_.longest_hold * 4);
-    process_.call_at(when, [cancel = std::move(cancel)] { cancel(); });
-  }
-  return done;
-}
-
 // As `dlock status` and `dlock list` do, now and then.
 asio::awaitable<void> Client::look_around() {
   while (!ends()) {
     co_await sleep_until(process_, process_.now() + world_.between(milliseconds(50), seconds(2)));
     if (ends()) break;
-    const auto failure = co_await store_->connected();
+    auto& seat = seats_.size() == 1 ? seats_.front() : seat_of(some_lock());
+    const auto failure = co_await seat.store->connected();
     if (failure.error) continue;
+    auto& backend = seat.store->backend();
     const auto deadline = process_.now() + seconds(1);
     if (work_.permits != 0) {
-      auto name = work_.locks[world_.below(work_.locks.size())];
-      co_await store_->backend().inspect_semaphore(std::move(name), deadline);
+      auto name = some_name(seat);
+      co_await backend.inspect_semaphore(std::move(name), deadline);
     } else if (world_.chance(0.3)) {
-      auto name = work_.locks[world_.below(work_.locks.size())];
-      co_await break_lock(std::move(name), deadline);
+      auto name = some_name(seat);
+      co_await break_lock(seat, std::move(name), deadline);
     } else if (world_.chance(0.5)) {
-      auto name = work_.locks[world_.below(work_.locks.size())];
-      co_await store_->backend().inspect(std::move(name), deadline);
+      auto name = some_name(seat);
+      co_await backend.inspect(std::move(name), deadline);
     } else {
       std::string prefix;
-      co_await store_->backend().list(std::move(prefix), deadline);
+      co_await backend.list(std::move(prefix), deadline);
     }
   }
 }
 
 // As `dlock break` does: a holder that runs is told.
-asio::awaitable<void> Client::break_lock(std::string lock, TimePoint deadline) {
-  if (!store_->backend().capabilities().can_evict) co_return;
-  const auto status = co_await store_->backend().inspect(lock, deadline);
+asio::awaitable<void> Client::break_lock(Seat& seat, std::string lock, TimePoint deadline) {
+  auto& backend = seat.store->backend();
+  if (!backend.capabilities().can_evict) co_return;
+  const auto status = co_await backend.inspect(lock, deadline);
   if (!status.value || !status.value->held || !status.value->token) co_return;
   const auto owner = status.value->owner ? status.value->owner->id : std::string();
   const auto begun = world_.now();
-  breaking_until_ = kNever;
-  const auto failure = co_await store_->backend().evict(lock, *status.value->token, deadline);
+  seat.breaking_until = kNever;
+  const auto failure = co_await backend.evict(lock, *status.value->token, deadline);
   // Whatever the answer: a repetition says that there is nothing, after the first try did it; and
   // what was not answered may still be on its way.
   const auto by = world_.now() + (failure.error ? kLate : Duration::zero());
   // Where a token comes after its lock (Memcached), the store says whom it struck.
-  if (store_->backend().capabilities().wake_up != WakeUp::poll) {
-    recorder_.broken(lock, owner, begun, by, !failure.error);
+  if (backend.capabilities().wake_up != WakeUp::poll) {
+    recorder_.broken(seat.side.prefix + lock, owner, begun, by, !failure.error);
   }
-  breaking_until_ = world_.now() + kLate;
+  seat.breaking_until = world_.now() + kLate;
 }
 
 OneShot<Client::Outcome> Client::want(const std::string& actor, const std::string& lock,
@@ -242,7 +202,7 @@ OneShot<Client::Outcome> Client::want(const std::string& actor, const std::strin
     request.adoption =
         std::make_shared<const Adoption>(core::GrantText::read(letter->text).adoption());
   }
-  const auto& settings = store_->setup().settings;
+  const auto& settings = seat_of(lock).store->setup().settings;
   request.limits.connect_timeout = settings.connect_timeout;
   request.limits.retry = settings.retry;
   const auto how = world_.below(10);
@@ -258,37 +218,59 @@ OneShot<Client::Outcome> Client::want(const std::string& actor, const std::strin
   }
   OneShot<Outcome> done(process_);
   recorder_.wanted(process_, actor, lock);
-  auto acquisition = std::make_shared<core::Acquisition>(
-      store_, request, [this, done, actor, lock, letter](error_code ec, LockHandle handle) {
-        Outcome outcome;
-        outcome.ec = ec;
-        if (!ec) {
-          outcome.told = std::make_shared<Told>();
-          outcome.grant =
-              recorder_.granted(process_, actor, lock, core::HandleAccess::hold(handle));
-          if (work_.mail != nullptr && process_.is_alive()) {
-            const auto& owner_id = recorder_.owner_of(outcome.grant);
-            work_.mail->granted(lock, handle.token().value_or(0), owner_id, letter);
-          }
-          handle.on_state(
-              [this, told = outcome.told, grant = outcome.grant](HandleState state, LossReason) {
-                if (state != HandleState::lost) return;
-                if (!told->noticed || told->callbacks > 0) recorder_.told_lost(process_, grant);
-                told->noticed = true;
-                ++told->callbacks;
-              });
-        }
-        outcome.handle = std::move(handle);
-        done.set(std::move(outcome));
-      });
+  auto cancel =
+      start(lock, std::move(request),
+            [this, done, actor, lock, letter](error_code ec, LockHandle handle) {
+              Outcome outcome;
+              outcome.ec = ec;
+              if (!ec) {
+                if (work_.cached && handle.state() == HandleState::lost) {
+                  recorder_.wrong("a lock that stayed is given again, and its time was over");
+                }
+                outcome.told = std::make_shared<Told>();
+                outcome.grant =
+                    recorder_.granted(process_, actor, lock, core::HandleAccess::hold(handle));
+                if (work_.mail != nullptr && process_.is_alive()) {
+                  const auto& owner_id = recorder_.owner_of(outcome.grant);
+                  work_.mail->granted(lock, handle.token().value_or(0), owner_id, letter);
+                }
+                handle.on_state([this, told = outcome.told, grant = outcome.grant](
+                                    HandleState state, LossReason) {
+                  if (state != HandleState::lost) return;
+                  if (!told->noticed || told->callbacks > 0) recorder_.told_lost(process_, grant);
+                  told->noticed = true;
+                  ++told->callbacks;
+                });
+              }
+              outcome.handle = std::move(handle);
+              done.set(std::move(outcome));
+            });
   if (how == 3) {
     const auto when = process_.now() + world_.between({}, work_.longest_hold * 4);
-    process_.call_at(when, [weak = std::weak_ptr(acquisition)] {
-      if (const auto alive = weak.lock()) alive->cancel();
+    process_.call_at(when, [cancel = std::move(cancel)] {
+      if (cancel) cancel();
     });
   }
-  store_->acquire(std::move(acquisition));
   return done;
+}
+
+/// Returns what cancels it.
+std::function<void()> Client::start(const std::string& lock, core::Acquisition::Request request,
+                                    detail::AcquireHandler handler) {
+  auto& store = seat_of(lock).store;
+  if (work_.cached) {
+    auto& cached = cached_[lock];
+    if (!cached) cached = std::make_shared<core::CachedLock>(work_.keep);
+    return cached->acquire(store, std::move(request),
+                           std::make_shared<detail::AcquireHandler>(std::move(handler)));
+  }
+  auto acquisition =
+      std::make_shared<core::Acquisition>(store, std::move(request), std::move(handler));
+  std::weak_ptr<core::Acquisition> weak = acquisition;
+  store->acquire(std::move(acquisition));
+  return [weak = std::move(weak)] {
+    if (const auto alive = weak.lock()) alive->cancel();
+  };
 }
 
 Duration Client::hold_time() {

@@ -11,8 +11,10 @@
 #include <thread>
 
 #include "tests/simulation/hunt.hpp"
+#include "tests/simulation/load.hpp"
 #include "tests/simulation/planted.hpp"
 #include "tests/simulation/scenario.hpp"
+#include "tests/simulation/ways.hpp"
 
 namespace {
 
@@ -22,11 +24,14 @@ using dlock::Duration;
 struct Arguments {
   std::string store = "all";
   std::string mode = "all";
+  std::string with;
   std::uint64_t seed = 0;
   std::uint64_t first = 1;
   std::uint64_t seeds = 1000;
   std::uint64_t again = 0;
   std::uint64_t most = 5000;
+  std::uint64_t load = 0;
+  int programs = 4;
   std::string defect;
   bool trace = false;
   bool hunt = false;
@@ -35,35 +40,10 @@ struct Arguments {
   int jobs = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 };
 
-/// The word by which it is asked for.
-const char* mode_name(const Way& way) {
-  if (way.permits) return "permits";
-  if (way.exports) return "exports";
-  if (way.several) return "several";
-  return way.readers ? "readers" : way.exclusive ? "exclusive" : "as-installed";
-}
-
-bool can_be(const Kind& kind, const Way& way) {
-  World world(1);
-  Network network(world);
-  const auto store = kind.make(world, network, way.exclusive);
-  if (store == nullptr) return false;
-  if (way.permits) return store->descriptor().has_permits;
-  if (way.exports) return store->descriptor().has_adoption;
-  return !way.readers || store->descriptor().has_shared_mode;
-}
-
 /// Calls `f(kind, way)` for all that was asked for.
 template <class F>
 void for_each_asked(const Arguments& asked, F f) {
-  for (const auto& kind : kinds()) {
-    if (asked.store != "all" && asked.store != kind.name) continue;
-    for (const Way way : {Way{}, Way{.exclusive = false}, Way{.readers = true},
-                          Way{.permits = true}, Way{.exports = true}, Way{.several = true}}) {
-      if (asked.mode != "all" && asked.mode != mode_name(way)) continue;
-      if (can_be(kind, way)) f(kind, way);
-    }
-  }
+  for (const auto& [kind, way] : choices(asked.store, asked.mode, asked.with)) f(*kind, way);
 }
 
 void print_violations(const dlock::checkers::Violations& violations) {
@@ -78,8 +58,8 @@ void print_violations(const dlock::checkers::Violations& violations) {
 
 std::string replay_command(const Kind& kind, const Way& way, std::uint64_t seed,
                            std::string_view defect) {
-  return fmt::format("dlock-sim --store {} --mode {} --seed {} --trace{}{}", kind.name,
-                     mode_name(way), seed, defect.empty() ? "" : " --defect ", defect);
+  return fmt::format("dlock-sim {} --seed {} --trace{}{}", options_of(kind, way), seed,
+                     defect.empty() ? "" : " --defect ", defect);
 }
 
 void print_table(const FaultTable& table) {
@@ -114,9 +94,9 @@ void print_lateness(std::vector<Duration> lateness) {
 int print_sum(const Kind& kind, const Way& way, const Sum& sum, double seconds,
               const Arguments& asked) {
   fmt::print(
-      "{} ({}): {} seeds, {} acquisitions checked, {:.0f} % contended, {:.0f} a second, "
+      "{}: {} seeds, {} acquisitions checked, {:.0f} % contended, {:.0f} a second, "
       "{:.0f} s simulated\n",
-      kind.name, mode_name(way), sum.runs, sum.acquisitions,
+      title(kind, way), sum.runs, sum.acquisitions,
       sum.acquisitions == 0
           ? 0.0
           : 100.0 * static_cast<double>(sum.contended) / static_cast<double>(sum.acquisitions),
@@ -144,8 +124,8 @@ int replay(const Arguments& asked) {
   for_each_asked(asked, [&](const Kind& kind, const Way& way) {
     const auto result = run({asked.seed, &kind, way, asked.trace, asked.defect});
     fmt::print("{}", result.trace);
-    fmt::print("{} ({}), seed {}: {} acquisitions, {} violations\n", kind.name, mode_name(way),
-               asked.seed, result.acquisitions, result.violations.size());
+    fmt::print("{}, seed {}: {} acquisitions, {} violations\n", title(kind, way), asked.seed,
+               result.acquisitions, result.violations.size());
     print_violations(result.violations);
     if (!result.violations.empty()) status = 1;
   });
@@ -170,6 +150,36 @@ int run_many(const Arguments& asked) {
   return status;
 }
 
+/// What many held locks cost the servers.
+int run_load(const Arguments& asked) {
+  int status = 0;
+  for (const auto& kind : kinds()) {
+    if (asked.store != "all" && asked.store != kind.name) continue;
+    const auto result = load({.kind = &kind, .locks = asked.load, .programs = asked.programs});
+    if (result.phases.front().by_kind.empty()) continue;  // it counts nothing
+    fmt::print("{}: {} locks of {} programs, {} bytes of memory a lock\n", kind.name, asked.load,
+               asked.programs, result.bytes_a_lock);
+    for (const auto& phase : result.phases) {
+      const auto took = std::chrono::duration<double>(phase.took).count();
+      std::uint64_t all = 0;
+      for (const auto& [what, traffic] : phase.by_kind) {
+        all += traffic.requests;
+        fmt::print("  {:<8} {:<20} {:>10} requests {:>10.1f} a second {:>8} bytes each\n",
+                   phase.name, what, traffic.requests, static_cast<double>(traffic.requests) / took,
+                   traffic.bytes / traffic.requests);
+      }
+      fmt::print(
+          "  {:<8} in {:.1f} s: {:.0f} a second, {} in the fullest, {} in the fullest 10 ms\n",
+          phase.name, took, static_cast<double>(all) / took, phase.most_a_second,
+          phase.most_a_hundredth);
+    }
+    if (result.lost != 0) fmt::print("  {} locks were lost\n", result.lost);
+    if (result.left != 0) fmt::print("  {} keys were left\n", result.left);
+    if (result.lost + result.left != 0) status = 1;
+  }
+  return status;
+}
+
 /// The same seed twice: the same trace, byte for byte.
 int run_again(const Arguments& asked) {
   int status = 0;
@@ -185,8 +195,8 @@ int run_again(const Arguments& asked) {
         if (different++ == 0) fmt::print("  seed {} differs from itself\n", options.seed);
       }
     }
-    fmt::print("{} ({}): {} seeds run twice, {} bytes of trace, {} different\n", kind.name,
-               mode_name(way), asked.again, bytes, different);
+    fmt::print("{}: {} seeds run twice, {} bytes of trace, {} different\n", title(kind, way),
+               asked.again, bytes, different);
     if (different != 0) status = 1;
   });
   return status;
@@ -203,26 +213,30 @@ struct Catch {
 std::optional<Catch> look_for(const Defect& defect, const Arguments& asked) {
   constexpr std::uint64_t kFirstRound = 4;
   std::optional<Catch> best;
+  auto all = choices(asked.store, asked.mode, asked.with);
+  if (asked.store == "all" && asked.mode == "all" && asked.with.empty()) {
+    const auto both = pairs();
+    all.insert(all.end(), both.begin(), both.end());
+  }
   std::uint64_t tried = 0;
   while (!best && tried < asked.most) {
     const auto most = std::min(std::max(2 * tried, kFirstRound), asked.most);
-    for_each_asked(asked, [&](const Kind& kind, const Way& way) {
-      if (defect.store != "any" && defect.store != kind.name) return;
+    for (const auto& [kind, way] : all) {
+      if (defect.store != "any" && (defect.store != kind->name || way.with != nullptr)) continue;
       Campaign what;
-      what.kind = &kind;
+      what.kind = kind;
       what.way = way;
       what.first_seed = asked.first + tried;
       what.seeds = (best ? best->seeds - 1 : most) - tried;
       what.defect = defect.name;
       what.jobs = asked.jobs;
       what.until_found = true;
-      if (what.seeds == 0) return;
+      if (what.seeds == 0) continue;
       const auto sum = campaign(what);
-      if (!sum.bad_seed) return;
-      best =
-          Catch{*sum.bad_seed - asked.first + 1,
-                fmt::format("{} ({}): {}", kind.name, mode_name(way), sum.violations.front().what)};
-    });
+      if (!sum.bad_seed) continue;
+      best = Catch{*sum.bad_seed - asked.first + 1,
+                   fmt::format("{}: {}", title(*kind, way), sum.violations.front().what)};
+    }
     tried = most;
   }
   return best;
@@ -316,7 +330,8 @@ int main(int argc, char** argv) {
   CLI::App app("Simulated stores, production code, every fault: is anybody wrong about a lock?");
   app.add_option("--store", asked.store, "zookeeper, redis, memcached, local or all");
   app.add_option("--mode", asked.mode,
-                 "exclusive, as-installed, readers, permits, exports, several or all");
+                 "exclusive, as-installed, readers, permits, exports, several, cached or all");
+  app.add_option("--with", asked.with, "with --mode several: a second store, or all");
   app.add_option("--seed", asked.seed, "run this one seed");
   app.add_flag("--trace", asked.trace, "with --seed: every step");
   app.add_option("--first", asked.first, "the first of many seeds");
@@ -327,6 +342,9 @@ int main(int argc, char** argv) {
   app.add_flag("--scenarios", asked.scenarios, "the chosen courses of events, nothing planted");
   app.add_option("--defect", asked.defect, "plant this one");
   app.add_option("--most", asked.most, "with --hunt: seeds to try before the scenarios");
+  app.add_option("--load", asked.load, "hold so many locks, and count what the servers are asked");
+  app.add_option("--programs", asked.programs, "with --load: of so many programs")
+      ->check(CLI::PositiveNumber);
   app.add_option("--jobs", asked.jobs, "threads");
   CLI11_PARSE(app, argc, argv);
   bool is_any = false;
@@ -336,6 +354,7 @@ int main(int argc, char** argv) {
                asked.store, asked.mode);
     return 2;
   }
+  if (asked.load != 0) return run_load(asked);
   if (asked.seed != 0) return replay(asked);
   if (asked.again != 0) return run_again(asked);
   if (asked.hunt) return hunt(asked);

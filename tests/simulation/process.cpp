@@ -5,6 +5,7 @@
 
 #include "tests/simulation/fiber.hpp"
 #include "tests/simulation/planted.hpp"
+#include "tests/simulation/sim_clock.hpp"
 
 namespace dlock::simulation {
 
@@ -126,11 +127,13 @@ void Process::resume() {
 
 void Process::run_ready() {
   scheduled_ = false;
+  running_process = this;
   while (!paused_ && !context_.ready.empty()) {
     auto job = std::move(context_.ready.front());
     context_.ready.pop_front();
     job();
   }
+  running_process = nullptr;
 }
 
 }  // namespace dlock::simulation

@@ -17,44 +17,18 @@ namespace {
 class Run {
  public:
   explicit Run(const RunOptions& options)
-      : exclusive_(options.way.exclusive),
-        world_(options.seed, options.tracing),
-        network_(world_),
-        store_(options.kind->make(world_, network_, options.way.exclusive)),
-        recorder_(world_),
-        mail_(world_) {
-    store_->on_forgotten = [this](const std::string& lock, const std::string& owner, Fault cause) {
-      recorder_.forgotten(lock, owner, cause);
-    };
-    store_->on_made = [this](const std::string& owner, std::uint64_t token) {
-      recorder_.made(owner, token);
-    };
-    store_->on_broken = [this](const std::string& lock, const std::string& owner) {
-      recorder_.broken(lock, owner, world_.now(), world_.now());
-    };
-    // Of Memcached an operator may break the lock of a new holder that has no token yet.
-    store_->on_taken_off = [this](const std::string& lock, const std::string& owner) {
-      const bool broken = std::any_of(clients_.begin(), clients_.end(), [this](Client& client) {
-        return client.breaking_until() > world_.now();
-      });
-      if (broken) recorder_.broken(lock, owner, world_.now(), world_.now());
-    };
+      : way_(options.way), world_(options.seed, options.tracing), recorder_(world_), mail_(world_) {
+    const auto* const with = way_.with;
+    add_side(*options.kind, with != nullptr ? fmt::format("{}:", options.kind->name) : "");
+    if (with != nullptr) add_side(*with, fmt::format("{}:", with->name));
     world_.on_step([this](Process& process) { recorder_.look_at(process); });
-    faults_ = store_->faults();
-    for (const auto fault :
-         {Fault::client_paused, Fault::client_crashed, Fault::client_clock_jump}) {
-      faults_.push_back(fault);
-    }
-    if (store_->has_network()) faults_.push_back(Fault::client_cut);
-    choose_faults();
+    for (auto& side : sides_) choose_faults(side);
     choose_work();
-    work_.readers = options.way.readers;
-    if (options.way.exports) work_.mail = &mail_;
-    if (options.way.several) {
-      work_.several = true;
-      work_.locks = {"accounts/3", "accounts/7", "orders/42"};
-    }
-    if (options.way.permits) work_.permits = static_cast<std::uint32_t>(2 + world_.below(3));
+    work_.readers = way_.readers;
+    if (way_.exports) work_.mail = &mail_;
+    if (way_.several) choose_several();
+    if (way_.permits) work_.permits = static_cast<std::uint32_t>(2 + world_.below(3));
+    if (way_.cached) choose_cache();
   }
 
   RunResult go() {
@@ -66,22 +40,22 @@ class Run {
     while (recorder_.acquisitions() < begun && world_.now() < began + seconds(60)) tick();
     heal();
     work_.resting = true;
-    calm_ = world_.now() + store_->progress_bound();
+    const auto bound = longest(&SimStore::progress_bound);
+    calm_ = world_.now() + bound;
     while (world_.now() < calm_) {
       // From then on a lock that nobody believes in is free.
-      work_.may_export = world_.now() + store_->progress_bound() / 2 < calm_;
+      work_.may_export = world_.now() + bound / 2 < calm_;
       tick();
     }
     work_.resting = false;
     const auto enough = recorder_.acquisitions() + work_.enough * 3 / 10;
-    const auto patience = world_.now() + store_->progress_bound() + seconds(20);
+    const auto patience = world_.now() + bound + seconds(20);
     while (recorder_.acquisitions() < enough && world_.now() < patience) tick();
     stop_all();
     // Who wants several waits for one after the other, and each of them may be kept for long.
     const auto all_in_turn = static_cast<int>(clients_.size()) * work_.actors *
                              std::max(work_.longest_hold, work_.lease * 2);
-    const auto end_of_patience =
-        work_.several ? world_.now() + store_->progress_bound() + all_in_turn : patience;
+    const auto end_of_patience = work_.several ? world_.now() + bound + all_in_turn : patience;
     while (!all_idle() && world_.now() < end_of_patience) tick();
     const auto end = world_.now();
     if (work_.several && !all_idle()) recorder_.wrong("some wait for each other for ever");
@@ -94,8 +68,7 @@ class Run {
     result.simulated = world_.now() - began;
     result.faults = table_;
     result.lateness = recorder_.lateness();
-    const bool tokens_fall = is_broken() && store_->tokens_fall(struck());
-    judge({recorder_, *store_, calm_, end, is_broken(), tokens_fall, work_.permits}, result);
+    judge_all(end, result);
     const auto doubled = mail_.judge(recorder_.forgotten());
     result.violations.insert(result.violations.end(), doubled.begin(), doubled.end());
     result.trace = world_.trace_text();
@@ -103,22 +76,52 @@ class Run {
   }
 
  private:
+  void add_side(const Kind& kind, const std::string& prefix) {
+    auto& side = sides_.emplace_back(world_, kind, way_.exclusive, prefix);
+    auto& store = *side.store;
+    store.on_forgotten = [this, prefix](const std::string& lock, const std::string& owner,
+                                        Fault cause) {
+      recorder_.forgotten(prefix + lock, owner, cause);
+    };
+    store.on_made = [this](const std::string& owner, std::uint64_t token) {
+      recorder_.made(owner, token);
+    };
+    store.on_broken = [this, prefix](const std::string& lock, const std::string& owner) {
+      recorder_.broken(prefix + lock, owner, world_.now(), world_.now());
+    };
+    // Of Memcached an operator may break the lock of a new holder that has no token yet.
+    store.on_taken_off = [this, &side](const std::string& lock, const std::string& owner) {
+      bool broken = false;
+      for (auto& client : clients_) {
+        for (const auto& seat : client.seats()) {
+          broken = broken || (&seat.side == &side && seat.breaking_until > world_.now());
+        }
+      }
+      if (broken) recorder_.broken(side.prefix + lock, owner, world_.now(), world_.now());
+    };
+  }
+  Duration longest(Duration (SimStore::*what)() const) const {
+    Duration most{};
+    for (const auto& side : sides_) most = std::max(most, ((*side.store).*what)());
+    return most;
+  }
+
   // A few kinds of faults again and again get to where all of them at random do not (Groce et al.,
   // Swarm Testing, 2012).
-  void choose_faults() {
+  void choose_faults(Side& side) {
     if (world_.chance(0.5)) return;
     std::vector<Fault> few;
-    for (const auto fault : faults_) {
+    for (const auto fault : side.faults) {
       if (world_.chance(0.3)) few.push_back(fault);
     }
-    if (!few.empty()) faults_ = std::move(few);
+    if (!few.empty()) side.faults = std::move(few);
   }
 
   void choose_work() {
     work_.locks = {"orders/42"};
     if (world_.chance(0.3)) work_.locks.emplace_back("orders/42/lines");
     work_.actors = static_cast<int>(1 + world_.below(3));
-    work_.lease = store_->lease();
+    work_.lease = longest(&SimStore::lease);
     const Duration spans[] = {milliseconds(1), milliseconds(10), milliseconds(60)};
     work_.longest_think = spans[world_.below(3)];
     work_.longest_hold = spans[world_.below(3)];
@@ -129,6 +132,24 @@ class Run {
     // Holders who keep their locks for long, and renew them: what is wrong with a deadline shows.
     work_.longest_hold = work_.lease * 3;
     work_.enough = 20 + world_.below(20);
+  }
+
+  void choose_several() {
+    work_.several = true;
+    work_.locks = {"accounts/3", "accounts/7", "orders/42"};
+    if (sides_.size() == 1) return;
+    // One name stands in both stores.
+    const auto& first = sides_.front().prefix;
+    const auto& second = sides_.back().prefix;
+    work_.locks = {first + "accounts/3", second + "accounts/7", first + "orders/42",
+                   second + "orders/42"};
+  }
+  void choose_cache() {
+    work_.cached = true;
+    const Duration spans[] = {seconds(1), seconds(30), std::chrono::hours(1)};
+    work_.keep.cache = spans[world_.below(3)];
+    const unsigned cohorts[] = {0, 2, 8};
+    work_.keep.cohort = cohorts[world_.below(3)];
   }
 
   void tick() {
@@ -144,7 +165,8 @@ class Run {
     if (is_broken()) return;  // what a store has lost and found again is nobody's
     std::map<std::string, TimePoint> seen;
     for (const auto& lock : work_.locks) {
-      for (const auto& owner : store_->owners(lock)) {
+      const auto& side = side_of(lock);
+      for (const auto& owner : side.store->owners(side.name_of(lock))) {
         if (!is_orphan(owner)) continue;
         const auto before = orphaned_.find(owner);
         const auto since = before == orphaned_.end() ? world_.now() : before->second;
@@ -160,14 +182,15 @@ class Run {
   }
   bool is_orphan(const std::string& owner) {
     for (auto& client : clients_) {
-      const auto& claims = client.calls().claims;
-      const auto found = claims.find(owner);
-      if (found == claims.end()) continue;
-      auto& process = client.process();
-      const bool can_act = !process.is_paused() && !network_.is_cut(process);
-      const bool has_had_time = world_.now() - last_fault_[&process] > milliseconds(1500);
-      const bool was_cut = cut_.find(&process) != cut_.end();
-      return can_act && has_had_time && !was_cut && found->second.expired();
+      for (auto& seat : client.seats()) {
+        const auto found = seat.calls.claims.find(owner);
+        if (found == seat.calls.claims.end()) continue;
+        auto& process = client.process();
+        const bool can_act = !process.is_paused() && !seat.side.network.is_cut(process);
+        const bool has_had_time = world_.now() - last_fault_[&process] > milliseconds(1500);
+        const bool was_cut = cut_.find(&process) != cut_.end();
+        return can_act && has_had_time && !was_cut && found->second.expired();
+      }
     }
     return false;
   }
@@ -177,26 +200,28 @@ class Run {
     // Together with a server's, well inside the drift margin of 1 %.
     clock.drift = (static_cast<double>(world_.below(601)) - 300) / 100'000;
     clock.wall_offset = milliseconds(static_cast<std::int64_t>(world_.below(20'000))) - seconds(10);
-    auto& client = clients_.emplace_back(world_, recorder_, *store_, work_,
+    auto& client = clients_.emplace_back(world_, recorder_, sides_, work_,
                                          fmt::format("p{}", clients_.size() + 1), clock);
-    client.calls().on_begin = [this, &client](Call call, const std::string& lock) {
-      return on_call(client, call, lock);
-    };
-    client.calls().on_gone = [this](const std::string& owner) { recorder_.gone(owner); };
+    for (auto& seat : client.seats()) {
+      seat.calls.on_begin = [this, &client, &seat](Call call, const std::string& lock) {
+        return on_call(client, seat, call, lock);
+      };
+      seat.calls.on_gone = [this](const std::string& owner) { recorder_.gone(owner); };
+    }
     client.start();
   }
 
-  Blow on_call(Client& client, Call call, const std::string& lock) {
+  Blow on_call(Client& client, Seat& seat, Call call, const std::string& lock) {
     ++table_.called.at(static_cast<std::size_t>(call));
     if (is_healed_ || !client.process().is_alive()) return {};
     // Rare calls are struck as often as frequent ones.
     const bool rare = call != Call::claim && call != Call::wait && call != Call::release;
     if (!world_.chance(rare ? std::max(fault_rate_, 0.4) : fault_rate_)) return {};
-    const auto fault = faults_[world_.below(faults_.size())];
+    const auto fault = seat.side.faults[world_.below(seat.side.faults.size())];
     if (is_of_message(fault)) {
-      network_.arm(client.process(), fault, [this, &client, fault] {
+      seat.side.network.arm(client.process(), fault, [this, &client, &seat, fault] {
         last_fault_[&client.process()] = world_.now();
-        table_.count(client.calls().under_way, fault);
+        table_.count(seat.calls.under_way, fault);
       });
       return {};
     }
@@ -205,33 +230,44 @@ class Run {
       std::array<int, kCalls> only{};
       only.at(static_cast<std::size_t>(call)) = 1;
       return {when == 1 ? Blow::When::before : Blow::When::after,
-              [this, &client, fault, lock, only] { strike(client, fault, lock, only); }};
+              [this, &client, &seat, fault, lock, only] {
+                strike(client, seat.side, fault, lock, only);
+              }};
     }
     const auto soon = call == Call::wait ? milliseconds(100) : milliseconds(1);
-    world_.after(world_.between({}, soon), [this, &client, fault, lock] {
-      strike(client, fault, lock, client.calls().under_way);
+    world_.after(world_.between({}, soon), [this, &client, &seat, fault, lock] {
+      strike(client, seat.side, fault, lock, seat.calls.under_way);
     });
     return {};
   }
 
-  void strike(Client& client, Fault fault, const std::string& lock,
+  void strike(Client& client, Side& side, Fault fault, const std::string& lock,
               const std::array<int, kCalls>& under_way) {
     auto& process = client.process();
     if (is_healed_ || !process.is_alive() || process.is_paused()) return;
     if (std::all_of(under_way.begin(), under_way.end(), [](int n) { return n == 0; })) return;
-    const auto& about = lock.empty() ? work_.locks.front() : lock;
     if (is_of_process(fault)) {
-      strike_process(client, fault);
-    } else if (!store_->strike(fault, process, about)) {
+      strike_process(client, side, fault);
+    } else if (!side.store->strike(fault, process, lock.empty() ? first_of(side) : lock)) {
       return;
     }
     world_.trace("{}: {} strikes", process.name(), to_string(fault));
     table_.count(under_way, fault);
   }
 
-  void strike_process(Client& client, Fault fault) {
+  std::string first_of(const Side& side) const {
+    const auto& locks = work_.locks;
+    return side.name_of(*std::find_if(locks.begin(), locks.end(),
+                                      [&side](const auto& lock) { return side.has(lock); }));
+  }
+  const Side& side_of(const std::string& lock) const {
+    return *std::find_if(sides_.begin(), sides_.end(),
+                         [&lock](const Side& side) { return side.has(lock); });
+  }
+
+  void strike_process(Client& client, Side& side, Fault fault) {
     auto& process = client.process();
-    const auto lease = store_->lease();
+    const auto lease = side.store->lease();
     const auto while_ = world_.chance(0.5) ? world_.between(milliseconds(5), milliseconds(300))
                                            : world_.between(milliseconds(300), lease * 2);
     switch (fault) {
@@ -253,10 +289,10 @@ class Run {
                                 std::chrono::hours(1));
         break;
       case Fault::client_cut:
-        network_.cut(process);
+        side.network.cut(process);
         cut_.insert(&process);
-        world_.after(while_, [this, &process] {
-          network_.mend(process);
+        world_.after(while_, [this, &side, &process] {
+          side.network.mend(process);
           last_fault_[&process] = world_.now();
         });
         break;
@@ -269,11 +305,13 @@ class Run {
     is_healed_ = true;
     for (auto& client : clients_) {
       if (client.process().is_paused()) client.process().resume();
-      network_.mend(client.process());
-      network_.disarm(client.process());
+      for (auto& side : sides_) {
+        side.network.mend(client.process());
+        side.network.disarm(client.process());
+      }
       last_fault_[&client.process()] = world_.now();
     }
-    store_->heal();
+    for (auto& side : sides_) side.store->heal();
     const bool nobody = std::none_of(clients_.begin(), clients_.end(),
                                      [](Client& client) { return client.process().is_alive(); });
     if (nobody) start_client();
@@ -291,12 +329,22 @@ class Run {
   }
   /// The store's data, or its clock, went back.
   bool is_broken() const {
-    if (exclusive_) return false;
+    if (way_.exclusive) return false;
     const auto all = struck();
     const auto has_struck = [&](Fault fault) { return all.find(fault) != all.end(); };
     const auto breaking = {Fault::server_restarted, Fault::server_emptied, Fault::failover,
                            Fault::evicted, Fault::server_clock_jump};
     return std::any_of(breaking.begin(), breaking.end(), has_struck);
+  }
+
+  void judge_all(TimePoint end, RunResult& result) {
+    for (const auto& side : sides_) {
+      const bool tokens_fall = is_broken() && side.store->tokens_fall(struck());
+      judge({recorder_, *side.store, history_of(recorder_.history(), side.prefix), side.prefix,
+             calm_, end, is_broken(), tokens_fall, way_.cached, work_.permits},
+            result);
+    }
+    judge_telling(recorder_, end, result);
   }
 
   bool all_idle() {
@@ -323,20 +371,18 @@ class Run {
     for (auto& client : clients_) {
       if (client.is_idle()) client.destroy();
     }
-    world_.run_until(world_.now() + store_->longest_lease() * 2 + seconds(2));
+    world_.run_until(world_.now() + longest(&SimStore::longest_lease) * 2 + seconds(2));
     if (Fiber::alive() != 0) {
       result.violations.push_back({"a helper thread does not end", world_.now()});
     }
   }
 
-  const bool exclusive_;
+  const Way way_;
   World world_;
-  Network network_;
-  std::unique_ptr<SimStore> store_;
+  std::list<Side> sides_;
   Recorder recorder_;
   Mail mail_;
   Work work_;
-  std::vector<Fault> faults_;
   double fault_rate_ = 0;
   FaultTable table_;
   bool is_healed_ = false;

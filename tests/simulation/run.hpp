@@ -29,6 +29,10 @@ struct Way {
   bool exports = false;
   /// They take several locks at once.
   bool several = false;
+  /// Some of those in a second store; null: there is one store.
+  const Kind* with = nullptr;
+  /// Locks stay with a program that has given them back.
+  bool cached = false;
 };
 
 struct RunOptions {

@@ -14,6 +14,7 @@ class RecordedGrant final : public detail::Grant {
       : asker_(std::move(asker)), hold_(std::move(hold)), state_(std::make_shared<State>()) {
     state_->grant = asker_.recorder->granted(*asker_.process, asker_.actor, name, hold_);
     ++asker_.parts->held;
+    asker_.parts->holds.push_back(hold_);
     hold_->on_state([asker = asker_, state = state_](HandleState now, LossReason) {
       if (now == HandleState::lost) tell(asker, *state);
     });
@@ -44,7 +45,8 @@ class RecordedGrant final : public detail::Grant {
   };
   static void tell(const SimLock::Asker& asker, State& state) {
     if (std::exchange(state.is_told, true)) return;
-    asker.parts->is_lost = true;
+    auto& lost_at = asker.parts->lost_at;
+    if (!lost_at) lost_at = asker.process->world().now();
     asker.recorder->told_lost(*asker.process, state.grant);
   }
   void give_back() {
@@ -70,8 +72,12 @@ detail::Canceller SimLock::start_acquire(AcquireOptions options, detail::Acquire
   request.limits.connect_timeout = settings.connect_timeout;
   request.limits.retry = settings.retry;
   request.limits.once = options.wait && options.wait->count() == 0;
-  asker_.recorder->wanted(*asker_.process, asker_.actor, name_);
-  auto told = [asker = asker_, name = name_, handler = std::move(handler)](
+  if (options.wait && options.wait->count() > 0 && *options.wait != kWaitForever) {
+    request.limits.deadline = asker_.process->now() + *options.wait;
+  }
+  const auto observed = asker_.prefix + name_;
+  asker_.recorder->wanted(*asker_.process, asker_.actor, observed);
+  auto told = [asker = asker_, name = observed, handler = std::move(handler)](
                   error_code ec, LockHandle handle) mutable {
     if (ec) {
       asker.recorder->given_up(*asker.process, asker.actor, name);

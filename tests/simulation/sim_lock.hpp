@@ -5,7 +5,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "core/store/store.hpp"
 #include "dlock/distributed_lock.hpp"
@@ -15,8 +17,10 @@ namespace dlock::simulation {
 
 /// Of one acquire of several.
 struct Parts {
-  std::size_t held = 0;  ///< granted and not given back
-  bool is_lost = false;  ///< one of them, and that was told
+  std::size_t held = 0;              ///< granted and not given back
+  std::optional<TimePoint> lost_at;  ///< one of them, and that was told
+  std::optional<TimePoint> told_at;  ///< the handle of all has told of it
+  std::vector<std::weak_ptr<core::Hold>> holds;
 };
 
 class SimLock final : public DistributedLock {
@@ -27,11 +31,12 @@ class SimLock final : public DistributedLock {
     Process* process;
     std::string actor;
     std::shared_ptr<Parts> parts;
+    std::string prefix;  ///< of its name, for the recorder
   };
   SimLock(Asker asker, std::shared_ptr<core::Store> store, std::string name);
 
   const std::string& name() const noexcept override { return name_; }
-  /// A `wait` of 0, or none; bounded waits are MultiLock's own, on the real clock.
+  const std::string& store() const noexcept override { return store_->name(); }
   detail::Canceller start_acquire(AcquireOptions options, detail::AcquireHandler handler) override;
 
  private:

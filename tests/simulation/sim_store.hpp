@@ -82,6 +82,9 @@ class SimStore {
   /// have been under way for as long as the operator's process was cut off.
   std::function<void(const std::string& lock, const std::string& owner_id)> on_broken =
       [](const std::string&, const std::string&) {};
+  /// Told of each request that a server carries out, if it is set: its kind, and its bytes with
+  /// those of the reply. Empty on stores that do not count.
+  std::function<void(std::string_view what, std::size_t bytes)> on_command;
   OnForgotten on_forgotten = [](const std::string&, const std::string&, Fault) {};
 };
 

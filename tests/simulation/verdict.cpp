@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -59,7 +60,7 @@ void check_told(const Scene& scene, const Forgotten& forgotten, const checkers::
 }
 
 void check_overlaps(const Scene& scene, RunResult& result) {
-  const auto& history = scene.recorder.history();
+  const auto& history = scene.history;
   checkers::Violations none;
   const auto grants = checkers::grants_of(history, none);
   for (const auto& overlap : checkers::overlaps_of(history, none)) {
@@ -88,7 +89,7 @@ void check_overlaps(const Scene& scene, RunResult& result) {
 checkers::History without_stale_grants(const Scene& scene) {
   checkers::History kept;
   std::set<GrantId> stale;
-  for (const auto& event : scene.recorder.history()) {
+  for (const auto& event : scene.history) {
     if (event.kind == checkers::EventKind::granted &&
         forgotten_by(scene, event.grant, event.until, event.at, scene.store.remembers()) !=
             nullptr) {
@@ -97,6 +98,69 @@ checkers::History without_stale_grants(const Scene& scene) {
     if (event.grant == 0 || stale.find(event.grant) == stale.end()) kept.push_back(event);
   }
   return kept;
+}
+
+/// The first grant under the same claim.
+using FirstOfClaim = std::map<GrantId, GrantId>;
+FirstOfClaim first_of_claims(const Scene& scene) {
+  FirstOfClaim first;
+  std::map<std::string, GrantId> by_owner;
+  for (const auto& event : scene.history) {
+    if (event.kind != checkers::EventKind::granted) continue;
+    const auto& owner = scene.recorder.owner_of(event.grant);
+    first[event.grant] = by_owner.emplace(owner, event.grant).first->second;
+  }
+  return first;
+}
+
+/// With one grant for each claim: those that came after it had its token.
+checkers::History without_later_holders(const Scene& scene, const checkers::History& history) {
+  const auto first = first_of_claims(scene);
+  checkers::History kept;
+  for (const auto& event : history) {
+    const auto found = first.find(event.grant);
+    if (found == first.end() || found->second == event.grant) kept.push_back(event);
+  }
+  return kept;
+}
+
+/// Of locks that stay: a claim has one token, whoever has it, and another claim another one; and
+/// nobody has it again whose process gave it back.
+void check_claims(const Scene& scene, RunResult& result) {
+  const auto first = first_of_claims(scene);
+  std::map<GrantId, std::optional<std::uint64_t>> tokens;
+  std::map<std::string, GrantId> last;
+  std::set<GrantId> known;
+  for (const auto& event : scene.history) {
+    if (event.kind != checkers::EventKind::granted) continue;
+    const auto claim = first.at(event.grant);
+    if (tokens.emplace(claim, event.token).first->second != event.token) {
+      result.violations.push_back(
+          {fmt::format("grant {} has another token than grant {} under the same claim", event.grant,
+                       claim),
+           event.at});
+    }
+    // Who was not told yet that his claim is gone may have it once more.
+    if (forgotten_by(scene, event.grant, event.until, event.at) != nullptr) continue;
+    const auto before = std::exchange(last[event.name], claim);
+    if (known.insert(claim).second || before == claim) continue;
+    result.violations.push_back(
+        {fmt::format("grant {} is under the claim of grant {}, and grant {} came between",
+                     event.grant, claim, before),
+         event.at});
+  }
+}
+
+/// Likewise of what was written.
+std::vector<checkers::Write> by_claims(const Scene& scene, std::vector<checkers::Write> writes) {
+  if (!scene.cached) return writes;
+  const auto first = first_of_claims(scene);
+  for (auto& write : writes) {
+    if (const auto found = first.find(write.grant); found != first.end()) {
+      write.grant = found->second;
+    }
+  }
+  return writes;
 }
 
 /// The history as if everything had been broken up to that moment.
@@ -125,7 +189,7 @@ checkers::History broken_until(const checkers::History& history, TimePoint when)
 /// A holder whose deadline has passed, and who runs, knows of it.
 void check_silence(const Scene& scene, RunResult& result) {
   checkers::Violations none;
-  for (const auto& [id, grant] : checkers::grants_of(scene.recorder.history(), none)) {
+  for (const auto& [id, grant] : checkers::grants_of(scene.history, none)) {
     const auto last = grant.deadlines.rbegin()->second;
     const bool ended = grant.releasing || grant.told_lost || grant.died;
     if (ended || last == kNever || last + kLatestTelling > scene.end) continue;
@@ -147,27 +211,49 @@ void check_left(const Scene& scene, RunResult& result) {
 
 }  // namespace
 
+checkers::History history_of(const checkers::History& all, const std::string& prefix) {
+  if (prefix.empty()) return all;
+  checkers::History kept;
+  std::set<GrantId> others;
+  for (const auto& event : all) {
+    const bool is_others = !event.name.empty() && !event.name.starts_with(prefix);
+    if (is_others && event.grant != 0) others.insert(event.grant);
+    if (!is_others && !others.contains(event.grant)) kept.push_back(event);
+  }
+  return kept;
+}
+
 void judge(const Scene& scene, RunResult& result) {
-  const auto& history = scene.recorder.history();
+  const auto& history = scene.history;
   auto& found = result.violations;
   add(found, checkers::check_telling(history));
   check_overlaps(scene, result);
-  if (!scene.tokens_fall) add(found, checkers::check_tokens(without_stale_grants(scene)));
+  if (!scene.tokens_fall) {
+    auto known = without_stale_grants(scene);
+    if (scene.cached) known = without_later_holders(scene, known);
+    add(found, checkers::check_tokens(known));
+  }
+  if (scene.cached) check_claims(scene, result);
   add(found, checkers::check_progress(history, scene.store.progress_bound(), scene.end));
   add(found, checkers::check_progress(broken_until(history, scene.calm), scene.store.calm_bound(),
                                       scene.end));
-  add(found, scene.recorder.violations());
   for (const auto& [lock, writes] : scene.recorder.writes()) {
-    if (!scene.tokens_fall) add(found, checkers::check_register(writes));
+    if (scene.tokens_fall || !lock.starts_with(scene.prefix)) continue;
+    add(found, checkers::check_register(by_claims(scene, writes)));
   }
   if (scene.permits != 0) add(found, checkers::check_permits(history, scene.permits));
   check_silence(scene, result);
   check_left(scene, result);
-  for (const auto late : scene.recorder.lateness()) {
+}
+
+void judge_telling(const Recorder& recorder, TimePoint end, RunResult& result) {
+  auto& found = result.violations;
+  add(found, recorder.violations());
+  for (const auto late : recorder.lateness()) {
     if (late > kLatestTelling) {
       found.push_back(
           {fmt::format("a loss was told {} ms after the local deadline", late / milliseconds(1)),
-           scene.end});
+           end});
     }
   }
   std::stable_sort(found.begin(), found.end(),

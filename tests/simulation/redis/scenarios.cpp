@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "backends/redis/rules/hand_over.hpp"
+#include "tests/simulation/adopts.hpp"
 #include "tests/simulation/records.hpp"
 #include "tests/simulation/redis/bench.hpp"
+#include "tests/simulation/stays.hpp"
 
 namespace dlock::simulation {
 namespace redis {
@@ -270,6 +272,11 @@ bool on_a_server(std::uint64_t seed) {
   return course(bench);
 }
 
+template <bool (*course)(RedisBench&)>
+bool fails_on_a_server(std::uint64_t seed) {
+  return !on_a_server<course>(seed);
+}
+
 /// Its key is taken away, another has the lock, and it has not heard.
 bool sealed_after_a_break(std::uint64_t seed) {
   RedisBench bench(true, seed);
@@ -314,6 +321,12 @@ std::vector<Scenario> redis_scenarios() {
       {"a writer that gives up lets readers pass",
        &fails<&a_writer_that_gives_up_lets_readers_pass>, 1},
       {"granted beside a record", &on_a_server<&granted_beside_a_record<RedisBench>>, 10},
+      {"an adopter counts from before it asked",
+       &fails_on_a_server<&adopter_counts_from_before_asking<RedisBench>>, 40},
+      {"a lock that stays is not given again after a pause",
+       &fails_on_a_server<&is_not_given_again_after_a_pause<RedisBench>>, 1},
+      {"a lock that stays is not handed on for ever",
+       &fails_on_a_server<&is_not_handed_on_for_ever<RedisBench>>, 1},
       {"sealed after a break", &sealed_after_a_break, 1},
       {"token below the floor", &on_a_server<&token_below_the_floor<RedisBench>>, 1},
       {"a waiter's token below the floor", &on_a_server<&waiters_token_below_the_floor<RedisBench>>,

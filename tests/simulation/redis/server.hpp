@@ -54,6 +54,8 @@ class Server final : public std::enable_shared_from_this<Server> {
   Reply serve(Session& session, const Command& command);
   /// Called before each command.
   std::function<void()> before_command;
+  /// Called after each, if it is set.
+  std::function<void(std::string_view what, std::size_t bytes)> on_served;
   /// For a test.
   std::uint64_t commands_served() const noexcept { return served_; }
 

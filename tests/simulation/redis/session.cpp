@@ -32,6 +32,26 @@ bool is_proof(const std::string& word) {
   return word.size() == 64 && word.find_first_not_of("0123456789abcdef") == word.npos;
 }
 
+std::string kind_of(const Command& command) {
+  const bool is_script = command.front() == "EVALSHA" && command.size() > 1;
+  return is_script ? script_name(command[1]) : command.front();
+}
+
+/// As it is sent.
+std::size_t size_of(const Command& command) {
+  std::size_t bytes = fmt::formatted_size("*{}\r\n", command.size());
+  for (const auto& word : command) {
+    bytes += fmt::formatted_size("${}\r\n\r\n", word.size()) + word.size();
+  }
+  return bytes;
+}
+
+std::size_t size_of(const Reply& reply) {
+  std::string bytes;
+  append_reply(reply, bytes);
+  return bytes.size();
+}
+
 /// For a trace.
 std::string words(const Command& command) {
   std::string text = command.front();
@@ -121,6 +141,7 @@ void Session::arrive(const Command& command, const Fate& fate) {
   const auto server = server_.lock();
   if (!open_ || !server) return;
   const auto reply = server->serve(*this, command);
+  if (server->on_served) server->on_served(kind_of(command), size_of(command) + size_of(reply));
   world_.trace("redis: {} {} -> {}", who(), words(command), in_brief(reply));
   if (fate.twice) {
     const auto again = server->serve(*this, command);

@@ -81,6 +81,9 @@ void SimRedis::watch(const std::shared_ptr<Server>& server) {
   server->keys().on_change = [this, to = server.get()](const std::string& key, const Entry* entry) {
     on_change(*to, key, entry);
   };
+  server->on_served = [this](std::string_view what, std::size_t bytes) {
+    if (on_command) on_command(what, bytes);
+  };
   // In time: a command may be about to grant what has just expired too early.
   server->before_command = [this] {
     if (shortened_) audit(*shortened_);

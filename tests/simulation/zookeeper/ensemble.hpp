@@ -68,6 +68,9 @@ class Ensemble {
   /// Told of each create that a majority has agreed on, with the path as it was asked for.
   std::function<void(const std::string& path)> on_created = [](const std::string&) {};
 
+  /// Told of each request of a client's.
+  std::function<void(const Operation& request)> on_request = [](const Operation&) {};
+
   // What goes wrong.
   void kill(int server, Duration down);
   void cut(int server, Duration time);

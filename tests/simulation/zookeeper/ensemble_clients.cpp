@@ -75,6 +75,7 @@ void Ensemble::establish(Server& server, std::uint64_t number, bool valid) {
 void Ensemble::receive(const Peer& peer, std::uint64_t request, Operation operation) {
   const auto [server, number] = find(peer);
   if (server == nullptr) return;
+  on_request(operation);
   auto& connection = server->connections.at(number);
   connection.heard = world_.now();
   operation.session = connection.session;

@@ -36,6 +36,10 @@ asio::awaitable<std::string> SimZooKeeper::Driver::ask_server(Env&, std::string,
 
 SimZooKeeper::SimZooKeeper(World& world, Network& network, ensemble::Settings settings)
     : world_(world), network_(network), servers_(world, settings), driver_(*this) {
+  servers_.on_request = [this](const ensemble::Operation& request) {
+    const auto bytes = request.path.size() + request.data.size() + request.heir.size();
+    if (on_command) on_command(ensemble::to_string(request.kind), bytes);
+  };
   servers_.on_created = [this](const std::string& path) {
     const auto name = path.substr(path.rfind('/') + 1);
     if (name.starts_with("_c_")) on_made(name.substr(3, 36), 0);
