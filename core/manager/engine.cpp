@@ -139,6 +139,13 @@ std::optional<milliseconds> patience_of(const StoreSettings& settings, bool once
   return std::nullopt;
 }
 
+/// How long a claim may take where `settings` are.
+void set_bounds(const StoreSettings& settings, Acquisition::Request& request) {
+  request.limits.connect_timeout = settings.connect_timeout;
+  request.limits.patience = patience_of(settings, request.limits.once);
+  request.limits.retry = settings.retry;
+}
+
 /// A secret that is missing is a matter of its own store, if there are others.
 ResolvedStore resolve(const StoreConfig& store, std::span<const BackendDescriptor* const> backends,
                       bool only_one) {
@@ -367,15 +374,13 @@ Acquisition::Request Engine::make_request(const std::string& name, const RouteCo
   if (wait && !request.limits.once && *wait < std::chrono::hours(24 * 365 * 10)) {
     request.limits.deadline = env().now() + *wait;
   }
-  return at(route.store, std::move(request));
+  set_bounds(settings, request);
+  return request;
 }
 
 // One wait, wherever the lock is.
 Acquisition::Request Engine::at(const std::string& store, Acquisition::Request request) const {
-  const auto& settings = setup_of(store).settings;
-  request.limits.connect_timeout = settings.connect_timeout;
-  request.limits.patience = patience_of(settings, request.limits.once);
-  request.limits.retry = settings.retry;
+  set_bounds(setup_of(store).settings, request);
   return request;
 }
 
