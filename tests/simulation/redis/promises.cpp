@@ -2,6 +2,7 @@
 #include "tests/simulation/redis/promises.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace dlock::simulation::redis {
 namespace {
@@ -18,10 +19,11 @@ void Promises::made(const std::string& lock, const Holder& holder) {
 }
 
 void Promises::settled(const std::string& lock, const std::vector<Holder>& left) {
-  std::erase_if(all_, [&](const auto& one) {
-    const auto& [name, owner_id] = one.first;
-    return name == lock && find_holder(left, owner_id) == left.end();
-  });
+  auto one = all_.lower_bound({lock, {}});
+  while (one != all_.end() && one->first.first == lock) {
+    const bool is_over = find_holder(left, one->first.second) == left.end();
+    one = is_over ? all_.erase(one) : std::next(one);
+  }
 }
 
 Promises::Audit Promises::audit(TimePoint now, const LookUp& look_up) {
