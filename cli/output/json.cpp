@@ -92,7 +92,7 @@ json::object finding_object(const StoreFinding& finding) {
 }
 
 template <class Items, class ToObject>
-std::string array_of(const Items& items, ToObject to_object) {
+std::string list_of(const Items& items, ToObject to_object) {
   json::array array;
   for (const auto& item : items) array.push_back(to_object(item));
   return json::serialize(array);
@@ -163,7 +163,7 @@ std::string to_json(const AskedLock& asked) {
 }
 
 std::string to_json(const std::vector<StoreFinding>& findings) {
-  return array_of(findings, finding_object);
+  return list_of(findings, finding_object);
 }
 
 }  // namespace dlock::cli
