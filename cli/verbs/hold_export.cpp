@@ -27,12 +27,20 @@ constexpr std::chrono::milliseconds kDefaultWithin{30'000};
 /// How often the store is asked whether it was adopted.
 constexpr std::chrono::milliseconds kLook{200};
 
+/// The manager gives it back by itself only so much later: until then, one that is gone was
+/// adopted.
+constexpr std::chrono::milliseconds kGrace{2'000};
+
+enum class Seen { exported, adopted, gone };
+
 /// As far as is known: a store that does not answer says nothing.
-bool has_changed_hands(LockManager& locks, const std::string& name, std::uint64_t token) {
+Seen look(LockManager& locks, const std::string& name, std::uint64_t token) {
   try {
-    return locks.status(name).token != token;
+    const auto found = locks.status(name);
+    if (found.held && found.token == token) return Seen::exported;
+    return found.held ? Seen::adopted : Seen::gone;
   } catch (const LockError&) {
-    return false;
+    return Seen::exported;
   }
 }
 
@@ -50,14 +58,19 @@ int hold_export(LockManager& locks, const Arguments& arguments, LockHandle handl
   const auto within = arguments.within.value_or(kDefaultWithin);
   const auto token = handle.token().value_or(0);
   const auto until = BoottimeClock::now() + within;
-  print_line(handle.export_grant({.within = within}));
+  print_line(handle.export_grant({.within = within + kGrace}));
+  const auto has_changed_hands = [&] {
+    const auto seen = look(locks, arguments.name, token);
+    const bool can_be_given_back = BoottimeClock::now() >= until + kGrace;
+    return seen == Seen::adopted || (seen == Seen::gone && !can_be_given_back);
+  };
   bool is_over = false;
-  while (!is_over && !has_changed_hands(locks, arguments.name, token)) {
+  while (!is_over && !has_changed_hands()) {
     const auto left = std::max<Duration>(until - BoottimeClock::now(), Duration::zero());
     wait_for({signals.descriptor()}, std::min<Duration>(left, kLook));
     is_over = is_told_to_end(signals) || BoottimeClock::now() >= until;
   }
-  if (!is_over || has_changed_hands(locks, arguments.name, token)) return status(Exit::ok);
+  if (!is_over || has_changed_hands()) return status(Exit::ok);
   locks.close();
   complain(fmt::format("{}: nobody adopted it, it was given back", arguments.name));
   return status(Exit::not_obtained);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dlock/detail/recycled.hpp"
 
+#include <pthread.h>
+
 #include <array>
 #include <cstdint>
 
@@ -44,20 +46,27 @@ constinit thread_local FreeBlocks free_blocks{};
 constexpr std::size_t class_of(std::size_t size) { return (size + kStep - 1) / kStep; }
 
 /// At the thread's end. What ends later still goes where all came from.
-struct Drain {
-  ~Drain() {
-    free_blocks.state = FreeBlocks::State::closed;
-    free_blocks.room = 0;
-    for (auto*& first : free_blocks.of_size) {
-      while (first != nullptr) ::operator delete(std::exchange(first, first->next));
-    }
+void drain(void* of) noexcept {
+  auto& blocks = *static_cast<FreeBlocks*>(of);
+  blocks.state = FreeBlocks::State::closed;
+  blocks.room = 0;
+  for (auto*& first : blocks.of_size) {
+    while (first != nullptr) ::operator delete(std::exchange(first, first->next));
   }
+}
+
+/// Not a destructor of C++: where there is no memory to note one, glibc ends the program.
+struct ThreadEnds {
+  pthread_key_t key{};
+  const bool made = ::pthread_key_create(&key, &drain) == 0;
 };
+const ThreadEnds thread_ends;
 
 /// Whether it is so after all.
 bool has_room(std::size_t size) noexcept {
   if (free_blocks.state == FreeBlocks::State::untouched) {
-    static thread_local const Drain drain;
+    if (!thread_ends.made || ::pthread_setspecific(thread_ends.key, &free_blocks) != 0)
+      return false;
     free_blocks.state = FreeBlocks::State::open;
     free_blocks.room = kMostKept;
   }

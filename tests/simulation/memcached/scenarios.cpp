@@ -3,7 +3,7 @@
 // What has to come of a few chosen events.
 #include "tests/simulation/scenario.hpp"
 
-#include "tests/simulation/adopts.hpp"
+#include "tests/simulation/bench.hpp"
 #include "tests/simulation/memcached/sim_memcached.hpp"
 
 namespace dlock::simulation {
@@ -80,11 +80,6 @@ bool a_renewal_without_an_answer_renews_nothing(std::uint64_t seed) {
   return !both;
 }
 
-bool an_adopter_counts_from_before_it_asked(std::uint64_t seed) {
-  MemcachedBench bench(seed);
-  return adopter_counts_from_before_asking(bench);
-}
-
 }  // namespace
 }  // namespace memcached
 
@@ -98,8 +93,6 @@ std::vector<Scenario> memcached_scenarios() {
        &fails<&an_add_that_was_answered_slowly_is_taken_back>, 8},
       {"a renewal without an answer renews nothing",
        &fails<&a_renewal_without_an_answer_renews_nothing>, 8},
-      {"an adopter counts from before it asked", &fails<&an_adopter_counts_from_before_it_asked>,
-       40},
   };
 }
 

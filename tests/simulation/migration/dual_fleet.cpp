@@ -58,6 +58,10 @@ class DualRun final : FleetRun {
 
  private:
   void plan() {
+    fleet_.is_finished = [this] {
+      const auto now_there = window();
+      return now_there && now_there->finished;
+    };
     auto& plan = fleet_.plan;
     plan.name = "p";
     plan.id = "0123456789abcdef";

@@ -146,10 +146,11 @@ asio::awaitable<void> DualProgram::command() {
   moving::DualReport report;
   const bool again = world_.chance(0.05);
   if (!fleet_.started || fleet_.restore || again) {
+    const bool was_finished = fleet_.is_finished && fleet_.is_finished();
     report = co_await coordinator->start(fleet_.restore);
     const bool done = report.verdict == moving::Verdict::done;
     fleet_.started = fleet_.started || done;
-    if (done && report.window && report.window->finished) fleet_.finished_started_again = true;
+    if (done && was_finished) fleet_.finished_started_again = true;
   } else {
     report = co_await coordinator->take(goal == Goal::rollback ? goal : Goal::advance);
     // A start that was broken off: its window stands there, closed.

@@ -4,6 +4,7 @@
 // phase, a worker that knows one store alone and of no plan, or an operator's command.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,8 +30,9 @@ struct DualFleet : FleetState {
   bool legacy_gone = true;  ///< as the operator believes, who ended them
   bool started = false;     ///< the plan is published
   bool finished_started_again = false;
-  bool resting = false;  ///< no commands
-  int commands = 0;      ///< under way
+  std::function<bool()> is_finished;  ///< as the window stands now
+  bool resting = false;               ///< no commands
+  int commands = 0;                   ///< under way
   /// The window is lost, and was that.
   std::optional<std::pair<int, int>> restore;
   std::shared_ptr<DualFacts> facts = std::make_shared<DualFacts>();
