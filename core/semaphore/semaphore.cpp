@@ -3,9 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <numeric>
-
 #include "dlock/lock_status.hpp"
 #include "dlock/spi/error.hpp"
 
@@ -31,17 +28,6 @@ LockHandle Semaphore::acquire(std::uint32_t count, AcquireOptions options,
 std::optional<LockHandle> Semaphore::try_acquire(std::uint32_t count, AcquireOptions options,
                                                  std::stop_token stop) const {
   return permits(count)->try_acquire(options, std::move(stop));
-}
-
-std::uint64_t SemaphoreStatus::held() const noexcept {
-  return std::accumulate(
-      holders.begin(), holders.end(), std::uint64_t{0},
-      [](std::uint64_t sum, const PermitHolder& holder) { return sum + holder.permits; });
-}
-
-std::uint64_t SemaphoreStatus::free() const noexcept {
-  const std::uint64_t all = limit.value_or(0);
-  return all - std::min(all, held());
 }
 
 Failure wrong_limit(std::string_view semaphore, std::uint32_t asked, std::uint32_t stored) {
