@@ -64,7 +64,7 @@ asio::awaitable<void> TaskGroup::work(asio::awaitable<void> task, Running runnin
       // Told already.
     }
     running.end();
-    if (workers_.size() == kMostWorkers) co_return;
+    if (is_dismissed_ || workers_.size() == kMostWorkers) co_return;
     auto rest = asio::async_initiate<const asio::deferred_t&, void()>(
         [this, at = &worker](auto handler) {
           at->suspended.keep(std::move(handler));
@@ -72,6 +72,7 @@ asio::awaitable<void> TaskGroup::work(asio::awaitable<void> task, Running runnin
         },
         asio::deferred);
     co_await std::move(rest);
+    if (!worker.task.valid()) co_return;
     running.again(*this);
   }
 }
@@ -81,6 +82,16 @@ void TaskGroup::resume(asio::awaitable<void> task) {
   workers_.pop_back();
   worker.task = std::move(task);
   worker.suspended.resume();
+}
+
+void TaskGroup::dismiss() noexcept {
+  is_dismissed_ = true;
+  while (!workers_.empty()) {
+    try {
+      resume({});
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): it has ended
+    }
+  }
 }
 
 void TaskGroup::spawn(asio::awaitable<void> task) {

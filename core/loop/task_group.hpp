@@ -24,6 +24,9 @@ class TaskGroup {
   /// outcome is told by the task itself, whatever happens: an exception that leaves it ends it, and
   /// is dropped.
   void spawn(asio::awaitable<void> task);
+  /// Those that rest end, and nobody rests from now on. Else the destructor ends them, for which
+  /// Asio needs memory, and ends the program where there is none.
+  void dismiss() noexcept;
 
   /// True when no task runs any more, false when the deadline came first. One waiter.
   asio::awaitable<bool> wait_idle(TimePoint deadline);
@@ -41,6 +44,7 @@ class TaskGroup {
   int running_ = 0;
   std::uint64_t begun_ = 0;
   std::vector<Worker*> workers_;  ///< without a task
+  bool is_dismissed_ = false;
 };
 
 }  // namespace dlock::core

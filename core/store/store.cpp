@@ -707,6 +707,8 @@ asio::awaitable<void> Store::close() {
   backend_closed_ = true;
   co_await tasks_.wait_idle(env_.now() + std::chrono::seconds(1));
   co_await connecting_.wait_idle(env_.now() + std::chrono::seconds(1));
+  tasks_.dismiss();
+  connecting_.dismiss();
 }
 
 }  // namespace dlock::core

@@ -16,6 +16,7 @@ constexpr std::string_view kEnd = "\r\n";
 /// ` `, a letter if there is one, and the number.
 template <class Number>
 void put_number(std::string_view before, Number number, std::string& out) {
+  // Written before they are read.
   std::array<char, kLongestNumber + 1> digits;  // NOLINT(cppcoreguidelines-pro-type-member-init)
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
   out += before;

@@ -186,6 +186,7 @@ std::size_t Word::room() const noexcept {
 
 char* Word::write(char* at) const noexcept {
   if (is_number_) {
+    // Written before they are read.
     std::array<char, kLongestNumber> digits;  // NOLINT(cppcoreguidelines-pro-type-member-init)
     const auto size = static_cast<std::size_t>(put(number_, digits.data()) - digits.data());
     return put_end(put({digits.data(), size}, put_header('$', size, at)));

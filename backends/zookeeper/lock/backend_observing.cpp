@@ -27,8 +27,13 @@ void ZooKeeperBackend::look_for_first(const std::string& name, const ObservedPtr
   if (closed_ || !session_->connected()) return;
   observed->again = true;
   if (observed->looking) return;
-  asio::co_spawn(env_.executor(), find_first(alive_, this, name, observed), asio::detached);
-  observed->looking = true;
+  observed->looking = true;  // it may have ended when co_spawn() returns
+  try {
+    asio::co_spawn(env_.executor(), find_first(alive_, this, name, observed), asio::detached);
+  } catch (const std::bad_alloc&) {
+    observed->looking = false;
+    throw;
+  }
 }
 
 asio::awaitable<void> ZooKeeperBackend::find_first(std::weak_ptr<bool> alive,

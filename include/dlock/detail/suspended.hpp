@@ -27,7 +27,7 @@ class Suspended {
 
   template <class Handler>
   void keep(Handler handler) noexcept {
-    static_assert(sizeof(Handler) <= kRoom && alignof(Handler) <= alignof(std::max_align_t) &&
+    static_assert(sizeof(Handler) <= kRoom && alignof(Handler) <= alignof(void*) &&
                   std::is_nothrow_move_constructible_v<Handler>);
     new (place_.data()) Handler(std::move(handler));
     end_ = &end<Handler>;
@@ -50,8 +50,8 @@ class Suspended {
     if (is_resumed) std::move(handler)(std::move(results)...);
   }
 
-  static constexpr std::size_t kRoom = 6 * sizeof(void*);
-  alignas(std::max_align_t) std::array<std::byte, kRoom> place_;
+  static constexpr std::size_t kRoom = 3 * sizeof(void*);
+  alignas(void*) std::array<std::byte, kRoom> place_;
   void (*end_)(std::byte* place, bool is_resumed, Results... results) = nullptr;
 };
 

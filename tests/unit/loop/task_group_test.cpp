@@ -87,5 +87,18 @@ TEST(TaskGroup, EndsWithCoroutinesThatRest) {
   EXPECT_EQ(out, "aaa");
 }
 
+TEST(TaskGroup, ThoseThatAreDismissedEndAndNobodyRestsAfterThem) {
+  tests::VirtualEnv env;
+  std::string out;
+  TaskGroup group(env);
+  for (int i = 0; i < 3; ++i) group.spawn(write_later(env, out, 'a', seconds(1)));
+  env.run_for(seconds(2));
+  group.dismiss();
+  group.spawn(write_later(env, out, 'b', seconds(1)));
+  asio::co_spawn(env.executor(), wait_idle(group, kNever, out), asio::detached);
+  env.run_for(seconds(2));
+  EXPECT_EQ(out, "aaab.");
+}
+
 }  // namespace
 }  // namespace dlock::core
