@@ -62,20 +62,22 @@ TEST_P(LeaderContract, G20_EveryLeadHasAnOwnerOfItsOwn) {
 
 TEST_P(LeaderContract, ALeadThatIsTakenAwayStopsTheWorkAndItStandsAgain) {
   auto locks = open();
+  std::atomic<int> begun = 0;
   std::atomic<int> stopped = 0;
   Leader leader(
       locks, "l",
       [&](const std::stop_token& stop) {
+        ++begun;
         eventually(patience(), [&] { return stop.stop_requested(); });
         ++stopped;
       },
       quickly());
   leader.campaign();
-  ASSERT_TRUE(eventually(patience(), [&] { return leader.is_leader(); }));
+  ASSERT_TRUE(eventually(patience(), [&] { return begun == 1 && leader.is_leader(); }));
   const auto token = leader.token();
   harness().take_away(observer(), url(), "l");
   EXPECT_TRUE(eventually(patience(), [&] {
-    return stopped > 0 && leader.is_leader() && (!token || leader.token() != token);
+    return begun == 2 && leader.is_leader() && (!token || leader.token() != token);
   }));
   leader.resign();
   EXPECT_EQ(stopped, 2);
