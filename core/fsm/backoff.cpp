@@ -20,22 +20,21 @@ Duration exponential_pause(const RetryPolicy& policy, int failures, std::uint64_
 std::optional<Duration> Backoff::next(TimePoint now, std::uint64_t random) {
   if (failures_ == 0) first_failure_ = now;
   ++failures_;
-  using Kind = RetryPolicy::Kind;
   switch (policy_.kind) {
-    case Kind::forever:
+    case RetryPolicy::Kind::forever:
       return policy_.base;
-    case Kind::one_time:
+    case RetryPolicy::Kind::one_time:
       return failures_ <= 1 ? std::optional<Duration>(policy_.base) : std::nullopt;
-    case Kind::n_times:
+    case RetryPolicy::Kind::n_times:
       return failures_ <= policy_.times.value_or(0) ? std::optional<Duration>(policy_.base)
                                                     : std::nullopt;
-    case Kind::until_elapsed:
+    case RetryPolicy::Kind::until_elapsed:
       if (now - first_failure_ >= policy_.elapsed.value_or(std::chrono::milliseconds(0))) {
         return std::nullopt;
       }
       return policy_.base;
-    case Kind::exponential:
-    case Kind::bounded_exponential:
+    case RetryPolicy::Kind::exponential:
+    case RetryPolicy::Kind::bounded_exponential:
       if (policy_.times && failures_ > *policy_.times) return std::nullopt;
       return exponential_pause(policy_, failures_, random);
   }

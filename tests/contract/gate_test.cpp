@@ -329,7 +329,7 @@ TEST_P(GateContract, NobodyIsMissedWhenTheGateTurnsAndNobodyBeginsAfterIt) {
   for (int i = 0; i < 3; ++i)
     clients.push_back(std::make_unique<DirectClient>(url(), open_options()));
   auto& late = *clients[2];
-  std::mt19937 dice(GetParam().name[0]);
+  std::mt19937 dice(static_cast<unsigned char>(GetParam().name[0]));
   Race race;
   auto turn_takes = std::chrono::microseconds(150);
   turn(turner, "OPEN 0");

@@ -10,7 +10,7 @@
 namespace dlock::memcached {
 namespace {
 
-constexpr int kTurns = 8;
+constexpr int kMostTurns = 8;
 constexpr std::time_t kNever = 0;
 
 bool changed_meanwhile(const Answer& answer) {
@@ -48,7 +48,7 @@ Answer changes_all_the_time() {
 
 asio::awaitable<Answer> lift_counter(Commands& server, std::string token_key, std::uint64_t above) {
   const std::vector<std::string> keys{token_key};
-  for (int turn = 0; turn < kTurns; ++turn) {
+  for (int turn = 0; turn < kMostTurns; ++turn) {
     auto found = co_await server.gets(keys);
     if (!found.answer.done()) co_return std::move(found.answer);
     const auto* item = found.get(token_key);
@@ -97,7 +97,7 @@ asio::awaitable<RecordAnswer> read_note(Commands& server, std::string key) {
 asio::awaitable<RecordAnswer> write_note(Commands& server, std::string key, std::string from,
                                          std::string to) {
   const std::vector<std::string> keys{key};
-  for (int turn = 0; turn < kTurns; ++turn) {
+  for (int turn = 0; turn < kMostTurns; ++turn) {
     auto found = co_await server.gets(keys);
     if (!found.answer.done()) co_return not_read(std::move(found.answer));
     const auto* item = found.get(key);

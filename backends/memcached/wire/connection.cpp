@@ -93,7 +93,8 @@ asio::awaitable<Failure> Connection::connect(Endpoint server, TimePoint deadline
     auto left = static_cast<Duration::rep>(found->endpoints.size());
     for (const auto& endpoint : found->endpoints) {
       const auto now = env_.now();
-      text = co_await connect_to(endpoint, now + (deadline - now) / left--);
+      text = co_await connect_to(endpoint, now + (deadline - now) / left);
+      --left;
       if (!open_) co_return failure_;
       if (text.empty()) break;
     }

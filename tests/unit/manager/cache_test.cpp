@@ -201,7 +201,6 @@ TEST_F(CacheTest, ALossMeetsThoseWhoTakeIt) {
   int broken = 0;
   const auto enough = [&] {
     const auto status = observer_.status("a");
-    error_code ec;
     try {
       if (status.token) observer_.evict("a", *status.token);
       if (status.token) ++broken;

@@ -32,9 +32,9 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 using testkit::eventually;
 using testkit::patience;
-using Told = std::vector<std::pair<HandleState, LossReason>>;
+using Tellings = std::vector<std::pair<HandleState, LossReason>>;
 
-StateCallback into(Told& told) {
+StateCallback into(Tellings& told) {
   return [&told](HandleState state, LossReason reason) { told.emplace_back(state, reason); };
 }
 
@@ -57,7 +57,7 @@ TEST(FakeHandle, SaysWhatItWasGiven) {
 TEST(FakeHandle, TellsInTheCommand) {
   FakeHandle grant;
   auto held = grant.handle();
-  Told told;
+  Tellings told;
   held.on_state(into(told));
   const auto stop = held.stop_token();
   bool stop_was_first = false;
@@ -81,7 +81,7 @@ TEST(FakeHandle, TellsInTheCommand) {
   EXPECT_THAT(told, ElementsAre(Pair(HandleState::suspect, LossReason::none),
                                 Pair(HandleState::held, LossReason::none),
                                 Pair(HandleState::lost, LossReason::failover)));
-  Told late;
+  Tellings late;
   held.on_state(into(late));
   EXPECT_THAT(late, ElementsAre(Pair(HandleState::lost, LossReason::failover)));
 }
@@ -110,7 +110,7 @@ TEST(FakeHandle, SaysWhatTheReleaseWasTold) {
   held = dropped.handle();
   held = LockHandle();
   EXPECT_TRUE(dropped.is_released());
-  Told told;
+  Tellings told;
   dropped.lose();
   EXPECT_EQ(dropped.release_result(), error_code());
 }
@@ -141,7 +141,7 @@ TEST(FakeHandle, AReleaseWaitsForTheCallbackThatRuns) {
 TEST(FakeHandle, ACallbackMayReleaseAndCommand) {
   FakeHandle grant;
   auto held = grant.handle();
-  Told told;
+  Tellings told;
   error_code result;
   held.on_state([&](HandleState state, LossReason) {
     if (state == HandleState::suspect) grant.lose(LossReason::taken);
