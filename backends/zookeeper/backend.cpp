@@ -7,7 +7,6 @@
 
 #include "backends/zookeeper/error.hpp"
 #include "backends/zookeeper/options.hpp"
-#include "backends/zookeeper/rules/contender.hpp"
 #include "backends/zookeeper/rules/queue.hpp"
 #include "backends/zookeeper/rules/words.hpp"
 #include "backends/zookeeper/wire/four_letter.hpp"
@@ -31,12 +30,6 @@ Session::Settings session_settings(const StoreOptions& options, const NameMap& n
   settings.creator_acl = options.string("acl") == "creator";
   settings.root = names.root();
   return settings;
-}
-
-/// Of a node that can be another one of the same name by now.
-bool has_name_of_several(std::string_view path) {
-  const auto contender = parse_contender(path.substr(path.rfind('/') + 1));
-  return contender && needs_birth(*contender);
 }
 
 }  // namespace

@@ -109,8 +109,9 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   asio::awaitable<Answer> look(NodeClaimPtr claim, TimePoint deadline);
   asio::awaitable<Answer> judge(NodeClaimPtr claim, std::shared_ptr<const Queue> line,
                                 TimePoint deadline);
+  /// `birth`: of the node to be watched, where it had to be asked for; else 0.
   asio::awaitable<Answer> stand_behind(NodeClaimPtr claim, QueueDecision decision,
-                                       TimePoint deadline);
+                                       std::int64_t birth, TimePoint deadline);
   void ask_ahead(const NodeClaimPtr& claim, const std::string& seal);
   void watch_before(const NodeClaimPtr& claim, const std::string& path, bool decides);
   asio::awaitable<Answer> stand_behind_seal(NodeClaimPtr claim, std::string seal,

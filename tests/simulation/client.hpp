@@ -33,6 +33,8 @@ struct Work {
   std::uint32_t permits = 0;
   /// They want two of the locks at once, or more.
   bool several = false;
+  /// Of `locks`, the two of one name, in two stores; now and then just these.
+  std::vector<std::string> twins = {};
   /// Locks stay with a program when they are given back.
   bool cached = false;
   core::CachedLock::Limits keep = {};

@@ -57,7 +57,8 @@ void Client::judge_several(LockHandle& handle, const Parts& parts, std::size_t a
 
 OneShot<Client::Outcome> Client::want_several(const std::string& actor,
                                               std::shared_ptr<Parts> parts) {
-  auto names = work_.locks;
+  const bool only_twins = !work_.twins.empty() && world_.chance(0.3);
+  auto names = only_twins ? work_.twins : work_.locks;
   while (names.size() > 2 && world_.chance(0.5)) {
     names.erase(names.begin() + static_cast<std::ptrdiff_t>(world_.below(names.size())));
   }

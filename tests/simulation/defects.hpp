@@ -17,6 +17,8 @@ struct Defect {
   std::string_view store;
   /// One that has shown it, tried before all others; 0: none is known.
   std::uint64_t seed;
+  /// In runs of which mode alone it can show, `pairs`: of several locks on two stores; empty: any.
+  std::string_view mode = {};
 };
 
 /// Those of the core, and of every backend that is built.

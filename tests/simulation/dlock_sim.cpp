@@ -33,6 +33,7 @@ struct Arguments {
   std::uint64_t load = 0;
   int programs = 4;
   std::string defect;
+  std::string scenario;
   bool trace = false;
   bool hunt = false;
   bool scenarios = false;
@@ -208,16 +209,23 @@ struct Catch {
   std::string how;
 };
 
+std::vector<Choice> runs_of(const Defect& defect, const Arguments& asked) {
+  const bool is_any = asked.store == "all" && asked.mode == "all" && asked.with.empty();
+  if (!is_any) return choices(asked.store, asked.mode, asked.with);
+  if (defect.mode == "pairs") return pairs();
+  if (!defect.mode.empty()) return choices("all", std::string(defect.mode), "");
+  auto all = choices("all", "all", "");
+  const auto both = pairs();
+  all.insert(all.end(), both.begin(), both.end());
+  return all;
+}
+
 /// By chance: the fewest seeds that show it, on any store, as exclusive before as installed. In
 /// rounds of twice as many, so that what one way shows soon is not looked for in all the others.
 std::optional<Catch> look_for(const Defect& defect, const Arguments& asked) {
   constexpr std::uint64_t kFirstRound = 4;
   std::optional<Catch> best;
-  auto all = choices(asked.store, asked.mode, asked.with);
-  if (asked.store == "all" && asked.mode == "all" && asked.with.empty()) {
-    const auto both = pairs();
-    all.insert(all.end(), both.begin(), both.end());
-  }
+  const auto all = runs_of(defect, asked);
   std::uint64_t tried = 0;
   while (!best && tried < asked.most) {
     const auto most = std::min(std::max(2 * tried, kFirstRound), asked.most);
@@ -267,13 +275,15 @@ std::optional<Catch> try_scenarios(const Defect& defect) {
   return best;
 }
 
-/// Nothing is planted: nothing goes wrong.
+/// Nothing is planted, as a rule: nothing goes wrong.
 int run_scenarios(const Arguments& asked) {
+  dlock::simulation::planted_defect = asked.defect;
   int wrong = 0;
   bool is_any = false;
   for (const auto& [store, scenarios] : all_scenarios()) {
     if (asked.store != "all" && asked.store != store) continue;
     for (const auto& scenario : scenarios) {
+      if (!asked.scenario.empty() && asked.scenario != scenario.name) continue;
       is_any = true;
       std::uint64_t bad = 0;
       for (std::uint64_t seed = 1; seed <= scenario.seeds && bad == 0; ++seed) {
@@ -340,6 +350,7 @@ int main(int argc, char** argv) {
   app.add_flag("--table", asked.table, "how often each fault struck each call");
   app.add_flag("--hunt", asked.hunt, "plant each defect in turn and look for a seed that shows it");
   app.add_flag("--scenarios", asked.scenarios, "the chosen courses of events, nothing planted");
+  app.add_option("--scenario", asked.scenario, "this one of them");
   app.add_option("--defect", asked.defect, "plant this one");
   app.add_option("--most", asked.most, "with --hunt: seeds to try before the scenarios");
   app.add_option("--load", asked.load, "hold so many locks, and count what the servers are asked");
@@ -358,6 +369,6 @@ int main(int argc, char** argv) {
   if (asked.seed != 0) return replay(asked);
   if (asked.again != 0) return run_again(asked);
   if (asked.hunt) return hunt(asked);
-  if (asked.scenarios) return run_scenarios(asked);
+  if (asked.scenarios || !asked.scenario.empty()) return run_scenarios(asked);
   return run_many(asked);
 }

@@ -5,7 +5,8 @@
 # that have them in. In a copy `PLANTED` means that this edit's defect is switched on.
 #
 # The head of such a file: `what:` the mistake; `found:` how it has to come to light, once or more:
-#   chance N [from S]  by N random runs at most, of the core or of its store; from S on it is soon
+#   chance N [from S] [in MODE]  by N random runs at most, of the core or of its store; from S on it
+#                      is soon; in that mode of dlock-sim alone, `pairs`: several locks on two stores
 #   scenario           by a chosen course of events
 #   fleet|gate|dual N [seed S]    by N runs of that fleet at most; S is one that shows it
 # One without sections is a mistake of a simulated server, which asks is_planted().
@@ -20,8 +21,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "testkit"))
 import edits  # noqa: E402
 
-FOUND = re.compile(r"(?:(chance) (\d+)(?: from (\d+))?|(scenario)|(fleet|gate|dual) (\d+)(?: seed (\d+))?)$")
-Way = collections.namedtuple("Way", "how most seed")
+FOUND = re.compile(r"(?:(chance) (\d+)(?: from (\d+))?(?: in ([\w-]+))?|(scenario)|(fleet|gate|dual) (\d+)(?: seed (\d+))?)$")
+Way = collections.namedtuple("Way", "how most seed mode")
 
 
 def ways(defect):
@@ -29,10 +30,11 @@ def ways(defect):
     for value in defect.head.get("found", []):
         match = FOUND.match(value)
         if not match:
-            raise edits.EditError(f"{defect.path}: `found: {value}`; write `chance N [from S]`, "
+            raise edits.EditError(f"{defect.path}: `found: {value}`; write `chance N [from S] [in MODE]`, "
                                   "`scenario`, or `fleet|gate|dual N [seed S]`")
-        how = match[1] or match[4] or match[5]
-        all_ways.append(Way(how, int(match[2] or match[6] or 0), int(match[3] or match[7] or 0)))
+        how = match[1] or match[5] or match[6]
+        all_ways.append(Way(how, int(match[2] or match[7] or 0), int(match[3] or match[8] or 0),
+                            match[4] or ""))
     if not all_ways:
         raise edits.EditError(f"{defect.path}: write `found:`, how it has to come to light")
     return all_ways
@@ -42,9 +44,9 @@ def read_defects():
     return edits.read_all(sorted((ROOT / "tests/simulation").glob("*/defects/*.edit")))
 
 
-def entry(defect, store, seed):
-    return "      " + "{" + ", ".join(
-        [json.dumps(defect.name), json.dumps(defect.one("what")), json.dumps(store), str(seed)]) + "},\n"
+def entry(defect, store, seed, mode=""):
+    words = [json.dumps(word) for word in (defect.name, defect.one("what"), store)]
+    return "      " + "{" + ", ".join([*words, str(seed), json.dumps(mode)]) + "},\n"
 
 
 def table(function, entries):
@@ -67,7 +69,8 @@ def configure(out, stores):
             continue
         for way in ways(defect):
             if way.how in ("chance", "scenario"):
-                lists["all_defects"].append(entry(defect, "any" if room == "core" else room, 0))
+                lists["all_defects"].append(entry(defect, "any" if room == "core" else room, 0,
+                                                  way.mode))
                 tests.append((defect.name, "", way.most, way.seed or 1))
             else:
                 lists[way.how + "_defects"].append(entry(defect, "any", way.seed))

@@ -143,6 +143,7 @@ class Run {
     const auto& second = sides_.back().prefix;
     work_.locks = {first + "accounts/3", second + "accounts/7", first + "orders/42",
                    second + "orders/42"};
+    work_.twins = {first + "orders/42", second + "orders/42"};
   }
   void choose_cache() {
     work_.cached = true;

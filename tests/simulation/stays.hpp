@@ -20,6 +20,16 @@ Program& keeper(AnyBench& bench, unsigned cohort) {
   return program;
 }
 
+/// It would stay for an hour.
+template <class AnyBench>
+bool is_given_up_to_who_asks(AnyBench& bench) {
+  auto& program = keeper(bench, 0);
+  if (!bench.granted(program.acquire(kStays))) return false;
+  program.release();
+  bench.run(milliseconds(100));
+  return bench.granted(bench.program("other").acquire(kStays), seconds(2));
+}
+
 /// Its program stood still for longer than the lease, and asks for it before anything else.
 template <class AnyBench>
 bool is_not_given_again_after_a_pause(AnyBench& bench) {

@@ -318,7 +318,9 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::judge(NodeClaimPtr c
       co_return co_await stand_behind_seal(claim, std::move(decision.seal), deadline);
     }
     if (claim->request().queue) {
-      co_return co_await stand_behind(claim, std::move(decision), deadline);
+      const auto born = births.find(decision.watch);
+      const auto birth = born == births.end() ? 0 : born->second;
+      co_return co_await stand_behind(claim, std::move(decision), birth, deadline);
     }
     ClaimAnswer busy;
     busy.status = ClaimStatus::busy;
@@ -338,6 +340,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::judge(NodeClaimPtr c
 
 asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::stand_behind(NodeClaimPtr claim,
                                                                          QueueDecision decision,
+                                                                         std::int64_t birth,
                                                                          TimePoint deadline) {
   if (!usable(*claim)) co_return Answer();
   const auto path = claim->directory + "/" + decision.watch;
@@ -357,6 +360,9 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::stand_behind(NodeCla
     auto refused = failed(failure_of(reply.rc, "watching " + path));
     co_return co_await give_up_place(claim, std::move(refused), deadline);
   }
+  // Made anew since the listing, it may be behind us, and wait for us (found by the simulation).
+  const bool is_another = birth != 0 && reply.stat.czxid != birth;
+  if (is_another && has_name_of_several(path)) co_return Answer();
   ClaimAnswer waiting;
   waiting.status = ClaimStatus::waiting;
   if (claim->request().max_queue) waiting.waiting_before = claim->waiting_before;

@@ -58,6 +58,11 @@ bool needs_birth(const Contender& contender) {
          (contender.sequence < 0 || contender.sequence == std::numeric_limits<std::int32_t>::max());
 }
 
+bool has_name_of_several(std::string_view path) {
+  const auto contender = parse_contender(path.substr(path.rfind('/') + 1));
+  return contender && needs_birth(*contender);
+}
+
 std::vector<Contender> in_line(const std::vector<std::string>& children, const Births& births) {
   std::vector<Contender> line;
   for (const auto& child : children) {

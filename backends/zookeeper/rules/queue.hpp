@@ -83,5 +83,7 @@ std::vector<std::string> births_to_ask(const std::vector<Contender>& line, const
 
 /// True for a number that several children may share.
 bool needs_birth(const Contender& contender);
+/// Of a node's path: it can be another one's by now, made anew by who lost it.
+bool has_name_of_several(std::string_view path);
 
 }  // namespace dlock::zookeeper

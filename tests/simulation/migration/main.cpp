@@ -165,12 +165,12 @@ bool shows(std::string_view defect, std::uint64_t seed) {
   return true;
 }
 
-/// The seed that the table has, or else the first.
+/// The seed that the table has, or else the first; from another one on, that.
 template <class Mode>
-bool is_shown(const Defect& defect, std::uint64_t most) {
+bool is_shown(const Defect& defect, std::uint64_t first, std::uint64_t most) {
   dlock::simulation::planted_defect = defect.name;
-  bool found = defect.seed > 0 && shows<Mode>(defect.name, defect.seed);
-  for (std::uint64_t seed = 1; seed <= most && !found; ++seed) {
+  bool found = first == 1 && defect.seed > 0 && shows<Mode>(defect.name, defect.seed);
+  for (std::uint64_t seed = first; seed < first + most && !found; ++seed) {
     found = shows<Mode>(defect.name, seed);
   }
   dlock::simulation::planted_defect = {};
@@ -180,12 +180,12 @@ bool is_shown(const Defect& defect, std::uint64_t most) {
 }
 
 template <class Mode>
-int hunt(const std::string& defect, std::uint64_t most) {
+int hunt(const std::string& defect, std::uint64_t first, std::uint64_t most) {
   int shown = 0;
   int missed = 0;
   for (const auto& known : Mode::defects()) {
     if (!defect.empty() && defect != known.name) continue;
-    ++(is_shown<Mode>(known, most) ? shown : missed);
+    ++(is_shown<Mode>(known, first, most) ? shown : missed);
   }
   fmt::print("planted defects: {} shown, {} missed\n", shown, missed);
   if (shown + missed == 0) fmt::print("{}: no such defect\n", defect);
@@ -207,7 +207,7 @@ struct Options {
 
 template <class Mode>
 int run(const Options& options) {
-  if (options.hunting) return hunt<Mode>(options.defect, options.most);
+  if (options.hunting) return hunt<Mode>(options.defect, options.first, options.most);
   if (options.again > 0) return run_again<Mode>(options.first, options.again);
   if (options.seed == 0) return run_seeds<Mode>(options.first, options.seeds);
   dlock::simulation::planted_defect = options.defect;

@@ -323,6 +323,8 @@ std::vector<Scenario> redis_scenarios() {
       {"granted beside a record", &on_a_server<&granted_beside_a_record<RedisBench>>, 10},
       {"an adopter counts from before it asked",
        &fails_on_a_server<&adopter_counts_from_before_asking<RedisBench>>, 40},
+      {"a lock that stays is given up to who asks",
+       &fails_on_a_server<&is_given_up_to_who_asks<RedisBench>>, 1},
       {"a lock that stays is not given again after a pause",
        &fails_on_a_server<&is_not_given_again_after_a_pause<RedisBench>>, 1},
       {"a lock that stays is not handed on for ever",

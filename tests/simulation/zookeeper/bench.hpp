@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 
 #include "tests/simulation/bench.hpp"
 #include "tests/simulation/zookeeper/sim_zookeeper.hpp"
@@ -16,6 +17,14 @@ struct EnsembleBench : Bench<SimZooKeeper> {
 
   std::size_t contenders(const std::string& lock) {
     return store.servers().committed().children(SimZooKeeper::path_of(lock)).size();
+  }
+  /// As if two billion others had had the lock by now.
+  void use_up_numbers(const std::string& lock) {
+    store.servers().submit({.kind = ensemble::Operation::Kind::set,
+                            .path = SimZooKeeper::path_of(lock),
+                            .sequence = std::numeric_limits<std::int32_t>::max()},
+                           {});
+    run(milliseconds(100));
   }
   int server_of(Program& program) {
     return store.servers().server_of(store.session_of(program.process));

@@ -3,10 +3,9 @@
 // What has to come of a few chosen events, whatever their moments.
 #include "tests/simulation/scenario.hpp"
 
-#include <algorithm>
-
 #include "tests/simulation/records.hpp"
 #include "tests/simulation/zookeeper/bench.hpp"
+#include "tests/simulation/zookeeper/counter_scenarios.hpp"
 
 namespace dlock::simulation {
 namespace {
@@ -172,6 +171,39 @@ bool stuck_after_a_cut_leader(std::uint64_t seed) {
   return !bench.granted(next, seconds(20));
 }
 
+/// Answered for something else all the time.
+void keep_busy(EnsembleBench& bench, Program& program, Duration time) {
+  const auto end = bench.world.now() + time;
+  while (bench.world.now() < end) {
+    const auto other = program.acquire("orders/43");
+    bench.run(milliseconds(250));
+    program.release(other);
+    bench.run(milliseconds(250));
+  }
+}
+
+/// A create comes so late that its claim has the lock by another, and while its session is nowhere.
+bool stuck_behind_a_busy_one(std::uint64_t seed) {
+  EnsembleBench bench(seed);
+  auto& a = bench.program("a");
+  if (!bench.warm_up(a, kLock)) return false;
+  bench.network.arm(a.process, Fault::overtaken, [] {});
+  auto held = a.acquire(kLock);
+  if (!bench.granted(held)) return false;
+  bench.network.arm(a.process, Fault::reset_before, [] {});
+  auto other = a.acquire("orders/43");
+  bench.run(milliseconds(20));
+  bench.network.cut(a.process);
+  bench.run(milliseconds(1600));
+  bench.network.mend(a.process);
+  a.release(other);
+  keep_busy(bench, a, seconds(4));
+  a.release(held);
+  auto next = bench.program("z").acquire(kLock);
+  keep_busy(bench, a, seconds(8));
+  return !next->told;
+}
+
 /// The create is on its way to a majority when its server dies; its client goes to the leader.
 bool two_nodes_after_a_server_dies(std::uint64_t seed) {
   EnsembleBench bench(seed);
@@ -202,35 +234,6 @@ bool stuck_after_session(std::uint64_t seed) {
   bench.run(seconds(5));
   a.release(held);
   return !bench.granted(waits, seconds(20));
-}
-
-bool two_holders_at_the_counters_end(std::uint64_t seed) {
-  EnsembleBench bench(seed, {.near_end = 1});
-  std::vector<AttemptPtr> outcomes;
-  for (int i = 0; i < 4; ++i) bench.program(std::to_string(i));
-  for (int round = 0; round < 6; ++round) {
-    outcomes.clear();
-    for (int i = 0; i < 4; ++i) outcomes.push_back(bench.program(std::to_string(i)).acquire(kLock));
-    for (std::size_t left = outcomes.size(); left > 0; --left) {
-      bench.run_until(
-          [&] {
-            return std::any_of(outcomes.begin(), outcomes.end(), [](const auto& one) {
-              return one->handle.state() == HandleState::held;
-            });
-          },
-          seconds(20));
-      bench.run(milliseconds(200));
-      const auto holders = std::count_if(outcomes.begin(), outcomes.end(), [](const auto& one) {
-        return one->handle.state() == HandleState::held;
-      });
-      if (holders > 1) return true;
-      for (const auto& one : outcomes) {
-        if (one->handle.state() == HandleState::held) one->handle = LockHandle();
-      }
-    }
-    bench.run(seconds(1));
-  }
-  return false;
 }
 
 bool loss_is_not_told(std::uint64_t seed) {
@@ -319,7 +322,7 @@ bool a_record_of_yesterday(std::uint64_t seed) {
 }  // namespace
 
 std::vector<Scenario> zookeeper_scenarios() {
-  return {
+  std::vector<Scenario> all = {
       {"told too late", &told_too_late, 3000},
       {"granted behind a waiter", &granted_behind_a_waiter, 3},
       {"token falls", &token_falls, 3},
@@ -330,9 +333,9 @@ std::vector<Scenario> zookeeper_scenarios() {
       {"stuck after a create", &stuck_after_create<Fault::duplicated>, 20},
       {"two nodes after a lost reply", &two_nodes_after_lost_reply, 5000},
       {"stuck after a cut leader", &stuck_after_a_cut_leader, 20},
+      {"stuck behind a busy one", &stuck_behind_a_busy_one, 20},
       {"two nodes after a server dies", &two_nodes_after_a_server_dies, 200},
       {"stuck after a session", &stuck_after_session, 3},
-      {"two holders at the counter's end", &two_holders_at_the_counters_end, 50},
       {"a loss is not told", &loss_is_not_told, 3},
       {"lost with an old session", &lost_with_an_old_session, 300},
       {"watches stay", &watches_stay, 3},
@@ -342,6 +345,9 @@ std::vector<Scenario> zookeeper_scenarios() {
       {"token below the floor", &on_an_ensemble<&token_below_the_floor<EnsembleBench>>, 3},
       {"a waiter's token below the floor",
        &on_an_ensemble<&waiters_token_below_the_floor<EnsembleBench>>, 3}};
+  const auto of_the_counter = counter_scenarios();
+  all.insert(all.end(), of_the_counter.begin(), of_the_counter.end());
+  return all;
 }
 
 }  // namespace dlock::simulation

@@ -109,6 +109,7 @@ Outcome Tree::apply(const Operation& write, std::int64_t zxid, std::int64_t time
       found->second.data = write.data;
       ++found->second.stat.version;
       found->second.stat.changed = zxid;
+      found->second.next_sequence = std::max(found->second.next_sequence, write.sequence);
       outcome.stat = found->second.stat;
       changes.push_back({write.path, false});
       break;

@@ -73,7 +73,8 @@ struct Operation {
   std::int32_t checked_version = -1;
   std::int64_t session = 0;              ///< whose; 0: a server's or an operator's
   std::chrono::milliseconds timeout{0};  ///< of open_session
-  std::int32_t sequence = 0;  ///< the leader's: of a sequential node, or where one's begin
+  /// The leader's: of a sequential node, or where one's begin. Of set: where they go on, at least.
+  std::int32_t sequence = 0;
   std::vector<std::string> watches = {};  ///< of set_watches
   std::vector<std::string> absent = {};   ///< likewise: on nodes that were not there
   std::int64_t seen = 0;                  ///< of set_watches: the newest transaction the client saw

@@ -118,6 +118,14 @@ TEST(Queue, OnlyAPlainMutexNodeThatIsFirstDecides) {
   }
 }
 
+TEST(Queue, PastTheCountersEndANameIsNotOneNodes) {
+  EXPECT_TRUE(has_name_of_several("/locks/a/" + mutex(1, "2147483647")));
+  EXPECT_TRUE(has_name_of_several("/locks/a/" + node(1, "__READ__", "-2147483648")));
+  EXPECT_FALSE(has_name_of_several("/locks/a/" + mutex(1, "2147483646")));
+  EXPECT_FALSE(has_name_of_several("/locks/a/" + seal()));
+  EXPECT_FALSE(has_name_of_several(""));
+}
+
 TEST(Queue, ASealIsBeforeEveryNumber) {
   const auto own = mutex(1, "0000000000");
   const auto decision = decision_of(own, {own, seal()});
