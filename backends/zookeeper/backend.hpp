@@ -19,6 +19,7 @@
 #include "backends/zookeeper/rules/known_seals.hpp"
 #include "backends/zookeeper/rules/names.hpp"
 #include "backends/zookeeper/rules/queue.hpp"
+#include "backends/zookeeper/rules/undisturbed.hpp"
 #include "backends/zookeeper/wire/gate.hpp"
 #include "backends/zookeeper/wire/session.hpp"
 #include "dlock/spi/backend.hpp"
@@ -263,6 +264,7 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   Gate releasing_;
   TokenOffset token_offset_;
   KnownSeals seals_;
+  Undisturbed undisturbed_;
   KnownGates gates_;
   Capabilities capabilities_;
   TimerId own_watches_ = 0;

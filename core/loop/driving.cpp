@@ -17,6 +17,12 @@ namespace {
 
 /// How late a timer of the loop's, or a message, may be noticed after a caller has left it.
 constexpr std::chrono::milliseconds kNap{1};
+/// The same below a caller who leads, or comes again and again, as long as nobody has ever given
+/// the loop something that no call waits for: timers are seen to all the same, and on the sockets
+/// nothing is awaited.
+constexpr std::chrono::milliseconds kLongNap{5};
+/// Again and again: so often in one nap.
+constexpr std::uint64_t kBusy = 2;
 /// After so many naps below the same caller the loop's thread sleeps until that leaves.
 constexpr int kNaps = 20;
 /// Callers that come in twos, and what nobody waits for, are served by the loop's thread for so
@@ -137,15 +143,22 @@ bool Driving::begin() noexcept {
 
 void Driving::end() noexcept {
   const auto due = env_.next_due();
+  const auto now = BoottimeClock::now();
   const Lock lock(mutex_);
   leader_ = Leader::nobody;
   was_led_ = true;
-  due_ = due;
+  // What a timer began goes on without the caller.
+  if (std::exchange(due_, due) <= now) has_rung_ = true;
   is_wanted_ = is_wanted_ || env_.has_posted() || is_crowded();
-  if (is_asleep_ || is_wanted_ || is_stopped_ || waiting_.load(std::memory_order_relaxed) > 0 ||
-      due <= BoottimeClock::now() + kNap) {
+  const bool naps_too_long = wakes_at_ > now + kNap && leaves_something();
+  if (is_asleep_ || is_wanted_ || is_stopped_ || naps_too_long || due < wakes_at_ ||
+      waiting_.load(std::memory_order_relaxed) > 0) {
     changed_.notify_all();
   }
+}
+
+bool Driving::leaves_something() const noexcept {
+  return has_rung_ || has_unawaited_.load(std::memory_order_relaxed);
 }
 
 void Driving::wait(Awaited& awaited) {
@@ -164,6 +177,7 @@ void Driving::wait(Awaited& awaited) {
 }
 
 void Driving::push() noexcept {
+  has_unawaited_.store(true, std::memory_order_relaxed);
   if (!begin()) return see_to_posted();
   run_posted();
   end();
@@ -216,19 +230,22 @@ void Driving::run_here(OnException on_exception) {
 
 /// Returns when the loop's thread has to lead; false: at the end.
 bool Driving::nap(Lock& lock) {
-  std::uint64_t lead = 0;
-  int naps = 0;  // of that lead
+  auto leads = leads_;
+  int naps = 0;  // of one lead
   while (!is_stopped_) {
     const auto now = BoottimeClock::now();
-    if (leader_ == Leader::nobody) {
-      if (is_wanted_ || waiting_ > 0 || !was_led_ || due_ <= now) return true;
-      was_led_ = false;
-      changed_.wait_for(lock, std::min<Duration>(kNap, due_ - now));
-      continue;
-    }
-    naps = std::exchange(lead, leads_) == leads_ ? naps + 1 : 0;
-    if (naps < kNaps) {
-      changed_.wait_for(lock, kNap);
+    const bool is_free = leader_ == Leader::nobody;
+    if (is_free && (is_wanted_ || waiting_ > 0 || !was_led_ || due_ <= now)) return true;
+    const auto more = leads_ - std::exchange(leads, leads_);
+    const bool is_busy = !is_free || more >= kBusy;
+    Duration nap = is_busy && !leaves_something() ? kLongNap : kNap;
+    has_rung_ = false;
+    if (is_free) nap = std::min(nap, due_ - now);
+    wakes_at_ = now + nap;
+    naps = more == 0 && !is_free ? naps + 1 : 0;
+    if (is_free || naps < kNaps) {
+      if (is_free) was_led_ = false;
+      changed_.wait_for(lock, nap);
     } else {
       // The same caller for so long: it waits for something, and says when it leaves.
       is_asleep_ = true;
@@ -258,7 +275,9 @@ void Driving::lead() {
 }
 
 void Driving::on_work() noexcept {
-  if (Intent::open == nullptr) crowd();
+  if (Intent::open != nullptr) return;
+  has_unawaited_.store(true, std::memory_order_relaxed);
+  crowd();
 }
 
 void Driving::crowd() noexcept {

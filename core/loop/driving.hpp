@@ -4,9 +4,9 @@
 // after the other it is the thread of the call that waits (leader and followers, as in Schmidt et
 // al., Pattern-Oriented Software Architecture 2): who is alone sends, waits and receives on its own
 // thread, and no thread has to be woken for it, which on a virtual machine takes longer than a lock
-// and unlock on Redis. The loop's thread naps meanwhile, a millisecond at a time, and leads again
-// when a nap has passed without a caller, at the next timer, and at once when a second caller waits
-// or work comes from elsewhere while nobody leads.
+// and unlock on Redis. The loop's thread naps meanwhile, a millisecond at a time (five while calls
+// leave nothing to it), and leads again when a nap has passed without a caller, at the next timer,
+// and at once when a second caller waits or work comes from elsewhere while nobody leads.
 //
 // No user code runs on the loop, so none runs on a caller's thread from here.
 #pragma once
@@ -109,6 +109,7 @@ class Driving final : public RealEnv::Runner, public std::enable_shared_from_thi
   void run(Handlers handlers) noexcept;
   void crowd() noexcept;
   bool is_crowded() const noexcept;
+  bool leaves_something() const noexcept;
 
   RealEnv& env_;
   const bool callers_lead_;
@@ -123,12 +124,15 @@ class Driving final : public RealEnv::Runner, public std::enable_shared_from_thi
   bool is_asleep_ = false;  ///< it is, without a limit
   bool was_led_ = false;    ///< by a caller, since the last nap began
   std::uint64_t leads_ = 0;
+  bool has_rung_ = false;   ///< a timer, below a caller since the present nap began
+  TimePoint wakes_at_{};    ///< the loop's own thread, from its nap
   TimePoint due_ = kNever;  ///< the next timer, as long as nobody leads
   Scheduling own_;          ///< of the loop's own thread
 
-  std::atomic<int> waiting_ = 0;           ///< those who sleep
-  std::atomic<std::uint64_t> visits_ = 0;  ///< of callers who could not lead
-  std::atomic<bool> yield_ = false;        ///< the caller that leads has to let go
+  std::atomic<int> waiting_ = 0;             ///< those who sleep
+  std::atomic<std::uint64_t> visits_ = 0;    ///< of callers who could not lead
+  std::atomic<bool> yield_ = false;          ///< the caller that leads has to let go
+  std::atomic<bool> has_unawaited_ = false;  ///< there has been work that no call waits for
   /// Two callers were here at once, or one that does not wait.
   std::atomic<std::int64_t> crowded_at_{0};
 };

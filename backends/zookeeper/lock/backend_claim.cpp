@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Getting the lock: create and list sent together, one round trip when nobody is ahead; else watch
-// the nearest predecessor and look again when it has gone.
+// the nearest predecessor and look again when it has gone. No list where it is not needed
+// (rules/undisturbed.hpp).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -48,8 +49,16 @@ ClaimAnswer crowded(const NodeClaim& claim, const Session& session, std::size_t 
 struct Entrance {
   std::vector<PendingReply> parents;
   PendingReply create;
-  Listings::Ask list;
+  std::optional<Listings::Ask> list;
 };
+
+PendingReply send_create(Client& client, const NodeClaim& claim, Contender::Kind kind,
+                         const std::optional<Client::Check>& gate, const std::string& data) {
+  const auto prefix = claim.path_of(contender_prefix(claim.request().owner.id, kind));
+  constexpr auto kMode = Client::Mode::ephemeral_sequential;
+  if (!gate) return client.create(prefix, data, kMode);
+  return client.change_if(*gate, {Client::Change::Kind::create, prefix, data, kMode});
+}
 
 /// One segment. The parents come into it only after the server has missed one.
 Entrance send_entrance(Client& client, Listings& listings, const NodeClaim& claim,
@@ -65,10 +74,7 @@ Entrance send_entrance(Client& client, Listings& listings, const NodeClaim& clai
   for (const auto& node : nodes) {
     parents.push_back(client.create(node, {}, Client::Mode::container));
   }
-  const auto prefix = claim.path_of(contender_prefix(claim.request().owner.id, kind));
-  constexpr auto kMode = Client::Mode::ephemeral_sequential;
-  auto create = gate ? client.change_if(*gate, {Client::Change::Kind::create, prefix, data, kMode})
-                     : client.create(prefix, data, kMode);
+  auto create = send_create(client, claim, kind, gate, data);
   auto list = listings.ask(claim.directory);
   return {std::move(parents), std::move(create), std::move(list)};
 }
@@ -184,9 +190,14 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::enter(NodeClaimPtr c
   const auto alone = claim->guards != 0 ? Contender::Kind::mutex : exclusive_kind_;
   const auto kind = shared ? Contender::Kind::read : alone;
   claim->entering = true;
-  const auto knock = [&] {
-    const Client::Burst burst(session_->client());
-    auto entrance = send_entrance(session_->client(), *listings_, *claim, kind, gate, data, {}, {});
+  const auto basis = undisturbed_.basis(claim->directory);
+  const auto knock = [&]() -> Entrance {
+    auto& client = session_->client();
+    if (basis != 0 && undisturbed_.is_likely()) {
+      return {{}, send_create(client, *claim, kind, gate, data), {}};
+    }
+    const Client::Burst burst(client);
+    auto entrance = send_entrance(client, *listings_, *claim, kind, gate, data, {}, {});
     ask_ahead(claim, seals_.of(claim->directory));
     return entrance;
   };
@@ -229,7 +240,14 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::enter(NodeClaimPtr c
   claim->node = last_part(created.text);
   claim->czxid = created.stat.czxid;
   claim->waiting.emplace(session_);
-  auto listing = co_await Listings::Ask::wait(std::move(sent->list), deadline);
+  const bool alone_still = Undisturbed::proves(basis, claim->czxid);
+  undisturbed_.entered(alone_still);
+  Listing listing;
+  if (sent->list) {
+    listing = co_await Listings::Ask::wait(std::move(*sent->list), deadline);
+  } else if (alone_still) {
+    listing = {ZOK, std::make_shared<const Queue>(std::vector(1, claim->node))};
+  }
   if (listing.rc != ZOK) co_return Answer();
   auto answer = co_await judge(claim, std::move(listing.line), deadline);
   claim->ahead.reset();
@@ -304,6 +322,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::judge(NodeClaimPtr c
     decision = decision_of(claim->node, nodes, births);
   }
   if (claim->place != Place::queued) co_return Answer();  // its node was taken away meanwhile
+  if (line->has_only(claim->node)) undisturbed_.alone(claim->directory, claim->czxid);
   remove_strays(*claim, *line);
   claim->read_write = decision.read_write;
   if (claim->ahead && decision.seal.empty()) {

@@ -96,6 +96,7 @@ asio::awaitable<int> ZooKeeperBackend::remove_own(NodeClaimPtr claim, TimePoint 
     if (inherited.rc == ZOK || is_loss(inherited.rc)) co_return inherited.rc;
   }
   const auto reply = in_time(co_await pending.get_until(deadline));
+  if (reply.rc == ZOK) undisturbed_.removed(claim->directory, claim->czxid);
   // An earlier delete without an answer did it.
   if (reply.rc == ZNONODE && again) co_return ZOK;
   if (reply.rc == ZNONODE) claim->removing = false;

@@ -22,8 +22,9 @@ struct NodeClaim;
 struct ClaimRegistry {
   /// All claims that live, by their numbers, to be told when the session is over.
   std::map<std::uint64_t, NodeClaim*> all;
-  /// By the node that they wait for; of a node of this process, its next in line.
-  std::unordered_map<std::string, NodeClaim*> behind;
+  /// By the node that they wait for (their `before_path`); of a node of this process, its next in
+  /// line.
+  std::unordered_map<std::string_view, NodeClaim*> behind;
 };
 
 struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
@@ -63,7 +64,8 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
     wait_for_nobody();
     before = std::move(watch);
     before_path = watched;
-    registry_->behind[watched] = this;
+    registry_->behind.erase(before_path);  // whose text was another claim's
+    registry_->behind.emplace(before_path, this);
   }
   void wait_for_nobody() {
     before.reset();

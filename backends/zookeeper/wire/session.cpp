@@ -256,6 +256,7 @@ void Session::start_again() {
   trust_session();
   const bool lasted = env_.now() >= started_ + kBetweenSessions;
   watched_.clear();
+  last_gone_ = last_watch_;
   unset_.clear();
   asking_ = 0;
   if (authentication_failed_) {
@@ -351,8 +352,9 @@ Session::Waiting::~Waiting() { --session_->waiting_; }
 
 std::unique_ptr<Session::Watch> Session::watch(const std::string& path, OnWatch callback) {
   const auto id = ++last_watch_;
-  watched_[path].shares.emplace(id, std::move(callback));
-  return std::make_unique<Watch>(shared_from_this(), path, id);
+  const auto node = watched_.try_emplace(path).first;
+  node->second.shares.emplace(id, std::move(callback));
+  return std::make_unique<Watch>(shared_from_this(), node, id);
 }
 
 std::unique_ptr<Session::Watch> Session::watch_always(const std::string& path, OnWatch callback) {
@@ -401,13 +403,12 @@ void Session::on_watch(const std::string& path, WatchEvent event) {
   if (answer) set_more_watches();
 }
 
-void Session::unwatch(const std::string& path, std::uint64_t id) {
-  const auto entry = watched_.find(path);
-  if (entry == watched_.end() || entry->second.shares.erase(id) == 0) return;
-  drop_if_unused(entry);
+void Session::unwatch(WatchedNodes::iterator node, std::uint64_t id) {
+  if (id <= last_gone_ || node->second.shares.erase(id) == 0) return;
+  drop_if_unused(node);
 }
 
-void Session::drop_if_unused(std::map<std::string, Watched>::iterator entry) {
+void Session::drop_if_unused(WatchedNodes::iterator entry) {
   if (!entry->second.shares.empty() || entry->second.asking > 0) return;
   if (entry->second.armed && connected()) client_->forget_watch(entry->first);
   watched_.erase(entry);

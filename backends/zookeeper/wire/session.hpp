@@ -87,22 +87,34 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
     std::shared_ptr<Session> session_;
   };
 
+  using OnWatch = std::function<void(WatchEvent)>;
+
+ private:
+  struct Watched {
+    std::map<std::uint64_t, OnWatch> shares;
+    bool always = false;
+    bool armed = false;
+    bool failed = false;
+    int asking = 0;  ///< answers that are due
+  };
+  using WatchedNodes = std::map<std::string, Watched>;  ///< by their paths
+
+ public:
   /// A share in the watch of a node; the last one takes it off the server. Its callback comes on
   /// the loop, from a step of the client.
   class Watch {
    public:
-    Watch(std::shared_ptr<Session> session, std::string path, std::uint64_t id)
-        : session_(std::move(session)), path_(std::move(path)), id_(id) {}
-    ~Watch() { session_->unwatch(path_, id_); }
+    Watch(std::shared_ptr<Session> session, WatchedNodes::iterator node, std::uint64_t id)
+        : session_(std::move(session)), node_(node), id_(id) {}
+    ~Watch() { session_->unwatch(node_, id_); }
     Watch(const Watch&) = delete;
     Watch& operator=(const Watch&) = delete;
 
    private:
     std::shared_ptr<Session> session_;
-    std::string path_;
+    WatchedNodes::iterator node_;
     std::uint64_t id_;
   };
-  using OnWatch = std::function<void(WatchEvent)>;
   std::unique_ptr<Watch> watch(const std::string& path, OnWatch callback);
   /// Of a node that need not be there: its making is told as a change.
   std::unique_ptr<Watch> watch_always(const std::string& path, OnWatch callback);
@@ -132,14 +144,6 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
   std::function<void()> on_new;
 
  private:
-  struct Watched {
-    std::map<std::uint64_t, OnWatch> shares;
-    bool always = false;
-    bool armed = false;
-    bool failed = false;
-    int asking = 0;  ///< answers that are due
-  };
-
   void on_connected() override;
   void on_disconnected() override;
   void on_attempt_failed() override { attempt_failed_ = true; }
@@ -156,8 +160,8 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
   void tell_waiters();
   void forget_watches();
   void set_more_watches();
-  void unwatch(const std::string& path, std::uint64_t id);
-  void drop_if_unused(std::map<std::string, Watched>::iterator entry);
+  void unwatch(WatchedNodes::iterator node, std::uint64_t id);
+  void drop_if_unused(WatchedNodes::iterator entry);
   void arm_beat(TimePoint when);
   void beat();
   void look_up_again();
@@ -182,8 +186,9 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
   DeadlineRule rule_;
   TimePoint last_answer_{};
   int waiting_ = 0;
-  std::map<std::string, Watched> watched_;
+  WatchedNodes watched_;
   std::uint64_t last_watch_ = 0;
+  std::uint64_t last_gone_ = 0;    ///< watches up to this one were other sessions'
   std::deque<std::string> unset_;  ///< watches that are to be asked for, in turn
   std::size_t asking_ = 0;         ///< watches whose answers are due
   std::vector<OneShot<bool>> ready_waiters_;

@@ -53,6 +53,66 @@ TEST_F(ZooKeeperQueue, UncontendedIsOneRoundTripEachWay) {
   EXPECT_EQ(frames_.round_trips(), 1U);
 }
 
+/// Locks and unlocks until it did so without a listing; false: it never does.
+bool is_known_alone(DistributedLock& lock, ZooKeeperFrames& frames) {
+  return eventually(patience(), [&] {
+    frames.clear();
+    lock.acquire().release();
+    return frames.requests(opcode::get_children2) == 0;
+  });
+}
+
+TEST_F(ZooKeeperQueue, WhoIsAloneAsksForNoListing) {
+  auto locks = proxied();
+  auto lock = locks.lock("orders/42");
+  ASSERT_TRUE(is_known_alone(*lock, frames_));
+  frames_.clear();
+  auto held = lock->acquire();
+  EXPECT_EQ(frames_.requests(opcode::create2), 1U);
+  EXPECT_EQ(frames_.round_trips(), 1U);
+  held.release();
+}
+
+TEST_F(ZooKeeperQueue, WhoWasAloneSeesWhoCameSince) {
+  auto locks = proxied();
+  auto others = direct();
+  auto lock = locks.lock("orders/42");
+  ASSERT_TRUE(is_known_alone(*lock, frames_));
+  auto other = others.lock("orders/42")->acquire();
+  frames_.clear();
+  EXPECT_FALSE(lock->try_acquire());
+  EXPECT_EQ(frames_.requests(opcode::get_children2), 1U);
+  other.release();
+  EXPECT_EQ(lock->acquire().state(), HandleState::held);
+}
+
+TEST_F(ZooKeeperQueue, WhoWasAloneSeesWhoWaitedBehindIt) {
+  auto locks = proxied();
+  auto others = direct();
+  auto lock = locks.lock("orders/42");
+  ASSERT_TRUE(is_known_alone(*lock, frames_));
+  auto held = lock->acquire();
+  auto waiting = acquire_later(others.lock("orders/42"));
+  ASSERT_TRUE(
+      eventually(patience(), [&] { return locks.status("orders/42").waiting.size() == 1; }));
+  held.release();
+  auto next = waiting.get();
+  EXPECT_FALSE(lock->try_acquire());
+  next.release();
+}
+
+TEST_F(ZooKeeperQueue, WhoWasAloneSeesALockThatWasMadeAnew) {
+  auto locks = proxied();
+  auto others = direct();
+  auto lock = locks.lock("orders/42");
+  ASSERT_TRUE(is_known_alone(*lock, frames_));
+  BareClient cleaner(server_.port());
+  ASSERT_TRUE(cleaner.remove("/app/orders/42"));
+  auto other = others.lock("orders/42")->acquire();
+  EXPECT_FALSE(lock->try_acquire());
+  other.release();
+}
+
 bool ready(std::future<LockHandle>& handle, std::chrono::milliseconds within_time = 0ms) {
   return handle.wait_for(within_time) == std::future_status::ready;
 }
