@@ -94,6 +94,7 @@ void ZooKeeperBackend::on_session_over() {
 
 // The servers' limits may have changed since we connected.
 void ZooKeeperBackend::on_new_session() {
+  undisturbed_.forget();
   const auto lease = std::chrono::duration_cast<milliseconds>(session_->timeout());
   if (lease == capabilities_.lease) return;
   sink_.on_warning(timeout_error({asked_, lease}, std::nullopt));

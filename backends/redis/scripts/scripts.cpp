@@ -59,7 +59,8 @@ end
 // it was not believed, and is granted anew.
 //
 // The place of the first waiter of a process is the number of processes before it, that of the
-// others the number of waiters: behind a stopped process with many, somebody still looks often.
+// others the number of waiters: behind a stopped process with many, somebody still looks often. A
+// newcomer far behind is told the eighth place, which looks often enough to learn its own.
 //
 // To MGET what is no string is not there. Under the lock's key that is an error, which a GET gives.
 constexpr std::string_view kAcquire = R"lua(
@@ -118,7 +119,10 @@ if held then
   left = redis.call('PTTL', KEYS[1])
   if first == ARGV[6] then redis.call('DEL', KEYS[5]) end
   if ARGV[7] == '' then
-    local id, instance = string.match(held, '^%d+:([%x-]+),.*,([%x-]+)$')
+    local id, instance
+    if string.byte(held, -37) == 44 then
+      id, instance = string.match(held, '^%d+:([%x-]+),.*,([%x-]+)$')
+    end
     if id and #instance == 36 then redis.pcall('PUBLISH', 'dlock:wake:' .. instance, id) end
     if not id and string.sub(held, 1, 14) == 'dlock:readers\n' then
       for reader, place in string.gmatch(held, ' ([%x-]+),[^\n]*,([%x-]+)\n') do
@@ -140,9 +144,15 @@ if arrival == '' then arrival = string.format('%.0f', us) end
 redis.call('ZADD', KEYS[3], arrival, ARGV[6])
 local half = ARGV[5] == '2' and '.5' or ARGV[5] == '3' and '.25' or ''
 redis.call('ZADD', KEYS[4], string.format('%.0f', now + ARGV[8]) .. half, ARGV[6])
-redis.call('PEXPIRE', KEYS[3], ARGV[8] * 2)
-redis.call('PEXPIRE', KEYS[4], ARGV[8] * 2)
+for i = 3, 4 do
+  local kept = redis.call('PTTL', KEYS[i])
+  if kept < ARGV[8] * 1.5 then redis.call('PEXPIRE', KEYS[i], ARGV[8] * 2) end
+end
 if sealed then return {4, string.sub(held, 14), arrival, tag} end
+if ARGV[7] == '' then
+  local rank = redis.call('ZRANK', KEYS[3], ARGV[6])
+  if rank >= 8 then return {0, rank < 64 and 8 or rank, left, arrival, tag} end
+end
 local waiting = redis.call('ZRANGE', KEYS[3], 0, 63)
 local from = 1
 while waiting[from] and waiting[from] ~= ARGV[6] do
@@ -205,7 +215,8 @@ local function hand_over(lock, fence, prefix, waiter, patience, us)
   end
   local token = math.max((tonumber(here[2] or '0') or 0) + 1, us)
   if not (token < 9007199254740992) then return 0 end
-  local memory = string.format('%.0f', 172800000 + math.max(token - us, 0) / 1000)
+  local memory = '172800000'
+  if token > us then memory = string.format('%.0f', memory + (token - us) / 1000) end
   token = string.format('%.0f', token)
   local owner = string.sub(waiter, 38)
   local set = redis.pcall('SET', lock, token .. ':' .. owner, 'PX', 1000, 'NX')

@@ -240,7 +240,8 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::enter(NodeClaimPtr c
   claim->node = last_part(created.text);
   claim->czxid = created.stat.czxid;
   claim->waiting.emplace(session_);
-  const bool alone_still = Undisturbed::proves(basis, claim->czxid);
+  const bool is_same = undisturbed_.basis(claim->directory) == basis;
+  const bool alone_still = is_same && Undisturbed::proves(basis, claim->czxid);
   undisturbed_.entered(alone_still);
   Listing listing;
   if (sent->list) {

@@ -25,6 +25,9 @@ class Undisturbed {
     if (born == born_ && directory == directory_) removed_ = true;
   }
 
+  /// The session is another one: the ensemble, too, may have been made anew, and count from one.
+  void forget() { *this = {}; }
+
   /// What a create that is sent from now on may prove: the birth of our last node there; 0:
   /// nothing.
   std::int64_t basis(const std::string& directory) const {

@@ -32,6 +32,15 @@ TEST(Undisturbed, OneWriteMoreMayBeSomebodyElses) {
   EXPECT_FALSE(Undisturbed::proves(kBorn, next_epoch));
 }
 
+TEST(Undisturbed, AnotherSessionMayBeAnotherEnsembles) {
+  auto undisturbed = left("/a", kBorn);
+  undisturbed.entered(true);
+  undisturbed.entered(true);
+  undisturbed.forget();
+  EXPECT_EQ(undisturbed.basis("/a"), 0);
+  EXPECT_FALSE(undisturbed.is_likely());
+}
+
 TEST(Undisturbed, WhoHasNotBeenAloneProvesNothing) {
   const Undisturbed nobody;
   EXPECT_EQ(nobody.basis("/a"), 0);
