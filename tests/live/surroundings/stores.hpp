@@ -60,6 +60,9 @@ class SurroundedStore {
     if (server_) server_->kill9();
     if (!server_) std::filesystem::remove_all(folder_ / "locks");
   }
+  /// Its server stands still: nobody is refused, and nobody is answered. There has to be one.
+  void pause() { server_->pause(); }
+  void resume() { server_->resume(); }
   /// Without what it knew, where it keeps that in memory or in a folder.
   void come_back() {
     if (server_) server_->start();
