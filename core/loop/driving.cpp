@@ -125,25 +125,20 @@ void Driving::see_to_posted() noexcept {
 }
 
 // Without the loop's own thread nobody would take over what a caller leaves.
-Driving::Part Driving::begin() noexcept {
-  if (!callers_lead_) return Part::none;
+bool Driving::begin() noexcept {
+  if (!callers_lead_) return false;
   here.look(BoottimeClock::now());
   const auto& who = here.scheduling;
   const Lock lock(mutex_);
   const bool may = who.policy == own_.policy && who.priority == own_.priority &&
                    who.nice <= own_.nice && here.has_room();
-  if (!may || !is_running_ || is_stopped_) return Part::none;
-  if (leader_ == Leader::own) {
-    ++visitors_;
-    return Part::visit;
-  }
-  const bool is_free =
-      leader_ == Leader::nobody && !is_wanted_ && waiting_.load(std::memory_order_relaxed) == 0;
-  if (!is_free) return Part::none;
+  const bool is_free = leader_ == Leader::nobody && is_running_ && !is_stopped_ && !is_wanted_ &&
+                       waiting_.load(std::memory_order_relaxed) == 0;
+  if (!may || !is_free) return false;
   leader_ = Leader::caller;
   ++leads_;
   yield_.store(false, std::memory_order_relaxed);
-  return Part::lead;
+  return true;
 }
 
 void Driving::end() noexcept {
@@ -166,16 +161,8 @@ bool Driving::leaves_something() const noexcept {
   return has_rung_ || has_unawaited_.load(std::memory_order_relaxed);
 }
 
-// What it leaves lying, since the loop was at work, see_to_posted() sees to.
-void Driving::visit() noexcept {
-  run([this] { env_.run_posted_if_idle(); });
-  const Lock lock(mutex_);
-  if (--visitors_ == 0 && is_stopped_) changed_.notify_all();
-}
-
 void Driving::wait(Awaited& awaited) {
-  const auto part = begin();
-  if (part == Part::lead) {
+  if (begin()) {
     auto& io = env_.context();
     run_posted();
     while (!awaited.is_over() && !io.stopped() && !yield_.load(std::memory_order_relaxed)) {
@@ -184,7 +171,6 @@ void Driving::wait(Awaited& awaited) {
     end();
     if (awaited.is_over()) return;
   }
-  if (part == Part::visit) visit();
   visits_.fetch_add(1, std::memory_order_relaxed);
   env_.see_to_posted();
   awaited.sleep(shared_from_this());
@@ -192,9 +178,7 @@ void Driving::wait(Awaited& awaited) {
 
 void Driving::push() noexcept {
   has_unawaited_.store(true, std::memory_order_relaxed);
-  const auto part = begin();
-  if (part == Part::visit) visit();
-  if (part != Part::lead) return see_to_posted();
+  if (!begin()) return see_to_posted();
   run_posted();
   end();
 }
@@ -236,11 +220,10 @@ void Driving::run_here(OnException on_exception) {
     is_wanted_ = false;
     lock.unlock();
     lead();
-    const auto due = env_.next_due();
     lock.lock();
     leader_ = Leader::nobody;
     was_led_ = true;
-    due_ = due;
+    due_ = env_.next_due();
   }
   is_running_ = false;
 }
@@ -311,7 +294,7 @@ void Driving::stop() noexcept {
   is_stopped_ = true;
   env_.context().stop();
   changed_.notify_all();
-  changed_.wait(lock, [this] { return leader_ != Leader::caller && visitors_ == 0; });
+  changed_.wait(lock, [this] { return leader_ != Leader::caller; });
 }
 
 }  // namespace dlock::core

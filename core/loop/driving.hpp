@@ -8,10 +8,6 @@
 // leave nothing to it), and leads again when a nap has passed without a caller, at the next timer,
 // and at once when a second caller waits or work comes from elsewhere while nobody leads.
 //
-// While the loop's thread leads, and sleeps until there is something to do, a caller runs what it
-// has posted by itself: its request is sent without another thread that has to be woken. Sockets
-// and timers stay the leader's.
-//
 // No user code runs on the loop, so none runs on a caller's thread from here.
 #pragma once
 
@@ -99,16 +95,13 @@ class Driving final : public RealEnv::Runner, public std::enable_shared_from_thi
 
  private:
   enum class Leader : std::uint8_t { nobody, own, caller };
-  /// What the calling thread may do for the loop.
-  enum class Part : std::uint8_t { none, lead, visit };
   using Lock = std::unique_lock<std::mutex>;
 
   void wait(Awaited& awaited);
   void push() noexcept;
   void see_to_posted() noexcept;
-  Part begin() noexcept;
+  bool begin() noexcept;
   void end() noexcept;
-  void visit() noexcept;
   bool nap(Lock& lock);
   void lead();
   void run_posted() noexcept;
@@ -131,9 +124,8 @@ class Driving final : public RealEnv::Runner, public std::enable_shared_from_thi
   bool is_asleep_ = false;  ///< it is, without a limit
   bool was_led_ = false;    ///< by a caller, since the last nap began
   std::uint64_t leads_ = 0;
-  bool has_rung_ = false;  ///< a timer, below a caller since the present nap began
-  TimePoint wakes_at_{};   ///< the loop's own thread, from its nap
-  int visitors_ = 0;
+  bool has_rung_ = false;   ///< a timer, below a caller since the present nap began
+  TimePoint wakes_at_{};    ///< the loop's own thread, from its nap
   TimePoint due_ = kNever;  ///< the next timer, as long as nobody leads
   Scheduling own_;          ///< of the loop's own thread
 

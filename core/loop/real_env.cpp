@@ -116,12 +116,9 @@ std::uint64_t RealEnv::random() noexcept {
 }
 
 /// One turn of the loop, on the calling thread: whatever is posted while it lives is its to run.
-/// The thread that waits for the sockets has none while it waits.
 class RealEnv::Turn {
  public:
-  explicit Turn(RealEnv& env) noexcept : Turn(env, std::unique_lock(env.turn_mutex_)) {}
-  Turn(RealEnv& env, std::unique_lock<std::mutex> sole) noexcept
-      : sole_(std::move(sole)), env_(env), outer_(std::exchange(here, &env)) {
+  explicit Turn(RealEnv& env) noexcept : env_(env), outer_(std::exchange(here, &env)) {
     env_.is_behind_ = false;
     const std::lock_guard lock(env_.posted_mutex_);
     env_.is_draining_ = true;
@@ -149,7 +146,6 @@ class RealEnv::Turn {
 
  private:
   static thread_local const RealEnv* here;
-  const std::unique_lock<std::mutex> sole_;  // first: given back when the turn is over
   RealEnv& env_;
   const RealEnv* const outer_;
 };
@@ -228,19 +224,6 @@ void RealEnv::run_scheduled() {
 void RealEnv::run_posted() {
   Turn turn(*this);
   turn.run();
-}
-
-void RealEnv::run_posted_if_idle() {
-  if (Turn::is_of(*this)) return;
-  std::unique_lock idle(turn_mutex_, std::try_to_lock);
-  if (!idle) return;
-  Turn turn(*this, std::move(idle));
-  turn.run();
-}
-
-TimePoint RealEnv::next_due() const noexcept {
-  const std::lock_guard lock(turn_mutex_);
-  return timers_.next();
 }
 
 void RealEnv::schedule(std::unique_lock<std::mutex>& lock) noexcept {

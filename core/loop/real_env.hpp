@@ -58,14 +58,11 @@ class RealEnv final : public Env {
   void serve(Runner& runner) noexcept { runner_ = &runner; }
   /// Runs what is posted, on the loop.
   void run_posted();
-  /// The same on any thread, beside one that sleeps until there is something to do; nothing while
-  /// the loop runs something.
-  void run_posted_if_idle();
   bool has_posted() const noexcept;
   /// What a Runner has taken and does not run, the io_context runs.
   void see_to_posted() noexcept;
-  /// The next timer. Any thread.
-  TimePoint next_due() const noexcept;
+  /// The next timer. On the loop.
+  TimePoint next_due() const noexcept { return timers_.next(); }
   /// Whoever runs the loop comes back from its wait. Any thread.
   void interrupt() const noexcept { wake(); }
 
@@ -90,7 +87,6 @@ class RealEnv final : public Env {
   void wake() const noexcept;
 
   WaitMemory wait_memory_;
-  mutable std::mutex turn_mutex_;  ///< the loop: who runs anything on it has this
   TimerQueue timers_;  // outlives io_: what dies with the loop's handlers still cancels timers
   mutable std::mutex posted_mutex_;  // as do these
   detail::FunctionQueue<void()> posted_;
