@@ -60,7 +60,7 @@ TEST(CliScheduled, WhoComesSecondInATickEndsAtOnce) {
 
 TEST(CliScheduled, AtLeastForHoldsWithoutAProcess) {
   const LocalStore store;
-  const std::vector<std::string> how = {"--at-most-for", "10m", "--at-least-for", "700ms"};
+  const std::vector<std::string> how = {"--at-most-for", "10m", "--at-least-for", "3s"};
   EXPECT_EQ(run_scheduled(store, how).status.shell_status(), 0);
   EXPECT_FALSE(is_held(store.url(), "job"));
   const auto refused = run_scheduled(store, how);

@@ -155,6 +155,7 @@ void Session::on_connected() {
   set_more_watches();
   arm_beat(env_.now() + rule_.interval());
   tell_waiters();
+  if (on_beat) on_beat();
   if (announced_) sink_.on_link_up();
 }
 

@@ -131,8 +131,8 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
   /// When a server last answered anything.
   TimePoint last_answer() const noexcept { return last_answer_; }
 
-  /// Called at least once a beat (a quarter of the session), while connected, however much is
-  /// answered meanwhile.
+  /// Called when there is a connection, and at least once a beat (a quarter of the session) while
+  /// there is, however much is answered meanwhile.
   std::function<void()> on_beat;
   /// Called when a child of that node came or went (Client::children_and_watch()).
   std::function<void(const std::string&)> on_children;
