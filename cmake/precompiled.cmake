@@ -12,13 +12,9 @@ endif()
 # And what links a hundred programs does so with the linker that takes half the time, where it is.
 if(DLOCK_PRECOMPILE)
   include(CheckLinkerFlag)
-  set(linker gold)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang") # gold has a warning for each function of clang's sanitizers
-    set(linker lld)
-  endif()
-  check_linker_flag(CXX -fuse-ld=${linker} DLOCK_QUICK_LINKER)
-  if(DLOCK_QUICK_LINKER)
-    add_link_options(-fuse-ld=${linker})
+  check_linker_flag(CXX -fuse-ld=gold DLOCK_GOLD)
+  if(DLOCK_GOLD)
+    add_link_options(-fuse-ld=gold)
   endif()
 endif()
 
