@@ -491,6 +491,7 @@ asio::awaitable<void> LocalBackend::close(TimePoint /*deadline*/) {
   for (const auto& [name, observed] : observed_) env_.cancel(observed.again);
   observed_.clear();
   watcher_.stop();
+  helper_.close();
   queues_.close_kept();
   for (const auto& queue : queues_.all()) {
     for (const auto& claim : queue->everybody()) claim->signal.notify();

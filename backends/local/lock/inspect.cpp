@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <thread>
 #include <utility>
 
 #include "backends/local/rules/names.hpp"
@@ -17,8 +18,9 @@ namespace {
 
 // The kernel names one lock in a range, not all and not the first: ask again to both sides of it.
 // Of each ticket whether it is a reader's.
-std::vector<std::pair<std::uint64_t, bool>> locked_tickets(const LockFile& file) {
-  std::vector<std::pair<std::uint64_t, bool>> tickets;
+using Tickets = std::vector<std::pair<std::uint64_t, bool>>;
+Tickets locked_tickets(const LockFile& file) {
+  Tickets tickets;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges{{kTicketBase, kEveryTicket}};
   while (!ranges.empty()) {
     const auto [begin, end] = ranges.back();
@@ -47,6 +49,14 @@ class Records {
     return parse_front(ConstBytes(bytes_).first(std::min(bytes_.size(), kFrontSize)));
   }
 
+  /// Whether a record is missing that has not been overwritten since: it is being written.
+  bool lacks_new_one(const Tickets& tickets) const {
+    const auto last = front().ledger.last;
+    return std::any_of(tickets.begin(), tickets.end(), [&](const auto& ticket) {
+      return ticket.first + kQueueRecords > last && !of(ticket.first);
+    });
+  }
+
   /// Whether a migration's record stands there.
   bool sealed() const {
     if (front().version != Version::moved || bytes_.size() < kMoveOffset + kMoveSize) return false;
@@ -67,6 +77,25 @@ class Records {
   std::vector<unsigned char> bytes_;
 };
 
+/// A file at one moment.
+struct Look {
+  explicit Look(const LockFile& file) : tickets(locked_tickets(file)), records(file) {}
+  Tickets tickets;
+  Records records;  ///< read later: a ticket is locked before its record is written
+};
+
+/// Looks again for who is just being written down, or was just overwritten by the next one. Whoever
+/// is stopped before he writes, or has no disk left to write on, stays nameless.
+Look look_at(const LockFile& file) {
+  constexpr int kMostLooks = 10;
+  Look look(file);
+  for (int looks = 1; looks < kMostLooks && look.records.lacks_new_one(look.tickets); ++looks) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    look = Look(file);
+  }
+  return look;
+}
+
 // A ticket whose record has been overwritten, or is not written yet.
 Owner nameless(std::uint64_t ticket) {
   Owner owner;
@@ -74,11 +103,12 @@ Owner nameless(std::uint64_t ticket) {
   return owner;
 }
 
-LockStatus status_of(const LockFile& file, const Records& records, std::int64_t now_ms) {
+LockStatus status_of(const Look& look, std::int64_t now_ms) {
+  const auto& records = look.records;
   LockStatus status;
   status.sealed = records.sealed();
   if (status.sealed) status.notes.emplace_back("sealed by a migration: nobody takes it here");
-  for (const auto& [ticket, shared] : locked_tickets(file)) {
+  for (const auto& [ticket, shared] : look.tickets) {
     const auto record = records.of(ticket);
     auto owner = record ? record->owner : nameless(ticket);
     const bool beside = status.mode == Mode::shared && shared && status.waiting.empty();
@@ -132,10 +162,10 @@ Result<LockStatus> read_status_of(const Directory& directory, const std::string&
     result.failure = system_failure(opened.error, directory.path_of(file_name));
     return result;
   }
-  const Records records(file);
-  result.failure = front_failure(records.front().error, directory.path_of(file_name));
+  const auto look = look_at(file);
+  result.failure = front_failure(look.records.front().error, directory.path_of(file_name));
   if (result.failure.error) return result;
-  result.value = status_of(file, records, now_ms);
+  result.value = status_of(look, now_ms);
   result.value->name = lock_name;
   return result;
 }
@@ -170,10 +200,10 @@ Result<std::vector<LockStatus>> read_all(const Directory& directory, const std::
         (!somebody && !may_be_sealed(file))) {
       continue;
     }
-    const Records records(file);
-    const auto front = records.front();
+    const auto look = look_at(file);
+    const auto front = look.records.front();
     if (front.error != FrontError::none || !has_prefix(front.name, prefix)) continue;
-    auto status = status_of(file, records, now_ms);
+    auto status = status_of(look, now_ms);
     status.name = front.name;
     if (status.held || status.sealed) result.value->push_back(std::move(status));
   }

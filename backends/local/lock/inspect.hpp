@@ -20,9 +20,10 @@ Result<LockStatus> read_status(const Directory& directory, const std::string& lo
 Result<LockStatus> read_status_of(const Directory& directory, const std::string& file_name,
                                   const std::string& lock_name, std::int64_t now_ms);
 
-/// All locks below `prefix` that somebody holds or waits for, by name.
 /// The names of all files in the directory.
 Failure list_files(const Directory& directory, std::vector<std::string>& files);
+
+/// All locks below `prefix` that somebody holds or waits for, by name.
 Result<std::vector<LockStatus>> read_all(const Directory& directory, const std::string& prefix,
                                          std::int64_t now_ms);
 

@@ -9,12 +9,21 @@ asio::awaitable<bool> Helper::run(Job job, TimePoint deadline) {
   OneShot<bool> done(state_->env);
   state_->waiting.push_back(Task{std::move(job), done});
   if (!state_->running) start(state_);
+  if (state_->closed) co_return false;
   const auto ended = co_await done.get_until(deadline);
   co_return ended.value_or(false);
 }
 
+void Helper::close() noexcept {
+  state_->closed = true;
+  for (const auto& task : state_->waiting) task.done.set(false);
+  if (!state_->batch) return;
+  for (const auto& task : *state_->batch) task.done.set(false);
+}
+
 // Env tries again until there is a thread, so what waits needs no care here.
 Failure Helper::why_late(const std::string& about) const {
+  if (state_->closed) return make_failure(errc::closed, {});
   if (state_->running && !state_->begun->load()) {
     return make_failure(Error::no_thread,
                         about + ": no thread can be made (RLIMIT_NPROC or pids.max?)");
@@ -39,15 +48,18 @@ void Helper::start(std::shared_ptr<State> state) {
   Job told = [batch, state] {
     for (const auto& task : *batch) task.done.set(task.has_ended);
     state->running = false;
+    state->batch = nullptr;
     if (!state->waiting.empty()) start(state);
   };
   batch->swap(state->waiting);
   state->running = true;
   state->begun = begun;
+  state->batch = batch;
   try {
     state->env.run_blocking(std::move(work), std::move(told));
   } catch (...) {
     state->running = false;
+    state->batch = nullptr;
     throw;
   }
 }

@@ -20,9 +20,13 @@ class Helper {
  public:
   explicit Helper(Env& env) : state_(std::make_shared<State>(env)) {}
 
-  /// Runs `job` on the helper thread. False if it has not ended by the deadline, or not at all for
-  /// want of memory; it may go on then, so it owns all that it touches.
+  /// Runs `job` on the helper thread. False if it has not ended by the deadline or by close(), or
+  /// not at all for want of memory; it may go on then, so it owns all that it touches.
   asio::awaitable<bool> run(Job job, TimePoint deadline);
+
+  /// From now on nobody waits for a job's end: a coroutine that still did when the loop ends would
+  /// never end, nor give back what it holds. The jobs go on.
+  void close() noexcept;
 
   /// Why a job has not ended by its deadline, as far as can be told: `about` a path.
   Failure why_late(const std::string& about) const;
@@ -37,7 +41,9 @@ class Helper {
     explicit State(Env& e) : env(e) {}
     Env& env;
     std::vector<Task> waiting;
+    std::shared_ptr<std::vector<Task>> batch;  ///< that runs
     bool running = false;
+    bool closed = false;
     /// The batch has its thread: set by that.
     std::shared_ptr<std::atomic<bool>> begun;
   };

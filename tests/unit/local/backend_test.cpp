@@ -8,10 +8,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 #include <string>
+#include <thread>
 
 #include "backends/local/lock/notes.hpp"
 #include "backends/local/rules/names.hpp"
@@ -245,6 +248,30 @@ TEST_F(LocalBackendTest, ShowsHolderAndQueue) {
   store.release(other);
   EXPECT_EQ(store.run(store.backend->list("b", Store::soon())).value->size(), 1U)
       << "free locks are no news";
+}
+
+// A ticket is locked before its record is written.
+TEST_F(LocalBackendTest, WhoHasJustTakenItHasAName) {
+  Store onlooker(path());
+  ASSERT_FALSE(onlooker.connect().error);
+  std::atomic<bool> over = false;
+  std::thread busy([&] {
+    Store store(path());
+    EXPECT_FALSE(store.connect().error);
+    for (int i = 0; i < 3000; ++i) grant_and_release(store, "a");
+    over = true;
+  });
+  int seen = 0;
+  std::set<std::string> nameless;
+  while (!over) {
+    const auto status = onlooker.status("a");
+    if (!status.held) continue;
+    ++seen;
+    if (status.owner->host != "host") nameless.insert(status.owner->id);
+  }
+  busy.join();
+  EXPECT_GT(seen, 0);
+  EXPECT_TRUE(nameless.empty()) << nameless.size() << " of " << seen << ", " << *nameless.begin();
 }
 
 TEST_F(LocalBackendTest, EvictIsRefusedAndNamesTheProcess) {

@@ -47,6 +47,23 @@ TEST(LocalNoThreads, ANewLockAndAStatusSaySoAndWorkLater) {
   EXPECT_EQ(store.release(claim), ReleaseStatus::released);
 }
 
+// Else its coroutine, and all that this holds, would be left behind by a loop that ends.
+TEST(LocalNoThreads, WhoWaitsForOneIsToldOfTheClose) {
+  const TempDir dir("dlock-local");
+  Store store((dir / "locks").string());
+  ASSERT_FALSE(store.connect().error);
+  const NoThreads none;
+  std::optional<Result<LockStatus>> early;
+  store.start(store.backend->inspect("a", Store::in(1h)), early);
+  store.env.context().poll();
+  ASSERT_FALSE(early);
+  store.run(store.backend->close(Store::soon()));
+  ASSERT_TRUE(store.run_until([&] { return early.has_value(); }));
+  EXPECT_EQ(early->failure.error, errc::closed);
+  const auto late = store.run(store.backend->inspect("a", Store::in(1h)));
+  EXPECT_EQ(late.failure.error, errc::closed);
+}
+
 // What is there already needs no thread.
 TEST(LocalNoThreads, KnownLocksAreGrantedAndGivenBack) {
   const TempDir dir("dlock-local");

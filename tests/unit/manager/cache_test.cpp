@@ -84,11 +84,17 @@ TEST_F(CacheTest, WhoWantsALeaseOfHisOwnCountsAsAnother) {
 TEST_F(CacheTest, BrokenWhileNobodyUsesItIsToldToNobody) {
   std::atomic<int> losses = 0;
   OpenOptions options{.backends = {&memory::backend()}};
-  options.on_loss = [&losses](const Loss&) { ++losses; };
+  options.on_loss = [&losses](const Loss& loss) {
+    if (loss.name == "a") ++losses;
+  };
   auto manager = LockManager::open("memory://" + store_ + "?cache=1h", options);
   EXPECT_FALSE(manager.lock("a")->acquire().release());
+  // Used all the time, and broken after the other one: its holder is told when both are known.
+  auto used = manager.lock("b")->acquire();
   observer_.evict("a", 1);
-  ASSERT_TRUE(eventually(patience(), [&] { return manager.lock("a")->acquire().token() == 2U; }));
+  observer_.evict("b", used.token().value());
+  ASSERT_TRUE(eventually(patience(), [&] { return used.stop_token().stop_requested(); }));
+  EXPECT_EQ(manager.lock("a")->acquire().token(), 2U);
   manager.close();
   EXPECT_EQ(losses, 0);
 }
