@@ -15,31 +15,36 @@ namespace {
 
 class Clockwork {
  public:
-  AlarmId set(TimePoint when, std::function<void()> ring) {
+  AlarmId set(TimePoint when, Ring ring) {
     const std::lock_guard lock(mutex_);
     if (!running_) {
       start_thread([this]() noexcept { run(); }).detach();
       running_ = true;
     }
     const auto id = ++last_;
-    alarms_.emplace(std::pair(when, id), std::move(ring));
-    when_.emplace(id, when);
+    const auto known = when_.emplace(id, when).first;
+    try {
+      alarms_.emplace(std::pair(when, id), std::move(ring));
+    } catch (...) {
+      when_.erase(known);
+      throw;
+    }
     changed_.notify_all();
     return id;
   }
 
   void clear(AlarmId id) noexcept {
-    std::function<void()> dropped;
+    Alarms::node_type dropped;  // after the mutex
     const std::lock_guard lock(mutex_);
     const auto found = when_.find(id);
     if (found == when_.end()) return;
-    auto alarm = alarms_.extract({found->second, id});
-    dropped.swap(alarm.mapped());
+    dropped = alarms_.extract({found->second, id});  // none: it rings just now
     when_.erase(found);
   }
 
  private:
   using Lock = std::unique_lock<std::mutex>;
+  using Alarms = std::map<std::pair<TimePoint, AlarmId>, Ring>;
 
   void run() noexcept {
     Lock lock(mutex_);
@@ -55,13 +60,26 @@ class Clockwork {
         changed_.wait_for(lock, std::min<Duration>(left, kLongest));
         continue;
       }
-      auto alarm = alarms_.extract(alarms_.begin());
-      when_.erase(alarm.key().second);
-      lock.unlock();
-      alarm.mapped()();
-      alarm = {};
-      lock.lock();
+      ring_first(lock);
     }
+  }
+
+  void ring_first(Lock& lock) noexcept {
+    auto alarm = alarms_.extract(alarms_.begin());
+    lock.unlock();
+    const auto again = alarm.mapped()();
+    lock.lock();
+    const auto known = when_.find(alarm.key().second);
+    if (again && known != when_.end()) {
+      known->second = *again;
+      alarm.key().first = *again;
+      alarms_.insert(std::move(alarm));
+      return;
+    }
+    if (known != when_.end()) when_.erase(known);
+    lock.unlock();
+    alarm = {};
+    lock.lock();
   }
 
   static constexpr std::chrono::seconds kIdle{1};
@@ -69,7 +87,7 @@ class Clockwork {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<std::pair<TimePoint, AlarmId>, std::function<void()>> alarms_;
+  Alarms alarms_;
   std::map<AlarmId, TimePoint> when_;
   AlarmId last_ = 0;
   bool running_ = false;
@@ -77,7 +95,7 @@ class Clockwork {
 
 }  // namespace
 
-AlarmId set_alarm(TimePoint when, std::function<void()> ring) {
+AlarmId set_alarm(TimePoint when, Ring ring) {
   return of_process<Clockwork>().set(when, std::move(ring));
 }
 

@@ -15,10 +15,12 @@
 #include "core/leader/at_exit.hpp"
 #include "core/leader/holder.hpp"
 #include "core/leader/observers.hpp"
+#include "core/leader/stop_errand.hpp"
 #include "core/leader/times.hpp"
 #include "core/loop/crew.hpp"
 #include "core/manager/engine.hpp"
 #include "core/manager/manager_access.hpp"
+#include "core/process/exhausted.hpp"
 #include "dlock/linked_stop.hpp"
 #include "dlock/spi/fork.hpp"
 #include "dlock/spi/thread.hpp"
@@ -66,9 +68,8 @@ class Leader::Impl final : public core::EndsAtExit, public std::enable_shared_fr
   std::string do_work(const std::stop_token& stop);
   void begin_term(LockHandle handle);
   LeaderEvent end_term();
-  void arm_locked();
-  void on_alarm();
-  void stop_term() noexcept;
+  std::optional<TimePoint> next_alarm_locked() const noexcept;
+  std::optional<TimePoint> on_alarm() noexcept;
   bool is_over_locked() noexcept;
   void sleep(Duration pause, const std::stop_token& stop);
   void tell(const LeaderEvent& event) noexcept;
@@ -97,6 +98,7 @@ class Leader::Impl final : public core::EndsAtExit, public std::enable_shared_fr
   Duration to_stop_{0};           ///< with so much left it gives up
   bool gives_up_ = false;
   std::stop_source term_stop_;
+  std::shared_ptr<core::Errand> stop_term_;  ///< made beforehand: to stop it takes no memory
   core::AlarmId alarm_ = 0;
 };
 
@@ -107,15 +109,11 @@ std::uint64_t any_number() {
   return numbers();
 }
 
-/// Nothing of it blocks who runs it.
-class StopErrand final : public core::Errand {
- public:
-  explicit StopErrand(std::stop_source what) : what_(std::move(what)) {}
-  void run() noexcept override { what_.request_stop(); }
-
- private:
-  std::stop_source what_;
-};
+/// Of what is missing, with the limit to raise.
+std::string why_not(const std::exception& error) {
+  const auto* const of_system = dynamic_cast<const std::system_error*>(&error);
+  return of_system ? core::out_of_threads(of_system->code()).text : error.what();
+}
 
 std::string text_of(const std::exception_ptr& thrown) {
   try {
@@ -146,7 +144,7 @@ void Leader::Impl::campaign(std::stop_token stop) {
     thread_ = start_thread(
         [self = shared_from_this(), stop = std::move(stop)]() noexcept { self->run(stop); });
   } catch (const std::system_error& error) {
-    throw LockError(make_error_code(errc::unavailable), {name(), lock_->store(), error.what()});
+    throw LockError(make_error_code(errc::unavailable), {name(), lock_->store(), why_not(error)});
   }
   thread_id_ = thread_.get_id();
   stands_ = true;
@@ -168,7 +166,10 @@ void Leader::Impl::run(const std::stop_token& outer) noexcept {
     LeaderEvent event;
     event.kind = LeaderEvent::Kind::gave_up;
     event.error = why = make_error_code(errc::unavailable);
-    event.text = error.what();
+    try {
+      event.text = why_not(error);
+    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): then without words
+    }
     tell(event);
   }
   const Lock lock(mutex_);
@@ -203,7 +204,16 @@ Leader::Impl::Next Leader::Impl::stand(const std::stop_token& stop) {
 // The order of every end: the work has returned, the lead is not claimed any more, the lock goes.
 Leader::Impl::Next Leader::Impl::lead(LockHandle handle, const std::stop_token& stop) {
   const auto loss = handle.stop_token();
-  begin_term(std::move(handle));
+  try {
+    begin_term(std::move(handle));
+  } catch (const std::exception& error) {  // nobody would stop its work in time
+    LeaderEvent event;
+    event.kind = LeaderEvent::Kind::retrying;
+    event.error = make_error_code(errc::unavailable);
+    event.text = why_not(error);
+    tell(event);
+    return Next::pause;
+  }
   Lock lock(mutex_);
   const LinkedStop told(stop, term_stop_.get_token());
   LeaderEvent elected;
@@ -243,15 +253,22 @@ std::string Leader::Impl::do_work(const std::stop_token& stop) {
 
 void Leader::Impl::begin_term(LockHandle handle) {
   const Lock lock(mutex_);
+  term_stop_ = std::stop_source();
+  stop_term_ = core::stop_errand(term_stop_);
   handle_ = std::move(handle);
   token_ = handle_.token();
   full_ = handle_.remaining();
   gives_up_ = false;
-  term_stop_ = std::stop_source();
   to_stop_ = full_ ? core::time_to_stop(options_.times, *full_) : Duration::zero();
+  const auto when = next_alarm_locked();
+  if (!when) return;
   try {
-    arm_locked();
+    alarm_ = core::set_alarm(*when, [weak = weak_from_this()]() -> std::optional<TimePoint> {
+      const auto self = weak.lock();
+      return self ? self->on_alarm() : std::nullopt;
+    });
   } catch (...) {
+    token_.reset();
     LockHandle dropped;
     std::swap(dropped, handle_);
     throw;
@@ -264,6 +281,7 @@ LeaderEvent Leader::Impl::end_term() {
   {
     const Lock lock(mutex_);
     core::clear_alarm(std::exchange(alarm_, 0));
+    stop_term_.reset();
     const bool lost = handle_ && handle_.state() == HandleState::lost;
     event.kind = lost || gives_up_ ? LeaderEvent::Kind::lost : LeaderEvent::Kind::resigned;
     event.reason = lost ? handle_.loss_reason() : LossReason::none;
@@ -279,30 +297,19 @@ LeaderEvent Leader::Impl::end_term() {
   return event;
 }
 
-/// Rings when so much of the lease is left that it has to give up, if no renewal comes first.
-void Leader::Impl::arm_locked() {
-  alarm_ = 0;
-  const auto left = handle_ ? handle_.remaining() : std::nullopt;
-  if (!left) return;
-  const auto when = BoottimeClock::now() + std::max(*left - to_stop_, Duration::zero());
-  alarm_ = core::set_alarm(when, [weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->on_alarm();
-  });
+/// When so much of the lease is left that it has to give up, if no renewal comes first.
+std::optional<TimePoint> Leader::Impl::next_alarm_locked() const noexcept {
+  const auto left = handle_.remaining();
+  if (!left) return std::nullopt;
+  return BoottimeClock::now() + std::max(*left - to_stop_, Duration::zero());
 }
 
-void Leader::Impl::on_alarm() {
+std::optional<TimePoint> Leader::Impl::on_alarm() noexcept {
   const Lock lock(mutex_);
-  if (alarm_ == 0 || !handle_) return;
-  if (is_over_locked()) {
-    stop_term();
-    return;
-  }
-  arm_locked();
-}
-
-// Stop callbacks are the user's, and may block: not here.
-void Leader::Impl::stop_term() noexcept {
-  engine_->post_callback(std::make_shared<StopErrand>(term_stop_));
+  if (alarm_ == 0 || !handle_) return std::nullopt;
+  if (!is_over_locked()) return next_alarm_locked();
+  engine_->post_callback(std::move(stop_term_));
+  return std::nullopt;
 }
 
 /// Once it is, it stays: renewals that come later change nothing.
@@ -410,7 +417,7 @@ void Leader::Impl::observe(Observer observer) {
   try {
     observers_.push_back(core::observe(std::move(what)));
   } catch (const std::system_error& error) {
-    throw LockError(make_error_code(errc::unavailable), {name(), lock_->store(), error.what()});
+    throw LockError(make_error_code(errc::unavailable), {name(), lock_->store(), why_not(error)});
   }
   const auto id = observers_.back();
   lock.unlock();

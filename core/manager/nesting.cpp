@@ -7,6 +7,7 @@
 
 #include "core/manager/engine.hpp"
 #include "core/manager/multi_grant.hpp"
+#include "core/process/of_thread.hpp"
 #include "core/store/hold.hpp"
 #include "dlock/detail/grant.hpp"
 
@@ -21,21 +22,12 @@ struct Held {
   Call call;
 };
 
-// Of no destructor: to be read to the thread's last.
-thread_local bool thread_has_ended = false;
-thread_local const Call* present_call = nullptr;
-
 struct Thread {
   std::vector<Held> held;
-  ~Thread() { thread_has_ended = true; }
 };
 
-/// Null: the thread is ending, and destroys what it has.
-Thread* thread_here() noexcept {
-  if (thread_has_ended) return nullptr;
-  thread_local Thread mine;
-  return &mine;
-}
+// Of no destructor: to be read to the thread's last.
+thread_local const Call* present_call = nullptr;
 
 Call call_now() noexcept { return present_call != nullptr ? *present_call : Call(); }
 
@@ -79,7 +71,7 @@ bool waits(const DistributedLock& lock, const AcquireOptions& options) {
 
 // What cannot be noted, for want of memory, is not watched.
 void note_asked(const DistributedLock& lock, const AcquireOptions& options) noexcept try {
-  auto* const thread = thread_here();
+  auto* const thread = OfThread<Thread>::here();
   if (thread == nullptr || thread->held.empty()) return;
   std::erase_if(thread->held, is_given_back);
   const bool is_watched = !thread->held.empty() && thread->held.size() < kMostHeld;
@@ -93,7 +85,7 @@ void note_asked(const DistributedLock& lock, const AcquireOptions& options) noex
 }
 
 void note_taken(const LockHandle& handle) noexcept try {
-  auto* const thread = thread_here();
+  auto* const thread = OfThread<Thread>::here();
   const auto& grant = detail::GrantAccess::grant(handle);
   if (thread == nullptr || !grant || thread->held.size() >= kMostHeld) return;
   thread->held.push_back({grant, call_now()});

@@ -5,11 +5,13 @@
 #include <boost/uuid/uuid_io.hpp>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <utility>
 
 #include "core/leader/alarms.hpp"
-#include "core/loop/crew.hpp"
+#include "core/leader/stop_errand.hpp"
 #include "core/manager/manager_access.hpp"
+#include "core/process/exhausted.hpp"
 #include "core/schedule/record.hpp"
 #include "core/schedule/rules.hpp"
 #include "core/schedule/runs.hpp"
@@ -25,15 +27,6 @@ using std::chrono::milliseconds;
 constexpr milliseconds kSlice{100};
 constexpr milliseconds kRecordingPatience{2000};
 
-class OverrunErrand final : public core::Errand {
- public:
-  explicit OverrunErrand(std::stop_source what) : what_(std::move(what)) {}
-  void run() noexcept override { what_.request_stop(); }
-
- private:
-  std::stop_source what_;
-};
-
 }  // namespace
 
 struct ScheduledRun::Impl {
@@ -45,9 +38,12 @@ struct ScheduledRun::Impl {
         record(std::move(as)),
         over_at(until),
         stop(overrun.get_token(), handle.stop_token()),
-        alarm(core::set_alarm(until, [engine = engine, what = overrun] {
-          engine->post_callback(std::make_shared<OverrunErrand>(what));
-        })) {}
+        alarm(core::set_alarm(
+            until,
+            [engine = engine, what = core::stop_errand(overrun)]() -> std::optional<TimePoint> {
+              engine->post_callback(what);
+              return std::nullopt;
+            })) {}
   ~Impl() { core::clear_alarm(alarm); }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
@@ -166,13 +162,20 @@ std::unique_ptr<ScheduledRun::Impl> Schedule::Impl::begin(LockHandle held, RunRe
   auto run = core::begun(options, seen.now, seen.me);
   run.token = held.token();
   run.owner.id = boost::uuids::to_string(boost::uuids::random_generator()());
-  if (!runs.replace(seen.text, core::to_text(run))) {
-    held.release();
+  // First all that can be missing: a run that is written down counts, also if it never began.
+  std::unique_ptr<ScheduledRun::Impl> begun;
+  try {
+    begun = std::make_unique<ScheduledRun::Impl>(runs, engine, std::move(held), std::move(run),
+                                                 over_at);
+  } catch (const std::system_error& error) {
+    auto failure = core::out_of_threads(error.code());
+    throw LockError(failure.error, {runs.name(), runs.store(), std::move(failure.text)});
+  }
+  if (!runs.replace(seen.text, core::to_text(begun->record))) {
+    begun->handle.release();
     refuses(runs.look(), why);
     return nullptr;
   }
-  auto begun =
-      std::make_unique<ScheduledRun::Impl>(runs, engine, std::move(held), std::move(run), over_at);
   error_code lost;
   begun->handle.check(lost);
   if (!lost && BoottimeClock::now() < over_at) return begun;

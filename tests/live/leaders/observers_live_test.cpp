@@ -80,5 +80,32 @@ TEST_P(ObserversOfServers, OneThatStandsStillTellsNothingAndKeepsNobodyWaiting) 
   EXPECT_TRUE(of_it.becomes(true));
 }
 
+TEST_P(ObserversOfServers, ALinkThatIsCutTellsNothingAndWhatChangedMeanwhileIsToldOnce) {
+  SurroundedStore store(GetParam());
+  FaultProxy link(store.port());
+  auto here = LockManager::open(store.url(), quiet());
+  auto there = LockManager::open(store.url_through(link), quiet());
+  Told told;
+  Leader leads(here, "a", {}, looking_often());
+  Leader looks(there, "a", {}, looking_often());
+  leads.campaign();
+  told.listen_to(looks);
+  ASSERT_TRUE(told.becomes(true));
+  link.refuse(true);
+  link.drop_all();
+  EXPECT_THROW(looks.who(), LockError) << "who leads is not known";
+  const int before = told.times;
+  leads.resign();
+  leads.campaign();
+  ASSERT_TRUE(eventually(patience(), [&] { return leads.is_leader(); }));
+  leads.resign();
+  EXPECT_EQ(told.times, before) << "it was told what it cannot know";
+  link.refuse(false);
+  EXPECT_TRUE(told.becomes(false));
+  EXPECT_EQ(told.times, before + 1) << "nobody leads: all that is left to tell";
+  leads.campaign();
+  EXPECT_TRUE(told.becomes(true)) << "its watch is set again";
+}
+
 }  // namespace
 }  // namespace dlock::testkit

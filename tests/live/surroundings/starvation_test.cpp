@@ -196,13 +196,14 @@ TEST_P(OutOfMemory, P12_EachAllocationFailsOnce) {
   const bool slow = GetParam() == "memcached";
   starve(kind, {"wait", "acquire", "renew", "lose", "first", "connect"}, slow ? 12 : 100,
          slow ? 10 : 40);
-  starve(kind, {"close", "look", "release", "drop", "export"}, slow ? 40 : 100, slow ? 20 : 40);
+  starve(kind, {"close", "look", "release", "drop", "export", "lead", "run"}, slow ? 40 : 100,
+         slow ? 20 : 40);
 }
 
 TEST_P(OutOf, P04_ThreadsOneByOne) {
   starve("thread",
          {"first", "connect", "acquire", "wait", "renew", "look", "release", "drop", "close",
-          "export"},
+          "export", "lead", "run"},
          20, 5);
 }
 

@@ -295,6 +295,55 @@ void export_it(Trial& trial) {
   trial.expect(Clock::now() - start < kGrace, "export took too long");
 }
 
+/// It leads, or says that it has given up.
+void lead(Trial& trial) {
+  std::atomic<bool> ended = false;
+  try {
+    LeaderOptions options;
+    options.times.retry = 10ms;
+    options.on_event = [&ended](const LeaderEvent& event) {
+      if (event.kind == LeaderEvent::Kind::gave_up) ended = true;
+    };
+    Leader leader(*trial.locks, trial.name, {}, options);
+    leader.on_leader_changed([](const std::optional<Owner>&) {});
+    leader.campaign();
+    {
+      const testkit::Spared spared;
+      trial.expect(eventually(within(kGrace), [&] { return ended || leader.is_leader(); }),
+                   "neither leads nor says why");
+      trial.outcome += leader.is_leader() ? "leads; " : "gave up; ";
+    }
+    leader.resign();
+  } catch (const std::bad_alloc&) {
+    const testkit::Spared spared;
+    trial.outcome += "no memory; ";
+  } catch (const LockError& error) {
+    const testkit::Spared spared;
+    trial.expect(error.code() == errc::unavailable, "a leader said " + std::string(error.what()));
+    trial.outcome += "error; ";
+  }
+}
+
+/// It has run, or is due still. Memcached keeps no runs.
+void run_once(Trial& trial) {
+  bool has_run = false;
+  std::optional<error_code> refused;
+  try {
+    Schedule schedule(*trial.locks, trial.name, {.at_most_for = 30s});
+    schedule.run([&has_run](const std::stop_token&) { has_run = true; });
+  } catch (const std::bad_alloc&) {
+    refused = make_error_code(errc::unavailable);
+  } catch (const LockError& error) {
+    refused = error.code();
+  }
+  const testkit::Spared spared;
+  trial.outcome += has_run ? "has run; " : refused ? refused->message() + "; " : "not due; ";
+  trial.expect(has_run || refused, "it was due");
+  trial.expect(!refused || refused == errc::unavailable || refused == errc::not_supported ||
+                   refused == errc::lock_lost || refused == boost::system::errc::not_enough_memory,
+               "a run said " + refused.value_or(error_code()).message());
+}
+
 /// An operator's break, where there is one.
 void lose(Trial& trial) {
   const auto stop = trial.handle.stop_token();
@@ -318,6 +367,8 @@ const std::vector<Phase>& phases() {
       {"export", hold, export_it, expect_held_or_told},
       {"release", hold, release, nothing},
       {"drop", hold, drop, nothing},
+      {"lead", warm, lead, nothing},
+      {"run", warm, run_once, nothing},
       {"lose", hold, lose, nothing},
       {"close", hold, close, told_at_close},
   };

@@ -3,6 +3,8 @@
 // One store of each kind, with short times, and what can happen to it.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -12,6 +14,7 @@
 #include "dlock/lock_manager.hpp"
 #include "dlock/spi/descriptor.hpp"
 #include "testkit/await.hpp"
+#include "testkit/fault_proxy.hpp"
 #include "testkit/servers/memcached.hpp"
 #include "testkit/servers/redis.hpp"
 #include "testkit/servers/zookeeper.hpp"
@@ -48,13 +51,12 @@ class SurroundedStore {
   }
 
   /// Everything is over soon.
-  std::string url() const {
-    const std::string times = "connect_timeout=2s&request_timeout=500ms&release_timeout=500ms";
-    if (backend_ == "zookeeper") return server_->url() + "app?session_timeout=1500ms&" + times;
-    if (backend_ == "redis") return server_->url() + "?lease=600ms&" + times;
-    if (backend_ == "memcached") return server_->url() + "?lease=3s&" + times;
-    return "file://" + (folder_ / "locks").string() + "?" + times;
+  std::string url() const { return url_of(server_ ? server_->url() : ""); }
+  /// The same by way of a proxy of its port. There has to be a server.
+  std::string url_through(const FaultProxy& proxy) const {
+    return url_of(fmt::format("{}://127.0.0.1:{}/", backend_, proxy.port()));
   }
+  std::uint16_t port() const { return server_->port(); }
 
   void vanish() {
     if (server_) server_->kill9();
@@ -69,6 +71,14 @@ class SurroundedStore {
   }
 
  private:
+  std::string url_of(const std::string& server) const {
+    const std::string times = "connect_timeout=2s&request_timeout=500ms&release_timeout=500ms";
+    if (backend_ == "zookeeper") return server + "app?session_timeout=1500ms&" + times;
+    if (backend_ == "redis") return server + "?lease=600ms&" + times;
+    if (backend_ == "memcached") return server + "?lease=3s&" + times;
+    return "file://" + (folder_ / "locks").string() + "?" + times;
+  }
+
   const std::string backend_;
   std::unique_ptr<Server> server_;
   TempDir folder_{"dlock-surroundings"};

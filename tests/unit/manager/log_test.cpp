@@ -20,11 +20,14 @@
 #include "core/manager/engine.hpp"
 #include "dlock/dlock.hpp"
 #include "dlock/memory.hpp"
+#include "testkit/await.hpp"
 
 namespace dlock {
 namespace {
 
 using namespace std::chrono_literals;
+using testkit::eventually;
+using testkit::patience;
 using Clock = std::chrono::steady_clock;
 
 LockManager open_logged(const std::string& name,
@@ -108,6 +111,42 @@ TEST(Log, P03_AFullStandardErrorDelaysNothingAndWhatIsDroppedIsCounted) {
   // A thousand wait; of the 501 others the first may have been on its way already.
   EXPECT_TRUE(dropped_in(all) == 500 || dropped_in(all) == 501) << all.substr(all.size() - 200);
   expect_works(locks);
+}
+
+// Each loss is a line, and so is what the callbacks throw.
+TEST(Log, P03_AFullStandardErrorDelaysNoKindOfLock) {
+  FullStandardError full;
+  auto locks = open_logged("kinds");
+  auto operators = open_logged("kinds");
+  const auto told = [](const LockHandle& handle) {
+    const auto stop = handle.stop_token();
+    return eventually(patience(), [&] { return stop.stop_requested(); });
+  };
+  LeaderOptions options;
+  options.times.retry = 1ms;
+  options.on_event = [](const LeaderEvent&) { throw std::runtime_error("told"); };
+  Leader leader(locks, "leader", {}, options);
+  leader.on_leader_changed([](const std::optional<Owner>&) {});
+  leader.campaign();
+  const auto before = Clock::now();
+  for (int i = 0; i < 50; ++i) {
+    const auto permit = locks.semaphore("permits", 2).acquire();
+    operators.evict_permits("permits", permit.token().value());
+    ASSERT_TRUE(told(permit));
+    const auto reader = locks.lock("shared")->acquire({.mode = Mode::shared});
+    operators.evict("shared", reader.token().value());
+    ASSERT_TRUE(told(reader));
+    const auto lock = locks.lock("lock")->acquire();
+    operators.evict("lock", lock.token().value());
+    ASSERT_TRUE(told(lock));
+    ASSERT_TRUE(eventually(patience(), [&] { return leader.is_leader(); }));
+    operators.evict("leader", leader.token().value());
+    ASSERT_TRUE(eventually(patience(), [&] { return !leader.is_leader(); }));
+  }
+  EXPECT_TRUE(Schedule(locks, "run", {.at_most_for = 10s}).run([](const std::stop_token&) {}));
+  EXPECT_LT(Clock::now() - before, 30s);
+  leader.resign();
+  EXPECT_NE(full.read_until("is lost: broken").find("is lost: broken"), std::string::npos);
 }
 
 TEST(Log, P03_OneThatIsStuckDelaysTheEndByASecond) {

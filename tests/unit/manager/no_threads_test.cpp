@@ -9,21 +9,30 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <boost/asio/use_future.hpp>
+#include <filesystem>
 #include <future>
+#include <iterator>
 #include <thread>
 
 #include "core/loop/real_env.hpp"
 #include "dlock/async.hpp"
 #include "dlock/dlock.hpp"
+#include "dlock/leader.hpp"
 #include "dlock/memory.hpp"
+#include "dlock/schedule.hpp"
 #include "dlock/spi/descriptor.hpp"
+#include "dlock/testing/store.hpp"
+#include "testkit/await.hpp"
 
 namespace dlock {
 namespace {
 
 using namespace std::chrono_literals;
+using testkit::eventually;
 using testkit::NoThreads;
+using testkit::patience;
 using testkit::refuse_thread;
 using Clock = std::chrono::steady_clock;
 
@@ -37,6 +46,16 @@ void expect_threads_named(const LockError& error) {
   EXPECT_EQ(error.code(), errc::unavailable);
   EXPECT_NE(std::string(error.what()).find("RLIMIT_NPROC"), std::string::npos) << error.what();
   EXPECT_NE(std::string(error.what()).find("pids.max"), std::string::npos) << error.what();
+}
+
+std::ptrdiff_t threads_of_this_process() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
+}
+const auto threads_at_first = threads_of_this_process();
+
+/// The thread that stops leaders and scheduled runs rests for a second after the last one.
+bool are_gone() {
+  return eventually(patience(), [] { return threads_of_this_process() <= threads_at_first; });
 }
 
 TEST(NoThread, AtFirstUseIsAnErrorAndTheNextCallTriesAgain) {
@@ -82,6 +101,90 @@ TEST(NoThread, AManagerThatNeverGotItsThreadsEnds) {
   (void)locks.lock("a")->acquire({}, {}, ec);
   EXPECT_EQ(ec, errc::unavailable);
   refuse_thread(0);
+}
+
+// A run that is written down counts, also if it never began.
+TEST(NoThread, AScheduledRunSaysSoAndIsDueStill) {
+  ASSERT_TRUE(are_gone());
+  auto locks = open_store("schedule");
+  locks.connect();
+  Schedule schedule(locks, "a", {.at_most_for = 10s, .every = 1h});
+  {
+    const NoThreads none;
+    try {
+      (void)schedule.try_begin();
+      ADD_FAILURE() << "runs without a thread to end it in time";
+    } catch (const LockError& error) {
+      expect_threads_named(error);
+    }
+  }
+  EXPECT_FALSE(Schedule::last(locks, "a"));
+  EXPECT_TRUE(schedule.run([](const std::stop_token&) {}));
+}
+
+// Nothing would stop its work before the lease is over.
+TEST(NoThread, WhoHasNoneToStopItsWorkDoesNotLeadAndStandsAgain) {
+  ASSERT_TRUE(are_gone());
+  testing::Store store;
+  auto locks = store.open();
+  auto others = store.open();
+  auto held = others.lock("a")->acquire();
+  std::atomic<int> retries = 0;
+  std::atomic<bool> is_named = false;
+  LeaderOptions options;
+  options.times.retry = 10ms;
+  options.on_event = [&](const LeaderEvent& event) {
+    if (event.kind != LeaderEvent::Kind::retrying) return;
+    is_named = event.text.find("RLIMIT_NPROC") != std::string::npos;
+    ++retries;
+  };
+  Leader leader(locks, "a", {}, options);
+  leader.campaign();
+  ASSERT_TRUE(eventually(patience(), [&] { return others.status("a").waiting.size() == 1; }));
+  std::optional<NoThreads> none;
+  none.emplace();
+  held.release();
+  ASSERT_TRUE(eventually(patience(), [&] { return retries > 0; }));
+  EXPECT_TRUE(is_named);
+  EXPECT_FALSE(leader.is_leader());
+  none.reset();
+  EXPECT_TRUE(eventually(patience(), [&] { return leader.is_leader(); }));
+}
+
+TEST(NoThread, AnObserverSaysSoAndTheNextOneIsTold) {
+  auto locks = open_store("observer");
+  locks.connect();
+  Leader looks(locks, "a", {});
+  std::atomic<int> times = 0;
+  const auto observer = [&times](const std::optional<Owner>&) { ++times; };
+  {
+    const NoThreads none;
+    try {
+      looks.on_leader_changed(observer);
+      ADD_FAILURE() << "observes without a thread";
+    } catch (const LockError& error) {
+      expect_threads_named(error);
+    }
+  }
+  looks.on_leader_changed(observer);
+  EXPECT_TRUE(eventually(patience(), [&] { return times == 1; }));
+}
+
+TEST(NoThread, ACampaignSaysSoAndTheNextOneLeads) {
+  auto locks = open_store("campaign");
+  locks.connect();
+  Leader leader(locks, "a", {});
+  {
+    const NoThreads none;
+    try {
+      leader.campaign();
+      ADD_FAILURE() << "stands without a thread";
+    } catch (const LockError& error) {
+      expect_threads_named(error);
+    }
+  }
+  leader.campaign();
+  EXPECT_TRUE(eventually(patience(), [&] { return leader.is_leader(); }));
 }
 
 TEST(NoThread, ACompletionHandlerWaitsUntilThereIsOne) {
