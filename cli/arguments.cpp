@@ -189,6 +189,9 @@ class Parser {
     app.add_option("--max-queue", arguments_.max_queue,
                    "Fail at once if already so many wait for it (default: the configuration's)")
         ->type_name("N");
+    add_duration(app, "--head-start", arguments_.head_start,
+                 "Wait as if we had come so much earlier, 24h at most: whoever came after that is "
+                 "passed (redis)");
     app.add_option(
            "--adopt", arguments_.adopt,
            "Take over the grant whose text (hold --export) is the first line of FILE, or of "
@@ -552,7 +555,7 @@ class Parser {
       throw CLI::ValidationError("--export", "of an exclusive lock only");
     }
     const bool may_adopt = is_plain && !arguments_.leader && !arguments_.at_most_for &&
-                           !arguments_.nested && !arguments_.max_queue;
+                           !arguments_.nested && !arguments_.max_queue && !arguments_.head_start;
     if (!arguments_.adopt.empty() && !may_adopt) {
       throw CLI::ValidationError("--adopt",
                                  "the grant is an exclusive lock's, and there already; leave out "
@@ -606,9 +609,12 @@ class Parser {
     }
     if (all.at_most_for && all.max_hold)
       refuse(kind, "it bounds the run already; leave --max-hold out");
-    if (all.at_most_for && (all.progress_every || all.max_queue || all.on_revoke != 0)) {
+    if (all.at_most_for &&
+        (all.progress_every || all.max_queue || all.head_start || all.on_revoke != 0)) {
       refuse(kind,
-             "a scheduled run has no --progress-every, --max-queue or --on-revoke; leave them out");
+             "a scheduled run has no --progress-every, --max-queue, --head-start or --on-revoke; "
+             "leave "
+             "them out");
     }
     check_times(kind);
   }

@@ -122,6 +122,7 @@ AcquireOptions acquire_options(const Arguments& arguments) {
   if (arguments.shared) options.mode = Mode::shared;
   options.max_hold = arguments.max_hold;
   options.max_queue = arguments.max_queue;
+  options.head_start = arguments.head_start.value_or(std::chrono::milliseconds(0));
   options.progress_every = arguments.progress_every;
   options.revocable = arguments.on_revoke != 0;
   return options;

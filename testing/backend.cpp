@@ -43,6 +43,7 @@ Capabilities declare(std::chrono::milliseconds lease) {
   capabilities.longest_lease = std::chrono::hours(24);
   capabilities.can_list = true;
   capabilities.can_evict = true;
+  capabilities.can_head_start = true;
   capabilities.can_ask = true;
   capabilities.notes = {"in process: for tests of code that uses locks"};
   return capabilities;

@@ -59,6 +59,7 @@ Capabilities declare() {
   capabilities.can_evict = true;
   capabilities.can_tell_contention = true;
   capabilities.can_bound_queue = true;
+  capabilities.can_head_start = true;
   capabilities.can_ask = true;
   capabilities.can_adopt = true;
   capabilities.can_raise = true;

@@ -99,8 +99,15 @@ SharedStore::Grant SharedStore::claim_locked(const ClaimRequest& request, TimePo
   auto mine = find_owner(entries, request.owner.id);
   const bool enters = mine == entries.end();
   const auto enter = [&] {
-    entries.push_back(Entry{request.owner, request.mode, 0, now, std::move(wake)});
-    mine = std::prev(entries.end());
+    const auto arrival = now - request.head_start;
+    auto place = entries.end();
+    // Behind all, for who has no head start.
+    while (place != entries.begin() && std::prev(place)->token == 0 &&
+           std::prev(place)->arrival > arrival) {
+      --place;
+    }
+    mine = entries.insert(place, Entry{request.owner, request.mode, 0, now, std::move(wake)});
+    mine->arrival = arrival;
   };
   if (!waiting.record.empty()) {
     const bool stays = enters && request.queue && !another_gate(gate);
@@ -113,7 +120,7 @@ SharedStore::Grant SharedStore::claim_locked(const ClaimRequest& request, TimePo
     if (seals) return seal_at_once(waiting, request.min_token, gate->seal);
     enter();
     if (!request.queue && !may_hold(entries, mine)) {
-      entries.pop_back();
+      entries.erase(mine);
       return {};
     }
   }

@@ -121,6 +121,7 @@ class SharedStore {
     Told asked{};
     std::string proof{};  ///< of an exported grant
     TimePoint offered_until{};
+    TimePoint arrival{};  ///< less its head start
   };
   struct Queue {
     std::deque<Entry> entries;

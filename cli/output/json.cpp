@@ -85,6 +85,7 @@ json::object finding_object(const StoreFinding& finding) {
   object["shared_mode"] = can.shared_mode;
   object["can_tell_contention"] = can.can_tell_contention;
   object["can_bound_queue"] = can.can_bound_queue;
+  object["can_head_start"] = can.can_head_start;
   object["can_ask"] = can.can_ask;
   object["can_adopt"] = can.can_adopt;
   object["semaphores"] = can.permits;

@@ -81,6 +81,7 @@ std::string extras_of(const Capabilities& can) {
   add(can.can_ask, "asks a holder for its lock");
   add(can.can_adopt, "gives a grant to another process");
   add(can.can_bound_queue, "counts who waits (max_queue)");
+  add(can.can_head_start, "lets waiters pass others (head_start)");
   return text;
 }
 

@@ -29,6 +29,8 @@ constexpr std::array kRequirements{
     Requirement{"semaphore", [](const Capabilities& has) { return has.permits; }, "no semaphores"},
     Requirement{"max_queue", [](const Capabilities& has) { return has.can_bound_queue; },
                 "no count of who waits"},
+    Requirement{"head_start", [](const Capabilities& has) { return has.can_head_start; },
+                "nobody passes who came earlier"},
     Requirement{"revocable", [](const Capabilities& has) { return has.can_ask; },
                 "no way to ask a holder for its lock"},
     Requirement{"adoption", [](const Capabilities& has) { return has.can_adopt; },

@@ -70,10 +70,11 @@ class RoutedLock final : public DistributedLock {
   const std::shared_ptr<CachedLock> cached_;
 };
 
-// Who wants a lease of his own, to read, or to be asked for the lock, asks the store for a claim of
-// his own, behind the one that is here.
+// Who wants a lease of his own, to read, to pass others, or to be asked for the lock, asks the
+// store for a claim of his own, behind the one that is here.
 detail::Canceller RoutedLock::start_cached(AcquireOptions options, detail::AcquireHandler handler) {
-  const bool wants_another = options.lease || options.mode == Mode::shared || options.revocable;
+  const bool wants_another = options.lease || options.mode == Mode::shared || options.revocable ||
+                             options.head_start.count() != 0;
   const auto& cached = wants_another ? nullptr : cached_;
   if (cached && engine_->take_cached(*cached, route_, options, handler)) return [] {};
   return engine_->start_acquire(name_, route_, options, std::move(handler), cached, {});
@@ -366,6 +367,7 @@ Acquisition::Request Engine::make_request(const std::string& name, const RouteCo
   request.diagnostics = options.diagnostics;
   request.must_tell_contention = options.tell_contention;
   request.revocable = options.revocable;
+  request.head_start = options.head_start;
   request.max_queue = options.max_queue || permits.count != 0 ? options.max_queue
                       : route.max_queue                       ? route.max_queue
                                                               : settings.max_queue;

@@ -47,7 +47,8 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
     bool must_tell_contention = false;
     bool revocable = false;
     std::optional<std::uint32_t> max_queue;
-    std::uint32_t permits = 0;  ///< as ClaimRequest's
+    std::chrono::milliseconds head_start{0};  ///< as AcquireOptions'
+    std::uint32_t permits = 0;                ///< as ClaimRequest's
     std::uint32_t limit = 0;
     std::shared_ptr<const Adoption> adoption;  ///< as ClaimRequest's
   };

@@ -32,6 +32,21 @@ std::string token_key(const Acquisition::Request& request) {
   return request.permits == 0 ? request.name : "semaphore\n" + request.name;
 }
 
+constexpr std::chrono::hours kLongestHeadStart{24};
+
+Failure wrong_head_start(const Acquisition::Request& request) {
+  const auto wrong = [&](std::string_view why) {
+    return make_failure(errc::invalid_argument,
+                        fmt::format("head_start: {} ms {}", request.head_start.count(), why));
+  };
+  if (request.head_start.count() < 0) {
+    return wrong("would let others pass; it is 0 or more, and who may wait longer sets none");
+  }
+  if (request.head_start > kLongestHeadStart) return wrong("is more than a day; write 24h or less");
+  if (request.mode == Mode::shared) return wrong("is of exclusive locks only; leave it out");
+  return {};
+}
+
 Failure invalid_lease(std::string text) {
   return make_failure(errc::invalid_argument, std::move(text));
 }
@@ -291,6 +306,7 @@ Failure Store::make_claim(const Acquisition::Request& request, ClaimPtr& claim) 
       (request.tell_contention || request.must_tell_contention) && capabilities.can_tell_contention;
   wanted.tell_asked = request.revocable;
   if (wanted.queue) wanted.max_queue = request.max_queue;
+  if (wanted.queue) wanted.head_start = request.head_start;
   wanted.permits = request.permits;
   wanted.limit = request.limit;
   wanted.adoption = request.adoption;
@@ -312,10 +328,11 @@ Failure Store::refused_wishes(const Acquisition::Request& request) const {
                                     "store that does (`dlock doctor` says what each can do)",
                                     option, setup_.descriptor->name, name(), why));
   };
-  const char* const wish = request.max_queue              ? "max_queue"
-                           : request.must_tell_contention ? "tell_contention"
-                           : request.revocable            ? "revocable"
-                                                          : nullptr;
+  const char* const wish = request.max_queue                 ? "max_queue"
+                           : request.head_start.count() != 0 ? "head_start"
+                           : request.must_tell_contention    ? "tell_contention"
+                           : request.revocable               ? "revocable"
+                                                             : nullptr;
   if (request.permits != 0 && wish != nullptr) {
     return make_failure(
         errc::invalid_argument,
@@ -323,6 +340,12 @@ Failure Store::refused_wishes(const Acquisition::Request& request) const {
   }
   if (request.max_queue && !request.limits.once && !capabilities.can_bound_queue) {
     return refuse("max_queue", "has no queue that it could count");
+  }
+  if (request.head_start.count() != 0) {
+    if (auto wrong = wrong_head_start(request); wrong.error) return wrong;
+    if (!capabilities.can_head_start && !request.limits.once) {
+      return refuse("head_start", "lets nobody pass those who came earlier");
+    }
   }
   if (request.must_tell_contention && !capabilities.can_tell_contention) {
     return refuse("tell_contention", "does not tell a holder that somebody else asks");

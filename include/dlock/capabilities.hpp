@@ -65,6 +65,9 @@ struct Capabilities {
   /// Who asks for a lock can be told how many wait before him: AcquireOptions::max_queue works.
   bool can_bound_queue = false;
 
+  /// A waiter can pass others: AcquireOptions::head_start works.
+  bool can_head_start = false;
+
   /// A holder can be asked to give its lock back, and is told by push: AcquireOptions::revocable
   /// and LockManager::ask() work.
   bool can_ask = false;

@@ -92,8 +92,8 @@ struct RouteConfig {
   std::optional<MigrateConfig> migrate;
   std::optional<std::chrono::milliseconds> wait;   ///< default of AcquireOptions::wait
   std::optional<std::chrono::milliseconds> lease;  ///< default of AcquireOptions::lease
-  /// `exclusive`, `fair`, `token` (durable tokens), `shared`, `max_queue`, `revocable`: refuse a
-  /// store that cannot.
+  /// `exclusive`, `fair`, `token` (durable tokens), `shared`, `max_queue`, `head_start`,
+  /// `revocable`: refuse a store that cannot.
   std::vector<std::string> require;
   Origin origin;
   std::optional<std::chrono::milliseconds> max_hold{};  ///< default of AcquireOptions::max_hold

@@ -53,6 +53,14 @@ struct AcquireOptions {
   /// `max_queue`, else the store's, else without a limit.
   std::optional<std::uint32_t> max_queue = std::nullopt;
 
+  /// Priority: in the queue it counts as having come so much earlier. Whoever came after that is
+  /// passed, whoever came before is not, so that nobody waits for ever; of two with one, the
+  /// earlier by that count. Who has the lock, or was woken for it, keeps it. Of no meaning where
+  /// nothing is waited for (`wait` 0), up to a day, of exclusive locks. A store whose tokens are
+  /// its places in the queue cannot (Capabilities::can_head_start: Redis and memory can) and
+  /// refuses it: `invalid_argument`. Default: none.
+  std::chrono::milliseconds head_start{0};
+
   /// LockHandle::on_contended() is told. A store that cannot (Capabilities::can_tell_contention)
   /// refuses it: `invalid_argument`. What it costs is paid by such a lock alone.
   bool tell_contention = false;

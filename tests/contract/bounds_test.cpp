@@ -2,6 +2,10 @@
 //
 // Bounded use: a lock that is held too long, whose holder hangs, or that too many wait for.
 #include <csignal>
+#include <future>
+#include <list>
+#include <map>
+#include <mutex>
 
 #include "dlock/mutex.hpp"
 #include "tests/contract/contract.hpp"
@@ -32,6 +36,85 @@ class BoundsContract : public Contract {
   }
 };
 DLOCK_CONTRACT(BoundsContract);
+
+class HeadStartContract : public Contract {
+ protected:
+  /// Waits for "a" on a manager of its own, and says when it has it.
+  std::future<std::uint64_t> wait_with(std::chrono::milliseconds head_start) {
+    managers_.push_back(open());
+    return std::async(std::launch::async, [this, &from = managers_.back(), head_start] {
+      auto held = from.lock("a")->acquire({.wait = 120s, .head_start = head_start});
+      const std::lock_guard lock(mutex_);
+      order_.push_back(head_start);
+      return held.token().value();
+    });
+  }
+  bool passes() {
+    if (capabilities().can_head_start) return true;
+    auto manager = open();
+    const auto lock = manager.lock("a");
+    EXPECT_EQ(error_of([&] { const auto held = lock->acquire({.wait = 1s, .head_start = 1s}); }),
+              errc::invalid_argument);
+    EXPECT_TRUE(lock->try_acquire({.head_start = 1s})) << "it does not wait";
+    return false;
+  }
+
+  std::list<LockManager> managers_;
+  std::mutex mutex_;
+  std::vector<std::chrono::milliseconds> order_;  ///< by what they asked for
+};
+DLOCK_CONTRACT(HeadStartContract);
+
+TEST_P(HeadStartContract, PassesWhoCameInThatTimeAndNobodyElse) {
+  if (!passes()) return;
+  using List = std::vector<std::chrono::milliseconds>;
+  auto manager = open();
+  auto held = manager.lock("a")->acquire({.wait = 60s});
+  auto token = held.token().value();
+  std::vector<std::future<std::uint64_t>> waiters;
+  const auto wait_for_one_more = [&](std::chrono::milliseconds head_start) {
+    waiters.push_back(wait_with(head_start));
+    return waiters_become("a", waiters.size());
+  };
+  ASSERT_TRUE(wait_for_one_more(0ms));
+  ASSERT_TRUE(wait_for_one_more(1h));
+  ASSERT_TRUE(wait_for_one_more(24h));
+  ASSERT_TRUE(wait_for_one_more(12h));
+  ASSERT_TRUE(wait_for_one_more(1ms));  // the first has waited for longer than that
+  EXPECT_FALSE(held.release());
+  std::map<std::uint64_t, std::size_t> by_token;
+  for (std::size_t i = 0; i < waiters.size(); ++i) by_token[waiters[i].get()] = i;
+  EXPECT_EQ(order_, (List{24h, 12h, 1h, 0ms, 1ms}));
+  std::vector<std::size_t> served;
+  for (const auto& [given, who] : by_token) {
+    EXPECT_GT(given, std::exchange(token, given)) << "tokens rise as they are served";
+    served.push_back(who);
+  }
+  EXPECT_EQ(served, (std::vector<std::size_t>{2, 3, 1, 0, 4}));
+}
+
+TEST_P(HeadStartContract, IsOfOneDayAtMostAndOfExclusiveLocks) {
+  if (!passes()) return;
+  auto manager = open();
+  const auto refused = [&](const AcquireOptions& options) {
+    Diagnostics why;
+    auto with = options;
+    with.diagnostics = &why;
+    error_code ec;
+    EXPECT_FALSE(manager.lock("a")->acquire(with, {}, ec));
+    EXPECT_EQ(ec, errc::invalid_argument);
+    return why.server_text;
+  };
+  EXPECT_EQ(
+      refused({.wait = 1s, .head_start = -1ms}),
+      "head_start: -1 ms would let others pass; it is 0 or more, and who may wait longer sets "
+      "none");
+  EXPECT_EQ(refused({.wait = 1s, .head_start = 24h + 1ms}),
+            "head_start: 86400001 ms is more than a day; write 24h or less");
+  if (!capabilities().shared_mode) return;
+  EXPECT_EQ(refused({.wait = 1s, .mode = Mode::shared, .head_start = 5ms}),
+            "head_start: 5 ms is of exclusive locks only; leave it out");
+}
 
 class BoundsOfProcesses : public Contract {};
 DLOCK_CONTRACT_OF_PROCESSES(BoundsOfProcesses);

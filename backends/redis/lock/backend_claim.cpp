@@ -236,7 +236,7 @@ ClaimAnswer RedisBackend::take_acquired(KeyClaim& claim, const ScriptAnswer& ans
   }
   if (code == AcquireCode::gate_changed && answer.items.size() == 2) {
     claim.position = {};
-    claim.arrival.clear();
+    claim.has_not_arrived();
     claim.maybe_queued = false;
     claim.asked = env_.now();
     result.status = ClaimStatus::gate_changed;

@@ -4,6 +4,8 @@
 // be on the server.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -41,9 +43,17 @@ struct KeyClaim final : Claim {
         owner(std::string_view(waiter).substr(text.owner_at)),
         signal(env),
         registry(std::move(all)) {
+    has_not_arrived();
     registry->emplace(this->request().owner.id, this);
   }
   ~KeyClaim() override { registry->erase(request().owner.id); }
+
+  /// Its next try says by how much it is to come earlier, if at all.
+  void has_not_arrived() {
+    arrival.clear();
+    const std::chrono::microseconds head_start = request().head_start;
+    if (head_start.count() > 0) arrival = fmt::format("-{}", head_start.count());
+  }
 
   void wake() {
     woken = true;

@@ -133,6 +133,7 @@ Capabilities declare(const ServerFacts& facts, const Declaration& declaration) {
   all.can_evict = true;
   all.can_tell_contention = !polls;
   all.can_bound_queue = true;
+  all.can_head_start = true;
   all.can_ask = !polls;
   all.can_adopt = true;
   all.can_raise = true;

@@ -63,6 +63,7 @@ if all and #all == 0 then
   redis.call('DEL', KEYS[1])
   held, all = false, nil
 end
+local fresh = ARGV[7] == ''
 local first, first_left = first_try(aside[2], now)
 local may, gone = mine, false
 if all and not mine then

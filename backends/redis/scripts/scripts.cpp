@@ -44,7 +44,7 @@ end
 )lua";
 
 // KEYS lock fence queue alive next; ARGV owner, lease ms, min token, fence ms, queue 0|1|2|3,
-// waiter, arrival ('' the first time), patience ms, cleanup 0|1, tag
+// waiter, arrival (the first time '', or the head start: '-' and us), patience ms, cleanup 0|1, tag
 // -> {1|2, token, tag} | {0, place, ms left, arrival, tag} | {3, tag} | {4, record, arrival, tag}
 //
 // The token is above the last one, above min token, and no less than the server's clock, so it
@@ -85,6 +85,11 @@ end
 local clock = redis.call('TIME')
 local us = clock[1] * 1000000 + clock[2]
 local now = us / 1000
+local fresh = ARGV[7] == ''
+if string.byte(ARGV[7]) == 45 then
+  fresh = true
+  ARGV[7] = string.format('%.0f', us + ARGV[7])
+end
 local first, first_left = first_try(aside[2], now)
 -- (turn)
 if not held and (not first or first_left <= 0 or first == ARGV[6]) then
@@ -118,7 +123,7 @@ local left = -1
 if held then
   left = redis.call('PTTL', KEYS[1])
   if first == ARGV[6] then redis.call('DEL', KEYS[5]) end
-  if ARGV[7] == '' then
+  if fresh then
     local id, instance
     if string.byte(held, -37) == 44 then
       id, instance = string.match(held, '^%d+:([%x-]+),.*,([%x-]+)$')
@@ -149,7 +154,7 @@ for i = 3, 4 do
   if kept < ARGV[8] * 1.5 then redis.call('PEXPIRE', KEYS[i], ARGV[8] * 2) end
 end
 if sealed then return {4, string.sub(held, 14), arrival, tag} end
-if ARGV[7] == '' then
+if fresh then
   local rank = redis.call('ZRANK', KEYS[3], ARGV[6])
   if rank >= 8 then return {0, rank < 64 and 8 or rank, left, arrival, tag} end
 end

@@ -59,6 +59,9 @@ struct ClaimRequest {
   /// The first answer `waiting` must say how many wait before it; above this it need not be exact.
   /// Only with Capabilities::can_bound_queue.
   std::optional<std::uint32_t> max_queue{};
+  /// It waits as if it had come so much earlier: only with Capabilities::can_head_start, and in
+  /// exclusive mode.
+  std::chrono::milliseconds head_start{0};
   /// So many of a semaphore's permits at once; 0: it is a lock. Only where capabilities and
   /// descriptor say so; its mode is shared then. A semaphore and a lock of one name never meet.
   std::uint32_t permits = 0;

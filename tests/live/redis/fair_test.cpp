@@ -21,9 +21,9 @@ class RedisFair : public RedisTest {
     });
   }
   /// A waiter of another process, whose place is before all that come now. It never asks.
-  void put_silent_waiter(const std::string& process) {
+  void put_silent_waiter(const std::string& process, const std::string& arrival = "1") {
     const auto waiter = process + " 00000000-0000-4000-8000-000000000001,host,1,app";
-    client().ask({"ZADD", "dlock:{a}%queue", "1", waiter});
+    client().ask({"ZADD", "dlock:{a}%queue", arrival, waiter});
     client().ask({"ZADD", "dlock:{a}%alive", "9000000000000", waiter});
   }
 };
@@ -49,6 +49,22 @@ TEST_F(RedisFair, WhoWaitsIsNotOvertakenThoughNobodyWasWoken) {
     EXPECT_FALSE(got.release());
   }
   EXPECT_TRUE(eventually(patience(), [&] { return bool(newcomer.lock("a")->try_acquire()); }));
+}
+
+TEST_F(RedisFair, WhoHasAHeadStartPassesThoseWhoCameInThatTime) {
+  using std::chrono::system_clock;
+  const auto minute_ago = system_clock::now().time_since_epoch() - 1min;
+  const auto arrival = std::chrono::duration_cast<std::chrono::microseconds>(minute_ago).count();
+  const std::string process = "11111111-2222-4333-8444-555555555555";
+  RedisClient deaf(server_.port());  // hears all and does nothing: as a stopped process does
+  deaf.send({"SUBSCRIBE", "dlock:wake:" + process});
+  ASSERT_TRUE(deaf.next(patience()));
+  put_silent_waiter(process, std::to_string(arrival));
+  auto locks = open(kFair);
+  EXPECT_FALSE(locks.lock("a")->try_acquire());
+  client().ask({"DEL", "dlock:{a}%next"});  // it was woken by that
+  put_silent_waiter(process, std::to_string(arrival));
+  EXPECT_TRUE(locks.lock("a")->acquire({.wait = 10s, .head_start = 1h}));
 }
 
 TEST_F(RedisFair, AStoppedWaiterDelaysTheNextByAStatedBound) {
