@@ -99,6 +99,8 @@ AlarmId set_alarm(TimePoint when, Ring ring) {
   return of_process<Clockwork>().set(when, std::move(ring));
 }
 
-void clear_alarm(AlarmId id) noexcept { of_process<Clockwork>().clear(id); }
+void clear_alarm(AlarmId id) noexcept {
+  if (id != 0) of_process<Clockwork>().clear(id);
+}
 
 }  // namespace dlock::core

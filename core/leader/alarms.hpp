@@ -21,7 +21,7 @@ using Ring = std::function<std::optional<TimePoint>()>;
 /// may come late by as long as that lasted: who must not act too late asks the clock itself. Throws
 /// std::system_error if there is no thread for it, and std::bad_alloc.
 AlarmId set_alarm(TimePoint when, Ring ring);
-/// It does not begin to ring after this call; it may ring just then.
+/// It does not begin to ring after this call; it may ring just then. 0 is none.
 void clear_alarm(AlarmId id) noexcept;
 
 }  // namespace dlock::core

@@ -65,6 +65,7 @@ class Leader::Impl final : public core::EndsAtExit, public std::enable_shared_fr
   void run(const std::stop_token& outer) noexcept;
   Next stand(const std::stop_token& stop);
   Next lead(LockHandle handle, const std::stop_token& stop);
+  std::string serve_term(const std::stop_token& stop, const std::stop_token& loss);
   std::string do_work(const std::stop_token& stop);
   void begin_term(LockHandle handle);
   LeaderEvent end_term();
@@ -73,6 +74,7 @@ class Leader::Impl final : public core::EndsAtExit, public std::enable_shared_fr
   bool is_over_locked() noexcept;
   void sleep(Duration pause, const std::stop_token& stop);
   void tell(const LeaderEvent& event) noexcept;
+  void log_thrown(const std::exception_ptr& thrown) noexcept;
   void tell_observers() noexcept;
 
   const std::shared_ptr<core::Engine> engine_;
@@ -214,15 +216,13 @@ Leader::Impl::Next Leader::Impl::lead(LockHandle handle, const std::stop_token& 
     tell(event);
     return Next::pause;
   }
-  Lock lock(mutex_);
-  const LinkedStop told(stop, term_stop_.get_token());
-  LeaderEvent elected;
-  elected.token = token_;
-  lock.unlock();
-  const LinkedStop all(told.token(), loss);
-  tell_observers();
-  tell(elected);
-  const auto failure = do_work(all.token());
+  std::string failure;
+  try {
+    failure = serve_term(stop, loss);
+  } catch (...) {  // it could not begin
+    end_term();
+    throw;
+  }
   auto event = end_term();
   tell_observers();
   const bool was_lost = event.kind == LeaderEvent::Kind::lost;
@@ -234,6 +234,19 @@ Leader::Impl::Next Leader::Impl::lead(LockHandle handle, const std::stop_token& 
   if (stop.stop_requested()) return Next::over;
   if (was_lost || !failure.empty()) return Next::pause;
   return options_.stand_again ? Next::again : Next::over;
+}
+
+/// As do_work(), told to everybody before.
+std::string Leader::Impl::serve_term(const std::stop_token& stop, const std::stop_token& loss) {
+  Lock lock(mutex_);
+  const LinkedStop told(stop, term_stop_.get_token());
+  LeaderEvent elected;
+  elected.token = token_;
+  lock.unlock();
+  const LinkedStop all(told.token(), loss);
+  tell_observers();
+  tell(elected);
+  return do_work(all.token());
 }
 
 /// What was thrown, in words; empty: nothing.
@@ -435,12 +448,15 @@ void Leader::Impl::tell(const LeaderEvent& event) noexcept {
   if (!options_.on_event) return;
   try {
     options_.on_event(event);
-  } catch (const std::exception& error) {
-    engine_->log(LogLevel::error,
-                 "leader '" + name() + "': on_event threw an exception: " + error.what());
   } catch (...) {
-    engine_->log(LogLevel::error, "leader '" + name() + "': on_event threw an exception");
+    log_thrown(std::current_exception());
   }
+}
+
+void Leader::Impl::log_thrown(const std::exception_ptr& thrown) noexcept try {
+  engine_->log(LogLevel::error,
+               "leader '" + name() + "': on_event threw an exception: " + text_of(thrown));
+} catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): there is no memory to say it
 }
 
 Leader::Leader(LockManager& locks, std::string name, Work on_elected, LeaderOptions options)

@@ -47,6 +47,10 @@ if not held and first ~= ARGV[6] and (not first or first_left <= 0) then
     wake(KEYS[3], KEYS[4], KEYS[5], ARGV[11], ARGV[12], ARGV[13], KEYS[1], KEYS[2])
     aside = redis.call('MGET', KEYS[2], KEYS[5], KEYS[1])
     held = aside[3]
+    -- later than the wake counted it from
+    clock = redis.call('TIME')
+    us = clock[1] * 1000000 + clock[2]
+    now = us / 1000
     first, first_left = first_try(aside[2], now)
   end
 end

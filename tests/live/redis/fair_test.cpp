@@ -51,6 +51,20 @@ TEST_F(RedisFair, WhoWaitsIsNotOvertakenThoughNobodyWasWoken) {
   EXPECT_TRUE(eventually(patience(), [&] { return bool(newcomer.lock("a")->try_acquire()); }));
 }
 
+// The moment of the word to the waiter is not that at which the newcomer's request began.
+TEST_F(RedisFair, ANewcomerWakesWhoWaitsAndIsNeverServedBefore) {
+  const std::string process = "11111111-2222-4333-8444-555555555555";
+  RedisClient deaf(server_.port());  // hears all and does nothing: as a stopped process does
+  deaf.send({"SUBSCRIBE", "dlock:wake:" + process});
+  ASSERT_TRUE(deaf.next(patience()));
+  auto locks = open(kFair);
+  for (int i = 0; i < 1000; ++i) {
+    client().ask({"DEL", "dlock:{a}%next"});
+    put_silent_waiter(process);
+    ASSERT_FALSE(locks.lock("a")->try_acquire()) << "time " << i;
+  }
+}
+
 TEST_F(RedisFair, WhoHasAHeadStartPassesThoseWhoCameInThatTime) {
   using std::chrono::system_clock;
   const auto minute_ago = system_clock::now().time_since_epoch() - 1min;

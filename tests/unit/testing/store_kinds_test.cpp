@@ -111,6 +111,33 @@ TEST(TestingStorePermits, AreLostOnCommandAllOrOnesOfOneAcquisition) {
   EXPECT_EQ(locks.semaphore_status("s").free(), 5U);
 }
 
+TEST(TestingStore, AHeadStartPassesWhoCameInThatTime) {
+  Store store;
+  auto locks = store.open(quiet());
+  auto others = store.open(quiet());
+  auto held = locks.lock("a")->acquire();
+  std::mutex mutex;
+  std::vector<std::chrono::milliseconds> order;
+  const auto wait_with = [&](std::chrono::milliseconds head_start) {
+    return std::async(std::launch::async, [&, head_start] {
+      const auto got = others.lock("a")->acquire({.wait = 60s, .head_start = head_start});
+      const std::lock_guard lock(mutex);
+      order.push_back(head_start);
+    });
+  };
+  const auto waits = [&](std::size_t count) {
+    return eventually(patience(), [&] { return locks.status("a").waiting.size() == count; });
+  };
+  const auto first = wait_with(0ms);
+  ASSERT_TRUE(waits(1));
+  const auto second = wait_with(1h);
+  ASSERT_TRUE(waits(2));
+  EXPECT_FALSE(held.release());
+  first.wait();
+  second.wait();
+  EXPECT_EQ(order, (std::vector<std::chrono::milliseconds>{1h, 0ms}));
+}
+
 TEST(TestingStorePermits, RefusalsDelaysAndACutLinkAreAsForLocks) {
   Store store(kShort);
   auto locks = store.open(quiet());
