@@ -87,7 +87,7 @@ struct Look {
 /// Looks again for who is just being written down, or was just overwritten by the next one. Whoever
 /// is stopped before he writes, or has no disk left to write on, stays nameless.
 Look look_at(const LockFile& file) {
-  constexpr int kMostLooks = 10;
+  constexpr int kMostLooks = 30;
   Look look(file);
   for (int looks = 1; looks < kMostLooks && look.records.lacks_new_one(look.tickets); ++looks) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
