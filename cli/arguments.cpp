@@ -613,8 +613,7 @@ class Parser {
         (all.progress_every || all.max_queue || all.head_start || all.on_revoke != 0)) {
       refuse(kind,
              "a scheduled run has no --progress-every, --max-queue, --head-start or --on-revoke; "
-             "leave "
-             "them out");
+             "leave them out");
     }
     check_times(kind);
   }

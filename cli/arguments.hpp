@@ -67,7 +67,7 @@ struct Arguments {
 
   std::optional<Milliseconds> max_hold;
   std::optional<std::uint32_t> max_queue;
-  std::optional<std::chrono::milliseconds> head_start;
+  std::optional<Milliseconds> head_start;
   std::optional<Milliseconds> progress_every;
   int on_revoke = 0;  ///< the signal that the command gets; 0: it is not told
 

@@ -101,9 +101,8 @@ SharedStore::Grant SharedStore::claim_locked(const ClaimRequest& request, TimePo
   const auto enter = [&] {
     const auto arrival = now - request.head_start;
     auto place = entries.end();
-    // Behind all, for who has no head start.
-    while (place != entries.begin() && std::prev(place)->token == 0 &&
-           std::prev(place)->arrival > arrival) {
+    while (request.head_start.count() > 0 && place != entries.begin() &&
+           std::prev(place)->token == 0 && std::prev(place)->arrival > arrival) {
       --place;
     }
     mine = entries.insert(place, Entry{request.owner, request.mode, 0, now, std::move(wake)});

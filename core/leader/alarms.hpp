@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Alarms: moments at which something short is to be done, for all leaders of a process on one
-// thread, which is there while there are any.
+// Alarms: moments at which something short is to be done, for all leaders and scheduled runs of a
+// process on one thread, which is there while there are any.
 #pragma once
 
 #include <cstdint>

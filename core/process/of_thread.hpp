@@ -32,7 +32,9 @@ class OfThread {
     const bool made = ::pthread_key_create(&key, &end) == 0;
   };
 
-  static T* mine() noexcept { return std::launder(reinterpret_cast<T*>(place)); }  // NOLINT
+  static T* mine() noexcept {
+    return std::launder(reinterpret_cast<T*>(place));  // NOLINT: of raw memory that has one
+  }
   static void end(void*) noexcept {
     state = State::closed;
     mine()->~T();

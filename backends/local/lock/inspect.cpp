@@ -77,6 +77,8 @@ class Records {
   std::vector<unsigned char> bytes_;
 };
 
+constexpr int kMostLooks = 30;
+
 /// A file at one moment.
 struct Look {
   explicit Look(const LockFile& file) : tickets(locked_tickets(file)), records(file) {}
@@ -85,11 +87,12 @@ struct Look {
 };
 
 /// Looks again for who is just being written down, or was just overwritten by the next one. Whoever
-/// is stopped before he writes, or has no disk left to write on, stays nameless.
-Look look_at(const LockFile& file) {
-  constexpr int kMostLooks = 30;
+/// is stopped before he writes, or has no disk left to write on, stays nameless. `looks`: how many
+/// more, a millisecond each, for all files that are looked at.
+Look look_at(const LockFile& file, int& looks) {
   Look look(file);
-  for (int looks = 1; looks < kMostLooks && look.records.lacks_new_one(look.tickets); ++looks) {
+  while (looks > 0 && look.records.lacks_new_one(look.tickets)) {
+    --looks;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     look = Look(file);
   }
@@ -162,7 +165,8 @@ Result<LockStatus> read_status_of(const Directory& directory, const std::string&
     result.failure = system_failure(opened.error, directory.path_of(file_name));
     return result;
   }
-  const auto look = look_at(file);
+  int looks = kMostLooks;
+  const auto look = look_at(file, looks);
   result.failure = front_failure(look.records.front().error, directory.path_of(file_name));
   if (result.failure.error) return result;
   result.value = status_of(look, now_ms);
@@ -189,6 +193,7 @@ Result<std::vector<LockStatus>> read_all(const Directory& directory, const std::
   result.failure = list_files(directory, files);
   if (result.failure.error) return result;
   result.value.emplace();
+  int looks = kMostLooks;
   for (const auto& file_name : files) {
     if (!is_lock_file_name(file_name)) continue;
     const auto known = local::lock_name(file_name);
@@ -200,7 +205,7 @@ Result<std::vector<LockStatus>> read_all(const Directory& directory, const std::
         (!somebody && !may_be_sealed(file))) {
       continue;
     }
-    const auto look = look_at(file);
+    const auto look = look_at(file, looks);
     const auto front = look.records.front();
     if (front.error != FrontError::none || !has_prefix(front.name, prefix)) continue;
     auto status = status_of(look, now_ms);
