@@ -67,6 +67,8 @@ class Driving final : public RealEnv::Runner, public std::enable_shared_from_thi
   void on_post() noexcept override;
   /// Of the awaited: another thread has to run the loop; and, on the loop, it need not any more.
   void follow() noexcept;
+  /// So few sleep that one who looks again and again keeps nobody from a processor.
+  bool is_quiet() const noexcept { return waiting_.load(std::memory_order_relaxed) <= kFew; }
   void on_answer() noexcept { waiting_.fetch_sub(1, std::memory_order_relaxed); }
 
   /// While it lives, what the calling thread posts wakes nobody: wait() or push() runs it.
@@ -94,6 +96,7 @@ class Driving final : public RealEnv::Runner, public std::enable_shared_from_thi
   };
 
  private:
+  static constexpr int kFew = 4;
   enum class Leader : std::uint8_t { nobody, own, caller };
   using Lock = std::unique_lock<std::mutex>;
 
