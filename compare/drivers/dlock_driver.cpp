@@ -4,17 +4,24 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <condition_variable>
 #include <mutex>
 #include <stdexcept>
 #include <vector>
 
 #include "compare/drivers/driver.hpp"
+#include "compare/drivers/worker.hpp"
 #include "dlock/async.hpp"
 #include "dlock/lock_manager.hpp"
 
 namespace dlock::compare {
 namespace {
+
+namespace asio = boost::asio;
 
 class DlockClient : public Client {
  public:
@@ -71,6 +78,40 @@ class DlockCrowd : public Crowd {
   std::vector<LockHandle> held_;
 };
 
+/// Coroutines on a loop of their own.
+class DlockTasks : public Tasks {
+ public:
+  explicit DlockTasks(std::vector<std::shared_ptr<DistributedLock>> locks)
+      : locks_(std::move(locks)) {}
+
+  void run(const std::atomic<bool>& over, const OnPair& on_pair) override {
+    asio::io_context loop;
+    auto work = asio::make_work_guard(loop);
+    std::size_t left = locks_.size();
+    for (const auto& lock : locks_) {
+      asio::co_spawn(loop, turns(*lock, over, on_pair), [&](const std::exception_ptr& failure) {
+        if (failure) std::rethrow_exception(failure);
+        if (--left == 0) work.reset();
+      });
+    }
+    loop.run();
+  }
+
+ private:
+  static asio::awaitable<void> turns(DistributedLock& lock, const std::atomic<bool>& over,
+                                     const OnPair& on_pair) {
+    do {
+      const auto start = now_ns();
+      auto held = co_await lock.async_acquire(asio::use_awaitable);
+      const auto got = now_ns();
+      co_await async_release(held, asio::use_awaitable);
+      on_pair(got - start, now_ns() - start);
+    } while (!over.load(std::memory_order_relaxed));
+  }
+
+  std::vector<std::shared_ptr<DistributedLock>> locks_;
+};
+
 class DlockDriver : public Driver {
  public:
   explicit DlockDriver(const std::string& url) : locks_(LockManager::open(url, quiet())) {
@@ -87,6 +128,14 @@ class DlockDriver : public Driver {
 
   std::unique_ptr<Client> permit(const std::string& semaphore, std::uint32_t limit) override {
     return std::make_unique<DlockClient>(locks_.semaphore(semaphore, limit).permits());
+  }
+
+  std::unique_ptr<Tasks> tasks(const std::string& lock, std::int64_t count) override {
+    std::vector<std::shared_ptr<DistributedLock>> locks;
+    for (std::int64_t i = 0; i < count; ++i) {
+      locks.push_back(locks_.lock(fmt::format("{}/{}", lock, i)));
+    }
+    return std::make_unique<DlockTasks>(std::move(locks));
   }
 
   std::unique_ptr<Crowd> holders(int count) override {

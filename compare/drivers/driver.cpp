@@ -34,6 +34,10 @@ std::unique_ptr<Client> Driver::permit(const std::string& /*semaphore*/, std::ui
   throw std::invalid_argument("this driver has no semaphores");
 }
 
+std::unique_ptr<Tasks> Driver::tasks(const std::string& /*lock*/, std::int64_t /*count*/) {
+  throw std::invalid_argument("this driver has no tasks");
+}
+
 std::unique_ptr<Driver> make_floor_driver(const std::string& url) {
   const auto address = parse_address(url);
   if (address.scheme == "redis") return redis_floor(address, lease_of(url));

@@ -6,7 +6,9 @@
 // programs that speak the worker's protocol (compare/README.md).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -28,6 +30,17 @@ class Crowd {
   virtual ~Crowd() = default;
 };
 
+/// Many tasks of one process, each with its own lock.
+class Tasks {
+ public:
+  /// Nanoseconds: of the acquire, and of acquire and release together.
+  using OnPair = std::function<void(std::int64_t acquire, std::int64_t pair)>;
+  virtual ~Tasks() = default;
+  /// Each takes and gives back its lock until `over`, once at least. On the calling thread, as is
+  /// `on_pair`.
+  virtual void run(const std::atomic<bool>& over, const OnPair& on_pair) = 0;
+};
+
 /// Whether others want the lock, too: a floor for hand-over need not be one for a lone client.
 enum class Use { own, contended };
 
@@ -40,6 +53,8 @@ class Driver {
   virtual std::unique_ptr<Client> reader(const std::string& lock);
   /// One permit of the semaphore, which has so many.
   virtual std::unique_ptr<Client> permit(const std::string& semaphore, std::uint32_t limit);
+  /// A floor has none: each of its clients is a thread.
+  virtual std::unique_ptr<Tasks> tasks(const std::string& lock, std::int64_t count);
   /// Holds `count` locks and keeps their leases alive.
   virtual std::unique_ptr<Crowd> holders(int count) = 0;
   /// `count` claims that wait for one lock that is held.

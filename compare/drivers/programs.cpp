@@ -78,9 +78,9 @@ std::vector<std::unique_ptr<Client>> clients_of(Driver& driver, const Job& job, 
   return clients;
 }
 
-void measure_pairs(const std::vector<std::unique_ptr<Client>>& clients, std::int64_t count,
-                   std::chrono::milliseconds duration) {
-  std::vector<Measured> measured(clients.size());
+/// `work(over)` for so long, and what it measured.
+template <class Work>
+void measure_for(std::chrono::milliseconds duration, Work&& work) {
   std::atomic<bool> over{false};
   const double cpu = cpu_seconds();
   const auto start = Clock::now();
@@ -91,20 +91,38 @@ void measure_pairs(const std::vector<std::unique_ptr<Client>>& clients, std::int
     }
     over = true;
   });
-  on_threads(clients.size(),
-             [&](std::size_t i) { pairs_of(*clients[i], over, count, measured[i]); });
+  const Measured all = work(over);
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  Measured all;
-  for (const auto& one : measured) {
-    all.acquire.add(one.acquire);
-    all.pair.add(one.pair);
-  }
   say({{"event", "result"},
        {"pairs", all.pair.count()},
        {"seconds", seconds},
        {"cpu_seconds", cpu_seconds() - cpu},
        {"acquire", all.acquire.to_json()},
        {"pair", all.pair.to_json()}});
+}
+
+void measure_pairs(const std::vector<std::unique_ptr<Client>>& clients, std::int64_t count,
+                   std::chrono::milliseconds duration) {
+  measure_for(duration, [&](const std::atomic<bool>& over) {
+    std::vector<Measured> measured(clients.size());
+    on_threads(clients.size(),
+               [&](std::size_t i) { pairs_of(*clients[i], over, count, measured[i]); });
+    Measured all;
+    for (const auto& one : measured) {
+      all.acquire.add(one.acquire);
+      all.pair.add(one.pair);
+    }
+    return all;
+  });
+}
+
+Measured turns_of(Tasks& tasks, const std::atomic<bool>& over) {
+  Measured all;
+  tasks.run(over, [&](std::int64_t acquire, std::int64_t pair) {
+    all.acquire.add(static_cast<std::uint64_t>(acquire));
+    all.pair.add(static_cast<std::uint64_t>(pair));
+  });
+  return all;
 }
 
 void measure_turns(const std::vector<std::unique_ptr<Client>>& clients, const Job& job) {
@@ -213,6 +231,18 @@ void run_pairs(const Job& job) {
   await_go();
   do {
     measure_pairs(clients, count, job.milliseconds("duration_ms", 1000));
+  } while (next_go());
+}
+
+void run_tasks(const Job& job) {
+  const auto driver = driver_of(job);
+  const auto tasks = driver->tasks(job.text("lock", "tasks"), job.number("clients", 1));
+  const std::atomic<bool> at_once{true};
+  turns_of(*tasks, at_once);
+  await_go();
+  do {
+    measure_for(job.milliseconds("duration_ms", 1000),
+                [&](const std::atomic<bool>& over) { return turns_of(*tasks, over); });
   } while (next_go());
 }
 

@@ -107,9 +107,9 @@ void run_inspect(const Job& job) {
 
 int worker_main() {
   static const std::map<std::string, std::function<void(const Job&)>> programs{
-      {"pairs", &run_pairs}, {"open", &run_open},   {"contend", &run_contend},
-      {"crowd", &run_crowd}, {"guard", &run_guard}, {"inspect", &run_inspect},
-      {"queue", &run_queue}, {"share", &run_share}};
+      {"pairs", &run_pairs},     {"tasks", &run_tasks}, {"open", &run_open},
+      {"contend", &run_contend}, {"crowd", &run_crowd}, {"guard", &run_guard},
+      {"inspect", &run_inspect}, {"queue", &run_queue}, {"share", &run_share}};
   try {
     std::string line;
     if (!read_command(line)) throw std::runtime_error("there is no job on standard input");

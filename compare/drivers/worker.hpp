@@ -42,6 +42,7 @@ double cpu_seconds();
 
 // The programs.
 void run_pairs(const Job& job);    ///< own locks, back to back: latency and throughput
+void run_tasks(const Job& job);    ///< the same, by tasks instead of threads
 void run_open(const Job& job);     ///< at a fixed rate: latency from when it was due
 void run_contend(const Job& job);  ///< one lock: who asked, got and gave it when
 void run_share(const Job& job);    ///< one lock of readers and writers, or permits: likewise

@@ -39,10 +39,14 @@ class Pairs final : public Measurement {
 
  private:
   static object job_of(const Case& one) {
-    auto job = one.job("pairs");
-    job["clients"] = one.param;
+    const bool as_tasks = one.scenario.at("measure") == "tasks";
+    auto job = one.job(as_tasks && one.driver.name == "dlock" ? "tasks" : "pairs");
+    const bool as_threads = as_tasks && one.driver.name == "floor";
+    job["clients"] = as_threads ? std::min(one.param, kFloorThreads) : one.param;
     return job;
   }
+  /// Beside tasks. More connections, each with a thread, are not faster.
+  static constexpr std::int64_t kFloorThreads = 16;
   Worker worker_;
 };
 
@@ -282,7 +286,7 @@ object values_of_pairs(const object& result) {
 
 std::unique_ptr<Measurement> make_measurement(const Case& one) {
   const std::string_view measure = one.scenario.at("measure").as_string();
-  if (measure == "pairs") return std::make_unique<Pairs>(one);
+  if (measure == "pairs" || measure == "tasks") return std::make_unique<Pairs>(one);
   if (measure == "open") return std::make_unique<Open>(one);
   if (measure == "contend") return std::make_unique<Contention>(one);
   if (measure == "readers" || measure == "permits") return std::make_unique<Sharing>(one);

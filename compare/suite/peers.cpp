@@ -26,6 +26,7 @@ struct Peer {
   std::vector<std::string> probe;   ///< a command that succeeds if it is installed
   bool has_readers = false;
   bool has_permits = false;
+  bool has_tasks = false;  ///< its clients are tasks of one loop
 };
 
 const std::vector<Peer>& peers() {
@@ -62,7 +63,10 @@ const std::vector<Peer>& peers() {
        "peer.js",
        {"node"},
        "nodejs, and of npm: redlock ioredis, where NODE_PATH leads to them",
-       {"node", "-e", "require('redlock');require('ioredis')"}},
+       {"node", "-e", "require('redlock');require('ioredis')"},
+       false,
+       false,
+       true},
   };
   return all;
 }
@@ -88,14 +92,20 @@ DriverProgram program_of(Context& context, const Peer& peer) {
   return {peer.name, std::move(command)};
 }
 
+/// Adds the peers of this store that have it.
+void add_peers(Context& context, const Store& store, bool Peer::*what,
+               std::vector<DriverProgram>& drivers) {
+  for (const auto& name : context.options.peers) {
+    const Peer* peer = find_peer(name);
+    if (peer == nullptr || peer->family != store.kind().family || !(peer->*what)) continue;
+    drivers.push_back(program_of(context, *peer));
+  }
+}
+
 /// There is no floor of sharing. Those of other stores have neither readers nor permits.
 std::vector<DriverProgram> sharers_on(Context& context, const Store& store, bool Peer::*shares) {
   std::vector<DriverProgram> drivers{{"dlock"}};
-  for (const auto& name : context.options.peers) {
-    const Peer* peer = find_peer(name);
-    if (peer == nullptr || peer->family != store.kind().family || !(peer->*shares)) continue;
-    drivers.push_back(program_of(context, *peer));
-  }
+  add_peers(context, store, shares, drivers);
   return drivers;
 }
 
@@ -125,6 +135,10 @@ std::vector<DriverProgram> drivers_for(Context& context, const Store& store,
   if (measure == "permits") return sharers_on(context, store, &Peer::has_permits);
   std::vector<DriverProgram> drivers{{"dlock"}, {"floor"}};
   if (measure == "crowd") return drivers;  // their programs have no crowds
+  if (measure == "tasks") {
+    add_peers(context, store, &Peer::has_tasks, drivers);
+    return drivers;
+  }
   for (const auto& name : context.options.peers) {
     const Peer* peer = find_peer(name);
     if (peer == nullptr || peer->family != store.kind().family) continue;

@@ -69,6 +69,29 @@ TEST(ComparePeers, AreMeasuredByTheClock) {
   EXPECT_EQ(seen, each_slice);
 }
 
+// A thousand, each with a lock of its own, which it has once in each slice at least. redis-py's
+// clients are threads.
+TEST(ComparePeers, TasksStandBesideTheFloor) {
+  testkit::TempDir folder;
+  const auto run = testkit::run(
+      {.argv = {DLOCK_COMMAND, "compare", "--quick", "--scenarios", "speed.tasks", "--stores",
+                "redis,local", "--peers", "redis-py", "--out", folder.path().string()}},
+      {}, testkit::within(std::chrono::seconds(180)));
+  EXPECT_EQ(run.status.shell_status(), 0) << run.err;
+  const auto raw = boost::json::parse(testkit::read_file(folder.path() / "raw.json"));
+  std::map<std::string, int> seen;
+  for (const auto& entry : raw.at("results").as_array()) {
+    const auto& result = entry.as_object();
+    ASSERT_FALSE(result.contains("failed")) << result.at("failed");
+    ++seen[std::string(result.at("driver").as_string())];
+    const auto pairs = result.at("pair").at("count").to_number<int>();
+    EXPECT_GE(pairs, result.at("driver") == "dlock" ? 1000 : 16) << entry;
+    EXPECT_GT(result.at("values").at("pairs_per_s").to_number<double>(), 0) << entry;
+  }
+  const std::map<std::string, int> each_slice{{"dlock", 60}, {"floor", 60}};
+  EXPECT_EQ(seen, each_slice);
+}
+
 // Readers and permits, where a store has them; redis-py has neither.
 TEST(ComparePeers, ShareWhatTheirStoreHas) {
   testkit::TempDir folder;
