@@ -58,12 +58,15 @@ array contradictions_of(const Runs& runs) {
     for (const auto& entry : run.figures.raw().at("results").as_array()) {
       const auto& result = entry.as_object();
       const auto* repeat = result.if_contains("repeat");
+      const auto driver = result.contains("driver") ? text(result, "driver") : std::string();
       const auto say = [&](const std::string& what) {
-        add(fmt::format(
-            "{}, {}{}: {}", text(result, "scenario"), title_of(run.figures, text(result, "store")),
-            repeat == nullptr ? std::string()
-                              : fmt::format(", no. {}", repeat->to_number<std::int64_t>() + 1),
-            what));
+        add(fmt::format("{}, {}{}{}: {}", text(result, "scenario"),
+                        title_of(run.figures, text(result, "store")),
+                        driver.empty() || driver == "dlock" ? "" : ", " + driver,
+                        repeat == nullptr
+                            ? std::string()
+                            : fmt::format(", no. {}", repeat->to_number<std::int64_t>() + 1),
+                        what));
       };
       if (const auto* found = result.if_contains("contradictions")) {
         for (const auto& one : found->as_array()) say(std::string(one.as_string()));

@@ -296,11 +296,12 @@ std::unique_ptr<Measurement> make_measurement(const Case& one) {
 }
 
 object Case::job(const char* program) const {
-  return {{"program", program},
-          {"driver", driver.name},
-          {"url", store.url()},
-          {"lock", fmt::format("dlock-compare/{}-{}-{}", driver.name, param, repeat)},
-          {"duration_ms", duration.count()}};
+  return {
+      {"program", program},
+      {"driver", driver.name},
+      {"url", store.url()},
+      {"lock", fmt::format("dlock-compare/{}-{}-{}-{}", driver.name, param, repeat, begun_anew)},
+      {"duration_ms", duration.count()}};
 }
 
 }  // namespace dlock::compare

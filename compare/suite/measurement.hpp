@@ -23,6 +23,7 @@ struct Case {
   std::int64_t param;
   int repeat;
   std::chrono::milliseconds duration;
+  int begun_anew = 0;  ///< what it held before may still be held
 
   boost::json::object job(const char* program) const;
 };

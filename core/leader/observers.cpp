@@ -119,19 +119,23 @@ class Watchmen {
     const auto entry = entries_.find(id);
     if (entry == entries_.end()) return;
     entry->second->looking = false;
-    entry->second->found = look;
+    // First: for the copy there may be no memory. Who is told waits for the lock.
     changed_.notify_all();
+    entry->second->found = look;
   }
 
   void settle(Lock& lock, ObserverId id, Watched& entry) noexcept {
-    const auto look = *std::exchange(entry.found, std::nullopt);
+    auto look = *std::exchange(entry.found, std::nullopt);
     if (look.error == errc::closed) entries_.erase(id);
     if (look.error) return;
-    auto who = look.holder ? look.holder->id : std::string();
-    if (entry.has_told && who == entry.last) return;
+    const auto is_same = [&] {
+      return look.holder ? look.holder->id == entry.last : entry.last.empty();
+    };
+    if (entry.has_told && is_same()) return;
     entry.has_told = true;
-    entry.last = std::move(who);
     unlocked(lock, id, [&] { entry.what.tell(look.holder); });
+    // Moved: this thread has nobody to tell that there is no memory for a copy.
+    entry.last = look.holder ? std::move(look.holder->id) : std::string();
   }
 
   /// What it throws is nobody's to hear; a look that could not begin has found nothing.

@@ -9,10 +9,14 @@
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
 #include <map>
+#include <sstream>
 #include <string>
 
+#include "testkit/await.hpp"
 #include "testkit/process.hpp"
+#include "testkit/servers/redis.hpp"
 #include "testkit/servers/server.hpp"
+#include "testkit/sockets.hpp"
 #include "testkit/temp_dir.hpp"
 
 namespace dlock::compare {
@@ -89,6 +93,48 @@ TEST(ComparePeers, TasksStandBesideTheFloor) {
     EXPECT_GT(result.at("values").at("pairs_per_s").to_number<double>(), 0) << entry;
   }
   const std::map<std::string, int> each_slice{{"dlock", 60}, {"floor", 60}};
+  EXPECT_EQ(seen, each_slice);
+}
+
+/// Kills one connection of the floor's: its last command is `set` in every other look, dlock's
+/// never.
+void kill_a_floor(testkit::RedisServer& server, testkit::Process& run) {
+  auto wire = testkit::TcpStream::connect(server.port());
+  ASSERT_TRUE(wire);
+  const auto killed = [&] {
+    if (!run.running()) return true;
+    wire->send("CLIENT LIST\r\n");
+    std::istringstream lines(wire->receive_some());
+    std::string line;
+    while (std::getline(lines, line)) {
+      if (line.find(" cmd=set ") == line.npos || !line.starts_with("id=")) continue;
+      wire->send("CLIENT KILL ID " + line.substr(3, line.find(' ') - 3) + "\r\n");
+      return wire->receive_some().starts_with(":1");
+    }
+    return false;
+  };
+  EXPECT_TRUE(testkit::eventually(testkit::within(std::chrono::seconds(60)), killed));
+}
+
+TEST(ComparePeers, AFloorThatFailsBeginsAnewOnce) {
+  testkit::TempDir folder;
+  testkit::RedisServer server;
+  server.start();
+  testkit::Process run(
+      {.argv = {DLOCK_COMMAND, "compare", "--quick", "--scenarios", "speed.uncontended", "--store",
+                server.url(), "--out", folder.path().string()}});
+  kill_a_floor(server, run);
+  const auto status = run.wait(testkit::within(std::chrono::seconds(120)));
+  ASSERT_TRUE(status);
+  EXPECT_EQ(status->shell_status(), 0) << run.collected_stderr();
+  const auto raw = boost::json::parse(testkit::read_file(folder.path() / "raw.json"));
+  std::map<std::string, int> seen;
+  for (const auto& entry : raw.at("results").as_array()) {
+    const auto& result = entry.as_object();
+    ASSERT_FALSE(result.contains("failed")) << result.at("failed");
+    ++seen[std::string(result.at("driver").as_string())];
+  }
+  const std::map<std::string, int> each_slice{{"dlock", 30}, {"floor", 30}};
   EXPECT_EQ(seen, each_slice);
 }
 
