@@ -102,7 +102,7 @@ void kill_a_floor(testkit::RedisServer& server, testkit::Process& run) {
   auto wire = testkit::TcpStream::connect(server.port());
   ASSERT_TRUE(wire);
   const auto killed = [&] {
-    if (!run.running()) return true;
+    if (!run.running()) return false;
     wire->send("CLIENT LIST\r\n");
     std::istringstream lines(wire->receive_some());
     std::string line;
