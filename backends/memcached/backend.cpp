@@ -95,7 +95,7 @@ asio::awaitable<Failure> MemcachedBackend::reach(std::shared_ptr<Server> server,
   while (again) {
     const auto began = env_.now();
     const auto until = alone ? deadline : std::min<TimePoint>(deadline, began + kPatience);
-    auto work = [](Session& session) { return session.ready(); };
+    auto work = [](Call& call) { return call.ready(); };
     auto ran = co_await server->line().run<Answer>(std::move(work), until);
     if (ran.result) {
       answer = std::move(*ran.result);
@@ -142,8 +142,8 @@ const std::shared_ptr<Server>& MemcachedBackend::server_of_name(const std::strin
 asio::awaitable<Result<LockStatus>> MemcachedBackend::inspect(std::string name,
                                                               TimePoint deadline) {
   const auto server = server_of_name(name);
-  auto work = [key = names_.lock_key(name), token_key = names_.token_key(name)](Session& session) {
-    return peek(session, key, token_key);
+  auto work = [key = names_.lock_key(name), token_key = names_.token_key(name)](Call& call) {
+    return peek(call, key, token_key);
   };
   auto ran = co_await server->line().run<Peek>(std::move(work), deadline);
   Result<LockStatus> result;
@@ -168,8 +168,9 @@ asio::awaitable<Result<std::vector<LockStatus>>> MemcachedBackend::list(std::str
 asio::awaitable<Failure> MemcachedBackend::evict(std::string name, std::uint64_t token,
                                                  TimePoint deadline) {
   const auto server = server_of_name(name);
-  auto work = [key = names_.lock_key(name), token_key = names_.token_key(name), token](
-                  Session& session) { return memcached::evict(session, key, token_key, token); };
+  auto work = [key = names_.lock_key(name), token_key = names_.token_key(name), token](Call& call) {
+    return memcached::evict(call, key, token_key, token);
+  };
   auto ran = co_await server->line().run<Failure>(std::move(work), deadline);
   if (!ran.result) co_return about(*server, std::move(ran.why));
   if (!ran.result->error) server->given_back(names_.lock_key(name));

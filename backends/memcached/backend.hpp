@@ -59,6 +59,8 @@ class MemcachedBackend final : public Backend, public MigrationStore {
   const std::shared_ptr<Server>& server_of_name(const std::string& name) const;
   asio::awaitable<std::vector<ExtendAnswer>> extend_on(std::shared_ptr<Server> server,
                                                        Claims claims, TimePoint deadline);
+  asio::awaitable<std::vector<ExtendAnswer>> extend_portion(std::shared_ptr<Server> server,
+                                                            Claims claims, TimePoint deadline);
 
   asio::awaitable<RecordAnswer> run_record(
       std::shared_ptr<Server> server, std::function<asio::awaitable<RecordAnswer>(Commands&)> step,

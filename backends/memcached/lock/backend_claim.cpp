@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A claim's way: asked for, waited for, renewed, given back.
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -39,8 +41,8 @@ asio::awaitable<ClaimAnswer> MemcachedBackend::claim(ClaimPtr any_claim, TimePoi
                      claim->value(),  claim->request().min_token,
                      claim->in_doubt, claim->request().adoption};
   if (order.adoption) order.min_token = std::max(order.min_token, order.adoption->token);
-  auto work = [order = std::move(order)](Session& session) mutable {
-    return acquire(session, std::move(order));
+  auto work = [order = std::move(order)](Call& call) mutable {
+    return acquire(call, std::move(order));
   };
   // Until it is known: memory may be missing for what follows.
   const bool was_in_doubt = std::exchange(claim->in_doubt, true);
@@ -115,39 +117,66 @@ asio::awaitable<std::vector<ExtendAnswer>> MemcachedBackend::extend(std::vector<
   co_return answers;
 }
 
+// In portions, some of them at once: their round trips are those of one, and an acquire need not
+// wait for thousands of answers.
 asio::awaitable<std::vector<ExtendAnswer>> MemcachedBackend::extend_on(
+    std::shared_ptr<Server> server, Claims claims, TimePoint deadline) {
+  constexpr std::size_t kPortion = 64;
+  constexpr std::size_t kAtOnce = 16;
+  std::vector<ExtendAnswer> answers;
+  answers.reserve(claims.size());
+  for (std::size_t from = 0; from < claims.size();) {
+    std::vector<asio::awaitable<std::vector<ExtendAnswer>>> tasks;
+    tasks.reserve(kAtOnce);
+    std::vector<std::size_t> sizes;
+    sizes.reserve(kAtOnce);
+    while (from < claims.size() && tasks.size() < kAtOnce) {
+      const auto count = std::min(kPortion, claims.size() - from);
+      const auto first = claims.begin() + static_cast<std::ptrdiff_t>(from);
+      Claims portion(first, first + static_cast<std::ptrdiff_t>(count));
+      tasks.push_back(extend_portion(server, std::move(portion), deadline));
+      sizes.push_back(count);
+      from += count;
+    }
+    auto parts = co_await together(env_, std::move(tasks));
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      // One that there was no memory for has none.
+      parts[i].resize(sizes[i]);
+      std::move(parts[i].begin(), parts[i].end(), std::back_inserter(answers));
+    }
+  }
+  co_return answers;
+}
+
+asio::awaitable<std::vector<ExtendAnswer>> MemcachedBackend::extend_portion(
     std::shared_ptr<Server> server, Claims claims, TimePoint deadline) {
   using Results = std::vector<RenewResult>;
   std::vector<ExtendAnswer> answers(claims.size());
-  // In portions: a long batch must not keep an acquire waiting.
-  constexpr std::size_t kPortion = 64;
-  for (std::size_t from = 0; from < claims.size(); from += kPortion) {
-    const auto count = std::min(kPortion, claims.size() - from);
-    std::vector<RenewOrder> orders;
-    for (std::size_t i = 0; i < count; ++i) orders.push_back(Server::order_of(*claims[from + i]));
-    auto work = [orders = std::move(orders)](Session& session) mutable {
-      return renew(session, std::move(orders));
-    };
-    auto ran = co_await server->line().run<Results>(std::move(work), deadline);
-    for (std::size_t i = 0; i < count; ++i) {
-      auto& answer = answers[from + i];
-      auto& claim = *claims[from + i];
-      claim.stored = {};  // until it is known again
-      if (!ran.result) {
-        answer.status = ran.started ? ExtendStatus::unknown : ExtendStatus::unavailable;
-        answer.failure = about(*server, ran.why);
-        continue;
-      }
-      auto& result = (*ran.result)[i];
-      answer.status = result.status;
-      answer.reason = result.reason;
-      answer.failure = std::move(result.failure);
-      if (result.status == ExtendStatus::gone) server->forget(claim);
-      if (result.status != ExtendStatus::extended) continue;
-      answer.validity = validity_from(result.sent, claim.request().lease);
-      claim.stored = result.number;
-      claim.info = std::move(result.info);
+  std::vector<RenewOrder> orders;
+  orders.reserve(claims.size());
+  for (const auto& claim : claims) orders.push_back(Server::order_of(*claim));
+  auto work = [orders = std::move(orders)](Call& call) mutable {
+    return renew(call, std::move(orders));
+  };
+  auto ran = co_await server->line().run<Results>(std::move(work), deadline);
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    auto& answer = answers[i];
+    auto& claim = *claims[i];
+    claim.stored = {};  // until it is known again
+    if (!ran.result) {
+      answer.status = ran.started ? ExtendStatus::unknown : ExtendStatus::unavailable;
+      answer.failure = about(*server, ran.why);
+      continue;
     }
+    auto& result = (*ran.result)[i];
+    answer.status = result.status;
+    answer.reason = result.reason;
+    answer.failure = std::move(result.failure);
+    if (result.status == ExtendStatus::gone) server->forget(claim);
+    if (result.status != ExtendStatus::extended) continue;
+    answer.validity = validity_from(result.sent, claim.request().lease);
+    claim.stored = result.number;
+    claim.info = std::move(result.info);
   }
   co_return answers;
 }
@@ -159,8 +188,8 @@ asio::awaitable<Failure> MemcachedBackend::offer(ClaimPtr held, std::string proo
   claim->proof = std::move(proof);
   claim->stored = {};
   OfferOrder order{claim->key, claim->value()};
-  auto work = [order = std::move(order)](Session& session) mutable {
-    return memcached::offer(session, std::move(order));
+  auto work = [order = std::move(order)](Call& call) mutable {
+    return memcached::offer(call, std::move(order));
   };
   auto ran = co_await claim->server->line().run<Failure>(std::move(work), deadline);
   if (ran.result) co_return std::move(*ran.result);
@@ -172,8 +201,8 @@ asio::awaitable<ReleaseAnswer> MemcachedBackend::release(ClaimPtr any_claim, boo
   const auto claim = mine(any_claim);
   claim->server->forget(*claim);
   ReleaseOrder order{claim->key, claim->request().owner.id, claim->stored};
-  auto work = [order = std::move(order)](Session& session) mutable {
-    return memcached::release(session, std::move(order));
+  auto work = [order = std::move(order)](Call& call) mutable {
+    return memcached::release(call, std::move(order));
   };
   auto ran = co_await claim->server->line().run<ReleaseResult>(std::move(work), deadline);
   ReleaseAnswer answer;

@@ -10,7 +10,7 @@ namespace dlock::memcached {
 asio::awaitable<RecordAnswer> MemcachedBackend::run_record(
     std::shared_ptr<Server> server, std::function<asio::awaitable<RecordAnswer>(Commands&)> step,
     TimePoint deadline) {
-  auto work = [step = std::move(step)](Session& session) { return step(session); };
+  auto work = [step = std::move(step)](Call& call) { return step(call); };
   auto ran = co_await server->line().run<RecordAnswer>(std::move(work), deadline);
   if (ran.result) co_return std::move(*ran.result);
   RecordAnswer answer;

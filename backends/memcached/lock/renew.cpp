@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/memcached/lock/renew.hpp"
 
+#include <numeric>
+
 #include "backends/memcached/rules/lease.hpp"
 
 namespace dlock::memcached {
@@ -34,43 +36,88 @@ LossReason seen(const Item* item, const RenewOrder& order) {
   return belongs_to(item->value, order.value.owner.id) ? LossReason::none : LossReason::taken;
 }
 
-asio::awaitable<RenewResult> prolong(Commands& server, const RenewOrder& order, std::uint64_t cas) {
-  RenewResult result;
-  auto value = order.value;
-  value.renewed_ms = server.wall_clock_us() / 1000;
-  result.sent = server.now();
-  const auto text = write_value(value);
-  auto answer = co_await server.cas(order.key, text, exptime_of(order.value.lease), cas);
-  result.number = answer.stored;
+/// What the answer to a renewal means; the moment at which it was sent is not in it.
+RenewResult renewed(Answer answer) {
   switch (answer.outcome) {
-    case Outcome::done:
+    case Outcome::done: {
+      RenewResult result;
       result.status = ExtendStatus::extended;
-      co_return result;
+      result.number = answer.stored;
+      return result;
+    }
     case Outcome::not_found:
-      co_return gone(LossReason::removed);
+      return gone(LossReason::removed);
     case Outcome::unknown:
-      co_return failed(ExtendStatus::unknown, std::move(answer.failure));
+      return failed(ExtendStatus::unknown, std::move(answer.failure));
     default:
-      co_return failed(ExtendStatus::unavailable, std::move(answer.failure));
+      return failed(ExtendStatus::unavailable, std::move(answer.failure));
   }
 }
 
-/// Again, alone: the value has changed since it was read (a renewal of ours that was not answered),
-/// or the answer was too slow to be trusted.
-asio::awaitable<RenewResult> prolong_again(Commands& server, const RenewOrder& order) {
-  const std::vector<std::string> keys{order.key};
-  auto found = co_await server.gets(keys);
-  if (!found.answer.done()) {
-    co_return failed(ExtendStatus::unavailable, std::move(found.answer.failure));
-  }
-  const auto* item = found.get(order.key);
-  if (const auto why = seen(item, order); why != LossReason::none) co_return gone(why);
-  co_return co_await prolong(server, order, item->cas);
-}
+/// A batch of renewals: all that are still ours in one round trip.
+class Batch {
+ public:
+  using Places = std::vector<std::size_t>;
 
-bool is_slow(Commands& server, const RenewResult& result) {
-  return result.status == ExtendStatus::extended && server.now() - result.sent > kTrustedAnswer;
-}
+  Batch(Commands& server, const std::vector<RenewOrder>& orders)
+      : server_(server), orders_(orders), results_(orders.size()) {}
+
+  /// Those at `places`, of which `found` was read.
+  asio::awaitable<void> prolong(Places places, const Found& found) {
+    std::vector<Replacement> all;
+    Places asked;
+    for (const auto place : places) {
+      const auto& order = orders_[place];
+      const auto* item = found.get(order.key);
+      const auto why = seen(item, order);
+      results_[place] = gone(why);
+      if (why != LossReason::none) continue;
+      auto value = order.value;
+      value.renewed_ms = server_.wall_clock_us() / 1000;
+      all.push_back({order.key, write_value(value), exptime_of(value.lease), item->cas});
+      asked.push_back(place);
+    }
+    if (all.empty()) co_return;
+    const auto sent = server_.now();
+    auto answers = co_await server_.cas_all(all);
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+      auto& result = results_[asked[i]] = renewed(std::move(answers[i]));
+      result.sent = sent;
+    }
+  }
+
+  /// Again: the value has changed since it was read (a renewal of ours that was not answered), or
+  /// the answer was too slow to be trusted.
+  asio::awaitable<void> prolong_again() {
+    Places places;
+    std::vector<std::string> keys;
+    for (std::size_t i = 0; i < results_.size(); ++i) {
+      if (!is_changed(results_[i]) && !is_slow(results_[i])) continue;
+      places.push_back(i);
+      keys.push_back(orders_[i].key);
+    }
+    if (places.empty()) co_return;
+    const auto found = co_await server_.gets(keys);
+    if (found.answer.done()) co_return co_await prolong(std::move(places), found);
+    for (const auto place : places) {
+      results_[place] = failed(ExtendStatus::unavailable, found.answer.failure);
+    }
+  }
+
+  std::vector<RenewResult>& results() noexcept { return results_; }
+
+ private:
+  static bool is_changed(const RenewResult& result) {
+    return result.status == ExtendStatus::unavailable && !result.failure.error;
+  }
+  bool is_slow(const RenewResult& result) const {
+    return result.status == ExtendStatus::extended && server_.now() - result.sent > kTrustedAnswer;
+  }
+
+  Commands& server_;
+  const std::vector<RenewOrder>& orders_;
+  std::vector<RenewResult> results_;
+};
 
 asio::awaitable<void> explain(Commands& server, const std::vector<RenewOrder>& orders,
                               std::vector<RenewResult>& results) {
@@ -93,22 +140,12 @@ asio::awaitable<std::vector<RenewResult>> renew(Commands& server, std::vector<Re
     results.assign(orders.size(), failed(ExtendStatus::unavailable, found.answer.failure));
     co_return results;
   }
-  results.reserve(orders.size());
-  for (const auto& order : orders) {
-    // One that was not answered has used up the time of all that follow.
-    if (!results.empty() && results.back().status == ExtendStatus::unknown) {
-      results.push_back(failed(ExtendStatus::unavailable, results.back().failure));
-      continue;
-    }
-    const auto* item = found.get(order.key);
-    const auto why = seen(item, order);
-    auto result = gone(why);
-    if (why == LossReason::none) result = co_await prolong(server, order, item->cas);
-    const bool changed = why == LossReason::none && !result.failure.error &&
-                         result.status == ExtendStatus::unavailable;
-    if (changed || is_slow(server, result)) result = co_await prolong_again(server, order);
-    results.push_back(std::move(result));
-  }
+  Batch batch(server, orders);
+  Batch::Places all(orders.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  co_await batch.prolong(std::move(all), found);
+  co_await batch.prolong_again();
+  results = std::move(batch.results());
   co_await explain(server, orders, results);
   co_return results;
 }

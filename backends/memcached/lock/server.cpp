@@ -98,8 +98,8 @@ asio::awaitable<void> Server::check_held() {
     claims.push_back(std::move(claim));
   }
   using Results = std::vector<RenewResult>;
-  auto work = [orders = std::move(orders)](Session& session) mutable {
-    return verify(session, std::move(orders));
+  auto work = [orders = std::move(orders)](Call& call) mutable {
+    return verify(call, std::move(orders));
   };
   const auto ran = co_await line_->run<Results>(std::move(work), env_.now() + kCheckPatience);
   // Without a result the next renewal tells.
@@ -169,8 +169,8 @@ asio::awaitable<void> Server::poll_once() {
   auto strays = poller_.strays(env_.now());
   auto keys = poller_.keys();
   if (keys.empty() && strays.empty()) co_return;
-  auto work = [keys = std::move(keys), strays = std::move(strays)](Session& session) mutable {
-    return look_all(session, std::move(keys), std::move(strays));
+  auto work = [keys = std::move(keys), strays = std::move(strays)](Call& call) mutable {
+    return look_all(call, std::move(keys), std::move(strays));
   };
   const auto ran = co_await line_->run<PollResult>(std::move(work), env_.now() + kPollPatience);
   if (stopped_) co_return;

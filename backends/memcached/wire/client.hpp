@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What Session asks of one connection to one server: single commands, one at a time, each bounded
-// by a deadline. TextClient is the real one; the simulation has its own. Loop only.
+// What Session asks of one connection to one server: single commands, as many under way as there
+// are askers, each bounded by a deadline. An add, cas, remove, increment or gets is on its way when
+// the call returns; what it gives waits for the answer. TextClient is the real one; the simulation
+// has its own. Loop only.
 #pragma once
 
 #include <functional>
@@ -15,48 +17,47 @@
 
 namespace dlock::memcached {
 
-/// A command after whose answer the connection cannot be trusted closes it. The coroutines'
-/// references must live until they have ended.
+/// After an answer with which the connection cannot be trusted it is closed, and whatever else is
+/// under way comes to nothing: `unknown`. Commands are carried out in the order of the calls. A
+/// coroutine that open() gives ends before the client does; the others may live longer.
 class Client {
  public:
   virtual ~Client() = default;
 
-  void until(TimePoint deadline) { deadline_ = deadline; }
-  TimePoint deadline() const { return deadline_; }
-
-  /// The first command connects.
-  void open() {
+  /// A connection in the place of the one before.
+  asio::awaitable<Answer> open(TimePoint deadline) {
     begin_era();
-    open_now();
+    return open_now(deadline);
   }
   virtual void drop() noexcept = 0;
   /// For good: whoever waits for an answer is told `closed`, and so is everybody after him.
   virtual void close() noexcept = 0;
   virtual bool is_open() const noexcept = 0;
-  /// Some command was not done, or not answered, because of close().
-  virtual bool has_told_closed() const noexcept = 0;
 
   /// Numbers that were said before say nothing from now on.
   void begin_era() noexcept { ++era_; }
   std::uint64_t era() const noexcept { return era_; }
 
   virtual asio::awaitable<Answer> add(const std::string& key, const std::string& value,
-                                      std::time_t exptime) = 0;
+                                      std::time_t exptime, TimePoint deadline) = 0;
   virtual asio::awaitable<Answer> cas(const std::string& key, const std::string& value,
-                                      std::time_t exptime, std::uint64_t cas) = 0;
+                                      std::time_t exptime, std::uint64_t cas,
+                                      TimePoint deadline) = 0;
   /// Only with a number that an add or a cas on this connection has said.
-  virtual asio::awaitable<Answer> remove(const std::string& key, std::uint64_t cas) = 0;
-  virtual asio::awaitable<Number> increment(const std::string& key, std::uint64_t by) = 0;
-  virtual asio::awaitable<Found> gets(const std::vector<std::string>& keys) = 0;
-  virtual asio::awaitable<Answer> stats(ServerInfo& into) = 0;
+  virtual asio::awaitable<Answer> remove(const std::string& key, std::uint64_t cas,
+                                         TimePoint deadline) = 0;
+  virtual asio::awaitable<Number> increment(const std::string& key, std::uint64_t by,
+                                            TimePoint deadline) = 0;
+  virtual asio::awaitable<Found> gets(const std::vector<std::string>& keys, TimePoint deadline) = 0;
+  /// `into` lives until the coroutine has ended.
+  virtual asio::awaitable<Answer> stats(ServerInfo& into, TimePoint deadline) = 0;
   /// What is in `into` already, from `stats`, says whether meta commands are tried; if they are
   /// known, they are used from now on.
-  virtual asio::awaitable<Answer> settings(ServerInfo& into) = 0;
+  virtual asio::awaitable<Answer> settings(ServerInfo& into, TimePoint deadline) = 0;
 
  private:
-  virtual void open_now() = 0;
+  virtual asio::awaitable<Answer> open_now(TimePoint deadline) = 0;
 
-  TimePoint deadline_{};
   std::uint64_t era_ = 0;
 };
 

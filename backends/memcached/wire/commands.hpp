@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the procedures (acquire, renew, release, look) ask of one server: single commands, one round
-// trip each, in turn. Session is the real one; the unit tests have one that fails on demand.
+// What a procedure (acquire, renew, release, look) asks of one server: commands, one round trip
+// each, in turn, while others ask theirs. Call is the real one; the unit tests have one that fails
+// on demand.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -52,6 +53,14 @@ struct Item {
   std::uint64_t cas = 0;
 };
 
+/// A value that is to take the place of the one with that number.
+struct Replacement {
+  std::string key;
+  std::string value;
+  std::time_t exptime = 0;
+  std::uint64_t cas = 0;
+};
+
 struct Found {
   Answer answer;
   std::map<std::string, Item, std::less<>> items;  ///< the keys that are there
@@ -75,6 +84,8 @@ class Commands {
                                       std::time_t exptime) = 0;
   virtual asio::awaitable<Answer> cas(const std::string& key, const std::string& value,
                                       std::time_t exptime, std::uint64_t cas) = 0;
+  /// All in one round trip; one answer each, in order.
+  virtual asio::awaitable<std::vector<Answer>> cas_all(const std::vector<Replacement>& all) = 0;
   /// Deletes the key if its value is still that one. `exists`: it is not, or the number says
   /// nothing any more.
   virtual asio::awaitable<Answer> remove(const std::string& key, const ItemNumber& number) = 0;

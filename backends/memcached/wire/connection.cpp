@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
@@ -12,6 +13,7 @@
 #include <cerrno>
 #include <cstring>
 #include <exception>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -27,6 +29,18 @@ namespace {
 
 /// Of a server's line, in an error.
 constexpr std::size_t kLongestWords = 200;
+
+/// Without its words if there is no memory for them.
+Failure copy_of(const Failure& failure) noexcept {
+  Failure copy;
+  copy.error = failure.error;
+  try {
+    copy.text = failure.text;
+  } catch (const std::bad_alloc&) {
+    copy.text.clear();
+  }
+  return copy;
+}
 
 std::string with_limit(int error_number) {
   auto text = std::generic_category().message(error_number);
@@ -190,10 +204,23 @@ void Connection::shut() noexcept {
   socket_.close(ignored);
 }
 
+// Nothing from here on takes memory but the words of the failure: everybody is told.
 void Connection::close(Failure why) noexcept {
   if (!std::exchange(open_, false)) return;
   failure_ = std::move(why);
   shut();
+  // A server that is full has carried out nothing.
+  const bool is_full = failure_.error == make_error_code(Error::no_places);
+  for (std::size_t i = 0; i < pending_.size(); ++i) {
+    auto& exchange = *pending_[i];
+    if (exchange.is_over()) continue;
+    const bool maybe_done = i + unwritten_ < pending_.size() && !is_full;
+    Answer answer;
+    answer.outcome = maybe_done ? Outcome::unknown : Outcome::unavailable;
+    answer.failure = copy_of(failure_);
+    exchange.end(std::move(answer));
+  }
+  pending_.clear();
   event_.notify();
 }
 
@@ -206,43 +233,94 @@ void Connection::guarded(Step step) noexcept {
   }
 }
 
-void Connection::send() {
-  if (!open_) return;
-  asked_ = true;
+void Connection::send(std::shared_ptr<Exchange> exchange) {
+  const auto now = env_.now();
+  exchange->since = now;
+  const bool is_alone = pending_.empty();
+  pending_.push_back(std::move(exchange));
+  ++unwritten_;
+  if (flushing_) return;
+  if (is_alone) return flush();
+  flush_soon();
+}
+
+void Connection::flush_soon() {
+  env_.post([self = shared_from_this()] {
+    self->flushing_ = false;
+    if (self->open_) self->guarded([&] { self->flush(); });
+  });
+  flushing_ = true;
+}
+
+void Connection::flush() {
+  if (out_.empty()) return;
+  writing_.clear();
+  std::swap(writing_, out_);
+  unwritten_ = 0;
   written_ = 0;
-  guarded([this] { write_rest(); });
+  write_rest();
 }
 
 void Connection::write_rest() {
   error_code ec;
-  written_ += socket_.write_some(asio::buffer(out_.data() + written_, out_.size() - written_), ec);
+  const auto left = asio::buffer(writing_.data() + written_, writing_.size() - written_);
+  written_ += socket_.write_some(left, ec);
   if (ec == asio::error::would_block || ec == asio::error::try_again) ec = {};
   if (ec) return close(memcached::failure(Error::connection_lost, ec.message()));
-  sending_ = written_ < out_.size();
-  if (!sending_) return out_.clear();
+  if (written_ == writing_.size()) return;
   socket_.async_wait(Tcp::socket::wait_write, [self = shared_from_this()](error_code) {
-    if (self->open_) self->guarded([&] { self->write_rest(); });
+    self->flushing_ = false;
+    if (!self->open_) return;
+    self->guarded([&] {
+      self->write_rest();
+      if (!self->flushing_) self->flush();
+    });
   });
+  flushing_ = true;
 }
 
 void Connection::read() noexcept {
-  if (reading_ || !open_) return;
   guarded([this] {
     const auto room = reader_.room();
     socket_.async_read_some(
         asio::buffer(room.data(), room.size()),
         [self = shared_from_this()](error_code ec, std::size_t size) { self->on_read(ec, size); });
-    reading_ = true;
   });
 }
 
 void Connection::on_read(error_code ec, std::size_t size) {
-  reading_ = false;
   if (!open_) return;
-  if (ec) return guarded([&] { close(memcached::failure(Error::connection_lost, words_of(ec))); });
-  reader_.received(size);
-  if (!asked_) return guarded([&] { end_for_unasked(); });
-  event_.notify();
+  guarded([&] {
+    if (ec) return close(memcached::failure(Error::connection_lost, words_of(ec)));
+    reader_.received(size);
+    last_heard_ = env_.now();
+    take_answers();
+  });
+  if (open_) read();
+}
+
+void Connection::take_answers() {
+  while (!pending_.empty() && open_) {
+    // It may be of nobody else by then.
+    const auto first = pending_.front();
+    const auto piece = reader_.next(first->expects_data());
+    if (!piece) break;
+    // Answered before it was asked.
+    if (pending_.size() <= unwritten_) return end_for_unasked();
+    const auto progress = first->take(*piece);
+    if (progress == Exchange::Progress::more) continue;
+    pending_.pop_front();
+    if (progress == Exchange::Progress::lost) {
+      return close(memcached::failure(Error::connection_lost,
+                                      "an answer to another request did not fit: " +
+                                          std::string(piece->line.substr(0, kLongestWords))));
+    }
+  }
+  if (!open_) return;
+  if (!reader_.error().empty()) {
+    return close(memcached::failure(Error::unexpected, reader_.error()));
+  }
+  if (pending_.empty() && !reader_.is_empty()) end_for_unasked();
 }
 
 /// Said before it was asked: full, as a rule.
@@ -254,25 +332,16 @@ void Connection::end_for_unasked() {
   close(memcached::failure(is_full ? Error::no_places : Error::unexpected, std::move(text)));
 }
 
-asio::awaitable<bool> Connection::more(TimePoint deadline) {
-  read();
-  return event_.wait_until(deadline);
-}
-
-void Connection::answered() {
-  asked_ = false;
-  if (!open_) return;
-  if (sending_ || !reader_.is_empty()) return guarded([&] { end_for_unasked(); });
-  read();
-}
-
-std::optional<Piece> Connection::next(bool data_expected) {
-  if (!open_) return std::nullopt;
-  auto piece = reader_.next(data_expected);
-  if (!piece && !reader_.error().empty()) {
-    close(memcached::failure(Error::unexpected, reader_.error()));
-  }
-  return piece;
+void Connection::give_up(Exchange& exchange) noexcept {
+  if (exchange.is_over()) return;
+  Answer answer;
+  answer.outcome = Outcome::unknown;
+  answer.failure.error = make_error_code(Error::no_answer);
+  exchange.end(std::move(answer));
+  if (last_heard_ > exchange.since) return;
+  Failure why;
+  why.error = make_error_code(Error::connection_lost);
+  close(std::move(why));
 }
 
 }  // namespace dlock::memcached

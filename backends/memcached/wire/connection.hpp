@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One TCP connection to one server: bytes out at once, bytes in as they come, one coroutine that
-// waits for them. Loop only; kept alive by its own I/O.
+// One TCP connection to one server: requests go out in order, as many in one write as there are,
+// and their answers come in the same order. Knows for each request whether it may have reached the
+// server when the connection ends. Loop only; kept alive by its own I/O.
 //
 // It reads all the time: a server that hangs up while nothing is asked is noticed then, and bytes
 // that nobody asked for end the connection before they can be taken for an answer.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "backends/memcached/wire/codec.hpp"
+#include "backends/memcached/wire/exchange.hpp"
+#include "dlock/detail/recycled.hpp"
 #include "dlock/spi/answers.hpp"
 #include "dlock/spi/options.hpp"
 #include "dlock/spi/signal.hpp"
@@ -30,19 +34,16 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   /// time. Once. Clear: it is up.
   asio::awaitable<Failure> connect(Endpoint server, TimePoint deadline);
 
-  /// What is to be sent next; send() empties it. Not while one is under way.
+  /// The next request is written behind what is there; send() says that it is whole.
   std::string& out() noexcept { return out_; }
-  /// Sends it; what the socket does not take at once follows. An answer is expected from now on.
-  void send();
-  /// A piece of the answer that has come, until the next more() or answered(); empty: none yet, or
-  /// it is broken, which ends it.
-  std::optional<Piece> next(bool data_expected);
-  /// Until more has come, it has ended, or the deadline: then false.
-  asio::awaitable<bool> more(TimePoint deadline);
-  /// The answer is complete; bytes beyond it end the connection.
-  void answered();
+  /// At once if nothing is under way; else with what else is sent in this turn of the loop. Throws
+  /// std::bad_alloc: the connection must be closed then, of half a request nobody knows the rest.
+  void send(std::shared_ptr<Exchange> exchange);
+  /// Whoever asked waits no longer. A server that has said nothing at all since he asked costs the
+  /// connection; from one that is only slow the answer comes later, and the others' do.
+  void give_up(Exchange& exchange) noexcept;
 
-  /// Never throws; who waits is told.
+  /// Never throws; whoever waits is told.
   void close(Failure why) noexcept;
   bool is_open() const noexcept { return open_; }
   /// Why it is not open any more.
@@ -56,9 +57,12 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   asio::awaitable<std::string> connect_to(Tcp::endpoint endpoint, TimePoint deadline);
   std::string open_socket(const Tcp& protocol);
   void shut() noexcept;
+  void flush_soon();
+  void flush();
   void write_rest();
   void read() noexcept;
   void on_read(boost::system::error_code ec, std::size_t size);
+  void take_answers();
   void end_for_unasked();
   template <class Step>
   void guarded(Step step) noexcept;
@@ -68,12 +72,15 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   int descriptor_ = -1;
   Signal event_;
   ReplyReader reader_;
-  std::string out_;
-  std::size_t written_ = 0;  ///< of `out_`, while it is being sent
+  std::string out_;            ///< not handed to the socket yet
+  std::string writing_;        ///< with the socket
+  std::size_t written_ = 0;    ///< of it
+  std::size_t unwritten_ = 0;  ///< so many of `pending_`, at its end, are in `out_`
+  /// Whose answers are still to come; also of those who have given up.
+  std::deque<std::shared_ptr<Exchange>, detail::Recycled<std::shared_ptr<Exchange>>> pending_;
+  TimePoint last_heard_{};
   bool open_ = true;
-  bool sending_ = false;
-  bool reading_ = false;
-  bool asked_ = false;
+  bool flushing_ = false;  ///< it will be written by itself
   std::optional<boost::system::error_code> connected_;
   Failure failure_;
 };

@@ -41,7 +41,8 @@ Session::Session(Env& env, Settings settings, OnFacts on_info)
     : env_(env),
       settings_(std::move(settings)),
       on_facts_(std::move(on_info)),
-      client_(settings_.make_client(env, settings_.server, settings_.flags)) {
+      client_(settings_.make_client(env, settings_.server, settings_.flags)),
+      connecting_(env, 1) {
   info_.address = fmt::format("{}:{}", settings_.server.host, settings_.server.port);
 }
 
@@ -62,51 +63,51 @@ std::int64_t Session::wall_clock_us() const {
 void Session::close() noexcept {
   is_closed_ = true;
   client_->close();
+  connecting_.end_waiting();
 }
 
 bool Session::is_ready() const {
   return !is_closed_ && client_->is_open() && next_ == Step::done && env_.now() < list_due_;
 }
 
-asio::awaitable<Answer> Session::ready() {
+asio::awaitable<Answer> Session::ready(TimePoint deadline) {
   if (is_ready()) co_return Answer{Outcome::done, {}, {}};
-  told_closed_ = is_closed_;
+  Turns::Turn turn(connecting_);
+  if (!turn.is_ours() && !is_closed_) co_await turn.wait(deadline);
+  if (is_ready()) co_return Answer{Outcome::done, {}, {}};
   if (is_closed_) co_return Answer{Outcome::unavailable, failure(Error::closed), {}};
-  if (deadline_ <= env_.now()) {
+  if (!turn.is_ours()) co_return Answer{Outcome::unavailable, failure(Error::connecting), {}};
+  if (deadline <= env_.now()) {
     co_return Answer{Outcome::unavailable, failure(Error::line_busy), {}};
   }
   const bool fit = client_->is_open() && next_ == Step::done;
   // Others may have come with another list of servers, or the server has lost ours.
   if (fit) next_ = Step::list;
-  auto answer = co_await connect();
-  client_->until(deadline_);
-  co_return answer;
+  co_return co_await connect(deadline);
 }
 
 // One that does not answer its first questions is asked anew, on another connection.
-Client& Session::step() {
-  client_->until(std::min<TimePoint>(deadline_, env_.now() + kStepPatience));
-  return *client_;
+TimePoint Session::step_deadline(TimePoint deadline) const {
+  return std::min<TimePoint>(deadline, env_.now() + kStepPatience);
 }
 
-asio::awaitable<Answer> Session::connect() {
+asio::awaitable<Answer> Session::connect(TimePoint deadline) {
   if (!client_->is_open()) {
     if (!pacer_.may_try(env_.now())) co_return Answer{Outcome::unavailable, last_failure_, {}};
     pacer_.tried(env_.now());
-    client_->open();
-    next_ = Step::canary;
+    next_ = Step::open;
     seen_ = info_;
     slowest_step_ = {};
   }
   while (next_ != Step::done) {
     const auto began = env_.now();
     // One that is broken off halfway costs the connection.
-    if (deadline_ - began < slowest_step_ + slowest_step_ / 4) {
+    if (deadline - began < slowest_step_ + slowest_step_ / 4) {
       // One slow answer must not keep the impatient out for as long as the connection stands.
       slowest_step_ /= 2;
       co_return Answer{Outcome::unavailable, failure(Error::connecting), {}};
     }
-    auto taken = co_await take_step();
+    auto taken = co_await take_step(deadline);
     auto answer = not_sent(std::move(taken));
     if (!answer.done()) {
       client_->drop();
@@ -122,33 +123,36 @@ asio::awaitable<Answer> Session::connect() {
   co_return Answer{Outcome::done, {}, {}};
 }
 
-asio::awaitable<Answer> Session::take_step() {
+asio::awaitable<Answer> Session::take_step(TimePoint deadline) {
   Answer answer;
   switch (next_) {
-    // The first one: its answer also tells of a server that has no place for us.
+    case Step::open:
+      answer = co_await client_->open(step_deadline(deadline));
+      break;
+    // The first question: its answer also tells of a server that has no place for us.
     case Step::canary:
-      answer = co_await check_canary();
+      answer = co_await check_canary(deadline);
       break;
     case Step::stats:
-      answer = co_await ask_stats();
+      answer = co_await ask_stats(deadline);
       break;
     case Step::settings:
-      answer = co_await step().settings(seen_);
+      answer = co_await client_->settings(seen_, step_deadline(deadline));
       if (!answer.done()) break;
       seen_.canary_losses = info_.canary_losses;
       info_ = seen_;
       break;
     case Step::list:
     case Step::done:
-      answer = co_await check_list();
+      answer = co_await check_list(deadline);
       break;
   }
   if (answer.done()) next_ = static_cast<Step>(static_cast<int>(next_) + 1);
   co_return answer;
 }
 
-asio::awaitable<Answer> Session::ask_stats() {
-  auto answer = co_await step().stats(seen_);
+asio::awaitable<Answer> Session::ask_stats(TimePoint deadline) {
+  auto answer = co_await client_->stats(seen_, step_deadline(deadline));
   if (!answer.done()) co_return answer;
   // It is starting, or a proxy that has no server yet.
   if (seen_.version.empty()) {
@@ -163,21 +167,21 @@ asio::awaitable<Answer> Session::ask_stats() {
 
 // Whoever comes first lays it; a value that is not the one we know is a loss, once we knew one.
 // What has been laid must be there: behind a proxy that keeps nothing everybody would hold a lock.
-asio::awaitable<Answer> Session::check_canary() {
+asio::awaitable<Answer> Session::check_canary(TimePoint deadline) {
   const auto& key = settings_.canary_key;
   const std::vector<std::string> keys{key};
-  auto found = co_await step().gets(keys);
+  auto found = co_await client_->gets(keys, step_deadline(deadline));
   if (!found.answer.done()) co_return found.answer;
   if (found.get(key) == nullptr) {
     const auto fresh = make_uuid(env_);
-    auto laid = co_await step().add(key, fresh, 0);
+    auto laid = co_await client_->add(key, fresh, 0, step_deadline(deadline));
     if (laid.outcome == Outcome::refused &&
         laid.failure.error == make_error_code(Error::out_of_memory)) {
       // A lock will fare no better, but the store can be reached.
       co_return Answer{Outcome::done, {}, {}};
     }
     if (!laid.done() && laid.outcome != Outcome::not_stored) co_return laid;
-    found = co_await step().gets(keys);
+    found = co_await client_->gets(keys, step_deadline(deadline));
     if (!found.answer.done()) co_return found.answer;
     if (found.get(key) == nullptr) {
       co_return Answer{Outcome::unavailable, failure(Error::keeps_nothing, key), {}};
@@ -195,19 +199,19 @@ void Session::lost_all() {
   client_->begin_era();
 }
 
-asio::awaitable<Answer> Session::check_list() {
+asio::awaitable<Answer> Session::check_list(TimePoint deadline) {
   const auto& key = settings_.list_key;
   const auto& ours = settings_.list_note;
   const auto exptime = settings_.list_exptime;
   list_due_ = env_.now() + std::chrono::seconds(exptime) / 4;
   if (key.empty()) co_return Answer{Outcome::done, {}, {}};
   const std::vector<std::string> keys{key};
-  auto found = co_await step().gets(keys);
+  auto found = co_await client_->gets(keys, step_deadline(deadline));
   if (found.answer.done() && found.get(key) == nullptr) {
-    auto laid = co_await step().add(key, ours, exptime);
+    auto laid = co_await client_->add(key, ours, exptime, step_deadline(deadline));
     if (laid.done() || laid.outcome == Outcome::refused) co_return Answer{Outcome::done, {}, {}};
     if (laid.outcome != Outcome::not_stored) co_return laid;
-    found = co_await step().gets(keys);  // another was quicker
+    found = co_await client_->gets(keys, step_deadline(deadline));  // another was quicker
   }
   if (!found.answer.done()) co_return found.answer;
   const auto* note = found.get(key);
@@ -218,7 +222,7 @@ asio::awaitable<Answer> Session::check_list() {
     co_return Answer{Outcome::refused, failure(Error::other_list, std::move(words)), {}};
   }
   // It outlives us from now on. That another did the same just before does as well.
-  auto kept = co_await step().cas(key, ours, exptime, note->cas);
+  auto kept = co_await client_->cas(key, ours, exptime, note->cas, step_deadline(deadline));
   if (kept.outcome == Outcome::unknown) co_return kept;
   co_return Answer{Outcome::done, {}, {}};
 }
@@ -226,50 +230,72 @@ asio::awaitable<Answer> Session::check_list() {
 // A session that is ready has no coroutine of its own for what it hands on.
 
 asio::awaitable<Answer> Session::add(const std::string& key, const std::string& value,
-                                     std::time_t exptime) {
-  if (is_ready()) return client_->add(key, value, exptime);
-  return when_ready([this, &key, &value, exptime] { return client_->add(key, value, exptime); });
+                                     std::time_t exptime, TimePoint deadline) {
+  if (is_ready()) return client_->add(key, value, exptime, deadline);
+  return when_ready([this, &key, &value, exptime,
+                     deadline] { return client_->add(key, value, exptime, deadline); },
+                    deadline);
 }
 
 asio::awaitable<Answer> Session::cas(const std::string& key, const std::string& value,
-                                     std::time_t exptime, std::uint64_t cas) {
-  if (is_ready()) return client_->cas(key, value, exptime, cas);
-  return when_ready(
-      [this, &key, &value, exptime, cas] { return client_->cas(key, value, exptime, cas); });
+                                     std::time_t exptime, std::uint64_t cas, TimePoint deadline) {
+  if (is_ready()) return client_->cas(key, value, exptime, cas, deadline);
+  return when_ready([this, &key, &value, exptime, cas,
+                     deadline] { return client_->cas(key, value, exptime, cas, deadline); },
+                    deadline);
+}
+
+asio::awaitable<std::vector<Answer>> Session::cas_all(const std::vector<Replacement>& all,
+                                                      TimePoint deadline) {
+  const auto fit = co_await ready(deadline);
+  if (!fit.done()) co_return std::vector<Answer>(all.size(), fit);
+  std::vector<asio::awaitable<Answer>> asked;
+  asked.reserve(all.size());
+  for (const auto& one : all) {
+    asked.push_back(client_->cas(one.key, one.value, one.exptime, one.cas, deadline));
+  }
+  std::vector<Answer> answers(all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) answers[i] = co_await std::move(asked[i]);
+  co_return answers;
 }
 
 // On another connection the server may be another run of it, which numbers its items anew.
-asio::awaitable<Answer> Session::remove(const std::string& key, const ItemNumber& number) {
-  if (is_ready() && number.era == client_->era()) return client_->remove(key, number.cas);
+asio::awaitable<Answer> Session::remove(const std::string& key, const ItemNumber& number,
+                                        TimePoint deadline) {
+  if (is_ready() && number.era == client_->era()) {
+    return client_->remove(key, number.cas, deadline);
+  }
   return
       [](Answer answer) -> asio::awaitable<Answer> { co_return answer; }({Outcome::exists, {}, {}});
 }
 
 template <class Command>
-asio::awaitable<Answer> Session::when_ready(Command command) {
-  auto answer = co_await ready();
+asio::awaitable<Answer> Session::when_ready(Command command, TimePoint deadline) {
+  auto answer = co_await ready(deadline);
   if (answer.done()) answer = co_await command();
   co_return answer;
 }
 
-asio::awaitable<Number> Session::increment(const std::string& key, std::uint64_t by) {
-  if (is_ready()) return client_->increment(key, by);
-  return increment_when_ready(key, by);
+asio::awaitable<Number> Session::increment(const std::string& key, std::uint64_t by,
+                                           TimePoint deadline) {
+  if (is_ready()) return client_->increment(key, by, deadline);
+  return increment_when_ready(key, by, deadline);
 }
 
-asio::awaitable<Number> Session::increment_when_ready(const std::string& key, std::uint64_t by) {
+asio::awaitable<Number> Session::increment_when_ready(const std::string& key, std::uint64_t by,
+                                                      TimePoint deadline) {
   Number number;
-  number.answer = co_await ready();
-  if (number.answer.done()) number = co_await client_->increment(key, by);
+  number.answer = co_await ready(deadline);
+  if (number.answer.done()) number = co_await client_->increment(key, by, deadline);
   co_return number;
 }
 
-asio::awaitable<Found> Session::gets(const std::vector<std::string>& keys) {
+asio::awaitable<Found> Session::gets(const std::vector<std::string>& keys, TimePoint deadline) {
   Found found;
   for (int attempt = 0; attempt < 2; ++attempt) {
-    found.answer = co_await ready();
+    found.answer = co_await ready(deadline);
     if (!found.answer.done()) co_return found;
-    found = co_await client_->gets(keys);
+    found = co_await client_->gets(keys, deadline);
     const bool broken = found.answer.outcome == Outcome::unknown &&
                         found.answer.failure.error != make_error_code(Error::no_answer);
     if (!broken) break;
@@ -279,34 +305,35 @@ asio::awaitable<Found> Session::gets(const std::vector<std::string>& keys) {
   co_return found;
 }
 
-asio::awaitable<Found> Session::gets_and_canary(std::vector<std::string> keys) {
+asio::awaitable<Found> Session::gets_and_canary(std::vector<std::string> keys, TimePoint deadline) {
   keys.push_back(settings_.canary_key);
-  auto found = co_await gets(keys);
+  // Another may lay a new one while we wait.
+  const auto expected = canary_;
+  auto found = co_await gets(keys, deadline);
   if (!found.answer.done()) co_return found;
   const auto* item = found.get(settings_.canary_key);
   // None could be laid (no memory): the next refresh tries again.
-  if (canary_.empty()) co_return found;
+  if (canary_.empty() || canary_ != expected) co_return found;
   if (item == nullptr || item->value != canary_) {
     lost_all();
     canary_.clear();
     list_due_ = {};
-    co_await refresh_facts();
+    co_await refresh_facts(deadline);
   }
   co_return found;
 }
 
-asio::awaitable<Answer> Session::refresh_facts() {
-  auto answer = co_await ready();
+asio::awaitable<Answer> Session::refresh_facts(TimePoint deadline) {
+  auto answer = co_await ready(deadline);
   if (!answer.done()) co_return answer;
   auto seen = info_;
-  answer = co_await client_->stats(seen);
+  answer = co_await client_->stats(seen, deadline);
   if (!answer.done()) co_return not_sent(std::move(answer));
   if (!same_run(info_, seen)) client_->begin_era();
+  // Another may have noticed a loss while we waited.
+  seen.canary_losses = info_.canary_losses;
   info_ = std::move(seen);
-  if (canary_.empty()) {
-    answer = co_await check_canary();
-    client_->until(deadline_);
-  }
+  if (canary_.empty()) answer = co_await check_canary(deadline);
   on_facts_(info_);
   co_return answer;
 }

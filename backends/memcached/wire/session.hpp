@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One server as the procedures see it: connects when a command needs it,
+// One server, for all procedures at once: connects when a command needs it, one for all,
 // looks at the server on every new connection (a restart breaks them all), and keeps the canary: a
 // key whose loss or change says that the server lost everything (flush_all, or a restart behind a
 // proxy). All clients share one canary per server and key template; its value is random.
@@ -11,10 +11,12 @@
 
 #include "backends/memcached/rules/pacer.hpp"
 #include "backends/memcached/wire/client.hpp"
+#include "backends/memcached/wire/turns.hpp"
 
 namespace dlock::memcached {
 
-class Session final : public Commands {
+/// Loop only. Commands are those of commands.hpp, each with its deadline.
+class Session final {
  public:
   struct Settings {
     Endpoint server;
@@ -30,50 +32,44 @@ class Session final : public Commands {
 
   Session(Env& env, Settings settings, OnFacts on_info);
 
-  /// For the commands from now on.
-  void until(TimePoint deadline) {
-    deadline_ = deadline;
-    client_->until(deadline);
-  }
   /// Connected, inspected, and fit for locks. Where the time does not suffice for the next step of
   /// a slow connection: `connecting`, and the next call goes on there.
-  asio::awaitable<Answer> ready();
-  /// The next command is sent on a connection of its own.
-  void drop() noexcept { client_->drop(); }
+  asio::awaitable<Answer> ready(TimePoint deadline);
   /// For good.
   void close() noexcept;
-  /// Some command was not done, or not answered, because of close().
-  bool has_told_closed() const noexcept { return told_closed_ || client_->has_told_closed(); }
 
-  TimePoint now() const override { return env_.now(); }
-  std::int64_t wall_clock_us() const override;
-  TimePoint deadline() const override { return deadline_; }
-  asio::awaitable<Answer> add(const std::string& key, const std::string& value,
-                              std::time_t exptime) override;
+  TimePoint now() const { return env_.now(); }
+  std::int64_t wall_clock_us() const;
+  asio::awaitable<Answer> add(const std::string& key, const std::string& value, std::time_t exptime,
+                              TimePoint deadline);
   asio::awaitable<Answer> cas(const std::string& key, const std::string& value, std::time_t exptime,
-                              std::uint64_t cas) override;
-  asio::awaitable<Answer> remove(const std::string& key, const ItemNumber& number) override;
-  asio::awaitable<Number> increment(const std::string& key, std::uint64_t by) override;
-  asio::awaitable<Found> gets(const std::vector<std::string>& keys) override;
-  asio::awaitable<Found> gets_and_canary(std::vector<std::string> keys) override;
-  asio::awaitable<Answer> refresh_facts() override;
-  const ServerInfo& info() const override { return info_; }
+                              std::uint64_t cas, TimePoint deadline);
+  asio::awaitable<std::vector<Answer>> cas_all(const std::vector<Replacement>& all,
+                                               TimePoint deadline);
+  asio::awaitable<Answer> remove(const std::string& key, const ItemNumber& number,
+                                 TimePoint deadline);
+  asio::awaitable<Number> increment(const std::string& key, std::uint64_t by, TimePoint deadline);
+  asio::awaitable<Found> gets(const std::vector<std::string>& keys, TimePoint deadline);
+  asio::awaitable<Found> gets_and_canary(std::vector<std::string> keys, TimePoint deadline);
+  asio::awaitable<Answer> refresh_facts(TimePoint deadline);
+  const ServerInfo& info() const { return info_; }
 
  private:
   /// What is asked on a new connection, one round trip each, or two.
-  enum class Step { canary, stats, settings, list, done };
+  enum class Step { open, canary, stats, settings, list, done };
 
-  Client& step();
   bool is_ready() const;
   void lost_all();
+  TimePoint step_deadline(TimePoint deadline) const;
   template <class Command>
-  asio::awaitable<Answer> when_ready(Command command);
-  asio::awaitable<Number> increment_when_ready(const std::string& key, std::uint64_t by);
-  asio::awaitable<Answer> connect();
-  asio::awaitable<Answer> take_step();
-  asio::awaitable<Answer> ask_stats();
-  asio::awaitable<Answer> check_canary();
-  asio::awaitable<Answer> check_list();
+  asio::awaitable<Answer> when_ready(Command command, TimePoint deadline);
+  asio::awaitable<Number> increment_when_ready(const std::string& key, std::uint64_t by,
+                                               TimePoint deadline);
+  asio::awaitable<Answer> connect(TimePoint deadline);
+  asio::awaitable<Answer> take_step(TimePoint deadline);
+  asio::awaitable<Answer> ask_stats(TimePoint deadline);
+  asio::awaitable<Answer> check_canary(TimePoint deadline);
+  asio::awaitable<Answer> check_list(TimePoint deadline);
 
   Env& env_;
   const Settings settings_;
@@ -81,10 +77,9 @@ class Session final : public Commands {
   std::unique_ptr<Client> client_;
   ServerInfo info_;
   std::string canary_;
-  TimePoint deadline_{};
-  Step next_ = Step::canary;
+  Turns connecting_;  ///< one makes the connection, the others wait for it
+  Step next_ = Step::open;
   bool is_closed_ = false;
-  bool told_closed_ = false;
   ServerInfo seen_;          ///< of the connection that is being made
   Duration slowest_step_{};  ///< of it
   Pacer pacer_;

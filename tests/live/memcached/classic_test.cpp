@@ -4,33 +4,12 @@
 // clients that use the others.
 #include <gtest/gtest.h>
 
-#include "backends/memcached/backend.hpp"
-#include "backends/memcached/wire/text_client.hpp"
-#include "dlock/spi/descriptor.hpp"
 #include "testkit/fault_proxy.hpp"
+#include "tests/live/memcached/classic.hpp"
 #include "tests/live/memcached/support.hpp"
 
 namespace dlock::testkit {
 namespace {
-
-std::unique_ptr<Backend> create_classic(const StoreOptions& options, Env& env, EventSink& sink) {
-  const memcached::MakeClient make = [](Env& at, Endpoint server, std::uint32_t flags) {
-    return std::make_unique<memcached::TextClient>(at, std::move(server), flags, false);
-  };
-  return std::make_unique<memcached::MemcachedBackend>(options, env, sink, make);
-}
-
-LockManager open_classic(const std::string& url) {
-  static const BackendDescriptor descriptor = [] {
-    auto classic = memcached::backend();
-    classic.create = &create_classic;
-    return classic;
-  }();
-  OpenOptions options;
-  options.backends = {&descriptor};
-  options.log = [](LogLevel, std::string_view) {};
-  return LockManager::open(url, std::move(options));
-}
 
 class MemcachedClassic : public MemcachedTest {};
 

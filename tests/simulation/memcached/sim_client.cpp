@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/simulation/memcached/sim_client.hpp"
 
+#include <algorithm>
+#include <deque>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "backends/memcached/error.hpp"
 #include "dlock/spi/signal.hpp"
@@ -46,10 +49,41 @@ using Lines = std::map<std::string, std::string>;
 
 /// One command under way: whoever asked may have given up by the time it is carried out.
 struct Exchange {
-  explicit Exchange(Env& env) : event(env) {}
+  Exchange(Env& env, TimePoint began) : event(env), since(began) {}
   Signal event;
-  enum class End { none, answered, broken } end = End::none;
+  TimePoint since;
+  enum class End { none, answered, broken, closed } end = End::none;
+
+  void over(End how) {
+    if (end != End::none) return;
+    end = how;
+    event.notify();
+  }
 };
+using ExchangePtr = std::shared_ptr<Exchange>;
+
+/// One connection. What is sent on it arrives in order, and so do the answers.
+struct Wire {
+  bool open = true;
+  bool silent = false;     ///< nothing gets through any more
+  std::uint64_t run = 0;   ///< the server's; 0: not yet
+  TimePoint last_there{};  ///< when the last request arrives
+  TimePoint last_back{};   ///< when the last answer does
+  TimePoint heard{};       ///< when one did
+  std::deque<ExchangePtr> under_way;
+
+  void end(Exchange::End how) {
+    open = false;
+    for (const auto& one : std::exchange(under_way, {})) one->over(how);
+  }
+  void answered(const ExchangePtr& one, TimePoint now) {
+    if (!open) return;
+    heard = now;
+    std::erase(under_way, one);
+    one->over(Exchange::End::answered);
+  }
+};
+using WirePtr = std::shared_ptr<Wire>;
 
 /// What it came to; the result only if it was answered.
 template <class Result>
@@ -63,17 +97,19 @@ class SimClient final : public Client {
   SimClient(Process& process, Network& network, SimServer& server)
       : process_(process), network_(network), server_(server) {}
 
-  void drop() noexcept override { open_ = false; }
+  void drop() noexcept override {
+    if (wire_) wire_->end(Exchange::End::broken);
+    wire_.reset();
+  }
   void close() noexcept override {
     closed_ = true;
-    if (const auto one = under_way_.lock()) one->event.notify();
+    if (wire_) wire_->end(Exchange::End::closed);
   }
-  bool is_open() const noexcept override { return open_; }
-  bool has_told_closed() const noexcept override { return told_closed_; }
+  bool is_open() const noexcept override { return wire_ && wire_->open; }
 
-  asio::awaitable<Answer> add(const std::string& key, const std::string& value,
-                              std::time_t exptime) override {
-    return store([=](SimServer& at) {
+  asio::awaitable<Answer> add(const std::string& key, const std::string& value, std::time_t exptime,
+                              TimePoint deadline) override {
+    return store(deadline, [=](SimServer& at) {
       Counted counted;
       counted.code = at.add(key, value, exptime);
       counted.value = at.last_cas();
@@ -81,62 +117,85 @@ class SimClient final : public Client {
     });
   }
   asio::awaitable<Answer> cas(const std::string& key, const std::string& value, std::time_t exptime,
-                              std::uint64_t cas) override {
-    return store([=](SimServer& at) {
+                              std::uint64_t cas, TimePoint deadline) override {
+    return store(deadline, [=](SimServer& at) {
       Counted counted;
       counted.code = at.cas(key, value, exptime, cas);
       counted.value = at.last_cas();
       return counted;
     });
   }
-  asio::awaitable<Answer> remove(const std::string& key, std::uint64_t cas) override {
-    return store([=](SimServer& at) {
+  asio::awaitable<Answer> remove(const std::string& key, std::uint64_t cas,
+                                 TimePoint deadline) override {
+    return store(deadline, [=](SimServer& at) {
       Counted counted;
       counted.code = at.remove(key, cas);
       return counted;
     });
   }
-  asio::awaitable<Number> increment(const std::string& key, std::uint64_t by) override {
-    return count([=](SimServer& at) {
-      Counted counted;
-      counted.code = at.increment(key, by, counted.value);
-      return counted;
-    });
+  asio::awaitable<Number> increment(const std::string& key, std::uint64_t by,
+                                    TimePoint deadline) override {
+    return count(begin<Counted>(deadline,
+                                [=](SimServer& at) {
+                                  Counted counted;
+                                  counted.code = at.increment(key, by, counted.value);
+                                  return counted;
+                                }),
+                 deadline);
   }
-  asio::awaitable<Found> gets(const std::vector<std::string>& keys) override {
-    return find([=](SimServer& at) {
-      Items items;
-      for (const auto& key : keys) {
-        if (const auto* item = at.get(key)) items[key] = {item->value, item->cas};
-      }
-      return items;
-    });
+  asio::awaitable<Found> gets(const std::vector<std::string>& keys, TimePoint deadline) override {
+    return find(begin<Items>(deadline,
+                             [=](SimServer& at) {
+                               Items items;
+                               for (const auto& key : keys) {
+                                 if (const auto* item = at.get(key)) {
+                                   items[key] = {item->value, item->cas};
+                                 }
+                               }
+                               return items;
+                             }),
+                deadline);
   }
-  asio::awaitable<Answer> stats(ServerInfo& into) override {
-    return ask([](SimServer& at) { return at.stats(); }, into);
+  asio::awaitable<Answer> stats(ServerInfo& into, TimePoint deadline) override {
+    return ask(begin<Lines>(deadline, [](SimServer& at) { return at.stats(); }), into, deadline);
   }
-  asio::awaitable<Answer> settings(ServerInfo& into) override {
-    return ask([](SimServer& at) { return at.settings(); }, into);
+  asio::awaitable<Answer> settings(ServerInfo& into, TimePoint deadline) override {
+    return ask(begin<Lines>(deadline, [](SimServer& at) { return at.settings(); }), into, deadline);
   }
 
  private:
-  void open_now() override {
-    open_ = true;
-    connected_to_ = 0;
-    silent_ = false;
+  /// A command as it was sent, or why it was not.
+  template <class Result>
+  struct Sent {
+    Answer refused;
+    WirePtr wire;  ///< null: it was not sent
+    ExchangePtr one;
+    std::shared_ptr<std::optional<Result>> result;
+    std::uint64_t era = 0;
+  };
+
+  asio::awaitable<Answer> open_now(TimePoint) override {
+    drop();
+    if (closed_) co_return Answer{Outcome::unavailable, failure(Error::closed), {}};
+    wire_ = std::make_shared<Wire>();
+    co_return Answer{Outcome::done, {}, {}};
   }
 
   template <class Execute>
-  asio::awaitable<Answer> store(Execute execute) {
-    auto ended = co_await exchange<Counted>(std::move(execute));
+  asio::awaitable<Answer> store(TimePoint deadline, Execute execute) {
+    return stored(begin<Counted>(deadline, std::move(execute)), deadline);
+  }
+  asio::awaitable<Answer> stored(Sent<Counted> sent, TimePoint deadline) {
+    const bool tells_numbers = server_.tells_numbers();
+    const auto sent_in = sent.era;
+    auto ended = co_await end_of(std::move(sent), deadline);
     if (!ended.result) co_return ended.answer;
     auto answer = answer_of(ended.result->code);
-    if (answer.done() && server_.tells_numbers()) answer.stored = {ended.result->value, era()};
+    if (answer.done() && tells_numbers) answer.stored = {ended.result->value, sent_in};
     co_return answer;
   }
-  template <class Execute>
-  asio::awaitable<Number> count(Execute execute) {
-    auto ended = co_await exchange<Counted>(std::move(execute));
+  asio::awaitable<Number> count(Sent<Counted> sent, TimePoint deadline) {
+    auto ended = co_await end_of(std::move(sent), deadline);
     Number number;
     number.answer = std::move(ended.answer);
     if (!ended.result) co_return number;
@@ -144,114 +203,131 @@ class SimClient final : public Client {
     number.value = ended.result->value;
     co_return number;
   }
-  template <class Execute>
-  asio::awaitable<Found> find(Execute execute) {
-    auto ended = co_await exchange<Items>(std::move(execute));
+  asio::awaitable<Found> find(Sent<Items> sent, TimePoint deadline) {
+    auto ended = co_await end_of(std::move(sent), deadline);
     Found found;
     found.answer = std::move(ended.answer);
     if (ended.result) found.answer.outcome = Outcome::done;
     if (ended.result) found.items = std::move(*ended.result);
     co_return found;
   }
-  template <class Execute>
-  asio::awaitable<Answer> ask(Execute execute, ServerInfo& into) {
-    const auto ended = co_await exchange<Lines>(std::move(execute));
+  asio::awaitable<Answer> ask(Sent<Lines> sent, ServerInfo& into, TimePoint deadline) {
+    const auto ended = co_await end_of(std::move(sent), deadline);
     if (!ended.result) co_return ended.answer;
     for (const auto& [key, value] : *ended.result) take_stat(into, key, value);
     co_return Answer{Outcome::done, {}, {}};
   }
 
-  /// As the real one does after anything but an answer: the connection is thrown away.
-  Answer broken(Error error) {
-    drop();
-    return {Outcome::unknown, failure(error), {}};
-  }
-
   template <class Result, class Execute>
-  asio::awaitable<Ended<Result>> exchange(Execute execute) {
-    Ended<Result> ended;
-    told_closed_ = closed_;
-    if (closed_ || !open_ || deadline() - process_.now() < milliseconds(1)) {
-      ended.answer.failure = failure(Error::no_answer, "no time was left");
-      co_return ended;
+  Sent<Result> begin(TimePoint deadline, Execute execute) {
+    Sent<Result> sent;
+    if (closed_ || !is_open() || deadline - process_.now() < milliseconds(1)) {
+      sent.refused.failure =
+          closed_ ? failure(Error::closed) : failure(Error::no_answer, "no time was left");
+      return sent;
     }
-    if (network_.is_cut(process_)) silent_ = true;
-    if (connected_to_ == 0) connected_to_ = server_.run();
-    if (!silent_ && (!server_.is_up() || connected_to_ != server_.run())) {
-      ended.answer = broken(Error::connection_lost);
-      co_return ended;
+    if (network_.is_cut(process_)) wire_->silent = true;
+    if (wire_->run == 0) wire_->run = server_.run();
+    sent.wire = wire_;
+    sent.era = era();
+    sent.one = std::make_shared<Exchange>(process_, process_.now());
+    sent.result = std::make_shared<std::optional<Result>>();
+    wire_->under_way.push_back(sent.one);
+    if (!wire_->silent && (!server_.is_up() || wire_->run != server_.run())) {
+      drop();
+      return sent;
     }
-    const auto one = std::make_shared<Exchange>(process_);
-    under_way_ = one;
-    const auto result = std::make_shared<std::optional<Result>>();
     // The first execution answers; a duplicate's answer goes nowhere.
-    const auto first = [execute, result](SimServer& at) {
+    const auto first = [execute, result = sent.result](SimServer& at) {
       auto value = execute(at);
       if (!*result) result->emplace(std::move(value));
     };
-    if (!silent_) send(one, first);
-    co_await one->event.wait_until(deadline());
-    told_closed_ = closed_;
-    if (one->end == Exchange::End::answered) {
-      ended.result = std::move(*result);
-      co_return ended;
-    }
-    ended.answer =
-        broken(one->end == Exchange::End::none ? Error::no_answer : Error::connection_lost);
-    co_return ended;
+    if (!wire_->silent) send(sent.wire, sent.one, first);
+    return sent;
   }
 
-  static void finish(Process& process, const std::shared_ptr<Exchange>& one, Exchange::End end) {
-    process.deliver([one, end] {
-      if (one->end != Exchange::End::none) return;
-      one->end = end;
-      one->event.notify();
-    });
+  template <class Result>
+  asio::awaitable<Ended<Result>> end_of(Sent<Result> sent, TimePoint deadline) {
+    Ended<Result> ended;
+    if (!sent.wire) {
+      ended.answer = std::move(sent.refused);
+      co_return ended;
+    }
+    auto& one = *sent.one;
+    bool in_time = true;
+    while (in_time && one.end == Exchange::End::none) {
+      in_time = co_await one.event.wait_until(deadline);
+    }
+    switch (one.end) {
+      case Exchange::End::answered:
+        ended.result = std::move(*sent.result);
+        co_return ended;
+      case Exchange::End::broken:
+        ended.answer = {Outcome::unknown, failure(Error::connection_lost), {}};
+        co_return ended;
+      case Exchange::End::closed:
+        ended.answer = {Outcome::unknown, failure(Error::closed), {}};
+        co_return ended;
+      case Exchange::End::none:
+        break;
+    }
+    one.over(Exchange::End::broken);
+    ended.answer = {Outcome::unknown, failure(Error::no_answer), {}};
+    // As the real one: a server that has said nothing since costs the connection.
+    if (sent.wire->heard <= one.since) sent.wire->end(Exchange::End::broken);
+    co_return ended;
   }
 
   /// The events outlive this client, but not the process, the network and the server.
   template <class Execute>
-  void send(const std::shared_ptr<Exchange>& one, Execute execute) {
+  void send(const WirePtr& wire, const ExchangePtr& one, Execute execute) {
     auto* process = &process_;
     auto* network = &network_;
     auto* server = &server_;
     auto& world = process->world();
+    const auto now = process->now();
     const auto fate = network->fate(*process);
-    const auto run = connected_to_;
-    const auto is_there = [server, run] { return server->is_up() && server->run() == run; };
+    const auto is_there = [server, run = wire->run] {
+      return server->is_up() && server->run() == run;
+    };
+    const auto broken = [process, wire] {
+      process->deliver([wire] { wire->end(Exchange::End::broken); });
+    };
     if (fate.overtaken) {
       world.after(*fate.overtaken, [server, is_there, execute] {
         if (is_there()) execute(*server);
       });
     }
+    wire->last_there = std::max(wire->last_there, now + fate.there);
+    const auto there = wire->last_there - now;
     if (fate.overtaken || fate.request == Fate::Break::reset) {
-      world.after(fate.there, [process, one] { finish(*process, one, Exchange::End::broken); });
+      world.after(there, broken);
       return;
     }
-    if (fate.request == Fate::Break::lost || fate.reply == Fate::Break::lost) silent_ = true;
+    if (fate.request == Fate::Break::lost || fate.reply == Fate::Break::lost) wire->silent = true;
     if (fate.request == Fate::Break::lost) return;
-    world.after(fate.there, [process, network, server, one, fate, is_there, execute] {
-      if (!is_there()) return finish(*process, one, Exchange::End::broken);
-      execute(*server);
-      if (fate.twice) execute(*server);
-      if (fate.reply == Fate::Break::lost) return;
-      const auto end =
-          fate.reply == Fate::Break::reset ? Exchange::End::broken : Exchange::End::answered;
-      process->world().after(fate.back, [process, network, one, end] {
-        if (!network->is_cut(*process)) finish(*process, one, end);
-      });
-    });
+    wire->last_back = std::max(wire->last_back, wire->last_there + fate.back);
+    const auto back = wire->last_back - wire->last_there;
+    world.after(there,
+                [process, network, server, wire, one, fate, back, broken, is_there, execute] {
+                  if (!is_there()) return broken();
+                  execute(*server);
+                  if (fate.twice) execute(*server);
+                  if (fate.reply == Fate::Break::lost) return;
+                  const bool is_reset = fate.reply == Fate::Break::reset;
+                  process->world().after(back, [process, network, wire, one, is_reset, broken] {
+                    if (network->is_cut(*process)) return;
+                    if (is_reset) return broken();
+                    process->deliver([process, wire, one] { wire->answered(one, process->now()); });
+                  });
+                });
   }
 
   Process& process_;
   Network& network_;
   SimServer& server_;
-  bool open_ = false;
-  bool silent_ = false;             ///< nothing gets through on this connection any more
-  std::uint64_t connected_to_ = 0;  ///< the server's run; 0: not yet
   bool closed_ = false;
-  bool told_closed_ = false;
-  std::weak_ptr<Exchange> under_way_;
+  WirePtr wire_;
 };
 
 }  // namespace

@@ -91,6 +91,14 @@ class FakeServer final : public Commands {
     });
   }
 
+  asio::awaitable<std::vector<Answer>> cas_all(const std::vector<Replacement>& all) override {
+    std::vector<Answer> answers;
+    for (const auto& one : all) {
+      answers.push_back(co_await cas(one.key, one.value, one.exptime, one.cas));
+    }
+    co_return answers;
+  }
+
   asio::awaitable<Answer> remove(const std::string& key, const ItemNumber& number) override {
     if (number.era != era) co_return Answer{Outcome::exists, {}, {}};
     co_return execute("remove", [&]() -> Answer {

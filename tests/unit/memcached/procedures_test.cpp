@@ -349,7 +349,7 @@ TEST_F(MemcachedProcedures, RenewalUnderFaults) {
       {"first lost",
        {Fault::none, Fault::request_lost},
        ExtendStatus::unknown,
-       ExtendStatus::unavailable},
+       ExtendStatus::extended},
       {"second lost",
        {Fault::none, Fault::none, Fault::reply_lost},
        ExtendStatus::extended,

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Many at once on the one connection to a server: they share its round trips, nobody's answer is
+// taken for another's, and who has little time does not break off the others.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "backends/memcached/wire/text_client.hpp"
+#include "core/loop/real_env.hpp"
+#include "dlock/async.hpp"
+#include "testkit/fault_proxy.hpp"
+#include "testkit/scripted_server.hpp"
+#include "tests/live/memcached/classic.hpp"
+#include "tests/live/memcached/support.hpp"
+
+namespace dlock::testkit {
+namespace {
+
+/// What came of asynchronous acquires.
+class Acquired {
+ public:
+  auto handler() {
+    return [this](error_code ec, LockHandle got) {
+      const std::lock_guard lock(mutex_);
+      ++ended_;
+      if (ec) ++failed_;
+      if (!ec) held_.push_back(std::move(got));
+    };
+  }
+  int ended() {
+    const std::lock_guard lock(mutex_);
+    return ended_;
+  }
+  int failed() {
+    const std::lock_guard lock(mutex_);
+    return failed_;
+  }
+  /// Once all have ended.
+  std::vector<LockHandle>& held() { return held_; }
+
+ private:
+  std::mutex mutex_;
+  int ended_ = 0;
+  int failed_ = 0;
+  std::vector<LockHandle> held_;
+};
+
+class MemcachedPipeline : public MemcachedTest {};
+
+TEST_F(MemcachedPipeline, ManyAcquiresShareTheirRoundTrips) {
+  constexpr int kLocks = 200;
+  FaultProxy proxy(port());
+  auto locks = open_memcached(memcached_url(proxy.port()));
+  locks.connect();
+  EXPECT_FALSE(locks.lock("first")->acquire().release());
+  proxy.delay(Direction::to_client, 50ms);
+  Acquired acquired;
+  const auto turns = proxy.stats().turns;
+  for (int i = 0; i < kLocks; ++i) {
+    locks.lock(fmt::format("many/{}", i))->async_acquire({.wait = 20s}, acquired.handler());
+  }
+  ASSERT_TRUE(eventually(patience(), [&] { return acquired.ended() == kLocks; }));
+  EXPECT_EQ(acquired.failed(), 0);
+  // Three each, one after the other they were 600.
+  EXPECT_LT(proxy.stats().turns - turns, 60U);
+  EXPECT_EQ(proxy.stats().connections, 1U);
+  proxy.delay(Direction::to_client, 0ms);
+}
+
+// More than go on at once: the others follow.
+TEST_F(MemcachedPipeline, AThousandAreServedAndExcludeEachOther) {
+  constexpr int kLocks = 1000;
+  auto locks = open_memcached(url());
+  auto others = open_memcached(url());
+  Acquired ours;
+  Acquired theirs;
+  for (int i = 0; i < kLocks; ++i) {
+    const auto name = fmt::format("many/{}", i);
+    locks.lock(name)->async_acquire({.wait = 0s}, ours.handler());
+    others.lock(name)->async_acquire({.wait = 0s}, theirs.handler());
+  }
+  ASSERT_TRUE(eventually(patience(), [&] { return ours.ended() + theirs.ended() == 2 * kLocks; }));
+  EXPECT_EQ(ours.held().size() + theirs.held().size(), static_cast<std::size_t>(kLocks));
+  for (auto* held : {&ours.held(), &theirs.held()}) {
+    for (auto& lock : *held) EXPECT_FALSE(lock.release());
+  }
+  std::string all = "get";
+  for (int i = 0; i < kLocks; ++i) all += fmt::format(" dlock:many/{}", i);
+  EXPECT_EQ(talk(port(), all, "END\r\n"), "END\r\n");
+}
+
+// Two round trips do not fit in the time that one request has here, one does: who does not get his
+// answer leaves the connection to the others.
+TEST_F(MemcachedPipeline, WhoHasTooLittleTimeDoesNotBreakOffTheOthers) {
+  FaultProxy proxy(port());
+  auto locks = open_memcached(memcached_url(proxy.port(), "?request_timeout=1s"));
+  locks.connect();
+  EXPECT_FALSE(locks.lock("first")->acquire().release());
+  proxy.delay(Direction::to_client, 600ms);
+  std::atomic<int> failed = 0;
+  std::vector<std::jthread> others;
+  for (int t = 0; t < 12; ++t) {
+    others.emplace_back([&, t] {
+      std::this_thread::sleep_for(t * 50ms);
+      for (int i = 0; i < 5; ++i) {
+        try {
+          EXPECT_FALSE(locks.status(fmt::format("n/{}", t)).held);
+        } catch (const LockError&) {
+          ++failed;
+        }
+      }
+    });
+  }
+  Acquired acquired;
+  for (int i = 0; i < 20; ++i) {
+    locks.lock(fmt::format("short/{}", i))->async_acquire({.wait = 1500ms}, acquired.handler());
+  }
+  others.clear();
+  ASSERT_TRUE(eventually(patience(), [&] { return acquired.ended() == 20; }));
+  EXPECT_EQ(acquired.failed(), 20);
+  EXPECT_EQ(failed, 0);
+  EXPECT_EQ(proxy.stats().connections, 1U) << "somebody broke it off";
+  proxy.delay(Direction::to_client, 0ms);
+}
+
+// On a link of which one connection went silent the next one is made in time for the renewal.
+TEST_F(MemcachedPipeline, ASilentConnectionIsGivenUpBeforeTheLease) {
+  FaultProxy proxy(port());
+  auto locks = open_memcached(memcached_url(proxy.port(), "?lease=3s"));
+  std::vector<LockHandle> held;
+  for (int i = 0; i < 20; ++i) held.push_back(locks.lock(fmt::format("n/{}", i))->acquire());
+  const auto connections = proxy.connections();
+  ASSERT_EQ(connections.size(), 1U);
+  proxy.hold(connections.front(), Direction::to_client, true);
+  const auto renewed = stat(port(), "cas_hits");
+  const auto all_thrice = [&] { return stat(port(), "cas_hits") >= renewed + 60; };
+  EXPECT_TRUE(eventually(patience(), all_thrice));
+  for (const auto& lock : held) EXPECT_EQ(lock.state(), HandleState::held) << lock.name();
+  EXPECT_EQ(proxy.stats().connections, 2U);
+}
+
+// The first is written at once, the others in one piece when the loop comes round; by then it has
+// broken, and the server knows nothing of them.
+TEST(MemcachedConnection, WhatWasNotWrittenWhenItBrokeWasSurelyNotDone) {
+  ScriptedServer server([](std::string&) { return ScriptedAnswer{}; });
+  core::RealEnv env;
+  memcached::TextClient client(env, {"127.0.0.1", server.port()}, 0, true);
+  std::vector<memcached::Outcome> outcomes;
+  const auto work = [&]() -> boost::asio::awaitable<void> {
+    const auto until = env.now() + 20s;
+    const auto opened = co_await client.open(until);
+    EXPECT_TRUE(opened.done()) << opened.failure.text;
+    std::vector<boost::asio::awaitable<memcached::Answer>> asked;
+    for (const char* key : {"a", "b", "c"}) asked.push_back(client.add(key, "x", 10, until));
+    client.drop();
+    for (auto& one : asked) {
+      const auto answer = co_await std::move(one);
+      outcomes.push_back(answer.outcome);
+    }
+    env.context().stop();
+  };
+  boost::asio::co_spawn(env.executor(), work(), boost::asio::detached);
+  env.context().run();
+  using memcached::Outcome;
+  EXPECT_EQ(outcomes, (std::vector{Outcome::unknown, Outcome::unavailable, Outcome::unavailable}));
+}
+
+class MemcachedDialects : public MemcachedTest, public testing::WithParamInterface<bool> {
+ protected:
+  static LockManager open(const std::string& url) {
+    return GetParam() ? open_memcached(url) : open_classic(url);
+  }
+};
+
+// Their requests go on, and their answers are nobody else's: classic ones have no tag to tell by.
+TEST_P(MemcachedDialects, AnswersToThoseWhoHaveLeftAreNobodyElses) {
+  FaultProxy proxy(port());
+  auto locks = open(memcached_url(proxy.port()));
+  locks.connect();
+  EXPECT_FALSE(locks.lock("first")->acquire().release());
+  proxy.delay(Direction::to_client, 150ms);
+  std::atomic<bool> stop = false;
+  std::atomic<int> gave_up = 0;
+  std::vector<std::jthread> impatient;
+  for (int t = 0; t < 3; ++t) {
+    impatient.emplace_back([&, t] {
+      for (int i = 0; !stop; ++i) {
+        error_code ec;
+        const auto lock = locks.lock(fmt::format("short/{}/{}", t, i));
+        const auto got = lock->acquire({.wait = 40ms}, {}, ec);
+        if (ec) ++gave_up;
+      }
+    });
+  }
+  std::map<std::string, std::uint64_t> last;
+  for (int i = 0; i < 8; ++i) {
+    const auto name = fmt::format("long/{}", i % 2);
+    error_code ec;
+    auto held = locks.lock(name)->acquire({.wait = 20s}, {}, ec);
+    ASSERT_FALSE(ec) << ec.message();
+    const auto token = held.token().value_or(0);
+    EXPECT_GT(token, last[name]) << "another counter's answer";
+    last[name] = token;
+    EXPECT_TRUE(has_key(port(), "dlock:" + name));
+    EXPECT_FALSE(held.release());
+    EXPECT_FALSE(has_key(port(), "dlock:" + name));
+  }
+  stop = true;
+  impatient.clear();
+  EXPECT_GT(gave_up, 5);
+  EXPECT_EQ(proxy.stats().connections, 1U) << "somebody broke it off";
+  proxy.delay(Direction::to_client, 0ms);
+}
+
+// All find their way on the next one.
+TEST_P(MemcachedDialects, AConnectionThatBreaksUnderManyLeavesNothingBehind) {
+  constexpr int kLocks = 60;
+  FaultProxy proxy(port());
+  auto locks = open(memcached_url(proxy.port(), "?lease=3s"));
+  locks.connect();
+  Acquired acquired;
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < kLocks; ++i) {
+      locks.lock(fmt::format("many/{}/{}", round, i))
+          ->async_acquire({.wait = 20s}, acquired.handler());
+    }
+    proxy.reset_after(Direction::to_client, 700);
+  }
+  ASSERT_TRUE(eventually(patience(), [&] { return acquired.ended() == 3 * kLocks; }));
+  EXPECT_EQ(acquired.failed(), 0);
+  EXPECT_GE(proxy.stats().connections, 2U);
+  for (auto& lock : acquired.held()) EXPECT_FALSE(lock.release());
+  std::string all = "get";
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < kLocks; ++i) all += fmt::format(" dlock:many/{}/{}", round, i);
+  }
+  EXPECT_TRUE(eventually(within(8s), [&] { return talk(port(), all, "END\r\n") == "END\r\n"; }));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, MemcachedDialects, testing::Bool(),
+                         [](const auto& row) { return row.param ? "Meta" : "Classic"; });
+
+}  // namespace
+}  // namespace dlock::testkit
