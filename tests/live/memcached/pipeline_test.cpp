@@ -4,10 +4,12 @@
 // taken for another's, and who has little time does not break off the others.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -170,6 +172,109 @@ TEST(MemcachedConnection, WhatWasNotWrittenWhenItBrokeWasSurelyNotDone) {
   env.context().run();
   using memcached::Outcome;
   EXPECT_EQ(outcomes, (std::vector{Outcome::unknown, Outcome::unavailable, Outcome::unavailable}));
+}
+
+/// Takes and gives back one lock again and again, each time by the end of the last.
+class Loop : public std::enable_shared_from_this<Loop> {
+ public:
+  Loop(LockManager& locks, const std::string& name) : lock_(locks.lock(name)) {}
+
+  void next() {
+    lock_->async_acquire({.wait = 1s}, [self = shared_from_this()](error_code, LockHandle got) {
+      ++self->ends;
+      if (!got) return self->again();
+      ++self->grants;
+      self->held_ = std::move(got);
+      async_release(self->held_, [self](error_code) { self->again(); });
+    });
+  }
+
+  std::atomic<int> ends = 0;
+  std::atomic<int> grants = 0;
+  std::atomic<bool> stop = false;
+  std::atomic<bool> is_over = false;
+
+ private:
+  void again() {
+    if (stop) {
+      is_over = true;
+    } else {
+      next();
+    }
+  }
+  std::shared_ptr<DistributedLock> lock_;
+  LockHandle held_;
+};
+
+// Stopped, killed, started anew, flushed, cut off, with hundreds under way: every call ends, nobody
+// is forgotten, and once all is well all get their locks again.
+TEST_F(MemcachedPipeline, EveryCallEndsWhateverBecomesOfTheServer) {
+  FaultProxy proxy(port());
+  auto locks = open_memcached(
+      memcached_url(proxy.port(), "?lease=3s&request_timeout=300ms&connect_timeout=30s"));
+  locks.connect();
+  std::vector<std::shared_ptr<Loop>> loops;
+  for (int i = 0; i < 400; ++i) {
+    loops.push_back(std::make_shared<Loop>(locks, fmt::format("n/{}", i % 300)));
+  }
+  for (const auto& loop : loops) loop->next();
+  const auto all_go_on = [&] {
+    std::vector<int> before;
+    for (const auto& loop : loops) before.push_back(loop->ends);
+    return eventually(patience(), [&] {
+      for (std::size_t i = 0; i < loops.size(); ++i) {
+        if (loops[i]->ends <= before[i]) return false;
+      }
+      return true;
+    });
+  };
+  server_.pause();
+  EXPECT_TRUE(all_go_on()) << "while the server is stopped";
+  server_.resume();
+  proxy.drop_all();
+  EXPECT_TRUE(all_go_on()) << "after the connections were reset";
+  server_.kill9();
+  EXPECT_TRUE(all_go_on()) << "while there is no server";
+  server_.start();
+  EXPECT_TRUE(all_go_on()) << "after it came back";
+  talk(port(), "flush_all", "OK\r\n");
+  proxy.swallow(Direction::to_client, true);
+  EXPECT_TRUE(all_go_on()) << "while no answer comes";
+  proxy.swallow(Direction::to_client, false);
+  std::vector<int> before;
+  for (const auto& loop : loops) before.push_back(loop->grants);
+  EXPECT_TRUE(eventually(patience(), [&] {
+    for (std::size_t i = 0; i < loops.size(); ++i) {
+      if (loops[i]->grants < before[i] + 2) return false;
+    }
+    return true;
+  })) << "somebody gets no lock any more";
+  for (const auto& loop : loops) loop->stop = true;
+  EXPECT_TRUE(eventually(patience(), [&] {
+    return std::all_of(loops.begin(), loops.end(),
+                       [](const auto& loop) { return loop->is_over.load(); });
+  }));
+  const auto start = Clock::now();
+  locks.close();
+  EXPECT_LT(Clock::now() - start, 10s);
+}
+
+// The end, with a thousand under way.
+TEST_F(MemcachedPipeline, TheEndIsToldToAllWhoWait) {
+  auto locks = open_memcached(url("?request_timeout=20s&release_timeout=1s"));
+  locks.connect();
+  EXPECT_FALSE(locks.lock("first")->acquire().release());
+  server_.pause();
+  Acquired acquired;
+  for (int i = 0; i < 1000; ++i) {
+    locks.lock(fmt::format("n/{}", i))->async_acquire({.wait = 60s}, acquired.handler());
+  }
+  const auto start = Clock::now();
+  locks.close();
+  EXPECT_TRUE(eventually(within(10s), [&] { return acquired.ended() == 1000; }));
+  EXPECT_EQ(acquired.failed(), 1000);
+  EXPECT_LT(Clock::now() - start, 10s);
+  server_.resume();
 }
 
 class MemcachedDialects : public MemcachedTest, public testing::WithParamInterface<bool> {
