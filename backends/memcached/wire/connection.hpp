@@ -40,7 +40,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   /// std::bad_alloc: the connection must be closed then, of half a request nobody knows the rest.
   void send(std::shared_ptr<Exchange> exchange);
   /// Whoever asked waits no longer. A server that has said nothing at all since he asked costs the
-  /// connection; from one that is only slow the answer comes later, and the others' do.
+  /// connection, and so does one that owes too many answers; from one that is only slow they come.
   void give_up(Exchange& exchange) noexcept;
 
   /// Never throws; whoever waits is told.
@@ -78,6 +78,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   std::size_t unwritten_ = 0;  ///< so many of `pending_`, at its end, are in `out_`
   /// Whose answers are still to come; also of those who have given up.
   std::deque<std::shared_ptr<Exchange>, detail::Recycled<std::shared_ptr<Exchange>>> pending_;
+  std::size_t overdue_ = 0;  ///< of `pending_`: who asked has given up
   TimePoint last_heard_{};
   bool open_ = true;
   bool flushing_ = false;  ///< it will be written by itself

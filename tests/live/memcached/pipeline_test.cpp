@@ -277,6 +277,34 @@ TEST_F(MemcachedPipeline, TheEndIsToldToAllWhoWait) {
   server_.resume();
 }
 
+// An item for each request, and never an end: it is heard all the time, and nobody is served.
+TEST(MemcachedConnection, AServerThatOwesTooManyAnswersIsAskedAnew) {
+  ScriptedServer server([](std::string& received) {
+    received.clear();
+    ScriptedAnswer answer;
+    answer.bytes = "VALUE a 0 1 1\r\nx\r\n";
+    return answer;
+  });
+  core::RealEnv env;
+  memcached::TextClient client(env, {"127.0.0.1", server.port()}, 0, true);
+  int asked = 0;
+  const auto work = [&]() -> boost::asio::awaitable<void> {
+    const auto opened = co_await client.open(env.now() + 20s);
+    EXPECT_TRUE(opened.done()) << opened.failure.text;
+    const std::vector<std::string> keys{"a"};
+    while (client.is_open() && asked < 200) {
+      ++asked;
+      const auto found = co_await client.gets(keys, env.now() + 20ms);
+      EXPECT_EQ(found.answer.outcome, memcached::Outcome::unknown);
+    }
+    env.context().stop();
+  };
+  boost::asio::co_spawn(env.executor(), work(), boost::asio::detached);
+  env.context().run();
+  EXPECT_FALSE(client.is_open());
+  EXPECT_LE(asked, 64);
+}
+
 class MemcachedDialects : public MemcachedTest, public testing::WithParamInterface<bool> {
  protected:
   static LockManager open(const std::string& url) {
