@@ -68,29 +68,42 @@ void SimStream::pump() {
   if (!on_read_) return;
   if (inbox_.empty() && !failure_) return;
   auto handler = std::exchange(on_read_, {});
-  const auto size = std::min(inbox_.size(), into_.size());
+  const auto size = std::min(inbox_.size() - taken_, into_.size());
   if (size == 0 || closed_) return handler(failure_, 0);
-  std::memcpy(into_.data(), inbox_.data(), size);
-  inbox_.erase(0, size);
+  std::memcpy(into_.data(), inbox_.data() + taken_, size);
+  taken_ += size;
+  if (taken_ == inbox_.size()) {
+    inbox_.clear();
+    taken_ = 0;
+  }
   handler({}, size);
 }
 
 // As a kernel does: taken at once, whatever becomes of it.
 void SimStream::write_all(asio::const_buffer bytes, OnWritten handler) {
-  commands_.feed({static_cast<const char*>(bytes.data()), bytes.size()});
-  while (auto request = commands_.next()) {
-    const auto session = session_.lock();
-    // A process that has crashed talks to nobody.
-    if (closed_ || failure_ || !session || client_->crashed) continue;
-    Command command;
-    for (auto& word : request->items) command.push_back(std::move(word.text));
-    const auto fate = client_->network.fate(client_->process);
-    if (!session->take_off(std::move(command), fate)) break_off();
+  // In parts: the reader moves all that it has when it has taken some.
+  constexpr std::size_t kPart = std::size_t{16} * 1024;
+  std::string_view left(static_cast<const char*>(bytes.data()), bytes.size());
+  while (!left.empty()) {
+    const auto part = left.substr(0, kPart);
+    left.remove_prefix(part.size());
+    commands_.feed(part);
+    while (auto request = commands_.next()) take(std::move(*request));
   }
   client_->process.deliver(
       [self = shared_from_this(), handler = std::make_shared<OnWritten>(std::move(handler))] {
         (*handler)(self->failure_);
       });
+}
+
+void SimStream::take(production::Reply request) {
+  const auto session = session_.lock();
+  // A process that has crashed talks to nobody.
+  if (closed_ || failure_ || !session || client_->crashed) return;
+  Command command;
+  for (auto& word : request.items) command.push_back(std::move(word.text));
+  const auto fate = client_->network.fate(client_->process);
+  if (!session->take_off(std::move(command), fate)) break_off();
 }
 
 void SimStream::close() noexcept {

@@ -36,6 +36,7 @@ class SimStream final : public production::Stream, public std::enable_shared_fro
   void break_off();
 
  private:
+  void take(production::Reply request);
   void knock();
   void answer_knock(error_code ec);
   void fail(error_code ec);
@@ -47,7 +48,8 @@ class SimStream final : public production::Stream, public std::enable_shared_fro
   production::ReplyReader commands_;
   std::weak_ptr<Session> session_;
   std::string inbox_;
-  error_code failure_;  ///< what reads and writes end with
+  std::size_t taken_ = 0;  ///< of it
+  error_code failure_;     ///< what reads and writes end with
   OnRead on_read_;
   asio::mutable_buffer into_;
   bool closed_ = false;
