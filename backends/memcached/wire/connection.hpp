@@ -16,7 +16,6 @@
 
 #include "backends/memcached/wire/codec.hpp"
 #include "backends/memcached/wire/exchange.hpp"
-#include "dlock/detail/recycled.hpp"
 #include "dlock/spi/answers.hpp"
 #include "dlock/spi/options.hpp"
 #include "dlock/spi/signal.hpp"
@@ -77,7 +76,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   std::size_t written_ = 0;    ///< of it
   std::size_t unwritten_ = 0;  ///< so many of `pending_`, at its end, are in `out_`
   /// Whose answers are still to come; also of those who have given up.
-  std::deque<std::shared_ptr<Exchange>, detail::Recycled<std::shared_ptr<Exchange>>> pending_;
+  std::deque<std::shared_ptr<Exchange>> pending_;
   std::size_t overdue_ = 0;  ///< of `pending_`: who asked has given up
   TimePoint last_heard_{};
   bool open_ = true;

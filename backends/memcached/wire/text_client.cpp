@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "backends/memcached/error.hpp"
+#include "dlock/detail/recycled.hpp"
 #include "dlock/spi/error.hpp"
 
 namespace dlock::memcached {
