@@ -119,7 +119,7 @@ class Acquirer {
   /// By our value, if nobody was faster.
   asio::awaitable<Verdict> replace(const Item& item, bool last) {
     const auto text = stamped();
-    auto answer = co_await server_.cas(order_.key, text, exptime_of(value_.lease), item.cas);
+    auto answer = co_await server_.cas(order_.key, text, exptime_of(value_.lease), item.number);
     result_.number = answer.stored;
     switch (answer.outcome) {
       case Outcome::done:

@@ -56,7 +56,7 @@ asio::awaitable<Failure> evict(Commands& server, std::string key, std::string to
     if (counter_of(found.get(token_key)) != token) {
       co_return failure(Error::held_with_other_token);
     }
-    auto answer = co_await server.cas(key, item->value, kPastExpiry, item->cas);
+    auto answer = co_await server.cas(key, item->value, kPastExpiry, item->number);
     if (answer.done()) co_return Failure{};
     // Renewed, or given back and taken by another: see with which token.
     if (answer.outcome == Outcome::exists || answer.outcome == Outcome::not_found) continue;

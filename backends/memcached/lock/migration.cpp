@@ -62,7 +62,7 @@ asio::awaitable<Answer> lift_counter(Commands& server, std::string token_key, st
     if (counter && *counter >= above && exptime != kNever) co_return std::move(found.answer);
     const auto text = std::to_string(value);
     auto putting = item == nullptr ? server.add(token_key, text, exptime)
-                                   : server.cas(token_key, text, exptime, item->cas);
+                                   : server.cas(token_key, text, exptime, item->number);
     auto put = co_await std::move(putting);
     if (!changed_meanwhile(put)) co_return put;
   }
@@ -105,8 +105,8 @@ asio::awaitable<RecordAnswer> write_note(Commands& server, std::string key, std:
     if (there != from) co_return answer_of(RecordStatus::conflict, there);
     if (item == nullptr && to.empty()) co_return answer_of(RecordStatus::done);
     auto putting = item == nullptr ? server.add(key, to, kNever)
-                   : to.empty()    ? server.cas(key, there, kPastExpiry, item->cas)
-                                   : server.cas(key, to, kNever, item->cas);
+                   : to.empty()    ? server.cas(key, there, kPastExpiry, item->number)
+                                   : server.cas(key, to, kNever, item->number);
     auto put = co_await std::move(putting);
     if (put.done()) co_return answer_of(RecordStatus::done);
     if (!changed_meanwhile(put)) co_return not_done(std::move(put));

@@ -21,7 +21,7 @@ asio::awaitable<Failure> offer(Commands& server, OfferOrder order) {
     auto value = order.value;
     value.renewed_ms = server.wall_clock_us() / 1000;
     const auto text = write_value(value);
-    auto answer = co_await server.cas(order.key, text, exptime_of(value.lease), item->cas);
+    auto answer = co_await server.cas(order.key, text, exptime_of(value.lease), item->number);
     if (answer.done()) co_return Failure{};
     const bool has_changed =
         answer.outcome == Outcome::exists || answer.outcome == Outcome::not_found;

@@ -42,7 +42,7 @@ asio::awaitable<ReleaseResult> release(Commands& server, ReleaseOrder order) {
     if (item == nullptr || !belongs_to(item->value, order.owner_id)) {
       co_return ReleaseResult{in_doubt ? ReleaseStatus::released : ReleaseStatus::not_holder, {}};
     }
-    auto answer = co_await server.cas(order.key, item->value, kPastExpiry, item->cas);
+    auto answer = co_await server.cas(order.key, item->value, kPastExpiry, item->number);
     switch (answer.outcome) {
       case Outcome::done:
         co_return ReleaseResult{ReleaseStatus::released, {}};

@@ -74,7 +74,7 @@ class Batch {
       if (why != LossReason::none) continue;
       auto value = order.value;
       value.renewed_ms = server_.wall_clock_us() / 1000;
-      all.push_back({order.key, write_value(value), exptime_of(value.lease), item->cas});
+      all.push_back({order.key, write_value(value), exptime_of(value.lease), item->number});
       asked.push_back(place);
     }
     if (all.empty()) co_return;

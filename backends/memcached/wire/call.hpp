@@ -23,8 +23,8 @@ class Call final : public Commands {
     return session_.add(key, value, exptime, deadline_);
   }
   asio::awaitable<Answer> cas(const std::string& key, const std::string& value, std::time_t exptime,
-                              std::uint64_t cas) override {
-    return session_.cas(key, value, exptime, cas, deadline_);
+                              const ItemNumber& number) override {
+    return session_.cas(key, value, exptime, number, deadline_);
   }
   asio::awaitable<std::vector<Answer>> cas_all(const std::vector<Replacement>& all) override {
     return session_.cas_all(all, deadline_);

@@ -50,7 +50,7 @@ struct Number {
 
 struct Item {
   std::string value;
-  std::uint64_t cas = 0;
+  ItemNumber number;
 };
 
 /// A value that is to take the place of the one with that number.
@@ -58,7 +58,7 @@ struct Replacement {
   std::string key;
   std::string value;
   std::time_t exptime = 0;
-  std::uint64_t cas = 0;
+  ItemNumber number;
 };
 
 struct Found {
@@ -82,8 +82,10 @@ class Commands {
 
   virtual asio::awaitable<Answer> add(const std::string& key, const std::string& value,
                                       std::time_t exptime) = 0;
+  /// Stores it if the value there is still that one. `exists`: it is not, or the number says
+  /// nothing any more.
   virtual asio::awaitable<Answer> cas(const std::string& key, const std::string& value,
-                                      std::time_t exptime, std::uint64_t cas) = 0;
+                                      std::time_t exptime, const ItemNumber& number) = 0;
   /// All in one round trip; one answer each, in order.
   virtual asio::awaitable<std::vector<Answer>> cas_all(const std::vector<Replacement>& all) = 0;
   /// Deletes the key if its value is still that one. `exists`: it is not, or the number says

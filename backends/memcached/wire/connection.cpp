@@ -31,7 +31,7 @@ namespace {
 constexpr std::size_t kLongestWords = 200;
 /// A server that says something, but owes so many answers for which nobody waits any more, is
 /// asked anew on another connection: it is too far behind, or will never come to an end.
-constexpr std::size_t kMostOverdue = 64;
+constexpr std::ptrdiff_t kMostOverdue = 64;
 
 /// Without its words if there is no memory for them.
 Failure copy_of(const Failure& failure) noexcept {
@@ -310,11 +310,9 @@ void Connection::take_answers() {
     if (!piece) break;
     // Answered before it was asked.
     if (pending_.size() <= unwritten_) return end_for_unasked();
-    const bool was_overdue = first->is_over();
     const auto progress = first->take(*piece);
     if (progress == Exchange::Progress::more) continue;
     pending_.pop_front();
-    if (was_overdue) --overdue_;
     if (progress == Exchange::Progress::lost) {
       return close(memcached::failure(Error::connection_lost,
                                       "an answer to another request did not fit: " +
@@ -343,8 +341,9 @@ void Connection::give_up(Exchange& exchange) noexcept {
   answer.outcome = Outcome::unknown;
   answer.failure.error = make_error_code(Error::no_answer);
   exchange.end(std::move(answer));
-  ++overdue_;
-  if (last_heard_ > exchange.since && overdue_ < kMostOverdue) return;
+  const auto is_overdue = [](const auto& asked) { return asked->is_over(); };
+  const auto overdue = std::count_if(pending_.begin(), pending_.end(), is_overdue);
+  if (last_heard_ > exchange.since && overdue < kMostOverdue) return;
   Failure why;
   why.error = make_error_code(Error::connection_lost);
   close(std::move(why));

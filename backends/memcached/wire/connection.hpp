@@ -77,7 +77,6 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   std::size_t unwritten_ = 0;  ///< so many of `pending_`, at its end, are in `out_`
   /// Whose answers are still to come; also of those who have given up.
   std::deque<std::shared_ptr<Exchange>> pending_;
-  std::size_t overdue_ = 0;  ///< of `pending_`: who asked has given up
   TimePoint last_heard_{};
   bool open_ = true;
   bool flushing_ = false;  ///< it will be written by itself

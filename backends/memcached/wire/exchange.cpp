@@ -128,7 +128,8 @@ Exchange::Judged ItemsExchange::judge(const Piece& piece) {
     return {Progress::lost, unexpected(piece.line)};
   }
   if (!is_over()) {
-    items.insert_or_assign(std::string(item->key), Item{std::string(piece.data), item->cas});
+    items.insert_or_assign(std::string(item->key),
+                           Item{std::string(piece.data), {item->cas, asked().era}});
   }
   return {};
 }

@@ -29,6 +29,8 @@ Answer not_sent(Answer answer) {
   return answer;
 }
 
+asio::awaitable<Answer> as_awaitable(Answer answer) { co_return answer; }
+
 /// Before it has said anything.
 bool hangs_up(std::string_view text) {
   return text.find("disconnected") != text.npos || text.find("reset by peer") != text.npos ||
@@ -222,7 +224,7 @@ asio::awaitable<Answer> Session::check_list(TimePoint deadline) {
     co_return Answer{Outcome::refused, failure(Error::other_list, std::move(words)), {}};
   }
   // It outlives us from now on. That another did the same just before does as well.
-  auto kept = co_await client_->cas(key, ours, exptime, note->cas, step_deadline(deadline));
+  auto kept = co_await client_->cas(key, ours, exptime, note->number.cas, step_deadline(deadline));
   if (kept.outcome == Outcome::unknown) co_return kept;
   co_return Answer{Outcome::done, {}, {}};
 }
@@ -237,36 +239,36 @@ asio::awaitable<Answer> Session::add(const std::string& key, const std::string& 
                     deadline);
 }
 
+// A number says nothing on another connection: the server may be another run of it, which numbers
+// its items anew, and any of them may have that number.
+
 asio::awaitable<Answer> Session::cas(const std::string& key, const std::string& value,
-                                     std::time_t exptime, std::uint64_t cas, TimePoint deadline) {
-  if (is_ready()) return client_->cas(key, value, exptime, cas, deadline);
-  return when_ready([this, &key, &value, exptime, cas,
-                     deadline] { return client_->cas(key, value, exptime, cas, deadline); },
-                    deadline);
+                                     std::time_t exptime, const ItemNumber& number,
+                                     TimePoint deadline) {
+  if (!is_of_now(number)) return as_awaitable({Outcome::exists, {}, {}});
+  return client_->cas(key, value, exptime, number.cas, deadline);
 }
 
 asio::awaitable<std::vector<Answer>> Session::cas_all(const std::vector<Replacement>& all,
                                                       TimePoint deadline) {
-  const auto fit = co_await ready(deadline);
-  if (!fit.done()) co_return std::vector<Answer>(all.size(), fit);
   std::vector<asio::awaitable<Answer>> asked;
   asked.reserve(all.size());
   for (const auto& one : all) {
-    asked.push_back(client_->cas(one.key, one.value, one.exptime, one.cas, deadline));
+    asked.push_back(cas(one.key, one.value, one.exptime, one.number, deadline));
   }
   std::vector<Answer> answers(all.size());
   for (std::size_t i = 0; i < all.size(); ++i) answers[i] = co_await std::move(asked[i]);
   co_return answers;
 }
 
-// On another connection the server may be another run of it, which numbers its items anew.
 asio::awaitable<Answer> Session::remove(const std::string& key, const ItemNumber& number,
                                         TimePoint deadline) {
-  if (is_ready() && number.era == client_->era()) {
-    return client_->remove(key, number.cas, deadline);
-  }
-  return
-      [](Answer answer) -> asio::awaitable<Answer> { co_return answer; }({Outcome::exists, {}, {}});
+  if (!is_of_now(number)) return as_awaitable({Outcome::exists, {}, {}});
+  return client_->remove(key, number.cas, deadline);
+}
+
+bool Session::is_of_now(const ItemNumber& number) const {
+  return is_ready() && number.era == client_->era();
 }
 
 template <class Command>

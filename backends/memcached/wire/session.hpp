@@ -43,7 +43,7 @@ class Session final {
   asio::awaitable<Answer> add(const std::string& key, const std::string& value, std::time_t exptime,
                               TimePoint deadline);
   asio::awaitable<Answer> cas(const std::string& key, const std::string& value, std::time_t exptime,
-                              std::uint64_t cas, TimePoint deadline);
+                              const ItemNumber& number, TimePoint deadline);
   asio::awaitable<std::vector<Answer>> cas_all(const std::vector<Replacement>& all,
                                                TimePoint deadline);
   asio::awaitable<Answer> remove(const std::string& key, const ItemNumber& number,
@@ -59,6 +59,7 @@ class Session final {
   enum class Step { open, canary, stats, settings, list, done };
 
   bool is_ready() const;
+  bool is_of_now(const ItemNumber& number) const;
   void lost_all();
   TimePoint step_deadline(TimePoint deadline) const;
   template <class Command>

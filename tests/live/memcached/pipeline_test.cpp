@@ -8,12 +8,15 @@
 #include <atomic>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "backends/memcached/error.hpp"
+#include "backends/memcached/wire/session.hpp"
 #include "backends/memcached/wire/text_client.hpp"
 #include "core/loop/real_env.hpp"
 #include "dlock/async.hpp"
@@ -21,38 +24,10 @@
 #include "testkit/scripted_server.hpp"
 #include "tests/live/memcached/classic.hpp"
 #include "tests/live/memcached/support.hpp"
+#include "tests/support/acquired.hpp"
 
 namespace dlock::testkit {
 namespace {
-
-/// What came of asynchronous acquires.
-class Acquired {
- public:
-  auto handler() {
-    return [this](error_code ec, LockHandle got) {
-      const std::lock_guard lock(mutex_);
-      ++ended_;
-      if (ec) ++failed_;
-      if (!ec) held_.push_back(std::move(got));
-    };
-  }
-  int ended() {
-    const std::lock_guard lock(mutex_);
-    return ended_;
-  }
-  int failed() {
-    const std::lock_guard lock(mutex_);
-    return failed_;
-  }
-  /// Once all have ended.
-  std::vector<LockHandle>& held() { return held_; }
-
- private:
-  std::mutex mutex_;
-  int ended_ = 0;
-  int failed_ = 0;
-  std::vector<LockHandle> held_;
-};
 
 class MemcachedPipeline : public MemcachedTest {};
 
@@ -66,7 +41,7 @@ TEST_F(MemcachedPipeline, ManyAcquiresShareTheirRoundTrips) {
   Acquired acquired;
   const auto turns = proxy.stats().turns;
   for (int i = 0; i < kLocks; ++i) {
-    locks.lock(fmt::format("many/{}", i))->async_acquire({.wait = 20s}, acquired.handler());
+    locks.lock(fmt::format("many/{}", i))->async_acquire({.wait = 20s}, acquired.one());
   }
   ASSERT_TRUE(eventually(patience(), [&] { return acquired.ended() == kLocks; }));
   EXPECT_EQ(acquired.failed(), 0);
@@ -85,8 +60,8 @@ TEST_F(MemcachedPipeline, AThousandAreServedAndExcludeEachOther) {
   Acquired theirs;
   for (int i = 0; i < kLocks; ++i) {
     const auto name = fmt::format("many/{}", i);
-    locks.lock(name)->async_acquire({.wait = 0s}, ours.handler());
-    others.lock(name)->async_acquire({.wait = 0s}, theirs.handler());
+    locks.lock(name)->async_acquire({.wait = 0s}, ours.one());
+    others.lock(name)->async_acquire({.wait = 0s}, theirs.one());
   }
   ASSERT_TRUE(eventually(patience(), [&] { return ours.ended() + theirs.ended() == 2 * kLocks; }));
   EXPECT_EQ(ours.held().size() + theirs.held().size(), static_cast<std::size_t>(kLocks));
@@ -96,40 +71,6 @@ TEST_F(MemcachedPipeline, AThousandAreServedAndExcludeEachOther) {
   std::string all = "get";
   for (int i = 0; i < kLocks; ++i) all += fmt::format(" dlock:many/{}", i);
   EXPECT_EQ(talk(port(), all, "END\r\n"), "END\r\n");
-}
-
-// Two round trips do not fit in the time that one request has here, one does: who does not get his
-// answer leaves the connection to the others.
-TEST_F(MemcachedPipeline, WhoHasTooLittleTimeDoesNotBreakOffTheOthers) {
-  FaultProxy proxy(port());
-  auto locks = open_memcached(memcached_url(proxy.port(), "?request_timeout=1s"));
-  locks.connect();
-  EXPECT_FALSE(locks.lock("first")->acquire().release());
-  proxy.delay(Direction::to_client, 600ms);
-  std::atomic<int> failed = 0;
-  std::vector<std::jthread> others;
-  for (int t = 0; t < 12; ++t) {
-    others.emplace_back([&, t] {
-      std::this_thread::sleep_for(t * 50ms);
-      for (int i = 0; i < 5; ++i) {
-        try {
-          EXPECT_FALSE(locks.status(fmt::format("n/{}", t)).held);
-        } catch (const LockError&) {
-          ++failed;
-        }
-      }
-    });
-  }
-  Acquired acquired;
-  for (int i = 0; i < 20; ++i) {
-    locks.lock(fmt::format("short/{}", i))->async_acquire({.wait = 1500ms}, acquired.handler());
-  }
-  others.clear();
-  ASSERT_TRUE(eventually(patience(), [&] { return acquired.ended() == 20; }));
-  EXPECT_EQ(acquired.failed(), 20);
-  EXPECT_EQ(failed, 0);
-  EXPECT_EQ(proxy.stats().connections, 1U) << "somebody broke it off";
-  proxy.delay(Direction::to_client, 0ms);
 }
 
 // On a link of which one connection went silent the next one is made in time for the renewal.
@@ -148,14 +89,24 @@ TEST_F(MemcachedPipeline, ASilentConnectionIsGivenUpBeforeTheLease) {
   EXPECT_EQ(proxy.stats().connections, 2U);
 }
 
+/// On a loop of its own until it has ended.
+void run(const std::function<boost::asio::awaitable<void>(core::RealEnv&)>& work) {
+  core::RealEnv env;
+  const auto all = [&]() -> boost::asio::awaitable<void> {
+    co_await work(env);
+    env.context().stop();
+  };
+  boost::asio::co_spawn(env.executor(), all(), boost::asio::detached);
+  env.context().run();
+}
+
 // The first is written at once, the others in one piece when the loop comes round; by then it has
 // broken, and the server knows nothing of them.
 TEST(MemcachedConnection, WhatWasNotWrittenWhenItBrokeWasSurelyNotDone) {
   ScriptedServer server([](std::string&) { return ScriptedAnswer{}; });
-  core::RealEnv env;
-  memcached::TextClient client(env, {"127.0.0.1", server.port()}, 0, true);
   std::vector<memcached::Outcome> outcomes;
-  const auto work = [&]() -> boost::asio::awaitable<void> {
+  run([&](core::RealEnv& env) -> boost::asio::awaitable<void> {
+    memcached::TextClient client(env, {"127.0.0.1", server.port()}, 0, true);
     const auto until = env.now() + 20s;
     const auto opened = co_await client.open(until);
     EXPECT_TRUE(opened.done()) << opened.failure.text;
@@ -166,10 +117,7 @@ TEST(MemcachedConnection, WhatWasNotWrittenWhenItBrokeWasSurelyNotDone) {
       const auto answer = co_await std::move(one);
       outcomes.push_back(answer.outcome);
     }
-    env.context().stop();
-  };
-  boost::asio::co_spawn(env.executor(), work(), boost::asio::detached);
-  env.context().run();
+  });
   using memcached::Outcome;
   EXPECT_EQ(outcomes, (std::vector{Outcome::unknown, Outcome::unavailable, Outcome::unavailable}));
 }
@@ -267,7 +215,7 @@ TEST_F(MemcachedPipeline, TheEndIsToldToAllWhoWait) {
   server_.pause();
   Acquired acquired;
   for (int i = 0; i < 1000; ++i) {
-    locks.lock(fmt::format("n/{}", i))->async_acquire({.wait = 60s}, acquired.handler());
+    locks.lock(fmt::format("n/{}", i))->async_acquire({.wait = 60s}, acquired.one());
   }
   const auto start = Clock::now();
   locks.close();
@@ -275,6 +223,73 @@ TEST_F(MemcachedPipeline, TheEndIsToldToAllWhoWait) {
   EXPECT_EQ(acquired.failed(), 1000);
   EXPECT_LT(Clock::now() - start, 10s);
   server_.resume();
+}
+
+// It is heard, only too late for the first: his answer is read to its end when it comes, and the
+// next one is the second's.
+TEST(MemcachedConnection, WhoGivesUpLeavesItToTheOthersWhileTheServerIsHeard) {
+  std::atomic<int> asked = 0;
+  ScriptedServer server([&](std::string& received) {
+    received.clear();
+    ScriptedAnswer answer;
+    answer.bytes = ++asked == 1 ? "VALUE a 0 1 1\r\nx\r\n" : "END\r\nVALUE b 0 1 2\r\ny\r\nEND\r\n";
+    return answer;
+  });
+  run([&](core::RealEnv& env) -> boost::asio::awaitable<void> {
+    memcached::TextClient client(env, {"127.0.0.1", server.port()}, 0, true);
+    const auto opened = co_await client.open(env.now() + 20s);
+    EXPECT_TRUE(opened.done()) << opened.failure.text;
+    const std::vector<std::string> a{"a"};
+    const std::vector<std::string> b{"b"};
+    const auto first = co_await client.gets(a, env.now() + 100ms);
+    EXPECT_EQ(first.answer.failure.error, make_error_code(memcached::Error::no_answer));
+    EXPECT_TRUE(client.is_open()) << "broken off";
+    const auto second = co_await client.gets(b, env.now() + 20s);
+    EXPECT_TRUE(second.answer.done());
+    EXPECT_EQ(second.items.count("b"), 1U);
+    EXPECT_EQ(second.items.size(), 1U);
+  });
+}
+
+// After a restart the server counts anew, and another's item may have the very number that was
+// read.
+TEST(MemcachedConnection, ANumberSaysNothingAfterARestart) {
+  MemcachedServer server;
+  server.start();
+  run([&](core::RealEnv& env) -> boost::asio::awaitable<void> {
+    memcached::Session::Settings settings;
+    settings.server = {"127.0.0.1", server.port()};
+    settings.canary_key = "canary";
+    settings.list_exptime = 600;
+    memcached::Session session(env, std::move(settings), [](const memcached::ServerInfo&) {});
+    const auto until = [&] { return env.now() + 20s; };
+    for (int i = 0; i < 9; ++i) co_await session.add(fmt::format("fill/{}", i), "x", 0, until());
+    const auto added = co_await session.add("k", "ours", 0, until());
+    EXPECT_TRUE(added.done()) << added.failure.text;
+    const std::vector<std::string> keys{"k"};
+    const auto read = co_await session.gets(keys, until());
+    const auto* ours = read.get("k");
+    if (ours == nullptr) co_return ADD_FAILURE() << "not stored";
+    server.restart();
+    const auto said = [&](const std::string& command, const char* enough) {
+      return talk(server.port(), command, enough);
+    };
+    // Until it is at the number before.
+    const auto wanted = fmt::format("c{}\r\n", ours->number.cas - 1);
+    std::string last;
+    for (int i = 0; i < 100 && last.find(wanted) == last.npos; ++i) {
+      last = said(fmt::format("ms other/{} 1 c\r\nx", i), "\r\n");
+    }
+    EXPECT_NE(said("ms k 5 c\r\nother", "\r\n").find(fmt::format("c{}\r\n", ours->number.cas)),
+              std::string::npos);
+    // As another's procedure, which makes the next connection.
+    const auto others = co_await session.gets(keys, until());
+    EXPECT_TRUE(others.answer.done()) << others.answer.failure.text;
+    const auto stored = co_await session.cas("k", "ours", 0, ours->number, until());
+    EXPECT_EQ(stored.outcome, memcached::Outcome::exists);
+    EXPECT_NE(said("get k", "END\r\n").find("other"), std::string::npos) << "overwritten";
+    session.close();
+  });
 }
 
 // An item for each request, and never an end: it is heard all the time, and nobody is served.
@@ -285,10 +300,9 @@ TEST(MemcachedConnection, AServerThatOwesTooManyAnswersIsAskedAnew) {
     answer.bytes = "VALUE a 0 1 1\r\nx\r\n";
     return answer;
   });
-  core::RealEnv env;
-  memcached::TextClient client(env, {"127.0.0.1", server.port()}, 0, true);
   int asked = 0;
-  const auto work = [&]() -> boost::asio::awaitable<void> {
+  run([&](core::RealEnv& env) -> boost::asio::awaitable<void> {
+    memcached::TextClient client(env, {"127.0.0.1", server.port()}, 0, true);
     const auto opened = co_await client.open(env.now() + 20s);
     EXPECT_TRUE(opened.done()) << opened.failure.text;
     const std::vector<std::string> keys{"a"};
@@ -297,11 +311,8 @@ TEST(MemcachedConnection, AServerThatOwesTooManyAnswersIsAskedAnew) {
       const auto found = co_await client.gets(keys, env.now() + 20ms);
       EXPECT_EQ(found.answer.outcome, memcached::Outcome::unknown);
     }
-    env.context().stop();
-  };
-  boost::asio::co_spawn(env.executor(), work(), boost::asio::detached);
-  env.context().run();
-  EXPECT_FALSE(client.is_open());
+    EXPECT_FALSE(client.is_open());
+  });
   EXPECT_LE(asked, 64);
 }
 
@@ -361,8 +372,7 @@ TEST_P(MemcachedDialects, AConnectionThatBreaksUnderManyLeavesNothingBehind) {
   Acquired acquired;
   for (int round = 0; round < 3; ++round) {
     for (int i = 0; i < kLocks; ++i) {
-      locks.lock(fmt::format("many/{}/{}", round, i))
-          ->async_acquire({.wait = 20s}, acquired.handler());
+      locks.lock(fmt::format("many/{}/{}", round, i))->async_acquire({.wait = 20s}, acquired.one());
     }
     proxy.reset_after(Direction::to_client, 700);
   }

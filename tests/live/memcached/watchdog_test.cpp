@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <thread>
@@ -17,6 +16,7 @@
 #include "dlock/async.hpp"
 #include "testkit/fault_proxy.hpp"
 #include "tests/live/memcached/support.hpp"
+#include "tests/support/acquired.hpp"
 #include "tests/support/memcached_watch.hpp"
 
 namespace dlock::testkit {
@@ -79,22 +79,13 @@ TEST_F(MemcachedWatchdog, F82_TenThousandLocksAreRenewedInBatchesThroughADelay) 
   FaultProxy proxy(port());
   auto locks = open_memcached(memcached_url(proxy.port(), "?lease=9s"));
   locks.connect();
-  std::mutex mutex;
-  std::vector<LockHandle> held;
-  std::atomic<int> failed = 0;
+  Acquired acquired;
   for (int i = 0; i < kLocks; ++i) {
-    locks.lock(fmt::format("n/{}", i))
-        ->async_acquire({.wait = 30s}, [&](error_code ec, LockHandle handle) {
-          const std::lock_guard guard(mutex);
-          if (ec) ++failed;
-          held.push_back(std::move(handle));
-        });
+    locks.lock(fmt::format("n/{}", i))->async_acquire({.wait = 30s}, acquired.one());
   }
-  ASSERT_TRUE(eventually(patience(), [&] {
-    const std::lock_guard guard(mutex);
-    return held.size() == kLocks;
-  }));
-  ASSERT_EQ(failed, 0);
+  ASSERT_TRUE(acquired.all(kLocks));
+  ASSERT_EQ(acquired.failed(), 0);
+  auto& held = acquired.held();
   proxy.delay(Direction::to_client, 50ms);
   const auto turns = proxy.stats().turns;
   const auto renewed = stat(port(), "cas_hits");

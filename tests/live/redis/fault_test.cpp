@@ -7,10 +7,10 @@
 #include <atomic>
 #include <filesystem>
 #include <future>
-#include <mutex>
 
 #include "dlock/async.hpp"
 #include "tests/live/redis/support.hpp"
+#include "tests/support/acquired.hpp"
 
 namespace dlock::testkit {
 namespace {
@@ -246,22 +246,13 @@ TEST_F(RedisFaults, F82_TenThousandLocksAreRenewedInBatchesThroughADelay) {
   FaultProxy proxy(server_.port());
   auto locks = open_redis(redis_url(proxy.port(), "&lease=6s"));
   locks.connect();
-  std::mutex mutex;
-  std::vector<LockHandle> held;
-  std::atomic<int> failed = 0;
+  Acquired acquired;
   for (int i = 0; i < kLocks; ++i) {
-    locks.lock("many/" + std::to_string(i))
-        ->async_acquire({.wait = 30s}, [&](error_code ec, LockHandle handle) {
-          const std::lock_guard guard(mutex);
-          if (ec) ++failed;
-          held.push_back(std::move(handle));
-        });
+    locks.lock("many/" + std::to_string(i))->async_acquire({.wait = 30s}, acquired.one());
   }
-  ASSERT_TRUE(eventually(patience(), [&] {
-    const std::lock_guard guard(mutex);
-    return held.size() == kLocks;
-  }));
-  ASSERT_EQ(failed, 0);
+  ASSERT_TRUE(acquired.all(kLocks));
+  ASSERT_EQ(acquired.failed(), 0);
+  auto& held = acquired.held();
   proxy.delay(Direction::to_client, 200ms);
   const auto before = proxy.stats();
   auto shortest = std::chrono::nanoseconds(kLease);

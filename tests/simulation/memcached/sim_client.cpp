@@ -145,11 +145,11 @@ class SimClient final : public Client {
   }
   asio::awaitable<Found> gets(const std::vector<std::string>& keys, TimePoint deadline) override {
     return find(begin<Items>(deadline,
-                             [=](SimServer& at) {
+                             [=, sent_in = era()](SimServer& at) {
                                Items items;
                                for (const auto& key : keys) {
                                  if (const auto* item = at.get(key)) {
-                                   items[key] = {item->value, item->cas};
+                                   items[key] = {item->value, {item->cas, sent_in}};
                                  }
                                }
                                return items;

@@ -98,7 +98,8 @@ TEST_F(MemcachedExchange, ItemsAreThoseThatWereAskedFor) {
   EXPECT_EQ(asked.take(line("END")), Progress::complete);
   EXPECT_TRUE(asked.is_over());
   ASSERT_EQ(asked.items.size(), 1U);
-  EXPECT_EQ(asked.items["a"].cas, 5U);
+  EXPECT_EQ(asked.items["a"].number.cas, 5U);
+  EXPECT_EQ(asked.items["a"].number.era, 3U);
   ItemsExchange other(env_, kClassic, keys);
   EXPECT_EQ(other.take(data("VALUE c 0 1 5", "x")), Progress::lost);
 }

@@ -83,10 +83,11 @@ class FakeServer final : public Commands {
   }
 
   asio::awaitable<Answer> cas(const std::string& key, const std::string& value, std::time_t exptime,
-                              std::uint64_t cas) override {
+                              const ItemNumber& number) override {
+    if (number.era != era) co_return Answer{Outcome::exists, {}, {}};
     co_return execute("cas", [&]() -> Answer {
       if (!has(key)) return {Outcome::not_found, {}, {}};
-      if (items[key].cas != cas) return {Outcome::exists, {}, {}};
+      if (items[key].cas != number.cas) return {Outcome::exists, {}, {}};
       return store(key, value, exptime);
     });
   }
@@ -94,7 +95,7 @@ class FakeServer final : public Commands {
   asio::awaitable<std::vector<Answer>> cas_all(const std::vector<Replacement>& all) override {
     std::vector<Answer> answers;
     for (const auto& one : all) {
-      answers.push_back(co_await cas(one.key, one.value, one.exptime, one.cas));
+      answers.push_back(co_await cas(one.key, one.value, one.exptime, one.number));
     }
     co_return answers;
   }
@@ -124,7 +125,7 @@ class FakeServer final : public Commands {
     Found found;
     found.answer = execute("gets", [&]() -> Answer {
       for (const auto& key : keys) {
-        if (has(key)) found.items[key] = {items[key].value, items[key].cas};
+        if (has(key)) found.items[key] = {items[key].value, {items[key].cas, era}};
       }
       return {Outcome::done, {}, {}};
     });
