@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the rest of dlock knows of the local store: its schemes, its options, how to make one.
+#include "dlock/spi/options.hpp"
 #include "backends/local/backend.hpp"
 #include "dlock/local.hpp"
 #include "dlock/spi/descriptor.hpp"
-#include "dlock/spi/refused_option.hpp"
 
 namespace dlock::local {
 namespace {

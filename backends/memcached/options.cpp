@@ -10,7 +10,7 @@
 #include "backends/memcached/rules/names.hpp"
 #include "dlock/memcached.hpp"
 #include "dlock/spi/descriptor.hpp"
-#include "dlock/spi/refused_option.hpp"
+#include "dlock/spi/options.hpp"
 
 namespace dlock::memcached {
 namespace {

@@ -10,7 +10,7 @@
 #include "backends/redis/rules/names.hpp"
 #include "dlock/redis.hpp"
 #include "dlock/spi/descriptor.hpp"
-#include "dlock/spi/refused_option.hpp"
+#include "dlock/spi/options.hpp"
 
 namespace dlock::redis {
 namespace {

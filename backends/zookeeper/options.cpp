@@ -7,7 +7,7 @@
 #include "backends/zookeeper/rules/names.hpp"
 #include "backends/zookeeper/wire/library_client.hpp"
 #include "dlock/spi/descriptor.hpp"
-#include "dlock/spi/refused_option.hpp"
+#include "dlock/spi/options.hpp"
 #include "dlock/zookeeper.hpp"
 
 namespace dlock::zookeeper {

@@ -12,7 +12,7 @@
 #include "core/config/options.hpp"
 #include "dlock/duration.hpp"
 #include "dlock/error.hpp"
-#include "dlock/spi/refused_option.hpp"
+#include "dlock/spi/options.hpp"
 #include "dlock/spi/suggestion.hpp"
 
 namespace dlock::inline v0 {

@@ -118,7 +118,8 @@ std::uint64_t RealEnv::random() noexcept {
 /// One turn of the loop, on the calling thread: whatever is posted while it lives is its to run.
 class RealEnv::Turn {
  public:
-  explicit Turn(RealEnv& env) noexcept : env_(env), outer_(std::exchange(here, &env)) {
+  explicit Turn(RealEnv& env) noexcept
+      : env_(env), outer_(std::exchange(here, &env)), deliveries_(env.deliveries_) {
     env_.is_behind_ = false;
     const std::lock_guard lock(env_.posted_mutex_);
     env_.is_draining_ = true;
@@ -148,6 +149,7 @@ class RealEnv::Turn {
   static thread_local const RealEnv* here;
   RealEnv& env_;
   const RealEnv* const outer_;
+  const Deliveries::Turn deliveries_;
 };
 
 thread_local const RealEnv* RealEnv::Turn::here = nullptr;

@@ -18,6 +18,7 @@
 #include <random>
 
 #include "core/loop/crew.hpp"
+#include "core/loop/deliveries.hpp"
 #include "core/loop/timer_queue.hpp"
 #include "dlock/spi/env.hpp"
 
@@ -65,6 +66,7 @@ class RealEnv final : public Env {
   TimePoint next_due() const noexcept { return timers_.next(); }
   /// Whoever runs the loop comes back from its wait. Any thread.
   void interrupt() const noexcept { wake(); }
+  Deliveries& deliveries() noexcept { return deliveries_; }
 
  private:
   /// The one wait for the timer has its memory here: without the timer no loss is told any more.
@@ -100,6 +102,7 @@ class RealEnv final : public Env {
   Runner* runner_ = nullptr;
   TimePoint armed_ = kNever;
   bool running_due_ = false;
+  Deliveries deliveries_;
   std::shared_ptr<Crew> helpers_;
   std::mutex random_mutex_;
   std::mt19937_64 random_;

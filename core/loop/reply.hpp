@@ -17,6 +17,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/loop/deliveries.hpp"
 #include "core/loop/driving.hpp"
 #include "core/loop/halt_poll.hpp"
 
@@ -38,8 +39,9 @@ class Reply final : public Awaited {
     if (state_.compare_exchange_strong(seen, State::here, std::memory_order_acq_rel)) return;
     // First: who is told may come again at once, and leads the loop if nobody sleeps.
     if (loop_) loop_->on_answer();
-    state_.store(State::here, std::memory_order_release);
-    ::sem_post(&told_);
+    // Who looks may be gone from here on; who sleeps stays until it is woken.
+    const auto was = state_.exchange(State::here, std::memory_order_acq_rel);
+    if (was == State::asleep) Deliveries::wake(told_);
   }
 
   bool is_over() const noexcept override {
@@ -58,7 +60,7 @@ class Reply final : public Awaited {
     loop_ = std::move(loop);
     if (loop_) loop_->follow();
     auto seen = State::awaited;
-    if (!state_.compare_exchange_strong(seen, State::slept_for, std::memory_order_acq_rel)) {
+    if (!state_.compare_exchange_strong(seen, State::looked_for, std::memory_order_acq_rel)) {
       if (loop_) loop_->on_answer();
       return;
     }
@@ -68,9 +70,11 @@ class Reply final : public Awaited {
   }
 
  private:
-  enum class State : std::uint8_t { awaited, slept_for, here };
+  enum class State : std::uint8_t { awaited, looked_for, asleep, here };
 
   void sleep_now() noexcept {
+    auto seen = State::looked_for;
+    if (!state_.compare_exchange_strong(seen, State::asleep, std::memory_order_acq_rel)) return;
     while (::sem_wait(&told_) != 0 && errno == EINTR) {
     }
   }

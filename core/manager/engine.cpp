@@ -92,15 +92,19 @@ constexpr std::chrono::milliseconds kLogPatience{1000};
 
 /// What carries a result to the user's executor may fail there: Asio's own makes its threads at
 /// first use. The user's handler is gone then; the loop and the locks are not.
+void tell_refused(LogLines& log, const char* what) {
+  log.write(
+      LogLevel::error,
+      fmt::format("a completion handler was dropped, its executor did not take it: {}", what));
+}
+
 template <class Handler>
 auto guard(std::shared_ptr<LogLines> log, Handler handler) {
   return [log = std::move(log), handler = std::move(handler)](auto... results) mutable {
     try {
       handler(std::move(results)...);
     } catch (const std::exception& error) {
-      log->write(LogLevel::error,
-                 fmt::format("a completion handler was dropped, its executor did not take it: {}",
-                             error.what()));
+      tell_refused(*log, error.what());
     }
   };
 }
@@ -229,6 +233,8 @@ void Engine::make_runtime() {
                    fmt::format("a completion handler without an executor threw: {}", what));
       });
   runtime->close = [this] { begin_closing(); };
+  runtime->env.deliveries().on_refused(
+      [log = log_](const char* what) { tell_refused(*log, what); });
   runtime_.swap(runtime);
   for (const auto& setup : setups_) {
     runtime_->stores.emplace(setup.options.name, std::make_shared<Store>(*this, setup));

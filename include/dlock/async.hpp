@@ -38,8 +38,10 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
+#include "dlock/detail/unique_function.hpp"
 #include "dlock/distributed_lock.hpp"
 #include "dlock/lock_handle.hpp"
 
@@ -51,6 +53,16 @@ namespace detail {
 boost::asio::any_io_executor callback_executor(const DistributedLock& lock);
 boost::asio::any_io_executor callback_executor(const LockHandle& handle);
 
+/// An executor, and what keeps it at work.
+struct Destination {
+  boost::asio::any_io_executor work;  // first: it goes last
+  boost::asio::any_io_executor executor;
+};
+
+/// Posts the handler; those that dlock's loop delivers to one executor at about the same time go
+/// together. Defined in core.
+void deliver(Destination to, UniqueFunction<void()> handler);
+
 /// The executor, kept at work for as long as what is returned is there. Of a strand it goes before
 /// the work is done: executor_work_guard keeps a copy of it for longer.
 template <class Executor>
@@ -61,6 +73,13 @@ auto kept_at_work(const Executor& executor) {
     return boost::asio::make_work_guard(executor);
   }
 }
+
+/// Whether many handlers may have this very executor. A strand, which is larger, is one's own as a
+/// rule.
+template <class Executor>
+inline constexpr bool kIsShared = std::is_convertible_v<Executor, boost::asio::any_io_executor> &&
+                                  (std::is_same_v<Executor, boost::asio::any_io_executor> ||
+                                   sizeof(Executor) <= 2 * sizeof(void*));
 
 /// Carries a result from dlock's loop to the handler's executor, keeping that executor at work in
 /// between. `before` is called there, right before the handler. Nothing of the executor outlasts
@@ -80,12 +99,16 @@ auto on_executor(Handler handler, Executor executor, Before before) {
   return [load = std::move(load)](Results... results) mutable {
     auto own = std::move(*load);
     load.reset();  // a handler that was moved from may still have its executor
-    boost::asio::post(own.executor,
-                      [handler = std::move(own.handler), before = std::move(own.before),
-                       ... results = std::move(results)]() mutable {
-                        before();
-                        std::move(handler)(std::move(results)...);
-                      });
+    auto run = [handler = std::move(own.handler), before = std::move(own.before),
+                ... results = std::move(results)]() mutable {
+      before();
+      std::move(handler)(std::move(results)...);
+    };
+    if constexpr (kIsShared<Executor>) {
+      deliver({std::move(own.work), std::move(own.executor)}, std::move(run));
+    } else {
+      boost::asio::post(own.executor, std::move(run));
+    }
   };
 }
 

@@ -239,23 +239,24 @@ void Connection::guarded(Step step) noexcept {
 void Connection::send(std::shared_ptr<Exchange> exchange) {
   const auto now = env_.now();
   exchange->since = now;
-  const bool is_alone = pending_.empty();
   pending_.push_back(std::move(exchange));
   ++unwritten_;
-  if (flushing_) return;
-  if (is_alone) return flush();
-  flush_soon();
+  write_asked();
 }
 
-void Connection::flush_soon() {
+void Connection::write_asked() {
+  const bool at_once = pace_.asked(pending_.size(), unwritten_);
+  if (writes_ == Writing::now) return;
+  if (at_once) return flush();
+  if (writes_ == Writing::soon) return;
   env_.post([self = shared_from_this()] {
-    self->flushing_ = false;
-    if (self->open_) self->guarded([&] { self->flush(); });
+    if (self->writes_ == Writing::soon && self->open_) self->guarded([&] { self->flush(); });
   });
-  flushing_ = true;
+  writes_ = Writing::soon;
 }
 
 void Connection::flush() {
+  writes_ = Writing::no;
   if (out_.empty()) return;
   writing_.clear();
   std::swap(writing_, out_);
@@ -272,14 +273,14 @@ void Connection::write_rest() {
   if (ec) return close(memcached::failure(Error::connection_lost, ec.message()));
   if (written_ == writing_.size()) return;
   socket_.async_wait(Tcp::socket::wait_write, [self = shared_from_this()](error_code) {
-    self->flushing_ = false;
+    self->writes_ = Writing::no;
     if (!self->open_) return;
     self->guarded([&] {
       self->write_rest();
-      if (!self->flushing_) self->flush();
+      if (self->writes_ == Writing::no) self->flush();
     });
   });
-  flushing_ = true;
+  writes_ = Writing::now;
 }
 
 void Connection::read() noexcept {

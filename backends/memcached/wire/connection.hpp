@@ -19,6 +19,7 @@
 #include "dlock/spi/answers.hpp"
 #include "dlock/spi/options.hpp"
 #include "dlock/spi/signal.hpp"
+#include "dlock/spi/write_pace.hpp"
 
 namespace dlock::memcached {
 
@@ -35,7 +36,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 
   /// The next request is written behind what is there; send() says that it is whole.
   std::string& out() noexcept { return out_; }
-  /// At once if nothing is under way; else with what else is sent in this turn of the loop. Throws
+  /// Writes it, now or with what else is sent in this turn of the loop. Throws
   /// std::bad_alloc: the connection must be closed then, of half a request nobody knows the rest.
   void send(std::shared_ptr<Exchange> exchange);
   /// Whoever asked waits no longer. A server that has said nothing at all since he asked costs the
@@ -56,7 +57,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   asio::awaitable<std::string> connect_to(Tcp::endpoint endpoint, TimePoint deadline);
   std::string open_socket(const Tcp& protocol);
   void shut() noexcept;
-  void flush_soon();
+  void write_asked();
   void flush();
   void write_rest();
   void read() noexcept;
@@ -79,7 +80,9 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   std::deque<std::shared_ptr<Exchange>> pending_;
   TimePoint last_heard_{};
   bool open_ = true;
-  bool flushing_ = false;  ///< it will be written by itself
+  enum class Writing : std::uint8_t { no, soon, now };
+  Writing writes_ = Writing::no;
+  WritePace pace_;
   std::optional<boost::system::error_code> connected_;
   Failure failure_;
 };

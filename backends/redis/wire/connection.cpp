@@ -43,7 +43,7 @@ Pending Connection::send_words(Words words) {
     pending_.push_back(pending);
     append_words(words, out_);
     ++unwritten_;
-    flush_soon();
+    write_asked();
   } catch (const std::exception&) {
     // What was done by halves would put the replies out of step with what was asked.
     close(failure_of(std::current_exception()));
@@ -52,11 +52,15 @@ Pending Connection::send_words(Words words) {
   return pending;
 }
 
-// Not at once: what else is sent in this turn of the loop goes into the same write.
-void Connection::flush_soon() {
-  if (flushing_) return;
-  env_.post([self = shared_from_this()] { self->guarded([&] { self->flush(); }); });
-  flushing_ = true;
+void Connection::write_asked() {
+  const bool at_once = pace_.asked(pending_.size(), unwritten_);
+  if (writes_ == Writing::now) return;
+  if (at_once) return flush();
+  if (writes_ == Writing::soon) return;
+  env_.post([self = shared_from_this()] {
+    if (self->writes_ == Writing::soon) self->guarded([&] { self->flush(); });
+  });
+  writes_ = Writing::soon;
 }
 
 template <class Step>
@@ -69,10 +73,8 @@ void Connection::guarded(Step step) {
 }
 
 void Connection::flush() {
-  if (!open_ || out_.empty()) {
-    flushing_ = false;
-    return;
-  }
+  writes_ = open_ && !out_.empty() ? Writing::now : Writing::no;
+  if (writes_ == Writing::no) return;
   writing_.clear();
   std::swap(writing_, out_);
   unwritten_ = 0;
@@ -85,7 +87,7 @@ void Connection::flush() {
 
 void Connection::on_written(error_code ec) {
   if (ec) {
-    flushing_ = false;
+    writes_ = Writing::no;
     close({Error::connection_lost, ec.message()});
   } else {
     guarded([&] { flush(); });

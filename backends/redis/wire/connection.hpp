@@ -19,6 +19,7 @@
 #include "dlock/detail/recycled.hpp"
 #include "dlock/spi/answers.hpp"
 #include "dlock/spi/signal.hpp"
+#include "dlock/spi/write_pace.hpp"
 
 namespace dlock::redis {
 
@@ -89,7 +90,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   std::function<void(const std::string&)> on_message;
 
  private:
-  void flush_soon();
+  void write_asked();
   void flush();
   void on_written(error_code ec);
   void read();
@@ -109,7 +110,9 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   std::string writing_;        ///< with the socket
   std::size_t unwritten_ = 0;  ///< so many of `pending_`, at its end, are in `out_`
   std::deque<Pending> pending_;
-  bool flushing_ = false;
+  enum class Writing : std::uint8_t { no, soon, now };
+  Writing writes_ = Writing::no;
+  WritePace pace_;
   bool open_ = true;
   bool heard_ = false;
   Failure failure_;

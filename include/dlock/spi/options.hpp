@@ -68,4 +68,10 @@ struct StoreOptions {
   bool given(std::string_view option) const { return origin.find(option) != origin.end(); }
 };
 
+/// Of options that cannot be used together, or at all. Throws LockError with `config_invalid`, the
+/// store's name and `text`, which says what to write instead; before it the place where the user
+/// wrote the option, if it was the user.
+[[noreturn]] void refuse_option(const StoreOptions& options, std::string_view option,
+                                std::string text);
+
 }  // namespace dlock::inline v0

@@ -199,6 +199,31 @@ TEST_F(RedisConnection, WritesOneTurnsCommandsAtOnce) {
   EXPECT_EQ(b.take()->reply.text, "b");
 }
 
+// Else client and server take turns, each idle while the other works.
+TEST_F(RedisConnection, TheFirstHalfOfThoseInStepGoesBeforeTheTurnIsOver) {
+  connection_->start();
+  const auto send_four = [this] {
+    for (int i = 0; i < 4; ++i) connection_->send(words({"A"}));
+  };
+  const std::string two = "*1\r\n$1\r\nA\r\n*1\r\n$1\r\nA\r\n";
+  send_four();
+  EXPECT_EQ(stream_->at_once, "");
+  env_.run_for({});
+  stream_->arrive("+a\r\n+a\r\n+a\r\n+a\r\n");
+  stream_->at_once.clear();
+  send_four();
+  EXPECT_EQ(stream_->at_once, two);
+  env_.run_for({});
+  EXPECT_EQ(stream_->at_once, two + two);
+  // From here on a half is under way while the other is asked.
+  stream_->arrive("+a\r\n+a\r\n");
+  stream_->at_once.clear();
+  for (int i = 0; i < 2; ++i) connection_->send(words({"A"}));
+  EXPECT_EQ(stream_->at_once, "");
+  env_.run_for({});
+  EXPECT_EQ(stream_->at_once, two);
+}
+
 TEST_F(RedisConnection, WhatDoesNotGoAtOnceGoesBeforeWhatComesAfterIt) {
   stream_->room = 5;
   const auto a = connection_->send(words({"A"}));
