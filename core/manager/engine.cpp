@@ -90,14 +90,15 @@ constexpr std::chrono::seconds kCloseSlack{5};
 /// How long a log that does not take its lines may delay the end.
 constexpr std::chrono::milliseconds kLogPatience{1000};
 
-/// What carries a result to the user's executor may fail there: Asio's own makes its threads at
-/// first use. The user's handler is gone then; the loop and the locks are not.
+/// The user's handler is gone then; the loop and the locks are not.
 void tell_refused(LogLines& log, const char* what) {
   log.write(
       LogLevel::error,
       fmt::format("a completion handler was dropped, its executor did not take it: {}", what));
 }
 
+/// What carries a result to the user's executor may fail there: Asio's own makes its threads at
+/// first use.
 template <class Handler>
 auto guard(std::shared_ptr<LogLines> log, Handler handler) {
   return [log = std::move(log), handler = std::move(handler)](auto... results) mutable {

@@ -7,6 +7,8 @@
 // while the other is with the callers.
 #pragma once
 
+#include "dlock/detail/language.hpp"  // first: it ends here without C++20
+
 #include <algorithm>
 #include <cstddef>
 #include <utility>
