@@ -93,6 +93,7 @@ detail::Destination at(const Executor& executor) {
 
 class DeliveriesTest : public testing::Test {
  protected:
+  void TearDown() override { book->posted.clear(); }  // each has the book
   Job note(char mark) {
     return [this, mark] { ran += mark; };
   }
