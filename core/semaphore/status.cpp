@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "dlock/semaphore.hpp"
+#include "dlock/lock_status.hpp"
 
 namespace dlock::inline v0 {
 

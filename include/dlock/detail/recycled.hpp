@@ -2,7 +2,8 @@
 //
 // Memory for what lives as long as one call: given back to the thread that ends it, and taken from
 // there by the next, instead of from malloc() each time. A thread keeps little of it, and none when
-// it ends. Under a sanitizer all comes from operator new, so that it sees each use.
+// it ends; what it gives back and does not take goes to threads that take and are not given. Under
+// a sanitizer all comes from operator new, so that it sees each use.
 #pragma once
 
 #include <cstddef>
