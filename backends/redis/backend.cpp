@@ -36,6 +36,8 @@ RedisBackend::RedisBackend(const StoreOptions& options, DialSettings settings, E
       names_(options.string("key")),
       lease_(options.duration("lease")),
       poll_(options.duration("poll")),
+      patience_(std::to_string(waiter_patience(poll_).count())),
+      waking_(fmt::format("{} {} {}", kChannelPrefix, kFirstTry.count(), patience_)),
       lock_delay_(options.duration("lock_delay")),
       fair_(options.flag("fair")),
       fsync_declared_(options.string("durability") == "appendfsync-always"),

@@ -139,6 +139,8 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
   const KeyMap names_;
   const std::chrono::milliseconds lease_;
   const std::chrono::milliseconds poll_;
+  const std::string patience_;  ///< of waiters, in ms
+  const std::string waking_;    ///< as the scripts that wake others are told of it
   const std::chrono::milliseconds lock_delay_;
   const bool fair_;
   const bool fsync_declared_;

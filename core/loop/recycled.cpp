@@ -29,31 +29,29 @@ constexpr bool kRecycles = false;
 constexpr bool kRecycles = true;
 #endif
 
-/// Of one thread. A lock and unlock takes 10 KiB at most.
-constexpr std::size_t kMostKept = std::size_t{64} * 1024;
-/// Between threads: what a thousand that lock and unlock at once have under way, and no more.
-constexpr std::size_t kMostExchanged = std::size_t{4} * 1024 * 1024;
+/// Between threads: about what two hundred that lock and unlock at once have under way.
+constexpr std::size_t kMostExchanged = std::size_t{2} * 1024 * 1024;
 
-/// Of one size.
+/// Of one size, two at most: so that one block more and less is no way to the depot each time.
 struct Magazines {
   FreeBlock* loaded;    ///< of which is taken, and to which is given
-  FreeBlock* previous;  ///< full, or none: so that one block more and less is no way to the depot
-  std::uint8_t in_loaded;
+  FreeBlock* previous;  ///< full, or none
+  std::size_t left;     ///< so many more go into the loaded one; 0 before the first use
 };
 
 /// Needs no constructor and no destructor, so that to look costs nothing.
 struct FreeBlocks {
   enum class State : std::uint8_t { untouched, open, closed };
   std::array<Magazines, kBlockSizes> of_size;
-  std::size_t room;  ///< for more; none before the first use and after the thread's end
   State state;
 };
 constinit thread_local FreeBlocks free_blocks{};
 constinit MagazineDepot depot{kMostExchanged};
 
-constexpr std::size_t class_of(std::size_t size) {
-  return size == 0 ? 1 : (size + kBlockStep - 1) / kBlockStep;
-}
+constexpr std::size_t class_of(std::size_t size) { return (size + kBlockStep - 1) / kBlockStep; }
+
+/// Neither nothing nor too large.
+constexpr bool is_kept(std::size_t of_class) { return kRecycles && of_class - 1 < kBlockSizes - 1; }
 
 void give_all(FreeBlock* first) noexcept {
   while (first != nullptr) ::operator delete(std::exchange(first, first->next));
@@ -63,11 +61,10 @@ void give_all(FreeBlock* first) noexcept {
 void drain(void* of) noexcept {
   auto& blocks = *static_cast<FreeBlocks*>(of);
   blocks.state = FreeBlocks::State::closed;
-  blocks.room = 0;
-  for (auto& [loaded, previous, in_loaded] : blocks.of_size) {
-    give_all(std::exchange(loaded, nullptr));
-    give_all(std::exchange(previous, nullptr));
-    in_loaded = 0;
+  for (auto& magazines : blocks.of_size) {
+    give_all(magazines.loaded);
+    give_all(magazines.previous);
+    magazines = {};
   }
 }
 
@@ -78,67 +75,60 @@ struct ThreadEnds {
 };
 const ThreadEnds thread_ends;
 
-/// Whether it is so after all.
-bool has_room(std::size_t size) noexcept {
-  if (free_blocks.state == FreeBlocks::State::untouched) {
-    if (!thread_ends.made || ::pthread_setspecific(thread_ends.key, &free_blocks) != 0)
-      return false;
+/// Whether this thread keeps anything.
+bool is_open() noexcept {
+  if (free_blocks.state == FreeBlocks::State::untouched && thread_ends.made &&
+      ::pthread_setspecific(thread_ends.key, &free_blocks) == 0) {
     free_blocks.state = FreeBlocks::State::open;
-    free_blocks.room = kMostKept;
   }
-  return free_blocks.room >= size;
+  return free_blocks.state == FreeBlocks::State::open;
 }
 
-/// Nothing is loaded: the previous one, or one that another thread has left.
+/// None is loaded: the previous one, or one that another thread has left.
 bool load(Magazines& magazines, std::size_t of_class) noexcept {
   if (magazines.previous != nullptr) {
     magazines.loaded = std::exchange(magazines.previous, nullptr);
-    magazines.in_loaded = kMagazineSizes[of_class];
-    return true;
+  } else {
+    magazines.loaded = is_open() ? depot.take(of_class) : nullptr;
   }
-  // What is taken counts as the thread's own, until it is given on.
-  const auto bytes = magazine_bytes(of_class);
-  if (free_blocks.room < bytes && !has_room(bytes)) return false;
-  magazines.loaded = depot.take(of_class);
   if (magazines.loaded == nullptr) return false;
-  magazines.in_loaded = kMagazineSizes[of_class];
-  free_blocks.room -= bytes;
+  magazines.left = 0;
   return true;
 }
 
-/// The loaded one is full: makes it the previous one, which goes to the depot.
-void put_away(Magazines& magazines, std::size_t of_class) noexcept {
-  auto* const before = std::exchange(magazines.previous, std::exchange(magazines.loaded, nullptr));
-  magazines.in_loaded = 0;
-  if (before == nullptr) return;
-  free_blocks.room += magazine_bytes(of_class);
-  if (!depot.give(before, of_class)) give_all(before);
+/// The loaded one is full and becomes the previous one, which goes to the depot.
+bool make_room(Magazines& magazines, std::size_t of_class) noexcept {
+  if (!is_open()) return false;
+  if (magazines.loaded != nullptr) {
+    auto* const full = std::exchange(magazines.loaded, nullptr);
+    auto* const before = std::exchange(magazines.previous, full);
+    if (before != nullptr && !depot.give(before, of_class)) give_all(before);
+  }
+  magazines.left = kMagazineSizes[of_class];
+  return true;
 }
 
 }  // namespace
 
 void* take_memory(std::size_t size) {
   const auto of_class = class_of(size);
-  if (!kRecycles || of_class >= kBlockSizes) return ::operator new(size);
+  if (!is_kept(of_class)) return ::operator new(size);
   auto& magazines = free_blocks.of_size[of_class];
-  if (magazines.in_loaded == 0 && !load(magazines, of_class)) {
+  if (magazines.loaded == nullptr && !load(magazines, of_class)) {
     return ::operator new(of_class* kBlockStep);
   }
-  free_blocks.room += of_class * kBlockStep;
-  --magazines.in_loaded;
+  ++magazines.left;
   return std::exchange(magazines.loaded, magazines.loaded->next);
 }
 
 void give_memory(void* memory, std::size_t size) noexcept {
   const auto of_class = class_of(size);
-  if (!kRecycles || of_class >= kBlockSizes) return ::operator delete(memory);
-  const auto taken = of_class * kBlockStep;
-  if (free_blocks.room < taken && !has_room(taken)) return ::operator delete(memory);
+  if (!is_kept(of_class)) return ::operator delete(memory);
   auto& magazines = free_blocks.of_size[of_class];
-  if (magazines.in_loaded == kMagazineSizes[of_class]) put_away(magazines, of_class);
-  free_blocks.room -= taken;
-  magazines.loaded = new (memory) FreeBlock{magazines.loaded, nullptr};
-  ++magazines.in_loaded;
+  if (magazines.left == 0 && !make_room(magazines, of_class)) return ::operator delete(memory);
+  --magazines.left;
+  auto* const block = new (memory) FreeBlock;
+  block->next = std::exchange(magazines.loaded, block);
 }
 
 }  // namespace dlock::inline v0::detail

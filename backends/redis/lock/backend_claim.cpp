@@ -44,43 +44,36 @@ milliseconds kept_for(const KeyClaim& claim, milliseconds lock_delay) {
   return claim.request().lease + lock_delay;
 }
 
-const char* queue_word(const KeyClaim& claim) {
-  if (!claim.request().queue) return "0";
-  if (claim.request().mode == Mode::shared) return "3";
-  return claim.may_be_handed ? "2" : "1";
+char queue_digit(const KeyClaim& claim) {
+  if (!claim.request().queue) return '0';
+  if (claim.request().mode == Mode::shared) return '3';
+  return claim.may_be_handed ? '2' : '1';
 }
 
-ScriptCall acquire_call(const KeyClaim& claim, milliseconds poll, milliseconds lock_delay) {
+ScriptCall acquire_call(KeyClaim& claim, std::string_view patience, milliseconds lock_delay) {
   const auto& request = claim.request();
   const auto fence = std::max<milliseconds>(kFenceMemory, 2 * kept_for(claim, lock_delay));
   ScriptCall call;
   call.keys = {claim.keys.lock(), claim.beside(kFenceKey), claim.beside(kQueueKey),
                claim.beside(kAliveKey), claim.beside(kNextKey)};
-  call.arguments = {claim.owner,
-                    count(kept_for(claim, lock_delay)),
-                    Word(request.min_token),
-                    count(fence),
-                    queue_word(claim),
-                    claim.waiter,
-                    claim.arrival,
-                    count(waiter_patience(poll)),
-                    claim.maybe_queued ? "1" : "0"};
+  claim.place = {claim.maybe_queued ? '1' : '0', ' ', queue_digit(claim), ' '};
+  claim.place.append(patience).append(" ").append(claim.arrival);
+  call.arguments = {claim.waiter, count(kept_for(claim, lock_delay)), Word(request.min_token),
+                    count(fence), std::string_view(claim.place)};
   return call;
 }
 
 /// What wakes others takes that, too. `seal`: of a gate.
-void put_waking(std::string_view seal, milliseconds poll, ScriptCall& call) {
-  for (const Word& argument :
-       {Word(seal), Word(kChannelPrefix), count(kFirstTry), count(waiter_patience(poll))}) {
-    call.arguments.push_back(argument);
-  }
+void put_waking(std::string_view seal, std::string_view waking, ScriptCall& call) {
+  call.arguments.emplace_back(seal);
+  call.arguments.emplace_back(waking);
 }
 
 /// Of acquire_under, beside what acquire takes.
-void put_under_gate(const GateCheck& gate, const KeyBase& keys, milliseconds poll,
+void put_under_gate(const GateCheck& gate, const KeyBase& keys, std::string_view waking,
                     ScriptCall& call) {
   call.keys.emplace_back(keys.text, kNoteKey);
-  put_waking(gate.seal, poll, call);
+  put_waking(gate.seal, waking, call);
   call.arguments.emplace_back(gate.text);
 }
 
@@ -108,14 +101,13 @@ const Script& release_script(const KeyClaim& claim, bool search) {
   return claim.maybe_queued || search ? reader_scripts().withdraw : scripts().release;
 }
 
-ScriptCall release_call(const KeyClaim& claim, bool search, milliseconds poll) {
+ScriptCall release_call(const KeyClaim& claim, bool search, std::string_view waking) {
   if (claim.request().permits != 0) return release_permits_call(claim);
   ScriptCall call;
   call.keys = {claim.keys.lock(), claim.beside(kQueueKey), claim.beside(kAliveKey),
                claim.beside(kNextKey), claim.beside(kFenceKey)};
   const bool queued = claim.maybe_queued || search;
-  call.arguments = {claim.owner, queued ? std::string_view(claim.waiter) : "", kChannelPrefix,
-                    count(kFirstTry), count(waiter_patience(poll))};
+  call.arguments = {claim.owner, queued ? std::string_view(claim.waiter) : "", waking};
   return call;
 }
 
@@ -154,14 +146,14 @@ asio::awaitable<ClaimAnswer> RedisBackend::claim(ClaimPtr claim, TimePoint deadl
   }
   if (ours->request().permits != 0) co_return co_await claim_permits(ours, deadline);
   if (ours->request().adoption) co_return co_await adopt(ours, deadline);
-  auto call = acquire_call(*ours, poll_, lock_delay_);
+  auto call = acquire_call(*ours, patience_, lock_delay_);
   const auto& gate = ours->request().gate;
   KeyBase gate_keys;
   if (gate) gate_keys = names_.base(gate->key);
-  if (gate) put_under_gate(*gate, gate_keys, poll_, call);
+  if (gate) put_under_gate(*gate, gate_keys, waking_, call);
   const bool reads = ours->request().mode == Mode::shared;
   const bool in_turn = capabilities_.fair || reads;
-  if (in_turn && !gate) put_waking("", poll_, call);
+  if (in_turn && !gate) put_waking("", waking_, call);
   const auto& script = reads ? reader_scripts().acquire : acquire_script(in_turn, gate != nullptr);
   if (ours->request().queue) ours->maybe_queued = true;
   const auto sent = env_.now();
@@ -363,7 +355,7 @@ asio::awaitable<ReleaseAnswer> RedisBackend::release(ClaimPtr claim, bool search
     co_return not_done<ReleaseAnswer>(status, link_->failure());
   }
   ours->handed.reset();
-  const auto call = release_call(*ours, search, poll_);
+  const auto call = release_call(*ours, search, waking_);
   const auto& script = release_script(*ours, search);
   const auto connection = link_->connection();
   const auto asked = redis::ask(env_, *connection, script, call);

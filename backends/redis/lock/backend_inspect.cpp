@@ -220,9 +220,7 @@ asio::awaitable<Failure> RedisBackend::evict(std::string name, std::uint64_t tok
   const auto keys = names_.keys(name);
   ScriptCall call;
   call.keys = {keys.lock, keys.queue, keys.alive, keys.next, keys.broken, keys.fence};
-  const auto reserve = std::to_string(kFirstTry.count());
-  const auto memory = std::to_string(waiter_patience(poll_).count());
-  call.arguments = {Word(token), kChannelPrefix, reserve, memory};
+  call.arguments = {Word(token), waking_};
   const auto connection = link_->connection();
   const auto answer = co_await run_script(env_, connection, scripts().evict, call, deadline);
   if (answer.kind != ScriptAnswer::Kind::reply) co_return answer.failure;

@@ -69,6 +69,8 @@ struct KeyClaim final : Claim {
   const std::string waiter;      ///< as in the queue
   const std::string_view owner;  ///< as in the lock's value; the end of `waiter`
 
+  /// What acquire is told of our place; lives as long as what is sent.
+  std::basic_string<char, std::char_traits<char>, detail::Recycled<char>> place;
   std::string arrival;        ///< our place: as the server gave it, kept through re-queueing
   bool maybe_queued = false;  ///< the queue may name us
   QueuePosition position;

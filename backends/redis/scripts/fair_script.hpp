@@ -32,19 +32,19 @@ local function comes_before(queue, alive, me, arrival, now)
 end
 )lua";
 
-// Of acquire, also: 11 channel prefix, 12 reserve ms, 13 memory ms; 10 is the gate's
+// Of acquire, also: 7 waking (as of release); 6 is the gate's
 //
 // Who had the first try and let it pass is stopped or dead, as at the end of acquire.
 inline constexpr std::string_view kTurnLua = R"lua(
-if not held and first ~= ARGV[6] and (not first or first_left <= 0) then
+if not held and first ~= me and (not first or first_left <= 0) then
   if first then
     redis.call('DEL', KEYS[5])
     local process = string.sub(first, 1, 36)
-    if process ~= string.sub(ARGV[6], 1, 36) then drop(KEYS[3], KEYS[4], process) end
+    if process ~= string.sub(me, 1, 36) then drop(KEYS[3], KEYS[4], process) end
     first = false
   end
-  if comes_before(KEYS[3], KEYS[4], ARGV[6], ARGV[7], now) then
-    wake(KEYS[3], KEYS[4], KEYS[5], ARGV[11], ARGV[12], ARGV[13], KEYS[1], KEYS[2])
+  if comes_before(KEYS[3], KEYS[4], me, arrival, now) then
+    wake(KEYS[3], KEYS[4], KEYS[5], ARGV[7], KEYS[1], KEYS[2])
     aside = redis.call('MGET', KEYS[2], KEYS[5], KEYS[1])
     held = aside[3]
     -- later than the wake counted it from

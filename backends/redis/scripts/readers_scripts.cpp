@@ -44,35 +44,33 @@ end
 // the first to come in tells the others up to the next writer, and so does who finds that one that
 // was in their way is dead.
 constexpr std::string_view kAcquireReaders = R"lua(
-local tag = ARGV[#ARGV]
-local aside = redis.call('MGET', KEYS[2], KEYS[5], KEYS[1])
-local held = aside[3]
 local clock = redis.call('TIME')
 local us = clock[1] * 1000000 + clock[2]
 local now = us / 1000
 local all = held and readers_in(held, now)
-local mine = all and reader_of(all, ARGV[1])
+local mine = all and reader_of(all, owner)
 if mine and (tonumber(all[mine].token) or 0) > tonumber(ARGV[3]) then
   all[mine].till = math.ceil(now) + ARGV[2]
   keep_readers(KEYS[1], all, now)
-  redis.pcall('ZREM', KEYS[3], ARGV[6])
-  redis.pcall('ZREM', KEYS[4], ARGV[6])
+  redis.pcall('ZREM', KEYS[3], me)
+  redis.pcall('ZREM', KEYS[4], me)
   return {2, all[mine].token, tag}
 end
 if all and #all == 0 then
   redis.call('DEL', KEYS[1])
   held, all = false, nil
 end
-local fresh = ARGV[7] == ''
+local prefix = string.match(ARGV[7], '^%S+')
+local fresh = arrival == ''
 local first, first_left = first_try(aside[2], now)
 local may, gone = mine, false
 if all and not mine then
   local before
-  before, gone = writer_before(KEYS[3], KEYS[4], ARGV[6], ARGV[7], now)
+  before, gone = writer_before(KEYS[3], KEYS[4], me, arrival, now)
   may = not before
 end
 -- (turn)
-if not held and (not first or first_left <= 0 or first == ARGV[6]) then may = true end
+if not held and (not first or first_left <= 0 or first == me) then may = true end
 if may then
   local token = math.max((tonumber(aside[1] or '0') or 0) + 1, us, tonumber(ARGV[3]) + 1)
   if not held then redis.call('GET', KEYS[1]) end
@@ -82,18 +80,18 @@ if may then
   local opened = not all or gone
   all = all or {}
   all[mine or #all + 1] = {till = math.ceil(now) + ARGV[2], token = token,
-                           since = string.format('%.0f', math.floor(now)), owner = ARGV[1]}
+                           since = string.format('%.0f', math.floor(now)), owner = owner}
   keep_readers(KEYS[1], all, now)
   redis.call('SET', KEYS[2], token, 'PX', memory)
   if aside[2] then redis.call('DEL', KEYS[5]) end
-  if ARGV[9] == '1' then
-    redis.pcall('ZREM', KEYS[3], ARGV[6])
-    redis.pcall('ZREM', KEYS[4], ARGV[6])
+  if cleanup == '1' then
+    redis.pcall('ZREM', KEYS[3], me)
+    redis.pcall('ZREM', KEYS[4], me)
   end
-  if opened then tell_readers(KEYS[3], KEYS[4], ARGV[11], now) end
+  if opened then tell_readers(KEYS[3], KEYS[4], prefix, now) end
   return {1, token, tag}
 end
-if gone then tell_readers(KEYS[3], KEYS[4], ARGV[11], now) end
+if gone then tell_readers(KEYS[3], KEYS[4], prefix, now) end
 )lua";
 
 // KEYS lock queue alive broken; ARGV owner, lease ms, token, steps down 0|1, channel prefix, tag
@@ -136,7 +134,7 @@ return {0, tag}
 // Keys, arguments and answers as of release.
 constexpr std::string_view kReleaseReaders = R"lua(
 local stored = redis.call('MGET', KEYS[1], KEYS[4])
-local held, reserved, left = stored[1], stored[2], 0
+local held, reserved, left, heads = stored[1], stored[2], 0, nil
 local ours = 0
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + clock[2] / 1000
@@ -168,14 +166,14 @@ end
 constexpr std::string_view kLetReadersPassLua = R"lua(
 if held and string.sub(held, 1, 14) == 'dlock:readers\n' then
   local clock = redis.call('TIME')
-  tell_readers(KEYS[2], KEYS[3], ARGV[3], clock[1] * 1000 + clock[2] / 1000)
+  tell_readers(KEYS[2], KEYS[3], string.match(ARGV[3], '^%S+'), clock[1] * 1000 + clock[2] / 1000)
 end
 )lua";
 
 std::string acquire_text(const ScriptPieces& pieces) {
-  const auto script =
-      fmt::format("{}{}{}{}{}{}{}{}", pieces.first_try, pieces.hand_over, pieces.wake,
-                  kComesBeforeLua, kReadersLua, kWriterBeforeLua, kAcquireReaders, pieces.queue_up);
+  const auto script = fmt::format("{}{}{}{}{}{}{}{}{}{}", pieces.look, pieces.first_try,
+                                  pieces.hand_over, pieces.wake, kComesBeforeLua, kReadersLua,
+                                  kWriterBeforeLua, pieces.place, kAcquireReaders, pieces.queue_up);
   return acquire_in_turn(script);
 }
 
@@ -184,14 +182,18 @@ std::string waking_text(const ScriptPieces& pieces, std::string_view release) {
                      release, pieces.pass_on);
 }
 
+std::string withdrawing_text(const ScriptPieces& pieces) {
+  return fmt::format("{}{}", pieces.find_ours, pieces.release);
+}
+
 }  // namespace
 
 ReaderScripts::ReaderScripts()
     : acquire(acquire_text(script_pieces())),
       renew(std::string(kReadersLua) + std::string(kRenewReaders)),
       release(waking_text(script_pieces(), kReleaseReaders)),
-      withdraw(with_piece(waking_text(script_pieces(), script_pieces().release), "-- (readers)\n",
-                          kLetReadersPassLua)) {}
+      withdraw(with_piece(waking_text(script_pieces(), withdrawing_text(script_pieces())),
+                          "-- (readers)\n", kLetReadersPassLua)) {}
 
 const ReaderScripts& reader_scripts() {
   // Never destroyed, as those of writers.

@@ -43,8 +43,10 @@ local function drop(queue, alive, process)
 end
 )lua";
 
-// KEYS lock fence queue alive next; ARGV owner, lease ms, min token, fence ms, queue 0|1|2|3,
-// waiter, arrival (the first time '', or the head start: '-' and us), patience ms, cleanup 0|1, tag
+// KEYS lock fence queue alive next; ARGV waiter (which ends with the owner), lease ms, min token,
+// fence ms, place, tag; `place` is what few need, for each word costs: `cleanup queue patience
+// arrival`, with cleanup 0|1, queue 0|1|2|3, patience in ms, and arrival, the first time nothing or
+// the head start: '-' and us
 // -> {1|2, token, tag} | {0, place, ms left, arrival, tag} | {3, tag} | {4, record, arrival, tag}
 //
 // The token is above the last one, above min token, and no less than the server's clock, so it
@@ -53,6 +55,9 @@ end
 // stopped or dead, and its whole process loses its places (whoever lives comes back with its next
 // look, and with its arrival). A holder whose value names its instance is told of each newcomer.
 // `ms left`: of the lease, or of the first try of another.
+//
+// Where nobody has it, nobody was woken for it and no token is ahead of the clock, that is all
+// there is to it, in the fewest steps: before any function is made.
 //
 // Queue 2: a release may hand the lock to this waiter, which half a millisecond more of patience
 // says; 3: it waits to read (readers_scripts.hpp). One that it was handed with a token too low for
@@ -63,18 +68,43 @@ end
 // newcomer far behind is told the eighth place, which looks often enough to learn its own.
 //
 // To MGET what is no string is not there. Under the lock's key that is an error, which a GET gives.
-constexpr std::string_view kAcquire = R"lua(
+constexpr std::string_view kLook = R"lua(
 local tag = ARGV[#ARGV]
+local me = ARGV[1]
 local aside = redis.call('MGET', KEYS[2], KEYS[5], KEYS[1])
 local held = aside[3]
+)lua";
+
+constexpr std::string_view kAcquireAtOnce = R"lua(
+if not held and not aside[2] and string.byte(ARGV[5]) == 48 then
+  local clock = redis.call('TIME')
+  local us = clock[1] * 1000000 + clock[2]
+  if us > (tonumber(aside[1] or '0') or 0) and us > tonumber(ARGV[3]) then
+    local token = clock[1] .. string.sub('00000' .. clock[2], -6)
+    local value = token .. ':' .. string.sub(me, 38)
+    if not redis.call('SET', KEYS[1], value, 'PX', ARGV[2], 'NX') then
+      redis.call('GET', KEYS[1])
+    end
+    redis.call('SET', KEYS[2], token, 'PX', ARGV[4])
+    return {1, token, tag}
+  end
+end
+)lua";
+
+constexpr std::string_view kPlace = R"lua(
+local owner = string.sub(me, 38)
+local cleanup, queue, patience, arrival = string.match(ARGV[5], '^(%d) (%d) (%d+) (.*)$')
+)lua";
+
+constexpr std::string_view kAcquire = R"lua(
 if held then
   local colon = string.find(held, ':', 1, true)
-  if colon and string.sub(held, colon + 1) == ARGV[1] then
+  if colon and string.sub(held, colon + 1) == owner then
     local token = string.sub(held, 1, colon - 1)
     if not ((tonumber(token) or 0) <= tonumber(ARGV[3])) then
       redis.call('PEXPIRE', KEYS[1], ARGV[2])
-      redis.pcall('ZREM', KEYS[3], ARGV[6])
-      redis.pcall('ZREM', KEYS[4], ARGV[6])
+      redis.pcall('ZREM', KEYS[3], me)
+      redis.pcall('ZREM', KEYS[4], me)
       return {2, token, tag}
     end
     redis.call('DEL', KEYS[1])
@@ -85,14 +115,14 @@ end
 local clock = redis.call('TIME')
 local us = clock[1] * 1000000 + clock[2]
 local now = us / 1000
-local fresh = ARGV[7] == ''
-if string.byte(ARGV[7]) == 45 then
+local fresh = arrival == ''
+if string.byte(arrival) == 45 then
   fresh = true
-  ARGV[7] = string.format('%.0f', us + ARGV[7])
+  arrival = string.format('%.0f', us + arrival)
 end
 local first, first_left = first_try(aside[2], now)
 -- (turn)
-if not held and (not first or first_left <= 0 or first == ARGV[6]) then
+if not held and (not first or first_left <= 0 or first == me) then
   local token = math.max((tonumber(aside[1] or '0') or 0) + 1, us, tonumber(ARGV[3]) + 1)
   if not (token < 9007199254740992) then
     redis.call('GET', KEYS[1])
@@ -101,16 +131,16 @@ if not held and (not first or first_left <= 0 or first == ARGV[6]) then
   local memory = string.format('%.0f', ARGV[4] + math.max(token - us, 0) / 1000)
   token = string.format('%.0f', token)
   -- (seal)
-  if not redis.call('SET', KEYS[1], token .. ':' .. ARGV[1], 'PX', ARGV[2], 'NX') then
+  if not redis.call('SET', KEYS[1], token .. ':' .. owner, 'PX', ARGV[2], 'NX') then
     redis.call('GET', KEYS[1])
   end
   redis.call('SET', KEYS[2], token, 'PX', memory)
   if aside[2] then redis.call('DEL', KEYS[5]) end
-  if ARGV[9] == '1' then
-    redis.pcall('ZREM', KEYS[3], ARGV[6])
-    redis.pcall('ZREM', KEYS[4], ARGV[6])
+  if cleanup == '1' then
+    redis.pcall('ZREM', KEYS[3], me)
+    redis.pcall('ZREM', KEYS[4], me)
   end
-  if first and string.sub(first, 1, 36) ~= string.sub(ARGV[6], 1, 36) then
+  if first and string.sub(first, 1, 36) ~= string.sub(me, 1, 36) then
     drop(KEYS[3], KEYS[4], string.sub(first, 1, 36))
   end
   return {1, token, tag}
@@ -122,7 +152,7 @@ constexpr std::string_view kQueueUp = R"lua(
 local left = -1
 if held then
   left = redis.call('PTTL', KEYS[1])
-  if first == ARGV[6] then redis.call('DEL', KEYS[5]) end
+  if first == me then redis.call('DEL', KEYS[5]) end
   if fresh then
     local id, instance
     if string.byte(held, -37) == 44 then
@@ -140,29 +170,28 @@ elseif first then
   left = math.ceil(first_left)
 end
 local sealed = held and string.sub(held, 1, 13) == 'dlock:record:'
-if ARGV[5] == '0' then
+if queue == '0' then
   if sealed then return {4, string.sub(held, 14), '', tag} end
   return {0, -1, left, '', tag}
 end
-local arrival = ARGV[7]
 if arrival == '' then arrival = string.format('%.0f', us) end
-redis.call('ZADD', KEYS[3], arrival, ARGV[6])
-local half = ARGV[5] == '2' and '.5' or ARGV[5] == '3' and '.25' or ''
-redis.call('ZADD', KEYS[4], string.format('%.0f', now + ARGV[8]) .. half, ARGV[6])
+redis.call('ZADD', KEYS[3], arrival, me)
+local half = queue == '2' and '.5' or queue == '3' and '.25' or ''
+redis.call('ZADD', KEYS[4], string.format('%.0f', now + patience) .. half, me)
 for i = 3, 4 do
   local kept = redis.call('PTTL', KEYS[i])
-  if kept < ARGV[8] * 1.5 then redis.call('PEXPIRE', KEYS[i], ARGV[8] * 2) end
+  if kept < patience * 1.5 then redis.call('PEXPIRE', KEYS[i], patience * 2) end
 end
 if sealed then return {4, string.sub(held, 14), arrival, tag} end
 if fresh then
-  local rank = redis.call('ZRANK', KEYS[3], ARGV[6])
+  local rank = redis.call('ZRANK', KEYS[3], me)
   if rank >= 8 then return {0, rank < 64 and 8 or rank, left, arrival, tag} end
 end
 local waiting = redis.call('ZRANGE', KEYS[3], 0, 63)
 local from = 1
-while waiting[from] and waiting[from] ~= ARGV[6] do
-  local patience = redis.call('ZSCORE', KEYS[4], waiting[from])
-  if patience and tonumber(patience) > now then break end
+while waiting[from] and waiting[from] ~= me do
+  local until_ms = redis.call('ZSCORE', KEYS[4], waiting[from])
+  if until_ms and tonumber(until_ms) > now then break end
   redis.call('ZREM', KEYS[3], waiting[from])
   redis.call('ZREM', KEYS[4], waiting[from])
   from = from + 1
@@ -171,13 +200,13 @@ local processes = 0
 local seen = {}
 for i = from, #waiting do
   local process = string.sub(waiting[i], 1, 36)
-  if waiting[i] == ARGV[6] then
+  if waiting[i] == me then
     return {0, seen[process] and i - from or processes, left, arrival, tag}
   end
   if not seen[process] then processes = processes + 1 end
   seen[process] = true
 end
-return {0, redis.call('ZRANK', KEYS[3], ARGV[6]), left, arrival, tag}
+return {0, redis.call('ZRANK', KEYS[3], me), left, arrival, tag}
 )lua";
 
 // KEYS lock alive broken; ARGV owner, lease ms, token, tag
@@ -250,21 +279,24 @@ return {1, ARGV[4]}
 // wakes the first who can hear it and reserves the free lock for it, shortly. The dead are
 // dropped on the way, those of 64 processes or 1,000 at a time. Where PUBLISH is not allowed,
 // waiters poll. Gives the error of a queue that cannot be used: nothing may fail once the lock has
-// been given back.
+// been given back. `waking`: `prefix reserve memory`, of the channels, and of `next` in ms.
+// `heads`: the queue's first, where that was asked for already.
 constexpr std::string_view kWake = R"lua(
-local function wake(queue, alive, next_key, prefix, reserve, memory, lock, fence)
-  local now, us = nil, nil
+local function wake(queue, alive, next_key, waking, lock, fence, heads)
+  local now, us, prefix, reserve, memory
   local deaf = {}
   local asked = 0
   for _ = 1, 1000 do
-    local heads = redis.pcall('ZRANGE', queue, 0, 0)
+    heads = heads or redis.pcall('ZRANGE', queue, 0, 0)
     if heads.err then return heads.err end
     local head = heads[1]
+    heads = nil
     if not head or asked == 64 then return nil end
     if not now then
       local clock = redis.call('TIME')
       us = clock[1] * 1000000 + clock[2]
       now = math.floor(us / 1000)
+      prefix, reserve, memory = string.match(waking, '^(%S+) (%d+) (%d+)$')
     end
     local patience = redis.pcall('ZSCORE', alive, head)
     if type(patience) == 'table' then return patience.err end
@@ -296,22 +328,33 @@ local function wake(queue, alive, next_key, prefix, reserve, memory, lock, fence
 end
 )lua";
 
-// KEYS lock queue alive next fence; ARGV owner, waiter, channel prefix, reserve ms, memory ms, tag
+// KEYS lock queue alive next fence; ARGV owner, waiter, waking, tag
 // -> {1 released | 0 was not ours, [why nobody can be woken,] tag}
 //
 // Also withdraws a waiter; one that was woken already passes the news on. The GET: as in acquire.
-constexpr std::string_view kRelease = R"lua(
+// Where nobody waits and nobody was woken, that is all, as there.
+constexpr std::string_view kFindOurs = R"lua(
 local stored = redis.call('MGET', KEYS[1], KEYS[4])
-local held, reserved, left = stored[1], stored[2], 0
-local ours = 0
-if held then
-  local colon = string.find(held, ':', 1, true)
-  if colon and string.sub(held, colon + 1) == ARGV[1] then
+local held, reserved, left, heads = stored[1], stored[2], 0, nil
+local colon = held and string.find(held, ':', 1, true)
+local ours = colon and string.sub(held, colon + 1) == ARGV[1] and 1 or 0
+)lua";
+
+constexpr std::string_view kReleaseAtOnce = R"lua(
+if ours == 1 and not reserved then
+  heads = redis.pcall('ZRANGE', KEYS[2], 0, 0)
+  if #heads == 0 and not heads.err then
     redis.call('DEL', KEYS[1])
-    held = false
-    ours = 1
+    return {1, ARGV[4]}
   end
-else
+end
+)lua";
+
+constexpr std::string_view kRelease = R"lua(
+if ours == 1 then
+  redis.call('DEL', KEYS[1])
+  held = false
+elseif not held then
   redis.call('GET', KEYS[1])
 end
 )lua";
@@ -319,6 +362,7 @@ end
 // The end of it.
 constexpr std::string_view kPassOn = R"lua(
 if ARGV[2] ~= '' then
+  heads = nil
   redis.pcall('ZREM', KEYS[2], ARGV[2])
   redis.pcall('ZREM', KEYS[3], ARGV[2])
 end
@@ -334,28 +378,28 @@ if reserved and (reserved == ARGV[2] or (left <= 0 and not held)) then
 end
 local trouble = nil
 if not held and not reserved then
-  trouble = wake(KEYS[2], KEYS[3], KEYS[4], ARGV[3], ARGV[4], ARGV[5], KEYS[1], KEYS[5])
+  trouble = wake(KEYS[2], KEYS[3], KEYS[4], ARGV[3], KEYS[1], KEYS[5], heads)
 end
-if trouble then return {ours, trouble, ARGV[6]} end
-return {ours, ARGV[6]}
+if trouble then return {ours, trouble, ARGV[4]} end
+return {ours, ARGV[4]}
 )lua";
 
-// KEYS lock queue alive next broken fence; ARGV token, channel prefix, reserve ms, memory ms, tag
+// KEYS lock queue alive next broken fence; ARGV token, waking, tag
 // -> {1 evicted | 0 nobody holds it | 3 a record stands there, tag} | {2, the value there, tag}
 //
 // What is removed is kept aside until its holder has surely asked for it; of readers, whose leases
 // do not end at once, what was removed before as well.
 constexpr std::string_view kEvict = R"lua(
 local held = redis.call('GET', KEYS[1])
-if not held then return {0, ARGV[5]} end
-if string.sub(held, 1, 13) == 'dlock:record:' then return {3, ARGV[5]} end
+if not held then return {0, ARGV[3]} end
+if string.sub(held, 1, 13) == 'dlock:record:' then return {3, ARGV[3]} end
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + clock[2] / 1000
 local readers = readers_in(held, now)
 local reader = readers and (reader_with(readers, ARGV[1]) or readers[1] and 1)
 if reader then held = readers[reader].token .. ':' .. readers[reader].owner end
 local colon = string.find(held, ':', 1, true)
-if not colon or string.sub(held, 1, colon - 1) ~= ARGV[1] then return {2, held, ARGV[5]} end
+if not colon or string.sub(held, 1, colon - 1) ~= ARGV[1] then return {2, held, ARGV[3]} end
 local left = redis.call('PTTL', KEYS[1])
 local before = reader and redis.call('GET', KEYS[5])
 if before and #before < 4096 then held = held .. '\n' .. before end
@@ -363,11 +407,11 @@ redis.call('SET', KEYS[5], held, 'PX', math.max(left, 0) + 1000)
 if reader then table.remove(readers, reader) end
 if reader and #readers > 0 then
   keep_readers(KEYS[1], readers, now)
-  return {1, ARGV[5]}
+  return {1, ARGV[3]}
 end
 redis.call('DEL', KEYS[1])
-wake(KEYS[2], KEYS[3], KEYS[4], ARGV[2], ARGV[3], ARGV[4], KEYS[1], KEYS[6])
-return {1, ARGV[5]}
+wake(KEYS[2], KEYS[3], KEYS[4], ARGV[2], KEYS[1], KEYS[6])
+return {1, ARGV[3]}
 )lua";
 
 // KEYS lock queue alive; ARGV most waiters, tag
@@ -518,9 +562,11 @@ std::string sha1_hex(std::string_view text) {
 Script::Script(std::string source) : text(std::move(source)), sha(sha1_hex(text)) {}
 
 Scripts::Scripts()
-    : acquire(fmt::format("{}{}{}", kFirstTryLua, kAcquire, kQueueUp)),
+    : acquire(fmt::format("{}{}{}{}{}{}", kLook, kAcquireAtOnce, kFirstTryLua, kPlace, kAcquire,
+                          kQueueUp)),
       renew(std::string(kRenew)),
-      release(fmt::format("{}{}{}{}{}", kFirstTryLua, kHandOverLua, kWake, kRelease, kPassOn)),
+      release(fmt::format("{}{}{}{}{}{}{}", kFindOurs, kReleaseAtOnce, kFirstTryLua, kHandOverLua,
+                          kWake, kRelease, kPassOn)),
       evict(fmt::format("{}{}{}{}{}", kFirstTryLua, kHandOverLua, kWake, kReadersLua, kEvict)),
       presence(std::string(kPresence)),
       inspect(std::string(kInspect)),
@@ -530,14 +576,16 @@ Scripts::Scripts()
       raise(std::string(kRaiseFence) + std::string(kRaise)),
       note(std::string(kNote)),
       set_note(std::string(kSetNote)),
-      acquire_in_order(acquire_in_turn(fmt::format("{}{}{}{}{}{}", kFirstTryLua, kHandOverLua,
-                                                   kWake, kComesBeforeLua, kAcquire, kQueueUp))),
+      acquire_in_order(
+          acquire_in_turn(fmt::format("{}{}{}{}{}{}{}{}", kLook, kFirstTryLua, kHandOverLua, kWake,
+                                      kComesBeforeLua, kPlace, kAcquire, kQueueUp))),
       time(std::string(kTime)),
-      acquire_under(acquire_under_gate(fmt::format("{}{}{}{}{}{}", kFirstTryLua, kHandOverLua,
-                                                   kWake, kWakeAll, kAcquire, kQueueUp))),
-      acquire_in_order_under(acquire_under_gate(
-          acquire_in_turn(fmt::format("{}{}{}{}{}{}{}", kFirstTryLua, kHandOverLua, kWake, kWakeAll,
-                                      kComesBeforeLua, kAcquire, kQueueUp)))),
+      acquire_under(
+          acquire_under_gate(fmt::format("{}{}{}{}{}{}{}{}", kLook, kFirstTryLua, kHandOverLua,
+                                         kWake, kWakeAll, kPlace, kAcquire, kQueueUp))),
+      acquire_in_order_under(acquire_under_gate(acquire_in_turn(
+          fmt::format("{}{}{}{}{}{}{}{}{}", kLook, kFirstTryLua, kHandOverLua, kWake, kWakeAll,
+                      kComesBeforeLua, kPlace, kAcquire, kQueueUp)))),
       seal_under(write_under_gate(seal.text)),
       set_record_under(write_under_gate(set_record.text)),
       claimed(std::string(kClaimed)),
@@ -556,7 +604,7 @@ Scripts::Scripts()
       evict_permits(std::string(kPermitsLua) + std::string(kEvictPermits)) {}
 
 ScriptPieces script_pieces() {
-  return {kFirstTryLua, kHandOverLua, kWake, kQueueUp, kRelease, kPassOn};
+  return {kLook, kFirstTryLua, kHandOverLua, kWake, kPlace, kQueueUp, kFindOurs, kRelease, kPassOn};
 }
 
 const Scripts& scripts() {

@@ -3,6 +3,7 @@
 // The simulated server against the real one: the same commands and the production scripts, one by
 // one, and the same answers.
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <hiredis/hiredis.h>
 
@@ -79,8 +80,12 @@ bool alike(const Reply& a, const Reply& b) {
     return a.integer > 1000 && std::llabs(a.integer - b.integer) < 5000;
   }
   if (a.text != b.text) {
-    const auto x = as_number(a.text);
-    const auto y = as_number(b.text);
+    // Of a lock's value, the token.
+    const auto end = std::min(a.text.find(':'), a.text.size());
+    const bool same_end = b.text.size() >= end && a.text.substr(end) == b.text.substr(end);
+    const auto x = as_number(a.text.substr(0, end));
+    const auto y = as_number(b.text.substr(0, end));
+    if (!same_end) return false;
     const bool time_of_day = x && y && *x > 1e9;
     if (!time_of_day || std::abs(*x - *y) > 20e6) return false;
   }
@@ -237,6 +242,9 @@ TEST(SimulatedRedisAnswers, PlainCommandsAnswerAsRedisDoes) {
   }
 }
 
+/// How those that wake others are told of it: where, and for how long.
+constexpr const char* kWaking = "dlock:wake: 60000 60000";
+
 /// Calls of the production scripts, by chance.
 class Calls {
  public:
@@ -255,11 +263,11 @@ class Calls {
       case 5:
       case 6:
         return call(all.release, {key(""), key("%queue"), key("%alive"), key("%next")},
-                    {owner(), world_.chance(0.5) ? waiter() : "", "dlock:wake:", "60000", "60000"});
+                    {owner(), world_.chance(0.5) ? waiter() : "", kWaking});
       case 7:
         return call(all.evict,
                     {key(""), key("%queue"), key("%alive"), key("%next"), key("%broken")},
-                    {std::to_string(last_token_), "dlock:wake:", "60000", "60000"});
+                    {std::to_string(last_token_), kWaking});
       default:
         return call(all.inspect, {key(""), key("%queue"), key("%alive")}, {"10"});
     }
@@ -283,8 +291,8 @@ class Calls {
     const auto arrival = world_.chance(0.7) ? std::to_string(1000 + world_.below(1000)) : "";
     const std::string queue = world_.chance(0.7) ? "1" : "0";
     return call(script, {key(""), key("%fence"), key("%queue"), key("%alive"), key("%next")},
-                {owner(), "30000", least, "600000", queue, waiter(), arrival, "60000",
-                 world_.chance(0.5) ? "1" : "0"});
+                {waiter(), "30000", least, "600000",
+                 fmt::format("{} {} 60000 {}", world_.chance(0.5) ? 1 : 0, queue, arrival)});
   }
   Command call(const production::Script& script, std::vector<std::string> keys,
                const std::vector<std::string>& arguments) {
@@ -326,6 +334,123 @@ TEST(SimulatedRedisAnswers, ProductionScriptsDoAsOnRedis) {
       both.ask({"DEL", key});
     }
   }
+}
+
+/// A free lock, to the script that takes the short way and to one that has none.
+class AtOnce {
+ public:
+  static constexpr const char* kWaiter =
+      "00000000-0000-4000-8000-000000000000 00000000-0000-4000-8000-000000000004,host,1,app";
+
+  Reply acquire(const std::string& least, const std::string& place) {
+    return same({"30000", least, "600000", place});
+  }
+  Reply acquire_at_once() {
+    return both_.ask(call(production::scripts().acquire, "x",
+                          {"", "%fence", "%queue", "%alive", "%next"},
+                          {kWaiter, "30000", "0", "600000", "0 1 60000 "}));
+  }
+  Reply release() {
+    const auto& release = production::scripts().release;
+    const std::string owner = std::string(kWaiter).substr(37);
+    both_.ask(
+        call(release, "y", {"", "%queue", "%alive", "%next", "%fence"}, {owner, "", kWaking}));
+    return both_.ask(
+        call(release, "x", {"", "%queue", "%alive", "%next", "%fence"}, {owner, "", kWaking}));
+  }
+  /// Of both locks.
+  Reply put(const Command& command, std::string_view suffix) {
+    auto with = command;
+    with.insert(with.begin() + 1, key("y", suffix));
+    both_.ask(with);
+    with.at(1) = key("x", suffix);
+    return both_.ask(with);
+  }
+  /// What both have there is alike.
+  Reply see(const char* command, std::string_view suffix) {
+    auto short_way = both_.ask({command, key("x", suffix)});
+    const auto long_way = both_.ask({command, key("y", suffix)});
+    EXPECT_TRUE(alike(short_way, long_way))
+        << command << " " << suffix << ": " << to_text(short_way) << " " << to_text(long_way);
+    return short_way;
+  }
+
+ private:
+  static std::string key(std::string_view name, std::string_view suffix) {
+    return fmt::format("dlock:{{{}}}{}", name, suffix);
+  }
+  static Command call(const production::Script& script, std::string_view name,
+                      const std::vector<std::string>& suffixes, Command arguments) {
+    Command command{"EVAL", script.text, std::to_string(suffixes.size())};
+    for (const auto& suffix : suffixes) command.push_back(key(name, suffix));
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    command.emplace_back("tag");
+    return command;
+  }
+  Reply same(Command arguments) {
+    const std::vector<std::string> suffixes{"", "%fence", "%queue", "%alive", "%next"};
+    arguments.insert(arguments.begin(), kWaiter);
+    auto short_way = both_.ask(call(production::scripts().acquire, "x", suffixes, arguments));
+    arguments.emplace_back("");
+    arguments.emplace_back(kWaking);
+    const auto long_way =
+        both_.ask(call(production::scripts().acquire_in_order, "y", suffixes, arguments));
+    EXPECT_TRUE(alike(short_way, long_way)) << to_text(short_way) << " " << to_text(long_way);
+    return short_way;
+  }
+
+  Both both_;
+};
+
+std::uint64_t token_of(const Reply& reply) {
+  EXPECT_EQ(reply.items.size(), 3U) << to_text(reply);
+  return reply.items.size() == 3 ? std::stoull(reply.items[1].text) : 0;
+}
+
+TEST(SimulatedRedisAnswers, AFreeLockIsTakenAndGivenBackAsByTheWholeScripts) {
+  AtOnce locks;
+  std::uint64_t last = 0;
+  for (int round = 0; round < 3; ++round) {
+    const auto token = token_of(locks.acquire("0", "0 1 60000 "));
+    EXPECT_GT(token, last);
+    last = token;
+    for (const char* suffix : {"", "%fence"}) {
+      EXPECT_THAT(locks.see("GET", suffix).text, testing::StartsWith(std::to_string(token)));
+      EXPECT_GT(locks.see("PTTL", suffix).integer, 0);
+    }
+    EXPECT_EQ(locks.see("TYPE", "%queue").text, "none") << "it has not waited";
+    EXPECT_EQ(locks.release().items.at(0).integer, 1);
+    EXPECT_EQ(locks.see("TYPE", "").text, "none");
+  }
+}
+
+TEST(SimulatedRedisAnswers, TheShortWayIsNotTakenWhereThereIsMoreToDo) {
+  AtOnce locks;
+  // A token that is ahead of the clock, by the caller's word and by the fence's.
+  EXPECT_EQ(token_of(locks.acquire("5000000000000000", "0 1 60000 ")), 5'000'000'000'000'001U);
+  EXPECT_GT(locks.see("PTTL", "%fence").integer, 86'400'000) << "remembered for so long, too";
+  locks.release();
+  EXPECT_EQ(token_of(locks.acquire("0", "0 1 60000 ")), 5'000'000'000'000'002U);
+  EXPECT_GT(locks.see("PTTL", "%fence").integer, 86'400'000);
+  locks.release();
+  locks.put({"DEL"}, "%fence");
+  // Who has waited leaves the queue.
+  locks.put({"ZADD", "1", AtOnce::kWaiter}, "%queue");
+  token_of(locks.acquire("0", "1 1 60000 1000"));
+  EXPECT_EQ(locks.see("TYPE", "%queue").text, "none");
+  // Whom a release finds in the queue it tells, or drops, and then it is over.
+  locks.put({"ZADD", "1", "00000000-0000-4000-8000-000000000001 dead"}, "%queue");
+  EXPECT_EQ(locks.release().items.at(0).integer, 1);
+  EXPECT_EQ(locks.see("TYPE", "%queue").text, "none");
+  // A first try that was given to another.
+  locks.put({"SET", "99999999999999 x"}, "%next");
+  locks.put({"SET", "1 00000000-0000-4000-8000-000000000001 late"}, "%next");
+  token_of(locks.acquire("0", "0 1 60000 "));
+  EXPECT_EQ(locks.see("TYPE", "%next").text, "none") << "it has let it pass";
+  locks.release();
+  // Another program's data.
+  locks.put({"ZADD", "1", "foreign"}, "");
+  EXPECT_EQ(locks.acquire_at_once().kind, Reply::Kind::error);
 }
 
 }  // namespace
