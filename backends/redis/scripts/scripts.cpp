@@ -79,7 +79,8 @@ constexpr std::string_view kAcquireAtOnce = R"lua(
 if not held and not aside[2] and string.byte(ARGV[5]) == 48 then
   local clock = redis.call('TIME')
   local us = clock[1] * 1000000 + clock[2]
-  if us > (tonumber(aside[1] or '0') or 0) and us > tonumber(ARGV[3]) then
+  local last = math.max(tonumber(aside[1] or '0') or 0, ARGV[3])
+  if us > last and us < 9007199254740992 then
     local token = clock[1] .. string.sub('00000' .. clock[2], -6)
     local value = token .. ':' .. string.sub(me, 38)
     if not redis.call('SET', KEYS[1], value, 'PX', ARGV[2], 'NX') then

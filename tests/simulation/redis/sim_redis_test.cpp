@@ -48,6 +48,17 @@ TEST(SimulatedRedis, AHandOverWakesOneWaiter) {
   EXPECT_LT(first->at - start, milliseconds(50));
 }
 
+// Above 2^53 Lua counts no longer by one.
+TEST(SimulatedRedis, AClockFarAheadGivesNoToken) {
+  RedisBench bench(true);
+  auto& program = bench.connected("a");
+  bench.store.primary().set_clock_offset(std::chrono::hours(24 * 365 * 300));
+  const auto attempt = program.acquire(kLock, milliseconds(0));
+  bench.run(seconds(4));
+  EXPECT_FALSE(attempt->held());
+  EXPECT_NE(attempt->ec.message().find("2^53"), std::string::npos) << attempt->ec.message();
+}
+
 TEST(SimulatedRedis, ALostReplyIsAdopted) {
   for (const auto fault : {Fault::reply_lost, Fault::reset_after}) {
     RedisBench bench(true);
