@@ -27,12 +27,14 @@ struct Recycled {
   template <class U>
   Recycled(const Recycled<U>&) noexcept {}  // NOLINT(google-explicit-constructor): as allocators do
 
+  // NOLINTBEGIN(bugprone-sizeof-expression): T may well be a pointer
   T* allocate(std::size_t count) {
     static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
     if (count > static_cast<std::size_t>(-1) / sizeof(T)) throw std::bad_array_new_length();
     return static_cast<T*>(take_memory(count * sizeof(T)));
   }
   void deallocate(T* memory, std::size_t count) noexcept { give_memory(memory, count * sizeof(T)); }
+  // NOLINTEND(bugprone-sizeof-expression)
   template <class U>
   bool operator==(const Recycled<U>&) const noexcept {
     return true;

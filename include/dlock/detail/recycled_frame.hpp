@@ -53,6 +53,7 @@ requires dlock::detail::kRecyclesFrames<Owner>
 struct std::coroutine_traits<boost::asio::awaitable<T, Executor>, Owner&, Args...> {
   using promise_type = dlock::detail::RecycledPromise<boost::asio::awaitable<T, Executor>>;
   // Asio finds the frame by its own promise's place.
+  // NOLINTNEXTLINE(misc-redundant-expression): two types, of which one is the other's base
   static_assert(sizeof(promise_type) == sizeof(typename promise_type::Asios) &&
                 alignof(promise_type) == alignof(typename promise_type::Asios));
 };
