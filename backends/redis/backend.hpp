@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "backends/redis/lock/claim.hpp"
 #include "backends/redis/rules/guarantee.hpp"
 #include "backends/redis/rules/names.hpp"
+#include "backends/redis/rules/token_ranges.hpp"
 #include "backends/redis/wire/calls.hpp"
 #include "backends/redis/wire/link.hpp"
 #include "backends/redis/wire/presence.hpp"
@@ -95,6 +97,15 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
   void wake_all();
 
   ClaimAnswer take_handed(KeyClaim& claim);
+  /// With a token that is ours already; empty: a script must say.
+  asio::awaitable<std::optional<ClaimAnswer>> claim_with(TokenRanges::Token token,
+                                                         KeyClaimPtr claim, TimePoint deadline);
+  /// If the answer brings one. False: it came too late, and must be asked for again.
+  bool take_range(KeyClaim& claim, const TokenRanges::Connection& on, const ScriptAnswer& answer,
+                  TimePoint sent);
+  bool is_proof(const KeyClaim& claim, const TokenRanges::Token& token,
+                const std::vector<Reply>& values) const;
+  ClaimAnswer granted(KeyClaim& claim, std::uint64_t token, TimePoint sent) const;
   ClaimAnswer take_acquired(KeyClaim& claim, const ScriptAnswer& answer, TimePoint sent);
   asio::awaitable<ClaimAnswer> adopt(KeyClaimPtr claim, TimePoint deadline);
   asio::awaitable<ClaimAnswer> claim_permits(KeyClaimPtr claim, TimePoint deadline);
@@ -160,6 +171,7 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
   int waiting_ = 0;
   std::uint64_t epoch_ = 0;  ///< counts the servers that stood behind the address
   LossReason last_change_ = LossReason::removed;
+  TokenRanges token_ranges_;
   std::shared_ptr<ClaimRegistry> claims_ = std::make_shared<ClaimRegistry>();
   /// Held locks whose holders want to know who else asks, by their owners' ids.
   std::unordered_map<std::string, std::weak_ptr<KeyClaim>> listening_;

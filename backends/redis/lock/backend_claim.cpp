@@ -31,14 +31,6 @@ Answer not_done(Status status, Failure failure) {
   return answer;
 }
 
-/// 0, which is no token and refused as such, for what is no number.
-std::uint64_t to_token(const std::string& text) {
-  std::uint64_t token = 0;
-  const auto* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, token);
-  return error == std::errc() && stop == end ? token : 0;
-}
-
 /// How long the server keeps the key without news from us: the holder believes the lease only.
 milliseconds kept_for(const KeyClaim& claim, milliseconds lock_delay) {
   return claim.request().lease + lock_delay;
@@ -50,15 +42,16 @@ char queue_digit(const KeyClaim& claim) {
   return claim.may_be_handed ? '2' : '1';
 }
 
-ScriptCall acquire_call(KeyClaim& claim, std::string_view patience, milliseconds lock_delay) {
-  const auto& request = claim.request();
+ScriptCall acquire_call(KeyClaim& claim, bool with_range, std::string_view patience,
+                        milliseconds lock_delay) {
   const auto fence = std::max<milliseconds>(kFenceMemory, 2 * kept_for(claim, lock_delay));
   ScriptCall call;
   call.keys = {claim.keys.lock(), claim.beside(kFenceKey), claim.beside(kQueueKey),
                claim.beside(kAliveKey), claim.beside(kNextKey)};
-  claim.place = {claim.maybe_queued ? '1' : '0', ' ', queue_digit(claim), ' '};
+  const char free_of_queue = with_range ? '2' : '0';
+  claim.place = {claim.maybe_queued ? '1' : free_of_queue, ' ', queue_digit(claim), ' '};
   claim.place.append(patience).append(" ").append(claim.arrival);
-  call.arguments = {claim.waiter, count(kept_for(claim, lock_delay)), Word(request.min_token),
+  call.arguments = {claim.waiter, count(kept_for(claim, lock_delay)), Word(claim.min_token()),
                     count(fence), std::string_view(claim.place)};
   return call;
 }
@@ -146,23 +139,37 @@ asio::awaitable<ClaimAnswer> RedisBackend::claim(ClaimPtr claim, TimePoint deadl
   }
   if (ours->request().permits != 0) co_return co_await claim_permits(ours, deadline);
   if (ours->request().adoption) co_return co_await adopt(ours, deadline);
-  auto call = acquire_call(*ours, patience_, lock_delay_);
   const auto& gate = ours->request().gate;
+  const bool reads = ours->request().mode == Mode::shared;
+  const bool in_turn = capabilities_.fair || reads;
+  const auto connection = link_->connection();
+  bool with_range = false;
+  if (!gate && !in_turn && !ours->maybe_queued) {
+    const auto now = env_.now();
+    const auto key = std::string_view(ours->keys.text);
+    const auto next = token_ranges_.take(connection, key, ours->min_token(), now);
+    if (next) {
+      auto taken = co_await claim_with(*next, ours, deadline);
+      if (taken) co_return std::move(*taken);
+    }
+    with_range = !next && token_ranges_.is_wanted(connection, key, now);
+  }
+  auto call = acquire_call(*ours, with_range, patience_, lock_delay_);
   KeyBase gate_keys;
   if (gate) gate_keys = names_.base(gate->key);
   if (gate) put_under_gate(*gate, gate_keys, waking_, call);
-  const bool reads = ours->request().mode == Mode::shared;
-  const bool in_turn = capabilities_.fair || reads;
   if (in_turn && !gate) put_waking("", waking_, call);
   const auto& script = reads ? reader_scripts().acquire : acquire_script(in_turn, gate != nullptr);
   if (ours->request().queue) ours->maybe_queued = true;
   const auto sent = env_.now();
-  const auto connection = link_->connection();
   const auto asked = redis::ask(env_, *connection, script, call);
   co_await asked.pending.settled(deadline);
   auto answer = asked.answer(env_, *connection);
   if (is_unknown_hash(answer)) {
     answer = co_await run_text(env_, connection, script, call, deadline);
+  }
+  if (with_range && !take_range(*ours, connection, answer, sent)) {
+    co_return co_await this->claim(claim, deadline);
   }
   auto taken = take_acquired(*ours, answer, sent);
   if (taken.status == ClaimStatus::granted) listen_for_others(ours);
@@ -181,13 +188,22 @@ ClaimAnswer RedisBackend::take_handed(KeyClaim& claim) {
   const auto now = env_.now();
   if (!handed || closed_ || !link_->up()) return result;
   if (!is_believable(*handed, claim.request(), now)) return result;
+  result = granted(claim, handed->token, now);
+  result.validity = {handed->until, now + kConfirmAfter};
+  return result;
+}
+
+ClaimAnswer RedisBackend::granted(KeyClaim& claim, std::uint64_t token, TimePoint sent) const {
   claim.was_granted = true;
   claim.releasing = false;
   claim.maybe_queued = false;
+  claim.handed.reset();
   claim.epoch = epoch_;
+  claim.token = token;
+  ClaimAnswer result;
   result.status = ClaimStatus::granted;
-  result.token = claim.token = handed->token;
-  result.validity = {handed->until, now + kConfirmAfter};
+  result.token = token;
+  result.validity = validity(claim, sent);
   return result;
 }
 
@@ -198,17 +214,10 @@ ClaimAnswer RedisBackend::take_acquired(KeyClaim& claim, const ScriptAnswer& ans
   }
   ClaimAnswer result;
   const auto code = static_cast<AcquireCode>(answer.code());
-  if ((code == AcquireCode::granted || code == AcquireCode::already_ours) &&
-      answer.items.size() == 2) {
-    claim.was_granted = true;
-    claim.releasing = false;
-    claim.maybe_queued = false;
-    claim.handed.reset();
-    claim.epoch = epoch_;
-    result.status = ClaimStatus::granted;
-    result.token = claim.token = to_token(answer.items[1].text);
-    result.validity = validity(claim, sent);
-    return result;
+  const bool is_ours = code == AcquireCode::granted || code == AcquireCode::already_ours;
+  const bool with_range = code == AcquireCode::granted_with_range;
+  if ((is_ours && answer.items.size() == 2) || (with_range && answer.items.size() == 3)) {
+    return granted(claim, read_token(answer.items[1].text), sent);
   }
   if (code == AcquireCode::busy && answer.items.size() == 4) {
     claim.position.rank = std::clamp<std::int64_t>(answer.items[1].integer, -1, kLastRank);
@@ -373,9 +382,15 @@ asio::awaitable<ReleaseAnswer> RedisBackend::release(ClaimPtr claim, bool search
     co_return not_done<ReleaseAnswer>(status, answer.failure);
   }
   // An earlier release without an answer may have done it.
-  const bool done =
-      answer.code() == static_cast<int>(ReleaseCode::released) || before || !ours->was_granted;
+  const auto code = static_cast<ReleaseCode>(answer.code());
+  const bool alone = code == ReleaseCode::released_alone;
+  const bool done = alone || code == ReleaseCode::released || before || !ours->was_granted;
   ours->maybe_queued = false;
+  if (alone) {
+    token_ranges_.released_alone(connection, ours->keys.text, env_.now());
+  } else {
+    token_ranges_.met_others(ours->keys.text, env_.now());
+  }
   if (answer.items.size() == 2) tell_of_queue(*ours, answer.items[1].text);
   ReleaseAnswer result;
   result.status = done ? ReleaseStatus::released : ReleaseStatus::not_holder;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -62,6 +63,9 @@ struct KeyClaim final : Claim {
 
   Word beside(std::string_view suffix) const { return {keys.text, suffix}; }
 
+  /// A grant's token is above this.
+  std::uint64_t min_token() const noexcept { return std::max(request().min_token, unproven); }
+
   /// The server may have it as a reader's: it is one, or its downgrade was sent.
   bool may_read() const noexcept { return request().mode == Mode::shared || stepping_down; }
 
@@ -78,6 +82,7 @@ struct KeyClaim final : Claim {
 
   bool was_granted = false;
   std::uint64_t token = 0;     ///< of the last grant
+  std::uint64_t unproven = 0;  ///< the lock may be ours with this one, which others may be above
   std::uint64_t epoch = 0;     ///< of the server that was last known to have it
   bool releasing = false;      ///< a release was sent and may have been done
   bool stepping_down = false;  ///< a downgrade was sent, and was not refused

@@ -99,6 +99,11 @@ LockValue read_value(std::string_view text) {
   return value;
 }
 
+std::uint64_t read_token(std::string_view text) {
+  std::uint64_t token = 0;
+  return to_number(text, token) ? token : 0;
+}
+
 std::chrono::milliseconds read_remaining(std::int64_t left_ms) {
   constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 31);
   return std::chrono::milliseconds(std::clamp<std::int64_t>(left_ms, -1, kLongest.count()));

@@ -33,6 +33,9 @@ struct LockValue {
 };
 LockValue read_value(std::string_view text);
 
+/// 0, which is no token and refused as such, for what is no number.
+std::uint64_t read_token(std::string_view text);
+
 /// What a server says is left of a lease; below 0: it says that there is no end. It may say
 /// anything, and no lease with its lock delay is longer than 31 days.
 std::chrono::milliseconds read_remaining(std::int64_t left_ms);

@@ -46,8 +46,9 @@ end
 // KEYS lock fence queue alive next; ARGV waiter (which ends with the owner), lease ms, min token,
 // fence ms, place, tag; `place` is what few need, for each word costs: `cleanup queue patience
 // arrival`, with cleanup 0|1, queue 0|1|2|3, patience in ms, and arrival, the first time nothing or
-// the head start: '-' and us
-// -> {1|2, token, tag} | {0, place, ms left, arrival, tag} | {3, tag} | {4, record, arrival, tag}
+// the head start: '-' and us. With 2 for cleanup, which is as 0, a range of tokens is wanted
+// -> {1|2, token, tag} | {8, token, fence, tag} | {0, place, ms left, arrival, tag} | {3, tag}
+//    | {4, record, arrival, tag}
 //
 // The token is above the last one, above min token, and no less than the server's clock, so it
 // keeps rising when the fence key is lost. One that is ahead of the clock is remembered until the
@@ -57,7 +58,10 @@ end
 // `ms left`: of the lease, or of the first try of another.
 //
 // Where nobody has it, nobody was woken for it and no token is ahead of the clock, that is all
-// there is to it, in the fewest steps: before any function is made.
+// there is to it, in the fewest steps: before any function is made. If the last token is known
+// then, whoever wants a range is given all tokens from there to the clock (8: the fence says its
+// last). So no token is ahead of the clock, nor is the fence; and if that is lost, the next one is
+// above.
 //
 // Queue 2: a release may hand the lock to this waiter, which half a millisecond more of patience
 // says; 3: it waits to read (readers_scripts.hpp). One that it was handed with a token too low for
@@ -76,17 +80,22 @@ local held = aside[3]
 )lua";
 
 constexpr std::string_view kAcquireAtOnce = R"lua(
-if not held and not aside[2] and string.byte(ARGV[5]) == 48 then
+local kind = string.byte(ARGV[5])
+if not held and not aside[2] and kind ~= 49 then
   local clock = redis.call('TIME')
   local us = clock[1] * 1000000 + clock[2]
-  local last = math.max(tonumber(aside[1] or '0') or 0, ARGV[3])
+  local known = tonumber(aside[1] or '')
+  local last = math.max(known or 0, ARGV[3])
   if us > last and us < 9007199254740992 then
-    local token = clock[1] .. string.sub('00000' .. clock[2], -6)
+    local fence = clock[1] .. string.sub('00000' .. clock[2], -6)
+    local range = kind == 50 and known
+    local token = range and string.format('%.0f', last + 1) or fence
     local value = token .. ':' .. string.sub(me, 38)
     if not redis.call('SET', KEYS[1], value, 'PX', ARGV[2], 'NX') then
       redis.call('GET', KEYS[1])
     end
-    redis.call('SET', KEYS[2], token, 'PX', ARGV[4])
+    redis.call('SET', KEYS[2], fence, 'PX', ARGV[4])
+    if range then return {8, token, fence, tag} end
     return {1, token, tag}
   end
 end
@@ -330,7 +339,8 @@ end
 )lua";
 
 // KEYS lock queue alive next fence; ARGV owner, waiter, waking, tag
-// -> {1 released | 0 was not ours, [why nobody can be woken,] tag}
+// -> {2 released, and nobody wants it | 1 released | 0 was not ours, [why nobody can be woken,]
+// tag}
 //
 // Also withdraws a waiter; one that was woken already passes the news on. The GET: as in acquire.
 // Where nobody waits and nobody was woken, that is all, as there.
@@ -346,7 +356,7 @@ if ours == 1 and not reserved then
   heads = redis.pcall('ZRANGE', KEYS[2], 0, 0)
   if #heads == 0 and not heads.err then
     redis.call('DEL', KEYS[1])
-    return {1, ARGV[4]}
+    return {2, ARGV[4]}
   end
 end
 )lua";

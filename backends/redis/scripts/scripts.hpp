@@ -67,11 +67,12 @@ enum class AcquireCode {
   gate_changed = 5,
   other_limit = 6,
   foreign = 7,
+  granted_with_range = 8,
 };
 /// What renew answers first.
 enum class RenewCode { gone = 0, renewed = 1, taken = 2, evicted = 3 };
 /// What release answers first.
-enum class ReleaseCode { not_ours = 0, released = 1 };
+enum class ReleaseCode { not_ours = 0, released = 1, released_alone = 2 };
 /// What evict answers first.
 enum class EvictCode { not_held = 0, evicted = 1, other_token = 2, sealed = 3 };
 /// What ask answers first.

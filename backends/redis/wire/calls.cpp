@@ -11,9 +11,6 @@ namespace {
 
 using AnswerKind = ScriptAnswer::Kind;
 
-/// Shorter than this, silence says nothing about the server.
-constexpr std::chrono::milliseconds kShortestSilence{100};
-
 Asked send(Env& env, Connection& connection, const Script& script, bool by_hash,
            const ScriptCall& call) {
   const auto since = env.now();
@@ -66,10 +63,9 @@ ScriptAnswer Asked::answer(Env& env, Connection& connection) const {
   auto outcome = pending.take();
   if (!outcome) {
     // Replies come in order: a server that said nothing since then says nothing at all.
-    const bool silent = connection.last_heard() < since && env.now() - since >= kShortestSilence;
     answer.kind = AnswerKind::unknown;
     answer.failure = {Error::no_answer, ""};
-    if (silent) connection.close(answer.failure);
+    if (connection.is_silent(since, env.now())) connection.close(answer.failure);
     return answer;
   }
   switch (outcome->kind) {

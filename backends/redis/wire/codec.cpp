@@ -106,7 +106,11 @@ inline char* put_header(char kind, std::size_t count, char* at) {
   return put_end(put(count, at + 1));
 }
 
-/// An array of a few short texts and numbers that is wholly there.
+constexpr std::string_view kOk = "+OK\r\n";
+constexpr std::string_view kNil = "$-1\r\n";
+
+/// An array of a few short texts, numbers and nils that is wholly there, or one of what SET
+/// answers.
 class PlainReply {
  public:
   explicit PlainReply(std::string_view bytes)
@@ -114,6 +118,12 @@ class PlainReply {
 
   /// How long it is; 0: it is something else, or not whole. `reply` is not to be used then.
   std::size_t read(std::size_t most_items, Reply& reply) {
+    if (is_next(kOk)) {
+      reply.kind = Reply::Kind::status;
+      reply.text = "OK";
+      return kOk.size();
+    }
+    if (is_next(kNil)) return kNil.size();
     std::size_t count = 0;
     if (!is_next('*') || !read_length(count) || count == 0 || count > kMost || count > most_items) {
       return 0;
@@ -132,6 +142,13 @@ class PlainReply {
   bool is_next(char what) {
     if (at_ == end_ || *at_ != what) return false;
     ++at_;
+    return true;
+  }
+  bool is_next(std::string_view what) {
+    if (!std::string_view(at_, static_cast<std::size_t>(end_ - at_)).starts_with(what)) {
+      return false;
+    }
+    at_ += what.size();
     return true;
   }
   bool read_end() { return is_next('\r') && is_next('\n'); }
@@ -157,6 +174,7 @@ class PlainReply {
       item.kind = Reply::Kind::integer;
       return read_number(item.integer);
     }
+    if (is_next(kNil)) return true;
     std::size_t length = 0;
     if (!is_next('$') || !read_length(length)) return false;
     if (static_cast<std::size_t>(end_ - at_) < length) return false;

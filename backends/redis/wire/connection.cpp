@@ -15,6 +15,9 @@ bool looks_like_tls(std::string_view bytes) {
   return !bytes.empty() && (bytes.front() == 0x15 || bytes.front() == 0x16);
 }
 
+/// Shorter than this, silence says nothing about the server.
+constexpr std::chrono::milliseconds kShortestSilence{100};
+
 bool is_end(const error_code& ec) {
   return ec == asio::error::eof || ec == asio::ssl::error::stream_truncated;
 }
@@ -28,22 +31,26 @@ Connection::~Connection() = default;
 
 void Connection::start() { read(); }
 
+bool Connection::is_silent(TimePoint since, TimePoint now) const noexcept {
+  return last_heard_ < since && now - since >= kShortestSilence;
+}
+
 Pending Connection::send(const Command& command) {
   const std::vector<Word> words(command.begin(), command.end());
   return send_words({words});
 }
 
-Pending Connection::send_words(Words words) {
+Pending Connection::send_words(Words words) { return send_both({}, words); }
+
+Pending Connection::send_both(Words first, Words second) {
   Pending pending(env_);
   if (!open_) {
     pending.set({Outcome::Kind::not_sent, {}});
     return pending;
   }
   try {
-    pending_.push_back(pending);
-    append_words(words, out_);
-    ++unwritten_;
-    write_asked();
+    if (first.size() > 0) add(first, Pending());
+    write_asked(add(second, pending));
   } catch (const std::exception&) {
     // What was done by halves would put the replies out of step with what was asked.
     close(failure_of(std::current_exception()));
@@ -52,8 +59,14 @@ Pending Connection::send_words(Words words) {
   return pending;
 }
 
-void Connection::write_asked() {
-  const bool at_once = pace_.asked(pending_.size(), unwritten_);
+bool Connection::add(Words words, Pending pending) {
+  pending_.push_back(std::move(pending));
+  append_words(words, out_);
+  ++unwritten_;
+  return pace_.asked(pending_.size(), unwritten_);
+}
+
+void Connection::write_asked(bool at_once) {
   if (writes_ == Writing::now) return;
   if (at_once) return flush();
   if (writes_ == Writing::soon) return;

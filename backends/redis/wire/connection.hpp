@@ -34,10 +34,12 @@ struct Outcome {
 class Pending {
  public:
   explicit Pending(Env& env) : state_(detail::make_recycled<State>(env)) {}
+  /// Nobody waits for it.
+  Pending() noexcept = default;
 
   /// The first counts.
   void set(Outcome&& outcome) const {
-    if (state_->outcome) return;
+    if (!state_ || state_->outcome) return;
     state_->outcome.emplace(std::move(outcome));
     state_->signal.notify();
   }
@@ -73,6 +75,8 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   /// On a closed connection: answered `not_sent`.
   Pending send(const Command& command);
   Pending send_words(Words words);
+  /// Both in one write; the outcome is that of the second.
+  Pending send_both(Words first, Words second);
   /// Ends it; what is pending is told.
   void close(Failure why);
 
@@ -81,8 +85,8 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   const Failure& failure() const noexcept { return failure_; }
   /// For tags: never the same twice.
   std::uint64_t next_number() noexcept { return ++last_number_; }
-  /// When the server was last heard.
-  TimePoint last_heard() const noexcept { return last_heard_; }
+  /// The server has said nothing since then, and that is long enough to say something about it.
+  bool is_silent(TimePoint since, TimePoint now) const noexcept;
 
   /// Called once, never inside a call of ours, when it has ended other than by its destructor.
   Job on_end;
@@ -90,7 +94,9 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   std::function<void(const std::string&)> on_message;
 
  private:
-  void write_asked();
+  /// True: what was asked is to be written at once.
+  bool add(Words words, Pending pending);
+  void write_asked(bool at_once);
   void flush();
   void on_written(error_code ec);
   void read();

@@ -345,11 +345,12 @@ class AtOnce {
   Reply acquire(const std::string& least, const std::string& place) {
     return same({"30000", least, "600000", place});
   }
-  Reply acquire_at_once() {
+  Reply acquire_at_once(const std::string& place = "0 1 60000 ") {
     return both_.ask(call(production::scripts().acquire, "x",
                           {"", "%fence", "%queue", "%alive", "%next"},
-                          {kWaiter, "30000", "0", "600000", "0 1 60000 "}));
+                          {kWaiter, "30000", "0", "600000", place}));
   }
+  std::string value(std::string_view suffix) { return both_.ask({"GET", key("x", suffix)}).text; }
   Reply release() {
     const auto& release = production::scripts().release;
     const std::string owner = std::string(kWaiter).substr(37);
@@ -419,7 +420,7 @@ TEST(SimulatedRedisAnswers, AFreeLockIsTakenAndGivenBackAsByTheWholeScripts) {
       EXPECT_GT(locks.see("PTTL", suffix).integer, 0);
     }
     EXPECT_EQ(locks.see("TYPE", "%queue").text, "none") << "it has not waited";
-    EXPECT_EQ(locks.release().items.at(0).integer, 1);
+    EXPECT_EQ(locks.release().items.at(0).integer, 2) << "and nobody wants it";
     EXPECT_EQ(locks.see("TYPE", "").text, "none");
   }
 }
@@ -430,7 +431,8 @@ TEST(SimulatedRedisAnswers, TheShortWayIsNotTakenWhereThereIsMoreToDo) {
   EXPECT_EQ(token_of(locks.acquire("5000000000000000", "0 1 60000 ")), 5'000'000'000'000'001U);
   EXPECT_GT(locks.see("PTTL", "%fence").integer, 86'400'000) << "remembered for so long, too";
   locks.release();
-  EXPECT_EQ(token_of(locks.acquire("0", "0 1 60000 ")), 5'000'000'000'000'002U);
+  // For a range there is no room then.
+  EXPECT_EQ(token_of(locks.acquire("0", "2 1 60000 ")), 5'000'000'000'000'002U);
   EXPECT_GT(locks.see("PTTL", "%fence").integer, 86'400'000);
   locks.release();
   locks.put({"DEL"}, "%fence");
@@ -451,6 +453,25 @@ TEST(SimulatedRedisAnswers, TheShortWayIsNotTakenWhereThereIsMoreToDo) {
   // Another program's data.
   locks.put({"ZADD", "1", "foreign"}, "");
   EXPECT_EQ(locks.acquire_at_once().kind, Reply::Kind::error);
+}
+
+TEST(SimulatedRedisAnswers, AGrantBringsARangeOfTokensIfItIsAskedFor) {
+  AtOnce locks;
+  locks.put({"SET", "1000"}, "%fence");
+  const auto granted = locks.acquire_at_once("2 1 60000 ");
+  ASSERT_EQ(granted.items.size(), 4U) << to_text(granted);
+  EXPECT_EQ(granted.items[0].integer, 8);
+  EXPECT_EQ(granted.items[1].text, "1001");
+  EXPECT_EQ(locks.value("%fence"), granted.items[2].text);
+  EXPECT_GT(std::stoull(granted.items[2].text), 1'000'000U) << "the clock";
+  EXPECT_THAT(locks.value(""), testing::StartsWith("1001:"));
+  locks.release();
+  // Not where the last token is not known: others may have had higher ones.
+  locks.put({"DEL"}, "%fence");
+  EXPECT_EQ(locks.acquire_at_once("2 1 60000 ").items.at(0).integer, 1);
+  locks.release();
+  locks.put({"SET", "x"}, "%fence");
+  EXPECT_EQ(locks.acquire_at_once("2 1 60000 ").items.at(0).integer, 1);
 }
 
 }  // namespace

@@ -188,6 +188,47 @@ bool tokens_rise_though_the_clock_goes_back(std::uint64_t seed) {
   return token_of(bench, bench.connected("b")) > before;
 }
 
+std::uint64_t taken_quickly(RedisBench& bench, Program& program) {
+  const auto attempt = program.acquire(kLock);
+  bench.run_until([&] { return attempt->told; });
+  const auto token = attempt->handle.token().value_or(0);
+  program.release();
+  bench.run(milliseconds(20));
+  return token;
+}
+
+/// It has taken and given back the lock until tokens of it were its own.
+Program& with_a_range(RedisBench& bench) {
+  auto& program = bench.connected("a");
+  for (int i = 0; i < 3; ++i) taken_quickly(bench, program);
+  return program;
+}
+
+/// What takes the lock with one of them is done, without an answer; and another had it before.
+bool a_token_of_a_range_that_was_overtaken_is_not_found_again(std::uint64_t seed) {
+  RedisBench bench(true, seed);
+  auto& other = bench.connected("b");
+  auto& program = with_a_range(bench);
+  const auto theirs = taken_quickly(bench, other);
+  bench.network.arm(program.process, Fault::reset_after, [] {});
+  const auto attempt = program.acquire(kLock);
+  bench.run(seconds(4));
+  return attempt->held() && attempt->handle.token().value_or(0) > theirs;
+}
+
+/// It has the fence as it was raised for the range, and not what happened then.
+bool a_range_is_not_used_on_another_server(std::uint64_t seed) {
+  RedisBench bench(false, seed);
+  auto& other = bench.connected("b");
+  auto& program = with_a_range(bench);
+  const auto before = bench.world.now();
+  const auto theirs = taken_quickly(bench, other);
+  bench.store.next_lag = std::chrono::ceil<milliseconds>(bench.world.now() - before);
+  bench.store.strike(Fault::failover, program.process, kLock);
+  bench.run(milliseconds(100));  // connected to it
+  return taken_quickly(bench, program) > theirs;
+}
+
 bool a_message_before_the_subscription_is_made_up_for(std::uint64_t seed) {
   RedisBench bench(true, seed);
   auto& holder = bench.holder();
@@ -310,6 +351,9 @@ std::vector<Scenario> redis_scenarios() {
       {"each lock gets its own answer", &fails<&each_lock_gets_its_own_answer>, 1},
       {"tokens rise though the clock goes back", &fails<&tokens_rise_though_the_clock_goes_back>,
        1},
+      {"a token of a range that was overtaken is not found again",
+       &fails<&a_token_of_a_range_that_was_overtaken_is_not_found_again>, 1},
+      {"a range is not used on another server", &fails<&a_range_is_not_used_on_another_server>, 4},
       {"a message before the subscription is made up for",
        &fails<&a_message_before_the_subscription_is_made_up_for>, 1},
       {"a dead holder is followed", &fails<&a_dead_holder_is_followed>, 1},

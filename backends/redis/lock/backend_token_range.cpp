@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Taking a lock that nobody else wants with a token that is ours already: what shows that it may be
+// believed.
+#include <array>
+#include <charconv>
+
+#include "backends/redis/backend.hpp"
+#include "backends/redis/rules/value.hpp"
+#include "backends/redis/wire/set_and_look.hpp"
+
+namespace dlock::redis {
+namespace {
+
+/// A token in decimal, and a colon.
+class TokenText {
+ public:
+  explicit TokenText(std::uint64_t token)
+      : end_(std::to_chars(text_.data(), text_.data() + text_.size() - 1, token).ptr) {
+    *end_ = ':';
+  }
+  TokenText(const TokenText&) = delete;
+  TokenText& operator=(const TokenText&) = delete;
+
+  std::string_view plain() const {
+    return {text_.data(), static_cast<std::size_t>(end_ - text_.data())};
+  }
+  std::string_view with_colon() const { return {text_.data(), plain().size() + 1}; }
+
+ private:
+  std::array<char, 24> text_{};
+  char* const end_;
+};
+
+}  // namespace
+
+// Whatever has come of it, the lock may be ours from here on with a token that others may have
+// overtaken: until it is proven, a script is to believe no grant of ours that is not above it.
+asio::awaitable<std::optional<ClaimAnswer>> RedisBackend::claim_with(TokenRanges::Token token,
+                                                                     KeyClaimPtr claim,
+                                                                     TimePoint deadline) {
+  using Kind = SetAndLook::Kind;
+  const std::array<Word, 3> keys{claim->keys.lock(), claim->beside(kFenceKey),
+                                 claim->beside(kNextKey)};
+  const TokenText text(token.token);
+  const auto kept_for = claim->request().lease + lock_delay_;
+  const auto connection = link_->connection();
+  const auto sent = env_.now();
+  claim->unproven = token.token;
+  const auto asked = set_and_look(env_, *connection, keys, {text.with_colon(), claim->owner},
+                                  std::chrono::duration_cast<std::chrono::milliseconds>(kept_for));
+  co_await asked.look.settled(deadline);
+  const auto answer = asked.answer(env_, *connection);
+  if (answer.kind == Kind::found && is_proof(*claim, token, answer.values)) {
+    claim->unproven = 0;
+    auto taken = granted(*claim, token.token, sent);
+    listen_for_others(claim);
+    co_return taken;
+  }
+  token_ranges_.met_others(claim->keys.text, env_.now());
+  if (answer.kind == Kind::found || answer.kind == Kind::refused) co_return std::nullopt;
+  ClaimAnswer failed;
+  failed.status = answer.kind == Kind::unknown ? ClaimStatus::unknown : ClaimStatus::unavailable;
+  failed.failure = answer.failure;
+  co_return failed;
+}
+
+bool RedisBackend::take_range(KeyClaim& claim, const TokenRanges::Connection& on,
+                              const ScriptAnswer& answer, TimePoint sent) {
+  const bool brings = answer.code() == static_cast<int>(AcquireCode::granted_with_range) &&
+                      answer.items.size() == 3;
+  if (!brings) return true;
+  const TokenRanges::Span span{read_token(answer.items[1].text), read_token(answer.items[2].text)};
+  if (token_ranges_.put(on, claim.keys.text, span, sent, env_.now())) return true;
+  claim.unproven = span.token;
+  return false;
+}
+
+// Nobody was granted the lock since the fence was raised for us: that would have raised it further,
+// in the same step. Nobody can be from the SET on, for the lock is ours. And no fence that was lost
+// and came back, with all that happened meanwhile forgotten, is that quick.
+bool RedisBackend::is_proof(const KeyClaim& claim, const TokenRanges::Token& token,
+                            const std::vector<Reply>& values) const {
+  if (values.size() != 3 || env_.now() >= token.until) return false;
+  const TokenText ours(token.token);
+  const TokenText fence(token.fence);
+  const std::string_view held = values[0].text;
+  const bool stands =
+      held.starts_with(ours.with_colon()) && held.substr(ours.with_colon().size()) == claim.owner;
+  const bool nobody_since = values[1].text == fence.plain();
+  const bool nobody_next = values[2].kind == Reply::Kind::nil;
+  return stands && nobody_since && nobody_next;
+}
+
+}  // namespace dlock::redis

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tokens that are ours before we have the lock. Who takes the same lock again and again, and nobody
+// else wants it, is given many of them with one grant (hi/lo allocation): all those between the
+// last token and the server's clock, to which the fence is raised. From then on a SET NX with the
+// next one takes the lock, no script, for as long as the fence still says the same: nobody else is
+// granted the lock without raising it. Which locks have such a range, and for how long, is decided
+// here. Pure.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+
+#include "dlock/clock.hpp"
+#include "dlock/detail/recycled.hpp"
+
+namespace dlock::redis {
+
+/// From our last release until the answer with the range; and from before that was asked for until
+/// any answer that a token of it is taken with. These tokens are below the clock, so they rise only
+/// while the fence has been what it is since our last grant. A failover that has set it back, and
+/// that a proxy has hidden from us, takes longer than that.
+inline constexpr std::chrono::milliseconds kRangeLife{500};
+/// After somebody else was met: each time costs a round trip.
+inline constexpr std::chrono::seconds kRangeRest{1};
+
+/// A store's. Everything that is said with another connection than the last time finds nothing: a
+/// range is as good as its server's memory. Loop only.
+class TokenRanges {
+ public:
+  using Connection = std::shared_ptr<const void>;
+
+  struct Token {
+    std::uint64_t token;
+    std::uint64_t fence;  ///< what the fence must say
+    TimePoint until;      ///< no answer is believed later
+  };
+
+  /// The next token for this lock, if there is one, and it is above `min_token`. Once.
+  std::optional<Token> take(const Connection& on, std::string_view key, std::uint64_t min_token,
+                            TimePoint now);
+  /// The next grant is to bring a range: we have given this lock back lately, and nobody waited.
+  bool is_wanted(const Connection& on, std::string_view key, TimePoint now);
+  struct Span {
+    std::uint64_t token;  ///< of this grant
+    std::uint64_t last;   ///< what the fence says now
+  };
+  /// What the grant that was asked for then has brought. False: too late to be believed, the grant
+  /// as well.
+  bool put(const Connection& on, std::string_view key, Span span, TimePoint asked, TimePoint now);
+  void released_alone(const Connection& on, std::string_view key, TimePoint now);
+  /// Somebody else wants it, or has had it.
+  void met_others(std::string_view key, TimePoint now);
+
+ private:
+  /// Of a lock.
+  struct Range {
+    std::uint64_t next = 0;
+    std::uint64_t last = 0;  ///< 0: there is none
+    TimePoint until{};
+    TimePoint alone_at{};
+    TimePoint rests_until{};
+  };
+  /// By the key's hash. Two locks with the same take each other's ranges, which their fences show.
+  using Ranges = std::unordered_map<std::size_t, Range, std::hash<std::size_t>, std::equal_to<>,
+                                    detail::Recycled<std::pair<const std::size_t, Range>>>;
+
+  Range* find(std::string_view key);
+  void use(const Connection& on);
+  bool has_room(TimePoint now);
+
+  Ranges ranges_;
+  std::weak_ptr<const void> connection_;
+  TimePoint swept_{};
+};
+
+}  // namespace dlock::redis
