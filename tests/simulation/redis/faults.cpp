@@ -156,6 +156,7 @@ bool SimRedis::jump_clock() {
 // it to life again.
 void SimRedis::step_clock(milliseconds by) {
   world_.trace("redis: the server's clock jumps by {} ms", by.count());
+  set_back_ = std::max(Duration::zero(), set_back_ - by);
   striking_ = true;
   for (auto* server : {primary_.get(), deposed_.get()}) {
     if (server == nullptr) continue;

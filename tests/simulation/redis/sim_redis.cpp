@@ -220,9 +220,13 @@ bool SimRedis::is_permitted(const std::string& key) const {
 
 // The queue of a lock expires last: twice the patience with a waiter that does not look any more.
 // A clock that was set back keeps everything for that much longer.
+// What was to end soon ends by so much later; and the clock may go back once more.
+Duration SimRedis::longest_set_back() const {
+  return exclusive_ ? Duration::zero() : set_back_ + kLongestJump;
+}
+
 Duration SimRedis::longest_lease() const {
-  const Duration queue = 2 * production::waiter_patience(poll);
-  return queue + (exclusive_ ? Duration::zero() : Duration(kLongestJump));
+  return 2 * production::waiter_patience(poll) + longest_set_back();
 }
 
 // What may stand in the way of a waiter, one after the other: a dial to a server that did not

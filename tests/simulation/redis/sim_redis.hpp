@@ -77,6 +77,7 @@ class SimRedis final : public SimStore {
   void start();
   void end_deposed();
   Duration lag();
+  Duration longest_set_back() const;
 
   World& world_;
   Network& network_;
@@ -92,6 +93,7 @@ class SimRedis final : public SimStore {
   std::optional<Fault>
       shortened_;  ///< some promises will be broken by this, when their keys expire
   std::set<std::string> forgotten_;  ///< owners whose lock was, and has not been made again
+  Duration set_back_{0};             ///< by how much the server's clock went back, all in all
   bool striking_ = false;            ///< what changes is a fault's doing, no client's
   TimerId starting_ = 0;
   TimerId deposing_ = 0;
