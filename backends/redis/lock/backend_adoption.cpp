@@ -52,7 +52,7 @@ asio::awaitable<Failure> RedisBackend::offer(ClaimPtr held, std::string proof,
 // A copy that arrives late finds another value there, and does nothing.
 asio::awaitable<ClaimAnswer> RedisBackend::adopt(KeyClaimPtr claim, TimePoint deadline) {
   const auto& request = claim->request();
-  const auto kept = request.lease + lock_delay_;
+  const auto kept = claim->kept_for(lock_delay_);
   const auto fence = std::max<std::chrono::milliseconds>(kFenceMemory, 2 * kept);
   const auto exported = fmt::format("{}:{},", request.adoption->token, request.adoption->owner_id);
   ScriptCall call;

@@ -31,11 +31,6 @@ Answer not_done(Status status, Failure failure) {
   return answer;
 }
 
-/// How long the server keeps the key without news from us: the holder believes the lease only.
-milliseconds kept_for(const KeyClaim& claim, milliseconds lock_delay) {
-  return claim.request().lease + lock_delay;
-}
-
 char queue_digit(const KeyClaim& claim) {
   if (!claim.request().queue) return '0';
   if (claim.request().mode == Mode::shared) return '3';
@@ -44,14 +39,14 @@ char queue_digit(const KeyClaim& claim) {
 
 ScriptCall acquire_call(KeyClaim& claim, bool with_range, std::string_view patience,
                         milliseconds lock_delay) {
-  const auto fence = std::max<milliseconds>(kFenceMemory, 2 * kept_for(claim, lock_delay));
+  const auto fence = std::max<milliseconds>(kFenceMemory, 2 * claim.kept_for(lock_delay));
   ScriptCall call;
   call.keys = {claim.keys.lock(), claim.beside(kFenceKey), claim.beside(kQueueKey),
                claim.beside(kAliveKey), claim.beside(kNextKey)};
   const char free_of_queue = with_range ? '2' : '0';
   claim.place = {claim.maybe_queued ? '1' : free_of_queue, ' ', queue_digit(claim), ' '};
   claim.place.append(patience).append(" ").append(claim.arrival);
-  call.arguments = {claim.waiter, count(kept_for(claim, lock_delay)), Word(claim.min_token()),
+  call.arguments = {claim.waiter, count(claim.kept_for(lock_delay)), Word(claim.min_token()),
                     count(fence), std::string_view(claim.place)};
   return call;
 }
@@ -80,11 +75,11 @@ const Script& acquire_script(bool fair, bool under_gate) {
 ScriptCall renew_call(const Script& script, const KeyClaim& claim, milliseconds lock_delay) {
   if (&script == &scripts().renew_permits) return renew_permits_call(claim, lock_delay);
   if (&script != &scripts().renew) {
-    return renew_reader_call(claim, kept_for(claim, lock_delay), StepDown::no);
+    return renew_reader_call(claim, claim.kept_for(lock_delay), StepDown::no);
   }
   ScriptCall call;
   call.keys = {claim.keys.lock(), claim.beside(kAliveKey), claim.beside(kBrokenKey)};
-  call.arguments = {claim.owner, count(kept_for(claim, lock_delay)), Word(claim.token)};
+  call.arguments = {claim.owner, count(claim.kept_for(lock_delay)), Word(claim.token)};
   return call;
 }
 

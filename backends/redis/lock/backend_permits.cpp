@@ -45,7 +45,7 @@ ScriptCall acquire_permits_call(const KeyClaim& claim, milliseconds poll, millis
   call.arguments = {claim.owner,
                     Word(std::uint64_t{request.permits}),
                     Word(std::uint64_t{request.limit}),
-                    number(request.lease + lock_delay),
+                    number(claim.kept_for(lock_delay)),
                     Word(request.min_token),
                     request.queue ? "1" : "0",
                     claim.waiter,
@@ -57,7 +57,7 @@ ScriptCall acquire_permits_call(const KeyClaim& claim, milliseconds poll, millis
 ScriptCall renew_permits_call(const KeyClaim& claim, milliseconds lock_delay) {
   ScriptCall call;
   call.keys = {claim.beside(kPermitsKey)};
-  call.arguments = {claim.owner, number(claim.request().lease + lock_delay), Word(claim.token)};
+  call.arguments = {claim.owner, number(claim.kept_for(lock_delay)), Word(claim.token)};
   return call;
 }
 

@@ -71,7 +71,7 @@ asio::awaitable<DowngradeAnswer> RedisBackend::downgrade(ClaimPtr held, TimePoin
   const bool ready = co_await link_->ready(deadline);
   if (!ready) co_return not_stepped(DowngradeStatus::unavailable, link_->failure());
   ours->stepping_down = true;
-  const auto call = renew_reader_call(*ours, ours->request().lease + lock_delay_, StepDown::yes);
+  const auto call = renew_reader_call(*ours, ours->kept_for(lock_delay_), StepDown::yes);
   const auto sent = env_.now();
   const auto connection = link_->connection();
   const auto answer = co_await run_script(env_, connection, reader_scripts().renew, call, deadline);

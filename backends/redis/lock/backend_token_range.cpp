@@ -43,12 +43,11 @@ asio::awaitable<std::optional<ClaimAnswer>> RedisBackend::claim_with(TokenRanges
   const std::array<Word, 3> keys{claim->keys.lock(), claim->beside(kFenceKey),
                                  claim->beside(kNextKey)};
   const TokenText text(token.token);
-  const auto kept_for = claim->request().lease + lock_delay_;
   const auto connection = link_->connection();
   const auto sent = env_.now();
   claim->unproven = token.token;
   const auto asked = set_and_look(env_, *connection, keys, {text.with_colon(), claim->owner},
-                                  std::chrono::duration_cast<std::chrono::milliseconds>(kept_for));
+                                  claim->kept_for(lock_delay_));
   co_await asked.look.settled(deadline);
   const auto answer = asked.answer(env_, *connection);
   if (answer.kind == Kind::found && is_proof(*claim, token, answer.values)) {
@@ -58,7 +57,7 @@ asio::awaitable<std::optional<ClaimAnswer>> RedisBackend::claim_with(TokenRanges
     co_return taken;
   }
   token_ranges_.met_others(claim->keys.text, env_.now());
-  if (answer.kind == Kind::found || answer.kind == Kind::refused) co_return std::nullopt;
+  if (answer.kind == Kind::found) co_return std::nullopt;
   ClaimAnswer failed;
   failed.status = answer.kind == Kind::unknown ? ClaimStatus::unknown : ClaimStatus::unavailable;
   failed.failure = answer.failure;

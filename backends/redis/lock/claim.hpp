@@ -63,6 +63,11 @@ struct KeyClaim final : Claim {
 
   Word beside(std::string_view suffix) const { return {keys.text, suffix}; }
 
+  /// How long the server keeps it without news from us: the holder believes the lease only.
+  std::chrono::milliseconds kept_for(std::chrono::milliseconds lock_delay) const noexcept {
+    return request().lease + lock_delay;
+  }
+
   /// A grant's token is above this.
   std::uint64_t min_token() const noexcept { return std::max(request().min_token, unproven); }
 

@@ -24,17 +24,13 @@ SetAndLook::Answer SetAndLook::answer(Env& env, Connection& connection) const {
     if (connection.is_silent(since, env.now())) connection.close(answer.failure);
     return answer;
   }
-  auto& reply = outcome->reply;
   if (outcome->kind != Outcome::Kind::reply) {
     const bool sent = outcome->kind != Outcome::Kind::not_sent;
     answer.kind = sent ? Kind::unknown : Kind::not_sent;
     answer.failure = connection.failure();
-  } else if (reply.is_error()) {
-    answer.kind = Kind::refused;
-    answer.failure = {judge(reply.text).error, std::move(reply.text)};
   } else {
     answer.kind = Kind::found;
-    answer.values = std::move(reply.items);
+    answer.values = std::move(outcome->reply.items);
   }
   return answer;
 }

@@ -18,8 +18,7 @@ struct SetAndLook {
   Pending look;
 
   enum class Kind {
-    found,     ///< `values`
-    refused,   ///< an error: whether the key was set is not known
+    found,     ///< `values`; none where the look was refused
     not_sent,  ///< surely not done
     unknown,   ///< maybe done; the connection may be closed for it
   };

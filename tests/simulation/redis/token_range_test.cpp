@@ -34,6 +34,18 @@ class SimulatedTokenRange : public testing::Test {
     return token;
   }
   std::uint64_t take() { return take(program_); }
+  /// Its process stands still until the answer is too old, and it asks once more.
+  void take_slowly() {
+    program_.acquire(kLock);
+    bench_.run(microseconds(1));
+    program_.process.pause();
+    bench_.run(production::kRangeLife);
+    asked_.clear();
+    program_.process.resume();
+    bench_.run_until([&] { return program_.last->told; });
+    EXPECT_TRUE(program_.last->held());
+    EXPECT_EQ(std::count(asked_.begin(), asked_.end(), "acquire"), 1);
+  }
   /// Until tokens are its own.
   void make_range() {
     for (int i = 0; i < 3; ++i) take();
@@ -93,15 +105,7 @@ TEST_F(SimulatedTokenRange, TokensRiseThoughTheFenceIsLost) {
 // As an answer that is late below, with the range itself.
 TEST_F(SimulatedTokenRange, ARangeThatComesLateIsNotBelieved) {
   take();
-  program_.acquire(kLock);
-  bench_.run(microseconds(1));
-  program_.process.pause();
-  bench_.run(production::kRangeLife);
-  asked_.clear();
-  program_.process.resume();
-  bench_.run_until([&] { return program_.last->told; });
-  EXPECT_TRUE(program_.last->held());
-  EXPECT_EQ(std::count(asked_.begin(), asked_.end(), "acquire"), 1) << "once more";
+  take_slowly();
   EXPECT_EQ(std::to_string(program_.last->handle.token().value_or(0)), fence());
 }
 
@@ -194,15 +198,7 @@ TEST_F(SimulatedTokenRange, AWaiterEndsIt) {
 // that has forgotten what happened meanwhile may have given it.
 TEST_F(SimulatedTokenRange, AnAnswerThatIsLateIsNotBelieved) {
   make_range();
-  program_.acquire(kLock);
-  bench_.run(microseconds(1));
-  program_.process.pause();
-  bench_.run(production::kRangeLife);
-  asked_.clear();
-  program_.process.resume();
-  bench_.run_until([&] { return program_.last->told; });
-  EXPECT_TRUE(program_.last->held());
-  EXPECT_EQ(std::count(asked_.begin(), asked_.end(), "acquire"), 1);
+  take_slowly();
 }
 
 }  // namespace
