@@ -16,10 +16,11 @@ namespace dlock::core {
 /// One waiting thread's. The decision is pure: the time waited is handed in.
 class HaltPoll {
  public:
-  /// About what a wake-up costs: looking for longer would cost more than it spares.
-  static constexpr Duration kMost = std::chrono::microseconds(50);
+  /// As long as a wait that is worth it. What a wake-up alone costs, half of it, was too short: who
+  /// looks shares the processor with what is waited for, which is slower by that.
+  static constexpr Duration kMost = std::chrono::microseconds(100);
   /// A wait of up to this is one that looking would have shortened; the wake-up is part of it.
-  static constexpr Duration kReach = 2 * kMost;
+  static constexpr Duration kReach = kMost;
 
   /// On one processor it never looks: nobody else could run meanwhile.
   explicit HaltPoll(unsigned processors = std::thread::hardware_concurrency())

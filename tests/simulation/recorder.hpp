@@ -5,6 +5,7 @@
 // of its process, so that it knows what the program could have believed at any moment.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -58,16 +59,14 @@ class Recorder {
               bool is_certain = true);
   /// A lock was made for that owner, with that token if that is known, else 0.
   void made(const std::string& owner_id, std::uint64_t token) {
-    made_[owner_id] = {world_.now(), token};
+    made_[owner_id].push_back({world_.now(), token});
   }
-  struct Made {
-    TimePoint at{};
-    std::uint64_t token = 0;
-  };
-  /// The last time that one was; empty: unknown.
-  std::optional<Made> last_made(const std::string& owner_id) const {
+  /// One was after `since`, and whoever has `token` has that one.
+  bool was_made(const std::string& owner_id, TimePoint since, std::uint64_t token) const {
     const auto found = made_.find(owner_id);
-    return found == made_.end() ? std::nullopt : std::optional(found->second);
+    if (found == made_.end()) return false;
+    return std::any_of(found->second.begin(), found->second.end(),
+                       [&](const Made& made) { return made.at > since && made.token <= token; });
   }
   /// A guarded resource takes the write, or refuses a stale token.
   void write(GrantId grant, const std::string& lock, std::uint64_t token);
@@ -118,7 +117,11 @@ class Recorder {
   std::map<std::string, std::uint64_t> highest_;
   std::map<std::string, std::vector<checkers::Write>> writes_;
   std::vector<Forgotten> forgotten_;
-  std::map<std::string, Made> made_;
+  struct Made {
+    TimePoint at{};
+    std::uint64_t token = 0;
+  };
+  std::map<std::string, std::vector<Made>> made_;
   std::vector<Duration> lateness_;
   checkers::Violations violations_;
   GrantId last_grant_ = 0;

@@ -47,9 +47,8 @@ void check_told(const Scene& scene, const Forgotten& forgotten, const checkers::
   if (forgotten.cause == Fault::failover) return;
   // A late copy of its own request, a hand-over, or older data may bring it back; under a token of
   // its own for whoever has that one.
-  const auto made = scene.recorder.last_made(forgotten.owner_id);
   const bool is_back =
-      made && made->at > forgotten.at && (made->token == 0 || grant.token >= made->token);
+      scene.recorder.was_made(forgotten.owner_id, forgotten.at, grant.token.value_or(0));
   if (scene.broken || is_back) return;
   const auto last = grant.deadlines.rbegin()->second;
   if (last == kNever || last <= forgotten.by + scene.store.believes_on()) return;

@@ -362,7 +362,8 @@ asio::awaitable<ReleaseAnswer> RedisBackend::release(ClaimPtr claim, bool search
   const auto call = release_call(*ours, search, waking_);
   const auto& script = release_script(*ours, search);
   const auto connection = link_->connection();
-  const auto asked = redis::ask(env_, *connection, script, call);
+  const auto first = ours->has_met_others() ? FirstToHear::others : FirstToHear::we;
+  const auto asked = redis::ask(env_, *connection, script, call, first);
   co_await asked.pending.settled(deadline);
   auto answer = asked.answer(env_, *connection);
   if (is_unknown_hash(answer)) {

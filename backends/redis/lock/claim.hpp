@@ -71,6 +71,9 @@ struct KeyClaim final : Claim {
   /// A grant's token is above this.
   std::uint64_t min_token() const noexcept { return std::max(request().min_token, unproven); }
 
+  /// Others had the lock when it was asked for, and may be waiting for it.
+  bool has_met_others() const noexcept { return asked != TimePoint{}; }
+
   /// The server may have it as a reader's: it is one, or its downgrade was sent.
   bool may_read() const noexcept { return request().mode == Mode::shared || stepping_down; }
 

@@ -34,7 +34,8 @@ end
 
 // Of acquire, also: 7 waking (as of release); 6 is the gate's
 //
-// Who had the first try and let it pass is stopped or dead, as at the end of acquire.
+// Who had the first try and let it pass is stopped or dead, as at the end of acquire. Who finds
+// that all before it are dead may be the next itself: then that is its grant.
 inline constexpr std::string_view kTurnLua = R"lua(
 if not held and first ~= me and (not first or first_left <= 0) then
   if first then
@@ -52,6 +53,14 @@ if not held and first ~= me and (not first or first_left <= 0) then
     us = clock[1] * 1000000 + clock[2]
     now = us / 1000
     first, first_left = first_try(aside[2], now)
+    local colon = held and string.find(held, ':', 1, true)
+    if colon and string.sub(held, colon + 1) == owner then
+      local token = string.sub(held, 1, colon - 1)
+      if (tonumber(token) or 0) > tonumber(ARGV[3]) then
+        redis.call('PEXPIRE', KEYS[1], ARGV[2])
+        return {2, token, tag}
+      end
+    end
   end
 end
 )lua";

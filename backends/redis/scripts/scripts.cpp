@@ -15,6 +15,7 @@
 #include "backends/redis/scripts/permits_scripts.hpp"
 #include "backends/redis/scripts/pieces.hpp"
 #include "backends/redis/scripts/readers_scripts.hpp"
+#include "backends/redis/scripts/record_scripts.hpp"
 
 namespace dlock::redis {
 namespace {
@@ -69,7 +70,10 @@ end
 //
 // The place of the first waiter of a process is the number of processes before it, that of the
 // others the number of waiters: behind a stopped process with many, somebody still looks often. A
-// newcomer far behind is told the eighth place, which looks often enough to learn its own.
+// newcomer is told how many waiters are before it, or if they are many the eighth place, which
+// looks often enough to learn its own; what is left of the lease, if it is one of those who look
+// then. Whoever comes first, or looks again, sees to both keys' expiry, other newcomers by the
+// queue's: it was set together with the other's.
 //
 // To MGET what is no string is not there. Under the lock's key that is an error, which a GET gives.
 constexpr std::string_view kLook = R"lua(
@@ -161,7 +165,6 @@ end
 constexpr std::string_view kQueueUp = R"lua(
 local left = -1
 if held then
-  left = redis.call('PTTL', KEYS[1])
   if first == me then redis.call('DEL', KEYS[5]) end
   if fresh then
     local id, instance
@@ -181,6 +184,7 @@ elseif first then
 end
 local sealed = held and string.sub(held, 1, 13) == 'dlock:record:'
 if queue == '0' then
+  if held then left = redis.call('PTTL', KEYS[1]) end
   if sealed then return {4, string.sub(held, 14), '', tag} end
   return {0, -1, left, '', tag}
 end
@@ -188,14 +192,17 @@ if arrival == '' then arrival = string.format('%.0f', us) end
 redis.call('ZADD', KEYS[3], arrival, me)
 local half = queue == '2' and '.5' or queue == '3' and '.25' or ''
 redis.call('ZADD', KEYS[4], string.format('%.0f', now + patience) .. half, me)
-for i = 3, 4 do
-  local kept = redis.call('PTTL', KEYS[i])
-  if kept < patience * 1.5 then redis.call('PEXPIRE', KEYS[i], patience * 2) end
+local behind = fresh and redis.call('ZRANK', KEYS[3], me) or 0
+local kept = redis.call('PTTL', KEYS[3])
+if behind == 0 then kept = math.min(kept, redis.call('PTTL', KEYS[4])) end
+if kept < patience * 1.5 then
+  redis.call('PEXPIRE', KEYS[3], patience * 2)
+  redis.call('PEXPIRE', KEYS[4], patience * 2)
 end
+if held and behind < 4 then left = redis.call('PTTL', KEYS[1]) end
 if sealed then return {4, string.sub(held, 14), arrival, tag} end
-if fresh then
-  local rank = redis.call('ZRANK', KEYS[3], me)
-  if rank >= 8 then return {0, rank < 64 and 8 or rank, left, arrival, tag} end
+if behind > 0 then
+  return {0, behind >= 8 and behind < 64 and 8 or behind, left, arrival, tag}
 end
 local waiting = redis.call('ZRANGE', KEYS[3], 0, 63)
 local from = 1
@@ -243,34 +250,39 @@ if held then return {2, ARGV[4]} end
 return {0, ARGV[4]}
 )lua";
 
-// Gives the free lock to a waiter whose process has said lately that it lives (kPresence): for a
+// Gives the lock to a waiter whose process has said lately that it lives (kPresence): for a
 // probation of a second, which the waiter counts from before it sent the word that the message
-// names. 1: done; 2: that process has fallen silent, for it had time for a word since the waiter's
-// last look; 0: wake it.
+// names. `how`: NX of a free lock, XX in place of the holder's value. 1: done; 2: that process has
+// fallen silent, for it had time for a word since the waiter's last look; 0: wake it.
 constexpr std::string_view kHandOverLua = R"lua(
-local function hand_over(lock, fence, prefix, waiter, patience, us)
-  local process = string.sub(waiter, 1, 36)
-  local here = redis.pcall('MGET', 'dlock:here%' .. process, fence)
-  local word, till, dead = string.match(here[1] or '', '^(%d+) (%d+) (%d+)$')
-  if not word or till - us / 1000 > 1000 then return 0 end
-  if till * 1000 <= us then
-    local looked = patience - (dead - till + 1000)
-    return us / 1000 - looked >= 500 and 2 or 0
-  end
-  local token = math.max((tonumber(here[2] or '0') or 0) + 1, us)
+local function last_word(here, patience, us)
+  local word, till, dead = string.match(here or '', '^(%d+) (%d+) (%d+)$')
+  if not word or till - us / 1000 > 1000 then return false, 0 end
+  if till * 1000 > us then return word, 0 end
+  local looked = patience - (dead - till + 1000)
+  return false, us / 1000 - looked >= 500 and 2 or 0
+end
+local function give(lock, fence, prefix, waiter, word, last, us, how)
+  local token = math.max((tonumber(last or '0') or 0) + 1, us)
   if not (token < 9007199254740992) then return 0 end
   local memory = '172800000'
   if token > us then memory = string.format('%.0f', memory + (token - us) / 1000) end
   token = string.format('%.0f', token)
   local owner = string.sub(waiter, 38)
-  local set = redis.pcall('SET', lock, token .. ':' .. owner, 'PX', 1000, 'NX')
+  local set = redis.pcall('SET', lock, token .. ':' .. owner, 'PX', '1000', how)
   if not set or not set.ok then return 0 end
   local message = string.sub(owner, 1, 36) .. ' ' .. token .. ' ' .. word .. ' 1000'
   set = redis.pcall('SET', fence, token, 'PX', memory)
-  local heard = set.ok and redis.pcall('PUBLISH', prefix .. process, message)
+  local heard = set.ok and redis.pcall('PUBLISH', prefix .. string.sub(waiter, 1, 36), message)
   if type(heard) == 'number' and heard > 0 then return 1 end
   redis.call('DEL', lock)
   return 0
+end
+local function hand_over(lock, fence, prefix, waiter, patience, us)
+  local seen = redis.pcall('MGET', 'dlock:here%' .. string.sub(waiter, 1, 36), fence)
+  local word, why_not = last_word(seen[1], patience, us)
+  if not word then return why_not end
+  return give(lock, fence, prefix, waiter, word, seen[2], us, 'NX')
 end
 )lua";
 
@@ -343,20 +355,37 @@ end
 // tag}
 //
 // Also withdraws a waiter; one that was woken already passes the news on. The GET: as in acquire.
-// Where nobody waits and nobody was woken, that is all, as there.
+// Where nobody waits and nobody was woken, that is all, as there; and so it is where the first in
+// line can be handed the lock. It then never was free.
 constexpr std::string_view kFindOurs = R"lua(
-local stored = redis.call('MGET', KEYS[1], KEYS[4])
-local held, reserved, left, heads = stored[1], stored[2], 0, nil
+local heads = redis.pcall('ZRANGE', KEYS[2], 0, 0)
+local head = heads[1]
+local stored = head and redis.pcall('MGET', KEYS[1], KEYS[4], KEYS[5],
+                                    'dlock:here%' .. string.sub(head, 1, 36))
+if not stored or stored.err then stored = redis.call('MGET', KEYS[1], KEYS[4]) end
+local held, reserved, left = stored[1], stored[2], 0
 local colon = held and string.find(held, ':', 1, true)
 local ours = colon and string.sub(held, colon + 1) == ARGV[1] and 1 or 0
 )lua";
 
 constexpr std::string_view kReleaseAtOnce = R"lua(
-if ours == 1 and not reserved then
-  heads = redis.pcall('ZRANGE', KEYS[2], 0, 0)
-  if #heads == 0 and not heads.err then
+if ours == 1 and not reserved and not heads.err then
+  if not head then
     redis.call('DEL', KEYS[1])
     return {2, ARGV[4]}
+  end
+  local patience = redis.pcall('ZSCORE', KEYS[3], head)
+  if type(patience) == 'string' and string.sub(patience, -2) == '.5' then
+    local clock = redis.call('TIME')
+    local us = clock[1] * 1000000 + clock[2]
+    patience = tonumber(patience)
+    local word = patience * 1000 > us and last_word(stored[4], patience, us)
+    local prefix = word and string.match(ARGV[3], '^%S+')
+    if word and give(KEYS[1], KEYS[5], prefix, head, word, stored[3], us, 'XX') == 1 then
+      redis.pcall('ZREM', KEYS[2], head)
+      redis.pcall('ZREM', KEYS[3], head)
+      return {1, ARGV[4]}
+    end
   end
 end
 )lua";
@@ -384,7 +413,10 @@ if reserved then
 end
 if reserved and (reserved == ARGV[2] or (left <= 0 and not held)) then
   redis.call('DEL', KEYS[4])
-  if reserved ~= ARGV[2] then drop(KEYS[2], KEYS[3], string.sub(reserved, 1, 36)) end
+  if reserved ~= ARGV[2] then
+    drop(KEYS[2], KEYS[3], string.sub(reserved, 1, 36))
+    heads = nil
+  end
   reserved = false
 end
 local trouble = nil
@@ -444,119 +476,6 @@ return {kind, value, redis.call('PTTL', KEYS[1]), string.format('%.0f', us),
         redis.call('ZCARD', KEYS[2]), waiting, ARGV[2]}
 )lua";
 
-// A record has changed: all look again. Who gets there first when the lock is open has it; the
-// others keep their places.
-constexpr std::string_view kWakeAll = R"lua(
-local function wake_all(queue, next_key, prefix)
-  redis.call('DEL', next_key)
-  for _, waiter in ipairs(redis.call('ZRANGE', queue, 0, -1)) do
-    local heard = redis.pcall('PUBLISH', prefix .. string.sub(waiter, 1, 36),
-                              string.sub(waiter, 38, 73))
-    if type(heard) ~= 'number' then return end
-  end
-end
-)lua";
-
-// False: no token would be left.
-constexpr std::string_view kRaiseFence = R"lua(
-local function raise(fence, above, memory)
-  local clock = redis.call('TIME')
-  local us = clock[1] * 1000000 + clock[2]
-  local token = math.max(tonumber(redis.call('GET', fence) or '0') or 0, tonumber(above))
-  if not (token < 9007199254740991) then return false end
-  memory = string.format('%.0f', memory + math.max(token - us, 0) / 1000)
-  redis.call('SET', fence, string.format('%.0f', token), 'PX', memory)
-  return true
-end
-)lua";
-
-// Of the scripts below, what comes first: {1 done | 0 no record there, or not ours | 3 no token
-// left, tag} | {2, the record there, tag}
-
-// KEYS lock alive; ARGV tag
-//
-// What a replica answers may be old: it refuses the writing of nothing.
-constexpr std::string_view kRecord = R"lua(
-redis.call('ZREM', KEYS[2], '')
-local held = redis.call('GET', KEYS[1])
-if held and string.sub(held, 1, 13) == 'dlock:record:' then
-  return {2, string.sub(held, 14), ARGV[1]}
-end
-return {0, ARGV[1]}
-)lua";
-
-// KEYS lock queue next; ARGV token:owner, record, channel prefix, tag
-//
-// The token, too: a late copy of the acquire may have given the lock to the same owner again.
-constexpr std::string_view kSeal = R"lua(
-local tag = ARGV[#ARGV]
-local held = redis.call('GET', KEYS[1])
-if not held then return {0, tag} end
-if string.sub(held, 1, 13) == 'dlock:record:' then return {2, string.sub(held, 14), tag} end
-if held == ARGV[1] then
-  -- (gate)
-  redis.call('SET', KEYS[1], 'dlock:record:' .. ARGV[2])
-  wake_all(KEYS[2], KEYS[3], ARGV[3])
-  return {1, tag}
-end
-return {0, tag}
-)lua";
-
-// KEYS lock fence queue next; ARGV from, to ('' opens), min token, fence ms, channel prefix, tag
-constexpr std::string_view kSetRecord = R"lua(
-local tag = ARGV[#ARGV]
-local held = redis.call('GET', KEYS[1])
-if not held or string.sub(held, 1, 13) ~= 'dlock:record:' then return {0, tag} end
-if string.sub(held, 14) ~= ARGV[1] then return {2, string.sub(held, 14), tag} end
--- (gate)
-if ARGV[2] ~= '' then
-  redis.call('SET', KEYS[1], 'dlock:record:' .. ARGV[2])
-else
-  if not raise(KEYS[2], ARGV[3], ARGV[4]) then return {3, tag} end
-  redis.call('DEL', KEYS[1])
-end
-wake_all(KEYS[3], KEYS[4], ARGV[5])
-return {1, tag}
-)lua";
-
-// KEYS lock fence; ARGV owner, min token, fence ms, tag
-constexpr std::string_view kRaise = R"lua(
-local held = redis.call('GET', KEYS[1])
-local colon = held and string.find(held, ':', 1, true)
-if not colon or string.sub(held, colon + 1) ~= ARGV[1] then return {0, ARGV[4]} end
-if not raise(KEYS[2], ARGV[2], ARGV[3]) then return {3, ARGV[4]} end
-return {1, ARGV[4]}
-)lua";
-
-// KEYS note alive; ARGV tag
-constexpr std::string_view kNote = R"lua(
-redis.call('ZREM', KEYS[2], '')
-local text = redis.call('GET', KEYS[1])
-if text then return {2, text, ARGV[1]} end
-return {0, ARGV[1]}
-)lua";
-
-// KEYS note; ARGV from, to ('' for none, each), tag
-constexpr std::string_view kSetNote = R"lua(
-local text = redis.call('GET', KEYS[1]) or ''
-if text ~= ARGV[1] then
-  if text ~= '' then return {2, text, ARGV[3]} end
-  return {0, ARGV[3]}
-end
-if ARGV[2] == '' then
-  redis.call('DEL', KEYS[1])
-else
-  redis.call('SET', KEYS[1], ARGV[2])
-end
-return {1, ARGV[3]}
-)lua";
-
-// KEYS note alive; ARGV tag. In milliseconds, rounded down.
-constexpr std::string_view kTime = R"lua(
-local now = redis.call('TIME')
-return {2, string.format('%d', now[1] * 1000 + math.floor(now[2] / 1000)), ARGV[1]}
-)lua";
-
 std::string sha1_hex(std::string_view text) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned int length = 0;
@@ -576,27 +495,27 @@ Scripts::Scripts()
     : acquire(fmt::format("{}{}{}{}{}{}", kLook, kAcquireAtOnce, kFirstTryLua, kPlace, kAcquire,
                           kQueueUp)),
       renew(std::string(kRenew)),
-      release(fmt::format("{}{}{}{}{}{}{}", kFindOurs, kReleaseAtOnce, kFirstTryLua, kHandOverLua,
+      release(fmt::format("{}{}{}{}{}{}{}", kFindOurs, kHandOverLua, kReleaseAtOnce, kFirstTryLua,
                           kWake, kRelease, kPassOn)),
       evict(fmt::format("{}{}{}{}{}", kFirstTryLua, kHandOverLua, kWake, kReadersLua, kEvict)),
       presence(std::string(kPresence)),
       inspect(std::string(kInspect)),
-      record(std::string(kRecord)),
-      seal(std::string(kWakeAll) + std::string(kSeal)),
-      set_record(std::string(kWakeAll) + std::string(kRaiseFence) + std::string(kSetRecord)),
-      raise(std::string(kRaiseFence) + std::string(kRaise)),
-      note(std::string(kNote)),
-      set_note(std::string(kSetNote)),
+      record(record_script()),
+      seal(seal_script()),
+      set_record(set_record_script()),
+      raise(raise_script()),
+      note(note_script()),
+      set_note(set_note_script()),
       acquire_in_order(
           acquire_in_turn(fmt::format("{}{}{}{}{}{}{}{}", kLook, kFirstTryLua, kHandOverLua, kWake,
                                       kComesBeforeLua, kPlace, kAcquire, kQueueUp))),
-      time(std::string(kTime)),
+      time(time_script()),
       acquire_under(
           acquire_under_gate(fmt::format("{}{}{}{}{}{}{}{}", kLook, kFirstTryLua, kHandOverLua,
-                                         kWake, kWakeAll, kPlace, kAcquire, kQueueUp))),
+                                         kWake, wake_all_lua(), kPlace, kAcquire, kQueueUp))),
       acquire_in_order_under(acquire_under_gate(acquire_in_turn(
-          fmt::format("{}{}{}{}{}{}{}{}{}", kLook, kFirstTryLua, kHandOverLua, kWake, kWakeAll,
-                      kComesBeforeLua, kPlace, kAcquire, kQueueUp)))),
+          fmt::format("{}{}{}{}{}{}{}{}{}", kLook, kFirstTryLua, kHandOverLua, kWake,
+                      wake_all_lua(), kComesBeforeLua, kPlace, kAcquire, kQueueUp)))),
       seal_under(write_under_gate(seal.text)),
       set_record_under(write_under_gate(set_record.text)),
       claimed(std::string(kClaimed)),

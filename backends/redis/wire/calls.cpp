@@ -12,13 +12,16 @@ namespace {
 using AnswerKind = ScriptAnswer::Kind;
 
 Asked send(Env& env, Connection& connection, const Script& script, bool by_hash,
-           const ScriptCall& call) {
+           const ScriptCall& call, FirstToHear first = FirstToHear::we) {
   const auto since = env.now();
   auto tag = std::to_string(connection.next_number());
   const std::array<Word, 3> head{by_hash ? "EVALSHA" : "EVAL", by_hash ? script.sha : script.text,
                                  Word(call.keys.size())};
   const std::array<Word, 1> last{tag};
-  auto pending = connection.send_words({head, call.keys, call.arguments, last});
+  const std::array<Word, 1> ping{"PING"};
+  const Words words{head, call.keys, call.arguments, last};
+  auto pending =
+      first == FirstToHear::we ? connection.send_words(words) : connection.send_both({ping}, words);
   return {&script, &call, std::move(tag), since, std::move(pending)};
 }
 
@@ -82,8 +85,9 @@ ScriptAnswer Asked::answer(Env& env, Connection& connection) const {
   return answer;
 }
 
-Asked ask(Env& env, Connection& connection, const Script& script, const ScriptCall& call) {
-  return send(env, connection, script, true, call);
+Asked ask(Env& env, Connection& connection, const Script& script, const ScriptCall& call,
+          FirstToHear first) {
+  return send(env, connection, script, true, call, first);
 }
 
 bool is_unknown_hash(const ScriptAnswer& answer) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <boost/container/small_vector.hpp>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -60,8 +61,13 @@ struct Asked {
   /// What has come of it by now. Once.
   ScriptAnswer answer(Env& env, Connection& connection) const;
 };
+/// Who hears first of a script that also tells others. A server writes to its clients at the end of
+/// a turn, and begins with the one that it had the latest news for, which is ours, unless there was
+/// some for us before: so `others` costs a PING. No more than an order in time hangs on it.
+enum class FirstToHear : std::uint8_t { we, others };
 /// By its hash; `script` and `call` are the caller's.
-Asked ask(Env& env, Connection& connection, const Script& script, const ScriptCall& call);
+Asked ask(Env& env, Connection& connection, const Script& script, const ScriptCall& call,
+          FirstToHear first = FirstToHear::we);
 /// The server does not know it (any more): run_text() tells it.
 bool is_unknown_hash(const ScriptAnswer& answer);
 asio::awaitable<ScriptAnswer> run_text(Env& env, std::shared_ptr<Connection> connection,

@@ -49,6 +49,53 @@ TEST_F(RedisHanded, TheNextHasItForAProbationAndThenForALease) {
   EXPECT_FALSE(got.release());
 }
 
+TEST_F(RedisHanded, AGrantInALineTakesSoManyCommands) {
+  constexpr long kLine = 12;
+  auto holder = open();
+  auto held = holder.lock("x")->acquire();
+  auto many = open("&poll=30s");
+  auto first = acquire_later(many.lock("x"));
+  ASSERT_TRUE(ready(1));
+  const std::vector<std::string> kinds{"zadd", "zrank", "zrange", "zscore", "zrem",
+                                       "del",  "mget",  "ping",   "publish"};
+  const auto counts = [&] {
+    std::vector<long> all;
+    for (const auto& kind : kinds) all.push_back(client().calls(kind));
+    return all;
+  };
+  const auto grown = [&](const std::vector<long>& before) {
+    auto all = counts();
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] -= before[i];
+    return all;
+  };
+  auto before = counts();
+  std::vector<std::future<LockHandle>> line;
+  for (long i = 1; i < kLine; ++i) line.push_back(acquire_later(many.lock("x")));
+  ASSERT_TRUE(ready(kLine));
+  const long come = kLine - 1;
+  // Those that ready() has taken are read as well: ZRANGE.
+  auto seen = grown(before);
+  seen[2] = 0;
+  EXPECT_THAT(seen, testing::ElementsAre(2 * come, come, 0, 0, 0, 0, come, 0, 0));
+
+  // Who leaves has others behind it, but the last. They come in the order of the queue.
+  before = counts();
+  held.release();
+  first.get().release();
+  const auto name = many.lock("x");
+  for (long given = 1; given < kLine; ++given) {
+    const auto next = [&] {
+      return std::find_if(line.begin(), line.end(), [](const std::future<LockHandle>& one) {
+        return one.valid() && one.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+      });
+    };
+    ASSERT_TRUE(eventually(patience(), [&] { return next() != line.end(); }));
+    next()->get().release();
+  }
+  EXPECT_THAT(grown(before),
+              testing::ElementsAre(0, 0, kLine + 1, kLine, 2 * kLine, 1, kLine + 1, kLine, kLine));
+}
+
 // As after a failover to a server on which its owner still waits: others had it since.
 TEST_F(RedisHanded, AGrantOfTheSameOwnerUnderAnotherTokenIsNotItsOwn) {
   auto locks = open("&lease=1s");

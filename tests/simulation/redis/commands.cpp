@@ -62,10 +62,13 @@ Reply set(CommandContext& context, const Command& command) {
   Entry entry;
   entry.value = command[2];
   bool only_new = false;
+  bool only_old = false;
   for (std::size_t i = 3; i < command.size(); ++i) {
     const auto option = upper(command[i]);
     if (option == "NX") {
       only_new = true;
+    } else if (option == "XX") {
+      only_old = true;
     } else if (option == "PX" && i + 1 < command.size()) {
       const auto time = number<std::int64_t>(command[++i]);
       if (!time) return not_an_integer();
@@ -75,7 +78,9 @@ Reply set(CommandContext& context, const Command& command) {
       return error("ERR syntax error");
     }
   }
-  if (only_new && context.keys.find(command[1], context.now_ms()) != nullptr) return nil();
+  if (only_new && only_old) return error("ERR syntax error");
+  const bool is_there = context.keys.find(command[1], context.now_ms()) != nullptr;
+  if ((only_new && is_there) || (only_old && !is_there)) return nil();
   context.keys.put(command[1], std::move(entry));
   return status("OK");
 }

@@ -204,6 +204,9 @@ TEST(SimulatedRedisAnswers, PlainCommandsAnswerAsRedisDoes) {
            {"GET", "a"},
            {"SET", "a", "1", "PX", "100000"},
            {"SET", "a", "2", "NX"},
+           {"SET", "a", "1", "XX", "PX", "100000"},
+           {"SET", "c", "1", "XX"},
+           {"SET", "a", "2", "XX", "NX"},
            {"SET", "a", "2", "PX", "0"},
            {"SET", "a", "2", "BAD"},
            {"INCR", "a"},
@@ -350,6 +353,26 @@ class AtOnce {
                           {"", "%fence", "%queue", "%alive", "%next"},
                           {kWaiter, "30000", "0", "600000", place}));
   }
+  /// A process says that it lives, and may listen.
+  void speak(const std::string& process, bool listens = true) {
+    if (listens) both_.listen("dlock:wake:" + process);
+    both_.ask({"EVAL", production::scripts().presence.text, "1", "dlock:here%" + process, "7",
+               "900", "60000", "tag"});
+  }
+  void line_up(const std::string& waiter, const std::string& patience) {
+    put({"ZADD", "1", waiter}, "%queue");
+    put({"ZADD", patience, waiter}, "%alive");
+  }
+  /// With `fair`.
+  Reply acquire_in_order(const std::string& place) {
+    return both_.ask(call(production::scripts().acquire_in_order, "y",
+                          {"", "%fence", "%queue", "%alive", "%next"},
+                          {kWaiter, "30000", "0", "600000", place, "", kWaking}));
+  }
+  std::int64_t left_in_order() { return both_.ask({"PTTL", key("y", "")}).integer; }
+  std::string kind_in_order(std::string_view suffix) {
+    return both_.ask({"TYPE", key("y", suffix)}).text;
+  }
   std::string value(std::string_view suffix) { return both_.ask({"GET", key("x", suffix)}).text; }
   Reply release() {
     const auto& release = production::scripts().release;
@@ -366,6 +389,18 @@ class AtOnce {
     both_.ask(with);
     with.at(1) = key("x", suffix);
     return both_.ask(with);
+  }
+  /// Both expire, in `most` milliseconds at the latest.
+  bool expires(std::string_view suffix, int most) {
+    const auto* const script =
+        "local left = redis.call('PTTL', KEYS[1]) "
+        "return left > 0 and left <= tonumber(ARGV[1]) and 1 or 0";
+    bool all = true;
+    for (const char* name : {"x", "y"}) {
+      const auto reply = both_.ask({"EVAL", script, "1", key(name, suffix), std::to_string(most)});
+      all = all && reply.integer == 1;
+    }
+    return all;
   }
   /// What both have there is alike.
   Reply see(const char* command, std::string_view suffix) {
@@ -453,6 +488,69 @@ TEST(SimulatedRedisAnswers, TheShortWayIsNotTakenWhereThereIsMoreToDo) {
   // Another program's data.
   locks.put({"ZADD", "1", "foreign"}, "");
   EXPECT_EQ(locks.acquire_at_once().kind, Reply::Kind::error);
+}
+
+TEST(SimulatedRedisAnswers, AReleasePutsTheNextInLineInTheHoldersPlace) {
+  AtOnce locks;
+  const std::string process = "00000000-0000-4000-8000-000000000001";
+  const std::string owner = "00000000-0000-4000-8000-000000000005,host,2,app";
+  locks.speak(process);
+  const auto token = token_of(locks.acquire("5000000000000000", "0 1 60000 "));
+  locks.line_up(process + " " + owner, "9000000000000.5");
+  EXPECT_EQ(locks.release().items.at(0).integer, 1);
+  EXPECT_EQ(locks.see("GET", "").text, std::to_string(token + 1) + ":" + owner);
+  EXPECT_TRUE(locks.expires("", 1000)) << "after the probation";
+  EXPECT_EQ(locks.see("GET", "%fence").text, std::to_string(token + 1));
+  for (const char* suffix : {"%queue", "%alive", "%next"}) {
+    EXPECT_EQ(locks.see("TYPE", suffix).text, "none") << suffix;
+  }
+}
+
+TEST(SimulatedRedisAnswers, WhoIsNotReadyForItIsWokenOrDroppedByARelease) {
+  AtOnce locks;
+  const std::string listens = "00000000-0000-4000-8000-000000000001";
+  const std::string deaf = "00000000-0000-4000-8000-000000000002";
+  const std::string silent = "00000000-0000-4000-8000-000000000003";
+  const std::string owner = " 00000000-0000-4000-8000-000000000005,host,2,app";
+  locks.speak(listens);
+  locks.speak(deaf, false);
+  const struct {
+    std::string process;
+    std::string patience;
+    bool is_woken;
+  } rows[] = {{listens, "9000000000000", true},
+              {listens, "1.5", false},
+              {deaf, "9000000000000.5", false},
+              {silent, "9000000000000.5", false}};
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.process + " " + row.patience);
+    token_of(locks.acquire("0", "0 1 60000 "));
+    locks.line_up(row.process + owner, row.patience);
+    EXPECT_EQ(locks.release().items.at(0).integer, 1);
+    for (const char* suffix : {"", "%queue", "%alive"}) {
+      EXPECT_EQ(locks.see("TYPE", suffix).text, "none") << suffix;
+    }
+    EXPECT_EQ(locks.see("TYPE", "%next").text, row.is_woken ? "string" : "none");
+    locks.put({"DEL"}, "%next");
+  }
+}
+
+TEST(SimulatedRedisAnswers, WhoFindsThatHeIsNextHasItAtOnceAndLeavesTheQueue) {
+  AtOnce locks;
+  const std::string me = AtOnce::kWaiter;
+  const std::string deaf = "00000000-0000-4000-8000-000000000003 before";
+  locks.speak(me.substr(0, 36));
+  locks.put({"ZADD", "1", deaf}, "%queue");
+  locks.put({"ZADD", "9000000000000", deaf}, "%alive");
+  locks.put({"ZADD", "2", me}, "%queue");
+  locks.put({"ZADD", "9000000000000.5", me}, "%alive");
+  const auto granted = locks.acquire_in_order("1 2 60000 2");
+  EXPECT_EQ(granted.items.at(0).integer, 2) << to_text(granted);
+  token_of(granted);
+  EXPECT_GT(locks.left_in_order(), 2000) << "for its lease, not for a probation";
+  for (const char* suffix : {"%queue", "%alive", "%next"}) {
+    EXPECT_EQ(locks.kind_in_order(suffix), "none") << suffix;
+  }
 }
 
 TEST(SimulatedRedisAnswers, AGrantBringsARangeOfTokensIfItIsAskedFor) {

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
+
 #include "tests/simulation/redis/bench.hpp"
 
 namespace dlock::simulation::redis {
@@ -46,6 +48,27 @@ TEST(SimulatedRedis, AHandOverWakesOneWaiter) {
   ASSERT_TRUE(first->held());
   EXPECT_FALSE(second->told);
   EXPECT_LT(first->at - start, milliseconds(50));
+}
+
+// Everybody has the lock before his first look is due: nobody but newcomers sees to the queue.
+TEST(SimulatedRedis, AQueueLastsAsLongAsThereAreNewcomers) {
+  RedisBench bench(true);
+  std::deque<Program*> line{&bench.holder(), &bench.program("a"), &bench.program("b"),
+                            &bench.program("c")};
+  for (std::size_t i = 1; i < line.size(); ++i) {
+    line[i]->acquire(kLock);
+    bench.run(milliseconds(50));
+  }
+  for (int turn = 0; turn < 600; ++turn) {
+    auto* const program = line.front();
+    line.pop_front();
+    program->release();
+    ASSERT_TRUE(bench.run_until([&] { return line.front()->last->held(); }, milliseconds(50)))
+        << turn;
+    program->acquire(kLock);
+    line.push_back(program);
+    bench.run(milliseconds(100));
+  }
 }
 
 // Above 2^53 Lua counts no longer by one.

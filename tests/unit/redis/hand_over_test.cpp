@@ -108,7 +108,8 @@ TEST(RedisHandOver, WordsCountFromBeforeTheyWereSentAndNotForEver) {
 TEST(RedisHandOver, TheScriptsKnowTheSameNumbers) {
   const auto& text = scripts().release.text;
   EXPECT_NE(text.find("'" + std::string(kPresencePrefix) + "'"), std::string::npos);
-  EXPECT_NE(text.find("'PX', " + std::to_string(kProbation.count())), std::string::npos);
+  EXPECT_NE(text.find("'PX', '" + std::to_string(kProbation.count()) + "', how"),
+            std::string::npos);
   EXPECT_NE(text.find("' " + std::to_string(kProbation.count()) + "'"), std::string::npos);
   EXPECT_FALSE(KeyMap(kOwnTemplate).name(std::string(kPresencePrefix) + kWaiter));
 }

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/redis/scripts/record_scripts.hpp"
+
+#include <fmt/format.h>
+
+namespace dlock::redis {
+namespace {
+
+// A record has changed: all look again. Who gets there first when the lock is open has it; the
+// others keep their places.
+constexpr std::string_view kWakeAll = R"lua(
+local function wake_all(queue, next_key, prefix)
+  redis.call('DEL', next_key)
+  for _, waiter in ipairs(redis.call('ZRANGE', queue, 0, -1)) do
+    local heard = redis.pcall('PUBLISH', prefix .. string.sub(waiter, 1, 36),
+                              string.sub(waiter, 38, 73))
+    if type(heard) ~= 'number' then return end
+  end
+end
+)lua";
+
+// False: no token would be left.
+constexpr std::string_view kRaiseFence = R"lua(
+local function raise(fence, above, memory)
+  local clock = redis.call('TIME')
+  local us = clock[1] * 1000000 + clock[2]
+  local token = math.max(tonumber(redis.call('GET', fence) or '0') or 0, tonumber(above))
+  if not (token < 9007199254740991) then return false end
+  memory = string.format('%.0f', memory + math.max(token - us, 0) / 1000)
+  redis.call('SET', fence, string.format('%.0f', token), 'PX', memory)
+  return true
+end
+)lua";
+
+// Of the scripts below, what comes first: {1 done | 0 no record there, or not ours | 3 no token
+// left, tag} | {2, the record there, tag}
+
+// KEYS lock alive; ARGV tag
+//
+// What a replica answers may be old: it refuses the writing of nothing.
+constexpr std::string_view kRecord = R"lua(
+redis.call('ZREM', KEYS[2], '')
+local held = redis.call('GET', KEYS[1])
+if held and string.sub(held, 1, 13) == 'dlock:record:' then
+  return {2, string.sub(held, 14), ARGV[1]}
+end
+return {0, ARGV[1]}
+)lua";
+
+// KEYS lock queue next; ARGV token:owner, record, channel prefix, tag
+//
+// The token, too: a late copy of the acquire may have given the lock to the same owner again.
+constexpr std::string_view kSeal = R"lua(
+local tag = ARGV[#ARGV]
+local held = redis.call('GET', KEYS[1])
+if not held then return {0, tag} end
+if string.sub(held, 1, 13) == 'dlock:record:' then return {2, string.sub(held, 14), tag} end
+if held == ARGV[1] then
+  -- (gate)
+  redis.call('SET', KEYS[1], 'dlock:record:' .. ARGV[2])
+  wake_all(KEYS[2], KEYS[3], ARGV[3])
+  return {1, tag}
+end
+return {0, tag}
+)lua";
+
+// KEYS lock fence queue next; ARGV from, to ('' opens), min token, fence ms, channel prefix, tag
+constexpr std::string_view kSetRecord = R"lua(
+local tag = ARGV[#ARGV]
+local held = redis.call('GET', KEYS[1])
+if not held or string.sub(held, 1, 13) ~= 'dlock:record:' then return {0, tag} end
+if string.sub(held, 14) ~= ARGV[1] then return {2, string.sub(held, 14), tag} end
+-- (gate)
+if ARGV[2] ~= '' then
+  redis.call('SET', KEYS[1], 'dlock:record:' .. ARGV[2])
+else
+  if not raise(KEYS[2], ARGV[3], ARGV[4]) then return {3, tag} end
+  redis.call('DEL', KEYS[1])
+end
+wake_all(KEYS[3], KEYS[4], ARGV[5])
+return {1, tag}
+)lua";
+
+// KEYS lock fence; ARGV owner, min token, fence ms, tag
+constexpr std::string_view kRaise = R"lua(
+local held = redis.call('GET', KEYS[1])
+local colon = held and string.find(held, ':', 1, true)
+if not colon or string.sub(held, colon + 1) ~= ARGV[1] then return {0, ARGV[4]} end
+if not raise(KEYS[2], ARGV[2], ARGV[3]) then return {3, ARGV[4]} end
+return {1, ARGV[4]}
+)lua";
+
+// KEYS note alive; ARGV tag
+constexpr std::string_view kNote = R"lua(
+redis.call('ZREM', KEYS[2], '')
+local text = redis.call('GET', KEYS[1])
+if text then return {2, text, ARGV[1]} end
+return {0, ARGV[1]}
+)lua";
+
+// KEYS note; ARGV from, to ('' for none, each), tag
+constexpr std::string_view kSetNote = R"lua(
+local text = redis.call('GET', KEYS[1]) or ''
+if text ~= ARGV[1] then
+  if text ~= '' then return {2, text, ARGV[3]} end
+  return {0, ARGV[3]}
+end
+if ARGV[2] == '' then
+  redis.call('DEL', KEYS[1])
+else
+  redis.call('SET', KEYS[1], ARGV[2])
+end
+return {1, ARGV[3]}
+)lua";
+
+// KEYS note alive; ARGV tag. In milliseconds, rounded down.
+constexpr std::string_view kTime = R"lua(
+local now = redis.call('TIME')
+return {2, string.format('%d', now[1] * 1000 + math.floor(now[2] / 1000)), ARGV[1]}
+)lua";
+
+}  // namespace
+
+std::string record_script() { return std::string(kRecord); }
+std::string seal_script() { return fmt::format("{}{}", kWakeAll, kSeal); }
+std::string set_record_script() { return fmt::format("{}{}{}", kWakeAll, kRaiseFence, kSetRecord); }
+std::string raise_script() { return fmt::format("{}{}", kRaiseFence, kRaise); }
+std::string note_script() { return std::string(kNote); }
+std::string set_note_script() { return std::string(kSetNote); }
+std::string time_script() { return std::string(kTime); }
+
+std::string_view wake_all_lua() { return kWakeAll; }
+
+}  // namespace dlock::redis
