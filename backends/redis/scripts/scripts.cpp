@@ -355,8 +355,8 @@ end
 // tag}
 //
 // Also withdraws a waiter; one that was woken already passes the news on. The GET: as in acquire.
-// Where nobody waits and nobody was woken, that is all, as there; and so it is where the first in
-// line can be handed the lock. It then never was free.
+// Where nobody waits and nobody was woken, that is all, as there, before any function is made; and
+// so it is where the first in line can be handed the lock. It then never was free.
 constexpr std::string_view kFindOurs = R"lua(
 local heads = redis.pcall('ZRANGE', KEYS[2], 0, 0)
 local head = heads[1]
@@ -368,24 +368,26 @@ local colon = held and string.find(held, ':', 1, true)
 local ours = colon and string.sub(held, colon + 1) == ARGV[1] and 1 or 0
 )lua";
 
-constexpr std::string_view kReleaseAtOnce = R"lua(
-if ours == 1 and not reserved and not heads.err then
-  if not head then
-    redis.call('DEL', KEYS[1])
-    return {2, ARGV[4]}
-  end
-  local patience = redis.pcall('ZSCORE', KEYS[3], head)
-  if type(patience) == 'string' and string.sub(patience, -2) == '.5' then
-    local clock = redis.call('TIME')
-    local us = clock[1] * 1000000 + clock[2]
-    patience = tonumber(patience)
-    local word = patience * 1000 > us and last_word(stored[4], patience, us)
-    local prefix = word and string.match(ARGV[3], '^%S+')
-    if word and give(KEYS[1], KEYS[5], prefix, head, word, stored[3], us, 'XX') == 1 then
-      redis.pcall('ZREM', KEYS[2], head)
-      redis.pcall('ZREM', KEYS[3], head)
-      return {1, ARGV[4]}
-    end
+constexpr std::string_view kReleaseAlone = R"lua(
+local at_once = ours == 1 and not reserved and not heads.err
+if at_once and not head then
+  redis.call('DEL', KEYS[1])
+  return {2, ARGV[4]}
+end
+)lua";
+
+constexpr std::string_view kReleaseToNext = R"lua(
+local patience = at_once and redis.pcall('ZSCORE', KEYS[3], head)
+if type(patience) == 'string' and string.sub(patience, -2) == '.5' then
+  local clock = redis.call('TIME')
+  local us = clock[1] * 1000000 + clock[2]
+  patience = tonumber(patience)
+  local word = patience * 1000 > us and last_word(stored[4], patience, us)
+  local prefix = word and string.match(ARGV[3], '^%S+')
+  if word and give(KEYS[1], KEYS[5], prefix, head, word, stored[3], us, 'XX') == 1 then
+    redis.pcall('ZREM', KEYS[2], head)
+    redis.pcall('ZREM', KEYS[3], head)
+    return {1, ARGV[4]}
   end
 end
 )lua";
@@ -495,8 +497,8 @@ Scripts::Scripts()
     : acquire(fmt::format("{}{}{}{}{}{}", kLook, kAcquireAtOnce, kFirstTryLua, kPlace, kAcquire,
                           kQueueUp)),
       renew(std::string(kRenew)),
-      release(fmt::format("{}{}{}{}{}{}{}", kFindOurs, kHandOverLua, kReleaseAtOnce, kFirstTryLua,
-                          kWake, kRelease, kPassOn)),
+      release(fmt::format("{}{}{}{}{}{}{}{}", kFindOurs, kReleaseAlone, kHandOverLua,
+                          kReleaseToNext, kFirstTryLua, kWake, kRelease, kPassOn)),
       evict(fmt::format("{}{}{}{}{}", kFirstTryLua, kHandOverLua, kWake, kReadersLua, kEvict)),
       presence(std::string(kPresence)),
       inspect(std::string(kInspect)),
