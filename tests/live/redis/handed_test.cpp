@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A release that gives the lock to the next in line itself, and where it only wakes it.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <future>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "testkit/process.hpp"
 #include "tests/live/redis/support.hpp"
@@ -82,7 +87,6 @@ TEST_F(RedisHanded, AGrantInALineTakesSoManyCommands) {
   before = counts();
   held.release();
   first.get().release();
-  const auto name = many.lock("x");
   for (long given = 1; given < kLine; ++given) {
     const auto next = [&] {
       return std::find_if(line.begin(), line.end(), [](const std::future<LockHandle>& one) {
