@@ -259,6 +259,20 @@ TEST_F(RedisQueue, NamesNestAndNeverMeet) {
   EXPECT_EQ(locks.list("a").size(), 2U);
 }
 
+// By what the newcomer says, that is: its holder looks for itself at its renewals, here after 100
+// s.
+TEST_F(RedisQueue, ALockThatStaysGivesWayLongBeforeItsNextRenewal) {
+  auto stays = open("&cache=1h&lease=300s");
+  stays.lock("s")->acquire().release();
+  ASSERT_EQ(client().ask({"EXISTS", "dlock:{s}"}).integer, 1);
+  // After the grant, and again when it listens.
+  ASSERT_TRUE(eventually(patience(), [&] { return client().calls("zcard") >= 2; }));
+  auto other = open();
+  error_code ec;
+  const auto got = other.lock("s")->try_acquire({.wait = 30s}, {}, ec);
+  EXPECT_TRUE(got) << ec.message();
+}
+
 TEST_F(RedisQueue, HandOverBesideARawPubSubHandOver) {
   constexpr int kRounds = 200;
   auto first = open("&poll=30s");
