@@ -78,7 +78,7 @@ TEST_F(RedisHanded, AGrantInALineTakesSoManyCommands) {
   for (long i = 1; i < kLine; ++i) line.push_back(acquire_later(many.lock("x")));
   ASSERT_TRUE(ready(kLine));
   const long come = kLine - 1;
-  // Those that ready() has taken are read as well: ZRANGE.
+  // ready() itself asks by ZRANGE.
   auto seen = grown(before);
   seen[2] = 0;
   EXPECT_THAT(seen, testing::ElementsAre(2 * come, come, 0, 0, 0, 0, come, 0, 0));

@@ -259,8 +259,7 @@ TEST_F(RedisQueue, NamesNestAndNeverMeet) {
   EXPECT_EQ(locks.list("a").size(), 2U);
 }
 
-// By what the newcomer says, that is: its holder looks for itself at its renewals, here after 100
-// s.
+// The newcomer says so: the holder looks for itself only when it renews, here after 100 seconds.
 TEST_F(RedisQueue, ALockThatStaysGivesWayLongBeforeItsNextRenewal) {
   auto stays = open("&cache=1h&lease=300s");
   stays.lock("s")->acquire().release();
