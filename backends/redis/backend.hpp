@@ -97,14 +97,17 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
   void wake_all();
 
   ClaimAnswer take_handed(KeyClaim& claim);
-  /// With a token that is ours already; empty: a script must say.
-  asio::awaitable<std::optional<ClaimAnswer>> claim_with(TokenRanges::Token token,
-                                                         KeyClaimPtr claim, TimePoint deadline);
+  /// It is a lock that may be taken with a token that is ours already.
+  bool may_use_tokens(const KeyClaim& claim) const noexcept;
+  std::optional<TokenRanges::Token> next_token(const KeyClaim& claim);
+  asio::awaitable<ClaimAnswer> claim_with(TokenRanges::Token token, KeyClaimPtr claim,
+                                          TimePoint deadline);
+  enum class WithRange : std::uint8_t { no, if_wanted };
+  asio::awaitable<ClaimAnswer> claim_by_script(KeyClaimPtr ours, WithRange range,
+                                               TimePoint deadline);
   /// If the answer brings one. False: it came too late, and must be asked for again.
   bool take_range(KeyClaim& claim, const TokenRanges::Connection& on, const ScriptAnswer& answer,
                   TimePoint sent);
-  bool is_proof(const KeyClaim& claim, const TokenRanges::Token& token,
-                const std::vector<Reply>& values) const;
   ClaimAnswer granted(KeyClaim& claim, std::uint64_t token, TimePoint sent) const;
   ClaimAnswer take_acquired(KeyClaim& claim, const ScriptAnswer& answer, TimePoint sent);
   asio::awaitable<ClaimAnswer> adopt(KeyClaimPtr claim, TimePoint deadline);

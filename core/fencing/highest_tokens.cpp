@@ -13,17 +13,26 @@ std::optional<std::uint64_t> HighestTokens::find(std::string_view name, Mode mod
 
 void HighestTokens::raise(std::string_view name, std::uint64_t token, Mode mode) {
   const auto exclusive = mode == Mode::exclusive ? token : 0;
-  auto found = by_name_.find(name);
-  if (found == by_name_.end()) {
-    found = by_name_.emplace(name, Highest{token, exclusive}).first;
-  } else {
-    auto& highest = found->second;
-    highest.exclusive = std::max(highest.exclusive, exclusive);
-    if (token <= highest.of_all) return;
-    by_token_.erase({highest.of_all, found->first});
-    highest.of_all = token;
+  const auto found = by_name_.find(name);
+  if (found == by_name_.end()) return add(name, {token, exclusive});
+  auto& highest = found->second;
+  highest.exclusive = std::max(highest.exclusive, exclusive);
+  if (token <= highest.of_all) return;
+  auto place = by_token_.extract({highest.of_all, found->first});
+  highest.of_all = token;
+  place.value().first = token;
+  // Most are the highest of all names' so far.
+  by_token_.insert(by_token_.end(), std::move(place));
+}
+
+void HighestTokens::add(std::string_view name, const Highest& highest) {
+  const auto added = by_name_.emplace(name, highest).first;
+  try {
+    by_token_.emplace(highest.of_all, added->first);
+  } catch (...) {
+    by_name_.erase(added);
+    throw;
   }
-  by_token_.emplace(token, found->first);
   if (by_name_.size() > most_names_) forget_lowest();
 }
 

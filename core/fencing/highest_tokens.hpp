@@ -6,11 +6,12 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "dlock/detail/recycled.hpp"
@@ -40,11 +41,18 @@ class HighestTokens {
     std::uint64_t of_all = 0;
     std::uint64_t exclusive = 0;
   };
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view name) const noexcept {
+      return std::hash<std::string_view>{}(name);
+    }
+  };
   using Place = std::pair<std::uint64_t, std::string_view>;
+  void add(std::string_view name, const Highest& highest);
   void forget_lowest();
 
   const std::size_t most_names_;
-  std::map<std::string, Highest, std::less<>> by_name_;
+  std::unordered_map<std::string, Highest, Hash, std::equal_to<>> by_name_;
   /// The views are of by_name_'s keys, which stay where they are.
   std::set<Place, std::less<>, detail::Recycled<Place>> by_token_;
   std::uint64_t floor_ = 0;

@@ -1,92 +1,105 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/loop/timer_queue.hpp"
 
+#include <algorithm>
 #include <new>
+#include <utility>
 
 namespace dlock::core {
 namespace {
 
-constexpr std::size_t kSpare = 16;
 /// An id is its slot's place, from 1 on, and above that how often the slot was used.
 constexpr TimerId kSlots = TimerId{1} << 24;
 constexpr std::size_t slot_of(TimerId id) { return static_cast<std::size_t>(id % kSlots) - 1; }
 
+constexpr std::size_t kChildren = 4;
+constexpr std::size_t parent_of(std::size_t place) { return (place - 1) / kChildren; }
+
 }  // namespace
 
-TimerQueue::TimerQueue() { spare_.reserve(kSpare); }
-
-std::size_t TimerQueue::take_slot() {
-  if (first_free_ == slots_.size()) {
-    if (slots_.size() + 1 >= kSlots) throw std::bad_alloc();
-    const auto slot = slots_.size();
-    slots_.push_back({ordered_.end(), kSlots + slot + 1, slot + 1});
+// The heap has room for as many: to put a timer in its place takes no memory.
+void TimerQueue::add_slot() {
+  const auto slot = slots_.size();
+  if (slot + 1 >= kSlots) throw std::bad_alloc();
+  if (slot == slots_.capacity()) {
+    const auto room = std::max<std::size_t>(16, 2 * slot);
+    heap_.reserve(room);
+    slots_.reserve(room);
   }
-  const auto slot = first_free_;
-  first_free_ = slots_[slot].next_free;
-  return slot;
-}
-
-void TimerQueue::free_slot(std::size_t slot) noexcept {
-  slots_[slot].id += kSlots;
-  slots_[slot].next_free = first_free_;
-  slots_[slot].place = ordered_.end();
-  first_free_ = slot;
+  slots_.push_back({kSlots + slot + 1, {}, slot + 1, false});
 }
 
 TimerQueue::Slot* TimerQueue::find(TimerId id) noexcept {
   const auto slot = slot_of(id);
   if (slot >= slots_.size() || slots_[slot].id != id) return nullptr;
-  return slots_[slot].place == ordered_.end() ? nullptr : &slots_[slot];
+  return slots_[slot].is_used ? &slots_[slot] : nullptr;
 }
 
-TimerQueue::Ordered::iterator TimerQueue::place(TimePoint when, Entry entry) {
-  if (spare_.empty()) return ordered_.emplace(when, std::move(entry));
-  auto node = std::move(spare_.back());
-  spare_.pop_back();
-  node.key() = when;
-  node.mapped() = std::move(entry);
-  return ordered_.insert(std::move(node));
+void TimerQueue::put(std::size_t place, const Entry& entry) noexcept {
+  heap_[place] = entry;
+  slots_[entry.slot].place = place;
+}
+
+void TimerQueue::settle(std::size_t place, const Entry& entry) noexcept {
+  while (place != 0 && entry < heap_[parent_of(place)]) {
+    put(place, heap_[parent_of(place)]);
+    place = parent_of(place);
+  }
+  for (;;) {
+    const auto first = kChildren * place + 1;
+    const auto end = std::min(first + kChildren, heap_.size());
+    if (first >= end) break;
+    auto least = first;
+    for (auto child = first + 1; child < end; ++child) {
+      if (heap_[child] < heap_[least]) least = child;
+    }
+    if (!(heap_[least] < entry)) break;
+    put(place, heap_[least]);
+    place = least;
+  }
+  put(place, entry);
 }
 
 TimerId TimerQueue::add(TimePoint when, Job job) {
-  const auto slot = take_slot();
-  const auto id = slots_[slot].id;
-  try {
-    slots_[slot].place = place(when, Entry{id, std::move(job)});
-  } catch (...) {
-    free_slot(slot);
-    throw;
-  }
-  return id;
+  if (first_free_ == slots_.size()) add_slot();
+  const auto at = first_free_;
+  auto& slot = slots_[at];
+  first_free_ = std::exchange(slot.place, heap_.size());
+  slot.is_used = true;
+  slot.job = std::move(job);
+  const Entry entry{when, ++last_order_, at};
+  heap_.push_back(entry);
+  settle(slot.place, entry);
+  return slot.id;
 }
 
 Job TimerQueue::take(Slot& slot) noexcept {
-  auto node = ordered_.extract(slot.place);
-  free_slot(slot_of(slot.id));
-  auto job = std::move(node.mapped().job);
-  if (spare_.size() < spare_.capacity()) spare_.push_back(std::move(node));
-  return job;
+  const auto place = slot.place;
+  const auto last = heap_.back();
+  heap_.pop_back();
+  if (place != heap_.size()) settle(place, last);
+  const auto at = slot_of(slot.id);
+  slot.id += kSlots;
+  slot.place = std::exchange(first_free_, at);
+  slot.is_used = false;
+  return std::move(slot.job);
 }
 
 void TimerQueue::move(TimerId id, TimePoint when) noexcept {
   auto* const slot = find(id);
   if (slot == nullptr) return;
-  auto node = ordered_.extract(slot->place);
-  node.key() = when;
-  slot->place = ordered_.insert(std::move(node));
+  settle(slot->place, {when, ++last_order_, slot_of(id)});
 }
 
 void TimerQueue::remove(TimerId id) noexcept {
   if (auto* const slot = find(id)) take(*slot);
 }
 
-TimePoint TimerQueue::next() const noexcept {
-  return ordered_.empty() ? kNever : ordered_.begin()->first;
-}
+TimePoint TimerQueue::next() const noexcept { return heap_.empty() ? kNever : heap_.front().when; }
 
 Job TimerQueue::take_due(TimePoint now) {
-  if (ordered_.empty() || ordered_.begin()->first > now) return {};
-  return take(*find(ordered_.begin()->second.id));
+  if (heap_.empty() || heap_.front().when > now) return {};
+  return take(slots_[heap_.front().slot]);
 }
 
 }  // namespace dlock::core

@@ -2,10 +2,14 @@
 //
 // The pending timers of one loop, in order. Pure: whoever owns it asks for the next moment and says
 // what time it is.
+//
+// A heap in one piece of memory (four children each: Johnson, "Priority queues with update and
+// finding minimum spanning trees", 1975), and where in it each timer is: most timers guard one
+// request and are removed before they are due. The containers that have this
+// (boost::heap::d_ary_heap) take a node for each timer, and one more to move it.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <vector>
 
 #include "dlock/spi/env.hpp"
@@ -14,41 +18,46 @@ namespace dlock::core {
 
 class TimerQueue {
  public:
-  TimerQueue();
   TimerId add(TimePoint when, Job job);
   void remove(TimerId id) noexcept;
   /// Needs no memory.
   void move(TimerId id, TimePoint when) noexcept;
   /// The earliest moment, kNever if there is none.
   TimePoint next() const noexcept;
-  /// Takes the earliest job out if it is due, else an empty one.
+  /// Takes the earliest job out if it is due, else an empty one. Of those that are due at the same
+  /// moment the one that was added, or moved, first.
   Job take_due(TimePoint now);
 
  private:
-  struct Entry {
-    TimerId id;
-    Job job;
-  };
-  using Ordered = std::multimap<TimePoint, Entry>;
   /// By what a timer's id begins with; used by one after the other.
   struct Slot {
-    Ordered::iterator place;
     TimerId id = 0;  ///< of whose it is; of the next one while it is free
-    std::size_t next_free = 0;
+    Job job;
+    std::size_t place = 0;  ///< in the heap; of the next free one while it is free
+    bool is_used = false;
+  };
+  struct Entry {
+    TimePoint when;
+    std::uint64_t order = 0;
+    std::size_t slot = 0;
+
+    bool operator<(const Entry& other) const noexcept {
+      return when != other.when ? when < other.when : order < other.order;
+    }
   };
 
-  std::size_t take_slot();
-  void free_slot(std::size_t slot) noexcept;
+  void add_slot();
   /// Null: it is over.
   Slot* find(TimerId id) noexcept;
-  Ordered::iterator place(TimePoint when, Entry entry);
   Job take(Slot& slot) noexcept;
+  void put(std::size_t place, const Entry& entry) noexcept;
+  /// Where it belongs, from a place that may be wrong.
+  void settle(std::size_t place, const Entry& entry) noexcept;
 
-  Ordered ordered_;
+  std::vector<Entry> heap_;
   std::vector<Slot> slots_;
   std::size_t first_free_ = 0;  ///< as long as it is below slots_.size()
-  /// The nodes of a few timers that are over, for the next: most guard one request.
-  std::vector<Ordered::node_type> spare_;
+  std::uint64_t last_order_ = 0;
 };
 
 }  // namespace dlock::core

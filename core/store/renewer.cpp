@@ -33,10 +33,12 @@ void Renewer::add(const std::shared_ptr<Hold>& hold, const ClaimPtr& claim,
                   const Validity& validity, const Limits& limits) {
   const LeaseFsm lease(validity, limits.drift_margin, retry_pause(limits.lease));
   const auto number = claim->number();
-  const auto added = entries_.insert_or_assign(number, Entry{hold, claim, lease, limits}).first;
+  Entry entry{hold, claim, lease, limits};
+  entry.due = next_moment(entry);
+  const auto due = entry.due;
+  entries_.insert_or_assign(number, std::move(entry));
   try {
-    due_.insert({kNever, number});
-    schedule(added->second);
+    due_.insert({due, number});
     arm();
   } catch (...) {
     remove(*hold);
@@ -127,10 +129,14 @@ void Renewer::apply(Entry& entry, LeaseFsm::Change change) {
   schedule(entry);
 }
 
+TimePoint Renewer::next_moment(const Entry& entry) noexcept {
+  return std::min(entry.lease.deadline(), entry.lease.renew_at());
+}
+
 void Renewer::schedule(Entry& entry) noexcept {
   auto place = due_.extract({entry.due, entry.claim->number()});
   if (place.empty()) return;
-  entry.due = std::min(entry.lease.deadline(), entry.lease.renew_at());
+  entry.due = next_moment(entry);
   place.value().first = entry.due;
   due_.insert(std::move(place));
 }

@@ -73,6 +73,7 @@ class Renewer : public std::enable_shared_from_this<Renewer> {
   using Place = std::pair<TimePoint, std::uint64_t>;
 
   void apply(Entry& entry, LeaseFsm::Change change);
+  static TimePoint next_moment(const Entry& entry) noexcept;
   void schedule(Entry& entry) noexcept;
   void arm();
   void on_timer();

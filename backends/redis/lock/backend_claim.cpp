@@ -119,9 +119,16 @@ Validity RedisBackend::validity(const Claim& claim, TimePoint sent) const {
   return {sent + lease, sent + lease / 3};
 }
 
+// No coroutine of its own: one with a token has little to keep.
 asio::awaitable<ClaimAnswer> RedisBackend::claim(ClaimPtr claim, TimePoint deadline) {
-  const auto ours = std::static_pointer_cast<KeyClaim>(claim);
+  auto ours = std::static_pointer_cast<KeyClaim>(std::move(claim));
   ours->woken = false;
+  if (const auto token = next_token(*ours)) return claim_with(*token, std::move(ours), deadline);
+  return claim_by_script(std::move(ours), WithRange::if_wanted, deadline);
+}
+
+asio::awaitable<ClaimAnswer> RedisBackend::claim_by_script(KeyClaimPtr ours, WithRange range,
+                                                           TimePoint deadline) {
   bool ready = link_->up();
   if (auto given = take_handed(*ours); given.status == ClaimStatus::granted) {
     listen_for_others(ours);
@@ -138,17 +145,8 @@ asio::awaitable<ClaimAnswer> RedisBackend::claim(ClaimPtr claim, TimePoint deadl
   const bool reads = ours->request().mode == Mode::shared;
   const bool in_turn = capabilities_.fair || reads;
   const auto connection = link_->connection();
-  bool with_range = false;
-  if (!gate && !in_turn && !ours->maybe_queued) {
-    const auto now = env_.now();
-    const auto key = std::string_view(ours->keys.text);
-    const auto next = token_ranges_.take(connection, key, ours->min_token(), now);
-    if (next) {
-      auto taken = co_await claim_with(*next, ours, deadline);
-      if (taken) co_return std::move(*taken);
-    }
-    with_range = !next && token_ranges_.is_wanted(connection, key, now);
-  }
+  const bool with_range = range == WithRange::if_wanted && may_use_tokens(*ours) &&
+                          token_ranges_.is_wanted(connection, ours->keys.text, env_.now());
   auto call = acquire_call(*ours, with_range, patience_, lock_delay_);
   KeyBase gate_keys;
   if (gate) gate_keys = names_.base(gate->key);
@@ -164,7 +162,7 @@ asio::awaitable<ClaimAnswer> RedisBackend::claim(ClaimPtr claim, TimePoint deadl
     answer = co_await run_text(env_, connection, script, call, deadline);
   }
   if (with_range && !take_range(*ours, connection, answer, sent)) {
-    co_return co_await this->claim(claim, deadline);
+    co_return co_await claim_by_script(std::move(ours), range, deadline);
   }
   auto taken = take_acquired(*ours, answer, sent);
   if (taken.status == ClaimStatus::granted) listen_for_others(ours);

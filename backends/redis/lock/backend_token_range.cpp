@@ -32,13 +32,41 @@ class TokenText {
   char* const end_;
 };
 
+// Nobody was granted the lock since the fence was raised for us: that would have raised it further,
+// in the same step. Nobody can be from the SET on, for the lock is ours. That is as long as the
+// answer is not late: no fence that was lost and came back, with all that happened meanwhile
+// forgotten, is that quick.
+bool is_proof(const KeyClaim& claim, const TokenRanges::Token& token,
+              const std::vector<Reply>& values) {
+  if (values.size() != 3) return false;
+  const TokenText ours(token.token);
+  const TokenText fence(token.fence);
+  const std::string_view held = values[0].text;
+  const bool stands =
+      held.starts_with(ours.with_colon()) && held.substr(ours.with_colon().size()) == claim.owner;
+  const bool nobody_since = values[1].text == fence.plain();
+  const bool nobody_next = values[2].kind == Reply::Kind::nil;
+  return stands && nobody_since && nobody_next;
+}
+
 }  // namespace
+
+bool RedisBackend::may_use_tokens(const KeyClaim& claim) const noexcept {
+  const auto& request = claim.request();
+  const bool is_plain =
+      request.mode == Mode::exclusive && request.permits == 0 && !request.adoption && !request.gate;
+  return is_plain && !capabilities_.fair && !claim.maybe_queued;
+}
+
+std::optional<TokenRanges::Token> RedisBackend::next_token(const KeyClaim& claim) {
+  if (claim.handed || !link_->up() || !may_use_tokens(claim)) return std::nullopt;
+  return token_ranges_.take(link_->connection(), claim.keys.text, claim.min_token(), env_.now());
+}
 
 // Whatever has come of it, the lock may be ours from here on with a token that others may have
 // overtaken: until it is proven, a script is to believe no grant of ours that is not above it.
-asio::awaitable<std::optional<ClaimAnswer>> RedisBackend::claim_with(TokenRanges::Token token,
-                                                                     KeyClaimPtr claim,
-                                                                     TimePoint deadline) {
+asio::awaitable<ClaimAnswer> RedisBackend::claim_with(TokenRanges::Token token, KeyClaimPtr claim,
+                                                      TimePoint deadline) {
   using Kind = SetAndLook::Kind;
   const std::array<Word, 3> keys{claim->keys.lock(), claim->beside(kFenceKey),
                                  claim->beside(kNextKey)};
@@ -50,14 +78,19 @@ asio::awaitable<std::optional<ClaimAnswer>> RedisBackend::claim_with(TokenRanges
                                   claim->kept_for(lock_delay_));
   co_await asked.look.settled(deadline);
   const auto answer = asked.answer(env_, *connection);
-  if (answer.kind == Kind::found && is_proof(*claim, token, answer.values)) {
+  const auto now = env_.now();
+  const bool late = now >= token.until;
+  const bool alone = answer.kind == Kind::found && is_proof(*claim, token, answer.values);
+  if (alone && !late) {
     claim->unproven = 0;
     auto taken = granted(*claim, token.token, sent);
     listen_for_others(claim);
     co_return taken;
   }
-  token_ranges_.met_others(claim->keys.text, env_.now());
-  if (answer.kind == Kind::found) co_return std::nullopt;
+  if (!alone) token_ranges_.met_others(claim->keys.text, now);
+  if (answer.kind == Kind::found) {
+    co_return co_await claim_by_script(std::move(claim), WithRange::no, deadline);
+  }
   ClaimAnswer failed;
   failed.status = answer.kind == Kind::unknown ? ClaimStatus::unknown : ClaimStatus::unavailable;
   failed.failure = answer.failure;
@@ -73,22 +106,6 @@ bool RedisBackend::take_range(KeyClaim& claim, const TokenRanges::Connection& on
   if (token_ranges_.put(on, claim.keys.text, span, sent, env_.now())) return true;
   claim.unproven = span.token;
   return false;
-}
-
-// Nobody was granted the lock since the fence was raised for us: that would have raised it further,
-// in the same step. Nobody can be from the SET on, for the lock is ours. And no fence that was lost
-// and came back, with all that happened meanwhile forgotten, is that quick.
-bool RedisBackend::is_proof(const KeyClaim& claim, const TokenRanges::Token& token,
-                            const std::vector<Reply>& values) const {
-  if (values.size() != 3 || env_.now() >= token.until) return false;
-  const TokenText ours(token.token);
-  const TokenText fence(token.fence);
-  const std::string_view held = values[0].text;
-  const bool stands =
-      held.starts_with(ours.with_colon()) && held.substr(ours.with_colon().size()) == claim.owner;
-  const bool nobody_since = values[1].text == fence.plain();
-  const bool nobody_next = values[2].kind == Reply::Kind::nil;
-  return stands && nobody_since && nobody_next;
 }
 
 }  // namespace dlock::redis

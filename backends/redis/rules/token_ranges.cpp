@@ -31,7 +31,8 @@ std::optional<TokenRanges::Token> TokenRanges::take(const Connection& on, std::s
                                                     std::uint64_t min_token, TimePoint now) {
   use(on);
   auto* range = find(key);
-  if (range == nullptr || range->next > range->last || now >= range->until) return std::nullopt;
+  if (range == nullptr || range->next > range->last) return std::nullopt;
+  if (now >= range->until - kAnswerTime) return std::nullopt;
   if (range->next <= min_token) return std::nullopt;
   return Token{range->next++, range->last, range->until};
 }

@@ -27,6 +27,9 @@ namespace dlock::redis {
 /// while the fence has been what it is since our last grant. A failover that has set it back, and
 /// that a proxy has hidden from us, takes longer than that.
 inline constexpr std::chrono::milliseconds kRangeLife{500};
+/// So much of it is left for the answer when a token is taken: one that comes too late is a round
+/// trip for nothing, and who takes a lock all the time would have one at the end of each range.
+inline constexpr std::chrono::milliseconds kAnswerTime{100};
 /// After somebody else was met: each time costs a round trip.
 inline constexpr std::chrono::seconds kRangeRest{1};
 

@@ -106,6 +106,9 @@ inline char* put_header(char kind, std::size_t count, char* at) {
   return put_end(put(count, at + 1));
 }
 
+/// Of a reply that has not come wholly yet, and is not hiredis' yet.
+constexpr std::size_t kLongestPart = 1024;
+
 constexpr std::string_view kOk = "+OK\r\n";
 constexpr std::string_view kNil = "$-1\r\n";
 
@@ -116,7 +119,8 @@ class PlainReply {
   explicit PlainReply(std::string_view bytes)
       : at_(bytes.data()), end_(at_ + bytes.size()), begin_(at_) {}
 
-  /// How long it is; 0: it is something else, or not whole. `reply` is not to be used then.
+  /// How long it is; 0: it is something else, or not whole (is_part()). `reply` is not to be used
+  /// then.
   std::size_t read(std::size_t most_items, Reply& reply) {
     if (is_next(kOk)) {
       reply.kind = Reply::Kind::status;
@@ -135,17 +139,22 @@ class PlainReply {
     }
     return static_cast<std::size_t>(at_ - begin_);
   }
+  /// The bytes ended before it did: surely, whatever kind of reply it is.
+  bool is_part() const noexcept { return is_part_; }
 
  private:
   static constexpr std::size_t kMost = 9;
 
   bool is_next(char what) {
+    if (at_ == end_) is_part_ = true;
     if (at_ == end_ || *at_ != what) return false;
     ++at_;
     return true;
   }
   bool is_next(std::string_view what) {
-    if (!std::string_view(at_, static_cast<std::size_t>(end_ - at_)).starts_with(what)) {
+    const std::string_view left(at_, static_cast<std::size_t>(end_ - at_));
+    if (!left.starts_with(what)) {
+      if (what.starts_with(left)) is_part_ = true;
       return false;
     }
     at_ += what.size();
@@ -177,7 +186,10 @@ class PlainReply {
     if (is_next(kNil)) return true;
     std::size_t length = 0;
     if (!is_next('$') || !read_length(length)) return false;
-    if (static_cast<std::size_t>(end_ - at_) < length) return false;
+    if (static_cast<std::size_t>(end_ - at_) < length) {
+      is_part_ = true;
+      return false;
+    }
     item.kind = Reply::Kind::text;
     item.text.assign(at_, length);
     at_ += length;
@@ -187,6 +199,7 @@ class PlainReply {
   const char* at_;
   const char* const end_;
   const char* const begin_;
+  bool is_part_ = false;
 };
 
 redisReplyObjectFunctions functions{&on_string, &on_array, &on_integer, &on_nil, &free_root};
@@ -252,20 +265,47 @@ bool ReplyReader::is_out_of_memory() const noexcept {
   return reader_->err == REDIS_ERR_OOM && !current_.exceeded;
 }
 
+// How many bytes of it there were; 0: it is not for us.
+std::size_t ReplyReader::take_plain(std::string_view bytes, bool& is_part) {
+  Reply reply;
+  PlainReply plain(bytes.substr(0, limits_.bytes));
+  const auto size = plain.read(limits_.elements, reply);
+  if (size != 0) plain_.push_back(std::move(reply));
+  is_part = size == 0 && plain.is_part();
+  return size;
+}
+
+// Many replies come in one piece after the other, and most pieces end within a reply.
 void ReplyReader::take_plain(std::string_view& bytes) {
-  while (!bytes.empty()) {
-    Reply reply;
-    const auto size = PlainReply(bytes.substr(0, limits_.bytes)).read(limits_.elements, reply);
+  const auto kept = part_.size();
+  bool is_part = false;
+  if (kept != 0) {
+    part_.append(bytes.substr(0, kLongestPart));
+    const auto size = take_plain(part_, is_part);
+    part_.resize(kept);
     if (size == 0) return;
-    plain_.push_back(std::move(reply));
+    part_.clear();
+    bytes.remove_prefix(size - kept);
+  }
+  while (!bytes.empty()) {
+    const auto size = take_plain(bytes, is_part);
+    if (size == 0) break;
     bytes.remove_prefix(size);
   }
+  if (!is_part || bytes.size() > std::min(kLongestPart, limits_.bytes)) return;
+  part_.assign(bytes);
+  bytes = {};
 }
 
 void ReplyReader::feed(std::string_view bytes) {
   if (!error_.empty()) return;
   if (pending_ == 0) take_plain(bytes);
   if (bytes.empty()) return;
+  if (!part_.empty()) give_hiredis(std::exchange(part_, {}));
+  give_hiredis(bytes);
+}
+
+void ReplyReader::give_hiredis(std::string_view bytes) {
   pending_ += bytes.size();
   if (::redisReaderFeed(reader_.get(), bytes.data(), bytes.size()) != REDIS_OK) {
     error_ = reader_->errstr;

@@ -103,10 +103,13 @@ class ReplyReader {
 
   /// Takes the plain replies off the beginning of `bytes`.
   void take_plain(std::string_view& bytes);
+  std::size_t take_plain(std::string_view bytes, bool& is_part);
+  void give_hiredis(std::string_view bytes);
 
   const Limits limits_;
   std::vector<Reply> plain_;  ///< before what the reader has
   std::size_t next_plain_ = 0;
+  std::string part_;  ///< of what may be a plain one, after those
   ReplyUnderWay current_;
   std::size_t pending_ = 0;  ///< bytes of the reply under way
   std::string error_;

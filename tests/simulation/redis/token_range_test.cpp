@@ -127,6 +127,22 @@ TEST_F(SimulatedTokenRange, LastsForItsLifeHoweverOftenItIsUsed) {
   EXPECT_EQ(scripts, 1);
 }
 
+// Its last answer would come too late.
+TEST_F(SimulatedTokenRange, WhoTakesItAllTheTimeNeedsOneRequestEachTime) {
+  make_range();
+  const auto end = bench_.world.now() + 20 * production::kRangeLife;
+  std::ptrdiff_t takes = 0;
+  std::ptrdiff_t scripts = 0;
+  std::ptrdiff_t tokens = 0;
+  for (; bench_.world.now() < end; ++takes) {
+    take(program_, Duration::zero());
+    scripts += std::count(took_.begin(), took_.end(), "acquire");
+    tokens += std::count(took_.begin(), took_.end(), "SET");
+  }
+  EXPECT_LE(scripts, 26);
+  EXPECT_EQ(scripts + tokens, takes);
+}
+
 TEST_F(SimulatedTokenRange, AnothersGrantIsSeenInTheFence) {
   make_range();
   const auto theirs = take(other_);
@@ -199,6 +215,12 @@ TEST_F(SimulatedTokenRange, AWaiterEndsIt) {
 TEST_F(SimulatedTokenRange, AnAnswerThatIsLateIsNotBelieved) {
   make_range();
   take_slowly();
+  program_.release();
+  bench_.run(milliseconds(20));
+  take();
+  EXPECT_EQ(took_, kByScript) << "which brings the next range: nobody was met";
+  take();
+  EXPECT_EQ(took_, kWithoutScript);
 }
 
 }  // namespace

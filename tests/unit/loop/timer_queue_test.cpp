@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <random>
+#include <string>
+
 namespace dlock::core {
 namespace {
 
@@ -44,6 +48,71 @@ TEST(TimerQueue, AMovedTimerIsDueAtItsNewMoment) {
   EXPECT_EQ(order, "sa");
   queue.move(spare, at(1));
   EXPECT_EQ(queue.next(), kNever);
+}
+
+/// The same timers, in a container that is known to keep them in order.
+class TimersBeside {
+ public:
+  void add(int number) {
+    const auto when = some_time();
+    ids_[number] = queue_.add(when, [this, number] { ran_ = number; });
+    put(number, when);
+  }
+  void move(int number) {
+    const auto when = some_time();
+    queue_.move(ids_.at(number), when);
+    put(number, when);
+  }
+  void remove(int number) {
+    queue_.remove(ids_.at(number));
+    order_.erase(places_.at(number));
+    places_.erase(number);
+  }
+  /// The earliest; what the queue ran in its place is told.
+  void run() {
+    const auto [when, number] = *order_.begin();
+    EXPECT_EQ(queue_.next(), when);
+    EXPECT_FALSE(queue_.take_due(when - std::chrono::nanoseconds(1)));
+    queue_.take_due(when)();
+    EXPECT_EQ(ran_, number);
+    order_.erase(order_.begin());
+    places_.erase(number);
+  }
+  bool has(int number) const { return places_.count(number) != 0; }
+  bool empty() const { return order_.empty(); }
+  int some(int end) { return std::uniform_int_distribution<>(0, end - 1)(random_); }
+
+ private:
+  TimePoint some_time() { return at(some(50)); }
+  void put(int number, TimePoint when) {
+    if (has(number)) order_.erase(places_.at(number));
+    places_[number] = order_.emplace(when, number);
+  }
+
+  TimerQueue queue_;
+  std::multimap<TimePoint, int> order_;
+  std::map<int, std::multimap<TimePoint, int>::iterator> places_;
+  std::map<int, TimerId> ids_;
+  int ran_ = -1;
+  std::mt19937 random_{1};
+};
+
+TEST(TimerQueue, KeepsAnyTimersInOrder) {
+  TimersBeside timers;
+  for (int step = 0; step < 20'000; ++step) {
+    const auto number = timers.some(200);
+    if (!timers.has(number)) {
+      timers.add(number);
+    } else if (const auto what = timers.some(4); what == 0) {
+      timers.remove(number);
+    } else if (what == 1) {
+      timers.run();
+    } else {
+      timers.move(number);
+    }
+    if (testing::Test::HasFailure()) return;
+  }
+  while (!timers.empty()) timers.run();
 }
 
 TEST(TimerQueue, AnIdNamesNoLaterTimer) {

@@ -101,7 +101,7 @@ TEST(RedisCodec, WhatComesInOnePieceIsReadAsWhatComesInMany) {
         std::string("*1\r\n$03\r\nabc\r\n"), std::string("*1\r\n$3\r\nabcd\r\n"),
         std::string("*1\r\n:1x\r\n"), std::string("*1\r\n:9223372036854775808\r\n"),
         std::string("*2\r\n$-1\r\n+x\r\n"), std::string("*12\r\n") + std::string(12, 'x')}) {
-    for (const std::size_t piece : {std::size_t{1}, std::size_t{7}, std::size_t{30}}) {
+    for (std::size_t piece = 1; piece < bytes.size(); ++piece) {
       EXPECT_EQ(read_in_pieces(bytes, bytes.size()), read_in_pieces(bytes, piece)) << bytes;
     }
   }

@@ -54,8 +54,8 @@ TEST_F(TokenRangesTest, NeverGivesOneThatIsNotAboveWhatTheCallerKnows) {
 
 TEST_F(TokenRangesTest, EndsWithItsLife) {
   put(100);
-  now_ += kRangeLife - milliseconds(1);
-  EXPECT_EQ(take()->until, now_ + milliseconds(1));
+  now_ += kRangeLife - kAnswerTime - milliseconds(1);
+  EXPECT_EQ(take()->until, now_ + kAnswerTime + milliseconds(1));
   now_ += milliseconds(1);
   EXPECT_FALSE(take());
 }
