@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dlock/lock_handle.hpp"
 
+#include "core/loop/completions.hpp"
 #include "core/loop/reply.hpp"
 #include "core/manager/multi_grant.hpp"
 #include "dlock/detail/grant.hpp"
@@ -8,6 +9,10 @@
 #include "dlock/spi/thread.hpp"
 
 namespace dlock::inline v0 {
+
+void detail::Grant::post_callback(UniqueFunction<void()> job) {
+  core::Completions::alone()->post(std::move(job));
+}
 
 void detail::Grant::downgrade(Done done) noexcept { done(make_error_code(errc::not_supported)); }
 

@@ -6,7 +6,6 @@
 #include <tuple>
 #include <utility>
 
-#include "core/loop/completions.hpp"
 #include "core/loop/driving.hpp"
 #include "dlock/spi/fork.hpp"
 
@@ -298,7 +297,8 @@ void MultiGrant::see_to_stop() noexcept {
     if (!stop_is_due_ || is_telling_) return;
   }
   try {
-    Completions::alone()->post([self = shared_from_this()] { self->tell(); });
+    // It is left: no callback of it is called any more, so that nothing throws.
+    post_callback([self = shared_from_this()]() noexcept { self->tell(); });
   } catch (const std::bad_alloc&) {
     tell();
   }

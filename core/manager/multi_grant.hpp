@@ -59,6 +59,9 @@ class MultiGrant final : public detail::Grant, public std::enable_shared_from_th
   void release(Done done) noexcept override;
   void release_quietly(Done done) noexcept override;
   void wait_quiet() noexcept override;
+  void post_callback(detail::UniqueFunction<void()> job) override {
+    parts_.front()->post_callback(std::move(job));
+  }
 
  private:
   struct Callback {

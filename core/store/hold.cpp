@@ -363,6 +363,18 @@ void Hold::post_to_loop(Job job) noexcept {
   host_->env().post(std::move(job));
 }
 
+void Hold::post_callback(Job job) {
+  class Posted final : public Errand {
+   public:
+    explicit Posted(Job what) : job_(std::move(what)) {}
+    void run() noexcept override { job_(); }
+
+   private:
+    Job job_;
+  };
+  host_->post_callback(std::make_shared<Posted>(std::move(job)));
+}
+
 void Hold::post_telling() noexcept {
   if (!std::exchange(is_posted_, true)) host_->post_callback(shared_from_this());
 }

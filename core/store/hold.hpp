@@ -113,6 +113,7 @@ class Hold final : public Errand, public detail::Grant, public std::enable_share
   /// After leave(): returns when no callback of it runs any more. At once inside one of them, and
   /// in a fork()ed child.
   void wait_quiet() noexcept override;
+  void post_callback(Job job) override;
   /// To be posted: gives it back on the loop, which tells `done`. Was made with the hold: to give
   /// back takes no memory. Once.
   Job release_job(Releaser::Done done) noexcept;

@@ -37,6 +37,7 @@ class RecordedGrant final : public detail::Grant {
     hold_->release_quietly(std::move(done));
   }
   void wait_quiet() noexcept override { hold_->wait_quiet(); }
+  void post_callback(Job job) override { hold_->post_callback(std::move(job)); }
 
  private:
   struct State {

@@ -69,6 +69,9 @@ class Grant {
   virtual void release_quietly(Done done) noexcept = 0;
   /// After release(): returns when no callback of it runs any more; at once inside one of them.
   virtual void wait_quiet() noexcept = 0;
+  /// Runs what calls user code, apart from the loop: neither waits for the other, nor for another
+  /// callback. `job` throws nothing. Throws std::bad_alloc. Any thread.
+  virtual void post_callback(UniqueFunction<void()> job);
 
  protected:
   Grant() = default;
