@@ -185,7 +185,8 @@ void Hold::downgrade(Done done) noexcept {
   std::shared_ptr<Done> told;
   auto why = errc::closed;
   try {
-    told = std::make_shared<Done>(std::move(done));
+    told = std::make_shared<Done>();
+    std::swap(*told, done);
     const bool posted = host_->post([self = shared_from_this(), told] {
       const auto at = self->store_.lock();
       if (!at) return (*told)(make_error_code(errc::closed));
@@ -203,7 +204,8 @@ void Hold::export_grant(std::chrono::milliseconds within, Exported done) noexcep
   auto why = errc::closed;
   try {
     if (is_foreign()) return done(make_error_code(why), {});
-    told = std::make_shared<Exported>(std::move(done));
+    told = std::make_shared<Exported>();
+    std::swap(*told, done);
     const bool posted = host_->post([self = shared_from_this(), within, told] {
       const auto at = self->store_.lock();
       if (!at) return (*told)(make_error_code(errc::closed), {});

@@ -39,9 +39,9 @@ TEST(HighestTokens, AreThoseOfAPlainSearch) {
   std::map<std::string, std::uint64_t> beside;
   std::uint64_t floor = 0;
   std::mt19937 random(1);
-  for (int step = 0; step < 5000; ++step) {
+  for (std::uint64_t step = 0; step < 5000; ++step) {
     const auto name = std::to_string(random() % 30);
-    const std::uint64_t token = step + 1 + random() % 100 * 100;
+    const auto token = step + 1 + random() % 100 * 100;
     tokens.raise(name, token);
     auto& highest = beside[name];
     highest = std::max(highest, token);
