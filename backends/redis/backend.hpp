@@ -18,6 +18,7 @@
 #include "backends/redis/wire/calls.hpp"
 #include "backends/redis/wire/link.hpp"
 #include "backends/redis/wire/presence.hpp"
+#include "backends/redis/wire/set_and_look.hpp"
 #include "backends/redis/wire/subscriber.hpp"
 #include "dlock/detail/recycled_frame.hpp"
 #include "dlock/spi/backend.hpp"
@@ -102,6 +103,13 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
   std::optional<TokenRanges::Token> next_token(const KeyClaim& claim);
   asio::awaitable<ClaimAnswer> claim_with(TokenRanges::Token token, KeyClaimPtr claim,
                                           TimePoint deadline);
+  SetAndLook ask_with(const TokenRanges::Token& token, KeyClaim& claim, Connection& connection);
+  enum class Proof : std::uint8_t { given, none, unknown, not_asked };
+  /// Whether the lock was taken with the token, as long as nobody else has had it; none: a script
+  /// must say.
+  Proof prove(const TokenRanges::Token& token, const KeyClaim& claim, const SetAndLook& asked,
+              Connection& connection, Failure& failure);
+  ClaimAnswer granted_alone(const KeyClaimPtr& claim, std::uint64_t token, TimePoint sent);
   enum class WithRange : std::uint8_t { no, if_wanted };
   asio::awaitable<ClaimAnswer> claim_by_script(KeyClaimPtr ours, WithRange range,
                                                TimePoint deadline);
@@ -109,6 +117,8 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
   bool take_range(KeyClaim& claim, const TokenRanges::Connection& on, const ScriptAnswer& answer,
                   TimePoint sent);
   ClaimAnswer granted(KeyClaim& claim, std::uint64_t token, TimePoint sent) const;
+  ReleaseAnswer take_released(KeyClaim& claim, const ScriptAnswer& answer,
+                              const TokenRanges::Connection& connection, bool before);
   ClaimAnswer take_acquired(KeyClaim& claim, const ScriptAnswer& answer, TimePoint sent);
   asio::awaitable<ClaimAnswer> adopt(KeyClaimPtr claim, TimePoint deadline);
   asio::awaitable<ClaimAnswer> claim_permits(KeyClaimPtr claim, TimePoint deadline);

@@ -341,7 +341,6 @@ ExtendAnswer RedisBackend::take_renewed(KeyClaim& claim, const ScriptAnswer& ans
 // The same request finds late copies of an acquire, too: it asks for whatever is the owner's.
 asio::awaitable<ReleaseAnswer> RedisBackend::release(ClaimPtr claim, bool search,
                                                      TimePoint deadline) {
-  using Kind = ScriptAnswer::Kind;
   const auto ours = std::static_pointer_cast<KeyClaim>(claim);
   const bool before = ours->releasing;
   stop_listening(*ours);
@@ -367,28 +366,34 @@ asio::awaitable<ReleaseAnswer> RedisBackend::release(ClaimPtr claim, bool search
   if (is_unknown_hash(answer)) {
     answer = co_await run_text(env_, connection, script, call, deadline);
   }
+  co_return take_released(*ours, answer, connection, before);
+}
+
+/// `before`: an earlier release without an answer may have done it.
+ReleaseAnswer RedisBackend::take_released(KeyClaim& claim, const ScriptAnswer& answer,
+                                          const TokenRanges::Connection& connection, bool before) {
+  using Kind = ScriptAnswer::Kind;
   const bool replaced =
       answer.kind == Kind::refused && answer.verdict.error == Error::foreign_format;
-  if (answer.kind == Kind::unknown) ours->releasing = true;
+  if (answer.kind == Kind::unknown) claim.releasing = true;
   if (answer.kind != Kind::reply && !replaced) {
     const auto status = answer.kind == Kind::unknown || before ? ReleaseStatus::unknown
                                                                : ReleaseStatus::unavailable;
-    co_return not_done<ReleaseAnswer>(status, answer.failure);
+    return not_done<ReleaseAnswer>(status, answer.failure);
   }
-  // An earlier release without an answer may have done it.
   const auto code = static_cast<ReleaseCode>(answer.code());
   const bool alone = code == ReleaseCode::released_alone;
-  const bool done = alone || code == ReleaseCode::released || before || !ours->was_granted;
-  ours->maybe_queued = false;
+  const bool done = alone || code == ReleaseCode::released || before || !claim.was_granted;
+  claim.maybe_queued = false;
   if (alone) {
-    token_ranges_.released_alone(connection, ours->keys.text, env_.now());
+    token_ranges_.released_alone(connection, claim.keys.text, env_.now());
   } else {
-    token_ranges_.met_others(ours->keys.text, env_.now());
+    token_ranges_.met_others(claim.keys.text, env_.now());
   }
-  if (answer.items.size() == 2) tell_of_queue(*ours, answer.items[1].text);
+  if (answer.items.size() == 2) tell_of_queue(claim, answer.items[1].text);
   ReleaseAnswer result;
   result.status = done ? ReleaseStatus::released : ReleaseStatus::not_holder;
-  co_return result;
+  return result;
 }
 
 // Once: it would be said with every release.

@@ -4,10 +4,10 @@
 // believed.
 #include <array>
 #include <charconv>
+#include <utility>
 
 #include "backends/redis/backend.hpp"
 #include "backends/redis/rules/value.hpp"
-#include "backends/redis/wire/set_and_look.hpp"
 
 namespace dlock::redis {
 namespace {
@@ -49,6 +49,13 @@ bool is_proof(const KeyClaim& claim, const TokenRanges::Token& token,
   return stands && nobody_since && nobody_next;
 }
 
+ClaimAnswer failed_claim(ClaimStatus status, Failure failure) {
+  ClaimAnswer answer;
+  answer.status = status;
+  answer.failure = std::move(failure);
+  return answer;
+}
+
 }  // namespace
 
 bool RedisBackend::may_use_tokens(const KeyClaim& claim) const noexcept {
@@ -65,36 +72,58 @@ std::optional<TokenRanges::Token> RedisBackend::next_token(const KeyClaim& claim
 
 // Whatever has come of it, the lock may be ours from here on with a token that others may have
 // overtaken: until it is proven, a script is to believe no grant of ours that is not above it.
+SetAndLook RedisBackend::ask_with(const TokenRanges::Token& token, KeyClaim& claim,
+                                  Connection& connection) {
+  const std::array<Word, 3> keys{claim.keys.lock(), claim.beside(kFenceKey),
+                                 claim.beside(kNextKey)};
+  const TokenText text(token.token);
+  claim.unproven = token.token;
+  return set_and_look(env_, connection, keys, {text.with_colon(), claim.owner},
+                      claim.kept_for(lock_delay_));
+}
+
+// Its frame is small, for there is one for each lock that is under way: what needs room is done
+// apart.
 asio::awaitable<ClaimAnswer> RedisBackend::claim_with(TokenRanges::Token token, KeyClaimPtr claim,
                                                       TimePoint deadline) {
-  using Kind = SetAndLook::Kind;
-  const std::array<Word, 3> keys{claim->keys.lock(), claim->beside(kFenceKey),
-                                 claim->beside(kNextKey)};
-  const TokenText text(token.token);
   const auto connection = link_->connection();
-  const auto sent = env_.now();
-  claim->unproven = token.token;
-  const auto asked = set_and_look(env_, *connection, keys, {text.with_colon(), claim->owner},
-                                  claim->kept_for(lock_delay_));
+  const auto asked = ask_with(token, *claim, *connection);
   co_await asked.look.settled(deadline);
-  const auto answer = asked.answer(env_, *connection);
+  Failure failure;
+  switch (prove(token, *claim, asked, *connection, failure)) {
+    case Proof::given:
+      co_return granted_alone(claim, token.token, asked.since);
+    case Proof::none:
+      co_return co_await claim_by_script(std::move(claim), WithRange::no, deadline);
+    case Proof::unknown:
+      co_return failed_claim(ClaimStatus::unknown, std::move(failure));
+    case Proof::not_asked:
+      break;
+  }
+  co_return failed_claim(ClaimStatus::unavailable, std::move(failure));
+}
+
+RedisBackend::Proof RedisBackend::prove(const TokenRanges::Token& token, const KeyClaim& claim,
+                                        const SetAndLook& asked, Connection& connection,
+                                        Failure& failure) {
+  using Kind = SetAndLook::Kind;
+  auto answer = asked.answer(env_, connection);
   const auto now = env_.now();
   const bool late = now >= token.until;
-  const bool alone = answer.kind == Kind::found && is_proof(*claim, token, answer.values);
-  if (alone && !late) {
-    claim->unproven = 0;
-    auto taken = granted(*claim, token.token, sent);
-    listen_for_others(claim);
-    co_return taken;
-  }
-  if (!alone) token_ranges_.met_others(claim->keys.text, now);
-  if (answer.kind == Kind::found) {
-    co_return co_await claim_by_script(std::move(claim), WithRange::no, deadline);
-  }
-  ClaimAnswer failed;
-  failed.status = answer.kind == Kind::unknown ? ClaimStatus::unknown : ClaimStatus::unavailable;
-  failed.failure = answer.failure;
-  co_return failed;
+  const bool alone = answer.kind == Kind::found && is_proof(claim, token, answer.values);
+  if (alone && !late) return Proof::given;
+  if (!alone) token_ranges_.met_others(claim.keys.text, now);
+  if (answer.kind == Kind::found) return Proof::none;
+  failure = std::move(answer.failure);
+  return answer.kind == Kind::unknown ? Proof::unknown : Proof::not_asked;
+}
+
+ClaimAnswer RedisBackend::granted_alone(const KeyClaimPtr& claim, std::uint64_t token,
+                                        TimePoint sent) {
+  claim->unproven = 0;
+  auto taken = granted(*claim, token, sent);
+  listen_for_others(claim);
+  return taken;
 }
 
 bool RedisBackend::take_range(KeyClaim& claim, const TokenRanges::Connection& on,

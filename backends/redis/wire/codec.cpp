@@ -207,23 +207,24 @@ redisReplyObjectFunctions functions{&on_string, &on_array, &on_integer, &on_nil,
 }  // namespace
 
 std::string Word::text() const {
-  if (is_number_) return std::to_string(number_);
-  return std::string(text_).append(rest_);
+  if (is_number()) return std::to_string(number_);
+  return std::string(text_view()).append(rest_view());
 }
 
 std::size_t Word::room() const noexcept {
-  return kLongestHeader + kLongestNumber + text_.size() + rest_.size() + 2;
+  const auto rest = is_number() ? kLongestNumber : rest_size_;
+  return kLongestHeader + size_ + rest + 2;
 }
 
 char* Word::write(char* at) const noexcept {
-  if (is_number_) {
+  if (is_number()) {
     // Written before they are read.
     std::array<char, kLongestNumber> digits;  // NOLINT(cppcoreguidelines-pro-type-member-init)
     const auto size = static_cast<std::size_t>(put(number_, digits.data()) - digits.data());
     return put_end(put({digits.data(), size}, put_header('$', size, at)));
   }
-  at = put_header('$', text_.size() + rest_.size(), at);
-  return put_end(put(rest_, put(text_, at)));
+  at = put_header('$', std::size_t{size_} + rest_size_, at);
+  return put_end(put(rest_view(), put(text_view(), at)));
 }
 
 void append_words(Words words, std::string& out) {

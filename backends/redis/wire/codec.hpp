@@ -29,12 +29,18 @@ inline Command words(std::initializer_list<std::string_view> list) {
 class Word {
  public:
   // NOLINTBEGIN(google-explicit-constructor): a text is a word
-  Word(std::string_view text, std::string_view rest = {}) noexcept : text_(text), rest_(rest) {}
-  Word(const std::string& text) noexcept : text_(text) {}
-  Word(const char* text) noexcept : text_(text) {}
+  Word(std::string_view text) noexcept
+      : text_(text.data()), size_(static_cast<std::uint32_t>(text.size())), rest_size_(0) {}
+  Word(std::string_view text, std::string_view rest) noexcept
+      : text_(text.data()),
+        rest_(rest.data()),
+        size_(static_cast<std::uint32_t>(text.size())),
+        rest_size_(static_cast<std::uint32_t>(rest.size())) {}
+  Word(const std::string& text) noexcept : Word(std::string_view(text)) {}
+  Word(const char* text) noexcept : Word(std::string_view(text)) {}
   Word(std::string&&) = delete;
   // NOLINTEND(google-explicit-constructor)
-  explicit Word(std::uint64_t number) noexcept : number_(number), is_number_(true) {}
+  explicit Word(std::uint64_t number) noexcept : number_(number), size_(0), rest_size_(kIsNumber) {}
 
   std::string text() const;
   /// Bytes of it in a command, at most.
@@ -43,10 +49,19 @@ class Word {
   char* write(char* at) const noexcept;
 
  private:
-  std::string_view text_;
-  std::string_view rest_;
+  // Small: a call has many of them, and they lie in its coroutine's frame while it is under way.
+  static constexpr std::uint32_t kIsNumber = 0xFFFF'FFFF;
+  bool is_number() const noexcept { return rest_size_ == kIsNumber; }
+  std::string_view text_view() const noexcept { return {text_, size_}; }
+  std::string_view rest_view() const noexcept {
+    return rest_size_ == 0 ? std::string_view() : std::string_view(rest_, rest_size_);
+  }
+
+  const char* text_ = nullptr;
+  const char* rest_ = nullptr;
   std::uint64_t number_ = 0;
-  bool is_number_ = false;
+  std::uint32_t size_;
+  std::uint32_t rest_size_;
 };
 
 /// A command's words, in some pieces.
