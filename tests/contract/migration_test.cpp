@@ -128,6 +128,22 @@ TEST_P(MigrationContract, ASecondSealFindsTheFirst) {
   expect_record("a", "first");
 }
 
+// Its answer may be from before what it is woken for.
+TEST_P(MigrationContract, WhoIsInterruptedWhileItAsksDoesNotWait) {
+  DirectClient holder(url(), open_options());
+  DirectClient client(url(), open_options());
+  const auto held = holder.acquire("a");
+  const auto claim = client.make("a");
+  ASSERT_NE(client.claim(claim).status, ClaimStatus::granted);
+  const auto began = std::chrono::steady_clock::now();
+  auto answer = client.start(client.backend().claim(claim, DirectClient::soon()));
+  client.interrupt(claim);
+  EXPECT_NE(answer.get().status, ClaimStatus::granted);
+  client.wait(claim);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(15)) << "of 30";
+  client.release(claim, true);
+}
+
 TEST_P(MigrationContract, WaitersAreToldAndGoOnWhenTheLockIsOpened) {
   if (!seals()) return;
   DirectClient holder(url(), open_options());

@@ -30,7 +30,11 @@ void check_line(const std::vector<std::string>& children) {
   const auto decision = decision_of(own, children);
   switch (decision.kind) {
     case zookeeper::QueueDecision::Kind::first:
-      require(line.front().name == own, "the owner is first in line");
+      for (const auto& one : line) {
+        if (one.name == own) break;
+        require(is_shared(one.kind) && is_shared(parse_contender(own)->kind),
+                "before the owner there are none, or readers before a reader");
+      }
       break;
     case zookeeper::QueueDecision::Kind::behind: {
       bool found = false;

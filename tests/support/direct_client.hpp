@@ -51,6 +51,9 @@ class DirectClient {
   /// As the core does, behind a record too: claims, waits and claims again until `enough` says so.
   using Enough = bool (*)(const ClaimAnswer&);
   std::future<ClaimAnswer> ask_until(const ClaimPtr& claim, Enough enough);
+  void wait(const ClaimPtr& claim) {
+    asio::co_spawn(env_.executor(), backend_->wait(claim, soon()), asio::use_future).get();
+  }
   /// Ends a wait().
   void interrupt(const ClaimPtr& claim) { run(interrupt_on_loop(claim)); }
   /// Granted, or the test fails.

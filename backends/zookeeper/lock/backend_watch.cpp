@@ -137,10 +137,11 @@ asio::awaitable<void> ZooKeeperBackend::wait(ClaimPtr claim, TimePoint deadline)
   }
   // A watch that was lost, and another limit, are found by a look.
   if (ours->guard) deadline = std::min(deadline, env_.now() + kCountAgain);
-  while (!ours->woken && !closed_) {
+  // Interrupted, maybe, while its last listing was under way, and the watch that it led to was set.
+  while (!ours->woken && !ours->interrupted && !closed_) {
     if (const bool done = co_await ours->signal.wait_until(deadline); !done) break;
   }
-  ours->woken = false;
+  ours->woken = ours->interrupted = false;
 }
 
 void ZooKeeperBackend::interrupt(Claim& claim) noexcept {

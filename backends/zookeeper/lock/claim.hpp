@@ -131,7 +131,7 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
   bool removing = false;       ///< a delete was sent
   bool refusal_told = false;   ///< that its node may not be deleted
   bool woken = false;
-  bool interrupted = false;  ///< since the present claim() began
+  bool interrupted = false;  ///< since the last claim() began, and no wait() has ended
   Signal signal;
 
  private:
