@@ -137,15 +137,30 @@ class RealEnv::Turn {
   /// What is posted, and what that posts; not for ever: then the sockets have their turn.
   void run() {
     constexpr int kMost = 1000;
-    for (int i = 0; i < kMost; ++i) {
-      auto job = env_.take_posted();
-      if (!job) return;
-      job();
+    for (int i = 0; i < kMost;) {
+      Batch batch(env_);
+      if (batch.jobs.empty()) return;
+      for (; i < kMost && !batch.jobs.empty(); ++i) batch.jobs.pop()();
     }
   }
   static bool is_of(const RealEnv& env) noexcept { return here == &env; }
 
  private:
+  /// All that is posted, taken at once; what is not run goes back to its place.
+  struct Batch {
+    explicit Batch(RealEnv& env) noexcept : jobs(env.take_posted()), env_(env) {}
+    ~Batch() {
+      if (!jobs.empty()) env_.put_back(std::move(jobs));
+    }
+    Batch(const Batch&) = delete;
+    Batch& operator=(const Batch&) = delete;
+
+    Jobs jobs;
+
+   private:
+    RealEnv& env_;
+  };
+
   static thread_local const RealEnv* here;
   RealEnv& env_;
   const RealEnv* const outer_;
@@ -242,9 +257,14 @@ void RealEnv::schedule(std::unique_lock<std::mutex>& lock) noexcept {
   wake();
 }
 
-Job RealEnv::take_posted() noexcept {
+RealEnv::Jobs RealEnv::take_posted() noexcept {
   const std::lock_guard lock(posted_mutex_);
-  return posted_.pop();
+  return std::move(posted_);
+}
+
+void RealEnv::put_back(Jobs jobs) noexcept {
+  const std::lock_guard lock(posted_mutex_);
+  posted_.push_front(std::move(jobs));
 }
 
 /// The loop, by its timer.

@@ -83,7 +83,9 @@ class RealEnv final : public Env {
   void arm();
   void await_timer();
   void run_due();
-  Job take_posted() noexcept;
+  using Jobs = detail::FunctionQueue<void()>;
+  Jobs take_posted() noexcept;
+  void put_back(Jobs jobs) noexcept;
   void run_scheduled();
   void schedule(std::unique_lock<std::mutex>& lock) noexcept;
   void wake() const noexcept;
@@ -91,7 +93,7 @@ class RealEnv final : public Env {
   WaitMemory wait_memory_;
   TimerQueue timers_;  // outlives io_: what dies with the loop's handlers still cancels timers
   mutable std::mutex posted_mutex_;  // as do these
-  detail::FunctionQueue<void()> posted_;
+  Jobs posted_;
   bool is_scheduled_ = false;  ///< the io_context has been asked to run what is posted
   bool is_draining_ = false;
   bool is_over_ = false;

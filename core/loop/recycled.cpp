@@ -29,8 +29,8 @@ constexpr bool kRecycles = false;
 constexpr bool kRecycles = true;
 #endif
 
-/// Between threads: about what a hundred that lock and unlock at once have under way.
-constexpr std::size_t kMostExchanged = std::size_t{1} * 1024 * 1024;
+/// Between threads: about what some hundreds that lock and unlock at once have under way.
+constexpr std::size_t kMostExchanged = std::size_t{4} * 1024 * 1024;
 
 /// Of one size, two at most: so that one block more and less is no way to the depot each time.
 struct Magazines {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/loop/task_group.hpp"
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/detached.hpp>
@@ -16,7 +17,9 @@ inline constexpr bool dlock::detail::kRecyclesFrames<dlock::core::TaskGroup> = t
 namespace dlock::core {
 namespace {
 
-constexpr std::size_t kMostWorkers = 16;
+/// About what a thousand that lock and unlock at once have under way; one that rests keeps less
+/// than a kilobyte.
+constexpr std::size_t kMostWorkers = 1024;
 
 }  // namespace
 
@@ -46,7 +49,7 @@ struct TaskGroup::Worker {
   asio::awaitable<void> task;
 };
 
-TaskGroup::TaskGroup(Env& env) : env_(env), idle_(env) { workers_.reserve(kMostWorkers); }
+TaskGroup::TaskGroup(Env& env) : env_(env), idle_(env) {}
 
 TaskGroup::~TaskGroup() {
   for (auto* const worker : workers_) worker->suspended.drop();
@@ -64,7 +67,7 @@ asio::awaitable<void> TaskGroup::work(asio::awaitable<void> task, Running runnin
       // Told already.
     }
     running.end();
-    if (is_dismissed_ || workers_.size() == kMostWorkers) co_return;
+    if (is_dismissed_ || workers_.size() == workers_.capacity()) co_return;
     auto rest = asio::async_initiate<const asio::deferred_t&, void()>(
         [this, at = &worker](auto handler) {
           at->suspended.keep(std::move(handler));
@@ -84,6 +87,15 @@ void TaskGroup::resume(asio::awaitable<void> task) {
   worker.suspended.resume();
 }
 
+// To rest takes no memory.
+void TaskGroup::make_place() {
+  const auto places = workers_.capacity();
+  const auto wanted = static_cast<std::size_t>(running_) + 1;
+  if (places < wanted && places < kMostWorkers) {
+    workers_.reserve(std::min(kMostWorkers, std::max<std::size_t>(16, 2 * places)));
+  }
+}
+
 void TaskGroup::dismiss() noexcept {
   is_dismissed_ = true;
   while (!workers_.empty()) {
@@ -98,6 +110,7 @@ void TaskGroup::spawn(asio::awaitable<void> task) {
   const auto before = begun_;
   try {
     if (!workers_.empty()) return resume(std::move(task));
+    make_place();
     asio::co_spawn(env_.executor(), work(std::move(task), Running(*this)), asio::detached);
   } catch (const std::exception&) {
     // A task that never waited posts its end, for which there may be no memory: it has ended.

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -28,6 +29,9 @@ class TaskGroup {
   /// Asio needs memory, and ends the program where there is none.
   void dismiss() noexcept;
 
+  /// So many coroutines wait for a task.
+  std::size_t resting() const noexcept { return workers_.size(); }
+
   /// True when no task runs any more, false when the deadline came first. One waiter.
   asio::awaitable<bool> wait_idle(TimePoint deadline);
 
@@ -38,6 +42,8 @@ class TaskGroup {
   struct Worker;
   asio::awaitable<void> work(asio::awaitable<void> task, Running running);
   void resume(asio::awaitable<void> task);
+  /// For one more that rests, unless there are many.
+  void make_place();
 
   Env& env_;
   Signal idle_;

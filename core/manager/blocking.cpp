@@ -31,7 +31,7 @@ LockHandle DistributedLock::acquire(AcquireOptions options, std::stop_token stop
     core::note_asked(*this, options);
     auto reply = detail::make_recycled<core::Reply<Outcome>>();
     core::Driving::Intent intent;
-    const auto cancel = start_acquire(options, [reply](error_code result, LockHandle got) {
+    auto cancel = start_acquire(options, [reply](error_code result, LockHandle got) {
       reply->set({result, std::move(got)});
     });
     const std::stop_callback stopper(std::move(stop), [&cancel] { cancel(); });

@@ -483,13 +483,14 @@ detail::Canceller Engine::start(const std::string& name, Acquisition::Request re
       if (*shared_handler) once(shared_handler)(failure_of(error).error, LockHandle());
     }
   };
-  auto cancelling = detail::make_recycled<Job>([cancel] {
+  // Made beforehand: a stop takes no memory.
+  Job cancelling = [cancel] {
     if (*cancel) (*cancel)();
-  });
-  detail::Canceller canceller = [weak = std::weak_ptr(self()), cancelling] {
-    // Made beforehand: a stop takes no memory.
+  };
+  detail::Canceller canceller = [weak = std::weak_ptr(self()),
+                                 cancelling = std::move(cancelling)]() mutable {
     const auto engine = weak.lock();
-    if (engine && *cancelling) engine->post(std::move(*cancelling));
+    if (engine && cancelling) engine->post(std::move(cancelling));
   };
   if (auto failure = try_post(std::move(begin)); failure.error) {
     if (options.diagnostics != nullptr) *options.diagnostics = {name, {}, std::move(failure.text)};

@@ -57,8 +57,9 @@ boost::asio::any_io_executor callback_executor(const DistributedLock& lock) {
 }
 
 boost::asio::any_io_executor callback_executor(const LockHandle& handle) {
-  auto grant = GrantAccess::grant(handle);
+  if (const auto hold = core::HandleAccess::hold(handle)) return hold->host().callback_executor();
   // Of several locks: the first one's.
+  auto grant = GrantAccess::grant(handle);
   while (const auto* const several = dynamic_cast<const core::MultiGrant*>(grant.get())) {
     grant = several->parts().front();
   }

@@ -37,7 +37,9 @@ Acquisition::Acquisition(std::shared_ptr<Store> store, Request request,
       fsm_(request_.limits),
       pause_(store_->env()) {}
 
-// One coroutine, and as a rule one more below it: each costs.
+// One coroutine, and as a rule one more below it: each costs. Each result that is awaited has a
+// place of its own in the frame, and there is one for each lock that is under way: so there is one
+// place where an answer is awaited.
 asio::awaitable<void> Acquisition::run() {
   const auto self = shared_from_this();
   try {
@@ -45,19 +47,19 @@ asio::awaitable<void> Acquisition::run() {
     auto step = begin();
     while (step.what != AcquireFsm::Action::finish) {
       switch (step.what) {
-        case AcquireFsm::Action::claim:
-          if (can_ask()) {
-            try {
-              answer = co_await ask();
-            } catch (const std::exception& error) {
-              answer = not_known(error);
-            }
-            if (answer.status == ClaimStatus::sealed) answer = co_await opened(std::move(answer));
-          } else {
-            answer = co_await claim();
+        case AcquireFsm::Action::claim: {
+          const bool asks = can_ask();
+          auto claimed = asks ? ask() : claim();
+          try {
+            answer = co_await std::move(claimed);
+          } catch (const std::exception& error) {
+            if (!asks) throw;
+            answer = not_known(error);
           }
+          if (asks && answer.status == ClaimStatus::sealed) co_await open(answer);
           step = judge(answer);
           break;
+        }
         case AcquireFsm::Action::wait:
           co_await wait(step.until);
           step = fsm_.on_woken(store_->env().now(), store_->trouble());
@@ -143,7 +145,7 @@ asio::awaitable<ClaimAnswer> Acquisition::claim() {
   }
   try {
     answer = co_await ask();
-    if (answer.status == ClaimStatus::sealed) answer = co_await opened(std::move(answer));
+    if (answer.status == ClaimStatus::sealed) co_await open(answer);
     if (admission.is_provisional && answer.status == ClaimStatus::granted) {
       answer = co_await confirm(std::move(answer));
     }
@@ -158,7 +160,7 @@ asio::awaitable<ClaimAnswer> Acquisition::ask() {
   return store_->backend().claim(claim_, store_->env().now() + store_->request_timeout());
 }
 
-asio::awaitable<ClaimAnswer> Acquisition::opened(ClaimAnswer answer) {
+asio::awaitable<void> Acquisition::open(ClaimAnswer& answer) {
   try {
     const bool is_open = co_await store_->policy_of(request_).open(request_.name, answer.record);
     // This claim may stand behind the record, and who stands there has not been asked what its
@@ -167,7 +169,6 @@ asio::awaitable<ClaimAnswer> Acquisition::opened(ClaimAnswer answer) {
   } catch (const std::exception& error) {
     answer = not_known(error);
   }
-  co_return answer;
 }
 
 asio::awaitable<ClaimAnswer> Acquisition::confirm(ClaimAnswer granted) {

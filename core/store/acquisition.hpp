@@ -79,8 +79,8 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
   bool can_ask();
   asio::awaitable<ClaimAnswer> ask();
   asio::awaitable<ClaimAnswer> claim();
-  /// A record stands in the lock's place, and may be taken away.
-  asio::awaitable<ClaimAnswer> opened(ClaimAnswer answer);
+  /// A record stands in the lock's place, and may be taken away: then `answer` is the next one.
+  asio::awaitable<void> open(ClaimAnswer& answer);
   /// What the claim was admitted by was known some time ago: the grant is believed if the policy
   /// says so still.
   asio::awaitable<ClaimAnswer> confirm(ClaimAnswer granted);

@@ -36,9 +36,10 @@ void Renewer::add(const std::shared_ptr<Hold>& hold, const ClaimPtr& claim,
   Entry entry{hold, claim, lease, limits};
   entry.due = next_moment(entry);
   const auto due = entry.due;
-  entries_.insert_or_assign(number, std::move(entry));
+  // As a rule it is the newest claim, and the last to be due.
+  entries_.insert_or_assign(entries_.end(), number, std::move(entry));
   try {
-    due_.insert({due, number});
+    due_.insert(due_.end(), {due, number});
     arm();
   } catch (...) {
     remove(*hold);

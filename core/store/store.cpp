@@ -141,7 +141,8 @@ Store::Store(Host& host, Setup setup)
 
 void Store::acquire(std::shared_ptr<Acquisition> acquisition) {
   try {
-    acquisitions_.emplace(acquisition->number(), acquisition);
+    // The newest has the highest number, as a rule.
+    acquisitions_.emplace_hint(acquisitions_.end(), acquisition->number(), acquisition);
     if (closed_) acquisition->close();
     tasks_.spawn(acquisition->run());
   } catch (const std::exception& error) {

@@ -35,6 +35,7 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/prefer.hpp>
+#include <boost/asio/system_executor.hpp>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -58,6 +59,31 @@ struct Destination {
   boost::asio::any_io_executor work;  // first: it goes last
   boost::asio::any_io_executor executor;
 };
+
+/// The handler has an executor of its own, whatever else may be offered. Asio's default, as an own
+/// one, counts as none, which costs no more than a look.
+template <class Handler>
+inline constexpr bool kHasExecutor =
+    !std::is_same_v<typename boost::asio::associated_executor<Handler>::type,
+                    boost::asio::system_executor>;
+
+/// It does not, and runs on the manager's.
+template <class Handler>
+inline constexpr bool kIsOurs =
+    !kHasExecutor<Handler> &&
+    std::is_same_v<
+        typename boost::asio::associated_executor<Handler, boost::asio::any_io_executor>::type,
+        boost::asio::any_io_executor>;
+
+/// Where the handler is to run; `of` has a manager, in case it does not say.
+template <class Handler, class Of>
+auto executor_of(const Handler& handler, const Of& of) {
+  if constexpr (kHasExecutor<Handler>) {
+    return boost::asio::get_associated_executor(handler);
+  } else {
+    return boost::asio::get_associated_executor(handler, callback_executor(of));
+  }
+}
 
 /// Posts the handler; those that dlock's loop delivers to one executor at about the same time go
 /// together. Defined in core.
@@ -160,16 +186,14 @@ auto DistributedLock::async_acquire(AcquireOptions options, CompletionToken&& to
   return boost::asio::async_initiate<CompletionToken, void(error_code, LockHandle)>(
       [](auto handler, DistributedLock* self, AcquireOptions wanted) {
         auto slot = boost::asio::get_associated_cancellation_slot(handler);
-        const auto fallback = detail::callback_executor(*self);
-        const auto executor = boost::asio::get_associated_executor(handler, fallback);
+        const auto executor = detail::executor_of(handler, *self);
         std::shared_ptr<detail::SlotCancel> acquire;
         if (slot.is_connected()) {
           acquire = std::make_shared<detail::SlotCancel>();
           slot.assign(detail::OnSlot(acquire));
         }
-        const bool ours = boost::asio::any_io_executor(executor) == fallback;
-        auto clear = [slot, ours]() mutable {
-          if (slot.is_connected() && !ours) slot.clear();
+        auto clear = [slot, is_ours = detail::kIsOurs<decltype(handler)>]() mutable {
+          if (slot.is_connected() && !is_ours) slot.clear();
         };
         // From here on the handler may be called, and the slot be gone, at any moment.
         auto cancel =
@@ -190,8 +214,7 @@ template <class CompletionToken = boost::asio::deferred_t>
 auto async_release(LockHandle& handle, CompletionToken&& token = CompletionToken{}) {
   return boost::asio::async_initiate<CompletionToken, void(error_code)>(
       [](auto completion, LockHandle* held) {
-        const auto executor =
-            boost::asio::get_associated_executor(completion, detail::callback_executor(*held));
+        const auto executor = detail::executor_of(completion, *held);
         held->start_release(
             detail::on_executor<error_code>(std::move(completion), executor, [] {}));
       },
@@ -205,8 +228,7 @@ template <class CompletionToken = boost::asio::deferred_t>
 auto async_downgrade(LockHandle& handle, CompletionToken&& token = CompletionToken{}) {
   return boost::asio::async_initiate<CompletionToken, void(error_code)>(
       [](auto completion, LockHandle* held) {
-        const auto executor =
-            boost::asio::get_associated_executor(completion, detail::callback_executor(*held));
+        const auto executor = detail::executor_of(completion, *held);
         held->start_downgrade(
             detail::on_executor<error_code>(std::move(completion), executor, [] {}));
       },

@@ -32,7 +32,7 @@ namespace detail {
 /// Called exactly once, on an unspecified thread that must not be kept.
 using AcquireHandler = UniqueFunction<void(error_code, LockHandle)>;
 /// Asks a running acquire to stop; harmless when it is over. Any thread.
-using Canceller = std::function<void()>;
+using Canceller = UniqueFunction<void()>;
 /// What the locks of one manager share, for Mutex and the async_ twins. Opaque.
 class LockContext;
 }  // namespace detail

@@ -103,7 +103,7 @@ OneShot<Client::Outcome> Client::want_several(const std::string& actor,
       });
   if (how == 1) {
     const auto when = process_.now() + world_.between({}, work_.longest_hold * 4);
-    process_.call_at(when, [cancel = std::move(cancel)] { cancel(); });
+    process_.call_at(when, [cancel = std::move(cancel)]() mutable { cancel(); });
   }
   return done;
 }

@@ -69,14 +69,22 @@ class FunctionQueue<R(Args...)> {
   ~FunctionQueue() {
     while (head_) pop();
   }
-  FunctionQueue(const FunctionQueue&) = delete;
-  FunctionQueue& operator=(const FunctionQueue&) = delete;
+  FunctionQueue(FunctionQueue&& other) noexcept
+      : head_(std::move(other.head_)), tail_(std::exchange(other.tail_, nullptr)) {}
+  FunctionQueue& operator=(FunctionQueue&&) = delete;
 
   bool empty() const noexcept { return head_ == nullptr; }
   void push(UniqueFunction<R(Args...)> function) noexcept {
     auto* const last = function.callable_.get();
     (head_ ? tail_->next : head_) = std::move(function.callable_);
     tail_ = last;
+  }
+  /// Before all that is in it.
+  void push_front(FunctionQueue earlier) noexcept {
+    if (earlier.empty()) return;
+    if (empty()) tail_ = earlier.tail_;
+    earlier.tail_->next = std::move(head_);
+    head_ = std::move(earlier.head_);
   }
   /// An empty function if there is none.
   UniqueFunction<R(Args...)> pop() noexcept {

@@ -75,6 +75,28 @@ TEST(TaskGroup, IsIdleWhenItsLastTaskHasEnded) {
   EXPECT_TRUE(out.ends_with("b."));
 }
 
+TEST(TaskGroup, AsManyAsRanAtOnceTakeTheNextTasks) {
+  tests::VirtualEnv env;
+  TaskGroup group(env);
+  std::string out;
+  const auto begin = [&](int tasks) {
+    for (int i = 0; i < tasks; ++i) group.spawn(write_later(env, out, 'a', seconds(1)));
+  };
+  begin(500);
+  EXPECT_EQ(group.resting(), 0U);
+  env.run_for(seconds(2));
+  EXPECT_EQ(group.resting(), 500U);
+  begin(300);
+  EXPECT_EQ(group.resting(), 200U) << "none is made anew";
+  env.run_for(seconds(2));
+  EXPECT_EQ(group.resting(), 500U);
+  begin(5000);
+  env.run_for(seconds(2));
+  EXPECT_GE(group.resting(), 1000U);
+  EXPECT_LE(group.resting(), 1100U) << "what rests is memory that nobody else has";
+  EXPECT_EQ(out.size(), 5800U);
+}
+
 TEST(TaskGroup, EndsWithCoroutinesThatRest) {
   tests::VirtualEnv env;
   std::string out;
