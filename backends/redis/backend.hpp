@@ -117,6 +117,13 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
   bool take_range(KeyClaim& claim, const TokenRanges::Connection& on, const ScriptAnswer& answer,
                   TimePoint sent);
   ClaimAnswer granted(KeyClaim& claim, std::uint64_t token, TimePoint sent) const;
+  Asked ask_to_release(const KeyClaim& claim, bool search, Connection& connection);
+  asio::awaitable<ReleaseAnswer> release_by_text(KeyClaimPtr claim, bool search,
+                                                 std::shared_ptr<Connection> connection,
+                                                 TimePoint deadline, bool before);
+  std::optional<ReleaseAnswer> take_released(KeyClaim& claim, const Asked& asked, bool search,
+                                             const std::shared_ptr<Connection>& connection,
+                                             bool before);
   ReleaseAnswer take_released(KeyClaim& claim, const ScriptAnswer& answer,
                               const TokenRanges::Connection& connection, bool before);
   ClaimAnswer take_acquired(KeyClaim& claim, const ScriptAnswer& answer, TimePoint sent);

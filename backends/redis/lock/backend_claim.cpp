@@ -86,7 +86,8 @@ ScriptCall renew_call(const Script& script, const KeyClaim& claim, milliseconds 
 const Script& release_script(const KeyClaim& claim, bool search) {
   if (claim.request().permits != 0) return scripts().release_permits;
   if (claim.may_read()) return reader_scripts().release;
-  return claim.maybe_queued || search ? reader_scripts().withdraw : scripts().release;
+  if (claim.maybe_queued || search) return reader_scripts().withdraw;
+  return claim.has_met_others() ? scripts().release : scripts().release_unwanted;
 }
 
 ScriptCall release_call(const KeyClaim& claim, bool search, std::string_view waking) {
@@ -157,7 +158,7 @@ asio::awaitable<ClaimAnswer> RedisBackend::claim_by_script(KeyClaimPtr ours, Wit
   const auto sent = env_.now();
   const auto asked = redis::ask(env_, *connection, script, call);
   co_await asked.pending.settled(deadline);
-  auto answer = asked.answer(env_, *connection);
+  auto answer = asked.answer(env_, *connection, [&] { return call; });
   if (is_unknown_hash(answer)) {
     answer = co_await run_text(env_, connection, script, call, deadline);
   }
@@ -356,17 +357,38 @@ asio::awaitable<ReleaseAnswer> RedisBackend::release(ClaimPtr claim, bool search
     co_return not_done<ReleaseAnswer>(status, link_->failure());
   }
   ours->handed.reset();
-  const auto call = release_call(*ours, search, waking_);
-  const auto& script = release_script(*ours, search);
   const auto connection = link_->connection();
-  const auto first = ours->has_met_others() ? FirstToHear::others : FirstToHear::we;
-  const auto asked = redis::ask(env_, *connection, script, call, first);
+  const auto asked = ask_to_release(*ours, search, *connection);
   co_await asked.pending.settled(deadline);
-  auto answer = asked.answer(env_, *connection);
-  if (is_unknown_hash(answer)) {
-    answer = co_await run_text(env_, connection, script, call, deadline);
-  }
-  co_return take_released(*ours, answer, connection, before);
+  auto released = take_released(*ours, asked, search, connection, before);
+  if (!released) co_return co_await release_by_text(ours, search, connection, deadline, before);
+  co_return std::move(*released);
+}
+
+// What is called is not kept while it is under way: there is a frame for each lock that is.
+Asked RedisBackend::ask_to_release(const KeyClaim& claim, bool search, Connection& connection) {
+  const auto first = claim.has_met_others() ? FirstToHear::others : FirstToHear::we;
+  return redis::ask(env_, connection, release_script(claim, search),
+                    release_call(claim, search, waking_), first);
+}
+
+asio::awaitable<ReleaseAnswer> RedisBackend::release_by_text(KeyClaimPtr claim, bool search,
+                                                             std::shared_ptr<Connection> connection,
+                                                             TimePoint deadline, bool before) {
+  const auto call = release_call(*claim, search, waking_);
+  const auto answer =
+      co_await run_text(env_, connection, release_script(*claim, search), call, deadline);
+  co_return take_released(*claim, answer, connection, before);
+}
+
+/// Empty: the server does not know the script (any more).
+std::optional<ReleaseAnswer> RedisBackend::take_released(
+    KeyClaim& claim, const Asked& asked, bool search, const std::shared_ptr<Connection>& connection,
+    bool before) {
+  const auto answer =
+      asked.answer(env_, *connection, [&] { return release_call(claim, search, waking_); });
+  if (is_unknown_hash(answer)) return std::nullopt;
+  return take_released(claim, answer, connection, before);
 }
 
 /// `before`: an earlier release without an answer may have done it.

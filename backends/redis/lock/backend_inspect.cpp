@@ -85,7 +85,7 @@ void add_remaining(milliseconds left, milliseconds lock_delay, LockStatus& statu
 }
 
 /// Empty if the answer is none of our script's.
-std::optional<LockStatus> read_status(std::string name, const std::vector<Reply>& items,
+std::optional<LockStatus> read_status(std::string name, const Replies& items,
                                       milliseconds lock_delay) {
   if (items.size() != 6) return {};
   LockStatus status;

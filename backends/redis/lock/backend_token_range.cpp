@@ -36,8 +36,7 @@ class TokenText {
 // in the same step. Nobody can be from the SET on, for the lock is ours. That is as long as the
 // answer is not late: no fence that was lost and came back, with all that happened meanwhile
 // forgotten, is that quick.
-bool is_proof(const KeyClaim& claim, const TokenRanges::Token& token,
-              const std::vector<Reply>& values) {
+bool is_proof(const KeyClaim& claim, const TokenRanges::Token& token, const Replies& values) {
   if (values.size() != 3) return false;
   const TokenText ours(token.token);
   const TokenText fence(token.fence);

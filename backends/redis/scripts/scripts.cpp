@@ -376,6 +376,22 @@ if at_once and not head then
 end
 )lua";
 
+// Before all of that, for who has met nobody when it took the lock: whether that is all, in the
+// fewest steps and answers, for a list costs the server what a command does. EXISTS may not be
+// allowed: then it is as ever.
+// -> '2 tag' | as release
+constexpr std::string_view kReleaseUnwanted = R"lua(
+do
+  local held = redis.call('GET', KEYS[1])
+  local colon = held and string.find(held, ':', 1, true)
+  if colon and string.sub(held, colon + 1) == ARGV[1] and
+     redis.pcall('EXISTS', KEYS[2], KEYS[4]) == 0 then
+    redis.call('DEL', KEYS[1])
+    return '2 ' .. ARGV[4]
+  end
+end
+)lua";
+
 constexpr std::string_view kReleaseToNext = R"lua(
 local patience = at_once and redis.pcall('ZSCORE', KEYS[3], head)
 if type(patience) == 'string' and string.sub(patience, -2) == '.5' then
@@ -499,6 +515,7 @@ Scripts::Scripts()
       renew(std::string(kRenew)),
       release(fmt::format("{}{}{}{}{}{}{}{}", kFindOurs, kReleaseAlone, kHandOverLua,
                           kReleaseToNext, kFirstTryLua, kWake, kRelease, kPassOn)),
+      release_unwanted(std::string(kReleaseUnwanted) + release.text),
       evict(fmt::format("{}{}{}{}{}", kFirstTryLua, kHandOverLua, kWake, kReadersLua, kEvict)),
       presence(std::string(kPresence)),
       inspect(std::string(kInspect)),

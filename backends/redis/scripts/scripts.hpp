@@ -2,7 +2,8 @@
 //
 // What runs on the server, atomically. The algorithm is in README.md; each script says what it
 // takes and gives. The last argument of each is a tag that its reply ends with: replies come in
-// order, and one that does not answer its own request means that the stream cannot be trusted.
+// order, and one that does not answer its own request means that the stream cannot be trusted. A
+// reply is a list, or where nothing but a code is told `code tag`, which costs the server less.
 #pragma once
 
 #include <chrono>
@@ -22,6 +23,7 @@ struct Scripts {
   Script acquire;
   Script renew;
   Script release;
+  Script release_unwanted;  ///< the same, sooner where nobody wants it
   Script evict;
   Script presence;
   Script inspect;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <charconv>
 #include <string>
 
 namespace dlock::redis {
@@ -22,16 +23,53 @@ Asked send(Env& env, Connection& connection, const Script& script, bool by_hash,
   const Words words{head, call.keys, call.arguments, last};
   auto pending =
       first == FirstToHear::we ? connection.send_words(words) : connection.send_both({ping}, words);
-  return {&script, &call, std::move(tag), since, std::move(pending)};
+  return {&script, std::move(tag), since, std::move(pending)};
 }
 
-void take_error(Connection& connection, const Asked& sent, std::string text, ScriptAnswer& answer) {
-  const auto& script = *sent.script;
+void take_error(Connection& connection, std::string text, ScriptAnswer& answer) {
   answer.kind = AnswerKind::refused;
   answer.verdict = judge(text);
+  answer.failure = {answer.verdict.error, std::move(text)};
+  if (answer.verdict.next == Verdict::Next::reconnect) connection.close(answer.failure);
+}
+
+/// What a reply says before its tag, be it a list or `code tag`; false: it has not that tag.
+bool take_items(std::string_view tag, Reply& reply, Replies& items) {
+  if (reply.kind == Reply::Kind::text) {
+    const std::string_view text = reply.text;
+    const auto gap = text.find(' ');
+    if (gap == std::string_view::npos || text.substr(gap + 1) != tag) return false;
+    auto& code = items.emplace_back();
+    code.kind = Reply::Kind::integer;
+    return std::from_chars(text.data(), text.data() + gap, code.integer).ptr == text.data() + gap;
+  }
+  if (reply.kind != Reply::Kind::array || reply.items.empty()) return false;
+  if (reply.items.back().text != tag) return false;
+  items = std::move(reply.items);
+  items.pop_back();
+  return true;
+}
+
+void take_reply(Connection& connection, const Asked& sent, Reply reply, ScriptAnswer& answer) {
+  if (reply.is_error()) {
+    return take_error(connection, std::move(reply.text), answer);
+  }
+  if (!take_items(sent.tag, reply, answer.items)) {
+    answer.items.clear();
+    answer.kind = AnswerKind::unknown;
+    answer.failure = {Error::unexpected, "a reply does not belong to its request"};
+    return connection.close(answer.failure);
+  }
+  answer.kind = AnswerKind::reply;
+}
+
+}  // namespace
+
+void Asked::explain(const Script& script, const ScriptCall& call, ScriptAnswer& answer) {
+  auto& text = answer.failure.text;
   if (answer.verdict.error == Error::foreign_format) {
     std::vector<std::string> keys;
-    for (const auto& one : sent.call->keys) keys.push_back(one.text());
+    for (const auto& one : call.keys) keys.push_back(one.text());
     const auto* key = wrong_key(text, script.text, keys);
     if (key != nullptr && *key != keys.front()) answer.verdict.error = Error::foreign_aside;
     if (key != nullptr) text += fmt::format(" That is the key '{}'.", *key);
@@ -39,29 +77,10 @@ void take_error(Connection& connection, const Asked& sent, std::string text, Scr
   if (const auto command = refused_command(text, script.text); !command.empty()) {
     text += fmt::format(" That is '{0}': ACL SETUSER <user> +{0}", command);
   }
-  answer.failure = {answer.verdict.error, std::move(text)};
-  if (answer.verdict.next == Verdict::Next::reconnect) connection.close(answer.failure);
+  answer.failure.error = answer.verdict.error;
 }
 
-void take_reply(Connection& connection, const Asked& sent, Reply reply, ScriptAnswer& answer) {
-  if (reply.is_error()) {
-    return take_error(connection, sent, std::move(reply.text), answer);
-  }
-  const bool ours = reply.kind == Reply::Kind::array && !reply.items.empty() &&
-                    reply.items.back().text == sent.tag;
-  if (!ours) {
-    answer.kind = AnswerKind::unknown;
-    answer.failure = {Error::unexpected, "a reply does not belong to its request"};
-    return connection.close(answer.failure);
-  }
-  reply.items.pop_back();
-  answer.kind = AnswerKind::reply;
-  answer.items = std::move(reply.items);
-}
-
-}  // namespace
-
-ScriptAnswer Asked::answer(Env& env, Connection& connection) const {
+ScriptAnswer Asked::take(Env& env, Connection& connection) const {
   ScriptAnswer answer;
   auto outcome = pending.take();
   if (!outcome) {
@@ -115,7 +134,7 @@ asio::awaitable<std::vector<ScriptAnswer>> run_scripts(Env& env,
     std::vector<std::size_t> again;
     for (std::size_t n = 0; n < todo.size(); ++n) {
       co_await sent[n].pending.settled(deadline);
-      answers[todo[n]] = sent[n].answer(env, *connection);
+      answers[todo[n]] = sent[n].answer(env, *connection, [&] { return calls[todo[n]]; });
       if (is_unknown_hash(answers[todo[n]])) again.push_back(todo[n]);
     }
     todo = std::move(again);
@@ -128,7 +147,7 @@ asio::awaitable<ScriptAnswer> run_text(Env& env, std::shared_ptr<Connection> con
                                        TimePoint deadline) {
   const auto sent = send(env, *connection, script, false, call);
   co_await sent.pending.settled(deadline);
-  co_return sent.answer(env, *connection);
+  co_return sent.answer(env, *connection, [&] { return call; });
 }
 
 asio::awaitable<ScriptAnswer> run_script(Env& env, std::shared_ptr<Connection> connection,
@@ -136,7 +155,7 @@ asio::awaitable<ScriptAnswer> run_script(Env& env, std::shared_ptr<Connection> c
                                          TimePoint deadline) {
   const auto asked = ask(env, *connection, script, call);
   co_await asked.pending.settled(deadline);
-  auto answer = asked.answer(env, *connection);
+  auto answer = asked.answer(env, *connection, [&] { return call; });
   if (is_unknown_hash(answer)) {
     answer = co_await run_text(env, connection, script, call, deadline);
   }

@@ -29,7 +29,7 @@ struct ScriptAnswer {
     unknown,   ///< maybe done
   };
   Kind kind = Kind::not_sent;
-  std::vector<Reply> items;  ///< of a reply, without the tag
+  Replies items;  ///< of a reply, without the tag
   Verdict verdict;
   Failure failure;
 
@@ -49,23 +49,32 @@ asio::awaitable<std::vector<ScriptAnswer>> run_scripts(Env& env,
 ///
 ///   const auto asked = ask(*connection, script, call);
 ///   co_await asked.pending.settled(deadline);
-///   auto answer = asked.answer(env, *connection);
+///   auto answer = asked.answer(env, *connection, [&] { return call; });
 ///   if (is_unknown_hash(answer)) answer = co_await run_text(...);
 struct Asked {
   const Script* script;
-  const ScriptCall* call;
   std::string tag;
   TimePoint since;
   Pending pending;
 
-  /// What has come of it by now. Once.
-  ScriptAnswer answer(Env& env, Connection& connection) const;
+  /// What has come of it by now. Once. `call` gives what was called, for the words about a refusal:
+  /// nobody has to keep it meanwhile.
+  template <class Call>
+  ScriptAnswer answer(Env& env, Connection& connection, Call call) const {
+    auto answer = take(env, connection);
+    if (answer.kind == ScriptAnswer::Kind::refused) explain(*script, call(), answer);
+    return answer;
+  }
+
+ private:
+  ScriptAnswer take(Env& env, Connection& connection) const;
+  static void explain(const Script& script, const ScriptCall& call, ScriptAnswer& answer);
 };
 /// Who hears first of a script that also tells others. A server writes to its clients at the end of
 /// a turn, and begins with the one that it had the latest news for, which is ours, unless there was
 /// some for us before: so `others` costs a PING. No more than an order in time hangs on it.
 enum class FirstToHear : std::uint8_t { we, others };
-/// By its hash; `script` and `call` are the caller's.
+/// By its hash; `script` lives longer.
 Asked ask(Env& env, Connection& connection, const Script& script, const ScriptCall& call,
           FirstToHear first = FirstToHear::we);
 /// The server does not know it (any more): run_text() tells it.

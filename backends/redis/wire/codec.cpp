@@ -112,8 +112,8 @@ constexpr std::size_t kLongestPart = 1024;
 constexpr std::string_view kOk = "+OK\r\n";
 constexpr std::string_view kNil = "$-1\r\n";
 
-/// An array of a few short texts, numbers and nils that is wholly there, or one of what SET
-/// answers.
+/// A short text, an array of a few of them, numbers and nils that is wholly there, or one of what
+/// SET answers.
 class PlainReply {
  public:
   explicit PlainReply(std::string_view bytes)
@@ -128,6 +128,9 @@ class PlainReply {
       return kOk.size();
     }
     if (is_next(kNil)) return kNil.size();
+    if (at_ != end_ && *at_ == '$') {
+      return read_item(reply) ? static_cast<std::size_t>(at_ - begin_) : 0;
+    }
     std::size_t count = 0;
     if (!is_next('*') || !read_length(count) || count == 0 || count > kMost || count > most_items) {
       return 0;

@@ -16,6 +16,8 @@
 #include <string_view>
 #include <vector>
 
+#include "dlock/detail/recycled.hpp"
+
 struct redisReader;
 
 namespace dlock::redis {
@@ -72,12 +74,16 @@ using Words = std::initializer_list<std::span<const Word>>;
 void append_words(Words words, std::string& out);
 void append_command(const Command& command, std::string& out);
 
+struct Reply;
+/// Replies come and go with each request.
+using Replies = std::vector<Reply, detail::Recycled<Reply>>;
+
 struct Reply {
   enum class Kind { nil, status, error, integer, text, array };
   Kind kind = Kind::nil;
   std::int64_t integer = 0;
   std::string text;  ///< of status, error and text
-  std::vector<Reply> items;
+  Replies items;
 
   bool is_error() const noexcept { return kind == Kind::error; }
 };
@@ -122,7 +128,7 @@ class ReplyReader {
   void give_hiredis(std::string_view bytes);
 
   const Limits limits_;
-  std::vector<Reply> plain_;  ///< before what the reader has
+  Replies plain_;  ///< before what the reader has
   std::size_t next_plain_ = 0;
   std::string part_;  ///< of what may be a plain one, after those
   ReplyUnderWay current_;

@@ -19,7 +19,8 @@ std::vector<Pending> ask(Connection& connection) {
   asked.push_back(connection.send(words({"EVALSHA", std::string(40, '0'), "0"})));
   asked.push_back(connection.send(words({"EVAL", "return 1", "0"})));
   // Where this is not allowed, the first use of each sends its text.
-  for (const auto* script : {&scripts().acquire, &scripts().renew, &scripts().release}) {
+  for (const auto* script :
+       {&scripts().acquire, &scripts().renew, &scripts().release, &scripts().release_unwanted}) {
     asked.push_back(connection.send(words({"SCRIPT", "LOAD", script->text})));
   }
   // Nobody listens there. Inside a release a refusal could only be passed over.

@@ -24,7 +24,7 @@ struct SetAndLook {
   };
   struct Answer {
     Kind kind = Kind::unknown;
-    std::vector<Reply> values;
+    Replies values;
     Failure failure;
   };
   /// What has come of it by now. Once.

@@ -206,6 +206,25 @@ TEST_F(RedisAccess, ARightThatIsMissingInsideAScriptIsNamed) {
   }
 }
 
+TEST_F(RedisAccess, WhatOnlySparesTimeMayBeForbidden) {
+  for (const std::string right : {"exists", "ping"}) {
+    user("+@all ~* &* -" + right);
+    auto locks = open_redis(url("app:secret@", "&poll=30s"));
+    auto lock = locks.lock("x");
+    auto held = lock->acquire();
+    EXPECT_FALSE(held.release()) << right;
+    EXPECT_FALSE(locks.status("x").held) << right;
+    held = lock->acquire();
+    auto waiting = std::async(std::launch::async, [&] { return lock->acquire({.wait = 20s}); });
+    ASSERT_TRUE(eventually(patience(), [&] { return locks.status("x").waiting.size() == 1; }));
+    EXPECT_FALSE(held.release()) << right;
+    auto next = waiting.get();
+    EXPECT_TRUE(next) << right;
+    EXPECT_FALSE(next.release()) << "who waited before it had the lock";
+    EXPECT_FALSE(locks.status("x").held) << right;
+  }
+}
+
 TEST_F(RedisAccess, WithoutConfigAndADeclarationExclusiveIsRefused) {
   user("+@all ~* &* -config");
   RedisClient admin(server_.port());

@@ -49,7 +49,7 @@ Reply get(CommandContext& context, const Command& command) {
 }
 
 Reply mget(CommandContext& context, const Command& command) {
-  std::vector<Reply> items;
+  Replies items;
   for (std::size_t i = 1; i < command.size(); ++i) {
     bool wrong = false;
     const auto* text = value_of<std::string>(context, command[i], wrong);
@@ -91,6 +91,14 @@ Reply del(CommandContext& context, const Command& command) {
     if (context.keys.remove(command[i], context.now_ms())) ++removed;
   }
   return integer(removed);
+}
+
+Reply exists(CommandContext& context, const Command& command) {
+  std::int64_t there = 0;
+  for (std::size_t i = 1; i < command.size(); ++i) {
+    if (context.keys.find(command[i], context.now_ms()) != nullptr) ++there;
+  }
+  return integer(there);
 }
 
 Reply incr(CommandContext& context, const Command& command) {
@@ -199,7 +207,7 @@ Reply zrange(CommandContext& context, const Command& command) {
   const auto count = static_cast<std::int64_t>(names.size());
   if (*from < 0) from = std::max<std::int64_t>(*from + count, 0);
   if (*to < 0) to = *to + count;
-  std::vector<Reply> items;
+  Replies items;
   for (auto i = *from; i <= std::min(*to, count - 1); ++i) {
     items.push_back(bulk(names[static_cast<std::size_t>(i)]));
   }
@@ -239,12 +247,12 @@ struct Known {
 
 const std::map<std::string, Known>& commands() {
   static const std::map<std::string, Known> all{
-      {"GET", {&get, 2}},         {"MGET", {&mget, -2}},  {"SET", {&set, -3}},
-      {"DEL", {&del, -2}},        {"INCR", {&incr, 2}},   {"TYPE", {&type, 2}},
-      {"PEXPIRE", {&pexpire, 3}}, {"PTTL", {&pttl, 2}},   {"TIME", {&time, 1}},
-      {"PUBLISH", {&publish, 3}}, {"ZADD", {&zadd, 4}},   {"ZREM", {&zrem, -3}},
-      {"ZRANGE", {&zrange, 4}},   {"ZRANK", {&zrank, 3}}, {"ZSCORE", {&zscore, 3}},
-      {"ZCARD", {&zcard, 2}},
+      {"GET", {&get, 2}},         {"MGET", {&mget, -2}},     {"SET", {&set, -3}},
+      {"DEL", {&del, -2}},        {"INCR", {&incr, 2}},      {"TYPE", {&type, 2}},
+      {"PEXPIRE", {&pexpire, 3}}, {"PTTL", {&pttl, 2}},      {"TIME", {&time, 1}},
+      {"PUBLISH", {&publish, 3}}, {"ZADD", {&zadd, 4}},      {"ZREM", {&zrem, -3}},
+      {"ZRANGE", {&zrange, 4}},   {"ZRANK", {&zrank, 3}},    {"ZSCORE", {&zscore, 3}},
+      {"ZCARD", {&zcard, 2}},     {"EXISTS", {&exists, -2}},
   };
   return all;
 }

@@ -194,7 +194,7 @@ Reply result(lua_State* lua) {
   }
   if (auto text = field(lua, "err"); !text.empty()) return error(std::move(text));
   if (auto text = field(lua, "ok"); !text.empty()) return status(std::move(text));
-  std::vector<Reply> items;
+  Replies items;
   // Up to the first nil.
   for (int i = 1;; ++i) {
     lua_rawgeti(lua, -1, i);

@@ -55,7 +55,7 @@ class RealConnection {
       case REDIS_REPLY_INTEGER:
         return integer(raw.integer);
       case REDIS_REPLY_ARRAY: {
-        std::vector<Reply> items;
+        Replies items;
         for (std::size_t i = 0; i < raw.elements; ++i) items.push_back(taken(*raw.element[i]));
         return array(std::move(items));
       }
@@ -214,6 +214,7 @@ TEST(SimulatedRedisAnswers, PlainCommandsAnswerAsRedisDoes) {
            {"SET", "b", "text"},
            {"INCR", "b"},
            {"PTTL", "b"},
+           {"EXISTS", "a", "none", "b", "a"},
            {"PEXPIRE", "b", "60000"},
            {"PEXPIRE", "c", "60000"},
            {"PEXPIRE", "b", "x"},
@@ -265,7 +266,8 @@ class Calls {
         return call(all.renew, {key(""), key("%alive"), key("%broken")}, {owner(), "30000"});
       case 5:
       case 6:
-        return call(all.release, {key(""), key("%queue"), key("%alive"), key("%next")},
+        return call(world_.chance(0.5) ? all.release : all.release_unwanted,
+                    {key(""), key("%queue"), key("%alive"), key("%next")},
                     {owner(), world_.chance(0.5) ? waiter() : "", kWaking});
       case 7:
         return call(all.evict,

@@ -15,6 +15,7 @@ namespace dlock::simulation::redis {
 namespace production = dlock::redis;
 
 using production::Command;
+using production::Replies;
 using production::Reply;
 
 inline Reply nil() { return {}; }
@@ -22,9 +23,7 @@ inline Reply status(std::string text) { return {Reply::Kind::status, 0, std::mov
 inline Reply error(std::string text) { return {Reply::Kind::error, 0, std::move(text), {}}; }
 inline Reply integer(std::int64_t number) { return {Reply::Kind::integer, number, {}, {}}; }
 inline Reply bulk(std::string text) { return {Reply::Kind::text, 0, std::move(text), {}}; }
-inline Reply array(std::vector<Reply> items) {
-  return {Reply::Kind::array, 0, {}, std::move(items)};
-}
+inline Reply array(Replies items) { return {Reply::Kind::array, 0, {}, std::move(items)}; }
 
 void append_reply(const Reply& reply, std::string& out);
 

@@ -353,7 +353,7 @@ std::vector<Scenario> redis_scenarios() {
        1},
       {"a token of a range that was overtaken is not found again",
        &fails<&a_token_of_a_range_that_was_overtaken_is_not_found_again>, 1},
-      {"a range is not used on another server", &fails<&a_range_is_not_used_on_another_server>, 4},
+      {"a range is not used on another server", &fails<&a_range_is_not_used_on_another_server>, 30},
       {"a message before the subscription is made up for",
        &fails<&a_message_before_the_subscription_is_made_up_for>, 1},
       {"a dead holder is followed", &fails<&a_dead_holder_is_followed>, 1},
