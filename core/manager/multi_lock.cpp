@@ -69,13 +69,13 @@ class Gathering final : public std::enable_shared_from_this<Gathering> {
   }
 
   void cancel() {
-    std::shared_ptr<detail::Canceller> pending;
+    detail::Canceller pending;
     {
       const std::lock_guard lock(mutex_);
       is_cancelled_ = true;
       pending = std::move(pending_);  // to be called once
     }
-    if (pending) (*pending)();
+    if (pending) pending();
   }
 
  private:
@@ -106,7 +106,7 @@ class Gathering final : public std::enable_shared_from_this<Gathering> {
   std::mutex mutex_;
   bool is_cancelled_ = false;
   std::size_t answered_ = 0;
-  std::shared_ptr<detail::Canceller> pending_;
+  detail::Canceller pending_;
 };
 
 void Gathering::ask_next() {
@@ -139,13 +139,13 @@ void Gathering::ask_or_end() {
 // The handler may be called in start_acquire(), ask the next one there, and so on to the end.
 void Gathering::ask(DistributedLock& lock, AcquireOptions options) {
   const auto at = next_++;
-  const auto canceller = std::make_shared<detail::Canceller>();
+  detail::Canceller canceller;
   {
     // Who waits for all may run the loop meanwhile only if it answers for all. The first one is
     // asked for on his thread, those after it on a loop.
     std::optional<core::Driving::Intent> apart;
     if (at > 0 || !one_loop_) apart.emplace();
-    *canceller =
+    canceller =
         lock.start_acquire(options, [self = shared_from_this()](error_code ec, LockHandle part) {
           self->on_answer(ec, std::move(part));
         });
@@ -154,18 +154,18 @@ void Gathering::ask(DistributedLock& lock, AcquireOptions options) {
     const std::lock_guard guard(mutex_);
     if (answered_ != at) return;
     if (!is_cancelled_) {
-      pending_ = canceller;
+      pending_ = std::move(canceller);
       return;
     }
   }
-  (*canceller)();
+  canceller();
 }
 
 void Gathering::on_answer(error_code ec, LockHandle part) {
   {
     const std::lock_guard lock(mutex_);
     ++answered_;
-    pending_.reset();
+    pending_ = {};
   }
   try {
     if (ec) {
