@@ -74,7 +74,7 @@ asio::awaitable<void> TaskGroup::work(asio::awaitable<void> task, Running runnin
           workers_.push_back(at);
         },
         asio::deferred);
-    co_await std::move(rest);
+    co_await std::move(rest);  // NOLINT(performance-move-const-arg): Asio says how it is awaited
     if (!worker.task.valid()) co_return;
     running.again(*this);
   }

@@ -27,6 +27,7 @@ class Suspended {
 
   template <class Handler>
   void keep(Handler handler) noexcept {
+    // NOLINTNEXTLINE(misc-redundant-expression): so it is for some handlers
     static_assert(sizeof(Handler) <= kRoom && alignof(Handler) <= alignof(void*) &&
                   std::is_nothrow_move_constructible_v<Handler>);
     new (place_.data()) Handler(std::move(handler));
