@@ -74,7 +74,8 @@ asio::awaitable<void> TaskGroup::work(asio::awaitable<void> task, Running runnin
           workers_.push_back(at);
         },
         asio::deferred);
-    co_await std::move(rest);  // NOLINT(performance-move-const-arg): Asio says how it is awaited
+    // NOLINTNEXTLINE(performance-move-const-arg): trivial as it is, which is Asio's own matter
+    co_await std::move(rest);
     if (!worker.task.valid()) co_return;
     running.again(*this);
   }

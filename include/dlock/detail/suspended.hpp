@@ -27,9 +27,9 @@ class Suspended {
 
   template <class Handler>
   void keep(Handler handler) noexcept {
-    // NOLINTNEXTLINE(misc-redundant-expression): so it is for some handlers
-    static_assert(sizeof(Handler) <= kRoom && alignof(Handler) <= alignof(void*) &&
-                  std::is_nothrow_move_constructible_v<Handler>);
+    static_assert(sizeof(Handler) <= kRoom);
+    static_assert(alignof(Handler) <= alignof(void*));
+    static_assert(std::is_nothrow_move_constructible_v<Handler>);
     new (place_.data()) Handler(std::move(handler));
     end_ = &end<Handler>;
   }
