@@ -112,7 +112,7 @@ class Contention final : public Measurement {
   explicit Contention(const Case& one)
       : clients_(one.param),
         most_(100'000 / one.param),
-        ours_(one.driver.name == "dlock"),
+        ours_(one.driver.is_ours()),
         crew_(one, job_of(one, most_)) {}
   object slice() override {
     auto judged =
@@ -145,7 +145,7 @@ class Sharing final : public Measurement {
  public:
   explicit Sharing(const Case& one)
       : permits_(number_of(one.scenario, "permits")),
-        ours_(one.driver.name == "dlock"),
+        ours_(one.driver.is_ours()),
         crew_(one, job_of(one)) {}
   object slice() override {
     auto judged = judge_sharing(crew_.slice(), static_cast<std::uint64_t>(permits_));
@@ -296,10 +296,12 @@ std::unique_ptr<Measurement> make_measurement(const Case& one) {
 }
 
 object Case::job(const char* program) const {
+  auto url = store.url();
+  if (!driver.options.empty()) url += (url.find('?') == url.npos ? "?" : "&") + driver.options;
   return {
       {"program", program},
-      {"driver", driver.name},
-      {"url", store.url()},
+      {"driver", driver.is_ours() ? std::string(DriverProgram::kOurs) : driver.name},
+      {"url", url},
       {"lock", fmt::format("dlock-compare/{}-{}-{}-{}", driver.name, param, repeat, begun_anew)},
       {"duration_ms", duration.count()}};
 }

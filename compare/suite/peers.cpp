@@ -130,7 +130,8 @@ void check_peers(const std::vector<std::string>& names) {
 }
 
 std::vector<DriverProgram> drivers_for(Context& context, const Store& store,
-                                       std::string_view measure) {
+                                       const boost::json::object& scenario) {
+  const std::string_view measure = scenario.at("measure").as_string();
   if (measure == "readers") return sharers_on(context, store, &Peer::has_readers);
   if (measure == "permits") return sharers_on(context, store, &Peer::has_permits);
   std::vector<DriverProgram> drivers{{"dlock"}, {"floor"}};
@@ -143,6 +144,13 @@ std::vector<DriverProgram> drivers_for(Context& context, const Store& store,
     const Peer* peer = find_peer(name);
     if (peer == nullptr || peer->family != store.kind().family) continue;
     drivers.push_back(program_of(context, *peer));
+  }
+  if (const auto* others = scenario.if_contains("ours_too")) {
+    for (const auto& other : others->as_array()) {
+      drivers.push_back({std::string(other.at("driver").as_string()),
+                         {},
+                         std::string(other.at("options").as_string())});
+    }
   }
   return drivers;
 }

@@ -77,7 +77,7 @@ struct Contestant {
       throw;
     } catch (const std::exception& error) {
       measurement.reset();
-      if (one.driver.name != "dlock" && one.begun_anew == 0) {
+      if (!one.driver.is_ours() && one.begun_anew == 0) {
         ++one.begun_anew;
         begin(repeat);
       } else {
@@ -161,11 +161,11 @@ void run_speed(Context& context, Store& store, const object& declared) {
           fmt::format("{}: {}", store.kind().title, scenario.at("title").as_string().c_str()));
       const auto duration = duration_of(scenario, depth);
       const int slices = slices_of(scenario, depth);
-      const auto drivers = drivers_for(context, store, scenario.at("measure").as_string());
+      const auto drivers = drivers_for(context, store, scenario);
       for (const auto& param : at_depth(scenario, "params", depth).as_array()) {
         std::vector<Contestant> contestants;
         for (const auto& driver : drivers) {
-          if (!driver.command.empty() && !peers_are_measured(scenario, param)) continue;
+          if (driver.is_further() && !peers_are_measured(scenario, param)) continue;
           contestants.push_back({{context, store, scenario, driver, param.to_number<std::int64_t>(),
                                   repeat, duration / slices},
                                  nullptr});

@@ -61,6 +61,7 @@ asio::awaitable<void> Acquisition::run() {
           break;
         }
         case AcquireFsm::Action::wait:
+          has_waited_ = true;
           co_await wait(step.until);
           step = fsm_.on_woken(store_->env().now(), store_->trouble());
           break;

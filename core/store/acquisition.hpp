@@ -66,6 +66,8 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
   const std::optional<std::string>& gate() const noexcept { return gate_; }
   /// After an error: what is to be said about it.
   const Failure& failure() const noexcept { return fsm_.failure(); }
+  /// It was not granted at once: others had it, or came before.
+  bool has_waited() const noexcept { return has_waited_; }
 
   void cancel() { interrupt(fsm_.on_cancel()); }
   void close() { interrupt(fsm_.on_closed()); }
@@ -104,6 +106,7 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
   std::string record_;
   Failure refusal_;         ///< of a grant
   bool has_place_ = false;  ///< in the queue, and it was judged
+  bool has_waited_ = false;
   std::optional<std::string> gate_;
 };
 

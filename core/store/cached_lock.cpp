@@ -122,7 +122,7 @@ std::shared_ptr<Hold> CachedLock::make_holder() {
 std::shared_ptr<Hold> CachedLock::make_next_holder() noexcept {
   try {
     auto hold = make_holder();
-    if (is_contended_) ++in_a_row_;
+    if (is_wanted()) ++in_a_row_;
     return hold;
   } catch (const std::bad_alloc&) {
     return nullptr;
@@ -133,7 +133,7 @@ std::shared_ptr<Hold> CachedLock::make_next_holder() noexcept {
 CachedLock::Next CachedLock::next() const noexcept {
   if (!kept_->claimed().is_sure()) return Next::give_away;
   if (waiting_ > 0) {
-    const bool may_pass = !is_contended_ || in_a_row_ < limits_.cohort;
+    const bool may_pass = !is_wanted() || in_a_row_ < limits_.cohort;
     return may_pass ? Next::pass : Next::give_away;
   }
   return is_contended_ || limits_.cache <= Duration::zero() ? Next::give_away : Next::keep;
@@ -231,7 +231,8 @@ void CachedLock::on_contended(const Hold& claimed) {
   {
     const std::lock_guard lock(mutex_);
     if (!kept_ || &kept_->claimed() != &claimed) return;
-    if (!std::exchange(is_contended_, true)) in_a_row_ = 0;
+    if (!is_wanted()) in_a_row_ = 0;
+    is_contended_ = true;
     if (place_ == Place::idle) ended = end();
   }
   if (ended) ended->give_back({});
@@ -354,7 +355,8 @@ void CachedLock::on_led(const WaiterPtr& waiter, error_code ec, LockHandle got) 
   std::shared_ptr<Hold> hold;
   if (!ec) {
     try {
-      hold = adopt(got);
+      const auto acquisition = waiter->acquisition.lock();
+      hold = adopt(got, acquisition && acquisition->has_waited());
     } catch (const std::bad_alloc& error) {
       ec = failure_of(error).error;
     }
@@ -364,7 +366,7 @@ void CachedLock::on_led(const WaiterPtr& waiter, error_code ec, LockHandle got) 
 }
 
 /// If it throws, `got` is what it was.
-std::shared_ptr<Hold> CachedLock::adopt(LockHandle& got) {
+std::shared_ptr<Hold> CachedLock::adopt(LockHandle& got, bool has_waited) {
   const auto claimed = HandleAccess::hold(got);
   const auto claim = claimed->claim();
   auto kept = std::make_shared<KeptClaim>(shared_from_this(), claimed);
@@ -376,6 +378,7 @@ std::shared_ptr<Hold> CachedLock::adopt(LockHandle& got) {
     // Under a gate it is its plan that decides who has it next.
     is_contended_ =
         !claim->request().tell_contention || claim->is_contended() || claim->request().gate;
+    was_waited_for_ = has_waited;
     try {
       hold = make_holder();
     } catch (...) {

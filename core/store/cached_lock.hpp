@@ -59,6 +59,7 @@ class CachedLock final : public BackgroundWork, public std::enable_shared_from_t
   // With the mutex.
   std::shared_ptr<Hold> make_holder();
   std::shared_ptr<Hold> make_next_holder() noexcept;
+  bool is_wanted() const noexcept { return is_contended_ || was_waited_for_; }
   Next next() const noexcept;
   KeptClaimPtr end() noexcept;
   bool keep_or_pass(Next what) noexcept;
@@ -70,7 +71,7 @@ class CachedLock final : public BackgroundWork, public std::enable_shared_from_t
   void leave(std::uint64_t number, errc why);
   void lead(const WaiterPtr& waiter);
   void on_led(const WaiterPtr& waiter, error_code ec, LockHandle got);
-  std::shared_ptr<Hold> adopt(LockHandle& got);
+  std::shared_ptr<Hold> adopt(LockHandle& got, bool has_waited);
   void lead_next();
   void pass_on();
   void arm(Env& env, TimePoint when);
@@ -85,7 +86,10 @@ class CachedLock final : public BackgroundWork, public std::enable_shared_from_t
   KeptClaimPtr kept_;           ///< while there is a claim
   std::weak_ptr<Hold> holder_;  ///< of its present user
   bool is_contended_ = false;
-  unsigned in_a_row_ = 0;  ///< passed on since it is contended
+  /// The claim, and so others may wait behind it: until that is told it would be passed on without
+  /// a bound.
+  bool was_waited_for_ = false;
+  unsigned in_a_row_ = 0;  ///< passed on since others wait, or may
   TimePoint idle_since_{};
   bool is_armed_ = false;    ///< a timer is, or will be
   std::size_t waiting_ = 0;  ///< of waiters_

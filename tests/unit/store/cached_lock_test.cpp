@@ -314,6 +314,30 @@ TEST_F(CachedLockTest, ACohortIsBounded) {
   EXPECT_EQ(script().claim_calls, 2);
 }
 
+// That others wait is told some time after the grant; whoever has waited himself need not be told.
+TEST_F(CachedLockTest, ACohortIsBoundedBeforeTheStoreHasTold) {
+  keep(Duration::zero(), 2);
+  ClaimAnswer waiting;
+  waiting.status = ClaimStatus::waiting;
+  script().claims.push_back({waiting});
+  std::vector<std::shared_ptr<Asked>> all{ask(), ask(), ask(), ask()};
+  ASSERT_EQ(all.front()->times_told, 0);
+  script().wake();
+  settle();
+  for (int turn = 0; turn < 3; ++turn) {
+    ASSERT_TRUE(all[turn]->handle);
+    if (turn == 1) contend();  // it is told now, and those before count
+    EXPECT_EQ(releases(), 0U) << turn;
+    give_back(*all[turn]);
+  }
+  EXPECT_EQ(releases(), 1U);
+  ASSERT_TRUE(all[3]->handle);  // by the store, at once: nobody else is there any more
+  auto last = ask();
+  give_back(*all[3]);
+  EXPECT_TRUE(last->handle);
+  EXPECT_EQ(releases(), 1U);
+}
+
 TEST_F(CachedLockTest, ACohortWorksWithoutACache) {
   keep(Duration::zero(), 8);
   auto first = hold();
