@@ -40,7 +40,7 @@ class Pairs final : public Measurement {
  private:
   static object job_of(const Case& one) {
     const bool as_tasks = one.scenario.at("measure") == "tasks";
-    auto job = one.job(as_tasks && one.driver.name == "dlock" ? "tasks" : "pairs");
+    auto job = one.job(as_tasks && one.driver.is_ours() ? "tasks" : "pairs");
     const bool as_threads = as_tasks && one.driver.name == "floor";
     job["clients"] = as_threads ? std::min(one.param, kFloorThreads) : one.param;
     return job;

@@ -109,6 +109,24 @@ std::vector<DriverProgram> sharers_on(Context& context, const Store& store, bool
   return drivers;
 }
 
+std::vector<DriverProgram> drivers_of(Context& context, const Store& store,
+                                      std::string_view measure) {
+  if (measure == "readers") return sharers_on(context, store, &Peer::has_readers);
+  if (measure == "permits") return sharers_on(context, store, &Peer::has_permits);
+  std::vector<DriverProgram> drivers{{"dlock"}, {"floor"}};
+  if (measure == "crowd") return drivers;  // their programs have no crowds
+  if (measure == "tasks") {
+    add_peers(context, store, &Peer::has_tasks, drivers);
+    return drivers;
+  }
+  for (const auto& name : context.options.peers) {
+    const Peer* peer = find_peer(name);
+    if (peer == nullptr || peer->family != store.kind().family) continue;
+    drivers.push_back(program_of(context, *peer));
+  }
+  return drivers;
+}
+
 }  // namespace
 
 void check_peers(const std::vector<std::string>& names) {
@@ -131,26 +149,13 @@ void check_peers(const std::vector<std::string>& names) {
 
 std::vector<DriverProgram> drivers_for(Context& context, const Store& store,
                                        const boost::json::object& scenario) {
-  const std::string_view measure = scenario.at("measure").as_string();
-  if (measure == "readers") return sharers_on(context, store, &Peer::has_readers);
-  if (measure == "permits") return sharers_on(context, store, &Peer::has_permits);
-  std::vector<DriverProgram> drivers{{"dlock"}, {"floor"}};
-  if (measure == "crowd") return drivers;  // their programs have no crowds
-  if (measure == "tasks") {
-    add_peers(context, store, &Peer::has_tasks, drivers);
-    return drivers;
-  }
-  for (const auto& name : context.options.peers) {
-    const Peer* peer = find_peer(name);
-    if (peer == nullptr || peer->family != store.kind().family) continue;
-    drivers.push_back(program_of(context, *peer));
-  }
-  if (const auto* others = scenario.if_contains("ours_too")) {
-    for (const auto& other : others->as_array()) {
-      drivers.push_back({std::string(other.at("driver").as_string()),
-                         {},
-                         std::string(other.at("options").as_string())});
-    }
+  auto drivers = drivers_of(context, store, scenario.at("measure").as_string());
+  const auto* others = scenario.if_contains("ours_too");
+  if (others == nullptr) return drivers;
+  for (const auto& other : others->as_array()) {
+    drivers.push_back({std::string(other.at("driver").as_string()),
+                       {},
+                       std::string(other.at("options").as_string())});
   }
   return drivers;
 }

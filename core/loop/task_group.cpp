@@ -74,7 +74,7 @@ asio::awaitable<void> TaskGroup::work(asio::awaitable<void> task, Running runnin
           workers_.push_back(at);
         },
         asio::deferred);
-    // NOLINTNEXTLINE(performance-move-const-arg): trivial as it is, which is Asio's own matter
+    // NOLINTNEXTLINE(performance-move-const-arg): Asio awaits an operation only as an rvalue
     co_await std::move(rest);
     if (!worker.task.valid()) co_return;
     running.again(*this);
