@@ -1,22 +1,24 @@
 # dlock_test(NAME LABEL tier SOURCES file... [LINK target...] [TIMEOUT seconds] [PROCESSORS n]
-#            [COST seconds] [DEFINES NAME=value...] [THREADLESS]
+#            [COST seconds] [DEFINES NAME=value...] [THREADLESS] [WHOLE]
 #            [ONE_BY_ONE | APART file...])
 #
-# One GoogleTest program; each of its cases becomes a ctest test `tier.Suite.Case`, under a sanitizer
-# the program as a whole `asan.tier.NAME`. The label is the
-# tier (unit, contract, simulation, live, cost, interop, soak, cli, compare, package): `ctest -L unit`. PROCESSORS
-# tells ctest how many slots a case takes of the three per core that scripts/test gives it: 1 for what
-# mostly waits, 2 for servers and for what computes, 6 for what measures. COST: what takes longest
-# begins first; about so many seconds, given where it is a minute and more. THREADLESS: there is no
-# second thread in it, and so nothing for ThreadSanitizer: it is not built for that.
-# ONE_BY_ONE: its files use the same names for what each has of its own, so that they cannot be compiled
-# together, as all presets but `dev` and `tidy` do; APART: these of them do.
+# Adds one GoogleTest program. Each of its cases becomes a ctest test `tier.Suite.Case`. Under a sanitizer
+# the whole program is one test, `asan.tier.NAME`.
+#
+# LABEL       the tier: unit, contract, simulation, live, cost, interop, soak, cli, compare or package
+# PROCESSORS  slots of the four per core that scripts/test uses. 1 for a test whose processor time is below
+#             0.3 of its run time (the default), 2 above that, more for a measurement
+# COST        seconds, for tests of a minute and more: they start first
+# THREADLESS  the program has one thread, so it is not built for ThreadSanitizer
+# WHOLE       the program is one ctest test in every build, because its cases share a server
+# ONE_BY_ONE  the sources use the same local names, so they are not compiled together (unity build)
+# APART       these sources are not compiled together with the others
 include(GoogleTest)
 find_package(GTest REQUIRED)
 
-# A case that hangs ends there. Sanitizers slow everything down; a loaded machine does too.
+# A case that hangs ends after this time. Sanitizers and a loaded machine slow tests down.
 set(dlock_timeout_unit 120)
-set(dlock_test_prefix "") # of tests that run beside those of other builds
+set(dlock_test_prefix "") # distinguishes the same test in several builds
 if(DLOCK_SANITIZE)
   string(SUBSTRING ${DLOCK_SANITIZE} 0 1 dlock_test_prefix)
   string(APPEND dlock_test_prefix "san.")
@@ -31,29 +33,30 @@ set(dlock_timeout_cli 300)
 set(dlock_timeout_compare 600)
 set(dlock_timeout_package 2400) # compiles the library while other tests and builds run
 
-# dlock_compile_quickly(TARGET): what only tests is compiled without optimization in every build: it
-# is compiled far more often than it matters how fast it runs. What it tests is built as it ships.
+# dlock_compile_quickly(TARGET): compiles the code of tests without optimization in every build. The
+# libraries under test are built as they ship.
 function(dlock_compile_quickly target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0>)
 endfunction()
 
-# What every test program runs with. The suppression is for a leak of the ZooKeeper C client, by the
-# name of its function.
+# The environment of every test program. The suppression names a function of the ZooKeeper C client
+# that leaks.
 if(DLOCK_SANITIZE STREQUAL "address")
   set(dlock_test_environment
-    "LSAN_OPTIONS=print_suppressions=0:suppressions=${CMAKE_CURRENT_LIST_DIR}/lsan_suppressions.txt")
+    # Lists of recycled memory run through poisoned blocks.
+    "LSAN_OPTIONS=print_suppressions=0:use_poisoned=1:suppressions=${CMAKE_CURRENT_LIST_DIR}/lsan_suppressions.txt")
 else()
-  # A fork()ed child may lock and start threads of its own: a test does.
+  # A test locks and starts threads in a fork()ed child.
   set(dlock_test_environment "TSAN_OPTIONS=die_after_fork=0")
 endif()
 
 function(dlock_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "ONE_BY_ONE;THREADLESS" "LABEL;TIMEOUT;PROCESSORS;COST"
+  cmake_parse_arguments(PARSE_ARGV 1 arg "ONE_BY_ONE;THREADLESS;WHOLE" "LABEL;TIMEOUT;PROCESSORS;COST"
     "SOURCES;LINK;DEFINES;APART")
   if(arg_THREADLESS AND DLOCK_SANITIZE STREQUAL "thread")
     return()
   endif()
-  if(arg_LABEL STREQUAL "simulation" AND DLOCK_SANITIZE) # of the simulation, its runs; not its own tests
+  if(arg_LABEL STREQUAL "simulation" AND DLOCK_SANITIZE) # sanitizers run its seeds only
     return()
   endif()
   if(NOT DEFINED dlock_timeout_${arg_LABEL})
@@ -69,6 +72,9 @@ function(dlock_test name)
     set(arg_COST 0)
   endif()
   add_executable(${name} ${arg_SOURCES})
+  if(arg_LABEL MATCHES "^(unit|contract)$" AND NOT DLOCK_SANITIZE) # built on demand: see scripts/test
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL TRUE)
+  endif()
   set_target_properties(${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests UNITY_BUILD_BATCH_SIZE 16)
   if(arg_ONE_BY_ONE)
@@ -92,13 +98,25 @@ function(dlock_test name)
     dlock_precompile(${name} LIKE dlock_test_headers)
   endif()
   add_dependencies(dlock_tests_${arg_LABEL} ${name})
-  set(properties LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} PROCESSORS ${arg_PROCESSORS} COST ${arg_COST}
-    ENVIRONMENT "${dlock_test_environment}")
-  if(DLOCK_SANITIZE) # the start of an instrumented program takes longer than most cases
+  # Each folder of its sources is a label too: scripts/changed.py finds tests by it.
+  set(labels ${arg_LABEL})
+  if(arg_LABEL STREQUAL "unit")
+    foreach(source ${arg_SOURCES})
+      cmake_path(GET source PARENT_PATH source_folder)
+      list(APPEND labels unit/${source_folder})
+    endforeach()
+    list(REMOVE_DUPLICATES labels)
+  endif()
+  if(DLOCK_SANITIZE OR arg_WHOLE) # the start of an instrumented program takes longer than most cases
     add_test(NAME ${dlock_test_prefix}${arg_LABEL}.${name} COMMAND ${name})
-    set_tests_properties(${dlock_test_prefix}${arg_LABEL}.${name} PROPERTIES ${properties})
+    set_tests_properties(${dlock_test_prefix}${arg_LABEL}.${name} PROPERTIES LABELS "${labels}"
+      TIMEOUT ${arg_TIMEOUT} PROCESSORS ${arg_PROCESSORS} COST ${arg_COST}
+      ENVIRONMENT "${dlock_test_environment}")
   else()
-    gtest_discover_tests(${name} TEST_PREFIX ${arg_LABEL}. DISCOVERY_TIMEOUT 120 PROPERTIES ${properties})
+    # Only the tier: gtest_discover_tests() cannot pass a list of labels.
+    gtest_discover_tests(${name} TEST_PREFIX ${arg_LABEL}. DISCOVERY_TIMEOUT 120 PROPERTIES
+      LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT} PROCESSORS ${arg_PROCESSORS} COST ${arg_COST}
+      ENVIRONMENT "${dlock_test_environment}")
   endif()
 endfunction()
 

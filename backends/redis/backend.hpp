@@ -20,7 +20,6 @@
 #include "backends/redis/wire/presence.hpp"
 #include "backends/redis/wire/set_and_look.hpp"
 #include "backends/redis/wire/subscriber.hpp"
-#include "dlock/detail/recycled_frame.hpp"
 #include "dlock/spi/backend.hpp"
 #include "dlock/spi/event_sink.hpp"
 #include "dlock/spi/options.hpp"
@@ -202,6 +201,3 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
 };
 
 }  // namespace dlock::redis
-
-template <>
-inline constexpr bool dlock::detail::kRecyclesFrames<dlock::redis::RedisBackend> = true;

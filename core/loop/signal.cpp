@@ -3,11 +3,8 @@
 
 #include <boost/asio/deferred.hpp>
 
-#include "dlock/detail/recycled_frame.hpp"
+#include "dlock/detail/recycled.hpp"
 #include "dlock/detail/suspended.hpp"
-
-template <>
-inline constexpr bool dlock::detail::kRecyclesFrames<dlock::Signal> = true;
 
 namespace dlock::inline v0 {
 

@@ -8,11 +8,7 @@
 #include <exception>
 #include <utility>
 
-#include "dlock/detail/recycled_frame.hpp"
 #include "dlock/detail/suspended.hpp"
-
-template <>
-inline constexpr bool dlock::detail::kRecyclesFrames<dlock::core::TaskGroup> = true;
 
 namespace dlock::core {
 namespace {

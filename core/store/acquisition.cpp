@@ -5,11 +5,7 @@
 
 #include "core/store/hold.hpp"
 #include "core/store/store.hpp"
-#include "dlock/detail/recycled_frame.hpp"
 #include "dlock/spi/error.hpp"
-
-template <>
-inline constexpr bool dlock::detail::kRecyclesFrames<dlock::core::Acquisition> = true;
 
 namespace dlock::core {
 

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/store/releaser.hpp"
 
-#include "dlock/detail/recycled_frame.hpp"
-
-template <>
-inline constexpr bool dlock::detail::kRecyclesFrames<dlock::core::Releaser> = true;
+#include "dlock/detail/recycled.hpp"
 
 namespace dlock::core {
 namespace {

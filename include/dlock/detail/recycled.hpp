@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory for what lives as long as one call: given back to the thread that ends it, and taken from
-// there by the next, instead of from malloc() each time. A thread keeps little of it, and none when
-// it ends; what it gives back and does not take goes to threads that take and are not given. Under
-// a sanitizer all comes from operator new, so that it sees each use.
+// Memory for objects that live for one call. Each thread keeps the blocks that it frees, up to a
+// bound, and reuses them instead of calling malloc(). Free blocks are poisoned under
+// AddressSanitizer.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +13,20 @@
 
 namespace dlock::inline v0::detail {
 
-/// Aligned for every type that is not over-aligned. Throws std::bad_alloc. Any thread.
-void* take_memory(std::size_t size);
-/// `size` as it was taken. Any thread, also another one.
-void give_memory(void* memory, std::size_t size) noexcept;
+/// Upper bound of the bytes that a thread keeps.
+inline constexpr std::size_t kMostRecycled = std::size_t{256} * 1024;
 
-/// Allocates from there.
+/// Returns memory that is aligned for every type without extended alignment.
+/// Throws std::bad_alloc.
+/// Thread safety: any thread.
+void* take_memory(std::size_t size);
+/// Frees `memory`; `size` is the argument of its take_memory().
+/// Thread safety: any thread, not only the one that called take_memory().
+void give_memory(void* memory, std::size_t size) noexcept;
+/// Returns the bytes that the calling thread keeps.
+std::size_t kept_memory() noexcept;
+
+/// Allocator over take_memory() and give_memory().
 template <class T>
 struct Recycled {
   using value_type = T;
