@@ -26,7 +26,6 @@ std::string kazoo(std::string_view number) {
 class ZooKeeperForeign : public testing::Test {
  protected:
   void SetUp() override {
-    server_.start();
     stranger_.emplace(server_.port());
     locks_.emplace(open());
   }
@@ -60,7 +59,7 @@ class ZooKeeperForeign : public testing::Test {
     return {};
   }
 
-  ZooKeeperServer server_;
+  ZooKeeperServer& server_ = shared_server();
   std::optional<BareClient> stranger_;
   std::optional<LockManager> locks_;
 };

@@ -12,9 +12,7 @@ namespace {
 
 class ZooKeeperNoThreads : public testing::Test {
  protected:
-  void SetUp() override { server_.start(); }
-
-  ZooKeeperServer server_{{.tick = 500ms}};
+  ZooKeeperServer& server_ = shared_server();
 };
 
 // The old session is closed on a thread of its own; the new one needs none.

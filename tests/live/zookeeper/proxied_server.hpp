@@ -22,10 +22,7 @@ class ProxiedZooKeeper : public testing::Test {
   static constexpr auto kTick = 500ms;
   static constexpr auto kSession = 2000ms;
 
-  void SetUp() override {
-    server_.start();
-    proxy_.emplace(server_.port(), frames_.filter());
-  }
+  void SetUp() override { proxy_.emplace(server_.port(), frames_.filter()); }
   static std::string url(std::uint16_t port, std::chrono::milliseconds session = kSession) {
     return url_of({port}, "/app?session_timeout=" + std::to_string(session.count()) + "ms");
   }
@@ -43,7 +40,7 @@ class ProxiedZooKeeper : public testing::Test {
     return process.read_line(patience()).value_or("(nothing)");
   }
 
-  ZooKeeperServer server_{{.tick = kTick}};
+  ZooKeeperServer& server_ = shared_server();
   ZooKeeperFrames frames_;
   std::optional<FaultProxy> proxy_;
 };

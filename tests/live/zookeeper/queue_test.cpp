@@ -19,10 +19,7 @@ constexpr const char* kUuid = "01234567-89ab-cdef-0123-456789abcdef";
 
 class ZooKeeperQueue : public testing::Test {
  protected:
-  void SetUp() override {
-    server_.start();
-    proxy_.emplace(server_.port(), frames_.filter());
-  }
+  void SetUp() override { proxy_.emplace(server_.port(), frames_.filter()); }
   LockManager direct() {
     return open_zookeeper(url_of({server_.port()}, "/app?session_timeout=5s"));
   }
@@ -30,7 +27,7 @@ class ZooKeeperQueue : public testing::Test {
     return open_zookeeper(url_of({proxy_->port()}, "/app?session_timeout=5s"));
   }
 
-  ZooKeeperServer server_;
+  ZooKeeperServer& server_ = shared_server();
   ZooKeeperFrames frames_;
   std::optional<FaultProxy> proxy_;
 };

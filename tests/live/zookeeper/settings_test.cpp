@@ -17,7 +17,6 @@ using testing::HasSubstr;
 
 class ZooKeeperSettings : public testing::Test {
  protected:
-  void SetUp() override { server_.start(); }
   LockManager with(std::string_view rest) { return open_zookeeper(url_of({server_.port()}, rest)); }
   std::string refusal(std::string_view rest) {
     try {
@@ -28,7 +27,7 @@ class ZooKeeperSettings : public testing::Test {
     return {};
   }
 
-  ZooKeeperServer server_{{.tick = 500ms}};
+  ZooKeeperServer& server_ = shared_server();
 };
 
 TEST_F(ZooKeeperSettings, F62_AClippedSessionTimeoutIsRefusedWithTheValueToWrite) {

@@ -18,7 +18,25 @@ asio::awaitable<zookeeper::Reply> answer(
   co_return co_await zookeeper::reply_until(std::move(pending), env.now() + 20s);
 }
 
+/// Removes the children of `path`, with all nodes below them.
+void remove_below(BareClient& client, const std::string& path) {
+  for (const auto& name : client.children(path.empty() ? "/" : path)) {
+    if (path.empty() && name == "zookeeper") continue;
+    const auto child = path + "/" + name;
+    remove_below(client, child);
+    client.remove(child);
+  }
+}
+
 }  // namespace
+
+ZooKeeperServer& shared_server() {
+  static ZooKeeperServer server{{.tick = 500ms}};
+  if (!server.running()) server.start();
+  BareClient client(server.port());
+  remove_below(client, "");
+  return server;
+}
 
 BareClient::BareClient(std::uint16_t port, std::chrono::milliseconds session_timeout) {
   zookeeper::Client::Options options;

@@ -45,6 +45,10 @@ inline std::string url_of(const std::vector<std::uint16_t>& ports, std::string_v
   return url.append(rest);
 }
 
+/// Returns the server that all cases of a program share: running, with a tick of 500 ms and without
+/// nodes. Its program is registered with WHOLE, so that a Java machine starts once for all cases.
+ZooKeeperServer& shared_server();
+
 /// A bare session: any node, any request, one at a time. It keeps its session alive on a thread of
 /// its own.
 class BareClient final : public zookeeper::Client::Listener {
