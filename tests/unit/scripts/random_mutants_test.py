@@ -16,6 +16,7 @@ from unittest import mock
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "scripts"))
+import mutant_places  # noqa: E402
 import random_mutants  # noqa: E402
 
 SAMPLE = """\
@@ -71,9 +72,9 @@ int judge(Part& part, int limit) {
 
 def switched_in(body, kind=None):
     """Returns the switched code of each place in a function with this body."""
-    return [random_mutants.Mutant(7, place, text).code.replace("dlock_mutant(7)", "M")
+    return [mutant_places.Mutant(7, place, text).code.replace("dlock_mutant(7)", "M")
             for text in [f"void f() {{\n  {body}\n}}\n"]
-            for place in random_mutants.places_of("core/a.cpp", text) if kind in (None, place.kind)]
+            for place in mutant_places.places_of("core/a.cpp", text) if kind in (None, place.kind)]
 
 
 class Kinds(unittest.TestCase):
@@ -119,6 +120,7 @@ class Kinds(unittest.TestCase):
             "x = a.size() - 1;": ["(M ? 0 : 1)"],
             "x = 1'000U;": ["(M ? 1001U : 1'000U)"],
             "x = a[2];": ["(M ? 3 : 2)"],
+            "return a < 2;": ["(M ? 3 : 2)"],
         })
 
     def test_a_dropped_else_keeps_the_structure(self):
@@ -148,15 +150,15 @@ class Excluded(unittest.TestCase):
                      "const int k = 3;\nconst std::vector<int> all{1, 2};\n", "#define F(a) if (a < 1) stop();\n",
                      "template <int N = 2> struct T {};\n", "consteval bool g() { stop(); return true; }\n"):
             with self.subTest(text):
-                self.assertEqual([], random_mutants.places_of("core/a.hpp", text))
+                self.assertEqual([], mutant_places.places_of("core/a.hpp", text))
 
     def test_reads_on_after_a_constexpr_function(self):
         text = "constexpr int f() { return 1; }\nint g() { return 2; }\n"
-        self.assertEqual([2], [place.line for place in random_mutants.places_of("core/a.cpp", text)])
+        self.assertEqual([2], [place.line for place in mutant_places.places_of("core/a.cpp", text)])
 
     def test_finds_functions_after_initializers_with_braces(self):
         text = "C::C(int a)\n    : a_{a}, b_([this] { x; }), c_{} {\n  stop();\n}\nint k = 1;\n"
-        self.assertEqual([3], [place.line for place in random_mutants.places_of("core/a.cpp", text)])
+        self.assertEqual([3], [place.line for place in mutant_places.places_of("core/a.cpp", text)])
 
 
 class Draw(unittest.TestCase):
@@ -210,7 +212,7 @@ class Switched(unittest.TestCase):
                 kinds |= {one.place.kind for one in mutants}
                 source = pathlib.Path(folder, f"{seed}.cpp")
                 source.write_text(random_mutants.switched(SAMPLE, mutants))
-            self.assertEqual(set(random_mutants.KINDS), kinds)
+            self.assertEqual(set(mutant_places.KINDS), kinds)
             done = subprocess.run(
                 ["g++", "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-I", folder,
                  *(f"{folder}/{seed}.cpp" for seed in range(3))], capture_output=True, text=True)
@@ -248,6 +250,10 @@ class Errors(unittest.TestCase):
         self.assertEqual([here[-1]], list(self.blamed("../core/a.cpp:9999:3: error: strange\n")))
         self.assertEqual([here[0]], list(self.blamed("../core/a.cpp:1:3: error: strange\n")))
 
+    def test_blames_dropped_code_for_a_missing_return(self):
+        error = "../core/a.cpp:9999:1: error: control reaches end [-Werror=return-type]\n"
+        self.assertIn(next(iter(self.blamed(error))).place.kind, ("dropped call", "dropped else"))
+
     def test_blames_no_mutant_for_other_failures(self):
         self.assertEqual({}, self.blamed("FAILED: dlock\nld: error: undefined symbol\n"))
 
@@ -266,7 +272,8 @@ class Errors(unittest.TestCase):
 class Mapping(unittest.TestCase):
     def test_the_longest_prefix_decides(self):
         for path, first in {"core/config/url.cpp": "config_test", "backends/redis/wire/reply.hpp": "redis_test",
-                            "cli/main.cpp": "cli", "include/dlock/mutex.hpp": "core_test",
+                            "cli/main.cpp": "cli", "migration/admin/session.hpp": "migration_test",
+                            "include/dlock/mutex.hpp": "core_test",
                             "include/dlock/testing/store.hpp": "testing_test", "migration/gate.cpp": "core_test",
                             "backends/options.hpp": "core_test"}.items():
             with self.subTest(path):
