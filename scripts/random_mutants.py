@@ -4,6 +4,7 @@
 One build contains all mutants. The environment variable DLOCK_MUTANT holds the number of the active
 mutant; 0 means none. Each mutant changes one line of a copy of the project, build/mutants/tree.
 """
+import collections
 import concurrent.futures
 import fcntl
 import os

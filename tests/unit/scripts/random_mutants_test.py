@@ -269,6 +269,34 @@ class Errors(unittest.TestCase):
         self.assertNotIn(self.one, built)
 
 
+class Copy(unittest.TestCase):
+    def test_rewrites_only_files_whose_content_differs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root, tree = pathlib.Path(folder, "project"), pathlib.Path(folder, "tree")
+            for name in ("core/a.cpp", "core/b.cpp", "tests/a.edit"):
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_text(SAMPLE)
+            mutants = list(random_mutants.draw({"core/a.cpp": SAMPLE}, 1))[:2]
+            build = random_mutants.Build(None, {"core/a.cpp": SAMPLE}, tree)
+            with mock.patch.object(random_mutants, "ROOT", root), \
+                    mock.patch.object(random_mutants, "git_files",
+                                      lambda: ["core/a.cpp", "core/b.cpp", "tests/a.edit"]):
+                build.write(mutants[:1])
+                for name in ("core/a.cpp", "core/b.cpp"):
+                    os.utime(tree / name, (1, 1))
+                (tree / "core/old.cpp").write_text("")
+                (tree / "build").mkdir()
+                (tree / "build/kept.o").write_text("")
+                build.write(mutants)
+            found = {str(path.relative_to(tree)) for path in tree.rglob("*") if path.is_file()}
+            self.assertEqual({"core/a.cpp", "core/b.cpp", "build/kept.o",
+                              random_mutants.SWITCH_PATH}, found)
+            self.assertEqual(SAMPLE, (tree / "core/b.cpp").read_text())
+            self.assertIn(mutants[1].code, (tree / "core/a.cpp").read_text())
+            self.assertEqual(1, (tree / "core/b.cpp").stat().st_mtime)
+            self.assertNotEqual(1, (tree / "core/a.cpp").stat().st_mtime)
+
+
 class Mapping(unittest.TestCase):
     def test_the_longest_prefix_decides(self):
         for path, first in {"core/config/url.cpp": "config_test", "backends/redis/wire/reply.hpp": "redis_test",
