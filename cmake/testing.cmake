@@ -43,8 +43,7 @@ endfunction()
 # that leaks.
 if(DLOCK_SANITIZE STREQUAL "address")
   set(dlock_test_environment
-    # Lists of recycled memory run through poisoned blocks.
-    "LSAN_OPTIONS=print_suppressions=0:use_poisoned=1:suppressions=${CMAKE_CURRENT_LIST_DIR}/lsan_suppressions.txt")
+    "LSAN_OPTIONS=print_suppressions=0:suppressions=${CMAKE_CURRENT_LIST_DIR}/lsan_suppressions.txt")
 else()
   # A test locks and starts threads in a fork()ed child.
   set(dlock_test_environment "TSAN_OPTIONS=die_after_fork=0")
