@@ -36,10 +36,14 @@ TEST_P(InteropSemaphore, EachIsLetInWhenTheOtherLeaves) {
   auto ours = slots().acquire(3);
   ForeignClient theirs(their_program());
   theirs.begin_acquire(name);
-  EXPECT_TRUE(eventually(patience(), [&] {
-    const auto status = locks_.semaphore_status(name);
-    return status.waiting.size() + status.holders.size() == 2;
-  })) << "in Curator's way who is first in line has its lease already";
+  EXPECT_TRUE(eventually(patience(),
+                         [&] {
+                           const auto status = locks_.semaphore_status(name);
+                           return status.waiting.size() + status.holders.size() == 2;
+                         }))
+      << "in Curator's way who is first in line has its lease already; holders: "
+      << locks_.semaphore_status(name).holders.size()
+      << ", waiting: " << locks_.semaphore_status(name).waiting.size();
   EXPECT_FALSE(ours.release());
   ASSERT_TRUE(theirs.granted());
   auto all = std::async(std::launch::async, [&] { return slots().acquire(3, {.wait = 60s}); });

@@ -20,6 +20,10 @@ class RedisFair : public RedisTest {
       return client().ask({"ZCARD", "dlock:{a}%queue"}).integer == count;
     });
   }
+  /// How many processes listen for the release: a waiter is not called before.
+  std::size_t listeners() {
+    return client().ask({"PUBSUB", "CHANNELS", "dlock:wake:*"}).items.size();
+  }
   /// A waiter of another process, whose place is before all that come now. It never asks.
   void put_silent_waiter(const std::string& process, const std::string& arrival = "1") {
     const auto waiter = process + " 00000000-0000-4000-8000-000000000001,host,1,app";
@@ -108,8 +112,10 @@ TEST_F(RedisFair, DeadWaitersCostNothing) {
     put_silent_waiter(std::string(8, digit) + "-2222-4333-8444-555555555555");
   }
   auto other = open(kFair);
+  const auto listened = listeners();
   auto next = acquire_later(other.lock("a"));
   ASSERT_TRUE(wait_for_waiters(5));
+  ASSERT_TRUE(eventually(patience(), [&] { return listeners() > listened; }));
   client().ask({"DEL", "dlock:{a}"});
   auto newcomer = open(kFair);
   EXPECT_FALSE(newcomer.lock("a")->try_acquire());
