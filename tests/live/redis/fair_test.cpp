@@ -20,7 +20,7 @@ class RedisFair : public RedisTest {
       return client().ask({"ZCARD", "dlock:{a}%queue"}).integer == count;
     });
   }
-  /// How many processes listen for the release: a waiter is not called before.
+  /// Returns the number of subscribed processes. A waiter without a subscription counts as dead.
   std::size_t listeners() {
     return client().ask({"PUBSUB", "CHANNELS", "dlock:wake:*"}).items.size();
   }
