@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "dlock/spi/error.hpp"
+#include "dlock/spi/owner.hpp"
 
 namespace dlock::core::migration {
 
@@ -25,7 +26,7 @@ StepReport failure_report(std::string name, bool refused, const std::string& sto
 
 std::string describe(const Owner& owner) {
   if (owner.pid == 0) return owner.id;
-  return fmt::format("{} (pid {} on {})", owner.app.empty() ? "a process" : owner.app, owner.pid,
+  return fmt::format("{} ({} on {})", owner.app.empty() ? "a process" : owner.app, pid_words(owner),
                      owner.host);
 }
 

@@ -12,6 +12,7 @@
 #include "backends/local/rules/names.hpp"
 #include "backends/local/rules/pace.hpp"
 #include "backends/local/wire/place.hpp"
+#include "dlock/spi/owner.hpp"
 
 namespace dlock::local {
 namespace {
@@ -481,8 +482,9 @@ asio::awaitable<Failure> LocalBackend::evict(std::string name, std::uint64_t tok
   }
   const bool named = status.owner && status.owner->pid > 0;
   co_return make_failure(Error::cannot_evict,
-                         named ? fmt::format("pid {} on {}", status.owner->pid, status.owner->host)
-                               : fmt::format("the one that has {} open (fuser, lslocks)", path_));
+                         named
+                             ? fmt::format("{} on {}", pid_words(*status.owner), status.owner->host)
+                             : fmt::format("the one that has {} open (fuser, lslocks)", path_));
 }
 
 asio::awaitable<void> LocalBackend::close(TimePoint /*deadline*/) {

@@ -34,7 +34,7 @@ std::string to_json(const HoldEvent& event);
 
 /// What `run` does because the lock is going, or why it worries.
 struct RunEvent {
-  std::string_view event;  ///< suspect, terminating, killing, lost
+  std::string_view event;  ///< suspect, terminating, killed, not_ended, lost
   LossReason reason = LossReason::none;
   std::string name;
   std::optional<std::uint64_t> token;

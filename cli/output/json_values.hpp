@@ -44,6 +44,8 @@ boost::json::value ms_or_null(const std::optional<D>& duration) {
 inline boost::json::object owner_object(const Owner& owner) {
   return {{"host", or_null(owner.host)},
           {"pid", owner.pid == 0 ? boost::json::value(nullptr) : boost::json::value(owner.pid)},
+          {"pid_namespace", owner.pid_namespace == 0 ? boost::json::value(nullptr)
+                                                     : boost::json::value(owner.pid_namespace)},
           {"app", or_null(owner.app)},
           {"id", or_null(owner.id)}};
 }

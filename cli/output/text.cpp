@@ -9,6 +9,7 @@
 #include <array>
 
 #include "dlock/duration.hpp"
+#include "dlock/spi/owner.hpp"
 #include "program/output.hpp"
 
 namespace dlock::cli {
@@ -146,7 +147,7 @@ std::string who(const Owner& owner) {
     return owner.id.empty() ? "somebody" : fmt::format("an unknown client ({})", owner.id);
   }
   std::string text = owner.app.empty() ? "a process" : owner.app;
-  if (owner.pid != 0) text += fmt::format(" (pid {})", owner.pid);
+  if (owner.pid != 0) text += fmt::format(" ({})", pid_words(owner));
   if (!owner.host.empty()) text += fmt::format(" on {}", owner.host);
   return text;
 }

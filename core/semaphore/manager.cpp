@@ -8,6 +8,7 @@
 
 #include "core/manager/manager_impl.hpp"
 #include "dlock/spi/error.hpp"
+#include "dlock/spi/owner.hpp"
 
 namespace dlock::inline v0 {
 namespace {
@@ -122,8 +123,8 @@ std::string words_for(const std::vector<PermitHolder>& holders) {
   std::string text;
   for (std::size_t i = 0; i < std::min(holders.size(), kMostNamed); ++i) {
     const auto& [owner, permits, token, held_for, remaining] = holders[i];
-    text += fmt::format("{}token {} ({} pid {} on {}, id {})", text.empty() ? "" : ", ",
-                        token.value_or(0), owner.app, owner.pid, owner.host, owner.id);
+    text += fmt::format("{}token {} ({} {} on {}, id {})", text.empty() ? "" : ", ",
+                        token.value_or(0), owner.app, pid_words(owner), owner.host, owner.id);
   }
   if (holders.size() > kMostNamed) text += fmt::format(", {} more", holders.size() - kMostNamed);
   return text;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/store/releaser.hpp"
 
+#include <algorithm>
+
 #include "dlock/detail/recycled.hpp"
 
 namespace dlock::core {
@@ -52,7 +54,8 @@ Releaser::~Releaser() {
 }
 
 void Releaser::start(ClaimPtr claim, ReleaseFsm::Limits limits, Duration patience,
-                     Done done) noexcept {
+                     TimePoint owed_until, Done done) noexcept {
+  owed_until_ = std::max(owed_until_, owed_until);
   std::shared_ptr<Waiter> waiter;
   try {
     reserve_timer();
@@ -86,7 +89,7 @@ void Releaser::take_up() noexcept {
   auto list = std::exchange(put_off_, nullptr);
   while (list) {
     const auto claim = std::exchange(list, ClaimList::take(*list));
-    start(claim, put_off_limits_, Duration::zero());
+    start(claim, put_off_limits_, Duration::zero(), owed_until_);
   }
 }
 

@@ -26,13 +26,18 @@ class Releaser {
   /// Starts at once: the request is on its way before any later one of this loop. `done` hears the
   /// first definite answer, or `unavailable` when `patience` is over first; the work goes on.
   /// Without the memory for that, `done` hears `unavailable`, and the claim is given back later.
-  void start(ClaimPtr claim, ReleaseFsm::Limits limits, Duration patience, Done done = {}) noexcept;
+  /// `owed_until`: until then the lock is kept from other clients while it is not released.
+  void start(ClaimPtr claim, ReleaseFsm::Limits limits, Duration patience, TimePoint owed_until,
+             Done done = {}) noexcept;
 
   /// The store is closing: what has been given back is searched for late copies once more, now, and
   /// not again. What has not been given back yet is still tried.
   void hurry();
   /// Nothing is tried again.
   void give_up();
+
+  /// Returns the latest `owed_until` of all claims so far.
+  TimePoint owed_until() const noexcept { return owed_until_; }
 
  private:
   struct Waiter;
@@ -55,6 +60,7 @@ class Releaser {
   ClaimPtr put_off_;  ///< the first of a list
   ReleaseFsm::Limits put_off_limits_{};
   TimerId spare_ = 0;
+  TimePoint owed_until_ = TimePoint::min();
 };
 
 }  // namespace dlock::core

@@ -12,16 +12,17 @@
 #include "dlock/detail/recycled.hpp"
 #include "dlock/duration.hpp"
 #include "dlock/spi/error.hpp"
+#include "dlock/spi/owner.hpp"
 
 namespace dlock::core {
 namespace {
 
 using std::chrono::milliseconds;
 
-std::string host_name() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0) return "unknown";
-  return name.data();
+Owner owner_of(const std::string& app) {
+  auto owner = this_process();
+  owner.app = app;
+  return owner;
 }
 
 /// Names whose last token is remembered: some 10 MB at most.
@@ -31,6 +32,10 @@ constexpr std::size_t kMostTokens = 50'000;
 std::string token_key(const Acquisition::Request& request) {
   return request.permits == 0 ? request.name : "semaphore\n" + request.name;
 }
+
+/// How long a release is waited for after the lock's local deadline. A store that works has
+/// answered by then; at another the lock expires.
+constexpr milliseconds kLostPatience{250};
 
 constexpr std::chrono::hours kLongestHeadStart{24};
 
@@ -137,7 +142,7 @@ Store::Store(Host& host, Setup setup)
       releaser_(env_, *backend_, tasks_),
       tokens_(kMostTokens),
       policy_(make_store_policy(*this)),
-      me_{{}, host_name(), ::getpid(), setup_.options.app} {}
+      me_(owner_of(setup_.options.app)) {}
 
 void Store::acquire(std::shared_ptr<Acquisition> acquisition) {
   try {
@@ -461,7 +466,12 @@ void Store::release(const std::shared_ptr<Hold>& hold, Releaser::Done done) {
   }
   if (hold->is_inherited()) claim->mark_inherited();
   const bool session = backend_->capabilities().lease_scope == LeaseScope::session;
-  releaser_.start(claim, release_limits(session ? kNever : until), setup_.settings.release_timeout,
+  const auto deadline = hold->promised();
+  Duration patience = setup_.settings.release_timeout;
+  if (deadline != kNever) {
+    patience = std::min(patience, std::max<Duration>(deadline - env_.now(), kLostPatience));
+  }
+  releaser_.start(claim, release_limits(session ? kNever : until), patience, deadline,
                   std::move(done));
 }
 
@@ -525,7 +535,8 @@ void Store::withdraw(const ClaimPtr& claim, std::optional<TimePoint> last_unknow
     limits.late_copies_until = *last_unknown + lease;
     limits.search_pause = lease / 4;
   }
-  releaser_.start(claim, limits, setup_.settings.release_timeout);
+  const auto owed_until = claim->is_lost() ? env_.now() : per_claim ? limits.lease_over : kNever;
+  releaser_.start(claim, limits, setup_.settings.release_timeout, owed_until);
 }
 
 void Store::drop(const std::shared_ptr<Hold>& hold) {
@@ -721,12 +732,16 @@ asio::awaitable<void> Store::close() {
   uses_->stop();
   renewer_->stop();
   releaser_.hurry();
-  co_await tasks_.wait_idle(env_.now() + setup_.settings.release_timeout);
+  const auto begin = env_.now();
+  auto until = std::max(releaser_.owed_until(), begin + kLostPatience);
+  if (!acquisitions_.empty() || !background_.empty()) until = kNever;
+  until = std::min(until, begin + setup_.settings.release_timeout);
+  const bool is_idle = co_await tasks_.wait_idle(until);
   releaser_.give_up();
   env_.cancel(std::exchange(out_of_reach_timer_, 0));
   // Calls that are still under way complete when the backend closes.
   if (link_ != Link::never) {
-    co_await backend_->close(env_.now() + std::chrono::seconds(2));
+    co_await backend_->close(env_.now() + (is_idle ? milliseconds(2'000) : kLostPatience));
   }
   backend_closed_ = true;
   co_await tasks_.wait_idle(env_.now() + std::chrono::seconds(1));

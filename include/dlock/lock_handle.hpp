@@ -153,8 +153,8 @@ class LockHandle {
   /// thread.
   void progress() noexcept;
 
-  /// Gives the lock back and waits until the store confirmed it, at most `release_timeout`
-  /// (store option, default 5 s). Empties the handle.
+  /// Releases the lock and waits until the store has confirmed it, at most `release_timeout` (store
+  /// option, default 5 s) and at most 250 ms after the local deadline. Empties the handle.
   /// When it returns no state callback of this handle runs any more, nor will one: it waits for the
   /// one that is running, however long that takes, so hold no mutex that a callback locks. Inside
   /// a callback of this very handle it does not wait for that one: what the callback uses must live

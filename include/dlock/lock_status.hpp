@@ -22,6 +22,8 @@ struct Owner {
   std::string host;  ///< host name
   std::int64_t pid = 0;
   std::string app;  ///< `app` of the configuration, default the program's name
+  /// The pid namespace that `pid` belongs to: inode number of /proc/PID/ns/pid. 0: unknown.
+  std::uint32_t pid_namespace = 0;
 };
 
 /// One of those who hold a lock in shared mode.

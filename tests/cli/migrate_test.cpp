@@ -413,7 +413,7 @@ TEST_F(CliMigrate, JsonIsAContract) {
   EXPECT_EQ(keys(steps.at("locks").as_array().at(0).as_object()),
             "name outcome state gen changed holder text");
   EXPECT_EQ(keys(steps.at("strangers").as_array().at(0).as_object()),
-            "store host pid app id name holds");
+            "store host pid pid_namespace app id name holds");
   EXPECT_EQ(keys(steps.at("gate").as_object()), "state version floor");
   const auto status = migrate_json({"status", "p"});
   EXPECT_EQ(keys(status), "plan from to patterns max_lease_ms finished gate next alarms locks");

@@ -27,7 +27,7 @@ TEST(CliStatus, OfAHeldLock) {
   EXPECT_TRUE(status.at("remaining_ms").is_null());
   ASSERT_TRUE(status.at("owner").is_object());
   const auto& owner = status.at("owner").as_object();
-  EXPECT_EQ(keys(owner), "host pid app id");
+  EXPECT_EQ(keys(owner), "host pid pid_namespace app id");
   EXPECT_EQ(owner.at("pid"), json::value(hold.pid()));
   EXPECT_EQ(text(owner, "app"), "dlock");
   EXPECT_EQ(text(owner, "id").size(), 36U);

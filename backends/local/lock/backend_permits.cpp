@@ -13,6 +13,7 @@
 #include "backends/local/lock/permits_file.hpp"
 #include "backends/local/rules/names.hpp"
 #include "dlock/spi/error.hpp"
+#include "dlock/spi/owner.hpp"
 
 namespace dlock::local {
 namespace {
@@ -214,7 +215,7 @@ asio::awaitable<Failure> LocalBackend::evict_permits(std::string name, std::uint
   const auto& owner = holder->owner;
   co_return make_failure(Error::cannot_evict,
                          owner.pid > 0
-                             ? fmt::format("pid {} on {}", owner.pid, owner.host)
+                             ? fmt::format("{} on {}", pid_words(owner), owner.host)
                              : fmt::format("the one that has {} open (fuser, lslocks)", path_));
 }
 

@@ -28,6 +28,7 @@ constexpr std::size_t kMoveCrc = 28;
 constexpr std::size_t kTicket = 0;
 constexpr std::size_t kSince = 8;
 constexpr std::size_t kPid = 16;
+constexpr std::size_t kPidNamespace = 20;
 constexpr std::size_t kId = 24;
 constexpr std::size_t kIdSize = 36;
 constexpr std::size_t kHostLength = 60;
@@ -180,7 +181,8 @@ void encode_record(std::uint64_t ticket, std::int64_t since_ms, const Owner& own
   const auto app = cut(owner.app, kAppSize);
   put_u64(out, kTicket, ticket);
   put_u64(out, kSince, static_cast<std::uint64_t>(since_ms));
-  put_u64(out, kPid, static_cast<std::uint64_t>(owner.pid));
+  put_u32(out, kPid, static_cast<std::uint32_t>(owner.pid));
+  put_u32(out, kPidNamespace, owner.pid_namespace);
   put_text(out, kId, cut(owner.id, kIdSize));
   out[kHostLength] = static_cast<unsigned char>(host.size());
   out[kAppLength] = static_cast<unsigned char>(app.size());
@@ -198,7 +200,8 @@ std::optional<Record> parse_record(ConstBytes bytes) {
   if (record.ticket == 0) return {};
   if (bytes[kHostLength] > kHostSize || bytes[kAppLength] > kAppSize) return {};
   record.since_ms = static_cast<std::int64_t>(get_u64(bytes, kSince));
-  record.owner.pid = static_cast<std::int64_t>(get_u64(bytes, kPid));
+  record.owner.pid = get_u32(bytes, kPid);
+  record.owner.pid_namespace = get_u32(bytes, kPidNamespace);
   record.owner.id = get_text(bytes, kId, kIdSize);
   record.owner.id.erase(std::min(record.owner.id.find('\0'), record.owner.id.size()));
   record.owner.host = get_text(bytes, kHost, bytes[kHostLength]);

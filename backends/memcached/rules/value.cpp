@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "dlock/spi/name.hpp"
+#include "dlock/spi/owner.hpp"
 
 namespace dlock::memcached {
 namespace {
@@ -29,7 +30,7 @@ std::int64_t to_number(std::string_view text) {
 void take(Value& into, std::string_view key, std::string_view text) {
   if (key == "id") into.owner.id = percent_unescape(text);
   if (key == "host") into.owner.host = percent_unescape(text);
-  if (key == "pid") into.owner.pid = to_number(text);
+  if (key == "pid") read_pid(text, into.owner);
   if (key == "app") into.owner.app = percent_unescape(text);
   if (key == "name") into.name = percent_unescape(text);
   if (key == "lease_ms") into.lease = std::chrono::milliseconds(to_number(text));
@@ -57,10 +58,12 @@ bool each_line(std::string_view data, Take take_line) {
 
 std::string write_value(const Value& value) {
   const auto& owner = value.owner;
+  std::string pid;
+  append_pid(owner, pid);
   auto text = fmt::format(
       FMT_COMPILE("{}id={}\nhost={}\npid={}\napp={}\nname={}\nlease_ms={}\nsince_ms={}\n"
                   "renewed_ms={}\n"),
-      kFirstLine, one_line(owner.id), one_line(owner.host), owner.pid, one_line(owner.app),
+      kFirstLine, one_line(owner.id), one_line(owner.host), pid, one_line(owner.app),
       one_line(value.name), value.lease.count(), value.since_ms, value.renewed_ms);
   if (!value.proof.empty()) text.append("grant=").append(one_line(value.proof)).append("\n");
   return text;

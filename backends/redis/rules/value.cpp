@@ -8,6 +8,7 @@
 
 #include "dlock/sequencer.hpp"
 #include "dlock/spi/name.hpp"
+#include "dlock/spi/owner.hpp"
 
 namespace dlock::redis {
 namespace {
@@ -44,9 +45,7 @@ bool to_number(std::string_view text, Number& number) {
 void append_owner(const Owner& owner, std::string& out) {
   out += owner.id;
   append_field(owner.host, out);
-  std::array<char, 24> digits;  // NOLINT(cppcoreguidelines-pro-type-member-init)
-  const auto* const end = std::to_chars(digits.begin(), digits.end(), owner.pid).ptr;
-  (out += ',').append(digits.data(), static_cast<std::size_t>(end - digits.data()));
+  append_pid(owner, out += ',');
   append_field(owner.app, out);
 }
 
@@ -76,7 +75,7 @@ Owner read_owner(std::string_view text) {
   }
   Owner owner;
   if (fields.size() == 5 && fields[4].size() == kUuidLength) fields.pop_back();
-  if (fields.size() != 4 || fields[0].size() != kUuidLength || !to_number(fields[2], owner.pid)) {
+  if (fields.size() != 4 || fields[0].size() != kUuidLength || !read_pid(fields[2], owner)) {
     return foreign(text);
   }
   owner.id = fields[0];
@@ -120,7 +119,7 @@ WaiterText write_waiter(std::string_view instance, const Owner& owner, bool is_t
   WaiterText waiter;
   auto& text = waiter.text;
   text.reserve(2 * (instance.size() + 1) + owner.id.size() + owner.host.size() + owner.app.size() +
-               16);
+               32);
   text.append(instance) += ' ';
   waiter.owner_at = text.size();
   append_owner(owner, text);

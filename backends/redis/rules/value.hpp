@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What stands in a lock's key: `token:owner`, with owner = `uuid,host,pid,app`, and at its end
+// What stands in a lock's key: `token:owner`, with owner = `uuid,host,pid@namespace,app`, and at
+// its end
 // `,instance` if the holder wants to be told who else asks (the acquire script does). One string,
 // so that clients that only compare values (redis-py, redsync, node-redlock, ...) and we exclude
 // each other. And what stands for a waiter in the queue: whom to tell, and the owner. Pure.

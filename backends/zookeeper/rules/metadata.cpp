@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "dlock/spi/name.hpp"
+#include "dlock/spi/owner.hpp"
 
 namespace dlock::zookeeper {
 namespace {
@@ -41,7 +42,7 @@ std::int64_t to_number(std::string_view text) {
 void take(Metadata& into, std::string_view key, std::string_view value) {
   if (key == "id") into.owner.id = percent_unescape(value);
   if (key == "host") into.owner.host = percent_unescape(value);
-  if (key == "pid") into.owner.pid = to_number(value);
+  if (key == "pid") read_pid(value, into.owner);
   if (key == "app") into.owner.app = percent_unescape(value);
   if (key == "born") into.born = std::max<std::int64_t>(to_number(value), 0);
   if (key == "revocable") into.revocable = value == "1";
@@ -72,7 +73,9 @@ std::string write_metadata(const Metadata& metadata) {
   data.append(kFirstLine).append("\n");
   add_line(data, "id", owner.id);
   add_line(data, "host", owner.host);
-  add_line(data, "pid", std::to_string(owner.pid));
+  std::string pid;
+  append_pid(owner, pid);
+  add_line(data, "pid", pid);
   add_line(data, "app", owner.app);
   add_line(data, "session_timeout_ms", std::to_string(metadata.session_timeout.count()));
   if (metadata.born != 0) add_line(data, "born", std::to_string(metadata.born));
