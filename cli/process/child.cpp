@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <charconv>
 #include <filesystem>
+#include <numeric>
 
 namespace dlock::cli {
 
@@ -107,6 +108,11 @@ void remember_open_descriptors() {
     unsigned number = 0;
     std::from_chars(name.data(), name.data() + name.size(), number);
     seen.push_back(number);
+  }
+  if (error) {  // /proc is not mounted
+    constexpr unsigned kMost = 65'536;
+    seen.resize(std::min(kMost, static_cast<unsigned>(::getdtablesize())));
+    std::iota(seen.begin(), seen.end(), 0U);
   }
   for (const unsigned number : seen) {  // without the directory's own, closed by now
     if (::fcntl(static_cast<int>(number), F_GETFD) >= 0) descriptors.push_back(number);

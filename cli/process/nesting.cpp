@@ -7,7 +7,8 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "cli/process/process_tree.hpp"
+#include "cli/process/process_table.hpp"
+#include "dlock/spi/owner.hpp"
 #include "program/exit_codes.hpp"
 #include "program/output.hpp"
 
@@ -46,51 +47,84 @@ std::string lock_id(const Config& config, const std::string& name) {
   return {};
 }
 
-OuterHold outer_hold(const std::string& id) {
+namespace {
+
+/// The entry of the environment for that lock, if there is one.
+std::optional<OuterHold> entry_of(const std::string& id) {
+  std::optional<OuterHold> found;
   std::istringstream lines(variable());
+  // The last one: the innermost `run`.
   for (std::string line; !id.empty() && std::getline(lines, line);) {
     const auto space = line.find(' ');
     if (space == std::string::npos) continue;
     auto held = std::string_view(line).substr(space + 1);
-    const bool shared = held.starts_with(kShared);
-    if (shared) held.remove_prefix(kShared.size());
+    OuterHold outer;
+    if (held.starts_with(kShared)) {
+      outer.mode = Mode::shared;
+      held.remove_prefix(kShared.size());
+    }
     if (held != id) continue;
-    const int pid = std::atoi(line.c_str());
-    // What was left behind by one that has ended holds nothing.
-    if (pid > 0 && is_ancestor(pid)) return {pid, shared ? Mode::shared : Mode::exclusive};
+    outer.pid = std::atoll(line.c_str());
+    if (const auto colon = line.find(':'); colon < space) {
+      outer.token = std::strtoull(line.c_str() + colon + 1, nullptr, 10);
+    }
+    found = outer;
   }
-  return {};
+  return found;
+}
+
+bool is_grant_of(const OuterHold& outer, const std::optional<Owner>& owner,
+                 const std::optional<std::uint64_t>& token) {
+  if (outer.token) return token == outer.token;
+  return owner && owner->pid == outer.pid && runs_here(*owner) &&
+         age_of_ancestor(static_cast<pid_t>(outer.pid));
+}
+
+}  // namespace
+
+std::optional<OuterHold> outer_hold(LockManager& locks, const std::string& id,
+                                    const Arguments& arguments) {
+  if (arguments.permits) return std::nullopt;  // a lock does not keep a semaphore's permits back
+  const auto outer = entry_of(id);
+  if (!outer) return std::nullopt;
+  const auto status = locks.status(arguments.name);
+  if (status.held && status.mode == Mode::exclusive &&
+      is_grant_of(*outer, status.owner, status.token)) {
+    return outer;
+  }
+  for (const auto& reader : status.readers) {
+    if (is_grant_of(*outer, reader.owner, reader.token)) return outer;
+  }
+  return std::nullopt;
 }
 
 bool is_under(const OuterHold& outer, const Arguments& arguments) {
-  return outer.pid != 0 && (arguments.shared || outer.mode == Mode::exclusive);
+  return arguments.shared || outer.mode == Mode::exclusive;
 }
 
-std::optional<int> refuse_nested(const Config& config, const Arguments& arguments) {
-  if (arguments.permits) return std::nullopt;  // of a semaphore, which no lock keeps anybody from
-  const auto outer = outer_hold(lock_id(config, arguments.name));
-  if (outer.pid == 0) return std::nullopt;
+int refuse_nested(const OuterHold& outer, const Arguments& arguments) {
   const auto begin = fmt::format("{}: the dlock run around this command (pid {}) holds it",
                                  arguments.name, outer.pid);
   if (!is_under(outer, arguments)) {
     complain(begin +
-             " in shared mode, and its end would be waited for forever; leave --shared "
-             "out there, or write it here, too");
+             " in shared mode, so this command would wait forever; remove --shared there, or add "
+             "it here");
     return status(Exit::usage);
   }
-  complain(fmt::format("{} already, and would be waited for forever; leave the inner one out{}",
-                       begin,
+  complain(fmt::format("{}, so this command would wait forever; remove the inner one{}", begin,
                        arguments.verb == Verb::run
-                           ? ", or write dlock run --nested to go on under the lock that is held"
+                           ? ", or write dlock run --nested to use the lock that is held"
                            : ""));
   return status(Exit::usage);
 }
 
-std::string held_with(const std::string& id, Mode mode) {
+std::string held_with(const std::string& id, const LockHandle& held) {
   auto all = variable();
   if (id.empty()) return all;
   if (!all.empty()) all += '\n';
-  return all + fmt::format("{} {}{}", ::getpid(), mode == Mode::shared ? kShared : "", id);
+  const auto token = held.token();
+  return all + fmt::format("{}{} {}{}", ::getpid(), token ? fmt::format(":{}", *token) : "",
+                           held.mode() == Mode::shared ? kShared : "", id);
 }
 
 }  // namespace dlock::cli

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `dlock run x -- dlock run x -- ...` would wait for itself for ever. Each `run` leaves word in its
-// command's environment of what it holds.
+// `dlock run x -- dlock run x -- ...` would wait for itself forever. Each `run` writes what it
+// holds into its command's environment; the store decides whether that is still so.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
 #include "cli/arguments.hpp"
 #include "dlock/config.hpp"
+#include "dlock/lock_handle.hpp"
+#include "dlock/lock_manager.hpp"
 #include "dlock/mode.hpp"
 
 namespace dlock::cli {
@@ -20,19 +23,25 @@ inline constexpr const char* kHeldVariable = "DLOCK_HELD";
 /// route, a migration).
 std::string lock_id(const Config& config, const std::string& name);
 
-/// Has said that the lock is held by a `run` around us, and the exit status; empty: it is not.
-std::optional<int> refuse_nested(const Config& config, const Arguments& arguments);
-
-/// The `run` around us that holds the lock and still lives.
+/// A `run` around this process that has written into the environment that it holds the lock.
 struct OuterHold {
-  int pid = 0;  ///< 0: there is none
+  std::int64_t pid = 0;                ///< of that `run`, as it counts pids
+  std::optional<std::uint64_t> token;  ///< of its grant; empty: the store has no tokens
   Mode mode = Mode::exclusive;
 };
-OuterHold outer_hold(const std::string& id);
-/// What was asked for is held with that already.
+
+/// Returns the `run` around this process that holds the lock `id` by the store's answer. Without an
+/// entry in the environment the store is not asked. Throws LockError if the store does not answer.
+std::optional<OuterHold> outer_hold(LockManager& locks, const std::string& id,
+                                    const Arguments& arguments);
+
+/// Whether `outer` covers what `arguments` ask for.
 bool is_under(const OuterHold& outer, const Arguments& arguments);
 
-/// The variable's value for the command of this `run`: what it was, and `id`.
-std::string held_with(const std::string& id, Mode mode);
+/// Prints that the lock is held by the `run` around this process, and returns the exit status.
+int refuse_nested(const OuterHold& outer, const Arguments& arguments);
+
+/// Returns the variable's value for the command of this `run`: the present one with `held` added.
+std::string held_with(const std::string& id, const LockHandle& held);
 
 }  // namespace dlock::cli

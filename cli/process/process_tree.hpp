@@ -1,30 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A process and everything it started. `sh -c 'a; b'` killed leaves `b` running without the lock;
-// so a lost lock ends the whole tree.
+// The command of `dlock run` and everything that it started. `sh -c 'a; b'` killed leaves `b`
+// running without the lock, so a lost lock ends the whole tree.
 #pragma once
 
 #include <sys/types.h>
 
-#include <vector>
+#include <optional>
 
 namespace dlock::cli {
 
-/// From now on, orphans below us become our children (and are found by descendants()).
+/// Makes orphans below this process its children, so that they stay in the tree.
 void adopt_orphans() noexcept;
 
-/// All our children, their children, and so on. A picture of the past: a process may fork on.
-std::vector<pid_t> descendants();
+/// What a signal reached.
+struct Signalled {
+  int command_error = 0;           ///< errno of kill() for the command itself; 0: sent
+  std::optional<pid_t> refused{};  ///< a descendant that this process may not signal
+  bool has_seen_all = true;        ///< false: /proc does not show the descendants
+};
 
-/// Whether we are below that process.
-bool is_ancestor(pid_t pid);
+/// Sends `signal` to the command and to its descendants. SIGKILL is repeated for processes that
+/// were forked meanwhile. `command`: a child of this process that was not waited for, or -1:
+/// descendants only.
+Signalled signal_tree(pid_t command, int signal);
 
-/// Sends the signal to all of them; SIGKILL again until there is none left that is not a zombie.
-void signal_descendants(int signal);
-
-/// While it lives, a command runs under a lock. Destroyed before it has heard that the command has
-/// ended (something was thrown), it kills it with all that it has started, and waits for its end:
-/// the lock, which is given back after that, never goes first.
+/// Ends the command if an exception leaves its scope: kills it with everything that it has started
+/// and waits for its end, so that the lock is never released before.
 class CommandGuard {
  public:
   explicit CommandGuard(pid_t command) noexcept : command_(command) {}

@@ -166,8 +166,9 @@ class Holder {
 int hold(const Arguments& arguments, bool stdin_ends_it) {
   Signals signals({SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGCONT});
   Config config = load_config(arguments);
-  if (const auto refused = refuse_nested(config, arguments)) return *refused;
+  const auto id = lock_id(config, arguments.name);
   LockManager locks = open_manager(arguments, std::move(config));
+  if (const auto outer = outer_hold(locks, id, arguments)) return refuse_nested(*outer, arguments);
   auto [handle, failed] = acquire(locks, arguments, signals);
   if (!handle) return failed;
   if (arguments.exports) return hold_export(locks, arguments, std::move(handle), signals);

@@ -47,6 +47,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
+/// A killed process ends sooner, unless the kernel cannot end it.
+constexpr Duration kEndsWithin = 1s;
+
 /// The command while it runs: forwards signals, watches the lock, waits for its end.
 class Supervisor {
  public:
@@ -72,7 +75,7 @@ class Supervisor {
   int wait() {
     while (true) {
       if (progress_ != nullptr && progress_->was_touched()) handle_.progress();
-      const auto ask_again_in = sooner(watch_lock(), watch_time());
+      const auto ask_again_in = sooner(sooner(watch_lock(), watch_time()), watch_end());
       wait_for({signals_.descriptor(), wake_->descriptor(),
                 progress_ == nullptr ? -1 : progress_->descriptor()},
                ask_again_in);
@@ -80,9 +83,12 @@ class Supervisor {
       if (const auto how = asked_->take()) give_way(*how);
       while (const auto signal = signals_.next()) forward(*signal);
       if (const auto status = reap()) {
-        // What it left behind must not go on without the lock.
+        if (killed_at_ && *status == signal_status(SIGKILL)) {
+          tell("killed", "the command did not end in time and was killed");
+        }
+        // What it left behind must not run without the lock.
         if (policy_.was_lost() && arguments_.on_lost == OnLost::terminate) {
-          signal_descendants(SIGKILL);
+          explain(signal_tree(-1, SIGKILL));
         }
         return *status;
       }
@@ -105,16 +111,56 @@ class Supervisor {
     const auto left = *over_at_ - BoottimeClock::now();
     if (left > Duration::zero()) return left;
     if (std::exchange(has_overrun_, true)) {
-      signal_descendants(SIGKILL);
+      kill_all();
       over_at_.reset();
       return std::nullopt;
     }
-    signal_descendants(SIGTERM);
+    const auto signalled = signal_tree(child_, SIGTERM);
     complain(
         fmt::format("{}: its time (--at-most-for) is over: ending the command", arguments_.name));
+    explain(signalled);
     const Duration grace = arguments_.kill_after.value_or(5s);
     over_at_ = BoottimeClock::now() + grace;
     return grace;
+  }
+
+  void kill_all() {
+    const auto signalled = signal_tree(child_, SIGKILL);
+    killed_at_ = BoottimeClock::now();
+    explain(signalled);
+  }
+
+  /// Reports a command that has not ended after SIGKILL, once.
+  std::optional<Duration> watch_end() {
+    if (!killed_at_ || has_refused_) return std::nullopt;
+    const auto left = *killed_at_ + kEndsWithin - BoottimeClock::now();
+    if (left > Duration::zero()) return left;
+    has_refused_ = true;
+    tell("not_ended",
+         fmt::format("the command (pid {}) was sent SIGKILL and has not ended: it waits "
+                     "for a device or a file system; dlock waits for its end",
+                     child_));
+    return std::nullopt;
+  }
+
+  /// Reports which processes a signal did not reach, once each.
+  void explain(const Signalled& signalled) {
+    if (signalled.command_error == EPERM && !std::exchange(has_refused_, true)) {
+      tell("not_ended",
+           fmt::format("the command (pid {}) runs as another user and cannot be ended; "
+                       "dlock waits for its end",
+                       child_));
+    }
+    if (signalled.refused && !std::exchange(has_refused_other_, true)) {
+      tell("not_ended", fmt::format("process {}, started by the command, runs as another user and "
+                                    "cannot be ended",
+                                    *signalled.refused));
+    }
+    if (!signalled.has_seen_all && !std::exchange(has_hidden_, true)) {
+      tell("not_ended",
+           "/proc does not show the processes that the command started: only the command itself "
+           "is ended; mount /proc to end them too");
+    }
   }
 
   /// What the handle was asked, for our own thread.
@@ -141,7 +187,13 @@ class Supervisor {
         how.within ? fmt::format(" within {}", rounded(*how.within)) : std::string();
     tell("asked", fmt::format("{} asks for the lock {}{}: telling the command", who,
                               arguments_.name, within));
-    ::kill(child_, arguments_.on_revoke);
+    signal_command(arguments_.on_revoke);
+  }
+
+  void signal_command(int signal) const {
+    if (::kill(child_, signal) == 0 || errno != EPERM) return;
+    complain(fmt::format("signal {} did not reach the command (pid {}): it runs as another user",
+                         signal, child_));
   }
 
   std::optional<Duration> watch_lock() {
@@ -181,22 +233,23 @@ class Supervisor {
         tell("lost", fmt::format("{}; the command goes on without it", why));
         break;
       case LossPolicy::Action::terminate: {
-        // Ended first, explained then: standard error may be a pipe that blocks.
-        signal_descendants(SIGTERM);
+        // Before the message: standard error may be a full pipe.
+        const auto signalled = signal_tree(child_, SIGTERM);
         if (lost || !left) {
           tell("terminating", fmt::format("{}: ending the command", why));
-          break;
+        } else {
+          const auto margin = policy_.margin();
+          tell(
+              "terminating",
+              fmt::format("{} and is over in {} ms: ending the command, {} ms before that at least",
+                          why, *left / 1ms, margin / 1ms),
+              margin);
         }
-        const auto margin = policy_.margin();
-        tell("terminating",
-             fmt::format("{} and is over in {} ms: ending the command, {} ms before that at least",
-                         why, *left / 1ms, margin / 1ms),
-             margin);
+        explain(signalled);
         break;
       }
       case LossPolicy::Action::kill:
-        signal_descendants(SIGKILL);
-        tell("killing", "the command did not end in time and was killed");
+        kill_all();
         break;
     }
   }
@@ -220,7 +273,7 @@ class Supervisor {
     // Ctrl-C has reached the command already; twice is another meaning. A hangup is not repeated to
     // everybody by the terminal.
     if (signal.from_terminal && signal.number != SIGHUP) return;
-    ::kill(child_, signal.number);
+    signal_command(signal.number);
   }
 
   /// Also orphans that we adopted, of which nobody wants to know.
@@ -245,6 +298,10 @@ class Supervisor {
   const pid_t child_;
   LossPolicy policy_;
   std::optional<TimePoint> over_at_;  ///< then: SIGTERM, or SIGKILL if that was sent
+  std::optional<TimePoint> killed_at_;
+  bool has_refused_ = false;        ///< reported: the command does not end
+  bool has_refused_other_ = false;  ///< reported: a descendant does not end
+  bool has_hidden_ = false;         ///< reported: /proc does not show the descendants
   bool has_overrun_ = false;
   bool was_told_to_end_ = false;
   std::shared_ptr<Wake> wake_ = std::make_shared<Wake>();
@@ -256,7 +313,7 @@ ChildOptions child_options(const Arguments& arguments, const LockHandle& handle,
   options.command = arguments.command;
   options.environment = {{"DLOCK_NAME", handle.name()}, {"DLOCK_HELD_STORE", handle.store()}};
   if (handle.permits() == 0) {  // else a lock of that name is another's
-    options.environment.emplace_back(kHeldVariable, held_with(id, handle.mode()));
+    options.environment.emplace_back(kHeldVariable, held_with(id, handle));
   }
   if (const auto sequencer = handle.sequencer()) {
     options.environment.emplace_back("DLOCK_TOKEN", fmt::format("{}", sequencer->token()));
@@ -340,14 +397,16 @@ int run(const Arguments& arguments) {
   Signals signals({SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGCHLD});
   Config config = load_config(arguments);
   const auto id = lock_id(config, arguments.name);
-  if (arguments.nested && is_under(outer_hold(id), arguments))
-    return run_in_place(arguments, signals);
-  if (const auto refused = refuse_nested(config, arguments)) return *refused;
   // Before it is waited for: without the file the command is not begun.
   std::optional<ProgressFile> file;
   if (arguments.progress_every) file.emplace();
   ProgressFile* const progress = file ? &*file : nullptr;
   LockManager locks = open_manager(arguments, std::move(config));
+  if (const auto outer = outer_hold(locks, id, arguments)) {
+    if (!arguments.nested || !is_under(*outer, arguments)) return refuse_nested(*outer, arguments);
+    locks.close();
+    return run_in_place(arguments, signals);
+  }
   if (arguments.leader) return run_leader(arguments, locks, id, signals, progress);
   if (arguments.at_most_for) return run_scheduled(arguments, locks, id, signals);
   auto [handle, failed] = acquire(locks, arguments, signals);

@@ -159,6 +159,29 @@ TEST_P(CliLoss, OnLostWarnLetsTheCommandGoOn) {
   EXPECT_EQ(process.wait(patience())->shell_status(), 76);
 }
 
+// The environment says that the outer run holds the lock; the store says that it does not.
+TEST_P(CliLoss, ANestedRunDoesNotRunUnderALostLock) {
+  const std::string inner =
+      "\"" + dlock_binary() + "\" --store \"" + url() + "\" run x --nested --wait 0 -- ";
+  Process outer(dlock_on(
+      url(), {"run", "x", "--on-lost", "warn", "--", "sh", "-c",
+              inner + "echo held; echo ready; read go; " + inner +
+                  "echo beside; echo status $?; read go; " + inner + "echo alone; exit 0"}));
+  ASSERT_EQ(outer.read_line(patience()), "held") << outer.collected_stderr();
+  ASSERT_EQ(outer.read_line(patience()), "ready");
+  ASSERT_TRUE(outer.pause());
+  const auto next = rival("x");
+  outer.resume();
+  ASSERT_TRUE(outer.stderr_shows("goes on without it", patience()));
+  outer.write("go\n");
+  EXPECT_EQ(outer.read_line(patience()), "status 75") << outer.collected_stderr();
+  next->close_stdin();
+  EXPECT_EQ(text(read_event(*next), "event"), "released");
+  outer.write("go\n");
+  EXPECT_EQ(outer.read_line(patience()), "alone") << "it acquires the free lock itself";
+  EXPECT_EQ(outer.wait(patience())->shell_status(), 76);
+}
+
 TEST_P(CliLoss, AShortOutageIsSuspectAndThenHeldAgain) {
   Process hold(dlock_on(url("6s"), {"hold", "x"}));
   EXPECT_EQ(text(read_event(hold), "event"), "held");
