@@ -263,12 +263,20 @@ class Parser {
     add_duration(app, "--at-least-for", arguments_.at_least_for,
                  "Nobody runs it again before this has passed since it began (default: 0)");
     add_duration(app, "--every", arguments_.every,
-                 "Run it once per tick, by the store's clock, in UTC: whoever comes nearest to a "
-                 "tick means that one (default: no ticks, --at-least-for keeps runs apart)");
+                 "Run it once per tick, by the store's clock, in UTC (default: no ticks, "
+                 "--at-least-for keeps runs apart)");
     add_duration(
         app, "--offset", arguments_.offset,
         "Ticks are so long after the multiples of --every: 2h30m with --every 24h is daily "
         "at 02:30 UTC (default: 0)");
+    add_duration(app, "--early", arguments_.early,
+                 "A run that starts this long before a tick, or later, belongs to that tick; an "
+                 "earlier one to the previous tick (default: a tenth of --every, at most 30s)");
+    app.add_flag("--again", arguments_.again,
+                 "Run it now, under the lock, although the tick was run; this run is not recorded "
+                 "and uses no tick");
+    app.add_flag("--retry-failed", arguments_.retry_failed,
+                 "Repeat the tick if its run failed or took too long (default: exit 75)");
   }
 
   void add_hold() {
@@ -591,6 +599,9 @@ class Parser {
       if (all.at_least_for) refuse("--at-least-for", needs);
       if (all.every) refuse("--every", needs);
       if (all.offset) refuse("--offset", needs);
+      if (all.early) refuse("--early", needs);
+      if (all.again) refuse("--again", needs);
+      if (all.retry_failed) refuse("--retry-failed", needs);
     }
     if (all.retry && !all.leader) refuse("--retry", "only of a leader; add --leader");
     if (!all.leader && !all.at_most_for) return;
@@ -701,6 +712,9 @@ ScheduleOptions schedule_options(const Arguments& arguments) {
   options.at_least_for = arguments.at_least_for.value_or(Milliseconds(0));
   options.every = arguments.every;
   options.offset = arguments.offset.value_or(Milliseconds(0));
+  options.early = arguments.early;
+  options.again = arguments.again;
+  options.retry_failed = arguments.retry_failed;
   options.lease = arguments.lease;
   return options;
 }

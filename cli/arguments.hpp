@@ -64,6 +64,9 @@ struct Arguments {
   std::optional<Milliseconds> at_least_for;
   std::optional<Milliseconds> every;
   std::optional<Milliseconds> offset;
+  std::optional<Milliseconds> early;
+  bool again = false;
+  bool retry_failed = false;
 
   std::optional<Milliseconds> max_hold;
   std::optional<std::uint32_t> max_queue;

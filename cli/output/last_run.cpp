@@ -20,6 +20,13 @@ std::string next_words(const RunRefusal& why) {
                            : fmt::format("another may follow in {}", rounded(left));
 }
 
+/// The option that runs a tick again.
+std::string repeat_words(const RunRecord& last) {
+  const bool has_failed =
+      last.outcome == RunRecord::Outcome::failed || last.outcome == RunRecord::Outcome::overran;
+  return has_failed ? "--retry-failed repeats it now" : "--again runs it now";
+}
+
 }  // namespace
 
 std::string utc(std::chrono::milliseconds since_1970) {
@@ -39,8 +46,8 @@ std::string words_for(const std::string& name, const RunRefusal& why, const std:
   const std::string by = why.last ? who(why.last->owner) : std::string();
   switch (why.reason) {
     case Reason::was_run:
-      return fmt::format("{}: this tick was run by {}, {}; {}", name, by, how_it_went(*why.last),
-                         next_words(why));
+      return fmt::format("{}: this tick was run by {}, {}; {}; {}", name, by,
+                         how_it_went(*why.last), next_words(why), repeat_words(*why.last));
     case Reason::running:
       return fmt::format("{}: is being run by {} since {}; if that has died, {}", name, by,
                          utc(why.last->started), next_words(why));

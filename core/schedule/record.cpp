@@ -66,6 +66,11 @@ class RunReader {
     return milliseconds(value.value_or(0));
   }
 
+  /// For a line that earlier versions do not write.
+  milliseconds time_or_zero(std::string_view name) {
+    return fields_.contains(name) ? time(name) : milliseconds(0);
+  }
+
   std::string text(std::string_view name) {
     const auto found = fields_.find(name);
     return found == fields_.end() ? std::string() : std::string(found->second);
@@ -107,6 +112,7 @@ std::string to_text(const RunRecord& record) {
   if (record.token) put("token", *record.token);
   put("every", record.every.count());
   put("offset", record.offset.count());
+  put("early", record.early.count());
   put("id", one_line(record.owner.id));
   put("host", one_line(record.owner.host));
   put("pid", record.owner.pid);
@@ -130,6 +136,7 @@ std::optional<RunRecord> parse_run(std::string_view text) {
   record.token = reader.number<std::uint64_t>("token");
   record.every = reader.time("every");
   record.offset = reader.time("offset");
+  record.early = reader.time_or_zero("early");
   record.owner = {reader.text("id"), reader.text("host"),
                   reader.number<std::int64_t>("pid").value_or(0), reader.text("app")};
   // What is counted with it stays within the times that there are.

@@ -20,24 +20,34 @@ bool is_open(const RunRecord& run) {
   return run.outcome == Outcome::running || run.outcome == Outcome::lost;
 }
 
+bool has_failed(const RunRecord& run) {
+  return run.outcome == Outcome::failed || run.outcome == Outcome::overran;
+}
+
 }  // namespace
 
-std::int64_t tick_of(milliseconds now, milliseconds every, milliseconds offset) noexcept {
-  const auto shifted = now.count() - offset.count() + every.count() / 2;
-  const auto tick = shifted / every.count();
-  return shifted % every.count() < 0 ? tick - 1 : tick;
+milliseconds early_of(const ScheduleOptions& options) noexcept {
+  constexpr milliseconds kMost = std::chrono::seconds(30);
+  if (options.early) return *options.early;
+  return options.every ? std::min(*options.every / 10, kMost) : milliseconds(0);
+}
+
+std::int64_t tick_of(milliseconds now, const ScheduleOptions& options) noexcept {
+  const auto shifted = now - options.offset + early_of(options);
+  const auto tick = shifted / *options.every;
+  return (shifted % *options.every).count() < 0 ? tick - 1 : tick;
 }
 
 Reason refusal(const std::optional<RunRecord>& last, milliseconds now,
                const ScheduleOptions& options) noexcept {
   if (!last) return Reason::none;
   if (is_open(*last)) return now < last->at_most_until ? Reason::running : Reason::none;
-  // Of a tick that lies behind the last one, too: the store's clock has gone back.
+  if (options.again) return Reason::none;
+  // A tick before the last one counts as run, too: the store's clock was set back.
   const bool has_ticks = options.every && last->tick && last->every == *options.every &&
                          last->offset == options.offset;
-  if (has_ticks && tick_of(now, *options.every, options.offset) <= *last->tick) {
-    return Reason::was_run;
-  }
+  const bool is_repeat = options.retry_failed && has_failed(*last);
+  if (has_ticks && !is_repeat && tick_of(now, options) <= *last->tick) return Reason::was_run;
   return now < last->at_least_until ? Reason::too_early : Reason::none;
 }
 
@@ -47,10 +57,11 @@ RunRecord begun(const ScheduleOptions& options, milliseconds now, Owner owner) {
   run.at_most_until = now + options.at_most_for;
   run.at_least_until = now + options.at_least_for;
   run.owner = std::move(owner);
-  if (options.every) {
-    run.tick = tick_of(now, *options.every, options.offset);
+  if (options.every && !options.again) {
+    run.tick = tick_of(now, options);
     run.every = *options.every;
     run.offset = options.offset;
+    run.early = early_of(options);
   }
   return run;
 }
@@ -73,7 +84,12 @@ std::string refused(const ScheduleOptions& options) {
     return fmt::format("at-least-for {}: it is above at-most-for, {}; write {} or less",
                        format_duration(least), format_duration(most), format_duration(most));
   }
+  if (options.again && options.retry_failed) {
+    return "again: it repeats a failed run, too; remove retry-failed";
+  }
   if (!options.every) {
+    if (options.early) return "early is a time before a tick; add `every`";
+    if (options.retry_failed) return "retry-failed repeats the run of a tick; add `every`";
     return options.offset.count() == 0 ? std::string()
                                        : "an offset is a place between ticks; give `every`, too";
   }
@@ -88,14 +104,17 @@ std::string refused(const ScheduleOptions& options) {
     return fmt::format("the offset {} is not below the period, {}", format_duration(options.offset),
                        format_duration(every));
   }
+  if (options.early && (options.early->count() < 0 || *options.early >= every)) {
+    return fmt::format("early {}: it must be below the period, {}", format_duration(*options.early),
+                       format_duration(every));
+  }
   return {};
 }
 
 milliseconds RunRecord::next_possible() const noexcept {
   if (outcome == Outcome::running || outcome == Outcome::lost) return at_most_until;
   if (!tick || every.count() == 0) return at_least_until;
-  // Half a period before a tick it is the nearest.
-  const auto next = offset + every * (*tick + 1) - milliseconds(every.count() / 2);
+  const auto next = offset + every * (*tick + 1) - early;
   return std::max(next, at_least_until);
 }
 

@@ -12,9 +12,11 @@
 
 namespace dlock::core {
 
-/// The tick that is nearest to `now`; of two that are as near the later one.
-std::int64_t tick_of(std::chrono::milliseconds now, std::chrono::milliseconds every,
-                     std::chrono::milliseconds offset) noexcept;
+/// Returns options.early, or its default.
+std::chrono::milliseconds early_of(const ScheduleOptions& options) noexcept;
+
+/// Returns the last tick that is at most early_of(options) after `now`. Needs options.every.
+std::int64_t tick_of(std::chrono::milliseconds now, const ScheduleOptions& options) noexcept;
 
 /// none: it may run. `last`: as the store has it; its own durations count, not ours.
 RunRefusal::Reason refusal(const std::optional<RunRecord>& last, std::chrono::milliseconds now,

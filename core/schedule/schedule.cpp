@@ -31,12 +31,13 @@ constexpr milliseconds kRecordingPatience{2000};
 
 struct ScheduledRun::Impl {
   Impl(core::Runs of, std::shared_ptr<core::Engine> by, LockHandle held, RunRecord as,
-       TimePoint until)
+       TimePoint until, bool recorded)
       : runs(std::move(of)),
         engine(std::move(by)),
         handle(std::move(held)),
         record(std::move(as)),
         over_at(until),
+        is_recorded(recorded),
         stop(overrun.get_token(), handle.stop_token()),
         alarm(core::set_alarm(
             until,
@@ -60,6 +61,7 @@ struct ScheduledRun::Impl {
   LockHandle handle;
   const RunRecord record;
   const TimePoint over_at;
+  const bool is_recorded;  ///< false: ScheduleOptions::again
   std::stop_source overrun;
   LinkedStop stop;
   const core::AlarmId alarm;
@@ -68,6 +70,7 @@ struct ScheduledRun::Impl {
 
 /// False: another run stands there.
 bool ScheduledRun::Impl::write_end(RunRecord::Outcome how, std::optional<int> status) {
+  if (!is_recorded) return true;
   auto ended = record;
   ended.outcome = how;
   ended.status = status;
@@ -166,12 +169,12 @@ std::unique_ptr<ScheduledRun::Impl> Schedule::Impl::begin(LockHandle held, RunRe
   std::unique_ptr<ScheduledRun::Impl> begun;
   try {
     begun = std::make_unique<ScheduledRun::Impl>(runs, engine, std::move(held), std::move(run),
-                                                 over_at);
+                                                 over_at, !options.again);
   } catch (const std::system_error& error) {
     auto failure = core::out_of_threads(error.code());
     throw LockError(failure.error, {runs.name(), runs.store(), std::move(failure.text)});
   }
-  if (!runs.replace(seen.text, core::to_text(begun->record))) {
+  if (begun->is_recorded && !runs.replace(seen.text, core::to_text(begun->record))) {
     begun->handle.release();
     refuses(runs.look(), why);
     return nullptr;

@@ -38,15 +38,24 @@ struct ScheduleOptions {
   /// Nobody runs again before this has passed since a run began, though it has ended: for work that
   /// takes less time than the clocks of the processes are apart. Default: no time.
   std::chrono::milliseconds at_least_for{0};
-  /// How often it is to be run: it is run once per tick, and a tick belongs to whoever comes
-  /// nearest to it, so that who comes early and who comes late mean the same one. Ticks are the
-  /// multiples since 1970 in UTC: no hour is left out or had twice when the clocks are changed.
-  /// Default: no ticks, at_least_for alone keeps runs apart.
+  /// The period. Each tick has one run. A run that starts `early` before a tick or later, up to
+  /// `early` before the next one, belongs to that tick. Ticks are multiples of the period since
+  /// 1970 in UTC: a change of local time leaves none out. Default: no ticks, at_least_for alone
+  /// keeps runs apart.
   std::optional<std::chrono::milliseconds> every = std::nullopt;
   /// Of each tick, as a time after the multiple: 2h30m for daily work at 02:30 UTC. Below `every`.
   std::chrono::milliseconds offset{0};
+  /// How early a run may start and still belong to the next tick. A run that starts earlier
+  /// belongs to the previous tick. Below `every`. Default: a tenth of `every`, at most 30 s.
+  std::optional<std::chrono::milliseconds> early = std::nullopt;
   /// Of the lock while it runs. Default: the lock's.
   std::optional<std::chrono::milliseconds> lease = std::nullopt;
+  /// Runs now, under the lock, whatever has run and without at_least_for. The run is not recorded
+  /// and uses no tick. A run in progress, or one that died less than its at_most_for ago, still
+  /// refuses it.
+  bool again = false;
+  /// Repeats a tick whose run failed or overran; at_least_for still applies. Needs `every`.
+  bool retry_failed = false;
 };
 
 /// What cannot be about them, and what to write instead; empty: nothing.
@@ -71,6 +80,7 @@ struct RunRecord {
   std::optional<std::uint64_t> token;
   std::chrono::milliseconds every{0};  ///< 0: without
   std::chrono::milliseconds offset{0};
+  std::chrono::milliseconds early{0};
   Owner owner;
   /// The earliest moment at which a run may follow.
   std::chrono::milliseconds next_possible() const noexcept;
@@ -103,7 +113,7 @@ class ScheduledRun {
   ~ScheduledRun();
 
   LockHandle& handle() noexcept;
-  /// As it was written when the run began.
+  /// As it was written when the run began. With ScheduleOptions::again: not written.
   const RunRecord& record() const noexcept;
   /// Requested when the lock is lost, and when at_most_for is over, counted from before the store
   /// was asked: the work must end.

@@ -58,6 +58,61 @@ TEST(CliScheduled, WhoComesSecondInATickEndsAtOnce) {
   EXPECT_NE(shown.find("failed (status 3), ended 20"), std::string::npos) << shown;
 }
 
+std::int64_t now_ms() {
+  using namespace std::chrono;
+  return duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
+}
+
+TEST(CliScheduled, AManualRunBeforeATickBelongsToThePreviousTickOrWithEarlyToTheNext) {
+  constexpr std::int64_t kHour_ms = 3'600'000;
+  const LocalStore store;
+  // The next tick is 20 minutes away.
+  const auto offset = std::to_string((now_ms() + kHour_ms / 3) % kHour_ms) + "ms";
+  std::vector<std::string> how = {"--at-most-for", "10m", "--every", "1h", "--offset", offset};
+  EXPECT_EQ(run_scheduled(store, how).status.shell_status(), 0);
+  const auto by_hand = last_run(store);
+  EXPECT_GT(by_hand.at("next_possible_ms").as_int64(),
+            by_hand.at("started_ms").as_int64() + kHour_ms / 4);
+  const auto second = run_scheduled(store, how);
+  EXPECT_EQ(second.status.shell_status(), 75);
+  EXPECT_NE(second.err.find("--again runs it now"), std::string::npos) << second.err;
+  how.insert(how.end(), {"--early", "30m"});
+  EXPECT_EQ(run_scheduled(store, how).out, "ran\n") << "the next tick is still to be run";
+  EXPECT_EQ(last_run(store).at("tick").as_int64(), by_hand.at("tick").as_int64() + 1);
+}
+
+TEST(CliScheduled, RetryFailedRepeatsAFailedRunUntilItSucceeds) {
+  const LocalStore store;
+  std::vector<std::string> how = {"--at-most-for", "10m", "--every", "7200h"};
+  EXPECT_EQ(run_scheduled(store, how, "exit 3").status.shell_status(), 3);
+  const auto refused = run_scheduled(store, how);
+  EXPECT_EQ(refused.status.shell_status(), 75);
+  EXPECT_NE(refused.err.find("--retry-failed repeats it now"), std::string::npos) << refused.err;
+  how.emplace_back("--retry-failed");
+  EXPECT_EQ(run_scheduled(store, how).out, "ran\n");
+  EXPECT_EQ(text(last_run(store), "outcome"), "succeeded");
+  EXPECT_EQ(run_scheduled(store, how).status.shell_status(), 75);
+}
+
+TEST(CliScheduled, AgainRunsUnderTheLockAndUsesNoTick) {
+  const LocalStore store;
+  std::vector<std::string> how = {"--at-most-for", "10m",  "--at-least-for", "5m",
+                                  "--every",       "7200h"};
+  EXPECT_EQ(run_scheduled(store, how).status.shell_status(), 0);
+  const auto before = last_run(store);
+  how.emplace_back("--again");
+  std::vector<std::string> words = {"run", "job"};
+  words.insert(words.end(), how.begin(), how.end());
+  words.insert(words.end(), {"--", "sh", "-c", "echo began; read line; exit 4"});
+  Process again(dlock_on(store.url(), words));
+  EXPECT_EQ(again.read_line(patience()), "began");
+  EXPECT_TRUE(is_held(store.url(), "job"));
+  EXPECT_EQ(run_scheduled(store, how).status.shell_status(), 75) << "two never run at once";
+  again.close_stdin();
+  EXPECT_EQ(again.wait(patience())->shell_status(), 4) << again.collected_stderr();
+  EXPECT_EQ(last_run(store), before);
+}
+
 TEST(CliScheduled, AtLeastForHoldsWithoutAProcess) {
   const LocalStore store;
   const std::vector<std::string> how = {"--at-most-for", "10m", "--at-least-for", "3s"};
@@ -117,6 +172,10 @@ TEST(CliScheduled, WhatDoesNotGoTogetherIsRefusedWithWhatToWrite) {
       {{"--at-most-for", "1s", "--at-least-for", "2s"}, "write 1s or less"},
       {{"--at-least-for", "2s"}, "add --at-most-for"},
       {{"--every", "2s"}, "add --at-most-for"},
+      {{"--again"}, "add --at-most-for"},
+      {{"--at-most-for", "1s", "--early", "1s"}, "add `every`"},
+      {{"--at-most-for", "1s", "--every", "1h", "--early", "1h"}, "below the period"},
+      {{"--at-most-for", "1s", "--retry-failed"}, "add `every`"},
       {{"--at-most-for", "1s", "--wait", "1s"}, "leave --wait out"},
       {{"--at-most-for", "1s", "--shared"}, "leave --shared out"},
       {{"--at-most-for", "1s", "--every", "1h", "--offset", "1h"}, "not below the period"},
@@ -161,11 +220,6 @@ std::int64_t ticks_asked_for() {
 }
 
 constexpr std::int64_t kPeriod_ms = 3000;
-
-std::int64_t now_ms() {
-  using namespace std::chrono;
-  return duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
-}
 
 /// One process of the case below, by the kernel's clock, which is the store's too.
 struct Life {
@@ -225,7 +279,8 @@ TEST(CliScheduled, G30_TwentyProcessesWithClocksApartRunEachTickOnce) {
   const auto start = [&] {
     auto options = dlock_on(
         store.url(), {"run", "job", "--at-most-for", "60s", "--at-least-for", "500ms", "--every",
-                      std::to_string(kPeriod_ms) + "ms", "-E", "0", "--", "sh", "-c",
+                      std::to_string(kPeriod_ms) + "ms", "--early",
+                      std::to_string(kPeriod_ms / 2) + "ms", "-E", "0", "--", "sh", "-c",
                       "echo $DLOCK_TOKEN $(grep ^tick " + note.string() + ") >> " + log.string()});
     return std::make_unique<Process>(clocks.apply(std::move(options), random() % kHosts));
   };

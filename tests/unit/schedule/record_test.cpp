@@ -22,6 +22,7 @@ RunRecord full() {
   run.token = 9'007'199'254'740'991;
   run.every = 60s;
   run.offset = 5s;
+  run.early = 6s;
   run.owner = {"id-1", "web 1", 4711, "./report.sh --all"};
   return run;
 }
@@ -35,7 +36,16 @@ TEST(RunText, IsReadAsItWasWritten) {
     EXPECT_EQ(read->owner.host, run.owner.host);
     EXPECT_EQ(read->tick, run.tick);
     EXPECT_EQ(read->ended, run.ended);
+    EXPECT_EQ(read->early, run.early);
   }
+}
+
+TEST(RunText, ARecordOfAnEarlierVersionHasNoEarlyTime) {
+  auto text = to_text(full());
+  text.erase(text.find("early "), std::string_view("early 6000\n").size());
+  const auto read = parse_run(text);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->early, 0ms);
 }
 
 TEST(RunText, ANameWithALineInItEndsNoLine) {

@@ -35,18 +35,65 @@ TEST(ScheduleRules, OptionsThatCannotBeSayWhatToWrite) {
   EXPECT_THAT(refused(ScheduleOptions{.at_most_for = 1s, .every = 1h, .offset = 1h}),
               HasSubstr("not below the period"));
   EXPECT_THAT(refused(ScheduleOptions{.at_most_for = 1s, .offset = 1h}), HasSubstr("every"));
+  EXPECT_THAT(refused(ScheduleOptions{.at_most_for = 1s, .every = 1h, .early = 1h}),
+              HasSubstr("below the period"));
+  EXPECT_THAT(refused(ScheduleOptions{.at_most_for = 1s, .early = 1s}), HasSubstr("every"));
+  EXPECT_THAT(refused(ScheduleOptions{.at_most_for = 1s, .retry_failed = true}),
+              HasSubstr("every"));
+  EXPECT_THAT(
+      refused(ScheduleOptions{.at_most_for = 1s, .every = 1h, .again = true, .retry_failed = true}),
+      HasSubstr("remove retry-failed"));
 }
 
-TEST(ScheduleRules, ATickBelongsToWhoComesNearestToIt) {
-  EXPECT_EQ(tick_of(59'999ms, 1min, 0ms), 1);
-  EXPECT_EQ(tick_of(57s, 1min, 0ms), 1) << "a clock that is 3 s fast";
-  EXPECT_EQ(tick_of(63s, 1min, 0ms), 1) << "one that is 3 s slow";
-  EXPECT_EQ(tick_of(30s, 1min, 0ms), 1);
-  EXPECT_EQ(tick_of(29'999ms, 1min, 0ms), 0);
-  EXPECT_EQ(tick_of(63s, 1min, 5s), 1);
-  EXPECT_EQ(tick_of(94s, 1min, 5s), 1);
-  EXPECT_EQ(tick_of(95s, 1min, 5s), 2);
-  EXPECT_EQ(tick_of(1ms, 24h, 20h), -1) << "before the first one";
+TEST(ScheduleRules, ARunBelongsToTheLastTickThatIsAtMostEarlyAhead) {
+  auto options = minutely();
+  EXPECT_EQ(tick_of(59'999ms, options), 1);
+  EXPECT_EQ(tick_of(57s, options), 1) << "a clock that is 3 s fast";
+  EXPECT_EQ(tick_of(63s, options), 1) << "one that is 3 s slow";
+  EXPECT_EQ(tick_of(54s, options), 1) << "a tenth of the period before";
+  EXPECT_EQ(tick_of(53'999ms, options), 0);
+  EXPECT_EQ(tick_of(113'999ms, options), 1);
+  options.offset = 5s;
+  EXPECT_EQ(tick_of(118'999ms, options), 1);
+  EXPECT_EQ(tick_of(119s, options), 2);
+  options.early = 20s;
+  EXPECT_EQ(tick_of(104'999ms, options), 1);
+  EXPECT_EQ(tick_of(105s, options), 2);
+  const ScheduleOptions daily{.at_most_for = 1s, .every = 24h, .offset = 20h};
+  EXPECT_EQ(tick_of(1ms, daily), -1) << "before the first one";
+  EXPECT_EQ(tick_of(20h - 30s, daily), 0) << "at most 30 s early by default";
+  EXPECT_EQ(tick_of(20h - 30'001ms, daily), -1);
+}
+
+TEST(ScheduleRules, AManualRunBetweenTicksLeavesTheNextTickToItsTime) {
+  const ScheduleOptions daily{.at_most_for = 10min, .every = 24h};
+  const auto by_hand = run_of(daily, 15h + 36min, Outcome::succeeded);
+  EXPECT_EQ(refusal(by_hand, 16h, daily), Reason::was_run);
+  EXPECT_EQ(refusal(by_hand, 24h, daily), Reason::none);
+  EXPECT_EQ(by_hand.next_possible(), 24h - 30s);
+}
+
+TEST(ScheduleRules, RetryFailedRepeatsATickThatFailedOrOverranOnly) {
+  const auto options = minutely();
+  auto retry = options;
+  retry.retry_failed = true;
+  for (const auto outcome : {Outcome::failed, Outcome::overran}) {
+    const auto run = run_of(options, 63s, outcome);
+    EXPECT_EQ(refusal(run, 70s, options), Reason::was_run);
+    EXPECT_EQ(refusal(run, 70s, retry), Reason::none);
+    EXPECT_EQ(refusal(run, 67s, retry), Reason::too_early) << "at_least_for still applies";
+  }
+  EXPECT_EQ(refusal(run_of(options, 63s, Outcome::succeeded), 70s, retry), Reason::was_run);
+  EXPECT_EQ(refusal(run_of(options, 63s, Outcome::running), 70s, retry), Reason::running);
+}
+
+TEST(ScheduleRules, AgainRunsATickThatWasRunAndHasNoTick) {
+  const auto options = minutely();
+  auto again = options;
+  again.again = true;
+  EXPECT_EQ(refusal(run_of(options, 63s, Outcome::succeeded), 64s, again), Reason::none);
+  EXPECT_EQ(refusal(run_of(options, 63s, Outcome::running), 64s, again), Reason::running);
+  EXPECT_FALSE(begun(again, 64s, {}).tick);
 }
 
 TEST(ScheduleRules, OneRunPerTick) {
@@ -54,9 +101,9 @@ TEST(ScheduleRules, OneRunPerTick) {
   const auto run = run_of(options, 63s, Outcome::succeeded);
   EXPECT_EQ(refusal({}, 63s, options), Reason::none);
   EXPECT_EQ(refusal(run, 64s, options), Reason::was_run);
-  EXPECT_EQ(refusal(run, 89'999ms, options), Reason::was_run);
-  EXPECT_EQ(refusal(run, 90s, options), Reason::none);
-  EXPECT_EQ(run.next_possible(), 90s);
+  EXPECT_EQ(refusal(run, 113'999ms, options), Reason::was_run);
+  EXPECT_EQ(refusal(run, 114s, options), Reason::none);
+  EXPECT_EQ(run.next_possible(), 114s);
   EXPECT_EQ(refusal(run_of(options, 63s, Outcome::failed), 64s, options), Reason::was_run);
   EXPECT_EQ(refusal(run_of(options, 63s, Outcome::overran), 64s, options), Reason::was_run);
   EXPECT_EQ(refusal(run, 3s, options), Reason::was_run) << "the store's clock has gone back";
@@ -71,7 +118,8 @@ TEST(ScheduleRules, G30_WhoWasPausedDoesNotRunTheTickAgain) {
 
 // G40: no hour of the year is left out, and none has two runs.
 TEST(ScheduleRules, G40_TicksAreInUtc) {
-  ScheduleOptions daily{.at_most_for = 1h, .every = 24h, .offset = 1h + 30min};
+  // The offset is the earlier of the two times in UTC.
+  ScheduleOptions daily{.at_most_for = 1h, .every = 24h, .offset = 30min};
   // 2026-03-29, when clocks in Berlin go from 02:00 to 03:00, and 2026-10-25, when they go back.
   for (const auto midnight : {1'774'742'400s, 1'792'886'400s}) {
     std::optional<RunRecord> last;
@@ -87,7 +135,7 @@ TEST(ScheduleRules, G40_TicksAreInUtc) {
     EXPECT_EQ(runs, 3);
   }
   ScheduleOptions hourly{.at_most_for = 1min, .every = 1h};
-  EXPECT_EQ(tick_of(1'774'742'400s + 48h, 1h, 0ms) - tick_of(1'774'742'400s, 1h, 0ms), 48);
+  EXPECT_EQ(tick_of(1'774'742'400s + 48h, hourly) - tick_of(1'774'742'400s, hourly), 48);
   EXPECT_THAT(refused(hourly), IsEmpty());
 }
 
@@ -120,9 +168,9 @@ TEST(ScheduleRules, WithoutTicksAtLeastForKeepsRunsApart) {
 
 TEST(ScheduleRules, AtLeastForHoldsAcrossATick) {
   const auto options = minutely();
-  const auto run = run_of(options, 89s, Outcome::succeeded);
-  EXPECT_EQ(refusal(run, 91s, options), Reason::too_early);
-  EXPECT_EQ(run.next_possible(), 94s);
+  const auto run = run_of(options, 113s, Outcome::succeeded);
+  EXPECT_EQ(refusal(run, 115s, options), Reason::too_early);
+  EXPECT_EQ(run.next_possible(), 118s);
 }
 
 TEST(ScheduleRules, AnotherPeriodHasOtherTicks) {
