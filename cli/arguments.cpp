@@ -434,6 +434,7 @@ class Parser {
                             "For good: no way back; the target is the locks' home. Mode dual: when "
                             "the window admits phase 2 alone");
     add_names(finish);
+    finish.get_option("--name")->group("");  // only for plans of dlock 0.1
     finish.add_flag("--yes", arguments_.yes,
                     "Programs that lock in the source without the plan's route have been stopped, "
                     "or will be: nothing keeps them from a lock afterwards");

@@ -213,6 +213,10 @@ std::string route_line(std::string_view lock, std::string_view from, std::string
                      to, plan);
 }
 
+std::string store_line(std::string_view lock, std::string_view store) {
+  return fmt::format("- {{ match: \"{}\", store: {} }}", lock, store);
+}
+
 std::string route_line(std::string_view lock, const Plan& plan, int phase) {
   return fmt::format(
       "- {{ match: \"{}\", migrate: {{ from: {}, to: {}, plan: {}, mode: dual, phase: {}, window: "

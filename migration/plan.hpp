@@ -105,5 +105,7 @@ std::string route_line(std::string_view lock, std::string_view from, std::string
                        std::string_view plan);
 /// Of mode dual.
 std::string route_line(std::string_view lock, const Plan& plan, int phase);
+/// Returns the route of a program that locks in one store only, as after a plan's end.
+std::string store_line(std::string_view lock, std::string_view store);
 
 }  // namespace dlock::core::migration

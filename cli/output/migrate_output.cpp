@@ -289,8 +289,11 @@ std::string to_text(const core::migration::StepsReport& report) {
     lines.push_back(gate_line(*report.gate, report.plan));
   }
   if (report.finished) {
-    lines.push_back(fmt::format("plan {} is finished: its locks are at home in '{}'",
-                                report.plan.name, report.plan.to));
+    lines.push_back(
+        fmt::format("plan {0} is finished: its locks are at home in '{1}'\n"
+                    "configuration: write `store: {1}` instead of `migrate`, program "
+                    "by program",
+                    report.plan.name, report.plan.to));
   }
   if (report.withdrawn) lines.push_back(fmt::format("plan {} is withdrawn", report.plan.name));
   return fmt::format("{}{}", fmt::join(lines, "\n"), lines_of(report.strangers));

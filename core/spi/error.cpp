@@ -36,7 +36,7 @@ class Category final : public boost::system::error_category {
       case errc::config_invalid:
         return "the configuration cannot be used";
       case errc::config_unsafe:
-        return "the store as configured cannot give what `require` asks for";
+        return "not safe as configured";
       case errc::not_supported:
         return "this store cannot do that";
       case errc::access_denied:

@@ -36,7 +36,8 @@ enum class errc {
   invalid_argument = 8,
   /// The configuration cannot be read; the message has file, line, value and remedy.
   config_invalid = 9,
-  /// The store, as its server is configured, cannot give what `require` asks for.
+  /// The configuration is not safe for this lock: the store cannot give what `require` asks for, or
+  /// a migration's plan needs another line. The message names the reason.
   config_unsafe = 10,
   /// This store has no such operation; the message says why.
   not_supported = 11,

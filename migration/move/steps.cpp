@@ -27,8 +27,8 @@ Decision decide_open(Goal goal, const Plan& plan) {
     case Goal::finish:
       break;
   }
-  return refusal(fmt::format("it is still in '{}'; run `dlock migrate advance {}` first", plan.from,
-                             plan.name));
+  return refusal(fmt::format("it is still in '{}'; run `dlock migrate advance {} --all` first",
+                             plan.from, plan.name));
 }
 
 Decision decide_moved(Goal goal) {
@@ -53,8 +53,8 @@ Decision decide_closing(Goal goal, const Plan& plan) {
       break;
   }
   return refusal(
-      fmt::format("a rollback is under way; end it with `dlock migrate rollback {0}`, or "
-                  "take it back with `dlock migrate advance {0}`",
+      fmt::format("a rollback is under way; end it with `dlock migrate rollback {0} --all`, or "
+                  "take it back with `dlock migrate advance {0} --all`",
                   plan.name));
 }
 

@@ -229,9 +229,9 @@ std::string next_step(const PlanStatus& status) {
   const auto counts = count(status.names);
   if (status.finished) {
     return fmt::format(
-        "nothing: it is finished; '{}' can be taken out of the configurations, and "
-        "must be kept until none names it",
-        plan.from);
+        "nothing: it is finished; write `store: {}` instead of `migrate`, program by program; "
+        "'{}' can be taken out of the configurations, and must be kept until none names it",
+        plan.to, plan.from);
   }
   if (plan.has_gate()) return next_of_gate(status, counts);
   if (counts.closing > 0) {

@@ -55,7 +55,7 @@ class SourceClaims final : public PlanClaims {
     const bool is_own = there && gate_ && gate_->key == gate_key(there->plan);
     // What is read anew would not say otherwise of it.
     if (is_own) return guard_.open_left(std::move(name), std::move(record));
-    return guard_.open(std::move(name), std::move(record));
+    return guard_.open_by_plans(std::move(name), std::move(record));
   }
 
  private:
@@ -75,7 +75,7 @@ class TargetClaims final : public PlanClaims {
   asio::awaitable<bool> open(std::string name, std::string record) override {
     const auto there = parse_record(record);
     if (!there || there->target == plan_.source) co_return false;
-    const bool opened = co_await guard_.open(std::move(name), std::move(record));
+    const bool opened = co_await guard_.open_by_plans(std::move(name), std::move(record));
     co_return opened;
   }
 

@@ -9,13 +9,22 @@
 
 namespace dlock::core::migration {
 
-Failure sealed_failure(std::string_view record, std::string_view lock, std::string_view store) {
+Failure sealed_failure(std::string_view record, std::string_view lock, std::string_view store,
+                       bool is_finished) {
   std::string why;
   const auto parsed = parse_record(record, &why);
   if (!parsed) {
     return make_failure(
         errc::protocol,
         fmt::format("a migration's record stands in the lock's place, and {}", why));
+  }
+  if (is_finished) {
+    return make_failure(
+        errc::moving,
+        fmt::format("plan '{}' has moved it from the store '{}' to '{}' and is finished; write "
+                    "`{}` below `locks:`, with the store '{}' below `stores:`",
+                    parsed->plan, store, parsed->target, store_line(lock, parsed->target),
+                    parsed->target));
   }
   const bool gone = parsed->state == MoveState::final_;
   return make_failure(

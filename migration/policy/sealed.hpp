@@ -9,7 +9,9 @@
 
 namespace dlock::core::migration {
 
-/// moving, with plan, target and the line to write; protocol if the record cannot be read.
-Failure sealed_failure(std::string_view record, std::string_view lock, std::string_view store);
+/// Returns moving, with plan, target and the line to write; protocol if the record cannot be read.
+/// `is_finished`: the plan has ended, and the line is the target alone.
+Failure sealed_failure(std::string_view record, std::string_view lock, std::string_view store,
+                       bool is_finished);
 
 }  // namespace dlock::core::migration

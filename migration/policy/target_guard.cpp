@@ -6,7 +6,9 @@
 
 #include "core/store/store.hpp"
 #include "dlock/spi/error.hpp"
+#include "migration/gate.hpp"
 #include "migration/policy/sealed.hpp"
+#include "migration/record.hpp"
 
 namespace dlock::core::migration {
 
@@ -58,6 +60,12 @@ void TargetGuard::prepare(ClaimRequest& request) const {
 }
 
 asio::awaitable<bool> TargetGuard::open(std::string name, std::string record) {
+  const bool opened = co_await open_by_plans(std::move(name), record);
+  if (!opened) co_await read_gate(std::move(record));
+  co_return opened;
+}
+
+asio::awaitable<bool> TargetGuard::open_by_plans(std::string name, std::string record) {
   bool opened = co_await open_left(name, record);
   if (opened) co_return true;
   // Nobody is refused for what was so some time ago.
@@ -67,7 +75,22 @@ asio::awaitable<bool> TargetGuard::open(std::string name, std::string record) {
 }
 
 Failure TargetGuard::sealed(std::string_view record, std::string_view name) const {
-  return sealed_failure(record, name, store_.name());
+  const auto parsed = parse_record(record);
+  const bool is_finished = parsed && finished_.contains(parsed->plan_id);
+  return sealed_failure(record, name, store_.name(), is_finished);
+}
+
+// A plan's end leaves the records in its source as they are.
+asio::awaitable<void> TargetGuard::read_gate(std::string record) {
+  const auto parsed = parse_record(record);
+  if (!parsed || finished_.contains(parsed->plan_id)) co_return;
+  const auto deadline = store_.env().now() + store_.request_timeout();
+  const auto answer = co_await store_.backend().migration().note(gate_key(parsed->plan), deadline);
+  if (answer.status != RecordStatus::done || !answer.found) co_return;
+  const auto gate = parse_gate(*answer.found);
+  const bool is_finished =
+      gate && gate->state == GateState::final_ && gate->plan_id == parsed->plan_id;
+  if (is_finished) finished_.insert(parsed->plan_id);
 }
 
 asio::awaitable<Failure> TargetGuard::check_plan(std::string plan, std::string id) {

@@ -7,7 +7,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,6 +43,8 @@ class TargetGuard final : public StorePolicy {
   /// If the record in the place of `name` was left there by what came before a finished plan which
   /// has brought the lock here, by what was read last: takes it away. True: ask again.
   asio::awaitable<bool> open_left(std::string name, std::string record);
+  /// As open_left(), and reads the plans again before it returns false.
+  asio::awaitable<bool> open_by_plans(std::string name, std::string record);
   /// Whether it is such a record, so that the lock is as good as open here.
   asio::awaitable<Result<bool>> is_left_closed(std::string name, std::string record);
   /// The highest floor of the finished plans that have come here, by what was read last.
@@ -50,9 +54,12 @@ class TargetGuard final : public StorePolicy {
   asio::awaitable<Failure> read();
   void read_meanwhile();
   asio::awaitable<void> finish_reading();
+  /// Reads whether the record's plan is finished, for sealed().
+  asio::awaitable<void> read_gate(std::string record);
 
   Store& store_;
   IncomingPlans plans_;
+  std::set<std::string, std::less<>> finished_;  ///< ids of plans that left this store
   bool is_reading_ = false;
   std::vector<std::shared_ptr<Signal>> waiters_;  ///< for the reading that is under way
 };

@@ -62,6 +62,35 @@ TEST_F(CliMigratePattern, ALockThatNobodyHadLockedHasNeverTwoHolders) {
   }
 }
 
+TEST_F(CliMigratePattern, ARefusalNamesTheLineThatIsRightDuringThePlanAndAfterFinish) {
+  const auto refusal_of = [&](const std::string& file) {
+    const auto result = finish(with(file, {"run", "billing/a", "--wait", "0", "--", "true"}));
+    EXPECT_EQ(result.status.shell_status(), kConfig) << file << result.err;
+    return result.err;
+  };
+  const auto has = [](const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  };
+  token("old.yaml", "billing/a");
+  start();
+  expect(0, {"advance", "p", "--all"});
+  token("dlock.yaml", "billing/a");
+  const auto of_old = refusal_of("old.yaml");
+  EXPECT_TRUE(has(of_old, "migrate: { from: old, to: new, plan: p }")) << of_old;
+  const auto of_new = refusal_of("new.yaml");
+  EXPECT_TRUE(has(of_new, "migrate: { from: old, to: new, plan: p }")) << of_new;
+  EXPECT_TRUE(has(of_new, "`dlock migrate finish p --all`")) << of_new;
+  EXPECT_FALSE(has(of_new, "`require`")) << of_new;
+  const auto incomplete = migrate({"finish", "p"});
+  EXPECT_EQ(incomplete.status.shell_status(), kUsage);
+  EXPECT_TRUE(has(incomplete.err, "`dlock migrate finish p --all`")) << incomplete.err;
+  EXPECT_FALSE(has(incomplete.err, "--name")) << incomplete.err;
+  expect(0, {"finish", "p", "--all"}, "write `store: new` instead of `migrate`");
+  const auto after = refusal_of("old.yaml");
+  EXPECT_TRUE(has(after, "`- { match: \"billing/a\", store: new }`")) << after;
+  EXPECT_FALSE(has(after, "migrate:")) << after;
+}
+
 // While all go to the target, and the same back: it waits for whoever has been there before.
 TEST_F(CliMigratePattern, ARollbackOfAllTakesTheLocksAlongThatWereMadeInTheTarget) {
   start();

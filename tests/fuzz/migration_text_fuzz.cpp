@@ -17,8 +17,10 @@ namespace moves = core::migration;
 void check_record(std::string_view text) {
   std::string why;
   const auto record = moves::parse_record(text, &why);
-  const auto told = moves::sealed_failure(text, "orders/42", "zk");
-  require(static_cast<bool>(told.error), "a sealed lock is an error, never a grant");
+  for (const bool is_finished : {false, true}) {
+    const auto failure = moves::sealed_failure(text, "orders/42", "zk", is_finished);
+    require(static_cast<bool>(failure.error), "a sealed lock is an error, never a grant");
+  }
   if (!record) return require(!why.empty(), "an error says why");
   require(moves::to_text(*record) == text, "one record has one text");
   require(record->floor < kTokenEnd, "a floor is a token");

@@ -59,6 +59,11 @@ int show(MigrateSession& session, const Arguments& arguments) {
 
 int step(MigrateSession& session, const Arguments& arguments, moves::Goal goal) {
   if (!arguments.all && arguments.names.empty()) {
+    if (goal == moves::Goal::finish) {
+      throw moves::Misuse{
+          fmt::format("plan '{0}' is finished as a whole; write `dlock migrate finish {0} --all`",
+                      arguments.plan)};
+    }
     throw moves::Misuse{"say which locks: --all, or --name NAME"};
   }
   const auto report = session.run<moves::StepsReport>(
