@@ -51,6 +51,10 @@ int tell(LockManager& locks, const error_code& error, const Outcome& outcome,
     auto holder = holder_of(locks, arguments.name);
     if (!holder.empty()) details.server_text = std::move(holder);
   }
+  if (error == errc::timed_out && details.server_text == kTooFewPermits) {
+    auto ahead = waiter_ahead(locks, arguments.name, arguments.permits.value_or(1));
+    if (!ahead.empty()) details.server_text = std::move(ahead);
+  }
   complain(explanation(error, details));
   const bool is_conflict = error == errc::timed_out || error == errc::queue_full;
   if (is_conflict && arguments.conflict_exit_code) {

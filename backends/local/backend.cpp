@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "backends/local/lock/enqueue.hpp"
@@ -31,6 +32,24 @@ std::string without_trailing_slash(std::string path) {
   return path;
 }
 
+/// Option `mode`. Throws LockError{config_invalid}.
+std::optional<mode_t> file_mode_of(const StoreOptions& options) {
+  const auto& text = options.string("mode");
+  if (text.empty()) return std::nullopt;
+  mode_t mode = 0;
+  const auto* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, mode, 8);
+  const bool is_octal = read.ec == std::errc() && read.ptr == end;
+  const bool is_usable = is_octal && (mode & ~mode_t{0666}) == 0 && (mode & 0600) == 0600;
+  if (!is_usable) {
+    refuse_option(options, "mode",
+                  fmt::format("mode {}: write read and write rights of files in octal, with both "
+                              "for the owner: 0660",
+                              text));
+  }
+  return mode;
+}
+
 /// It is held, and its holder wants to know who else asks.
 bool is_listening(const LocalClaim& claim) {
   return claim.state == LocalClaim::State::granted && claim.request().tell_contention;
@@ -43,6 +62,7 @@ LocalBackend::LocalBackend(const StoreOptions& options, Env& env, EventSink& sin
       sink_(sink),
       path_(without_trailing_slash(options.path)),
       trust_file_system_(options.flag("trust_filesystem")),
+      file_mode_(file_mode_of(options)),
       wake_by_(wake_by),
       helper_(env),
       watcher_(env, *this) {}

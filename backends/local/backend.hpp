@@ -179,8 +179,10 @@ class LocalBackend final : public Backend, public MigrationStore, private Watche
   EventSink& sink_;
   const std::string path_;
   const bool trust_file_system_;
+  const std::optional<mode_t> file_mode_;  ///< option `mode`
   const WakeBy wake_by_;
   Capabilities capabilities_;
+  bool was_open_ = false;   ///< a directory was there once
   DirectoryPtr directory_;  ///< null: not connected, or gone
   DirectoryPtr found_;      ///< what the path was seen to lead to; not yet served in
   TimePoint settles_at_{};

@@ -26,7 +26,10 @@ BackendDescriptor describe() {
   trust.kind = OptionSpec::Kind::boolean;
   trust.default_value = "false";
   trust.help = "use a file system that is not known to keep locks for all (network, FUSE)";
-  descriptor.options = {trust, cache_option(), max_queue_option()};
+  OptionSpec mode;
+  mode.name = "mode";
+  mode.help = "the mode of new files, in octal, whatever the umask: 0660 for a group's directory";
+  descriptor.options = {trust, mode, cache_option(), max_queue_option()};
   descriptor.create = create;
   descriptor.has_shared_mode = true;
   descriptor.has_permits = true;

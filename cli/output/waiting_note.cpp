@@ -35,6 +35,20 @@ std::string holder_of(LockManager& locks, const std::string& name) noexcept {
   }
 }
 
+std::string waiter_ahead(LockManager& locks, const std::string& name,
+                         std::uint32_t permits) noexcept {
+  try {
+    const auto status = locks.semaphore_status(name);
+    if (!status.limit || status.free() < permits || status.waiting.empty()) return {};
+    return fmt::format(
+        "{} of {} permits are free, but {} is ahead in the queue; if it is stopped, resume or end "
+        "it",
+        status.free(), *status.limit, who(status.waiting.front().owner));
+  } catch (...) {
+    return {};
+  }
+}
+
 bool WaitingNote::is_wanted() noexcept { return !is_quiet() && ::isatty(STDERR_FILENO) != 0; }
 
 namespace {

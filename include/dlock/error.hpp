@@ -98,8 +98,9 @@ struct Diagnostics {
 /// Diagnostics::server_text where `timed_out` means that another process holds the lock.
 inline constexpr std::string_view kHeldByAnother = "somebody else holds it";
 
-/// The same of a semaphore: too few permits are free, or others wait before.
-inline constexpr std::string_view kTooFewPermits = "too few permits are free";
+/// Diagnostics::server_text where `timed_out` means that a semaphore gave no permits.
+inline constexpr std::string_view kTooFewPermits =
+    "too few permits are free, or another waiter is ahead";
 
 /// Thrown by the blocking forms. what() is one sentence with lock, store and the server's words.
 class LockError : public boost::system::system_error {

@@ -37,6 +37,30 @@ TEST(CliSemaphore, SoManyRunAtOnceAndNoMore) {
             "host pid pid_namespace app id permits token since_ms remaining_ms");
 }
 
+TEST(CliSemaphore, AStoppedWaiterThatKeepsFreePermitsFromOthersIsNamed) {
+  const LocalStore store;
+  Process holder(dlock_on(store.url(), {"hold", "x", "--permits", "2", "--of", "2"}));
+  EXPECT_EQ(text(read_event(holder), "event"), "held");
+  Process ahead(dlock_on(store.url(), {"run", "x", "--of", "2", "--", "true"}));
+  const auto waits = [&] {
+    const auto shown = finish(dlock_on(store.url(), {"semaphore", "show", "x", "--json"})).out;
+    return !json::parse(shown).at("waiting").as_array().empty();
+  };
+  ASSERT_TRUE(testkit::eventually(patience(), waits));
+  ASSERT_TRUE(ahead.pause());
+  holder.close_stdin();
+  EXPECT_EQ(holder.wait(patience())->shell_status(), 0) << holder.collected_stderr();
+  const auto late =
+      finish(dlock_on(store.url(), {"run", "x", "--of", "2", "--wait", "200ms", "--", "true"}));
+  EXPECT_EQ(late.status.shell_status(), 75) << late.err;
+  EXPECT_NE(late.err.find("2 of 2 permits are free, but true (pid " + std::to_string(ahead.pid())),
+            std::string::npos)
+      << late.err;
+  EXPECT_EQ(late.err.find("too few"), std::string::npos) << late.err;
+  ASSERT_TRUE(ahead.resume());
+  EXPECT_EQ(ahead.wait(patience())->shell_status(), 0) << ahead.collected_stderr();
+}
+
 TEST(CliSemaphore, AnotherNumberIsRefusedUntilItIsSet) {
   const LocalStore store;
   EXPECT_EQ(run_status(store.url(), {"x", "--of", "3", "--", "true"}), 0);

@@ -73,12 +73,14 @@ asio::awaitable<Failure> LocalBackend::open_directory_in_time(TimePoint deadline
 /// What the path leads to is `found_` then.
 asio::awaitable<Failure> LocalBackend::find_directory(TimePoint deadline) {
   auto opened = std::make_shared<DirectoryResult>();
-  Job job = [opened, path = path_, trust = trust_file_system_, now_ms = env_.wall_clock_ms()] {
-    *opened = open_directory(path, trust, now_ms);
+  const DirectorySettings settings{file_mode_, was_open_};
+  Job job = [opened, path = path_, trust = trust_file_system_, settings,
+             now_ms = env_.wall_clock_ms()] {
+    *opened = open_directory(path, trust, now_ms, settings);
     const bool short_of_descriptors =
         opened->failure.error == make_error_code(Error::descriptors_used_up);
     if (short_of_descriptors && raise_descriptor_limit()) {
-      *opened = open_directory(path, trust, now_ms);
+      *opened = open_directory(path, trust, now_ms, settings);
     }
   };
   const bool in_time = co_await helper_.run(std::move(job), deadline);
@@ -124,6 +126,7 @@ void LocalBackend::adopt(const DirectoryPtr& directory) {
   // A directory without what it promises would be none: both, or neither for want of memory.
   capabilities_ = describe(*directory);
   directory_ = directory;
+  was_open_ = true;
   set_all_observing();
 }
 

@@ -41,11 +41,10 @@ SystemResult read_text(const Directory& directory, const std::string& file, std:
 /// On disk under a name of its own.
 SystemResult write_text(const Directory& directory, const std::string& file,
                         std::string_view text) {
-  LockFile made(
-      Descriptor(::openat(directory.get(), file.c_str(),
-                          O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, kFileMode)));
-  if (!made) return {errno};
-  auto result = made.write(bytes_of(text), 0);
+  LockFile made;
+  auto result = create_file(directory, file, made);
+  if (!result.ok()) return result;
+  result = made.write(bytes_of(text), 0);
   if (result.ok() && ::fsync(made.descriptor()) != 0) result = {errno};
   if (!result.ok()) ::unlinkat(directory.get(), file.c_str(), 0);
   return result;
@@ -78,10 +77,7 @@ RecordAnswer replace(const Directory& directory, const std::string& file, std::s
 }  // namespace
 
 SystemResult open_writers(const Directory& directory, LockFile& out) {
-  out = LockFile(Descriptor(
-      ::openat(directory.get(), kWriters, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kFileMode),
-      Descriptor::Kind::lock));
-  return {out ? 0 : errno};
+  return open_or_make(directory, kWriters, out);
 }
 
 RecordAnswer read_note(const Directory& directory, const std::string& key) {

@@ -152,12 +152,7 @@ ClaimPtr make_permits_claim(ClaimRequest request, Env& env) {
 }
 
 SystemResult open_permits(const Directory& directory, const std::string& file, LockFile& out) {
-  auto opened = LockFile::open(directory.get(), file.c_str(), out);
-  if (opened.error != ENOENT) return opened;
-  const Descriptor made(::openat(directory.get(), file.c_str(),
-                                 O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, kFileMode));
-  if (!made) return {errno};
-  return LockFile::open(directory.get(), file.c_str(), out);
+  return open_or_make(directory, file, out);
 }
 
 Failure read_limit(const LockFile& file, const std::string& path,

@@ -9,7 +9,9 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
+#include <system_error>
 #include <vector>
 
 #include "backends/local/rules/format.hpp"
@@ -19,11 +21,37 @@
 namespace dlock::local {
 namespace {
 
-Failure make_directory(const std::string& path) {
-  std::error_code ec;
-  std::filesystem::create_directories(path, ec);
-  if (!ec) return {};
-  return system_failure(ec.value(), path);
+bool exists(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 || errno != ENOENT;
+}
+
+/// Returns the first directory on the way to `path` that does not exist. Empty: all exist.
+std::string missing_parent(const std::filesystem::path& path) {
+  std::string missing;
+  for (auto parent = path.parent_path(); !parent.empty(); parent = parent.parent_path()) {
+    if (exists(parent.string())) break;
+    missing = parent.string();
+  }
+  return missing;
+}
+
+/// Makes the directory alone: a parent that is missing is a wrong path, or not mounted yet.
+Failure make_directory(const std::string& path, bool was_open) {
+  if (exists(path) || ::mkdir(path.c_str(), 0777) == 0) return {};
+  int error = errno;
+  if (error == EEXIST) {
+    if (exists(path)) return {};
+    error = ENOENT;  // a link to a path that does not exist
+  }
+  if (error != ENOENT) return system_failure(error, path);
+  const auto missing = missing_parent(path);
+  return make_failure(
+      was_open ? Error::system : Error::directory_unusable,
+      missing.empty()
+          ? fmt::format("cannot create {}: {}", path, std::generic_category().message(error))
+          : fmt::format("cannot create {}: {} does not exist; create it, or correct the path", path,
+                        missing));
 }
 
 Failure read_boot_id(BootId& boot) {
@@ -116,11 +144,42 @@ Failure test_locks(const std::string& path, int directory) {
 
 }  // namespace
 
-DirectoryResult open_directory(const std::string& path, bool trust, std::int64_t now_ms) {
+SystemResult create_file(const Directory& directory, const std::string& file, LockFile& out) {
+  Descriptor made(::openat(directory.get(), file.c_str(),
+                           O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                           directory.file_mode.value_or(kFileMode)));
+  if (!made) return {errno};
+  if (directory.file_mode && ::fchmod(made.get(), *directory.file_mode) != 0) {
+    const int error = errno;
+    ::unlinkat(directory.get(), file.c_str(), 0);
+    return {error};
+  }
+  out = LockFile(std::move(made));
+  return {};
+}
+
+SystemResult open_or_make(const Directory& directory, const std::string& file, LockFile& out) {
+  const auto opened = LockFile::open(directory.get(), file.c_str(), out);
+  if (opened.error != ENOENT) return opened;
+  const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+  const auto temporary = fmt::format(".new-{}-{}-{}", ::getpid(), ::gettid(), now);
+  LockFile made;
+  if (const auto created = create_file(directory, temporary, made); !created.ok()) return created;
+  const bool linked =
+      ::linkat(directory.get(), temporary.c_str(), directory.get(), file.c_str(), 0) == 0;
+  const int error = linked || errno == EEXIST ? 0 : errno;
+  ::unlinkat(directory.get(), temporary.c_str(), 0);
+  if (error != 0) return {error};
+  return LockFile::open(directory.get(), file.c_str(), out);
+}
+
+DirectoryResult open_directory(const std::string& path, bool trust, std::int64_t now_ms,
+                               const DirectorySettings& settings) {
   DirectoryResult result;
-  if (result.failure = make_directory(path); result.failure.error) return result;
+  if (result.failure = make_directory(path, settings.was_open); result.failure.error) return result;
   auto directory = std::make_shared<Directory>();
   directory->path = path;
+  directory->file_mode = settings.file_mode;
   directory->descriptor = Descriptor(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory->descriptor) {
     result.failure = system_failure(errno, path);
@@ -152,10 +211,10 @@ Failure create_lock_file(const Directory& directory, const std::string& file,
     ::unlinkat(directory.get(), temporary.c_str(), 0);
     return system_failure(number, directory.path_of(file));
   };
-  LockFile made(
-      Descriptor(::openat(directory.get(), temporary.c_str(),
-                          O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, kFileMode)));
-  if (!made) return system_failure(errno, directory.path_of(file));
+  LockFile made;
+  if (const auto created = create_file(directory, temporary, made); !created.ok()) {
+    return system_failure(created.error, directory.path_of(file));
+  }
   std::vector<unsigned char> bytes(kNewFileSize, 0);
   encode_front(new_ledger(above, directory.boot), lock_name, Bytes(bytes).first(kFrontSize));
   if (const auto written = made.write(bytes, 0); !written.ok()) return fail(written.error);

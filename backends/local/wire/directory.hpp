@@ -10,16 +10,18 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "backends/local/error.hpp"
 #include "backends/local/rules/tickets.hpp"
 #include "backends/local/wire/descriptor.hpp"
 #include "backends/local/wire/file_system.hpp"
+#include "backends/local/wire/lock_file.hpp"
 
 namespace dlock::local {
 
-/// Less the umask: who may enter the directory may lock.
+/// Mode of new files without the option `mode`, less the umask.
 inline constexpr mode_t kFileMode = 0666;
 
 /// Of opendir().
@@ -35,6 +37,7 @@ struct Directory {
   BootId boot{};
   dev_t device = 0;  ///< with `inode`: which directory it is, wherever its path leads
   ino_t inode = 0;
+  std::optional<mode_t> file_mode;  ///< of new files, whatever the umask; empty: kFileMode
   /// How long the path must have led here yet before anybody is served: place.hpp.
   std::chrono::milliseconds unsettled{0};
 
@@ -53,9 +56,22 @@ struct DirectoryResult {
   Failure failure;
 };
 
-/// Makes it when absent (as `mkdir -p`, by the umask). `trust`: the operator answers for the file
-/// system's type; the self-test is made all the same. `now_ms`: on the wall clock.
-DirectoryResult open_directory(const std::string& path, bool trust, std::int64_t now_ms);
+struct DirectorySettings {
+  std::optional<mode_t> file_mode;  ///< Directory::file_mode
+  /// The store used the path before: a parent that is missing now may return.
+  bool was_open = false;
+};
+
+/// Makes it when absent, by the umask; its parent must exist. `trust`: the operator answers for the
+/// file system's type; the self-test is made all the same. `now_ms`: on the wall clock.
+DirectoryResult open_directory(const std::string& path, bool trust, std::int64_t now_ms,
+                               const DirectorySettings& settings = {});
+
+/// Creates a file that does not exist, with the directory's mode for files.
+SystemResult create_file(const Directory& directory, const std::string& file, LockFile& out);
+/// Opens a file for a claim and makes an empty one if there is none. No other process can open the
+/// new file before it has its mode.
+SystemResult open_or_make(const Directory& directory, const std::string& file, LockFile& out);
 
 /// Makes the file of a lock, whole or not at all, and on disk before it has its name. No failure if
 /// somebody else was quicker. The first ticket is `above + 1`. `unique`: for its temporary name.

@@ -22,7 +22,6 @@ using std::chrono::milliseconds;
 
 // Enough to keep the paths of one machine apart.
 constexpr std::size_t kMarkDigits = 32;
-constexpr mode_t kMarkMode = 0666;  // less the umask
 
 void add_way(std::set<std::string>& all, const std::filesystem::path& path) {
   std::filesystem::path so_far;
@@ -78,7 +77,11 @@ std::chrono::milliseconds mark_path(const Directory& directory, std::int64_t now
   }
   const Descriptor file(::openat(directory.get(), name.c_str(),
                                  O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW,
-                                 kMarkMode));
+                                 kFileMode));
+  // Fails for a file of another user, which has its mode already.
+  if (file && directory.file_mode) {
+    static_cast<void>(::fchmod(file.get(), *directory.file_mode) == 0);
+  }
   const auto text = fmt::format("{}{}\n", ours, now_ms);
   // One that is not whole is made anew by whoever comes next.
   if (file) static_cast<void>(::pwrite(file.get(), text.data(), text.size(), 0) == 0);

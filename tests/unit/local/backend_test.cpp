@@ -570,6 +570,33 @@ TEST_F(LocalBackendTest, DescriptorsAndWatchesAreGivenBack) {
   EXPECT_EQ(open_now(), before);
 }
 
+TEST_F(LocalBackendTest, EachFileHasTheModeOfTheOptionWhateverTheUmask) {
+  const mode_t before = ::umask(0077);
+  {
+    Store store(path(), "0664");
+    EXPECT_FALSE(store.connect().error);
+    EXPECT_EQ(store.ask(store.make("lock")).status, ClaimStatus::granted);
+    ClaimRequest request;
+    request.name = "semaphore";
+    request.permits = 1;
+    request.limit = 2;
+    request.owner = Owner{make_uuid(store.env), "host", 1234, "test"};
+    EXPECT_EQ(store.ask(store.backend->make_claim(std::move(request))).status,
+              ClaimStatus::granted);
+    store.run(store.backend->migration().set_note("note", std::nullopt, "text", Store::soon()));
+    store.run(store.backend->ask("lock", 0, {}, Store::soon()));
+  }
+  ::umask(before);
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(path())) {
+    struct stat info {};
+    ASSERT_EQ(::stat(entry.path().c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 07777, 0664U) << entry.path();
+    ++files;
+  }
+  EXPECT_GE(files, 6) << "lock, line, slots, note, writers, mark";
+}
+
 TEST_F(LocalBackendTest, WhoSealsUnderAGateThatIsBeingWrittenWaitsForIt) {
   Store store(path());
   ASSERT_FALSE(store.connect().error);

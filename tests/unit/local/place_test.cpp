@@ -99,6 +99,7 @@ class LocalPlace : public ::testing::Test {
 };
 
 TEST_F(LocalPlace, P10_AnAncestorIsRenamedAndMadeAnew) {
+  fs::create_directories(dir("above/app"));
   expect_told_before_the_next(dir("above/app/locks"), [&] {
     fs::rename(dir("above"), dir("before"));
     fs::create_directories(dir("above/app/locks"));
@@ -146,6 +147,7 @@ int mount_over_while_holding(const std::string& path) {
   if (::unshare(CLONE_NEWNS) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return 77;
   if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return 77;
   const auto above = fs::path(path).parent_path().string();
+  fs::create_directories(above);
   Store holder(path);
   if (holder.connect().error) return 1;
   const auto claim = holder.make("a");

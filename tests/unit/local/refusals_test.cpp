@@ -43,12 +43,53 @@ TEST(LocalRefusals, AnEmptyPathIsAConfigurationError) {
   }
 }
 
-TEST(LocalRefusals, ADirectoryThatCannotBeWritten) {
-  // What is not an ordinary file system has no place for locks.
+TEST(LocalRefusals, ADirectoryThatTheSystemDoesNotCreateIsRefusedWithTheSystemsReason) {
   Store store("/proc/dlock-test");
   const auto failure = store.connect();
-  ASSERT_TRUE(failure.error);
-  EXPECT_FALSE(failure.text.empty());
+  EXPECT_EQ(failure.error, dlock::errc::config_invalid) << failure.text;
+  EXPECT_EQ(failure.text, "cannot create /proc/dlock-test: No such file or directory");
+}
+
+TEST(LocalRefusals, AMissingParentIsNamedAndNotCreated) {
+  const TempDir dir;
+  Store store((dir / "a" / "b" / "locks").string());
+  const auto failure = store.connect();
+  EXPECT_EQ(failure.error, dlock::errc::config_invalid) << failure.text;
+  EXPECT_NE(failure.text.find((dir / "a").string() + " does not exist"), std::string::npos)
+      << failure.text;
+  EXPECT_FALSE(std::filesystem::exists(dir / "a"));
+  std::filesystem::create_symlink(dir / "nowhere" / "locks", dir / "link");
+  Store linked((dir / "link").string());
+  EXPECT_EQ(linked.connect().error, dlock::errc::config_invalid);
+}
+
+TEST(LocalRefusals, AParentThatIsMissingForAWhileIsWaitedForByAStoreThatUsedIt) {
+  const TempDir dir;
+  const auto app = dir / "app";
+  std::filesystem::create_directory(app);
+  Store store((app / "locks").string());
+  ASSERT_FALSE(store.connect().error);
+  std::filesystem::remove_all(app);
+  store.run_until([&] { return !store.sink.warnings.empty(); });
+  const auto refused = store.ask(store.make("a"));
+  EXPECT_EQ(refused.status, ClaimStatus::unavailable) << refused.failure.text;
+  EXPECT_NE(refused.failure.text.find(app.string() + " does not exist"), std::string::npos)
+      << refused.failure.text;
+  std::filesystem::create_directory(app);
+  EXPECT_EQ(store.ask(store.make("a")).status, ClaimStatus::granted);
+}
+
+TEST(LocalRefusals, AModeThatIsNoneOfFilesOrKeepsTheOwnerOut) {
+  const TempDir dir;
+  for (const std::string mode : {"rw", "0778", "0770", "02660", "0060", "-0660", "0660 "}) {
+    try {
+      const Store store((dir / "locks").string(), mode);
+      ADD_FAILURE() << mode;
+    } catch (const LockError& error) {
+      EXPECT_EQ(error.code(), dlock::errc::config_invalid) << mode;
+      EXPECT_NE(error.server_text().find("0660"), std::string::npos) << error.server_text();
+    }
+  }
 }
 
 TEST(LocalRefusals, AFileSystemNobodyKnows) {

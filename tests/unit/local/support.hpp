@@ -41,11 +41,12 @@ class RecordingSink final : public EventSink {
 
 class Store {
  public:
-  explicit Store(const std::string& path) {
+  explicit Store(const std::string& path, const std::string& mode = {}) {
     StoreOptions options;
     options.name = "test";
     options.path = path;
     options.number["trust_filesystem"] = 0;
+    if (!mode.empty()) options.text["mode"] = mode;
     backend = local::backend().create(options, env, sink);
   }
   ~Store() { run(backend->close(soon())); }
