@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The file by which the command of `dlock run` says that its work comes on: it touches it, or
-// writes to it. An empty file of ours alone, gone with us.
+// The file by which the command of `dlock run` shows progress: the command touches it, writes to
+// it, or replaces it by rename. It is in a folder of its own, which is removed at the end.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace dlock::cli {
 
 class ProgressFile {
  public:
-  /// Throws std::system_error.
+  /// Removes the folders of killed processes. Throws std::system_error.
   ProgressFile();
   ~ProgressFile();
   ProgressFile(const ProgressFile&) = delete;
@@ -19,11 +19,15 @@ class ProgressFile {
   const std::string& path() const noexcept { return path_; }
   /// Readable once it was touched.
   int descriptor() const noexcept { return watch_; }
-  /// Whether it was touched since the last call.
+  /// Returns whether it was touched since the last call.
   bool was_touched() noexcept;
 
  private:
+  void remove() noexcept;
+
+  std::string folder_;
   std::string path_;
+  int lock_ = -1;  ///< the folder, locked while this process lives
   int watch_ = -1;
 };
 

@@ -2,6 +2,8 @@
 //
 // `dlock run` with bounds, and `dlock break --ask`.
 #include <csignal>
+#include <filesystem>
+#include <memory>
 
 #include "testkit/servers/redis.hpp"
 #include "tests/cli/cli_support.hpp"
@@ -46,6 +48,44 @@ TEST(CliBounds, ACommandThatHangsIsEndedAndOneThatComesOnIsNot) {
   EXPECT_EQ(hangs.status.shell_status(), 76);
   EXPECT_EQ(hangs.out, "ready\ntold\n");
   EXPECT_NE(hangs.err.find("is kept without progress"), std::string::npos) << hangs.err;
+}
+
+TEST(CliBounds, AProgressFileThatIsReplacedByRenameCountsEachTime) {
+  const LocalStore store;
+  const auto renames = finish(
+      dlock_on(store.url(), run_with({"--progress-every", "4s"},
+                                     {"sh", "-c",
+                                      "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.4; "
+                                      "touch \"$DLOCK_PROGRESS.new\"; "
+                                      "mv \"$DLOCK_PROGRESS.new\" \"$DLOCK_PROGRESS\"; done"})));
+  EXPECT_EQ(renames.status.shell_status(), 0) << renames.err;
+}
+
+TEST(CliBounds, ANewProgressFileRemovesThatOfAKilledProcessAndNoOther) {
+  const LocalStore store;
+  const testkit::TempDir temporary{"dlock-progress-test"};
+  const auto start = [&](const std::string& name) {
+    auto options =
+        dlock_on(store.url(), {"run", name, "--progress-every", "60s", "--", "sh", "-c",
+                               "echo \"$DLOCK_PROGRESS\"; read line; test -f \"$DLOCK_PROGRESS\""});
+    options.env.emplace_back("TMPDIR", temporary.path().string());
+    return std::make_unique<Process>(std::move(options));
+  };
+  const auto killed = start("killed");
+  const auto left = killed->read_line(patience());
+  ASSERT_TRUE(left);
+  EXPECT_TRUE(std::filesystem::exists(*left));
+  killed->kill_and_wait();
+  const auto living = start("living");
+  ASSERT_TRUE(living->read_line(patience()));
+  EXPECT_FALSE(std::filesystem::exists(*left));
+  const auto next = start("next");
+  ASSERT_TRUE(next->read_line(patience()));
+  for (const auto& process : {&living, &next}) {
+    (*process)->close_stdin();
+    EXPECT_EQ((*process)->wait(patience())->shell_status(), 0) << (*process)->collected_stderr();
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(temporary.path()));
 }
 
 TEST(CliBounds, AnOuterProgressFileIsNotPassedOn) {
