@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "dlock/lock_status.hpp"
 #include "dlock/spi/error.hpp"
-#include "dlock/spi/owner.hpp"
 
 namespace dlock::core::migration {
 

@@ -13,7 +13,7 @@
 #include "backends/local/rules/names.hpp"
 #include "backends/local/rules/pace.hpp"
 #include "backends/local/wire/place.hpp"
-#include "dlock/spi/owner.hpp"
+#include "dlock/lock_status.hpp"
 
 namespace dlock::local {
 namespace {

@@ -9,7 +9,7 @@
 #include <array>
 
 #include "dlock/duration.hpp"
-#include "dlock/spi/owner.hpp"
+#include "dlock/lock_status.hpp"
 #include "program/output.hpp"
 
 namespace dlock::cli {

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "cli/process/process_table.hpp"
-#include "dlock/spi/owner.hpp"
+#include "dlock/lock_status.hpp"
 #include "program/exit_codes.hpp"
 #include "program/output.hpp"
 

@@ -8,6 +8,8 @@
 #include <map>
 #include <utility>
 
+#include "dlock/lock_status.hpp"
+
 namespace dlock::core {
 namespace {
 
@@ -115,7 +117,9 @@ std::string to_text(const RunRecord& record) {
   put("early", record.early.count());
   put("id", one_line(record.owner.id));
   put("host", one_line(record.owner.host));
-  put("pid", record.owner.pid);
+  std::string pid;
+  append_pid(record.owner, pid);
+  put("pid", pid);
   put("app", one_line(record.owner.app));
   return text;
 }
@@ -137,8 +141,8 @@ std::optional<RunRecord> parse_run(std::string_view text) {
   record.every = reader.time("every");
   record.offset = reader.time("offset");
   record.early = reader.time_or_zero("early");
-  record.owner = {reader.text("id"), reader.text("host"),
-                  reader.number<std::int64_t>("pid").value_or(0), reader.text("app")};
+  record.owner = {reader.text("id"), reader.text("host"), 0, reader.text("app")};
+  if (!read_pid(reader.text("pid"), record.owner)) reader.refuse();
   // What is counted with it stays within the times that there are.
   const auto& tick = record.tick;
   if (tick && (record.every.count() == 0 || *tick < 0 || *tick > kLatest / record.every.count())) {

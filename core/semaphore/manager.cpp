@@ -7,8 +7,8 @@
 #include <iterator>
 
 #include "core/manager/manager_impl.hpp"
+#include "dlock/lock_status.hpp"
 #include "dlock/spi/error.hpp"
-#include "dlock/spi/owner.hpp"
 
 namespace dlock::inline v0 {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dlock/spi/owner.hpp"
+#include "dlock/lock_status.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>

@@ -11,8 +11,8 @@
 #include "core/loop/deadline.hpp"
 #include "dlock/detail/recycled.hpp"
 #include "dlock/duration.hpp"
+#include "dlock/lock_status.hpp"
 #include "dlock/spi/error.hpp"
-#include "dlock/spi/owner.hpp"
 
 namespace dlock::core {
 namespace {

@@ -10,13 +10,14 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dlock/mode.hpp"
 
 namespace dlock::inline v0 {
 
-/// Who holds or waits, as the claimant wrote it into the store. Nobody checks that it is true.
+/// The holder of a lock or a waiter, as it described itself in the store. No one verifies it.
 struct Owner {
   std::string id;    ///< unique per claim
   std::string host;  ///< host name
@@ -25,6 +26,22 @@ struct Owner {
   /// The pid namespace that `pid` belongs to: inode number of /proc/PID/ns/pid. 0: unknown.
   std::uint32_t pid_namespace = 0;
 };
+
+/// Returns the host, the pid and the pid namespace of this process; `id` and `app` are empty.
+Owner this_process();
+
+/// Whether `owner` names a process of this host and of this process's pid namespace.
+bool runs_here(const Owner& owner);
+
+/// Returns `pid 7`, or `pid 7 in another pid namespace` where an operator on the owner's host
+/// cannot use the number as it is.
+std::string pid_words(const Owner& owner);
+
+/// Appends `PID` or `PID@NAMESPACE`, the text of both numbers in a store.
+void append_pid(const Owner& owner, std::string& out);
+
+/// Reads what append_pid() has written into `owner`. False: `text` has another format.
+bool read_pid(std::string_view text, Owner& owner);
 
 /// One of those who hold a lock in shared mode.
 struct SharedHolder {

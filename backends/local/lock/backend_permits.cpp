@@ -12,8 +12,8 @@
 #include "backends/local/backend.hpp"
 #include "backends/local/lock/permits_file.hpp"
 #include "backends/local/rules/names.hpp"
+#include "dlock/lock_status.hpp"
 #include "dlock/spi/error.hpp"
-#include "dlock/spi/owner.hpp"
 
 namespace dlock::local {
 namespace {

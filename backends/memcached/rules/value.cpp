@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "dlock/lock_status.hpp"
 #include "dlock/spi/name.hpp"
-#include "dlock/spi/owner.hpp"
 
 namespace dlock::memcached {
 namespace {

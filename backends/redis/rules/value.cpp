@@ -6,9 +6,9 @@
 #include <charconv>
 #include <vector>
 
+#include "dlock/lock_status.hpp"
 #include "dlock/sequencer.hpp"
 #include "dlock/spi/name.hpp"
-#include "dlock/spi/owner.hpp"
 
 namespace dlock::redis {
 namespace {

@@ -5,8 +5,8 @@
 #include <charconv>
 #include <limits>
 
+#include "dlock/lock_status.hpp"
 #include "dlock/spi/name.hpp"
-#include "dlock/spi/owner.hpp"
 
 namespace dlock::zookeeper {
 namespace {

@@ -237,14 +237,14 @@ TEST(MigrationEnds, TheTargetDecidesOnLeaseAndLoss) {
 }
 
 TEST(MigrationSealed, TellsAPlainClientWhatToWrite) {
-  const auto failure = sealed_failure(to_text(some_record()), "billing/1", "zk");
+  const auto failure = sealed_failure(to_text(some_record()), "billing/1", "zk", false);
   EXPECT_EQ(failure.error, errc::moving);
   EXPECT_NE(failure.text.find("plan 'billing-2026'"), std::string::npos) << failure.text;
   EXPECT_NE(failure.text.find("- { match: \"billing/1\", migrate: { from: zk, to: redis, plan: "
                               "billing-2026 } }"),
             std::string::npos)
       << failure.text;
-  EXPECT_EQ(sealed_failure("rubbish", "billing/1", "zk").error, errc::protocol);
+  EXPECT_EQ(sealed_failure("rubbish", "billing/1", "zk", false).error, errc::protocol);
 }
 
 TEST(Plan, ListsNoMoreThanItsNamesBeginWith) {

@@ -23,7 +23,7 @@ RunRecord full() {
   run.every = 60s;
   run.offset = 5s;
   run.early = 6s;
-  run.owner = {"id-1", "web 1", 4711, "./report.sh --all"};
+  run.owner = {"id-1", "web 1", 4711, "./report.sh --all", 4026531836};
   return run;
 }
 
@@ -34,6 +34,8 @@ TEST(RunText, IsReadAsItWasWritten) {
     ASSERT_TRUE(read) << text;
     EXPECT_EQ(to_text(*read), text);
     EXPECT_EQ(read->owner.host, run.owner.host);
+    EXPECT_EQ(read->owner.pid, run.owner.pid);
+    EXPECT_EQ(read->owner.pid_namespace, run.owner.pid_namespace);
     EXPECT_EQ(read->tick, run.tick);
     EXPECT_EQ(read->ended, run.ended);
     EXPECT_EQ(read->early, run.early);
