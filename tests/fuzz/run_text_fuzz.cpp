@@ -24,6 +24,7 @@ void check_run(const RunRecord& run) {
   options.at_most_for = milliseconds(60'000);
   if (run.every.count() > 1) options.every = run.every;
   options.offset = run.offset;
+  options.early = run.early;
   const auto next = run.next_possible();
   require(core::refusal(run, next, options) == RunRefusal::Reason::none, "then another may run");
 }
