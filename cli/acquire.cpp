@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/acquire.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include "cli/open.hpp"
 #include "cli/output/text.hpp"
 #include "cli/output/waiting_note.hpp"
+#include "cli/process/ancestor_check.hpp"
 #include "cli/process/grant_file.hpp"
 #include "cli/process/wake.hpp"
 #include "dlock/clock.hpp"
@@ -20,6 +22,7 @@ namespace dlock::cli {
 
 using program::complain;
 using program::ends_a_wait;
+using program::Exit;
 using program::exit_of;
 using program::signal_status;
 using program::Signals;
@@ -81,14 +84,19 @@ Acquired acquire(LockManager& locks, const Arguments& arguments, Signals& signal
   });
 
   int ended_by = 0;
+  std::int64_t ancestor = 0;
+  std::optional<AncestorCheck> check;
+  bool may_check = !arguments.permits && AncestorCheck::is_needed();
   std::optional<WaitingNote> note;
   bool may_tell = WaitingNote::is_wanted() && !arguments.permits;
   const auto tell_at = BoottimeClock::now() + kSilence;
   while (true) {
-    const auto silent_for = may_tell ? std::optional<Duration>(std::max<Duration>(
-                                           tell_at - BoottimeClock::now(), Duration::zero()))
-                                     : std::nullopt;
+    const auto silent_for = may_tell || may_check
+                                ? std::optional<Duration>(std::max<Duration>(
+                                      tell_at - BoottimeClock::now(), Duration::zero()))
+                                : std::nullopt;
     wait_for({signals.descriptor(), outcome->wake.descriptor()}, silent_for);
+    outcome->wake.clear();
     while (const auto signal = signals.next()) {
       if (!ends_a_wait(signal->number)) continue;
       // Asked again while we clean up: the store will do it when our lease is over.
@@ -96,21 +104,38 @@ Acquired acquire(LockManager& locks, const Arguments& arguments, Signals& signal
       ended_by = signal->number;
       cancel();
     }
+    if (check && ancestor == 0 && check->holder() != 0) {
+      ancestor = check->holder();
+      cancel();
+    }
     auto result = take(*outcome);
+    if (!result && may_check && BoottimeClock::now() >= tell_at) {
+      may_check = false;
+      check.emplace(locks, arguments.name, [outcome] { outcome->wake.notify(); });
+    }
     if (!result && may_tell && BoottimeClock::now() >= tell_at) {
       may_tell = false;
       note.emplace(locks, arguments.name);
     }
     if (!result) continue;
     auto& [error, handle] = *result;
+    if (ancestor != 0 && !handle) {
+      complain(
+          fmt::format("{}: the dlock run around this command (pid {}) holds it, so this command "
+                      "would wait forever; remove the inner one, or keep DLOCK_HELD in its "
+                      "environment and write dlock run --nested",
+                      arguments.name, ancestor));
+      locks.close();
+      return {LockHandle(), status(Exit::usage)};
+    }
     if (ended_by != 0) {
       if (handle) handle.release();
-      if (note) locks.close();  // ends its question
+      if (note || check) locks.close();  // ends their questions
       return {LockHandle(), signal_status(ended_by)};
     }
     if (error) {
       const int told = tell(locks, error, *outcome, arguments);
-      if (note) locks.close();
+      if (note || check) locks.close();
       return {LockHandle(), told};
     }
     return {std::move(handle), 0};

@@ -20,6 +20,7 @@ namespace {
 struct Process {
   pid_t pid = 0;
   pid_t parent = 0;
+  std::string name;
   char state = '?';
   std::uint64_t started_ticks = 0;  ///< after the boot
 };
@@ -32,6 +33,8 @@ std::optional<Process> read_process(const std::string& folder) {
   if (name_end == std::string::npos) return std::nullopt;
   Process process;
   process.pid = std::atoi(stat.c_str());
+  const auto name_begin = stat.find('(') + 1;
+  process.name = stat.substr(name_begin, name_end - name_begin);
   std::istringstream fields(stat.substr(name_end + 1));
   fields >> process.state >> process.parent;
   constexpr int kFieldsBetween = 17;  // parent is the fourth field, the start the twenty-second
@@ -75,6 +78,18 @@ pid_t own_pid(pid_t shown, const Self& self) {
   return self.depth < pids.size() ? pids[self.depth] : 0;
 }
 
+/// The nearest ancestor of this process that `is_wanted` accepts.
+template <class Predicate>
+std::optional<Process> first_ancestor(Predicate is_wanted) {
+  auto process = read_process("self");
+  // Bounded: processes may end and be replaced during the walk.
+  for (int step = 0; step < 1000 && process && process->parent > 0; ++step) {
+    process = read_process(std::to_string(process->parent));
+    if (process && is_wanted(*process)) return process;
+  }
+  return std::nullopt;
+}
+
 std::vector<Process> all_processes() {
   std::vector<Process> all;
   std::error_code error;
@@ -110,17 +125,18 @@ std::optional<std::vector<pid_t>> descendants() {
 std::optional<std::chrono::nanoseconds> age_of_ancestor(pid_t wanted) {
   const auto self = find_self();
   if (!self) return std::nullopt;
-  auto process = read_process("self");
-  // Bounded: processes may end and be replaced during the walk.
-  for (int step = 0; step < 1000 && process && process->parent > 0; ++step) {
-    process = read_process(std::to_string(process->parent));
-    if (!process || own_pid(process->pid, *self) != wanted) continue;
-    const std::chrono::duration<double> started(static_cast<double>(process->started_ticks) /
-                                                static_cast<double>(::sysconf(_SC_CLK_TCK)));
-    return BoottimeClock::now().time_since_epoch() -
-           std::chrono::duration_cast<std::chrono::nanoseconds>(started);
-  }
-  return std::nullopt;
+  const auto ancestor =
+      first_ancestor([&](const Process& process) { return own_pid(process.pid, *self) == wanted; });
+  if (!ancestor) return std::nullopt;
+  const std::chrono::duration<double> started(static_cast<double>(ancestor->started_ticks) /
+                                              static_cast<double>(::sysconf(_SC_CLK_TCK)));
+  return BoottimeClock::now().time_since_epoch() -
+         std::chrono::duration_cast<std::chrono::nanoseconds>(started);
+}
+
+bool has_ancestor_of_same_name() {
+  const auto self = read_process("self");
+  return self && first_ancestor([&](const Process& one) { return one.name == self->name; });
 }
 
 }  // namespace dlock::cli

@@ -159,6 +159,16 @@ TEST_P(CliLoss, OnLostWarnLetsTheCommandGoOn) {
   EXPECT_EQ(process.wait(patience())->shell_status(), 76);
 }
 
+// As after sudo, or in a login shell.
+TEST_P(CliLoss, ANestedRunWithoutItsEnvironmentDoesNotWaitForItsAncestor) {
+  const auto inner =
+      finish(dlock_on(url("10s"), {"run", "x", "--", "env", "-i", dlock_binary(), "--store",
+                                   url("10s"), "run", "x", "--wait", "20s", "--", "true"}));
+  EXPECT_EQ(inner.status.shell_status(), 64) << inner.err;
+  EXPECT_NE(inner.err.find("the dlock run around this command (pid "), std::string::npos)
+      << inner.err;
+}
+
 // The environment says that the outer run holds the lock; the store says that it does not.
 TEST_P(CliLoss, ANestedRunDoesNotRunUnderALostLock) {
   const std::string inner =
