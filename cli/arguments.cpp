@@ -47,6 +47,14 @@ CLI::Option* add_duration(CLI::App& app, const std::string& name,
   return option->type_name("DURATION");
 }
 
+/// The value of `-w`: a bare number means seconds, as in flock(1).
+Milliseconds parse_flock_wait(const std::string& text) {
+  const bool is_bare = !text.empty() && text.find_first_not_of("0123456789.") == std::string::npos;
+  const auto duration = parse_duration(is_bare ? text + "s" : text);
+  if (!duration) throw CLI::ValidationError("-w", fmt::format("'{}': {}", text, duration.error));
+  return *duration.value;
+}
+
 /// Of `--on-revoke`.
 struct NamedSignal {
   std::string_view name;
@@ -173,10 +181,20 @@ class Parser {
   }
 
   void add_acquire_options(CLI::App& app) {
-    add_duration(app, "--wait", arguments_.wait,
-                 "How long to wait for the lock; 0 asks once (default: the configuration's, else "
-                 "forever)",
-                 true);
+    auto* wait = add_duration(app, "--wait", arguments_.wait,
+                              "How long to wait for the lock; 0 asks once (default: the "
+                              "configuration's, else forever)",
+                              true);
+    auto* seconds =
+        app.add_option_function<std::string>(
+               "-w", [this](const std::string& text) { arguments_.wait = parse_flock_wait(text); },
+               "As --wait; a bare number means seconds, as in flock(1)")
+            ->excludes(wait)
+            ->type_name("SECONDS");
+    app.add_flag_callback(
+           "-n", [this] { arguments_.wait = Milliseconds(0); }, "As --wait 0")
+        ->excludes(wait)
+        ->excludes(seconds);
     add_duration(app, "--lease", arguments_.lease,
                  "How long a dead holder may block the others (default: the store's)");
     app.add_option("-E,--conflict-exit-code", arguments_.conflict_exit_code,
@@ -198,9 +216,10 @@ class Parser {
            "standard input (-)")
         ->type_name("FILE");
     auto* shared = app.add_flag(
-        "--shared", arguments_.shared,
+        "-s,--shared", arguments_.shared,
         "In shared mode: beside other readers, never beside a writer, which is who leaves "
         "this out (zookeeper, redis, local)");
+    app.add_flag("-x", "In exclusive mode, which is the default")->excludes(shared);
     app.add_option("--permits", arguments_.permits,
                    "So many permits of the semaphore NAME, which is no lock (default with --of: 1)")
         ->check(CLI::Range(1U, kMostPermits))
@@ -220,6 +239,8 @@ class Parser {
                          "[ARGUMENT...]");
     add_name(app);
     add_acquire_options(app);
+    app.add_option("-c", shell_command_, "A line for /bin/sh -c, instead of a command behind --")
+        ->type_name("LINE");
     app.add_option("--on-lost", on_lost_,
                    "When the lock is being lost: term ends the command, warn only says so "
                    "(default: term)")
@@ -523,6 +544,10 @@ class Parser {
     if (!arguments_.config_file.empty() && !arguments_.store_url.empty()) {
       throw CLI::ValidationError("--config", "--store stands beside it; give one of them");
     }
+    if (shell_command_) {
+      if (has_dashes) throw CLI::ValidationError("-c", "a command follows --; keep one of them");
+      arguments_.command = {"/bin/sh", "-c", *shell_command_};
+    }
     if (arguments_.verb == Verb::run && arguments_.command.empty()) {
       throw CLI::ValidationError(
           "run", has_dashes ? "there is no command behind --"
@@ -617,7 +642,7 @@ class Parser {
       refuse(kind, "without the lock another runs the command, too; leave --on-lost out");
     }
     if (all.at_most_for && all.wait) {
-      refuse(kind, "whoever comes second ends at once; leave --wait out");
+      refuse(kind, "a second run exits at once; remove --wait, -w and -n");
     }
     if (all.at_most_for && all.max_hold)
       refuse(kind, "it bounds the run already; leave --max-hold out");
@@ -703,6 +728,7 @@ class Parser {
   bool has_dashes_ = false;
   bool report_ = false;
   std::string on_lost_ = "term";
+  std::optional<std::string> shell_command_;  ///< the line of `run -c`
 };
 
 }  // namespace

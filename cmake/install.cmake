@@ -16,18 +16,20 @@ install(TARGETS ${dlock_libraries} EXPORT dlock-targets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/dlock DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-# The pages, with the folders that their links and dlock's messages go by.
+# The pages, and whatever they link to, in the folders of the source tree.
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md
   ${PROJECT_SOURCE_DIR}/CHANGELOG.md ${PROJECT_SOURCE_DIR}/CONTRIBUTING.md
   DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR}
   FILES_MATCHING PATTERN "*.md" PATTERN models EXCLUDE)
-foreach(backend ${dlock_backends})
-  if(EXISTS ${PROJECT_SOURCE_DIR}/backends/${backend}/README.md)
-    install(FILES ${PROJECT_SOURCE_DIR}/backends/${backend}/README.md
-      DESTINATION ${CMAKE_INSTALL_DOCDIR}/backends/${backend})
-  endif()
+# Also the pages of backends that this build leaves out: other pages link to them.
+file(GLOB dlock_folder_pages RELATIVE ${PROJECT_SOURCE_DIR}
+  ${PROJECT_SOURCE_DIR}/backends/*/README.md ${PROJECT_SOURCE_DIR}/compare/README.md)
+foreach(page ${dlock_folder_pages})
+  cmake_path(GET page PARENT_PATH folder)
+  install(FILES ${PROJECT_SOURCE_DIR}/${page} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder})
 endforeach()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
 foreach(command dlock dlock_cli)
   if(TARGET ${command})
     get_target_property(type ${command} TYPE)

@@ -62,6 +62,9 @@ constexpr std::array<OptionSpec, 11> kCoreOptions{{
 
 constexpr std::array<std::string_view, 3> kAuthKeys{"auth.username", "auth.password_env",
                                                     "auth.password_file"};
+/// Keys that are written for a login instead of the keys of `auth`.
+constexpr std::array<std::string_view, 6> kLoginKeys{"auth",     "user",         "username",
+                                                     "password", "password_env", "password_file"};
 
 const OptionSpec* find_spec(std::span<const OptionSpec> specs, std::string_view name) {
   const auto found = std::find_if(specs.begin(), specs.end(),
@@ -400,7 +403,23 @@ class Resolver {
     fail(store_.origin, "accept: best_effort, and require: exclusive: keep one of them");
   }
 
+  /// The message never shows the value, which may be the secret.
+  [[noreturn]] void refuse_login(const Setting& setting) const {
+    const auto remedy =
+        setting.origin.line == 0
+            ? fmt::format("write {}://USER:PASSWORD@HOST", url_.scheme)
+            : std::string(
+                  "write auth: { password_env: VARIABLE }, or auth: { password_file: PATH }"
+                  ", with username beside it if the server has users");
+    fail(setting.origin,
+         fmt::format("{}: not a key of a {} store; {}", setting.key, backend_.name, remedy));
+  }
+
   [[noreturn]] void unknown(const Setting& setting) const {
+    if (backend_.address == BackendDescriptor::Address::hosts &&
+        std::find(kLoginKeys.begin(), kLoginKeys.end(), setting.key) != kLoginKeys.end()) {
+      refuse_login(setting);
+    }
     std::vector<std::string_view> known;
     for (const auto& spec : backend_.options) known.push_back(spec.name);
     for (const auto& spec : kCoreOptions) {

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <utility>
 
-#include "core/leader/of_process.hpp"
+#include "core/process/of_process.hpp"
 #include "dlock/spi/thread.hpp"
 
 namespace dlock::core {

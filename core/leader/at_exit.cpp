@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/leader/of_process.hpp"
+#include "core/process/of_process.hpp"
 
 namespace dlock::core {
 namespace {

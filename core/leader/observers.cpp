@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "core/leader/of_process.hpp"
+#include "core/process/of_process.hpp"
 #include "dlock/error.hpp"
 #include "dlock/spi/thread.hpp"
 

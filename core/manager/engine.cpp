@@ -7,10 +7,12 @@
 #include <boost/asio/post.hpp>
 #include <exception>
 #include <future>
+#include <set>
 
 #include "core/config/options.hpp"
 #include "core/loop/hire_later.hpp"
 #include "core/process/exhausted.hpp"
+#include "core/process/of_process.hpp"
 #include "core/process/standard_streams.hpp"
 #include "dlock/detail/recycled.hpp"
 #include "dlock/spi/error.hpp"
@@ -39,6 +41,20 @@ class LossErrand final : public Errand {
  private:
   const std::shared_ptr<Engine> engine_;
   const Loss loss_;
+};
+
+/// The texts that this process has warned with. Thread safety: add() from any thread.
+class Warnings {
+ public:
+  /// Returns whether `text` is new. Throws std::bad_alloc.
+  bool add(std::string_view text) {
+    const std::lock_guard lock(mutex_);
+    return texts_.emplace(text).second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::string> texts_;
 };
 
 /// One lock name on the store that its route names.
@@ -677,5 +693,14 @@ std::string Engine::refused_export(const std::string& lock) const {
 }
 
 void Engine::log(LogLevel level, std::string_view text) const noexcept { log_->write(level, text); }
+
+void Engine::warn_once(std::string_view text) const noexcept {
+  bool is_new = true;
+  try {
+    is_new = of_process<Warnings>().add(text);
+  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): a second line does no harm
+  }
+  if (is_new) log(LogLevel::warning, text);
+}
 
 }  // namespace dlock::core

@@ -122,6 +122,7 @@ class Engine final : public Host, public detail::LockContext {
   void on_loss(const Loss& loss) override;
   std::string refused_export(const std::string& lock) const override;
   void log(LogLevel level, std::string_view text) const noexcept override;
+  void warn_once(std::string_view text) const noexcept override;
 
  private:
   struct Runtime {

@@ -42,25 +42,24 @@ std::size_t utf8_length(std::string_view text, std::size_t at) {
 }
 
 std::string name_error(std::string_view name) {
-  if (name.empty()) return "a lock name is empty; write 1 to 512 bytes";
+  if (name.empty()) return "this name is empty; write 1 to 512 bytes";
   if (name.size() > kLongestName) {
-    return fmt::format("a lock name has {} bytes; at most {} are allowed", name.size(),
-                       kLongestName);
+    return fmt::format("this name has {} bytes; at most {} are allowed", name.size(), kLongestName);
   }
   for (std::size_t at = 0; at < name.size();) {
     const auto byte = static_cast<unsigned char>(name[at]);
     if (byte < 0x20 || byte == 0x7F) {
-      return fmt::format("a lock name has the control byte 0x{:02X} at byte {}", byte, at + 1);
+      return fmt::format("this name has the control byte 0x{:02X} at byte {}", byte, at + 1);
     }
     const std::size_t length = utf8_length(name, at);
-    if (length == 0) return fmt::format("a lock name is not UTF-8 at byte {}", at + 1);
+    if (length == 0) return fmt::format("this name is not UTF-8 at byte {}", at + 1);
     at += length;
   }
-  if (name.front() == '/') return "a lock name begins with '/'; write it without";
-  if (name.back() == '/') return "a lock name ends with '/'; write it without";
+  if (name.front() == '/') return "this name begins with '/'; write it without";
+  if (name.back() == '/') return "this name ends with '/'; write it without";
   for (const std::string_view part : split_name(name)) {
-    if (part.empty()) return "a lock name has an empty part; write one '/' between parts";
-    if (part == "." || part == "..") return fmt::format("a lock name has a part '{}'", part);
+    if (part.empty()) return "this name has an empty part; write one '/' between parts";
+    if (part == "." || part == "..") return fmt::format("this name has a part '{}'", part);
   }
   return {};
 }

@@ -39,6 +39,8 @@ class Host : public std::enable_shared_from_this<Host> {
   /// knows. The loop.
   virtual std::string refused_export(const std::string& /*lock*/) const { return {}; }
   virtual void log(LogLevel level, std::string_view text) const noexcept = 0;
+  /// Logs a warning whose text this process has not logged so before, by whichever manager.
+  virtual void warn_once(std::string_view text) const noexcept { log(LogLevel::warning, text); }
 };
 
 }  // namespace dlock::core

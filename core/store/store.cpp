@@ -265,12 +265,10 @@ void Store::warn_once_of_shortfalls() {
   if (warned_ || capabilities.shortfalls.empty() || !setup_.settings.require.empty()) return;
   if (setup_.settings.accepts_best_effort) return;
   warned_ = true;
-  std::string text =
-      fmt::format("store '{}' promises {} only", name(), to_string(capabilities.guarantee));
-  for (const auto& shortfall : capabilities.shortfalls) {
-    text += fmt::format("; {}: {}", shortfall.reason, shortfall.remedy);
-  }
-  host_.log(LogLevel::warning, text);
+  host_.warn_once(
+      fmt::format("store '{0}' promises {1} only (`dlock doctor` says why); accept: {1} ends this "
+                  "warning",
+                  name(), to_string(capabilities.guarantee)));
 }
 
 void Store::warn_of_unused_cache() {

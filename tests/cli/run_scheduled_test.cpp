@@ -176,7 +176,7 @@ TEST(CliScheduled, WhatDoesNotGoTogetherIsRefusedWithWhatToWrite) {
       {{"--at-most-for", "1s", "--early", "1s"}, "add `every`"},
       {{"--at-most-for", "1s", "--every", "1h", "--early", "1h"}, "below the period"},
       {{"--at-most-for", "1s", "--retry-failed"}, "add `every`"},
-      {{"--at-most-for", "1s", "--wait", "1s"}, "leave --wait out"},
+      {{"--at-most-for", "1s", "--wait", "1s"}, "remove --wait, -w and -n"},
       {{"--at-most-for", "1s", "--shared"}, "leave --shared out"},
       {{"--at-most-for", "1s", "--every", "1h", "--offset", "1h"}, "not below the period"},
       {{"--at-most-for", "0"}, "--at-most-for"},

@@ -33,6 +33,21 @@ TEST(CliRun, PassesTheCommandsStatusThrough) {
   EXPECT_FALSE(is_held(store.url(), "x"));
 }
 
+TEST(CliRun, TakesTheShortOptionsOfFlock) {
+  const LocalStore store;
+  EXPECT_EQ(status_of_run(store.url(), {"x", "-n", "-c", "test \"$DLOCK_NAME\" = x && exit 7"}), 7);
+  EXPECT_EQ(status_of_run(store.url(), {"x", "-x", "-w", "10", "--", "true"}), 0);
+  Process reader(dlock_on(store.url(), {"hold", "x", "--shared"}));
+  EXPECT_EQ(text(read_event(reader), "event"), "held");
+  EXPECT_EQ(status_of_run(store.url(), {"x", "-s", "-n", "-c", "exit 7"}), 7);
+  EXPECT_EQ(status_of_run(store.url(), {"x", "-n", "-E", "9", "-c", "exit 7"}), 9);
+  const auto before = std::chrono::steady_clock::now();
+  EXPECT_EQ(status_of_run(store.url(), {"x", "-w", "0.4", "-c", "exit 7"}), 75);
+  const auto waited = std::chrono::steady_clock::now() - before;
+  EXPECT_GE(waited, 400ms) << "a bare number means seconds";
+  EXPECT_LT(waited, 20s);
+}
+
 TEST(CliRun, SaysWhenTheCommandCannotBeRun) {
   const LocalStore store;
   const auto missing = finish(dlock_on(store.url(), {"run", "x", "--", "/no/such/command"}));

@@ -196,6 +196,9 @@ TEST(Options, ComplaintsSayWhereWhatAndWhatInstead) {
        "'session_timeout'?"},
       {store("keeper://h", {{"session-timeout", "10s"}}), "did you mean 'session_timeout'?"},
       {store("keeper://h", {{"zzz", "1"}}), "known: session_timeout, format, "},
+      {store("keeper://h", {{"password", "hunter2"}}),
+       "password: not a key of a keeper store; write auth: { password_env: VARIABLE }, or auth: { "
+       "password_file: PATH }"},
       {store("keeper://h", {{"session_timeout", "10"}}),
        "session_timeout: '10': it has no unit; write 10s or 10ms"},
       {store("keeper://h", {{"session_timeout", "5ms"}}), "'5ms' is too small; write 1s or more"},

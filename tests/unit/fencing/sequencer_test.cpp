@@ -85,7 +85,7 @@ TEST(Sequencer, SaysWhatIsWrongWithAText) {
       {"dlock1:exclusive:99999999999999999999999:zk:a", "2^53"},
       {"dlock1:exclusive:17:zk", "ends in its store"},
       {"dlock1:exclusive:17::a", "store's name is empty"},
-      {"dlock1:exclusive:17:zk:", "lock name is empty"},
+      {"dlock1:exclusive:17:zk:", "this name is empty"},
       {"dlock1:exclusive:17:zk:a:b", "more than five fields"},
       {"dlock1:exclusive:17:zk:a//b", "empty part"},
       {"dlock1:exclusive:17:zk:a b", "0x20"},

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <future>
@@ -98,6 +99,29 @@ class FullStandardError {
   std::array<int, 2> ends_{};
   int blocks_ = 0;
 };
+
+TEST(Log, AWarningOfOneTextIsLoggedOncePerProcess) {
+  std::mutex mutex;
+  std::vector<std::string> lines;
+  const auto keep = [&](LogLevel, std::string_view text) {
+    const std::lock_guard lock(mutex);
+    lines.emplace_back(text);
+  };
+  const auto warn = [](LockManager& locks, std::string_view text) {
+    dynamic_cast<core::Engine&>(locks.lock("any")->context()).warn_once(text);
+  };
+  {
+    auto one = open_logged("once_a", keep);
+    auto other = open_logged("once_b", keep);
+    warn(one, "store 'a' promises little");
+    warn(other, "store 'a' promises little");
+    warn(one, "store 'a' promises little");
+    warn(other, "store 'b' promises little");
+  }
+  std::sort(lines.begin(), lines.end());
+  EXPECT_EQ(lines,
+            (std::vector<std::string>{"store 'a' promises little", "store 'b' promises little"}));
+}
 
 TEST(Log, P03_AFullStandardErrorDelaysNothingAndWhatIsDroppedIsCounted) {
   FullStandardError full;

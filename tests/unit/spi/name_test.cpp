@@ -47,6 +47,7 @@ TEST(Name, RefusesTheRestAndSaysWhere) {
   for (const auto& [name, complaint] : table) {
     EXPECT_NE(name_error(name).find(complaint), std::string::npos)
         << name << ": " << name_error(name);
+    EXPECT_TRUE(name_error(name).starts_with("this name ")) << name_error(name);
   }
 }
 
