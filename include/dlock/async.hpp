@@ -179,35 +179,34 @@ class OnSlot {
   std::shared_ptr<SlotCancel> acquire_;
 };
 
+template <class CompletionToken>
+struct AsyncAcquire<CompletionToken, DistributedLock> {
+  static constexpr bool is_included = true;
+
+  static auto start(DistributedLock& lock, AcquireOptions options, CompletionToken&& token) {
+    return boost::asio::async_initiate<CompletionToken, void(error_code, LockHandle)>(
+        [](auto handler, DistributedLock* self, AcquireOptions wanted) {
+          auto slot = boost::asio::get_associated_cancellation_slot(handler);
+          const auto executor = executor_of(handler, *self);
+          std::shared_ptr<SlotCancel> acquire;
+          if (slot.is_connected()) {
+            acquire = std::make_shared<SlotCancel>();
+            slot.assign(OnSlot(acquire));
+          }
+          auto clear = [slot, is_ours = kIsOurs<decltype(handler)>]() mutable {
+            if (slot.is_connected() && !is_ours) slot.clear();
+          };
+          // From here on the handler may be called, and the slot be gone, at any moment.
+          auto cancel = self->start_acquire(
+              wanted,
+              on_executor<error_code, LockHandle>(std::move(handler), executor, std::move(clear)));
+          if (acquire) acquire->begun(std::move(cancel));
+        },
+        token, &lock, options);
+  }
+};
+
 }  // namespace detail
-
-template <class CompletionToken>
-auto DistributedLock::async_acquire(AcquireOptions options, CompletionToken&& token) {
-  return boost::asio::async_initiate<CompletionToken, void(error_code, LockHandle)>(
-      [](auto handler, DistributedLock* self, AcquireOptions wanted) {
-        auto slot = boost::asio::get_associated_cancellation_slot(handler);
-        const auto executor = detail::executor_of(handler, *self);
-        std::shared_ptr<detail::SlotCancel> acquire;
-        if (slot.is_connected()) {
-          acquire = std::make_shared<detail::SlotCancel>();
-          slot.assign(detail::OnSlot(acquire));
-        }
-        auto clear = [slot, is_ours = detail::kIsOurs<decltype(handler)>]() mutable {
-          if (slot.is_connected() && !is_ours) slot.clear();
-        };
-        // From here on the handler may be called, and the slot be gone, at any moment.
-        auto cancel =
-            self->start_acquire(wanted, detail::on_executor<error_code, LockHandle>(
-                                            std::move(handler), executor, std::move(clear)));
-        if (acquire) acquire->begun(std::move(cancel));
-      },
-      token, this, options);
-}
-
-template <class CompletionToken>
-auto DistributedLock::async_acquire(CompletionToken&& token) {
-  return async_acquire(AcquireOptions{}, std::forward<CompletionToken>(token));
-}
 
 /// Asynchronous twin of LockHandle::release(). Empties the handle at once.
 template <class CompletionToken = boost::asio::deferred_t>

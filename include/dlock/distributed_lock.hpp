@@ -2,7 +2,7 @@
 //
 // DistributedLock: one lock name on some store. What is behind it (a ZooKeeper ensemble, files in
 // a directory) is a matter of configuration and not visible here. No Asio in this header: the
-// async_ twins are declared here and defined in <dlock/async.hpp>.
+// async_ twins need <dlock/async.hpp>.
 //
 // MultiLock: several of them as one, all or nothing.
 //
@@ -19,6 +19,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dlock/detail/unique_function.hpp"
@@ -35,6 +36,19 @@ using AcquireHandler = UniqueFunction<void(error_code, LockHandle)>;
 using Canceller = UniqueFunction<void()>;
 /// What the locks of one manager share, for Mutex and the async_ twins. Opaque.
 class LockContext;
+
+/// Starts the asynchronous twin of an acquire. <dlock/async.hpp> specializes it.
+template <class CompletionToken, class Lock>
+struct AsyncAcquire {
+  static constexpr bool is_included = false;
+};
+
+/// Ends the compilation of `acquire(5s)`.
+template <class Rep>
+LockHandle refuse_bare_wait() {
+  static_assert(kNever<Rep>, "a wait is one of the options: write {.wait = 5s} instead of 5s");
+  return {};
+}
 }  // namespace detail
 
 /// Thread safety: all members may be called from any thread at the same time.
@@ -60,6 +74,11 @@ class DistributedLock {
   /// Same; on error returns an empty handle and sets `ec`.
   [[nodiscard]] LockHandle acquire(AcquireOptions options, std::stop_token stop,
                                    error_code& ec) noexcept;
+  /// Does not compile: write acquire({.wait = 5s}).
+  template <class Rep, class Period, class... More>
+  LockHandle acquire(std::chrono::duration<Rep, Period> /*wait*/, More&&... /*more*/) {
+    return detail::refuse_bare_wait<Rep>();
+  }
 
   /// Tries to take the lock; waits `options.wait` at most, default not at all.
   /// nullopt: not obtained in time. It may also fail while nobody holds the lock, when another try
@@ -70,12 +89,39 @@ class DistributedLock {
   /// Same; busy is nullopt with a clear `ec`.
   [[nodiscard]] std::optional<LockHandle> try_acquire(AcquireOptions options, std::stop_token stop,
                                                       error_code& ec) noexcept;
+  /// Does not compile: write try_acquire({.wait = 5s}).
+  template <class Rep, class Period, class... More>
+  std::optional<LockHandle> try_acquire(std::chrono::duration<Rep, Period> /*wait*/,
+                                        More&&... /*more*/) {
+    return detail::refuse_bare_wait<Rep>();
+  }
 
-  /// Asynchronous twin of acquire(), for any Asio completion token; in <dlock/async.hpp>.
+  /// Asynchronous twin of acquire(), for any Asio completion token. Needs <dlock/async.hpp>.
   template <class CompletionToken>
-  auto async_acquire(AcquireOptions options, CompletionToken&& token);
+  auto async_acquire(AcquireOptions options, CompletionToken&& token) {
+    using Twin = detail::AsyncAcquire<CompletionToken, DistributedLock>;
+    static_assert(Twin::is_included, "async_acquire() needs: #include <dlock/async.hpp>");
+    if constexpr (Twin::is_included) {
+      return Twin::start(*this, options, std::forward<CompletionToken>(token));
+    }
+  }
   template <class CompletionToken>
-  auto async_acquire(CompletionToken&& token);
+  auto async_acquire(CompletionToken&& token) {
+    return async_acquire(AcquireOptions{}, std::forward<CompletionToken>(token));
+  }
+  /// Does not compile: write async_acquire({.wait = 5s}, token).
+  template <class Rep, class Period, class... CompletionToken>
+  auto async_acquire(std::chrono::duration<Rep, Period> /*wait*/, CompletionToken&&... /*token*/) {
+    return detail::refuse_bare_wait<Rep>();
+  }
+
+  // For std::lock_guard and its kin, which need an owner that is a thread.
+  void lock() = delete;             // use dlock::Mutex mutex(lock);
+  bool try_lock() = delete;         // use dlock::Mutex mutex(lock);
+  void unlock() = delete;           // use dlock::Mutex mutex(lock);
+  void lock_shared() = delete;      // use dlock::SharedMutex mutex(lock);
+  bool try_lock_shared() = delete;  // use dlock::SharedMutex mutex(lock);
+  void unlock_shared() = delete;    // use dlock::SharedMutex mutex(lock);
 
   /// The one thing an implementation does: starts an acquire, and returns what cancels it. A wait
   /// that is not given is the lock's default. `handler` is called exactly once, on any thread, also

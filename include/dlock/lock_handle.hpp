@@ -17,6 +17,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "dlock/detail/unique_function.hpp"
@@ -30,6 +31,9 @@ namespace dlock::inline v0 {
 namespace detail {
 class Grant;  // <dlock/detail/grant.hpp>
 struct GrantAccess;
+/// False for every type: fails a static_assert when a template is used, not when it is read.
+template <class>
+inline constexpr bool kNever = false;
 }  // namespace detail
 
 /// held: ours. suspect: a renewal is overdue or the link is down, the local deadline has not yet
@@ -198,5 +202,17 @@ class LockHandle {
   friend struct detail::GrantAccess;
   std::shared_ptr<detail::Grant> grant_;
 };
+
+/// Reports the missing include. <dlock/async.hpp> has an overload that the compiler prefers.
+template <class Handle, class... CompletionToken>
+requires std::is_same_v<Handle, LockHandle>
+void async_release(Handle& /*handle*/, CompletionToken&&... /*token*/) {
+  static_assert(detail::kNever<Handle>, "async_release() needs: #include <dlock/async.hpp>");
+}
+template <class Handle, class... CompletionToken>
+requires std::is_same_v<Handle, LockHandle>
+void async_downgrade(Handle& /*handle*/, CompletionToken&&... /*token*/) {
+  static_assert(detail::kNever<Handle>, "async_downgrade() needs: #include <dlock/async.hpp>");
+}
 
 }  // namespace dlock::inline v0

@@ -155,6 +155,12 @@ class LockManager {
   /// Same; on error returns an empty handle and sets `ec`.
   [[nodiscard]] LockHandle adopt(std::string_view text, AcquireOptions options,
                                  error_code& ec) noexcept;
+  /// Does not compile: write adopt(text, {.wait = 5s}).
+  template <class Rep, class Period, class... More>
+  LockHandle adopt(std::string_view /*text*/, std::chrono::duration<Rep, Period> /*wait*/,
+                   More&&... /*more*/) {
+    return detail::refuse_bare_wait<Rep>();
+  }
   /// For the other forms of acquire: the exported lock, to acquire which is to adopt the grant. No
   /// I/O. Throws as adopt() does before anything is sent.
   std::shared_ptr<DistributedLock> exported(std::string_view text);

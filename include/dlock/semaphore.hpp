@@ -10,6 +10,7 @@
 
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -56,11 +57,33 @@ class Semaphore {
   /// the store has none.
   [[nodiscard]] LockHandle acquire(std::uint32_t count = 1, AcquireOptions options = {},
                                    std::stop_token stop = {}) const;
+  /// Does not compile: write acquire(1, {.wait = 5s}).
+  template <class Rep, class Period, class... More>
+  LockHandle acquire(std::chrono::duration<Rep, Period> /*wait*/, More&&... /*more*/) const {
+    return detail::refuse_bare_wait<Rep>();
+  }
+  template <class Rep, class Period, class... More>
+  LockHandle acquire(std::uint32_t /*count*/, std::chrono::duration<Rep, Period> /*wait*/,
+                     More&&... /*more*/) const {
+    return detail::refuse_bare_wait<Rep>();
+  }
   /// Same, at once; waits `options.wait` at most, default not at all. nullopt: not so many are
   /// free, or others wait before. Throws as acquire().
   [[nodiscard]] std::optional<LockHandle> try_acquire(std::uint32_t count = 1,
                                                       AcquireOptions options = {},
                                                       std::stop_token stop = {}) const;
+  /// Does not compile: write try_acquire_for(5s).
+  template <class Rep, class Period, class... More>
+  std::optional<LockHandle> try_acquire(std::chrono::duration<Rep, Period> /*wait*/,
+                                        More&&... /*more*/) const {
+    return detail::refuse_bare_wait<Rep>();
+  }
+  template <class Rep, class Period, class... More>
+  std::optional<LockHandle> try_acquire(std::uint32_t /*count*/,
+                                        std::chrono::duration<Rep, Period> /*wait*/,
+                                        More&&... /*more*/) const {
+    return detail::refuse_bare_wait<Rep>();
+  }
   /// nullopt when the time is over. Any duration will do, as with Mutex::try_lock_for().
   template <class Rep, class Period>
   [[nodiscard]] std::optional<LockHandle> try_acquire_for(

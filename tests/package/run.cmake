@@ -158,6 +158,44 @@ function(expect_live_links)
   endif()
 endfunction()
 
+# compile_misuse(mistake RESULT result SAID said): `mistake` is a macro of misuse.cpp.
+function(compile_misuse mistake)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "RESULT;SAID" "")
+  execute_process(COMMAND ${CXX} -std=c++20 -fsyntax-only -I${SOURCE}/include -D${mistake}
+      ${SOURCE}/tests/package/misuse/misuse.cpp
+    RESULT_VARIABLE result ERROR_VARIABLE said OUTPUT_QUIET)
+  set(${arg_RESULT} ${result} PARENT_SCOPE)
+  set(${arg_SAID} "${said}" PARENT_SCOPE)
+endfunction()
+
+# A common mistake does not compile, and the compiler prints the remedy.
+function(refuse_misuse)
+  compile_misuse(NO_MISTAKE RESULT result SAID said)
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR "misuse.cpp without a mistake:\n${said}")
+  endif()
+  # Every macro of the file, with the remedy that belongs to it.
+  file(STRINGS ${SOURCE}/tests/package/misuse/misuse.cpp lines REGEX "^#(el)?if defined")
+  foreach(line ${lines})
+    string(REGEX REPLACE ".*\\((.*)\\).*" "\\1" mistake "${line}")
+    if(mistake MATCHES "^SHARED_LOCK")
+      set(remedy "use dlock::SharedMutex mutex(lock)")
+    elseif(mistake MATCHES "_OF_A_LOCK$")
+      set(remedy "use dlock::Mutex mutex(lock)")
+    elseif(mistake MATCHES "_WITH_A_DURATION")
+      set(remedy "write {.wait = 5s} instead of 5s")
+    else()
+      set(remedy "needs: #include <dlock/async.hpp>")
+    endif()
+    compile_misuse(${mistake} RESULT result SAID said)
+    string(FIND "${said}" "${remedy}" at)
+    if(result EQUAL 0 OR at LESS 0)
+      message(FATAL_ERROR "${mistake}: '${remedy}' is not printed\n${said}")
+    endif()
+    message(STATUS "${mistake}: ${remedy}")
+  endforeach()
+endfunction()
+
 # C++17: what is wrong, and an end.
 function(refuse_old_standard)
   file(GLOB headers ${SOURCE}/include/dlock/*.hpp ${SOURCE}/include/dlock/spi/*.hpp
@@ -183,6 +221,8 @@ if(STEP STREQUAL "install")
   expect_live_links()
 elseif(STEP STREQUAL "old_standard")
   refuse_old_standard()
+elseif(STEP STREQUAL "misuse")
+  refuse_misuse()
 elseif(STEP STREQUAL "find_package")
   build_consumer(${WORK}/find_package CONFIGURE -DCMAKE_PREFIX_PATH=${installed})
   run_consumers(${WORK}/find_package consumer consumer_async consumer_local)
