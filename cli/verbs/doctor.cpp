@@ -39,11 +39,22 @@ StoreFinding not_usable(const Config& config, const LockError& error) {
   return finding;
 }
 
-StoreFinding examine(const Config& config) try {
+/// Warns of programs that lock on the store by routes that the configuration does not have.
+void compare_routes(LockManager& locks, const Config& config, const std::string& store) {
+  try {
+    for (const auto& conflict : locks.route_conflicts(config, store)) warn(conflict);
+  } catch (
+      const LockError&) {  // NOLINT(bugprone-empty-catch): the report says what the store lacks
+  }
+}
+
+/// `config`: one store of `whole`.
+StoreFinding examine(const Config& config, const Config& whole) try {
   LockManager locks = LockManager::from_config(config, open_options());
   const auto start = BoottimeClock::now();
   auto reports = locks.inspect();
   const auto took = std::chrono::round<std::chrono::milliseconds>(BoottimeClock::now() - start);
+  if (reports.at(0).reached) compare_routes(locks, whole, reports.at(0).name);
   return {std::move(reports.at(0)), took};
 } catch (const MissingReference& error) {
   return not_usable(config, error);
@@ -66,7 +77,9 @@ int doctor(const Arguments& arguments) {
   be_impatient(config);
   for (const auto& warning : config.warnings) warn(warning);
   std::vector<StoreFinding> findings;
-  for (const auto& store : config.stores) findings.push_back(examine(only(config, store)));
+  for (const auto& store : config.stores) {
+    findings.push_back(examine(only(config, store), config));
+  }
   print_line(arguments.json ? to_json(findings) : to_text(findings));
   return status_of(findings);
 }

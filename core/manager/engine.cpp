@@ -11,6 +11,7 @@
 
 #include "core/config/options.hpp"
 #include "core/loop/hire_later.hpp"
+#include "core/manager/route_note.hpp"
 #include "core/process/exhausted.hpp"
 #include "core/process/of_process.hpp"
 #include "core/process/standard_streams.hpp"
@@ -179,6 +180,10 @@ ResolvedStore resolve(const StoreConfig& store, std::span<const BackendDescripto
   }
 }
 
+/// A program that ends sooner leaves no note of its routes, and its acquires have priority.
+constexpr std::chrono::seconds kRouteNoteDelay{1};
+constexpr std::chrono::hours kRouteNoteAgain{12};
+
 // Threads of the parent do not exist in a fork()ed child, and destroying what they used would
 // touch what is shared with the parent (the epoll set): the child keeps it, reachable, until it
 // ends.
@@ -215,6 +220,7 @@ Engine::Engine(Config config, OpenOptions options)
     : options_(std::move(options)),
       routes_(config.locks),
       sections_(config.sections),
+      digest_(config_digest(config)),
       lock_order_([this](const std::string& text) { log(LogLevel::warning, text); }),
       reentry_(std::make_shared<Reentry>()),
       generation_(fork_generation()),
@@ -257,6 +263,7 @@ void Engine::make_runtime() {
     runtime_->stores.emplace(setup.options.name, std::make_shared<Store>(*this, setup));
   }
   runtime_->make_strategy = make_strategies(*this);
+  runtime_->noted.assign(routes_.all().size(), 0);
 }
 
 // Opened before a fork() and not used there: nothing of the parent's is touched.
@@ -445,6 +452,7 @@ Job Engine::launch(const RouteConfig& route, Acquisition::Request request,
     refuse_shared(request, route.store, handler);
     return [] {};
   }
+  note_route(route);
   auto at = store(route.store);
   if (cached) return cached->acquire(at, std::move(request), handler);
   // Takes the handler once there is a place for it.
@@ -455,6 +463,33 @@ Job Engine::launch(const RouteConfig& route, Acquisition::Request request,
   return [underway] {
     if (const auto found = underway.lock()) found->cancel();
   };
+}
+
+void Engine::note_route(const RouteConfig& route) noexcept {
+  const auto index = static_cast<std::size_t>(&route - routes_.all().data());
+  if (std::exchange(runtime_->noted[index], 1) != 0) return;
+  try {
+    env().call_at(env().now() + kRouteNoteDelay, [this, index] { write_route(index); });
+  } catch (const std::bad_alloc&) {
+    runtime_->noted[index] = 0;
+  }
+}
+
+void Engine::write_route(std::size_t index) noexcept try {
+  const auto& route = routes_.all()[index];
+  auto at = store(route.store);
+  const auto again = at->is_up() ? Duration(kRouteNoteAgain) : Duration::zero();
+  env().call_at(env().now() + again, [this, index] { runtime_->noted[index] = 0; });
+  if (!at->is_up() || !keeps_route_note(*at)) return;
+  RouteUse use;
+  use.configuration = digest_;
+  use.match = route.match;
+  for (const auto& before : routes_.all()) {
+    if (&before == &route) break;
+    use.before.push_back(before.match);
+  }
+  asio::co_spawn(env().executor(), add_route_use(std::move(at), std::move(use)), asio::detached);
+} catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): only the note is missing
 }
 
 detail::Canceller Engine::start_acquire(const std::string& name, const RouteConfig& route,

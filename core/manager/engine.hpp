@@ -19,6 +19,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "core/config/routes.hpp"
 #include "core/loop/completions.hpp"
@@ -135,6 +136,7 @@ class Engine final : public Host, public detail::LockContext {
     std::map<std::string, std::shared_ptr<Store>> stores;
     std::unique_ptr<Strategies> make_strategy;
     std::map<const RouteConfig*, std::unique_ptr<Strategy>> strategies;  ///< loop only
+    std::vector<char> noted;  ///< by route: note_route() need do nothing. Loop only
     std::thread loop;
     /// Made beforehand: to close takes no memory.
     Job close;
@@ -165,6 +167,10 @@ class Engine final : public Host, public detail::LockContext {
   Job launch(const RouteConfig& route, Acquisition::Request request,
              const std::shared_ptr<detail::AcquireHandler>& handler,
              const std::shared_ptr<CachedLock>& cached);
+  /// Adds the route to its store's note of routes (route_uses.hpp), later and once a half-day at
+  /// most. A failure has no effect. The loop.
+  void note_route(const RouteConfig& route) noexcept;
+  void write_route(std::size_t index) noexcept;
   Releaser::Done guarded(const std::shared_ptr<Hold>& hold, Releaser::Done done) noexcept;
   void tell_loss_at_release(Hold& hold);
   void begin_closing() noexcept;
@@ -183,6 +189,7 @@ class Engine final : public Host, public detail::LockContext {
   const OpenOptions options_;
   const Routes routes_;
   const Sections sections_;
+  const std::string digest_;  ///< config_digest()
   std::vector<Store::Setup> setups_;
   LockOrder lock_order_;
   std::shared_ptr<Reentry> reentry_;

@@ -5,6 +5,7 @@
 
 #include "core/manager/manager_access.hpp"
 #include "core/manager/manager_impl.hpp"
+#include "core/manager/route_note.hpp"
 #include "core/store/standing.hpp"
 #include "dlock/spi/error.hpp"
 
@@ -135,6 +136,15 @@ std::vector<StoreReport> LockManager::inspect(std::optional<milliseconds> timeou
         }));
   }
   return reports;
+}
+
+std::vector<std::string> LockManager::route_conflicts(const Config& config,
+                                                      const std::string& store) {
+  const auto note = impl_->engine->run_on<Result<std::string>>(
+      store, [](std::shared_ptr<Store> at) { return core::read_route_note(std::move(at)); });
+  if (!note.value) fail(note.failure, {}, store);
+  const milliseconds now(impl_->engine->env().wall_clock_ms());
+  return core::route_conflicts(config, store, *note.value, now);
 }
 
 void LockManager::connect(std::optional<milliseconds> timeout) {

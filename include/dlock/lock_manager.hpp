@@ -211,6 +211,12 @@ class LockManager {
   /// down.
   std::vector<StoreReport> inspect(std::optional<std::chrono::milliseconds> timeout = std::nullopt);
 
+  /// Compares `config` with the note that managers leave in `store` of the routes by which they
+  /// lock there. Returns a sentence for each route of another configuration whose names `config`
+  /// does not route to `store`: two programs may hold one lock. Stores that cannot keep the note
+  /// (Memcached) have none. Throws LockError{unavailable, ...}.
+  std::vector<std::string> route_conflicts(const Config& config, const std::string& store);
+
   /// Stop what works, wait while renewing, then give back. In this order:
   ///  1. acquires under way end with `closed`, as do later calls;
   ///  2. every lock that is held becomes lost, reason closed: its stop is requested, its callbacks

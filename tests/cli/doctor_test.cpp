@@ -2,6 +2,10 @@
 //
 // `dlock doctor` over all stores at once: what each promises as its server is configured, what that
 // rests on, and which setting lowers it.
+#include <algorithm>
+#include <memory>
+#include <set>
+
 #include "dlock/lock_manager.hpp"
 #include "dlock/spi/descriptor.hpp"
 #include "testkit/servers/memcached.hpp"
@@ -54,6 +58,48 @@ std::string yaml_of(const std::vector<testkit::RunningStore>& all, const std::st
     locks += "  - { match: \"" + store.backend + "/**\", store: " + name + " }\n";
   }
   return stores + locks;
+}
+
+/// The routes of yaml_of(), each edited so that it leads to the next store.
+std::string with_edited_routes(const std::vector<testkit::RunningStore>& all,
+                               const std::string& prefix) {
+  std::string yaml = yaml_of(all, prefix);
+  yaml.erase(yaml.find("locks:"));
+  yaml += "locks:\n";
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    yaml += "  - { match: \"" + all[i].backend + "/**\", store: " + prefix +
+            all[(i + 1) % all.size()].backend + " }\n";
+  }
+  return yaml;
+}
+
+TEST(CliDoctorOfAll, WarnsOfAProgramThatLocksByTheRouteBeforeTheEdit) {
+  const auto stores = testkit::start_every_store();
+  const testkit::TempDir folder("dlock-cli-test");
+  const auto before = (folder / "before.yaml").string();
+  const auto after = (folder / "after.yaml").string();
+  testkit::write_file(before, yaml_of(stores, "my-"));
+  testkit::write_file(after, with_edited_routes(stores, "my-"));
+  std::vector<std::unique_ptr<testkit::Process>> holders;
+  std::set<std::string> expected;
+  for (const auto& store : stores) {
+    holders.push_back(std::make_unique<testkit::Process>(
+        dlock({"--config", before, "hold", store.backend + "/x"})));
+    EXPECT_EQ(text(read_event(*holders.back()), "event"), "held");
+    if (store.backend == "memcached") continue;  // it keeps no note
+    expected.insert("store 'my-" + store.backend + "': programs with another configuration lock " +
+                    "names of '" + store.backend + "/**' here");
+  }
+  std::string said;
+  EXPECT_TRUE(testkit::eventually(patience(), [&] {
+    said = finish(dlock({"--config", after, "doctor"})).err;
+    return std::all_of(expected.begin(), expected.end(), [&](const std::string& warning) {
+      return said.find(warning) != std::string::npos;
+    });
+  })) << said;
+  EXPECT_EQ(said.find("names of 'memcached/**'"), std::string::npos) << said;
+  const auto same = finish(dlock({"--config", before, "doctor"})).err;
+  EXPECT_EQ(same.find("another configuration"), std::string::npos) << same;
 }
 
 TEST(CliDoctorOfAll, SaysWhatEachPromisesAndWhatLowersIt) {
