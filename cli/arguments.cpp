@@ -302,7 +302,8 @@ class Parser {
 
   void add_hold() {
     auto& app = add_verb("hold", Verb::hold,
-                         "Hold a lock until standard input closes, and tell of it in JSON lines");
+                         "Hold a lock until standard input closes or nothing reads standard "
+                         "output, and print its events as JSON lines");
     add_name(app);
     add_acquire_options(app);
     auto* until =

@@ -7,6 +7,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <exception>
 #include <string>
 #include <system_error>
@@ -89,24 +90,36 @@ std::string explanation(const dlock::LockError& error) {
 }
 
 int tell_output_failed(const dlock::program::OutputFailed& failed) {
-  dlock::program::complain(fmt::format("standard output cannot be written: {}",
-                                       std::generic_category().message(failed.error)));
+  dlock::program::complain(failed.error == ETIMEDOUT
+                               ? "standard output is full and is not read"
+                               : fmt::format("standard output cannot be written: {}",
+                                             std::generic_category().message(failed.error)));
   return status(Exit::output);
 }
 
-int guarded(const Arguments& arguments, bool stdin_ends_hold, const std::string& command_line) {
+/// Throws OutputFailed.
+int outcome(const Arguments& arguments, bool stdin_ends_hold, const std::string& command_line) {
   try {
     return dispatch(arguments, stdin_ends_hold, command_line);
-  } catch (const dlock::program::OutputClosed&) {
-    return status(Exit::ok);
-  } catch (const dlock::program::OutputFailed& failed) {
-    return tell_output_failed(failed);
   } catch (const dlock::LockError& error) {
     dlock::program::complain(explanation(error));
     return status(dlock::program::exit_of(error.code()));
   } catch (const std::exception& error) {
     dlock::program::complain(error.what());
     return status(Exit::unavailable);
+  }
+}
+
+int guarded(const Arguments& arguments, bool stdin_ends_hold, const std::string& command_line) {
+  try {
+    const int code = outcome(arguments, stdin_ends_hold, command_line);
+    // `hold` and a verb that a signal has ended do not wait for their reader.
+    if (arguments.verb != Verb::hold && code < status(Exit::signal_base)) {
+      dlock::program::finish_output();
+    }
+    return code;
+  } catch (const dlock::program::OutputFailed& failed) {
+    return tell_output_failed(failed);
   }
 }
 
@@ -141,8 +154,7 @@ int main(int argc, char** argv) {
     }
     while (!parsed.output.empty() && parsed.output.back() == '\n') parsed.output.pop_back();
     dlock::program::print_line(parsed.output);
-  } catch (const dlock::program::OutputClosed&) {
-    return status(Exit::ok);
+    dlock::program::finish_output();
   } catch (const dlock::program::OutputFailed& failed) {
     return tell_output_failed(failed);
   } catch (const std::exception& error) {

@@ -50,7 +50,8 @@ inline constexpr std::array<ExitMeaning, 16> kExitMeanings{{
     {Exit::no_input,
      "of `compare`: no such scenario, store, client or file, or nothing was measured"},
     {Exit::unavailable, "the store is out of reach"},
-    {Exit::output, "standard output could not be written (a broken pipe is success)"},
+    {Exit::output,
+     "standard output could not be written, or nothing reads it; `hold` has released the lock"},
     {Exit::not_obtained,
      "not obtained in time, or run by another (or --conflict-exit-code); of `break`: not held with "
      "that token"},

@@ -7,9 +7,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
+#include <csignal>
 
 #include "dlock/spi/name.hpp"
+#include "program/writer.hpp"
 
 namespace dlock::program {
 
@@ -17,31 +18,17 @@ namespace {
 
 bool quiet = false;
 
-/// 0, or the errno.
-int write_all(int descriptor, std::string_view text) noexcept {
-  while (!text.empty()) {
-    const ssize_t written = ::write(descriptor, text.data(), text.size());
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      return errno;
-    }
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return 0;
+constexpr std::size_t kMostMessages = 64 * 1024;
+
+// Never destroyed: their threads last until the process ends.
+Writer& standard_output() {
+  static auto* const writer = new Writer(STDOUT_FILENO, std::string::npos);
+  return *writer;
 }
 
-/// A message that nobody takes is dropped: whoever waits for its reader does not watch the lock.
-void write_bounded(int descriptor, std::string_view text) noexcept {
-  constexpr int kPatience_ms = 100;
-  while (!text.empty()) {
-    pollfd polled{descriptor, POLLOUT, 0};
-    if (::poll(&polled, 1, kPatience_ms) <= 0) return;
-    // A pipe that says it is ready takes so much at once.
-    const ssize_t written =
-        ::write(descriptor, text.data(), std::min<std::size_t>(text.size(), PIPE_BUF));
-    if (written <= 0) return;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
+Writer& standard_error() {
+  static auto* const writer = new Writer(STDERR_FILENO, kMostMessages);
+  return *writer;
 }
 
 }  // namespace
@@ -49,9 +36,28 @@ void write_bounded(int descriptor, std::string_view text) noexcept {
 void print_line(std::string_view text) {
   std::string line(text);
   line += '\n';
-  const int error = write_all(STDOUT_FILENO, line);
-  if (error == EPIPE) throw OutputClosed{};
-  if (error != 0) throw OutputFailed{error};
+  standard_output().write(line);
+  const int error = output_error();
+  if (error != 0 && error != ETIMEDOUT) throw OutputFailed{error};
+}
+
+int output_error() noexcept { return standard_output().error(); }
+
+void finish_output() {
+  if (output_error() == ETIMEDOUT) {
+    // Signals may be blocked for a signalfd that is no longer read.
+    sigset_t ends;
+    sigemptyset(&ends);
+    for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) sigaddset(&ends, signal);
+    ::pthread_sigmask(SIG_UNBLOCK, &ends, nullptr);
+    standard_output().finish();
+  }
+  if (const int error = output_error(); error != 0) throw OutputFailed{error};
+}
+
+bool output_has_reader() noexcept {
+  pollfd polled{STDOUT_FILENO, 0, 0};
+  return ::poll(&polled, 1, 0) <= 0 || (polled.revents & (POLLERR | POLLHUP)) == 0;
 }
 
 std::string printable(std::string_view text) {
@@ -76,12 +82,19 @@ std::string printable(std::string_view text) {
   return result;
 }
 
+void write_message(std::string_view text) noexcept {
+  try {
+    standard_error().write(text);
+  } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for a message
+  }
+}
+
 void complain(std::string_view text) noexcept {
   try {
     std::string line = "dlock: ";
     line += printable(text);
     line += '\n';
-    write_bounded(STDERR_FILENO, line);
+    write_message(line);
   } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for a message
   }
 }
@@ -99,7 +112,7 @@ bool is_quiet() noexcept { return quiet; }
 
 void complain_json(const std::string& object) noexcept {
   try {
-    write_bounded(STDERR_FILENO, object + '\n');
+    write_message(object + '\n');
   } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for a message
   }
 }

@@ -8,20 +8,32 @@
 
 namespace dlock::program {
 
-/// Thrown when nobody reads standard output any more. That is success: `dlock list | head -1`.
-struct OutputClosed {};
-
-/// Thrown when standard output takes no more for another reason: a full disk.
+/// Thrown when standard output cannot be written: a full disk, a pipe without a reader.
 struct OutputFailed {
-  int error = 0;  ///< errno
+  int error = 0;  ///< errno; ETIMEDOUT: the pipe is full and is not read
 };
 
-/// Writes the text and a newline at once, unbuffered. Throws OutputClosed on a broken pipe, else
-/// OutputFailed.
+/// Writes the text and a newline. A full pipe delays the caller 100 ms at most: the line stays
+/// queued then. Throws OutputFailed if this write or an earlier one failed.
 void print_line(std::string_view text);
+
+/// Blocks until the lines are written, however long their reader takes. SIGHUP, SIGINT, SIGQUIT and
+/// SIGTERM end the process meanwhile, so the caller must hold nothing. Throws OutputFailed.
+void finish_output();
+
+/// Returns the errno of a write that failed, ETIMEDOUT while a line is queued, else 0.
+int output_error() noexcept;
+
+/// Returns false when standard output is a pipe or socket that no process reads any more, or a
+/// terminal that has hung up.
+bool output_has_reader() noexcept;
 
 /// For a terminal: control bytes as `\x0a`. Names and owners come from others.
 std::string printable(std::string_view text);
+
+/// Writes the text to standard error as it is. A full pipe delays the caller 100 ms, and only once
+/// while it stays full. What is not taken is dropped. Any thread.
+void write_message(std::string_view text) noexcept;
 
 /// A line `dlock: text` on standard error, printable. Never throws. Any thread.
 void complain(std::string_view text) noexcept;

@@ -30,11 +30,12 @@ void Wake::clear() noexcept {
 }
 
 void wait_for(std::initializer_list<int> descriptors,
-              std::optional<std::chrono::nanoseconds> timeout) noexcept {
+              std::optional<std::chrono::nanoseconds> timeout, int written) noexcept {
   using std::chrono::milliseconds;
   std::array<pollfd, 8> polled{};
   nfds_t count = 0;
   for (const int descriptor : descriptors) polled[count++] = {descriptor, POLLIN, 0};
+  polled[count++] = {written, 0, 0};  // POLLERR and POLLHUP need not be asked for
   int timeout_ms = -1;
   if (timeout) {
     // Rounded up, or the last millisecond would be spent spinning.

@@ -26,8 +26,8 @@ class Wake {
 };
 
 /// Returns when one of the descriptors is readable (or at its end), or the time is over. Negative
-/// descriptors are left out.
+/// descriptors are left out. Returns also when no process reads `written` any more.
 void wait_for(std::initializer_list<int> descriptors,
-              std::optional<std::chrono::nanoseconds> timeout) noexcept;
+              std::optional<std::chrono::nanoseconds> timeout, int written = -1) noexcept;
 
 }  // namespace dlock::cli

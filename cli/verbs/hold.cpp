@@ -27,6 +27,7 @@ namespace dlock::cli {
 using program::complain;
 using program::Exit;
 using program::exit_of;
+using program::OutputFailed;
 using program::print_line;
 using program::Signals;
 using program::status;
@@ -64,13 +65,15 @@ class Holder {
   int hold() {
     handle_.on_state([changes = changes_](HandleState state, LossReason) { changes->push(state); });
     print(HandleState::held);
-    while (!lost_) {
+    while (!lost_ && output_error_ == 0) {
       const auto timeout = until_ ? std::optional<Duration>(std::max<Duration>(
                                         *until_ - BoottimeClock::now(), Duration::zero()))
                                   : std::nullopt;
-      wait_for({signals_.descriptor(), changes_->descriptor(), stdin_to_watch()}, timeout);
+      wait_for({signals_.descriptor(), changes_->descriptor(), stdin_to_watch()}, timeout,
+               STDOUT_FILENO);
       report_changes();
       if (lost_ || is_over()) break;
+      if (!program::output_has_reader()) output_error_ = EPIPE;
     }
     return give_back();
   }
@@ -115,7 +118,16 @@ class Holder {
     return false;
   }
 
-  void print(HandleState state) const {
+  /// A line that cannot be written ends the hold: the lock serves no reader any more.
+  void tell(const HoldEvent& event) {
+    try {
+      print_line(to_json(event));
+    } catch (const OutputFailed& failed) {
+      output_error_ = failed.error;
+    }
+  }
+
+  void print(HandleState state) {
     HoldEvent event;
     event.state = state;
     event.reason = handle_.loss_reason();
@@ -125,9 +137,10 @@ class Holder {
     event.sequencer = handle_.sequencer();
     event.permits = handle_.permits();
     event.remaining = handle_.remaining();
-    print_line(to_json(event));
+    tell(event);
   }
 
+  /// Throws OutputFailed if the lock was released and its reader has not got all events.
   int give_back() {
     HoldEvent event;
     event.name = handle_.name();
@@ -140,7 +153,7 @@ class Holder {
       // Nobody had told us yet: the store did, when asked to let go.
       event.state = HandleState::lost;
       event.reason = LossReason::removed;
-      print_line(to_json(event));
+      tell(event);
       lost_ = true;
     }
     if (lost_) return status(Exit::lost);
@@ -149,7 +162,9 @@ class Holder {
       return status(exit_of(error));
     }
     event.state = HandleState::released;
-    print_line(to_json(event));
+    tell(event);
+    if (output_error_ == 0) output_error_ = program::output_error();
+    if (output_error_ != 0) throw OutputFailed{output_error_};
     return status(Exit::ok);
   }
 
@@ -159,6 +174,7 @@ class Holder {
   std::optional<TimePoint> until_;
   std::shared_ptr<Changes> changes_ = std::make_shared<Changes>();
   bool lost_ = false;
+  int output_error_ = 0;  ///< errno
 };
 
 }  // namespace

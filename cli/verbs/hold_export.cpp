@@ -58,7 +58,12 @@ int hold_export(LockManager& locks, const Arguments& arguments, LockHandle handl
   const auto within = arguments.within.value_or(kDefaultWithin);
   const auto token = handle.token().value_or(0);
   const auto until = BoottimeClock::now() + within;
-  print_line(handle.export_grant({.within = within + kGrace}));
+  try {
+    print_line(handle.export_grant({.within = within + kGrace}));
+  } catch (const program::OutputFailed&) {
+    locks.close();  // without its text nobody can adopt the grant
+    throw;
+  }
   const auto has_changed_hands = [&] {
     const auto seen = look(locks, arguments.name, token);
     const bool can_be_given_back = BoottimeClock::now() >= until + kGrace;

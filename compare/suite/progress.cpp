@@ -5,7 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
+
+#include "program/output.hpp"
 
 namespace dlock::compare {
 
@@ -13,7 +14,7 @@ Progress::Progress()
     : terminal_(::isatty(STDERR_FILENO) != 0), start_(std::chrono::steady_clock::now()) {}
 
 Progress::~Progress() {
-  if (terminal_) fmt::print(stderr, "\r\x1b[K");
+  if (terminal_) program::write_message("\r\x1b[K");
 }
 
 void Progress::plan(double seconds) {
@@ -34,9 +35,9 @@ std::string Progress::time_left() const {
 
 void Progress::show() {
   const double share = planned_ > 0 ? std::min(done_ / planned_, 1.0) : 0;
-  fmt::print(stderr, "{}dlock compare: {:3.0f} %, {}: {}{}", terminal_ ? "\r\x1b[K" : "",
-             share * 100, time_left(), what_, terminal_ ? "" : "\n");
-  std::fflush(stderr);
+  program::write_message(fmt::format("{}dlock compare: {:3.0f} %, {}: {}{}",
+                                     terminal_ ? "\r\x1b[K" : "", share * 100, time_left(), what_,
+                                     terminal_ ? "" : "\n"));
 }
 
 void Progress::begin(std::string_view what) {
@@ -53,7 +54,7 @@ void Progress::done(double planned_seconds) {
 
 void Progress::note(std::string_view text) {
   const std::scoped_lock guard(mutex_);
-  fmt::print(stderr, "{}dlock compare: {}\n", terminal_ ? "\r\x1b[K" : "", text);
+  program::write_message(fmt::format("{}dlock compare: {}\n", terminal_ ? "\r\x1b[K" : "", text));
 }
 
 }  // namespace dlock::compare

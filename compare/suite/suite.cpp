@@ -221,7 +221,7 @@ int run_suite(const Options& options) {
   std::filesystem::create_directories(out);
   testkit::write_file(out / "raw.json", boost::json::serialize(raw));
   program::print_line(write_reports({raw}, out));
-  fmt::print(stderr, "dlock compare: {}\n", (out / "report.html").string());
+  program::write_message(fmt::format("dlock compare: {}\n", (out / "report.html").string()));
   return status_of(raw, interrupt.signal());
 }
 

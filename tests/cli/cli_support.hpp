@@ -3,7 +3,10 @@
 // The real dlock binary, run by tests.
 #pragma once
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <boost/json.hpp>
 #include <cstdlib>
@@ -88,6 +91,36 @@ class LocalStore {
 
  private:
   testkit::TempDir folder_{"dlock-cli-test"};
+};
+
+/// A pipe that is full and is not read: for ProcessOptions::log_file.
+class FullPipe {
+ public:
+  FullPipe() {
+    EXPECT_EQ(::mkfifo(path().c_str(), 0600), 0);
+    descriptor_ = ::open(path().c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    const std::string page(4096, 'x');
+    while (::write(descriptor_, page.data(), page.size()) > 0) {
+    }
+  }
+  ~FullPipe() { ::close(descriptor_); }
+  FullPipe(const FullPipe&) = delete;
+  FullPipe& operator=(const FullPipe&) = delete;
+
+  std::string path() const { return (folder_.path() / "pipe").string(); }
+  /// Reads what is there.
+  std::string drain() const {
+    std::string all;
+    std::string some(4096, '\0');
+    for (ssize_t got = 0; (got = ::read(descriptor_, some.data(), some.size())) > 0;) {
+      all.append(some, 0, static_cast<std::size_t>(got));
+    }
+    return all;
+  }
+
+ private:
+  testkit::TempDir folder_{"dlock-cli-test"};
+  int descriptor_ = -1;
 };
 
 /// `dlock status --json` of a lock.

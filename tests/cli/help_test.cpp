@@ -26,7 +26,7 @@ TEST(CliHelp, PromisesNoTableThatIsNone) {
   }
 }
 
-TEST(CliOutput, AFullDiskIsAnErrorAndABrokenPipeIsNone) {
+TEST(CliOutput, AFullDiskIsAnError) {
   const LocalStore store;
   const auto to_full = [&](const std::string& words) {
     return finish({.argv = {"sh", "-c",
@@ -39,9 +39,43 @@ TEST(CliOutput, AFullDiskIsAnErrorAndABrokenPipeIsNone) {
     EXPECT_EQ(result.err, "dlock: standard output cannot be written: No space left on device\n");
   }
   EXPECT_FALSE(is_held(store.url(), "x"));
-  Process reader(dlock_on(store.url(), {"hold", "x", "--for", "100ms"}));
-  reader.close_stdout();
-  EXPECT_EQ(reader.wait(patience())->shell_status(), 0);
+}
+
+TEST(CliOutput, APipeWithoutAReaderIsAnError) {
+  const LocalStore store;
+  // The pipe has no reader any more when printf fails.
+  const std::string script =
+      "trap '' PIPE; { while printf . 2>/dev/null; do :; done; \"$@\"; echo $? >&2; } | :";
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"status", "x"},
+                                             {"list"},
+                                             {"doctor"},
+                                             {"compare", "--list"},
+                                             {"--help"},
+                                             {"hold", "x", "--for", "1h"}}) {
+    auto options = dlock_on(store.url(), words);
+    options.argv.insert(options.argv.begin(), {"sh", "-c", script, "sh"});
+    if (words.front() == "compare") std::erase(options.argv, "--store");
+    if (words.front() == "compare") std::erase(options.argv, store.url());
+    EXPECT_EQ(finish(options).err, "dlock: standard output cannot be written: Broken pipe\n74\n")
+        << words.front();
+  }
+  EXPECT_FALSE(is_held(store.url(), "x"));
+}
+
+TEST(CliOutput, AVerbThatHoldsNothingWaitsForASlowReader) {
+  const LocalStore store;
+  const FullPipe full;
+  auto options = dlock_on(store.url(), {"status", "x"});
+  options.log_file = full.path();
+  Process status(options);
+  EXPECT_FALSE(status.wait(within(300ms)));
+  auto all = full.drain();
+  const auto ended = status.wait(patience());
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->shell_status(), 0);
+  all += full.drain();
+  EXPECT_TRUE(all.ends_with("xx: free\n")) << all.substr(all.size() - 100);
 }
 
 TEST(CliRun, AScriptWithoutAFirstLineIsRunByTheShell) {

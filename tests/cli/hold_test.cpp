@@ -3,6 +3,7 @@
 // `dlock hold`: the protocol that scripts depend on. What is pinned here is a contract.
 #include <csignal>
 
+#include "testkit/servers/redis.hpp"
 #include "tests/cli/cli_support.hpp"
 
 namespace dlock::cli_test {
@@ -99,13 +100,105 @@ TEST(CliHold, GivesUpInTime) {
   EXPECT_EQ(finish(dlock_on(store.url(), {"hold", "x", "--wait", "0", "-E", "3"})).status.code, 3);
 }
 
-TEST(CliHold, AReaderThatLeavesIsSuccessAndFreesTheLock) {
+TEST(CliHold, ReleasesAndExits74WhenItsOutputHasNoReader) {
   const LocalStore store;
-  Process hold(dlock_on(store.url(), {"hold", "x", "--for", "300ms"}));
-  EXPECT_EQ(text(read_event(hold), "event"), "held");
+  for (const auto input :
+       {testkit::ProcessOptions::Input::null, testkit::ProcessOptions::Input::pipe}) {
+    auto options = dlock_on(store.url(), {"hold", "x"});
+    options.stdin_from = input;
+    Process hold(options);
+    EXPECT_EQ(text(read_event(hold), "event"), "held");
+    hold.close_stdout();
+    const auto ended = hold.wait(patience());
+    ASSERT_TRUE(ended);
+    EXPECT_EQ(ended->shell_status(), 74);
+    EXPECT_EQ(hold.collected_stderr(), "dlock: standard output cannot be written: Broken pipe\n");
+    EXPECT_FALSE(is_held(store.url(), "x"));
+  }
+}
+
+TEST(CliHold, AFileAsOutputDoesNotEndIt) {
+  const LocalStore store;
+  const auto file = store.folder() / "events";
+  auto options = dlock_on(store.url(), {"hold", "x"});
+  options.stdin_from = testkit::ProcessOptions::Input::null;
+  options.log_file = file;
+  Process hold(options);
+  ASSERT_TRUE(testkit::eventually(patience(), [&] { return is_held(store.url(), "x"); }));
+  EXPECT_FALSE(hold.wait(within(200ms)));
+  hold.signal(SIGTERM);
+  const auto ended = hold.wait(patience());
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->shell_status(), 0);
+  EXPECT_NE(testkit::read_file(file).find("\"released\""), std::string::npos);
+}
+
+TEST(CliHold, AFullPipeDelaysNeitherForNorASignal) {
+  const LocalStore store;
+  const FullPipe full;
+  for (const bool by_signal : {false, true}) {
+    auto options = dlock_on(store.url(), {"hold", "x", "--for", by_signal ? "1h" : "300ms"});
+    options.stdin_from = testkit::ProcessOptions::Input::null;
+    options.log_file = full.path();
+    Process hold(options);
+    if (by_signal) {
+      ASSERT_TRUE(testkit::eventually(patience(), [&] { return is_held(store.url(), "x"); }));
+      hold.signal(SIGTERM);
+    }
+    const auto ended = hold.wait(within(5s));
+    ASSERT_TRUE(ended) << by_signal;
+    EXPECT_EQ(ended->shell_status(), 74);
+    EXPECT_FALSE(is_held(store.url(), "x"));
+  }
+}
+
+TEST(CliHold, AFullPipeDoesNotDelayALoss) {
+  testkit::RedisServer server;
+  server.start();
+  const FullPipe full;
+  const auto url = server.url() + "?lease=3s";
+  auto options = dlock_on(url, {"-q", "hold", "x"});
+  options.stdin_from = testkit::ProcessOptions::Input::null;
+  options.log_file = full.path();
+  Process hold(options);
+  ASSERT_TRUE(testkit::eventually(patience(), [&] { return is_held(url, "x"); }));
+  const auto token = std::to_string(status_of(url, "x").at("token").to_number<std::uint64_t>());
+  EXPECT_EQ(finish(dlock_on(url, {"break", "x", "--token", token})).status.code, 0);
+  const auto ended = hold.wait(within(5s));
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->shell_status(), 76);
+}
+
+TEST(CliHold, AFullPipeDoesNotDelayTheEndOfAnExport) {
+  testkit::RedisServer server;
+  server.start();
+  const FullPipe full;
+  auto options = dlock_on(server.url(), {"-q", "hold", "x", "--export", "--within", "300ms"});
+  options.log_file = full.path();
+  Process hold(options);
+  const auto ended = hold.wait(within(10s));
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->shell_status(), 75);
+  EXPECT_FALSE(is_held(server.url(), "x"));
+}
+
+TEST(CliHold, TheReaderOfAnExportMayLeaveAfterItsLine) {
+  testkit::RedisServer server;
+  server.start();
+  auto options = dlock_on(server.url(), {"-q", "hold", "x", "--export"});
+  options.stdin_from = testkit::ProcessOptions::Input::null;
+  Process hold(options);
+  const auto grant = hold.read_line(patience());
+  ASSERT_TRUE(grant) << hold.collected_stderr();
   hold.close_stdout();
-  EXPECT_EQ(hold.wait(patience())->shell_status(), 0);
-  EXPECT_FALSE(is_held(store.url(), "x"));
+  EXPECT_FALSE(hold.wait(within(300ms)));
+  EXPECT_EQ(finish(dlock_on(server.url(), {"-q", "run", "x", "--adopt", "-", "--", "true"}),
+                   *grant + "\n")
+                .status.code,
+            0);
+  const auto ended = hold.wait(patience());
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->shell_status(), 0);
 }
 
 // The local store has no lease: a stopped holder keeps the lock, and has it when it goes on.

@@ -50,6 +50,18 @@ TEST_F(CliMigrate, FromPlanToFinish) {
   expect(kRefused, {"start", "p"}, "finished before");
 }
 
+TEST_F(CliMigrate, AFullPipeDoesNotDelayASignal) {
+  const FullPipe full;
+  auto options = dlock({"--config", path("dlock.yaml"), "migrate", "plan", "p"});
+  options.log_file = full.path();
+  Process plan(options);
+  EXPECT_FALSE(plan.wait(within(500ms)));
+  plan.signal(SIGTERM);
+  const auto ended = plan.wait(within(5s));
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->shell_status(), 128 + SIGTERM);
+}
+
 TEST_F(CliMigrate, APlanTakesNoNames) {
   for (const std::string verb : {"plan", "start"}) {
     expect(kUsage, {verb, "p", "billing/1"}, "governs every lock that its route matches");
