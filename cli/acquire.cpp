@@ -88,7 +88,8 @@ Acquired acquire(LockManager& locks, const Arguments& arguments, Signals& signal
   std::optional<AncestorCheck> check;
   bool may_check = !arguments.permits && AncestorCheck::is_needed();
   std::optional<WaitingNote> note;
-  bool may_tell = WaitingNote::is_wanted() && !arguments.permits;
+  bool may_tell = WaitingNote::is_wanted();
+  const auto about = arguments.permits ? WaitingNote::About::semaphore : WaitingNote::About::lock;
   const auto tell_at = BoottimeClock::now() + kSilence;
   while (true) {
     const auto silent_for = may_tell || may_check
@@ -115,7 +116,7 @@ Acquired acquire(LockManager& locks, const Arguments& arguments, Signals& signal
     }
     if (!result && may_tell && BoottimeClock::now() >= tell_at) {
       may_tell = false;
-      note.emplace(locks, arguments.name);
+      note.emplace(locks, arguments.name, about);
     }
     if (!result) continue;
     auto& [error, handle] = *result;

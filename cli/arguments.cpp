@@ -197,8 +197,10 @@ class Parser {
         ->excludes(seconds);
     add_duration(app, "--lease", arguments_.lease,
                  "How long a dead holder may block the others (default: the store's)");
-    app.add_option("-E,--conflict-exit-code", arguments_.conflict_exit_code,
-                   "Exit status when the lock is not obtained in time (default: 75)")
+    app.add_option(
+           "-E,--conflict-exit-code", arguments_.conflict_exit_code,
+           "Exit status when another client had the lock for the whole wait (default: 75). A store "
+           "that does not answer is 69")
         ->check(CLI::Range(0, 255))
         ->type_name("N");
     add_duration(app, "--max-hold", arguments_.max_hold,
@@ -219,7 +221,8 @@ class Parser {
         "-s,--shared", arguments_.shared,
         "In shared mode: beside other readers, never beside a writer, which is who leaves "
         "this out (zookeeper, redis, local)");
-    app.add_flag("-x", "In exclusive mode, which is the default")->excludes(shared);
+    const std::string exclusive = "In exclusive mode, which is the default";
+    app.add_flag("-x", exclusive)->excludes(shared);
     app.add_option("--permits", arguments_.permits,
                    "So many permits of the semaphore NAME, which is no lock (default with --of: 1)")
         ->check(CLI::Range(1U, kMostPermits))
@@ -325,7 +328,9 @@ class Parser {
 
   void add_list() {
     auto& app = add_verb("list", Verb::list, "The locks below a prefix");
-    app.add_option("PREFIX", arguments_.name, "A lock name; its parts come first in those listed")
+    app.add_option("PREFIX", arguments_.name,
+                   "A lock name, for it and all below; or a pattern as in a route's match: x/*, "
+                   "x/**")
         ->type_name("");
     add_json(app);
   }

@@ -49,12 +49,15 @@ inline constexpr std::array<ExitMeaning, 16> kExitMeanings{{
      "tokens that went back"},
     {Exit::no_input,
      "of `compare`: no such scenario, store, client or file, or nothing was measured"},
-    {Exit::unavailable, "the store is out of reach"},
+    {Exit::unavailable,
+     "the store is out of reach: it did not answer within the wait, or failed after its last "
+     "answer"},
     {Exit::output,
      "standard output could not be written, or nothing reads it; `hold` has released the lock"},
     {Exit::not_obtained,
-     "not obtained in time, or run by another (or --conflict-exit-code); of `break`: not held with "
-     "that token"},
+     "not obtained in time: the store's last answer was that another client holds the lock or is "
+     "ahead in the queue, and no failure was seen since; or run by another (or "
+     "--conflict-exit-code); of `break`: not held with that token"},
     {Exit::lost, "the lock was lost while it was held"},
     {Exit::overran, "of `run`: --at-most-for was over, and the command was ended"},
     {Exit::config,

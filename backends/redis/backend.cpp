@@ -152,6 +152,15 @@ void RedisBackend::on_old_connection_kept() {
       "one lease; ACL SETUSER <user> +client|kill +client|id");
 }
 
+void RedisBackend::on_login_refused(const Failure& why) {
+  if (!announced_) return;
+  sink_.on_link_down(why);
+  sink_.on_warning(
+      fmt::format("{}: {}; what is held here is lost when its lease is over, unless the server and "
+                  "the files of the configuration agree before",
+                  why.error.message(), why.text));
+}
+
 void RedisBackend::wake_all() {
   for (const auto& [id, claim] : *claims_) claim->wake();
 }

@@ -36,6 +36,7 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
 
   asio::awaitable<Failure> connect(TimePoint deadline) override;
   Failure link_failure() const override { return link_->last_failure(); }
+  std::string pending_attempt() const override { return link_->pending_attempt(); }
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
   ClaimPtr make_claim(ClaimRequest request) override;
   asio::awaitable<ClaimAnswer> claim(ClaimPtr claim, TimePoint deadline) override;
@@ -90,6 +91,7 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
   void on_up() override;
   void on_down(const Failure& why) override;
   void on_old_connection_kept() override;
+  void on_login_refused(const Failure& why) override;
 
   Declaration declaration() const;
   std::shared_ptr<Subscriber> make_subscriber();

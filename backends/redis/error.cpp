@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/redis/error.hpp"
+#include "dlock/spi/error.hpp"
 #include "dlock/spi/error_category.hpp"
 
 #include <algorithm>
 #include <array>
 #include <boost/system/system_error.hpp>
 #include <cctype>
-#include <cerrno>
 #include <charconv>
 #include <system_error>
 
@@ -209,23 +209,15 @@ const std::string* wrong_key(std::string_view text, std::string_view script,
   return number >= 1 && number <= keys.size() ? &keys[number - 1] : nullptr;
 }
 
-std::string with_limit(int error_number) {
-  auto text = std::generic_category().message(error_number);
-  if (error_number == EMFILE) text += ": no descriptor is left, see RLIMIT_NOFILE (ulimit -n)";
-  if (error_number == ENFILE) text += ": no descriptor is left in the system, see fs.file-max";
-  if (error_number == EAGAIN) text += ": no thread can be made, see RLIMIT_NPROC and pids.max";
-  return text;
-}
-
 Failure failure_of(const std::exception_ptr& thrown) noexcept {
   Failure failure{Error::no_resources, {}};
   try {
     try {
       std::rethrow_exception(thrown);
     } catch (const std::system_error& error) {
-      failure.text = with_limit(error.code().value());
+      failure.text = system_text(error.code().value());
     } catch (const boost::system::system_error& error) {
-      failure.text = with_limit(error.code().value());
+      failure.text = system_text(error.code().value());
     } catch (const std::exception& error) {
       failure.text = error.what();
     }

@@ -72,8 +72,6 @@ std::string refused_command(std::string_view text, std::string_view script);
 const std::string* wrong_key(std::string_view text, std::string_view script,
                              const std::vector<std::string>& keys);
 
-/// An errno in words, with the limit behind it if there is one (RLIMIT_NOFILE, RLIMIT_NPROC).
-std::string with_limit(int error_number);
 /// What a coroutine was ended by, as a failure that passes.
 Failure failure_of(const std::exception_ptr& thrown) noexcept;
 

@@ -5,6 +5,7 @@
 #include <openssl/crypto.h>
 
 #include <charconv>
+#include <filesystem>
 
 #include "backends/redis/backend.hpp"
 #include "backends/redis/rules/names.hpp"
@@ -60,6 +61,13 @@ int database(const StoreOptions& options) {
     refuse_option(options, "db", "db: the URL's path names another database; keep one of them");
   }
   return number;
+}
+
+/// The path of a file that is read again with each connection: absolute, since the program may
+/// change its working directory.
+std::string file(const StoreOptions& options, std::string_view option) {
+  const auto& path = options.string(option);
+  return path.empty() ? path : std::filesystem::absolute(path).string();
 }
 
 void check_tls(const StoreOptions& options) {
@@ -154,9 +162,9 @@ DialSettings dial_settings(const StoreOptions& options) {
   }
   check_tls(options);
   settings.tls = options.scheme == kTlsScheme;
-  settings.tls_ca = options.string("tls_ca");
-  settings.tls_cert = options.string("tls_cert");
-  settings.tls_key = options.string("tls_key");
+  settings.tls_ca = file(options, "tls_ca");
+  settings.tls_cert = file(options, "tls_cert");
+  settings.tls_key = file(options, "tls_key");
   settings.tls_verify = options.flag("tls_verify");
   settings.tls_server_name = options.string("tls_server_name");
   if (settings.tls_server_name.empty()) settings.tls_server_name = settings.host;
@@ -168,7 +176,9 @@ DialSettings dial_settings(const StoreOptions& options) {
         "alone, or auth.password_env");
   }
   settings.username = options.username;
-  settings.password = options.password;
+  if (!options.password.empty()) {
+    settings.password = std::make_shared<Password>(options.password, options.password_file);
+  }
   settings.database = database(options);
   return settings;
 }

@@ -26,7 +26,10 @@ Session::Settings session_settings(const StoreOptions& options, const NameMap& n
   Session::Settings settings;
   settings.endpoints = options.endpoints;
   settings.timeout = options.duration("session_timeout");
-  if (!options.username.empty()) settings.digest = options.username + ":" + options.password;
+  if (!options.username.empty()) {
+    settings.username = options.username;
+    settings.password = std::make_shared<Password>(options.password, options.password_file);
+  }
   settings.creator_acl = options.string("acl") == "creator";
   settings.root = names.root();
   return settings;

@@ -39,6 +39,7 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
 
   asio::awaitable<Failure> connect(TimePoint deadline) override;
   Failure link_failure() const override { return session_->link_failure(); }
+  std::string pending_attempt() const override { return session_->pending_attempt(); }
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
   ClaimPtr make_claim(ClaimRequest request) override;
   asio::awaitable<ClaimAnswer> claim(ClaimPtr claim, TimePoint deadline) override;
@@ -180,10 +181,10 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   };
   asio::awaitable<LeasesFound> leases_with(std::uint64_t token, std::string directory,
                                            TimePoint deadline);
-  asio::awaitable<bool> describe_leases(std::string directory, SemaphoreStatus& status,
-                                        TimePoint deadline);
-  asio::awaitable<bool> describe_line(std::string directory, SemaphoreStatus& status,
-                                      TimePoint deadline);
+  asio::awaitable<int> describe_leases(std::string directory, SemaphoreStatus& status,
+                                       TimePoint deadline);
+  asio::awaitable<int> describe_line(std::string directory, SemaphoreStatus& status,
+                                     TimePoint deadline);
 
   // downgrade
   bool is_ours(const NodeClaim& claim) const;
@@ -243,6 +244,7 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
     int rc = ZCONNECTIONLOSS;
     std::vector<std::pair<std::string, std::vector<std::string>>> locks;  ///< with their nodes
     std::vector<std::string> semaphores;
+    Failure left_out{};  ///< the first node that could not be listed
   };
   /// Everything below it.
   asio::awaitable<Found> walk(std::string prefix, TimePoint deadline);

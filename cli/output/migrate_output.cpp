@@ -22,6 +22,8 @@ json::object object_of(const Owner& owner, const std::string& store) {
   return {{"store", store},
           {"host", owner.host},
           {"pid", owner.pid},
+          {"pid_namespace",
+           owner.pid_namespace == 0 ? json::value(nullptr) : json::value(owner.pid_namespace)},
           {"app", owner.app},
           {"id", owner.id}};
 }

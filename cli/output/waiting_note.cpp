@@ -18,6 +18,9 @@ using program::is_quiet;
 
 namespace {
 
+/// The longest time that a message waits for the name of a holder.
+constexpr std::chrono::milliseconds kLook{500};
+
 std::string words_about(const LockStatus& status) {
   if (!status.held) return {};
   auto text = fmt::format("held by {}", holder_words(status));
@@ -29,7 +32,7 @@ std::string words_about(const LockStatus& status) {
 
 std::string holder_of(LockManager& locks, const std::string& name) noexcept {
   try {
-    return words_about(locks.status(name));
+    return words_about(locks.status(name, kLook));
   } catch (...) {
     return {};
   }
@@ -53,10 +56,10 @@ bool WaitingNote::is_wanted() noexcept { return !is_quiet() && ::isatty(STDERR_F
 
 namespace {
 
-/// What is known of the one we wait for, as the rest of a sentence.
+/// Returns what is known of the holder, or why the store is out of reach.
 std::string remark(LockManager& locks, const std::string& name) {
   try {
-    const auto holder = words_about(locks.status(name));
+    const auto holder = words_about(locks.status(name, kLook));
     return holder.empty() ? "" : ", " + holder;
   } catch (const LockError& error) {
     if (error.code() != errc::unavailable) return {};
@@ -67,11 +70,13 @@ std::string remark(LockManager& locks, const std::string& name) {
 
 }  // namespace
 
-WaitingNote::WaitingNote(LockManager& locks, const std::string& name) {
+WaitingNote::WaitingNote(LockManager& locks, const std::string& name, About about) {
   try {
-    thread_ = start_thread([&locks, name] {
+    thread_ = start_thread([&locks, name, about] {
       try {
-        complain(fmt::format("waiting for {}{}", name, remark(locks, name)));
+        const auto more = remark(locks, name);
+        const bool is_cause = more.starts_with(":");
+        if (about == About::lock || is_cause) complain(fmt::format("waiting for {}{}", name, more));
       } catch (...) {  // NOLINT(bugprone-empty-catch): then without a word
       }
     });

@@ -12,7 +12,7 @@
 namespace dlock::cli {
 
 /// Who holds the lock now, for people: `held by ./report.sh (pid 4711) on web1 for 3m20s`; empty if
-/// nobody does or the store does not say. Waits for the store. Never throws.
+/// nobody does or the store does not say. Waits for the store, half a second at most. Never throws.
 std::string holder_of(LockManager& locks, const std::string& name) noexcept;
 
 /// Returns the waiter that keeps a semaphore's free permits from others, with advice. Empty if too
@@ -27,7 +27,9 @@ class WaitingNote {
   /// Only if standard error is a terminal, and not with --quiet.
   static bool is_wanted() noexcept;
 
-  WaitingNote(LockManager& locks, const std::string& name);
+  /// Of a semaphore only the reason why its store is out of reach is printed.
+  enum class About { lock, semaphore };
+  WaitingNote(LockManager& locks, const std::string& name, About about);
   ~WaitingNote();
   WaitingNote(const WaitingNote&) = delete;
   WaitingNote& operator=(const WaitingNote&) = delete;

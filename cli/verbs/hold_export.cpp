@@ -61,7 +61,7 @@ int hold_export(LockManager& locks, const Arguments& arguments, LockHandle handl
   try {
     print_line(handle.export_grant({.within = within + kGrace}));
   } catch (const program::OutputFailed&) {
-    locks.close();  // without its text nobody can adopt the grant
+    locks.close();  // without its text no process can adopt the grant
     throw;
   }
   const auto has_changed_hands = [&] {

@@ -86,7 +86,7 @@ class Supervisor {
         if (killed_at_ && *status == signal_status(SIGKILL)) {
           tell("killed", "the command did not end in time and was killed");
         }
-        // What it left behind must not run without the lock.
+        // Its descendants must not run without the lock.
         if (policy_.was_lost() && arguments_.on_lost == OnLost::terminate) {
           explain(signal_tree(-1, SIGKILL));
         }

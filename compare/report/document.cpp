@@ -272,7 +272,7 @@ object advice(const Runs& runs) {
           (!wants("family") || store.description->at("family") == use.at("family")) &&
           (!wants("not_family") || store.description->at("family") != use.at("not_family")) &&
           seen(figures, store.id).contradictions == 0;
-      if (fits) fitting += (fitting.empty() ? "" : ", ") + store.title;
+      if (fits) fitting += (fitting.empty() ? "" : "; ") + store.title;  // titles have commas
     }
     rows.push_back(array{cell(use.at("if").as_string()),
                          cell(fitting.empty() ? "none of those measured" : fitting),

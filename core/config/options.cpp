@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include "core/config/fail.hpp"
 #include "core/config/requirements.hpp"
@@ -285,7 +286,12 @@ class Resolver {
                                          "key); keep one of them",
                                          setting.key));
       }
-      result_.options.password = secret(setting, setting.key == "auth.password_env");
+      const bool from_environment = setting.key == "auth.password_env";
+      result_.options.password = secret(setting, from_environment);
+      // The program may change its working directory before the file is read again.
+      if (!from_environment) {
+        result_.options.password_file = std::filesystem::absolute(setting.value).string();
+      }
       return;
     }
     if (setting.key == "auth.password") {

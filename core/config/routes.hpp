@@ -8,9 +8,12 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "dlock/config.hpp"
+#include "dlock/error.hpp"
+#include "dlock/spi/name.hpp"
 
 namespace dlock::core {
 
@@ -50,5 +53,34 @@ bool pattern_covers(std::string_view first, std::string_view second);
 
 /// Whether there is a name that both match.
 bool patterns_meet(std::string_view one, std::string_view other);
+
+/// A lock name, for it and all below; a pattern, for the names that match; empty, for all.
+class WantedNames {
+ public:
+  /// Throws LockError{invalid_name}.
+  explicit WantedNames(std::string text) : text_(std::move(text)) {
+    if (text_.empty()) return;
+    if (auto wrong = pattern_error(text_); !wrong.empty()) {
+      throw LockError(make_error_code(errc::invalid_name), {text_, {}, std::move(wrong)});
+    }
+    is_pattern_ = is_pattern(text_);
+    prefix_ = text_;
+    if (!is_pattern_) return;
+    prefix_.clear();
+    for (const auto part : split_name(text_)) {
+      if (is_pattern(part)) break;
+      prefix_.append(prefix_.empty() ? "" : "/").append(part);
+    }
+  }
+
+  /// Returns the parts that all wanted names start with, for Backend::list().
+  const std::string& prefix() const noexcept { return prefix_; }
+  bool has(const std::string& name) const { return !is_pattern_ || pattern_matches(text_, name); }
+
+ private:
+  std::string text_;
+  std::string prefix_;
+  bool is_pattern_ = false;
+};
 
 }  // namespace dlock::core

@@ -17,7 +17,10 @@ ClaimAnswer late_grant() {
 
 }  // namespace
 
-AcquireFsm::Step AcquireFsm::begin(TimePoint now) { return claim(now); }
+AcquireFsm::Step AcquireFsm::begin(TimePoint now) {
+  begun_ = now;
+  return claim(now);
+}
 
 AcquireFsm::Step AcquireFsm::claim(TimePoint now) {
   state_ = State::claiming;
@@ -80,6 +83,8 @@ AcquireFsm::Step AcquireFsm::on_refused_grant(Failure why) {
 
 AcquireFsm::Step AcquireFsm::try_again(const ClaimAnswer& answer, TimePoint now,
                                        std::uint64_t random) {
+  // The failure was seen after the wait was over.
+  if (answered_ && !error_ && now >= limits_.deadline) return fail(errc::timed_out);
   answered_ = false;
   failure_ = answer.failure;
   if (error_) return fail(*error_);
@@ -92,27 +97,34 @@ AcquireFsm::Step AcquireFsm::try_again(const ClaimAnswer& answer, TimePoint now,
   return {Action::pause, std::min({now + *pause, limits_.deadline, out_of_patience})};
 }
 
-AcquireFsm::Step AcquireFsm::on_woken(TimePoint now, const Failure& trouble) {
+AcquireFsm::Step AcquireFsm::on_woken(TimePoint now, const Trouble& trouble) {
   if (error_) return fail(*error_);
   if (now >= limits_.deadline) return fail(out_of_time(trouble));
   return claim(now);
 }
 
-// That no answer has come by then is no failure: who waits for a millisecond has waited for one.
-errc AcquireFsm::out_of_time(const Failure& trouble) {
-  if (trouble.error) failure_ = trouble;
-  if (trouble.error || unreachable_since_) return errc::unavailable;
-  if (!answered_) {
-    failure_ = make_failure(errc::timed_out, "the store had not answered when the wait ran out");
-  }
-  return errc::timed_out;
+errc AcquireFsm::error_at_deadline(const Trouble& trouble) const noexcept {
+  const bool failed_since = trouble.failure.error && trouble.since < limits_.deadline;
+  return answered_ && !failed_since ? errc::timed_out : errc::unavailable;
+}
+
+errc AcquireFsm::out_of_time(const Trouble& trouble) {
+  const auto error = error_at_deadline(trouble);
+  if (error == errc::unavailable && trouble.failure.error) failure_ = trouble.failure;
+  return error;
+}
+
+TimePoint AcquireFsm::first_answer_until(const Trouble& trouble) const noexcept {
+  const bool is_first = state_ == State::claiming && !answered_ && !unreachable_since_;
+  const bool goes_on = is_first && !error_ && !limits_.once && !trouble.failure.error;
+  return goes_on ? begun_ + kFirstAnswer : TimePoint::min();
 }
 
 bool AcquireFsm::on_cancel() { return give_up(errc::cancelled); }
 
 bool AcquireFsm::on_closed() { return give_up(errc::closed); }
 
-bool AcquireFsm::on_deadline(const Failure& trouble) {
+bool AcquireFsm::on_deadline(const Trouble& trouble) {
   if (limits_.once || error_ || state_ == State::finished) return false;
   return give_up(out_of_time(trouble));
 }

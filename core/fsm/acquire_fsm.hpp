@@ -11,16 +11,33 @@
 //   deadline or cancel: at once in wait and pause; while a claim is under way the caller is told
 //   at once, the answer is awaited, and whatever it left in the store is withdrawn.
 //
-//   A deadline that passes says `timed_out`, whatever was answered by then; `unavailable` only if
-//   the store was seen to fail and has not answered since.
+//   A wait that ends without the lock: the last answer of the store decides, and no failure was
+//   seen since. If that answer was `waiting` or `busy`, the error is `timed_out`. Without an
+//   answer, or after a failure, it is `unavailable`. A failure seen after the deadline does not
+//   count: the process may have been stopped meanwhile. A wait shorter than kFirstAnswer lasts
+//   until the first answer, and kFirstAnswer at most.
 //
 // An acquire is never raced: it decides once, and a grant that comes too late is given back.
 #pragma once
+
+#include <string_view>
 
 #include "core/fsm/backoff.hpp"
 #include "dlock/spi/answers.hpp"
 
 namespace dlock::core {
+
+/// Unit: the longest time that a short wait goes on for the first answer of the store.
+inline constexpr std::chrono::seconds kFirstAnswer{1};
+
+/// Text of errc::unavailable for a wait that ended without an answer and without a known failure.
+inline constexpr std::string_view kNoAnswer = "the store did not answer before the wait ended";
+
+/// What is known to stand between this process and the store; a clear failure means nothing is.
+struct Trouble {
+  Failure failure;
+  TimePoint since{};  ///< when the failure was seen first
+};
 
 class AcquireFsm {
  public:
@@ -48,20 +65,25 @@ class AcquireFsm {
   Step on_answer(const ClaimAnswer& answer, bool usable, TimePoint now, std::uint64_t random);
   /// Instead of on_answer(): granted, and the grant must not be used, for `why`; it is given back.
   Step on_refused_grant(Failure why);
-  /// A wait or a pause is over. `trouble` (here and below): what is known to stand between us and
-  /// the store at present, clear if nothing is.
-  Step on_woken(TimePoint now, const Failure& trouble = {});
+  /// A wait or a pause is over.
+  Step on_woken(TimePoint now, const Trouble& trouble = {});
 
   /// The caller gives up, his wait ran out, or the store has been out of reach for too long.
   /// True: tell the caller now, with error(); the claim under way is still to be awaited.
   /// False: end the wait or pause under way, the next step says finish; or it is over already.
   bool on_cancel();
-  bool on_deadline(const Failure& trouble = {});
+  bool on_deadline(const Trouble& trouble = {});
   bool on_out_of_reach(const Failure& why);
   bool on_closed();
 
   /// The caller has been told, or will be, that he does not get it.
   bool given_up() const noexcept { return error_.has_value(); }
+  /// Returns how long the wait goes on past its deadline for the first answer of the store.
+  /// TimePoint::min(): it does not.
+  TimePoint first_answer_until(const Trouble& trouble) const noexcept;
+  /// Returns the error of a wait that ends now.
+  errc error_at_deadline(const Trouble& trouble) const noexcept;
+
   /// After finish.
   bool granted() const noexcept { return granted_; }
   /// The error to tell, in dlock's own category; its cause is failure().
@@ -79,14 +101,15 @@ class AcquireFsm {
   Step fail(errc error);
   Step try_again(const ClaimAnswer& answer, TimePoint now, std::uint64_t random);
   bool give_up(errc error);
-  errc out_of_time(const Failure& trouble);
+  errc out_of_time(const Trouble& trouble);
 
   Limits limits_;
   Backoff backoff_;
   State state_ = State::pausing;
   bool granted_ = false;
   bool may_exist_ = false;
-  bool answered_ = false;  ///< the store's last word was that somebody else holds it
+  bool answered_ = false;  ///< the last answer: another client holds the lock or is ahead
+  TimePoint begun_{};
   std::optional<errc> error_;
   Failure failure_;
   std::optional<TimePoint> unreachable_since_;

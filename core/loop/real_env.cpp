@@ -8,6 +8,7 @@
 #include <boost/asio/post.hpp>
 #include <ctime>
 #include <exception>
+#include <list>
 #include <system_error>
 #include <utility>
 
@@ -31,6 +32,9 @@ std::mt19937_64 seeded() {
 /// Rare work (closing a silent session, an fsync per 65,536 tickets), so a thread each.
 constexpr Crew::Limits kHelpers{.most = 1024, .rest = std::chrono::milliseconds(0)};
 
+/// Threads that may be stuck at once, in name lookups and reads of files.
+constexpr Crew::Limits kUnbounded{.most = 32, .rest = std::chrono::milliseconds(0)};
+
 class Helped final : public Errand {
  public:
   Helped(RealEnv& env, Job job, Job done)
@@ -53,6 +57,74 @@ class Helped final : public Errand {
 };
 
 }  // namespace
+
+/// The jobs of run_unbounded(). Their threads share it, and may end after the Env.
+class RealEnv::Unbounded : public std::enable_shared_from_this<Unbounded> {
+ public:
+  explicit Unbounded(RealEnv& env) : env_(&env) {}
+
+  void run(Job job, Job done) {
+    auto errand = std::make_shared<Alone>(shared_from_this(), std::move(job));
+    {
+      const std::lock_guard lock(mutex_);
+      if (!threads_) make_threads();
+      errand->done = done_.insert(done_.end(), std::move(done));
+    }
+    threads_->post(std::move(errand));
+  }
+
+  /// Drops all `done`: they belong to the loop.
+  void leave() noexcept {
+    std::list<Job> dropped;
+    {
+      const std::lock_guard lock(mutex_);
+      env_ = nullptr;
+      dropped.swap(done_);
+    }
+    dropped.clear();
+    if (!threads_) return;
+    while (threads_->take()) continue;
+    threads_->finish(std::chrono::steady_clock::now());
+  }
+
+ private:
+  struct Alone final : Errand {
+    Alone(std::shared_ptr<Unbounded> of, Job what) : all(std::move(of)), job(std::move(what)) {}
+    void run() noexcept override {
+      try {
+        job();
+      } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): `done` sees no result
+      }
+      job = {};
+      all->ended(done);
+    }
+
+    const std::shared_ptr<Unbounded> all;
+    Job job;
+    std::list<Job>::iterator done;
+  };
+
+  void make_threads() {
+    threads_ = std::make_shared<Crew>(kUnbounded, [weak = weak_from_this()] {
+      const auto self = weak.lock();
+      if (!self) return;
+      const std::lock_guard lock(self->mutex_);
+      if (self->env_ != nullptr) hire_later(*self->env_, self->threads_);
+    });
+  }
+
+  void ended(std::list<Job>::iterator done) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (env_ == nullptr) return;  // `done` was dropped
+    env_->post(std::move(*done));
+    done_.erase(done);
+  }
+
+  std::mutex mutex_;
+  RealEnv* env_;  ///< null: it has ended
+  std::list<Job> done_;
+  std::shared_ptr<Crew> threads_;
+};
 
 template <class T>
 struct RealEnv::WaitAllocator {
@@ -87,11 +159,13 @@ RealEnv::RealEnv()
     : timer_(io_, make_timer()),
       wake_descriptor_(timer_.native_handle()),
       helpers_(make_crew(*this, kHelpers)),
+      unbounded_(std::make_shared<Unbounded>(*this)),
       random_(seeded()) {
   await_timer();
 }
 
 RealEnv::~RealEnv() {
+  unbounded_->leave();
   while (const auto waiting = helpers_->take()) waiting->run();
   helpers_->finish(std::chrono::steady_clock::time_point::max());
   std::unique_lock lock(posted_mutex_);
@@ -286,6 +360,8 @@ void RealEnv::cancel(TimerId id) noexcept { timers_.remove(id); }
 void RealEnv::run_blocking(Job job, Job done) {
   helpers_->post(std::make_shared<Helped>(*this, std::move(job), std::move(done)));
 }
+
+void RealEnv::run_unbounded(Job job, Job done) { unbounded_->run(std::move(job), std::move(done)); }
 
 void RealEnv::move(TimerId id, TimePoint when) noexcept {
   timers_.move(id, when);

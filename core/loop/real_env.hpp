@@ -28,7 +28,8 @@ class RealEnv final : public Env {
  public:
   /// Throws std::system_error if the system has no descriptor left.
   RealEnv();
-  /// Waits for the helper threads, which are bounded, and runs what waited for one in vain.
+  /// Waits for the helper threads of run_blocking(), and runs what waited for one in vain. A thread
+  /// of run_unbounded() is left behind.
   ~RealEnv() override;
 
   TimePoint now() const noexcept override { return BoottimeClock::now(); }
@@ -41,6 +42,7 @@ class RealEnv final : public Env {
   TimerId reserve(Job job) override { return timers_.add(kNever, std::move(job)); }
   void move(TimerId id, TimePoint when) noexcept override;
   void run_blocking(Job job, Job done) override;
+  void run_unbounded(Job job, Job done) override;
 
   /// Whoever owns the Env runs this from one thread.
   asio::io_context& context() noexcept { return io_; }
@@ -77,6 +79,8 @@ class RealEnv final : public Env {
   template <class T>
   struct WaitAllocator;
 
+  class Unbounded;
+
   class Executor;
   class Turn;
 
@@ -106,6 +110,7 @@ class RealEnv final : public Env {
   bool running_due_ = false;
   Deliveries deliveries_;
   std::shared_ptr<Crew> helpers_;
+  std::shared_ptr<Unbounded> unbounded_;
   std::mutex random_mutex_;
   std::mt19937_64 random_;
 };

@@ -11,10 +11,10 @@
 
 #include "core/config/options.hpp"
 #include "core/loop/hire_later.hpp"
-#include "core/manager/route_note.hpp"
 #include "core/process/exhausted.hpp"
 #include "core/process/of_process.hpp"
 #include "core/process/standard_streams.hpp"
+#include "core/routes/route_note.hpp"
 #include "dlock/detail/recycled.hpp"
 #include "dlock/spi/error.hpp"
 #include "dlock/spi/fork.hpp"
@@ -193,6 +193,11 @@ void leak(T object) {
   kept->push_back(std::move(object));
 }
 
+/// Returns true if the program named one URL: it has no file whose routes can be edited.
+bool is_one_url(const Config& config) {
+  return config.stores.size() == 1 && config.stores.front().origin.line == 0;
+}
+
 }  // namespace
 
 std::shared_ptr<Engine> Engine::make(Config config, OpenOptions options) {
@@ -220,7 +225,7 @@ Engine::Engine(Config config, OpenOptions options)
     : options_(std::move(options)),
       routes_(config.locks),
       sections_(config.sections),
-      digest_(config_digest(config)),
+      digest_(is_one_url(config) ? std::string() : config_digest(config)),
       lock_order_([this](const std::string& text) { log(LogLevel::warning, text); }),
       reentry_(std::make_shared<Reentry>()),
       generation_(fork_generation()),
@@ -466,6 +471,7 @@ Job Engine::launch(const RouteConfig& route, Acquisition::Request request,
 }
 
 void Engine::note_route(const RouteConfig& route) noexcept {
+  if (digest_.empty()) return;
   const auto index = static_cast<std::size_t>(&route - routes_.all().data());
   if (std::exchange(runtime_->noted[index], 1) != 0) return;
   try {

@@ -189,7 +189,7 @@ class Engine final : public Host, public detail::LockContext {
   const OpenOptions options_;
   const Routes routes_;
   const Sections sections_;
-  const std::string digest_;  ///< config_digest()
+  const std::string digest_;  ///< config_digest(); empty without a file: no route is noted
   std::vector<Store::Setup> setups_;
   LockOrder lock_order_;
   std::shared_ptr<Reentry> reentry_;

@@ -3,9 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "core/loop/deadline.hpp"
 #include "core/manager/manager_access.hpp"
 #include "core/manager/manager_impl.hpp"
-#include "core/manager/route_note.hpp"
+#include "core/routes/route_note.hpp"
 #include "core/store/standing.hpp"
 #include "dlock/spi/error.hpp"
 
@@ -23,11 +26,14 @@ asio::awaitable<StoreReport> report_store(std::shared_ptr<Store> store,
   co_return co_await store->report(timeout);
 }
 
-asio::awaitable<Result<LockStatus>> inspect_lock(std::shared_ptr<Store> store, std::string name) {
+asio::awaitable<Result<LockStatus>> inspect_lock(std::shared_ptr<Store> store, std::string name,
+                                                 std::optional<milliseconds> timeout) {
   Result<LockStatus> result;
-  result.failure = co_await store->connected();
+  auto until = operation_deadline(*store);
+  if (timeout) until = std::min(until, core::deadline_after(store->env().now(), *timeout));
+  result.failure = co_await store->connected(timeout);
   if (result.failure.error) co_return result;
-  result = co_await store->backend().inspect(std::move(name), operation_deadline(*store));
+  result = co_await store->backend().inspect(std::move(name), until);
   co_return result;
 }
 
@@ -38,6 +44,25 @@ asio::awaitable<Result<std::vector<LockStatus>>> list_locks(std::shared_ptr<Stor
   if (result.failure.error) co_return result;
   result = co_await store->backend().list(std::move(prefix), operation_deadline(*store));
   co_return result;
+}
+
+/// Throws LockError{not_supported} if no store can list.
+core::Listed<LockStatus> all_locks(Engine& engine, const core::WantedNames& wanted) {
+  core::Listed<LockStatus> listed;
+  for (const auto& name : engine.store_names()) {
+    auto result = engine.run_on<Result<std::vector<LockStatus>>>(
+        name, [prefix = wanted.prefix()](std::shared_ptr<Store> store) {
+          return list_locks(std::move(store), prefix);
+        });
+    listed.add(std::move(result), name, wanted);
+  }
+  const bool none = !listed.has_list && !listed.failed.empty();
+  if (none && listed.failed.back().code() == errc::not_supported) {
+    listed.throw_failure();
+    const auto& why = listed.failed.back();
+    throw LockError(why.code(), {{}, {}, why.server_text()});
+  }
+  return listed;
 }
 
 asio::awaitable<Failure> evict_lock(std::shared_ptr<Store> store, std::string name,
@@ -72,10 +97,13 @@ std::string home_of(Engine& engine, const std::string& name) {
   return std::move(*home.value);
 }
 
-LockStatus ask_status(Engine& engine, const std::string& name) {
+LockStatus ask_status(Engine& engine, const std::string& name,
+                      std::optional<milliseconds> timeout = std::nullopt) {
   const auto store = home_of(engine, name);
-  auto result = engine.run_on<Result<LockStatus>>(
-      store, [name](std::shared_ptr<Store> at) { return inspect_lock(std::move(at), name); });
+  auto result =
+      engine.run_on<Result<LockStatus>>(store, [name, timeout](std::shared_ptr<Store> at) {
+        return inspect_lock(std::move(at), name, timeout);
+      });
   if (!result.value) fail(result.failure, name, store);
   return std::move(*result.value);
 }
@@ -153,7 +181,9 @@ void LockManager::connect(std::optional<milliseconds> timeout) {
   }
 }
 
-LockStatus LockManager::status(const std::string& name) { return ask_status(*impl_->engine, name); }
+LockStatus LockManager::status(const std::string& name, std::optional<milliseconds> timeout) {
+  return ask_status(*impl_->engine, name, timeout);
+}
 
 std::shared_ptr<Engine> detail::ManagerAccess::engine(LockManager& manager) {
   return manager.impl_->engine;
@@ -180,24 +210,17 @@ StandingReport LockManager::check(const Sequencer& sequencer) {
 }
 
 std::vector<LockStatus> LockManager::list(const std::string& prefix) {
-  std::vector<LockStatus> all;
-  Failure unable;
-  bool any = false;
-  for (const auto& name : impl_->engine->store_names()) {
-    auto result = impl_->engine->run_on<Result<std::vector<LockStatus>>>(
-        name,
-        [prefix](std::shared_ptr<Store> store) { return list_locks(std::move(store), prefix); });
-    if (!result.value) {
-      unable = result.failure;
-      // One that cannot list at all does not hide the locks of the others.
-      if (portable(unable.error) != errc::not_supported) fail(unable, {}, name);
-      continue;
-    }
-    any = true;
-    std::move(result.value->begin(), result.value->end(), std::back_inserter(all));
-  }
-  if (!any && unable.error) fail(unable, {}, {});
-  return all;
+  auto listed = all_locks(*impl_->engine, core::WantedNames(prefix));
+  listed.throw_failure();
+  return std::move(listed.all);
+}
+
+std::vector<LockStatus> LockManager::list(const std::string& prefix,
+                                          std::vector<LockError>& unread) {
+  auto listed = all_locks(*impl_->engine, core::WantedNames(prefix));
+  if (!listed.has_list) listed.throw_failure();
+  listed.tell_unread(unread);
+  return std::move(listed.all);
 }
 
 Asked LockManager::ask(const std::string& name, std::optional<std::uint64_t> token,

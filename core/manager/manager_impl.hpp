@@ -3,10 +3,14 @@
 // What is behind a LockManager, for the files that have its members; and what they share.
 #pragma once
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "core/config/routes.hpp"
 #include "core/manager/engine.hpp"
 #include "dlock/lock_manager.hpp"
 
@@ -20,15 +24,53 @@ struct LockManager::Impl {
 
 namespace dlock::core {
 
-[[noreturn]] inline void fail(const Failure& failure, std::string lock, std::string store) {
+inline LockError error_of(const Failure& failure, std::string lock, std::string store) {
   // An answer that was neither a value nor a failure is none that we understand.
   const auto error = failure.error ? failure.error : make_error_code(errc::protocol);
-  throw LockError(error, {std::move(lock), std::move(store), failure.text});
+  return {error, {std::move(lock), std::move(store), failure.text}};
+}
+
+[[noreturn]] inline void fail(const Failure& failure, std::string lock, std::string store) {
+  throw error_of(failure, std::move(lock), std::move(store));
 }
 
 /// As long as reaching the store may take, and one request more.
 inline TimePoint operation_deadline(Store& store) {
   return store.env().now() + store.setup().settings.connect_timeout + store.request_timeout();
 }
+
+/// The answers of the stores, for list() and list_semaphores().
+template <class Status>
+struct Listed {
+  std::vector<Status> all;
+  std::vector<LockError> incomplete;  ///< a store left something out
+  std::vector<LockError> failed;      ///< a store has no list
+  bool has_list = false;
+
+  void add(Result<std::vector<Status>> result, const std::string& store,
+           const WantedNames& wanted) {
+    if (!result.value) {
+      failed.push_back(error_of(result.failure, {}, store));
+      return;
+    }
+    has_list = true;
+    if (result.failure.error) incomplete.push_back(error_of(result.failure, {}, store));
+    std::erase_if(*result.value, [&](const Status& one) { return !wanted.has(one.name); });
+    std::move(result.value->begin(), result.value->end(), std::back_inserter(all));
+  }
+
+  /// Throws the first failure of a store that can list.
+  void throw_failure() const {
+    for (const auto& error : failed) {
+      if (error.code() != errc::not_supported) throw LockError(error);
+    }
+  }
+
+  /// Adds what is missing from the list to `unread`.
+  void tell_unread(std::vector<LockError>& unread) const {
+    unread.insert(unread.end(), failed.begin(), failed.end());
+    unread.insert(unread.end(), incomplete.begin(), incomplete.end());
+  }
+};
 
 }  // namespace dlock::core

@@ -127,10 +127,8 @@ void Gathering::ask_or_end() {
   if (is_once_) {
     options.wait = milliseconds(0);
   } else if (deadline_ != kNever) {
-    const auto left = deadline_ - BoottimeClock::now();
-    if (left <= Duration::zero()) {
-      return fail(make_error_code(errc::timed_out), "the wait was over before it was asked for");
-    }
+    // After the deadline the store is asked once: only its answer says that the lock is held.
+    const auto left = std::max(deadline_ - BoottimeClock::now(), Duration::zero());
     options.wait = std::chrono::ceil<milliseconds>(left);
   }
   ask(*locks_[next_], options);

@@ -117,6 +117,20 @@ asio::awaitable<Result<std::vector<SemaphoreStatus>>> list_permits(std::shared_p
   co_return result;
 }
 
+core::Listed<SemaphoreStatus> all_semaphores(Engine& engine, const core::WantedNames& wanted) {
+  core::Listed<SemaphoreStatus> listed;
+  for (const auto& name : engine.store_names()) {
+    if (!engine.setup_of(name).descriptor->has_permits) continue;
+    auto result = engine.run_on<Result<std::vector<SemaphoreStatus>>>(
+        name, [prefix = wanted.prefix()](std::shared_ptr<Store> at) {
+          return list_permits(std::move(at), prefix);
+        });
+    const bool has_none = !result.value && portable(result.failure.error) == errc::not_supported;
+    if (!has_none) listed.add(std::move(result), name, wanted);
+  }
+  return listed;
+}
+
 /// `token 7 (app on host)`, of each; the rest is counted.
 std::string words_for(const std::vector<PermitHolder>& holders) {
   constexpr std::size_t kMostNamed = 8;
@@ -175,18 +189,16 @@ void LockManager::set_semaphore(const std::string& name, std::uint32_t limit) {
 }
 
 std::vector<SemaphoreStatus> LockManager::list_semaphores(const std::string& prefix) {
-  std::vector<SemaphoreStatus> all;
-  for (const auto& name : impl_->engine->store_names()) {
-    if (!impl_->engine->setup_of(name).descriptor->has_permits) continue;
-    auto result = impl_->engine->run_on<Result<std::vector<SemaphoreStatus>>>(
-        name, [prefix](std::shared_ptr<Store> at) { return list_permits(std::move(at), prefix); });
-    if (result.value) {
-      std::move(result.value->begin(), result.value->end(), std::back_inserter(all));
-    } else if (portable(result.failure.error) != errc::not_supported) {
-      core::fail(result.failure, {}, name);
-    }
-  }
-  return all;
+  auto listed = all_semaphores(*impl_->engine, core::WantedNames(prefix));
+  listed.throw_failure();
+  return std::move(listed.all);
+}
+
+std::vector<SemaphoreStatus> LockManager::list_semaphores(const std::string& prefix,
+                                                          std::vector<LockError>& unread) {
+  auto listed = all_semaphores(*impl_->engine, core::WantedNames(prefix));
+  listed.tell_unread(unread);
+  return std::move(listed.all);
 }
 
 void LockManager::evict_permits(const std::string& name, std::uint64_t token) {

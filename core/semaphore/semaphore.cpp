@@ -40,7 +40,7 @@ Failure wrong_limit(std::string_view semaphore, std::uint32_t asked, std::uint32
 
 Failure unknown_semaphore(std::string_view semaphore) {
   return make_failure(
-      errc::not_found,
+      errc::invalid_argument,
       fmt::format("the store does not know how many permits semaphore '{0}' has; say it here, or "
                   "dlock semaphore set {0} N",
                   semaphore));

@@ -75,6 +75,8 @@ const char* to_string(LossReason value) noexcept {
       return "max_hold";
     case LossReason::no_progress:
       return "no_progress";
+    case LossReason::access_denied:
+      return "access_denied";
   }
   return "unknown";
 }

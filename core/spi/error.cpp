@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <new>
 #include <system_error>
 
@@ -115,6 +116,14 @@ Failure failure_of(const std::exception& error) noexcept {
     failure.text = "out of memory";
   }
   return failure;
+}
+
+std::string system_text(int error_number) {
+  auto text = std::generic_category().message(error_number);
+  if (error_number == EMFILE) text += ": no descriptor is left, see RLIMIT_NOFILE (ulimit -n)";
+  if (error_number == ENFILE) text += ": no descriptor is left in the system, see fs.file-max";
+  if (error_number == EAGAIN) text += ": no thread can be made, see RLIMIT_NPROC and pids.max";
+  return text;
 }
 
 Failure not_adoptable(std::optional<std::uint64_t> holder, std::uint64_t exported) {

@@ -78,10 +78,18 @@ asio::awaitable<void> Acquisition::run() {
 }
 
 AcquireFsm::Step Acquisition::begin() {
-  caller_.call_at(request_.limits.deadline,
-                  [this] { interrupt(fsm_.on_deadline(store_->trouble())); });
+  caller_.call_at(request_.limits.deadline, [this] { on_deadline(); });
   return fsm_.begin(store_->env().now());
 }
+
+void Acquisition::on_deadline() {
+  const auto trouble = store_->trouble();
+  const auto until = fsm_.first_answer_until(trouble);
+  if (until > store_->env().now()) return caller_.call_at(until, [this] { on_deadline(); });
+  interrupt(fsm_.on_deadline(trouble));
+}
+
+errc Acquisition::error_at_deadline() const { return fsm_.error_at_deadline(store_->trouble()); }
 
 // Without memory nothing is known of what has been asked for: as after an answer that never came.
 void Acquisition::give_up(const std::exception& error) noexcept {
@@ -253,9 +261,16 @@ void Acquisition::finish(const ClaimAnswer& last) {
   tell_error();
 }
 
+Failure Acquisition::failure() const {
+  auto failure = fsm_.failure();
+  const bool is_silence = fsm_.given_up() && fsm_.error() == errc::unavailable;
+  if (is_silence && failure.text.empty()) failure.text = store_->no_answer_words();
+  return failure;
+}
+
 void Acquisition::tell_error() {
   if (caller_.is_told()) return;
-  auto text = fsm_.failure().text;
+  auto text = failure().text;
   if (text.empty() && fsm_.error() == errc::timed_out) text = store_->holder_words(request_);
   caller_.refuse(fsm_.error(), fsm_.failure(), request_.name, store_->name(), std::move(text));
 }

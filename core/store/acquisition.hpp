@@ -65,9 +65,12 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
   /// After errc::moving: what the claim's gate says now (ClaimStatus::gate_changed).
   const std::optional<std::string>& gate() const noexcept { return gate_; }
   /// After an error: what is to be said about it.
-  const Failure& failure() const noexcept { return fsm_.failure(); }
+  Failure failure() const;
   /// It was not granted at once: others had it, or came before.
   bool has_waited() const noexcept { return has_waited_; }
+
+  /// Returns the error of a wait for this lock that ends now.
+  errc error_at_deadline() const;
 
   void cancel() { interrupt(fsm_.on_cancel()); }
   void close() { interrupt(fsm_.on_closed()); }
@@ -77,6 +80,7 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
   inline static std::atomic<std::uint64_t> last_number_{0};
 
   AcquireFsm::Step begin();
+  void on_deadline();
   /// Nothing has to be waited for, or refused, before ask().
   bool can_ask();
   asio::awaitable<ClaimAnswer> ask();

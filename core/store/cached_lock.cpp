@@ -25,6 +25,7 @@ struct CachedLock::Waiter {
   std::shared_ptr<Store> store;
   Acquisition::Request request;
   std::shared_ptr<detail::AcquireHandler> handler;
+  TimePoint begun{};
   TimerId timer = 0;
   std::weak_ptr<Acquisition> acquisition{};  ///< once he asks it after all
   Job give_way{};                            ///< likewise: the next one's turn
@@ -249,6 +250,7 @@ std::function<void()> CachedLock::acquire(const std::shared_ptr<Store>& store,
   auto waiter = std::make_shared<Waiter>();
   waiter->number = ++last_waiter_;
   waiter->store = store;
+  waiter->begun = store->env().now();
   waiter->request = std::move(request);
   waiter->request.tell_contention = true;
   waiter->handler = handler;
@@ -289,13 +291,13 @@ void CachedLock::join(const WaiterPtr& waiter) {
   }
   try {
     if (is_first) waiter->store->keep(shared_from_this());
-    if (limits.once) return leave(number, errc::timed_out);
+    if (limits.once) return time_out(number);
     if (is_full) return leave(number, errc::queue_full);
     if (user) user->note_contended();
     if (limits.deadline == kNever) return;
     waiter->timer =
         waiter->store->env().call_at(limits.deadline, [weak = weak_from_this(), number] {
-          if (const auto self = weak.lock()) self->leave(number, errc::timed_out);
+          if (const auto self = weak.lock()) self->time_out(number);
         });
   } catch (...) {
     if (const auto place = waiters_.find(number); place != waiters_.end()) take_out(place);
@@ -317,6 +319,26 @@ void CachedLock::close() {
   while (!waiters_.empty()) leave(waiters_.begin()->first, errc::closed);
 }
 
+bool CachedLock::is_known_held() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (place_ != Place::none) return true;
+  }
+  const auto asking = is_led_ ? leading_.lock() : nullptr;
+  return asking ? asking->error_at_deadline() == errc::timed_out : was_answered_;
+}
+
+void CachedLock::time_out(std::uint64_t number) {
+  const auto found = waiters_.find(number);
+  if (found == waiters_.end()) return;
+  if (is_known_held()) return leave(number, errc::timed_out);
+  // As any other wait, a short one lasts until the first answer of the store.
+  const auto& waiter = *found->second;
+  const bool is_short = waiter.store->env().now() < waiter.begun + kFirstAnswer;
+  if (!is_short) return leave(number, errc::unavailable);
+  ask_apart(take_out(found));
+}
+
 /// Harmless if he waits no more.
 void CachedLock::leave(std::uint64_t number, errc why) {
   const auto found = waiters_.find(number);
@@ -327,6 +349,9 @@ void CachedLock::leave(std::uint64_t number, errc why) {
     *request.diagnostics = {request.name, waiter->store->name(), {}};
     if (why == errc::timed_out) {
       request.diagnostics->server_text = waiter->store->holder_words(request);
+    }
+    if (why == errc::unavailable) {
+      request.diagnostics->server_text = waiter->store->no_answer_words();
     }
     if (why == errc::queue_full) {
       request.diagnostics->server_text = queue_full_words(*request.max_queue, *request.max_queue);
@@ -343,6 +368,7 @@ void CachedLock::lead(const WaiterPtr& waiter) {
         self->on_led(waiter, ec, std::move(got));
       });
   waiter->acquisition = acquisition;
+  leading_ = acquisition;
   waiter->give_way = [weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->lead_next();
   };
@@ -350,8 +376,21 @@ void CachedLock::lead(const WaiterPtr& waiter) {
   waiter->store->acquire(std::move(acquisition));
 }
 
+void CachedLock::ask_apart(const WaiterPtr& waiter) {
+  try {
+    auto acquisition = std::make_shared<Acquisition>(
+        waiter->store, waiter->request,
+        [waiter](error_code ec, LockHandle got) { tell(waiter->handler, ec, std::move(got)); });
+    waiter->acquisition = acquisition;
+    waiter->store->acquire(std::move(acquisition));
+  } catch (const std::exception& error) {
+    tell(waiter->handler, failure_of(error).error, LockHandle());
+  }
+}
+
 void CachedLock::on_led(const WaiterPtr& waiter, error_code ec, LockHandle got) {
   is_led_ = false;
+  was_answered_ = !ec || ec == errc::timed_out;
   std::shared_ptr<Hold> hold;
   if (!ec) {
     try {

@@ -69,6 +69,12 @@ class CachedLock final : public BackgroundWork, public std::enable_shared_from_t
   void join(const WaiterPtr& waiter);
   WaiterPtr take_out(Waiters::iterator place);
   void leave(std::uint64_t number, errc why);
+  /// Ends a wait that is over.
+  void time_out(std::uint64_t number);
+  /// Returns whether the last answer of the store was that this process or another client has it.
+  bool is_known_held();
+  /// Asks the store once, beside the claim that is under way and without keeping the grant.
+  void ask_apart(const WaiterPtr& waiter);
   void lead(const WaiterPtr& waiter);
   void on_led(const WaiterPtr& waiter, error_code ec, LockHandle got);
   std::shared_ptr<Hold> adopt(LockHandle& got, bool has_waited);
@@ -96,7 +102,9 @@ class CachedLock final : public BackgroundWork, public std::enable_shared_from_t
 
   Waiters waiters_;  ///< loop only
   std::uint64_t last_waiter_ = 0;
-  bool is_led_ = false;  ///< one of us asks the store; loop only
+  bool is_led_ = false;                 ///< one of us asks the store; loop only
+  std::weak_ptr<Acquisition> leading_;  ///< the one that asks, or asked last
+  bool was_answered_ = false;           ///< the last one that ended had an answer of the store
 };
 
 }  // namespace dlock::core

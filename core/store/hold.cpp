@@ -61,7 +61,7 @@ HandleState Hold::state() noexcept {
 // The store's word counts for more: then nothing of it is left to give back.
 LossReason Hold::why_over() const noexcept {
   const auto now = host_->env().now();
-  if (now >= promised()) return LossReason::expired;
+  if (now >= promised()) return at_deadline();
   if (dependency_ && now >= dependency_->until()) return dependency_->why();
   const auto why = bound_.why(now);
   return why == LossReason::none ? LossReason::expired : why;

@@ -140,6 +140,11 @@ class Hold final : public Errand, public detail::Grant, public std::enable_share
   /// While its owner waits for just that, and nobody else reads it.
   void become_shared() noexcept { identity_.mode = Mode::shared; }
   void become(HandleState state, LossReason reason = LossReason::none) noexcept;
+  /// The reason of a loss at the deadline.
+  LossReason at_deadline() const noexcept { return at_deadline_.load(std::memory_order_acquire); }
+  void set_at_deadline(LossReason reason) noexcept {
+    at_deadline_.store(reason, std::memory_order_release);
+  }
   /// Calls `job` on the loop when all that there is to tell of its end has been told: it was given
   /// back, or it is lost, and its stop token and callbacks have had their say. Once; also when the
   /// manager is closing. It should not keep the manager alive.
@@ -184,6 +189,7 @@ class Hold final : public Errand, public detail::Grant, public std::enable_share
   UseBound bound_;
   std::atomic<HandleState> state_{HandleState::held};
   std::atomic<LossReason> reason_{LossReason::none};
+  std::atomic<LossReason> at_deadline_{LossReason::expired};
   std::stop_source stop_;
   mutable std::atomic<bool> stop_is_taken_{false};
   std::atomic<bool> of_mutex_{false};

@@ -8,8 +8,8 @@ namespace {
 
 /// Whether the store may still have our entry after a loss for this reason.
 bool leaves_something(LossReason why) {
-  return why == LossReason::expired || why == LossReason::failover ||
-         why == LossReason::store_restarted;
+  return why == LossReason::expired || why == LossReason::access_denied ||
+         why == LossReason::failover || why == LossReason::store_restarted;
 }
 
 /// Renewals that are due this soon join the batch that goes now.
@@ -91,11 +91,13 @@ void Renewer::for_each(Event event) {
   arm();
 }
 
-void Renewer::on_link_down() {
+void Renewer::on_link_down(LossReason at_deadline) {
+  for (const auto& [number, entry] : entries_) entry.hold->set_at_deadline(at_deadline);
   for_each([](LeaseFsm& lease) { return lease.on_link_down(); });
 }
 
 void Renewer::on_link_up() {
+  for (const auto& [number, entry] : entries_) entry.hold->set_at_deadline(LossReason::expired);
   for_each([now = env_.now()](LeaseFsm& lease) { return lease.on_link_up(now); });
 }
 
@@ -118,7 +120,8 @@ void Renewer::apply(Entry& entry, LeaseFsm::Change change) {
   }
   if (change == LeaseFsm::Change::lost) {
     const auto hold = entry.hold;
-    const auto reason = entry.lease.reason();
+    auto reason = entry.lease.reason();
+    if (reason == LossReason::expired) reason = hold->at_deadline();
     const auto removed = remove(*hold);
     hold->become(HandleState::lost, reason);
     if (leaves_something(reason)) on_left_behind_(removed.claim);

@@ -53,7 +53,8 @@ class Renewer : public std::enable_shared_from_this<Renewer> {
   }
   void stop();
 
-  void on_link_down();
+  /// `at_deadline`: the reason of the losses, if it stays down.
+  void on_link_down(LossReason at_deadline = LossReason::expired);
   void on_link_up();
   void on_session_gone(LossReason why);
   void on_claim_gone(const Claim& claim, LossReason why);

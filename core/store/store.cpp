@@ -190,9 +190,20 @@ asio::awaitable<Failure> Store::connected(std::optional<milliseconds> timeout,
   const auto until = timeout ? deadline_after(env_.now(), *timeout) : kNever;
   const bool told = co_await waiter->wait_until(until);
   if (told) co_return connect_failure_;
-  auto text = fmt::format("not reached in {} ms", timeout->count());
-  if (const auto why = trouble(); !why.text.empty()) text += ": " + why.text;
+  auto text = backend_->pending_attempt();
+  if (text.empty()) text = fmt::format("not reached in {} ms", timeout->count());
   co_return with_address(make_failure(errc::unavailable, std::move(text)));
+}
+
+Trouble Store::trouble() const {
+  if (link_down_.failure.error) return {with_address(link_down_.failure), link_down_.since};
+  return {with_address(backend_->link_failure()), TimePoint::min()};
+}
+
+std::string Store::no_answer_words() const {
+  auto silence = make_failure(errc::unavailable, std::string(kNoAnswer));
+  if (const auto why = backend_->pending_attempt(); !why.empty()) silence.text += ": " + why;
+  return with_address(std::move(silence)).text;
 }
 
 // Of whom the text speaks: `no answer in time` alone leaves everybody guessing.
@@ -569,8 +580,10 @@ void Store::on_link_up() {
 }
 
 void Store::on_link_down(const Failure& why) {
-  link_down_ = why;
-  renewer_->on_link_down();
+  const auto since = link_down_.failure.error ? link_down_.since : env_.now();
+  link_down_ = {why, since};
+  const bool refused = portable(why.error) == errc::access_denied;
+  renewer_->on_link_down(refused ? LossReason::access_denied : LossReason::expired);
   if (out_of_reach_timer_ != 0) return;
   try {
     out_of_reach_timer_ = env_.call_at(env_.now() + setup_.settings.connect_timeout, [this, why] {

@@ -87,10 +87,10 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
       std::optional<std::chrono::milliseconds> timeout = std::nullopt,
       std::optional<std::chrono::milliseconds> patience = std::nullopt);
 
-  /// What is known to stand between us and the store at present; clear if nothing is.
-  Failure trouble() const {
-    return with_address(link_down_.error ? link_down_ : backend_->link_failure());
-  }
+  /// Returns what is known to stand between this process and the store at present.
+  Trouble trouble() const;
+  /// Returns the text for a wait that ended before the store answered.
+  std::string no_answer_words() const;
 
   /// The lease that a claim asks for; a failure if this store cannot give what was asked.
   Failure make_claim(const Acquisition::Request& request, ClaimPtr& claim);
@@ -201,7 +201,7 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
 
   enum class Link { never, connecting, up } link_ = Link::never;
   Failure connect_failure_;
-  Failure link_down_;  ///< while it is
+  Trouble link_down_;  ///< while it is
   std::vector<std::shared_ptr<Signal>> connect_waiters_;
   TimerId out_of_reach_timer_ = 0;
   bool warned_ = false;

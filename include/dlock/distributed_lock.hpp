@@ -81,9 +81,10 @@ class DistributedLock {
   }
 
   /// Tries to take the lock; waits `options.wait` at most, default not at all.
-  /// nullopt: not obtained in time. It may also fail while nobody holds the lock, when another try
-  /// is under way, as std::mutex::try_lock may, or when the store answers later than the wait
-  /// lasts. Throws LockError for anything else, `unavailable` only if the store was seen to fail.
+  /// nullopt: the store said that another client holds the lock or is ahead in the queue. It may
+  /// also fail while another try is under way, as std::mutex::try_lock may. A wait shorter than 1 s
+  /// lasts until the first answer of the store, 1 s at most. Throws LockError for anything else:
+  /// `unavailable` if the store did not answer.
   [[nodiscard]] std::optional<LockHandle> try_acquire(AcquireOptions options = {},
                                                       std::stop_token stop = {});
   /// Same; busy is nullopt with a clear `ec`.

@@ -16,8 +16,9 @@ namespace dlock::inline v0 {
 
 /// The portable conditions, by what the caller does next. Values are permanent.
 enum class errc {
-  /// The wait ran out: somebody else holds the lock, or the store was too slow to say so (the
-  /// diagnostics tell). Nothing of ours is left in the store.
+  /// The wait ended without the lock. The last answer of the store was that another client holds
+  /// the
+  /// lock or is ahead in the queue, and no failure was seen since. Nothing of ours is left there.
   timed_out = 1,
   /// Stopped by the caller (stop token, cancellation slot). Nothing of ours is left in the store.
   cancelled = 2,
@@ -25,8 +26,8 @@ enum class errc {
   lock_lost = 3,
   /// Somebody else holds what was to be released, renewed or broken. It was left alone.
   not_holder = 4,
-  /// The store could not be reached for longer than `connect_timeout`, or was failing when the wait
-  /// ran out; the diagnostics name the cause. Safe to try again.
+  /// The store could not be reached for longer than `connect_timeout`, did not answer within the
+  /// wait, or failed after its last answer. The diagnostics name the cause. Safe to try again.
   unavailable = 5,
   /// The manager was closed, or this process is a fork()ed child of the one that opened it.
   closed = 6,

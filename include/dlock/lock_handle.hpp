@@ -53,6 +53,7 @@ enum class LossReason {
   broken,           ///< an operator broke it (`dlock break`, LockManager::evict())
   max_hold,         ///< it was held for AcquireOptions::max_hold
   no_progress,      ///< progress() was not called for AcquireOptions::progress_every
+  access_denied,  ///< the local deadline passed while the store refused our password or certificate
 };
 
 const char* to_string(HandleState value) noexcept;

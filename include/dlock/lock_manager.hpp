@@ -182,15 +182,25 @@ class LockManager {
   /// permits or not, and whose name starts with the prefix's parts; of all stores that have
   /// semaphores and can list them.
   std::vector<SemaphoreStatus> list_semaphores(const std::string& prefix = {});
+  /// Same; adds an error to `unread` for each store whose list is incomplete or missing.
+  std::vector<SemaphoreStatus> list_semaphores(const std::string& prefix,
+                                               std::vector<LockError>& unread);
   /// Takes from the holder with `token` all permits that it took with it; it is told, as of a lock.
   /// Throws LockError{not_holder (the message says which holders there are), not_found (nobody has
   /// any), not_supported, unavailable}.
   void evict_permits(const std::string& name, std::uint64_t token);
 
-  /// Who holds the lock and who waits. Throws LockError{unavailable, not_supported, ...}.
-  LockStatus status(const std::string& name);
-  /// Every lock whose name starts with the prefix's parts, of all stores that can list.
+  /// Who holds the lock and who waits. `timeout` bounds the call; default: `connect_timeout` and
+  /// one request. Throws LockError{unavailable, not_supported, ...}.
+  LockStatus status(const std::string& name,
+                    std::optional<std::chrono::milliseconds> timeout = std::nullopt);
+  /// Returns every lock whose name starts with the prefix's parts, or matches it if it is a pattern
+  /// as in RouteConfig::match, of all stores that can list. Leaves out what it may not read.
+  /// Throws LockError{invalid_name, unavailable, access_denied, not_supported, ...}.
   std::vector<LockStatus> list(const std::string& prefix = {});
+  /// Same; adds an error to `unread` for each store whose list is incomplete, or missing while
+  /// another store has one (`not_supported`: the store cannot list).
+  std::vector<LockStatus> list(const std::string& prefix, std::vector<LockError>& unread);
   /// Whether that grant is still the present one of its lock, by the word of its store: for a
   /// service that was handed it (docs/fencing.md). The store must have the same name in the
   /// service's configuration, and the lock's name must be routed to it; else `unknown`, with the

@@ -53,8 +53,8 @@ class Semaphore {
 
   /// Waits for so many permits and takes them, all or none. The handle gives them back. Throws as
   /// DistributedLock::acquire(), and LockError{invalid_argument}: none or too many are asked for,
-  /// or the store has another limit, which the message names; {not_found}: no limit was given, and
-  /// the store has none.
+  /// the store has another limit, which the message names, or no limit was given and the store has
+  /// none.
   [[nodiscard]] LockHandle acquire(std::uint32_t count = 1, AcquireOptions options = {},
                                    std::stop_token stop = {}) const;
   /// Does not compile: write acquire(1, {.wait = 5s}).

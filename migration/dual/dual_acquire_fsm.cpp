@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/fsm/acquire_fsm.hpp"
 #include "dlock/spi/error.hpp"
 
 namespace dlock::core::migration {
@@ -112,7 +113,9 @@ DualAcquireFsm::Step DualAcquireFsm::on_woken(TimePoint now) {
 
 bool DualAcquireFsm::on_deadline() {
   if (limits_.once || state_ == State::source || state_ == State::target) return false;
-  return give_up(unanswered_since_ ? errc::unavailable : errc::timed_out);
+  if (error_ || state_ == State::finished) return false;
+  if (!failure_.error) failure_ = make_failure(errc::unavailable, std::string(kNoAnswer));
+  return give_up(errc::unavailable);
 }
 
 // With wait 0 nobody is asked twice.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/fsm/acquire_fsm.hpp"
 #include "dlock/spi/error.hpp"
 #include "migration/move/steps.hpp"
 #include "migration/plan.hpp"
@@ -101,7 +102,7 @@ MoveAcquireFsm::Step MoveAcquireFsm::on_sealed(const RecordAnswer& answer, TimeP
     case RecordStatus::unavailable:
     case RecordStatus::unknown:
       failure_ = answer.failure;
-      return ask_source_later(now, random);
+      return ask_source_later(now, random, errc::unavailable);
     case RecordStatus::failed:
       break;
   }
@@ -193,11 +194,16 @@ MoveAcquireFsm::Step MoveAcquireFsm::on_opened(const RecordAnswer& answer, TimeP
     failure_ = answer.failure;
     return fail(portable(answer.failure.error));
   }
-  return ask_source_later(now, random);
+  if (answer.status == RecordStatus::conflict) return ask_source_later(now, random);
+  failure_ = answer.failure;
+  return ask_source_later(now, random, errc::unavailable);
 }
 
-MoveAcquireFsm::Step MoveAcquireFsm::ask_source_later(TimePoint now, std::uint64_t random) {
-  if (limits_.once || now >= limits_.deadline) return fail(errc::timed_out);
+MoveAcquireFsm::Step MoveAcquireFsm::ask_source_later(TimePoint now, std::uint64_t random,
+                                                      errc late) {
+  late_ = late;
+  if (late == errc::timed_out) failure_ = {};
+  if (limits_.once || now >= limits_.deadline) return fail(late);
   return pause(now + pace(random), Action::lock_source);
 }
 
@@ -247,9 +253,7 @@ MoveAcquireFsm::Step MoveAcquireFsm::start_anew(TimePoint now) {
 
 MoveAcquireFsm::Step MoveAcquireFsm::on_woken(TimePoint now) {
   if (error_) return fail(*error_);
-  if (now >= limits_.deadline) {
-    return fail(after_pause_ == Action::recheck ? errc::unavailable : errc::timed_out);
-  }
+  if (now >= limits_.deadline) return fail(error_at_deadline());
   if (after_pause_ != Action::recheck) return lock_source();
   state_ = State::rechecking;
   return {Action::recheck, kNever};
@@ -281,8 +285,18 @@ bool MoveAcquireFsm::on_look(const RecordAnswer& answer) {
 
 bool MoveAcquireFsm::on_deadline() {
   if (limits_.once || state_ == State::source || state_ == State::target) return false;
-  const bool unanswered = unanswered_since_ && after_pause_ == Action::recheck;
-  return give_up(unanswered ? errc::unavailable : errc::timed_out);
+  if (error_ || state_ == State::finished) return false;
+  const auto error = error_at_deadline();
+  if (error == errc::unavailable && !failure_.error) {
+    failure_ = make_failure(error, std::string(kNoAnswer));
+  }
+  return give_up(error);
+}
+
+// `timed_out` needs an answer of a store: a flip is under way there, which is as good as a holder.
+errc MoveAcquireFsm::error_at_deadline() const noexcept {
+  const bool is_flip = state_ == State::pausing && after_pause_ != Action::recheck;
+  return is_flip ? late_ : errc::unavailable;
 }
 
 bool MoveAcquireFsm::give_up(errc error) {

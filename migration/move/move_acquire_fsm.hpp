@@ -126,7 +126,9 @@ class MoveAcquireFsm {
   Step fail(errc error, std::string text);
   Step pause(TimePoint until, Action then);
   Failure foreign_record(const Record& record) const;
-  Step ask_source_later(TimePoint now, std::uint64_t random);
+  /// `late`: the error if the wait ends before the source is asked.
+  Step ask_source_later(TimePoint now, std::uint64_t random, errc late = errc::timed_out);
+  errc error_at_deadline() const noexcept;
   bool still_moved(const std::optional<std::string>& text) const;
   bool give_up(errc error);
   Duration pace(std::uint64_t random) const;
@@ -139,6 +141,7 @@ class MoveAcquireFsm {
   Backoff backoff_;
   State state_ = State::pausing;
   Action after_pause_ = Action::lock_source;
+  errc late_ = errc::timed_out;  ///< the error of a deadline in a pause before lock_source
   Held held_ = Held::nowhere;
   Record record_;
   std::string closed_;

@@ -138,6 +138,7 @@ TEST(CliAsk, WhoDoesNotGiveWayIsBrokenWhenTheTimeIsOver) {
   EXPECT_NE(only_asked.out.find("nobody listens"), std::string::npos) << only_asked.out;
   const auto broken = finish(dlock_on(server.url(), {"break", "x", "--ask", "--within", "300ms"}));
   EXPECT_EQ(broken.status.shell_status(), 0) << broken.err;
+  EXPECT_NE(broken.out.find("nobody listens"), std::string::npos) << broken.out;
   EXPECT_NE(broken.out.find("x: taken from the holder with token"), std::string::npos)
       << broken.out;
   const auto lost = read_event(holder);

@@ -3,6 +3,8 @@
 // What the command says unasked, to whom, and what it keeps to itself.
 #include <sys/stat.h>
 
+#include <future>
+
 #include "cli/open.hpp"
 #include "testkit/ports.hpp"
 #include "testkit/servers/redis.hpp"
@@ -206,6 +208,28 @@ TEST(CliWaiting, SaysOnATerminalWhyTheStoreIsOutOfReach) {
             std::string::npos)
       << said;
   EXPECT_NE(said.find(address + ": Connection refused"), std::string::npos) << said;
+}
+
+TEST(CliWaiting, SaysSoAfterASecondOnEachStoreAndBeforeTheFinalError) {
+  const testkit::Port nobody;
+  const auto address = "127.0.0.1:" + std::to_string(nobody.number());
+  const auto said_of = [](const std::string& url) {
+    const auto command = "exec " + dlock_binary() + " --store " + url + " run x --wait 4s -- true";
+    return finish({.argv = {"script", "-qec", command, "/dev/null"}}).out;
+  };
+  std::vector<std::future<std::string>> all;
+  for (const auto* scheme : {"redis", "memcached", "zookeeper"}) {
+    const auto url = std::string(scheme) + "://" + address;
+    all.push_back(std::async(std::launch::async, said_of, url));
+  }
+  for (auto& one : all) {
+    const auto said = one.get();
+    const auto note = said.find("dlock: waiting for x: ");
+    ASSERT_NE(note, std::string::npos) << said;
+    EXPECT_NE(said.substr(note, said.find('\n', note) - note).find(address), std::string::npos)
+        << said;
+    EXPECT_GT(said.find("dlock: ", note + 1), note) << said;
+  }
 }
 
 TEST(CliStatus, LeavesRoomBehindItsWords) {

@@ -162,8 +162,8 @@ TEST_P(CliLoss, OnLostWarnLetsTheCommandGoOn) {
 // As after sudo, or in a login shell.
 TEST_P(CliLoss, ANestedRunWithoutItsEnvironmentDoesNotWaitForItsAncestor) {
   const auto inner =
-      finish(dlock_on(url("10s"), {"run", "x", "--", "env", "-i", dlock_binary(), "--store",
-                                   url("10s"), "run", "x", "--wait", "20s", "--", "true"}));
+      finish(dlock_on(url("6s"), {"run", "x", "--", "env", "-i", dlock_binary(), "--store",
+                                  url("6s"), "run", "x", "--wait", "20s", "--", "true"}));
   EXPECT_EQ(inner.status.shell_status(), 64) << inner.err;
   EXPECT_NE(inner.err.find("the dlock run around this command (pid "), std::string::npos)
       << inner.err;

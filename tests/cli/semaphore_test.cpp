@@ -75,8 +75,9 @@ TEST(CliSemaphore, AnotherNumberIsRefusedUntilItIsSet) {
   EXPECT_EQ(run_status(store.url(), {"x", "--permits", "3", "--of", "2", "--", "true"}), 64);
   EXPECT_EQ(run_status(store.url(), {"x", "--of", "4", "--shared", "--", "true"}), 64);
   const auto nobody = finish(dlock_on(store.url(), {"run", "y", "--permits", "1", "--", "true"}));
-  EXPECT_NE(nobody.status.shell_status(), 0);
+  EXPECT_EQ(nobody.status.shell_status(), 64);
   EXPECT_NE(nobody.err.find("does not know how many permits"), std::string::npos) << nobody.err;
+  EXPECT_EQ(nobody.err.find("nobody holds it"), std::string::npos) << nobody.err;
 }
 
 // Nobody listens there: what cannot be is refused before anybody is asked.

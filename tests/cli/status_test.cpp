@@ -86,9 +86,57 @@ TEST(CliList, ShowsTheLocksBelowAPrefix) {
   EXPECT_EQ(names({"orders"}), (std::vector<std::string>{"orders/1", "orders/2"}));
   EXPECT_EQ(names({"orders/2"}), (std::vector<std::string>{"orders/2"}));
 
+  EXPECT_EQ(names({"orders/*"}), (std::vector<std::string>{"orders/1", "orders/2"}));
+  EXPECT_EQ(names({"*/1"}), (std::vector<std::string>{"orders/1"}));
+  EXPECT_EQ(names({"orders/2/**"}), (std::vector<std::string>{"orders/2"}));
+  EXPECT_EQ(names({"orders/2/*"}), (std::vector<std::string>{}));
+  EXPECT_EQ(names({"orders*"}), (std::vector<std::string>{"ordersX"}));
+
   const auto table = finish(dlock_on(store.url(), {"list"})).out;
   EXPECT_EQ(table.substr(0, 4), "NAME") << table;
   EXPECT_NE(table.find("orders/2"), std::string::npos) << table;
+}
+
+TEST(CliList, RefusesAPrefixThatCannotBeAName) {
+  const LocalStore store;
+  for (const std::string prefix : {"/x", "x/", "x//y", "x/../y", "x/***"}) {
+    const auto result = finish(dlock_on(store.url(), {"list", prefix}));
+    EXPECT_EQ(result.status.shell_status(), 64) << prefix;
+    EXPECT_EQ(result.out, "");
+    EXPECT_TRUE(result.err.starts_with("dlock: " + prefix + ": ")) << result.err;
+  }
+}
+
+TEST(CliList, NamesWhatItCannotReadAndListsTheRest) {
+  const LocalStore store;
+  Process hold(dlock_on(store.url(), {"hold", "x"}));
+  EXPECT_EQ(text(read_event(hold), "event"), "held");
+  // A lock file is never read through a symbolic link.
+  const auto unreadable = store.folder() / "locks" / "y.lock";
+  std::filesystem::create_symlink("x.lock", unreadable);
+  const auto result = finish(dlock_on(store.url(), {"list"}));
+  EXPECT_EQ(result.status.shell_status(), 65);
+  EXPECT_NE(result.out.find("\nx "), std::string::npos) << result.out;
+  EXPECT_TRUE(result.err.starts_with("dlock: the list is incomplete: ")) << result.err;
+  EXPECT_NE(result.err.find(unreadable.string()), std::string::npos) << result.err;
+  EXPECT_EQ(finish(dlock_on(store.url(), {"list", "x"})).status.code, 0) << "not asked for";
+}
+
+TEST(CliList, AStoreOutOfReachHidesNoOther) {
+  const LocalStore store;
+  Process hold(dlock_on(store.url(), {"hold", "x"}));
+  EXPECT_EQ(text(read_event(hold), "event"), "held");
+  const testkit::Port nobody;
+  const auto file = (store.folder() / "dlock.yaml").string();
+  testkit::write_file(
+      file, "stores:\n  here: \"" + store.url() +
+                "\"\n  gone: { url: \"redis://127.0.0.1:" + std::to_string(nobody.number()) +
+                "\", connect_timeout: 300ms }\nlocks:\n  - { match: \"a/**\", "
+                "store: gone }\n  - { match: \"**\", store: here }\n");
+  const auto result = finish(dlock({"--config", file, "list"}));
+  EXPECT_EQ(result.status.shell_status(), 69) << result.err;
+  EXPECT_NE(result.out.find("\nx "), std::string::npos) << result.out;
+  EXPECT_NE(result.err.find("the list is incomplete: gone: "), std::string::npos) << result.err;
 }
 
 // The local store refuses: the way to free a lock there is to end its holder.

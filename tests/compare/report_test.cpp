@@ -4,11 +4,17 @@
 #include "compare/report/report.hpp"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <boost/json/array.hpp>
 #include <boost/json/serialize.hpp>
 #include <regex>
+
+#include "compare/servers/store.hpp"
+#include "testkit/process.hpp"
+#include "testkit/servers/server.hpp"
+#include "testkit/temp_dir.hpp"
 
 namespace dlock::compare {
 namespace {
@@ -263,6 +269,73 @@ TEST(Report, AStoreThatCouldNotBeReachedIsSaid) {
       object{{"id", "zookeeper"}, {"title", "ZooKeeper"}, {"failed", "no place"}});
   EXPECT_NE(to_terminal(make_document({run})).find("ZooKeeper could not be measured: no place"),
             std::string::npos);
+}
+
+/// A run over all stores, with the longest words that they declare.
+object wide_run() {
+  auto run = empty_run();
+  auto& stores = run.at("stores").as_array();
+  auto says = declared();
+  says["assumptions"] =
+      array{array{"server_clock_not_stepped", ""}, array{"clock_rate_bounded", ""}};
+  stores.clear();
+  for (const auto& kind : store_kinds()) {
+    stores.push_back(object{{"id", kind.id},
+                            {"title", kind.title},
+                            {"family", kind.family},
+                            {"words", kind.words},
+                            {"version", "1.2.3"},
+                            {"declared", says}});
+  }
+  return run;
+}
+
+TEST(Report, SeparatesStoresBySemicolonsAsTheirNamesHaveCommas) {
+  const auto document = make_document({wide_run()});
+  const auto& row = table_of(section_of(document, "advice")).at("rows").at(0);
+  EXPECT_NE(text(row.at(1)).find("ZooKeeper, one node; ZooKeeper, three nodes"), std::string::npos)
+      << text(row.at(1));
+}
+
+// A printer's rules hold in a frame as wide as the paper's text when they are applied to a screen.
+TEST(Report, PrintsOnA4AndLetterWithoutACutColumn) {
+  const testkit::TempDir folder("dlock-report-test");
+  auto run = wide_run();
+  add_speed(run, 30, 1);
+  write_reports({run}, folder.path());
+  constexpr const char* kLook = R"(<script>
+for (const sheet of document.styleSheets) for (const rule of sheet.cssRules) {
+  if (rule.media && rule.media.mediaText === 'print') rule.media.mediaText = 'all';
+}
+const cut = [...document.querySelectorAll('.table, td, th, .canvas, h2, p')].filter((e) => {
+  const around = e.getBoundingClientRect();
+  return e.scrollWidth > e.clientWidth + 1 || around.right > innerWidth + 1;
+}).map((e) => e.className + ' ' + e.textContent.slice(0, 40));
+const tables = document.querySelectorAll('.table').length;
+parent.postMessage('LOOK' + JSON.stringify({width: innerWidth, tables, cut}) + 'KOOL', '*');
+</script>)";
+  constexpr const char* kFrames = R"(<body><pre></pre><script>
+onmessage = (message) => { document.querySelector('pre').textContent += message.data; };
+for (const width of [718, 740]) {
+  const frame = document.createElement('iframe');
+  frame.style = 'border:0;height:2400px;width:' + width + 'px';
+  frame.src = 'look.html';
+  document.body.append(frame);
+}
+</script>)";
+  testkit::write_file(folder / "look.html", testkit::read_file(folder / "report.html") + kLook);
+  testkit::write_file(folder / "frames.html", kFrames);
+  const auto browser = testkit::find_server_program("chromium", "chromium").string();
+  const auto page = "file://" + (folder / "frames.html").string();
+  const auto seen = testkit::run(
+      {.argv = {browser, "--headless", "--no-sandbox", "--disable-gpu", "--window-size=1600,2400",
+                "--dump-dom", "--virtual-time-budget=20000", page},
+       .env = {{"HOME", folder.path().string()}}},
+      {}, testkit::within(std::chrono::seconds(90)));
+  for (const char* width : {"718", "740"}) {
+    EXPECT_THAT(seen.out, testing::ContainsRegex(std::string("LOOK.\"width\":") + width +
+                                                 ",\"tables\":[1-9][0-9]*,\"cut\":\\[\\].KOOL"));
+  }
 }
 
 TEST(Report, SaysWhatAQuickRunLeftOut) {

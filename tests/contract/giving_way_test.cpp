@@ -127,8 +127,10 @@ TEST_P(GivingWayContract, WhoDoesNotListenIsLeftAlone) {
   if (!asks()) return;
   auto manager = open();
   auto held = manager.lock("a")->acquire({.wait = 60s});
-  const auto asked = observer().ask("a");
-  EXPECT_FALSE(asked.heard.value_or(false));
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_FALSE(observer().ask("a").heard.value_or(false))
+        << "asked for the " << i + 1 << ". time";
+  }
   EXPECT_EQ(held.state(), HandleState::held);
   EXPECT_FALSE(held.release());
   const auto next = manager.lock("a")->acquire({.wait = 60s, .revocable = true});

@@ -186,6 +186,14 @@ Failure list_files(const Directory& directory, std::vector<std::string>& files) 
   return {};
 }
 
+void leave_out(Failure& all, Failure one) {
+  if (!all.error) {
+    all = std::move(one);
+  } else if (!all.text.ends_with(", and more")) {
+    all.text += ", and more";
+  }
+}
+
 Result<std::vector<LockStatus>> read_all(const Directory& directory, const std::string& prefix,
                                          std::int64_t now_ms) {
   Result<std::vector<LockStatus>> result;
@@ -200,13 +208,18 @@ Result<std::vector<LockStatus>> read_all(const Directory& directory, const std::
     if (known && !has_prefix(*known, prefix)) continue;
     LockFile file;
     std::optional<std::uint64_t> somebody;
-    if (!LockFile::open_to_look(directory.get(), file_name.c_str(), file).ok() ||
-        !file.find_locked(kTicketBase, kEveryTicket, somebody).ok() ||
-        (!somebody && !may_be_sealed(file))) {
-      continue;
-    }
+    auto read = LockFile::open_to_look(directory.get(), file_name.c_str(), file);
+    if (read.error == ENOENT) continue;
+    if (read.ok()) read = file.find_locked(kTicketBase, kEveryTicket, somebody);
+    if (!read.ok())
+      leave_out(result.failure, system_failure(read.error, directory.path_of(file_name)));
+    if (!read.ok() || (!somebody && !may_be_sealed(file))) continue;
     const auto look = look_at(file, looks);
     const auto front = look.records.front();
+    if (front.error == FrontError::foreign || front.error == FrontError::damaged ||
+        front.error == FrontError::other_version) {
+      leave_out(result.failure, front_failure(front.error, directory.path_of(file_name)));
+    }
     if (front.error != FrontError::none || !has_prefix(front.name, prefix)) continue;
     auto status = status_of(look, now_ms);
     status.name = front.name;

@@ -23,7 +23,11 @@ Result<LockStatus> read_status_of(const Directory& directory, const std::string&
 /// The names of all files in the directory.
 Failure list_files(const Directory& directory, std::vector<std::string>& files);
 
-/// All locks below `prefix` that somebody holds or waits for, by name.
+/// Adds a file that could not be read to the failure of a list that is returned without it.
+void leave_out(Failure& all, Failure one);
+
+/// All locks below `prefix` that somebody holds or waits for, by name. A failure beside the value
+/// names the first file that could not be read.
 Result<std::vector<LockStatus>> read_all(const Directory& directory, const std::string& prefix,
                                          std::int64_t now_ms);
 

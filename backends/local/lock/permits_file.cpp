@@ -259,6 +259,7 @@ Result<std::vector<SemaphoreStatus>> read_semaphores(const Directory& directory,
     const auto name = semaphore_of(directory, file);
     if (!name || !has_prefix(*name, prefix)) continue;
     auto status = read_semaphore(directory, *name, now_ms);
+    if (!status.value) leave_out(result.failure, std::move(status.failure));
     if (status.value && status.value->limit) found.push_back(std::move(*status.value));
   }
   std::sort(found.begin(), found.end(),

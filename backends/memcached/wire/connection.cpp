@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/memcached/wire/connection.hpp"
 
-#include <netdb.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <atomic>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
-#include <boost/asio/ip/address.hpp>
-#include <cerrno>
-#include <cstring>
 #include <exception>
 #include <new>
 #include <utility>
@@ -45,160 +37,47 @@ Failure copy_of(const Failure& failure) noexcept {
   return copy;
 }
 
-std::string with_limit(int error_number) {
-  auto text = std::generic_category().message(error_number);
-  if (error_number == EMFILE) text += ": no descriptor is left, see RLIMIT_NOFILE (ulimit -n)";
-  if (error_number == ENFILE) text += ": no descriptor is left in the system, see fs.file-max";
-  return text;
-}
-
 std::string words_of(const error_code& ec) {
   return ec == asio::error::eof ? "disconnected by the server" : ec.message();
 }
 
 }  // namespace
 
-/// What a helper thread finds out. It may do so when nobody waits any more.
-struct Connection::Lookup {
-  std::atomic<bool> begun = false;
-  bool done = false;  ///< the loop's
-  std::vector<Tcp::endpoint> endpoints;
-  std::string error;
-
-  void run(const Endpoint& server) {
-    begun = true;
-    addrinfo hints{};
-    hints.ai_family = AF_UNSPEC;
-    hints.ai_socktype = SOCK_STREAM;
-    addrinfo* all = nullptr;
-    const int failed = ::getaddrinfo(server.host.c_str(), nullptr, &hints, &all);
-    if (failed != 0) {
-      error = failed == EAI_SYSTEM ? with_limit(errno) : ::gai_strerror(failed);
-      return;
-    }
-    const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(all, &::freeaddrinfo);
-    for (const auto* one = all; one != nullptr; one = one->ai_next) {
-      Tcp::endpoint endpoint;
-      if (one->ai_addrlen > endpoint.capacity()) continue;
-      std::memcpy(endpoint.data(), one->ai_addr, one->ai_addrlen);
-      endpoint.resize(one->ai_addrlen);
-      endpoint.port(server.port);
-      endpoints.push_back(endpoint);
-    }
-  }
-};
-
-Connection::Connection(Env& env) : env_(env), socket_(env.executor()), event_(env) {}
+Connection::Connection(Env& env) : env_(env), socket_(env.executor()) {}
 
 Connection::~Connection() { shut(); }
 
 asio::awaitable<Failure> Connection::connect(Endpoint server, TimePoint deadline) {
   const auto self = shared_from_this();
-  const auto found = co_await look_up(server, deadline);
-  if (!open_) co_return failure_;
+  dial_ = std::make_shared<TcpDial>(env_);
+  const auto dial = dial_;
+  auto reached = co_await dial->run(server, deadline);
+  dial_ = nullptr;
+  if (reached.socket) {
+    socket_ = std::move(*reached.socket);
+    descriptor_ = socket_.native_handle();
+    if (open_) read();
+  }
+  if (!open_) {
+    shut();
+    co_return failure_;
+  }
   Failure why;
-  if (!found->done) {
-    why = found->begun
-              ? memcached::failure(Error::unknown_host, server.host + ": no answer in time")
-              : memcached::failure(Error::no_thread,
-                                   "no thread can be made that could ask for the address "
-                                   "(RLIMIT_NPROC or pids.max?)");
-  } else if (!found->error.empty()) {
-    why = memcached::failure(Error::unknown_host, server.host + ": " + found->error);
-  } else {
-    std::string text = "the name has no address";
-    auto left = static_cast<Duration::rep>(found->endpoints.size());
-    for (const auto& endpoint : found->endpoints) {
-      const auto now = env_.now();
-      text = co_await connect_to(endpoint, now + (deadline - now) / left);
-      --left;
-      if (!open_) co_return failure_;
-      if (text.empty()) break;
-    }
-    if (text.empty()) {
-      read();
-      co_return Failure{};
-    }
-    why = memcached::failure(Error::not_connected, std::move(text));
+  if (reached.failed == TcpDial::Step::none) co_return why;
+  switch (reached.failed) {
+    case TcpDial::Step::no_thread:
+      why = memcached::failure(Error::no_thread, std::move(reached.error));
+      break;
+    case TcpDial::Step::resolving:
+      why = memcached::failure(Error::unknown_host, server.host + ": " + reached.error);
+      break;
+    case TcpDial::Step::none:
+    case TcpDial::Step::connecting:
+      why = memcached::failure(Error::not_connected, std::move(reached.error));
+      break;
   }
   close(why);
   co_return why;
-}
-
-// Not Asio's resolver: it keeps a thread of its own, which takes the application's signals, and
-// says by an exception that there is none to be had.
-asio::awaitable<std::shared_ptr<Connection::Lookup>> Connection::look_up(Endpoint server,
-                                                                         TimePoint deadline) {
-  const auto found = std::make_shared<Lookup>();
-  error_code is_a_name;
-  const auto address = asio::ip::make_address(server.host, is_a_name);
-  if (!is_a_name) {
-    found->endpoints.emplace_back(address, server.port);
-    found->done = true;
-    co_return found;
-  }
-  Job job = [found, server] {
-    try {
-      found->run(server);
-    } catch (const std::exception& error) {
-      found->error = error.what();
-    }
-  };
-  Job told = [found, weak = weak_from_this()] {
-    found->done = true;
-    if (const auto self = weak.lock()) self->event_.notify();
-  };
-  env_.run_blocking(std::move(job), std::move(told));
-  bool in_time = true;
-  while (in_time && !found->done && open_) in_time = co_await event_.wait_until(deadline);
-  co_return found;
-}
-
-/// Empty on success, else why not.
-asio::awaitable<std::string> Connection::connect_to(Tcp::endpoint endpoint, TimePoint deadline) {
-  auto text = open_socket(endpoint.protocol());
-  if (!text.empty()) co_return text;
-  connected_.reset();
-  socket_.async_connect(endpoint, [self = shared_from_this()](error_code ec) {
-    // One that was given up, because its time was over.
-    if (ec == asio::error::operation_aborted) return;
-    self->connected_ = ec;
-    self->event_.notify();
-  });
-  bool in_time = true;
-  while (in_time && !connected_ && open_) in_time = co_await event_.wait_until(deadline);
-  if (connected_ && !*connected_) {
-    error_code ignored;
-    socket_.set_option(Tcp::no_delay(true), ignored);
-    socket_.set_option(asio::socket_base::keep_alive(true), ignored);
-    co_return text;
-  }
-  text = connected_ ? words_of(*connected_) : "no answer in time";
-  shut();
-  co_return text;
-}
-
-/// One that no child keeps: not one that runs another program (Asio's own are inherited by those),
-/// nor one that was only fork()ed.
-std::string Connection::open_socket(const Tcp& protocol) {
-  const int descriptor =
-      ::socket(protocol.family(), protocol.type() | SOCK_CLOEXEC, protocol.protocol());
-  if (descriptor < 0) return with_limit(errno);
-  error_code ec;
-  socket_.assign(protocol, descriptor, ec);
-  if (ec) {
-    ::close(descriptor);
-    return with_limit(ec.value());
-  }
-  socket_.non_blocking(true, ec);
-  if (!ec) {
-    close_in_fork_child(descriptor);
-    descriptor_ = descriptor;
-    return {};
-  }
-  error_code ignored;
-  socket_.close(ignored);
-  return ec.message();
 }
 
 void Connection::shut() noexcept {
@@ -211,6 +90,7 @@ void Connection::shut() noexcept {
 void Connection::close(Failure why) noexcept {
   if (!std::exchange(open_, false)) return;
   failure_ = std::move(why);
+  if (dial_) dial_->stop();
   shut();
   // A server that is full has carried out nothing.
   const bool is_full = failure_.error == make_error_code(Error::no_places);
@@ -224,7 +104,6 @@ void Connection::close(Failure why) noexcept {
     exchange.end(std::move(answer));
   }
   pending_.clear();
-  event_.notify();
 }
 
 template <class Step>

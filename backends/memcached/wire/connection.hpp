@@ -11,15 +11,14 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <deque>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "backends/memcached/wire/codec.hpp"
 #include "backends/memcached/wire/exchange.hpp"
 #include "dlock/spi/answers.hpp"
+#include "dlock/spi/net/tcp_dial.hpp"
+#include "dlock/spi/net/write_pace.hpp"
 #include "dlock/spi/options.hpp"
-#include "dlock/spi/signal.hpp"
-#include "dlock/spi/write_pace.hpp"
 
 namespace dlock::memcached {
 
@@ -30,8 +29,8 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  /// Resolves the name and connects to its first address that answers, each with its share of the
-  /// time. Once. Clear: it is up.
+  /// Resolves the name and connects to the first of its addresses that answers. Once. Clear: it is
+  /// up.
   asio::awaitable<Failure> connect(Endpoint server, TimePoint deadline);
 
   /// The next request is written behind what is there; send() says that it is whole.
@@ -50,12 +49,8 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   const Failure& failure() const noexcept { return failure_; }
 
  private:
-  struct Lookup;
   using Tcp = boost::asio::ip::tcp;
 
-  asio::awaitable<std::shared_ptr<Lookup>> look_up(Endpoint server, TimePoint deadline);
-  asio::awaitable<std::string> connect_to(Tcp::endpoint endpoint, TimePoint deadline);
-  std::string open_socket(const Tcp& protocol);
   void shut() noexcept;
   void write_asked();
   void flush();
@@ -70,7 +65,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   Env& env_;
   Tcp::socket socket_;
   int descriptor_ = -1;
-  Signal event_;
+  std::shared_ptr<TcpDial> dial_;  ///< while it connects
   ReplyReader reader_;
   std::string out_;            ///< not handed to the socket yet
   std::string writing_;        ///< with the socket
@@ -83,7 +78,6 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   enum class Writing : std::uint8_t { no, soon, now };
   Writing writes_ = Writing::no;
   WritePace pace_;
-  std::optional<boost::system::error_code> connected_;
   Failure failure_;
 };
 

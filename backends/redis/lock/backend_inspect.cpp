@@ -118,6 +118,7 @@ std::optional<LockStatus> read_status(std::string name, const Replies& items,
 asio::awaitable<Failure> RedisBackend::describe(std::vector<std::string> names,
                                                 std::shared_ptr<std::vector<LockStatus>> into,
                                                 TimePoint deadline) {
+  Failure denied;  // an ACL may admit some keys only
   for (std::size_t at = 0; at < names.size(); at += kNamesAtOnce) {
     const bool ready = co_await link_->ready(deadline);
     if (!ready) co_return link_->failure();
@@ -131,13 +132,20 @@ asio::awaitable<Failure> RedisBackend::describe(std::vector<std::string> names,
         co_await run_scripts(env_, connection, scripts().inspect, std::move(calls), deadline);
     for (auto i = at; i < end; ++i) {
       const auto& answer = answers[i - at];
-      if (answer.kind != ScriptAnswer::Kind::reply) co_return answer.failure;
+      if (answer.kind != ScriptAnswer::Kind::reply) {
+        if (portable(answer.failure.error) != errc::access_denied) co_return answer.failure;
+        if (!denied.error) {
+          denied = answer.failure;
+          denied.text = fmt::format("{}: {}", names[i], answer.failure.text);
+        }
+        continue;
+      }
       auto status = read_status(names[i], answer.items, lock_delay_);
       if (!status) co_return Failure{Error::unexpected, "an answer of another form"};
       into->push_back(std::move(*status));
     }
   }
-  co_return Failure{};
+  co_return denied;
 }
 
 asio::awaitable<Result<LockStatus>> RedisBackend::inspect(std::string name, TimePoint deadline) {
@@ -206,7 +214,8 @@ asio::awaitable<Result<std::vector<LockStatus>>> RedisBackend::list(std::string 
   if (!names.value) co_return result;
   auto found = std::make_shared<std::vector<LockStatus>>();
   result.failure = co_await describe(std::move(*names.value), found, deadline);
-  if (result.failure.error) co_return result;
+  const bool is_complete = !result.failure.error;
+  if (!is_complete && portable(result.failure.error) != errc::access_denied) co_return result;
   // What ended meanwhile is no lock any more.
   std::erase_if(*found, [](const LockStatus& status) { return !status.held && !status.sealed; });
   result.value = std::move(*found);

@@ -132,6 +132,10 @@ asio::awaitable<Result<std::vector<SemaphoreStatus>>> RedisBackend::list_semapho
   for (const auto& name : *names.value) {
     auto status = co_await inspect_semaphore(name, deadline);
     if (status.failure.error == Error::foreign_format) continue;
+    if (!status.value && portable(status.failure.error) == errc::access_denied) {
+      if (!result.failure.error) result.failure = std::move(status.failure);
+      continue;
+    }
     if (!status.value) {
       result.failure = std::move(status.failure);
       co_return result;

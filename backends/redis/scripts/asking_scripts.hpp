@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Asking a holder to give way, and how many wait before somebody. Beside the lock stands for whom a
-// holder listens, `owner id:`, and behind that what he was asked last; a message tells him to look,
-// and he looks by himself with each renewal.
+// Asking a holder to give way, and how many wait before somebody. The key beside the lock has
+// `owner id:` of a holder that listens, and behind that what it was asked last. A holder that was
+// asked before it listened has `?owner id:` there. A message makes the holder look, and it looks
+// with each renewal.
 #pragma once
 
 #include <string_view>
@@ -12,12 +13,15 @@ namespace dlock::redis {
 // KEYS ask; ARGV owner id, memory ms, tag -> {1, what was asked ('' nothing yet), tag}
 inline constexpr std::string_view kListen = R"lua(
 local asked = redis.call('GET', KEYS[1])
-if asked and string.sub(asked, 1, #ARGV[1] + 1) == ARGV[1] .. ':' then
+local ours = ARGV[1] .. ':'
+if asked and string.sub(asked, 1, #ours) == ours then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
-  return {1, string.sub(asked, #ARGV[1] + 2), ARGV[3]}
+  return {1, string.sub(asked, #ours + 1), ARGV[3]}
 end
-redis.call('SET', KEYS[1], ARGV[1] .. ':', 'PX', ARGV[2])
-return {1, '', ARGV[3]}
+local before = asked and string.sub(asked, 1, #ours + 1) == '?' .. ours
+local text = before and string.sub(asked, #ours + 2) or ''
+redis.call('SET', KEYS[1], ours .. text, 'PX', ARGV[2])
+return {1, text, ARGV[3]}
 )lua";
 
 // KEYS lock ask; ARGV token ('' any), text, channel prefix, tag
@@ -45,7 +49,7 @@ local ask = reader and KEYS[2] .. '%' .. id or KEYS[2]
 local asked = redis.call('GET', ask)
 local listens = asked and string.sub(asked, 1, #id + 1) == id .. ':'
 local left = math.max(redis.call('PTTL', KEYS[1]), 0) + 1000
-local text = id .. ':' .. clock[1] .. '.' .. clock[2] .. ' ' .. ARGV[2]
+local text = (listens and '' or '?') .. id .. ':' .. clock[1] .. '.' .. clock[2] .. ' ' .. ARGV[2]
 redis.call('SET', ask, text, 'PX', string.format('%.0f', left))
 local instance = string.match(held, '^%d+:[%x-]+,.*,([%x-]+)$')
 if instance and #instance == 36 then redis.pcall('PUBLISH', ARGV[3] .. instance, id) end

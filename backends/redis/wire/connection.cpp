@@ -136,12 +136,15 @@ void Connection::take_bytes(error_code ec, std::size_t size) {
 
 bool Connection::take_replies() {
   while (auto reply = reader_.next()) {
+    replied_ = true;
     take(std::move(*reply));
     if (!open_) return false;
   }
   if (reader_.error().empty()) return true;
   const auto what = reader_.is_out_of_memory() ? Error::no_resources : Error::unexpected;
-  close({what, reader_.error()});
+  const bool unknown = !replied_ && what == Error::unexpected;
+  close({what, unknown ? reader_.error() + "; does the port belong to a Redis server?"
+                       : reader_.error()});
   return false;
 }
 

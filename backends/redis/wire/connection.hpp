@@ -18,8 +18,8 @@
 #include "backends/redis/wire/stream.hpp"
 #include "dlock/detail/recycled.hpp"
 #include "dlock/spi/answers.hpp"
+#include "dlock/spi/net/write_pace.hpp"
 #include "dlock/spi/signal.hpp"
-#include "dlock/spi/write_pace.hpp"
 
 namespace dlock::redis {
 
@@ -121,6 +121,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   WritePace pace_;
   bool open_ = true;
   bool heard_ = false;
+  bool replied_ = false;
   Failure failure_;
   TimePoint last_heard_;
   std::uint64_t last_number_ = 0;

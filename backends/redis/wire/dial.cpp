@@ -2,22 +2,19 @@
 #include "backends/redis/wire/dial.hpp"
 
 #include <fmt/format.h>
-#include <netdb.h>
 
+#include <algorithm>
 #include <atomic>
-#include <cerrno>
-#include <cstring>
 #include <memory>
 #include <vector>
 
 #include "backends/redis/error.hpp"
 #include "backends/redis/wire/tls.hpp"
-#include "dlock/spi/options.hpp"
+#include "dlock/spi/error.hpp"
+#include "dlock/spi/net/tcp_dial.hpp"
 
 namespace dlock::redis {
 namespace {
-
-using asio::ip::tcp;
 
 Opened failed(Error error, std::string text, bool permanent = false) {
   Opened opened;
@@ -30,128 +27,8 @@ Opened unreachable(const DialSettings& settings, std::string_view why) {
   return failed(Error::not_connected, fmt::format("{}: {}", settings.address(), why));
 }
 
-/// What a helper thread finds out. It may do so when nobody waits any more.
-struct Lookup {
-  std::atomic<bool> begun = false;
-  std::vector<tcp::endpoint> endpoints;
-  std::string error;
-};
-
-void look_up(const std::string& host, std::uint16_t port, Lookup& found) {
-  found.begun = true;
-  addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* all = nullptr;
-  const int failed = ::getaddrinfo(host.c_str(), nullptr, &hints, &all);
-  if (failed != 0) {
-    found.error = failed == EAI_SYSTEM ? with_limit(errno) : ::gai_strerror(failed);
-    return;
-  }
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(all, &::freeaddrinfo);
-  for (const auto* one = all; one != nullptr; one = one->ai_next) {
-    tcp::endpoint endpoint;
-    if (one->ai_addrlen > endpoint.capacity()) continue;
-    std::memcpy(endpoint.data(), one->ai_addr, one->ai_addrlen);
-    endpoint.resize(one->ai_addrlen);
-    endpoint.port(port);
-    found.endpoints.push_back(endpoint);
-  }
-}
-
-struct Resolved {
-  std::vector<tcp::endpoint> endpoints;
-  std::string error;
-};
-
 constexpr const char* kNoThread =
-    "no thread can be made that could ask, see RLIMIT_NPROC and pids.max";
-
-// Not Asio's resolver: it keeps a thread of its own, which takes the application's signals, and
-// says by an exception that there is none to be had.
-asio::awaitable<Resolved> resolve(Env& env, std::string host, std::uint16_t port,
-                                  std::shared_ptr<DialStop> stop, TimePoint deadline) {
-  Resolved resolved;
-  error_code is_a_name;
-  const auto address = asio::ip::make_address(host, is_a_name);
-  if (!is_a_name) {
-    resolved.endpoints.emplace_back(address, port);
-    co_return resolved;
-  }
-  const auto found = std::make_shared<Lookup>();
-  OneShot<bool> done(env);
-  Job job = [found, host, port] {
-    try {
-      look_up(host, port, *found);
-    } catch (const std::exception& error) {
-      found->error = error.what();
-    }
-  };
-  Job told = [done] { done.set(true); };
-  env.run_blocking(std::move(job), std::move(told));
-  stop->step([done] { done.set(false); });
-  const auto finished = co_await done.get_until(deadline);
-  stop->step_over();
-  if (!finished.value_or(false)) {
-    resolved.error = found->begun ? "no answer in time" : kNoThread;
-    co_return resolved;
-  }
-  resolved.endpoints = std::move(found->endpoints);
-  resolved.error = std::move(found->error);
-  co_return resolved;
-}
-
-template <class Socket>
-void tune(Socket& socket) {
-  error_code ignored;
-  socket.set_option(tcp::no_delay(true), ignored);
-  socket.set_option(asio::socket_base::keep_alive(true), ignored);
-}
-
-/// Clear on success.
-struct Connected {
-  error_code ec;
-  std::string error;
-};
-
-template <class Socket, class Endpoint>
-asio::awaitable<Connected> connect_to(Env& env, std::shared_ptr<SocketStream<Socket>> stream,
-                                      Endpoint endpoint, std::shared_ptr<DialStop> stop,
-                                      TimePoint deadline) {
-  Connected connected;
-  connected.ec = stream->open(endpoint.protocol());
-  if (connected.ec) {
-    connected.error = with_limit(connected.ec.value());
-    co_return connected;
-  }
-  OneShot<error_code> done(env);
-  stream->socket().lowest_layer().async_connect(endpoint,
-                                                [stream, done](error_code ec) { done.set(ec); });
-  stop->step([stream] { stream->close(); });
-  const auto ec = co_await done.get_until(deadline);
-  stop->step_over();
-  connected.ec = ec.value_or(asio::error::timed_out);
-  if (!connected.ec) co_return connected;
-  connected.error = ec ? ec->message() : "no answer in time";
-  stream->close();
-  co_return connected;
-}
-
-/// To the first endpoint that answers.
-template <class Socket>
-asio::awaitable<Connected> connect_tcp(Env& env, std::shared_ptr<SocketStream<Socket>> stream,
-                                       std::vector<tcp::endpoint> endpoints,
-                                       std::shared_ptr<DialStop> stop, TimePoint deadline) {
-  Connected connected;
-  connected.ec = asio::error::host_not_found;
-  connected.error = "the name has no address";
-  for (const auto& endpoint : endpoints) {
-    connected = co_await connect_to(env, stream, endpoint, stop, deadline);
-    if (!connected.ec) tune(stream->socket().lowest_layer());
-    if (!connected.ec || stop->stopped() || env.now() >= deadline) break;
-  }
-  co_return connected;
-}
+    "no thread can be made that could read, see RLIMIT_NPROC and pids.max";
 
 Opened success(std::shared_ptr<Stream> stream) {
   Opened opened;
@@ -161,11 +38,19 @@ Opened success(std::shared_ptr<Stream> stream) {
 
 asio::awaitable<Opened> open_unix(Env& env, std::shared_ptr<const DialSettings> settings,
                                   std::shared_ptr<DialStop> stop, TimePoint deadline) {
-  auto stream = std::make_shared<SocketStream<UnixSocket>>(env.executor());
+  const auto stream = std::make_shared<SocketStream<UnixSocket>>(env.executor());
   const asio::local::stream_protocol::endpoint endpoint(settings->socket_path);
-  const auto connected = co_await connect_to(env, stream, endpoint, stop, deadline);
-  if (connected.ec) co_return unreachable(*settings, connected.error);
-  co_return success(std::move(stream));
+  if (const auto ec = stream->open(endpoint.protocol())) {
+    co_return unreachable(*settings, system_text(ec.value()));
+  }
+  OneShot<error_code> done(env);
+  stream->socket().async_connect(endpoint, [stream, done](error_code ec) { done.set(ec); });
+  stop->step([stream] { stream->close(); });
+  const auto ec = co_await done.get_until(deadline);
+  stop->step_over();
+  if (ec && !*ec) co_return success(stream);
+  stream->close();
+  co_return unreachable(*settings, ec ? ec->message() : "no answer in time");
 }
 
 /// What a helper thread makes.
@@ -187,7 +72,7 @@ asio::awaitable<TlsContext> tls_context(Env& env, std::shared_ptr<const DialSett
     }
   };
   Job told = [done] { done.set(true); };
-  env.run_blocking(std::move(job), std::move(told));
+  env.run_unbounded(std::move(job), std::move(told));
   stop->step([done] { done.set(false); });
   const auto finished = co_await done.get_until(deadline);
   stop->step_over();
@@ -212,29 +97,42 @@ asio::awaitable<Opened> start_tls(Env& env, std::shared_ptr<SocketStream<TlsSock
   if (ec && !*ec) co_return success(std::move(stream));
   if (!ec) {
     stream->close();
-    co_return failed(Error::tls_failed, settings->address() +
-                                            ": no answer to the TLS handshake in time; does the "
-                                            "port speak TLS?");
+    co_return failed(Error::no_answer, settings->address() +
+                                           ": no answer to the TLS handshake; does the port speak "
+                                           "TLS?");
   }
   auto text = fmt::format("{}: {}", settings->address(), handshake_error(stream->socket(), *ec));
   // A connection that ends in the middle may be a server that is just ending.
   const bool ours = ec->category() == asio::error::get_ssl_category();
   stream->close();
-  co_return failed(Error::tls_failed, std::move(text), ours);
+  // Whether such a server answers the handshake is chance; silence is `unavailable` too.
+  const auto error = is_not_tls(*ec) ? Error::not_connected : Error::tls_failed;
+  co_return failed(error, std::move(text), ours);
+}
+
+/// Gives the stream a connection; the failure if there is none.
+template <class Socket>
+asio::awaitable<Opened> connect_tcp(Env& env, std::shared_ptr<SocketStream<Socket>> stream,
+                                    std::shared_ptr<const DialSettings> settings,
+                                    std::shared_ptr<DialStop> stop, TimePoint deadline) {
+  const auto dial = std::make_shared<TcpDial>(env);
+  const Endpoint server{settings->host, settings->port};
+  stop->step([dial] { dial->stop(); });
+  auto reached = co_await dial->run(server, deadline);
+  stop->step_over();
+  if (reached.socket) {
+    stream->adopt(std::move(*reached.socket));
+    co_return success(std::move(stream));
+  }
+  if (reached.failed == TcpDial::Step::connecting) co_return unreachable(*settings, reached.error);
+  co_return failed(Error::unknown_host, settings->host + ": " + reached.error);
 }
 
 asio::awaitable<Opened> open_tcp(Env& env, std::shared_ptr<const DialSettings> settings,
                                  std::shared_ptr<DialStop> stop, TimePoint deadline) {
-  auto resolved = co_await resolve(env, settings->host, settings->port, stop, deadline);
-  if (!resolved.error.empty()) {
-    co_return failed(Error::unknown_host, settings->host + ": " + resolved.error);
-  }
   if (!settings->tls) {
     auto stream = std::make_shared<SocketStream<TcpSocket>>(env.executor());
-    const auto connected =
-        co_await connect_tcp(env, stream, std::move(resolved.endpoints), stop, deadline);
-    if (connected.ec) co_return unreachable(*settings, connected.error);
-    co_return success(std::move(stream));
+    co_return co_await connect_tcp(env, std::move(stream), settings, stop, deadline);
   }
   const auto made = co_await tls_context(env, settings, stop, deadline);
   if (!made.context) {
@@ -242,18 +140,30 @@ asio::awaitable<Opened> open_tcp(Env& env, std::shared_ptr<const DialSettings> s
     co_return failed(error, made.error, made.permanent);
   }
   // The stream keeps what it needs of the context (OpenSSL counts its users).
-  auto stream = std::make_shared<SocketStream<TlsSocket>>(env.executor(), *made.context);
-  const auto connected =
-      co_await connect_tcp(env, stream, std::move(resolved.endpoints), stop, deadline);
-  if (connected.ec) co_return unreachable(*settings, connected.error);
-  co_return co_await start_tls(env, std::move(stream), std::move(settings), stop, deadline);
+  const auto stream = std::make_shared<SocketStream<TlsSocket>>(env.executor(), *made.context);
+  auto connected = co_await connect_tcp(env, stream, settings, stop, deadline);
+  if (!connected.stream) co_return connected;
+  co_return co_await start_tls(env, stream, std::move(settings), stop, deadline);
+}
+
+/// Reads the password file, if there is one. A file that takes longer than a second, or cannot be
+/// read, leaves the password as it was.
+asio::awaitable<void> read_password(Env& env, std::shared_ptr<Password> password,
+                                    std::shared_ptr<DialStop> stop, TimePoint deadline) {
+  if (!password || !password->has_file()) co_return;
+  OneShot<bool> done(env);
+  Job told = [done] { done.set(true); };
+  password->read_again(env, std::move(told));
+  stop->step([done] { done.set(false); });
+  co_await done.get_until(std::min<TimePoint>(deadline, env.now() + std::chrono::seconds(1)));
+  stop->step_over();
 }
 
 Command auth_command(const DialSettings& settings) {
   Command command;
   command.emplace_back("AUTH");
   if (!settings.username.empty()) command.push_back(settings.username);
-  command.push_back(settings.password);
+  command.push_back(settings.password->value());
   return command;
 }
 
@@ -262,7 +172,7 @@ asio::awaitable<Dialled> log_in(std::shared_ptr<Connection> connection,
                                 std::shared_ptr<const DialSettings> settings, bool database,
                                 TimePoint deadline) {
   std::vector<Pending> steps;
-  const bool authenticates = !settings->password.empty();
+  const bool authenticates = settings->password != nullptr;
   if (authenticates) steps.push_back(connection->send(auth_command(*settings)));
   if (database && settings->database != 0) {
     Command select;
@@ -288,6 +198,12 @@ asio::awaitable<Dialled> log_in(std::shared_ptr<Connection> connection,
     }
     dialled.failure = {verdict.error, outcome->reply.text};
     dialled.permanent = is_permanent(verdict);
+    if (i == 0 && authenticates && settings->password->has_file()) {
+      const auto& trouble = settings->password->trouble();
+      dialled.failure.text += trouble.empty()
+                                  ? fmt::format(" (password of {})", settings->password->file())
+                                  : fmt::format(" ({})", trouble);
+    }
     dialled.refused = true;
     connection->close(dialled.failure);
     co_return dialled;
@@ -306,6 +222,7 @@ std::string DialSettings::address() const {
 
 asio::awaitable<Dialled> dial(Env& env, std::shared_ptr<const DialSettings> settings, bool database,
                               std::shared_ptr<DialStop> stop, TimePoint deadline) {
+  co_await read_password(env, settings->password, stop, deadline);
   Opened opened;
   if (settings->open_stream) {
     opened = co_await settings->open_stream(env, settings, stop, deadline);

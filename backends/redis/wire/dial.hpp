@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "backends/redis/wire/connection.hpp"
+#include "dlock/spi/password.hpp"
 
 namespace dlock::redis {
 
@@ -38,7 +39,7 @@ struct DialSettings {
   bool tls_verify = true;
   std::string tls_server_name;
   std::string username;
-  std::string password;
+  std::shared_ptr<Password> password;  ///< null: no login
   int database = 0;
   /// Opens the byte stream instead of a socket: a simulated network. Everything above it is the
   /// same.

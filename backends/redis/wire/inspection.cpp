@@ -75,7 +75,8 @@ asio::awaitable<Inspected> inspect_server(std::shared_ptr<Connection> connection
     if (!outcome || outcome->kind != Outcome::Kind::reply) {
       result.failure =
           connection->is_open() ? Failure{Error::no_answer, ""} : connection->failure();
-      result.permanent = result.failure.error == Error::tls_failed;
+      result.permanent = result.failure.error == Error::tls_failed ||
+                         (replies.empty() && result.failure.error == Error::unexpected);
       // A server without places says so, and closes.
       if (!replies.empty()) judge_reply(0, replies[0], result);
       co_return result;

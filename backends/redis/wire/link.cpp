@@ -14,6 +14,16 @@ using std::chrono::milliseconds;
 
 constexpr std::chrono::seconds kLongestAttempt{5};
 
+/// Whether the failure may pass when a file is replaced: a password or a certificate is changed on
+/// the server and here, one after the other.
+bool is_about_files(const DialSettings& settings, const Failure& failure) {
+  if (failure.error == Error::authentication_failed) {
+    return settings.password && settings.password->has_file();
+  }
+  return settings.tls &&
+         (failure.error == Error::tls_failed || failure.error == Error::configuration);
+}
+
 }  // namespace
 
 Link::Link(Env& env, std::shared_ptr<const DialSettings> settings, Listener& listener)
@@ -84,6 +94,13 @@ Failure Link::failure() const {
   return {Error::not_connected, settings_->address() + ": no answer in time"};
 }
 
+std::string Link::pending_attempt() const {
+  if (up()) return {};
+  if (failure_.error) return failure_.text;
+  return settings_->address() +
+         (settings_->tls ? ": no answer; does the port speak TLS?" : ": no answer");
+}
+
 asio::awaitable<Link::Attempt> Link::attempt(std::shared_ptr<Life> life) {
   Attempt made;
   const auto deadline = env_.now() + patience_;
@@ -145,6 +162,10 @@ asio::awaitable<void> Link::turn(std::shared_ptr<Life> life) {
   if (!made.connection) {
     failure_ = std::move(made.failure);
     permanent_ = made.permanent;
+    if (was_up_ && is_about_files(*settings_, failure_)) {
+      permanent_ = false;
+      if (!std::exchange(refusal_told_, true)) listener_.on_login_refused(failure_);
+    }
     if (permanent_) tell_waiters();
     pace_.failed(env_.now(), env_.random());
     co_return;
@@ -170,6 +191,8 @@ asio::awaitable<void> Link::stay_up(std::shared_ptr<Life> life,
   old_clients_.reserve(1);
   connection->on_end = [end] { end->notify(); };
   connection_ = connection;
+  was_up_ = true;
+  refusal_told_ = false;
   permanent_ = false;
   failure_ = {};
   if (up()) {

@@ -26,6 +26,9 @@ class Link final : public std::enable_shared_from_this<Link> {
     virtual void on_up() = 0;
     virtual void on_down(const Failure& why) = 0;
     virtual void on_old_connection_kept() = 0;
+    /// While it is down: the server refuses a password or certificate that it took before. Once
+    /// until it is up.
+    virtual void on_login_refused(const Failure& why) = 0;
   };
 
   Link(Env& env, std::shared_ptr<const DialSettings> settings, Listener& listener);
@@ -48,6 +51,8 @@ class Link final : public std::enable_shared_from_this<Link> {
   Failure failure() const;
   /// Why it is not up, as far as an attempt has failed; clear if none has.
   Failure last_failure() const { return up() ? Failure{} : failure_; }
+  /// Returns the same, or what the first attempt waits for; empty when up.
+  std::string pending_attempt() const;
   /// That failure will not pass by itself.
   bool failed_for_good() const noexcept { return permanent_; }
 
@@ -89,6 +94,8 @@ class Link final : public std::enable_shared_from_this<Link> {
   std::int64_t client_ = 0;                ///< the number of `connection_`, 0: unknown
   Failure failure_;
   bool permanent_ = false;
+  bool was_up_ = false;
+  bool refusal_told_ = false;  ///< on_login_refused, since it was up
   bool stopped_ = false;
   std::vector<OneShot<bool>> waiters_;
 };

@@ -82,6 +82,12 @@ class SocketStream final : public Stream {
     return ec;
   }
 
+  /// Takes a connection of TcpDial.
+  void adopt(TcpSocket&& socket) {
+    lowest() = std::move(socket);
+    descriptor_ = lowest().native_handle();
+  }
+
   void read_some(asio::mutable_buffer into, OnRead handler) override {
     socket_.async_read_some(into, [handler = std::move(handler)](
                                       error_code ec, std::size_t n) mutable { handler(ec, n); });

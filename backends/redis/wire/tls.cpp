@@ -11,7 +11,7 @@
 #include <boost/asio/ssl/host_name_verification.hpp>
 #include <cerrno>
 
-#include "backends/redis/error.hpp"
+#include "dlock/spi/error.hpp"
 
 namespace dlock::redis {
 
@@ -57,7 +57,7 @@ class Maker {
     // It passes when others give some back.
     if (ec_ == boost::system::errc::too_many_files_open ||
         ec_ == boost::system::errc::too_many_files_open_in_system) {
-      made_ = {nullptr, fmt::format("{} '{}': {}", option, file, with_limit(ec_.value())), false};
+      made_ = {nullptr, fmt::format("{} '{}': {}", option, file, system_text(ec_.value())), false};
     }
     return false;
   }
@@ -112,6 +112,14 @@ error_code expect_server(asio::ssl::stream<asio::ip::tcp::socket>& stream,
   return ec;
 }
 
+bool is_not_tls(error_code ec) {
+  if (ec.category() != asio::error::get_ssl_category()) return false;
+  const auto text = ec.message();
+  return text.find("wrong version number") != std::string::npos ||
+         text.find("packet length") != std::string::npos ||
+         text.find("record layer") != std::string::npos;
+}
+
 std::string handshake_error(asio::ssl::stream<asio::ip::tcp::socket>& stream, error_code ec) {
   constexpr const char* kOtherName =
       "the server's certificate is refused: it does not carry the server's name; see "
@@ -128,10 +136,7 @@ std::string handshake_error(asio::ssl::stream<asio::ip::tcp::socket>& stream, er
   }
   auto text = ec.message();
   if (text.find("certificate verify failed") != std::string::npos) return kOtherName;
-  if (ec.category() == asio::error::get_ssl_category() &&
-      (text.find("wrong version number") != std::string::npos ||
-       text.find("packet length") != std::string::npos ||
-       text.find("record layer") != std::string::npos)) {
+  if (is_not_tls(ec)) {
     return fmt::format("the port does not speak TLS ({}); write redis:// instead of rediss://",
                        text);
   }

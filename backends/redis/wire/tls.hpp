@@ -24,6 +24,9 @@ TlsContext make_tls_context(const DialSettings& settings);
 error_code expect_server(asio::ssl::stream<asio::ip::tcp::socket>& stream,
                          const DialSettings& settings);
 
+/// Returns whether the peer answered the handshake with something that is not TLS.
+bool is_not_tls(error_code ec);
+
 /// Why the handshake failed.
 std::string handshake_error(asio::ssl::stream<asio::ip::tcp::socket>& stream, error_code ec);
 

@@ -231,6 +231,9 @@ asio::awaitable<ZooKeeperBackend::Found> ZooKeeperBackend::walk(std::string pref
     for (const auto& [path, one] : pending) {
       auto listing = co_await reply_until(one, deadline);
       if (is_loss(listing.rc)) co_return found;
+      if (listing.rc != ZOK && listing.rc != ZNONODE && !found.left_out.error) {
+        found.left_out = failure_of(listing.rc, "listing " + path);
+      }
       const auto base = path == "/" ? path : path + "/";
       bool contended = false;
       const bool semaphore = has_semaphore(listing.children);
@@ -268,7 +271,7 @@ asio::awaitable<Result<std::vector<LockStatus>>> ZooKeeperBackend::list(std::str
   }
   std::sort(found.begin(), found.end(),
             [](const LockStatus& a, const LockStatus& b) { return a.name < b.name; });
-  result.failure = {};
+  result.failure = std::move(all.left_out);
   result.value = std::move(found);
   co_return result;
 }

@@ -47,10 +47,11 @@ asio::awaitable<Result<SemaphoreStatus>> ZooKeeperBackend::inspect_semaphore(std
     const auto limit = co_await reply_until(std::move(get), deadline);
     if (limit.rc == ZOK) status.limit = read_limit(limit.text);
     if (limit.rc == ZOK || limit.rc == ZNONODE) {
-      bool done = co_await describe_leases(path + std::string(kLeasesNode), status, deadline);
-      if (done) done = co_await describe_line(path + std::string(kGuardNode), status, deadline);
-      if (done) {
-        result.value = std::move(status);
+      int rc = co_await describe_leases(path + std::string(kLeasesNode), status, deadline);
+      if (rc == ZOK) rc = co_await describe_line(path + std::string(kGuardNode), status, deadline);
+      if (rc == ZOK) result.value = std::move(status);
+      if (!is_loss(rc)) {
+        result.failure = failure_of(rc, "listing " + path);
         co_return result;
       }
     } else if (!is_loss(limit.rc)) {
@@ -68,27 +69,27 @@ Failure ZooKeeperBackend::unreached() const {
           "servers " + session_->addresses()};
 }
 
-asio::awaitable<bool> ZooKeeperBackend::describe_leases(std::string directory,
-                                                        SemaphoreStatus& status,
-                                                        TimePoint deadline) {
-  if (!session_->connected()) co_return false;
+asio::awaitable<int> ZooKeeperBackend::describe_leases(std::string directory,
+                                                       SemaphoreStatus& status,
+                                                       TimePoint deadline) {
+  if (!session_->connected()) co_return ZCONNECTIONLOSS;
   auto list = session_->client().children(directory);
   const auto listing = co_await reply_until(std::move(list), deadline);
-  if (listing.rc == ZNONODE) co_return true;
-  if (listing.rc != ZOK) co_return false;
+  if (listing.rc == ZNONODE) co_return ZOK;
+  if (listing.rc != ZOK) co_return listing.rc;
   const auto offset = co_await token_offset_.value(deadline);
-  if (is_loss(offset.rc)) co_return false;
+  if (is_loss(offset.rc)) co_return offset.rc;
   struct Leases {
     PermitHolder holder;
     std::uint32_t count = 0;
   };
   std::map<std::string, Leases> all;  // by their owners
   for (const auto& child : listing.children) {
-    if (!session_->connected()) co_return false;
+    if (!session_->connected()) co_return ZCONNECTIONLOSS;
     auto get = session_->client().get(directory + "/" + child);
     const auto reply = co_await reply_until(std::move(get), deadline);
     if (reply.rc == ZNONODE) continue;
-    if (is_loss(reply.rc)) co_return false;
+    if (is_loss(reply.rc)) co_return reply.rc;
     const auto metadata = read_metadata(reply.text);
     auto& leases = all[metadata ? metadata->owner.id : child];
     const auto token = static_cast<std::uint64_t>(reply.stat.czxid) + offset.offset;
@@ -107,22 +108,22 @@ asio::awaitable<bool> ZooKeeperBackend::describe_leases(std::string directory,
   }
   std::sort(status.holders.begin(), status.holders.end(),
             [](const PermitHolder& a, const PermitHolder& b) { return a.token < b.token; });
-  co_return true;
+  co_return ZOK;
 }
 
-asio::awaitable<bool> ZooKeeperBackend::describe_line(std::string directory,
-                                                      SemaphoreStatus& status, TimePoint deadline) {
-  if (!session_->connected()) co_return false;
+asio::awaitable<int> ZooKeeperBackend::describe_line(std::string directory, SemaphoreStatus& status,
+                                                     TimePoint deadline) {
+  if (!session_->connected()) co_return ZCONNECTIONLOSS;
   auto list = session_->client().children(directory);
   const auto listing = co_await reply_until(std::move(list), deadline);
-  if (listing.rc == ZNONODE) co_return true;
-  if (listing.rc != ZOK) co_return false;
+  if (listing.rc == ZNONODE) co_return ZOK;
+  if (listing.rc != ZOK) co_return listing.rc;
   for (const auto& one : in_line(listing.children, {})) {
-    if (!session_->connected()) co_return false;
+    if (!session_->connected()) co_return ZCONNECTIONLOSS;
     auto get = session_->client().get(directory + "/" + one.name);
     const auto reply = co_await reply_until(std::move(get), deadline);
     if (reply.rc == ZNONODE) continue;
-    if (is_loss(reply.rc)) co_return false;
+    if (is_loss(reply.rc)) co_return reply.rc;
     auto waiter = holder_of(one.name, read_metadata(reply.text));
     waiter.remaining.reset();
     const bool has_them =
@@ -130,7 +131,7 @@ asio::awaitable<bool> ZooKeeperBackend::describe_line(std::string directory,
                     [&](const PermitHolder& held) { return held.owner.id == waiter.owner.id; });
     if (!has_them) status.waiting.push_back(std::move(waiter));
   }
-  co_return true;
+  co_return ZOK;
 }
 
 asio::awaitable<Result<std::vector<SemaphoreStatus>>> ZooKeeperBackend::list_semaphores(
@@ -145,12 +146,17 @@ asio::awaitable<Result<std::vector<SemaphoreStatus>>> ZooKeeperBackend::list_sem
   std::vector<SemaphoreStatus> found;
   for (const auto& name : all.semaphores) {
     auto status = co_await inspect_semaphore(name, deadline);
+    if (!status.value && portable(status.failure.error) == errc::access_denied) {
+      if (!all.left_out.error) all.left_out = std::move(status.failure);
+      continue;
+    }
     if (!status.value) {
       result.failure = std::move(status.failure);
       co_return result;
     }
     found.push_back(std::move(*status.value));
   }
+  result.failure = std::move(all.left_out);
   result.value = std::move(found);
   co_return result;
 }

@@ -69,6 +69,8 @@ class Client {
     /// write and a majority has it. In the order of sending. Called before the result is handed
     /// out.
     virtual void on_answer(TimePoint sent, TimePoint received, bool committed) = 0;
+    /// The server refused a request for want of rights.
+    virtual void on_access_denied() {}
   };
 
   struct Options {
@@ -111,6 +113,8 @@ class Client {
   virtual std::string tried() const { return {}; }
 
   virtual void set_addresses(const std::string& addresses) = 0;
+  /// Adds a digest to the session, beside the one that it began with.
+  virtual void authenticate(const std::string& /*digest*/) {}
 
   enum class Mode { persistent, container, ephemeral_sequential, ephemeral };
   virtual PendingReply create(const std::string& path, std::string_view data, Mode mode) = 0;

@@ -4,9 +4,9 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
-#include <charconv>
 #include <memory>
 
+#include "backends/zookeeper/wire/address.hpp"
 #include "dlock/spi/signal.hpp"
 
 namespace dlock::zookeeper {
@@ -49,18 +49,13 @@ struct Conversation : std::enable_shared_from_this<Conversation> {
 
 asio::awaitable<std::string> ask_server(Env& env, std::string address, std::string word,
                                         TimePoint deadline) {
-  const auto colon = address.rfind(':');
-  error_code ec;
-  const auto ip = asio::ip::make_address(address.substr(0, colon), ec);
-  std::uint16_t port = 0;
-  if (colon != std::string::npos) {
-    std::from_chars(address.data() + colon + 1, address.data() + address.size(), port);
-  }
-  if (ec || port == 0) co_return std::string();
+  const auto server = endpoint_of(address);
+  if (!server) co_return std::string();
   const auto conversation = std::make_shared<Conversation>(env, std::move(word));
-  conversation->start(tcp::endpoint(ip, port));
+  conversation->start(*server);
   const bool finished = (co_await conversation->finished.get_until(deadline)).has_value();
-  conversation->socket.close(ec);
+  error_code ignored;
+  conversation->socket.close(ignored);
   co_return finished ? conversation->answer : std::string();
 }
 

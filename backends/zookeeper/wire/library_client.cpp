@@ -177,6 +177,7 @@ void LibraryClient::finish(Request& request, Reply reply, bool committed) {
   forget(&request);
   waiting_ = env_.now();
   if (!is_loss(reply.rc)) listener_->on_answer(request.sent, waiting_, committed);
+  if (reply.rc == ZNOAUTH) listener_->on_access_denied();
   if (!request.watched.empty()) {
     const bool absent = reply.rc == ZNONODE;
     const auto event = reply.rc == ZOK || (absent && request.always) ? WatchEvent::set

@@ -51,6 +51,7 @@ class LibraryClient final : public Client, public std::enable_shared_from_this<L
   bool turned_away() const noexcept override { return turned_away_; }
   std::string tried() const override { return tried_.text(options_.addresses, dialled_); }
   void set_addresses(const std::string& addresses) override;
+  void authenticate(const std::string& digest) override;
   PendingReply create(const std::string& path, std::string_view data, Mode mode) override;
   PendingReply remove(const std::string& path) override;
   PendingReply set(const std::string& path, std::string_view data) override;

@@ -82,12 +82,16 @@ bool LibraryClient::start() {
   if (handle_ == nullptr) return false;
   // Else every step resolves the (numeric) addresses again.
   zoo_set_servers_resolution_delay(handle_, -1);
-  if (!options_.digest.empty()) {
-    zoo_add_auth(handle_, "digest", options_.digest.data(),
-                 static_cast<int>(options_.digest.size()), nullptr, nullptr);
-  }
+  if (!options_.digest.empty()) authenticate(options_.digest);
   post_step();
   return true;
+}
+
+// The library sends all digests of a session again on each connection.
+void LibraryClient::authenticate(const std::string& digest) {
+  if (handle_ == nullptr || state_ == State::over) return;
+  zoo_add_auth(handle_, "digest", digest.data(), static_cast<int>(digest.size()), nullptr, nullptr);
+  post_step();
 }
 
 void LibraryClient::close(Job done) {

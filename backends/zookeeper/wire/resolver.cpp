@@ -6,17 +6,15 @@
 
 #include <algorithm>
 #include <boost/asio/ip/tcp.hpp>
-#include <memory>
-#include <optional>
+#include <utility>
 
-#include "dlock/spi/thread.hpp"
-
-#include "dlock/spi/signal.hpp"
+#include "backends/zookeeper/wire/address.hpp"
 
 namespace dlock::zookeeper {
 namespace {
 
-using asio::ip::tcp;
+/// How long the names that are still unknown are waited for once an address is known.
+constexpr std::chrono::milliseconds kForTheOthers{250};
 
 bool is_numeric(const std::string& host) {
   boost::system::error_code ec;
@@ -24,79 +22,74 @@ bool is_numeric(const std::string& host) {
   return !ec;
 }
 
-// Shared with the look-ups under way, which may outlive the coroutine's patience.
-struct Lookups {
-  explicit Lookups(Env& env) : done(env) {}
-
-  void finish_one() {
-    if (--missing == 0) done.set(true);
-  }
-
-  std::optional<tcp::resolver> resolver;  ///< brings a thread along: only when a name needs it
-  OneShot<bool> done;
-  std::vector<std::vector<std::string>> found;  ///< per endpoint
-  std::size_t missing = 0;
-  bool no_thread = false;
-};
-
-void look_up(const std::shared_ptr<Lookups>& lookups, std::size_t index, const Endpoint& endpoint) {
-  lookups->resolver->async_resolve(
-      endpoint.host, std::to_string(endpoint.port),
-      [lookups, index](const boost::system::error_code& ec,
-                       const tcp::resolver::results_type& results) {
-        if (!ec) {
-          for (const auto& result : results) {
-            const auto address = result.endpoint();
-            lookups->found[index].push_back(
-                fmt::format("{}:{}", address.address().to_string(), address.port()));
-          }
-        }
-        lookups->finish_one();
-      });
-}
-
 }  // namespace
+
+std::string united(std::string_view addresses, std::string_view more) {
+  std::vector<std::string_view> all;
+  for (auto rest : {addresses, more}) {
+    while (!rest.empty()) {
+      const auto one = rest.substr(0, rest.find(','));
+      rest.remove_prefix(std::min(rest.size(), one.size() + 1));
+      if (std::find(all.begin(), all.end(), one) == all.end()) all.push_back(one);
+    }
+  }
+  return fmt::format("{}", fmt::join(all, ","));
+}
 
 bool all_numeric(const std::vector<Endpoint>& endpoints) {
   return std::all_of(endpoints.begin(), endpoints.end(),
                      [](const Endpoint& endpoint) { return is_numeric(endpoint.host); });
 }
 
-asio::awaitable<Resolved> resolve(Env& env, std::vector<Endpoint> endpoints, TimePoint deadline) {
-  auto lookups = std::make_shared<Lookups>(env);
-  lookups->found.resize(endpoints.size());
-  for (std::size_t i = 0; i < endpoints.size(); ++i) {
-    const auto& endpoint = endpoints[i];
-    if (is_numeric(endpoint.host)) {
-      lookups->found[i].push_back(fmt::format("{}:{}", endpoint.host, endpoint.port));
-      continue;
-    }
-    if (!lookups->resolver) lookups->resolver.emplace(env.executor());
-    ++lookups->missing;
-    try {
-      const BlockedSignals blocked;  // also in the thread that the first look-up starts
-      look_up(lookups, i, endpoint);
-    } catch (const boost::system::system_error&) {
-      lookups->no_thread = true;
-      lookups->finish_one();
-    }
+Resolver::Resolver(Env& env, std::vector<Endpoint> endpoints)
+    : env_(env), endpoints_(std::move(endpoints)), event_(env) {}
+
+void Resolver::stop() noexcept {
+  stopped_ = true;
+  event_.notify();
+}
+
+asio::awaitable<Resolved> Resolver::run(TimePoint deadline) {
+  const auto self = shared_from_this();
+  lookups_.resize(endpoints_.size());
+  for (std::size_t i = 0; i < endpoints_.size(); ++i) {
+    if (is_numeric(endpoints_[i].host)) continue;
+    Job told = [weak = weak_from_this()] {
+      if (const auto alive = weak.lock()) alive->event_.notify();
+    };
+    lookups_[i] = HostLookup::start(env_, endpoints_[i], std::move(told));
   }
-  if (lookups->missing > 0) {
-    co_await lookups->done.get_until(deadline);
-    lookups->resolver->cancel();
-  }
-  std::vector<std::string> addresses;
-  for (const auto& some : lookups->found) {
-    for (const auto& address : some) {
-      if (std::find(addresses.begin(), addresses.end(), address) == addresses.end()) {
-        addresses.push_back(address);
-      }
+  auto until = kNever;
+  bool in_time = true;
+  while (in_time && !stopped_) {
+    bool all_ended = true;
+    bool any_known = false;
+    for (std::size_t i = 0; i < endpoints_.size(); ++i) {
+      all_ended = all_ended && has_ended(i);
+      any_known = any_known || is_known(i);
     }
+    if (all_ended) break;
+    if (any_known && until == kNever) until = env_.now() + kForTheOthers;
+    in_time = co_await event_.wait_until(std::min(until, deadline));
   }
+  co_return result();
+}
+
+Resolved Resolver::result() const {
   Resolved resolved;
-  resolved.addresses = fmt::format("{}", fmt::join(addresses, ","));
-  resolved.no_thread = lookups->no_thread;
-  co_return resolved;
+  const auto add = [&resolved](std::string_view address) {
+    resolved.addresses = united(resolved.addresses, address);
+  };
+  for (std::size_t i = 0; i < endpoints_.size(); ++i) {
+    if (!lookups_[i]) {
+      add(fmt::format("{}:{}", endpoints_[i].host, endpoints_[i].port));
+    } else if (!lookups_[i]->has_ended()) {
+      (lookups_[i]->has_begun() ? resolved.no_answer : resolved.no_thread) = true;
+    } else {
+      for (const auto& found : lookups_[i]->endpoints()) add(text_of(found));
+    }
+  }
+  return resolved;
 }
 
 }  // namespace dlock::zookeeper

@@ -9,7 +9,6 @@
 #include <system_error>
 
 #include "backends/zookeeper/error.hpp"
-#include "backends/zookeeper/wire/resolver.hpp"
 
 namespace dlock::zookeeper {
 
@@ -25,6 +24,13 @@ constexpr milliseconds kBetweenSessions{1600};
 /// How long a newcomer tries, and after that the old session.
 constexpr milliseconds kNewcomerPatience{2000};
 constexpr milliseconds kDoubtAgain{5000};
+/// How long the start of a session waits for the password file.
+constexpr milliseconds kForPassword{1000};
+
+Failure unresolved(const Resolved& resolved) {
+  if (resolved.no_thread) return {Error::out_of_threads, ""};
+  return {Error::unknown_host, resolved.no_answer ? "no answer from the name server in time" : ""};
+}
 
 }  // namespace
 
@@ -42,11 +48,14 @@ void Session::stop_timers() noexcept {
 asio::awaitable<Failure> Session::open(TimePoint deadline) {
   const auto self = shared_from_this();
   if (!client_) {
-    auto resolved = co_await resolve(env_, settings_.endpoints, deadline);
+    resolver_ = std::make_shared<Resolver>(env_, settings_.endpoints);
+    auto resolved = co_await resolver_->run(deadline);
+    resolver_ = nullptr;
     if (closed_) co_return Failure{Error::closed, ""};
-    if (resolved.addresses.empty()) {
-      co_return Failure{resolved.no_thread ? Error::out_of_threads : Error::unknown_host, ""};
-    }
+    if (resolved.addresses.empty()) co_return unresolved(resolved);
+    if (number_ > 0)
+      co_await password_read(std::min<TimePoint>(deadline, env_.now() + kForPassword));
+    if (closed_) co_return Failure{Error::closed, ""};
     addresses_ = std::move(resolved.addresses);
     authentication_failed_ = false;
     attempt_failed_ = false;
@@ -63,7 +72,42 @@ asio::awaitable<Failure> Session::open(TimePoint deadline) {
 }
 
 Client::Options Session::client_options() const {
-  return {addresses_, settings_.timeout, settings_.digest, settings_.creator_acl, {}, tries_spent_};
+  return {addresses_, settings_.timeout, digest(), settings_.creator_acl, {}, tries_spent_};
+}
+
+std::string Session::digest() const {
+  if (!settings_.password) return {};
+  return settings_.username + ":" + settings_.password->value();
+}
+
+/// Reads the password file, if there is one, for the next session. `done` is called only if this
+/// call begins the reading.
+void Session::read_password(Job done) {
+  const auto& password = settings_.password;
+  if (!password || !password->has_file() || reading_password_) return;
+  password->read_again(env_, [self = shared_from_this(), done = std::move(done)]() mutable {
+    self->reading_password_ = false;
+    if (!self->closed_) done();
+  });
+  reading_password_ = true;
+}
+
+asio::awaitable<void> Session::password_read(TimePoint deadline) {
+  const auto& password = settings_.password;
+  if (!password || !password->has_file() || reading_password_) co_return;
+  OneShot<bool> done(env_);
+  read_password([done] { done.set(true); });
+  co_await done.get_until(deadline);
+}
+
+/// The node may belong to a new password. The present session keeps its own digest beside it: a new
+/// session would cost every lock that is held.
+void Session::on_access_denied() {
+  read_password([this] {
+    if (!client_ || digest_ == digest()) return;
+    digest_ = digest();
+    client_->authenticate(digest_);
+  });
 }
 
 std::string Session::tried() const {
@@ -75,15 +119,22 @@ bool Session::start_client() {
   rule_started_ = false;
   ++number_;
   started_ = env_.now();
+  digest_ = digest();
   client_ = library_.make_client(env_, client_options(), *this);
   if (client_->start()) return true;
   client_.reset();
   return false;
 }
 
+void Session::stop_lookups() noexcept {
+  if (resolver_) resolver_->stop();
+  if (next_addresses_) next_addresses_->stop();
+}
+
 asio::awaitable<void> Session::close(TimePoint deadline) {
   const auto self = shared_from_this();
   closed_ = true;
+  stop_lookups();
   co_await drop(deadline);
 }
 
@@ -108,6 +159,7 @@ asio::awaitable<void> Session::drop(TimePoint deadline) {
 
 void Session::stop() {
   closed_ = true;
+  stop_lookups();
   stop_timers();
   trust_session();
   client_.reset();
@@ -137,6 +189,10 @@ asio::awaitable<Reply> Session::prove(TimePoint deadline) {
 Failure Session::link_failure() const {
   if (connected() || !attempt_failed_) return {};
   return {Error::not_connected, tried()};
+}
+
+std::string Session::pending_attempt() const {
+  return connected() || !client_ ? std::string() : tried();
 }
 
 void Session::on_connected() {
@@ -195,10 +251,11 @@ bool Session::watching(const std::string& path) const {
 
 void Session::on_disconnected() {
   attempt_failed_ = true;
+  read_password([] {});
   forget_watches();
   if (on_down) on_down();
   if (announced_) sink_.on_link_down({Error::connection_lost, tried()});
-  look_up_again();
+  look_up_again(Duration::zero());
   doubt_session_at(env_.now() + timeout());
 }
 
@@ -244,6 +301,7 @@ void Session::trust_session() {
 // The library's handle may not be closed from within a step of it.
 void Session::on_session_over(bool authentication_failed) {
   authentication_failed_ = authentication_failed;
+  if (authentication_failed) read_password([] {});
   asio::post(env_.executor(), [self = shared_from_this()] {
     if (!self->closed_) self->start_again();
   });
@@ -321,28 +379,33 @@ void Session::beat() {
   arm_beat(now + rule_.interval());
 }
 
-// Names may have moved while nobody answers; once connected, the next loss is soon enough.
 void Session::look_up_again() {
+  look_up_again(
+      std::clamp<Duration>(settings_.timeout / 6, milliseconds(250), std::chrono::seconds(5)));
+}
+
+// Names may have moved while nobody answers; once connected, the next loss is soon enough.
+void Session::look_up_again(Duration pause) {
   if (all_numeric(settings_.endpoints) || lookup_timer_ != 0) return;
-  const auto pause =
-      std::clamp<Duration>(settings_.timeout / 6, milliseconds(250), std::chrono::seconds(5));
   lookup_timer_ = env_.call_at(env_.now() + pause, [this] {
     lookup_timer_ = 0;
     if (closed_ || connected()) return;
     look_up_again();
-    if (std::exchange(looking_up_, true)) return;
-    asio::co_spawn(
-        env_.executor(),
-        [](std::shared_ptr<Session> self) -> asio::awaitable<void> {
-          const auto found = co_await resolve(self->env_, self->settings_.endpoints,
-                                              self->env_.now() + std::chrono::seconds(10));
-          self->looking_up_ = false;
-          if (self->closed_ || found.addresses.empty()) co_return;
-          self->addresses_ = found.addresses;
-          if (self->client_ && !self->connected()) self->client_->set_addresses(found.addresses);
-        }(shared_from_this()),
-        asio::detached);
+    if (next_addresses_) return;
+    next_addresses_ = std::make_shared<Resolver>(env_, settings_.endpoints);
+    asio::co_spawn(env_.executor(), look_up(shared_from_this(), next_addresses_), asio::detached);
   });
+}
+
+asio::awaitable<void> Session::look_up(std::shared_ptr<Session> self,
+                                       std::shared_ptr<Resolver> resolver) {
+  auto found = co_await resolver->run(self->env_.now() + std::chrono::seconds(10));
+  self->next_addresses_ = nullptr;
+  if (self->closed_ || found.addresses.empty()) co_return;
+  // The servers whose names were not resolved in time may be where they were.
+  if (found.is_partial()) found.addresses = united(found.addresses, self->addresses_);
+  self->addresses_ = std::move(found.addresses);
+  if (self->client_ && !self->connected()) self->client_->set_addresses(self->addresses_);
 }
 
 Session::Waiting::Waiting(std::shared_ptr<Session> session) : session_(std::move(session)) {

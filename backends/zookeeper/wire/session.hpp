@@ -18,9 +18,11 @@
 #include "backends/zookeeper/rules/deadline.hpp"
 #include "backends/zookeeper/wire/client.hpp"
 #include "backends/zookeeper/wire/library.hpp"
+#include "backends/zookeeper/wire/resolver.hpp"
 #include "dlock/spi/answers.hpp"
 #include "dlock/spi/event_sink.hpp"
 #include "dlock/spi/options.hpp"
+#include "dlock/spi/password.hpp"
 
 namespace dlock::zookeeper {
 
@@ -29,7 +31,8 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
   struct Settings {
     std::vector<Endpoint> endpoints;
     std::chrono::milliseconds timeout{0};
-    std::string digest;
+    std::string username;
+    std::shared_ptr<Password> password;  ///< null: no digest
     bool creator_acl = false;
     std::string root;  ///< what the reads and writes of the heartbeat are about
   };
@@ -66,6 +69,8 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
   std::string tried() const;
   /// Why it is not connected, as far as a try has failed; clear if none has.
   Failure link_failure() const;
+  /// Returns what became of each server so far; empty when connected or before the first attempt.
+  std::string pending_attempt() const;
 
   /// From the last write that a majority confirmed.
   Validity validity() const noexcept;
@@ -150,9 +155,13 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
   void on_session_over(bool authentication_failed) override;
   void on_watch(const std::string& path, WatchEvent event) override;
   void on_answer(TimePoint sent, TimePoint received, bool committed) override;
+  void on_access_denied() override;
 
   void stop_timers() noexcept;
   Client::Options client_options() const;
+  std::string digest() const;
+  void read_password(Job done);
+  asio::awaitable<void> password_read(TimePoint deadline);
   bool start_client();
   void start_again();
   void start_or_try_later();
@@ -165,6 +174,10 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
   void arm_beat(TimePoint when);
   void beat();
   void look_up_again();
+  void look_up_again(Duration pause);
+  static asio::awaitable<void> look_up(std::shared_ptr<Session> self,
+                                       std::shared_ptr<Resolver> resolver);
+  void stop_lookups() noexcept;
   void doubt_session_at(TimePoint when);
   void doubt_session();
   void trust_session();
@@ -177,10 +190,13 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
   const Redial::Spent tries_spent_ = std::make_shared<TimePoint>();
   std::shared_ptr<Client> client_;
   std::string addresses_;
+  std::shared_ptr<Resolver> resolver_;  ///< open() waits for it
   std::uint64_t number_ = 0;
   bool announced_ = false;
   bool closed_ = false;
   bool authentication_failed_ = false;
+  bool reading_password_ = false;
+  std::string digest_;           ///< of the present client
   bool attempt_failed_ = false;  ///< since it was connected last
   bool rule_started_ = false;
   DeadlineRule rule_;
@@ -205,9 +221,9 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
   };
   Nobody nobody_;
   std::shared_ptr<Client> newcomer_;
-  bool let_in_ = false;  ///< it was, lately
-  TimePoint started_{};  ///< the present client
-  bool looking_up_ = false;
+  bool let_in_ = false;                       ///< it was, lately
+  TimePoint started_{};                       ///< the present client
+  std::shared_ptr<Resolver> next_addresses_;  ///< while it looks up where the servers are now
 };
 
 }  // namespace dlock::zookeeper

@@ -42,6 +42,10 @@ class Backend {
   /// trying: it tells a store that is down from one that is slow. No I/O.
   virtual Failure link_failure() const { return {}; }
 
+  /// Returns what the attempt to reach the server waits for, or why the last one failed.
+  /// Empty when connected, and when nothing is known. No I/O.
+  virtual std::string pending_attempt() const { return link_failure().text; }
+
   /// What the store promises as configured. Valid after connect().
   virtual const Capabilities& capabilities() const noexcept = 0;
 
@@ -100,7 +104,8 @@ class Backend {
 
   /// Effect: who holds the lock, with which token, and who waits, as far as the store knows.
   virtual asio::awaitable<Result<LockStatus>> inspect(std::string name, TimePoint deadline) = 0;
-  /// Effect: the same of every lock whose name starts with the parts of `prefix` (all: empty).
+  /// Effect: the same of every lock whose name starts with the parts of `prefix` (all: empty). A
+  /// failure beside the value says what could not be read and is left out.
   virtual asio::awaitable<Result<std::vector<LockStatus>>> list(std::string prefix,
                                                                 TimePoint deadline) = 0;
   /// Effect: takes the lock from its holder, who is told; of several the one with `token`.

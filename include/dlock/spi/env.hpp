@@ -10,6 +10,7 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "dlock/clock.hpp"
 #include "dlock/detail/unique_function.hpp"
@@ -59,6 +60,11 @@ class Env {
   /// can be made the job waits until one can: whoever awaits `done` needs a deadline of his own.
   /// Loop only.
   virtual void run_blocking(Job job, Job done) = 0;
+
+  /// Runs a job that may never end, such as a name lookup, as run_blocking() does. The end of the
+  /// Env does not wait for it: `done` is dropped then, and `job` continues alone. `job` owns all
+  /// that it uses. Loop only.
+  virtual void run_unbounded(Job job, Job done) { run_blocking(std::move(job), std::move(done)); }
 };
 
 /// A random v4 UUID, lower case, 36 characters.

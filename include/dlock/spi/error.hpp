@@ -24,6 +24,9 @@ errc portable(const error_code& ec) noexcept;
 /// descriptors, else `protocol`. Needs no memory in the first case.
 Failure failure_of(const std::exception& error) noexcept;
 
+/// Returns the system's text for an errno value; of a limit that was met also its name.
+std::string system_text(int error_number);
+
 inline Failure make_failure(errc error, std::string text) {
   return {make_error_code(error), std::move(text)};
 }

@@ -53,6 +53,9 @@ struct StoreOptions {
   std::string path;  ///< decoded, with its leading slash; empty if there was none
   std::string username;
   std::string password;
+  /// The file that holds the password, absolute; empty: another source. A backend reads it again
+  /// for each login (<dlock/spi/password.hpp>).
+  std::string password_file;
   std::string app;  ///< what we call ourselves in owner metadata
   /// Every option of the backend that has a value, by name.
   std::map<std::string, std::string, std::less<>> text;

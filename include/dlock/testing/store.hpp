@@ -87,9 +87,9 @@ class Store {
                     std::optional<std::uint64_t> token = std::nullopt);
 
   /// From now on each answer comes so much later, though the request is carried out at once; also
-  /// the answers that are awaited now. 0, the default, ends it. An acquire that waits for less ends
-  /// with timed_out; a release for which `patience` is too short with unavailable. A renewal that
-  /// comes too late makes the lock suspect, and lost in the end.
+  /// the answers that are awaited now. 0, the default, ends it. An acquire that waits for less (1 s
+  /// at least), and a release for which `patience` is too short, end with unavailable. A renewal
+  /// that comes too late makes the lock suspect, and lost in the end.
   void delay(std::chrono::milliseconds by);
 
   /// The next `times` requests for a lock are refused with this; default: all, until allow().

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -340,7 +341,12 @@ TEST_P(MemcachedDialects, AnswersToThoseWhoHaveLeftAreNobodyElses) {
       for (int i = 0; !stop; ++i) {
         error_code ec;
         const auto lock = locks.lock(fmt::format("short/{}/{}", t, i));
-        const auto got = lock->acquire({.wait = 40ms}, {}, ec);
+        std::stop_source patience;
+        const std::jthread impatience([&patience] {
+          std::this_thread::sleep_for(40ms);
+          patience.request_stop();
+        });
+        const auto got = lock->acquire({.wait = 20s}, patience.get_token(), ec);
         if (ec) ++gave_up;
       }
     });

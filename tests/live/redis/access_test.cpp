@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <future>
 
+#include "testkit/temp_dir.hpp"
 #include "tests/live/redis/support.hpp"
 
 namespace dlock::testkit {
@@ -90,6 +91,27 @@ TEST_F(RedisTls, ACertificateOfOurOwn) {
   EXPECT_THAT(connect_error(server.url(ca)), AnyOf(HasSubstr("certificate"), HasSubstr("closed")));
 }
 
+TEST_F(RedisTls, ALockSurvivesAFileThatIsWrongForAWhile) {
+  TlsServer server("server");
+  const TempDir folder("dlock-redis-ca");
+  const auto ca = folder / "ca.crt";
+  std::filesystem::copy_file(file("ca.crt"), ca);
+  auto warnings = std::make_shared<WarningLog>();
+  auto locks = open_redis(server.RedisTlsServer::url("?tls_ca=" + ca.string()), warnings);
+  auto held = locks.lock("x")->acquire();
+  StateLog log(held);
+  std::filesystem::copy_file(file("other.crt"), folder / "next");
+  std::filesystem::rename(folder / "next", ca);
+  RedisClient(server.server.port()).ask({"CLIENT", "KILL", "TYPE", "normal"});
+  ASSERT_TRUE(eventually(patience(), [&] { return warnings->has("certificate is refused"); }));
+  auto waiting = acquire_later(locks.lock("y"));
+  std::filesystem::copy_file(file("ca.crt"), folder / "next");
+  std::filesystem::rename(folder / "next", ca);
+  EXPECT_TRUE(log.wait_for(HandleState::held));
+  EXPECT_EQ(waiting.get().state(), HandleState::held);
+  EXPECT_FALSE(held.release());
+}
+
 TEST_F(RedisTls, PlainTextToATlsPortAndTheOtherWayRound) {
   TlsServer server("server");
   const auto tls_port = std::to_string(server.port.number());
@@ -159,6 +181,80 @@ TEST_F(RedisAccess, Passwords) {
   EXPECT_THAT(connect_error(url(":wrong@")), HasSubstr("WRONGPASS"));
 }
 
+/// A password that changes on the server and in its file, one after the other.
+class RedisPasswordFile : public RedisAccess {
+ protected:
+  void SetUp() override {
+    RedisAccess::SetUp();
+    user("+@all ~* &*");
+    write_file(secret_, "secret\n");
+    locks_ = open("20s");
+  }
+  LockManager open(const std::string& lease) {
+    return open_redis(redis_url(server_.port(), "&lease=" + lease + "&auth.username=app" +
+                                                    "&auth.password_file=" + secret_.string()),
+                      warnings_);
+  }
+  void change_on_server() { client().ask({"ACL", "SETUSER", "app", "resetpass", ">new"}); }
+  void change_file() {
+    write_file(folder_ / "next", "new\n");
+    std::filesystem::rename(folder_ / "next", secret_);
+  }
+  void break_links() { client().ask({"CLIENT", "KILL", "USER", "app"}); }
+  bool server_refuses() {
+    return eventually(patience(), [&] { return warnings_->has("WRONGPASS"); });
+  }
+
+  const TempDir folder_{"dlock-password"};
+  const std::filesystem::path secret_ = folder_ / "password";
+  const std::shared_ptr<WarningLog> warnings_ = std::make_shared<WarningLog>();
+  std::optional<LockManager> locks_;
+};
+
+TEST_F(RedisPasswordFile, ANewPasswordIsReadBeforeTheNextLogin) {
+  auto held = locks_->lock("x")->acquire();
+  StateLog log(held);
+  change_file();
+  change_on_server();
+  break_links();
+  EXPECT_TRUE(log.wait_for(HandleState::held));
+  EXPECT_FALSE(warnings_->has("WRONGPASS")) << warnings_->all();
+  EXPECT_FALSE(held.release());
+}
+
+TEST_F(RedisPasswordFile, AServerThatChangedFirstIsAskedAgain) {
+  auto held = locks_->lock("x")->acquire();
+  StateLog log(held);
+  change_on_server();
+  break_links();
+  ASSERT_TRUE(server_refuses());
+  EXPECT_TRUE(warnings_->has(secret_.string())) << warnings_->all();
+  auto waiting = acquire_later(locks_->lock("y"));
+  change_file();
+  EXPECT_TRUE(log.wait_for(HandleState::held));
+  EXPECT_EQ(waiting.get().state(), HandleState::held);
+  EXPECT_FALSE(held.release());
+}
+
+TEST_F(RedisPasswordFile, TheReasonOfALossIsTheRefusal) {
+  auto locks = open("2s");
+  auto held = locks.lock("x")->acquire();
+  StateLog log(held);
+  change_on_server();
+  break_links();
+  ASSERT_TRUE(log.wait_for(HandleState::lost));
+  EXPECT_EQ(held.loss_reason(), LossReason::access_denied);
+}
+
+TEST_F(RedisPasswordFile, AFileThatCannotBeReadLeavesThePasswordAsItWas) {
+  auto held = locks_->lock("x")->acquire();
+  StateLog log(held);
+  std::filesystem::remove(secret_);
+  break_links();
+  EXPECT_TRUE(log.wait_for(HandleState::held));
+  EXPECT_FALSE(held.release());
+}
+
 /// As README.md gives them.
 std::string documented_rights() {
   const std::string manual = read_file(DLOCK_REDIS_MANUAL);
@@ -195,6 +291,21 @@ TEST_F(RedisAccess, TheDocumentedRightsAreEnough) {
   // An old connection can be killed.
   RedisClient(server_.port()).ask({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});
   EXPECT_TRUE(locks.lock("y")->acquire({.wait = 20s}));
+}
+
+TEST_F(RedisAccess, AListNamesTheKeyThatItMayNotRead) {
+  auto owner = open_redis(server_.url());
+  auto seen = owner.lock("seen/x")->acquire({.wait = 20s});
+  auto hidden = owner.lock("hidden")->acquire({.wait = 20s});
+  user(documented_rights() + " resetkeys ~*seen*");
+  auto locks = open_redis(url("app:secret@"));
+  std::vector<LockError> unread;
+  const auto all = locks.list({}, unread);
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all.front().name, "seen/x");
+  ASSERT_EQ(unread.size(), 1U);
+  EXPECT_EQ(unread.front().code(), errc::access_denied);
+  EXPECT_THAT(unread.front().server_text(), HasSubstr("hidden"));
 }
 
 TEST_F(RedisAccess, ARightThatIsMissingInsideAScriptIsNamed) {

@@ -196,5 +196,20 @@ TEST_F(ZooKeeperForeign, AHolderWhoseDataIsHiddenIsShown) {
   EXPECT_FALSE(held.release());
 }
 
+TEST_F(ZooKeeperForeign, AListNamesTheNodeThatItMayNotRead) {
+  auto held = locks_->lock("seen")->acquire({.wait = 20s});
+  auto secretive = open("app:pw@", "&acl=creator");
+  auto hidden = secretive.lock("secret")->acquire({.wait = 20s});
+  std::vector<LockError> unread;
+  const auto all = locks_->list({}, unread);
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all.front().name, "seen");
+  ASSERT_EQ(unread.size(), 1U);
+  EXPECT_EQ(unread.front().code(), errc::access_denied);
+  EXPECT_THAT(unread.front().server_text(), testing::HasSubstr("/secret"));
+  locks_->list_semaphores({}, unread);
+  EXPECT_EQ(unread.size(), 2U);
+}
+
 }  // namespace
 }  // namespace dlock::testkit

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "testkit/servers/zookeeper.hpp"
+#include "testkit/temp_dir.hpp"
 #include "tests/live/zookeeper/support.hpp"
 
 namespace dlock::testkit {
@@ -118,6 +119,29 @@ TEST_F(ZooKeeperSettings, CreatorsNodesAreTheirs) {
     EXPECT_EQ(error.code(), errc::access_denied) << error.what();
     EXPECT_THAT(error.what(), testing::Not(HasSubstr("secret")));
   }
+}
+
+TEST_F(ZooKeeperSettings, ANewPasswordOpensTheNodesThatItOwns) {
+  const TempDir folder("dlock-password");
+  const auto secret = folder / "password";
+  const auto user = [&](const std::string& login, const std::string& rest) {
+    return open_zookeeper("zookeeper://" + login + "127.0.0.1:" + std::to_string(server_.port()) +
+                          "/app?session_timeout=2s&acl=creator" + rest);
+  };
+  with("/app?session_timeout=2s").connect();  // makes a root that is open
+  write_file(secret, "old\n");
+  auto locks = user("", "&auth.username=me&auth.password_file=" + secret.string());
+  auto held = locks.lock("old")->acquire();
+  user("me:new@", "").lock("new")->acquire().release();
+  error_code ec;
+  EXPECT_FALSE(locks.lock("new")->try_acquire({}, {}, ec));
+  EXPECT_EQ(ec, errc::access_denied) << ec.message();
+  write_file(secret, "new\n");
+  EXPECT_TRUE(eventually(patience(), [&] {
+    return locks.lock("new")->try_acquire({}, {}, ec).has_value();
+  })) << ec.message();
+  EXPECT_EQ(held.state(), HandleState::held);
+  EXPECT_FALSE(held.release());
 }
 
 TEST_F(ZooKeeperSettings, NothingListensThere) {

@@ -267,8 +267,10 @@ TEST(Options, SecretsComeFromTheEnvironmentOrAFile) {
   EXPECT_EQ(options.username, "app");
   EXPECT_EQ(options.password, "from env");
   EXPECT_EQ(options.string("token"), "from file");
-  EXPECT_EQ(resolve(store("keeper://h?auth.password_file=" + file.string())).options.password,
-            "from file");
+  EXPECT_EQ(options.password_file, "");
+  options = resolve(store("keeper://h?auth.password_file=" + file.string())).options;
+  EXPECT_EQ(options.password, "from file");
+  EXPECT_EQ(options.password_file, file.string());
 
   EXPECT_NE(complaint(store("keeper://h", {{"auth.password_env", "DLOCK_TEST_NO_SUCH"}}))
                 .find("environment variable DLOCK_TEST_NO_SUCH is not set"),

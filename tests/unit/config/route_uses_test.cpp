@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/config/route_uses.hpp"
+#include "core/routes/route_uses.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -95,7 +95,10 @@ TEST(RouteUses, ARouteToTheSamePlaceUnderAnotherNameCausesNoWarning) {
 
 TEST(RouteUses, ARouteThatMovesItsLocksCausesNoWarning) {
   auto moving = config_of({{"**", "a"}});
-  moving.locks[0].migrate = MigrateConfig{"a", "b", "plan"};
+  auto& migrate = moving.locks[0].migrate.emplace();
+  migrate.from = "a";
+  migrate.to = "b";
+  migrate.plan = "plan";
   const auto note = note_of(config_of({{"**", "a"}}), 0);
   EXPECT_TRUE(route_conflicts(moving, "a", note, kStart).empty());
 }

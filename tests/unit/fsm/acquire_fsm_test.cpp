@@ -97,14 +97,13 @@ TEST(AcquireFsm, DeadlineInTheWaitEndsItAndWithdraws) {
   EXPECT_TRUE(fsm.must_withdraw());
 }
 
-TEST(AcquireFsm, DeadlineDuringAClaimTellsAtOnceAndGivesALateGrantBack) {
+TEST(AcquireFsm, ADeadlineWithoutAnAnswerSaysUnavailableAndGivesALateGrantBack) {
   auto timed = limits();
   timed.deadline = kStart + seconds(2);
   AcquireFsm fsm(timed);
   fsm.begin(kStart);
   EXPECT_TRUE(fsm.on_deadline());
-  EXPECT_EQ(fsm.error(), errc::timed_out) << "that it did not answer in time is no failure";
-  EXPECT_NE(fsm.failure().text.find("had not answered"), std::string::npos);
+  EXPECT_EQ(fsm.error(), errc::unavailable) << "the store has not said that anything holds it";
   EXPECT_EQ(give(fsm, ClaimStatus::granted, kStart + seconds(3)).what, Action::finish);
   EXPECT_FALSE(fsm.granted());
   EXPECT_TRUE(fsm.must_withdraw());
@@ -140,10 +139,61 @@ TEST(AcquireFsm, ADeadlineAfterAFailureSaysUnavailableAndWhy) {
   EXPECT_EQ(answered.error(), errc::timed_out) << "it has answered since";
 }
 
-TEST(AcquireFsm, ADeadlineWhileTheLinkIsKnownToBeDownSaysUnavailableAndWhy) {
+TEST(AcquireFsm, AShortWaitLastsUntilTheFirstAnswer) {
+  auto brief = limits();
+  brief.deadline = kStart + milliseconds(1);
+  AcquireFsm held(brief);
+  held.begin(kStart);
+  EXPECT_EQ(held.first_answer_until({}), kStart + kFirstAnswer);
+  EXPECT_EQ(give(held, ClaimStatus::waiting, kStart + milliseconds(3)).what, Action::finish);
+  EXPECT_EQ(held.error(), errc::timed_out);
+
+  AcquireFsm free(brief);
+  free.begin(kStart);
+  EXPECT_EQ(give(free, ClaimStatus::granted, kStart + milliseconds(3)).what, Action::finish);
+  EXPECT_TRUE(free.granted());
+
+  AcquireFsm answered(limits());
+  answered.begin(kStart);
+  give(answered, ClaimStatus::waiting);
+  answered.on_woken(kStart + milliseconds(500));
+  EXPECT_EQ(answered.first_answer_until({}), TimePoint::min()) << "the store has answered";
+
+  AcquireFsm down(brief);
+  down.begin(kStart);
+  EXPECT_EQ(down.first_answer_until({make_failure(errc::unavailable, "refused"), kStart}),
+            TimePoint::min());
+}
+
+TEST(AcquireFsm, AFailureSeenAfterTheDeadlineDoesNotCount) {
   auto timed = limits();
   timed.deadline = kStart + seconds(2);
   const auto down = make_failure(errc::unavailable, "link down");
+  AcquireFsm waiting(timed);
+  waiting.begin(kStart);
+  give(waiting, ClaimStatus::waiting);
+  waiting.on_deadline({down, timed.deadline + seconds(3)});
+  EXPECT_EQ(waiting.error(), errc::timed_out);
+
+  AcquireFsm asking(timed);
+  asking.begin(kStart);
+  give(asking, ClaimStatus::waiting);
+  asking.on_woken(kStart + seconds(1));
+  auto lost = answer(ClaimStatus::unknown);
+  lost.failure = down;
+  EXPECT_EQ(asking.on_answer(lost, true, timed.deadline + seconds(3), 0).what, Action::finish);
+  EXPECT_EQ(asking.error(), errc::timed_out);
+
+  AcquireFsm unanswered(timed);
+  unanswered.begin(kStart);
+  unanswered.on_deadline({down, timed.deadline + seconds(3)});
+  EXPECT_EQ(unanswered.error(), errc::unavailable) << "nothing was answered before it either";
+}
+
+TEST(AcquireFsm, ADeadlineWhileTheLinkIsKnownToBeDownSaysUnavailableAndWhy) {
+  auto timed = limits();
+  timed.deadline = kStart + seconds(2);
+  const Trouble down{make_failure(errc::unavailable, "link down"), kStart};
   AcquireFsm claiming(timed);
   claiming.begin(kStart);
   EXPECT_TRUE(claiming.on_deadline(down));
@@ -166,7 +216,7 @@ TEST(AcquireFsm, ADeadlineAfterTheEndChangesNothing) {
   auto refused = answer(ClaimStatus::failed);
   refused.failure = make_failure(errc::access_denied, "no");
   fsm.on_answer(refused, true, kStart, 0);
-  EXPECT_FALSE(fsm.on_deadline(make_failure(errc::unavailable, "link down")));
+  EXPECT_FALSE(fsm.on_deadline({make_failure(errc::unavailable, "link down"), kStart}));
   EXPECT_EQ(fsm.failure().text, "no");
 }
 

@@ -182,6 +182,7 @@ TEST_F(LocalPlace, P10_SomethingIsMountedOverIt) {
 
 TEST_F(LocalPlace, P10_AWaiterGoesOnInTheOtherDirectory) {
   const auto path = dir("above/locks");
+  fs::create_directories(dir("above"));
   Store store(path);
   ASSERT_FALSE(store.connect().error);
   const auto holder = store.make("a");
@@ -191,6 +192,7 @@ TEST_F(LocalPlace, P10_AWaiterGoesOnInTheOtherDirectory) {
   ASSERT_EQ(store.ask(waiter).status, ClaimStatus::waiting);
   store.start(store.acquire(waiter, kNever), answer);
   fs::rename(dir("above"), dir("before"));
+  fs::create_directories(dir("above"));
   ASSERT_TRUE(store.run_until([&] { return answer.has_value(); }, 20s));
   ASSERT_EQ(answer->status, ClaimStatus::granted) << answer->failure.text;
   EXPECT_GT(*answer->token, token);
@@ -203,6 +205,7 @@ TEST_F(LocalPlace, P10_AWaiterGoesOnInTheOtherDirectory) {
 // Between two looks, before any news: the enqueue itself notices.
 TEST_F(LocalPlace, P10_WhoComesNextInTheSameProcessNotices) {
   const auto path = dir("above/locks");
+  fs::create_directories(dir("above"));
   Store store(path);
   ASSERT_FALSE(store.connect().error);
   const auto holder = store.make("a");

@@ -8,6 +8,8 @@
 #include <sys/resource.h>
 
 #include <atomic>
+#include <future>
+#include <memory>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -317,6 +319,39 @@ TEST_F(DrivingTest, NothingIsForgottenAndNothingRunsTwiceAtOnce) {
   for (unsigned i = 1; i <= 3; ++i) threads.emplace_back(work, i);
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(call<std::uint64_t>([&] { return unguarded; }), posted);
+}
+
+TEST(RealEnv, ItsEndDoesNotWaitForAnUnboundedJob) {
+  struct Stuck {
+    std::promise<void> begun, may_end, ended;
+  };
+  const auto job = std::make_shared<Stuck>();
+  const auto owned_by_done = std::make_shared<int>();
+  {
+    RealEnv env;
+    env.run_unbounded(
+        [job] {
+          job->begun.set_value();
+          job->may_end.get_future().wait();
+          job->ended.set_value();
+        },
+        [owned_by_done] { FAIL(); });
+    job->begun.get_future().wait();
+    EXPECT_EQ(owned_by_done.use_count(), 2);
+  }
+  EXPECT_EQ(owned_by_done.use_count(), 1);
+  job->may_end.set_value();
+  job->ended.get_future().wait();
+}
+
+TEST(RealEnv, AnUnboundedJobThatEndsIsReportedOnTheLoop) {
+  RealEnv env;
+  bool has_run = false;
+  bool is_done = false;
+  env.run_unbounded([&] { has_run = true; }, [&] { is_done = has_run; });
+  const auto until = Clock::now() + seconds(10);
+  while (!is_done && Clock::now() < until) env.context().run_one_for(milliseconds(20));
+  EXPECT_TRUE(is_done);
 }
 
 }  // namespace

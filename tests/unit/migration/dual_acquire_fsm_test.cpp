@@ -172,7 +172,9 @@ TEST(DualAcquireFsm, TheDeadlineIsTheStoresOwnAffairWhileOneIsAsked) {
   auto limits = patient();
   limits.deadline = kNow + seconds(1);
   DualAcquireFsm client(1, limits);
-  EXPECT_TRUE(DualAcquireFsm(1, limits).on_deadline());
+  DualAcquireFsm entering(1, limits);
+  EXPECT_TRUE(entering.on_deadline());
+  EXPECT_EQ(entering.error(), errc::unavailable) << "no store has said that anything holds it";
   client.on_entered({}, 0, kNow, 0);
   EXPECT_FALSE(client.on_deadline());
   EXPECT_EQ(client.on_source(refused(errc::timed_out), Good::yes, limits.deadline).what,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // When a connection with many callers writes.
-#include "dlock/spi/write_pace.hpp"
+#include "dlock/spi/net/write_pace.hpp"
 
 #include <gtest/gtest.h>
 

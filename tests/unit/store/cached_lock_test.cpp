@@ -87,6 +87,13 @@ class CachedLockTest : public ::testing::Test {
     return hold != nullptr;
   }
 
+  /// The store does not answer the next `times` claims.
+  void be_silent(std::size_t times) {
+    Script::Timed<ClaimAnswer> late;
+    late.after = seconds(1000);
+    script().claims.insert(script().claims.end(), times, late);
+  }
+
   void contend() {
     sink().on_contended(script().granted.back());
     settle();
@@ -368,6 +375,30 @@ TEST_F(CachedLockTest, ATryFindsItUsed) {
   EXPECT_EQ(tried->diagnostics.server_text, "this process itself holds it");
   give_back(*first);
   EXPECT_TRUE(ask(milliseconds(0))->handle);
+}
+
+TEST_F(CachedLockTest, AWaitBehindAnUnansweredClaimIsUnavailable) {
+  be_silent(5);
+  auto asking = ask(seconds(60));
+  auto behind = ask(seconds(2));
+  env().run_for(seconds(3));
+  EXPECT_FALSE(asking->times_told);
+  EXPECT_EQ(behind->ec, errc::unavailable);
+  EXPECT_FALSE(behind->diagnostics.server_text.empty());
+}
+
+TEST_F(CachedLockTest, ATryBehindAnUnansweredClaimGetsAnAnswerOfTheStore) {
+  be_silent(1);
+  ClaimAnswer busy;
+  busy.status = ClaimStatus::busy;
+  script().claims.push_back({busy, {}});
+  auto asking = ask(seconds(60));
+  auto tried = ask(milliseconds(0));
+  env().run_for(milliseconds(500));
+  EXPECT_FALSE(asking->times_told);
+  EXPECT_EQ(tried->times_told, 1);
+  EXPECT_EQ(tried->ec, errc::timed_out);
+  EXPECT_EQ(script().claim_calls, 2);
 }
 
 TEST_F(CachedLockTest, AWaitInsideTheProcessEndsInTime) {

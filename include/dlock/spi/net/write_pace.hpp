@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// When a connection that carries many requests at once writes them. As a rule at the end of the
-// loop's turn, all in one write. But where all callers have been answered at once, and ask again in
-// one turn, client and server would take turns for ever, each idle while the other works: then the
-// first half leaves before the second has been asked, and from there on one half is with the server
-// while the other is with the callers.
+// WritePace: when a connection with many requests in flight writes them. Usually it writes once, at
+// the end of the loop's turn. If all callers are answered at once and ask again in one turn, client
+// and server each stay idle while the other works. Then the first half is written before the second
+// half is asked, so that client and server work at the same time.
 #pragma once
 
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "core/config/route_uses.hpp"
+#include "core/routes/route_uses.hpp"
 #include "core/store/store.hpp"
 
 namespace dlock::core {

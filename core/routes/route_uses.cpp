@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/config/route_uses.hpp"
+#include "core/routes/route_uses.hpp"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/manager/route_note.hpp"
+#include "core/routes/route_note.hpp"
 
 #include <fmt/format.h>
 
