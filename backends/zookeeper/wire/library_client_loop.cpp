@@ -51,6 +51,10 @@ bool failed(int rc) { return rc != ZOK && rc != ZNOTHING && rc != ZINVALIDSTATE;
   ::explicit_bzero(below.data(), below.size());
 }
 
+/// The library tries one address at a time. One that does not answer the connection costs this
+/// much.
+constexpr milliseconds kNextAddress{250};
+
 std::ptrdiff_t count_of(const std::string& addresses) {
   return std::count(addresses.begin(), addresses.end(), ',') + 1;
 }
@@ -151,8 +155,8 @@ TimePoint LibraryClient::patience_ends() const noexcept {
   if (!socket_ || others == 0) return kNever;
   if (state_ == State::connecting) {
     // Longer each time round, or servers that are only slow would never be reached.
-    const auto first =
-        std::max<Duration>(options_.session_timeout / (4 * others), milliseconds(50));
+    Duration first = std::max<Duration>(options_.session_timeout / (4 * others), milliseconds(50));
+    if (zoo_state(handle_) == ZOO_CONNECTING_STATE) first = std::min<Duration>(first, kNextAddress);
     const auto rounds = std::min<std::ptrdiff_t>(attempts_ / (others + 1), 10);
     return opened_ + std::min<Duration>(first * (1 << rounds), options_.session_timeout * 2 / 3);
   }
