@@ -23,12 +23,10 @@
 #include <string_view>
 
 #include "core/fsm/backoff.hpp"
+#include "dlock/options.hpp"
 #include "dlock/spi/answers.hpp"
 
 namespace dlock::core {
-
-/// Unit: the longest time that a short wait goes on for the first answer of the store.
-inline constexpr std::chrono::seconds kFirstAnswer{1};
 
 /// Text of errc::unavailable for a wait that ended without an answer and without a known failure.
 inline constexpr std::string_view kNoAnswer = "the store did not answer before the wait ended";

@@ -43,7 +43,7 @@ bool is_same(const DistributedLock& one, const DistributedLock& other) {
   throw LockError(make_error_code(errc::invalid_argument), {std::move(name), {}, std::move(why)});
 }
 
-/// One acquire under way. It is told by one part after the other; `mutex_` is for who cancels it.
+/// One acquire under way. Its parts answer one after the other; `mutex_` protects a cancel.
 class Gathering final : public std::enable_shared_from_this<Gathering> {
  public:
   Gathering(Locks locks, const std::string& name, bool one_loop, AcquireOptions options,
@@ -59,7 +59,9 @@ class Gathering final : public std::enable_shared_from_this<Gathering> {
     is_once_ = wait && wait->count() <= 0;
     // A wait so long that the clock would overflow is one for ever.
     if (wait && !is_once_ && *wait < std::chrono::hours(24 * 365 * 10)) {
-      deadline_ = BoottimeClock::now() + *wait;
+      const auto now = BoottimeClock::now();
+      deadline_ = now + *wait;
+      last_ask_ = std::max(deadline_, now + kFirstAnswer);
     }
     grant_->on_state([weak = weak_from_this()](HandleState state, LossReason) {
       const auto self = weak.lock();
@@ -100,8 +102,9 @@ class Gathering final : public std::enable_shared_from_this<Gathering> {
   const std::shared_ptr<core::MultiGrant> grant_;
   bool is_once_ = false;
   TimePoint deadline_ = kNever;
-  std::size_t next_ = 0;     ///< of locks_, to be asked
-  Diagnostics diagnostics_;  ///< the pending one's
+  TimePoint last_ask_ = kNever;  ///< no lock is asked for after it
+  std::size_t next_ = 0;         ///< of locks_, to be asked
+  Diagnostics diagnostics_;      ///< the pending one's
 
   std::mutex mutex_;
   bool is_cancelled_ = false;
@@ -127,8 +130,13 @@ void Gathering::ask_or_end() {
   if (is_once_) {
     options.wait = milliseconds(0);
   } else if (deadline_ != kNever) {
-    // After the deadline the store is asked once: only its answer says that the lock is held.
-    const auto left = std::max(deadline_ - BoottimeClock::now(), Duration::zero());
+    // A short wait lasts until the first answer: only the store knows who holds the lock.
+    const auto now = BoottimeClock::now();
+    if (now > last_ask_) {
+      return fail(make_error_code(errc::unavailable),
+                  "the wait was over before the store was asked");
+    }
+    const auto left = std::max<Duration>(deadline_ - now, milliseconds(1));
     options.wait = std::chrono::ceil<milliseconds>(left);
   }
   ask(*locks_[next_], options);

@@ -31,7 +31,7 @@ class Mailer {
   Mailer(std::shared_ptr<dlock::DistributedLock> lock, Post& post)
       : lock_(std::move(lock)), post_(post) {}
 
-  /// Waits for its turn, 100 ms at most, and stops when the lock is lost.
+  /// Waits 100 ms for the lock, 1 s for a store that does not answer. Stops when the lock is lost.
   Report send(const std::vector<std::string>& letters);
 
  private:

@@ -149,17 +149,17 @@ class DistributedLock {
 ///   auto both = locks.lock_all({"accounts/7", "accounts/3"});
 ///   dlock::LockHandle held = both->acquire({.wait = 5s});
 ///
-/// Acquire. They are taken one after the other in the order of their names, whatever order they
-/// were given in, so that two who want the same ones never wait for each other; of one name on
-/// several stores in the order of the stores' names in the configuration, so give a store one name
-/// everywhere. `wait` counts for all together, from the call on; what has not been asked for when
-/// it is over is not asked for. 0 asks each one once. Without a `wait`, the shortest default_wait()
-/// of them counts for all. `lease` and `mode` are asked of each. Where one fails, times out or is
-/// cancelled, those obtained before it are given back, the last one first: that is begun before the
-/// caller is told and not waited for, as acquire() does with what it withdraws. The error is that
-/// of the one that failed, and its diagnostics name it. One that is lost while others are waited
-/// for ends the acquire with lock_lost, its name and the reason, or with `closed` if its manager
-/// was closed.
+/// Acquire. The locks are acquired one after the other in the order of their names, whatever order
+/// they were passed in. Two clients that want the same locks therefore never wait for each other.
+/// Locks of one name on several stores follow the order of the stores' names in the configuration,
+/// so name a store the same everywhere. `wait` counts for all locks together, from the call on. No
+/// further lock is asked for once it is over (a `wait` below 1 s: once 1 s is over). The last lock
+/// that is asked for may add 1 s at most, until its store's first answer. 0 asks each lock once.
+/// Without a `wait`, the shortest default_wait() counts for all. Each lock gets `lease` and `mode`.
+/// When one lock fails, times out or is cancelled, the locks acquired before it are released, the
+/// last one first. The handler is called when that has begun, not when it is done. The error is
+/// that of the lock that failed, and its diagnostics name it. A lock that is lost meanwhile ends
+/// the acquire with lock_lost, its name and the reason, or with `closed` if its manager was closed.
 ///
 /// The handle. It is `lost` if one of them is, else `suspect` if one is, and its remaining() is the
 /// smallest; its stop is requested, and its callbacks are told, once, at the first loss. The others

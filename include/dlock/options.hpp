@@ -18,6 +18,9 @@ namespace dlock::inline v0 {
 /// Wait without an end. The store's `connect_timeout` still ends a wait on a store that is gone.
 inline constexpr std::chrono::milliseconds kWaitForever = std::chrono::milliseconds::max();
 
+/// A shorter wait lasts until the first answer of the store, and this long at most.
+inline constexpr std::chrono::milliseconds kFirstAnswer{1000};
+
 struct AcquireOptions {
   /// How long to wait for the lock. 0 tries once. Default: the route's `wait`, else for ever
   /// (`acquire`) or 0 (`try_acquire`).

@@ -165,12 +165,22 @@ TEST_F(MultiLockSteps, OneDeadlineCountsForAll) {
   EXPECT_LE(c->wait(), then - 19ms);
 }
 
-TEST_F(MultiLockSteps, ALockWhoseTurnComesAfterTheDeadlineIsAskedForOnce) {
+TEST_F(MultiLockSteps, ALockIsNotAskedForAfterTheDeadline) {
+  start({.wait = kFirstAnswer + 1ms});
+  ASSERT_TRUE(passes(kFirstAnswer + 2ms));
+  const auto first = a->grant();
+  EXPECT_EQ(b->asked(), 0);
+  EXPECT_EQ(result, errc::unavailable) << "the store of 'b' has not said that it is held";
+  EXPECT_EQ(diagnostics.lock, "b");
+  EXPECT_TRUE(first.is_released());
+}
+
+TEST_F(MultiLockSteps, AfterAShortWaitALockIsAskedForItsFirstAnswer) {
   start({.wait = 30ms});
   ASSERT_TRUE(passes(31ms));
   const auto first = a->grant();
   EXPECT_EQ(b->asked(), 1);
-  EXPECT_EQ(b->wait(), 0ms);
+  EXPECT_EQ(b->wait(), 1ms);
   b->refuse(errc::timed_out, std::string(kHeldByAnother));
   EXPECT_EQ(result, errc::timed_out);
   EXPECT_EQ(diagnostics.lock, "b");

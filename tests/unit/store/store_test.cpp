@@ -260,7 +260,7 @@ TEST(Store, AWaitThatRunsOutBeforeASlowStoreIsReachedIsUnavailable) {
                       [&](core::Acquisition::Request& request) { request.diagnostics = &told; });
   fixture.env().run_for(seconds(2));
   EXPECT_EQ(got->ec, errc::unavailable);
-  EXPECT_EQ(got->at, start + core::kFirstAnswer);
+  EXPECT_EQ(got->at, start + kFirstAnswer);
   EXPECT_NE(told.server_text.find(core::kNoAnswer), std::string::npos) << told.server_text;
   fixture.env().run_for(seconds(5));
   EXPECT_EQ(fixture.script().claim_calls, 0) << "nobody wants it any more";
