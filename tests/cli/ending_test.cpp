@@ -21,7 +21,8 @@ namespace {
 
 using testkit::Process;
 
-/// A script that replaces itself by dlock, in new namespaces.
+/// A script that replaces itself by dlock, in new namespaces. Only /proc is made private, since the
+/// root of a chroot is not a mount.
 struct Place {
   const char* name;
   std::vector<std::string> unshare;
@@ -31,10 +32,14 @@ struct Place {
 
 const std::vector<Place>& places() {
   static const std::vector<Place> all{
-      {"no /proc", {"-m"}, "umount -l /proc && exec \"$@\"", false},
+      {"no /proc",
+       {"-m"},
+       "mount --make-private /proc && mount -t tmpfs none /proc && exec \"$@\"",
+       false},
       {"hidepid=2",
        {"-m"},
-       "mount -t proc -o hidepid=2 proc /proc && exec setpriv --bounding-set -sys_ptrace \"$@\""},
+       "mount --make-private /proc && mount -t proc -o hidepid=2 proc /proc && "
+       "exec setpriv --bounding-set -sys_ptrace \"$@\""},
       {"pid namespace", {"-pf", "--mount-proc", "--kill-child"}, "exec \"$@\""},
       {"pid namespace with an outer /proc", {"-pf", "--kill-child"}, "exec \"$@\""},
   };
@@ -42,7 +47,7 @@ const std::vector<Place>& places() {
 }
 
 testkit::ProcessOptions inside(const Place& place, testkit::ProcessOptions options) {
-  std::vector<std::string> argv{"unshare"};
+  std::vector<std::string> argv{"unshare", "--propagation", "unchanged"};
   argv.insert(argv.end(), place.unshare.begin(), place.unshare.end());
   argv.insert(argv.end(), {"sh", "-c", place.setup, "sh"});
   argv.insert(argv.end(), options.argv.begin(), options.argv.end());
@@ -84,7 +89,9 @@ class Users {
 class CliEnding : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    if (finish({.argv = {"unshare", "-m", "-pf", "true"}}).status.shell_status() != 0) {
+    const std::vector<std::string> probe{"unshare", "--propagation", "unchanged",
+                                         "-m",      "-pf",           "true"};
+    if (finish({.argv = probe}).status.shell_status() != 0) {
       GTEST_SKIP() << "this user cannot make namespaces: run as root";
     }
     server_->start();
