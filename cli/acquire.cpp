@@ -45,8 +45,31 @@ std::optional<std::pair<error_code, LockHandle>> take(Outcome& outcome) {
   return std::exchange(outcome.result, std::nullopt);
 }
 
+int refuse_inner(const std::string& name, std::int64_t ancestor) {
+  complain(
+      fmt::format("{}: a process around this command (pid {}) holds it, so this command would wait "
+                  "forever; remove the inner lock, or, within dlock run, keep DLOCK_HELD in the "
+                  "environment and write dlock run --nested",
+                  name, ancestor));
+  return status(Exit::usage);
+}
+
+/// 0: no ancestor of this process is known to hold it.
+std::int64_t ancestor_that_holds(LockManager& locks, const std::string& name) noexcept {
+  constexpr std::chrono::milliseconds kPatience{500};
+  try {
+    return holding_ancestor(locks.status(name, kPatience));
+  } catch (...) {
+    return 0;
+  }
+}
+
 int tell(LockManager& locks, const error_code& error, const Outcome& outcome,
          const Arguments& arguments) {
+  if (error == errc::timed_out && !arguments.permits) {
+    const auto ancestor = ancestor_that_holds(locks, arguments.name);
+    if (ancestor != 0) return refuse_inner(arguments.name, ancestor);
+  }
   Diagnostics details = outcome.diagnostics;
   details.lock = arguments.name;
   if (error == errc::timed_out && details.server_text == kHeldByAnother) {
@@ -86,7 +109,7 @@ Acquired acquire(LockManager& locks, const Arguments& arguments, Signals& signal
   int ended_by = 0;
   std::int64_t ancestor = 0;
   std::optional<AncestorCheck> check;
-  bool may_check = !arguments.permits && AncestorCheck::is_needed();
+  bool may_check = !arguments.permits;
   std::optional<WaitingNote> note;
   bool may_tell = WaitingNote::is_wanted();
   const auto about = arguments.permits ? WaitingNote::About::semaphore : WaitingNote::About::lock;
@@ -121,13 +144,9 @@ Acquired acquire(LockManager& locks, const Arguments& arguments, Signals& signal
     if (!result) continue;
     auto& [error, handle] = *result;
     if (ancestor != 0 && !handle) {
-      complain(
-          fmt::format("{}: the dlock run around this command (pid {}) holds it, so this command "
-                      "would wait forever; remove the inner one, or keep DLOCK_HELD in its "
-                      "environment and write dlock run --nested",
-                      arguments.name, ancestor));
+      const int refused = refuse_inner(arguments.name, ancestor);
       locks.close();
-      return {LockHandle(), status(Exit::usage)};
+      return {LockHandle(), refused};
     }
     if (ended_by != 0) {
       if (handle) handle.release();

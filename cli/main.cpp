@@ -29,11 +29,12 @@ using dlock::cli::Verb;
 using dlock::program::Exit;
 using dlock::program::status;
 
-/// A number of 0 to 2 that is free would be given to the next file opened, and our messages would
-/// be written into it.
+/// A number of 0 to 2 that is free would be used for the next file opened, and messages would be
+/// written into it. Writing to a stdout that was closed still fails.
 void occupy_standard_descriptors() {
   for (int descriptor = 0; descriptor <= 2; ++descriptor) {
-    if (::fcntl(descriptor, F_GETFD) < 0) ::open("/dev/null", O_RDWR);
+    if (::fcntl(descriptor, F_GETFD) >= 0) continue;
+    ::open("/dev/null", descriptor == STDOUT_FILENO ? O_RDONLY : O_RDWR);
   }
 }
 

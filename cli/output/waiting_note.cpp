@@ -44,8 +44,7 @@ std::string waiter_ahead(LockManager& locks, const std::string& name,
     const auto status = locks.semaphore_status(name);
     if (!status.limit || status.free() < permits || status.waiting.empty()) return {};
     return fmt::format(
-        "{} of {} permits are free, but {} is ahead in the queue; if it is stopped, resume or end "
-        "it",
+        "{} of {} permits are free, but {} is ahead in the queue; if it is stopped, resume it",
         status.free(), *status.limit, who(status.waiting.front().owner));
   } catch (...) {
     return {};

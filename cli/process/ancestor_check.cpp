@@ -19,7 +19,8 @@ bool is_ancestor(const Owner& owner, const std::optional<std::chrono::millisecon
   return age && *age + kClocksApart >= *held_for;
 }
 
-/// Returns the pid of the holder that is an ancestor of this process; 0: none.
+}  // namespace
+
 std::int64_t holding_ancestor(const LockStatus& status) {
   if (!status.held) return 0;
   if (status.owner && is_ancestor(*status.owner, status.held_for)) return status.owner->pid;
@@ -28,10 +29,6 @@ std::int64_t holding_ancestor(const LockStatus& status) {
   }
   return 0;
 }
-
-}  // namespace
-
-bool AncestorCheck::is_needed() { return has_ancestor_of_same_name(); }
 
 AncestorCheck::AncestorCheck(LockManager& locks, const std::string& name,
                              std::function<void()> found) {

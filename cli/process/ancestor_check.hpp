@@ -11,14 +11,15 @@
 #include <thread>
 
 #include "dlock/lock_manager.hpp"
+#include "dlock/lock_status.hpp"
 
 namespace dlock::cli {
 
+/// Returns the pid of the holder that is an ancestor of this process. 0: no ancestor holds it.
+std::int64_t holding_ancestor(const LockStatus& status);
+
 class AncestorCheck {
  public:
-  /// Whether an ancestor may be another dlock. Does not ask the store.
-  static bool is_needed();
-
   /// Asks the store once, on another thread, which calls `found` if an ancestor holds the lock. The
   /// manager must outlive this object; closing the manager ends the question.
   AncestorCheck(LockManager& locks, const std::string& name, std::function<void()> found);

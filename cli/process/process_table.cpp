@@ -134,9 +134,4 @@ std::optional<std::chrono::nanoseconds> age_of_ancestor(pid_t wanted) {
          std::chrono::duration_cast<std::chrono::nanoseconds>(started);
 }
 
-bool has_ancestor_of_same_name() {
-  const auto self = read_process("self");
-  return self && first_ancestor([&](const Process& one) { return one.name == self->name; });
-}
-
 }  // namespace dlock::cli

@@ -20,7 +20,4 @@ std::optional<std::vector<pid_t>> descendants();
 /// ancestor, or /proc does not show it.
 std::optional<std::chrono::nanoseconds> age_of_ancestor(pid_t pid);
 
-/// Whether an ancestor of this process runs a program of the same name.
-bool has_ancestor_of_same_name();
-
 }  // namespace dlock::cli

@@ -79,7 +79,7 @@ asio::awaitable<AskAnswer> ask_holder(std::shared_ptr<Store> store, std::string 
   answer.failure = co_await store->connected();
   if (answer.failure.error) co_return answer;
   const auto& me = store->me();
-  how.who = fmt::format("{} (pid {}) on {}", me.app, me.pid, me.host);
+  how.who = fmt::format("{} ({}) on {}", me.app, pid_words_for_others(me), me.host);
   answer = co_await store->backend().ask(std::move(name), token, std::move(how),
                                          operation_deadline(*store));
   co_return answer;

@@ -38,7 +38,7 @@ bool keeps_route_note(Store& store) { return store.backend().capabilities().can_
 asio::awaitable<void> add_route_use(std::shared_ptr<Store> store, RouteUse use) {
   try {
     const auto& me = store->me();
-    use.who = fmt::format("{} (pid {}) on {}", me.app, me.pid, me.host);
+    use.who = fmt::format("{} ({}) on {}", me.app, pid_words_for_others(me), me.host);
     use.since = std::chrono::milliseconds(store->env().wall_clock_ms());
     use.last = use.since;
     auto answer = co_await read_note(*store);

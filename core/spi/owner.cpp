@@ -48,6 +48,11 @@ std::string pid_words(const Owner& owner) {
   return fmt::format("pid {}{}", owner.pid, is_usable ? "" : " in another pid namespace");
 }
 
+std::string pid_words_for_others(const Owner& owner) {
+  const bool is_usable = owner.pid_namespace == 0 || owner.pid_namespace == kFirstNamespace;
+  return fmt::format("pid {}{}", owner.pid, is_usable ? "" : " in its pid namespace");
+}
+
 void append_pid(const Owner& owner, std::string& out) {
   std::array<char, 48> text;  // NOLINT(cppcoreguidelines-pro-type-member-init)
   auto* end = std::to_chars(text.begin(), text.end(), owner.pid).ptr;

@@ -37,6 +37,10 @@ bool runs_here(const Owner& owner);
 /// cannot use the number as it is.
 std::string pid_words(const Owner& owner);
 
+/// Returns `pid 7`, or `pid 7 in its pid namespace` for a process in a container. For a text that
+/// processes anywhere read.
+std::string pid_words_for_others(const Owner& owner);
+
 /// Appends `PID` or `PID@NAMESPACE`, the text of both numbers in a store.
 void append_pid(const Owner& owner, std::string& out);
 

@@ -134,8 +134,8 @@ TEST_P(CliEnding, TheCommandOfALostLockEndsInTimeWhateverProcShows) {
     EXPECT_TRUE(run.stderr_shows("ending the command", patience())) << run.collected_stderr();
     EXPECT_TRUE(users[i]->end(within(kKillAfter + 1s)))
         << "the command or a descendant runs on: " << run.collected_stderr();
-    const auto status = run.wait(patience());
-    ASSERT_TRUE(status) << run.collected_stderr();
+    const auto status = run.wait(within(3s));
+    ASSERT_TRUE(status) << "it waits for a release: " << run.collected_stderr();
     EXPECT_EQ(status->shell_status(), 76);
     EXPECT_NE(run.collected_stderr().find("was killed"), std::string::npos)
         << run.collected_stderr();

@@ -43,6 +43,21 @@ TEST(CliOutput, AFullDiskIsAnError) {
   EXPECT_FALSE(is_held(store.url(), "x"));
 }
 
+TEST(CliOutput, AStandardOutputThatWasClosedIsAnError) {
+  const LocalStore store;
+  for (const char* verb : {"status x", "list", "doctor", "--help", "hold x --for 10ms"}) {
+    const auto result = finish({.argv = {"sh", "-c",
+                                         std::string("exec ") + dlock_binary() + " --store " +
+                                             store.url() + " " + verb + " >&-"}});
+    EXPECT_EQ(result.status.shell_status(), 74) << verb;
+    EXPECT_EQ(result.err, "dlock: standard output cannot be written: Bad file descriptor\n");
+  }
+  const auto run = finish({.argv = {"sh", "-c",
+                                    std::string("exec ") + dlock_binary() + " --store " +
+                                        store.url() + " run x -- true >&-"}});
+  EXPECT_EQ(run.status.shell_status(), 0) << "it prints nothing: " << run.err;
+}
+
 TEST(CliOutput, APipeWithoutAReaderIsAnError) {
   const LocalStore store;
   // The pipe has no reader any more when printf fails.

@@ -165,8 +165,16 @@ TEST_P(CliLoss, ANestedRunWithoutItsEnvironmentDoesNotWaitForItsAncestor) {
       finish(dlock_on(url("6s"), {"run", "x", "--", "env", "-i", dlock_binary(), "--store",
                                   url("6s"), "run", "x", "--wait", "20s", "--", "true"}));
   EXPECT_EQ(inner.status.shell_status(), 64) << inner.err;
-  EXPECT_NE(inner.err.find("the dlock run around this command (pid "), std::string::npos)
-      << inner.err;
+  EXPECT_NE(inner.err.find("a process around this command (pid "), std::string::npos) << inner.err;
+}
+
+TEST_P(CliLoss, AShortWaitForAnAncestorsLockIsAUsageError) {
+  for (const char* wait : {"0", "100ms"}) {
+    const auto inner = finish(
+        dlock_on(url("6s"), {"run", "x", "--", "env", "-i", dlock_binary(), "--store", url("6s"),
+                             "run", "x", "--wait", wait, "-E", "0", "--", "true"}));
+    EXPECT_EQ(inner.status.shell_status(), 64) << inner.err;
+  }
 }
 
 // The environment says that the outer run holds the lock; the store says that it does not.

@@ -122,6 +122,27 @@ TEST(CliList, NamesWhatItCannotReadAndListsTheRest) {
   EXPECT_EQ(finish(dlock_on(store.url(), {"list", "x"})).status.code, 0) << "not asked for";
 }
 
+TEST(CliList, FailsForAFileThatItMayNotRead) {
+  namespace fs = std::filesystem;
+  const LocalStore store;
+  Process hold(dlock_on(store.url(), {"hold", "x"}));
+  EXPECT_EQ(text(read_event(hold), "event"), "held");
+  const auto unreadable = store.folder() / "locks" / "y.lock";
+  fs::copy_file(store.folder() / "locks" / "x.lock", unreadable);
+  fs::permissions(unreadable, fs::perms::none);
+  fs::permissions(store.folder().path(), fs::perms::all);
+  fs::permissions(store.folder() / "locks", fs::perms::all);
+  fs::permissions(store.folder() / "locks" / "x.lock", fs::perms(0666));
+  auto options = dlock_on(store.url(), {"list"});
+  const std::vector<std::string> as_another{"setpriv", "--reuid", "65534", "--clear-groups"};
+  if (::geteuid() == 0)
+    options.argv.insert(options.argv.begin(), as_another.begin(), as_another.end());
+  const auto result = finish(options);
+  EXPECT_EQ(result.status.shell_status(), 78) << result.err;
+  EXPECT_NE(result.out.find("\nx "), std::string::npos) << result.out;
+  EXPECT_NE(result.err.find(unreadable.string()), std::string::npos) << result.err;
+}
+
 TEST(CliList, AStoreOutOfReachHidesNoOther) {
   const LocalStore store;
   Process hold(dlock_on(store.url(), {"hold", "x"}));

@@ -86,7 +86,7 @@ const std::vector<Row>& rows() {
       {"memcached", Fault::silent_resolver, kUnavailable, "silent.test"},
       {"memcached", Fault::closed_port, kUnavailable, "Connection refused"},
       {"zookeeper", Fault::frozen, kUnavailable, "does not answer"},
-      {"zookeeper", Fault::wrong_server, kUnavailable, "127.0.0.1:"},
+      {"zookeeper", Fault::wrong_server, kUnavailable, "is it a ZooKeeper server?"},
       {"zookeeper", Fault::silent_resolver, kUnavailable, "silent.test"},
       {"zookeeper", Fault::closed_port, kUnavailable, "refused the connection"},
   };

@@ -10,6 +10,8 @@ namespace {
 
 constexpr const char* kWrong = "answers, but is not a ZooKeeper server";
 constexpr const char* kSilent = "does not answer";
+constexpr const char* kMute =
+    "accepts the connection and does not answer: is it a ZooKeeper server?";
 constexpr const char* kRefused = "refused the connection";
 constexpr const char* kHungUp =
     "hung up (as a server does that has all the clients of its maxClientCnxns)";
@@ -22,7 +24,7 @@ void Tried::failed(bool silent) noexcept {
   const auto peer = std::exchange(peer_, {});
   if (!peer.empty()) {
     try {
-      seen_[peer] = wrong ? kWrong : by_clock ? kSilent : kHungUp;
+      seen_[peer] = wrong ? kWrong : by_clock ? kMute : kHungUp;
     } catch (const std::bad_alloc&) {
       // It is only said less.
     }
@@ -44,7 +46,7 @@ std::string Tried::text(std::string_view addresses, bool under_way) const {
     if (seen != seen_.end()) {
       what = seen->second;
     } else if (under_way && address == peer_) {
-      what = wrong_ ? kWrong : kSilent;
+      what = wrong_ ? kWrong : kMute;
     } else if (refused_) {
       what = silent ? "refused the connection or does not answer" : kRefused;
     } else if (silent) {

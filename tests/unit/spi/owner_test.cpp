@@ -43,6 +43,16 @@ TEST(OwnerWords, SayWhetherTheOperatorCanUseThePid) {
   EXPECT_EQ(pid_words(owner), plain + " in another pid namespace") << "a container elsewhere";
 }
 
+TEST(OwnerWords, ForOthersNameANamespaceThatIsNotTheFirst) {
+  Owner owner;
+  owner.pid = 7;
+  EXPECT_EQ(pid_words_for_others(owner), "pid 7");
+  owner.pid_namespace = 4026531836;
+  EXPECT_EQ(pid_words_for_others(owner), "pid 7");
+  owner.pid_namespace = 4026532000;
+  EXPECT_EQ(pid_words_for_others(owner), "pid 7 in its pid namespace");
+}
+
 TEST(OwnerWords, OnlyAProcessOfThisHostAndNamespaceRunsHere) {
   auto owner = this_process();
   EXPECT_TRUE(runs_here(owner));

@@ -14,7 +14,9 @@ TEST(Tried, SaysOfEachServerWhatBecameOfIt) {
   tried.failed(false);
   EXPECT_EQ(tried.text("a:1", false), "a:1 refused the connection");
   tried.reached("b:2");
-  EXPECT_EQ(tried.text("b:2", true), "b:2 does not answer") << "so far";
+  EXPECT_EQ(tried.text("b:2", true),
+            "b:2 accepts the connection and does not answer: is it a ZooKeeper server?")
+      << "so far";
   tried.failed(false);
   tried.reached("c:3");
   tried.answered_wrongly();
@@ -24,7 +26,8 @@ TEST(Tried, SaysOfEachServerWhatBecameOfIt) {
   tried.failed(false);
   EXPECT_EQ(tried.text("a:1,b:2,c:3,d:4", false),
             "a:1 refused the connection, b:2 hung up (as a server does that has all the clients of "
-            "its maxClientCnxns), c:3 answers, but is not a ZooKeeper server, d:4 does not answer");
+            "its maxClientCnxns), c:3 answers, but is not a ZooKeeper server, d:4 accepts the "
+            "connection and does not answer: is it a ZooKeeper server?");
   tried.clear();
   EXPECT_EQ(tried.text("b:2", false), "b:2");
 }
