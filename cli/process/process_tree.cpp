@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/process/process_tree.hpp"
 
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -33,6 +34,22 @@ Signalled signal_tree(pid_t command, int signal) {
     if (signal != SIGKILL || !any) break;
   }
   return result;
+}
+
+bool has_hidden_child() {
+  constexpr int kTries = 40;
+  constexpr int kPause_ms = 5;
+  for (int i = 0; i < kTries; ++i) {
+    pid_t reaped = 0;
+    do reaped = ::waitpid(-1, nullptr, WNOHANG);
+    while (reaped > 0 || (reaped < 0 && errno == EINTR));
+    if (reaped < 0) return false;
+    const auto shown = descendants();
+    // Those that are shown have been reported, or end just now.
+    if (!shown || shown->empty()) return true;
+    ::poll(nullptr, 0, kPause_ms);
+  }
+  return false;
 }
 
 CommandGuard::~CommandGuard() {

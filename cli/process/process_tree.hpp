@@ -25,6 +25,10 @@ struct Signalled {
 /// descendants only.
 Signalled signal_tree(pid_t command, int signal);
 
+/// Returns whether this process has a child that /proc does not show (hidepid). Call it after the
+/// command has ended and SIGKILL was sent: its orphans are children then. Blocks 200 ms at most.
+bool has_hidden_child();
+
 /// Ends the command if an exception leaves its scope: kills it with everything that it has started
 /// and waits for its end, so that the lock is never released before.
 class CommandGuard {

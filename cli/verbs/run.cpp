@@ -88,7 +88,9 @@ class Supervisor {
         }
         // Its descendants must not run without the lock.
         if (policy_.was_lost() && arguments_.on_lost == OnLost::terminate) {
-          explain(signal_tree(-1, SIGKILL));
+          auto signalled = signal_tree(-1, SIGKILL);
+          if (has_hidden_child()) signalled.has_seen_all = false;
+          explain(signalled);
         }
         return *status;
       }
@@ -157,9 +159,10 @@ class Supervisor {
                                     *signalled.refused));
     }
     if (!signalled.has_seen_all && !std::exchange(has_hidden_, true)) {
-      tell("not_ended",
-           "/proc does not show the processes that the command started: only the command itself "
-           "is ended; mount /proc to end them too");
+      tell(
+          "not_ended",
+          "/proc does not show all processes that the command started: those that it hides run on; "
+          "mount /proc, without hidepid for their users");
     }
   }
 

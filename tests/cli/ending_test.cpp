@@ -166,6 +166,26 @@ TEST_P(CliEnding, ACommandThatCannotBeEndedIsNotCalledKilled) {
   server_->resume();
 }
 
+// As a set-user-ID program in a script, where /proc hides the processes of other users.
+TEST_P(CliEnding, ADescendantThatProcHidesIsReported) {
+  const Place hidden{"hidepid=2",
+                     {"-m"},
+                     "mount --make-private /proc && mount -t proc -o hidepid=2 proc /proc && "
+                     "exec setpriv --bounding-set -sys_ptrace,-kill \"$@\""};
+  const std::string script =
+      "setpriv --reuid 65534 --clear-groups sh -c 'echo ready; exec sleep 8' & wait";
+  auto options =
+      dlock_on(url(), {"run", "job", "--kill-after", "200ms", "--json", "--", "sh", "-c", script});
+  Process run(inside(hidden, options));
+  ASSERT_EQ(run.read_line(patience()), "ready") << run.collected_stderr();
+  server_->pause();
+  const auto status = run.wait(within(20s));
+  ASSERT_TRUE(status) << run.collected_stderr();
+  EXPECT_EQ(status->shell_status(), 76);
+  EXPECT_NE(run.collected_stderr().find("not_ended"), std::string::npos) << run.collected_stderr();
+  server_->resume();
+}
+
 // The command ends by SIGTERM while dlock is stopped: SIGKILL is sent to a zombie.
 TEST_P(CliEnding, ACommandThatEndedBySigtermIsNotCalledKilled) {
   Process run(dlock_on(url(), {"run", "job", "--kill-after", "200ms", "--", "sh", "-c",
