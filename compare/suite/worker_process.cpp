@@ -33,6 +33,8 @@ std::optional<boost::json::object> Worker::next(testkit::Deadline deadline) {
   while (true) {
     context_.interrupt.check();
     const auto slice = std::min(deadline, testkit::within(std::chrono::milliseconds(100)));
+    // Asked for before reading: the last lines of a client that has ended are read, too.
+    const bool ended = !process_.running();
     if (const auto line = process_.read_line(slice)) {
       auto event = boost::json::parse(*line).as_object();
       if (event.at("event") == "failed") {
@@ -40,7 +42,7 @@ std::optional<boost::json::object> Worker::next(testkit::Deadline deadline) {
       }
       return event;
     }
-    if (!process_.running()) {
+    if (ended) {
       const auto why = last_line(process_.collected_stderr());
       throw std::runtime_error("a client ended" + (why.empty() ? "" : ": " + why));
     }
