@@ -18,7 +18,7 @@ constexpr int kWaits = 3;
 constexpr int kRefused = 4;
 constexpr int kUnavailable = 69;
 
-constexpr auto kPatience = 60s;
+constexpr auto kPatience = 120s;
 
 std::size_t changes_in(const std::string& output) {
   json::error_code error;
