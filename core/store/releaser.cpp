@@ -20,13 +20,33 @@ struct ClaimList {
   static ClaimPtr take(Claim& claim) noexcept { return std::exchange(claim.next_, nullptr); }
 };
 
-struct Releaser::Waiter {
-  explicit Waiter(Env& loop) : env(loop) {}
+struct Releaser::Waiter : std::enable_shared_from_this<Waiter> {
+  Waiter(Env& loop, std::shared_ptr<const TimePoint> answered)
+      : env(loop), answered_at(std::move(answered)) {}
 
   Env& env;
+  std::shared_ptr<const TimePoint> answered_at;  ///< when the store last answered a release
   Done done{};
   TimerId timer = 0;
+  Patience patience{};
+  TimePoint latest = kNever;
 
+  void wait_until(TimePoint when) {
+    timer = env.call_at(std::min(when, latest), [self = shared_from_this()] {
+      self->timer = 0;
+      self->on_timer();
+    });
+  }
+  void on_timer() {
+    const auto now = env.now();
+    const auto when = std::min(*answered_at + patience.silence, latest);
+    if (when <= now) return tell(make_error_code(errc::unavailable));
+    try {
+      wait_until(when);
+    } catch (const std::bad_alloc&) {
+      tell(make_error_code(errc::unavailable));
+    }
+  }
   void tell(error_code ec) {
     env.cancel(std::exchange(timer, 0));
     if (auto told = std::exchange(done, {})) told(ec);
@@ -34,6 +54,10 @@ struct Releaser::Waiter {
 };
 
 namespace {
+
+bool answers(ReleaseStatus status) {
+  return status != ReleaseStatus::unavailable && status != ReleaseStatus::unknown;
+}
 
 error_code told(ReleaseStatus outcome) {
   switch (outcome) {
@@ -48,23 +72,29 @@ error_code told(ReleaseStatus outcome) {
 
 }  // namespace
 
+Releaser::Releaser(Env& env, Backend& backend, TaskGroup& tasks)
+    : env_(env),
+      backend_(backend),
+      tasks_(tasks),
+      answered_at_(std::make_shared<TimePoint>(TimePoint::min())) {}
+
 Releaser::~Releaser() {
   env_.cancel(spare_);
   while (put_off_) put_off_ = ClaimList::take(*put_off_);
 }
 
-void Releaser::start(ClaimPtr claim, ReleaseFsm::Limits limits, Duration patience,
+void Releaser::start(ClaimPtr claim, ReleaseFsm::Limits limits, Patience patience,
                      TimePoint owed_until, Done done) noexcept {
   owed_until_ = std::max(owed_until_, owed_until);
   std::shared_ptr<Waiter> waiter;
   try {
     reserve_timer();
-    waiter = detail::make_recycled<Waiter>(env_);
+    waiter = detail::make_recycled<Waiter>(env_, answered_at_);
     if (done) {
-      waiter->timer = env_.call_at(env_.now() + patience, [waiter] {
-        waiter->timer = 0;
-        waiter->tell(make_error_code(errc::unavailable));
-      });
+      const auto now = env_.now();
+      waiter->patience = patience;
+      waiter->latest = now + patience.longest;
+      waiter->wait_until(now + patience.silence);
     }
     waiter->done = std::move(done);
     tasks_.spawn(run(claim, limits, waiter));
@@ -89,7 +119,7 @@ void Releaser::take_up() noexcept {
   auto list = std::exchange(put_off_, nullptr);
   while (list) {
     const auto claim = std::exchange(list, ClaimList::take(*list));
-    start(claim, put_off_limits_, Duration::zero(), owed_until_);
+    start(claim, put_off_limits_, {}, owed_until_);
   }
 }
 
@@ -121,7 +151,9 @@ asio::awaitable<void> Releaser::run(ClaimPtr claim, ReleaseFsm::Limits limits,
       } catch (const std::exception&) {
         answer.status = ReleaseStatus::unknown;
       }
-      step = fsm.on_answer(answer.status, env_.now());
+      const auto now = env_.now();
+      if (answers(answer.status)) *answered_at_ = now;
+      step = fsm.on_answer(answer.status, now);
       if (const auto outcome = fsm.outcome()) {
         waiter->tell(told(*outcome));
       }

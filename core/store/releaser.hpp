@@ -19,15 +19,19 @@ class Releaser {
   /// Called once, on the loop.
   using Done = detail::UniqueFunction<void(error_code)>;
 
-  Releaser(Env& env, Backend& backend, TaskGroup& tasks)
-      : env_(env), backend_(backend), tasks_(tasks) {}
+  struct Patience {
+    Duration silence{};  ///< since the start, and since the last answer to any release
+    Duration longest{};  ///< since the start
+  };
+
+  Releaser(Env& env, Backend& backend, TaskGroup& tasks);
   ~Releaser();
 
   /// Starts at once: the request is on its way before any later one of this loop. `done` hears the
   /// first definite answer, or `unavailable` when `patience` is over first; the work goes on.
   /// Without the memory for that, `done` hears `unavailable`, and the claim is given back later.
   /// `owed_until`: until then the lock is kept from other clients while it is not released.
-  void start(ClaimPtr claim, ReleaseFsm::Limits limits, Duration patience, TimePoint owed_until,
+  void start(ClaimPtr claim, ReleaseFsm::Limits limits, Patience patience, TimePoint owed_until,
              Done done = {}) noexcept;
 
   /// The store is closing: what has been given back is searched for late copies once more, now, and
@@ -61,6 +65,7 @@ class Releaser {
   ReleaseFsm::Limits put_off_limits_{};
   TimerId spare_ = 0;
   TimePoint owed_until_ = TimePoint::min();
+  std::shared_ptr<TimePoint> answered_at_;
 };
 
 }  // namespace dlock::core

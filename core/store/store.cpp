@@ -33,8 +33,8 @@ std::string token_key(const Acquisition::Request& request) {
   return request.permits == 0 ? request.name : "semaphore\n" + request.name;
 }
 
-/// How long a release is waited for after the lock's local deadline. A store that works has
-/// answered by then; at another the lock expires.
+/// How long a release is waited for after the lock's local deadline, and after the last answer to
+/// another release. A store that works has answered by then; at another the lock expires.
 constexpr milliseconds kLostPatience{250};
 
 constexpr std::chrono::hours kLongestHeadStart{24};
@@ -476,9 +476,10 @@ void Store::release(const std::shared_ptr<Hold>& hold, Releaser::Done done) {
   if (hold->is_inherited()) claim->mark_inherited();
   const bool session = backend_->capabilities().lease_scope == LeaseScope::session;
   const auto deadline = hold->promised();
-  Duration patience = setup_.settings.release_timeout;
+  const Duration longest = setup_.settings.release_timeout;
+  Releaser::Patience patience{longest, longest};
   if (deadline != kNever) {
-    patience = std::min(patience, std::max<Duration>(deadline - env_.now(), kLostPatience));
+    patience.silence = std::min(longest, std::max<Duration>(deadline - env_.now(), kLostPatience));
   }
   releaser_.start(claim, release_limits(session ? kNever : until), patience, deadline,
                   std::move(done));
@@ -545,7 +546,7 @@ void Store::withdraw(const ClaimPtr& claim, std::optional<TimePoint> last_unknow
     limits.search_pause = lease / 4;
   }
   const auto owed_until = claim->is_lost() ? env_.now() : per_claim ? limits.lease_over : kNever;
-  releaser_.start(claim, limits, setup_.settings.release_timeout, owed_until);
+  releaser_.start(claim, limits, {}, owed_until);
 }
 
 void Store::drop(const std::shared_ptr<Hold>& hold) {

@@ -159,7 +159,8 @@ class LockHandle {
   void progress() noexcept;
 
   /// Releases the lock and waits until the store has confirmed it, at most `release_timeout` (store
-  /// option, default 5 s) and at most 250 ms after the local deadline. Empties the handle.
+  /// option, default 5 s). While the store answers no other release, the wait ends at most 250 ms
+  /// after the local deadline. Empties the handle.
   /// When it returns no state callback of this handle runs any more, nor will one: it waits for the
   /// one that is running, however long that takes, so hold no mutex that a callback locks. Inside
   /// a callback of this very handle it does not wait for that one: what the callback uses must live

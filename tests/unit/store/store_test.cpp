@@ -340,6 +340,38 @@ TEST(Store, F12_AFailedReleaseIsTriedAgainUntilDone) {
   EXPECT_EQ(fixture.script().release_searches.size(), 21U);
 }
 
+// The last of many locks that are released at once are answered after their deadline.
+TEST(Store, AReleaseOutlastsItsDeadlineWhileTheStoreAnswersOthers) {
+  for (const bool answers : {true, false}) {
+    StoreFixture fixture;
+    auto first = fixture.acquire(std::nullopt, "first");
+    auto second = fixture.acquire(std::nullopt, "second");
+    fixture.env().run_for(milliseconds(1));
+    for (int i = 0; i < 100; ++i) {
+      fixture.script().extends.push_back({extend_answer(ExtendStatus::unavailable), {}});
+    }
+    fixture.env().run_for(seconds(7));
+    const auto deadline = fixture.env().now() + second->handle.remaining().value();
+    ReleaseAnswer done;
+    done.status = ReleaseStatus::released;
+    fixture.script().releases.push_back({done, answers ? milliseconds(1500) : seconds(100)});
+    fixture.script().releases.push_back({done, seconds(3)});
+    first->handle.start_release([](error_code) {});
+    std::optional<error_code> outcome;
+    TimePoint ended_at{};
+    second->handle.start_release([&](error_code ec) {
+      outcome = ec;
+      ended_at = fixture.env().now();
+    });
+    fixture.env().run_for(seconds(4));
+    ASSERT_TRUE(outcome);
+    EXPECT_EQ(*outcome, answers ? error_code() : make_error_code(errc::unavailable));
+    if (!answers) {
+      EXPECT_EQ(ended_at, deadline);
+    }
+  }
+}
+
 TEST(Store, ReleaseOfWhatIsNoLongerOursSaysSo) {
   StoreFixture fixture;
   auto got = fixture.acquire();
