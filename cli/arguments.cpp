@@ -666,7 +666,14 @@ class Parser {
     times.lease = arguments_.lease;
     times.retry = arguments_.retry;
     auto wrong = arguments_.leader ? refused(times) : refused(schedule_options(arguments_));
-    if (!wrong.empty()) throw CLI::ValidationError(kind, std::move(wrong));
+    if (wrong.empty()) return;
+    // As a rule it begins with the name of the option, and its value.
+    const auto colon = std::min(wrong.find(": "), wrong.size());
+    const auto option = "--" + wrong.substr(0, std::min(wrong.find(' '), colon));
+    if (colon == wrong.size() || innermost()->get_option_no_throw(option) == nullptr) {
+      throw CLI::ValidationError(kind, std::move(wrong));
+    }
+    throw CLI::ValidationError("--" + wrong.substr(0, colon), wrong.substr(colon + 2));
   }
 
   ParsedArguments explain(const CLI::ParseError& error) {
@@ -725,7 +732,14 @@ class Parser {
       return fmt::format("the lock's name is missing; write: dlock {} NAME{}", hint.verb,
                          hint.verb == "run" ? " -- COMMAND ARGUMENT..." : " ...");
     }
-    return error.what();
+    const std::string text = error.what();
+    const std::string_view raw = "Could not convert: ";
+    const auto equals = text.find(" = ");
+    if (text.starts_with(raw) && equals != text.npos) {
+      return fmt::format("{}: '{}' is not a whole number",
+                         text.substr(raw.size(), equals - raw.size()), text.substr(equals + 3));
+    }
+    return text;
   }
 
   CLI::App app_{"dlock: one lock for many processes, on the store of your choice"};

@@ -20,6 +20,10 @@ std::vector<std::string_view> views(const std::vector<std::string>& words) {
 std::string about_option(const UsageHint& hint, const std::string& word) {
   const auto name = word.substr(0, word.find('='));
   const auto known = views(hint.options);
+  if (std::find(known.begin(), known.end(), name) != known.end()) {
+    return fmt::format("'{}' is an option of the verb; write: dlock {} {} ...", name, hint.verb,
+                       word);
+  }
   const auto near = nearest_word(name, known);
   const auto where = hint.verb.empty() ? std::string("dlock") : "dlock " + hint.verb;
   return fmt::format("'{}' is not an option of {}{}", name, where,

@@ -88,10 +88,10 @@ std::string refused(const ScheduleOptions& options) {
     return "again: it repeats a failed run, too; remove retry-failed";
   }
   if (!options.every) {
-    if (options.early) return "early is a time before a tick; add `every`";
-    if (options.retry_failed) return "retry-failed repeats the run of a tick; add `every`";
+    if (options.early) return "early: it is a time before a tick; add every";
+    if (options.retry_failed) return "retry-failed: it repeats the run of a tick; add every";
     return options.offset.count() == 0 ? std::string()
-                                       : "an offset is a place between ticks; give `every`, too";
+                                       : "offset: it is a place between ticks; add every";
   }
   const auto& every = *options.every;
   if (every.count() < 2 || every > kLongest) return "every: write 2ms to 366 days";
@@ -101,8 +101,8 @@ std::string refused(const ScheduleOptions& options) {
         format_duration(least), format_duration(every));
   }
   if (options.offset.count() < 0 || options.offset >= every) {
-    return fmt::format("the offset {} is not below the period, {}", format_duration(options.offset),
-                       format_duration(every));
+    return fmt::format("offset {}: it must be below the period, {}",
+                       format_duration(options.offset), format_duration(every));
   }
   if (options.early && (options.early->count() < 0 || *options.early >= every)) {
     return fmt::format("early {}: it must be below the period, {}", format_duration(*options.early),

@@ -173,12 +173,13 @@ TEST(CliScheduled, WhatDoesNotGoTogetherIsRefusedWithWhatToWrite) {
       {{"--at-least-for", "2s"}, "add --at-most-for"},
       {{"--every", "2s"}, "add --at-most-for"},
       {{"--again"}, "add --at-most-for"},
-      {{"--at-most-for", "1s", "--early", "1s"}, "add `every`"},
+      {{"--at-most-for", "1s", "--early", "1s"}, "--early: it is a time before a tick; add every"},
       {{"--at-most-for", "1s", "--every", "1h", "--early", "1h"}, "below the period"},
-      {{"--at-most-for", "1s", "--retry-failed"}, "add `every`"},
+      {{"--at-most-for", "1s", "--retry-failed"}, "add every"},
       {{"--at-most-for", "1s", "--wait", "1s"}, "remove --wait, -w and -n"},
       {{"--at-most-for", "1s", "--shared"}, "leave --shared out"},
-      {{"--at-most-for", "1s", "--every", "1h", "--offset", "1h"}, "not below the period"},
+      {{"--at-most-for", "1s", "--every", "1h", "--offset", "1h"},
+       "--offset 1h: it must be below the period, 1h"},
       {{"--at-most-for", "0"}, "--at-most-for"},
   };
   for (const auto& [options, remedy] : table) {

@@ -33,7 +33,7 @@ TEST(ScheduleRules, OptionsThatCannotBeSayWhatToWrite) {
               HasSubstr("above the period"));
   EXPECT_THAT(refused(ScheduleOptions{.at_most_for = 1s, .every = 1ms}), HasSubstr("every"));
   EXPECT_THAT(refused(ScheduleOptions{.at_most_for = 1s, .every = 1h, .offset = 1h}),
-              HasSubstr("not below the period"));
+              HasSubstr("offset 1h: it must be below the period"));
   EXPECT_THAT(refused(ScheduleOptions{.at_most_for = 1s, .offset = 1h}), HasSubstr("every"));
   EXPECT_THAT(refused(ScheduleOptions{.at_most_for = 1s, .every = 1h, .early = 1h}),
               HasSubstr("below the period"));
