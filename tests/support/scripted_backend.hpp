@@ -33,6 +33,7 @@ struct Script {
   std::deque<Timed<ClaimAnswer>> claims;      ///< none left: granted for a lease
   std::deque<Timed<ExtendAnswer>> extends;    ///< none left: extended for a lease
   std::deque<Timed<ReleaseAnswer>> releases;  ///< none left: released
+  std::deque<DowngradeAnswer> downgrades;     ///< none left: failed
   std::deque<Timed<Failure>> offers;          ///< none left: done
   std::vector<std::string> proofs;            ///< that were offered with
   Failure connect_failure;
@@ -142,6 +143,15 @@ class ScriptedBackend final : public Backend {
     const auto until = std::min(deadline, env_.now() + next.after);
     if (until > env_.now()) co_await sleep_until(env_, until);
     co_return next.answer;
+  }
+
+  asio::awaitable<DowngradeAnswer> downgrade(ClaimPtr, TimePoint) override {
+    DowngradeAnswer next;
+    if (!script_.downgrades.empty()) {
+      next = script_.downgrades.front();
+      script_.downgrades.pop_front();
+    }
+    co_return next;
   }
 
   asio::awaitable<Failure> offer(ClaimPtr, std::string proof, std::chrono::milliseconds,
@@ -286,6 +296,7 @@ class StoreFixture {
     descriptor.name = "scripted";
     descriptor.lease_option = "lease";
     descriptor.has_adoption = true;
+    descriptor.has_shared_mode = true;
     descriptor.create = [](const StoreOptions&, Env& env,
                            EventSink& sink) -> std::unique_ptr<Backend> {
       return std::make_unique<ScriptedBackend>(*slot(), env, sink);

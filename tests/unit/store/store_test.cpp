@@ -715,5 +715,59 @@ TEST(Store, AfterAPauseTheReleaseSaysThatItWasLost) {
   EXPECT_EQ(got->handle.release(), errc::lock_lost) << "nobody had looked at the clock yet";
 }
 
+struct Downgraded {
+  error_code ec;
+  Mode mode = Mode::exclusive;
+  HandleState state = HandleState::held;
+  Mode claimed = Mode::exclusive;  ///< the mode of the claim
+};
+
+/// The result of a downgrade that the store answers with `status`.
+Downgraded downgraded_by(DowngradeStatus status) {
+  StoreFixture fixture;
+  fixture.script().capabilities.shared_mode = true;
+  auto got = fixture.acquire();
+  fixture.env().run_for(milliseconds(1));
+  DowngradeAnswer answer;
+  answer.status = status;
+  if (status == DowngradeStatus::gone) answer.reason = LossReason::removed;
+  fixture.script().downgrades.push_back(answer);
+  Downgraded result;
+  bool is_over = false;
+  core::HandleAccess::hold(got->handle)->downgrade([&](error_code ec) {
+    is_over = true;
+    result.ec = ec;
+  });
+  fixture.env().run_for(milliseconds(1));
+  EXPECT_TRUE(is_over);
+  result.mode = got->handle.mode();
+  result.state = got->handle.state();
+  result.claimed = fixture.script().granted.back()->request().mode;
+  return result;
+}
+
+TEST(Store, AfterADowngradeWithoutACertainAnswerTheHandleIsShared) {
+  for (const auto status : {DowngradeStatus::unknown, DowngradeStatus::unavailable}) {
+    const auto result = downgraded_by(status);
+    EXPECT_EQ(result.ec, errc::unavailable);
+    EXPECT_EQ(result.mode, Mode::shared);
+    EXPECT_EQ(result.state, HandleState::held);
+    EXPECT_EQ(result.claimed, Mode::exclusive) << "the next downgrade asks the store again";
+  }
+}
+
+TEST(Store, ADowngradeHasTheResultThatTheStoreAnswers) {
+  const auto done = downgraded_by(DowngradeStatus::shared);
+  EXPECT_FALSE(done.ec);
+  EXPECT_EQ(done.mode, Mode::shared);
+  EXPECT_EQ(done.claimed, Mode::shared);
+  const auto failed = downgraded_by(DowngradeStatus::failed);
+  EXPECT_EQ(failed.ec, errc::not_supported);
+  EXPECT_EQ(failed.mode, Mode::exclusive);
+  const auto gone = downgraded_by(DowngradeStatus::gone);
+  EXPECT_EQ(gone.ec, errc::lock_lost);
+  EXPECT_EQ(gone.state, HandleState::lost);
+}
+
 }  // namespace
 }  // namespace dlock::tests
