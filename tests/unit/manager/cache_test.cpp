@@ -81,6 +81,26 @@ TEST_F(CacheTest, WhoWantsALeaseOfHisOwnCountsAsAnother) {
   EXPECT_FALSE(is_held());
 }
 
+TEST_F(CacheTest, ARevocableAcquireHasItsOwnClaimAndIsAsked) {
+  auto manager = open();
+  EXPECT_FALSE(manager.lock("a")->acquire().release());
+  auto held = manager.lock("a")->acquire({.wait = 30s, .revocable = true});
+  EXPECT_EQ(held.token(), 2U);
+  std::promise<void> asked;
+  held.on_revoke([&asked](const Revocation&) { asked.set_value(); });
+  EXPECT_EQ(observer_.ask("a").heard, true);
+  EXPECT_EQ(asked.get_future().wait_until(patience()), std::future_status::ready);
+  EXPECT_FALSE(held.release());
+}
+
+TEST_F(CacheTest, AnAcquireWithAHeadStartHasItsOwnClaim) {
+  auto manager = open();
+  EXPECT_FALSE(manager.lock("a")->acquire().release());
+  auto held = manager.lock("a")->acquire({.wait = 30s, .head_start = 1s});
+  EXPECT_EQ(held.token(), 2U);
+  EXPECT_FALSE(held.release());
+}
+
 TEST_F(CacheTest, BrokenWhileNobodyUsesItIsToldToNobody) {
   std::atomic<int> losses = 0;
   OpenOptions options{.backends = {&memory::backend()}};

@@ -492,5 +492,41 @@ TEST_F(CachedLockTest, UnderAGateItIsNotKept) {
   EXPECT_EQ(releases(), 1U);
 }
 
+/// Counts the notifications of `asked`, those of before included.
+std::shared_ptr<int> notifications_of(Asked& asked) {
+  auto count = std::make_shared<int>(0);
+  asked.handle.on_contended([count] { ++*count; });
+  return count;
+}
+
+TEST_F(CachedLockTest, TheNextUserIsNotifiedOfTheWaitersBehindIt) {
+  auto first = hold();
+  auto second = ask();
+  auto third = ask();
+  give_back(*first);
+  ASSERT_TRUE(second->handle);
+  const auto of_second = notifications_of(*second);
+  settle();
+  EXPECT_EQ(*of_second, 1);
+  give_back(*second);
+  ASSERT_TRUE(third->handle);
+  const auto of_third = notifications_of(*third);
+  settle();
+  EXPECT_EQ(*of_third, 0) << "it is the last one";
+}
+
+TEST_F(CachedLockTest, TheNextUserIsNotifiedOfAWaiterOutsideTheProcess) {
+  keep(kCache, 2);
+  auto first = hold();
+  auto second = ask();
+  contend();
+  give_back(*first);
+  ASSERT_TRUE(second->handle);
+  EXPECT_EQ(script().claim_calls, 1);
+  const auto notified = notifications_of(*second);
+  settle();
+  EXPECT_EQ(*notified, 1);
+}
+
 }  // namespace
 }  // namespace dlock::tests
