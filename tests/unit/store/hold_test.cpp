@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <future>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -35,14 +36,25 @@ class TellingHost final : public Host {
   void release(const std::shared_ptr<Hold>&, Releaser::Done done) noexcept override {
     if (done) done({});
   }
+  void on_loss(const Loss& loss) override {
+    const std::lock_guard lock(mutex_);
+    losses_.push_back(loss.reason);
+  }
   void log(LogLevel, std::string_view) const noexcept override {}
 
+  /// The reasons of the losses that were reported to on_loss().
+  std::vector<LossReason> losses() const {
+    const std::lock_guard lock(mutex_);
+    return losses_;
+  }
   /// Returns when all has been told.
   void finish() { crew_->finish(std::chrono::steady_clock::now() + 30s); }
   tests::VirtualEnv& loop() { return env_; }
 
  private:
   tests::VirtualEnv env_;
+  mutable std::mutex mutex_;
+  std::vector<LossReason> losses_;
   const std::shared_ptr<Crew> crew_ =
       std::make_shared<Crew>(Crew::Limits{.least = 1, .most = 8, .patience = 1ms});
 };
@@ -211,6 +223,27 @@ TEST(Hold, SaysWhenItsEndIsToldAndWhenItsHandleIsGone) {
   host->loop().run_for(1s);
   EXPECT_EQ(told, 2);
   EXPECT_EQ(left, 2);
+}
+
+TEST(Hold, ALossBeforeTheHandOutIsReportedAtTheHandOut) {
+  const auto host = std::make_shared<TellingHost>();
+  const auto unused = make_hold(host);
+  unused->become(HandleState::lost, LossReason::expired);
+  const auto used = make_hold(host);
+  used->become(HandleState::lost, LossReason::removed);
+  used->hand_out();
+  host->finish();
+  EXPECT_EQ(host->losses(), std::vector{LossReason::removed});
+}
+
+TEST(Hold, ALossAfterTheHandOutIsReportedOnce) {
+  const auto host = std::make_shared<TellingHost>();
+  const auto hold = make_hold(host);
+  hold->hand_out();
+  hold->become(HandleState::lost, LossReason::broken);
+  hold->become(HandleState::lost, LossReason::expired);
+  host->finish();
+  EXPECT_EQ(host->losses(), std::vector{LossReason::broken});
 }
 
 }  // namespace
