@@ -138,6 +138,24 @@ TEST_F(MigratingLock, AWaitInTheTargetEndsByDeadlineStopAndClose) {
   EXPECT_TRUE(s_->inspect("a", {}).waiting.empty());
 }
 
+TEST_F(MigratingLock, AGrantOfItsRouteIsNeitherAdoptedNorExported) {
+  auto exporter = open("{ match: \"**\", store: s }");
+  const auto text = exporter.lock("a")->acquire().export_grant();
+  auto locks = open();
+  Diagnostics why;
+  error_code ec;
+  EXPECT_FALSE(locks.adopt(text, {.wait = 5s, .diagnostics = &why}, ec));
+  EXPECT_EQ(ec, errc::not_supported);
+  EXPECT_NE(why.server_text.find("has `migrate`"), std::string::npos) << why.server_text;
+  EXPECT_TRUE(exporter.adopt(text, {.wait = 5s})) << "the refusal has left the grant as it was";
+
+  auto held = locks.lock("b")->acquire();
+  EXPECT_TRUE(held.export_grant({.diagnostics = &why}, ec).empty());
+  EXPECT_EQ(ec, errc::not_supported);
+  EXPECT_NE(why.server_text.find("has `migrate`"), std::string::npos) << why.server_text;
+  EXPECT_EQ(held.state(), HandleState::held);
+}
+
 TEST_F(MigratingLock, ManyProgramsFollowALockToAndFro) {
   auto one = open();
   auto other = open();
