@@ -5,6 +5,7 @@
 // one.
 #pragma once
 
+#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/post.hpp>
 #include <deque>
 #include <functional>
@@ -61,7 +62,7 @@ class ScriptedClaim final : public Claim {
   Signal woken;
 };
 
-class ScriptedBackend final : public Backend {
+class ScriptedBackend : public Backend {
  public:
   ScriptedBackend(Script& script, Env& env, EventSink& sink) : script_(script), env_(env) {
     script_.sink = &sink;
