@@ -3,6 +3,7 @@
 // The production backend over the simulated ensemble.
 #include <gtest/gtest.h>
 
+#include "backends/zookeeper/rules/permits.hpp"
 #include "tests/simulation/zookeeper/bench.hpp"
 
 namespace dlock::simulation {
@@ -261,6 +262,52 @@ TEST(SimZooKeeper, ANodeRemovedByHandIsReported) {
   bench.run(milliseconds(100));
   EXPECT_EQ(forgotten, 1);
   EXPECT_TRUE(held->lost_at);
+}
+
+/// Asks for the only permit of a semaphore.
+AttemptPtr acquire_permit(Program& program) {
+  core::Acquisition::Request request;
+  request.name = kLock;
+  request.mode = Mode::shared;
+  request.permits = 1;
+  request.limit = 1;
+  request.limits.connect_timeout = program.store->setup().settings.connect_timeout;
+  request.limits.retry = program.store->setup().settings.retry;
+  return program.start(std::move(request));
+}
+
+// A session that its client has abandoned lives on at the servers, and may end at any moment.
+TEST(SimZooKeeper, ALeaseOfAnAbandonedSessionDoesNotCount) {
+  EnsembleBench bench;
+  auto& a = bench.program("a");
+  auto held = acquire_permit(a);
+  ASSERT_TRUE(bench.granted(held)) << held->ec.message();
+  auto& b = bench.program("b");
+  auto waits = acquire_permit(b);
+  auto& abandoned = bench.program("abandoned");
+  ASSERT_TRUE(bench.warm_up(abandoned, "other"));
+  ASSERT_FALSE(waits->told);
+  const auto path = SimZooKeeper::path_of(kLock) + "/";
+  const auto line = bench.store.servers().committed().children(path + "locks");
+  ASSERT_EQ(line.size(), 1U) << "b waits with the semaphore's lock";
+  const std::string owner(zookeeper::lease_owner(line.front()));
+  // As b had made it there.
+  bench.store.servers().submit({.kind = ensemble::Operation::Kind::create,
+                                .path = path + "leases/" + zookeeper::lease_prefix(owner),
+                                .mode = ensemble::Operation::Mode::ephemeral_sequential,
+                                .session = bench.store.session_of(abandoned.process)},
+                               {});
+  bench.run(seconds(1));
+  EXPECT_EQ(bench.store.servers().committed().children(path + "leases").size(), 2U);
+  EXPECT_FALSE(waits->told) << bench.world.trace_text();
+  abandoned.process.crash();
+  bench.store.on_crash(abandoned.process);
+  a.release(held);
+  ASSERT_TRUE(bench.granted(waits)) << bench.world.trace_text();
+  const auto leases = bench.store.servers().committed().children(path + "leases");
+  ASSERT_EQ(leases.size(), 1U);
+  EXPECT_EQ(bench.store.servers().committed().find(path + "leases/" + leases.front())->stat.owner,
+            bench.store.session_of(b.process));
 }
 
 }  // namespace
