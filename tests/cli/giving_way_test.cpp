@@ -146,6 +146,31 @@ TEST(CliAsk, WhoDoesNotGiveWayIsBrokenWhenTheTimeIsOver) {
   EXPECT_EQ(text(lost, "reason"), "broken");
 }
 
+// `dlock status` shows the token of the first reader as that of the lock.
+TEST(CliAsk, AReaderThatKeepsTheLockIsBrokenByItsOwnToken) {
+  testkit::RedisServer server;
+  server.start();
+  const auto url = server.url() + "?lease=6s";
+  const auto token_of = [](const boost::json::object& shown) {
+    return shown.at("token").to_number<std::uint64_t>();
+  };
+  Process first(dlock_on(url, {"hold", "x", "--shared"}));
+  const auto first_token = token_of(read_event(first));
+  Process second(dlock_on(url, {"hold", "x", "--shared"}));
+  const auto second_token = token_of(read_event(second));
+  const auto shown = token_of(status_of(url, "x"));
+  ASSERT_TRUE(shown == first_token || shown == second_token);
+  const bool is_second = shown == first_token;
+  const auto token = std::to_string(is_second ? second_token : first_token);
+  const auto broken =
+      finish(dlock_on(url, {"break", "x", "--ask", "--token", token, "--within", "300ms"}));
+  EXPECT_EQ(broken.status.shell_status(), 0) << broken.err;
+  EXPECT_NE(broken.out.find("x: taken from the holder with token " + token), std::string::npos)
+      << broken.out;
+  EXPECT_EQ(text(read_event(is_second ? second : first), "event"), "lost");
+  EXPECT_EQ(token_of(status_of(url, "x")), shown) << "the other reader still holds the lock";
+}
+
 TEST(CliAsk, RefusesWrongUsage) {
   const LocalStore store;
   const std::vector<std::vector<std::string>> table = {

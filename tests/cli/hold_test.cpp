@@ -214,5 +214,31 @@ TEST(CliHold, AStopOnTheLocalStoreLosesNothing) {
   EXPECT_EQ(text(read_event(hold), "event"), "released");
 }
 
+TEST(CliHold, HoldsTheLockAfterItWasStoppedAndContinued) {
+  const LocalStore store;
+  Process hold(dlock_on(store.url(), {"hold", "x"}));
+  EXPECT_EQ(text(read_event(hold), "event"), "held");
+  ASSERT_TRUE(hold.pause());
+  ASSERT_TRUE(hold.resume());
+  const auto waiter = finish(dlock_on(store.url(), {"run", "x", "--wait", "1s", "--", "true"}));
+  EXPECT_EQ(waiter.status.code, 75) << "SIGCONT has ended it";
+  hold.close_stdin();
+  EXPECT_EQ(text(read_event(hold), "event"), "released");
+}
+
+// Its next renewal, which would report the loss first, is ten seconds away.
+TEST(CliHold, ALossThatTheReleaseReportsIsPrintedAsLost) {
+  testkit::RedisServer server;
+  server.start();
+  Process hold(dlock_on(server.url(), {"hold", "x"}));
+  const auto token = std::to_string(read_event(hold).at("token").to_number<std::uint64_t>());
+  EXPECT_EQ(finish(dlock_on(server.url(), {"break", "x", "--token", token})).status.code, 0);
+  hold.close_stdin();
+  EXPECT_EQ(text(read_event(hold), "event"), "lost");
+  const auto ended = hold.wait(patience());
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->shell_status(), 76);
+}
+
 }  // namespace
 }  // namespace dlock::cli_test
