@@ -54,6 +54,43 @@ TEST(CliLeader, ALostLeadEndsTheCommandAndItStandsAgain) {
   EXPECT_FALSE(is_held(server.url(), "l"));
 }
 
+// The command ends at its second SIGTERM: the first is for the loss.
+TEST(CliLeader, ASignalAfterALossEndsItWithoutAnotherCandidacy) {
+  testkit::RedisServer server;
+  server.start();
+  const auto url = server.url() + "?lease=6s";
+  const std::string script =
+      "n=0; trap 'n=$((n + 1)); echo signal $n' TERM; echo $DLOCK_TOKEN; "
+      "while [ $n -lt 2 ]; do sleep 0.05; done";
+  Process leader(dlock_on(url, {"run", "--leader", "--retry", "50ms", "--kill-after", "10m", "l",
+                                "--", "sh", "-c", script}));
+  const auto token = token_of(leader);
+  EXPECT_EQ(finish(dlock_on(url, {"break", "l", "--token", token})).status.shell_status(), 0);
+  ASSERT_EQ(leader.read_line(patience()), "signal 1");
+  leader.signal(SIGTERM);
+  EXPECT_EQ(leader.read_line(patience()), "signal 2");
+  const auto ended = leader.wait(patience());
+  ASSERT_TRUE(ended) << leader.collected_stderr();
+  EXPECT_EQ(ended->shell_status(), 76);
+  EXPECT_EQ(leader.collected_stderr().find("standing again"), std::string::npos)
+      << leader.collected_stderr();
+}
+
+// The command ends before the next renewal, which would report the loss first.
+TEST(CliLeader, ALossThatTheReleaseReportsMakesItACandidateAgain) {
+  testkit::RedisServer server;
+  server.start();
+  Process leader(dlock_on(server.url(), {"run", "--leader", "--retry", "50ms", "l", "--", "sh",
+                                         "-c", "echo $DLOCK_TOKEN; read line"}));
+  const auto token = token_of(leader);
+  EXPECT_EQ(finish(dlock_on(server.url(), {"break", "l", "--token", token})).status.code, 0);
+  leader.close_stdin();
+  const auto next = leader.read_line(patience());
+  ASSERT_TRUE(next) << leader.collected_stderr();
+  EXPECT_GT(std::stoull(*next), std::stoull(token));
+  EXPECT_EQ(leader.wait(patience())->shell_status(), 1) << "the end of input ends the command";
+}
+
 // What is frozen, killed or told to end: somebody leads after it, and runs the command alone.
 TEST(CliLeader, AfterAFrozenAndAKilledLeaderAnotherLeads) {
   testkit::RedisServer server;
