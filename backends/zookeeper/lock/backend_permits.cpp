@@ -239,12 +239,18 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::identify(NodeClaimPt
   send();
   std::int64_t first = 0;
   bool all = true;
+  bool is_abandoned = false;
   for (auto& one : pending) {
     const auto reply = co_await reply_until(std::move(one), deadline);
-    all = all && reply.rc == ZOK && reply.stat.ephemeral_owner == session_id;
+    const bool is_ours = reply.stat.ephemeral_owner == session_id;
+    all = all && reply.rc == ZOK && is_ours;
+    is_abandoned = is_abandoned || (reply.rc == ZOK && !is_ours);
     if (first == 0 || reply.stat.czxid < first) first = reply.stat.czxid;
   }
-  if (!all || !usable(*claim)) co_return Answer();
+  if (!usable(*claim)) co_return Answer();
+  // Else each round finds the leases of an abandoned session again until that session expires.
+  if (is_abandoned) co_await remove_leases(claim, true, deadline);
+  if (!all) co_return Answer();
   co_return co_await take_permits(claim, std::move(nodes), first, deadline);
 }
 
