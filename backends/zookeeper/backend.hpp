@@ -170,6 +170,7 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   asio::awaitable<Answer> take_permits(NodeClaimPtr claim, std::vector<std::string> nodes,
                                        std::int64_t czxid, TimePoint deadline);
   asio::awaitable<Answer> leave_line(NodeClaimPtr claim, ClaimAnswer answer, TimePoint deadline);
+  void stop_counting(NodeClaim& claim) noexcept;
   asio::awaitable<ReleaseAnswer> release_permits(NodeClaimPtr claim, bool search,
                                                  TimePoint deadline);
   /// ZOK: one of them was there and is gone; ZNONODE: none was.

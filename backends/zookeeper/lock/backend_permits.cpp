@@ -265,7 +265,8 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::take_permits(
     co_return co_await leave_line(claim, std::move(refused), deadline);
   }
   claim->place = Place::granted;
-  claim->removing = claim->counts = false;
+  claim->removing = false;
+  stop_counting(*claim);
   claim->leases = std::move(nodes);
   claim->node = claim->leases.front();
   claim->czxid = czxid;
@@ -293,6 +294,13 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::leave_line(NodeClaim
   co_return answer;
 }
 
+// The entry of the directory may be another claim's, which acquired the guard since.
+void ZooKeeperBackend::stop_counting(NodeClaim& claim) noexcept {
+  claim.counts = false;
+  const auto entry = counting_.find(claim.directory);
+  if (entry != counting_.end() && entry->second.lock().get() == &claim) counting_.erase(entry);
+}
+
 // The guard first: after that nothing of it arrives any more.
 asio::awaitable<ReleaseAnswer> ZooKeeperBackend::release_permits(NodeClaimPtr claim, bool search,
                                                                  TimePoint deadline) {
@@ -300,8 +308,7 @@ asio::awaitable<ReleaseAnswer> ZooKeeperBackend::release_permits(NodeClaimPtr cl
   const bool may_have_any = claim->place != Place::nowhere || claim->was_granted || search;
   const auto gone =
       claim->was_granted && !claim->removing ? ReleaseStatus::not_holder : ReleaseStatus::released;
-  claim->counts = false;
-  counting_.erase(claim->directory);
+  stop_counting(*claim);
   const auto place = co_await release(claim->guard, search, deadline);
   if (place.status != ReleaseStatus::released && place.status != ReleaseStatus::not_holder) {
     co_return place;
