@@ -28,6 +28,7 @@ class RedisHarness final : public Harness {
   void restart_server() override { server_->restart(); }
   // The first waiters look when the lease is over.
   std::chrono::milliseconds dead_holder_bound() const override { return kRedisLease; }
+  std::chrono::milliseconds dead_waiter_bound() const override { return std::chrono::seconds(2); }
 
  private:
   std::optional<testkit::RedisServer> server_;

@@ -312,6 +312,49 @@ TEST_P(SemaphoreContract, ManyAtOnceNeverHaveMoreThanThereAre) {
   EXPECT_TRUE(free_becomes(kLimit));
 }
 
+/// A store that polls has its own interval.
+constexpr auto kSoon = 50ms;
+
+testkit::Clock::duration median(std::vector<testkit::Clock::duration> took) {
+  std::sort(took.begin(), took.end());
+  return took[took.size() / 2];
+}
+
+TEST_P(SemaphoreContract, AReleasedPermitReachesAWaiterOfTheSameManagerSoon) {
+  if (capabilities().wake_up == WakeUp::poll) GTEST_SKIP() << "it polls";
+  auto manager = open();
+  const auto slots = manager.semaphore("s", 1);
+  std::vector<testkit::Clock::duration> took;
+  auto held = slots.acquire();
+  for (int i = 0; i < 10; ++i) {
+    auto waiter = std::async(std::launch::async, [&] { return slots.acquire(1, {.wait = 60s}); });
+    ASSERT_TRUE(permit_waiters_become(1));
+    const auto released = testkit::Clock::now();
+    EXPECT_FALSE(held.release());
+    held = waiter.get();
+    took.push_back(testkit::Clock::now() - released);
+  }
+  EXPECT_LT(median(took), kSoon);
+}
+
+TEST_P(SemaphoreContract, AReleasedPermitReachesAnotherManagerSoon) {
+  if (capabilities().wake_up == WakeUp::poll) GTEST_SKIP() << "it polls";
+  std::vector<LockManager> managers;
+  for (int i = 0; i < 2; ++i) managers.push_back(open());
+  std::vector<testkit::Clock::duration> took;
+  auto held = managers[0].semaphore("s", 1).acquire();
+  for (std::size_t i = 1; i <= 10; ++i) {
+    const auto slots = managers[i % 2].semaphore("s", 1);
+    auto waiter = std::async(std::launch::async, [&] { return slots.acquire(1, {.wait = 60s}); });
+    ASSERT_TRUE(permit_waiters_become(1));
+    const auto released = testkit::Clock::now();
+    EXPECT_FALSE(held.release());
+    held = waiter.get();
+    took.push_back(testkit::Clock::now() - released);
+  }
+  EXPECT_LT(median(took), kSoon);
+}
+
 TEST_P(SemaphoreContract, CloseGivesPermitsBack) {
   auto manager = open();
   auto held = manager.semaphore("s", 2).acquire(2);
@@ -348,16 +391,35 @@ TEST_P(SemaphoreCrashContract, G04_PermitsOfDeadOwnersComeBackAndNoMore) {
   EXPECT_EQ(status().free(), 5U);
 }
 
-TEST_P(SemaphoreCrashContract, G04_AWaiterThatDiesBlocksNobodyBehindIt) {
+TEST_P(SemaphoreCrashContract, G04_SilentWaitersBlockNobodyBehindThem) {
+  constexpr int kSilent = 3;
   auto manager = open();
   const auto slots = manager.semaphore("s", 2);
-  auto held = slots.acquire(1);
-  ProcessPeer waiter(url(), "s", PeerKind{Mode::exclusive, 2, 2});
-  ASSERT_TRUE(permit_waiters_become(1));
-  waiter.process().signal(SIGKILL);
-  auto other = slots.acquire(1, {.wait = 120s});
-  EXPECT_FALSE(held.release());
-  EXPECT_FALSE(other.release());
+  const bool has_lease = capabilities().lease_scope != LeaseScope::none;
+  for (const int silence : has_lease ? std::vector{SIGKILL, SIGSTOP} : std::vector{SIGKILL}) {
+    auto held = slots.acquire(1);
+    std::vector<std::unique_ptr<ProcessPeer>> waiters;
+    for (int i = 1; i <= kSilent; ++i) {
+      waiters.push_back(std::make_unique<ProcessPeer>(url(), "s", PeerKind{Mode::exclusive, 2, 2}));
+      ASSERT_TRUE(permit_waiters_become(i));
+    }
+    const auto began = testkit::Clock::now();
+    for (const auto& waiter : waiters) waiter->process().signal(silence);
+    auto free = slots.acquire(1, {.wait = 120s});
+    EXPECT_LT(testkit::Clock::now() - began, harness().dead_waiter_bound()) << "a free permit";
+
+    waiters.push_back(std::make_unique<ProcessPeer>(url(), "s", PeerKind{Mode::exclusive, 1, 2}));
+    ASSERT_TRUE(permit_waiters_become(1));
+    waiters.back()->process().signal(silence);
+    const auto released = testkit::Clock::now();
+    EXPECT_FALSE(held.release());
+    held = slots.acquire(1, {.wait = 120s});
+    EXPECT_LT(testkit::Clock::now() - released, harness().dead_waiter_bound()) << "a released one";
+    for (const auto& waiter : waiters) waiter->process().kill_and_wait();
+    EXPECT_FALSE(held.release());
+    EXPECT_FALSE(free.release());
+    EXPECT_TRUE(free_becomes(2));
+  }
 }
 
 TEST_P(SemaphoreCrashContract, AStoppedHolderSaysLostBeforeItsPermitsAreAnothers) {

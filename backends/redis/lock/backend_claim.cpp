@@ -34,7 +34,8 @@ Answer not_done(Status status, Failure failure) {
 char queue_digit(const KeyClaim& claim) {
   if (!claim.request().queue) return '0';
   if (claim.request().mode == Mode::shared) return '3';
-  return claim.may_be_handed ? '2' : '1';
+  if (claim.may_be_handed) return '2';
+  return sends_presence(claim.request()) ? '4' : '1';
 }
 
 ScriptCall acquire_call(KeyClaim& claim, bool with_range, std::string_view patience,
@@ -251,7 +252,7 @@ asio::awaitable<void> RedisBackend::wait(ClaimPtr claim, TimePoint deadline) {
   const auto look_at = ours->asked + poll_delay(ours->position, poll_, env_.random());
   auto until = std::min(deadline, look_at);
   ++waiting_;
-  const bool near = ours->may_be_handed && ours->position.rank < kSpeakingRanks;
+  const bool near = sends_presence(ours->request()) && ours->position.rank < kSpeakingRanks;
   if (near && subscriber_->stands()) presence_->want();
   while (!ours->woken && !closed_) {
     const bool told = co_await ours->signal.wait_until(until);

@@ -50,7 +50,9 @@ ScriptCall acquire_permits_call(const KeyClaim& claim, milliseconds poll, millis
                     request.queue ? "1" : "0",
                     claim.waiter,
                     number(waiter_patience(poll)),
-                    kChannelPrefix};
+                    kChannelPrefix,
+                    number(near_patience(poll)),
+                    std::string_view(claim.arrival)};
   return call;
 }
 

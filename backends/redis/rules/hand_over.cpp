@@ -49,9 +49,12 @@ HandedLock handed_lock(const WakeMessage::Grant& grant, TimePoint sent, millisec
   return {grant.token, sent + std::min(grant.kept, lease)};
 }
 
+bool sends_presence(const ClaimRequest& request) {
+  return request.queue && !request.gate && request.permits == 0 && request.mode == Mode::exclusive;
+}
+
 bool may_be_handed(const ClaimRequest& request) {
-  return request.queue && !request.gate && request.lease <= kLongestHandedLease &&
-         request.mode == Mode::exclusive;
+  return sends_presence(request) && request.lease <= kLongestHandedLease;
 }
 
 bool is_believable(const HandedLock& handed, const ClaimRequest& request, TimePoint now) {

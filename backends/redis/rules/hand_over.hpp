@@ -55,6 +55,10 @@ struct HandedLock {
 HandedLock handed_lock(const WakeMessage::Grant& grant, TimePoint sent,
                        std::chrono::milliseconds lease);
 
+/// Returns whether the process of such a waiter reports its presence while it waits. Readers do not
+/// wait behind it once it is silent.
+bool sends_presence(const ClaimRequest& request);
+
 /// Whether a release may hand such a claim the lock. One under a gate must be asked for it.
 bool may_be_handed(const ClaimRequest& request);
 

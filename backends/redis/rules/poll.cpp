@@ -12,6 +12,7 @@ constexpr std::int64_t kFront = 8;           ///< so many look at the full rate
 constexpr std::int64_t kExpiryWatchers = 4;  ///< so many look when the lease is over
 constexpr std::int64_t kSlowest = 5;
 constexpr milliseconds kShortest{5};
+constexpr milliseconds kSlowLink{600};  ///< how late a poll may arrive
 
 }  // namespace
 
@@ -36,5 +37,7 @@ milliseconds waiter_patience(milliseconds bound) {
   // One look that was missed costs nobody its place.
   return 2 * kSlowest * bound + milliseconds(1000);
 }
+
+milliseconds near_patience(milliseconds bound) { return bound + kSlowLink; }
 
 }  // namespace dlock::redis

@@ -28,4 +28,7 @@ Duration poll_delay(const QueuePosition& position, std::chrono::milliseconds bou
 /// How long the server keeps a waiter in the queue that does not look any more.
 std::chrono::milliseconds waiter_patience(std::chrono::milliseconds bound);
 
+/// Returns how long the server keeps one of the first nine waiters that does not poll.
+std::chrono::milliseconds near_patience(std::chrono::milliseconds bound);
+
 }  // namespace dlock::redis

@@ -7,7 +7,12 @@
 //   dlock:permits LIMIT TOKEN
 //   h TILL PERMITS TOKEN SINCE UUID,HOST,PID,APP       holds; till, since: server time, ms
 //   b TILL PERMITS TOKEN SINCE UUID,HOST,PID,APP       was taken from its holder, who will ask
-//   w TILL PERMITS 0 SINCE INSTANCE,UUID,HOST,PID,APP  waits, and looks again before TILL
+//   w TILL PERMITS NEAR SINCE INSTANCE,UUID,HOST,PID,APP  waits, and polls again before TILL
+//
+// The first nine waiters poll at least every NEAR ms, those behind them less often. A waiter that
+// moves up is notified, and has NEAR ms to poll. So a waiter that was killed or stopped leaves the
+// queue NEAR ms later at the latest, at once if it cannot be notified. A live one returns with
+// SINCE, and so gets its place back.
 #pragma once
 
 #include <string_view>
@@ -56,25 +61,35 @@ local function take_out(all, id)
   if one.kind == 'h' then all.held = all.held - one.permits end
   return one
 end
-local function tell(prefix, one)
-  redis.pcall('PUBLISH', prefix .. string.sub(one.who, 1, 36), one.id)
+-- 0: its process is not there; where PUBLISH is not allowed, waiters poll
+local function notify(prefix, one)
+  return redis.pcall('PUBLISH', prefix .. string.sub(one.who, 1, 36), one.id) ~= 0
 end
-local function wake_fitting(all, prefix)
-  local taken = all.held
-  for _, one in ipairs(all) do
-    if one.kind == 'w' then
-      taken = taken + one.permits
-      if taken > all.limit then return end
-      tell(prefix, one)
+-- `used`: the limit, to notify none that fits
+local function notify_front(all, prefix, used)
+  local rank, at = 0, 1
+  while at <= #all and (rank < 9 or used < all.limit) do
+    local one = all[at]
+    local waits = one.kind == 'w'
+    local near = all.now + one.token
+    local is_far = waits and rank < 9 and one.till > near
+    local fits = waits and used + one.permits <= all.limit
+    if (fits or is_far) and not notify(prefix, one) then
+      table.remove(all, at)
+    else
+      if is_far then one.till = near end
+      if waits then used, rank = used + one.permits, rank + 1 end
+      at = at + 1
     end
   end
 end
 )lua";
 
 // KEYS permits; ARGV owner, permits, limit (0: the store's), lease ms, min token, queue 0|1,
-// waiter, patience ms, channel prefix, tag
-// -> {1|2, token, tag} | {0, place, ms left, '', tag} | {3, tag} | {6, limit, tag} | {7, tag}
+// waiter, patience ms, channel prefix, near ms, arrival (the first time nothing), tag
+// -> {1|2, token, tag} | {0, place, ms left, arrival, tag} | {3, tag} | {6, limit, tag} | {7, tag}
 //
+// `ms left`: until a permit of another acquisition, or a waiter before it, may be gone.
 // 6: the limit there is another (0: there is none), or below what is asked for; nothing of it is
 // left. 7: another program's text.
 inline constexpr std::string_view kAcquirePermits = R"lua(
@@ -98,20 +113,30 @@ local refused = all.limit == 0 and asked == 0
 if all.limit > 0 then refused = permits > all.limit or (asked > 0 and asked ~= all.limit) end
 if refused then
   if take_out(all, id) then
-    wake_fitting(all, ARGV[9])
+    notify_front(all, ARGV[9], all.held)
     store(KEYS[1], all)
   end
   return {6, all.limit, tag}
 end
 if all.limit == 0 then all.limit = asked end
+if not at then
+  at = #all + 1
+  for number, one in ipairs(all) do
+    local is_later = ARGV[11] ~= '' and tonumber(one.since) > tonumber(ARGV[11])
+    if one.kind == 'w' and is_later then
+      at = number
+      break
+    end
+  end
+end
 local before = 0
 local left = -1
 for number, one in ipairs(all) do
-  if at and number >= at then break end
-  if one.kind == 'w' then before = before + 1 end
-end
-for _, one in ipairs(all) do
-  if one.id ~= id and (left < 0 or one.till - all.now < left) then left = one.till - all.now end
+  local is_before = one.kind == 'w' and number < at
+  if is_before then before = before + 1 end
+  if is_before or one.kind ~= 'w' then
+    if left < 0 or one.till - all.now < left then left = one.till - all.now end
+  end
 end
 if before == 0 and all.held + permits <= all.limit then
   take_out(all, id)
@@ -120,10 +145,10 @@ if before == 0 and all.held + permits <= all.limit then
   all.token = token
   all.held = all.held + permits
   token = string.format('%.0f', token)
-  table.insert(all, at or #all + 1, {kind = 'h', till = all.now + ARGV[4], permits = permits,
-                                     token = token, since = string.format('%.0f', all.now),
-                                     who = ARGV[1], id = id})
-  wake_fitting(all, ARGV[9])
+  table.insert(all, at, {kind = 'h', till = all.now + ARGV[4], permits = permits,
+                           token = token, since = string.format('%.0f', all.now),
+                           who = ARGV[1], id = id})
+  notify_front(all, ARGV[9], all.held)
   store(KEYS[1], all)
   return {1, token, tag}
 end
@@ -131,15 +156,16 @@ if ARGV[6] == '0' then
   if take_out(all, id) then store(KEYS[1], all) end
   return {0, -1, left, '', tag}
 end
-local till = all.now + ARGV[8]
-if mine then
-  mine.till = till
-else
-  all[#all + 1] = {kind = 'w', till = till, permits = permits, token = '0',
-                   since = string.format('%.0f', all.now), who = ARGV[7], id = id}
+if not mine then
+  local since = ARGV[11] ~= '' and ARGV[11] or string.format('%.0f', all.now)
+  mine = {kind = 'w', permits = permits, since = since, who = ARGV[7], id = id}
+  table.insert(all, at, mine)
 end
+mine.token = ARGV[10]
+mine.till = all.now + ARGV[before < 9 and 10 or 8]
+notify_front(all, ARGV[9], all.limit)
 store(KEYS[1], all)
-return {0, before, left, '', tag}
+return {0, before, left, mine.since, tag}
 )lua";
 
 // KEYS permits; ARGV owner, lease ms, token, tag -> {1 renewed | 0 gone | 3 taken away, tag}
@@ -167,7 +193,7 @@ local all = load(KEYS[1])
 if not all then return {0, ARGV[3]} end
 local mine = take_out(all, string.sub(ARGV[1], 1, 36))
 if not mine then return {0, ARGV[3]} end
-wake_fitting(all, ARGV[2])
+notify_front(all, ARGV[2], all.held)
 store(KEYS[1], all)
 return {mine.kind == 'h' and 1 or 0, ARGV[3]}
 )lua";
@@ -185,7 +211,7 @@ for _, one in ipairs(all) do
     one.kind = 'b'
     one.till = one.till + 1000
     all.held = all.held - one.permits
-    wake_fitting(all, ARGV[2])
+    notify_front(all, ARGV[2], all.held)
     store(KEYS[1], all)
     return {1, ARGV[3]}
   end
@@ -206,7 +232,7 @@ local all = load(KEYS[1])
 if not all then return {7, ARGV[3]} end
 all.limit = tonumber(ARGV[1])
 for _, one in ipairs(all) do
-  if one.kind == 'w' then tell(ARGV[2], one) end
+  if one.kind == 'w' then notify(ARGV[2], one) end
 end
 store(KEYS[1], all)
 return {1, ARGV[3]}

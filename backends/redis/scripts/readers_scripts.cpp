@@ -10,9 +10,23 @@
 namespace dlock::redis {
 namespace {
 
-// A reader waits behind each live writer that came before it. The dead are dropped on the way.
+// A reader waits behind each live writer that came before it. The dead are dropped on the way:
+// those that polled too long ago, and those whose process fell silent (kPresence).
+// `writer_silent_in`: ms until the writer in the way counts as silent, unless its process sends
+// another word.
 constexpr std::string_view kWriterBeforeLua = R"lua(
-local function writer_before(queue, alive, me, arrival, now)
+local writer_silent_in
+local function is_silent(waiter, patience, us)
+  if not string.find(patience, '%.7?5$') then return false end
+  local here = redis.pcall('GET', 'dlock:here%' .. string.sub(waiter, 1, 36))
+  if type(here) ~= 'string' then return false end
+  local word, why_not = last_word(here, patience, us)
+  local fresh_until = tonumber(string.match(here, '^%d+ (%d+)'))
+  writer_silent_in = math.max(word and fresh_until - us / 1000 or 0, 0) + 500
+  return not word and why_not == 2
+end
+local function writer_before(queue, alive, me, arrival, us)
+  local now = us / 1000
   local gone = false
   local from = 0
   while true do
@@ -23,7 +37,8 @@ local function writer_before(queue, alive, me, arrival, now)
         return false, gone
       end
       local patience = redis.call('ZSCORE', alive, waiter)
-      if not patience or tonumber(patience) <= now then
+      local is_dead = not patience or tonumber(patience) <= now
+      if is_dead or is_silent(waiter, patience, us) then
         redis.call('ZREM', queue, waiter)
         redis.call('ZREM', alive, waiter)
         gone = true
@@ -66,7 +81,7 @@ local first, first_left = first_try(aside[2], now)
 local may, gone = mine, false
 if all and not mine then
   local before
-  before, gone = writer_before(KEYS[3], KEYS[4], me, arrival, now)
+  before, gone = writer_before(KEYS[3], KEYS[4], me, arrival, us)
   may = not before
 end
 -- (turn)
@@ -170,11 +185,17 @@ if held and string.sub(held, 1, 14) == 'dlock:readers\n' then
 end
 )lua";
 
+constexpr std::string_view kPollOnSilenceLua = R"lua(
+if writer_silent_in and (left < 0 or writer_silent_in < left) then
+  left = math.ceil(writer_silent_in)
+end
+)lua";
+
 std::string acquire_text(const ScriptPieces& pieces) {
-  const auto script = fmt::format("{}{}{}{}{}{}{}{}{}{}", pieces.look, pieces.first_try,
-                                  pieces.hand_over, pieces.wake, kComesBeforeLua, kReadersLua,
-                                  kWriterBeforeLua, pieces.place, kAcquireReaders, pieces.queue_up);
-  return acquire_in_turn(script);
+  auto script = fmt::format("{}{}{}{}{}{}{}{}{}{}", pieces.look, pieces.first_try, pieces.hand_over,
+                            pieces.wake, kComesBeforeLua, kReadersLua, kWriterBeforeLua,
+                            pieces.place, kAcquireReaders, pieces.queue_up);
+  return acquire_in_turn(with_piece(std::move(script), "-- (silent)\n", kPollOnSilenceLua));
 }
 
 std::string waking_text(const ScriptPieces& pieces, std::string_view release) {

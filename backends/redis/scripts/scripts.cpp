@@ -46,7 +46,7 @@ end
 
 // KEYS lock fence queue alive next; ARGV waiter (which ends with the owner), lease ms, min token,
 // fence ms, place, tag; `place` is what few need, for each word costs: `cleanup queue patience
-// arrival`, with cleanup 0|1, queue 0|1|2|3, patience in ms, and arrival, the first time nothing or
+// arrival`, with cleanup 0|1, queue 0 to 4, patience in ms, and arrival, the first time nothing or
 // the head start: '-' and us. With 2 for cleanup, which is as 0, a range of tokens is wanted
 // -> {1|2, token, tag} | {8, token, fence, tag} | {0, place, ms left, arrival, tag} | {3, tag}
 //    | {4, record, arrival, tag}
@@ -65,7 +65,8 @@ end
 // above.
 //
 // Queue 2: a release may hand the lock to this waiter, which half a millisecond more of patience
-// says; 3: it waits to read (readers_scripts.hpp). One that it was handed with a token too low for
+// says; 3: it waits to read (readers_scripts.hpp); 4: its process reports its presence, as with 2,
+// and it is only woken. One that it was handed with a token too low for
 // it was not believed, and is granted anew.
 //
 // The place of the first waiter of a process is the number of processes before it, that of the
@@ -190,7 +191,7 @@ if queue == '0' then
 end
 if arrival == '' then arrival = string.format('%.0f', us) end
 redis.call('ZADD', KEYS[3], arrival, me)
-local half = queue == '2' and '.5' or queue == '3' and '.25' or ''
+local half = ({['2'] = '.5', ['3'] = '.25', ['4'] = '.75'})[queue] or ''
 redis.call('ZADD', KEYS[4], string.format('%.0f', now + patience) .. half, me)
 local behind = fresh and redis.call('ZRANK', KEYS[3], me) or 0
 local kept = redis.call('PTTL', KEYS[3])
@@ -200,6 +201,7 @@ if kept < patience * 1.5 then
   redis.call('PEXPIRE', KEYS[4], patience * 2)
 end
 if held and behind < 4 then left = redis.call('PTTL', KEYS[1]) end
+-- (silent)
 if sealed then return {4, string.sub(held, 14), arrival, tag} end
 if behind > 0 then
   return {0, behind >= 8 and behind < 64 and 8 or behind, left, arrival, tag}

@@ -34,11 +34,16 @@ class Harness {
   /// Whether other processes reach the store. If not, a test's peers live in this process.
   virtual bool has_processes() const { return true; }
 
-  /// The port that fresh_url() leads to, for a proxy in between; 0: there is no link to break.
+  /// Returns the port that fresh_url() leads to, for a proxy in between. 0: none can be broken.
   virtual std::uint16_t port() const { return 0; }
 
   /// The longest that the lock of a killed process stays taken.
   virtual std::chrono::milliseconds dead_holder_bound() const = 0;
+  /// Returns how long a waiter that was killed or stopped may delay the waiters behind it, where
+  /// permits are free or the lock is held for reading. Default: dead_holder_bound() and 2 s.
+  virtual std::chrono::milliseconds dead_waiter_bound() const {
+    return dead_holder_bound() + std::chrono::seconds(2);
+  }
 
   /// Whether a lock's status names those who wait for it. A store that keeps no places for them
   /// cannot.

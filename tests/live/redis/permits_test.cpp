@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A semaphore's one key: what has expired in it, what others write there, and its end.
+#include <fmt/format.h>
+
 #include "tests/live/redis/support.hpp"
 
 namespace dlock::testkit {
 namespace {
 
+constexpr auto kSlowMachine = 700ms;
+
 class RedisPermits : public RedisTest {
  protected:
+  long long now_ms() { return std::stoll(client().ask({"TIME"}).items.at(0).text) * 1000; }
   std::string key() {
     const auto found = client().ask({"KEYS", "*%permits"});
     return found.items.size() == 1 ? found.items[0].text : std::string();
@@ -78,6 +83,39 @@ TEST_F(RedisPermits, G51_AHoldersOwnLeaseCountsAndNotTheCandidates) {
   auto next = slots.acquire(1, {.wait = 30s});
   const auto now = client().ask({"TIME"});
   EXPECT_GE(std::stoll(now.items.at(0).text) * 1000 + 1000, till);
+}
+
+// Far behind it polled rarely, so it may poll late; as one of the first it may not.
+TEST_F(RedisPermits, AWaiterThatMovesUpPollsSoonOrLosesItsPlace) {
+  constexpr std::string_view kStopped = "00000000-0000-4000-8000-000000000000";
+  auto locks = open();
+  const auto slots = locks.semaphore("s", 1);
+  EXPECT_FALSE(slots.acquire().release());
+  RedisClient stopped(server_.port());
+  stopped.send({"SUBSCRIBE", fmt::format("dlock:wake:{}", kStopped)});
+  ASSERT_TRUE(stopped.next(patience()));
+  const auto line = fmt::format("w {} 1 1600 1700000000000 {},{},host,1,app\n", now_ms() + 60'000,
+                                kStopped, kStopped);
+  client().ask({"APPEND", key(), line});
+  ASSERT_EQ(locks.semaphore_status("s").waiting.size(), 1U);
+  const auto began = Clock::now();
+  auto held = slots.acquire(1, {.wait = 60s});
+  EXPECT_GT(Clock::now() - began, 1s) << "it has had time to poll";
+  EXPECT_LT(Clock::now() - began, 2s + kSlowMachine);
+}
+
+// As P08: no process is subscribed any more.
+TEST_F(RedisPermits, AWaiterThatCannotBeNotifiedLosesItsPlaceAtOnce) {
+  constexpr std::string_view kKilled = "00000000-0000-4000-8000-000000000000";
+  auto locks = open();
+  const auto slots = locks.semaphore("s", 1);
+  auto held = slots.acquire();
+  const auto line = fmt::format("w {} 1 1600 1700000000000 {},{},host,1,app\n", now_ms() + 60'000,
+                                kKilled, kKilled);
+  client().ask({"APPEND", key(), line});
+  EXPECT_FALSE(held.release());
+  EXPECT_TRUE(locks.semaphore_status("s").waiting.empty());
+  EXPECT_TRUE(slots.try_acquire());
 }
 
 TEST_F(RedisPermits, AnotherProgramsTextOrTypeIsLeftAloneAndToldAsAnError) {

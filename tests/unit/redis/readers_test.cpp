@@ -71,8 +71,10 @@ TEST(RedisReadersText, AReaderIsHandedNothing) {
   ClaimRequest request;
   request.lease = 5s;
   EXPECT_TRUE(may_be_handed(request));
+  EXPECT_TRUE(sends_presence(request));
   request.mode = Mode::shared;
   EXPECT_FALSE(may_be_handed(request));
+  EXPECT_FALSE(sends_presence(request));
 }
 
 }  // namespace

@@ -262,6 +262,8 @@ TEST(RedisPoll, TheFrontLooksWithinTheBoundAndWhenTheLeaseIsOver) {
     }
   }
   EXPECT_GT(waiter_patience(1000ms), 2 * 5000ms);
+  EXPECT_GT(near_patience(1000ms), poll_delay({8}, 1000ms, 0)) << "each of the first polls in time";
+  EXPECT_LT(near_patience(1000ms), 2000ms);
 }
 
 /// How many tries a second are made over a minute by something that stands for `lifetime` each.
