@@ -13,11 +13,28 @@ Duration default_drift_margin(Duration lease) {
   return std::max<Duration>(lease / 100, std::chrono::milliseconds(20));
 }
 
-LeaseFsm::LeaseFsm(Validity validity, Duration margin, Duration retry_pause)
+LeaseFsm::LeaseFsm(Validity validity, Duration margin, Duration retry_pause, TimePoint now)
     : margin_(margin),
       retry_pause_(retry_pause),
       deadline_(local_deadline(validity, margin)),
-      renew_at_(validity.renew_at) {}
+      renew_at_(validity.renew_at) {
+  confirm(validity.renew_at, now);
+}
+
+void LeaseFsm::confirm(TimePoint renew_at, TimePoint now) noexcept {
+  confirmed_ = now;
+  renew_at_ = renew_at == kNever ? kNever : std::min(renew_at, now + patience());
+}
+
+void LeaseFsm::renew_within(Duration time) noexcept {
+  within_ = time;
+  if (renew_at_ != kNever) renew_at_ = std::min(renew_at_, confirmed_ + patience());
+}
+
+Duration LeaseFsm::patience() const noexcept {
+  const auto whole = deadline_ == kNever ? within_ : std::min(deadline_ - confirmed_, within_);
+  return std::max(whole / 3, Duration::zero());
+}
 
 TimePoint LeaseFsm::renew_at() const noexcept {
   return in_flight_ || state_ == State::lost ? kNever : renew_at_;
@@ -27,7 +44,7 @@ LeaseFsm::Change LeaseFsm::on_extended(Validity validity, TimePoint now) {
   in_flight_ = false;
   if (const auto change = on_time(now); change == Change::lost || is_lost()) return change;
   deadline_ = std::max(deadline_, local_deadline(validity, margin_));
-  renew_at_ = validity.renew_at;
+  confirm(validity.renew_at, now);
   if (state_ == State::suspect && link_up_) {
     state_ = State::held;
     return Change::held;
@@ -38,7 +55,7 @@ LeaseFsm::Change LeaseFsm::on_extended(Validity validity, TimePoint now) {
 LeaseFsm::Change LeaseFsm::on_extend_failed(TimePoint now) {
   in_flight_ = false;
   if (const auto change = on_time(now); change == Change::lost || is_lost()) return change;
-  renew_at_ = now + retry_pause_;
+  renew_at_ = std::max(now, sent_ + retry_pause_);
   if (state_ == State::suspect) return Change::none;
   state_ = State::suspect;
   return Change::suspect;

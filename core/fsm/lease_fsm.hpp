@@ -16,8 +16,15 @@ class LeaseFsm {
  public:
   enum class Change { none, suspect, held, lost };
 
-  /// `retry_pause`: how long after a failed renewal the next one is tried.
-  LeaseFsm(Validity validity, Duration margin, Duration retry_pause);
+  /// `retry_pause`: the least time between two renewals, of which the first failed. `now`: when the
+  /// grant was confirmed.
+  LeaseFsm(Validity validity, Duration margin, Duration retry_pause, TimePoint now);
+
+  /// The holder stops its work this long after the last confirmation.
+  void renew_within(Duration time) noexcept;
+  /// Returns how long one renewal may take: a third of the time from a confirmation to the
+  /// deadline, or to renew_within(). So a renewal that is lost leaves time for another one.
+  Duration patience() const noexcept;
 
   /// Until when the lock may be believed; kNever without a lease.
   TimePoint deadline() const noexcept { return deadline_; }
@@ -26,7 +33,10 @@ class LeaseFsm {
   bool is_lost() const noexcept { return state_ == State::lost; }
   LossReason reason() const noexcept { return reason_; }
 
-  void on_extend_sent() noexcept { in_flight_ = true; }
+  void on_extend_sent(TimePoint now) noexcept {
+    in_flight_ = true;
+    sent_ = now;
+  }
   Change on_extended(Validity validity, TimePoint now);
   Change on_extend_failed(TimePoint now);
   Change on_gone(LossReason reason);
@@ -38,11 +48,15 @@ class LeaseFsm {
  private:
   enum class State { held, suspect, lost };
   Change lose(LossReason reason);
+  void confirm(TimePoint renew_at, TimePoint now) noexcept;
 
   Duration margin_;
   Duration retry_pause_;
   TimePoint deadline_;
   TimePoint renew_at_;
+  TimePoint confirmed_{};
+  TimePoint sent_{};
+  Duration within_ = Duration::max();
   bool in_flight_ = false;
   bool link_up_ = true;
   State state_ = State::held;

@@ -21,6 +21,7 @@
 #include "core/manager/engine.hpp"
 #include "core/manager/manager_access.hpp"
 #include "core/process/exhausted.hpp"
+#include "dlock/detail/grant.hpp"
 #include "dlock/linked_stop.hpp"
 #include "dlock/spi/fork.hpp"
 #include "dlock/spi/thread.hpp"
@@ -273,6 +274,7 @@ void Leader::Impl::begin_term(LockHandle handle) {
   full_ = handle_.remaining();
   gives_up_ = false;
   to_stop_ = full_ ? core::time_to_stop(options_.times, *full_) : Duration::zero();
+  if (full_) detail::GrantAccess::grant(handle_)->renew_within(*full_ - to_stop_);
   const auto when = next_alarm_locked();
   if (!when) return;
   try {

@@ -21,8 +21,8 @@ milliseconds default_retry(std::optional<milliseconds> lease) {
 std::string refused_deadline(milliseconds deadline, milliseconds lease) {
   if (deadline <= lease / 3) {
     return fmt::format(
-        "renew_deadline {}: the first renewal comes after a third of the lease, so that a leader "
-        "would give up before it; write more than {}",
+        "renew_deadline {}: it must be more than a third of the lease, so that a renewal can be "
+        "repeated; write more than {}",
         format_duration(deadline), format_duration(lease / 3));
   }
   if (deadline > lease * 9 / 10) {

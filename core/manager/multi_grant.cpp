@@ -76,6 +76,10 @@ void MultiGrant::hand_to_mutex() noexcept {
   for (const auto& part : parts_) part->hand_to_mutex();
 }
 
+void MultiGrant::renew_within(std::chrono::nanoseconds time) noexcept {
+  for (const auto& part : parts_) part->renew_within(time);
+}
+
 void MultiGrant::progress() noexcept {
   for (const auto& part : parts_) part->progress();
 }

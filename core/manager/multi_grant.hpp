@@ -53,6 +53,7 @@ class MultiGrant final : public detail::Grant, public std::enable_shared_from_th
   /// Told each time that one of them is asked for.
   void on_revoke(RevokeCallback callback) override;
   void progress() noexcept override;
+  void renew_within(std::chrono::nanoseconds time) noexcept override;
   void hand_to_mutex() noexcept override;
   /// All of them, the last one first, without a wait in between. `done` is told when all have
   /// answered: lock_lost if one was lost, else the first error.

@@ -62,6 +62,7 @@ class Hold final : public Errand, public detail::Grant, public std::enable_share
   void on_contended(ContendedCallback callback) override;
   void on_revoke(RevokeCallback callback) override;
   void progress() noexcept override;
+  void renew_within(Duration time) noexcept override;
   /// Somebody else asks for the lock.
   void note_contended() noexcept;
   /// Somebody asks for it back.

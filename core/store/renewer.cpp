@@ -31,7 +31,7 @@ Renewer::~Renewer() {
 
 void Renewer::add(const std::shared_ptr<Hold>& hold, const ClaimPtr& claim,
                   const Validity& validity, const Limits& limits) {
-  const LeaseFsm lease(validity, limits.drift_margin, retry_pause(limits.lease));
+  const LeaseFsm lease(validity, limits.drift_margin, retry_pause(limits.lease), env_.now());
   const auto number = claim->number();
   Entry entry{hold, claim, lease, limits};
   entry.due = next_moment(entry);
@@ -59,6 +59,15 @@ Renewer::Removed Renewer::remove(const Hold& hold) {
   due_.erase({entry.due, found->first});
   entries_.erase(found);
   return {claim, until};
+}
+
+void Renewer::renew_within(const Hold& hold, Duration time) {
+  const auto claim = hold.claim();
+  const auto found = claim ? entries_.find(claim->number()) : entries_.end();
+  if (found == entries_.end()) return;
+  found->second.lease.renew_within(time);
+  schedule(found->second);
+  arm();
 }
 
 std::vector<std::shared_ptr<Hold>> Renewer::holds() const {
@@ -186,14 +195,15 @@ void Renewer::renew_due(TimePoint now) {
   auto claims = take_due(now);
   if (claims.empty()) return;
   const auto& first = entries_.at(claims.front()->number());
-  // An unanswered renewal leaves time for another try before the deadline.
-  const auto patience =
-      std::max<Duration>((first.lease.deadline() - now) / 2, std::chrono::milliseconds(20));
-  const auto deadline = now + std::min(first.limits.request_timeout, patience);
+  auto patience = first.limits.request_timeout;
+  for (const auto& claim : claims) {
+    patience = std::min(patience, entries_.at(claim->number()).lease.patience());
+  }
+  const auto deadline = now + std::max<Duration>(patience, std::chrono::milliseconds(20));
   auto batch = claims;
   for (const auto& claim : claims) {
     auto& entry = entries_.at(claim->number());
-    entry.lease.on_extend_sent();
+    entry.lease.on_extend_sent(now);
     entry.asked_until = deadline + entry.limits.lease;
     schedule(entry);
   }

@@ -45,6 +45,8 @@ class Renewer : public std::enable_shared_from_this<Renewer> {
   };
   /// From now on nothing is said or done about it.
   Removed remove(const Hold& hold);
+  /// The holder stops its work this long after a confirmation.
+  void renew_within(const Hold& hold, Duration time);
   std::vector<std::shared_ptr<Hold>> holds() const;
   /// Of that claim; null: it was lost or given back.
   std::shared_ptr<Hold> find(const Claim& claim) const;

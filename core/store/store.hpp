@@ -122,6 +122,8 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   /// LockHandle::export_grant(). `done` is told once.
   void export_grant(const std::shared_ptr<Hold>& hold, std::chrono::milliseconds within,
                     const std::shared_ptr<detail::Grant::Exported>& done);
+  /// Grant::renew_within().
+  void renew_within(const Hold& hold, Duration time) { renewer_->renew_within(hold, time); }
   void withdraw(const ClaimPtr& claim, std::optional<TimePoint> last_unknown);
   /// The hold is lost, though its claim may be good: that is withdrawn. Harmless if it has ended.
   void drop(const std::shared_ptr<Hold>& hold);

@@ -36,8 +36,8 @@
 namespace dlock::inline v0 {
 
 /// Three times, each for another question. With a lease L: L/3 < renew_deadline <= 9/10 L, and
-/// 6/5 retry < renew_deadline. One renewal takes a third of the lease at most, whatever the store's
-/// request_timeout: the first comes after L/3, and a second one still fits before the end.
+/// 6/5 retry < renew_deadline. A renewal is sent when a third of the renew_deadline has passed, and
+/// takes a third of it at most, whatever the store's request_timeout. So a second one fits in.
 struct LeaderTimes {
   /// How long a leader that is dead or cut off keeps the others out. Default: the lock's (its
   /// route's or store's `lease`).

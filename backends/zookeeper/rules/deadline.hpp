@@ -35,8 +35,9 @@ class DeadlineRule {
 
   /// Before any committed write: the clock's beginning. Never goes back.
   TimePoint valid_until() const noexcept { return valid_until_; }
-  /// When the next write is due: when the last committed one can be its base.
-  TimePoint renew_at() const noexcept { return last_write_ + interval(); }
+  /// Returns when the next write is due. A write that is lost can then be repeated in time. It is a
+  /// little more than half an interval after the last one, whose predecessor can be its base.
+  TimePoint renew_at() const noexcept { return last_write_ + timeout_ * 13 / 100; }
   Duration timeout() const noexcept { return timeout_; }
   /// A quarter of the timeout: how often something must be sent.
   Duration interval() const noexcept { return timeout_ / 4; }

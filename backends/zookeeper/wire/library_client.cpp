@@ -175,7 +175,9 @@ void LibraryClient::forget(const Request* request) noexcept {
 
 void LibraryClient::finish(Request& request, Reply reply, bool committed) {
   forget(&request);
-  waiting_ = env_.now();
+  const auto now = env_.now();
+  if (!is_loss(reply.rc) && now - waiting_ < options_.session_timeout / 5) unanswered_ = 0;
+  waiting_ = now;
   if (!is_loss(reply.rc)) listener_->on_answer(request.sent, waiting_, committed);
   if (reply.rc == ZNOAUTH) listener_->on_access_denied();
   if (!request.watched.empty()) {

@@ -133,6 +133,7 @@ class LibraryClient final : public Client, public std::enable_shared_from_this<L
   TimePoint opened_{};        ///< before the present socket was opened
   TimePoint waiting_{};       ///< since when the oldest pending request is the server's turn
   TimePoint created_{};
+  int unanswered_ = 0;  ///< connections that were replaced, one after the other, for their silence
 };
 
 /// The real one: sessions over libzookeeper_st, four-letter words over TCP.

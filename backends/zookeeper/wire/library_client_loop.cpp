@@ -147,20 +147,24 @@ void LibraryClient::set_addresses(const std::string& addresses) {
   post_step();
 }
 
-// The library itself waits two thirds of the session, in which every lock is lost. With other
-// servers to go to, less will do: a heartbeat sent a quarter of the session after the one before it
-// can still be repeated there.
+// The library itself waits two thirds of the session, in which every lock is lost. A request that
+// is not answered for a fifth of the session is repeated on another connection.
 TimePoint LibraryClient::patience_ends() const noexcept {
   const auto others = servers_ - 1;
-  if (!socket_ || others == 0) return kNever;
+  if (!socket_) return kNever;
   if (state_ == State::connecting) {
+    if (others == 0) return kNever;
     // Longer each time round, or servers that are only slow would never be reached.
     Duration first = std::max<Duration>(options_.session_timeout / (4 * others), milliseconds(50));
     if (zoo_state(handle_) == ZOO_CONNECTING_STATE) first = std::min<Duration>(first, kNextAddress);
     const auto rounds = std::min<std::ptrdiff_t>(attempts_ / (others + 1), 10);
     return opened_ + std::min<Duration>(first * (1 << rounds), options_.session_timeout * 2 / 3);
   }
-  return pending_.empty() ? kNever : waiting_ + options_.session_timeout * 3 / 10;
+  if (pending_.empty()) return kNever;
+  // Longer each time, or a server behind a slow link would answer on no connection.
+  const auto first = options_.session_timeout / 5;
+  return waiting_ + std::min<Duration>(first * (1 << std::min(unanswered_, 2)),
+                                       options_.session_timeout * 2 / 3);
 }
 
 void LibraryClient::post_step() {
@@ -226,7 +230,11 @@ void LibraryClient::take_step(int events) {
   // As if the server had hung up: the library goes on to the next one. While connected only after a
   // look at the socket: after a pause of the process the answers may be lying there.
   if ((events != 0 || !connected()) && env_.now() >= patience_ends()) {
-    if (!connected()) tried_.left();
+    if (!connected()) {
+      tried_.left();
+    } else {
+      ++unanswered_;
+    }
     cut_off();
   }
   int descriptor = -1;

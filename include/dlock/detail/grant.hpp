@@ -47,6 +47,9 @@ class Grant {
   virtual void on_contended(ContendedCallback /*callback*/) {}
   virtual void on_revoke(RevokeCallback /*callback*/) {}
   virtual void progress() noexcept {}
+  /// The holder stops its work `time` after a confirmation, so that renewals must be repeated
+  /// within it. Unless overridden nothing changes.
+  virtual void renew_within(std::chrono::nanoseconds /*time*/) noexcept {}
   /// A Mutex has it from now on.
   virtual void hand_to_mutex() noexcept {}
 

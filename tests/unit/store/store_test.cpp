@@ -44,7 +44,8 @@ TEST(Store, AHeldLockIsRenewedAtAThirdAndNoLongerAfterItsRelease) {
   fixture.env().run_for(seconds(28));
   ASSERT_EQ(fixture.script().extend_times.size(), 9U);
   for (std::size_t i = 0; i < 9; ++i) {
-    EXPECT_EQ(fixture.script().extend_times[i], granted + seconds(3) * static_cast<int>(i + 1));
+    const auto due = granted + (kLease - kMargin) / 3 * static_cast<int>(i + 1);
+    EXPECT_EQ(fixture.script().extend_times[i], due);
   }
   EXPECT_EQ(got->handle.state(), HandleState::held);
   got->handle = LockHandle();
@@ -94,7 +95,7 @@ TEST(Store, UnansweredRenewalsAreSuspectThenLostExactlyAtTheDeadline) {
                          {HandleState::lost, LossReason::expired}}));
   EXPECT_EQ(lost_at, sent + kLease - kMargin);
   EXPECT_TRUE(got->handle.stop_token().stop_requested());
-  EXPECT_GT(fixture.script().extend_times.size(), 2U);      // F04: tried again within the lease
+  EXPECT_GE(fixture.script().extend_times.size(), 2U);      // F04: tried again within the lease
   EXPECT_EQ(fixture.script().release_searches.size(), 1U);  // what may be left is withdrawn
   EXPECT_EQ(got->handle.release(), errc::lock_lost);
 }
@@ -675,8 +676,10 @@ TEST(Store, ARenewalWaitsNoLongerThanTheRequestTimeout) {
   StoreFixture fixture(LeaseScope::claim, settings);
   auto got = fixture.acquire();
   fixture.env().run_for(milliseconds(1));
-  fixture.script().extends.push_back({extend_answer(ExtendStatus::extended), seconds(1000)});
-  fixture.env().run_for(milliseconds(3400));
+  for (int i = 0; i < 2; ++i) {
+    fixture.script().extends.push_back({extend_answer(ExtendStatus::extended), seconds(1000)});
+  }
+  fixture.env().run_for(milliseconds(3300));
   EXPECT_EQ(got->handle.state(), HandleState::held);
   fixture.env().run_for(milliseconds(200));
   EXPECT_EQ(got->handle.state(), HandleState::suspect);
