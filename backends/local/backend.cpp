@@ -507,6 +507,16 @@ asio::awaitable<Failure> LocalBackend::evict(std::string name, std::uint64_t tok
                              : fmt::format("the one that has {} open (fuser, lslocks)", path_));
 }
 
+// The kernel keeps the bytes locked until the descriptor is closed.
+Job LocalBackend::leave_behind(ClaimPtr claim) {
+  auto& ours = static_cast<LocalClaim&>(*claim);
+  auto file = std::make_shared<LockFile>(std::move(ours.file));
+  leave_queue(ours);
+  ours.slots.clear();
+  ours.state = LocalClaim::State::none;
+  return [file = std::move(file)] { file->close(); };
+}
+
 asio::awaitable<void> LocalBackend::close(TimePoint /*deadline*/) {
   closed_ = true;
   env_.cancel(std::exchange(path_timer_, 0));

@@ -84,6 +84,7 @@ class LocalBackend final : public Backend, public MigrationStore, private Watche
                                                                   TimePoint deadline) override;
   asio::awaitable<Result<std::uint64_t>> highest_token(TimePoint deadline) override;
   MigrationStore& migration() noexcept override { return *this; }
+  Job leave_behind(ClaimPtr claim) override;
   asio::awaitable<void> close(TimePoint deadline) override;
 
  private:

@@ -321,6 +321,18 @@ class MemoryBackend final : public Backend, public MigrationStore {
   }
 
   MigrationStore& migration() noexcept override { return *this; }
+  Job leave_behind(ClaimPtr claim) override {
+    static_cast<MemoryClaim&>(*claim).granted = false;
+    const auto& request = claim->request();
+    return [store = store_, name = request.name, id = request.owner.id, permits = request.permits] {
+      if (permits != 0) {
+        store->semaphores().release(name, id);
+      } else {
+        store->release(name, id);
+      }
+    };
+  }
+
   asio::awaitable<void> close(TimePoint) override {
     forget_watches();
     store_.reset();

@@ -84,6 +84,7 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
                                                                   TimePoint deadline) override;
   asio::awaitable<Result<std::uint64_t>> highest_token(TimePoint deadline) override;
   MigrationStore& migration() noexcept override { return *this; }
+  Job leave_behind(ClaimPtr claim) override;
   asio::awaitable<void> close(TimePoint deadline) override;
 
  private:
@@ -277,6 +278,7 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   std::unordered_map<std::string, std::weak_ptr<NodeClaim>> counting_;
   std::unordered_map<std::string, ObservedPtr> observed_;  ///< by the locks' names
   bool closed_ = false;
+  bool keeps_session_ = false;  ///< close() leaves it to its timeout
   /// For callbacks that may come after us.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   std::shared_ptr<ClaimRegistry> claims_ = std::make_shared<ClaimRegistry>();

@@ -314,9 +314,25 @@ void Hold::release_now() {
 }
 
 void Hold::leave() noexcept {
-  const std::lock_guard lock(mutex_);
-  is_left_ = true;
-  post_to_loop(std::exchange(when_left_, {}));
+  Job at_drop;
+  {
+    const std::lock_guard lock(mutex_);
+    is_left_ = true;
+    at_drop = std::exchange(at_drop_, {});
+    post_to_loop(std::exchange(when_left_, {}));
+  }
+  if (at_drop) at_drop();
+}
+
+void Hold::at_drop(Job job) {
+  {
+    const Lock lock(mutex_);
+    if (!is_left_) {
+      at_drop_ = std::move(job);
+      return;
+    }
+  }
+  if (job) job();
 }
 
 void Hold::wait_quiet() noexcept {

@@ -152,6 +152,8 @@ class Hold final : public Errand, public detail::Grant, public std::enable_share
   void when_told(Job job);
   /// Calls `job` on the loop when whoever had the handle has let go of it. Once; likewise.
   void when_left(Job job);
+  /// Calls `job` when the owner drops the handle, on the owner's thread. At once if it is dropped.
+  void at_drop(Job job);
 
  private:
   struct Callback {
@@ -211,6 +213,7 @@ class Hold final : public Errand, public detail::Grant, public std::enable_share
   bool loss_is_due_ = false;  ///< lost while handed out, and the manager's on_loss not yet told
   bool is_posted_ = false;    ///< run() will look, or does
   bool is_left_ = false;
+  Job at_drop_;
   std::thread::id telling_{};  ///< on which thread user code runs
   std::condition_variable quiet_;
   Job when_quiet_;

@@ -730,7 +730,13 @@ asio::awaitable<void> Store::end_holds() {
   while (ending->awaited > 0 && env_.now() < until) {
     co_await ending->news.wait_until(until);
   }
-  for (const auto& hold : renewer_->holds()) release(hold, {});
+  for (const auto& hold : renewer_->holds()) leave_behind(hold);
+}
+
+// The work under it has not ended, so no other client may acquire it yet.
+void Store::leave_behind(const std::shared_ptr<Hold>& hold) {
+  const auto [claim, until] = renewer_->remove(*hold);
+  if (claim) holder_of(hold)->at_drop(backend_->leave_behind(claim));
 }
 
 asio::awaitable<void> Store::close() {

@@ -171,6 +171,7 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
                                              std::chrono::milliseconds within);
   error_code settle_downgrade(Hold& hold, Claim& claim, const DowngradeAnswer& answer);
   Failure with_address(Failure failure) const;
+  void leave_behind(const std::shared_ptr<Hold>& hold);
   asio::awaitable<void> end_holds();
   void take_back(const std::shared_ptr<Hold>& hold, bool is_left);
   Failure refused_wishes(const Acquisition::Request& request) const;

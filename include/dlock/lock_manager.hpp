@@ -230,12 +230,13 @@ class LockManager {
   /// Stop what works, wait while renewing, then give back. In this order:
   ///  1. acquires under way end with `closed`, as do later calls;
   ///  2. every lock that is held becomes lost, reason closed: its stop is requested, its callbacks
-  ///  are
-  ///     called;
-  ///  3. it stays ours in the store, renewed, until the handle is released or destroyed, if anybody
-  ///     took its stop_token(); else until its callbacks have returned; at most the store's
-  ///     `release_timeout`. One that nobody listens to is not waited for;
-  ///  4. then it is given back, which is waited for, again `release_timeout` at most.
+  ///     are called;
+  ///  3. close() waits, while it renews the lock, until the handle is released or destroyed, if its
+  ///     stop_token() was used; else until its callbacks have returned. It waits for the store's
+  ///     `release_timeout` at most. A handle without a stop token and callbacks is not waited for;
+  ///  4. then the lock is released, which is waited for, again `release_timeout` at most. A lock
+  ///     whose work has not ended by then is not released. Redis, Memcached and ZooKeeper keep it
+  ///     until its lease or session is over, local files and memory until the handle is destroyed.
   /// Then the threads end. A late copy of a request that was never answered is looked for once
   /// more; one that arrives after that lasts a lease at most; other calls that are still under way
   /// end with `closed`. So a thread that works under a lock must not wait for close() before it

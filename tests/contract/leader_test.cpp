@@ -83,6 +83,39 @@ TEST_P(LeaderContract, ALeadThatIsTakenAwayStopsTheWorkAndItStandsAgain) {
   EXPECT_EQ(stopped, 2);
 }
 
+TEST_P(LeaderContract, CloseFreesNoLockWhoseWorkHasNotEnded) {
+  auto locks = LockManager::open(
+      url() + (url().find('?') == std::string::npos ? "?" : "&") + "release_timeout=100ms",
+      open_options());
+  std::atomic<bool> may_end = false;
+  Leader leader(
+      locks, "l",
+      [&](const std::stop_token&) { eventually(patience(), [&] { return may_end.load(); }); },
+      quickly());
+  leader.campaign();
+  ASSERT_TRUE(eventually(patience(), [&] { return leader.is_leader(); }));
+  auto held = locks.lock("h")->acquire();
+  const auto stop = held.stop_token();
+  auto other = open();
+  const auto closing = testkit::Clock::now();
+  locks.close();
+  EXPECT_EQ(held.state(), HandleState::lost);
+  EXPECT_FALSE(leader.is_leader());
+  for (const std::string name : {"l", "h"}) {
+    const bool is_free = other.lock(name)->try_acquire().has_value();
+    const std::chrono::milliseconds lease =
+        capabilities().lease_scope == LeaseScope::none ? 60s : capabilities().lease;
+    EXPECT_TRUE(!is_free || testkit::Clock::now() >= closing + lease / 2) << name;
+  }
+  may_end = true;
+  leader.resign();
+  EXPECT_EQ(held.release(), errc::lock_lost);
+  for (const std::string name : {"l", "h"}) {
+    const auto bound = harness().dead_holder_bound() + 10s;
+    EXPECT_TRUE(other.lock(name)->acquire({.wait = bound})) << name;
+  }
+}
+
 class LeaderProcessContract : public LeaderContract {};
 DLOCK_CONTRACT_OF_PROCESSES(LeaderProcessContract);
 

@@ -166,8 +166,14 @@ asio::awaitable<std::vector<ExtendAnswer>> ZooKeeperBackend::extend(std::vector<
 asio::awaitable<void> ZooKeeperBackend::close(TimePoint deadline) {
   closed_ = true;
   for (const auto& [number, claim] : claims_->all) claim->wake();
-  co_await session_->close(deadline);
+  co_await session_->close(deadline, keeps_session_);
   on_session_over();
+}
+
+// Closing the session deletes all its nodes at once.
+Job ZooKeeperBackend::leave_behind(ClaimPtr /*claim*/) {
+  keeps_session_ = true;
+  return {};
 }
 
 }  // namespace dlock::zookeeper

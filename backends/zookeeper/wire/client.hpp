@@ -94,6 +94,8 @@ class Client {
   /// Ends the session in the background; `done` is called on the loop, not inside this call. Every
   /// pending request completes with ZCLOSING. The listener is not called any more.
   virtual void close(Job done) = 0;
+  /// Ends the connection, so that close() leaves the session to its timeout.
+  virtual void abandon() {}
 
   virtual bool connected() const noexcept = 0;
   virtual std::int64_t session_id() const noexcept = 0;

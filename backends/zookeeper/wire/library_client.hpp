@@ -43,6 +43,7 @@ class LibraryClient final : public Client, public std::enable_shared_from_this<L
 
   bool start() override;
   void close(Job done) override;
+  void abandon() override;
   bool connected() const noexcept override { return state_ == State::connected; }
   std::int64_t session_id() const noexcept override;
   std::chrono::milliseconds session_timeout() const noexcept override;

@@ -98,6 +98,16 @@ void LibraryClient::authenticate(const std::string& digest) {
   post_step();
 }
 
+// The library closes the session only over an open connection.
+void LibraryClient::abandon() {
+  if (handle_ == nullptr) return;
+  cut_off();
+  while (zoo_state(handle_) == ZOO_CONNECTED_STATE) {
+    clear_stack();
+    if (failed(zookeeper_process(handle_, ZOOKEEPER_READ))) break;
+  }
+}
+
 void LibraryClient::close(Job done) {
   state_ = State::closed;
   env_.cancel(std::exchange(timer_, 0));

@@ -131,10 +131,11 @@ void Session::stop_lookups() noexcept {
   if (next_addresses_) next_addresses_->stop();
 }
 
-asio::awaitable<void> Session::close(TimePoint deadline) {
+asio::awaitable<void> Session::close(TimePoint deadline, bool keeps_it) {
   const auto self = shared_from_this();
   closed_ = true;
   stop_lookups();
+  if (keeps_it && client_) client_->abandon();
   co_await drop(deadline);
 }
 

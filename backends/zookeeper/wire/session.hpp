@@ -45,7 +45,8 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
   /// From now on the sink is told what happens.
   void announce() { announced_ = true; }
   /// Ends it: at the latest at the deadline.
-  asio::awaitable<void> close(TimePoint deadline);
+  /// `keeps_it`: the servers keep the session until its timeout.
+  asio::awaitable<void> close(TimePoint deadline, bool keeps_it = false);
   /// The same without waiting, for destructors.
   void stop();
   /// After a failed start: back to where open() begins.

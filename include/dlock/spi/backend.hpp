@@ -24,6 +24,7 @@
 #include "dlock/lock_status.hpp"
 #include "dlock/spi/answers.hpp"
 #include "dlock/spi/claim.hpp"
+#include "dlock/spi/env.hpp"
 #include "dlock/spi/migration_store.hpp"
 
 namespace dlock::inline v0 {
@@ -157,6 +158,11 @@ class Backend {
 
   /// The same store for those who move locks. Unless overridden it takes no part.
   virtual MigrationStore& migration() noexcept { return no_migration(); }
+
+  /// Effect: the work under this granted claim continues after close(), which must not free it.
+  /// Returns what frees it when the work has ended. The core calls that once, on any thread, also
+  /// after this object is gone. Empty: the store frees it when its lease is over. Default: empty.
+  virtual Job leave_behind(ClaimPtr claim);
 
   /// Ends the session and all I/O; pending calls complete. No other call follows.
   virtual asio::awaitable<void> close(TimePoint deadline) = 0;
