@@ -84,6 +84,9 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
                                                                   TimePoint deadline) override;
   asio::awaitable<Result<std::uint64_t>> highest_token(TimePoint deadline) override;
   MigrationStore& migration() noexcept override { return *this; }
+  asio::awaitable<void> look_again(TimePoint deadline) override {
+    return link_->inspect_again(deadline);
+  }
   asio::awaitable<void> close(TimePoint deadline) override;
 
  private:

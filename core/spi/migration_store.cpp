@@ -51,6 +51,8 @@ asio::awaitable<Failure> Backend::evict_permits(std::string, std::uint64_t, Time
   co_return Failure{make_error_code(errc::not_supported), "this store has no semaphores"};
 }
 
+asio::awaitable<void> Backend::look_again(TimePoint /*deadline*/) { co_return; }
+
 Job Backend::leave_behind(ClaimPtr /*claim*/) { return {}; }
 
 bool Backend::watch_holder(const std::string&) { return false; }

@@ -124,9 +124,8 @@ asio::awaitable<ClaimAnswer> Acquisition::claim() {
     answer.status = ClaimStatus::failed;
     co_return answer;
   }
-  if (store_->is_up()) {
-    answer.failure = store_->unmet_requirement(request_.require);
-  } else {
+  if (store_->is_up()) answer.failure = store_->unmet_requirement(request_.require);
+  if (answer.failure.error || !store_->is_up()) {
     answer.failure = co_await store_->ready(request_.require, request_.limits.patience);
   }
   // Plans move locks; a semaphore of that name is no part of them.

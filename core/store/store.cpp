@@ -17,6 +17,9 @@
 namespace dlock::core {
 namespace {
 
+/// How often a store is asked again, at most, whether it still lacks what it was refused for.
+constexpr std::chrono::seconds kBetweenLooks{1};
+
 using std::chrono::milliseconds;
 
 Owner owner_of(const std::string& app) {
@@ -233,8 +236,18 @@ asio::awaitable<Failure> Store::ready(std::vector<std::string> route_requires,
   std::optional<milliseconds> timeout;
   if (patience) timeout = *patience + milliseconds(200);
   auto failure = co_await connected(timeout, patience);
-  if (!failure.error) failure = unmet_requirement(route_requires);
-  co_return failure;
+  if (failure.error) co_return failure;
+  failure = unmet_requirement(route_requires);
+  // The operator may have changed what the store was refused for.
+  if (!failure.error || env_.now() < look_again_at_) co_return failure;
+  co_await look_again();
+  co_return unmet_requirement(route_requires);
+}
+
+asio::awaitable<void> Store::look_again() {
+  const auto self = shared_from_this();
+  look_again_at_ = env_.now() + kBetweenLooks;
+  co_await backend_->look_again(env_.now() + request_timeout());
 }
 
 asio::awaitable<void> Store::connect(milliseconds patience) {
@@ -250,6 +263,7 @@ asio::awaitable<void> Store::connect(milliseconds patience) {
     connect_failure_ = failure_of(error);
   }
   link_ = connect_failure_.error ? Link::never : Link::up;
+  look_again_at_ = env_.now() + kBetweenLooks;
   if (link_ == Link::up) set_holder_watches();
   for (const auto& waiter : std::exchange(connect_waiters_, {})) waiter->notify();
 }
@@ -675,8 +689,10 @@ asio::awaitable<StoreReport> Store::report(std::optional<milliseconds> timeout) 
   StoreReport report;
   report.name = name();
   report.backend = std::string(setup_.descriptor->name);
+  const bool was_up = link_ == Link::up;
   auto failure = co_await connected(timeout);
   report.reached = !failure.error;
+  if (was_up && report.reached) co_await look_again();
   if (report.reached) {
     report.capabilities = backend_->capabilities();
     failure = unmet_requirement(setup_.required_by_routes);

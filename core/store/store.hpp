@@ -171,6 +171,7 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
                                              std::chrono::milliseconds within);
   error_code settle_downgrade(Hold& hold, Claim& claim, const DowngradeAnswer& answer);
   Failure with_address(Failure failure) const;
+  asio::awaitable<void> look_again();
   void leave_behind(const std::shared_ptr<Hold>& hold);
   asio::awaitable<void> end_holds();
   void take_back(const std::shared_ptr<Hold>& hold, bool is_left);
@@ -193,6 +194,7 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   TaskGroup tasks_;
   TaskGroup connecting_;  ///< apart: closing ends it by closing the backend
   std::unique_ptr<Backend> backend_;
+  TimePoint look_again_at_{};
   std::shared_ptr<Renewer> renewer_;
   const std::shared_ptr<UseLimits> uses_;
   Releaser releaser_;

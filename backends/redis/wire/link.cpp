@@ -101,6 +101,18 @@ std::string Link::pending_attempt() const {
          (settings_->tls ? ": no answer; does the port speak TLS?" : ": no answer");
 }
 
+asio::awaitable<void> Link::inspect_again(TimePoint deadline) {
+  if (!up()) co_return;
+  const auto self = shared_from_this();
+  const auto asked = connection_;
+  auto inspected = co_await inspect_server(asked, deadline);
+  // Another connection has been inspected since.
+  if (inspected.failure.error || connection_ != asked || !up()) co_return;
+  const auto change = compare(facts_, inspected.facts);
+  facts_ = std::move(inspected.facts);
+  listener_.on_inspected(facts_, change);
+}
+
 asio::awaitable<Link::Attempt> Link::attempt(std::shared_ptr<Life> life) {
   Attempt made;
   const auto deadline = env_.now() + patience_;

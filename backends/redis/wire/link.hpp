@@ -41,6 +41,8 @@ class Link final : public std::enable_shared_from_this<Link> {
   /// After stop(): waits until nothing of it is under way.
   asio::awaitable<void> stopped(TimePoint deadline);
 
+  /// Asks the connected server again how it is set up, and reports it to the listener.
+  asio::awaitable<void> inspect_again(TimePoint deadline);
   /// True when connected; false at the deadline, or when only the operator can help.
   asio::awaitable<bool> ready(TimePoint deadline);
   bool up() const noexcept { return connection_ && connection_->is_open(); }

@@ -159,6 +159,10 @@ class Backend {
   /// The same store for those who move locks. Unless overridden it takes no part.
   virtual MigrationStore& migration() noexcept { return no_migration(); }
 
+  /// Reads again what capabilities() are derived from. Without an answer by the deadline nothing
+  /// changes. Default: nothing is read again, since it cannot change within one connection.
+  virtual asio::awaitable<void> look_again(TimePoint deadline);
+
   /// Effect: the work under this granted claim continues after close(), which must not free it.
   /// Returns what frees it when the work has ended. The core calls that once, on any thread, also
   /// after this object is gone. Empty: the store frees it when its lease is over. Default: empty.

@@ -449,6 +449,24 @@ TEST_F(RedisAccess, NobodyListens) {
   EXPECT_EQ(ec, errc::unavailable);
 }
 
+TEST_F(RedisAccess, AVerdictEndsWithItsReason) {
+  RedisServer server({"--appendonly", "yes", "--appendfsync", "everysec"});
+  server.start();
+  RedisClient admin(server.port());
+  auto locks = open_redis(redis_url(server.port(), "&require=exclusive"));
+  error_code ec;
+  EXPECT_FALSE(locks.lock("x")->acquire({.wait = 5s}, {}, ec));
+  EXPECT_EQ(ec, errc::config_unsafe);
+  admin.ask({"CONFIG", "SET", "appendfsync", "always"});
+  EXPECT_TRUE(eventually(within(3s), [&] {
+    return bool(locks.lock("x")->acquire({.wait = 5s}, {}, ec));
+  })) << "it is read again after a refusal";
+  EXPECT_NO_THROW(locks.connect());
+  admin.ask({"CONFIG", "SET", "appendfsync", "everysec"});
+  EXPECT_EQ(locks.inspect().at(0).error, errc::config_unsafe) << "inspect() says what is so now";
+  EXPECT_THROW(locks.connect(), LockError);
+}
+
 TEST_F(RedisAccess, ExclusiveOnlyWithADurableAppendOnlyFile) {
   EXPECT_THAT(connect_error(url("", "&require=exclusive")), HasSubstr("appendonly yes"));
   RedisServer every_second({"--appendonly", "yes"});
