@@ -16,6 +16,9 @@ Duration pause_after(int failures) {
 
 constexpr int kMostRefusals = 10;
 
+/// A store that was stopped executes what it received meanwhile right after its first answer.
+constexpr std::chrono::milliseconds kAfterFirstAnswer{200};
+
 Duration pause_after_refusal(int refusals) {
   return std::min<Duration>(std::chrono::seconds(1 << std::min(refusals - 1, 10)),
                             std::chrono::seconds(30));
@@ -29,12 +32,16 @@ ReleaseFsm::Step ReleaseFsm::begin(TimePoint now) {
 
 ReleaseFsm::Step ReleaseFsm::on_answer(ReleaseStatus status, TimePoint now) {
   if (status == ReleaseStatus::released || status == ReleaseStatus::not_holder) {
-    if (!outcome_) outcome_ = status;
+    const bool is_first = !outcome_;
+    if (is_first) outcome_ = status;
     failures_ = 0;
-    if (!limits_.late_copies_until || now >= *limits_.late_copies_until) {
-      return {Action::finish, false, kNever};
-    }
+    if (!limits_.late_copies_until) return {Action::finish, false, kNever};
     search_ = true;
+    if (is_first) {
+      return {Action::pause, false,
+              now + std::min<Duration>(limits_.search_pause, kAfterFirstAnswer)};
+    }
+    if (now >= *limits_.late_copies_until) return {Action::finish, false, kNever};
     return {Action::pause, false, std::min(now + limits_.search_pause, *limits_.late_copies_until)};
   }
   // Whoever may change the store's mind is told at once, and has some minutes to do so.

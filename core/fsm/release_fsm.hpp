@@ -5,7 +5,8 @@
 //
 // A release that failed is tried again until it is done or the lease is over. When a request of
 // the claim had an unknown outcome, a late copy of it may still reach the store after the release:
-// so the store is searched again until none can arrive (at most one lease).
+// so the store is searched again shortly after its first answer, and until none can arrive (at most
+// one lease).
 #pragma once
 
 #include <optional>

@@ -17,6 +17,8 @@
 namespace dlock::core {
 namespace {
 
+/// For how long a withdrawal is tried while the store does not answer.
+constexpr std::chrono::minutes kLongestOutage{10};
 /// How often a store is asked again, at most, whether it still lacks what it was refused for.
 constexpr std::chrono::seconds kBetweenLooks{1};
 
@@ -560,6 +562,8 @@ void Store::withdraw(const ClaimPtr& claim, std::optional<TimePoint> last_unknow
     limits.search_pause = lease / 4;
   }
   const auto owed_until = claim->is_lost() ? env_.now() : per_claim ? limits.lease_over : kNever;
+  // The lease of a request begins when the store executes it, and a stopped store has not yet.
+  if (last_unknown) limits.lease_over = std::max(limits.lease_over, env_.now() + kLongestOutage);
   releaser_.start(claim, limits, {}, owed_until);
 }
 

@@ -127,6 +127,22 @@ TEST_F(RedisLate, F10_ALostReplyLeavesNothingAndDelaysNobody) {
   }
 }
 
+// The server executes what it received meanwhile when it is resumed.
+TEST_F(RedisLate, AWithdrawalOutlivesAServerThatIsStoppedForLongerThanTheLease) {
+  auto locks = open("&lease=2s&request_timeout=500ms&connect_timeout=1s");
+  locks.connect();
+  auto others = open("&lease=2s");
+  others.connect();
+  server_.pause();
+  error_code ec;
+  EXPECT_FALSE(locks.lock("x")->acquire({.wait = 1500ms}, {}, ec));
+  EXPECT_EQ(ec, errc::unavailable) << ec.message();
+  std::this_thread::sleep_for(3s);  // the outage is the test's subject
+  server_.resume();
+  EXPECT_TRUE(eventually(within(1s), [&] { return bool(others.lock("x")->try_acquire()); }));
+  EXPECT_TRUE(eventually(patience(), [&] { return exists("dlock:{x}") == 0; }));
+}
+
 TEST_F(RedisLate, F10_ALostReplyToAReleaseIsAskedAgain) {
   FaultProxy proxy(server_.port());
   ReplySwallower swallower("EVALSHA", Verdict::reset);

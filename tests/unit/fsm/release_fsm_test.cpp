@@ -83,7 +83,25 @@ TEST(ReleaseFsm, LooksForLateCopiesUntilNoneCanArrive) {
     step = fsm.on_answer(ReleaseStatus::released, now);
   }
   EXPECT_EQ(now, kStart + seconds(5));  // one last look at the very end
-  EXPECT_EQ(searches, 4);
+  EXPECT_EQ(searches, 5);
+}
+
+TEST(ReleaseFsm, SearchesOnceMoreAfterTheFirstAnswerHoweverLateThatIs) {
+  auto doubtful = limits();
+  doubtful.late_copies_until = kStart + seconds(5);
+  doubtful.lease_over = kStart + std::chrono::minutes(10);
+  ReleaseFsm fsm(doubtful);
+  fsm.begin(kStart);
+  auto now = kStart + seconds(60);
+  EXPECT_EQ(fsm.on_answer(ReleaseStatus::unknown, now).what, Action::pause) << "it is not given up";
+  now += seconds(1);
+  fsm.on_pause_over(now);
+  const auto step = fsm.on_answer(ReleaseStatus::not_holder, now);
+  ASSERT_EQ(step.what, Action::pause);
+  EXPECT_LE(step.until, now + milliseconds(200));
+  now = step.until;
+  EXPECT_TRUE(fsm.on_pause_over(now).search);
+  EXPECT_EQ(fsm.on_answer(ReleaseStatus::released, now).what, Action::finish);
 }
 
 TEST(ReleaseFsm, ARefusalIsToldAtOnceAndTriedAgainAFewTimes) {
