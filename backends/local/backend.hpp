@@ -133,6 +133,7 @@ class LocalBackend final : public Backend, public MigrationStore, private Watche
   asio::awaitable<ClaimAnswer> claim_permits(LocalClaimPtr claim, TimePoint deadline);
   /// Empty: something has changed meanwhile, do it again.
   asio::awaitable<std::optional<ClaimAnswer>> take_permits(LocalClaimPtr claim, TimePoint deadline);
+  std::optional<ClaimAnswer> check_limit(LocalClaim& claim);
   std::optional<ClaimAnswer> fill_slots(const LocalClaimPtr& claim, std::uint32_t limit);
   asio::awaitable<Failure> write_limit(std::string name, std::uint32_t limit, bool if_absent,
                                        TimePoint deadline);

@@ -161,6 +161,7 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
 
   // permits
   asio::awaitable<ClaimAnswer> claim_permits(NodeClaimPtr claim, TimePoint deadline);
+  asio::awaitable<Answer> check_limit(NodeClaimPtr claim, TimePoint deadline);
   asio::awaitable<Answer> count_permits(NodeClaimPtr claim, TimePoint deadline);
   asio::awaitable<Answer> agree_on_limit(NodeClaimPtr claim, Reply found, std::uint32_t& limit,
                                          TimePoint deadline);

@@ -38,6 +38,7 @@ class SemaphoreContract : public Contract {
 DLOCK_CONTRACT(SemaphoreContract);
 
 constexpr AcquireOptions kPatient{.wait = 30s};
+constexpr auto kSlowMachine = 700ms;
 
 TEST_P(SemaphoreContract, AStoreWithoutSemaphoresRefusesThemAndSaysWhy) {
   auto manager = open();
@@ -228,6 +229,29 @@ TEST_P(SemaphoreContract, WhoWaitsWithAnotherLimitInMindIsTold) {
   EXPECT_EQ(waiter.get(), errc::invalid_argument);
   EXPECT_EQ(held.state(), HandleState::held);
   EXPECT_TRUE(manager.semaphore("s", 2).try_acquire());
+}
+
+TEST_P(SemaphoreContract, AWaiterBehindOthersIsNotifiedOfAnotherLimitWithinASecond) {
+  auto manager = open();
+  auto held = manager.semaphore("s", 1).acquire();
+  auto first = std::async(std::launch::async,
+                          [&] { return manager.semaphore("s").acquire(1, {.wait = 60s}); });
+  ASSERT_TRUE(permit_waiters_become(1));
+  const auto refused = [&](std::uint32_t limit) {
+    return error_of(
+        [&] { static_cast<void>(manager.semaphore("s", limit).acquire(1, {.wait = 60s})); });
+  };
+  auto began = testkit::Clock::now();
+  EXPECT_EQ(refused(2), errc::invalid_argument);
+  EXPECT_LT(testkit::Clock::now() - began, 1s + kSlowMachine) << "when it comes";
+  auto second = std::async(std::launch::async, [&] { return refused(1); });
+  ASSERT_TRUE(permit_waiters_become(2));
+  began = testkit::Clock::now();
+  manager.set_semaphore("s", 3);
+  EXPECT_EQ(second.get(), errc::invalid_argument);
+  EXPECT_LT(testkit::Clock::now() - began, 1s + kSlowMachine) << "when it changes";
+  EXPECT_EQ(first.get().state(), HandleState::held) << "it accepts any limit";
+  EXPECT_EQ(held.state(), HandleState::held);
 }
 
 TEST_P(SemaphoreContract, ALockOfTheSameNameIsAnotherThing) {

@@ -24,6 +24,8 @@ constexpr int kMostTurns = 8;
 /// Without inotify, and after its word, which comes a little before the bytes are unlocked.
 constexpr milliseconds kLookUntold{10};
 constexpr milliseconds kLookOnceMore{1};
+/// How often a waiter behind others reads the limit.
+constexpr milliseconds kCheckLimit{500};
 
 ClaimAnswer told(ClaimStatus status, Failure failure = {}) {
   ClaimAnswer answer;
@@ -55,6 +57,9 @@ asio::awaitable<ClaimAnswer> LocalBackend::claim_permits(LocalClaimPtr claim, Ti
           write_waiter(claim->file, guard->ticket, claim->request(), env_.wall_clock_ms());
         }
       }
+      if (stands.status == ClaimStatus::waiting && claim->file) {
+        if (auto refused = check_limit(*claim)) co_return std::move(*refused);
+      }
       if (stands.status != ClaimStatus::granted) co_return stands;
     }
     auto answer = co_await take_permits(claim, deadline);
@@ -63,6 +68,16 @@ asio::awaitable<ClaimAnswer> LocalBackend::claim_permits(LocalClaimPtr claim, Ti
   drop_permits(*claim);
   co_return told(ClaimStatus::unavailable,
                  make_failure(Error::system, path_ + ": the permits' file keeps changing"));
+}
+
+// The first in line reports a limit that cannot be read.
+std::optional<ClaimAnswer> LocalBackend::check_limit(LocalClaim& claim) {
+  std::optional<std::uint32_t> limit;
+  if (read_limit(claim.file, path_, limit).error || !limit) return std::nullopt;
+  auto failure = why_not(claim.request(), *limit);
+  if (!failure.error) return std::nullopt;
+  drop_permits(claim);
+  return told(ClaimStatus::failed, std::move(failure));
 }
 
 // With the guard.
@@ -141,7 +156,7 @@ std::optional<ClaimAnswer> LocalBackend::fill_slots(const LocalClaimPtr& claim,
 
 asio::awaitable<void> LocalBackend::wait_for_permits(LocalClaimPtr claim, TimePoint deadline) {
   if (claim->guard->state != LocalClaim::State::granted) {
-    co_return co_await wait(claim->guard, deadline);
+    co_return co_await wait(claim->guard, std::min(deadline, env_.now() + kCheckLimit));
   }
   const bool first_of_all = claim->queue && start_watching(claim);
   const bool at_once = first_of_all || claim->gone || claim->guard->gone || claim->interrupted ||

@@ -68,12 +68,44 @@ asio::awaitable<ClaimAnswer> ZooKeeperBackend::claim_permits(NodeClaimPtr claim,
       answer = co_await find_leases(claim, deadline);
     } else {
       auto stands = co_await this->claim(guard, deadline);
+      if (stands.status == ClaimStatus::waiting) answer = co_await check_limit(claim, deadline);
+      if (answer) co_return std::move(*answer);
       if (stands.status != ClaimStatus::granted) co_return stands;
     }
     if (answer) co_return std::move(*answer);
     if (env_.now() >= deadline) break;
   }
   co_return no_word(*claim, *session_);
+}
+
+// A waiter behind others reads the limit once and after each change.
+asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::check_limit(NodeClaimPtr claim,
+                                                                        TimePoint deadline) {
+  if (claim->limit_agrees) co_return Answer();
+  const auto path = limit_path(*claim);
+  if (!claim->limit_watch) {
+    const std::weak_ptr<NodeClaim> weak = claim;
+    claim->limit_watch = session_->watch_always(path, [weak](WatchEvent event) {
+      const auto waiter = weak.lock();
+      if (!waiter || event == WatchEvent::set) return;
+      waiter->limit_agrees = false;
+      waiter->guard->wake();
+    });
+  }
+  claim->limit_agrees = true;
+  const auto ask = [&] {
+    const Client::Burst burst(session_->client());
+    if (!session_->watching(path)) session_->set_watch(path);
+    return session_->client().get(path);
+  };
+  auto asked = ask();
+  const auto found = co_await reply_until(std::move(asked), deadline);
+  const auto stored = found.rc == ZOK ? read_limit(found.text) : std::nullopt;
+  if (is_loss(found.rc)) claim->limit_agrees = false;
+  if (!stored || !usable(*claim)) co_return Answer();  // the first in line reports what is wrong
+  auto why = refusal(claim->request(), *stored);
+  if (!why.error) co_return Answer();
+  co_return co_await leave_line(claim, refused_permits(std::move(why)), deadline);
 }
 
 // With the guard.
@@ -296,7 +328,8 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::leave_line(NodeClaim
 
 // The entry of the directory may be another claim's, which acquired the guard since.
 void ZooKeeperBackend::stop_counting(NodeClaim& claim) noexcept {
-  claim.counts = false;
+  claim.counts = claim.limit_agrees = false;
+  claim.limit_watch.reset();
   const auto entry = counting_.find(claim.directory);
   if (entry != counting_.end() && entry->second.lock().get() == &claim) counting_.erase(entry);
 }

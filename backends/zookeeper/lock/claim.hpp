@@ -122,6 +122,8 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
   std::vector<std::string> leases;  ///< once granted: all of them, `node` is the first
   std::vector<std::unique_ptr<Session::Watch>> other_leases;  ///< than the first
   bool counts = false;  ///< it has the guard, and watches the leases to become fewer
+  std::unique_ptr<Session::Watch> limit_watch;  ///< while the guard waits
+  bool limit_agrees = false;                    ///< with the request, when it was last read
 
   bool read_write = false;  ///< Curator's readers or writers were in the queue when we last looked
   bool was_granted = false;
