@@ -119,6 +119,8 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   void watch_before(const NodeClaimPtr& claim, const std::string& path, bool decides);
   asio::awaitable<Answer> stand_behind_seal(NodeClaimPtr claim, std::string seal,
                                             TimePoint deadline);
+  /// Returns whether enough of the session is left for a grant.
+  bool has_patience() const noexcept;
   asio::awaitable<Answer> take(NodeClaimPtr claim, TimePoint deadline);
   asio::awaitable<Answer> give_up_place(NodeClaimPtr claim, ClaimAnswer answer, TimePoint deadline);
   void share_own_watch(const NodeClaimPtr& claim);

@@ -389,6 +389,13 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::stand_behind(NodeCla
   co_return waiting;
 }
 
+// Half of it. After a silent link the base of the local deadline (rules/deadline.hpp) is as old as
+// the silence, so that a grant would be lost soon. A new base counts a quarter of the timeout
+// after its answer.
+bool ZooKeeperBackend::has_patience() const noexcept {
+  return session_->validity().until - env_.now() >= session_->timeout() / 3;
+}
+
 asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::take(NodeClaimPtr claim,
                                                                  TimePoint deadline) {
   auto born = static_cast<std::uint64_t>(claim->czxid);
@@ -413,7 +420,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::take(NodeClaimPtr cl
   }
   // The last write of this session may be old when our turn comes without one. What made it our
   // turn is as old then, and an operator may have broken our place since (found by the simulation).
-  if (session_->validity().until - env_.now() < session_->timeout() / 6) {
+  if (!has_patience()) {
     if (!usable(*claim)) co_return Answer();
     auto sent = settle_and_list(session_->client(), names_.root(), claim->directory);
     const auto settled = co_await reply_until(sent.first, deadline);
@@ -424,6 +431,10 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::take(NodeClaimPtr cl
     if (!is_there && claim->place == Place::queued) claim->leave_queue();
   }
   if (claim->place != Place::queued && claim->place != Place::granted) co_return Answer();
+  if (!has_patience()) {
+    co_await claim->signal.wait_until(std::min(deadline, env_.now() + session_->timeout() / 16));
+    co_return Answer();
+  }
   // Marked by an operator who breaks it, most likely: what was just asked comes before a listing.
   if (claim->own_in_doubt) {
     claim->before_decides = false;

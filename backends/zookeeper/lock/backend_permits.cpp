@@ -296,6 +296,14 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::take_permits(
     auto refused = refused_permits({Error::token_too_low, "no token is left"});
     co_return co_await leave_line(claim, std::move(refused), deadline);
   }
+  if (!has_patience()) {
+    auto proving = session_->client().prove(names_.root());
+    const auto proven = co_await reply_until(std::move(proving), deadline);
+    if (proven.rc == ZOK && !has_patience()) {
+      co_await claim->signal.wait_until(std::min(deadline, env_.now() + session_->timeout() / 16));
+    }
+    co_return Answer();
+  }
   claim->place = Place::granted;
   claim->removing = false;
   stop_counting(*claim);

@@ -44,6 +44,32 @@ TEST_F(ZooKeeperFailure, F63_KilledHolderFreesTheLockWithinItsSessionAndATick) {
   held.release();
 }
 
+// The session lives, and the last answer before the silence is nearly a session old.
+TEST_F(ZooKeeperFailure, AGrantAfterASilentLinkHasHalfOfTheSessionsPatience) {
+  auto others = direct();
+  auto held = others.lock("job")->acquire();
+  auto locks = proxied();
+  auto waiting =
+      std::async(std::launch::async, [&] { return locks.lock("job")->acquire({.wait = 60s}); });
+  BareClient client(server_.port());
+  ASSERT_TRUE(eventually(patience(), [&] { return client.children("/app/job").size() == 2; }));
+  const auto before = client.children("/app/job");
+  for (const auto direction : {Direction::to_server, Direction::to_client}) {
+    proxy_->hold(direction, true);
+  }
+  std::this_thread::sleep_for(kSession * 3 / 4);  // the silence is the test's subject
+  EXPECT_FALSE(held.release());
+  for (const auto direction : {Direction::to_server, Direction::to_client}) {
+    proxy_->hold(direction, false);
+  }
+  proxy_->drop_clients();
+  auto granted = waiting.get();
+  ASSERT_TRUE(granted.remaining());
+  EXPECT_GE(*granted.remaining(), kSession / 3 - 100ms);
+  EXPECT_THAT(before, testing::IsSupersetOf(client.children("/app/job"))) << "the same session";
+  EXPECT_FALSE(granted.release());
+}
+
 TEST_F(ZooKeeperFailure, F15_HolderStoppedPastItsSessionIsToldFirst) {
   auto locks = direct();
   locks.connect();

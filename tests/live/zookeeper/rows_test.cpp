@@ -69,7 +69,7 @@ TEST_F(ZooKeeperRows, F06_ASilentServerIsToldByTheDeadline) {
 }
 
 TEST_F(ZooKeeperRows, F27_ADelayedReplyShortensTheLease) {
-  static constexpr auto kDelay = 500ms;
+  static constexpr auto kDelay = 150ms;
   auto locks = proxied();
   auto lock = locks.lock("job");
   lock->acquire().release();
@@ -80,7 +80,7 @@ TEST_F(ZooKeeperRows, F27_ADelayedReplyShortensTheLease) {
     return Verdict::forward;
   });
   auto held = lock->acquire({.wait = 20s});
-  EXPECT_LE(held.remaining().value_or(1h), kSession * 11 / 12 - kDelay);
+  EXPECT_LE(held.remaining().value_or(1h), kSession * 2 / 3 - kDelay);
   proxy_->delay(Direction::to_client, 0ms);
 }
 
