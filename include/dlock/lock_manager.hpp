@@ -72,8 +72,10 @@ struct OpenOptions {
   bool log_losses = true;
   /// A blocking call does the manager's I/O on its own thread while it waits, if no other call
   /// waits and the thread is of the manager's scheduling class, not below its priority, and has 256
-  /// KiB of stack left: nobody has to be woken for it. False: on the manager's thread only, for
-  /// programs whose threads have credentials, namespaces or system call filters of their own.
+  /// KiB of stack left: nobody has to be woken for it. A thread that is stopped meanwhile, inside a
+  /// signal handler or by a debugger, renews no lock of the process: all are lost at their
+  /// deadlines. False: on the manager's thread only, for programs whose threads may stop, or whose
+  /// threads have separate credentials, namespaces or system call filters.
   bool io_on_calling_threads = true;
   /// One warning in the log where threads of this process take locks of the manager in opposite
   /// orders, so that they can wait for each other for ever: with the names, and how and where each
