@@ -39,6 +39,9 @@ MemcachedBackend::MemcachedBackend(const StoreOptions& options, Env& env, EventS
     settings.list_note = server_note(options.endpoints, place, options.string("server_list"));
     settings.list_exptime = note_exptime(options.duration("lease"));
     settings.server = endpoint;
+    settings.self_test_key = [names = names_](std::string_view id) {
+      return names.self_test_key(id);
+    };
     settings.flags = static_cast<std::uint32_t>(options.integer("flags"));
     settings.canary_key = names_.canary_key();
     settings.make_client = make_client;
@@ -113,6 +116,23 @@ asio::awaitable<Failure> MemcachedBackend::reach(std::shared_ptr<Server> server,
     answer.failure.text = fmt::format("{}: {}", server->address(), answer.failure.text);
   }
   co_return std::move(answer.failure);
+}
+
+asio::awaitable<std::vector<SelfTestReport>> MemcachedBackend::self_test(TimePoint deadline) {
+  std::vector<asio::awaitable<SelfTestReport>> tasks;
+  tasks.reserve(servers_.size());
+  for (const auto& server : servers_) tasks.push_back(test(server, deadline));
+  co_return co_await together(env_, std::move(tasks));
+}
+
+asio::awaitable<SelfTestReport> MemcachedBackend::test(std::shared_ptr<Server> server,
+                                                       TimePoint deadline) {
+  auto work = [](Call& call) { return call.self_test(); };
+  auto ran = co_await server->line().run<SelfTestReport>(std::move(work), deadline);
+  if (ran.result) co_return std::move(*ran.result);
+  SelfTest not_begun;
+  not_begun.add(SelfTestStep::acquire, {SelfTestAnswer::Kind::unanswered, std::move(ran.why)});
+  co_return not_begun.report(server->address());
 }
 
 void MemcachedBackend::declare() {

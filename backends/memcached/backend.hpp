@@ -27,6 +27,7 @@ class MemcachedBackend final : public Backend, public MigrationStore {
 
   asio::awaitable<Failure> connect(TimePoint deadline) override;
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
+  asio::awaitable<std::vector<SelfTestReport>> self_test(TimePoint deadline) override;
   ClaimPtr make_claim(ClaimRequest request) override;
   asio::awaitable<ClaimAnswer> claim(ClaimPtr claim, TimePoint deadline) override;
   asio::awaitable<void> wait(ClaimPtr claim, TimePoint deadline) override;
@@ -54,6 +55,7 @@ class MemcachedBackend final : public Backend, public MigrationStore {
   using Claims = std::vector<KeyClaimPtr>;
 
   asio::awaitable<Failure> reach(std::shared_ptr<Server> server, TimePoint deadline);
+  asio::awaitable<SelfTestReport> test(std::shared_ptr<Server> server, TimePoint deadline);
   void declare();
   void on_changed();
   const std::shared_ptr<Server>& server_of_name(const std::string& name) const;

@@ -61,6 +61,9 @@ ErrorMeaning meaning(Error error) noexcept {
     case Error::no_thread:
       return {errc::unavailable,
               "the system has no thread to give: raise the limit (ulimit -u, pids.max)"};
+    case Error::self_test_failed:
+      return {errc::config_unsafe,
+              "the Memcached server, or a proxy before it, ignores conditions"};
   }
   return {errc::protocol, "unknown Memcached error"};
 }

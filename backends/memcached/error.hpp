@@ -30,6 +30,7 @@ enum class Error {
   keeps_nothing = 19,
   other_list = 20,
   no_thread = 21,
+  self_test_failed = 22,
 };
 
 const boost::system::error_category& category() noexcept;

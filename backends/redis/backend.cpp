@@ -48,7 +48,8 @@ RedisBackend::RedisBackend(const StoreOptions& options, DialSettings settings, E
           std::make_shared<Presence>(env, link_, instance_, waiter_patience(poll_),
                                      [this] { return waiting_ > 0 && subscriber_->stands(); })),
       handed_over_(options.string("key") == kOwnTemplate && lock_delay_.count() == 0),
-      capabilities_(declare(facts_, declaration())) {}
+      capabilities_(declare(facts_, declaration())),
+      self_test_(env) {}
 
 RedisBackend::~RedisBackend() {
   presence_->stop();
@@ -122,6 +123,7 @@ void RedisBackend::on_inspected(const ServerFacts& facts, ServerChange change) {
     sink_.on_warning("waiters can only poll, PUBLISH is refused: " + facts.publish_refused);
   }
   facts_ = facts;
+  if (!facts_.info_known || facts_.run_id != tested_run_) self_test_.close();
   if (change != ServerChange::none) {
     ++epoch_;
     last_change_ =

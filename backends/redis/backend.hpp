@@ -23,6 +23,7 @@
 #include "dlock/spi/backend.hpp"
 #include "dlock/spi/event_sink.hpp"
 #include "dlock/spi/options.hpp"
+#include "dlock/spi/self_test/gate.hpp"
 
 namespace dlock::redis {
 
@@ -38,6 +39,7 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
   Failure link_failure() const override { return link_->last_failure(); }
   std::string pending_attempt() const override { return link_->pending_attempt(); }
   const Capabilities& capabilities() const noexcept override { return capabilities_; }
+  asio::awaitable<std::vector<SelfTestReport>> self_test(TimePoint deadline) override;
   ClaimPtr make_claim(ClaimRequest request) override;
   asio::awaitable<ClaimAnswer> claim(ClaimPtr claim, TimePoint deadline) override;
   asio::awaitable<void> wait(ClaimPtr claim, TimePoint deadline) override;
@@ -117,6 +119,18 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
   enum class WithRange : std::uint8_t { no, if_wanted };
   asio::awaitable<ClaimAnswer> claim_by_script(KeyClaimPtr ours, WithRange range,
                                                TimePoint deadline);
+  struct SelfTestSent {
+    SelfTest test;
+    bool has_unknown_hash = false;
+  };
+  asio::awaitable<SelfTestSent> send_self_test_by(ScriptBy by,
+                                                  std::shared_ptr<Connection> connection,
+                                                  TimePoint deadline);
+  asio::awaitable<SelfTest> send_self_test(std::shared_ptr<Connection> connection,
+                                           TimePoint deadline);
+  /// The server has not passed the self-test yet.
+  asio::awaitable<ClaimAnswer> claim_after_self_test(KeyClaimPtr ours, WithRange range,
+                                                     TimePoint deadline);
   /// If the answer brings one. False: it came too late, and must be asked for again.
   bool take_range(KeyClaim& claim, const TokenRanges::Connection& on, const ScriptAnswer& answer,
                   TimePoint sent);
@@ -193,6 +207,8 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
   bool announced_ = false;     ///< the core knows that we are connected
   bool closed_ = false;
   int waiting_ = 0;
+  SelfTestGate self_test_;
+  std::string tested_run_;   ///< The run id of the server that was tested last.
   std::uint64_t epoch_ = 0;  ///< counts the servers that stood behind the address
   LossReason last_change_ = LossReason::removed;
   TokenRanges token_ranges_;

@@ -44,6 +44,7 @@ enum class Error {
   no_resources = 25,
   foreign_aside = 26,
   password_wanted = 27,
+  self_test_failed = 28,
 };
 
 const boost::system::error_category& redis_category() noexcept;

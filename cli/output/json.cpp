@@ -42,6 +42,19 @@ json::object status_object(const LockStatus& status) {
           {"readers", std::move(readers)}};
 }
 
+json::array self_test_values(const std::vector<SelfTestReport>& reports) {
+  json::array servers;
+  for (const auto& report : reports) {
+    json::array steps;
+    for (const auto& step : report.steps) {
+      steps.push_back(json::object{
+          {"step", step.name}, {"result", to_string(step.result)}, {"reason", or_null(step.text)}});
+    }
+    servers.push_back(json::object{{"server", utf8(report.server)}, {"steps", std::move(steps)}});
+  }
+  return servers;
+}
+
 json::object finding_object(const StoreFinding& finding) {
   const StoreReport& report = finding.report;
   json::object object{{"store", report.name},
@@ -89,6 +102,7 @@ json::object finding_object(const StoreFinding& finding) {
   object["can_ask"] = can.can_ask;
   object["can_adopt"] = can.can_adopt;
   object["semaphores"] = can.permits;
+  object["self_test"] = self_test_values(finding.self_tests);
   return object;
 }
 

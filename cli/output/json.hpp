@@ -71,7 +71,8 @@ std::string to_json(const AskedLock& asked);
 /// `dlock doctor`'s finding on one store.
 struct StoreFinding {
   StoreReport report;
-  std::chrono::milliseconds took{0};  ///< to reach it, or to give up
+  std::chrono::milliseconds took{0};         ///< to reach it, or to give up
+  std::vector<SelfTestReport> self_tests{};  ///< One per server, of a store that has one.
 };
 std::string to_json(const std::vector<StoreFinding>& findings);
 

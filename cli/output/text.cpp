@@ -86,6 +86,24 @@ std::string extras_of(const Capabilities& can) {
   return text;
 }
 
+/// The steps that have passed on one line, each other step on its own.
+std::string self_test_lines(const SelfTestReport& report) {
+  std::string passed;
+  std::string others;
+  for (const auto& step : report.steps) {
+    if (step.result == SelfTestReport::Result::passed) {
+      passed += fmt::format("{}{}", passed.empty() ? "" : ", ", step.name);
+      continue;
+    }
+    const bool is_wrong = step.result == SelfTestReport::Result::wrong;
+    others += indented(
+        "self-test", fmt::format("{}: {}: {}{}{}", report.server, is_wrong ? "WRONG" : "not tested",
+                                 step.name, step.text.empty() ? "" : ": ", step.text));
+  }
+  if (passed.empty()) return others;
+  return indented("self-test", fmt::format("{}: passed: {}", report.server, passed)) + others;
+}
+
 std::string finding_text(const StoreFinding& finding) {
   const StoreReport& report = finding.report;
   if (report.backend.empty()) {
@@ -118,6 +136,7 @@ std::string finding_text(const StoreFinding& finding) {
   }
   for (const auto& line : migration_lines(can)) text += indented("migration", line);
   for (const auto& note : can.notes) text += indented("server", note);
+  for (const auto& tested : finding.self_tests) text += self_test_lines(tested);
   if (report.error) {
     text += indented("REFUSED", report.message.empty() ? report.error.message() : report.message);
   }

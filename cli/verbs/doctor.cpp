@@ -2,6 +2,7 @@
 //
 // `dlock doctor`: every store alone, so that each has its own time and one that is down hides none.
 #include <chrono>
+#include <utility>
 
 #include "cli/open.hpp"
 #include "cli/output/json.hpp"
@@ -48,14 +49,32 @@ void compare_routes(LockManager& locks, const Config& config, const std::string&
   }
 }
 
+/// A wrong answer replaces the error of an unmet `require`.
+void test_servers(LockManager& locks, StoreFinding& finding) {
+  auto& report = finding.report;
+  try {
+    finding.self_tests = locks.self_test(report.name);
+  } catch (const LockError&) {  // NOLINT(bugprone-empty-catch): it was reached a moment ago
+  }
+  for (const auto& tested : finding.self_tests) {
+    auto text = tested.failure_text();
+    if (text.empty()) continue;
+    report.error = make_error_code(errc::config_unsafe);
+    report.message = std::move(text);
+  }
+}
+
 /// `config`: one store of `whole`.
 StoreFinding examine(const Config& config, const Config& whole) try {
   LockManager locks = LockManager::from_config(config, open_options());
   const auto start = BoottimeClock::now();
   auto reports = locks.inspect();
   const auto took = std::chrono::round<std::chrono::milliseconds>(BoottimeClock::now() - start);
-  if (reports.at(0).reached) compare_routes(locks, whole, reports.at(0).name);
-  return {std::move(reports.at(0)), took};
+  StoreFinding finding{std::move(reports.at(0)), took};
+  if (!finding.report.reached) return finding;
+  test_servers(locks, finding);
+  compare_routes(locks, whole, finding.report.name);
+  return finding;
 } catch (const MissingReference& error) {
   return not_usable(config, error);
 }

@@ -37,6 +37,14 @@ asio::awaitable<Result<LockStatus>> inspect_lock(std::shared_ptr<Store> store, s
   co_return result;
 }
 
+asio::awaitable<Result<std::vector<SelfTestReport>>> test_servers(std::shared_ptr<Store> store) {
+  Result<std::vector<SelfTestReport>> result;
+  result.failure = co_await store->connected();
+  if (result.failure.error) co_return result;
+  result.value = co_await store->backend().self_test(operation_deadline(*store));
+  co_return result;
+}
+
 asio::awaitable<Result<std::vector<LockStatus>>> list_locks(std::shared_ptr<Store> store,
                                                             std::string prefix) {
   Result<std::vector<LockStatus>> result;
@@ -164,6 +172,13 @@ std::vector<StoreReport> LockManager::inspect(std::optional<milliseconds> timeou
         }));
   }
   return reports;
+}
+
+std::vector<SelfTestReport> LockManager::self_test(const std::string& store) {
+  auto tested = impl_->engine->run_on<Result<std::vector<SelfTestReport>>>(
+      store, [](std::shared_ptr<Store> at) { return test_servers(std::move(at)); });
+  if (!tested.value) fail(tested.failure, {}, store);
+  return std::move(*tested.value);
 }
 
 std::vector<std::string> LockManager::route_conflicts(const Config& config,

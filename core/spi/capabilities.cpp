@@ -5,6 +5,18 @@
 
 namespace dlock::inline v0 {
 
+const char* to_string(SelfTestReport::Result value) noexcept {
+  switch (value) {
+    case SelfTestReport::Result::passed:
+      return "passed";
+    case SelfTestReport::Result::wrong:
+      return "wrong";
+    case SelfTestReport::Result::not_tested:
+      break;
+  }
+  return "not_tested";
+}
+
 const char* to_string(Guarantee value) noexcept {
   return value == Guarantee::exclusive ? "exclusive" : "best_effort";
 }

@@ -13,6 +13,10 @@
 
 namespace dlock::inline v0 {
 
+asio::awaitable<std::vector<SelfTestReport>> Backend::self_test(TimePoint) {
+  co_return std::vector<SelfTestReport>{};
+}
+
 asio::awaitable<AskAnswer> Backend::ask(std::string, std::uint64_t, Revocation, TimePoint) {
   AskAnswer answer;
   answer.failure = make_failure(errc::not_supported, "its store cannot tell a holder");

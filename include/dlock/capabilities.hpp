@@ -7,6 +7,7 @@
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -86,6 +87,30 @@ struct Capabilities {
   /// What the server said of itself: version, settings that matter. For people.
   std::vector<std::string> notes;
 };
+
+/// The answers of a server to the self-test: two owners ask for one key, which is unlike any
+/// lock's.
+struct SelfTestReport {
+  enum class Result : std::uint8_t {
+    passed,
+    wrong,       ///< The server or a proxy ignores a condition. No lock is granted there.
+    not_tested,  ///< The server did not answer, or does not permit the step.
+  };
+  struct Step {
+    std::string name;  ///< `acquire as another owner`
+    Result result = Result::not_tested;
+    std::string text;  ///< Why it has not passed. Empty: no reason is known.
+  };
+
+  std::string server;  ///< Host and port, or the path of a socket.
+  std::vector<Step> steps;
+
+  /// Returns a sentence about the first wrong step, with the remedy. Empty if no step is wrong.
+  std::string failure_text() const;
+};
+
+/// Returns `passed`, `wrong` or `not_tested`.
+const char* to_string(SelfTestReport::Result value) noexcept;
 
 const char* to_string(Guarantee value) noexcept;
 const char* to_string(TokenStrength value) noexcept;

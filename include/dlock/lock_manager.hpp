@@ -223,6 +223,12 @@ class LockManager {
   /// down.
   std::vector<StoreReport> inspect(std::optional<std::chrono::milliseconds> timeout = std::nullopt);
 
+  /// Tests whether the servers of `store` refuse what another owner may not do. The keys of the
+  /// test expire after 10 s. Returns one report per server; none if the store has no self-test. A
+  /// manager runs the same test before its first lock on a server. Throws LockError{unavailable,
+  /// ...} if the store cannot be reached.
+  std::vector<SelfTestReport> self_test(const std::string& store);
+
   /// Compares `config` with the note that managers leave in `store` of the routes by which they
   /// lock there. Returns a sentence for each route of another configuration whose names `config`
   /// does not route to `store`: two programs may hold one lock. Stores that cannot keep the note

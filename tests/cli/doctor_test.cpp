@@ -11,6 +11,7 @@
 #include "testkit/servers/memcached.hpp"
 #include "testkit/servers/redis.hpp"
 #include "tests/cli/cli_support.hpp"
+#include "tests/support/careless_proxy.hpp"
 #include "tests/support/every_store.hpp"
 
 namespace dlock::cli_test {
@@ -186,6 +187,62 @@ TEST(CliDoctorOfAll, ASettingOfTheServerMovesThePromise) {
     EXPECT_EQ(text(finding, "guarantee"), "best_effort");
     EXPECT_EQ(remedies(finding).find("start memcached with -M"), std::string::npos);
   }
+}
+
+TEST(CliDoctorOfAll, PrintsTheStepsOfTheSelfTest) {
+  std::vector<std::string> urls;
+  testkit::MemcachedServer memcached;
+  testkit::RedisServer redis;
+  if (is_built("memcached")) {
+    memcached.start();
+    urls.push_back(memcached.url());
+  }
+  if (is_built("redis")) {
+    redis.start();
+    urls.push_back(redis.url());
+  }
+  for (const auto& url : urls) {
+    const auto servers = array_of(finding_of(url), "self_test");
+    ASSERT_EQ(servers.size(), 1U) << url;
+    std::string steps;
+    const auto all = array_of(servers[0].as_object(), "steps");
+    for (const auto& value : all) {
+      const auto& step = value.as_object();
+      EXPECT_EQ(text(step, "result"), "passed") << text(step, "step");
+      EXPECT_TRUE(step.at("reason").is_null());
+      steps += (steps.empty() ? "" : ", ") + text(step, "step");
+    }
+    EXPECT_EQ(steps,
+              "acquire, acquire as another owner, release as another owner, read back, remove");
+    const auto people = finish(dlock_on(url, {"doctor"})).out;
+    EXPECT_NE(people.find(": passed: " + steps), std::string::npos) << people;
+  }
+}
+
+TEST(CliDoctorOfAll, RefusesAServerThatFailsTheSelfTest) {
+  if (!is_built("memcached")) GTEST_SKIP() << "this build has no Memcached store";
+  testkit::MemcachedServer server;
+  server.start();
+  const testkit::FaultProxy proxy(server.port(), testkit::careless(testkit::Ignored::add));
+  const auto url = "memcached://127.0.0.1:" + std::to_string(proxy.port());
+  const std::string words = "fails the self-test at step 'acquire as another owner'";
+  const auto printed = finish(dlock_on(url, {"doctor", "--json"}));
+  EXPECT_EQ(printed.status.shell_status(), 78) << printed.err;
+  const auto findings = json::parse(printed.out);
+  const auto& finding = findings.as_array().at(0).as_object();
+  EXPECT_NE(text(finding, "message").find(words), std::string::npos) << printed.out;
+  const auto servers = array_of(finding, "self_test");
+  const auto steps = array_of(servers.at(0).as_object(), "steps");
+  EXPECT_EQ(text(steps.at(0).as_object(), "result"), "passed");
+  EXPECT_EQ(text(steps.at(1).as_object(), "result"), "wrong");
+  const auto people = finish(dlock_on(url, {"doctor"})).out;
+  EXPECT_NE(people.find("WRONG: acquire as another owner: it grants"), std::string::npos) << people;
+  EXPECT_NE(people.find("REFUSED"), std::string::npos) << people;
+  const auto run = finish(dlock_on(url, {"run", "x", "--", "true"}));
+  EXPECT_EQ(run.status.shell_status(), 78) << run.err;
+  EXPECT_NE(run.err.find(words), std::string::npos) << run.err;
+  // The status of a lock needs no conditions.
+  EXPECT_EQ(finish(dlock_on(url, {"status", "x"})).status.shell_status(), 0);
 }
 
 }  // namespace

@@ -183,7 +183,8 @@ TEST(CliDoctor, SaysWhatAStorePromises) {
   EXPECT_EQ(keys(finding),
             "store backend reached connect_ms error message guarantee assumptions shortfalls fair "
             "token wake_up lease_scope lease_ms migration notes shared_mode "
-            "can_tell_contention can_bound_queue can_head_start can_ask can_adopt semaphores");
+            "can_tell_contention can_bound_queue can_head_start can_ask can_adopt semaphores "
+            "self_test");
   EXPECT_EQ(text(finding, "backend"), "local");
   EXPECT_EQ(text(finding, "guarantee"), "exclusive");
   EXPECT_EQ(text(finding, "lease_scope"), "none");

@@ -37,11 +37,28 @@ class Acquirer {
     constexpr int kTurns = 4;
     for (int turn = 0; turn < kTurns; ++turn) {
       const bool last = turn == kTurns - 1;
+      if (!server_.may_grant()) {
+        const bool may_ask = co_await enter();
+        if (!may_ask) co_return false;
+      }
       const auto verdict = co_await take_turn(last);
       if (verdict == Verdict::won) co_return true;
       if (verdict == Verdict::stop) co_return false;
     }
     stop(ClaimStatus::unknown, failure(Error::unexpected, "the key changes all the time"));
+    co_return false;
+  }
+
+  /// Runs the self-test. Twice at most: a server that denies a command may close the connection.
+  asio::awaitable<bool> enter() {
+    for (int attempt = 0; attempt < 2 && !server_.may_grant(); ++attempt) {
+      auto answer = co_await server_.pass_self_test();
+      if (answer.done()) continue;
+      stop_for(std::move(answer));
+      co_return false;
+    }
+    if (server_.may_grant()) co_return true;
+    stop_for({Outcome::unavailable, failure(Error::connection_lost), {}});
     co_return false;
   }
 

@@ -2,6 +2,7 @@
 //
 // How a lock is taken: `add`, then a token. Against Commands.
 //
+//   server not tested          -> self-test first: passed or denied, go on; wrong, `failed`
 //   add STORED                 -> token, granted            2 round trips, 3 for a new counter
 //   add NOT_STORED             -> busy
 //   an earlier add in doubt    -> look first: ours, renew it by cas; absent, add; else busy

@@ -29,6 +29,10 @@ class KeyMap {
   std::string note_key(std::string_view name) const { return around(body(name) + "%n"); }
   /// Its loss tells that the server lost everything.
   std::string canary_key() const { return around("%canary"); }
+  /// Returns the key of one run of the self-test. `id` is random.
+  std::string self_test_key(std::string_view id) const {
+    return around("%self-test-" + std::string(id));
+  }
   /// Which list of servers the clients have: server_list.hpp.
   std::string list_key() const { return around("%list"); }
 

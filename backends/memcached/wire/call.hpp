@@ -41,6 +41,10 @@ class Call final : public Commands {
   asio::awaitable<Found> gets_and_canary(std::vector<std::string> keys) override {
     return session_.gets_and_canary(std::move(keys), deadline_);
   }
+  bool may_grant() const override { return session_.may_grant(); }
+  asio::awaitable<Answer> pass_self_test() override { return session_.pass_self_test(deadline_); }
+  /// As Session::self_test.
+  asio::awaitable<SelfTestReport> self_test() { return session_.self_test(deadline_); }
   asio::awaitable<Answer> refresh_facts() override { return session_.refresh_facts(deadline_); }
   const ServerInfo& info() const override { return session_.info(); }
 

@@ -38,6 +38,8 @@ class Client {
   void begin_era() noexcept { ++era_; }
   std::uint64_t era() const noexcept { return era_; }
 
+  /// The requests of this turn are written together, where the client decides when to write.
+  virtual void gather() noexcept {}
   virtual asio::awaitable<Answer> add(const std::string& key, const std::string& value,
                                       std::time_t exptime, TimePoint deadline) = 0;
   virtual asio::awaitable<Answer> cas(const std::string& key, const std::string& value,

@@ -97,6 +97,13 @@ class Commands {
   /// The same, and notices when the server has lost everything.
   virtual asio::awaitable<Found> gets_and_canary(std::vector<std::string> keys) = 0;
 
+  /// The server has passed the self-test, or denies it. False without a connection that is ready.
+  /// Checked before each `add` or `cas` that acquires a lock.
+  virtual bool may_grant() const = 0;
+  /// Connects if need be, and runs the self-test if the server has not passed it. `done`: locks may
+  /// be granted. `refused`: the server is not safe.
+  virtual asio::awaitable<Answer> pass_self_test() = 0;
+
   /// Asks how the server is; info() is new then, if it answered.
   virtual asio::awaitable<Answer> refresh_facts() = 0;
   virtual const ServerInfo& info() const = 0;

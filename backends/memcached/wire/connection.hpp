@@ -38,6 +38,8 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   /// Writes it, now or with what else is sent in this turn of the loop. Throws
   /// std::bad_alloc: the connection must be closed then, of half a request nobody knows the rest.
   void send(std::shared_ptr<Exchange> exchange);
+  /// The requests of this turn are written together.
+  void gather() noexcept { pace_.gather(); }
   /// Whoever asked waits no longer. A server that has said nothing at all since he asked costs the
   /// connection, and so does one that owes too many answers; from one that is only slow they come.
   void give_up(Exchange& exchange) noexcept;

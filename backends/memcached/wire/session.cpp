@@ -44,6 +44,7 @@ Session::Session(Env& env, Settings settings, OnFacts on_info)
       settings_(std::move(settings)),
       on_facts_(std::move(on_info)),
       client_(settings_.make_client(env, settings_.server, settings_.flags)),
+      gate_(env),
       connecting_(env, 1) {
   info_.address = fmt::format("{}:{}", settings_.server.host, settings_.server.port);
 }
@@ -142,6 +143,7 @@ asio::awaitable<Answer> Session::take_step(TimePoint deadline) {
       answer = co_await client_->settings(seen_, step_deadline(deadline));
       if (!answer.done()) break;
       seen_.canary_losses = info_.canary_losses;
+      if (!same_run(info_, seen_)) gate_.close();
       info_ = seen_;
       break;
     case Step::list:
@@ -227,6 +229,38 @@ asio::awaitable<Answer> Session::check_list(TimePoint deadline) {
   auto kept = co_await client_->cas(key, ours, exptime, note->number.cas, step_deadline(deadline));
   if (kept.outcome == Outcome::unknown) co_return kept;
   co_return Answer{Outcome::done, {}, {}};
+}
+
+SelfTestRun Session::self_test_run(TimePoint deadline) {
+  return [this, deadline] {
+    const auto id = make_uuid(env_);
+    return send_self_test(*client_, self_test_order(settings_.self_test_key(id), id, env_.random()),
+                          deadline);
+  };
+}
+
+asio::awaitable<Answer> Session::pass_self_test(TimePoint deadline) {
+  auto answer = co_await ready(deadline);
+  if (!answer.done() || gate_.is_open()) co_return answer;
+  auto run = self_test_run(deadline);
+  const auto result = co_await gate_.pass(std::move(run), deadline);
+  if (lets_in(result)) co_return answer;
+  if (!result) co_return Answer{Outcome::unavailable, failure(Error::no_answer), {}};
+  const bool is_unsafe = result->verdict() == SelfTest::Verdict::wrong;
+  co_return Answer{is_unsafe ? Outcome::refused : Outcome::unavailable,
+                   result->failure(info_.address, make_error_code(Error::self_test_failed)),
+                   {}};
+}
+
+asio::awaitable<SelfTestReport> Session::self_test(TimePoint deadline) {
+  auto answer = co_await ready(deadline);
+  SelfTest test;
+  if (answer.done()) {
+    test = co_await run_self_test(self_test_run(deadline));
+  } else {
+    test.add(SelfTestStep::acquire, {SelfTestAnswer::Kind::unanswered, std::move(answer.failure)});
+  }
+  co_return test.report(info_.address);
 }
 
 // A session that is ready has no coroutine of its own for what it hands on.
@@ -331,7 +365,10 @@ asio::awaitable<Answer> Session::refresh_facts(TimePoint deadline) {
   auto seen = info_;
   answer = co_await client_->stats(seen, deadline);
   if (!answer.done()) co_return not_sent(std::move(answer));
-  if (!same_run(info_, seen)) client_->begin_era();
+  if (!same_run(info_, seen)) {
+    client_->begin_era();
+    gate_.close();
+  }
   // Another may have noticed a loss while we waited.
   seen.canary_losses = info_.canary_losses;
   info_ = std::move(seen);

@@ -11,7 +11,9 @@
 
 #include "backends/memcached/rules/pacer.hpp"
 #include "backends/memcached/wire/client.hpp"
+#include "backends/memcached/wire/self_test.hpp"
 #include "backends/memcached/wire/turns.hpp"
+#include "dlock/spi/self_test/gate.hpp"
 
 namespace dlock::memcached {
 
@@ -25,6 +27,7 @@ class Session final {
     std::string list_key;
     std::string list_note;  ///< as server_list.hpp writes it
     std::time_t list_exptime = 0;
+    std::function<std::string(std::string_view id)> self_test_key;
     MakeClient make_client = text_driver();
   };
   /// Called whenever the server was asked, from within a procedure.
@@ -51,6 +54,10 @@ class Session final {
   asio::awaitable<Number> increment(const std::string& key, std::uint64_t by, TimePoint deadline);
   asio::awaitable<Found> gets(const std::vector<std::string>& keys, TimePoint deadline);
   asio::awaitable<Found> gets_and_canary(std::vector<std::string> keys, TimePoint deadline);
+  bool may_grant() const { return is_ready() && gate_.is_open(); }
+  asio::awaitable<Answer> pass_self_test(TimePoint deadline);
+  /// Returns the answers of a new run. For `dlock doctor`.
+  asio::awaitable<SelfTestReport> self_test(TimePoint deadline);
   asio::awaitable<Answer> refresh_facts(TimePoint deadline);
   const ServerInfo& info() const { return info_; }
 
@@ -71,6 +78,7 @@ class Session final {
   asio::awaitable<Answer> ask_stats(TimePoint deadline);
   asio::awaitable<Answer> check_canary(TimePoint deadline);
   asio::awaitable<Answer> check_list(TimePoint deadline);
+  SelfTestRun self_test_run(TimePoint deadline);
 
   Env& env_;
   const Settings settings_;
@@ -78,6 +86,7 @@ class Session final {
   std::unique_ptr<Client> client_;
   ServerInfo info_;
   std::string canary_;
+  SelfTestGate gate_;
   Turns connecting_;  ///< one makes the connection, the others wait for it
   Step next_ = Step::open;
   bool is_closed_ = false;

@@ -26,6 +26,9 @@ class TextClient final : public Client {
   void drop() noexcept override;
   void close() noexcept override;
   bool is_open() const noexcept override { return connection_ && connection_->is_open(); }
+  void gather() noexcept override {
+    if (connection_) connection_->gather();
+  }
 
   asio::awaitable<Answer> add(const std::string& key, const std::string& value, std::time_t exptime,
                               TimePoint deadline) override;

@@ -141,6 +141,9 @@ asio::awaitable<ClaimAnswer> RedisBackend::claim_by_script(KeyClaimPtr ours, Wit
     const auto status = link_->failed_for_good() ? ClaimStatus::failed : ClaimStatus::unavailable;
     co_return not_done<ClaimAnswer>(status, link_->failure());
   }
+  if (!self_test_.is_open()) {
+    co_return co_await claim_after_self_test(std::move(ours), range, deadline);
+  }
   if (ours->request().permits != 0) co_return co_await claim_permits(ours, deadline);
   if (ours->request().adoption) co_return co_await adopt(ours, deadline);
   const auto& gate = ours->request().gate;

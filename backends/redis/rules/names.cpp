@@ -56,9 +56,14 @@ KeyMap::KeyMap(std::string_view key_template) {
 
 std::string KeyMap::key(std::string_view name) const { return std::string(base(name).lock()); }
 
+KeyBase KeyMap::base(std::string_view name) const { return around(escaped(name)); }
+
+KeyBase KeyMap::self_test_base(std::string_view id) const {
+  return around("%self-test-" + std::string(id));
+}
+
 // Without a tag in the template the whole key is the tag of the others: the same slot.
-KeyBase KeyMap::base(std::string_view name) const {
-  const auto middle = escaped(name);
+KeyBase KeyMap::around(std::string_view middle) const {
   std::string text;
   text.reserve(before_.size() + middle.size() + after_.size() + 2);
   if (!tagged_) text += '{';

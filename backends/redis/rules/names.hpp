@@ -61,6 +61,8 @@ class KeyMap {
   std::string key(std::string_view name) const;
   KeyBase base(std::string_view name) const;
   LockKeys keys(std::string_view name) const;
+  /// Returns the keys of one run of the self-test. `id` is random. They are not the keys of a name.
+  KeyBase self_test_base(std::string_view id) const;
   /// The name behind a lock's key; empty for any other key.
   std::optional<std::string> name(std::string_view key) const;
   /// For SCAN MATCH: finds every lock's key whose name begins with `prefix` (and others).
@@ -70,6 +72,8 @@ class KeyMap {
   std::string pattern_beside(std::string_view prefix, std::string_view suffix) const;
 
  private:
+  KeyBase around(std::string_view middle) const;
+
   std::string before_;
   std::string after_;
   bool tagged_;  ///< the template has a hash tag of its own

@@ -109,6 +109,11 @@ Asked ask(Env& env, Connection& connection, const Script& script, const ScriptCa
   return send(env, connection, script, true, call, first);
 }
 
+Asked ask(Env& env, Connection& connection, const Script& script, const ScriptCall& call,
+          ScriptBy by) {
+  return send(env, connection, script, by == ScriptBy::hash, call);
+}
+
 bool is_unknown_hash(const ScriptAnswer& answer) {
   return answer.kind == AnswerKind::refused && answer.verdict.next == Verdict::Next::load_script;
 }

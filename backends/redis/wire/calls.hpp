@@ -77,6 +77,9 @@ enum class FirstToHear : std::uint8_t { we, others };
 /// By its hash; `script` lives longer.
 Asked ask(Env& env, Connection& connection, const Script& script, const ScriptCall& call,
           FirstToHear first = FirstToHear::we);
+enum class ScriptBy : std::uint8_t { hash, text };
+Asked ask(Env& env, Connection& connection, const Script& script, const ScriptCall& call,
+          ScriptBy by);
 /// The server does not know it (any more): run_text() tells it.
 bool is_unknown_hash(const ScriptAnswer& answer);
 asio::awaitable<ScriptAnswer> run_text(Env& env, std::shared_ptr<Connection> connection,

@@ -77,6 +77,8 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   Pending send_words(Words words);
   /// Both in one write; the outcome is that of the second.
   Pending send_both(Words first, Words second);
+  /// The requests of this turn are written together.
+  void gather() noexcept { pace_.gather(); }
   /// Ends it; what is pending is told.
   void close(Failure why);
 

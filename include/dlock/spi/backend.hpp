@@ -50,6 +50,11 @@ class Backend {
   /// What the store promises as configured. Valid after connect().
   virtual const Capabilities& capabilities() const noexcept = 0;
 
+  /// Effect: runs the self-test (self_test/steps.hpp) on each server, also where an earlier one
+  /// passed. A backend that has one also runs it before the first claim on a server. No other call
+  /// runs it. Returns one report per server. Unless overridden: none.
+  virtual asio::awaitable<std::vector<SelfTestReport>> self_test(TimePoint deadline);
+
   /// No I/O.
   virtual ClaimPtr make_claim(ClaimRequest request) = 0;
 

@@ -3,16 +3,13 @@
 // A Memcached server that lies: honest up to the word that a row is about.
 #include <fmt/format.h>
 
-#include <functional>
 #include <limits>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <sstream>
 
 #include "testkit/scripted_server.hpp"
 #include "tests/live/hostile/hostile.hpp"
+#include "tests/live/hostile/small_memcached.hpp"
 
 namespace dlock::hostile {
 namespace {
@@ -26,88 +23,19 @@ struct Row {
   ScriptedAnswer lie;
 };
 
-constexpr const char* kStats =
-    "STAT pid 7\r\nSTAT uptime 100\r\nSTAT time 1700000000\r\nSTAT version 1.6.18\r\n"
-    "STAT evictions off\r\nEND\r\n";
-
-/// Whose number and tag are what the request says, or nearly.
-std::string honest_meta(const std::string& line) {
-  const auto tag = line.substr(std::min(line.find(" O"), line.size()));
-  const auto end = tag.find(' ', 1);
-  if (line.rfind("ma ", 0) == 0) return "NF" + tag.substr(0, end) + "\r\n";
-  return "HD c7" + tag.substr(0, end) + "\r\n";
+/// What the client keeps there for all its locks, and its self-test: never lied about.
+bool is_about_the_server(const std::string& line) {
+  return line.find("dlock:%") != std::string::npos;
 }
-
-std::string honest(const std::string& line) {
-  if (line == "mn") return "MN\r\n";
-  if (line.rfind("ms ", 0) == 0 || line.rfind("m", 0) == 0) return honest_meta(line);
-  if (line.rfind("stats", 0) == 0) return kStats;
-  if (line.rfind("version", 0) == 0) return "VERSION 1.6.18\r\n";
-  if (line.rfind("get", 0) == 0) return "END\r\n";
-  if (line.rfind("incr", 0) == 0) return "NOT_FOUND\r\n";
-  if (line.rfind("add", 0) == 0 || line.rfind("cas", 0) == 0) return "STORED\r\n";
-  return "ERROR\r\n";
-}
-
-struct Command {
-  std::string line;
-  std::string data;
-};
-
-/// A line, and the data behind it if the command has any; empty: more has to come.
-Command take_command(std::string& bytes) {
-  const auto end = bytes.find("\r\n");
-  if (end == std::string::npos) return {};
-  const auto line = bytes.substr(0, end);
-  std::size_t size = end + 2;
-  if (line.rfind("add", 0) == 0 || line.rfind("cas", 0) == 0) {
-    // add KEY FLAGS EXPTIME BYTES
-    std::size_t at = 0;
-    for (int word = 0; word < 4; ++word) at = line.find(' ', at) + 1;
-    size += std::stoul(line.substr(at)) + 2;
-    if (bytes.size() < size) return {};
-  }
-  if (line.rfind("ms ", 0) == 0) {
-    size += std::stoul(line.substr(line.find(' ', 3) + 1)) + 2;
-    if (bytes.size() < size) return {};
-  }
-  auto data = size > end + 2 ? bytes.substr(end + 2, size - end - 4) : std::string();
-  bytes.erase(0, size);
-  return {line, std::move(data)};
-}
-
-/// What the client keeps there for all its locks; that is never lied about.
-class Keys {
- public:
-  static bool are_meant(const std::string& line) {
-    return line.find("dlock:%") != std::string::npos;
-  }
-
-  std::string answer(const Command& command) {
-    std::istringstream words(command.line);
-    std::string verb;
-    std::string key;
-    words >> verb >> key;
-    const std::lock_guard lock(mutex_);
-    if (verb == "add" || verb == "cas" || verb == "ms") values_[key] = command.data;
-    if (verb.rfind("get", 0) != 0 || values_.count(key) == 0) return honest(command.line);
-    const auto& value = values_[key];
-    return fmt::format("VALUE {} 0 {} 1\r\n{}\r\nEND\r\n", key, value.size(), value);
-  }
-
- private:
-  std::mutex mutex_;  ///< each connection has a thread of its own
-  std::map<std::string, std::string> values_;
-};
 
 ScriptedServer::Script liar(const Row& row) {
-  return [row, keys = std::make_shared<Keys>()](std::string& received) {
+  return [row, server = std::make_shared<SmallMemcached>()](std::string& received) {
     ScriptedAnswer all;
     for (auto command = take_command(received); !command.line.empty();
          command = take_command(received)) {
       const std::string word = row.word;
-      const bool lied_to = command.line.rfind(word, 0) == 0 && !Keys::are_meant(command.line);
-      const auto answer = lied_to ? row.lie : ScriptedAnswer{keys->answer(command)};
+      const bool lied_to = command.line.rfind(word, 0) == 0 && !is_about_the_server(command.line);
+      const auto answer = lied_to ? row.lie : ScriptedAnswer{server->answer(command)};
       all.bytes += answer.bytes;
       all.endless = answer.endless;
       all.hang_up = answer.hang_up;

@@ -3,46 +3,23 @@
 // A Redis server that lies: it greets as one does, and then says anything.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
-#include <vector>
+#include <memory>
+#include <mutex>
 
 #include "testkit/scripted_server.hpp"
 #include "tests/live/hostile/hostile.hpp"
+#include "tests/live/hostile/resp.hpp"
 
 namespace dlock::hostile {
 namespace {
 
 using testkit::ScriptedAnswer;
 using testkit::ScriptedServer;
-using Words = std::vector<std::string>;
 /// Bytes for a script's call, whose tag is given.
 using Lie = std::function<ScriptedAnswer(const std::string& tag)>;
-
-std::string bulk(const std::string& text) {
-  return fmt::format("${}\r\n{}\r\n", text.size(), text);
-}
-
-/// One whole command off the front; none: more has to come.
-Words take_command(std::string& bytes) {
-  Words words;
-  std::size_t at = 0;
-  const auto number = [&](char mark) {
-    const auto end = bytes.find("\r\n", at);
-    if (end == std::string::npos || bytes[at] != mark) return -1L;
-    const long value = std::stol(bytes.substr(at + 1, end - at - 1));
-    at = end + 2;
-    return value;
-  };
-  for (long left = number('*'); left > 0; --left) {
-    const long size = number('$');
-    if (size < 0 || bytes.size() < at + static_cast<std::size_t>(size) + 2) return {};
-    words.push_back(bytes.substr(at, static_cast<std::size_t>(size)));
-    at += static_cast<std::size_t>(size) + 2;
-  }
-  if (!words.empty()) bytes.erase(0, at);
-  return words;
-}
 
 const char* const kInfo =
     "redis_version:7.0.15\r\nrun_id:0123\r\nrole:master\r\nmaxmemory_policy:noeviction\r\n"
@@ -59,12 +36,47 @@ std::string honest(const Words& words, const std::string& info) {
   return "+OK\r\n";
 }
 
+/// Answers the self-test, which is never lied about: one key at a time, and its owner.
+class SelfTested {
+ public:
+  static bool is_meant(const Words& words) {
+    return std::any_of(words.begin(), words.end(), [](const std::string& word) {
+      return word.find("%self-test-") != std::string::npos;
+    });
+  }
+  std::string answer(const Words& words) {
+    const std::lock_guard lock(mutex_);
+    if (words[0] == "GET") return bulk("17:" + owner_);
+    if (words[0] == "SET") return "$-1\r\n";
+    const auto& who = words[8];
+    const bool acquires = words.size() == 14;  // else release
+    // An acquire names the waiter: an instance, a space, and the owner.
+    const auto owner = acquires ? who.substr(37) : who;
+    if (acquires && owner_.empty()) owner_ = owner;
+    const bool is_its = owner == owner_;
+    if (!acquires && is_its) owner_.clear();
+    const auto tag = bulk(words.back());
+    if (acquires && is_its) return "*3\r\n:1\r\n" + bulk("17") + tag;
+    if (acquires) return "*5\r\n:0\r\n:-1\r\n:10000\r\n$0\r\n\r\n" + tag;
+    return fmt::format("*2\r\n:{}\r\n{}", is_its ? 2 : 0, tag);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::string owner_;
+};
+
 ScriptedServer::Script liar(Lie lie, std::string info = bulk(kInfo)) {
-  return [lie = std::move(lie), info = std::move(info)](std::string& received) {
+  return [lie = std::move(lie), info = std::move(info),
+          tested = std::make_shared<SelfTested>()](std::string& received) {
     ScriptedAnswer all;
-    for (auto words = take_command(received); !words.empty(); words = take_command(received)) {
+    for (auto words = take_words(received); !words.empty(); words = take_words(received)) {
       const bool probe = words.size() < 4 || words[2] == "0";
       const bool call = (words[0] == "EVALSHA" || words[0] == "EVAL") && !probe;
+      if (SelfTested::is_meant(words)) {
+        all.bytes += tested->answer(words);
+        continue;
+      }
       if (!call) {
         all.bytes += honest(words, info);
         continue;

@@ -56,6 +56,81 @@ TEST_F(MemcachedCost, AcquireIsTwoRoundTripsAndReleaseOne) {
   EXPECT_EQ(turns() - before, 1U);
 }
 
+/// Counts requests of the self-test.
+std::shared_ptr<std::atomic<int>> count_self_tests(FaultProxy& proxy) {
+  auto count = std::make_shared<std::atomic<int>>(0);
+  proxy.on_data([count](Direction direction, ConnectionId, std::string_view bytes) {
+    const bool is_test = bytes.find("%self-test-") != std::string_view::npos;
+    if (direction == Direction::to_server && is_test) ++*count;
+    return Verdict::forward;
+  });
+  return count;
+}
+
+TEST_F(MemcachedCost, TheSelfTestIsTwoRoundTripsBeforeTheFirstLockAndNoneLater) {
+  FaultProxy proxy(port());
+  const auto tests = count_self_tests(proxy);
+  auto locks = open_memcached(memcached_url(proxy.port()));
+  locks.connect();
+  EXPECT_FALSE(locks.status("a").held);
+  EXPECT_EQ(*tests, 0);
+  const auto before = proxy.stats().turns;
+  auto held = locks.lock("a")->acquire();
+  EXPECT_EQ(*tests, 2);
+  EXPECT_EQ(proxy.stats().turns - before, 2U + 3U) << "of a name without a counter";
+  EXPECT_FALSE(held.release());
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_FALSE(locks.lock(fmt::format("b/{}", i))->acquire().release());
+  }
+  proxy.drop_all();
+  EXPECT_FALSE(locks.lock("a")->acquire({.wait = 20s}).release());
+  EXPECT_EQ(*tests, 2) << "another connection to the same run of the server";
+  server_.restart();
+  EXPECT_FALSE(locks.lock("a")->acquire({.wait = 20s}).release());
+  EXPECT_EQ(*tests, 4);
+}
+
+TEST_F(MemcachedCost, ManyAtOnceShareTheSelfTest) {
+  FaultProxy proxy(port());
+  const auto tests = count_self_tests(proxy);
+  auto locks = open_memcached(memcached_url(proxy.port()));
+  std::vector<std::thread> threads;
+  threads.reserve(16);
+  for (int t = 0; t < 16; ++t) {
+    threads.emplace_back([&, t] {
+      EXPECT_FALSE(locks.lock(fmt::format("a/{}", t))->acquire({.wait = 20s}).release());
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(*tests, 2);
+}
+
+TEST_F(MemcachedCost, EachServerOfAListIsTestedBeforeItsFirstLock) {
+  MemcachedServer second;
+  second.start();
+  FaultProxy proxies[] = {FaultProxy(port()), FaultProxy(second.port())};
+  const std::shared_ptr<std::atomic<int>> tests[] = {count_self_tests(proxies[0]),
+                                                     count_self_tests(proxies[1])};
+  auto locks = open_memcached(
+      fmt::format("memcached://127.0.0.1:{},127.0.0.1:{}", proxies[0].port(), proxies[1].port()));
+  const auto sum = [&] { return *tests[0] + *tests[1]; };
+  EXPECT_FALSE(locks.lock("a")->acquire().release());
+  EXPECT_EQ(sum(), 2) << "of one server alone";
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_FALSE(locks.lock(fmt::format("b/{}", i))->acquire().release());
+  }
+  EXPECT_EQ(*tests[0], 2);
+  EXPECT_EQ(*tests[1], 2);
+  const auto reports = locks.self_test("default");
+  ASSERT_EQ(reports.size(), 2U);
+  for (const auto& report : reports) {
+    ASSERT_EQ(report.steps.size(), 5U);
+    for (const auto& step : report.steps) {
+      EXPECT_EQ(step.result, SelfTestReport::Result::passed) << step.name;
+    }
+  }
+}
+
 TEST_F(MemcachedCost, FiftyWaitersArePolledInOneRequest) {
   constexpr int kNames = 50;
   auto holders = open_memcached(url());

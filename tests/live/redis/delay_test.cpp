@@ -45,7 +45,7 @@ TEST_F(RedisDelay, AKilledHolderKeepsTheOthersOutForItsLeaseAndTheDelay) {
 
 TEST_F(RedisDelay, AReleaseFreesItAtOnceWithoutOneRequestMore) {
   auto locks = open(kOptions);
-  locks.connect();
+  pass_self_test(locks);
   const auto lock = locks.lock("x");
   const auto before = client().calls("evalsha");
   for (int i = 0; i < 3; ++i) {
@@ -108,7 +108,7 @@ TEST_F(RedisDelay, ALostLockStaysTakenAlthoughItsHolderIsBack) {
 TEST_F(RedisDelay, WhatANeverHeardGrantLeftIsFreedAtOnce) {
   FaultProxy proxy(server_.port());
   auto deaf = open_redis(redis_url(proxy.port(), kOptions));
-  deaf.connect();
+  pass_self_test(deaf);
   proxy.hold(Direction::to_client, true);
   error_code ec;
   (void)deaf.lock("x")->acquire({.wait = 200ms}, {}, ec);

@@ -276,7 +276,7 @@ TEST_F(RedisFaults, F82_TenThousandLocksAreRenewedInBatchesThroughADelay) {
 TEST_F(RedisFaults, F27_ADelayedReplyShortensTheLease) {
   FaultProxy proxy(server_.port());
   auto locks = open_redis(redis_url(proxy.port(), "&lease=1s&request_timeout=2s"));
-  locks.connect();
+  pass_self_test(locks);
   proxy.delay(Direction::to_client, 800ms);
   auto held = locks.lock("x")->acquire({.wait = 10s});
   EXPECT_LE(held.remaining().value_or(1h), 200ms);

@@ -111,7 +111,7 @@ TEST_F(RedisLate, F10_ALostReplyLeavesNothingAndDelaysNobody) {
     ReplySwallower swallower("EVALSHA", verdict);
     proxy.on_data(swallower.hook());
     auto locks = open_redis(redis_url(proxy.port(), "&request_timeout=500ms"));
-    locks.connect();
+    pass_self_test(locks);
     auto lock = locks.lock("x");
     swallower.arm();
     auto held = lock->acquire({.wait = 20s});  // asked again: it is ours already
@@ -159,7 +159,7 @@ class RedisLateCopy : public RedisLate {
  protected:
   /// Holds back what `locks` sends on its connection, and lets an acquire run into it.
   void lose_an_acquire(LockManager& locks) {
-    locks.connect();
+    pass_self_test(locks);
     const auto asked = client().calls("evalsha");
     old_ = proxy_->connections().front();
     proxy_->hold(old_, Direction::to_server, true);

@@ -29,7 +29,7 @@ TEST_F(RedisQueue, UncontendedIsOneRoundTripEachWay) {
   FaultProxy proxy(server_.port());
   auto locks = open_redis(redis_url(proxy.port()));
   auto lock = locks.lock("orders/42");
-  locks.connect();
+  pass_self_test(locks);
   const auto before = proxy.stats();
   const auto loaded = client().calls("eval");
   const auto asked = client().calls("evalsha");

@@ -113,7 +113,7 @@ TEST_F(RedisRefused, P14_ADeniedSubscriptionIsLeftAloneForAMinute) {
   auto held = take_all(holder, 1);
   auto locks =
       open_redis("redis://app:secret@127.0.0.1:" + std::to_string(server_.port()) + "/0?poll=30s");
-  locks.connect();
+  pass_self_test(locks);
   const auto connections = stat("total_connections_received");
   const auto asked = client().calls("evalsha");
   start(locks, 1, 20, 60s);

@@ -70,6 +70,33 @@ class MemcachedProcedures : public testing::Test {
   FakeServer server;
 };
 
+TEST_F(MemcachedProcedures, NothingIsAskedForBeforeTheSelfTestIsPassed) {
+  server.self_tests = {{Outcome::done, {}, {}}};
+  EXPECT_EQ(acquire(server, order_for("me")).status, ClaimStatus::granted);
+  EXPECT_THAT(server.log, ElementsAre("self-test", "add", "incr"));
+}
+
+TEST_F(MemcachedProcedures, AServerThatFailsTheSelfTestIsAskedForNothing) {
+  server.self_tests = {{Outcome::refused, failure(Error::self_test_failed, "why"), {}}, {}};
+  const auto result = acquire(server, order_for("me"));
+  EXPECT_EQ(result.status, ClaimStatus::failed);
+  EXPECT_EQ(result.failure.error, errc::config_unsafe);
+  EXPECT_EQ(result.failure.text, "why");
+  EXPECT_THAT(server.log, ElementsAre("self-test"));
+}
+
+TEST_F(MemcachedProcedures, ASelfTestWithoutAnAnswerIsSurelyNotDone) {
+  server.self_tests = {{Outcome::unavailable, failure(Error::no_answer), {}}, {}};
+  EXPECT_EQ(acquire(server, order_for("me")).status, ClaimStatus::unavailable);
+  EXPECT_THAT(server.log, ElementsAre("self-test"));
+}
+
+TEST_F(MemcachedProcedures, AServerThatIsReplacedAgainAndAgainIsNotAskedForALock) {
+  server.self_tests.assign(3, {Outcome::done, {}, {}});
+  EXPECT_EQ(acquire(server, order_for("me")).status, ClaimStatus::unavailable);
+  EXPECT_THAT(server.log, ElementsAre("self-test", "self-test"));
+}
+
 TEST_F(MemcachedProcedures, AcquireIsTwoRequests) {
   const auto sent = server.clock;
   const auto result = acquire(server, order_for("me"));

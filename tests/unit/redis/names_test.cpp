@@ -88,6 +88,17 @@ TEST(RedisNames, OtherKeysAreNoLocks) {
   }
 }
 
+TEST(RedisNames, TheKeyOfASelfTestDiffersFromEveryLocks) {
+  const std::string id = "0a1b2c3d-0000-4000-8000-000000000000";
+  for (const char* text : {"dlock:{{name}}", "x:{name}", "{name}", "{t}:{name}"}) {
+    const KeyMap map(text);
+    const auto base = map.self_test_base(id);
+    EXPECT_FALSE(map.name(base.lock())) << base.lock();
+    EXPECT_FALSE(map.name_beside(base.text + std::string(kFenceKey), kFenceKey)) << base.text;
+  }
+  EXPECT_EQ(KeyMap("dlock:{{name}}").self_test_base("id").lock(), "dlock:{%self-test-id}");
+}
+
 TEST(RedisNames, ALockIsKnownByAKeyBesideIt) {
   for (const char* text : {"dlock:{{name}}", "x:{name}", "{{name}}:y", "{t}:{name}"}) {
     const KeyMap map(text);

@@ -25,6 +25,10 @@ class WritePace {
     return unwritten == unanswered && crowd_ > 0 && unwritten >= crowd_ / 2;
   }
 
+  /// The requests of this turn are written at its end. For requests that are sent together, while
+  /// none is unanswered.
+  void gather() noexcept { most_ = crowd_ = 0; }
+
  private:
   std::size_t most_ = 0;   ///< unanswered at once, since there was none
   std::size_t crowd_ = 0;  ///< the same of the time before that
