@@ -13,9 +13,9 @@
 namespace dlock::testkit {
 namespace {
 
-template <class Kind>
-RunningStore started(std::string_view backend) {
-  const auto server = std::make_shared<Kind>();
+template <class Kind, class... Options>
+RunningStore started(std::string_view backend, const Options&... options) {
+  const auto server = std::make_shared<Kind>(options...);
   server->start();
   return {std::string(backend), server->url(), server};
 }
@@ -23,7 +23,11 @@ RunningStore started(std::string_view backend) {
 }  // namespace
 
 RunningStore start_store(std::string_view backend) {
-  if (backend == "zookeeper") return started<ZooKeeperServer>(backend);
+  if (backend == "zookeeper") {
+    ZooKeeperOptions options;
+    options.max_session_timeout = std::chrono::minutes(1);
+    return started<ZooKeeperServer>(backend, options);
+  }
   if (backend == "redis") return started<RedisServer>(backend);
   if (backend == "memcached") return started<MemcachedServer>(backend);
   if (backend == "local") {
