@@ -705,6 +705,7 @@ class Parser {
     for (const auto* from = app; from != nullptr; from = from->get_parent()) {
       for (const auto* option : from->get_options()) {
         for (const auto& name : option->get_lnames()) hint.options.push_back("--" + name);
+        for (const auto& name : option->get_snames()) hint.options.push_back("-" + name);
       }
     }
     return hint;

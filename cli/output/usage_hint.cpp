@@ -24,7 +24,8 @@ std::string about_option(const UsageHint& hint, const std::string& word) {
     return fmt::format("'{}' is an option of the verb; write: dlock {} {} ...", name, hint.verb,
                        word);
   }
-  const auto near = nearest_word(name, known);
+  // Each short name is near each other one.
+  const auto near = name.starts_with("--") ? nearest_word(name, known) : std::string_view();
   const auto where = hint.verb.empty() ? std::string("dlock") : "dlock " + hint.verb;
   return fmt::format("'{}' is not an option of {}{}", name, where,
                      near.empty() ? "" : fmt::format("; did you mean '{}'?", near));
