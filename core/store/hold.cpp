@@ -80,18 +80,17 @@ bool Hold::is_left() noexcept {
   return is_left_;
 }
 
-// First whether it is over: a moment that has passed is not moved.
-// Without memory it is renewed as any other.
 void Hold::renew_within(Duration time) noexcept {
   if (is_foreign()) return;
   try {
     host_->post([self = shared_from_this(), time] {
       if (const auto at = self->store_.lock()) at->renew_within(*self, time);
     });
-  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch)
+  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): renewed like a plain lock
   }
 }
 
+// First whether it is over: a moment that has passed is not moved.
 void Hold::progress() noexcept {
   if (!bound_.wants_progress() || is_final(state())) return;
   bound_.progress(host_->env().now());

@@ -72,7 +72,7 @@ struct OpenOptions {
   bool log_losses = true;
   /// A blocking call does the manager's I/O on its own thread while it waits, if no other call
   /// waits and the thread is of the manager's scheduling class, not below its priority, and has 256
-  /// KiB of stack left: nobody has to be woken for it. A thread that is stopped meanwhile, inside a
+  /// KiB of stack left. So no other thread is woken. A thread that is stopped meanwhile, inside a
   /// signal handler or by a debugger, renews no lock of the process: all are lost at their
   /// deadlines. False: on the manager's thread only, for programs whose threads may stop, or whose
   /// threads have separate credentials, namespaces or system call filters.

@@ -389,9 +389,9 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::stand_behind(NodeCla
   co_return waiting;
 }
 
-// Half of it. After a silent link the base of the local deadline (rules/deadline.hpp) is as old as
-// the silence, so that a grant would be lost soon. A new base counts a quarter of the timeout
-// after its answer.
+// Enough is half of what a new session has. After a silent link the base of the local deadline
+// (rules/deadline.hpp) is as old as the silence, so that a grant would be lost soon. A new base
+// counts a quarter of the timeout after its answer.
 bool ZooKeeperBackend::has_patience() const noexcept {
   return session_->validity().until - env_.now() >= session_->timeout() / 3;
 }

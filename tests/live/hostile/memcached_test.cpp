@@ -23,7 +23,8 @@ struct Row {
   ScriptedAnswer lie;
 };
 
-/// What the client keeps there for all its locks, and its self-test: never lied about.
+/// Returns whether the command is about the server, and not about one lock. Those are answered
+/// correctly.
 bool is_about_the_server(const std::string& line) {
   return line.find("dlock:%") != std::string::npos;
 }
