@@ -336,11 +336,23 @@ class Parser {
   }
 
   void add_break() {
-    auto& app = add_verb("break", Verb::break_lock, "Take a lock from its holder");
+    auto& app = add_verb("break", Verb::break_lock,
+                         "Take a lock from its holder: it cannot renew the lock any more, and no "
+                         "other client acquires it before the holder has ended");
     add_name(app);
     app.add_option("--token", arguments_.token,
                    "Only if it is still held with this token (see status)")
         ->type_name("N");
+    auto* now = app.add_flag("--now", arguments_.now,
+                             "Free the lock at once, although its holder may still work under it; "
+                             "needed where the holder is another program or an older dlock");
+    app.add_option("--reason", arguments_.reason,
+                   "Why; the holder, its log and `dlock status` show it")
+        ->type_name("TEXT");
+    add_duration(app, "--wait", arguments_.wait,
+                 "Wait so long at most until the lock is free; the mark stays, exit status 75 "
+                 "(default: until it is free)")
+        ->excludes(now);
     app.add_flag("--ask", arguments_.ask,
                  "Ask the holder to give it back, which it may do or not; --token is not needed");
     auto* permits = app.add_flag("--semaphore", arguments_.of_semaphore,
@@ -584,6 +596,14 @@ class Parser {
     if (arguments_.verb == Verb::break_lock && !arguments_.ask && !arguments_.of_semaphore &&
         arguments_.token == 0) {
       throw CLI::ValidationError("--token", "--token is required (dlock status says it), or --ask");
+    }
+    constexpr std::size_t kLongestReason = 200;
+    if (arguments_.reason.size() > kLongestReason) {
+      throw CLI::ValidationError("--reason", fmt::format("{} bytes: write at most {}",
+                                                         arguments_.reason.size(), kLongestReason));
+    }
+    if (arguments_.ask && arguments_.now) {
+      throw CLI::ValidationError("--now", "it frees the lock at once; leave out --ask");
     }
     if (arguments_.within && !arguments_.ask && !arguments_.exports) {
       throw CLI::ValidationError("--within", arguments_.verb == Verb::hold

@@ -78,6 +78,8 @@ struct Arguments {
   bool exports = false;
 
   bool ask = false;
+  bool now = false;                    ///< `break` frees the lock at once
+  std::string reason;                  ///< why the lock is broken
   std::optional<Milliseconds> within;  ///< of `ask`, and of `exports`
 
   std::optional<Milliseconds> hold_for;

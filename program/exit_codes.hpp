@@ -57,7 +57,7 @@ inline constexpr std::array<ExitMeaning, 16> kExitMeanings{{
     {Exit::not_obtained,
      "not obtained in time: the store's last answer was that another client holds the lock or is "
      "ahead in the queue, and no failure was seen since; or run by another (or "
-     "--conflict-exit-code); of `break`: not held with that token"},
+     "--conflict-exit-code); of `break`: not held with that token, or not free within --wait"},
     {Exit::lost, "the lock was lost while it was held"},
     {Exit::overran, "of `run`: --at-most-for was over, and the command was ended"},
     {Exit::config,

@@ -138,14 +138,16 @@ ClaimPtr FaultyBackend::make_claim(ClaimRequest request) {
 // Whoever is dropped is told by his own backend.
 asio::awaitable<void> FaultyBackend::drop_overdue(Thing what, TimePoint deadline) {
   for (const auto token : server_->drop_overdue(what, env_.now())) {
-    co_await take_away(what, token, deadline);
+    EvictRequest request{what.name, token};
+    request.at_once = true;
+    co_await take_away(what, std::move(request), deadline);
   }
 }
 
-asio::awaitable<Failure> FaultyBackend::take_away(Thing what, std::uint64_t token,
-                                                  TimePoint deadline) {
-  if (what.is_semaphore) co_return co_await inner_->evict_permits(what.name, token, deadline);
-  co_return co_await inner_->evict(what.name, token, deadline);
+asio::awaitable<EvictAnswer> FaultyBackend::take_away(Thing what, EvictRequest request,
+                                                      TimePoint deadline) {
+  if (what.is_semaphore) co_return co_await inner_->evict_permits(std::move(request), deadline);
+  co_return co_await inner_->evict(std::move(request), deadline);
 }
 
 asio::awaitable<ClaimAnswer> FaultyBackend::claim(ClaimPtr claim, TimePoint deadline) {
@@ -198,6 +200,7 @@ asio::awaitable<std::vector<ExtendAnswer>> FaultyBackend::extend(std::vector<Cla
     answers[i].status = gone ? ExtendStatus::gone : ExtendStatus::extended;
     answers[i].validity = {sent + request.lease, sent + request.lease / 3};
     answers[i].reason = gone.value_or(LossReason::none);
+    if (gone == LossReason::broken) answers[i].broken_by = server_->broken_by(request.owner.id);
   }
   const bool is_told = co_await answered(deadline);
   for (std::size_t i = 0; i < claims.size(); ++i) {
@@ -262,29 +265,38 @@ asio::awaitable<Result<std::vector<LockStatus>>> FaultyBackend::list(std::string
   co_return result;
 }
 
-asio::awaitable<Failure> FaultyBackend::evict_thing(Thing what, std::uint64_t token,
-                                                    TimePoint deadline) {
-  auto failure = server_->link_failure();
-  if (failure.error) co_return failure;
-  if (server_->is_held_with(what, token, env_.now())) {
-    server_->drop(what, LossReason::broken, token);
+asio::awaitable<EvictAnswer> FaultyBackend::evict_thing(Thing what, EvictRequest request,
+                                                        TimePoint deadline) {
+  EvictAnswer answer;
+  answer.failure = server_->link_failure();
+  if (answer.failure.error) co_return answer;
+  co_await drop_overdue(what, deadline);
+  const auto now = env_.now();
+  std::optional<TimePoint> until;
+  if (!request.at_once) {
+    until = server_->mark_broken(what, request.token, break_words(request.mark), now);
+  } else if (server_->is_held_with(what, request.token, now)) {
+    until = server_->until(what);
+    server_->drop(what, LossReason::broken, request.token);
   }
-  failure = co_await take_away(std::move(what), token, deadline);
+  answer = co_await take_away(what, std::move(request), deadline);
+  if (until && *until != kNever) {
+    answer.within = std::chrono::ceil<std::chrono::milliseconds>(*until - now);
+  }
   const bool is_told = co_await answered(deadline);
-  if (!is_told) failure = no_answer();
-  co_return failure;
+  if (!is_told) answer.failure = no_answer();
+  co_return answer;
 }
 
-asio::awaitable<Failure> FaultyBackend::evict(std::string name, std::uint64_t token,
-                                              TimePoint deadline) {
-  const Thing lock{std::move(name), false};
-  co_return co_await evict_thing(lock, token, deadline);
+asio::awaitable<EvictAnswer> FaultyBackend::evict(EvictRequest request, TimePoint deadline) {
+  const Thing lock{request.name, false};
+  co_return co_await evict_thing(lock, std::move(request), deadline);
 }
 
-asio::awaitable<Failure> FaultyBackend::evict_permits(std::string name, std::uint64_t token,
-                                                      TimePoint deadline) {
-  const Thing semaphore{std::move(name), true};
-  co_return co_await evict_thing(semaphore, token, deadline);
+asio::awaitable<EvictAnswer> FaultyBackend::evict_permits(EvictRequest request,
+                                                          TimePoint deadline) {
+  const Thing semaphore{request.name, true};
+  co_return co_await evict_thing(semaphore, std::move(request), deadline);
 }
 
 asio::awaitable<DowngradeAnswer> FaultyBackend::downgrade(ClaimPtr held, TimePoint deadline) {
@@ -372,6 +384,13 @@ void FaultyBackend::on_claim_gone(const ClaimPtr& claim, LossReason why) {
   if (is_closed_) return;
   if (server_->link_failure().error) return missed_.push_back(claim);
   tell_of_the_end(claim, why);
+}
+
+// Without a link its next renewal says so.
+void FaultyBackend::on_claim_broken(const ClaimPtr& claim, const std::string& by) {
+  if (is_closed_ || server_->link_failure().error) return;
+  sink_.on_claim_broken(claim, by);
+  server_->on_told(claim->request().owner.id);
 }
 
 void FaultyBackend::tell_of_the_end(const ClaimPtr& claim, LossReason why) {

@@ -34,8 +34,7 @@ class FaultyBackend final : public Backend, private EventSink, private Server::L
   asio::awaitable<Result<LockStatus>> inspect(std::string name, TimePoint deadline) override;
   asio::awaitable<Result<std::vector<LockStatus>>> list(std::string prefix,
                                                         TimePoint deadline) override;
-  asio::awaitable<Failure> evict(std::string name, std::uint64_t token,
-                                 TimePoint deadline) override;
+  asio::awaitable<EvictAnswer> evict(EvictRequest request, TimePoint deadline) override;
   asio::awaitable<DowngradeAnswer> downgrade(ClaimPtr held, TimePoint deadline) override;
   asio::awaitable<AskAnswer> ask(std::string name, std::uint64_t token, Revocation how,
                                  TimePoint deadline) override;
@@ -45,8 +44,7 @@ class FaultyBackend final : public Backend, private EventSink, private Server::L
       std::string prefix, TimePoint deadline) override;
   asio::awaitable<Failure> set_limit(std::string name, std::uint32_t limit,
                                      TimePoint deadline) override;
-  asio::awaitable<Failure> evict_permits(std::string name, std::uint64_t token,
-                                         TimePoint deadline) override;
+  asio::awaitable<EvictAnswer> evict_permits(EvictRequest request, TimePoint deadline) override;
   bool watch_holder(const std::string& name) override { return inner_->watch_holder(name); }
   void unwatch_holder(const std::string& name) noexcept override { inner_->unwatch_holder(name); }
   asio::awaitable<void> close(TimePoint deadline) override;
@@ -62,6 +60,7 @@ class FaultyBackend final : public Backend, private EventSink, private Server::L
   void on_link_down(const Failure& why) override { sink_.on_link_down(why); }
   void on_session_gone(LossReason why) override { sink_.on_session_gone(why); }
   void on_claim_gone(const ClaimPtr& claim, LossReason why) override;
+  void on_claim_broken(const ClaimPtr& claim, const std::string& by) override;
   void on_asked(const ClaimPtr& claim, const Revocation& how) override;
   void on_holder_changed(const std::string& name) override;
   void on_capabilities_changed() override { sink_.on_capabilities_changed(); }
@@ -74,8 +73,8 @@ class FaultyBackend final : public Backend, private EventSink, private Server::L
   asio::awaitable<bool> answered(TimePoint deadline);
   asio::awaitable<void> drop_overdue(Thing what, TimePoint deadline);
   /// From the memory store.
-  asio::awaitable<Failure> take_away(Thing what, std::uint64_t token, TimePoint deadline);
-  asio::awaitable<Failure> evict_thing(Thing what, std::uint64_t token, TimePoint deadline);
+  asio::awaitable<EvictAnswer> take_away(Thing what, EvictRequest request, TimePoint deadline);
+  asio::awaitable<EvictAnswer> evict_thing(Thing what, EvictRequest request, TimePoint deadline);
   asio::awaitable<ClaimAnswer> carry_out(ClaimPtr claim, TimePoint deadline);
   asio::awaitable<ReleaseAnswer> carry_out_release(ClaimPtr claim, bool search, TimePoint deadline);
 

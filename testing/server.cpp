@@ -145,8 +145,27 @@ std::optional<LossReason> Server::on_renewed(const std::string& owner, TimePoint
   auto& grant = found->second;
   if (!grant.dropped && grant.until <= now) drop_locked(grant, LossReason::expired);
   if (grant.dropped) return grant.dropped;
+  if (grant.broken_by) return LossReason::broken;
   grant.until = until;
   return std::nullopt;
+}
+
+std::optional<TimePoint> Server::mark_broken(const Thing& what, std::uint64_t token,
+                                             const std::string& by, TimePoint now) {
+  const std::lock_guard lock(mutex_);
+  for (auto& [owner, grant] : grants_) {
+    const bool is_it = grant.what == what && grant.token == token && !grant.dropped;
+    if (!is_it || grant.until <= now) continue;
+    if (!grant.broken_by) grant.broken_by = by;
+    return grant.until;
+  }
+  return std::nullopt;
+}
+
+std::string Server::broken_by(const std::string& owner) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = grants_.find(owner);
+  return found == grants_.end() ? std::string() : found->second.broken_by.value_or("");
 }
 
 bool Server::is_granted(const std::string& owner) const {

@@ -73,6 +73,12 @@ class Server {
   bool on_released(const std::string& owner);
   /// Empty: it is good until then. Else why it is gone.
   std::optional<LossReason> on_renewed(const std::string& owner, TimePoint now, TimePoint until);
+  /// An operator marks the grant: it is not renewed any more. Returns when its lease is over;
+  /// empty: no client holds it with that token.
+  std::optional<TimePoint> mark_broken(const Thing& what, std::uint64_t token,
+                                       const std::string& by, TimePoint now);
+  /// Returns the breaker of that owner's grant; empty: it is not marked.
+  std::string broken_by(const std::string& owner) const;
   bool is_granted(const std::string& owner) const;
   /// It is taken from its holders, of permits only from the one with `token` if there is one;
   /// their tokens. Empty: nobody has it.
@@ -104,6 +110,7 @@ class Server {
     TimePoint until{};
     std::optional<LossReason> dropped{};
     bool is_told = false;  ///< of that
+    std::optional<std::string> broken_by{};
   };
   struct Refusal {
     Failure failure;

@@ -48,7 +48,10 @@ struct Store::Impl {
   /// False: it was given back meanwhile.
   bool evict(const Thing& what, std::uint64_t token) {
     try {
-      what.is_semaphore ? inside.evict_permits(what.name, token) : inside.evict(what.name, token);
+      EvictOptions options;
+      options.at_once = true;
+      what.is_semaphore ? inside.evict_permits(what.name, token, options)
+                        : inside.evict(what.name, token, options);
       return true;
     } catch (const LockError&) {
       return false;

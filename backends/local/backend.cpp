@@ -488,23 +488,31 @@ asio::awaitable<Result<std::vector<LockStatus>>> LocalBackend::list(std::string 
   co_return failed;
 }
 
-asio::awaitable<Failure> LocalBackend::evict(std::string name, std::uint64_t token,
-                                             TimePoint deadline) {
-  const auto standing = co_await record(name, deadline);
-  if (standing.failure.error) co_return standing.failure;
-  if (standing.found) co_return make_failure(Error::sealed, "dlock migrate moves or opens it");
-  auto found = co_await inspect(name, deadline);
-  if (found.failure.error) co_return found.failure;
-  const auto& status = *found.value;
-  if (!status.held) co_return make_failure(Error::not_held, "");
-  if (status.token != token) {
-    co_return make_failure(Error::other_token, fmt::format("its token is {}", *status.token));
+asio::awaitable<EvictAnswer> LocalBackend::evict(EvictRequest request, TimePoint deadline) {
+  EvictAnswer answer;
+  auto& failure = answer.failure;
+  const auto standing = co_await record(request.name, deadline);
+  failure = standing.failure;
+  if (!failure.error && standing.found) {
+    failure = make_failure(Error::sealed, "dlock migrate moves or opens it");
   }
+  if (failure.error) co_return answer;
+  auto found = co_await inspect(request.name, deadline);
+  failure = std::move(found.failure);
+  if (failure.error) co_return answer;
+  const auto& status = *found.value;
   const bool named = status.owner && status.owner->pid > 0;
-  co_return make_failure(Error::cannot_evict,
-                         named
-                             ? fmt::format("{} on {}", pid_words(*status.owner), status.owner->host)
-                             : fmt::format("the one that has {} open (fuser, lslocks)", path_));
+  if (!status.held) {
+    failure = make_failure(Error::not_held, "");
+  } else if (status.token != request.token) {
+    failure = make_failure(Error::other_token, fmt::format("its token is {}", *status.token));
+  } else {
+    failure =
+        make_failure(Error::cannot_evict,
+                     named ? fmt::format("{} on {}", pid_words(*status.owner), status.owner->host)
+                           : fmt::format("the process that has {} open (fuser, lslocks)", path_));
+  }
+  co_return answer;
 }
 
 // The kernel keeps the bytes locked until the descriptor is closed.

@@ -51,8 +51,7 @@ class LocalBackend final : public Backend, public MigrationStore, private Watche
   asio::awaitable<Result<LockStatus>> inspect(std::string name, TimePoint deadline) override;
   asio::awaitable<Result<std::vector<LockStatus>>> list(std::string prefix,
                                                         TimePoint deadline) override;
-  asio::awaitable<Failure> evict(std::string name, std::uint64_t token,
-                                 TimePoint deadline) override;
+  asio::awaitable<EvictAnswer> evict(EvictRequest request, TimePoint deadline) override;
   asio::awaitable<AskAnswer> ask(std::string name, std::uint64_t token, Revocation how,
                                  TimePoint deadline) override;
   asio::awaitable<Result<SemaphoreStatus>> inspect_semaphore(std::string name,
@@ -61,8 +60,7 @@ class LocalBackend final : public Backend, public MigrationStore, private Watche
                                      TimePoint deadline) override;
   asio::awaitable<Result<std::vector<SemaphoreStatus>>> list_semaphores(
       std::string prefix, TimePoint deadline) override;
-  asio::awaitable<Failure> evict_permits(std::string name, std::uint64_t token,
-                                         TimePoint deadline) override;
+  asio::awaitable<EvictAnswer> evict_permits(EvictRequest request, TimePoint deadline) override;
   bool watch_holder(const std::string& name) override;
   void unwatch_holder(const std::string& name) noexcept override;
   void tell_holder_changed(const std::string& name) override;

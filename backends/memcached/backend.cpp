@@ -185,15 +185,18 @@ asio::awaitable<Result<std::vector<LockStatus>>> MemcachedBackend::list(std::str
   co_return result;
 }
 
-asio::awaitable<Failure> MemcachedBackend::evict(std::string name, std::uint64_t token,
-                                                 TimePoint deadline) {
-  const auto server = server_of_name(name);
-  auto work = [key = names_.lock_key(name), token_key = names_.token_key(name), token](Call& call) {
-    return memcached::evict(call, key, token_key, token);
-  };
-  auto ran = co_await server->line().run<Failure>(std::move(work), deadline);
-  if (!ran.result) co_return about(*server, std::move(ran.why));
-  if (!ran.result->error) server->given_back(names_.lock_key(name));
+asio::awaitable<EvictAnswer> MemcachedBackend::evict(EvictRequest request, TimePoint deadline) {
+  const auto server = server_of_name(request.name);
+  const auto key = names_.lock_key(request.name);
+  const LockKeys lock{key, names_.token_key(request.name)};
+  auto work = [lock, request](Call& call) { return memcached::evict(call, lock, request); };
+  auto ran = co_await server->line().run<EvictAnswer>(std::move(work), deadline);
+  EvictAnswer unreached;
+  if (!ran.result) {
+    unreached.failure = about(*server, std::move(ran.why));
+    co_return unreached;
+  }
+  if (ran.result->is_free) server->given_back(key);
   co_return std::move(*ran.result);
 }
 

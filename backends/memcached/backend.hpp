@@ -40,8 +40,7 @@ class MemcachedBackend final : public Backend, public MigrationStore {
   asio::awaitable<Result<LockStatus>> inspect(std::string name, TimePoint deadline) override;
   asio::awaitable<Result<std::vector<LockStatus>>> list(std::string prefix,
                                                         TimePoint deadline) override;
-  asio::awaitable<Failure> evict(std::string name, std::uint64_t token,
-                                 TimePoint deadline) override;
+  asio::awaitable<EvictAnswer> evict(EvictRequest request, TimePoint deadline) override;
   asio::awaitable<RecordAnswer> raise(ClaimPtr held, std::uint64_t min_token,
                                       TimePoint deadline) override;
   asio::awaitable<RecordAnswer> note(std::string key, TimePoint deadline) override;

@@ -14,7 +14,7 @@ bool SharedStore::offer(const std::string& lock, const std::string& owner_id, st
   auto& queue = queues_[lock];
   if (!queue.record.empty() || queue.entries.empty()) return false;
   auto& holder = queue.entries.front();
-  if (holder.owner.id != owner_id || holder.token == 0) return false;
+  if (holder.owner.id != owner_id || holder.token == 0 || holder.broken) return false;
   holder.proof = std::move(proof);
   holder.offered_until = until;
   return true;

@@ -23,6 +23,7 @@ class MemoryClaim final : public Claim {
   MemoryClaim(ClaimRequest request, Env& env) : Claim(std::move(request)), moved(env) {}
   Signal moved;
   bool granted = false;
+  bool is_break_told = false;
 };
 
 Failure failure(Error error) { return {make_error_code(error), {}}; }
@@ -163,7 +164,8 @@ class MemoryBackend final : public Backend, public MigrationStore {
     DowngradeAnswer answer;
     const bool ours = store_->downgrade(request.name, request.owner.id);
     answer.status = ours ? DowngradeStatus::shared : DowngradeStatus::gone;
-    if (!ours) answer.reason = LossReason::removed;
+    const bool broken = store_->mark_of(request.name, request.owner.id).has_value();
+    if (!ours) answer.reason = broken ? LossReason::broken : LossReason::removed;
     co_return answer;
   }
 
@@ -190,11 +192,14 @@ class MemoryBackend final : public Backend, public MigrationStore {
     co_return result;
   }
 
-  asio::awaitable<Failure> evict(std::string name, std::uint64_t token, TimePoint) override {
-    if (!store_->record(name).empty()) co_return failure(Error::sealed);
-    const auto other = store_->evict(name, token);
-    if (!other) co_return Failure{};
-    co_return failure(*other == 0 ? Error::not_held : Error::not_holder);
+  asio::awaitable<EvictAnswer> evict(EvictRequest request, TimePoint) override {
+    EvictAnswer answer;
+    if (!store_->record(request.name).empty()) {
+      answer.failure = failure(Error::sealed);
+      co_return answer;
+    }
+    const auto* const mark = request.at_once ? nullptr : &request.mark;
+    co_return evicted(request, store_->evict(request.name, request.token, mark));
   }
 
   asio::awaitable<AskAnswer> ask(std::string name, std::uint64_t token, Revocation how,
@@ -234,11 +239,9 @@ class MemoryBackend final : public Backend, public MigrationStore {
     co_return result;
   }
 
-  asio::awaitable<Failure> evict_permits(std::string name, std::uint64_t token,
-                                         TimePoint) override {
-    const auto other = store_->semaphores().evict(name, token);
-    if (!other) co_return Failure{};
-    co_return failure(*other == 0 ? Error::not_held : Error::not_holder);
+  asio::awaitable<EvictAnswer> evict_permits(EvictRequest request, TimePoint) override {
+    const auto* const mark = request.at_once ? nullptr : &request.mark;
+    co_return evicted(request, store_->semaphores().evict(request.name, request.token, mark));
   }
 
   bool watch_holder(const std::string& name) override {
@@ -340,6 +343,14 @@ class MemoryBackend final : public Backend, public MigrationStore {
   }
 
  private:
+  static EvictAnswer evicted(const EvictRequest& request,
+                             const std::optional<std::uint64_t>& other) {
+    EvictAnswer answer;
+    if (other) answer.failure = failure(*other == 0 ? Error::not_held : Error::not_holder);
+    answer.is_free = !other && request.at_once;
+    return answer;
+  }
+
   ClaimAnswer claim_permits(const std::shared_ptr<MemoryClaim>& claim) {
     const auto& request = claim->request();
     auto grant = store_->semaphores().claim(request, env_.now(), wake_of(claim));
@@ -385,6 +396,12 @@ class MemoryBackend final : public Backend, public MigrationStore {
         const bool holds = request.permits != 0
                                ? shared->semaphores().holds(request.name, request.owner.id)
                                : shared->holds(request.name, request.owner.id);
+        const auto mark = request.permits != 0
+                              ? shared->semaphores().mark_of(request.name, request.owner.id)
+                              : shared->mark_of(request.name, request.owner.id);
+        if (mine->granted && mark && !std::exchange(mine->is_break_told, true)) {
+          mailbox->sink->on_claim_broken(mine, break_words(*mark));
+        }
         if (mine->granted && !holds) {
           mine->granted = false;
           mailbox->sink->on_claim_gone(mine, LossReason::broken);

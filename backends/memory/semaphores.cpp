@@ -119,7 +119,17 @@ bool Semaphores::release(const std::string& name, const std::string& owner_id) {
   return true;
 }
 
-std::optional<std::uint64_t> Semaphores::evict(const std::string& name, std::uint64_t token) {
+std::optional<Break> Semaphores::mark_of(const std::string& name,
+                                         const std::string& owner_id) const {
+  const std::lock_guard guard(mutex_);
+  const auto found = semaphores_.find(name);
+  if (found == semaphores_.end()) return std::nullopt;
+  const auto mine = find_record(found->second.entries, owner_id);
+  return mine == found->second.entries.end() ? std::nullopt : mine->broken;
+}
+
+std::optional<std::uint64_t> Semaphores::evict(const std::string& name, std::uint64_t token,
+                                               const Break* mark) {
   std::vector<Wake> wakes;
   {
     const std::lock_guard guard(mutex_);
@@ -132,9 +142,14 @@ std::optional<std::uint64_t> Semaphores::evict(const std::string& name, std::uin
       return holds(entry) && entry.token == token;
     });
     if (holder == entries.end()) return any->token;
-    wakes.push_back(std::move(holder->wake));
-    entries.erase(holder);
-    wake_next(semaphore, wakes);
+    if (mark == nullptr) {
+      wakes.push_back(std::move(holder->wake));
+      entries.erase(holder);
+      wake_next(semaphore, wakes);
+    } else if (!holder->broken) {
+      holder->broken = *mark;
+      wakes.push_back(holder->wake);
+    }
   }
   for (const auto& wake : wakes) wake();
   return std::nullopt;
@@ -164,6 +179,7 @@ SemaphoreStatus Semaphores::inspect(const std::string& name, TimePoint now) cons
     }
     holder.token = entry.token;
     holder.held_for = std::chrono::duration_cast<std::chrono::milliseconds>(now - entry.since);
+    holder.broken = entry.broken;
     status.holders.push_back(std::move(holder));
   }
   return status;

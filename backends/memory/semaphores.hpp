@@ -37,9 +37,12 @@ class Semaphores {
   bool holds(const std::string& name, const std::string& owner_id) const;
   /// False: there is no record of that acquisition.
   bool release(const std::string& name, const std::string& owner_id);
-  /// Takes them from the holder with that token, who is woken. Empty: done; else what evict() of a
-  /// lock says: any holder's token, 0 if there is none.
-  std::optional<std::uint64_t> evict(const std::string& name, std::uint64_t token);
+  /// Takes the permits from the holder with that token, or with `mark` marks them, and wakes the
+  /// holder. Empty: done; else any holder's token, 0 if there is none.
+  std::optional<std::uint64_t> evict(const std::string& name, std::uint64_t token,
+                                     const Break* mark = nullptr);
+  /// As SharedStore::mark_of().
+  std::optional<Break> mark_of(const std::string& name, const std::string& owner_id) const;
   /// Of those whose limit is known.
   std::vector<std::string> names() const;
   SemaphoreStatus inspect(const std::string& name, TimePoint now) const;
@@ -52,6 +55,7 @@ class Semaphores {
     std::uint64_t token = 0;  ///< 0 while waiting
     TimePoint since{};
     Wake wake;
+    std::optional<Break> broken{};
   };
   using Entries = std::deque<Entry>;
   struct One {

@@ -163,7 +163,7 @@ bool SharedStore::downgrade(const std::string& lock, const std::string& owner_id
     auto& queue = queues_[lock];
     const auto mine = find_owner(queue.entries, owner_id);
     const bool ours = queue.record.empty() && mine != queue.entries.end() && mine->token != 0;
-    if (!ours) return false;
+    if (!ours || mine->broken) return false;
     mine->mode = Mode::shared;
     wake_holders(queue.entries, wakes);
   }
@@ -200,7 +200,17 @@ bool SharedStore::release(const std::string& lock, const std::string& owner_id) 
   return true;
 }
 
-std::optional<std::uint64_t> SharedStore::evict(const std::string& lock, std::uint64_t token) {
+std::optional<Break> SharedStore::mark_of(const std::string& lock,
+                                          const std::string& owner_id) const {
+  const std::lock_guard guard(mutex_);
+  const auto queue = queues_.find(lock);
+  if (queue == queues_.end()) return std::nullopt;
+  const auto mine = find_owner(queue->second.entries, owner_id);
+  return mine == queue->second.entries.end() ? std::nullopt : mine->broken;
+}
+
+std::optional<std::uint64_t> SharedStore::evict(const std::string& lock, std::uint64_t token,
+                                                const Break* mark) {
   std::vector<Wake> wakes;
   {
     const std::lock_guard guard(mutex_);
@@ -211,7 +221,13 @@ std::optional<std::uint64_t> SharedStore::evict(const std::string& lock, std::ui
       return entry.token != 0 && entry.token == token;
     });
     if (holder == entries.end()) return entries.front().token;
-    remove(queue, holder, wakes);
+    if (mark == nullptr) {
+      remove(queue, holder, wakes);
+    } else if (!holder->broken) {
+      holder->broken = *mark;
+      holder->proof.clear();
+      wakes.push_back(holder->wake);
+    }
   }
   for (const auto& wake : wakes) wake();
   tell_watchers(lock);
@@ -293,12 +309,14 @@ LockStatus SharedStore::inspect(const std::string& lock, TimePoint now) const {
     holder.owner = entry.owner;
     if (entry.token != 0) holder.token = entry.token;
     holder.held_for = std::chrono::duration_cast<std::chrono::milliseconds>(now - entry.since);
+    holder.broken = entry.broken;
     status.readers.push_back(std::move(holder));
   }
   const auto& first = status.readers.front();
   status.owner = first.owner;
   status.token = first.token;
   status.held_for = first.held_for;
+  status.broken = first.broken;
   if (status.mode == Mode::exclusive) status.readers.clear();
   return status;
 }

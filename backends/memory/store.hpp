@@ -85,9 +85,12 @@ class SharedStore {
 
   LockStatus inspect(const std::string& lock, TimePoint now) const;
   std::vector<std::string> held_names() const;
-  /// Takes it from the holder with that token. Empty: done; else the (first) holder's token, 0 if
-  /// nobody holds it.
-  std::optional<std::uint64_t> evict(const std::string& lock, std::uint64_t token);
+  /// Takes the lock from the holder with that token, or with `mark` marks its entry (the first mark
+  /// counts) and wakes it. Empty: done; else the (first) holder's token, 0 if no client holds it.
+  std::optional<std::uint64_t> evict(const std::string& lock, std::uint64_t token,
+                                     const Break* mark = nullptr);
+  /// The mark of that holder's entry. Empty: it has none, or does not hold the lock.
+  std::optional<Break> mark_of(const std::string& lock, const std::string& owner_id) const;
   /// Takes it from whoever is in front.
   void evict(const std::string& lock);
   /// The (first) holder's token, empty if nobody holds it.
@@ -122,6 +125,7 @@ class SharedStore {
     std::string proof{};  ///< of an exported grant
     TimePoint offered_until{};
     TimePoint arrival{};  ///< less its head start
+    std::optional<Break> broken{};
   };
   struct Queue {
     std::deque<Entry> entries;

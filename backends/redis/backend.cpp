@@ -89,6 +89,9 @@ void RedisBackend::on_message(std::string_view text) {
     if (observed != observed_.end()) return sink_.on_holder_changed(observed->second);
   }
   const auto message = read_message(text);
+  if (text.substr(message.owner_id.size()) == kBrokenMessage) {
+    return hear_of_break(std::string(message.owner_id));
+  }
   if (!listening_.empty()) hear(std::string(message.owner_id));
   const auto found = claims_->find(message.owner_id);
   if (found == claims_->end()) return;

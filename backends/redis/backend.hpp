@@ -51,8 +51,7 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
   asio::awaitable<Result<LockStatus>> inspect(std::string name, TimePoint deadline) override;
   asio::awaitable<Result<std::vector<LockStatus>>> list(std::string prefix,
                                                         TimePoint deadline) override;
-  asio::awaitable<Failure> evict(std::string name, std::uint64_t token,
-                                 TimePoint deadline) override;
+  asio::awaitable<EvictAnswer> evict(EvictRequest request, TimePoint deadline) override;
   asio::awaitable<AskAnswer> ask(std::string name, std::uint64_t token, Revocation how,
                                  TimePoint deadline) override;
   asio::awaitable<Failure> offer(ClaimPtr held, std::string proof, std::chrono::milliseconds within,
@@ -63,8 +62,7 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
                                      TimePoint deadline) override;
   asio::awaitable<Result<std::vector<SemaphoreStatus>>> list_semaphores(
       std::string prefix, TimePoint deadline) override;
-  asio::awaitable<Failure> evict_permits(std::string name, std::uint64_t token,
-                                         TimePoint deadline) override;
+  asio::awaitable<EvictAnswer> evict_permits(EvictRequest request, TimePoint deadline) override;
   bool watch_holder(const std::string& name) override;
   void unwatch_holder(const std::string& name) noexcept override;
   void tell_holder_changed(const std::string& name) override;
@@ -155,6 +153,7 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
   /// Of all kinds.
   asio::awaitable<std::vector<ExtendAnswer>> extend_mixed(std::vector<ClaimPtr> claims,
                                                           TimePoint deadline);
+  static EvictAnswer take_evicted(const std::string& name, const ScriptAnswer& answer);
   ExtendAnswer take_renewed(KeyClaim& claim, const ScriptAnswer& answer, TimePoint sent);
   Validity validity(const Claim& claim, TimePoint sent) const;
   void tell_of_queue(const KeyClaim& claim, const std::string& why);
@@ -165,6 +164,9 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
                                                KeyClaimPtr claim);
   void look_for_others_of_all();
   void hear(const std::string& owner_id);
+  void hear_of_break(const std::string& owner_id);
+  static asio::awaitable<void> look_for_break(std::weak_ptr<bool> alive, RedisBackend* self,
+                                              KeyClaimPtr claim);
   void listen_for_askings(const KeyClaimPtr& claim);
   static asio::awaitable<void> look_for_asking(std::weak_ptr<bool> alive, RedisBackend* self,
                                                KeyClaimPtr claim);

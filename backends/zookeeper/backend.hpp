@@ -52,8 +52,7 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   asio::awaitable<Result<LockStatus>> inspect(std::string name, TimePoint deadline) override;
   asio::awaitable<Result<std::vector<LockStatus>>> list(std::string prefix,
                                                         TimePoint deadline) override;
-  asio::awaitable<Failure> evict(std::string name, std::uint64_t token,
-                                 TimePoint deadline) override;
+  asio::awaitable<EvictAnswer> evict(EvictRequest request, TimePoint deadline) override;
   asio::awaitable<AskAnswer> ask(std::string name, std::uint64_t token, Revocation how,
                                  TimePoint deadline) override;
   asio::awaitable<Result<SemaphoreStatus>> inspect_semaphore(std::string name,
@@ -62,8 +61,7 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
                                      TimePoint deadline) override;
   asio::awaitable<Result<std::vector<SemaphoreStatus>>> list_semaphores(
       std::string prefix, TimePoint deadline) override;
-  asio::awaitable<Failure> evict_permits(std::string name, std::uint64_t token,
-                                         TimePoint deadline) override;
+  asio::awaitable<EvictAnswer> evict_permits(EvictRequest request, TimePoint deadline) override;
   bool watch_holder(const std::string& name) override;
   void unwatch_holder(const std::string& name) noexcept override;
   asio::awaitable<RecordAnswer> record(std::string name, TimePoint deadline) override;
@@ -122,6 +120,8 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   /// Returns whether enough of the session is left for a grant.
   bool has_patience() const noexcept;
   asio::awaitable<Answer> take(NodeClaimPtr claim, TimePoint deadline);
+  /// Gives up a node that an operator has marked before it was handed out. ZOK: it has no mark.
+  asio::awaitable<int> check_own_mark(NodeClaimPtr claim, TimePoint deadline);
   asio::awaitable<Answer> give_up_place(NodeClaimPtr claim, ClaimAnswer answer, TimePoint deadline);
   void share_own_watch(const NodeClaimPtr& claim);
   void watch_own_node(const NodeClaimPtr& claim) noexcept;
@@ -133,9 +133,11 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   static asio::awaitable<void> hear_others(std::weak_ptr<bool> alive, ZooKeeperBackend* self,
                                            NodeClaimPtr claim, PendingReply asked);
   void listen_for_askings(const NodeClaimPtr& claim) noexcept;
-  void look_for_asking(const NodeClaimPtr& claim) noexcept;
-  static asio::awaitable<void> hear_asking(std::weak_ptr<bool> alive, ZooKeeperBackend* self,
-                                           NodeClaimPtr claim, PendingReply asked);
+  void look_at_own_data(const NodeClaimPtr& claim) noexcept;
+  static asio::awaitable<void> read_own_data(std::weak_ptr<bool> alive, ZooKeeperBackend* self,
+                                             NodeClaimPtr claim, PendingReply asked);
+  /// Returns whether the data has an operator's mark.
+  bool hear_of_break(const NodeClaimPtr& claim, std::string_view data);
   void on_children(const std::string& directory);
   void stop_listening();
   // Of a lock whose holder is watched: its first node, or while there is none its directory.
@@ -251,6 +253,12 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
     std::vector<std::string> semaphores;
     Failure left_out{};  ///< the first node that could not be listed
   };
+  /// Outcome of mark_node().
+  enum class Marking { done, again };
+  /// Marks the node, or answers the time until a marked node may be deleted.
+  asio::awaitable<Marking> mark_node(std::string node, Break mark, EvictAnswer& answer,
+                                     TimePoint deadline);
+  void forget_marks(const std::string& directory) noexcept;
   /// Everything below it.
   asio::awaitable<Found> walk(std::string prefix, TimePoint deadline);
   asio::awaitable<Result<LockStatus>> describe(std::string name, std::vector<std::string> children,
@@ -280,6 +288,9 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   /// Who is first in line for permits and watches them, by the directories of their leases.
   std::unordered_map<std::string, std::weak_ptr<NodeClaim>> counting_;
   std::unordered_map<std::string, ObservedPtr> observed_;  ///< by the locks' names
+  /// When each marked node may be deleted: one session timeout after we have seen the mark. By
+  /// `PATH@CZXID`.
+  std::unordered_map<std::string, TimePoint> marked_;
   bool closed_ = false;
   bool keeps_session_ = false;  ///< close() leaves it to its timeout
   /// For callbacks that may come after us.

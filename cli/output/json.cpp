@@ -19,6 +19,7 @@ json::object reader_object(const SharedHolder& reader) {
   object["token"] = or_null(reader.token);
   object["since_ms"] = ms_or_null(reader.held_for);
   object["remaining_ms"] = ms_or_null(reader.remaining);
+  object["broken"] = break_value(reader.broken);
   return object;
 }
 
@@ -39,7 +40,8 @@ json::object status_object(const LockStatus& status) {
           {"waiting", std::move(waiting)},
           {"notes", std::move(notes)},
           {"mode", status.held ? json::value(to_string(status.mode)) : json::value(nullptr)},
-          {"readers", std::move(readers)}};
+          {"readers", std::move(readers)},
+          {"broken", break_value(status.broken)}};
 }
 
 json::array self_test_values(const std::vector<SelfTestReport>& reports) {
@@ -124,6 +126,7 @@ std::string to_json(const HoldEvent& event) {
     object["remaining_ms"] = ms_or_null(event.remaining);
   }
   if (event.state == HandleState::lost) object["reason"] = to_string(event.reason);
+  if (!event.broken_by.empty()) object["broken_by"] = utf8(event.broken_by);
   object["sequencer"] =
       event.sequencer ? json::value(event.sequencer->to_string()) : json::value(nullptr);
   if (event.permits != 0) object["permits"] = event.permits;
@@ -138,7 +141,8 @@ std::string to_json(const RunEvent& event) {
       {"token", or_null(event.token)},
       {"remaining_ms", ms_or_null(event.remaining)},
       {"margin_ms", ms_or_null(event.margin)},
-      {"reason", has_reason ? json::value(to_string(event.reason)) : json::value(nullptr)}});
+      {"reason", has_reason ? json::value(to_string(event.reason)) : json::value(nullptr)},
+      {"broken_by", or_null(event.broken_by)}});
 }
 
 json::value owner_value(const Owner& owner) { return owner_object(owner); }
@@ -165,8 +169,12 @@ std::string to_json(const std::vector<LockStatus>& locks,
 }
 
 std::string to_json(const BrokenLock& broken) {
-  json::object object{{"event", "broken"}, {"name", broken.name}, {"token", broken.token}};
+  json::object object{{"event", broken.is_free ? "broken" : "marked"},
+                      {"name", broken.name},
+                      {"token", broken.token}};
   if (broken.of_semaphore) object["kind"] = "semaphore";
+  if (broken.at_once) object["holder_may_work_ms"] = ms_or_null(broken.within);
+  if (!broken.is_free) object["free_within_ms"] = ms_or_null(broken.within);
   return json::serialize(object);
 }
 

@@ -29,6 +29,7 @@ struct HoldEvent {
   std::optional<std::chrono::nanoseconds> remaining;
   std::optional<Sequencer> sequencer;  ///< the last field of each line
   std::uint32_t permits = 0;           ///< after that, of a semaphore only
+  std::string broken_by{};             ///< after `reason`, if it is known
 };
 std::string to_json(const HoldEvent& event);
 
@@ -40,6 +41,7 @@ struct RunEvent {
   std::optional<std::uint64_t> token;
   std::optional<std::chrono::nanoseconds> remaining;
   std::optional<std::chrono::nanoseconds> margin;  ///< of `terminating`, where there is a deadline
+  std::string broken_by{};                         ///< with reason broken
 };
 std::string to_json(const RunEvent& event);
 
@@ -56,6 +58,10 @@ struct BrokenLock {
   std::string name;
   std::uint64_t token = 0;
   bool of_semaphore = false;
+  bool at_once = false;
+  /// With `at_once`: how long the old holder may still work. Not `is_free`: how long until it is.
+  std::optional<std::chrono::milliseconds> within{};
+  bool is_free = true;  ///< false: it is marked only
 };
 std::string to_json(const BrokenLock& broken);
 

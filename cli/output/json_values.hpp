@@ -50,4 +50,11 @@ inline boost::json::object owner_object(const Owner& owner) {
           {"id", or_null(owner.id)}};
 }
 
+inline boost::json::value break_value(const std::optional<Break>& mark) {
+  if (!mark) return nullptr;
+  return boost::json::object{{"by", owner_object(mark->by)},
+                             {"reason", or_null(mark->reason)},
+                             {"at_ms", mark->at.count()}};
+}
+
 }  // namespace dlock::cli

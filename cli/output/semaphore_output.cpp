@@ -27,6 +27,7 @@ std::string holder_text(const PermitHolder& holder) {
   if (holder.held_for) text += fmt::format(", for {}", rounded(*holder.held_for));
   if (holder.token) text += fmt::format(", token {}", *holder.token);
   if (holder.remaining) text += fmt::format(", lease left {}", rounded(*holder.remaining));
+  if (holder.broken) text += ", " + break_text(*holder.broken);
   return text;
 }
 
@@ -41,6 +42,7 @@ boost::json::object holder_object(const PermitHolder& holder) {
   object["token"] = or_null(holder.token);
   object["since_ms"] = ms_or_null(holder.held_for);
   object["remaining_ms"] = ms_or_null(holder.remaining);
+  object["broken"] = break_value(holder.broken);
   return object;
 }
 

@@ -30,6 +30,7 @@ std::string words_for(const SharedHolder& reader) {
   if (reader.held_for) text += fmt::format(", for {}", rounded(*reader.held_for));
   if (reader.token) text += fmt::format(", token {}", *reader.token);
   if (reader.remaining) text += fmt::format(", lease left {}", rounded(*reader.remaining));
+  if (reader.broken) text += ", " + break_text(*reader.broken);
   return text;
 }
 
@@ -171,6 +172,12 @@ std::string who(const Owner& owner) {
   return text;
 }
 
+std::string break_text(const Break& mark) {
+  auto text = fmt::format("broken by {} at {}", who(mark.by), utc(mark.at));
+  if (!mark.reason.empty()) text += ": " + mark.reason;
+  return text;
+}
+
 std::string holder_words(const LockStatus& status) {
   return status.mode == Mode::shared ? readers_of(status) : who(status.owner.value_or(Owner{}));
 }
@@ -187,7 +194,10 @@ std::string to_text(const LockStatus& status, const std::optional<RunRecord>& la
         printable(fmt::format("{}: held by {}", status.name, who(status.owner.value_or(Owner{}))));
     if (status.held_for) text += indented("for", rounded(*status.held_for));
     if (status.token) text += indented("token", token_of(status));
-    if (status.remaining) text += indented("lease left", rounded(*status.remaining));
+    if (status.broken) text += indented("broken", break_text(*status.broken).substr(7));
+    if (status.remaining) {
+      text += indented(status.broken ? "free within" : "lease left", rounded(*status.remaining));
+    }
   }
   for (const auto& owner : status.waiting) text += indented("waiting", who(owner));
   for (const auto& note : status.notes) text += indented("note", note);

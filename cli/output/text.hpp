@@ -20,6 +20,9 @@ std::string explanation(const error_code& error, const Diagnostics& details);
 /// Whole seconds, where there are seconds: `3m20s`, `740ms`.
 std::string rounded(std::chrono::milliseconds duration);
 
+/// `broken by dlock (pid 7) on host at 2026-01-02 03:04:05 UTC: reason`.
+std::string break_text(const Break& mark);
+
 /// `./report.sh (pid 4711) on web1`; not yet printable.
 std::string who(const Owner& owner);
 /// Of a lock that is held.

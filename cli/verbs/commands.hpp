@@ -5,6 +5,7 @@
 
 #include "cli/arguments.hpp"
 #include "dlock/lock_manager.hpp"
+#include "program/signals.hpp"
 
 namespace dlock::cli {
 
@@ -14,7 +15,11 @@ int show_status(const Arguments& arguments);
 int list(const Arguments& arguments);
 int break_lock(const Arguments& arguments);
 /// `break --ask`.
-int ask_for_lock(LockManager& locks, const Arguments& arguments);
+int ask_for_lock(LockManager& locks, const Arguments& arguments, program::Signals& signals);
+/// Marks the record of the holder with `token`, waits until it is free, and prints the outcome.
+/// Returns the exit status.
+int break_and_wait(LockManager& locks, const Arguments& arguments, std::uint64_t token,
+                   program::Signals& signals);
 int doctor(const Arguments& arguments);
 int set_semaphore(const Arguments& arguments);
 int show_semaphore(const Arguments& arguments);

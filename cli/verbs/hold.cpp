@@ -137,6 +137,7 @@ class Holder {
     event.sequencer = handle_.sequencer();
     event.permits = handle_.permits();
     event.remaining = handle_.remaining();
+    event.broken_by = handle_.broken_by();
     tell(event);
   }
 

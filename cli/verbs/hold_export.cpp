@@ -31,13 +31,13 @@ constexpr std::chrono::milliseconds kLook{200};
 /// adopted.
 constexpr std::chrono::milliseconds kGrace{2'000};
 
-enum class Seen { exported, adopted, gone };
+enum class Seen { exported, adopted, gone, broken };
 
 /// As far as is known: a store that does not answer says nothing.
 Seen look(LockManager& locks, const std::string& name, std::uint64_t token) {
   try {
     const auto found = locks.status(name);
-    if (found.held && found.token == token) return Seen::exported;
+    if (found.held && found.token == token) return found.broken ? Seen::broken : Seen::exported;
     return found.held ? Seen::adopted : Seen::gone;
   } catch (const LockError&) {
     return Seen::exported;
@@ -64,16 +64,23 @@ int hold_export(LockManager& locks, const Arguments& arguments, LockHandle handl
     locks.close();  // without its text no process can adopt the grant
     throw;
   }
+  bool is_broken = false;
   const auto has_changed_hands = [&] {
     const auto seen = look(locks, arguments.name, token);
+    is_broken = seen == Seen::broken;
     const bool can_be_given_back = BoottimeClock::now() >= until + kGrace;
     return seen == Seen::adopted || (seen == Seen::gone && !can_be_given_back);
   };
   bool is_over = false;
-  while (!is_over && !has_changed_hands()) {
+  while (!is_over && !has_changed_hands() && !is_broken) {
     const auto left = std::max<Duration>(until - BoottimeClock::now(), Duration::zero());
     wait_for({signals.descriptor()}, std::min<Duration>(left, kLook));
     is_over = is_told_to_end(signals) || BoottimeClock::now() >= until;
+  }
+  if (is_broken) {
+    complain(fmt::format("{}: broken by an operator (see dlock status); no process can adopt it",
+                         arguments.name));
+    return status(Exit::lost);
   }
   if (!is_over || has_changed_hands()) return status(Exit::ok);
   locks.close();

@@ -221,9 +221,11 @@ class Supervisor {
   void act(LossPolicy::Action action, HandleState state) {
     const bool lost = state == HandleState::lost;
     const auto left = handle_.remaining();
+    const auto by = handle_.broken_by();
     const std::string why =
-        lost ? fmt::format("the lock {} is lost ({})", arguments_.name,
-                           to_string(handle_.loss_reason()))
+        lost ? fmt::format("the lock {} is lost ({}{})", arguments_.name,
+                           to_string(handle_.loss_reason()),
+                           by.empty() ? std::string() : " by " + printable(by))
              : fmt::format("the lock {} {}", arguments_.name, why_it_ends(state));
     switch (action) {
       case LossPolicy::Action::none:
@@ -263,6 +265,7 @@ class Supervisor {
     RunEvent told;
     told.event = event;
     told.reason = handle_.loss_reason();
+    told.broken_by = handle_.broken_by();
     told.name = arguments_.name;
     told.token = handle_.token();
     told.remaining = handle_.remaining();

@@ -46,8 +46,10 @@ class UnusableBackend final : public Backend {
     result.failure = failure();
     co_return result;
   }
-  asio::awaitable<Failure> evict(std::string, std::uint64_t, TimePoint) override {
-    co_return failure();
+  asio::awaitable<EvictAnswer> evict(EvictRequest, TimePoint) override {
+    EvictAnswer answer;
+    answer.failure = failure();
+    co_return answer;
   }
   asio::awaitable<void> close(TimePoint) override { co_return; }
 

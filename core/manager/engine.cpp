@@ -722,9 +722,10 @@ void Engine::finish_threads() noexcept {
 void Engine::on_loss(const Loss& loss) {
   if (options_.log_losses) {
     const auto token = loss.token ? fmt::format(", token {}", *loss.token) : std::string();
+    const auto by = loss.broken_by.empty() ? std::string() : " by " + loss.broken_by;
     log(loss.reason == LossReason::closed ? LogLevel::info : LogLevel::warning,
-        fmt::format("lock '{}' of store '{}'{} is lost: {}{}", loss.name, loss.store, token,
-                    to_string(loss.reason), loss.through_mutex ? ", through a Mutex" : ""));
+        fmt::format("lock '{}' of store '{}'{} is lost: {}{}{}", loss.name, loss.store, token,
+                    to_string(loss.reason), by, loss.through_mutex ? ", through a Mutex" : ""));
   }
   if (options_.on_loss) options_.on_loss(loss);
 }

@@ -108,6 +108,10 @@ LossReason LockHandle::loss_reason() const noexcept {
   return grant_ && grant_->state() == HandleState::lost ? grant_->reason() : LossReason::none;
 }
 
+std::string LockHandle::broken_by() const {
+  return loss_reason() == LossReason::broken ? grant_->broken_by() : std::string();
+}
+
 std::optional<std::chrono::nanoseconds> LockHandle::remaining() const noexcept {
   return grant_ ? grant_->remaining() : Duration::zero();
 }

@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <stop_token>
 
 #include "core/loop/deadline.hpp"
 #include "core/manager/manager_access.hpp"
@@ -73,12 +76,13 @@ core::Listed<LockStatus> all_locks(Engine& engine, const core::WantedNames& want
   return listed;
 }
 
-asio::awaitable<Failure> evict_lock(std::shared_ptr<Store> store, std::string name,
-                                    std::uint64_t token) {
-  auto failure = co_await store->connected();
-  if (failure.error) co_return failure;
-  failure = co_await store->backend().evict(std::move(name), token, operation_deadline(*store));
-  co_return failure;
+asio::awaitable<EvictAnswer> evict_lock(std::shared_ptr<Store> store, EvictRequest request) {
+  EvictAnswer answer;
+  answer.failure = co_await store->connected();
+  if (answer.failure.error) co_return answer;
+  core::sign(*store, request.mark);
+  answer = co_await store->backend().evict(std::move(request), operation_deadline(*store));
+  co_return answer;
 }
 
 asio::awaitable<AskAnswer> ask_holder(std::shared_ptr<Store> store, std::string name,
@@ -254,17 +258,96 @@ Asked LockManager::ask(const std::string& name, std::optional<std::uint64_t> tok
   return asked;
 }
 
-void LockManager::evict(const std::string& name, std::uint64_t token) {
-  const auto store = home_of(*impl_->engine, name);
-  const auto failure = impl_->engine->run_on<Failure>(
-      store,
-      [name, token](std::shared_ptr<Store> at) { return evict_lock(std::move(at), name, token); });
-  if (failure.error) fail(failure, name, store);
+Evicted LockManager::evict(const std::string& name, std::uint64_t token, EvictOptions options,
+                           std::stop_token stop) {
+  return core::evict(*impl_->engine, home_of(*impl_->engine, name), {name, token}, options,
+                     evict_lock, stop);
 }
 
 }  // namespace dlock::inline v0
 
 namespace dlock::core {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kFirstPause{20};
+constexpr milliseconds kLongestPause{500};
+
+/// A store that does not answer for this long ends the wait.
+constexpr std::chrono::seconds kLongestSilence{10};
+
+/// Whether a marked record is gone, or another client holds the lock by now.
+bool is_gone(const Failure& failure) {
+  const auto what = portable(failure.error);
+  return what == errc::not_found || what == errc::not_holder;
+}
+
+[[noreturn]] void fail_with(Failure failure, const char* about_mark, const std::string& name,
+                            const std::string& store) {
+  failure.text += failure.text.empty() ? about_mark : fmt::format("; {}", about_mark);
+  fail(failure, name, store);
+}
+
+/// Sleeps until the time is over or `stop` is requested.
+void pause_for(milliseconds time, const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any stopped;
+  std::unique_lock lock(mutex);
+  stopped.wait_for(lock, stop, time, [] { return false; });
+}
+
+}  // namespace
+
+void sign(Store& store, Break& mark) {
+  mark.by = store.me();
+  mark.by.id.clear();
+  mark.at = milliseconds(store.env().wall_clock_ms());
+}
+
+Evicted evict(Engine& engine, const std::string& store, EvictRequest request,
+              const EvictOptions& options, EvictOnce* once, const std::stop_token& stop) {
+  using Clock = std::chrono::steady_clock;
+  request.mark.reason = options.reason;
+  request.at_once = options.at_once;
+  const auto ask = [&] {
+    return engine.run_on<EvictAnswer>(
+        store, [&](std::shared_ptr<Store> at) { return once(std::move(at), request); });
+  };
+  const auto begun = Clock::now();
+  auto answer = ask();
+  const bool is_unknown = portable(answer.failure.error) == errc::unavailable;
+  if (is_unknown) fail_with(answer.failure, "the lock may be broken", request.name, store);
+  if (answer.failure.error) fail(answer.failure, request.name, store);
+  Evicted evicted{answer.is_free, answer.within};
+  const bool needs_caller = answer.needs_caller;
+  const auto leave = [&] {
+    if (needs_caller) evicted.within.reset();
+    return evicted;
+  };
+  if (!evicted.is_free && options.on_marked) options.on_marked(evicted);
+  request.is_marked = true;
+  auto pause = kFirstPause;
+  auto answered = Clock::now();
+  while (!evicted.is_free) {
+    if (options.wait) {
+      const auto left = std::chrono::ceil<milliseconds>(*options.wait - (Clock::now() - begun));
+      if (left.count() <= 0) return leave();
+      pause = std::min(pause, left);
+    }
+    pause_for(pause, stop);
+    if (stop.stop_requested()) return leave();
+    pause = std::min(pause * 2, kLongestPause);
+    answer = ask();
+    if (is_gone(answer.failure)) return {true, milliseconds(0)};
+    const bool is_silent = portable(answer.failure.error) == errc::unavailable;
+    if (is_silent && Clock::now() - answered < kLongestSilence) continue;
+    if (answer.failure.error) fail_with(answer.failure, "the mark stays", request.name, store);
+    answered = Clock::now();
+    evicted = {answer.is_free, answer.within};
+  }
+  return evicted;
+}
 
 LockStatus status_of(Engine& engine, const std::string& name) { return ask_status(engine, name); }
 

@@ -57,6 +57,14 @@ HandleState MultiGrant::state() noexcept {
   return worst;
 }
 
+std::string MultiGrant::broken_by() {
+  for (const auto& part : parts_) {
+    if (part->state() != HandleState::lost || part->reason() != LossReason::broken) continue;
+    return part->broken_by();
+  }
+  return {};
+}
+
 std::optional<std::chrono::nanoseconds> MultiGrant::remaining() noexcept {
   std::optional<std::chrono::nanoseconds> least;
   for (const auto& part : parts_) {

@@ -44,6 +44,7 @@ class MultiGrant final : public detail::Grant, public std::enable_shared_from_th
   HandleState state() noexcept override;
   /// Of the loss that was seen first.
   LossReason reason() const noexcept override { return reason_.load(std::memory_order_acquire); }
+  std::string broken_by() override;
   /// The smallest.
   std::optional<std::chrono::nanoseconds> remaining() noexcept override;
   std::stop_token stop_token() const noexcept override;

@@ -136,7 +136,8 @@ std::string words_for(const std::vector<PermitHolder>& holders) {
   constexpr std::size_t kMostNamed = 8;
   std::string text;
   for (std::size_t i = 0; i < std::min(holders.size(), kMostNamed); ++i) {
-    const auto& [owner, permits, token, held_for, remaining] = holders[i];
+    const auto& owner = holders[i].owner;
+    const auto& token = holders[i].token;
     text += fmt::format("{}token {} ({} {} on {}, id {})", text.empty() ? "" : ", ",
                         token.value_or(0), owner.app, pid_words(owner), owner.host, owner.id);
   }
@@ -144,20 +145,22 @@ std::string words_for(const std::vector<PermitHolder>& holders) {
   return text;
 }
 
-asio::awaitable<Failure> take_permits(std::shared_ptr<Store> store, std::string name,
-                                      std::uint64_t token) {
-  auto failure = co_await store->connected();
+asio::awaitable<EvictAnswer> evict_holder(std::shared_ptr<Store> store, EvictRequest request) {
+  EvictAnswer answer;
+  auto& failure = answer.failure;
+  failure = co_await store->connected();
   if (!failure.error) failure = store->refused_permits();
-  if (failure.error) co_return failure;
+  if (failure.error) co_return answer;
+  core::sign(*store, request.mark);
   const auto deadline = core::operation_deadline(*store);
-  failure = co_await store->backend().evict_permits(name, token, deadline);
-  if (portable(failure.error) != errc::not_holder) co_return failure;
-  const auto found = co_await store->backend().inspect_semaphore(std::move(name), deadline);
+  answer = co_await store->backend().evict_permits(request, deadline);
+  if (portable(failure.error) != errc::not_holder) co_return answer;
+  const auto found = co_await store->backend().inspect_semaphore(request.name, deadline);
   if (found.value && !found.value->holders.empty()) {
-    failure.text = fmt::format("nobody has permits with token {}; who has any: {}", token,
+    failure.text = fmt::format("no client holds permits with token {}; holders: {}", request.token,
                                words_for(found.value->holders));
   }
-  co_return failure;
+  co_return answer;
 }
 
 }  // namespace
@@ -201,13 +204,10 @@ std::vector<SemaphoreStatus> LockManager::list_semaphores(const std::string& pre
   return std::move(listed.all);
 }
 
-void LockManager::evict_permits(const std::string& name, std::uint64_t token) {
+Evicted LockManager::evict_permits(const std::string& name, std::uint64_t token,
+                                   EvictOptions options, std::stop_token stop) {
   const auto& store = home_of_semaphore(*impl_->engine, name).store;
-  const auto failure =
-      impl_->engine->run_on<Failure>(store, [name, token](std::shared_ptr<Store> at) {
-        return take_permits(std::move(at), name, token);
-      });
-  if (failure.error) core::fail(failure, name, store);
+  return core::evict(*impl_->engine, store, {name, token}, options, evict_holder, stop);
 }
 
 }  // namespace dlock::inline v0

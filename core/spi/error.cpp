@@ -147,6 +147,14 @@ Failure not_adoptable(std::optional<std::uint64_t> holder, std::uint64_t exporte
                                   *holder, exported));
 }
 
+Failure unaware_holder() {
+  return make_failure(
+      errc::not_supported,
+      "its holder is another program, or an older dlock, and would not notice the "
+      "mark; --now (EvictOptions::at_once) frees the lock at once, while its holder "
+      "may still work");
+}
+
 }  // namespace dlock::inline v0
 
 namespace dlock::core {

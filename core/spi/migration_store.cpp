@@ -51,8 +51,10 @@ asio::awaitable<Result<std::vector<SemaphoreStatus>>> Backend::list_semaphores(s
   co_return result;
 }
 
-asio::awaitable<Failure> Backend::evict_permits(std::string, std::uint64_t, TimePoint) {
-  co_return Failure{make_error_code(errc::not_supported), "this store has no semaphores"};
+asio::awaitable<EvictAnswer> Backend::evict_permits(EvictRequest, TimePoint) {
+  EvictAnswer answer;
+  answer.failure = {make_error_code(errc::not_supported), "this store has no semaphores"};
+  co_return answer;
 }
 
 asio::awaitable<void> Backend::look_again(TimePoint /*deadline*/) { co_return; }

@@ -40,15 +40,25 @@ class CachedLock::ClaimWatch final : public HoldDependency {
       : lock_(std::move(lock)), claimed_(claimed) {}
   TimePoint until() const noexcept override { return kNever; }
   void on_change(HandleState state, LossReason why) noexcept override {
-    if (const auto lock = lock_.lock()) lock->on_change(claimed_, state, why);
+    const auto lock = lock_.lock();
+    if (!lock) return;
+    auto user = lock->on_change(claimed_, state, why);
+    if (state != HandleState::lost) return;
+    const std::lock_guard guard(mutex_);
+    last_user_ = std::move(user);
   }
   void on_lost(LossReason) override {
     if (const auto lock = lock_.lock()) lock->lead_next();
   }
   std::shared_ptr<Hold> holder() noexcept override {
+    {
+      const std::lock_guard guard(mutex_);
+      if (auto user = last_user_.lock()) return user;
+    }
     const auto lock = lock_.lock();
     return lock ? lock->holder(claimed_) : nullptr;
   }
+  bool has_user() noexcept override { return holder() != nullptr; }
   void on_contended() noexcept override {
     if (const auto lock = lock_.lock()) lock->on_contended(claimed_);
   }
@@ -56,6 +66,8 @@ class CachedLock::ClaimWatch final : public HoldDependency {
  private:
   const std::weak_ptr<CachedLock> lock_;
   const Hold& claimed_;  ///< it has us
+  std::mutex mutex_;
+  std::weak_ptr<Hold> last_user_;  ///< when the claim was lost
 };
 
 /// What each user's hold rests on.
@@ -79,6 +91,7 @@ class CachedLock::KeptClaim final : public HoldDependency {
     const auto known = claimed_->reason();
     return known == LossReason::none ? LossReason::expired : known;
   }
+  std::string broken_by() override { return claimed_->broken_by(); }
   bool take_back(Hold& hold, Releaser::Done& done) noexcept override {
     lock_->take_back(*this, hold, done);
     return true;
@@ -209,16 +222,18 @@ void CachedLock::take_back(KeptClaim& from, Hold& hold, Releaser::Done& done) no
 }
 
 // With the mutex of that hold.
-void CachedLock::on_change(const Hold& claimed, HandleState state, LossReason why) noexcept {
+std::shared_ptr<Hold> CachedLock::on_change(const Hold& claimed, HandleState state,
+                                            LossReason why) noexcept {
   std::shared_ptr<Hold> user;
   KeptClaimPtr ended;
   {
     const std::lock_guard lock(mutex_);
-    if (!kept_ || &kept_->claimed() != &claimed) return;
+    if (!kept_ || &kept_->claimed() != &claimed) return nullptr;
     user = holder_.lock();
     if (state == HandleState::lost) ended = end();
   }
   if (user) user->become(state, why);
+  return user;
 }
 
 std::shared_ptr<Hold> CachedLock::holder(const Hold& claimed) noexcept {

@@ -55,7 +55,8 @@ class CachedLock final : public BackgroundWork, public std::enable_shared_from_t
   // Any thread.
   void take_back(KeptClaim& from, Hold& hold, Releaser::Done& done) noexcept;
   void give_up(KeptClaim& from) noexcept;
-  void on_change(const Hold& claimed, HandleState state, LossReason why) noexcept;
+  /// Returns the hold of the present user, if there is one.
+  std::shared_ptr<Hold> on_change(const Hold& claimed, HandleState state, LossReason why) noexcept;
   // With the mutex.
   std::shared_ptr<Hold> make_holder();
   std::shared_ptr<Hold> make_next_holder() noexcept;

@@ -161,8 +161,12 @@ void Hold::hand_out() noexcept {
 std::optional<Loss> Hold::loss_at_release() {
   const std::lock_guard lock(mutex_);
   if (!is_handed_out_) return std::nullopt;
-  return Loss{identity_.name, identity_.store, identity_.token, LossReason::removed,
-              of_mutex_.load(std::memory_order_acquire)};
+  return Loss{identity_.name,
+              identity_.store,
+              identity_.token,
+              LossReason::removed,
+              of_mutex_.load(std::memory_order_acquire),
+              {}};
 }
 
 Hold::Audience Hold::audience() noexcept {
@@ -263,6 +267,20 @@ void Hold::move_deadline(TimePoint deadline) noexcept {
 }
 
 void Hold::become(HandleState state, LossReason reason) noexcept { change(state, reason); }
+
+std::string Hold::broken_by() {
+  std::string by;
+  {
+    const std::lock_guard lock(mutex_);
+    by = broken_by_;
+  }
+  return by.empty() && dependency_ ? dependency_->broken_by() : by;
+}
+
+void Hold::set_broken_by(std::string by) noexcept {
+  const std::lock_guard lock(mutex_);
+  broken_by_ = std::move(by);
+}
 
 bool Hold::change(HandleState state, LossReason reason) noexcept {
   const std::lock_guard lock(mutex_);
@@ -416,7 +434,7 @@ void Hold::run() noexcept {
     } else if (std::exchange(loss_is_due_, false)) {
       outside(lock, [this] {
         host_->on_loss({identity_.name, identity_.store, identity_.token, reason(),
-                        of_mutex_.load(std::memory_order_acquire)});
+                        of_mutex_.load(std::memory_order_acquire), broken_by()});
       });
     } else if (auto* const callback = next_to_tell()) {
       tell(lock, *callback);

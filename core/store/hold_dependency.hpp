@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "core/store/releaser.hpp"
 #include "dlock/lock_handle.hpp"
@@ -27,6 +28,10 @@ class HoldDependency {
   virtual bool take_back(Hold& /*hold*/, Releaser::Done& /*done*/) noexcept { return false; }
   /// The loop: who has the lock by this hold, where that is another one; null: its own handle.
   virtual std::shared_ptr<Hold> holder() noexcept { return nullptr; }
+  /// As LockHandle::broken_by(), of the other lock.
+  virtual std::string broken_by() { return {}; }
+  /// The loop: false if no handle exists for the lock (a cached claim that no caller uses).
+  virtual bool has_user() noexcept { return true; }
   /// Any thread: its descriptor may be open elsewhere from now on.
   virtual void on_inherited() noexcept {}
   /// The loop: somebody else asks for the lock.

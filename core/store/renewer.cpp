@@ -21,8 +21,13 @@ Duration retry_pause(Duration lease) {
 
 }  // namespace
 
-Renewer::Renewer(Env& env, Backend& backend, TaskGroup& tasks, OnLeftBehind on_left_behind)
-    : env_(env), backend_(backend), tasks_(tasks), on_left_behind_(std::move(on_left_behind)) {}
+Renewer::Renewer(Env& env, Backend& backend, TaskGroup& tasks, OnLeftBehind on_left_behind,
+                 OnBroken on_broken)
+    : env_(env),
+      backend_(backend),
+      tasks_(tasks),
+      on_left_behind_(std::move(on_left_behind)),
+      on_broken_(std::move(on_broken)) {}
 
 Renewer::~Renewer() {
   env_.cancel(timer_);
@@ -119,6 +124,13 @@ void Renewer::on_claim_gone(const Claim& claim, LossReason why) {
   if (found != entries_.end()) apply(found->second, found->second.lease.on_gone(why));
 }
 
+void Renewer::on_claim_broken(const Claim& claim, const std::string& by) {
+  const auto found = entries_.find(claim.number());
+  if (found == entries_.end()) return;
+  found->second.hold->set_broken_by(by);
+  on_claim_gone(claim, LossReason::broken);
+}
+
 // Invalidates `entry` if the lock is lost.
 void Renewer::apply(Entry& entry, LeaseFsm::Change change) {
   // A caller may have seen the deadline pass a moment before a late confirmation came in here:
@@ -134,6 +146,7 @@ void Renewer::apply(Entry& entry, LeaseFsm::Change change) {
     const auto removed = remove(*hold);
     hold->become(HandleState::lost, reason);
     if (leaves_something(reason)) on_left_behind_(removed.claim);
+    if (reason == LossReason::broken) on_broken_(hold, removed.claim);
     return;
   }
   entry.hold->move_deadline(entry.lease.deadline());
@@ -281,6 +294,7 @@ void Renewer::on_answer(Entry& entry, const ExtendAnswer& answer, TimePoint now)
     case ExtendStatus::extended:
       return apply(entry, entry.lease.on_extended(answer.validity, now));
     case ExtendStatus::gone:
+      if (answer.reason == LossReason::broken) entry.hold->set_broken_by(answer.broken_by);
       return apply(entry, entry.lease.on_gone(answer.reason));
     case ExtendStatus::unavailable:
     case ExtendStatus::unknown:

@@ -30,8 +30,11 @@ class Renewer : public std::enable_shared_from_this<Renewer> {
   };
   /// A hold was lost and has been told, and something of its claim may still be in the store.
   using OnLeftBehind = std::function<void(const ClaimPtr&)>;
+  /// A hold was lost because an operator has marked its record. The record is still in the store.
+  using OnBroken = std::function<void(const std::shared_ptr<Hold>&, const ClaimPtr&)>;
 
-  Renewer(Env& env, Backend& backend, TaskGroup& tasks, OnLeftBehind on_left_behind);
+  Renewer(Env& env, Backend& backend, TaskGroup& tasks, OnLeftBehind on_left_behind,
+          OnBroken on_broken);
   ~Renewer();
 
   void add(const std::shared_ptr<Hold>& hold, const ClaimPtr& claim, const Validity& validity,
@@ -60,6 +63,8 @@ class Renewer : public std::enable_shared_from_this<Renewer> {
   void on_link_up();
   void on_session_gone(LossReason why);
   void on_claim_gone(const Claim& claim, LossReason why);
+  /// `by`: as LockHandle::broken_by().
+  void on_claim_broken(const Claim& claim, const std::string& by);
 
  private:
   struct Entry {
@@ -93,6 +98,7 @@ class Renewer : public std::enable_shared_from_this<Renewer> {
   Backend& backend_;
   TaskGroup& tasks_;
   OnLeftBehind on_left_behind_;
+  OnBroken on_broken_;
   Entries entries_;
   std::set<Place, std::less<>, detail::Recycled<Place>>
       due_;  ///< one for each entry, also at kNever

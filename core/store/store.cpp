@@ -136,11 +136,13 @@ Store::Store(Host& host, Setup setup)
       tasks_(env_),
       connecting_(env_),
       backend_(setup_.descriptor->create(setup_.options, env_, *this)),
-      renewer_(std::make_shared<Renewer>(env_, *backend_, tasks_,
-                                         [this](const ClaimPtr& claim) {
-                                           claim->mark_lost();
-                                           withdraw(claim, std::nullopt);
-                                         })),
+      renewer_(std::make_shared<Renewer>(
+          env_, *backend_, tasks_,
+          [this](const ClaimPtr& claim) {
+            claim->mark_lost();
+            withdraw(claim, std::nullopt);
+          },
+          [this](const auto& hold, const ClaimPtr& claim) { free_when_left(hold, claim); })),
       uses_(std::make_shared<UseLimits>(
           env_, setup_.settings.release_timeout,
           [this](const std::shared_ptr<Hold>& hold, bool is_left) { take_back(hold, is_left); })),
@@ -645,6 +647,32 @@ void Store::on_claim_gone(const ClaimPtr& claim, LossReason why) {
   renewer_->on_claim_gone(*claim, why);
 }
 
+void Store::on_claim_broken(const ClaimPtr& claim, const std::string& by) {
+  renewer_->on_claim_broken(*claim, by);
+}
+
+// No other client may acquire the lock while the work under it continues. Without memory the store
+// frees the lock when its lease is over.
+void Store::free_when_left(const std::shared_ptr<Hold>& hold, const ClaimPtr& claim) noexcept {
+  try {
+    const auto& dependency = hold->dependency();
+    if (dependency && !dependency->has_user()) return withdraw(claim, std::nullopt);
+    const auto user = holder_of(hold);
+    broken_.insert_or_assign(claim->number(), Broken{user, claim});
+    user->when_left([self = weak_from_this(), number = claim->number()] {
+      if (const auto store = self.lock()) store->free_broken(number);
+    });
+  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): see above
+  }
+}
+
+void Store::free_broken(std::uint64_t number) {
+  const auto ended = broken_.extract(number);
+  if (ended.empty() || backend_closed_) return;
+  withdraw(ended.mapped().claim, std::nullopt);
+  if (on_broken_freed_) on_broken_freed_();
+}
+
 void Store::on_contended(const ClaimPtr& claim) {
   claim->mark_contended();  // it may not have a hold yet
   const auto hold = renewer_->find(*claim);
@@ -708,6 +736,7 @@ asio::awaitable<StoreReport> Store::report(std::optional<milliseconds> timeout) 
 
 void Store::end() noexcept {
   uses_->stop();
+  broken_.clear();
   while (const auto hold = renewer_->first()) {
     hold->become(HandleState::lost, LossReason::closed);
     renewer_->remove(*hold);
@@ -724,6 +753,11 @@ asio::awaitable<void> Store::end_holds() {
     std::size_t awaited = 0;
   };
   auto ending = std::make_shared<Ending>(env_);
+  ending->awaited = broken_.size();
+  on_broken_freed_ = [ending] {
+    --ending->awaited;
+    ending->news.notify();
+  };
   for (const auto& hold : renewer_->holds()) {
     const auto holder = holder_of(hold);
     const auto audience = holder->audience();
@@ -750,7 +784,11 @@ asio::awaitable<void> Store::end_holds() {
   while (ending->awaited > 0 && env_.now() < until) {
     co_await ending->news.wait_until(until);
   }
+  on_broken_freed_ = {};
   for (const auto& hold : renewer_->holds()) leave_behind(hold);
+  for (const auto& [number, broken] : std::exchange(broken_, {})) {
+    broken.user->at_drop(backend_->leave_behind(broken.claim));
+  }
 }
 
 // The work under it has not ended, so no other client may acquire it yet.

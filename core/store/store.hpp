@@ -153,6 +153,7 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   void on_link_down(const Failure& why) override;
   void on_session_gone(LossReason why) override;
   void on_claim_gone(const ClaimPtr& claim, LossReason why) override;
+  void on_claim_broken(const ClaimPtr& claim, const std::string& by) override;
   void on_contended(const ClaimPtr& claim) override;
   void on_asked(const ClaimPtr& claim, const Revocation& how) override;
   void on_holder_changed(const std::string& name) override { watches_.tell(name); }
@@ -172,6 +173,8 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   error_code settle_downgrade(Hold& hold, Claim& claim, const DowngradeAnswer& answer);
   Failure with_address(Failure failure) const;
   asio::awaitable<void> look_again();
+  void free_when_left(const std::shared_ptr<Hold>& hold, const ClaimPtr& claim) noexcept;
+  void free_broken(std::uint64_t number);
   void leave_behind(const std::shared_ptr<Hold>& hold);
   asio::awaitable<void> end_holds();
   void take_back(const std::shared_ptr<Hold>& hold, bool is_left);
@@ -199,6 +202,13 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   const std::shared_ptr<UseLimits> uses_;
   Releaser releaser_;
   HolderWatches watches_;
+  /// Claims whose records an operator has marked, by number, until their users drop the handles.
+  struct Broken {
+    std::shared_ptr<Hold> user;
+    ClaimPtr claim;
+  };
+  std::map<std::uint64_t, Broken> broken_;
+  Job on_broken_freed_;   ///< end_holds() waits for it
   HighestTokens tokens_;  ///< of the grants that were handed out
   Acquisitions acquisitions_;
   std::vector<std::shared_ptr<BackgroundWork>> background_;  ///< in the order in which they came

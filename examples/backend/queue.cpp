@@ -15,7 +15,8 @@ std::string boot_id() {
 
 // `state` of a row.
 constexpr int kWaiting = 0;  // 1: granted
-constexpr int kBroken = 2;   // kept until its holder has heard
+constexpr int kBroken = 2;   // ended; kept until its holder has heard
+constexpr int kMarked = 3;   // an operator breaks it: not renewed, not yet free
 
 }  // namespace
 
@@ -25,7 +26,8 @@ Queue::Queue(Database& db) : db_(db) {
       "CREATE TABLE IF NOT EXISTS boot (id TEXT);"
       "CREATE TABLE IF NOT EXISTS claims (token INTEGER PRIMARY KEY AUTOINCREMENT,"
       " name TEXT NOT NULL, owner TEXT NOT NULL UNIQUE, host TEXT, pid INTEGER, app TEXT,"
-      " state INTEGER NOT NULL, since INTEGER NOT NULL, until INTEGER NOT NULL);"
+      " state INTEGER NOT NULL, since INTEGER NOT NULL, until INTEGER NOT NULL,"
+      " mark TEXT NOT NULL DEFAULT '');"
       "CREATE INDEX IF NOT EXISTS queues ON claims (name, token);"
       "INSERT INTO sqlite_sequence (name, seq) SELECT 'claims', 0"
       " WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'claims')");
@@ -43,6 +45,13 @@ Queue::Place Queue::claim(const dlock::ClaimRequest& request, std::int64_t now, 
   Transaction change(db_);
   const auto& owner = request.owner;
   Statement(db_, "DELETE FROM claims WHERE name = ? AND until < ?", request.name, now).run();
+  Statement marked(db_, "SELECT 1 FROM claims WHERE owner = ? AND state = ?", owner.id,
+                   std::int64_t{kMarked});
+  if (marked.next()) {
+    Place waits;
+    waits.waiting = request.queue;
+    return waits;
+  }
   const auto place = [&] {
     Statement ours(db_, "SELECT token FROM claims WHERE owner = ? AND state <> ?", owner.id,
                    std::int64_t{kBroken});
@@ -91,6 +100,9 @@ Queue::Renewed Queue::renew(const std::string& owner_id, std::int64_t now, std::
                      "UPDATE claims SET until = ? WHERE owner = ? AND state = 1 AND until >= ?",
                      until, owner_id, now);
   if (extended.run() == 1) return Renewed::yes;
+  Statement marked(db_, "SELECT 1 FROM claims WHERE owner = ? AND state = ?", owner_id,
+                   std::int64_t{kMarked});
+  if (marked.next()) return Renewed::broken;
   Statement broken(db_, "DELETE FROM claims WHERE owner = ? AND state = ?", owner_id,
                    std::int64_t{kBroken});
   return broken.run() == 1 ? Renewed::broken : Renewed::gone;
@@ -104,24 +116,36 @@ bool Queue::release(const std::string& owner_id) {
   return was_there;
 }
 
-Queue::Broken Queue::break_lock(const std::string& name, std::uint64_t token, std::int64_t now) {
+std::string Queue::mark_of(const std::string& owner_id) {
+  Statement ours(db_, "SELECT mark FROM claims WHERE owner = ?", owner_id);
+  return ours.next() ? ours.text(0) : std::string();
+}
+
+Queue::Broken Queue::break_lock(const dlock::EvictRequest& request, std::int64_t now,
+                                std::int64_t& until) {
   Transaction change(db_);
-  Statement held(db_, "SELECT token FROM claims WHERE name = ? AND state = 1 AND until >= ?", name,
-                 now);
+  Statement held(db_,
+                 "SELECT token, state, until FROM claims WHERE name = ? AND state IN (1, 3)"
+                 " AND until >= ?",
+                 request.name, now);
   if (!held.next()) return Broken::not_held;
-  if (held.number(0) != static_cast<std::int64_t>(token)) return Broken::other_token;
-  Statement(db_, "UPDATE claims SET state = ? WHERE token = ?", std::int64_t{kBroken},
-            held.number(0))
-      .run();
+  if (held.number(0) != static_cast<std::int64_t>(request.token)) return Broken::other_token;
+  until = held.number(2);
+  const auto state = request.at_once ? kBroken : kMarked;
+  if (held.number(1) != state) {
+    Statement(db_, "UPDATE claims SET state = ?, mark = ? WHERE token = ?", std::int64_t{state},
+              dlock::write_break(request.mark), held.number(0))
+        .run();
+  }
   change.commit();
-  return Broken::yes;
+  return request.at_once ? Broken::yes : Broken::marked;
 }
 
 dlock::LockStatus Queue::status(const std::string& name, std::int64_t now) {
   dlock::LockStatus status;
   status.name = name;
   Statement rows(db_,
-                 "SELECT token, owner, host, pid, app, state, since, until FROM claims"
+                 "SELECT token, owner, host, pid, app, state, since, until, mark FROM claims"
                  " WHERE name = ? AND until >= ? AND state <> 2 ORDER BY token",
                  name, now);
   while (rows.next()) {
@@ -138,6 +162,7 @@ dlock::LockStatus Queue::status(const std::string& name, std::int64_t now) {
     status.owner = owner;
     status.held_for = milliseconds(now - rows.number(6));
     status.remaining = milliseconds(rows.number(7) - now);
+    if (rows.number(5) == kMarked) status.broken = dlock::read_break(rows.text(8));
   }
   return status;
 }

@@ -33,10 +33,13 @@ class Queue {
               std::int64_t patience);
   enum class Renewed { yes, gone, broken };
   Renewed renew(const std::string& owner_id, std::int64_t now, std::int64_t until);
+  /// The mark of that owner's claim; empty: it is not marked.
+  std::string mark_of(const std::string& owner_id);
   /// Whether it was there, and not broken.
   bool release(const std::string& owner_id);
-  enum class Broken { yes, other_token, not_held };
-  Broken break_lock(const std::string& name, std::uint64_t token, std::int64_t now);
+  enum class Broken { yes, marked, other_token, not_held };
+  /// Marks the holder's claim, or ends it at once. `until`: when its lease is over.
+  Broken break_lock(const dlock::EvictRequest& request, std::int64_t now, std::int64_t& until);
   dlock::LockStatus status(const std::string& name, std::int64_t now);
   /// Of locks that are held, those below a prefix.
   std::vector<std::string> held_names(const std::string& prefix, std::int64_t now);

@@ -178,11 +178,13 @@ class SqliteBackend final : public Backend {
                                                     TimePoint deadline) override {
     const auto sent = env_.now();
     const auto work = [&env = env_, claims](Queue& queue) {
-      std::vector<Queue::Renewed> all;
+      std::vector<std::pair<Queue::Renewed, std::string>> all;
       for (const auto& claim : claims) {
         const auto now = env.now();
-        all.push_back(
-            queue.renew(claim->request().owner.id, ns(now), ns(now + claim->request().lease)));
+        const auto& id = claim->request().owner.id;
+        auto mark = queue.mark_of(id);
+        all.emplace_back(queue.renew(id, ns(now), ns(now + claim->request().lease)),
+                         std::move(mark));
       }
       return all;
     };
@@ -196,12 +198,15 @@ class SqliteBackend final : public Backend {
         continue;
       }
       const auto lease = claims[i]->request().lease;
-      const auto renewed = (*asked.value)[i];
+      const auto& [renewed, mark] = (*asked.value)[i];
       const bool ours = renewed == Queue::Renewed::yes;
       answer.status = ours ? ExtendStatus::extended : ExtendStatus::gone;
       if (ours) answer.validity = {sent + lease, sent + lease / 3};
       if (renewed == Queue::Renewed::gone) answer.reason = LossReason::removed;
-      if (renewed == Queue::Renewed::broken) answer.reason = LossReason::broken;
+      if (renewed == Queue::Renewed::broken) {
+        answer.reason = LossReason::broken;
+        answer.broken_by = break_words(read_break(mark));
+      }
     }
     co_return answers;
   }
@@ -243,20 +248,28 @@ class SqliteBackend final : public Backend {
     co_return Result<std::vector<LockStatus>>{std::move(asked.value), std::move(asked.failure)};
   }
 
-  asio::awaitable<Failure> evict(std::string name, std::uint64_t token,
-                                 TimePoint deadline) override {
-    const auto work = [&env = env_, name, token](Queue& queue) {
-      return queue.break_lock(name, token, ns(env.now()));
+  asio::awaitable<EvictAnswer> evict(EvictRequest request, TimePoint deadline) override {
+    using Outcome = std::pair<Queue::Broken, std::int64_t>;
+    const auto now = ns(env_.now());
+    const auto work = [now, request](Queue& queue) {
+      std::int64_t until = now;
+      const auto broken = queue.break_lock(request, now, until);
+      return Outcome(broken, until);
     };
     const auto asked = co_await worker_->run(work, deadline);
-    if (!asked.value) co_return asked.failure;
-    if (*asked.value == Queue::Broken::not_held) {
-      co_return make_failure(errc::not_found, "nobody holds it");
+    EvictAnswer answer;
+    answer.failure = asked.failure;
+    if (!asked.value) co_return answer;
+    const auto& [broken, until] = *asked.value;
+    if (broken == Queue::Broken::not_held) {
+      answer.failure = make_failure(errc::not_found, "no client holds it");
+    } else if (broken == Queue::Broken::other_token) {
+      answer.failure = make_failure(errc::not_holder, "held with another token");
     }
-    if (*asked.value == Queue::Broken::other_token) {
-      co_return make_failure(errc::not_holder, "held with another token");
-    }
-    co_return Failure{};
+    answer.is_free = broken == Queue::Broken::yes;
+    answer.within =
+        std::chrono::ceil<std::chrono::milliseconds>(std::chrono::nanoseconds(until - now));
+    co_return answer;
   }
 
   asio::awaitable<void> close(TimePoint) override { co_return; }

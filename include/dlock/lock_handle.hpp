@@ -120,6 +120,9 @@ class LockHandle {
   /// it.
   HandleState state() const noexcept;
   LossReason loss_reason() const noexcept;
+  /// Returns the breaker of the lock and the reason: `dlock (pid 7) on host: reason`. Empty if the
+  /// lock was not broken, and where the store does not say.
+  std::string broken_by() const;
   /// What is left to the local deadline; zero once lost; empty where the store has no lease.
   std::optional<std::chrono::nanoseconds> remaining() const noexcept;
 

@@ -24,6 +24,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,6 +51,29 @@ struct Loss {
   std::optional<std::uint64_t> token;
   LossReason reason = LossReason::none;
   bool through_mutex = false;  ///< a Mutex or synchronized() had it
+  std::string broken_by{};     ///< as LockHandle::broken_by()
+};
+
+/// Outcome of LockManager::evict().
+struct Evicted {
+  bool is_free = false;  ///< false: the record is marked, and the wait has ended
+  /// Time until the lock is free at the latest. With EvictOptions::at_once: time in which the old
+  /// holder may still work. Empty: no bound is known, as on ZooKeeper when the wait has ended.
+  std::optional<std::chrono::milliseconds> within{};
+};
+
+/// How LockManager::evict() breaks a lock.
+struct EvictOptions {
+  /// Why, at most 200 bytes. The holder, its log and `dlock status` show it.
+  std::string reason = {};
+  /// Frees the lock at once. The old holder may still work under it: two clients may treat the
+  /// lock as held until its local deadline.
+  bool at_once = false;
+  /// Longest time to wait until the lock is free. 0: does not wait. Default: no bound. The mark
+  /// stays when the time is over.
+  std::optional<std::chrono::milliseconds> wait = std::nullopt;
+  /// Called once in the calling thread when the record is marked and not free yet.
+  std::function<void(const Evicted&)> on_marked = {};
 };
 
 struct OpenOptions {
@@ -101,7 +125,7 @@ struct StoreReport {
   std::string message;
 };
 
-/// Whom LockManager::ask() has asked.
+/// Outcome of LockManager::ask().
 struct Asked {
   std::optional<std::uint64_t> token;  ///< that it holds the lock with
   std::optional<bool> heard;           ///< somebody listens for it there; empty: not known
@@ -187,10 +211,11 @@ class LockManager {
   /// Same; adds an error to `unread` for each store whose list is incomplete or missing.
   std::vector<SemaphoreStatus> list_semaphores(const std::string& prefix,
                                                std::vector<LockError>& unread);
-  /// Takes from the holder with `token` all permits that it took with it; it is told, as of a lock.
-  /// Throws LockError{not_holder (the message says which holders there are), not_found (nobody has
-  /// any), not_supported, unavailable}.
-  void evict_permits(const std::string& name, std::uint64_t token);
+  /// Breaks all permits that were acquired with `token`, as evict() breaks a lock. Marked permits
+  /// count as held. Throws LockError{not_holder (the message names the holders), not_found (no
+  /// client holds permits), not_supported, unavailable}.
+  Evicted evict_permits(const std::string& name, std::uint64_t token, EvictOptions options = {},
+                        std::stop_token stop = {});
 
   /// Who holds the lock and who waits. `timeout` bounds the call; default: `connect_timeout` and
   /// one request. Throws LockError{unavailable, not_supported, ...}.
@@ -209,9 +234,18 @@ class LockManager {
   /// reason. A store that cannot be asked is `unknown` too, with its failure. Waits for the answer,
   /// at most connect_timeout and a request_timeout.
   StandingReport check(const Sequencer& sequencer);
-  /// Takes the lock from its holder if it still has `token`; the holder is told.
-  /// Throws LockError{not_holder, not_found, not_supported, unavailable}.
-  void evict(const std::string& name, std::uint64_t token);
+  /// Breaks the lock if its holder still has `token`. First marks the record: the holder cannot
+  /// renew, and no other client acquires. Then blocks until the holder has dropped its handle, or
+  /// until the expiry seen when marking (ZooKeeper: one session timeout after the mark). The holder
+  /// is notified, at its next renewal at the latest: LossReason::broken, LockHandle::broken_by(). A
+  /// second call for a marked record waits for the same end, on ZooKeeper for one session timeout
+  /// of its own. `stop` ends the wait, and the mark stays.
+  /// Throws LockError{not_holder, not_found, not_supported, unavailable}. not_supported also when
+  /// the holder would not notice the mark: another program, or on ZooKeeper an older dlock. Such a
+  /// lock can be broken with EvictOptions::at_once only. `unavailable` ends the wait when the store
+  /// has not answered for 10 s; the message says whether the record is or may be marked.
+  Evicted evict(const std::string& name, std::uint64_t token, EvictOptions options = {},
+                std::stop_token stop = {});
   /// Asks the holder to give the lock back (LockHandle::on_revoke()), with `token` only the one who
   /// has that. Says whom it asked, and whether somebody listens, as far as the store knows. It does
   /// not wait for what comes of it: `within` is told, and to break it then is the caller's part.

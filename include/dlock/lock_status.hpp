@@ -47,12 +47,31 @@ void append_pid(const Owner& owner, std::string& out);
 /// Reads what append_pid() has written into `owner`. False: `text` has another format.
 bool read_pid(std::string_view text, Owner& owner);
 
+/// The mark of an operator who breaks a lock (LockManager::evict(), `dlock break`). A marked record
+/// is not renewed, and no client acquires it until its holder has freed it or its lease is over.
+struct Break {
+  Owner by;                         ///< host, pid and app; `id` is empty. Not verified
+  std::string reason = {};          ///< as the operator wrote it; may be empty
+  std::chrono::milliseconds at{0};  ///< since 1970, on the breaker's wall clock
+};
+
+/// Returns `dlock (pid 7) on host: reason`.
+std::string break_words(const Break& mark);
+
+/// Returns `HOST,PID,APP,MS,REASON`, the text of a mark in a store: printable ASCII without spaces,
+/// at most 2 KiB.
+std::string write_break(const Break& mark);
+
+/// Reads what write_break() has written. Text in another format becomes the reason.
+Break read_break(std::string_view text);
+
 /// One of those who hold a lock in shared mode.
 struct SharedHolder {
   Owner owner;
   std::optional<std::uint64_t> token;
   std::optional<std::chrono::milliseconds> held_for;   ///< as LockStatus::held_for
   std::optional<std::chrono::milliseconds> remaining;  ///< as LockStatus::remaining
+  std::optional<Break> broken{};                       ///< as LockStatus::broken
 };
 
 struct LockStatus {
@@ -72,6 +91,8 @@ struct LockStatus {
   std::optional<std::chrono::milliseconds> held_for;
   /// How long the store keeps the holder without news from it. Empty without a lease.
   std::optional<std::chrono::milliseconds> remaining;
+  /// Set while an operator breaks the lock. `remaining` is then the longest time until it is free.
+  std::optional<Break> broken{};
   /// Who waits, first in line first. Foreign clients that write no metadata have only an id.
   std::vector<Owner> waiting;
   /// Things an operator should know: foreign formats, session ids, what `break` would do.
@@ -85,6 +106,7 @@ struct PermitHolder {
   std::optional<std::uint64_t> token;                  ///< empty while it waits
   std::optional<std::chrono::milliseconds> held_for;   ///< as LockStatus::held_for
   std::optional<std::chrono::milliseconds> remaining;  ///< as LockStatus::remaining
+  std::optional<Break> broken{};                       ///< as LockStatus::broken
 };
 
 /// As LockStatus, of a semaphore.

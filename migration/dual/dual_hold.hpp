@@ -54,6 +54,9 @@ class DualHold final : public HoldDependency,
 
   TimePoint until() const noexcept override;
   void on_lost(LossReason why) override;
+  std::string broken_by() override {
+    return beside_hold_ ? beside_hold_->broken_by() : std::string();
+  }
   void on_let_go() override { give_back(); }
   Releaser::Done on_release(Releaser::Done done) override;
   void on_registration_over(LossReason why) override;

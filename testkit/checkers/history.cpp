@@ -45,6 +45,9 @@ class Reader {
           if (grant.client == event.client && !grant.died) grant.died = event.at;
         }
         return;
+      case EventKind::dropped:
+        known(event, "was dropped");
+        return;
       case EventKind::wanted:
       case EventKind::given_up:
       case EventKind::faulted:

@@ -25,8 +25,9 @@ enum class EventKind {
   extended,   ///< the holder may believe it up to `until`
   shared,     ///< the holder asked to be a reader: from here it claims no more than that
   releasing,  ///< the holder called release(): from here it claims nothing
-  told_lost,  ///< the holder was told that it lost the lock
-  died,       ///< `client` was killed: it asks for nothing and believes nothing any more
+  told_lost,  ///< the holder was notified of its loss
+  dropped,    ///< the holder has dropped the handle of a lock that an operator broke
+  died,       ///< `client` was killed: all its requests and beliefs end
   faulted,    ///< something was broken; progress is not owed any more
   healed,     ///< ... and all is whole again: stores and clients can reach each other
 };
@@ -41,6 +42,7 @@ struct Event {
   std::optional<std::uint64_t> token;
   TimePoint until = kNever;   ///< the holder's local deadline; kNever: the store has no lease
   std::uint64_t permits = 0;  ///< of granted: so many of the semaphore `name`; 0: a lock
+  bool is_broken = false;     ///< of told_lost: no client acquires the lock before `dropped`
 };
 
 using History = std::vector<Event>;

@@ -31,6 +31,8 @@ class Walk {
         break;
       case EventKind::releasing:
       case EventKind::told_lost:
+      case EventKind::dropped:
+        if (event.is_broken) break;
         if (const auto of = grants_.find(event.grant); of != grants_.end()) {
           names_[of->second.name].holders.erase(event.grant);
         }

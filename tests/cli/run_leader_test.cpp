@@ -65,7 +65,8 @@ TEST(CliLeader, ASignalAfterALossEndsItWithoutAnotherCandidacy) {
   Process leader(dlock_on(url, {"run", "--leader", "--retry", "50ms", "--kill-after", "10m", "l",
                                 "--", "sh", "-c", script}));
   const auto token = token_of(leader);
-  EXPECT_EQ(finish(dlock_on(url, {"break", "l", "--token", token})).status.shell_status(), 0);
+  const auto marked = finish(dlock_on(url, {"break", "l", "--token", token, "--wait", "0"}));
+  EXPECT_EQ(marked.status.shell_status(), 75) << marked.err;
   ASSERT_EQ(leader.read_line(patience()), "signal 1");
   leader.signal(SIGTERM);
   EXPECT_EQ(leader.read_line(patience()), "signal 2");

@@ -34,7 +34,7 @@ TEST(CliSemaphore, SoManyRunAtOnceAndNoMore) {
       json::parse(finish(dlock_on(store.url(), {"semaphore", "show", "x", "--json"})).out);
   EXPECT_EQ(keys(json.as_object()), "name limit held free holders waiting notes");
   EXPECT_EQ(keys(json.at("holders").as_array().at(0).as_object()),
-            "host pid pid_namespace app id permits token since_ms remaining_ms");
+            "host pid pid_namespace app id permits token since_ms remaining_ms broken");
 }
 
 TEST(CliSemaphore, AStoppedWaiterThatKeepsFreePermitsFromOthersIsNamed) {

@@ -13,7 +13,7 @@ namespace json = boost::json;
 using testkit::Process;
 
 constexpr const char* kStatusKeys =
-    "name held sealed token owner since_ms remaining_ms waiting notes mode readers";
+    "name held sealed token owner since_ms remaining_ms waiting notes mode readers broken";
 
 TEST(CliStatus, OfAHeldLock) {
   const LocalStore store;

@@ -250,10 +250,10 @@ TEST_P(AdoptionContract, WhatWasBrokenIsNeitherExportedNorAdopted) {
   auto held = manager.lock("a")->acquire({.wait = 60s});
   const auto token = held.token().value();
   const auto text = held.export_grant({.within = kWithin});
-  observer().evict("a", token);
+  observer().evict("a", token, {.at_once = true});
   EXPECT_EQ(adopting(observer(), text), errc::not_holder);
   auto next = manager.lock("a")->acquire({.wait = 60s});
-  observer().evict("a", next.token().value());
+  observer().evict("a", next.token().value(), {.at_once = true});
   EXPECT_EQ(exporting(next), errc::lock_lost);
 }
 

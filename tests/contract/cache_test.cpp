@@ -116,7 +116,7 @@ TEST_P(CacheContract, BrokenWhileNobodyUsesItIsAskedForAnew) {
   if (!tells() || !capabilities().can_evict) return;
   auto manager = open_cached();
   const auto token = use(manager);
-  observer().evict("a", token.value());
+  observer().evict("a", token.value(), {.at_once = true});
   // Until the word comes it may be given once more, and is lost then while it is held.
   ASSERT_TRUE(eventually(patience(), [&] {
     auto held = manager.lock("a")->acquire({.wait = 60s});

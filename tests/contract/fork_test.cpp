@@ -51,7 +51,7 @@ int use_everything(LockManager manager, std::shared_ptr<DistributedLock> lock, L
   if (error_of([&] { manager.connect(); }) != errc::closed) return kConnect;
   if (error_of([&] { manager.status("a"); }) != errc::closed) return kStatus;
   if (error_of([&] { manager.list(); }) != errc::closed) return kList;
-  if (error_of([&] { manager.evict("a", 1); }) != errc::closed) return kEvict;
+  if (error_of([&] { manager.evict("a", 1, {.at_once = true}); }) != errc::closed) return kEvict;
   if (error_of([&] { mutex->lock(); }) != errc::closed) return kMutex;
   if (error_of([&] { mutex->try_lock(); }) != errc::closed) return kMutex;
   if (mutex->held() != nullptr) return kMutex;

@@ -18,7 +18,7 @@ std::vector<Store> stores_with_a_link() {
 
 // Most stores have an operator's break.
 void Harness::take_away(LockManager& manager, const std::string& /*url*/, const std::string& name) {
-  manager.evict(name, manager.status(name).token.value());
+  manager.evict(name, manager.status(name).token.value(), {.at_once = true});
 }
 
 }  // namespace dlock::contract

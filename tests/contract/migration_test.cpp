@@ -293,7 +293,7 @@ TEST_P(MigrationContract, ASealedNameIsShownAndCannotBeBroken) {
   const auto held = client.acquire("a/b");
   const auto token = client.token_of(held);
   ASSERT_EQ(client.seal(held, "first").status, RecordStatus::done);
-  EXPECT_EQ(error_of([&] { observer().evict("a/b", token); }), errc::moving);
+  EXPECT_EQ(error_of([&] { observer().evict("a/b", token, {.at_once = true}); }), errc::moving);
   expect_record("a/b", "first");
   if (!capabilities().can_list) return;
   const auto all = observer().list("a");

@@ -20,7 +20,7 @@ class PermitsBreakContract : public Contract {
   SemaphoreStatus status() { return observer().semaphore_status("s"); }
   std::string words_of(std::uint64_t token) {
     try {
-      observer().evict_permits("s", token);
+      observer().evict_permits("s", token, {.at_once = true});
     } catch (const LockError& error) {
       return error.what();
     }
@@ -64,20 +64,23 @@ TEST_P(PermitsBreakContract, ANameTooLongForAFileIsListedToo) {
 }
 
 TEST_P(PermitsBreakContract, BreakTakesAllOfOneAcquisitionAndNothingElse) {
-  EXPECT_EQ(error_of([&] { observer().evict_permits("s", 1); }), errc::not_found);
+  EXPECT_EQ(error_of([&] { observer().evict_permits("s", 1, {.at_once = true}); }),
+            errc::not_found);
   const auto other = permits_peer("s", 1, 4);
   ASSERT_TRUE(other->wait_held(patience()));
   const auto holder = permits_peer("s", 3, 4);
   const auto token = holder->wait_held(patience());
   ASSERT_TRUE(token);
   if (!capabilities().can_evict) {
-    EXPECT_EQ(error_of([&] { observer().evict_permits("s", *token); }), errc::not_supported);
+    EXPECT_EQ(error_of([&] { observer().evict_permits("s", *token, {.at_once = true}); }),
+              errc::not_supported);
     const auto pid = std::to_string(status().holders.back().owner.pid);
     EXPECT_NE(words_of(*token).find(pid), std::string::npos) << words_of(*token);
     EXPECT_EQ(status().held(), 4U);
     return;
   }
-  EXPECT_EQ(error_of([&] { observer().evict_permits("s", *token + 1); }), errc::not_holder);
+  EXPECT_EQ(error_of([&] { observer().evict_permits("s", *token + 1, {.at_once = true}); }),
+            errc::not_holder);
   const auto words = words_of(*token + 1);
   for (const auto& one : status().holders) {
     EXPECT_NE(words.find("token " + std::to_string(one.token.value())), std::string::npos) << words;
@@ -91,7 +94,7 @@ TEST_P(PermitsBreakContract, BreakTakesAllOfOneAcquisitionAndNothingElse) {
   ASSERT_TRUE(eventually(patience(), [&] {
     return status().holders.back().held_for.value_or(std::chrono::hours(1)) >= 500ms;
   }));
-  observer().evict_permits("s", *token);
+  observer().evict_permits("s", *token, {.at_once = true});
   const auto reason = holder->wait_lost(patience());
   ASSERT_TRUE(reason);
   EXPECT_EQ(*reason, "broken");
@@ -99,7 +102,9 @@ TEST_P(PermitsBreakContract, BreakTakesAllOfOneAcquisitionAndNothingElse) {
   EXPECT_EQ(next.permits(), 3U);
   EXPECT_TRUE(other->is_held());
   EXPECT_EQ(status().held(), 4U) << "never more than there are";
-  EXPECT_NE(error_of([&] { observer().evict_permits("s", *token); }), error_code()) << "it is gone";
+  EXPECT_NE(error_of([&] { observer().evict_permits("s", *token, {.at_once = true}); }),
+            error_code())
+      << "it is gone";
   EXPECT_FALSE(next.release());
   EXPECT_EQ(status().held(), 1U);
 }
@@ -116,7 +121,7 @@ TEST_P(PermitsBreakContract, BrokenTwiceAtOnceItIsTakenOnce) {
     std::atomic<int> done = 0;
     const auto strike = [&](LockManager& by) {
       try {
-        by.evict_permits("s", goes.token().value());
+        by.evict_permits("s", goes.token().value(), {.at_once = true});
         ++done;
       } catch (const LockError& error) {
         EXPECT_TRUE(error.code() == errc::not_holder || error.code() == errc::not_found)

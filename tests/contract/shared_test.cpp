@@ -111,8 +111,9 @@ TEST_P(SharedContract, OneReaderIsBrokenByItsTokenAndTheOthersStay) {
   auto one = manager.lock("a")->acquire(kReader);
   auto two = manager.lock("a")->acquire(kReader);
   auto three = manager.lock("a")->acquire(kReader);
-  EXPECT_EQ(error_of([&] { observer().evict("a", *three.token() + 1000); }), errc::not_holder);
-  observer().evict("a", two.token().value());
+  EXPECT_EQ(error_of([&] { observer().evict("a", *three.token() + 1000, {.at_once = true}); }),
+            errc::not_holder);
+  observer().evict("a", two.token().value(), {.at_once = true});
   EXPECT_TRUE(eventually(patience(), [&] { return two.state() == HandleState::lost; }));
   EXPECT_EQ(one.state(), HandleState::held);
   EXPECT_EQ(three.state(), HandleState::held);

@@ -89,7 +89,7 @@ TEST_P(StatusContract, EvictTakesTheLockFromItsHolderOrSaysWhyNot) {
   ASSERT_TRUE(token);
   if (!capabilities().can_evict) {
     try {
-      observer().evict("a", *token);
+      observer().evict("a", *token, {.at_once = true});
       ADD_FAILURE() << "evicted";
     } catch (const LockError& error) {
       EXPECT_EQ(error.code(), errc::not_supported);
@@ -99,8 +99,9 @@ TEST_P(StatusContract, EvictTakesTheLockFromItsHolderOrSaysWhyNot) {
     EXPECT_TRUE(observer().status("a").held);
     return;
   }
-  EXPECT_EQ(error_of([&] { observer().evict("a", *token + 1); }), errc::not_holder);
-  EXPECT_EQ(error_of([&] { observer().evict("b", *token); }), errc::not_found);
+  EXPECT_EQ(error_of([&] { observer().evict("a", *token + 1, {.at_once = true}); }),
+            errc::not_holder);
+  EXPECT_EQ(error_of([&] { observer().evict("b", *token, {.at_once = true}); }), errc::not_found);
   EXPECT_TRUE(observer().status("a").held) << "it was left alone";
   auto manager = open();
   auto waiter = std::async(std::launch::async, [&] { return manager.lock("a")->acquire(); });
@@ -111,7 +112,7 @@ TEST_P(StatusContract, EvictTakesTheLockFromItsHolderOrSaysWhyNot) {
            std::chrono::milliseconds(500);
   };
   ASSERT_TRUE(eventually(patience(), is_old));
-  observer().evict("a", *token);
+  observer().evict("a", *token, {.at_once = true});
   const auto reason = holder->wait_lost(patience());
   ASSERT_TRUE(reason);
   if (harness().tells_breaks()) {
@@ -121,7 +122,7 @@ TEST_P(StatusContract, EvictTakesTheLockFromItsHolderOrSaysWhyNot) {
   }
   const auto next = waiter.get();
   EXPECT_GT(*next.token(), *token);
-  EXPECT_EQ(error_of([&] { observer().evict("a", *token); }), errc::not_holder);
+  EXPECT_EQ(error_of([&] { observer().evict("a", *token, {.at_once = true}); }), errc::not_holder);
 }
 
 TEST_P(StatusContract, DeclaresWhatItPromises) {

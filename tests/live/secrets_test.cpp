@@ -95,7 +95,7 @@ int try_all(Ears& ears, const std::string& url, const std::function<void()>& dur
     listen(ears, [&] {
       for (const auto& status : locks.list()) hear_status(ears, status);
     });
-    listen(ears, [&] { locks.evict("secret/1", 1); });
+    listen(ears, [&] { locks.evict("secret/1", 1, {.at_once = true}); });
     during();
     listen(ears, [&] { hear_status(ears, locks.status("secret/1")); });
   });

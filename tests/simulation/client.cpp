@@ -174,16 +174,24 @@ asio::awaitable<void> Client::look_around() {
   }
 }
 
-// As `dlock break` does: a holder that runs is told.
+// As `dlock break`. A marked lock passes to no other client before its holder has ended; one that
+// is freed at once (`--now`) may.
 asio::awaitable<void> Client::break_lock(Seat& seat, std::string lock, TimePoint deadline) {
   auto& backend = seat.store->backend();
   if (!backend.capabilities().can_evict) co_return;
   const auto status = co_await backend.inspect(lock, deadline);
   if (!status.value || !status.value->held || !status.value->token) co_return;
   const auto owner = status.value->owner ? status.value->owner->id : std::string();
+  EvictRequest request{lock, *status.value->token};
+  request.at_once = world_.chance(0.5);
+  if (!request.at_once) {
+    co_await backend.evict(std::move(request), deadline);
+    co_return;
+  }
   const auto begun = world_.now();
   seat.breaking_until = kNever;
-  const auto failure = co_await backend.evict(lock, *status.value->token, deadline);
+  const auto evicted = co_await backend.evict(std::move(request), deadline);
+  const auto& failure = evicted.failure;
   // Whatever the answer: a repetition says that there is nothing, after the first try did it; and
   // what was not answered may still be on its way.
   const auto by = world_.now() + (failure.error ? kLate : Duration::zero());
@@ -235,9 +243,11 @@ OneShot<Client::Outcome> Client::want(const std::string& actor, const std::strin
                   work_.mail->granted(lock, handle.token().value_or(0), owner_id, letter);
                 }
                 handle.on_state([this, told = outcome.told, grant = outcome.grant](
-                                    HandleState state, LossReason) {
+                                    HandleState state, LossReason why) {
                   if (state != HandleState::lost) return;
-                  if (!told->noticed || told->callbacks > 0) recorder_.told_lost(process_, grant);
+                  if (!told->noticed || told->callbacks > 0) {
+                    recorder_.told_lost(process_, grant, why);
+                  }
                   told->noticed = true;
                   ++told->callbacks;
                 });
@@ -332,8 +342,11 @@ asio::awaitable<void> Client::send_on(std::string lock, Outcome& held) {
 asio::awaitable<void> Client::give_back(Outcome held) {
   if (!held.handle) co_return;
   if (held.handle.state() == HandleState::lost) {
-    if (!held.told->noticed) recorder_.told_lost(process_, held.grant);
+    if (!held.told->noticed) {
+      recorder_.told_lost(process_, held.grant, held.handle.loss_reason());
+    }
     held.told->noticed = true;
+    recorder_.dropped(process_, held.grant);
   } else {
     recorder_.releasing(process_, held.grant);
   }

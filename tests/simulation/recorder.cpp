@@ -87,7 +87,7 @@ void Recorder::releasing(const Process& who, GrantId grant) {
 }
 
 // Not filtered by what is alive here: told twice, or after the release, is for the checker to see.
-void Recorder::told_lost(const Process& who, GrantId grant) {
+void Recorder::told_lost(const Process& who, GrantId grant, LossReason why) {
   if (!who.is_alive() || grant == 0) return;
   world_.trace("{}: told that {} is lost", who.name(), grant);
   if (const auto found = live_.find(grant); found != live_.end()) {
@@ -100,6 +100,16 @@ void Recorder::told_lost(const Process& who, GrantId grant) {
   }
   checkers::Event event;
   event.kind = EventKind::told_lost;
+  event.grant = grant;
+  event.is_broken = why == LossReason::broken;
+  add(std::move(event));
+}
+
+void Recorder::dropped(const Process& who, GrantId grant) {
+  if (!who.is_alive() || grant == 0) return;
+  world_.trace("{}: drops {}", who.name(), grant);
+  checkers::Event event;
+  event.kind = EventKind::dropped;
   event.grant = grant;
   add(std::move(event));
 }

@@ -45,7 +45,8 @@ class Recorder {
                   const std::shared_ptr<core::Hold>& hold);
   void became_reader(const Process& who, GrantId grant);
   void releasing(const Process& who, GrantId grant);
-  void told_lost(const Process& who, GrantId grant);
+  void told_lost(const Process& who, GrantId grant, LossReason why = LossReason::none);
+  void dropped(const Process& who, GrantId grant);
   void died(const Process& who);
   /// A renewal of the process was answered: that claim is gone. Its holder must hear of it in the
   /// same step.

@@ -15,8 +15,8 @@ class RecordedGrant final : public detail::Grant {
     state_->grant = asker_.recorder->granted(*asker_.process, asker_.actor, name, hold_);
     ++asker_.parts->held;
     asker_.parts->holds.push_back(hold_);
-    hold_->on_state([asker = asker_, state = state_](HandleState now, LossReason) {
-      if (now == HandleState::lost) tell(asker, *state);
+    hold_->on_state([asker = asker_, state = state_](HandleState now, LossReason why) {
+      if (now == HandleState::lost) tell(asker, *state, why);
     });
   }
 
@@ -44,15 +44,18 @@ class RecordedGrant final : public detail::Grant {
     GrantId grant = 0;
     bool is_told = false;
   };
-  static void tell(const SimLock::Asker& asker, State& state) {
+  static void tell(const SimLock::Asker& asker, State& state, LossReason why) {
     if (std::exchange(state.is_told, true)) return;
     auto& lost_at = asker.parts->lost_at;
     if (!lost_at) lost_at = asker.process->world().now();
-    asker.recorder->told_lost(*asker.process, state.grant);
+    asker.recorder->told_lost(*asker.process, state.grant, why);
   }
   void give_back() {
     --asker_.parts->held;
-    if (hold_->state() == HandleState::lost) return tell(asker_, *state_);
+    if (hold_->state() == HandleState::lost) {
+      tell(asker_, *state_, hold_->reason());
+      return asker_.recorder->dropped(*asker_.process, state_->grant);
+    }
     asker_.recorder->releasing(*asker_.process, state_->grant);
   }
 

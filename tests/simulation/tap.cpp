@@ -60,9 +60,9 @@ class Tap final : public Backend {
                                                         TimePoint deadline) override {
     return struck(Call::list, {}, backend_->list(std::move(prefix), deadline));
   }
-  asio::awaitable<Failure> evict(std::string name, std::uint64_t token,
-                                 TimePoint deadline) override {
-    return struck(Call::evict, name, backend_->evict(name, token, deadline));
+  asio::awaitable<EvictAnswer> evict(EvictRequest request, TimePoint deadline) override {
+    const auto name = request.name;
+    return struck(Call::evict, name, backend_->evict(std::move(request), deadline));
   }
   asio::awaitable<Failure> offer(ClaimPtr held, std::string proof, std::chrono::milliseconds within,
                                  TimePoint deadline) override {

@@ -173,9 +173,7 @@ class ScriptedBackend : public Backend {
   asio::awaitable<Result<std::vector<LockStatus>>> list(std::string, TimePoint) override {
     co_return Result<std::vector<LockStatus>>{};
   }
-  asio::awaitable<Failure> evict(std::string, std::uint64_t, TimePoint) override {
-    co_return Failure{};
-  }
+  asio::awaitable<EvictAnswer> evict(EvictRequest, TimePoint) override { co_return EvictAnswer(); }
   asio::awaitable<void> close(TimePoint) override {
     script_.closed = true;
     co_return;

@@ -217,21 +217,29 @@ asio::awaitable<Result<std::vector<SemaphoreStatus>>> LocalBackend::list_semapho
   co_return late;
 }
 
-// As of a lock: the kernel keeps them for as long as their holder lives.
-asio::awaitable<Failure> LocalBackend::evict_permits(std::string name, std::uint64_t token,
-                                                     TimePoint deadline) {
-  const auto found = co_await inspect_semaphore(name, deadline);
-  if (found.failure.error) co_return found.failure;
+// The kernel keeps them while their holder lives.
+asio::awaitable<EvictAnswer> LocalBackend::evict_permits(EvictRequest request, TimePoint deadline) {
+  EvictAnswer answer;
+  auto& failure = answer.failure;
+  auto found = co_await inspect_semaphore(request.name, deadline);
+  failure = std::move(found.failure);
+  if (failure.error) co_return answer;
   const auto& holders = found.value->holders;
-  if (holders.empty()) co_return make_failure(Error::not_held, "");
-  const auto holder = std::find_if(holders.begin(), holders.end(),
-                                   [token](const auto& one) { return one.token == token; });
-  if (holder == holders.end()) co_return make_failure(Error::other_token, "");
-  const auto& owner = holder->owner;
-  co_return make_failure(Error::cannot_evict,
-                         owner.pid > 0
-                             ? fmt::format("{} on {}", pid_words(owner), owner.host)
-                             : fmt::format("the one that has {} open (fuser, lslocks)", path_));
+  const auto holder = std::find_if(holders.begin(), holders.end(), [&request](const auto& one) {
+    return one.token == request.token;
+  });
+  if (holders.empty()) {
+    failure = make_failure(Error::not_held, "");
+  } else if (holder == holders.end()) {
+    failure = make_failure(Error::other_token, "");
+  } else {
+    const auto& owner = holder->owner;
+    failure = make_failure(
+        Error::cannot_evict,
+        owner.pid > 0 ? fmt::format("{} on {}", pid_words(owner), owner.host)
+                      : fmt::format("the process that has {} open (fuser, lslocks)", path_));
+  }
+  co_return answer;
 }
 
 asio::awaitable<Result<SemaphoreStatus>> LocalBackend::inspect_semaphore(std::string name,

@@ -124,7 +124,17 @@ class Acquirer {
     }
     const auto there = read_value(item->value);
     if (!there || there->owner.id != value_.owner.id) co_return stop(ClaimStatus::busy);
+    if (there->broken) {
+      const bool is_free = co_await give_up_marked(*item);
+      co_return is_free ? Verdict::again : stop(ClaimStatus::busy);
+    }
     co_return co_await begin_anew(*there, *item, last);
+  }
+
+  /// Frees our own record, which an operator has marked before we held the lock.
+  asio::awaitable<bool> give_up_marked(const Item& item) {
+    auto answer = co_await server_.cas(order_.key, item.value, kPastExpiry, item.number);
+    co_return answer.done();
   }
 
   /// Nobody knows how much of its time is left.
@@ -160,11 +170,13 @@ class Acquirer {
     const auto* item = found.get(order_.key);
     const auto there = item == nullptr ? std::nullopt : read_value(item->value);
     const auto& exported = *order_.adoption;
+    const bool is_broken = there && there->broken;
     if (there && there->owner.id == value_.owner.id) {
-      co_return co_await begin_anew(*there, *item, last);
+      if (!is_broken) co_return co_await begin_anew(*there, *item, last);
+      co_await give_up_marked(*item);
     }
-    const bool is_it = there && there->owner.id == exported.owner_id && !there->proof.empty() &&
-                       there->proof == exported.proof;
+    const bool is_it = there && !is_broken && there->owner.id == exported.owner_id &&
+                       !there->proof.empty() && there->proof == exported.proof;
     if (is_it) {
       value_.since_ms = 0;
       co_return co_await replace(*item, last);

@@ -171,6 +171,7 @@ asio::awaitable<std::vector<ExtendAnswer>> MemcachedBackend::extend_portion(
     auto& result = (*ran.result)[i];
     answer.status = result.status;
     answer.reason = result.reason;
+    answer.broken_by = std::move(result.broken_by);
     answer.failure = std::move(result.failure);
     if (result.status == ExtendStatus::gone) server->forget(claim);
     if (result.status != ExtendStatus::extended) continue;

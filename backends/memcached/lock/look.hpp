@@ -34,8 +34,13 @@ struct Peek : Seen {
 
 asio::awaitable<Peek> peek(Commands& server, std::string key, std::string token_key);
 
-/// Deletes the lock's key if the counter stands at `token`.
-asio::awaitable<Failure> evict(Commands& server, std::string key, std::string token_key,
-                               std::uint64_t token);
+/// Where a lock's claim and its token are.
+struct LockKeys {
+  std::string key;
+  std::string token_key;
+};
+/// Marks the lock's value, or deletes it, if the counter is at the request's token. The mark keeps
+/// the expiry where the server says it, else it lasts one lease.
+asio::awaitable<EvictAnswer> evict(Commands& server, LockKeys lock, EvictRequest request);
 
 }  // namespace dlock::memcached

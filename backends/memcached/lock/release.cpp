@@ -39,7 +39,9 @@ asio::awaitable<ReleaseResult> release(Commands& server, ReleaseOrder order) {
       co_return ReleaseResult{status, std::move(found.answer.failure)};
     }
     const auto* item = found.get(order.key);
-    if (item == nullptr || !belongs_to(item->value, order.owner_id)) {
+    const bool is_ours = item != nullptr && (belongs_to(item->value, order.owner_id) ||
+                                             mark_of(item->value, order.owner_id));
+    if (!is_ours) {
       co_return ReleaseResult{in_doubt ? ReleaseStatus::released : ReleaseStatus::not_holder, {}};
     }
     auto answer = co_await server.cas(order.key, item->value, kPastExpiry, item->number);

@@ -33,7 +33,17 @@ RenewResult gone(LossReason reason) {
 /// is.
 LossReason seen(const Item* item, const RenewOrder& order) {
   if (item == nullptr) return LossReason::removed;
-  return belongs_to(item->value, order.value.owner.id) ? LossReason::none : LossReason::taken;
+  const auto& id = order.value.owner.id;
+  if (belongs_to(item->value, id)) return LossReason::none;
+  return mark_of(item->value, id) ? LossReason::broken : LossReason::taken;
+}
+
+RenewResult lost(const Item* item, const RenewOrder& order, LossReason why) {
+  auto result = gone(why);
+  if (why == LossReason::broken) {
+    result.broken_by = break_words(*mark_of(item->value, order.value.owner.id));
+  }
+  return result;
 }
 
 /// What the answer to a renewal means; the moment at which it was sent is not in it.
@@ -70,7 +80,7 @@ class Batch {
       const auto& order = orders_[place];
       const auto* item = found.get(order.key);
       const auto why = seen(item, order);
-      results_[place] = gone(why);
+      results_[place] = lost(item, order, why);
       if (why != LossReason::none) continue;
       auto value = order.value;
       value.renewed_ms = server_.wall_clock_us() / 1000;
@@ -159,15 +169,16 @@ asio::awaitable<std::vector<RenewResult>> verify(Commands& server, std::vector<R
     co_return results;
   }
   results.reserve(orders.size());
-  bool lost = false;
+  bool is_lost = false;
   for (const auto& order : orders) {
-    const auto why = seen(found.get(order.key), order);
-    lost = lost || why != LossReason::none;
-    RenewResult result = why == LossReason::none ? RenewResult() : gone(why);
+    const auto* item = found.get(order.key);
+    const auto why = seen(item, order);
+    is_lost = is_lost || why != LossReason::none;
+    RenewResult result = why == LossReason::none ? RenewResult() : lost(item, order, why);
     if (why == LossReason::none) result.status = ExtendStatus::extended;
     results.push_back(std::move(result));
   }
-  if (lost) co_await explain(server, orders, results);
+  if (is_lost) co_await explain(server, orders, results);
   co_return results;
 }
 

@@ -26,6 +26,7 @@ struct RenewResult {
   ItemNumber number;  ///< of what is stored, if it was extended
   ServerInfo info;
   Failure failure;
+  std::string broken_by{};  ///< as in ExtendAnswer
 };
 
 /// One result for each, in order.

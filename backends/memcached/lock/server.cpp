@@ -107,7 +107,11 @@ asio::awaitable<void> Server::check_held() {
   for (std::size_t i = 0; i < claims.size(); ++i) {
     const auto& result = (*ran.result)[i];
     if (result.status != ExtendStatus::gone || held_.erase(claims[i]->number()) == 0) continue;
-    sink_.on_claim_gone(claims[i], result.reason);
+    if (result.reason == LossReason::broken) {
+      sink_.on_claim_broken(claims[i], result.broken_by);
+    } else {
+      sink_.on_claim_gone(claims[i], result.reason);
+    }
   }
 }
 

@@ -40,6 +40,7 @@ LockStatus describe(const std::string& name, const Seen& seen, std::int64_t now_
     return status;
   }
   status.owner = value->owner;
+  status.broken = value->broken;
   status.held_for = age_of(value->since_ms, now_ms);
   const auto lease = std::clamp(value->lease, milliseconds(0), kLongestLease);
   status.remaining = std::max(lease - age_of(value->renewed_ms, now_ms), milliseconds(0));

@@ -37,6 +37,8 @@ void take(Value& into, std::string_view key, std::string_view text) {
   if (key == "since_ms") into.since_ms = to_number(text);
   if (key == "grant") into.proof = percent_unescape(text);
   if (key == "renewed_ms") into.renewed_ms = to_number(text);
+  if (key == "holder") into.owner.id = percent_unescape(text);
+  if (key == "broken") into.broken = read_break(text);
 }
 
 /// False: not a value of ours.
@@ -60,12 +62,17 @@ std::string write_value(const Value& value) {
   const auto& owner = value.owner;
   std::string pid;
   append_pid(owner, pid);
+  const auto id = value.broken ? std::string(kBrokenId) : one_line(owner.id);
   auto text = fmt::format(
       FMT_COMPILE("{}id={}\nhost={}\npid={}\napp={}\nname={}\nlease_ms={}\nsince_ms={}\n"
                   "renewed_ms={}\n"),
-      kFirstLine, one_line(owner.id), one_line(owner.host), pid, one_line(owner.app),
-      one_line(value.name), value.lease.count(), value.since_ms, value.renewed_ms);
+      kFirstLine, id, one_line(owner.host), pid, one_line(owner.app), one_line(value.name),
+      value.lease.count(), value.since_ms, value.renewed_ms);
   if (!value.proof.empty()) text.append("grant=").append(one_line(value.proof)).append("\n");
+  if (value.broken) {
+    text.append("holder=").append(one_line(owner.id)).append("\nbroken=");
+    text.append(write_break(*value.broken)).append("\n");
+  }
   return text;
 }
 
@@ -76,6 +83,12 @@ std::optional<Value> read_value(std::string_view data) {
   };
   if (!each_line(data, into)) return std::nullopt;
   return value;
+}
+
+std::optional<Break> mark_of(std::string_view data, std::string_view owner_id) {
+  auto value = read_value(data);
+  if (!value || !value->broken || value->owner.id != owner_id) return std::nullopt;
+  return std::move(value->broken);
 }
 
 bool belongs_to(std::string_view data, std::string_view owner_id) {

@@ -18,15 +18,21 @@ struct Value {
   Owner owner;
   std::string name;  ///< the lock's, which its key may only abbreviate
   std::chrono::milliseconds lease{0};
-  std::int64_t since_ms = 0;    ///< granted, on the holder's wall clock
-  std::int64_t renewed_ms = 0;  ///< likewise
-  std::string proof;            ///< of a grant that may be adopted, else empty
+  std::int64_t since_ms = 0;      ///< granted, on the holder's wall clock
+  std::int64_t renewed_ms = 0;    ///< on the same clock
+  std::string proof;              ///< empty unless the grant may be adopted
+  std::optional<Break> broken{};  ///< while an operator breaks the lock
 };
 
 std::string write_value(const Value& value);
 /// Empty for what another client wrote.
 std::optional<Value> read_value(std::string_view data);
-/// Whether the key is the claim's: decided by the owner id alone.
+/// The id in a marked value; the owner's own is beside it. No renewal treats such a value as its
+/// own.
+inline constexpr std::string_view kBrokenId = "broken";
+/// The mark in the value, if an operator breaks the lock of that owner.
+std::optional<Break> mark_of(std::string_view data, std::string_view owner_id);
+/// Whether the key is the claim's: decided by the owner id alone. False for a marked value.
 bool belongs_to(std::string_view data, std::string_view owner_id);
 
 }  // namespace dlock::memcached

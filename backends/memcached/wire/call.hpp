@@ -35,6 +35,9 @@ class Call final : public Commands {
   asio::awaitable<Number> increment(const std::string& key, std::uint64_t by) override {
     return session_.increment(key, by, deadline_);
   }
+  asio::awaitable<Number> seconds_left(const std::string& key) override {
+    return session_.seconds_left(key, deadline_);
+  }
   asio::awaitable<Found> gets(const std::vector<std::string>& keys) override {
     return session_.gets(keys, deadline_);
   }

@@ -50,6 +50,8 @@ class Client {
                                          TimePoint deadline) = 0;
   virtual asio::awaitable<Number> increment(const std::string& key, std::uint64_t by,
                                             TimePoint deadline) = 0;
+  /// As Commands::seconds_left(). Unless overridden: refused.
+  virtual asio::awaitable<Number> seconds_left(const std::string& key, TimePoint deadline);
   virtual asio::awaitable<Found> gets(const std::vector<std::string>& keys, TimePoint deadline) = 0;
   /// `into` lives until the coroutine has ended.
   virtual asio::awaitable<Answer> stats(ServerInfo& into, TimePoint deadline) = 0;
@@ -62,6 +64,13 @@ class Client {
 
   std::uint64_t era_ = 0;
 };
+
+inline asio::awaitable<Number> Client::seconds_left(const std::string& /*key*/,
+                                                    TimePoint /*deadline*/) {
+  Number unknown;
+  unknown.answer.outcome = Outcome::refused;
+  co_return unknown;
+}
 
 /// How a backend reaches its servers: over sockets, or to a simulated one.
 using MakeClient =

@@ -113,6 +113,14 @@ void put_meta_incr(std::string_view key, std::uint64_t by, std::uint64_t tag, st
   out += kEnd;
 }
 
+void put_meta_time(std::string_view key, std::uint64_t tag, std::string& out) {
+  out += "mg ";
+  out += key;
+  out += " t";
+  put_number(" O", tag, out);
+  out += kEnd;
+}
+
 void put_meta_delete(std::string_view key, std::uint64_t cas, std::uint64_t tag, std::string& out) {
   out += "md ";
   out += key;
@@ -157,6 +165,7 @@ std::optional<MetaLine> read_meta_line(std::string_view line) {
       meta.cas = *number;
     }
     if (flag.starts_with('O')) meta.tag = number;
+    if (flag.starts_with('t')) meta.seconds_left = number;
   }
   return meta;
 }

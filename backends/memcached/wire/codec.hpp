@@ -36,6 +36,7 @@ void put_gets(const std::vector<std::string>& keys, std::string& out);
 void put_meta_add(const Stored& what, std::uint64_t tag, std::string& out);
 void put_meta_cas(const Stored& what, std::uint64_t cas, std::uint64_t tag, std::string& out);
 void put_meta_incr(std::string_view key, std::uint64_t by, std::uint64_t tag, std::string& out);
+void put_meta_time(std::string_view key, std::uint64_t tag, std::string& out);
 void put_meta_delete(std::string_view key, std::uint64_t cas, std::uint64_t tag, std::string& out);
 
 /// A line, and the data behind it if the line says that there is some.
@@ -57,6 +58,7 @@ struct MetaLine {
   std::string_view code;
   std::uint64_t cas = 0;  ///< 0: not said
   std::optional<std::uint64_t> tag;
+  std::optional<std::uint64_t> seconds_left{};  ///< empty: not said, or the item never expires
 };
 /// Empty for what is none: an error of the protocol's older kind, as a rule.
 std::optional<MetaLine> read_meta_line(std::string_view line);

@@ -92,6 +92,9 @@ class Commands {
   /// nothing any more.
   virtual asio::awaitable<Answer> remove(const std::string& key, const ItemNumber& number) = 0;
   virtual asio::awaitable<Number> increment(const std::string& key, std::uint64_t by) = 0;
+  /// How long the item lives on. `refused`: the server does not say (it knows no meta commands, or
+  /// the item never expires). Unless overridden: refused.
+  virtual asio::awaitable<Number> seconds_left(const std::string& key);
   /// One round trip for all keys. Reading twice does no harm: a broken connection is made anew.
   virtual asio::awaitable<Found> gets(const std::vector<std::string>& keys) = 0;
   /// The same, and notices when the server has lost everything.
@@ -108,5 +111,11 @@ class Commands {
   virtual asio::awaitable<Answer> refresh_facts() = 0;
   virtual const ServerInfo& info() const = 0;
 };
+
+inline asio::awaitable<Number> Commands::seconds_left(const std::string& /*key*/) {
+  Number unknown;
+  unknown.answer.outcome = Outcome::refused;
+  co_return unknown;
+}
 
 }  // namespace dlock::memcached

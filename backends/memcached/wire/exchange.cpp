@@ -98,6 +98,20 @@ Exchange::Judged LineExchange::judge(const Piece& piece) {
   return {progress, std::move(said)};
 }
 
+Exchange::Judged TimeExchange::judge(const Piece& piece) {
+  const auto meta = read_meta_line(piece.line);
+  // A miss is answered without the tag.
+  if (meta && meta->code == "EN") return {Progress::complete, {Outcome::not_found, {}, {}}};
+  auto said = judge_line(piece.line);
+  const auto progress = end_of(said);
+  if (said.done() && meta->seconds_left) {
+    value = *meta->seconds_left;
+  } else if (said.done()) {
+    said.outcome = Outcome::refused;
+  }
+  return {progress, std::move(said)};
+}
+
 Exchange::Judged NumberExchange::judge(const Piece& piece) {
   const bool is_meta = asked().is_meta;
   const auto number = read_number(is_meta ? piece.data : piece.line);

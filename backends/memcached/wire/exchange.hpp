@@ -86,6 +86,17 @@ class NumberExchange final : public Exchange {
   Judged judge(const Piece& piece) override;
 };
 
+/// The time that an item lives on. `refused`: it never expires.
+class TimeExchange final : public Exchange {
+ public:
+  using Exchange::Exchange;
+
+  std::uint64_t value = 0;
+
+ private:
+  Judged judge(const Piece& piece) override;
+};
+
 class ItemsExchange final : public Exchange {
  public:
   ItemsExchange(Env& env, Asked asked, std::vector<std::string> keys)

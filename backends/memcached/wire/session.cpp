@@ -326,6 +326,13 @@ asio::awaitable<Number> Session::increment_when_ready(const std::string& key, st
   co_return number;
 }
 
+asio::awaitable<Number> Session::seconds_left(const std::string& key, TimePoint deadline) {
+  Number number;
+  number.answer = co_await ready(deadline);
+  if (number.answer.done()) number = co_await client_->seconds_left(key, deadline);
+  co_return number;
+}
+
 asio::awaitable<Found> Session::gets(const std::vector<std::string>& keys, TimePoint deadline) {
   Found found;
   for (int attempt = 0; attempt < 2; ++attempt) {

@@ -52,6 +52,7 @@ class Session final {
   asio::awaitable<Answer> remove(const std::string& key, const ItemNumber& number,
                                  TimePoint deadline);
   asio::awaitable<Number> increment(const std::string& key, std::uint64_t by, TimePoint deadline);
+  asio::awaitable<Number> seconds_left(const std::string& key, TimePoint deadline);
   asio::awaitable<Found> gets(const std::vector<std::string>& keys, TimePoint deadline);
   asio::awaitable<Found> gets_and_canary(std::vector<std::string> keys, TimePoint deadline);
   bool may_grant() const { return is_ready() && gate_.is_open(); }

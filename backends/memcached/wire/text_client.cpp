@@ -21,6 +21,11 @@ void take(NumberExchange& from, Number& result) {
   result.value = from.value;
 }
 
+void take(TimeExchange& from, Number& result) {
+  result.answer = std::move(from.answer);
+  result.value = from.value;
+}
+
 void take(ItemsExchange& from, Found& result) {
   result.answer = std::move(from.answer);
   result.items = std::move(from.items);
@@ -159,6 +164,14 @@ asio::awaitable<Number> TextClient::increment(const std::string& key, std::uint6
     }
   };
   return result<Number>(begin<NumberExchange>(deadline, write), deadline);
+}
+
+asio::awaitable<Number> TextClient::seconds_left(const std::string& key, TimePoint deadline) {
+  if (!is_meta_) return Client::seconds_left(key, deadline);
+  const auto write = [&](const Asked& asked, std::string& out) {
+    put_meta_time(key, asked.tag, out);
+  };
+  return result<Number>(begin<TimeExchange>(deadline, write), deadline);
 }
 
 asio::awaitable<Found> TextClient::gets(const std::vector<std::string>& keys, TimePoint deadline) {

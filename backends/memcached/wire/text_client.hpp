@@ -38,6 +38,7 @@ class TextClient final : public Client {
                                  TimePoint deadline) override;
   asio::awaitable<Number> increment(const std::string& key, std::uint64_t by,
                                     TimePoint deadline) override;
+  asio::awaitable<Number> seconds_left(const std::string& key, TimePoint deadline) override;
   asio::awaitable<Found> gets(const std::vector<std::string>& keys, TimePoint deadline) override;
   asio::awaitable<Answer> stats(ServerInfo& into, TimePoint deadline) override;
   asio::awaitable<Answer> settings(ServerInfo& into, TimePoint deadline) override;

@@ -72,18 +72,6 @@ const Script& acquire_script(bool fair, bool under_gate) {
   return fair ? all.acquire_in_order : all.acquire;
 }
 
-/// What `script` wants, whatever the claim may have become since that was chosen.
-ScriptCall renew_call(const Script& script, const KeyClaim& claim, milliseconds lock_delay) {
-  if (&script == &scripts().renew_permits) return renew_permits_call(claim, lock_delay);
-  if (&script != &scripts().renew) {
-    return renew_reader_call(claim, claim.kept_for(lock_delay), StepDown::no);
-  }
-  ScriptCall call;
-  call.keys = {claim.keys.lock(), claim.beside(kAliveKey), claim.beside(kBrokenKey)};
-  call.arguments = {claim.owner, count(claim.kept_for(lock_delay)), Word(claim.token)};
-  return call;
-}
-
 const Script& release_script(const KeyClaim& claim, bool search) {
   if (claim.request().permits != 0) return scripts().release_permits;
   if (claim.may_read()) return reader_scripts().release;
@@ -115,6 +103,18 @@ ClaimStatus status_of_failure(const ScriptAnswer& answer) {
 }
 
 }  // namespace
+
+/// Builds the call for `script`, also where the claim has become another kind since.
+ScriptCall renew_call(const Script& script, const KeyClaim& claim, milliseconds lock_delay) {
+  if (&script == &scripts().renew_permits) return renew_permits_call(claim, lock_delay);
+  if (&script != &scripts().renew) {
+    return renew_reader_call(claim, claim.kept_for(lock_delay), StepDown::no);
+  }
+  ScriptCall call;
+  call.keys = {claim.keys.lock(), claim.beside(kAliveKey), claim.beside(kBrokenKey)};
+  call.arguments = {claim.owner, count(claim.kept_for(lock_delay)), Word(claim.token)};
+  return call;
+}
 
 Validity RedisBackend::validity(const Claim& claim, TimePoint sent) const {
   const Duration lease = claim.request().lease;
@@ -333,6 +333,7 @@ ExtendAnswer RedisBackend::take_renewed(KeyClaim& claim, const ScriptAnswer& ans
     case RenewCode::evicted:
       result.status = ExtendStatus::gone;
       result.reason = LossReason::broken;
+      if (answer.items.size() > 1) result.broken_by = break_words(read_break(answer.items[1].text));
       return result;
     case RenewCode::gone:
       result.status = ExtendStatus::gone;

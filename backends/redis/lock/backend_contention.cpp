@@ -55,6 +55,14 @@ void RedisBackend::look_for_others_of_all() {
   }
 }
 
+/// A renewal answers whether that is true, and names the breaker. Without memory the next one does.
+void RedisBackend::hear_of_break(const std::string& owner_id) {
+  const auto found = listening_.find(owner_id);
+  const auto claim = found == listening_.end() ? nullptr : found->second.lock();
+  if (!claim || closed_) return;
+  asio::co_spawn(env_.executor(), look_for_break(alive_, this, claim), asio::detached);
+}
+
 /// Harmless if it is nobody who listens.
 void RedisBackend::hear(const std::string& owner_id) {
   const auto found = listening_.find(owner_id);

@@ -10,6 +10,7 @@
 #include "backends/redis/backend.hpp"
 #include "backends/redis/rules/readers.hpp"
 #include "backends/redis/rules/value.hpp"
+#include "dlock/spi/error.hpp"
 
 namespace dlock::redis {
 namespace {
@@ -64,6 +65,7 @@ void add_holder(const std::string& text, std::int64_t now_us, LockStatus& status
   status.held = true;
   status.token = value.token;
   status.owner = value.owner;
+  status.broken = value.broken;
   if (!value.token) {
     status.notes.emplace_back("held by a client of another make: no token, no owner's data");
     return;
@@ -222,31 +224,57 @@ asio::awaitable<Result<std::vector<LockStatus>>> RedisBackend::list(std::string 
   co_return result;
 }
 
-asio::awaitable<Failure> RedisBackend::evict(std::string name, std::uint64_t token,
-                                             TimePoint deadline) {
+asio::awaitable<EvictAnswer> RedisBackend::evict(EvictRequest request, TimePoint deadline) {
+  EvictAnswer result;
   const bool ready = co_await link_->ready(deadline);
-  if (!ready) co_return link_->failure();
-  const auto keys = names_.keys(name);
+  if (!ready) {
+    result.failure = link_->failure();
+    co_return result;
+  }
+  const auto keys = names_.keys(request.name);
+  const auto mark = write_break(request.mark);
   ScriptCall call;
   call.keys = {keys.lock, keys.queue, keys.alive, keys.next, keys.broken, keys.fence};
-  call.arguments = {Word(token), waking_};
+  call.arguments = {Word(request.token), waking_, mark, request.at_once ? "1" : "0"};
   const auto connection = link_->connection();
   const auto answer = co_await run_script(env_, connection, scripts().evict, call, deadline);
-  if (answer.kind != ScriptAnswer::Kind::reply) co_return answer.failure;
+  co_return take_evicted(request.name, answer);
+}
+
+EvictAnswer RedisBackend::take_evicted(const std::string& name, const ScriptAnswer& answer) {
+  EvictAnswer result;
+  if (answer.kind != ScriptAnswer::Kind::reply) {
+    result.failure = answer.failure;
+    return result;
+  }
+  const auto held = [&] {
+    return read_value(answer.items.size() > 1 ? answer.items[1].text : std::string());
+  };
   switch (static_cast<EvictCode>(answer.code())) {
     case EvictCode::evicted:
-      co_return Failure{};
+    case EvictCode::marked:
+      result.is_free = answer.code() == static_cast<int>(EvictCode::evicted);
+      if (answer.items.size() > 1 && answer.items[1].integer >= 0) {
+        result.within = read_remaining(answer.items[1].integer);
+      }
+      return result;
     case EvictCode::not_held:
-      co_return Failure{Error::not_held, name};
+      result.failure = {Error::not_held, name};
+      return result;
     case EvictCode::sealed:
-      co_return Failure{Error::sealed, "dlock migrate moves or opens it"};
+      result.failure = {Error::sealed, "dlock migrate moves or opens it"};
+      return result;
+    case EvictCode::foreign:
+      result.failure = unaware_holder();
+      return result;
     case EvictCode::other_token:
       break;
   }
-  const auto held = read_value(answer.items.size() > 1 ? answer.items[1].text : std::string());
-  co_return Failure{Error::held_with_other_token,
-                    held.token ? fmt::format("{} is held with token {}", name, *held.token)
-                               : fmt::format("{} is held by a client that has no tokens", name)};
+  const auto token = held().token;
+  result.failure = {Error::held_with_other_token,
+                    token ? fmt::format("{} is held with token {}", name, *token)
+                          : fmt::format("{} is held by a client that has no tokens", name)};
+  return result;
 }
 
 }  // namespace dlock::redis

@@ -148,25 +148,29 @@ asio::awaitable<Result<std::vector<SemaphoreStatus>>> RedisBackend::list_semapho
   co_return result;
 }
 
-asio::awaitable<Failure> RedisBackend::evict_permits(std::string name, std::uint64_t token,
-                                                     TimePoint deadline) {
+asio::awaitable<EvictAnswer> RedisBackend::evict_permits(EvictRequest request, TimePoint deadline) {
+  EvictAnswer result;
   const bool ready = co_await link_->ready(deadline);
-  if (!ready) co_return link_->failure();
-  const auto keys = names_.base(name);
+  if (!ready) {
+    result.failure = link_->failure();
+    co_return result;
+  }
+  const auto keys = names_.base(request.name);
+  const auto mark = write_break(request.mark);
   ScriptCall call;
   call.keys = {Word(keys.text, kPermitsKey)};
-  call.arguments = {Word(token), kChannelPrefix};
+  call.arguments = {Word(request.token), kChannelPrefix, mark, request.at_once ? "1" : "0"};
   const auto connection = link_->connection();
   const auto answer =
       co_await run_script(env_, connection, scripts().evict_permits, call, deadline);
-  if (answer.kind != ScriptAnswer::Kind::reply) co_return answer.failure;
-  if (answer.code() == static_cast<int>(AcquireCode::foreign)) {
-    co_return foreign_text(call.keys[0].text());
+  if (answer.kind == ScriptAnswer::Kind::reply &&
+      answer.code() == static_cast<int>(AcquireCode::foreign)) {
+    result.failure = foreign_text(call.keys[0].text());
+    co_return result;
   }
-  const auto code = static_cast<EvictCode>(answer.code());
-  if (code == EvictCode::evicted) co_return Failure{};
-  co_return Failure{code == EvictCode::not_held ? Error::not_held : Error::held_with_other_token,
-                    name};
+  result = take_evicted(request.name, answer);
+  if (result.failure.error == Error::held_with_other_token) result.failure.text = request.name;
+  co_return result;
 }
 
 asio::awaitable<Failure> RedisBackend::set_limit(std::string name, std::uint32_t limit,

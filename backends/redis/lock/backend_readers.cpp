@@ -64,6 +64,21 @@ asio::awaitable<std::vector<ExtendAnswer>> RedisBackend::extend_mixed(std::vecto
   co_return answers;
 }
 
+asio::awaitable<void> RedisBackend::look_for_break(std::weak_ptr<bool> alive, RedisBackend* self,
+                                                   KeyClaimPtr claim) {
+  if (alive.expired() || !self->link_->up()) co_return;
+  const auto& script = renew_script(*claim);
+  const auto call = renew_call(script, *claim, self->lock_delay_);
+  const auto sent = self->env_.now();
+  const auto deadline = sent + claim->request().lease / 3;
+  const auto connection = self->link_->connection();
+  const auto answer = co_await run_script(self->env_, connection, script, call, deadline);
+  if (alive.expired() || answer.kind != ScriptAnswer::Kind::reply) co_return;
+  const auto taken = self->take_renewed(*claim, answer, sent);
+  const bool is_broken = taken.status == ExtendStatus::gone && taken.reason == LossReason::broken;
+  if (is_broken) self->sink_.on_claim_broken(claim, taken.broken_by);
+}
+
 // Whatever comes of it, a renewal and a release look for both from here on.
 asio::awaitable<DowngradeAnswer> RedisBackend::downgrade(ClaimPtr held, TimePoint deadline) {
   using Kind = ScriptAnswer::Kind;

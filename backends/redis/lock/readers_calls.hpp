@@ -14,4 +14,8 @@ enum class StepDown { no, yes };
 ScriptCall renew_reader_call(const KeyClaim& claim, std::chrono::milliseconds kept_for,
                              StepDown down);
 
+/// A renewal by that script.
+ScriptCall renew_call(const Script& script, const KeyClaim& claim,
+                      std::chrono::milliseconds lock_delay);
+
 }  // namespace dlock::redis

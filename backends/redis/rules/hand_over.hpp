@@ -32,6 +32,9 @@ inline constexpr std::int64_t kSpeakingRanks = 64;
 inline constexpr std::string_view kPresencePrefix = "dlock:here%";
 
 /// What a release says to a waiter's process: that the lock may be free, or that it has it.
+/// Behind the owner's id: an operator breaks its lock.
+inline constexpr std::string_view kBrokenMessage = " broken";
+
 struct WakeMessage {
   struct Grant {
     std::uint64_t token = 0;

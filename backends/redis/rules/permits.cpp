@@ -32,6 +32,7 @@ bool read_line(std::string_view line, std::int64_t now, milliseconds lock_delay,
     status.waiting.push_back(std::move(one));
     return true;
   }
+  one.broken = cut_mark(kBrokenOwnerPrefix, ' ', line);
   one.owner = read_owner(line);
   one.token = token;
   one.held_for = milliseconds(std::max<std::int64_t>(now - since, 0));

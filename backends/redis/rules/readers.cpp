@@ -20,6 +20,7 @@ std::optional<std::vector<ReaderRecord>> read_readers(std::string_view text) {
         !cut_number(line, one.since) || one.till < 0 || one.since < 0 || one.token >= kTokenEnd) {
       return {};
     }
+    one.broken = cut_mark(kBrokenOwnerPrefix, ' ', line);
     one.owner = read_owner(line);
     all.push_back(std::move(one));
   }
@@ -33,6 +34,7 @@ void add_readers(const std::vector<ReaderRecord>& records, std::int64_t now_us,
     if (one.till <= now) continue;
     SharedHolder holder;
     holder.owner = one.owner;
+    holder.broken = one.broken;
     holder.token = one.token;
     holder.held_for = std::chrono::milliseconds(std::max<std::int64_t>(now - one.since, 0));
     holder.remaining =
@@ -45,6 +47,7 @@ void add_readers(const std::vector<ReaderRecord>& records, std::int64_t now_us,
   status.mode = Mode::shared;
   status.owner = first.owner;
   status.token = first.token;
+  status.broken = first.broken;
   status.held_for = first.held_for;
   status.remaining = first.remaining;
 }

@@ -19,6 +19,7 @@ inline constexpr std::string_view kReadersPrefix = "dlock:readers\n";
 
 struct ReaderRecord {
   Owner owner;
+  std::optional<Break> broken{};
   std::uint64_t token = 0;
   std::int64_t till = 0;   ///< server time, ms; it has expired by then
   std::int64_t since = 0;  ///< likewise

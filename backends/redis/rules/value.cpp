@@ -84,8 +84,17 @@ Owner read_owner(std::string_view text) {
   return owner;
 }
 
+std::optional<Break> cut_mark(std::string_view prefix, char end, std::string_view& text) {
+  const auto stop = text.starts_with(prefix) ? text.find(end) : std::string_view::npos;
+  if (stop == std::string_view::npos) return std::nullopt;
+  auto mark = read_break(text.substr(prefix.size(), stop - prefix.size()));
+  text.remove_prefix(stop + 1);
+  return mark;
+}
+
 LockValue read_value(std::string_view text) {
   LockValue value;
+  value.broken = cut_mark(kBrokenPrefix, '\n', text);
   const auto colon = text.find(':');
   std::uint64_t token = 0;
   if (colon == std::string_view::npos || !to_number(text.substr(0, colon), token) ||

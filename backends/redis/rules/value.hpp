@@ -28,9 +28,18 @@ Owner read_owner(std::string_view text);
 /// begins with a token; and none that another client writes. The scripts know it, too.
 inline constexpr std::string_view kRecordPrefix = "dlock:record:";
 
+/// Before a lock's value while an operator breaks it: then the mark, and a newline.
+inline constexpr std::string_view kBrokenPrefix = "dlock:broken:";
+/// Before the owner of a reader or of permits that an operator breaks: then the mark, and a space.
+inline constexpr std::string_view kBrokenOwnerPrefix = "broken:";
+
+/// Removes a mark of that form from the front of `text`, and returns it. Empty: there is none.
+std::optional<Break> cut_mark(std::string_view prefix, char end, std::string_view& text);
+
 struct LockValue {
   std::optional<std::uint64_t> token;  ///< empty: not in our format. Below 2^53
   Owner owner;
+  std::optional<Break> broken{};
 };
 LockValue read_value(std::string_view text);
 

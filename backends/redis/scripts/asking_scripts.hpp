@@ -39,7 +39,8 @@ if string.sub(held, 1, 13) == 'dlock:record:' then return {3, tag} end
 local clock = redis.call('TIME')
 local readers = readers_in(held, clock[1] * 1000 + clock[2] / 1000)
 local reader = readers and (reader_with(readers, ARGV[1]) or readers[1] and 1)
-if reader then held = readers[reader].token .. ':' .. readers[reader].owner end
+if reader then held = readers[reader].token .. ':' .. unmarked(readers[reader].owner) end
+held = string.match(held, '^dlock:broken:[^\n]*\n(.*)$') or held
 local colon = string.find(held, ':', 1, true)
 local token = colon and string.sub(held, 1, colon - 1)
 if ARGV[1] ~= '' and token ~= ARGV[1] then return {2, held, tag} end

@@ -6,7 +6,8 @@
 //
 //   dlock:permits LIMIT TOKEN
 //   h TILL PERMITS TOKEN SINCE UUID,HOST,PID,APP       holds; till, since: server time, ms
-//   b TILL PERMITS TOKEN SINCE UUID,HOST,PID,APP       was taken from its holder, who will ask
+//   h TILL PERMITS TOKEN SINCE broken:MARK UUID,...    an operator breaks it: counts, not renewed
+//   b TILL PERMITS TOKEN SINCE UUID,HOST,PID,APP MARK  evicted; its holder has not asked yet
 //   w TILL PERMITS NEAR SINCE INSTANCE,UUID,HOST,PID,APP  waits, and polls again before TILL
 //
 // The first nine waiters poll at least every NEAR ms, those behind them less often. A waiter that
@@ -33,9 +34,10 @@ local function load(key)
   for kind, till, permits, number, since, who in
       string.gmatch(string.sub(text, from), '(%a) (%d+) (%d+) (%d+) (%d+) ([^\n]*)\n') do
     if tonumber(till) > now then
-      local id = kind == 'w' and string.sub(who, 38, 73) or string.sub(who, 1, 36)
+      local mark, owner = string.match(who, '^broken:(%S*) (.*)$')
+      local id = kind == 'w' and string.sub(who, 38, 73) or string.sub(owner or who, 1, 36)
       all[#all + 1] = {kind = kind, till = tonumber(till), permits = tonumber(permits),
-                       token = number, since = since, who = who, id = id}
+                       token = number, since = since, who = who, id = id, mark = mark}
       if kind == 'h' then all.held = all.held + tonumber(permits) end
     end
   end
@@ -103,6 +105,7 @@ if mine and mine.kind == 'b' then
   table.remove(all, at)
   at, mine = nil, nil
 end
+if mine and mine.mark then at, mine = nil, nil end
 if mine and mine.kind == 'h' then
   mine.till = all.now + ARGV[4]
   store(KEYS[1], all)
@@ -168,20 +171,23 @@ store(KEYS[1], all)
 return {0, before, left, mine.since, tag}
 )lua";
 
-// KEYS permits; ARGV owner, lease ms, token, tag -> {1 renewed | 0 gone | 3 taken away, tag}
+// KEYS permits; ARGV owner, lease ms, token, tag
+// -> {1 renewed | 0 gone, tag} | {3 broken by an operator, mark, tag}
 //
 // It writes in any case: a replica refuses that, whose word that they are gone would be no proof.
 inline constexpr std::string_view kRenewPermits = R"lua(
 local all = load(KEYS[1])
 if not all then return {0, ARGV[4]} end
 local _, mine = place(all, string.sub(ARGV[1], 1, 36))
-if mine and mine.kind == 'h' and mine.token == ARGV[3] then
+if mine and mine.kind == 'h' and mine.token == ARGV[3] and not mine.mark then
   mine.till = all.now + ARGV[2]
   store(KEYS[1], all)
   return {1, ARGV[4]}
 end
 if all.limit > 0 then store(KEYS[1], all) else redis.call('DEL', KEYS[1]) end
-if mine and mine.kind == 'b' and mine.token == ARGV[3] then return {3, ARGV[4]} end
+if mine and mine.token == ARGV[3] and (mine.mark or mine.kind == 'b') then
+  return {3, mine.mark or string.match(mine.who, ' (%S*)$') or '', ARGV[4]}
+end
 return {0, ARGV[4]}
 )lua";
 
@@ -198,25 +204,39 @@ store(KEYS[1], all)
 return {mine.kind == 'h' and 1 or 0, ARGV[3]}
 )lua";
 
-// KEYS permits; ARGV token, channel prefix, tag
-// -> {1 evicted | 0 nobody holds any | 2 with other tokens | 7, tag}
+// KEYS permits; ARGV token, channel prefix, mark, at once 0|1, tag
+// -> {1 evicted | 5 marked, ms left, tag} | {0 nobody holds any | 2 with other tokens | 7, tag}
 //
-// It stays until its holder has surely asked for it.
+// Evicted, it stays until its holder has surely asked for it.
 inline constexpr std::string_view kEvictPermits = R"lua(
+local tag = ARGV[#ARGV]
 local all = load(KEYS[1])
-if not all then return {7, ARGV[3]} end
-if all.held == 0 then return {0, ARGV[3]} end
+if not all then return {7, tag} end
+if all.held == 0 then return {0, tag} end
 for _, one in ipairs(all) do
   if one.kind == 'h' and one.token == ARGV[1] then
+    local left = one.till - all.now
+    local owner = string.match(one.who, '^broken:%S* (.*)$') or one.who
+    if ARGV[4] ~= '1' then
+      if one.mark then return {5, left, tag} end
+      one.who = 'broken:' .. ARGV[3] .. ' ' .. owner
+      store(KEYS[1], all)
+      local instance = string.match(owner, ',([%x-]+)$')
+      if instance and #instance == 36 then
+        redis.pcall('PUBLISH', ARGV[2] .. instance, one.id .. ' broken')
+      end
+      return {5, left, tag}
+    end
     one.kind = 'b'
+    one.who = owner .. ' ' .. ARGV[3]
     one.till = one.till + 1000
     all.held = all.held - one.permits
     notify_front(all, ARGV[2], all.held)
     store(KEYS[1], all)
-    return {1, ARGV[3]}
+    return {1, left, tag}
   end
 end
-return {2, ARGV[3]}
+return {2, tag}
 )lua";
 
 // KEYS permits; ARGV tag -> {text, server time ms, tag}; writes nothing

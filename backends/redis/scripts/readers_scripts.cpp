@@ -140,8 +140,18 @@ local probe = redis.pcall('ZREM', KEYS[3], '')
 if type(probe) == 'table' and not string.find(probe.err, 'WRONGTYPE', 1, true) then
   redis.call('ZREM', KEYS[3], '')
 end
-local broken = redis.call('GET', KEYS[4])
-if broken and string.find(broken, ARGV[3] .. ':' .. ARGV[1], 1, true) then return {3, tag} end
+local ours = ARGV[3] .. ':' .. ARGV[1]
+local broken = redis.call('GET', KEYS[4]) or ''
+if all then
+  for _, one in ipairs(all) do
+    local mark, owner = string.match(one.owner, '^broken:(%S*) (.*)$')
+    if mark and one.token .. ':' .. owner == ours then return {3, mark, tag} end
+  end
+end
+for mark, value in string.gmatch((held or '') .. '\n' .. broken, 'dlock:broken:([^\n]*)\n([^\n]*)') do
+  if value == ours then return {3, mark, tag} end
+end
+if string.find(broken, ours, 1, true) then return {3, '', tag} end
 if held and not all then return {2, tag} end
 return {0, tag}
 )lua";
@@ -155,19 +165,21 @@ local clock = redis.call('TIME')
 local now = clock[1] * 1000 + clock[2] / 1000
 local all = held and readers_in(held, now)
 if all then
-  local mine = reader_of(all, ARGV[1])
-  if mine then
-    ours = 1
-    table.remove(all, mine)
-    if #all > 0 then keep_readers(KEYS[1], all, now) end
+  for at = #all, 1, -1 do
+    if unmarked(all[at].owner) == ARGV[1] then
+      ours = 1
+      table.remove(all, at)
+    end
   end
+  if ours == 1 and #all > 0 then keep_readers(KEYS[1], all, now) end
   if #all == 0 then
     redis.call('DEL', KEYS[1])
     held = false
   end
 elseif held then
-  local colon = string.find(held, ':', 1, true)
-  if colon and string.sub(held, colon + 1) == ARGV[1] then
+  local value = string.match(held, '^dlock:broken:[^\n]*\n(.*)$') or held
+  local colon = string.find(value, ':', 1, true)
+  if colon and string.sub(value, colon + 1) == ARGV[1] then
     redis.call('DEL', KEYS[1])
     held = false
     ours = 1

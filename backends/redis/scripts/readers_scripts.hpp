@@ -6,6 +6,7 @@
 //
 //   dlock:readers
 //   TILL TOKEN SINCE UUID,HOST,PID,APP       till, since: server time, ms
+//   TILL TOKEN SINCE broken:MARK UUID,...    an operator breaks it: kEvict in scripts.cpp
 //
 // Who waits to read stands in the queue beside the writers, a quarter of a millisecond more of
 // patience says which it is. The scripts of writers do not look at any of this.
@@ -36,6 +37,9 @@ local function keep_readers(key, all, now)
     last = math.max(last, one.till)
   end
   redis.call('SET', key, table.concat(lines), 'PX', string.format('%.0f', last - math.floor(now)))
+end
+local function unmarked(owner)
+  return string.match(owner, '^broken:%S* (.*)$') or owner
 end
 local function reader_of(all, owner)
   for at, one in ipairs(all) do

@@ -229,7 +229,7 @@ return {0, redis.call('ZRANK', KEYS[3], me), left, arrival, tag}
 )lua";
 
 // KEYS lock alive broken; ARGV owner, lease ms, token, tag
-// -> {1 renewed | 0 gone | 2 somebody else's | 3 broken by an operator, tag}
+// -> {1 renewed | 0 gone | 2 somebody else's, tag} | {3 broken by an operator, mark, tag}
 //
 // The token, too: a server that has forgotten the grant, and that its owner no longer waits, may
 // have handed the lock to others since, and to the same owner again.
@@ -246,8 +246,13 @@ local probe = redis.pcall('ZREM', KEYS[2], '')
 if type(probe) == 'table' and not string.find(probe.err, 'WRONGTYPE', 1, true) then
   redis.call('ZREM', KEYS[2], '')
 end
-local broken = redis.call('GET', KEYS[3])
-if broken and string.sub(broken, -#ARGV[1] - 1) == ':' .. ARGV[1] then return {3, ARGV[4]} end
+local function mark_in(text)
+  if not text or string.sub(text, -#ARGV[1] - 1) ~= ':' .. ARGV[1] then return nil end
+  return string.match(text, '^dlock:broken:([^\n]*)\n') or ''
+end
+local mark = mark_in(redis.call('GET', KEYS[3]))
+if not mark and held and string.sub(held, 1, 13) == 'dlock:broken:' then mark = mark_in(held) end
+if mark then return {3, mark, ARGV[4]} end
 if held then return {2, ARGV[4]} end
 return {0, ARGV[4]}
 )lua";
@@ -368,6 +373,10 @@ if not stored or stored.err then stored = redis.call('MGET', KEYS[1], KEYS[4]) e
 local held, reserved, left = stored[1], stored[2], 0
 local colon = held and string.find(held, ':', 1, true)
 local ours = colon and string.sub(held, colon + 1) == ARGV[1] and 1 or 0
+if ours == 0 and held and string.sub(held, 1, 13) == 'dlock:broken:' and
+   string.sub(held, -#ARGV[1] - 1) == ':' .. ARGV[1] then
+  ours = 1
+end
 )lua";
 
 constexpr std::string_view kReleaseAlone = R"lua(
@@ -447,34 +456,66 @@ if trouble then return {ours, trouble, ARGV[4]} end
 return {ours, ARGV[4]}
 )lua";
 
-// KEYS lock queue alive next broken fence; ARGV token, waking, tag
-// -> {1 evicted | 0 nobody holds it | 3 a record stands there, tag} | {2, the value there, tag}
+// KEYS lock queue alive next broken fence; ARGV token, waking, mark, at once 0|1, tag
+// -> {1 evicted | 5 marked, ms left, tag} | {0 nobody holds it | 3 a record is there, tag}
+//    | {2 another token | 6 foreign, the value there, tag}
 //
-// What is removed is kept aside until its holder has surely asked for it; of readers, whose leases
-// do not end at once, what was removed before as well.
+// A marked value is `dlock:broken:MARK`, a newline, and the value before it; its expiry stays. A
+// marked reader has `broken:MARK ` before its owner. Scripts of older versions find neither, so
+// their renewals fail. Beside the lock, under `broken`, the same text is kept until the holder has
+// surely asked for it; of readers, whose leases do not end at once, what was there before as well.
 constexpr std::string_view kEvict = R"lua(
+local tag = ARGV[#ARGV]
 local held = redis.call('GET', KEYS[1])
-if not held then return {0, ARGV[3]} end
-if string.sub(held, 1, 13) == 'dlock:record:' then return {3, ARGV[3]} end
+if not held then return {0, tag} end
+if string.sub(held, 1, 13) == 'dlock:record:' then return {3, tag} end
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + clock[2] / 1000
+local left = redis.call('PTTL', KEYS[1])
+local value = string.match(held, '^dlock:broken:[^\n]*\n(.*)$') or held
+local marked = value ~= held
 local readers = readers_in(held, now)
 local reader = readers and (reader_with(readers, ARGV[1]) or readers[1] and 1)
-if reader then held = readers[reader].token .. ':' .. readers[reader].owner end
-local colon = string.find(held, ':', 1, true)
-if not colon or string.sub(held, 1, colon - 1) ~= ARGV[1] then return {2, held, ARGV[3]} end
-local left = redis.call('PTTL', KEYS[1])
-local before = reader and redis.call('GET', KEYS[5])
-if before and #before < 4096 then held = held .. '\n' .. before end
-redis.call('SET', KEYS[5], held, 'PX', math.max(left, 0) + 1000)
+if reader then
+  local owner = unmarked(readers[reader].owner)
+  marked = owner ~= readers[reader].owner
+  value = readers[reader].token .. ':' .. owner
+  left = math.ceil(readers[reader].till - now)
+end
+local colon = string.find(value, ':', 1, true)
+if not colon or string.sub(value, 1, colon - 1) ~= ARGV[1] then return {2, value, tag} end
+local at_once = ARGV[4] == '1'
+local id = string.match(value, '^%d+:(%x+%-%x+%-%x+%-%x+%-%x+),[^,]*,[^,]*,')
+if not at_once and (not id or left < 0) then return {6, value, tag} end
+local text = 'dlock:broken:' .. ARGV[3] .. '\n' .. value
+if at_once or not marked then
+  local before = reader and redis.call('GET', KEYS[5])
+  local aside = text
+  if before and #before < 4096 then aside = aside .. '\n' .. before end
+  redis.call('SET', KEYS[5], aside, 'PX', string.format('%.0f', math.max(left, 0) + 1000))
+end
+if not at_once then
+  if marked then return {5, left, tag} end
+  if reader then
+    readers[reader].owner = 'broken:' .. ARGV[3] .. ' ' .. unmarked(readers[reader].owner)
+    keep_readers(KEYS[1], readers, now)
+  else
+    redis.call('SET', KEYS[1], text, 'PX', string.format('%.0f', math.max(left, 1)))
+  end
+  local instance = string.match(value, ',([%x-]+)$')
+  if instance and #instance == 36 then
+    redis.pcall('PUBLISH', string.match(ARGV[2], '^%S+') .. instance, id .. ' broken')
+  end
+  return {5, left, tag}
+end
 if reader then table.remove(readers, reader) end
 if reader and #readers > 0 then
   keep_readers(KEYS[1], readers, now)
-  return {1, ARGV[3]}
+  return {1, left, tag}
 end
 redis.call('DEL', KEYS[1])
 wake(KEYS[2], KEYS[3], KEYS[4], ARGV[2], KEYS[1], KEYS[6])
-return {1, ARGV[3]}
+return {1, left, tag}
 )lua";
 
 // KEYS lock queue alive; ARGV most waiters, tag

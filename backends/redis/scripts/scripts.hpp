@@ -76,7 +76,14 @@ enum class RenewCode { gone = 0, renewed = 1, taken = 2, evicted = 3 };
 /// What release answers first.
 enum class ReleaseCode { not_ours = 0, released = 1, released_alone = 2 };
 /// What evict answers first.
-enum class EvictCode { not_held = 0, evicted = 1, other_token = 2, sealed = 3 };
+enum class EvictCode {
+  not_held = 0,
+  evicted = 1,
+  other_token = 2,
+  sealed = 3,
+  marked = 5,
+  foreign = 6,
+};
 /// What ask answers first.
 enum class AskCode { not_held = 0, listens = 1, other_token = 2, sealed = 3, unheard = 4 };
 /// What the scripts of migrations and notes answer first. `found`: with what stands there;

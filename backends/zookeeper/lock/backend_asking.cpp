@@ -21,32 +21,42 @@ namespace dlock::zookeeper {
 void ZooKeeperBackend::listen_for_askings(const NodeClaimPtr& claim) noexcept {
   if (!claim->request().tell_asked) return;
   watch_own_node(claim);
-  look_for_asking(claim);
+  look_at_own_data(claim);
 }
 
-/// Its node has changed, or may have. Without memory the next change is heard.
-void ZooKeeperBackend::look_for_asking(const NodeClaimPtr& claim) noexcept {
-  if (!claim->request().tell_asked || !usable(*claim)) return;
+/// Its node has changed, or may have. Without memory the next renewal, or the next change, does it.
+void ZooKeeperBackend::look_at_own_data(const NodeClaimPtr& claim) noexcept {
+  if (claim->guards != 0 || !usable(*claim)) return;
   if (claim->place != NodeClaim::Place::granted) return;
   try {
     auto asked = session_->client().get(claim->path());
-    asio::co_spawn(env_.executor(), hear_asking(alive_, this, claim, std::move(asked)),
+    asio::co_spawn(env_.executor(), read_own_data(alive_, this, claim, std::move(asked)),
                    asio::detached);
   } catch (const std::bad_alloc&) {
     sink_.on_warning("out of memory: a lock may have been asked for");
   }
 }
 
-asio::awaitable<void> ZooKeeperBackend::hear_asking(std::weak_ptr<bool> alive,
-                                                    ZooKeeperBackend* self, NodeClaimPtr claim,
-                                                    PendingReply asked) {
+asio::awaitable<void> ZooKeeperBackend::read_own_data(std::weak_ptr<bool> alive,
+                                                      ZooKeeperBackend* self, NodeClaimPtr claim,
+                                                      PendingReply asked) {
   const auto reply = co_await reply_until(std::move(asked), kNever);
   if (alive.expired() || claim->place != NodeClaim::Place::granted || reply.rc != ZOK) co_return;
+  if (self->hear_of_break(claim, reply.text)) co_return;
+  claim->own_changed = false;
   const auto how = read_asking(reply.text);
-  if (!how) co_return;
-  claim->own_changed = false;  // no operator's break
+  if (!how || !claim->request().tell_asked) co_return;
   if (std::exchange(claim->asked_version, reply.stat.version) == reply.stat.version) co_return;
   self->sink_.on_asked(claim, *how);
+}
+
+/// Its node stays until it is released, or the breaker deletes it.
+bool ZooKeeperBackend::hear_of_break(const NodeClaimPtr& claim, std::string_view data) {
+  const auto metadata = read_metadata(data);
+  if (!metadata || !metadata->broken) return false;
+  claim->broken_by = break_words(*metadata->broken);
+  sink_.on_claim_broken(claim, *claim->broken_by);
+  return true;
 }
 
 asio::awaitable<AskAnswer> ZooKeeperBackend::ask(std::string name, std::uint64_t token,

@@ -185,6 +185,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::enter(NodeClaimPtr c
                     std::chrono::duration_cast<milliseconds>(session_->timeout())};
   metadata.permits = claim->guards;
   metadata.revocable = claim->request().tell_asked;
+  metadata.breakable = claim->guards == 0;
   const auto data = write_metadata(metadata);
   const bool shared = claim->request().mode == Mode::shared;
   const auto alone = claim->guards != 0 ? Contender::Kind::mutex : exclusive_kind_;
@@ -429,6 +430,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::take(NodeClaimPtr cl
     const auto& there = listing.children;
     const bool is_there = std::find(there.begin(), there.end(), claim->node) != there.end();
     if (!is_there && claim->place == Place::queued) claim->leave_queue();
+    claim->own_changed = true;  // unless its data says otherwise
   }
   if (claim->place != Place::queued && claim->place != Place::granted) co_return Answer();
   if (!has_patience()) {
@@ -439,6 +441,11 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::take(NodeClaimPtr cl
   if (claim->own_in_doubt) {
     claim->before_decides = false;
     co_return Answer();
+  }
+  if (claim->own_changed) {
+    const int rc = co_await check_own_mark(claim, deadline);
+    if (rc != ZOK || claim->own_in_doubt) co_return Answer();
+    if (claim->place != Place::queued && claim->place != Place::granted) co_return Answer();
   }
   claim->place = Place::granted;
   claim->token = token;
@@ -453,7 +460,23 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::take(NodeClaimPtr cl
   granted.status = ClaimStatus::granted;
   granted.token = token;
   granted.validity = session_->validity();
+  claim->promised_until = granted.validity.until;
   co_return granted;
+}
+
+asio::awaitable<int> ZooKeeperBackend::check_own_mark(NodeClaimPtr claim, TimePoint deadline) {
+  if (!usable(*claim)) co_return ZCONNECTIONLOSS;
+  auto asked = session_->client().get(claim->path());
+  const auto reply = co_await reply_until(std::move(asked), deadline);
+  if (is_loss(reply.rc) || !usable(*claim)) co_return ZCONNECTIONLOSS;
+  const auto metadata = read_metadata(reply.text);
+  if (reply.rc == ZOK && metadata && metadata->broken) {
+    ClaimAnswer unused;
+    co_await give_up_place(claim, std::move(unused), deadline);
+    co_return ZNONODE;
+  }
+  if (reply.rc == ZOK) claim->own_changed = false;
+  co_return reply.rc;
 }
 
 asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::give_up_place(NodeClaimPtr claim,

@@ -74,7 +74,9 @@ asio::awaitable<std::optional<DowngradeAnswer>> ZooKeeperBackend::step_down(Node
   // It was found out meanwhile.
   if (heir == claim->node) co_return downgrade_is(DowngradeStatus::shared);
   const auto lease = std::chrono::duration_cast<std::chrono::milliseconds>(session_->timeout());
-  const auto text = write_metadata({claim->request().owner, lease, claim->czxid});
+  Metadata metadata{claim->request().owner, lease, claim->czxid};
+  metadata.breakable = true;
+  const auto text = write_metadata(metadata);
   claim->heir = heir;
   claim->own.reset();
   sent = true;

@@ -10,6 +10,7 @@
 #include "backends/zookeeper/error.hpp"
 #include "backends/zookeeper/rules/metadata.hpp"
 #include "backends/zookeeper/rules/permits.hpp"
+#include "dlock/spi/error.hpp"
 
 namespace dlock::zookeeper {
 namespace {
@@ -193,6 +194,8 @@ asio::awaitable<Result<LockStatus>> ZooKeeperBackend::describe(std::string name,
     holder.held_for =
         std::max(milliseconds(0), milliseconds(env_.wall_clock_ms() - reply.stat.ctime_ms));
     if (metadata) holder.remaining = metadata->session_timeout;
+    if (metadata) holder.broken = metadata->broken;
+    if (holder.broken) holder.remaining.reset();  // it depends on whether a breaker waits
     if (is_shared(line[i].kind)) status.readers.push_back(holder);
     if (!std::exchange(first, false)) continue;
     if (!metadata || line[i].kind == Contender::Kind::seal) {
@@ -206,6 +209,7 @@ asio::awaitable<Result<LockStatus>> ZooKeeperBackend::describe(std::string name,
     status.owner = std::move(holder.owner);
     status.held_for = holder.held_for;
     status.remaining = holder.remaining;
+    status.broken = holder.broken;
     status.notes.push_back(fmt::format("session 0x{:x}", reply.stat.ephemeral_owner));
   }
   result.failure = {};
@@ -310,10 +314,58 @@ asio::awaitable<ZooKeeperBackend::Holder> ZooKeeperBackend::holder_with(std::uin
   co_return holder;
 }
 
+// A holder whose link works gets the change before its next answer. One whose link does not has
+// passed its local deadline one session timeout after the mark.
+asio::awaitable<ZooKeeperBackend::Marking> ZooKeeperBackend::mark_node(std::string node, Break mark,
+                                                                       EvictAnswer& answer,
+                                                                       TimePoint deadline) {
+  if (!session_->connected()) co_return Marking::again;
+  auto look = session_->client().get(node);
+  const auto found = co_await reply_until(std::move(look), deadline);
+  if (is_loss(found.rc) || found.rc == ZNONODE) co_return Marking::again;
+  if (found.rc != ZOK) {
+    answer.failure = failure_of(found.rc, "reading " + node);
+    co_return Marking::done;
+  }
+  auto metadata = read_metadata(found.text);
+  if (!metadata || !metadata->breakable) {
+    answer.failure = unaware_holder();
+    co_return Marking::done;
+  }
+  const auto patience = std::max<Duration>(metadata->session_timeout, session_->timeout());
+  if (!metadata->broken) {
+    metadata->broken = std::move(mark);
+    if (!session_->connected()) co_return Marking::again;
+    auto change =
+        session_->client().set_version(node, write_metadata(*metadata), found.stat.version);
+    const auto changed = co_await reply_until(std::move(change), deadline);
+    const bool again = is_loss(changed.rc) || changed.rc == ZNONODE || changed.rc == ZBADVERSION;
+    if (again) co_return Marking::again;
+    if (changed.rc != ZOK) {
+      answer.failure = failure_of(changed.rc, "marking " + node);
+      co_return Marking::done;
+    }
+  }
+  const auto now = env_.now();
+  // A name may be used again once the directory's counter has reached its end.
+  auto birth = fmt::format("{}@{}", node, found.stat.czxid);
+  const auto until = marked_.try_emplace(std::move(birth), now + patience).first->second;
+  answer.within = std::chrono::ceil<milliseconds>(std::max(until - now, Duration::zero()));
+  answer.needs_caller = true;
+  co_return Marking::done;
+}
+
+/// Forgets the marks in that directory: the broken node is gone. Other readers are marked again.
+void ZooKeeperBackend::forget_marks(const std::string& directory) noexcept {
+  std::erase_if(marked_, [&](const auto& one) { return one.first.starts_with(directory + "/"); });
+}
+
 // The node's name is never used again, so what is true of its czxid stays true.
-asio::awaitable<Failure> ZooKeeperBackend::evict(std::string name, std::uint64_t token,
-                                                 TimePoint deadline) {
+asio::awaitable<EvictAnswer> ZooKeeperBackend::evict(EvictRequest request, TimePoint deadline) {
+  const auto& name = request.name;
   const auto path = names_.path(name);
+  EvictAnswer answer;
+  auto& failure = answer.failure;
   std::string asked;  // the node that we asked to delete, answer lost
   while (!closed_) {
     const bool ready = co_await session_->ready(deadline);
@@ -323,31 +375,49 @@ asio::awaitable<Failure> ZooKeeperBackend::evict(std::string name, std::uint64_t
         co_await births_of(path, births_to_ask(in_line(listing.children), {}), deadline);
     if (!session_->connected() || !births || is_loss(listing.rc)) continue;
     const auto line = in_line(listing.children, *births);
-    const bool done = !asked.empty() && std::none_of(line.begin(), line.end(), [&](const auto& c) {
-      return c.name == asked;
-    });
-    if (done) co_return Failure{};
-    if (line.empty()) co_return Failure{Error::not_held, name};
-    if (line.front().kind == Contender::Kind::seal) {
-      co_return Failure{Error::sealed, "dlock migrate moves or opens it"};
+    answer.is_free = !asked.empty() && std::none_of(line.begin(), line.end(),
+                                                    [&](const auto& c) { return c.name == asked; });
+    if (answer.is_free) co_return answer;
+    if (line.empty()) {
+      forget_marks(path);
+      failure = {Error::not_held, name};
     }
+    if (!line.empty() && line.front().kind == Contender::Kind::seal) {
+      failure = {Error::sealed, "dlock migrate moves or opens it"};
+    }
+    if (failure.error) co_return answer;
     const auto offset = co_await token_offset_.value(deadline);
     if (is_loss(offset.rc) || !session_->connected()) continue;
-    auto found = co_await holder_with(token, path, line, deadline);
+    auto found = co_await holder_with(request.token, path, line, deadline);
     if (found.rc != ZOK || !session_->connected()) continue;
     if (found.node.empty()) {
-      co_return Failure{Error::held_with_other_token,
-                        fmt::format("{} is held with token {}", name, found.present)};
+      forget_marks(path);
+      failure = {Error::held_with_other_token,
+                 fmt::format("{} is held with token {}", name, found.present)};
+      co_return answer;
     }
+    const auto holder = path + "/" + found.node;
+    if (!request.at_once) {
+      const auto marking = co_await mark_node(holder, request.mark, answer, deadline);
+      if (marking == Marking::again) continue;
+      if (failure.error || answer.within != milliseconds(0)) co_return answer;
+    }
+    if (!session_->connected()) continue;
     asked = std::move(found.node);
-    const auto holder = path + "/" + asked;
-    auto removal = session_->client().mark_and_remove(holder, "dlock: broken by an operator");
+    if (request.at_once) answer.within = std::chrono::ceil<milliseconds>(session_->timeout());
+    auto removal = session_->client().mark_and_remove(holder, kBrokenByOperator);
     const auto removed = co_await reply_until(std::move(removal), deadline);
-    if (removed.rc == ZOK) co_return Failure{};
-    if (removed.rc == ZNONODE) co_return Failure{Error::not_held, name};
-    if (!is_loss(removed.rc)) co_return failure_of(removed.rc, "deleting " + holder);
+    if (!is_loss(removed.rc)) forget_marks(path);
+    answer.is_free = removed.rc == ZOK;
+    if (removed.rc == ZOK) co_return answer;
+    if (removed.rc == ZNONODE) failure = {Error::not_held, name};
+    if (removed.rc != ZNONODE && !is_loss(removed.rc)) {
+      failure = failure_of(removed.rc, "deleting " + holder);
+    }
+    if (failure.error) co_return answer;
   }
-  co_return no_answer(*session_);
+  failure = no_answer(*session_);
+  co_return answer;
 }
 
 }  // namespace dlock::zookeeper

@@ -102,7 +102,7 @@ void ZooKeeperBackend::on_watched(const std::string& name, WatchEvent event) {
   if (event == WatchEvent::children) observed->by_children = false;
   if (event == WatchEvent::failed) return;  // asked again with the next connection
   sink_.on_holder_changed(name);
-  if (event != WatchEvent::set) look_for_first(name, observed);
+  if (!is_set(event)) look_for_first(name, observed);
 }
 
 }  // namespace dlock::zookeeper

@@ -87,7 +87,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::check_limit(NodeClai
     const std::weak_ptr<NodeClaim> weak = claim;
     claim->limit_watch = session_->watch_always(path, [weak](WatchEvent event) {
       const auto waiter = weak.lock();
-      if (!waiter || event == WatchEvent::set) return;
+      if (!waiter || is_set(event)) return;
       waiter->limit_agrees = false;
       waiter->guard->wake();
     });
@@ -204,6 +204,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::make_leases(NodeClai
   const bool all = count == request.permits;
   Metadata metadata{request.owner, std::chrono::duration_cast<milliseconds>(session_->timeout())};
   metadata.permits = request.permits;
+  metadata.breakable = true;
   const auto data = write_metadata(metadata);
   std::vector<PendingReply> pending;
   const auto send = [&] {
@@ -274,7 +275,9 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::identify(NodeClaimPt
   bool is_abandoned = false;
   for (auto& one : pending) {
     const auto reply = co_await reply_until(std::move(one), deadline);
-    const bool is_ours = reply.stat.ephemeral_owner == session_id;
+    // An operator has marked it: no other client writes into a lease.
+    const bool is_marked = reply.rc == ZOK && reply.stat.version > 0;
+    const bool is_ours = reply.stat.ephemeral_owner == session_id && !is_marked;
     all = all && reply.rc == ZOK && is_ours;
     is_abandoned = is_abandoned || (reply.rc == ZOK && !is_ours);
     if (first == 0 || reply.stat.czxid < first) first = reply.stat.czxid;
@@ -320,6 +323,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::take_permits(
   granted.status = ClaimStatus::granted;
   granted.token = token;
   granted.validity = session_->validity();
+  claim->promised_until = granted.validity.until;
   co_return granted;
 }
 

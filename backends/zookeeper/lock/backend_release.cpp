@@ -124,12 +124,16 @@ asio::awaitable<int> ZooKeeperBackend::remove_copies(NodeClaimPtr claim, TimePoi
 asio::awaitable<std::vector<ExtendAnswer>> ZooKeeperBackend::extend(std::vector<ClaimPtr> claims,
                                                                     TimePoint deadline) {
   std::vector<ExtendAnswer> answers(claims.size());
+  std::vector<bool> watched(claims.size());
   bool proven = false;
   bool sent = false;
   while (!proven && !closed_) {
     const bool ready = co_await session_->ready(deadline);
     if (!ready) break;
     sent = true;
+    for (std::size_t i = 0; i < claims.size(); ++i) {
+      watched[i] = session_->watching(static_cast<const NodeClaim&>(*claims[i]).path());
+    }
     const auto reply = co_await session_->prove(deadline);
     proven = reply.rc == ZOK || reply.rc == ZNONODE;
     if (env_.now() >= deadline) break;
@@ -147,14 +151,22 @@ asio::awaitable<std::vector<ExtendAnswer>> ZooKeeperBackend::extend(std::vector<
     } else if (ours->place != Place::granted) {
       answer.status = ExtendStatus::gone;
       answer.reason = LossReason::removed;
+    } else if (ours->broken_by) {
+      answer.status = ExtendStatus::gone;
+      answer.reason = LossReason::broken;
+      answer.broken_by = *ours->broken_by;
     } else if (proven) {
+      // Else an operator's mark may be older than the proof. The next renewal knows.
+      const bool is_unmarked = watched[i] && session_->watching(ours->path()) && !ours->own_changed;
+      if (is_unmarked) ours->promised_until = session_->validity().until;
+      if (ours->own_changed && !ours->own_in_doubt) look_at_own_data(ours);
       // Its answer was lost when the permits had been granted.
       const bool blocks_others = ours->guard && ours->guard->place != Place::nowhere;
       if (blocks_others) co_await release(ours->guard, true, deadline);
       watch_own_node(ours);
       listen_for_others(ours);
       answer.status = ExtendStatus::extended;
-      answer.validity = session_->validity();
+      answer.validity = {ours->promised_until, session_->validity().renew_at};
     } else {
       answer.status = sent ? ExtendStatus::unknown : ExtendStatus::unavailable;
       answer.failure.error = session_->connected() ? Error::no_answer : Error::not_connected;

@@ -24,7 +24,7 @@ void ZooKeeperBackend::watch_before(const NodeClaimPtr& claim, const std::string
   claim->before_decides = decides;
   auto watch = session_->watch(path, [weak](WatchEvent event) {
     const auto waiter = weak.lock();
-    if (!waiter || event == WatchEvent::set) return;
+    if (!waiter || is_set(event)) return;
     // Only of a node that was watched and went is it known what became of it. One that changed, or
     // had gone before it could be watched, may have left a seal in its place.
     if (event != WatchEvent::deleted) waiter->before_decides = false;
@@ -111,12 +111,15 @@ void ZooKeeperBackend::be_sure_of_own_watch(const NodeClaimPtr& claim) {
 }
 
 void ZooKeeperBackend::on_own_node(const NodeClaimPtr& claim, WatchEvent event) {
-  if (event == WatchEvent::set) claim->own_in_doubt = false;
+  if (is_set(event)) claim->own_in_doubt = false;
   if (claim->removing || event == WatchEvent::set || event == WatchEvent::failed) return;
-  if (event == WatchEvent::changed) {
-    claim->own_changed = claim->own_in_doubt = true;
-    session_->set_watch(claim->path());
-    look_for_asking(claim);
+  // Before the watch was set, or after a lost connection, the change itself is not seen.
+  if (event == WatchEvent::changed || event == WatchEvent::written) {
+    const bool is_watched = event == WatchEvent::written;
+    claim->own_changed = true;
+    claim->own_in_doubt = !is_watched;
+    if (!is_watched) session_->set_watch(claim->path());
+    look_at_own_data(claim);
     return;
   }
   const bool granted = claim->place == NodeClaim::Place::granted;

@@ -23,6 +23,8 @@ PermitHolder holder_of(const std::string& node, const std::optional<Metadata>& m
     holder.owner = metadata->owner;
     holder.permits = std::max<std::uint32_t>(metadata->permits, 1);
     holder.remaining = metadata->session_timeout;
+    holder.broken = metadata->broken;
+    if (holder.broken) holder.remaining.reset();
   } else {
     holder.owner.id = node;
   }
@@ -199,23 +201,37 @@ asio::awaitable<ZooKeeperBackend::LeasesFound> ZooKeeperBackend::leases_with(std
   co_return leases;
 }
 
-asio::awaitable<Failure> ZooKeeperBackend::evict_permits(std::string name, std::uint64_t token,
-                                                         TimePoint deadline) {
-  const auto directory = names_.path(name) + "/" + std::string(kLeasesNode);
+asio::awaitable<EvictAnswer> ZooKeeperBackend::evict_permits(EvictRequest request,
+                                                             TimePoint deadline) {
+  const auto directory = names_.path(request.name) + "/" + std::string(kLeasesNode);
+  EvictAnswer answer;
+  auto& failure = answer.failure;
   bool asked = false;  // and the answer was lost
   while (!closed_ && env_.now() < deadline) {
     const bool ready = co_await session_->ready(deadline);
     if (!ready) break;
-    const auto found = co_await leases_with(token, directory, deadline);
+    const auto found = co_await leases_with(request.token, directory, deadline);
     if (found.rc != ZOK || !session_->connected()) continue;
+    answer.is_free = found.nodes.empty() && asked;
+    if (answer.is_free) co_return answer;
     if (found.nodes.empty()) {
-      if (asked) co_return Failure{};
-      co_return Failure{found.any ? Error::held_with_other_token : Error::not_held, name};
+      forget_marks(directory);
+      failure = {found.any ? Error::held_with_other_token : Error::not_held, request.name};
+      co_return answer;
     }
+    auto marking = Marking::done;
+    for (const auto& node : found.nodes) {
+      if (request.at_once || marking == Marking::again || failure.error) break;
+      marking = co_await mark_node(directory + "/" + node, request.mark, answer, deadline);
+    }
+    if (failure.error) co_return answer;
+    if (marking == Marking::again || !session_->connected()) continue;
+    if (!request.at_once && answer.within != milliseconds(0)) co_return answer;
+    if (request.at_once) answer.within = std::chrono::ceil<milliseconds>(session_->timeout());
     std::vector<PendingReply> pending;
     for (const auto& node : found.nodes) {
-      pending.push_back(session_->client().mark_and_remove(directory + "/" + node,
-                                                           "dlock: broken by an operator"));
+      pending.push_back(
+          session_->client().mark_and_remove(directory + "/" + node, kBrokenByOperator));
     }
     asked = true;
     int rc = ZOK;
@@ -223,10 +239,16 @@ asio::awaitable<Failure> ZooKeeperBackend::evict_permits(std::string name, std::
       const auto reply = co_await reply_until(std::move(one), deadline);
       if (reply.rc != ZOK && reply.rc != ZNONODE && !is_loss(rc)) rc = reply.rc;
     }
-    if (rc == ZOK) co_return Failure{};
-    if (!is_loss(rc)) co_return failure_of(rc, "deleting nodes below " + directory);
+    if (!is_loss(rc)) forget_marks(directory);
+    answer.is_free = rc == ZOK;
+    if (rc == ZOK) co_return answer;
+    if (!is_loss(rc)) {
+      failure = failure_of(rc, "deleting nodes below " + directory);
+      co_return answer;
+    }
   }
-  co_return unreached();
+  failure = unreached();
+  co_return answer;
 }
 
 asio::awaitable<Failure> ZooKeeperBackend::set_limit(std::string name, std::uint32_t limit,

@@ -33,7 +33,7 @@ asio::awaitable<int> TokenOffset::read(TimePoint deadline) {
   if (!session_->connected()) co_return ZCONNECTIONLOSS;
   if (!watch_) {
     watch_ = session_->watch_always(path_, [events = events_](WatchEvent event) {
-      if (event != WatchEvent::set) ++*events;
+      if (!is_set(event)) ++*events;
     });
   }
   const auto before = *events_;

@@ -46,6 +46,8 @@ void take(Metadata& into, std::string_view key, std::string_view value) {
   if (key == "app") into.owner.app = percent_unescape(value);
   if (key == "born") into.born = std::max<std::int64_t>(to_number(value), 0);
   if (key == "revocable") into.revocable = value == "1";
+  if (key == "breakable") into.breakable = value == "1";
+  if (key == "broken") into.broken = read_break(percent_unescape(value));
   if (key == "asked_by")
     into.asked.emplace(into.asked.value_or(Revocation{})).who = percent_unescape(value);
   if (key == "asked_within_ms") {
@@ -81,6 +83,8 @@ std::string write_metadata(const Metadata& metadata) {
   if (metadata.born != 0) add_line(data, "born", std::to_string(metadata.born));
   if (metadata.revocable) add_line(data, "revocable", "1");
   if (metadata.permits != 0) add_line(data, "permits", std::to_string(metadata.permits));
+  if (metadata.breakable) add_line(data, "breakable", "1");
+  if (metadata.broken) add_line(data, "broken", write_break(*metadata.broken));
   if (!metadata.asked) return data;
   add_line(data, "asked_by", metadata.asked->who);
   if (const auto& within = metadata.asked->within) {

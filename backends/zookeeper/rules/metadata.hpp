@@ -24,12 +24,18 @@ struct Metadata {
   bool revocable = false;
   std::optional<Revocation> asked{};
   std::uint32_t permits = 0;  ///< of a semaphore, that it has or waits for. 0: not said
+  /// Its holder notices `broken`. False: another program, or an older dlock.
+  bool breakable = false;
+  std::optional<Break> broken{};  ///< while an operator breaks the lock
 };
 
 /// What Curator's Revoker writes in place of the holder's data, and its InterProcessMutex hears.
 inline constexpr std::string_view kRevoke = "__REVOKE__";
 /// What a node's data asks of its holder; empty: nothing.
 std::optional<Revocation> read_asking(std::string_view data);
+
+/// Replaces the data of a holder's node in the transaction that deletes it.
+inline constexpr std::string_view kBrokenByOperator = "dlock: broken by an operator";
 
 std::string write_metadata(const Metadata& metadata);
 /// Empty for data that we did not write.

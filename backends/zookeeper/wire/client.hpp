@@ -38,15 +38,22 @@ struct Reply {
 };
 using PendingReply = OneShot<Reply>;
 
-/// What becomes of a watch, in the order of the server's answers. `set` or `failed` comes first.
+/// Event of a watch, in the order of the server's answers. `set`, `written`, `absent` or `failed`
+/// is the first.
 enum class WatchEvent {
   set,       ///< the node is there and watched; or not there, and watched all the same
+  written,   ///< as `set`, and the node's data was written since it was made
   absent,    ///< the node is not there; there is no watch
   failed,    ///< the answer was lost; there is no watch
   deleted,   ///< the node has gone; the watch is used up
   changed,   ///< its data changed, or it was made; the watch is used up
   children,  ///< of children_and_watch(): a child came or went; the watch is used up
 };
+
+/// The server watches the node.
+constexpr bool is_set(WatchEvent event) {
+  return event == WatchEvent::set || event == WatchEvent::written;
+}
 
 /// Beside the library's codes: what a transaction was to find has changed, and nothing was done.
 inline constexpr int kCheckFailed = -1000;

@@ -182,9 +182,11 @@ void LibraryClient::finish(Request& request, Reply reply, bool committed) {
   if (reply.rc == ZNOAUTH) listener_->on_access_denied();
   if (!request.watched.empty()) {
     const bool absent = reply.rc == ZNONODE;
-    const auto event = reply.rc == ZOK || (absent && request.always) ? WatchEvent::set
-                       : absent                                      ? WatchEvent::absent
-                                                                     : WatchEvent::failed;
+    const bool is_written = reply.rc == ZOK && reply.stat.version > 0;
+    const auto event = is_written                                      ? WatchEvent::written
+                       : reply.rc == ZOK || (absent && request.always) ? WatchEvent::set
+                       : absent                                        ? WatchEvent::absent
+                                                                       : WatchEvent::failed;
     request.watched.front().second = event;
     watch_events_.splice(watch_events_.end(), request.watched);
   }

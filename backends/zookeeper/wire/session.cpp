@@ -455,13 +455,12 @@ void Session::on_watch(const std::string& path, WatchEvent event) {
   }
   // A callback may drop or add some. First: without memory for it the event is told once more.
   const auto shares = entry->second.shares;
-  const bool answer =
-      event == WatchEvent::set || event == WatchEvent::absent || event == WatchEvent::failed;
+  const bool answer = is_set(event) || event == WatchEvent::absent || event == WatchEvent::failed;
   if (answer && entry->second.asking > 0) {
     --entry->second.asking;
     --asking_;
   }
-  entry->second.armed = event == WatchEvent::set;
+  entry->second.armed = is_set(event);
   entry->second.failed = event == WatchEvent::failed;
   for (const auto& [id, callback] : shares) callback(event);
   if (const auto again = watched_.find(path); again != watched_.end()) drop_if_unused(again);

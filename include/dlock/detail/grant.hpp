@@ -38,6 +38,8 @@ class Grant {
   virtual const Identity& identity() const noexcept = 0;
   virtual HandleState state() noexcept = 0;
   virtual LossReason reason() const noexcept = 0;
+  /// As LockHandle::broken_by().
+  virtual std::string broken_by() { return {}; }
   virtual std::optional<std::chrono::nanoseconds> remaining() noexcept = 0;
   virtual std::stop_token stop_token() const noexcept = 0;
   virtual void on_state(StateCallback callback) = 0;

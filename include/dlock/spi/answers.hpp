@@ -6,6 +6,7 @@
 
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "dlock/clock.hpp"
 #include "dlock/error.hpp"
 #include "dlock/lock_handle.hpp"
+#include "dlock/lock_status.hpp"
 
 namespace dlock::inline v0 {
 
@@ -76,6 +78,7 @@ struct ExtendAnswer {
   Validity validity;
   LossReason reason = LossReason::none;
   Failure failure;
+  std::string broken_by{};  ///< break_words() of the mark, with LossReason::broken; may be empty
 };
 
 enum class DowngradeStatus {
@@ -94,6 +97,29 @@ struct DowngradeAnswer {
 
 /// Whether a holder that was asked to give way has somebody who listens for that.
 enum class Heard { unknown, no, yes };
+
+/// Arguments of Backend::evict().
+struct EvictRequest {
+  std::string name;
+  std::uint64_t token = 0;  ///< the holder's
+  Break mark{};             ///< breaker and reason
+  /// False: marks the record. True: deletes it, although the holder may still work under it.
+  bool at_once = false;
+  /// The caller has marked the record before. A record without a mark is then another holder's.
+  bool is_marked = false;
+};
+
+struct EvictAnswer {
+  Failure failure;
+  /// False: the record is marked. The backend deletes nothing until the holder has released it, or
+  /// its lease (ZooKeeper: session timeout) is over.
+  bool is_free = false;
+  /// Time until the marked record is free at the latest. If is_free: time in which the old holder
+  /// may still work. Empty: the store has no bound.
+  std::optional<std::chrono::milliseconds> within{};
+  /// `within` holds only while evict() is called again until then.
+  bool needs_caller = false;
+};
 
 struct AskAnswer {
   Heard heard = Heard::unknown;

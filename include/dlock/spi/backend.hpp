@@ -114,13 +114,16 @@ class Backend {
   /// failure beside the value says what could not be read and is left out.
   virtual asio::awaitable<Result<std::vector<LockStatus>>> list(std::string prefix,
                                                                 TimePoint deadline) = 0;
-  /// Effect: takes the lock from its holder, who is told; of several the one with `token`.
-  /// Atomic with: the comparison of its token with `token`.
+  /// Effect: marks the record of the holder with `token`. extend() of a marked claim fails with
+  /// LossReason::broken. The expiry stays, no other claim is granted, and release() by its owner
+  /// deletes it. The holder is notified (EventSink::on_claim_broken()) where the store can push.
+  /// Called again for a marked record, it answers the time that is left, and keeps the first mark.
+  /// `at_once` deletes the record instead.
+  /// Atomic with: the comparison of the token with `token`, and with renewals.
   /// Unknown: errc::unavailable.
-  /// Conflict: not_holder: held with another token; not_found: not held; moving: a record stands
-  /// there.
-  virtual asio::awaitable<Failure> evict(std::string name, std::uint64_t token,
-                                         TimePoint deadline) = 0;
+  /// Conflict: not_holder (another token), not_found (not held), moving (a migration's record).
+  /// Also not_supported: the holder would not notice the mark, `at_once` is needed.
+  virtual asio::awaitable<EvictAnswer> evict(EvictRequest request, TimePoint deadline) = 0;
 
   /// Effect: asks the holder to give the lock back: if its claim has `tell_asked` it is told
   /// (EventSink::on_asked), also if it cannot hear it just now. `token` 0: whoever has it.
@@ -142,10 +145,9 @@ class Backend {
   /// starts with the parts of `prefix` (all: empty).
   virtual asio::awaitable<Result<std::vector<SemaphoreStatus>>> list_semaphores(std::string prefix,
                                                                                 TimePoint deadline);
-  /// Effect: takes from the holder with `token` all permits of that acquisition; he is told.
-  /// Atomic with: the comparison of the token. Unknown, conflict: as evict().
-  virtual asio::awaitable<Failure> evict_permits(std::string name, std::uint64_t token,
-                                                 TimePoint deadline);
+  /// Effect: as evict(), for all permits of the acquisition with `token`. Marked permits count as
+  /// held. Unknown, conflict: as evict().
+  virtual asio::awaitable<EvictAnswer> evict_permits(EvictRequest request, TimePoint deadline);
 
   /// Effect: from now on, until unwatch_holder(), EventSink::on_holder_changed() is called soon
   /// after the lock may have passed from one holder to another, or to nobody; also after what could

@@ -42,4 +42,7 @@ Failure unknown_semaphore(std::string_view semaphore);
 /// Of one for more permits than there are: it would wait for ever.
 Failure too_many_permits(std::string_view semaphore, std::uint32_t permits, std::uint32_t limit);
 
+/// Failure of an eviction without `at_once` where the holder would not notice the mark.
+Failure unaware_holder();
+
 }  // namespace dlock::inline v0

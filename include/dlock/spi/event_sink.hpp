@@ -25,6 +25,11 @@ class EventSink {
   virtual void on_session_gone(LossReason why) = 0;
   /// A granted claim is no longer ours.
   virtual void on_claim_gone(const ClaimPtr& claim, LossReason why) = 0;
+  /// An operator has marked the record of a granted claim (Backend::evict()). The core releases the
+  /// claim when its holder has dropped the handle. `by`: break_words() of the mark; may be empty.
+  virtual void on_claim_broken(const ClaimPtr& claim, const std::string& /*by*/) {
+    on_claim_gone(claim, LossReason::broken);
+  }
   /// Somebody else has asked for the lock of a granted claim whose request has `tell_contention`:
   /// since it was granted, or before. Another claim of this process is somebody else. Soon: the
   /// holder may be using it no more. What could not be heard (no link) is told once it can be

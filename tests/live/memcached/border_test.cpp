@@ -230,7 +230,7 @@ TEST_F(MemcachedClose, CallsUnderWayAreToldThatItIsClosed) {
   });
   auto broken = std::async(std::launch::async, [&] {
     ++asking;
-    return code_of([&] { locks.evict("x", token.value_or(1)); });
+    return code_of([&] { locks.evict("x", token.value_or(1), {.at_once = true}); });
   });
   ASSERT_TRUE(eventually(patience(), [&] { return asking == 2; }));
   // They are under way once nothing else is left for the two threads to do.

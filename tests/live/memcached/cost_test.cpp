@@ -239,9 +239,11 @@ TEST_F(MemcachedCost, StatusAndBreak) {
     }
     return boost::system::error_code();
   };
-  EXPECT_EQ(code_of([&] { locks.evict("a b", *held.token() + 1); }), errc::not_holder);
-  EXPECT_EQ(code_of([&] { locks.evict("nobody", 1); }), errc::not_found);
-  EXPECT_EQ(code_of([&] { locks.evict("a b", *held.token()); }), boost::system::error_code());
+  EXPECT_EQ(code_of([&] { locks.evict("a b", *held.token() + 1, {.at_once = true}); }),
+            errc::not_holder);
+  EXPECT_EQ(code_of([&] { locks.evict("nobody", 1, {.at_once = true}); }), errc::not_found);
+  EXPECT_EQ(code_of([&] { locks.evict("a b", *held.token(), {.at_once = true}); }),
+            boost::system::error_code());
   EXPECT_FALSE(locks.status("a b").held);
   EXPECT_EQ(held.release(), errc::lock_lost);
   const auto report = locks.inspect();

@@ -286,7 +286,7 @@ TEST_F(RedisAccess, TheDocumentedRightsAreEnough) {
   EXPECT_EQ(locks.list().size(), 1U);
   held.release();
   auto next = waiting.get();
-  locks.evict("x", *next.token());
+  locks.evict("x", *next.token(), {.at_once = true});
   EXPECT_EQ(locks.inspect().front().capabilities->wake_up, WakeUp::push);
   // An old connection can be killed.
   RedisClient(server_.port()).ask({"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"});

@@ -124,7 +124,7 @@ TEST_F(RedisHanded, ABreakHandsItOver) {
   auto held = holder.lock("x")->acquire();
   auto waiting = acquire_later(next.lock("x"));
   ASSERT_TRUE(ready(1));
-  holder.evict("x", *held.token());
+  holder.evict("x", *held.token(), {.at_once = true});
   auto got = waiting.get();
   EXPECT_GT(*got.token(), *held.token());
   EXPECT_LE(left(got), kProbation);

@@ -88,12 +88,12 @@ TEST_F(RedisQueue, StatusListAndBreak) {
 
   error_code wrong;
   try {
-    locks.evict("orders/42", *held.token() + 1);
+    locks.evict("orders/42", *held.token() + 1, {.at_once = true});
   } catch (const LockError& error) {
     wrong = error.code();
   }
   EXPECT_EQ(wrong, errc::not_holder);
-  locks.evict("orders/42", *held.token());
+  locks.evict("orders/42", *held.token(), {.at_once = true});
   auto next = waiting.get();  // woken by the break
   EXPECT_GT(*next.token(), *held.token());
   EXPECT_EQ(held.release(), errc::lock_lost);

@@ -74,13 +74,13 @@ TEST_F(RedisReaders, AWritersRequestsTakeTheirTextForAnothersLock) {
   EXPECT_EQ(held.release(), errc::lock_lost);
   EXPECT_FALSE(locks.lock("x")->try_acquire());
   try {
-    locks.evict("x", 4711);
+    locks.evict("x", 4711, {.at_once = true});
     ADD_FAILURE() << "broken with another token";
   } catch (const LockError& error) {
     EXPECT_EQ(error.code(), errc::not_holder) << error.what();
   }
   EXPECT_EQ(text(), readers);
-  locks.evict("x", 17);
+  locks.evict("x", 17, {.at_once = true});
   EXPECT_EQ(exists(kReadKey), 0) << "the last of them";
 }
 
@@ -126,8 +126,8 @@ TEST_F(RedisReaders, TwoThatAreBrokenAreBothToldSo) {
   auto one = locks.lock("x")->acquire(kRead);
   auto two = locks.lock("x")->acquire(kRead);
   auto three = locks.lock("x")->acquire(kRead);
-  locks.evict("x", one.token().value());
-  locks.evict("x", two.token().value());
+  locks.evict("x", one.token().value(), {.at_once = true});
+  locks.evict("x", two.token().value(), {.at_once = true});
   for (auto* handle : {&one, &two}) {
     EXPECT_TRUE(eventually(patience(), [&] { return handle->state() == HandleState::lost; }));
     EXPECT_EQ(handle->loss_reason(), LossReason::broken);

@@ -182,7 +182,7 @@ TEST(RedisClock, AFirstTryOfADeadWaiterEndsThoughTheClockGoesBack) {
   waiter.kill_and_wait();
   EXPECT_FALSE(locks.status("x").held);
   try {
-    locks.evict("x", 1);
+    locks.evict("x", 1, {.at_once = true});
     ADD_FAILURE() << "nobody holds it";
   } catch (const LockError& error) {
     EXPECT_EQ(error.code(), errc::not_found) << error.what();

@@ -353,7 +353,7 @@ void lose(Trial& trial) {
   const auto stop = trial.handle.stop_token();
   {
     const testkit::Spared spared;
-    trial.rival.evict(trial.name, trial.handle.token().value());
+    trial.rival.evict(trial.name, trial.handle.token().value(), {.at_once = true});
   }
   const testkit::Spared spared;
   trial.expect(eventually(within(4500ms), [&] { return stop.stop_requested(); }), "not told");

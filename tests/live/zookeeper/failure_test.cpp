@@ -240,10 +240,10 @@ TEST_F(ZooKeeperFailure, ABrokenLockIsToldAsEvicted) {
   StateLog log;
   log.record(held);
   const auto token = *held.token();
-  EXPECT_THROW(locks.evict("job", token + 1), LockError);
-  EXPECT_THROW(locks.evict("nobody", 1), LockError);
+  EXPECT_THROW(locks.evict("job", token + 1, {.at_once = true}), LockError);
+  EXPECT_THROW(locks.evict("nobody", 1, {.at_once = true}), LockError);
   EXPECT_EQ(held.state(), HandleState::held);
-  locks.evict("job", token);
+  locks.evict("job", token, {.at_once = true});
   ASSERT_TRUE(log.wait_for(HandleState::lost, patience()));
   EXPECT_EQ(log.entries().back().reason, LossReason::broken);
   EXPECT_EQ(held.release(), errc::lock_lost);

@@ -50,9 +50,9 @@ class ZooKeeperForeign : public testing::Test {
     return error;
   }
 
-  error_code evict(const std::string& lock, std::uint64_t token) {
+  error_code evict(const std::string& lock, std::uint64_t token, bool at_once = true) {
     try {
-      locks_->evict(lock, token);
+      locks_->evict(lock, token, {.at_once = at_once});
     } catch (const LockError& error) {
       return error.code();
     }
@@ -102,6 +102,8 @@ TEST_F(ZooKeeperForeign, WhoeverIsAheadIsNotPassed) {
       EXPECT_EQ(status.owner.value_or(Owner{}).id, child);
       EXPECT_FALSE(status.notes.empty());
       EXPECT_EQ(evict(lock, token + 1), errc::not_holder);
+      EXPECT_TRUE(stranger_->exists(node));
+      EXPECT_EQ(evict(lock, token, false), errc::not_supported) << "it would not see a mark";
       EXPECT_TRUE(stranger_->exists(node));
       EXPECT_FALSE(evict(lock, token));
     } else {

@@ -186,7 +186,7 @@ TEST_F(ZooKeeperQueue, ReadersHaveCuratorsNodesAndOneRoundTripEachWay) {
   EXPECT_EQ(frames_.requests(opcode::multi), 1U);
   EXPECT_THAT(only_child(), testing::EndsWith("-__READ__" + node.substr(node.size() - 10)));
   EXPECT_EQ(locks.status("rw").token, writer.token()) << "which is not that of the node's birth";
-  locks.evict("rw", writer.token().value());
+  locks.evict("rw", writer.token().value(), {.at_once = true});
   EXPECT_TRUE(eventually(patience(), [&] { return writer.state() == HandleState::lost; }));
 
   auto writes =

@@ -165,8 +165,10 @@ class WireBackend final : public Backend, public MigrationStore {
     if (!result.value) result.failure = silence();
     co_return result;
   }
-  asio::awaitable<Failure> evict(std::string, std::uint64_t, TimePoint) override {
-    co_return make_failure(errc::not_supported, "");
+  asio::awaitable<EvictAnswer> evict(EvictRequest, TimePoint) override {
+    EvictAnswer answer;
+    answer.failure = make_failure(errc::not_supported, "");
+    co_return answer;
   }
 
   asio::awaitable<RecordAnswer> record(std::string name, TimePoint deadline) override {

@@ -38,7 +38,9 @@ class PermitsScripts : public ::testing::Test {
   }
   void evict(const std::string& token) {
     const auto answer =
-        ask(production::scripts().evict_permits, {token, "wake:", "tag"}).items.at(0).integer;
+        ask(production::scripts().evict_permits, {token, "wake:", "host,1,app,0,", "1", "tag"})
+            .items.at(0)
+            .integer;
     EXPECT_EQ(answer, 1);
   }
   void pass(milliseconds time) { world_.run_until(world_.now() + time); }

@@ -272,13 +272,14 @@ class Calls {
       case 7:
         return call(all.evict,
                     {key(""), key("%queue"), key("%alive"), key("%next"), key("%broken")},
-                    {std::to_string(last_token_), kWaking});
+                    {std::to_string(last_token_), kWaking, "host,1,app,0,",
+                     world_.chance(0.5) ? "1" : "0"});
       default:
         return call(all.inspect, {key(""), key("%queue"), key("%alive")}, {"10"});
     }
   }
   void note(const Reply& reply) {
-    if (reply.items.size() == 3)
+    if (reply.items.size() == 3 && !reply.items[1].text.empty())
       last_token_ = static_cast<std::uint64_t>(as_number(reply.items[1].text).value_or(0));
   }
   std::string waiter() { return instance(world_.below(2)) + " " + owner(); }

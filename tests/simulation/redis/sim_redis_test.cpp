@@ -175,12 +175,13 @@ TEST(SimulatedRedis, ABrokenLockIsToldAsBrokenAtTheNextRenewal) {
   bench.run(milliseconds(50));
   std::optional<Failure> broken;
   desk.process.deliver([&] {
+    EvictRequest request{kLock, attempt->handle.token().value_or(0)};
+    request.at_once = true;
     asio::co_spawn(desk.process.executor(),
-                   desk.store->backend().evict(kLock, attempt->handle.token().value_or(0),
-                                               desk.process.now() + seconds(5)),
-                   [&](const std::exception_ptr& error, Failure failure) {
+                   desk.store->backend().evict(request, desk.process.now() + seconds(5)),
+                   [&](const std::exception_ptr& error, EvictAnswer answer) {
                      if (error) std::rethrow_exception(error);
-                     broken = std::move(failure);
+                     broken = std::move(answer.failure);
                    });
   });
   ASSERT_TRUE(bench.run_until([&] { return broken.has_value(); }, seconds(5)));

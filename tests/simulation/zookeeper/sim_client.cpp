@@ -257,7 +257,9 @@ void SimClient::finish(Request request, Reply reply, bool committed) {
   const auto& path = request.operation.path;
   if (request.operation.kind == OperationKind::get_and_watch) {
     if (reply.rc == ZOK) watches_.insert(path);
-    const auto event = reply.rc == ZOK       ? WatchEvent::set
+    const bool is_written = reply.rc == ZOK && reply.stat.version > 0;
+    const auto event = is_written            ? WatchEvent::written
+                       : reply.rc == ZOK     ? WatchEvent::set
                        : reply.rc == ZNONODE ? WatchEvent::absent
                                              : WatchEvent::failed;
     watch_events_.emplace_back(path, event);

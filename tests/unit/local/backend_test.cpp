@@ -279,7 +279,8 @@ TEST_F(LocalBackendTest, EvictIsRefusedAndNamesTheProcess) {
   Store store(path());
   ASSERT_FALSE(store.connect().error);
   const auto evict = [&](std::uint64_t token) {
-    return store.run(store.backend->evict("a", token, Store::soon()));
+    EvictRequest request{"a", token};
+    return store.run(store.backend->evict(request, Store::soon())).failure;
   };
   EXPECT_EQ(evict(1).error, dlock::errc::not_found);
   const auto holder = store.make("a");

@@ -111,8 +111,8 @@ TEST_F(CacheTest, BrokenWhileNobodyUsesItIsToldToNobody) {
   EXPECT_FALSE(manager.lock("a")->acquire().release());
   // Used all the time, and broken after the other one: its holder is told when both are known.
   auto used = manager.lock("b")->acquire();
-  observer_.evict("a", 1);
-  observer_.evict("b", used.token().value());
+  observer_.evict("a", 1, {.at_once = true});
+  observer_.evict("b", used.token().value(), {.at_once = true});
   ASSERT_TRUE(eventually(patience(), [&] { return used.stop_token().stop_requested(); }));
   EXPECT_EQ(manager.lock("a")->acquire().token(), 2U);
   manager.close();
@@ -128,7 +128,7 @@ TEST_F(CacheTest, BrokenWhileItIsUsedIsToldAsEver) {
   auto manager = LockManager::open("memory://" + store_ + "?cache=1h", options);
   EXPECT_FALSE(manager.lock("a")->acquire().release());
   auto held = manager.lock("a")->acquire();
-  observer_.evict("a", 1);
+  observer_.evict("a", 1, {.at_once = true});
   ASSERT_TRUE(eventually(patience(), [&] { return held.stop_token().stop_requested(); }));
   EXPECT_EQ(held.release(), errc::lock_lost);
   EXPECT_TRUE(eventually(patience(), [&] { return losses == 1; }));
@@ -228,7 +228,7 @@ TEST_F(CacheTest, ALossMeetsThoseWhoTakeIt) {
   const auto enough = [&] {
     const auto status = observer_.status("a");
     try {
-      if (status.token) observer_.evict("a", *status.token);
+      if (status.token) observer_.evict("a", *status.token, {.at_once = true});
       if (status.token) ++broken;
     } catch (const LockError&) {
       // Somebody else's by now.

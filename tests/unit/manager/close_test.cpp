@@ -73,10 +73,10 @@ class Mute final : public Backend {
     co_await never(env_);
     co_return Result<std::vector<LockStatus>>{};
   }
-  asio::awaitable<Failure> evict(std::string, std::uint64_t, TimePoint) override {
+  asio::awaitable<EvictAnswer> evict(EvictRequest, TimePoint) override {
     ++asked;
     co_await never(env_);
-    co_return Failure{};
+    co_return EvictAnswer();
   }
   asio::awaitable<void> close(TimePoint deadline) override {
     if (!close_ends) co_await never(env_);
@@ -107,7 +107,7 @@ void expect_closed(std::chrono::seconds bound) {
   locks.connect();
   const auto before_asked = asked.load();
   const std::vector<std::function<void()>> calls{[&] { locks.status("a"); }, [&] { locks.list(); },
-                                                 [&] { locks.evict("a", 1); }};
+                                                 [&] { locks.evict("a", 1, {.at_once = true}); }};
   std::vector<std::future<error_code>> answers;
   for (const auto& call : calls) {
     answers.push_back(std::async(std::launch::async, [&call] {

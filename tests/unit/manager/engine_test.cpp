@@ -187,7 +187,7 @@ TEST(Engine, F17_CallbacksMayBlockAndTakeLocks) {
     auto inner = second->acquire({.wait = 5s});
     done.set_value(static_cast<bool>(inner));
   });
-  locks.evict("first", *first.token());
+  locks.evict("first", *first.token(), {.at_once = true});
   EXPECT_TRUE(done.get_future().get());
   EXPECT_NE(callback_thread, std::this_thread::get_id());
   EXPECT_EQ(first.loss_reason(), LossReason::broken);
@@ -218,7 +218,7 @@ TEST(Engine, AManagerMayBeDestroyedByItsOwnCallback) {
     locks.reset();
     done.set_value();
   });
-  open_store("self").evict("a", *held.token());
+  open_store("self").evict("a", *held.token(), {.at_once = true});
   EXPECT_EQ(done.get_future().wait_for(10s), std::future_status::ready);
 }
 
@@ -310,7 +310,7 @@ TEST(Engine, ALostMutexIsNotReentered) {
   auto locks = open_store("lost");
   Mutex mutex(locks.lock("a"));
   mutex.lock();
-  locks.evict("a", *mutex.held()->token());
+  locks.evict("a", *mutex.held()->token(), {.at_once = true});
   while (mutex.held()->state() != HandleState::lost) std::this_thread::yield();
   try {
     mutex.lock();

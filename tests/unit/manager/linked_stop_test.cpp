@@ -105,7 +105,7 @@ TEST(LinkedStop, EndsWorkByAShutdownAndByALoss) {
     if (is_shutdown) {
       shutdown.request_stop();
     } else {
-      locks.evict("a", held.token().value());
+      locks.evict("a", held.token().value(), {.at_once = true});
     }
     EXPECT_TRUE(eventually(patience(), [&] { return stop.token().stop_requested(); }));
   }

@@ -99,7 +99,7 @@ TEST(LockOrder, WhatIsLostIsNotHeldAnyMore) {
   WatchedOrders watched("lost");
   on_another_thread([&] {
     const auto lost = watched.locks.lock("a")->acquire();
-    watched.locks.evict("a", lost.token().value());
+    watched.locks.evict("a", lost.token().value(), {.at_once = true});
     ASSERT_TRUE(testkit::eventually(testkit::patience(),
                                     [&] { return lost.state() == HandleState::lost; }));
     (void)watched.locks.lock("b")->acquire();

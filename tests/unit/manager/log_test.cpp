@@ -155,17 +155,17 @@ TEST(Log, P03_AFullStandardErrorDelaysNoKindOfLock) {
   const auto before = Clock::now();
   for (int i = 0; i < 50; ++i) {
     const auto permit = locks.semaphore("permits", 2).acquire();
-    operators.evict_permits("permits", permit.token().value());
+    operators.evict_permits("permits", permit.token().value(), {.at_once = true});
     ASSERT_TRUE(told(permit));
     const auto reader = locks.lock("shared")->acquire({.mode = Mode::shared});
-    operators.evict("shared", reader.token().value());
+    operators.evict("shared", reader.token().value(), {.at_once = true});
     ASSERT_TRUE(told(reader));
     const auto lock = locks.lock("lock")->acquire();
-    operators.evict("lock", lock.token().value());
+    operators.evict("lock", lock.token().value(), {.at_once = true});
     ASSERT_TRUE(told(lock));
     ASSERT_TRUE(eventually(patience(), [&] { return leader.is_leader(); }));
     const auto term = leader.token();
-    operators.evict("leader", term.value());
+    operators.evict("leader", term.value(), {.at_once = true});
     ASSERT_TRUE(eventually(patience(), [&] { return leader.token() > term; }));
   }
   EXPECT_TRUE(Schedule(locks, "run", {.at_most_for = 10s}).run([](const std::stop_token&) {}));

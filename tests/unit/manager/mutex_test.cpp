@@ -27,7 +27,7 @@ LockManager open(const std::string& store) {
 
 /// Takes the lock of that name from its holder, behind its back, and waits until that is known.
 void take_away(const std::string& store, const LockHandle& held) {
-  open(store).evict(held.name(), held.token().value());
+  open(store).evict(held.name(), held.token().value(), {.at_once = true});
   ASSERT_TRUE(eventually(patience(), [&] { return held.state() == HandleState::lost; }));
 }
 

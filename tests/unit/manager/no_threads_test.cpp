@@ -233,9 +233,9 @@ TEST(NoThread, ALossThatWaitsForACallbackIsToldWhenThereIsOne) {
   });
   std::optional<NoThreads> none;
   none.emplace();
-  locks.evict("first", *first.token());
+  locks.evict("first", *first.token(), {.at_once = true});
   begun.get_future().wait();
-  locks.evict("second", *second.token());
+  locks.evict("second", *second.token(), {.at_once = true});
   while (second.state() != HandleState::lost) std::this_thread::yield();
   std::this_thread::sleep_for(10ms);
   EXPECT_FALSE(second.stop_token().stop_requested());

@@ -62,7 +62,7 @@ class Watched {
 
 void evict(const std::string& store, const LockHandle& held) {
   LockManager::open("memory://" + store, {.backends = {&memory::backend()}})
-      .evict(held.name(), held.token().value());
+      .evict(held.name(), held.token().value(), {.at_once = true});
 }
 
 TEST(OnLoss, TellsOfAHandleAndOfAMutexOnceEach) {

@@ -36,9 +36,13 @@ Peek peek(FakeServer& server, std::string key, std::string token_key) {
   return finish(
       memcached::peek(static_cast<Commands&>(server), std::move(key), std::move(token_key)));
 }
-Failure evict(FakeServer& server, std::string key, std::string token_key, std::uint64_t token) {
-  return finish(memcached::evict(static_cast<Commands&>(server), std::move(key),
-                                 std::move(token_key), token));
+EvictAnswer evict(FakeServer& server, std::uint64_t token, bool at_once, bool is_marked = false) {
+  EvictRequest request{"k", token};
+  request.mark.by.host = "web1";
+  request.mark.reason = "stuck";
+  request.at_once = at_once;
+  request.is_marked = is_marked;
+  return finish(memcached::evict(static_cast<Commands&>(server), {"k", "k%t"}, request));
 }
 
 AcquireOrder order_for(const std::string& id, bool in_doubt = false) {
@@ -422,11 +426,80 @@ TEST_F(MemcachedProcedures, ARenewalOfOursInBetweenIsNoLoss) {
 }
 
 TEST_F(MemcachedProcedures, EvictTakesTheTokenAtItsWord) {
-  EXPECT_EQ(evict(server, "k", "k%t", 100).error, make_error_code(Error::not_held));
+  for (const bool at_once : {true, false}) {
+    EXPECT_EQ(evict(server, 100, at_once).failure.error, make_error_code(Error::not_held));
+    server.put("k", value_of("me"));
+    EXPECT_EQ(evict(server, 99, at_once).failure.error,
+              make_error_code(Error::held_with_other_token));
+    EXPECT_TRUE(is_held_by("me"));
+    const auto evicted = evict(server, 100, at_once);
+    EXPECT_FALSE(evicted.failure.error);
+    EXPECT_EQ(evicted.is_free, at_once);
+    EXPECT_EQ(server.has("k"), !at_once);
+  }
+}
+
+TEST_F(MemcachedProcedures, AMarkRefusesRenewalsAndItsOwnersReleaseDeletesIt) {
   server.put("k", value_of("me"));
-  EXPECT_EQ(evict(server, "k", "k%t", 99).error, make_error_code(Error::held_with_other_token));
-  EXPECT_TRUE(is_held_by("me"));
-  EXPECT_FALSE(evict(server, "k", "k%t", 100).error);
+  ASSERT_FALSE(evict(server, 100, false).failure.error);
+  ASSERT_FALSE(evict(server, 100, false).failure.error) << "again";
+  EXPECT_FALSE(is_held_by("me")) << "an older version must not renew it";
+  const auto renewed = renew(server, {renewal_of("me")})[0];
+  EXPECT_EQ(renewed.status, ExtendStatus::gone);
+  EXPECT_EQ(renewed.reason, LossReason::broken);
+  EXPECT_NE(renewed.broken_by.find("web1: stuck"), std::string::npos) << renewed.broken_by;
+  EXPECT_EQ(release(server, {"k", "other", {}}).status, ReleaseStatus::not_holder);
+  EXPECT_TRUE(server.has("k"));
+  EXPECT_EQ(release(server, {"k", "me", {}}).status, ReleaseStatus::released);
+  EXPECT_FALSE(server.has("k"));
+}
+
+// The next holder has stored its value, and has not counted yet.
+TEST_F(MemcachedProcedures, AWaitForTheEndOfAMarkDoesNotMarkTheNextHolder) {
+  server.put("k", value_of("me"));
+  ASSERT_FALSE(evict(server, 100, false).failure.error);
+  EXPECT_FALSE(evict(server, 100, false, true).failure.error) << "marked";
+  ASSERT_EQ(release(server, {"k", "me", {}}).status, ReleaseStatus::released);
+  server.put("k", value_of("next"));
+  EXPECT_EQ(evict(server, 100, false, true).failure.error, make_error_code(Error::not_held));
+  EXPECT_TRUE(is_held_by("next"));
+}
+
+TEST_F(MemcachedProcedures, AnAcquireInDoubtKeepsNoMarkedRecord) {
+  server.put("k", value_of("me"));
+  ASSERT_FALSE(evict(server, 100, false).failure.error);
+  const auto acquired = acquire(server, order_for("me", true));
+  EXPECT_EQ(acquired.status, ClaimStatus::granted);
+  EXPECT_EQ(acquired.token, 101U) << "freed, and acquired anew";
+}
+
+TEST_F(MemcachedProcedures, AMarkedGrantIsNotAdopted) {
+  auto exported = order_for("exporter").value;
+  exported.proof = "secret";
+  server.put("k", write_value(exported));
+  ASSERT_FALSE(evict(server, 100, false).failure.error);
+  auto order = order_for("me");
+  order.adoption = std::make_shared<const Adoption>(Adoption{"exporter", 100, "secret"});
+  EXPECT_EQ(acquire(server, order).status, ClaimStatus::failed);
+  EXPECT_FALSE(is_held_by("me"));
+  EXPECT_EQ(renew(server, {renewal_of("exporter")})[0].reason, LossReason::broken);
+}
+
+TEST_F(MemcachedProcedures, ARenewalThatIsQuickerThanTheMarkKeepsTheLock) {
+  server.put("k", value_of("me"));
+  bool done = false;
+  server.meanwhile = [&](const std::string& command) {
+    if (command == "cas" && !std::exchange(done, true)) server.put("k", value_of("me"));
+  };
+  EXPECT_FALSE(evict(server, 100, false).failure.error);
+  EXPECT_EQ(renew(server, {renewal_of("me")})[0].reason, LossReason::broken);
+}
+
+TEST_F(MemcachedProcedures, AValueOfAnotherProgramIsBrokenAtOnceOnly) {
+  server.put("k", "whatever");
+  EXPECT_EQ(evict(server, 100, false).failure.error, errc::not_supported);
+  EXPECT_TRUE(server.has("k"));
+  EXPECT_TRUE(evict(server, 100, true).is_free);
   EXPECT_FALSE(server.has("k"));
 }
 

@@ -103,7 +103,7 @@ TEST_F(MigratingLock, StatusCheckAndBreakFollowTheLock) {
   EXPECT_EQ(locks.status("a").token, held.token());
   EXPECT_EQ(locks.check(*held.sequencer()).standing, Standing::current);
   EXPECT_EQ(locks.check(old).standing, Standing::superseded);
-  locks.evict("a", *held.token());
+  locks.evict("a", *held.token(), {.at_once = true});
   EXPECT_EQ(t_->holder_token("a"), std::nullopt);
 }
 

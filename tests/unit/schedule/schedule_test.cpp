@@ -122,7 +122,7 @@ TEST(Schedule, ALostLockStopsTheRunAndItsTickIsRunAgainAfterAtMostFor) {
   Schedule schedule(locks, "job", {.at_most_for = 400ms, .every = 24h * 300});
   auto run = schedule.try_begin();
   ASSERT_TRUE(run);
-  admin.evict("job", *run->handle().token());
+  admin.evict("job", *run->handle().token(), {.at_once = true});
   EXPECT_TRUE(eventually(patience(), [&] { return run->stop_token().stop_requested(); }));
   EXPECT_EQ(run->finish(true), errc::lock_lost);
   EXPECT_EQ(Schedule::last(locks, "job")->outcome, Outcome::lost);
@@ -141,7 +141,7 @@ TEST(Schedule, G29_WhoWasTakenOverWritesNothing) {
   Schedule schedule(locks, "job", {.at_most_for = 50ms});
   auto old = schedule.try_begin();
   ASSERT_TRUE(old);
-  admin.evict("job", *old->handle().token());
+  admin.evict("job", *old->handle().token(), {.at_once = true});
   std::optional<ScheduledRun> later;
   ASSERT_TRUE(eventually(patience(), [&] { return (later = schedule.try_begin()).has_value(); }));
   EXPECT_EQ(old->finish(true), errc::lock_lost);

@@ -79,9 +79,8 @@ class Ending final : public Backend {
                                                         TimePoint deadline) override {
     return real_->list(std::move(prefix), deadline);
   }
-  asio::awaitable<Failure> evict(std::string name, std::uint64_t token,
-                                 TimePoint deadline) override {
-    return real_->evict(std::move(name), token, deadline);
+  asio::awaitable<EvictAnswer> evict(EvictRequest request, TimePoint deadline) override {
+    return real_->evict(std::move(request), deadline);
   }
   asio::awaitable<void> close(TimePoint deadline) override { return real_->close(deadline); }
 

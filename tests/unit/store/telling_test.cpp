@@ -31,7 +31,7 @@ LockManager open_told(const std::string& name) {
 }
 
 void lose(LockManager& locks, const LockHandle& handle) {
-  locks.evict(handle.name(), *handle.token());
+  locks.evict(handle.name(), *handle.token(), {.at_once = true});
 }
 
 std::future<error_code> release_later(LockHandle& handle) {

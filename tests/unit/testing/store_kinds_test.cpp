@@ -159,7 +159,7 @@ TEST(TestingStorePermits, AnOperatorBreaksThem) {
   auto locks = store.open(quiet());
   auto operators = store.open(quiet());
   auto held = locks.semaphore("s", 2).acquire();
-  operators.evict_permits("s", held.token().value());
+  operators.evict_permits("s", held.token().value(), {.at_once = true});
   EXPECT_TRUE(eventually(patience(), [&] { return held.state() == HandleState::lost; }));
   EXPECT_EQ(held.loss_reason(), LossReason::broken);
   EXPECT_EQ(operators.list_semaphores().size(), 1U);

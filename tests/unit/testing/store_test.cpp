@@ -146,7 +146,7 @@ TEST(TestingStoreLose, AnEvictionByTheManagerIsTheStoresToo) {
   auto locks = store.open(quiet());
   const auto held = locks.lock("a")->acquire();
   auto operators = store.open(quiet());
-  operators.evict("a", held.token().value());
+  operators.evict("a", held.token().value(), {.at_once = true});
   EXPECT_TRUE(eventually(patience(), [&] { return held.state() == HandleState::lost; }));
   EXPECT_EQ(held.loss_reason(), LossReason::broken);
   EXPECT_EQ(store.count(Event::Kind::lost, "a"), 1U);
