@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <regex>
 #include <sstream>
 #include <string_view>
 
@@ -125,6 +126,7 @@ class Parser {
 #ifdef DLOCK_WITH_COMPARE
     add_compare();
 #endif
+    refuse_values_of_flags(app_);
   }
 
   ParsedArguments parse(int argc, const char* const* argv) {
@@ -162,6 +164,16 @@ class Parser {
   }
 
  private:
+  /// `--json=false` would else be taken as `--json`, and `-q=5` as a count.
+  static void refuse_values_of_flags(CLI::App& app) {
+    for (auto* option : app.get_options()) {
+      if (option->get_expected_max() == 0) option->disable_flag_override();
+    }
+    for (auto* verb : app.get_subcommands([](CLI::App*) { return true; })) {
+      refuse_values_of_flags(*verb);
+    }
+  }
+
   CLI::App& add_verb(const char* name, Verb verb, const char* help) {
     auto* app = app_.add_subcommand(name, help);
     app->fallthrough();  // --store and --config may stand behind the verb, too
@@ -342,6 +354,10 @@ class Parser {
     add_name(app);
     app.add_option("--token", arguments_.token,
                    "Only if it is still held with this token (see status)")
+        ->check([](const std::string& text) {
+          const bool is_number = text.find_first_not_of("0123456789") == std::string::npos;
+          return is_number ? std::string() : "'" + text + "' is not a whole number";
+        })
         ->type_name("N");
     auto* now = app.add_flag("--now", arguments_.now,
                              "Free the lock at once, although its holder may still work under it; "
@@ -759,6 +775,29 @@ class Parser {
     if (text.starts_with(raw) && equals != text.npos) {
       return fmt::format("{}: '{}' is not a whole number",
                          text.substr(raw.size(), equals - raw.size()), text.substr(equals + 3));
+    }
+    return in_our_words(text);
+  }
+
+  /// Returns the message of CLI11 about an option with cause and remedy.
+  static std::string in_our_words(const std::string& text) {
+    std::smatch found;
+    static const std::regex too_often(R"((\S+): At Most 1 required but received (\d+))");
+    if (std::regex_match(text, found, too_often)) {
+      return fmt::format("{} occurs {} times; write it once", found.str(1), found.str(2));
+    }
+    static const std::regex out_of_range(R"((\S+): Value (\S+) not in range (.+))");
+    if (std::regex_match(text, found, out_of_range)) {
+      return fmt::format("{}: '{}': write {}", found.str(1), found.str(2), found.str(3));
+    }
+    static const std::regex not_one_of(R"((\S+): (.*) not in \{(.+),(.+)\})");
+    if (std::regex_match(text, found, not_one_of)) {
+      return fmt::format("{}: '{}': write {} or {}", found.str(1), found.str(2), found.str(3),
+                         found.str(4));
+    }
+    static const std::regex flag(R"((\S+) was given a disallowed flag override)");
+    if (std::regex_match(text, found, flag)) {
+      return fmt::format("{}{} takes no value", found.length(1) == 1 ? "-" : "--", found.str(1));
     }
     return text;
   }
