@@ -31,7 +31,7 @@ json::object object_of(const Program& program) {
   return {{"id", program.id},
           {"phase", program.phase},
           {"host", program.host},
-          {"pid", program.pid},
+          {"pid", program.pid == 0 ? json::value(nullptr) : json::value(program.pid)},
           {"app", program.app}};
 }
 

@@ -85,15 +85,18 @@ bool is_grant_of(const OuterHold& outer, const std::optional<Owner>& owner,
 std::optional<OuterHold> outer_hold(LockManager& locks, const std::string& id,
                                     const Arguments& arguments) {
   if (arguments.permits) return std::nullopt;  // a lock does not keep a semaphore's permits back
-  const auto outer = entry_of(id);
+  auto outer = entry_of(id);
   if (!outer) return std::nullopt;
   const auto status = locks.status(arguments.name);
   if (status.held && status.mode == Mode::exclusive &&
       is_grant_of(*outer, status.owner, status.token)) {
+    outer->owner = status.owner.value_or(Owner{});
     return outer;
   }
   for (const auto& reader : status.readers) {
-    if (is_grant_of(*outer, reader.owner, reader.token)) return outer;
+    if (!is_grant_of(*outer, reader.owner, reader.token)) continue;
+    outer->owner = reader.owner;
+    return outer;
   }
   return std::nullopt;
 }
@@ -103,8 +106,8 @@ bool is_under(const OuterHold& outer, const Arguments& arguments) {
 }
 
 int refuse_nested(const OuterHold& outer, const Arguments& arguments) {
-  const auto begin = fmt::format("{}: the dlock run around this command (pid {}) holds it",
-                                 arguments.name, outer.pid);
+  const auto begin = fmt::format("{}: the dlock run around this command ({}) holds it",
+                                 arguments.name, pid_words(outer.owner));
   if (!is_under(outer, arguments)) {
     complain(begin +
              " in shared mode, so this command would wait forever; remove --shared there, or add "

@@ -12,6 +12,7 @@
 #include "dlock/config.hpp"
 #include "dlock/lock_handle.hpp"
 #include "dlock/lock_manager.hpp"
+#include "dlock/lock_status.hpp"
 #include "dlock/mode.hpp"
 
 namespace dlock::cli {
@@ -25,9 +26,10 @@ std::string lock_id(const Config& config, const std::string& name);
 
 /// A `run` around this process that has written into the environment that it holds the lock.
 struct OuterHold {
-  std::int64_t pid = 0;                ///< of that `run`, as it counts pids
+  std::int64_t pid = 0;                ///< pid of that `run` in its own namespace
   std::optional<std::uint64_t> token;  ///< of its grant; empty: the store has no tokens
   Mode mode = Mode::exclusive;
+  Owner owner{};  ///< in the record of the store
 };
 
 /// Returns the `run` around this process that holds the lock `id` by the store's answer. Without an

@@ -48,9 +48,12 @@ std::string pid_words(const Owner& owner) {
   return fmt::format("pid {}{}", owner.pid, is_usable ? "" : " in another pid namespace");
 }
 
+bool has_host_pid(const Owner& owner) {
+  return owner.pid_namespace == 0 || owner.pid_namespace == kFirstNamespace;
+}
+
 std::string pid_words_for_others(const Owner& owner) {
-  const bool is_usable = owner.pid_namespace == 0 || owner.pid_namespace == kFirstNamespace;
-  return fmt::format("pid {}{}", owner.pid, is_usable ? "" : " in its pid namespace");
+  return fmt::format("pid {}{}", owner.pid, has_host_pid(owner) ? "" : " in its pid namespace");
 }
 
 void append_pid(const Owner& owner, std::string& out) {

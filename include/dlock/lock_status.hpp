@@ -37,6 +37,9 @@ bool runs_here(const Owner& owner);
 /// cannot use the number as it is.
 std::string pid_words(const Owner& owner);
 
+/// Whether the pid is one that the owner's host knows it by: not one of a container.
+bool has_host_pid(const Owner& owner);
+
 /// Returns `pid 7`, or `pid 7 in its pid namespace` for a process in a container. For a text that
 /// processes anywhere read.
 std::string pid_words_for_others(const Owner& owner);

@@ -33,7 +33,7 @@ Registrar::Registrar(DualStores stores, Settings settings)
   const auto& me = stores_.from->me();
   me_.id = program_id(make_uuid(env()));
   me_.phase = settings_.phase;
-  me_.pid = me.pid;
+  me_.pid = has_host_pid(me) ? me.pid : 0;
   me_.host = me.host;
   me_.app = me.app;
 }

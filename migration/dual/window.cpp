@@ -212,8 +212,9 @@ std::vector<Program> laggards(const Window& window) {
 }
 
 std::string describe(const Program& program) {
-  return fmt::format("{} (pid {} on {}, phase {})", program.app == "-" ? "a process" : program.app,
-                     program.pid, program.host, program.phase);
+  const auto pid = program.pid == 0 ? "in a pid namespace" : fmt::format("pid {}", program.pid);
+  return fmt::format("{} ({} on {}, phase {})", program.app == "-" ? "a process" : program.app, pid,
+                     program.host, program.phase);
 }
 
 }  // namespace dlock::core::migration

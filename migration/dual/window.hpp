@@ -29,8 +29,8 @@ struct Program {
   std::uint64_t beat = 0;  ///< the window's seq when it last registered or renewed
   /// No token above this was given to its callers: written before a higher one is.
   std::uint64_t top = 0;
-  std::int64_t pid = 0;
-  std::string host;  ///< for people; shortened, and what a text cannot have replaced by `_`
+  std::int64_t pid = 0;  ///< 0: no pid of its host; it runs in a pid namespace
+  std::string host;      ///< for people; shortened, and what a text cannot have replaced by `_`
   std::string app;
   bool operator==(const Program&) const = default;
 };

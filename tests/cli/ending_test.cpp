@@ -146,6 +146,16 @@ TEST_P(CliEnding, TheCommandOfALostLockEndsInTimeWhateverProcShows) {
   server_->resume();
 }
 
+TEST_P(CliEnding, ANestedRunInAPidNamespaceNamesTheNamespaceOfTheOuterPid) {
+  const auto inner = inside(places().back(), dlock_on(url(), {"run", "job", "--", "true"}));
+  std::vector<std::string> outer{"run", "job", "--"};
+  outer.insert(outer.end(), inner.argv.begin(), inner.argv.end());
+  const auto refused = finish(dlock_on(url(), outer));
+  EXPECT_EQ(refused.status.shell_status(), 64) << refused.err;
+  EXPECT_NE(refused.err.find(" in another pid namespace) holds it"), std::string::npos)
+      << refused.err;
+}
+
 // As a set-user-ID program: a signal of this dlock does not reach it.
 TEST_P(CliEnding, ACommandThatCannotBeEndedIsNotCalledKilled) {
   auto options = dlock_on(url(), {"run", "job", "--kill-after", "200ms", "--", "setpriv", "--reuid",

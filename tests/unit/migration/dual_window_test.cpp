@@ -151,6 +151,13 @@ TEST(DualWindow, AClaimNamesItsProgram) {
   EXPECT_EQ(coordinator_id("0123456789abcdef"), "01234567-89ab");
 }
 
+TEST(DualWindow, AProgramInAPidNamespaceIsShownWithoutAPid) {
+  auto made = program(kOne, 2);
+  EXPECT_EQ(describe(made), "worker (pid 4711 on h, phase 2)");
+  made.pid = 0;
+  EXPECT_EQ(describe(made), "worker (in a pid namespace on h, phase 2)");
+}
+
 TEST(DualWindow, ForeignWordsCannotBreakTheText) {
   auto now = window();
   auto odd = program(kOne, 0);

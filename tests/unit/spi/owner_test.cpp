@@ -51,6 +51,7 @@ TEST(OwnerWords, ForOthersNameANamespaceThatIsNotTheFirst) {
   EXPECT_EQ(pid_words_for_others(owner), "pid 7");
   owner.pid_namespace = 4026532000;
   EXPECT_EQ(pid_words_for_others(owner), "pid 7 in its pid namespace");
+  EXPECT_FALSE(has_host_pid(owner));
 }
 
 TEST(OwnerWords, OnlyAProcessOfThisHostAndNamespaceRunsHere) {
