@@ -78,6 +78,7 @@ class Programs:
     def run(self, words, number=0, patience=None, watch=lambda output: None, **variables):
         """Returns the exit status (None: a timeout) and the output."""
         with tempfile.TemporaryDirectory(prefix="dlock-mutant-", ignore_cleanup_errors=True) as folder:
+            os.chmod(folder, 0o755)  # some cases run the command as another user
             output = pathlib.Path(folder, "output.txt")
             environment = dict(os.environ, TMPDIR=folder, DLOCK_MUTANT=str(number), **variables)
             with self.lock, output.open("w") as out:
