@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <list>
 
 #include "dlock/lock_manager.hpp"
 #include "dlock/spi/descriptor.hpp"
@@ -146,10 +147,15 @@ TEST_P(Address, ASignalEndsTheWaitWhileTheNameServerIsSilent) {
 }
 
 TEST_P(Address, EachAddressOfANameIsTriedWithinTheBound) {
-  const SilentAddress first("127.0.0.2", port());
-  const SilentAddress second("127.0.0.3", port());
-  // Nothing listens at the third. A ZooKeeper client tries addresses in any order.
-  resolve_to({"127.0.0.2", "127.0.0.3", "127.0.0.99", "127.0.0.1"});
+  std::vector<std::string> addresses;
+  std::list<SilentAddress> silent;
+  for (int i = 2; i < 8; ++i) {
+    addresses.push_back("127.0.0." + std::to_string(i));
+    silent.emplace_back(addresses.back(), port());
+  }
+  // Nothing listens at 127.0.0.99. A ZooKeeper client tries addresses in any order.
+  addresses.insert(addresses.end(), {"127.0.0.99", "127.0.0.1"});
+  resolve_to(addresses);
   for (int i = 0; i < 3; ++i) {
     const auto began = Clock::now();
     const auto result = run(dlock("", {"run", "x", "--wait", "0", "--", "true"}));

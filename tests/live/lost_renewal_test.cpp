@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One renewal whose request or reply is lost, or whose reply arrives a whole lease late, while the
-// connection stays open: no holder and no leader loses anything. DLOCK_TEST_LEASE_S (default 6) is
-// the lease in seconds.
+// One renewal whose request or reply is lost, or whose reply arrives 6 s late, while the connection
+// stays open: no holder, no leader and no `dlock run` loses its lock. DLOCK_TEST_LEASE_S (default
+// 6) is the lease in seconds.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <string>
@@ -15,6 +16,7 @@
 #include "dlock/lock_manager.hpp"
 #include "testkit/await.hpp"
 #include "testkit/fault_proxy.hpp"
+#include "testkit/process.hpp"
 #include "tests/support/every_store.hpp"
 
 namespace dlock::testkit {
@@ -23,6 +25,8 @@ namespace {
 using namespace std::chrono_literals;
 
 enum class Loss { request, reply, late_reply };
+
+constexpr auto kLate = 6s;
 
 std::chrono::milliseconds lease() {
   const char* const seconds = std::getenv("DLOCK_TEST_LEASE_S");
@@ -84,11 +88,11 @@ struct Row {
 
 class LostRenewal : public testing::TestWithParam<Row> {
  protected:
-  LockManager through(const LossyLink& link) const {
+  std::string url(const LossyLink& link) const {
     const auto time = std::to_string(lease().count()) + "ms";
     const bool by_session = GetParam().backend == "zookeeper";
-    return LockManager::open(GetParam().backend + "://127.0.0.1:" + std::to_string(link.port()) +
-                             (by_session ? "/app?session_timeout=" : "?lease=") + time);
+    return GetParam().backend + "://127.0.0.1:" + std::to_string(link.port()) +
+           (by_session ? "/app?session_timeout=" : "?lease=") + time;
   }
   std::uint16_t server_port() const {
     const std::string host = "127.0.0.1:";
@@ -102,8 +106,15 @@ class LostRenewal : public testing::TestWithParam<Row> {
 TEST_P(LostRenewal, CostsNeitherALockNorALead) {
   LossyLink of_holder(GetParam().backend, server_port(), GetParam().loss);
   LossyLink of_leader(GetParam().backend, server_port(), GetParam().loss);
-  auto locks = through(of_holder);
-  auto stage = through(of_leader);
+  LossyLink of_command(GetParam().backend, server_port(), GetParam().loss);
+  auto locks = LockManager::open(url(of_holder));
+  auto stage = LockManager::open(url(of_leader));
+  ProcessOptions run;
+  run.argv = {DLOCK_BINARY, "-q", "--store", url(of_command),       "run", "job",
+              "--",         "sh", "-c",      "echo ready; read end"};
+  run.unset_env = {"DLOCK_CONFIG", "DLOCK_STORE"};
+  Process command(run);
+  ASSERT_EQ(command.read_line(patience()), "ready") << command.collected_stderr();
   auto held = locks.lock("held")->acquire();
   LeaderOptions options;
   if (GetParam().backend != "zookeeper") options.times.lease = lease();
@@ -115,17 +126,24 @@ TEST_P(LostRenewal, CostsNeitherALockNorALead) {
   leader.campaign();
   ASSERT_TRUE(eventually(patience(), [&] { return leader.is_leader(); }));
 
-  for (auto* link : {&of_holder, &of_leader}) link->arm();
+  const auto links = {&of_holder, &of_leader, &of_command};
+  for (auto* link : links) link->arm();
   ASSERT_TRUE(eventually(within(lease()), [&] {
-    return of_holder.has_lost() && of_leader.has_lost();
+    return std::all_of(links.begin(), links.end(), [](auto* link) { return link->has_lost(); });
   })) << "no renewal was sent";
-  const auto over = Clock::now() + lease();
-  EXPECT_FALSE(
-      eventually(over, [&] { return held.state() == HandleState::lost || !leader.is_leader(); }));
-  for (auto* link : {&of_holder, &of_leader}) link->deliver();
+  const auto is_lost = [&] {
+    return held.state() == HandleState::lost || !leader.is_leader() || !command.running();
+  };
+  const auto lost_at = Clock::now();
+  EXPECT_FALSE(eventually(lost_at + kLate, is_lost));
+  for (auto* link : links) link->deliver();
+  EXPECT_FALSE(eventually(lost_at + std::max<Clock::duration>(lease(), kLate + 1s), is_lost));
   EXPECT_TRUE(eventually(within(lease()), [&] { return held.state() == HandleState::held; }));
   EXPECT_TRUE(leader.is_leader());
   EXPECT_EQ(leads, 1);
+  command.write("end\n");
+  const auto status = command.wait(patience());
+  EXPECT_EQ(status.value_or(ExitStatus{}).shell_status(), 0) << command.collected_stderr();
   leader.resign();
   EXPECT_FALSE(held.release());
 }

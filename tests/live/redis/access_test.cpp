@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <future>
+#include <map>
 
 #include "testkit/temp_dir.hpp"
 #include "tests/live/redis/support.hpp"
@@ -92,24 +93,45 @@ TEST_F(RedisTls, ACertificateOfOurOwn) {
 }
 
 TEST_F(RedisTls, ALockSurvivesAFileThatIsWrongForAWhile) {
-  TlsServer server("server");
-  const TempDir folder("dlock-redis-ca");
-  const auto ca = folder / "ca.crt";
-  std::filesystem::copy_file(file("ca.crt"), ca);
-  auto warnings = std::make_shared<WarningLog>();
-  auto locks = open_redis(server.RedisTlsServer::url("?tls_ca=" + ca.string()), warnings);
-  auto held = locks.lock("x")->acquire();
-  StateLog log(held);
-  std::filesystem::copy_file(file("other.crt"), folder / "next");
-  std::filesystem::rename(folder / "next", ca);
-  RedisClient(server.server.port()).ask({"CLIENT", "KILL", "TYPE", "normal"});
-  ASSERT_TRUE(eventually(patience(), [&] { return warnings->has("certificate is refused"); }));
-  auto waiting = acquire_later(locks.lock("y"));
-  std::filesystem::copy_file(file("ca.crt"), folder / "next");
-  std::filesystem::rename(folder / "next", ca);
-  EXPECT_TRUE(log.wait_for(HandleState::held));
-  EXPECT_EQ(waiting.get().state(), HandleState::held);
-  EXPECT_FALSE(held.release());
+  struct Row {
+    const char* option;
+    const char* good;
+    const char* wrong;
+  };
+  for (const auto& row :
+       {Row{"tls_ca", "ca.crt", "other.crt"}, Row{"tls_cert", "client.crt", "other.crt"},
+        Row{"tls_key", "client.key", "other.key"}}) {
+    SCOPED_TRACE(row.option);
+    TlsServer server("server", "yes");
+    const TempDir folder("dlock-redis-tls");
+    const auto changed = folder / "changed";
+    const auto replace = [&](const char* by) {
+      std::filesystem::copy_file(file(by), folder / "next");
+      std::filesystem::rename(folder / "next", changed);
+    };
+    replace(row.good);
+    std::string url = "?";
+    for (const auto& [option, path] :
+         std::map<std::string, std::string>{{"tls_ca", file("ca.crt")},
+                                            {"tls_cert", file("client.crt")},
+                                            {"tls_key", file("client.key")}}) {
+      url += option + "=" + (option == row.option ? changed.string() : path) + "&";
+    }
+    url.pop_back();
+    auto warnings = std::make_shared<WarningLog>();
+    auto locks = open_redis(server.RedisTlsServer::url(url), warnings);
+    auto held = locks.lock("x")->acquire();
+    StateLog log(held);
+    replace(row.wrong);
+    RedisClient(server.server.port()).ask({"CLIENT", "KILL", "TYPE", "normal"});
+    ASSERT_TRUE(log.wait_for(HandleState::suspect));
+    auto waiting = acquire_later(locks.lock("y"));
+    ASSERT_TRUE(eventually(patience(), [&] { return warnings->has("certificate"); }));
+    replace(row.good);
+    EXPECT_TRUE(log.wait_for(HandleState::held));
+    EXPECT_EQ(waiting.get().state(), HandleState::held);
+    EXPECT_FALSE(held.release());
+  }
 }
 
 TEST_F(RedisTls, PlainTextToATlsPortAndTheOtherWayRound) {
