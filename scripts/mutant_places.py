@@ -265,6 +265,9 @@ def right_end(source, at):
     return len(code[:at].rstrip()) if follows else None
 
 
+# A pause of 101 ms instead of 100 ms is not a mistake that a user or a test can observe. The bound
+# of a comparison is exact: `lease < milliseconds(100)`.
+DURATION, LONG = re.compile(r"(?<![<>=]) (?:\w+::)*(?:\w*seconds|minutes|hours)\($"), 64
 NUMBER = re.compile(r"(?<![\w.'])(\d[\d']*)([uUlL]{0,3})(?![\w.'])")
 
 
@@ -280,7 +283,8 @@ def literals(source):
             r"\b(return|co_return|case)\s[\w:]*\[$", before)
         if (FIXED.search(statement) or LOGS.search(statement) or "co_await" in statement or is_size
                 or before.endswith("<") or after[:1] == ">" or re.search(r"<\w[\w:, ]*$", before)
-                or re.search(r"\bcase\b[^:]*$", before) or before.endswith("{")):
+                or re.search(r"\bcase\b[^:]*$", before) or before.endswith("{")
+                or (DURATION.search(before.replace(" = ", " : ")) and int(number) > LONG)):
             continue
         other = 0 if number == "1" and re.search(r"[\w)\]] ?[+-] $", before) else int(number) + 1
         changed = f"{other}{found[2]}"

@@ -121,6 +121,8 @@ class Kinds(unittest.TestCase):
             "x = 1'000U;": ["(M ? 1001U : 1'000U)"],
             "x = a[2];": ["(M ? 3 : 2)"],
             "return a < 2;": ["(M ? 3 : 2)"],
+            "pause = milliseconds(64);": ["(M ? 65 : 64)"],
+            "return a < milliseconds(65);": ["(M ? 66 : 65)"],
         })
 
     def test_a_dropped_else_keeps_the_structure(self):
@@ -133,6 +135,10 @@ class Kinds(unittest.TestCase):
 
 
 class Excluded(unittest.TestCase):
+    def test_mutates_no_long_pause(self):
+        for body in ("pause = std::chrono::milliseconds(65);", "sleep(x, seconds(100));"):
+            self.assertEqual([], switched_in(body, "off by one"), body)
+
     def test_mutates_no_excluded_context(self):
         for body in ("// stop(1);", "/* if (a < 1) */", 'x = "a < 1; stop();";', "x = R\"(if (a) stop();)\";",
                      "static_assert(a < 1);", "assert(a == 1);", "engine.log(2, text);", "log_->write(1);",
