@@ -24,40 +24,59 @@ from mutant_places import KINDS, ROOT, SWITCH, SWITCH_TEXT, draw, git_files, rea
 ROUNDS = 10  # builds, each without the mutants that did not compile before
 # The tests of a module, cheapest tier first. The longest prefix of the path decides.
 #   contract/STORE   the contract suite on this store
-#   sim/STORE        runs of the simulation
+#   sim/STORE        runs of the simulation, mode exclusive
+#   sim/STORE/MODE   runs in another mode
+#   sim-migration    runs of a fleet in mode move; /dual and /gate: of another kind of plan
 #   cli              the quick cases of cli_test
 #   cli/CASES        other cases of cli_test
+#   PROGRAM/CASES    some cases of another program
 MODULES = {
-    "": "core_test config_test engine_test mutex_test contract/memory sim/local",
-    "include/dlock/testing": "testing_test multi_test leader_test",
-    "core/config": "config_test core_test engine_test contract/memory cli",
+    "": "core_test config_test engine_test mutex_test async_test multi_test leader_test schedule_test "
+        "contract/memory contract/local sim/local",
+    "include/dlock/testing": "testing_test multi_test leader_test no_threads_test",
+    "core/adoption": "core_test engine_test contract/memory cli sim/memcached/exports",
+    "core/config": "config_test core_test engine_test contract/memory cli cli/*CliBadInput*",
     "core/fencing": "core_test config_test fenced_register_test contract/memory contract/local cli",
-    "core/leader": "leader_test contract/memory",
+    "core/fsm": "core_test engine_test leader_test contract/memory sim/local sim/memcached sim/redis",
+    "core/leader": "leader_test no_threads_test contract/memory cli/CliLeader.* "
+                   "surroundings_test/*OutOf*/memory",
     "core/loop": "core_test driving_schedules_test async_test no_threads_test engine_test "
-                 "mutex_test contract/memory sim/local",
+                 "mutex_test leader_test cache_test contract/memory contract/local sim/local "
+                 "surroundings_test/*OutOf*/memory:*OutOf*/redis",
     "core/manager": "config_test engine_test mutex_test async_test cache_test multi_test "
-                    "no_threads_test contract/memory sim/local",
-    "core/process": "core_test engine_test mutex_test contract/memory cli",
-    "core/schedule": "schedule_test contract/memory",
-    "core/semaphore": "engine_test contract/memory",
-    "core/store": "core_test engine_test mutex_test cache_test async_test contract/memory "
-                  "sim/local sim/redis",
-    "migration": "core_test migration_test dual_test engine_test contract/memory",
-    "migration/admin": "migration_test dual_test engine_test contract/memory "
-                       "cli/CliMigrate.*:CliDual.*",
+                    "multi_stores_test leader_test schedule_test loss_told_test no_threads_test "
+                    "contract/memory contract/local cli sim/local/several sim/local/cached "
+                    "surroundings_test/*OutOf*/memory",
+    "core/process": "core_test engine_test mutex_test no_threads_test contract/memory contract/local cli",
+    "core/routes": "config_test engine_test contract/memory stores_test",
+    "core/schedule": "schedule_test contract/memory cli cli/CliScheduled.*",
+    "core/semaphore": "engine_test contract/memory cli sim/local/permits",
+    "core/spi": "core_test config_test engine_test redis_test memcached_test zookeeper_test "
+                "local_test contract/memory contract/redis cli cli/*CliBadInput*",
+    "core/store": "core_test engine_test mutex_test cache_test async_test loss_told_test multi_test "
+                  "no_threads_test leader_test contract/memory contract/local sim/local sim/redis "
+                  "sim/local/cached sim/local/readers sim/local/several sim/memcached/exports "
+                  "surroundings_test/*OutOf*/memory:*OutOf*/redis",
+    "migration": "core_test migration_test dual_test engine_test contract/memory "
+                 "sim-migration sim-migration/dual sim-migration/gate "
+                 "cli/CliMigrate.*:CliDual.*:CliMigratePattern.*:CliOutput*",
     "backends": "core_test contract/memory contract/local contract/redis",
     "backends/local": "local_test local_power_cut_test contract/local sim/local",
     "backends/memory": "engine_test mutex_test contract/memory",
     "backends/redis": "redis_test contract/redis sim/redis",
     "backends/memcached": "memcached_test contract/memcached sim/memcached",
     "backends/zookeeper": "zookeeper_test zookeeper_client_test contract/zookeeper sim/zookeeper",
-    "testing": "testing_test multi_test leader_test",
-    "cli": "cli cli/*CliBadInput* cli/CliHold.*:CliRunLoss.*:*CliRunSignal.* cli/CliMigrate.*:CliDual.*",
-    "program": "cli cli/*CliBadInput*",
+    "testing": "testing_test multi_test leader_test no_threads_test",
+    "cli": "cli cli/*CliBadInput* cli/CliHold.*:CliRunLoss.*:*CliRunSignal.* stores_test "
+           "cli/CliMigrate.*:CliDual.*:CliMigratePattern.* "
+           "cli/CliAsk.*:CliBounds.*:CliLeader.*:CliMargin.*:CliScheduled.*:CliWaiting.*",
+    "cli/verbs/migrate": "cli/CliMigrate.*:CliDual.*:CliMigratePattern.*:CliMigrateKilled.* "
+                         "cli/*CliBadInput*",
+    "program": "cli cli/*CliBadInput* cli/CliSecrets.*",
     "compare": "compare_figures_test compare_names_test",
 }
-TIERS = ("contract/", "cli", "sim/")  # after the unit programs
-CLI_CASES = ("CliAdoption*:CliBreak*:*CliConfig*:CliDoctor*:CliHelp*:CliList*:CliNested*:"
+TIERS = ("contract/", "cli", "stores_test", "sim", "surroundings_test")  # after the unit programs
+CLI_CASES = ("CliAdoption*:CliBreak*:*CliConfig*:CliHelp*:CliList*:CliNested*:"
              "CliOutput*:CliQuiet*:CliRun.*:CliSemaphore*:CliShared*:CliStatus*:LossPolicy*")
 SEEDS = 200  # per run of the simulation
 PATIENCE = 900  # seconds for one test program without a mutant
@@ -272,11 +291,15 @@ def run_of(word):
     if word.startswith("contract/"):
         return "contract_test", "*/" + word.split("/")[1], []
     if word.startswith("sim/"):
-        return "dlock-sim", None, ["--store", word.split("/")[1], "--mode", "exclusive",
-                                   "--seeds", str(SEEDS), "--jobs", "1"]
+        store, mode = (word.split("/") + ["exclusive"])[1:3]
+        return "dlock-sim", None, ["--store", store, "--mode", mode, "--seeds", str(SEEDS), "--jobs", "1"]
+    if word.startswith("sim-migration"):
+        return "dlock-sim-migration", None, ["--seeds", str(SEEDS)] + [
+            f"--{plan}" for plan in word.split("/")[1:]]
     if word == "cli" or word.startswith("cli/"):
         return "cli_test", word[4:] or CLI_CASES, []
-    return word, "*", []
+    program, _, cases = word.partition("/")
+    return program, cases or "*", []
 
 
 class Tests:
@@ -288,7 +311,7 @@ class Tests:
 
     def run(self, word, number, patience):
         program, cases, arguments = run_of(word)
-        path = self.folder / ("bin" if program == "dlock-sim" else "tests") / program
+        path = self.folder / ("bin" if program.startswith("dlock-sim") else "tests") / program
         words = [str(path), *arguments]
         if cases:
             without = ":".join(self.excluded.get(word, []))
