@@ -16,7 +16,6 @@ struct Counts {
   std::size_t open = 0;
   std::size_t moved = 0;
   std::size_t closing = 0;
-  std::size_t final_ = 0;
 };
 
 Counts count(const std::vector<NameStatus>& names) {
@@ -28,8 +27,6 @@ Counts count(const std::vector<NameStatus>& names) {
       ++counts.moved;
     } else if (name.record->state == MoveState::closing) {
       ++counts.closing;
-    } else {
-      ++counts.final_;
     }
   }
   return counts;

@@ -168,6 +168,16 @@ TEST(CliRun, PassesStandardStreamsAndNothingElse) {
   EXPECT_EQ(std::count(open.out.begin(), open.out.end(), '\n'), 5) << open.out;
 }
 
+TEST(CliRun, PassesNoVariableOfAnOuterRunToTheCommand) {
+  const LocalStore store;
+  auto options = dlock_on(
+      store.url(), {"run", "x", "--of", "3", "--", "sh", "-c",
+                    "echo ${DLOCK_TOKEN-none} ${DLOCK_SEQUENCER-none} ${DLOCK_PROGRESS-none}"});
+  options.env = {
+      {"DLOCK_TOKEN", "outer"}, {"DLOCK_SEQUENCER", "outer"}, {"DLOCK_PROGRESS", "outer"}};
+  EXPECT_EQ(finish(options).out, "none none none\n");
+}
+
 TEST(CliRun, TellsTheCommandWhatItHolds) {
   const LocalStore store;
   auto options =

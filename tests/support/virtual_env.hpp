@@ -4,10 +4,14 @@
 // queue and a clock that jumps to the next timer: no thread, no system call, deterministic.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <boost/asio/execution.hpp>
 #include <boost/asio/execution_context.hpp>
 #include <deque>
+#include <memory>
 #include <random>
+#include <set>
 #include <utility>
 
 #include "core/loop/timer_queue.hpp"
@@ -60,8 +64,23 @@ class VirtualEnv final : public Env {
   std::uint64_t random() noexcept override { return random_(); }
   asio::any_io_executor executor() const override { return VirtualExecutor{&context_}; }
   void post(Job job) noexcept override { context_.ready.push_back(std::move(job)); }
-  TimerId call_at(TimePoint when, Job job) override { return timers_.add(when, std::move(job)); }
-  void cancel(TimerId id) noexcept override { timers_.remove(id); }
+  TimerId call_at(TimePoint when, Job job) override {
+    const auto own = std::make_shared<TimerId>();
+    *own = timers_.add(when, [this, own, job = std::move(job)]() mutable {
+      pending_.erase(*own);
+      job();
+    });
+    pending_.insert(*own);
+    issued_.insert(*own);
+    return *own;
+  }
+  void cancel(TimerId id) noexcept override {
+    EXPECT_TRUE(id == 0 || issued_.contains(id)) << "no timer ever had the id " << id;
+    pending_.erase(id);
+    timers_.remove(id);
+  }
+  /// Timers that are neither over nor cancelled.
+  std::size_t pending_timers() const noexcept { return pending_.size(); }
   void run_blocking(Job job, Job done) override {
     job();
     context_.ready.push_back(std::move(done));
@@ -90,6 +109,8 @@ class VirtualEnv final : public Env {
     }
   }
 
+  std::set<TimerId> pending_;
+  std::set<TimerId> issued_;
   core::TimerQueue timers_;
   mutable VirtualContext context_;
   TimePoint now_{std::chrono::hours(1)};

@@ -101,6 +101,20 @@ TEST(Sections, WhatIsWrongHasItsPlaceAndRemedy) {
   }
 }
 
+TEST(Sections, ASemaphoreHasUpToAMillionPermits) {
+  const auto refusal = [](std::optional<std::uint32_t> limit,
+                          std::optional<std::uint32_t> permits) {
+    return section_error(
+        {.type = LockType::semaphore, .lock = "a", .limit = limit, .permits = permits});
+  };
+  EXPECT_EQ(refusal(1, 1), "");
+  EXPECT_EQ(refusal(1'000'000, 1'000'000), "");
+  EXPECT_EQ(refusal({}, 1'000'000), "");
+  EXPECT_EQ(refusal(1'000'001, 1), "limit: 1000001: a semaphore has 1 to 1000000 permits");
+  EXPECT_EQ(refusal({}, 1'000'001), "permits: 1000001: write 1 to 1000000");
+  EXPECT_EQ(refusal(1, 2), "permits: 2: write 1 to 1");
+}
+
 TEST(Sections, OfAProgramAreJudgedByTheSameRules) {
   EXPECT_EQ(section_error({}), "");
   EXPECT_EQ(section_error({.type = LockType::semaphore, .lock = "a"}), "") << "as the store says";

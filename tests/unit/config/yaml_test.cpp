@@ -212,7 +212,8 @@ TEST(Yaml, ComplaintsSayWhereWhatAndWhatInstead) {
        "did you mean 'fair'?"},
       {"stores:\n  a: \"memory://x\"\n  b: \"memory://x\"\nlocks:\n  - { match: \"**\" }",
        "the route '**' needs `store`"},
-      {"stores: { a: \"memory://x\" }\n---\nstores: {}", "one document is expected"},
+      {"stores: { a: \"memory://x\" }\n---\nstores: {}",
+       "dlock.yaml:2:1: one document is expected; remove the `---`"},
       // YAML::LoadAll does not come back from this one.
       {"--- ,\n", "dlock.yaml"},
       // An alias inside of what it stands for, and one that grows with every level.

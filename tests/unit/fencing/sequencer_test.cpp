@@ -199,6 +199,20 @@ TEST(Standing, IsTheStoresWord) {
   EXPECT_EQ(core::standing_of(sequencer, status).standing, Standing::superseded);
 }
 
+TEST(Standing, AReaderWhoseLeaseIsOverHoldsNothing) {
+  const Sequencer reader(grant().name(), Mode::shared, 17, grant().store());
+  LockStatus status;
+  status.held = true;
+  status.mode = Mode::shared;
+  status.readers = {{{}, 16, {}, {}}, {{}, 17, {}, std::chrono::milliseconds(1)}};
+  EXPECT_EQ(core::standing_of(reader, status).standing, Standing::current);
+  status.readers[1].remaining = std::chrono::milliseconds(0);
+  EXPECT_EQ(core::standing_of(reader, status).standing, Standing::superseded);
+  status.readers[1].remaining.reset();
+  EXPECT_EQ(core::standing_of(reader, status).standing, Standing::current);
+  EXPECT_EQ(core::standing_of(grant(), status).standing, Standing::superseded);
+}
+
 TEST(Standing, ALeaseThatIsOverHoldsNothing) {
   LockStatus status;
   status.held = true;

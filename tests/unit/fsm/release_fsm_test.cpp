@@ -119,6 +119,50 @@ TEST(ReleaseFsm, ARefusalIsToldAtOnceAndTriedAgainAFewTimes) {
   EXPECT_LE(now, kStart + std::chrono::minutes(5));
 }
 
+TEST(ReleaseFsm, PausesTwiceAsLongAfterEachFailureUpToASecond) {
+  ReleaseFsm fsm(limits());
+  for (const int pause : {25, 50, 100, 200, 400, 800, 1000, 1000}) {
+    const auto step = fsm.on_answer(ReleaseStatus::unavailable, kStart);
+    EXPECT_EQ(step.what, Action::pause);
+    EXPECT_EQ(step.until, kStart + milliseconds(pause));
+  }
+}
+
+TEST(ReleaseFsm, PausesTwiceAsLongAfterEachRefusalUpToThirtySeconds) {
+  ReleaseFsm fsm(limits());
+  for (const int pause : {1, 2, 4, 8, 16, 30, 30, 30, 30}) {
+    const auto step = fsm.on_answer(ReleaseStatus::refused, kStart);
+    EXPECT_EQ(step.what, Action::pause);
+    EXPECT_EQ(step.until, kStart + seconds(pause));
+  }
+  EXPECT_EQ(fsm.on_answer(ReleaseStatus::refused, kStart).what, Action::finish);
+}
+
+TEST(ReleaseFsm, EndsWhenTheLeaseOrTheSearchIsOverAndNotBefore) {
+  auto bounded = limits();
+  bounded.lease_over = kStart + milliseconds(10);
+  ReleaseFsm fsm(bounded);
+  auto step = fsm.on_answer(ReleaseStatus::unavailable, kStart + milliseconds(9));
+  EXPECT_EQ(step.what, Action::pause);
+  EXPECT_EQ(step.until, bounded.lease_over);
+  EXPECT_EQ(fsm.on_answer(ReleaseStatus::unavailable, bounded.lease_over).what, Action::finish);
+  step = fsm.on_answer(ReleaseStatus::refused, kStart + milliseconds(9));
+  EXPECT_EQ(step.what, Action::pause);
+  EXPECT_EQ(step.until, bounded.lease_over);
+  EXPECT_EQ(fsm.on_answer(ReleaseStatus::refused, bounded.lease_over).what, Action::finish);
+
+  auto doubtful = limits();
+  doubtful.late_copies_until = kStart + milliseconds(10);
+  ReleaseFsm search(doubtful);
+  step = search.on_answer(ReleaseStatus::released, kStart);
+  EXPECT_EQ(step.until, kStart + milliseconds(200));
+  step = search.on_answer(ReleaseStatus::released, kStart + milliseconds(9));
+  EXPECT_EQ(step.what, Action::pause);
+  EXPECT_EQ(step.until, *doubtful.late_copies_until);
+  step = search.on_answer(ReleaseStatus::released, *doubtful.late_copies_until);
+  EXPECT_EQ(step.what, Action::finish);
+}
+
 TEST(ReleaseFsm, TheFirstOutcomeStandsWhateverTheSearchFinds) {
   auto doubtful = limits();
   doubtful.late_copies_until = kStart + seconds(5);

@@ -97,6 +97,9 @@ TEST(MigrationRecord, EachChangeIsAnotherGeneration) {
   EXPECT_EQ(next.gen.flip, record.gen.flip);
   EXPECT_EQ(next.state, MoveState::closing);
   EXPECT_NE(next_record(next, MoveState::moved, 6).gen, record.gen);
+  EXPECT_EQ(next.gen.counter, record.gen.counter + 1);
+  EXPECT_EQ(next.since_ms, 5);
+  EXPECT_EQ(next_record(record, MoveState::closing, -5).since_ms, 0);
 }
 
 TEST(MigrationPlan, IsReadBackAsItWasWritten) {

@@ -9,6 +9,7 @@ namespace dlock::core {
 namespace {
 
 using namespace std::chrono_literals;
+using std::chrono::milliseconds;
 
 RunRecord full() {
   RunRecord run;
@@ -54,6 +55,24 @@ TEST(RunText, ANameWithALineInItEndsNoLine) {
   auto run = full();
   run.owner.app = "a\noutcome running";
   EXPECT_EQ(parse_run(to_text(run))->outcome, RunRecord::Outcome::failed);
+}
+
+TEST(RunText, TimesAndTicksReachTheYearTenThousand) {
+  static constexpr std::int64_t kLatest = 253'402'300'800'000;
+  const auto is_read = [](const auto& change) {
+    auto run = full();
+    change(run);
+    return parse_run(to_text(run)).has_value();
+  };
+  EXPECT_TRUE(is_read([](RunRecord& run) { run.started = milliseconds(kLatest); }));
+  EXPECT_FALSE(is_read([](RunRecord& run) { run.started = milliseconds(kLatest + 1); }));
+  EXPECT_TRUE(is_read([](RunRecord& run) { run.ended = 0ms; }));
+  EXPECT_FALSE(is_read([](RunRecord& run) { run.ended = -1ms; }));
+  EXPECT_TRUE(is_read([](RunRecord& run) { run.tick = kLatest / 60'000; }));
+  EXPECT_FALSE(is_read([](RunRecord& run) { run.tick = kLatest / 60'000 + 1; }));
+  EXPECT_TRUE(is_read([](RunRecord& run) { run.tick = 0; }));
+  EXPECT_FALSE(is_read([](RunRecord& run) { run.tick = -1; }));
+  EXPECT_FALSE(is_read([](RunRecord& run) { run.every = 0ms; }));
 }
 
 TEST(RunText, WhatIsNoneIsRefused) {

@@ -72,6 +72,15 @@ TEST(Name, LeavesAloneWhatEscapingCannotHaveMade) {
   }
 }
 
+TEST(Name, EscapesEachByteInTwoDigits) {
+  for (int byte = 0; byte < 256; ++byte) {
+    const std::string text(1, static_cast<char>(byte));
+    const auto escaped = percent_escape(text, is_letter);
+    EXPECT_EQ(escaped.size(), is_letter(static_cast<unsigned char>(byte)) ? 1U : 3U) << byte;
+    EXPECT_EQ(percent_unescape(escaped), text) << byte;
+  }
+}
+
 TEST(Name, EscapingIsInjectiveAndUndone) {
   std::mt19937 random(20240501);
   std::uniform_int_distribution<int> letters(0, 5);

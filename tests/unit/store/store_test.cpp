@@ -54,6 +54,28 @@ TEST(Store, AHeldLockIsRenewedAtAThirdAndNoLongerAfterItsRelease) {
   EXPECT_EQ(fixture.script().release_searches, std::vector<bool>{false});
 }
 
+TEST(Store, ALockThatIsOverLeavesNoTimer) {
+  StoreFixture fixture;
+  auto first = fixture.acquire();
+  fixture.env().run_for(milliseconds(1));
+  ASSERT_TRUE(first->handle);
+  const auto timers = fixture.env().pending_timers();
+  for (int i = 0; i < 20; ++i) {
+    auto held = fixture.acquire(std::chrono::hours(1));
+    fixture.script().claims.push_back({claim_answer(ClaimStatus::waiting)});
+    auto waiting = fixture.acquire(std::chrono::hours(1));
+    fixture.env().run_for(milliseconds(1));
+    ASSERT_TRUE(held->handle);
+    ASSERT_FALSE(waiting->told);
+    waiting->acquisition.lock()->cancel();
+    std::swap(first, held);
+    held->handle = LockHandle();
+    fixture.env().run_for(milliseconds(1));
+    EXPECT_EQ(waiting->ec, errc::cancelled);
+    EXPECT_EQ(fixture.env().pending_timers(), timers);
+  }
+}
+
 TEST(Store, F27_TheDeadlineCountsFromBeforeSendingNotFromTheReply) {
   StoreFixture fixture;
   fixture.script().claims.push_back({claim_answer(ClaimStatus::granted), milliseconds(2900)});

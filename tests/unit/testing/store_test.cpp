@@ -55,6 +55,40 @@ TEST(TestingStore, GrantsQueuesAndCounts) {
   EXPECT_FALSE(store.wait_for(Event::Kind::lost, "a", 1, 1ms));
 }
 
+TEST(TestingStore, ALeaseIsBetweenATenthOfASecondAndADay) {
+  const auto is_opened = [](std::chrono::milliseconds lease) {
+    const Store store({.lease = lease});
+    try {
+      const auto locks = store.open(quiet());
+      return true;
+    } catch (const LockError& error) {
+      EXPECT_EQ(error.code(), errc::config_invalid);
+      return false;
+    }
+  };
+  EXPECT_FALSE(is_opened(99ms));
+  EXPECT_TRUE(is_opened(100ms));
+  EXPECT_TRUE(is_opened(24h));
+  EXPECT_FALSE(is_opened(24h + 1ms));
+}
+
+TEST(TestingStore, DeclaresWhatItCan) {
+  const Store store({.lease = 1234ms});
+  const auto report = store.open(quiet()).inspect().at(0);
+  ASSERT_TRUE(report.capabilities);
+  const auto& can = *report.capabilities;
+  EXPECT_EQ(report.backend, "testing");
+  EXPECT_EQ(can.guarantee, Guarantee::exclusive);
+  EXPECT_TRUE(can.fair && can.shared_mode && can.permits);
+  EXPECT_TRUE(can.can_list && can.can_evict && can.can_head_start && can.can_ask);
+  EXPECT_EQ(can.token, TokenStrength::durable);
+  EXPECT_EQ(can.wake_up, WakeUp::push);
+  EXPECT_EQ(can.lease_scope, LeaseScope::claim);
+  EXPECT_EQ(can.lease, 1234ms);
+  EXPECT_EQ(can.shortest_lease, 100ms);
+  EXPECT_EQ(can.longest_lease, 24h);
+}
+
 TEST(TestingStore, StoresAreApartAndOutliveTheirManagers) {
   const Store one;
   const Store other;
