@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <utility>
 
 namespace dlock::local {
 namespace {
@@ -14,6 +15,16 @@ TEST(LocalPace, TheNextLooksOften) {
   EXPECT_EQ(pause_untold(0), 10ms);
   EXPECT_EQ(pause_untold(1), 10ms);
   EXPECT_EQ(pause_untold(4), 10ms);
+}
+
+TEST(LocalPace, APauseIsAQuarterOfAHundredthForEachBefore) {
+  for (const auto& [ahead, pause] : {std::pair{0, 10'000us},
+                                     {5, 12'500us},
+                                     {99, 247'500us},
+                                     {100, 250'000us},
+                                     {101, 250'000us}}) {
+    EXPECT_EQ(pause_untold(static_cast<std::uint64_t>(ahead)), pause) << ahead;
+  }
 }
 
 // Each before it takes 5 ms on average to find that it is next.

@@ -343,6 +343,45 @@ TEST_F(MemcachedPoller, SlowsDownAndStartsShortWithANewcomer) {
   EXPECT_EQ(poller_.pause(0), 7'500us);
 }
 
+TEST_F(MemcachedPoller, PausesGrowByAQuarterAndAreJittered) {
+  const auto one = waiter("a");
+  std::vector<Duration> pauses;
+  for (int i = 0; i < 3; ++i) pauses.push_back(poller_.pause(0));
+  EXPECT_THAT(pauses, testing::ElementsAre(7500us, 9375us, 11'718'750ns));
+  const auto two = waiter("b");
+  EXPECT_EQ(poller_.pause(512), 7500us + 2500us);
+  EXPECT_EQ(poller_.pause(1024), 9375us) << "the dice are taken modulo 1024";
+  // A claim that tried in vain does not shorten the pause.
+  poller_.remove(*one);
+  poller_.add(*one);
+  EXPECT_EQ(poller_.pause(0), 11'718'750ns);
+  EXPECT_TRUE(poller_.has_waiters());
+  poller_.remove(*one);
+  poller_.remove(*one);
+  poller_.remove(*two);
+  EXPECT_FALSE(poller_.has_waiters());
+  EXPECT_EQ(poller_.pause(0), 187'500us) << "no claim waits";
+}
+
+TEST(MemcachedPacer, TheSecondTryIsAtOnceAndTheOthersLaterAndLater) {
+  Pacer pacer;
+  auto now = TimePoint(1h);
+  for (const auto pause : {0ms, 0ms, 200ms, 400ms, 800ms, 1600ms, 2000ms, 2000ms}) {
+    if (pause > 0ms) {
+      EXPECT_FALSE(pacer.may_try(now + pause - 1ns)) << pause.count();
+    }
+    EXPECT_TRUE(pacer.may_try(now + pause)) << pause.count();
+    now += pause;
+    pacer.tried(now);
+  }
+  now += 10s - 1ns;
+  pacer.tried(now);
+  EXPECT_FALSE(pacer.may_try(now + 2s - 1ns)) << "it has not lived for ten seconds";
+  now += 10s;
+  pacer.tried(now);
+  EXPECT_TRUE(pacer.may_try(now));
+}
+
 TEST_F(MemcachedPoller, ForgetsStraysInTime) {
   poller_.add_stray({"k", "id", {}}, TimePoint(10s));
   EXPECT_FALSE(poller_.idle());

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "backends/redis/error.hpp"
 #include "backends/redis/rules/guarantee.hpp"
 #include "backends/redis/rules/pace.hpp"
@@ -279,6 +281,72 @@ double tries_a_second(Duration lifetime) {
     pace.ended(now, lifetime, static_cast<std::uint64_t>(tries) * 0x9E3779B97F4A7C15U);
   }
   return static_cast<double>(tries - 8) / static_cast<double>(kTime.count());
+}
+
+TEST(RedisPace, PausesDoubleAndSixTriesFitIntoAMoment) {
+  const TimePoint start{1h};
+  Pace pace;
+  auto now = start;
+  std::vector<std::int64_t> tries;
+  for (int i = 0; i < 9; ++i) {
+    now = std::max(now, pace.next());
+    tries.push_back(std::chrono::duration_cast<std::chrono::milliseconds>(now - start).count());
+    pace.begin(now);
+    pace.failed(now, 0);
+    EXPECT_EQ(pace.failures(), i + 1);
+  }
+  EXPECT_EQ(tries, (std::vector<std::int64_t>{0, 10, 30, 70, 150, 310, 1000, 2000, 3000}));
+}
+
+TEST(RedisPace, APauseIsUpToAQuarterLonger) {
+  const TimePoint start{1h};
+  const auto pause = [&](std::uint64_t dice) {
+    Pace pace;
+    pace.failed(start, dice);
+    return pace.next() - start;
+  };
+  EXPECT_EQ(pause(0), 10ms);
+  EXPECT_EQ(pause(2'499'999), 10ms + 2'499'999ns);
+  EXPECT_EQ(pause(2'500'000), 10ms);
+  Pace slow;
+  for (int i = 0; i < 20; ++i) slow.failed(start, 0);
+  EXPECT_EQ(slow.next() - start, 1s) << "the longest";
+}
+
+TEST(RedisPace, AConnectionIsGoodFromItsFirstSecondOn) {
+  const TimePoint start{1h};
+  Pace pace;
+  pace.failed(start, 0);
+  pace.ended(start, 1s - 1ns, 0);
+  EXPECT_EQ(pace.failures(), 2);
+  EXPECT_EQ(pace.next() - start, 20ms);
+  pace.ended(start, 1s, 0);
+  EXPECT_EQ(pace.failures(), 0);
+  EXPECT_EQ(pace.next(), start);
+  pace.wait_until(start + 5s);
+  EXPECT_EQ(pace.next(), start + 5s);
+  pace.wait_until(start + 4s);
+  EXPECT_EQ(pace.next(), start + 5s);
+}
+
+TEST(RedisPoll, DelaysFollowTheRankAndTheRestOfTheLease) {
+  const auto delay = [](std::int64_t rank, std::int64_t remaining = -1, std::uint64_t dice = 0) {
+    return poll_delay({rank, std::chrono::milliseconds(remaining)}, 1000ms, dice);
+  };
+  EXPECT_EQ(delay(0), 1000ms);
+  EXPECT_EQ(delay(0, -1, 249'999'999), 1000ms - 249'999'999ns);
+  EXPECT_EQ(delay(0, -1, 250'000'000), 1000ms);
+  EXPECT_EQ(delay(8), 1000ms);
+  EXPECT_EQ(delay(9), 1125ms);
+  EXPECT_EQ(delay(40), 5000ms);
+  EXPECT_EQ(delay(41), 5000ms);
+  EXPECT_EQ(delay(3, 300), 301ms);
+  EXPECT_EQ(delay(4, 300), 1000ms);
+  EXPECT_EQ(delay(3, 2000), 1000ms);
+  EXPECT_EQ(delay(0, 0), 5ms);
+  EXPECT_EQ(delay(-1, 300), 301ms);
+  EXPECT_EQ(waiter_patience(1000ms), 11s);
+  EXPECT_EQ(near_patience(1000ms), 1600ms);
 }
 
 TEST(RedisPace, P14_IsOneTryASecondAtMostHoweverLongEachStands) {
