@@ -178,6 +178,15 @@ TEST(MemcachedServerList, SaysThePlaceAndTheList) {
   EXPECT_LT(server_note(many, 99, {}).size(), 200U);
 }
 
+TEST(MemcachedServerList, ALongListIsAChecksum) {
+  const auto note = [](std::size_t size) {
+    const std::string_view rest = ":1,a:2";
+    return server_note({{std::string(size - rest.size(), 'h'), 1}, {"a", 2}}, 0, "");
+  };
+  EXPECT_EQ(note(512), "server 1 of 2: " + std::string(506, 'h') + ":1,a:2");
+  EXPECT_EQ(note(513), "server 1 of 2: sha256 " + sha256_hex(std::string(507, 'h') + ":1,a:2"));
+}
+
 TEST(MemcachedServerList, IsKeptLongerThanLocks) {
   EXPECT_EQ(note_exptime(30s), 600);
   EXPECT_EQ(note_exptime(1h), 7200);

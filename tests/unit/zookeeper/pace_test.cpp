@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <vector>
 
 #include "backends/zookeeper/wire/gate.hpp"
 #include "backends/zookeeper/wire/redial.hpp"
@@ -34,6 +35,32 @@ TEST(Redial, AGoodLinkThatBreaksIsTriedAtOnceAndThenQuickly) {
   redial.missing(lost);
   EXPECT_LE(redial.next(), lost);
   EXPECT_GE(tries(redial, lost, 1s), 6U);
+}
+
+/// Returns the first `count` tries, in milliseconds from the start.
+std::vector<std::int64_t> schedule(Redial redial, std::size_t count) {
+  std::vector<std::int64_t> all;
+  for (auto now = kStart; all.size() < count;) {
+    now = std::max(now, redial.next());
+    all.push_back(std::chrono::duration_cast<std::chrono::milliseconds>(now - kStart).count());
+    redial.tried(now);
+  }
+  return all;
+}
+
+TEST(Redial, APauseEqualsTheTimeWithoutALink) {
+  using Times = std::vector<std::int64_t>;
+  EXPECT_EQ(schedule(Redial(8s, 1, kStart), 10),
+            (Times{0, 20, 40, 80, 160, 320, 640, 1600, 3200, 4800}));
+  EXPECT_EQ(schedule(Redial(1600ms, 1, kStart), 9),
+            (Times{0, 20, 40, 80, 160, 320, 520, 1600, 3200}));
+  EXPECT_EQ(schedule(Redial(100ms, 1, kStart), 6), (Times{0, 20, 40, 80, 130, 180}));
+  EXPECT_EQ(schedule(Redial(8s, 3, kStart), 10), (Times{0, 0, 0, 20, 20, 20, 40, 40, 40, 80}));
+  EXPECT_EQ(schedule(Redial(8s, 1, kStart, 2s), 4), (Times{0, 2000, 4000, 6000}));
+  EXPECT_EQ(schedule(Redial(8s, 2, kStart, 2s), 5), (Times{0, 0, 2000, 2000, 4000}));
+  // Tries of other clients count: seven of 1.6 s are free.
+  const auto spent = std::make_shared<TimePoint>(kStart + 16s);
+  EXPECT_EQ(schedule(Redial(8s, 1, kStart, {}, spent), 3), (Times{0, 8000, 9600}));
 }
 
 TEST(Redial, OverTimeNoServerIsTriedMoreThanOnceASecond) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is said of servers that cannot be reached.
+// The text about servers that cannot be reached, and addresses as text.
 #include <gtest/gtest.h>
 
+#include "backends/zookeeper/wire/address.hpp"
 #include "backends/zookeeper/wire/tried.hpp"
 
 namespace dlock::zookeeper {
@@ -39,6 +40,19 @@ TEST(Tried, ClaimsNoMoreThanIsKnownOfThoseItNeverReached) {
   EXPECT_EQ(tried.text("a:1,b:2", false),
             "a:1 refused the connection or does not answer, b:2 refused the connection or does not "
             "answer");
+}
+
+TEST(ZooKeeperAddress, IsAnIpAndAPort) {
+  for (const char* address : {"127.0.0.1:1", "127.0.0.1:65535", "::1:2181"}) {
+    const auto endpoint = endpoint_of(address);
+    ASSERT_TRUE(endpoint) << address;
+    EXPECT_EQ(text_of(*endpoint), address);
+  }
+  EXPECT_EQ(endpoint_of("::1:2181")->port(), 2181);
+  for (const char* wrong :
+       {"", "127.0.0.1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:x", "host:1"}) {
+    EXPECT_FALSE(endpoint_of(wrong)) << wrong;
+  }
 }
 
 }  // namespace
