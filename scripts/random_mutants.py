@@ -25,7 +25,7 @@ ROUNDS = 10  # builds, each without the mutants that did not compile before
 # The tests of a module, cheapest tier first. The longest prefix of the path decides.
 #   contract/STORE   the contract suite on this store
 #   sim/STORE        runs of the simulation, mode exclusive
-#   sim/STORE/MODE   runs in another mode
+#   sim/STORE/MODE   runs in another mode, or its scenarios
 #   sim-migration    runs of a fleet in mode move; /dual and /gate: of another kind of plan
 #   cli              the quick cases of cli_test
 #   cli/CASES        other cases of cli_test
@@ -61,11 +61,51 @@ MODULES = {
                  "sim-migration sim-migration/dual sim-migration/gate "
                  "cli/CliMigrate.*:CliDual.*:CliMigratePattern.*:CliOutput*",
     "backends": "core_test contract/memory contract/local contract/redis",
-    "backends/local": "local_test local_power_cut_test contract/local sim/local",
-    "backends/memory": "engine_test mutex_test contract/memory",
-    "backends/redis": "redis_test contract/redis sim/redis",
-    "backends/memcached": "memcached_test contract/memcached sim/memcached",
-    "backends/zookeeper": "zookeeper_test zookeeper_client_test contract/zookeeper sim/zookeeper",
+    "backends/local": "local_test local_power_cut_test local_no_threads_test contract/local sim/local "
+                      "sim/local/readers sim/local/permits sim/local/scenarios "
+                      "hostile_test/*HostileLocal*",
+    "backends/memory": "engine_test mutex_test cache_test multi_test leader_test contract/memory",
+    "backends/redis": "redis_test contract/redis sim/redis sim/redis/permits sim/redis/readers "
+                      "sim/redis/exports sim/redis/scenarios simulated_redis_test "
+                      "gone_server_test/*Redis "
+                      "hostile_test/*HostileRedis*:SelfTestOfRedis.* redis_live_test/RedisAccess.*:"
+                      "RedisAdoption.*:RedisFair.*:RedisHanded.*:RedisPermits.*:RedisQueue.*:"
+                      "RedisReaders.*:RedisSelfTest.*:RedisTokens.*",
+    "backends/redis/wire": "redis_test contract/redis sim/redis sim/redis/scenarios "
+                           "hostile_test/*HostileRedis* gone_server_test/*Redis "
+                           "redis_live_test/RedisAccess.*:"
+                           "RedisFailover.*:RedisFaults.A*:RedisFaults.F06*:"
+                           "RedisFaults.F07*:RedisFaults.F09*:RedisFaults.F3*:RedisLateCopy.*:"
+                           "RedisPasswordFile.*:RedisQueue.*:RedisRefused.*:RedisTls.* redis_threads_test",
+    "backends/memcached": "memcached_test contract/memcached sim/memcached sim/memcached/exports "
+                          "sim/memcached/scenarios gone_server_test/*Memcached "
+                          "hostile_test/*Memcached* memcached_live_test/MemcachedClassic.*:"
+                          "MemcachedConnection.*:MemcachedCost.*:MemcachedEviction.*:"
+                          "MemcachedFailure.*:MemcachedServers.*:*MemcachedRefusals.*:"
+                          "*MemcachedDialects.*:MemcachedLists.*:MemcachedClose.*",
+    "backends/memcached/wire": "memcached_test contract/memcached sim/memcached "
+                               "gone_server_test/*Memcached "
+                               "hostile_test/*Memcached* memcached_live_test/MemcachedConnection.*:"
+                               "MemcachedClose.*:MemcachedLists.*:*MemcachedRefusals.*:"
+                               "*MemcachedDialects.*:MemcachedPipeline.*:MemcachedSlowLink.*:"
+                               "MemcachedServers.* memcached_no_threads_test",
+    "backends/zookeeper": "zookeeper_test zookeeper_client_test contract/zookeeper sim/zookeeper "
+                          "sim/zookeeper/permits sim/zookeeper/scenarios zookeeper_settings_test "
+                          "zookeeper_failure_test zookeeper_tokens_test gone_server_test/*ZooKeeper",
+    "backends/zookeeper/lock": "zookeeper_test contract/zookeeper sim/zookeeper "
+                               "sim/zookeeper/permits sim/zookeeper/readers sim/zookeeper/scenarios "
+                               "gone_server_test/*ZooKeeper zookeeper_queue_test "
+                               "zookeeper_failure_test zookeeper_foreign_test zookeeper_tokens_test "
+                               "zookeeper_counter_test zookeeper_settings_test "
+                               "zookeeper_migration_test/ZooKeeperSeal.*:MigrationGuide.FromRedis*:"
+                               "MigrationCost.RedisToZooKeeper*",
+    "backends/zookeeper/wire": "zookeeper_test zookeeper_client_test contract/zookeeper "
+                               "sim/zookeeper sim/zookeeper/scenarios gone_server_test/*ZooKeeper "
+                               "hostile_test/*HostileZooKeeper* "
+                               "zookeeper_failure_test zookeeper_settings_test "
+                               "zookeeper_no_threads_test "
+                               "zookeeper_ensemble_test/*ASilentServer*:*F16* zookeeper_rows_test "
+                               "zookeeper_session_test/*P15*:*F65*:*AReleaseThat*",
     "testing": "testing_test multi_test leader_test no_threads_test",
     "cli": "cli cli/*CliBadInput* cli/CliHold.*:CliRunLoss.*:*CliRunSignal.* stores_test "
            "cli/CliMigrate.*:CliDual.*:CliMigratePattern.* "
@@ -73,12 +113,15 @@ MODULES = {
     "cli/verbs/migrate": "cli/CliMigrate.*:CliDual.*:CliMigratePattern.*:CliMigrateKilled.* "
                          "cli/*CliBadInput*",
     "program": "cli cli/*CliBadInput* cli/CliSecrets.*",
-    "compare": "compare_figures_test compare_names_test",
+    "compare": "compare_figures_test compare_names_test compare_plant_test compare_end_test "
+               "compare_scenarios_test compare_worker_test compare_peers_test/*AFloorThatFails*:"
+               "*StandUnder*",
+    "compare/report": "compare_figures_test compare_names_test",
 }
 TIERS = ("contract/", "cli", "stores_test", "sim", "surroundings_test")  # after the unit programs
 CLI_CASES = ("CliAdoption*:CliBreak*:*CliConfig*:CliHelp*:CliList*:CliNested*:"
              "CliOutput*:CliQuiet*:CliRun.*:CliSemaphore*:CliShared*:CliStatus*:LossPolicy*")
-SEEDS = 200  # per run of the simulation
+SEEDS = 200  # per run of the simulation; a quarter in another mode
 PATIENCE = 900  # seconds for one test program without a mutant
 
 # -- Programs ---------------------------------------------------------------------------------------
@@ -291,8 +334,11 @@ def run_of(word):
     if word.startswith("contract/"):
         return "contract_test", "*/" + word.split("/")[1], []
     if word.startswith("sim/"):
-        store, mode = (word.split("/") + ["exclusive"])[1:3]
-        return "dlock-sim", None, ["--store", store, "--mode", mode, "--seeds", str(SEEDS), "--jobs", "1"]
+        store, _, mode = word[4:].partition("/")
+        if mode == "scenarios":
+            return "dlock-sim", None, ["--store", store, "--scenarios"]
+        return "dlock-sim", None, ["--store", store, "--mode", mode or "exclusive",
+                                   "--seeds", str(SEEDS // 4 if mode else SEEDS), "--jobs", "1"]
     if word.startswith("sim-migration"):
         return "dlock-sim-migration", None, ["--seeds", str(SEEDS)] + [
             f"--{plan}" for plan in word.split("/")[1:]]
