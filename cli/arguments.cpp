@@ -488,8 +488,8 @@ class Parser {
     auto& finish = add_step(*app, "finish", Verb::migrate_finish,
                             "For good: no way back; the target is the locks' home. Mode dual: when "
                             "the window admits phase 2 alone");
-    add_names(finish);
-    finish.get_option("--name")->group("");  // only for plans of dlock 0.1
+    add_all(finish);
+    add_wait(finish);
     finish.add_flag("--yes", arguments_.yes,
                     "Programs that lock in the source without the plan's route have been stopped, "
                     "or will be: nothing keeps them from a lock afterwards");
@@ -508,10 +508,18 @@ class Parser {
   }
 
   void add_names(CLI::App& app) {
-    auto* all = app.add_flag("--all", arguments_.all, "Every lock of the plan");
+    auto* all = add_all(app);
     app.add_option("--name", arguments_.names, "This lock; may be given several times")
         ->excludes(all)
         ->type_name("NAME");
+    add_wait(app);
+  }
+
+  CLI::Option* add_all(CLI::App& app) {
+    return app.add_flag("--all", arguments_.all, "Every lock of the plan");
+  }
+
+  void add_wait(CLI::App& app) {
     add_duration(app, "--wait", arguments_.wait,
                  "How long to wait for holders, in mode dual for programs; 0 looks once (default: "
                  "30s)",

@@ -8,7 +8,6 @@
 #include "dlock/spi/error.hpp"
 #include "migration/departures.hpp"
 #include "migration/gate_note.hpp"
-#include "migration/moved_note.hpp"
 #include "migration/record.hpp"
 
 namespace dlock::core::migration {
@@ -143,10 +142,6 @@ asio::awaitable<Ledger::Found> Ledger::find(std::string plan, bool ask_target) {
     co_return found;
   }
   found.finished = home.found.has_value();
-  const auto moved = co_await read(to_, moved_key(plan));
-  if (moved.status == RecordStatus::done) {
-    found.moved = parse_moved(moved.found.value_or(std::string())).names;
-  }
   co_return found;
 }
 
@@ -245,13 +240,6 @@ asio::awaitable<Failure> Ledger::publish(Plan plan) {
   std::string list(kPlansOut);
   auto failure = co_await objection(plan);
   if (failure.error) co_return failure;
-  const auto listed = co_await is_listed_anywhere(plan.name);
-  if (!listed.value) co_return listed.failure;
-  if (!*listed.value) {
-    // Of one that was withdrawn, by a command that died.
-    failure = co_await erase(to_, moved_key(plan.name));
-    if (failure.error) co_return failure;
-  }
   failure = co_await settle_id(plan);
   if (failure.error) co_return failure;
   failure = co_await write(to_, plan_key(plan.name), to_text(plan));
@@ -318,7 +306,7 @@ asio::awaitable<Failure> Ledger::put_in_effect(Plan plan) {
 // OPEN says no more than no gate does, so it may stand there before the plan is listed. What an
 // earlier plan of that name has left is ENDED, or OPEN by a start that was refused.
 asio::awaitable<Failure> Ledger::make_gate(Plan plan) {
-  if (!plan.has_gate()) co_return Failure{};
+  if (plan.mode == MigrateMode::dual) co_return Failure{};
   GateNote note(from_, plan.name);
   auto seen = co_await note.read();
   for (int i = 0; i < kMostWrites; ++i) {
@@ -352,7 +340,7 @@ asio::awaitable<Failure> Ledger::settle_id(Plan& plan) {
       const auto old = parse_plan(*known);
       const bool same = old && same_but_id(plan, *old);
       is_ours = same;
-      if (same && plan.has_gate()) {
+      if (same && plan.mode == MigrateMode::move) {
         // A start that was withdrawn is over, whatever a late command has written of it since.
         GateNote note(from_, plan.name);
         const auto seen = co_await note.read();
@@ -462,17 +450,14 @@ asio::awaitable<Failure> Ledger::overlap(std::shared_ptr<Store> store,
 asio::awaitable<Failure> Ledger::certify(Plan plan) {
   auto failure = co_await write(to_, home_key(plan.name), to_text(plan));
   if (failure.error) co_return failure;
-  // A plan of mode move without a gate has the locks' own records for that.
-  if (plan.mode == MigrateMode::dual || plan.has_gate()) {
-    const auto listed = co_await is_listed_anywhere(plan.name);
-    if (!listed.value) co_return listed.failure;
-    // A finish that is run again, when another plan may have brought all back, says nothing new.
-    if (!*listed.value) co_return Failure{};
-    Departures departures(from_, to_);
-    failure = co_await departures.note(plan);
-    if (failure.error) co_return failure;
-  }
-  if (plan.has_gate()) {
+  const auto listed = co_await is_listed_anywhere(plan.name);
+  if (!listed.value) co_return listed.failure;
+  // A finish that is run again, when another plan may have brought all back, says nothing new.
+  if (!*listed.value) co_return Failure{};
+  Departures departures(from_, to_);
+  failure = co_await departures.note(plan);
+  if (failure.error) co_return failure;
+  if (plan.mode == MigrateMode::move) {
     failure = co_await list_finished(plan);
     if (failure.error) co_return failure;
   }
@@ -513,8 +498,6 @@ asio::awaitable<Failure> Ledger::take_out(std::shared_ptr<Store> store, std::str
 asio::awaitable<Failure> Ledger::withdraw(Plan plan) {
   auto failure = co_await unlist(plan);
   if (failure.error) co_return failure;
-  failure = co_await erase(to_, moved_key(plan.name));
-  if (failure.error) co_return failure;
   failure = co_await erase_text(to_, plan);
   if (failure.error) co_return failure;
   failure = co_await erase_text(from_, plan);
@@ -535,48 +518,6 @@ asio::awaitable<Failure> Ledger::erase_text(std::shared_ptr<Store> store, Plan p
     if (outcome) co_return *outcome;
   }
   co_return out_of_writes(*store);
-}
-
-// The note first, then the source, and the note is compared: whoever takes a name back writes the
-// note between CLOSING and OPEN. So if it is unchanged, he has not come so far, and will.
-asio::awaitable<Failure> Ledger::note_moved(std::string plan, std::vector<std::string> names) {
-  for (int i = 0; i < kMostWrites; ++i) {
-    const auto now_there = co_await read(to_, moved_key(plan));
-    if (now_there.status != RecordStatus::done) co_return failure_of(*to_, now_there);
-    const auto before = parse_moved(now_there.found.value_or(std::string()));
-    std::vector<std::string> moved;
-    for (const auto& name : names) {
-      if (before.has(name)) continue;
-      const auto deadline = from_->env().now() + from_->request_timeout();
-      const auto answer = co_await from_->backend().migration().record(name, deadline);
-      if (answer.status != RecordStatus::done) co_return failure_of(*from_, answer);
-      if (!answer.found) continue;
-      const auto record = parse_record(*answer.found);
-      if (record && record->state != MoveState::closing) moved.push_back(name);
-    }
-    if (moved.empty()) co_return Failure{};
-    auto after = before;
-    after.add(moved);
-    std::optional<std::string> from = now_there.found;
-    std::optional<std::string> to = to_text(after);
-    const auto outcome = co_await set(to_, moved_key(plan), std::move(from), std::move(to));
-    if (outcome) co_return *outcome;
-  }
-  co_return out_of_writes(*to_);
-}
-
-asio::awaitable<Failure> Ledger::note_back(std::string plan, std::vector<std::string> names) {
-  for (int i = 0; i < kMostWrites; ++i) {
-    const auto now_there = co_await read(to_, moved_key(plan));
-    if (now_there.status != RecordStatus::done) co_return failure_of(*to_, now_there);
-    auto note = parse_moved(now_there.found.value_or(std::string()));
-    note.remove(names);
-    std::optional<std::string> from = now_there.found;
-    std::optional<std::string> to = to_text(note);
-    const auto outcome = co_await set(to_, moved_key(plan), std::move(from), std::move(to));
-    if (outcome) co_return *outcome;
-  }
-  co_return out_of_writes(*to_);
 }
 
 }  // namespace dlock::core::migration

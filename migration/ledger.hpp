@@ -44,7 +44,6 @@ class Ledger {
     /// lists.
     bool known_in_target = false;
     bool finished = false;
-    std::vector<std::string> moved;  ///< names known to have been moved
   };
 
   Ledger(std::shared_ptr<Store> from, std::shared_ptr<Store> to)
@@ -58,17 +57,12 @@ class Ledger {
   /// already keeps its id, if it is about the same. config_unsafe: why not; nothing of it is in
   /// effect then. What takes effect, that it is listed, is written last, in the source at the end.
   asio::awaitable<Failure> publish(Plan plan);
-  /// All names are FINAL, or the gate (`plan` has its floor then), or the window is finished:
-  /// certificate in the target, and out of the lists of unfinished plans.
+  /// Writes the certificate into the target and removes the plan from the lists of unfinished
+  /// plans. In mode move the gate is FINAL, and `plan` has its floor. In mode dual the window is
+  /// finished.
   asio::awaitable<Failure> certify(Plan plan);
-  /// All names are OPEN, and the gate is ENDED: as if it had never been.
+  /// Removes the plan from both stores. All locks are OPEN, and the gate is ENDED.
   asio::awaitable<Failure> withdraw(Plan plan);
-  /// For alarms: of these names, those whose lock is sealed in the source as moved or for good have
-  /// been moved. One that note_back() takes out meanwhile is not written after it.
-  asio::awaitable<Failure> note_moved(std::string plan, std::vector<std::string> names);
-  /// For alarms: these go back. Before they are opened in the source, when their records say
-  /// CLOSING already.
-  asio::awaitable<Failure> note_back(std::string plan, std::vector<std::string> names);
 
   /// Whether one of the stores has it among its unfinished plans.
   asio::awaitable<Result<bool>> is_listed_anywhere(std::string plan);
@@ -88,7 +82,7 @@ class Ledger {
                                               std::optional<std::string> from,
                                               std::optional<std::string> to);
   asio::awaitable<Failure> settle_id(Plan& plan);
-  /// The gate of a plan that has one is there, OPEN, or further if the plan was in effect already.
+  /// Writes the gate of a plan in mode move, OPEN, unless the plan has one from an earlier start.
   asio::awaitable<Failure> make_gate(Plan plan);
   asio::awaitable<Failure> erase_text(std::shared_ptr<Store> store, Plan plan);
   /// Neither finished before, nor listed and about something else.

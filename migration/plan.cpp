@@ -14,9 +14,8 @@
 namespace dlock::core::migration {
 namespace {
 
-constexpr std::string_view kMoveVersion = "dlock-plan1";
+constexpr std::string_view kMoveVersion = "dlock-plan3";
 constexpr std::string_view kDualVersion = "dlock-plan2";
-constexpr std::string_view kGatedVersion = "dlock-plan3";
 
 void parse_names(Fields& fields, std::vector<std::string>& names) {
   const auto count = fields.number("names", kLongestPlan);
@@ -81,16 +80,14 @@ std::string to_text(const Plan& plan) {
   const bool dual = plan.mode == MigrateMode::dual;
   std::string text = fmt::format(
       "{}\nname={}\nid={}\nfrom={}\nto={}\nmax_lease_ms={}\nlossy_target={}\nleased_target={}",
-      dual              ? kDualVersion
-      : plan.has_gate() ? kGatedVersion
-                        : kMoveVersion,
-      plan.name, plan.id, plan.from, plan.to, plan.max_lease.count(), plan.lossy_target ? 1 : 0,
-      plan.leased_target ? 1 : 0);
+      dual ? kDualVersion : kMoveVersion, plan.name, plan.id, plan.from, plan.to,
+      plan.max_lease.count(), plan.lossy_target ? 1 : 0, plan.leased_target ? 1 : 0);
   if (dual) {
     text += fmt::format("\nwindow={}\nregistration_ms={}", plan.window, plan.registration.count());
+  } else {
+    text += fmt::format("\nfloor={}", plan.floor);
   }
-  if (plan.has_gate()) text += fmt::format("\nfloor={}", plan.floor);
-  if (!plan.patterns.empty() || dual) add_lines(text, "patterns", plan.patterns);
+  add_lines(text, "patterns", plan.patterns);
   add_lines(text, "names", plan.names);
   return text;
 }
@@ -99,8 +96,11 @@ std::optional<Plan> parse_plan(std::string_view text, std::string* why) {
   Fields fields(text.substr(0, kLongestPlan + 1), '\n');
   if (text.size() > kLongestPlan) fields.fail("it is too long for a plan");
   const auto version = fields.word("version");
-  if (version != kMoveVersion && version != kDualVersion && version != kGatedVersion) {
-    fields.fail("it does not begin with 'dlock-plan1': it is no plan, or of a later version");
+  if (version != kMoveVersion && version != kDualVersion) {
+    fields.fail(
+        fmt::format("it begins with neither '{}' nor '{}': it is not a plan, or another "
+                    "version of dlock wrote it",
+                    kMoveVersion, kDualVersion));
   }
   Plan plan;
   plan.name = fields.name("name");
@@ -116,10 +116,13 @@ std::optional<Plan> parse_plan(std::string_view text, std::string* why) {
     plan.window = fields.name("window");
     plan.registration =
         std::chrono::milliseconds(fields.number("registration_ms", kMostMilliseconds));
+  } else {
+    plan.floor = fields.number("floor", kTokenEnd - 1);
   }
-  if (version == kGatedVersion) plan.floor = fields.number("floor", kTokenEnd - 1);
-  if (version != kMoveVersion) parse_patterns(fields, plan.patterns);
-  if (version == kGatedVersion && plan.patterns.empty()) fields.fail("it has no patterns");
+  parse_patterns(fields, plan.patterns);
+  if (plan.mode == MigrateMode::move && plan.patterns.empty()) {
+    fields.fail("it has no patterns: another version of dlock wrote it");
+  }
   parse_names(fields, plan.names);
   fields.end();
   if (fields.good()) return plan;
@@ -129,7 +132,6 @@ std::optional<Plan> parse_plan(std::string_view text, std::string* why) {
 
 std::string plan_key(std::string_view plan) { return fmt::format("plan/{}", plan); }
 std::string home_key(std::string_view plan) { return fmt::format("home/{}", plan); }
-std::string moved_key(std::string_view plan) { return fmt::format("moved/{}", plan); }
 
 std::string finished_entry(std::string_view plan) { return fmt::format("={}", plan); }
 bool is_finished_entry(std::string_view entry) noexcept { return entry.starts_with('='); }

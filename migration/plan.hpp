@@ -8,11 +8,10 @@
 //   plans-out   `NAME@ID` of unfinished plans that leave this store; `~NAME@ID` of one whose start
 //               has not come to its end
 //   plans-in    `NAME@ID` of unfinished plans that come to it: who knows this store alone must not
-//               lock their names in it; and `=NAME` of each that has a gate and is finished:
+//               lock their names in it; and `=NAME` of each in mode move that is finished:
 //               whoever locks their names in it passes the floor of home/NAME
-//   gate/NAME   in the source, of a plan that has patterns (gate.hpp)
+//   gate/NAME   in the source, of a plan in mode move (gate.hpp)
 //   home/NAME   in the target, when all is over: its locks are at home there
-//   moved/NAME  in the target: the names that were moved, so that a lost record is noticed
 //   plans-left, plans-came: what finished plans of mode dual have left behind (departures.hpp)
 //   window/NAME of mode dual: which phases are admitted, and who takes part (window.hpp)
 #pragma once
@@ -38,11 +37,12 @@ struct Plan {
   bool lossy_target = false;
   /// The target's holders have a lease, or a session: they are over max_lease after it has died.
   bool leased_target = true;
-  std::vector<std::string> names;  ///< sorted, distinct, exact
-  /// Sorted, distinct: names that match one belong to the plan, also those that are made later.
-  /// Without any, in mode move: a plan of dlock 0.1, which has its names and no gate.
+  /// Exact lock names of mode dual, sorted and distinct. Mode move has patterns alone.
+  std::vector<std::string> names;
+  /// Patterns that the plan governs, sorted and distinct; mode move has one at least. An exact name
+  /// is a pattern without wildcards. A lock that is created later belongs to the plan, too.
   std::vector<std::string> patterns;
-  /// Of a plan with a gate, when it is finished: tokens of the target are above this.
+  /// Floor of a finished plan in mode move: tokens of the target are above it.
   std::uint64_t floor = 0;
 
   MigrateMode mode = MigrateMode::move;
@@ -50,7 +50,6 @@ struct Plan {
   std::string window;                         ///< the store that keeps the window
   std::chrono::milliseconds registration{0};  ///< the lease of one
 
-  bool has_gate() const noexcept { return mode == MigrateMode::move && !patterns.empty(); }
   /// Exactly, or by a pattern.
   bool has(std::string_view lock) const;
   /// The parts that every lock of it begins with, to list no others: `a/b` of `a/b/**` and
@@ -68,11 +67,10 @@ inline constexpr std::size_t kLongestPlan = 65'000;
 
 std::string plan_key(std::string_view plan);
 std::string home_key(std::string_view plan);
-std::string moved_key(std::string_view plan);
 inline constexpr std::string_view kPlansOut = "plans-out";
 inline constexpr std::string_view kPlansIn = "plans-in";
 
-/// Of kPlansIn: a plan with a gate that is finished.
+/// Returns the entry of kPlansIn for a finished plan in mode move.
 std::string finished_entry(std::string_view plan);
 bool is_finished_entry(std::string_view entry) noexcept;
 /// Of an unfinished plan, by this start of it.

@@ -59,7 +59,7 @@ Record next_record(const Record& record, MoveState state, std::int64_t wall_cloc
 bool is_plan_id(std::string_view text) noexcept;
 
 /// Whether a target's record only closes it while the lock is in `source`: there a rollback, or an
-/// earlier plan that went the other way and is finished (MOVED: it had a gate), has left it, so
+/// earlier plan that went the other way and is finished (MOVED), has left it, so
 /// that nobody locks in the target who knows it alone, or the earlier plan. It holds against every
 /// record of the source that is not younger; whoever comes with a younger one may open the place.
 bool is_closed(const Record& in_target, std::string_view source) noexcept;

@@ -118,15 +118,8 @@ std::string gate_line(const core::migration::Gate& gate, const core::migration::
 
 std::string place_of(const NameStatus& name, const core::migration::Plan& plan) {
   if (!name.record) return fmt::format("in '{}'", plan.from);
-  switch (name.record->state) {
-    case MoveState::moved:
-      return fmt::format("moved to '{}'", plan.to);
-    case MoveState::closing:
-      return fmt::format("on its way back to '{}'", plan.from);
-    case MoveState::final_:
-      break;
-  }
-  return fmt::format("at home in '{}'", plan.to);
+  if (name.record->state == MoveState::moved) return fmt::format("moved to '{}'", plan.to);
+  return fmt::format("on its way back to '{}'", plan.from);
 }
 
 std::string line_of(const NameStatus& name, const PlanStatus& status, std::int64_t now_ms) {
@@ -172,7 +165,7 @@ const char* outcome_of(Verdict verdict) {
 std::string to_json(const core::migration::PlanReport& report) {
   auto object = about(report.plan);
   object["target_forgets"] = report.plan.lossy_target;
-  object["names"] = array_of(report.plan.has_gate() ? report.names : report.plan.names);
+  object["names"] = array_of(report.names);
   object["strangers"] = strangers_of(report.strangers);
   object["objections"] = array_of(report.objections);
   object["started"] = report.started;
@@ -183,14 +176,8 @@ std::string to_text(const core::migration::PlanReport& report) {
   const auto& plan = report.plan;
   std::string text;
   for (const auto& objection : report.objections) text += fmt::format("refused: {}\n", objection);
-  const auto& names = plan.has_gate() ? report.names : plan.names;
-  if (plan.has_gate()) {
-    text += fmt::format("plan {}: all locks of {} from '{}' to '{}'", plan.name, patterns_of(plan),
-                        plan.from, plan.to);
-  } else {
-    text += fmt::format("plan {}: {} lock{} from '{}' to '{}'", plan.name, names.size(),
-                        names.size() == 1 ? "" : "s", plan.from, plan.to);
-  }
+  text += fmt::format("plan {}: all locks of {} from '{}' to '{}'", plan.name, patterns_of(plan),
+                      plan.from, plan.to);
   if (plan.leased_target) {
     text += fmt::format(", leases there {} at most", format_duration(plan.max_lease));
   }
@@ -201,11 +188,9 @@ std::string to_text(const core::migration::PlanReport& report) {
     text += fmt::format("\nstarted; no lock has moved. Next: dlock migrate advance {} --all",
                         plan.name);
   }
-  if (plan.has_gate()) {
-    text += names.empty() ? std::string("\nnone is held there now")
-                          : fmt::format("\nseen there now: {}", names.size());
-  }
-  for (const auto& name : names) text += "\n  " + name;
+  text += report.names.empty() ? std::string("\nnone is held there now")
+                               : fmt::format("\nseen there now: {}", report.names.size());
+  for (const auto& name : report.names) text += "\n  " + name;
   text += lines_of(report.strangers);
   return text;
 }

@@ -8,6 +8,9 @@
  * are one step here; who was granted holds only while its claim lives. A crash is a claim that
  * nobody uses and that ends by itself.
  *
+ * FINAL is a state of the record here. In dlock it is a state of the plan's gate (gate.pml), for all
+ * locks at once.
+ *
  * Each BROKEN_... leaves one step out, and must be found out: scripts/check-models.
  * LOSSY: T may forget a lock before its lease is over. Then two may hold inside T, by T's own word,
  * but never one in S and one in T. Such a T keeps no record; any other one is closed by a rollback:

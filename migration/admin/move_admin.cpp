@@ -24,10 +24,10 @@ bool has_alarm(const PlanStatus& report) {
                      [](const NameStatus& name) { return !name.alarms.empty(); });
 }
 
-/// Where it stands, with the names that are seen now of a plan that has patterns.
+/// Returns the plan's status, with the names that the stores show now.
 PlanStatus look(Session& session, const Ledger::Found& found) {
   return session.run<PlanStatus>([&](Stores stores) -> asio::awaitable<PlanStatus> {
-    auto report = co_await survey(stores.from, stores.to, *found.plan, found.moved);
+    auto report = co_await survey(stores.from, stores.to, *found.plan);
     co_return report;
   });
 }
@@ -149,39 +149,14 @@ PlanStatus MoveAdmin::status() {
   if (found.failure.error) fail(found.failure);
   require_started(found);
   PlanStatus report;
+  // A step of another command can look like an alarm, and passes.
   for (int looks = 0; looks < kMostLooks; ++looks) {
     report = look(session_, found);
     if (!has_alarm(report)) break;
-    // What a command does meanwhile is no alarm: only what stands there still when it is looked at
-    // again.
-    if (found.plan->has_gate()) continue;
-    auto again = find(true);
-    if (again.failure.error || !again.plan || again.moved == found.moved) break;
-    found = std::move(again);
   }
   report.finished = found.finished;
   report.next = next_step(report);
   return report;
-}
-
-/// What its route's pattern matches besides is nobody's: each program locks it where its own route
-/// leads.
-std::string MoveAdmin::unlisted(const Plan& plan, bool finished) const {
-  if (plan.has_gate()) return {};
-  std::vector<std::string> patterns;
-  for (const auto& one : session_.patterns()) {
-    if (is_pattern(one)) patterns.push_back(fmt::format("'{}'", one));
-  }
-  if (patterns.empty()) return {};
-  const auto which = fmt::format("names of {} that plan '{}' does not list, those made later too, ",
-                                 fmt::join(patterns, " and "), plan.name);
-  return which +
-         (finished ? fmt::format("are locked in '{0}' by programs with the route and in '{1}' by "
-                                 "programs with `store: {1}`: stop all of the former before the "
-                                 "first of the latter starts",
-                                 plan.from, plan.to)
-                   : fmt::format("stay in '{}': name each lock that has to move, idle ones too",
-                                 plan.from));
 }
 
 }  // namespace dlock::core::migration

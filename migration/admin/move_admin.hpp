@@ -30,10 +30,6 @@ class MoveAdmin {
   PlanStatus status();
   StepsReport step(const StepRequest& request);
 
-  /// Of a plan of dlock 0.1, which has exact names: what its routes match besides, and where that
-  /// is locked. A sentence; empty: nothing.
-  std::string unlisted(const Plan& plan, bool finished) const;
-
  private:
   Ledger::Found find(bool ask_target);
   Failure with_ledger(std::function<asio::awaitable<Failure>(Ledger&)> work);
@@ -55,13 +51,7 @@ class MoveAdmin {
   void object_to_plans(PlanReport& report);
   void look_at_names(PlanReport& report);
 
-  StepsReport step_by_name(const StepRequest& request, const Ledger::Found& found);
-  StepsReport step_by_gate(const StepRequest& request, const Ledger::Found& found);
-  std::vector<StepReport> take(const StepRequest& request, const Plan& plan);
   PlanCoordinator::Report drive(const StepRequest& request, const Plan& plan);
-  bool all_in(const Plan& plan, Goal goal);
-  /// For alarms; that it cannot be written is no failure of the step.
-  void remember(const Plan& plan, const std::vector<StepReport>& steps);
 
   Session& session_;
 };

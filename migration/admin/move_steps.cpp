@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MoveAdmin's steps: of a plan that governs its routes' patterns by its gate, and of one of dlock
-// 0.1 with exact names.
+// MoveAdmin's steps: advance, rollback, finish.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -12,19 +11,18 @@
 #include "migration/admin/move_admin.hpp"
 #include "migration/admin/session.hpp"
 #include "migration/gate_note.hpp"
-#include "migration/move/drive_all.hpp"
 
 namespace dlock::core::migration {
 namespace {
 
 using Stores = Session::Stores;
 
-std::vector<std::string> chosen(const StepRequest& request, const Plan& plan) {
-  if (request.all) return plan.names;
+/// Throws Refusal: the plan does not have a lock of the request.
+void require_names(const StepRequest& request, const Plan& plan) {
+  if (request.all) return;
   for (const auto& name : request.names) {
     if (!plan.has(name)) throw Refusal{fmt::format("'{}' is not in plan '{}'", name, plan.name)};
   }
-  return request.names;
 }
 
 GateNote::Look read_gate(Session& session, const Plan& plan) {
@@ -35,22 +33,6 @@ GateNote::Look read_gate(Session& session, const Plan& plan) {
   });
   if (look.failure.error) fail(look.failure);
   return look;
-}
-
-std::vector<std::string> sealed_names(const std::vector<StepReport>& steps) {
-  std::vector<std::string> names;
-  for (const auto& step : steps) {
-    if (step.record) names.push_back(step.name);
-  }
-  return names;
-}
-
-/// How work on the loop is told to stop that makes its coordinator there.
-template <class T>
-std::function<void()> stopper(const std::shared_ptr<std::shared_ptr<T>>& coordinator) {
-  return [coordinator] {
-    if (*coordinator) (*coordinator)->stop();
-  };
 }
 
 }  // namespace
@@ -126,7 +108,6 @@ void MoveAdmin::require_noted_target(const Ledger::Found& found, Goal goal) {
 }
 
 void MoveAdmin::require_governed(const Plan& plan) const {
-  if (!plan.has_gate()) return;
   for (const auto& match : session_.patterns()) {
     const bool has =
         std::any_of(plan.patterns.begin(), plan.patterns.end(),
@@ -152,21 +133,6 @@ Ledger::Found MoveAdmin::started(bool ask_target) {
   return found;
 }
 
-std::vector<StepReport> MoveAdmin::take(const StepRequest& request, const Plan& plan) {
-  const auto coordinator = std::make_shared<std::shared_ptr<Coordinator>>();
-  const auto names = chosen(request, plan);
-  return session_.run<std::vector<StepReport>>(
-      [&, coordinator](Stores stores) {
-        auto& env = stores.from->env();
-        Coordinator::Options options;
-        options.deadline = deadline_after(request.wait, env);
-        options.target_gone = request.target_gone;
-        *coordinator = std::make_shared<Coordinator>(stores.from, stores.to, plan, options);
-        return drive_all(*coordinator, env, request.goal, names);
-      },
-      stopper(coordinator));
-}
-
 PlanCoordinator::Report MoveAdmin::drive(const StepRequest& request, const Plan& plan) {
   const auto coordinator = std::make_shared<std::shared_ptr<PlanCoordinator>>();
   return session_.run<PlanCoordinator::Report>(
@@ -180,31 +146,9 @@ PlanCoordinator::Report MoveAdmin::drive(const StepRequest& request, const Plan&
         return request.all ? (*coordinator)->drive_all(request.goal)
                            : (*coordinator)->take(request.goal, request.names);
       },
-      stopper(coordinator));
-}
-
-bool MoveAdmin::all_in(const Plan& plan, Goal goal) {
-  return session_.run<bool>([&](Stores stores) -> asio::awaitable<bool> {
-    for (const auto& name : plan.names) {
-      const auto deadline = stores.from->env().now() + stores.from->request_timeout();
-      const auto answer = co_await stores.from->backend().migration().record(name, deadline);
-      if (answer.status != RecordStatus::done) co_return false;
-      std::optional<Record> record;
-      if (answer.found) record = parse_record(*answer.found);
-      if (answer.found && !record) co_return false;
-      const bool is_final = record && record->state == MoveState::final_;
-      if (goal == Goal::finish ? !is_final : record.has_value()) co_return false;
-    }
-    co_return true;
-  });
-}
-
-void MoveAdmin::remember(const Plan& plan, const std::vector<StepReport>& steps) {
-  const auto sealed = sealed_names(steps);
-  if (sealed.empty()) return;
-  const auto failure =
-      with_ledger([&](Ledger& ledger) { return ledger.note_moved(plan.name, sealed); });
-  if (failure.error) session_.tell("warning: " + failure.text);
+      [coordinator] {
+        if (*coordinator) (*coordinator)->stop();
+      });
 }
 
 StepsReport MoveAdmin::step(const StepRequest& request) {
@@ -212,35 +156,6 @@ StepsReport MoveAdmin::step(const StepRequest& request) {
   const auto found = started(!request.target_gone);
   if (!request.target_gone) require_noted_target(found, request.goal);
   if (request.goal != Goal::rollback) require_governed(*found.plan);
-  return found.plan->has_gate() ? step_by_gate(request, found) : step_by_name(request, found);
-}
-
-StepsReport MoveAdmin::step_by_name(const StepRequest& request, const Ledger::Found& found) {
-  const auto goal = request.goal;
-  StepsReport report;
-  report.plan = *found.plan;
-  const auto& plan = report.plan;
-  if (found.finished && goal != Goal::rollback) {
-    // Whoever wrote the certificate may have died before the plan was out of the lists.
-    if (goal == Goal::finish) demand([&](Ledger& ledger) { return ledger.certify(plan); });
-    report.finished = true;
-    return report;
-  }
-  report.steps = take(request, plan);
-  if (!request.target_gone) remember(plan, report.steps);
-  const bool done = verdict_on(report.steps) == Verdict::done;
-  if (done && goal == Goal::finish && all_in(plan, goal)) {
-    demand([&](Ledger& ledger) { return ledger.certify(plan); });
-    report.finished = true;
-  }
-  if (done && request.withdraw && all_in(plan, goal)) {
-    demand([&](Ledger& ledger) { return ledger.withdraw(plan); });
-    report.withdrawn = true;
-  }
-  return report;
-}
-
-StepsReport MoveAdmin::step_by_gate(const StepRequest& request, const Ledger::Found& found) {
   const auto goal = request.goal;
   StepsReport report;
   report.plan = *found.plan;
@@ -248,7 +163,7 @@ StepsReport MoveAdmin::step_by_gate(const StepRequest& request, const Ledger::Fo
   if (!request.all && goal == Goal::finish) {
     throw Misuse{fmt::format("plan '{}' is finished as a whole; write --all", plan.name)};
   }
-  chosen(request, plan);
+  require_names(request, plan);
   auto driven = drive(request, plan);
   report.steps = std::move(driven.steps);
   report.strangers = std::move(driven.strangers);

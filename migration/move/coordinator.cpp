@@ -8,7 +8,6 @@
 #include "core/store/hold.hpp"
 #include "dlock/spi/error.hpp"
 #include "migration/eligibility.hpp"
-#include "migration/ledger.hpp"
 #include "migration/move/target_place.hpp"
 #include "migration/policy/plan_claims.hpp"
 #include "migration/policy/target_guard.hpp"
@@ -54,15 +53,14 @@ asio::awaitable<StepReport> Coordinator::take(Goal goal, std::string name) {
                             fmt::format("what stands in the lock's place cannot be read: {}", why));
       }
     }
-    if (options_.gate && record && record->plan_id != plan_.id) {
+    if (record && record->plan_id != plan_.id) {
       auto passed = co_await pass_left_one(goal, name, *answer.found);
       if (passed && passed->report) co_return std::move(*passed->report);
       if (passed) continue;
     }
     auto decision = decide(goal, record, plan_);
-    Task task{name, nullptr};
-    if (options_.gate) task.gate = options_.gate->check(source_->env().wall_clock_ms());
-    if (options_.gate && decision.action != Action::refuse) {
+    Task task{name, options_.gate->check(source_->env().wall_clock_ms())};
+    if (decision.action != Action::refuse) {
       decision =
           under_gate(goal, std::move(decision), options_.gate->gate(), plan_, options_.is_for_all);
     }
@@ -136,9 +134,6 @@ asio::awaitable<Coordinator::Course> Coordinator::step(Action action, Task task,
         course = co_await open(std::move(task), *record);
       }
       break;
-    case Action::make_final:
-      course = co_await make_final(std::move(task), *record);
-      break;
     case Action::nothing:
     case Action::give_way:
     case Action::refuse:
@@ -159,13 +154,11 @@ asio::awaitable<Coordinator::Course> Coordinator::seal(Task task) {
     co_return course;
   }
   auto request = request_for(*source_, name);
-  if (options_.gate) {
-    request.policy = source_claims(*source_, participant_mark(plan_.name), task.gate);
-  }
+  request.policy = source_claims(*source_, participant_mark(plan_.name), task.gate);
   auto locked = co_await locker_.lock(source_, std::move(request));
   if (auto learnt = learn_gate(locked.gate, name)) co_return std::move(*learnt);
   if (locked.error == errc::moving) {  // another was here, or it was sealed with the grant
-    course.changed = options_.gate != nullptr;
+    course.changed = !task.gate->seal.empty();
     co_return course;
   }
   if (locked.error) {
@@ -199,23 +192,15 @@ asio::awaitable<Coordinator::Course> Coordinator::change(Task task, Record from,
 asio::awaitable<RecordAnswer> Coordinator::set_record(Task task, std::string from,
                                                       std::optional<std::string> to,
                                                       std::uint64_t min_token) {
-  RecordAnswer answer;
   const auto deadline = request_deadline(*source_);
-  auto& backend = source_->backend();
-  if (task.gate) {
-    answer = co_await backend.migration().set_record_under(std::move(task.gate),
-                                                           std::move(task.name), std::move(from),
-                                                           std::move(to), min_token, deadline);
-  } else {
-    answer = co_await backend.migration().set_record(std::move(task.name), std::move(from),
-                                                     std::move(to), min_token, deadline);
-  }
-  co_return answer;
+  co_return co_await source_->backend().migration().set_record_under(
+      std::move(task.gate), std::move(task.name), std::move(from), std::move(to), min_token,
+      deadline);
 }
 
 std::optional<Coordinator::Course> Coordinator::learn_gate(const std::optional<std::string>& text,
                                                            const std::string& name) const {
-  if (!text || !options_.gate) return std::nullopt;
+  if (!text) return std::nullopt;
   Course course;
   std::string why;
   if (!options_.gate->learn(*text, why)) {
@@ -378,50 +363,10 @@ asio::awaitable<Coordinator::Course> Coordinator::open_without_target(Task task,
   co_return course;
 }
 
-// It is one note: those that go back at the same time are written together.
-asio::awaitable<Failure> Coordinator::note_back(std::string name) {
-  OneShot<Failure> noted(source_->env());
-  going_back_.emplace_back(std::move(name), noted);
-  if (!std::exchange(is_noting_, true)) {
-    while (!going_back_.empty()) {
-      std::vector<std::string> names;
-      const auto batch = std::exchange(going_back_, {});
-      for (const auto& one : batch) names.push_back(one.first);
-      Ledger ledger(source_, target_);
-      const auto failure = co_await ledger.note_back(plan_.name, std::move(names));
-      for (const auto& one : batch) one.second.set(failure);
-    }
-    is_noting_ = false;
-  }
-  const auto told = co_await noted.get_until(kNever);
-  co_return *told;
-}
-
 asio::awaitable<Coordinator::Course> Coordinator::write_open(Task task, Record closing,
                                                              std::uint64_t above) {
-  // A target that is gone is not asked. A plan with a gate keeps no list of what has moved.
-  if (!options_.target_gone && !options_.gate) {
-    const auto noted = co_await note_back(task.name);
-    if (noted.error) {
-      Course course;
-      course.report = failure_report(task.name, false, target_->name(), noted.error, noted);
-      co_return course;
-    }
-  }
   const auto answer = co_await set_record(task, to_text(closing), std::nullopt, above);
   co_return after(answer, *source_, task.name);
-}
-
-asio::awaitable<Coordinator::Course> Coordinator::make_final(Task task, Record moved) {
-  Course course;
-  auto request = target_request(task.name, moved);
-  auto locked = co_await locker_.lock(target_, std::move(request));
-  if (locked.error) {
-    course.report = co_await locker_.not_locked(target_, task.name, std::move(locked));
-    co_return course;
-  }
-  course = co_await change(std::move(task), std::move(moved), MoveState::final_);
-  co_return course;
 }
 
 Coordinator::Course Coordinator::after(const RecordAnswer& answer, const Store& store,

@@ -8,17 +8,14 @@
 //             any other: close its place; CLOSING -> OPEN, S raised above T's token
 //             target gone: instead of locking T wait max_lease and raise S blindly
 //   abort     CLOSING -> MOVED
-//   finish    lock T above the floor; MOVED -> FINAL; release T (of a plan without a gate)
 //
-// A plan with a gate (plan_coordinator.hpp turns it): each of these writes in S is made while the
-// gate is as it was read: seals under OPEN and TURNED, CLOSING and OPEN under OPEN and ENDED.
+// Each of these writes in S is made while the plan's gate (plan_coordinator.hpp turns it) is as it
+// was read: seals under OPEN and TURNED, CLOSING and OPEN under OPEN and ENDED.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "core/store/store.hpp"
 #include "dlock/spi/signal.hpp"
@@ -37,7 +34,7 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
     TimePoint deadline = kNever;  ///< of waiting for holders
     /// The target is dead for good and was stopped by the operator.
     bool target_gone = false;
-    /// Of a plan that has a gate: what was read of it. Learns of later turns.
+    /// What was read of the plan's gate; never null. The coordinator updates it.
     std::shared_ptr<GateBelief> gate;
     /// All locks of the plan go there: not while the gate is OPEN, for another brings them back
     /// then.
@@ -50,8 +47,6 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   asio::awaitable<StepReport> take(Goal goal, std::string name);
   /// Every take() ends soon; what was written stays.
   void stop() { locker_.stop(); }
-
-  const Plan& plan() const noexcept { return plan_; }
 
  private:
   /// What one step came to: empty `report`: go on with the record as it is now.
@@ -66,7 +61,7 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   asio::awaitable<std::optional<Course>> pass_left_one(Goal goal, std::string name,
                                                        std::string record);
   /// A lock, and the gate by which it was decided what is done with it: no write is made under
-  /// another, which work on other locks may have learnt of meanwhile. Null: the plan has none.
+  /// another, which work on other locks may have learnt of meanwhile.
   struct Task {
     std::string name;
     GatePtr gate;
@@ -89,8 +84,6 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   asio::awaitable<Course> open_from_closed(Task task, Record closing, std::string text);
   asio::awaitable<Course> open_without_target(Task task, Record closing);
   asio::awaitable<Course> write_open(Task task, Record closing, std::uint64_t above);
-  asio::awaitable<Failure> note_back(std::string name);
-  asio::awaitable<Course> make_final(Task task, Record moved);
   Acquisition::Request request_for(Store& store, const std::string& name) const;
   Acquisition::Request target_request(const std::string& name, const Record& record) const;
   Course after(const RecordAnswer& answer, const Store& store, const std::string& name) const;
@@ -104,8 +97,6 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   const Plan plan_;
   const Options options_;
   Locker locker_;
-  std::vector<std::pair<std::string, OneShot<Failure>>> going_back_;
-  bool is_noting_ = false;
 };
 
 }  // namespace dlock::core::migration

@@ -71,7 +71,7 @@ asio::awaitable<void> MigratingAcquisition::run() {
   caller_.stop_clock();
   const bool is_moved = fsm_.held_in_target();
   finish();
-  if (is_moved && request_.gate && request_.gate->is_due(env.now())) co_await look_at_gate();
+  if (is_moved && request_.gate->is_due(env.now())) co_await look_at_gate();
   source_->dismiss(self);
 }
 

@@ -26,7 +26,7 @@ class MigratingAcquisition final : public BackgroundWork,
     std::string plan;
     Duration poll{};
     std::vector<std::string> stores;  ///< all that are configured
-    /// What this process knows of the plan's gate; null: nothing is known of gates.
+    /// What this process knows of the plan's gate; never null.
     std::shared_ptr<GateBelief> gate;
   };
 

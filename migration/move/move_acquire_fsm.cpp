@@ -22,7 +22,7 @@ bool leads_to_target(MoveState state) {
 MoveAcquireFsm::Step MoveAcquireFsm::begin() { return lock_source(); }
 
 MoveAcquireFsm::Step MoveAcquireFsm::lock_source() {
-  if (gate_ && gate_->is(GateState::final_)) {
+  if (gate_->is(GateState::final_)) {
     if (auto foreign = foreign_record(final_record(*gate_->gate())); foreign.error) {
       failure_ = std::move(foreign);
       return fail(portable(failure_.error));
@@ -36,7 +36,6 @@ MoveAcquireFsm::Step MoveAcquireFsm::lock_source() {
 }
 
 GatePtr MoveAcquireFsm::claim_gate(std::int64_t wall_clock_ms) {
-  if (!gate_) return nullptr;
   claimed_under_ = gate_->gate();
   auto check = gate_->check(wall_clock_ms);
   if (check->seal.empty() || !foreign_record(moved_record(*claimed_under_, 0, 0)).error) {

@@ -66,7 +66,7 @@ class MoveAcquireFsm {
     std::optional<std::string> gate;  ///< it was refused for that: the present one
   };
 
-  /// `gate`: what is known of the plan's; null: its source cannot have any.
+  /// `gate`: what this process knows of the plan's gate; never null.
   MoveAcquireFsm(Route route, Limits limits, std::shared_ptr<GateBelief> gate)
       : route_(std::move(route)), limits_(limits), gate_(std::move(gate)), backoff_(limits.retry) {}
 
@@ -93,7 +93,7 @@ class MoveAcquireFsm {
   /// False also where a store's own acquire tells of the deadline.
   bool on_deadline();
 
-  /// Of the claim in S: none, where S cannot have any.
+  /// Returns the gate under which the claim in S is made.
   GatePtr claim_gate(std::int64_t wall_clock_ms);
   /// Before seal_source, granted with `token`: the record to write.
   Record sealing(std::uint64_t token, std::int64_t wall_clock_ms);

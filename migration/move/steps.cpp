@@ -3,10 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
-#include "dlock/sequencer.hpp"
-
 namespace dlock::core::migration {
 namespace {
 
@@ -18,73 +14,22 @@ Decision overtaken(const Plan& plan) {
                       plan.name)};
 }
 
-Decision decide_open(Goal goal, const Plan& plan) {
-  switch (goal) {
-    case Goal::advance:
-      return take(Action::seal);
-    case Goal::rollback:
-      return take(Action::nothing);
-    case Goal::finish:
-      break;
-  }
-  return refusal(fmt::format("it is still in '{}'; run `dlock migrate advance {} --all` first",
-                             plan.from, plan.name));
-}
-
-Decision decide_moved(Goal goal) {
-  switch (goal) {
-    case Goal::advance:
-      return take(Action::nothing);
-    case Goal::rollback:
-      return take(Action::close);
-    case Goal::finish:
-      break;
-  }
-  return take(Action::make_final);
-}
-
-Decision decide_closing(Goal goal, const Plan& plan) {
-  switch (goal) {
-    case Goal::advance:
-      return take(Action::abort);
-    case Goal::rollback:
-      return take(Action::open);
-    case Goal::finish:
-      break;
-  }
-  return refusal(
-      fmt::format("a rollback is under way; end it with `dlock migrate rollback {0} --all`, or "
-                  "take it back with `dlock migrate advance {0} --all`",
-                  plan.name));
-}
-
-Decision decide_final(Goal goal, const Plan& plan) {
-  if (goal != Goal::rollback) return take(Action::nothing);
-  return refusal(
-      fmt::format("it is finished and at home in '{0}'; going back is a plan of its own, "
-                  "from '{0}' to '{1}'",
-                  plan.to, plan.from));
-}
-
 }  // namespace
 
 Decision decide(Goal goal, const std::optional<Record>& record, const Plan& plan) {
-  if (!record) return decide_open(goal, plan);
-  if (record->plan != plan.name || record->plan_id != plan.id || record->target != plan.to) {
+  const bool back = goal == Goal::rollback;
+  if (!record) return take(back ? Action::nothing : Action::seal);
+  const bool is_own =
+      record->plan == plan.name && record->plan_id == plan.id && record->target == plan.to;
+  // No plan makes a record FINAL in its source.
+  if (!is_own || record->state == MoveState::final_) {
     return refusal(
         fmt::format("plan '{}' has it, and it is {} there; finish that plan or roll it "
                     "back first",
                     record->plan, to_string(record->state)));
   }
-  switch (record->state) {
-    case MoveState::moved:
-      return decide_moved(goal);
-    case MoveState::closing:
-      return decide_closing(goal, plan);
-    case MoveState::final_:
-      break;
-  }
-  return decide_final(goal, plan);
+  if (record->state == MoveState::moved) return take(back ? Action::close : Action::nothing);
+  return take(back ? Action::open : Action::abort);
 }
 
 Decision under_gate(Goal goal, Decision decision, const std::optional<Gate>& gate, const Plan& plan,
@@ -118,16 +63,7 @@ Decision under_gate(Goal goal, Decision decision, const std::optional<Gate>& gat
 }
 
 Record moved_record(const Plan& plan, std::uint64_t token, std::int64_t wall_clock_ms) {
-  Record record;
-  record.state = MoveState::moved;
-  record.gen = {token, 1};
-  record.target = plan.to;
-  record.floor = token;
-  record.max_lease = plan.max_lease;
-  record.plan = plan.name;
-  record.plan_id = plan.id;
-  record.since_ms = std::max<std::int64_t>(wall_clock_ms, 0);
-  return record;
+  return moved_record(opened_gate(plan, std::nullopt, wall_clock_ms), token, wall_clock_ms);
 }
 
 Record closed_record(const Plan& plan, const Record& closing, std::uint64_t token,

@@ -17,13 +17,12 @@
 namespace dlock::core::migration {
 
 enum class Action {
-  nothing,     ///< it is there
-  seal,        ///< lock S; MOVED in the lock's place
-  close,       ///< MOVED -> CLOSING
-  open,        ///< drain T; CLOSING -> OPEN
-  abort,       ///< CLOSING -> MOVED
-  make_final,  ///< lock T; MOVED -> FINAL
-  give_way,    ///< another command has turned the plan's gate meanwhile
+  nothing,   ///< it is there
+  seal,      ///< lock S; MOVED in the lock's place
+  close,     ///< MOVED -> CLOSING
+  open,      ///< drain T; CLOSING -> OPEN
+  abort,     ///< CLOSING -> MOVED
+  give_way,  ///< another command has turned the plan's gate meanwhile
   refuse,
 };
 
@@ -32,7 +31,7 @@ struct Decision {
   std::string why;  ///< of refuse and give_way: what is wrong and what to do
 };
 
-/// No record: OPEN.
+/// `goal`: advance or rollback; a plan is finished as a whole, by its gate. No record: OPEN.
 Decision decide(Goal goal, const std::optional<Record>& record, const Plan& plan);
 
 /// The same while the gate is so: what must not be done then is refused. `for_all`: the gate was

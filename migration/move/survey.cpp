@@ -98,11 +98,6 @@ asio::awaitable<Failure> see(std::shared_ptr<Store> from, std::shared_ptr<Store>
   co_return Failure{};
 }
 
-/// By a later plan: it is at home in the source again, or on its way there.
-bool taken_back(const TargetPlace& place, const Plan& plan) {
-  return place.record && place.record->plan != plan.name && place.record->target == plan.from;
-}
-
 std::string next_of_turned(const PlanStatus& status, const Counts& counts) {
   const auto& plan = status.plan;
   if (counts.open + counts.closing > 0) {
@@ -170,20 +165,13 @@ std::optional<std::string> alarm_of_place(const NameStatus& name, const Plan& pl
                                    : fmt::format("it cannot be moved to '{}'", plan.to));
   }
   if (!name.record || name.record->state == MoveState::closing) return std::nullopt;
-  if (place.record->gen >= name.record->gen) {
-    return fmt::format(
-        "its place in '{0}' was closed by a later rollback than the record in '{1}' knows of: "
-        "nobody can lock it; '{1}' was restored from an old copy; stop its users, then bring its "
-        "data back",
-        plan.to, plan.from);
-  }
   // The first program that asks for it opens it, and `finish` does.
-  if (plan.has_gate()) return std::nullopt;
+  if (place.record->gen < name.record->gen) return std::nullopt;
   return fmt::format(
-      "it is moved to '{0}', but its place there is still closed by what plan '{1}' has left when "
-      "it was in '{2}': only programs of the plan can lock it, and the first of them opens the "
-      "place; to open it now, run `dlock migrate advance {3} --name {4}`",
-      plan.to, place.record->plan, plan.from, plan.name, name.name);
+      "its place in '{0}' was closed by a later rollback than the record in '{1}' knows of: "
+      "nobody can lock it; '{1}' was restored from an old copy; stop its users, then bring its "
+      "data back",
+      plan.to, plan.from);
 }
 
 }  // namespace
@@ -192,22 +180,13 @@ std::string state_text(const std::optional<Record>& record) {
   return record ? to_string(record->state) : "OPEN";
 }
 
-std::vector<std::string> alarms_of(const NameStatus& name, const Plan& plan, bool was_moved,
-                                   bool at_home) {
+std::vector<std::string> alarms_of(const NameStatus& name, const Plan& plan, bool at_home) {
   std::vector<std::string> alarms;
   if (!name.known) {
     alarms.push_back(fmt::format("the store '{}' did not answer", plan.from));
   } else if (!name.unreadable.empty()) {
     alarms.push_back(
         fmt::format("what stands in the lock's place cannot be read: {}", name.unreadable));
-  } else if (was_moved && taken_back(name.place, plan)) {
-    return alarms;
-  } else if (!name.record && was_moved) {
-    alarms.push_back(
-        fmt::format("it was moved to '{0}', and '{1}' has lost the record: it looks "
-                    "free in '{1}' while '{0}' may be in use; stop its users, then run "
-                    "`dlock migrate advance {2} --name {3}`",
-                    plan.to, plan.from, plan.name, name.name));
   } else if (!name.record && is_held(name.in_target) && !at_home) {
     alarms.push_back(
         fmt::format("{} holds it in '{}', though it is not moved: a client that knows "
@@ -223,35 +202,17 @@ std::vector<std::string> alarms_of(const NameStatus& name, const Plan& plan, boo
 
 std::string next_step(const PlanStatus& status) {
   const auto& plan = status.plan;
-  const auto counts = count(status.names);
   if (status.finished) {
     return fmt::format(
         "nothing: it is finished; write `store: {}` instead of `migrate`, program by program; "
         "'{}' can be taken out of the configurations, and must be kept until none names it",
         plan.to, plan.from);
   }
-  if (plan.has_gate()) return next_of_gate(status, counts);
-  if (counts.closing > 0) {
-    return fmt::format(
-        "{0} of {1} are being rolled back and wait for their holders in '{2}' to "
-        "leave; go on with `dlock migrate rollback {3} --all`, or take it back with "
-        "`dlock migrate advance {3} --all`",
-        counts.closing, status.names.size(), plan.to, plan.name);
-  }
-  if (counts.open > 0) {
-    return fmt::format(
-        "{} of {} are still in '{}'; `dlock migrate advance {} --all` moves them, "
-        "each when its holder leaves",
-        counts.open, status.names.size(), plan.from, plan.name);
-  }
-  return fmt::format(
-      "all are in '{0}'; try it out, and go back with `dlock migrate rollback {1} "
-      "--all`, or make it final with `dlock migrate finish {1} --all`",
-      plan.to, plan.name);
+  return next_of_gate(status, count(status.names));
 }
 
 asio::awaitable<PlanStatus> survey(std::shared_ptr<Store> from, std::shared_ptr<Store> to,
-                                   Plan plan, std::vector<std::string> moved) {
+                                   Plan plan) {
   PlanStatus status;
   status.plan = std::move(plan);
   const auto source = co_await from->connected();
@@ -268,21 +229,18 @@ asio::awaitable<PlanStatus> survey(std::shared_ptr<Store> from, std::shared_ptr<
                     to->name(), target.error.message()));
   }
   const bool target_answers = !target.error;
-  auto names = status.plan.names;
-  if (status.plan.has_gate()) {
-    const auto failure = co_await see(from, to, target_answers, status, names);
-    if (failure.error) {
-      status.alarms.push_back(failure.text);
-      co_return status;
-    }
+  std::vector<std::string> names;
+  const auto failure = co_await see(from, to, target_answers, status, names);
+  if (failure.error) {
+    status.alarms.push_back(failure.text);
+    co_return status;
   }
   const bool at_home = status.gate && status.gate->state == GateState::final_;
   for (const auto& name : names) {
     NameStatus one;
     one.name = name;
     co_await look_at(from, to, target_answers, one);
-    one.alarms =
-        alarms_of(one, status.plan, std::binary_search(moved.begin(), moved.end(), name), at_home);
+    one.alarms = alarms_of(one, status.plan, at_home);
     status.names.push_back(std::move(one));
   }
   status.next = next_step(status);

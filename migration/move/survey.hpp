@@ -31,16 +31,16 @@ struct NameStatus {
 struct PlanStatus {
   Plan plan;
   bool finished = false;
-  std::optional<Gate> gate;  ///< of a plan that has one
+  std::optional<Gate> gate;  ///< empty: the start was broken off
   std::vector<NameStatus> names;
   std::vector<std::string> alarms;  ///< of a store as a whole
   std::string next;                 ///< what comes next, and why it waits
 };
 
-/// Loop only. A store that cannot be asked is an alarm. `moved`: the names known to have been
-/// moved. Of a plan with a gate: the names that the two stores show now.
+/// Loop only. Returns the status of the plan, with the names that the two stores show now. A store
+/// that cannot be asked is an alarm.
 asio::awaitable<PlanStatus> survey(std::shared_ptr<Store> from, std::shared_ptr<Store> to,
-                                   Plan plan, std::vector<std::string> moved);
+                                   Plan plan);
 
 /// Loop only. Why names cannot be moved from `source` to that store, each sentence with its name:
 /// what stands in their places there leads elsewhere. A failure if the store cannot be asked.
@@ -50,8 +50,7 @@ asio::awaitable<Result<std::vector<std::string>>> taken_places(std::shared_ptr<S
 
 // Pure.
 /// `at_home`: the target alone is asked for it now.
-std::vector<std::string> alarms_of(const NameStatus& name, const Plan& plan, bool was_moved,
-                                   bool at_home = false);
+std::vector<std::string> alarms_of(const NameStatus& name, const Plan& plan, bool at_home = false);
 std::string next_step(const PlanStatus& status);
 /// OPEN without a record.
 std::string state_text(const std::optional<Record>& record);

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// IncomingPlans: what a store's notes say of the plans that come to it. Read when the store is
-// reached, so that no lock waits for it; again beside a lock that is wanted when the last reading
-// is older than kIncomingPlansAge; and before anybody is refused.
+// IncomingPlans: the plans whose target is this store, as its notes list them. Read when the store
+// is reached, so that no acquire waits for them. Read again beside an acquire when the last reading
+// is older than kIncomingPlansAge, and before each refusal.
 //
-// Who knows the target alone must not lock a name of an unfinished plan there: the lock may still
-// be held in the source. And two processes that mean two different stores by one name must not take
-// part in one plan: each start of a plan has an id, which the records carry and the target's note
-// has too.
+// A client that knows the target alone must not lock a name of an unfinished plan there: the lock
+// may be held in the source. Two processes that mean two stores by one name must not use one plan:
+// each start of a plan has an id, which the records and the target's note contain.
 #pragma once
 
 #include <map>
@@ -29,22 +28,22 @@ class IncomingPlans {
  public:
   IncomingPlans(Env& env, Backend& backend) : env_(env), backend_(backend) {}
 
-  /// Reads them; a failure if they cannot be read. `deadline` bounds each request.
+  /// Reads the plans. Returns a failure if a note cannot be read. `deadline` bounds each request.
   asio::awaitable<Failure> read(TimePoint deadline);
   bool were_read() const noexcept { return read_at_.has_value(); }
   bool are_old() const noexcept { return !read_at_ || env_.now() >= *read_at_ + kIncomingPlansAge; }
 
-  /// A clear `error` if a client that knows only this store may lock `name` in it.
+  /// Returns a failure unless a client that knows only this store may lock `name` in it.
   Failure admit(std::string_view name, std::string_view store) const;
-  /// Tokens of `name` in this store are above it: of the finished plans with a gate that have
-  /// brought it here. 0: there is none.
+  /// Returns the floor of the finished plans in mode move that have brought `name` here, 0 without
+  /// one. Tokens of `name` in this store are above it.
   std::uint64_t floor(std::string_view name) const;
-  /// The highest of all names. 0: there is none.
+  /// Returns the highest floor of all names, 0 without one.
   std::uint64_t highest_floor() const;
-  /// Whether `record`, which stands in the place of `name`, is older than such a plan and closes
-  /// the lock for those who know this store alone: the floor to open it with.
+  /// Returns the floor with which `record` is removed from the place of `name`. The record is older
+  /// than a finished plan that has moved the lock here. Empty for any other record.
   std::optional<std::uint64_t> opens(std::string_view name, const std::string& record) const;
-  /// A clear `error` if this is the store that the plan was started with.
+  /// Returns a failure unless the plan was started with this store.
   asio::awaitable<Failure> check_id(std::string plan, std::string id, std::string store,
                                     TimePoint deadline);
 
@@ -55,9 +54,9 @@ class IncomingPlans {
   asio::awaitable<Failure> read_homes(std::vector<std::string> plans, TimePoint deadline);
 
   std::map<std::string, Plan> unfinished_;     ///< by name
-  std::map<std::string, Plan> finished_;       ///< those with a gate; certificates never change
+  std::map<std::string, Plan> finished_;       ///< those in mode move; certificates never change
   std::map<std::string, std::string> unread_;  ///< plans whose text cannot be read, and why
-  std::map<std::string, std::string> ids_;     ///< of plans, known to be this store's
+  std::map<std::string, std::string> ids_;     ///< ids of plans that were started with this store
 };
 
 }  // namespace dlock::core::migration

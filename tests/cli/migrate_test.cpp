@@ -107,7 +107,7 @@ TEST_F(CliMigrate, RollbackBlocksTheNameUntilItsHolderLeavesAndMayBeTakenBack) {
   EXPECT_EQ(text(lock, "state"), "CLOSING");
   EXPECT_TRUE(lock.at("since_ms").is_int64());
   expect(0, {"status", "p"}, "on its way back to 'old' for");
-  expect(kUsage, {"finish", "p", "--name", "billing/1"}, "finished as a whole");
+  expect(kUsage, {"finish", "p", "--name", "billing/1"}, "--name");
   expect(0, {"advance", "p", "--name", "billing/1"});  // taken back; the holder goes on
   EXPECT_EQ(state_of("billing/1"), "MOVED");
   Process back(with("dlock.yaml", {"migrate", "rollback", "p", "--all", "--wait", "forever"}));
@@ -233,34 +233,37 @@ TEST_F(CliMigrate, ARefusedStartPublishesNothing) {
   EXPECT_EQ(state_of("billing/1"), "OPEN");
 }
 
-// Names that nobody listed stay where each program's own route leads: that is said, not hidden.
-TEST_F(CliMigrate, APlanOfAnEarlierDlockGoesOnAndItsUnlistedNamesAreWarnedOf) {
-  core::migration::Plan plan;
-  plan.name = "p";
-  plan.id = "0123456789abcdef";
-  plan.from = "old";
-  plan.to = "new";
-  plan.names = {"billing/1", "billing/2"};
+TEST_F(CliMigrate, APlanOfAnotherVersionIsRefusedAndNothingIsChanged) {
+  const std::string text =
+      "dlock-plan1\nname=p\nid=0123456789abcdef\nfrom=old\nto=new\nmax_lease_ms=0\n"
+      "lossy_target=0\nleased_target=0\nnames=1\nbilling/1";
   for (const std::string store : {"old", "new"}) {
     testkit::DirectClient client(url(store));
     const auto list = store == "old" ? "plans-out" : "plans-in";
-    ASSERT_EQ(client.set_note("plan/p", std::nullopt, to_text(plan)).status, RecordStatus::done);
+    ASSERT_EQ(client.set_note("plan/p", std::nullopt, text).status, RecordStatus::done);
     ASSERT_EQ(client.set_note(list, std::nullopt, "p").status, RecordStatus::done);
   }
-  const std::string unlisted = "names of 'billing/**' that plan 'p' does not list";
-  expect(0, {"start", "p"}, "idle ones too");
-  expect(0, {"start", "p"}, unlisted);
-  expect(kRefused, {"advance", "p", "--name", "billing/3"}, "is not in plan 'p'");
-  expect(kRefused, {"finish", "p", "--all"}, "still in 'old'");
-  expect(0, {"advance", "p", "--all"}, "billing/2: moved to 'new'");
+  const std::string why = "another version of dlock wrote it";
+  for (const std::string verb : {"start", "status"}) expect(kRefused, {verb, "p"}, why);
+  for (const std::string verb : {"advance", "rollback", "finish"}) {
+    expect(kRefused, {verb, "p", "--all"}, why);
+  }
+  for (const std::string store : {"old", "new"}) {
+    EXPECT_EQ(testkit::DirectClient(url(store)).note("plan/p").found, text) << store;
+  }
+  EXPECT_FALSE(testkit::DirectClient(url("old")).note("gate/p").found);
+  const auto alone = finish(with("new.yaml", {"hold", "billing/1", "--wait", "0"}));
+  EXPECT_EQ(alone.status.shell_status(), kConfig) << alone.err;
+  EXPECT_NE(alone.err.find(why), std::string::npos) << alone.err;
+}
+
+TEST_F(CliMigrate, ARouteOfAnExactNameMovesThatLock) {
+  write("dlock.yaml", route_of("p", "billing/1"));
+  expect(0, {"start", "p"}, "all locks of 'billing/1'");
+  expect(kRefused, {"advance", "p", "--name", "billing/2"}, "is not in plan 'p'");
+  expect(0, {"advance", "p", "--all"}, "made later: in 'new'");
   EXPECT_EQ(Holder(hold("dlock.yaml", "billing/1")).store(), "new");
-  EXPECT_EQ(Holder(hold("dlock.yaml", "billing/3")).store(), "old");
-  expect(0, {"rollback", "p", "--all"}, "billing/1: in 'old'");
-  expect(0, {"advance", "p", "--all"}, "billing/1: moved to 'new'");
-  expect(0, {"finish", "p", "--all"}, "stop all of the former before the first of the latter");
-  expect(0, {"finish", "p", "--all"}, unlisted);  // again
-  expect(0, {"status", "p"}, unlisted);
-  EXPECT_EQ(state_of("billing/2"), "FINAL");
+  expect(0, {"finish", "p", "--all"}, "plan p is finished");
 }
 
 // What it had written before it died is in effect for nobody, and in nobody's way.

@@ -542,17 +542,6 @@ TEST(CliOutputMove, ShowsAPlanWithAllItsFields) {
             "plan p: all locks of 'a/**' and 'b/*' from 'old' to 'new'\nnone is held there now");
 }
 
-TEST(CliOutputMove, CountsThePlansNames) {
-  moves::PlanReport report;
-  report.plan = plan_of_names({"a"});
-  report.plan.leased_target = false;
-  report.names = {"not this"};
-  EXPECT_EQ(to_text(report), "plan p: 1 lock from 'old' to 'new'\n  a");
-  EXPECT_NE(to_json(report).find(R"("names":["a"])"), std::string::npos);
-  report.plan.names = {"a", "b"};
-  EXPECT_EQ(to_text(report), "plan p: 2 locks from 'old' to 'new'\n  a\n  b");
-}
-
 moves::PlanStatus move_status() {
   moves::PlanStatus status;
   status.plan = gate_plan();
@@ -568,14 +557,11 @@ moves::PlanStatus move_status() {
   moved.in_target.emplace().held = true;
   moved.alarms = {"it burns"};
   add("a/closing").record = record(moves::MoveState::closing);
-  add("a/final").record = record(moves::MoveState::final_);
-  add("a/final").record->since_ms = 0;
   return status;
 }
 
 TEST(CliOutputMove, ShowsTheStatusOfEachLock) {
   auto status = move_status();
-  status.names.pop_back();
   status.finished = true;
   status.alarms = {"the record is lost"};
   status.next = "dlock migrate finish p";
@@ -593,7 +579,6 @@ TEST(CliOutputMove, ShowsTheStatusOfEachLock) {
             "  waits in 'old' and does not take part: late (pid 45 on web4)\n"
             "  ALARM: it burns\n"
             "a/closing: on its way back to 'old' for 12s\n"
-            "a/final: at home in 'new' for 12s\n"
             "next: dlock migrate finish p");
   status.names.resize(2);
   EXPECT_EQ(
@@ -622,9 +607,7 @@ TEST(CliOutputMove, ShowsNoAgeBelowZero) {
   EXPECT_EQ(text,
             "plan p: from 'old' to 'new'\n"
             "locks of 'a/**' and 'b/*' that are made later: in 'old', for 0s\n"
-            "a/closing: on its way back to 'old' for 0s\n"
-            "a/final: at home in 'new' for 0s\n"
-            "a/final: in 'old'");
+            "a/closing: on its way back to 'old' for 0s");
   EXPECT_NE(to_json(status, 999).find(R"("since_ms":0,"holder":null)"), std::string::npos);
   EXPECT_NE(to_json(status, 1'001).find(R"("since_ms":1,"holder":null)"), std::string::npos);
 }

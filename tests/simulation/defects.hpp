@@ -24,8 +24,7 @@ struct Defect {
 /// Those of the core, and of every backend that is built.
 std::vector<Defect> all_defects();
 /// Those that a fleet finds which is moved: lock by lock, behind a gate, in both stores at once.
-std::vector<Defect> fleet_defects();
-std::vector<Defect> gate_defects();
+std::vector<Defect> move_defects();
 std::vector<Defect> dual_defects();
 
 }  // namespace dlock::simulation

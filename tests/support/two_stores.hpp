@@ -4,6 +4,8 @@
 // rules of migrations, whose stores need not be real.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +15,7 @@
 #include "migration/ledger.hpp"
 #include "migration/move/coordinator.hpp"
 #include "migration/move/migrating_acquisition.hpp"
+#include "migration/move/plan_coordinator.hpp"
 #include "tests/support/memory_stores.hpp"
 
 namespace dlock::tests {
@@ -38,10 +41,11 @@ class TwoStores : public MemoryStores {
     plan.from = "s";
     plan.to = "t";
     plan.leased_target = false;
-    plan.names = {"a", "b"};
+    plan.patterns = {"a", "b"};
     const auto text = core::migration::to_text(plan);
     server_s->set_note("plan/p1", "", text);
     server_t->set_note("plan/p1", "", text);
+    server_s->set_note("gate/p1", "", to_text(core::migration::opened_gate(plan, {}, 0)));
     server_s->set_note("plans-out", "", "p1");
     server_t->set_note("plans-in", "", "p1");
   }
@@ -93,8 +97,14 @@ class TwoStores : public MemoryStores {
     return outcome;
   }
 
+  /// Knows the gate as it is now, unless `options` has one.
   std::shared_ptr<core::migration::Coordinator> coordinator(
       core::migration::Coordinator::Options options = {}) {
+    if (!options.gate) {
+      options.gate = std::make_shared<core::migration::GateBelief>(plan.name);
+      std::string why;
+      options.gate->learn(server_s->note(core::migration::gate_key(plan.name)), why);
+    }
     return std::make_shared<core::migration::Coordinator>(s, t, plan, options);
   }
 
@@ -111,13 +121,32 @@ class TwoStores : public MemoryStores {
     return result->value_or(core::migration::StepReport{});
   }
 
+  /// Turns the gate to FINAL, as `dlock migrate finish` does. Returns the plan with its floor, for
+  /// certify().
+  core::migration::Plan finish() {
+    const auto by = std::make_shared<core::migration::PlanCoordinator>(
+        s, t, plan, core::migration::PlanCoordinator::Options());
+    EXPECT_TRUE(run(by->drive_all(core::migration::Goal::finish)).finished);
+    const auto gate_now =
+        core::migration::parse_gate(server_s->note(core::migration::gate_key(plan.name)));
+    auto home = plan;
+    if (gate_now) home.floor = gate_now->floor;
+    return home;
+  }
+
+  /// Writes the certificate of a plan that finish() has returned.
+  void certify(core::migration::Plan home) {
+    core::migration::Ledger ledger(s, t);
+    EXPECT_FALSE(run(ledger.certify(std::move(home))).error);
+  }
+
   /// Another plan from S to T, not started.
   core::migration::Plan another_plan(const std::string& name, const std::string& id,
-                                     std::vector<std::string> names) const {
+                                     std::vector<std::string> patterns) const {
     auto other = plan;
     other.name = name;
     other.id = id;
-    other.names = std::move(names);
+    other.patterns = std::move(patterns);
     return other;
   }
 

@@ -26,11 +26,6 @@ void print(const Arguments& arguments, const Report& report) {
   print_line(arguments.json ? to_json(report) : to_text(report));
 }
 
-void warn_of_unlisted(MigrateSession& session, const moves::Plan& plan, bool finished) {
-  const auto unlisted = session.admin().move().unlisted(plan, finished);
-  if (!unlisted.empty()) complain("warning: " + unlisted);
-}
-
 int plan(MigrateSession& session, const Arguments& arguments) {
   const auto report = session.run<moves::PlanReport>(
       [&] { return session.admin().move().plan(start_request(arguments).plan); });
@@ -42,7 +37,6 @@ int start(MigrateSession& session, const Arguments& arguments) {
   const auto report = session.run<moves::PlanReport>(
       [&] { return session.admin().move().start(start_request(arguments)); });
   print(arguments, report);
-  warn_of_unlisted(session, report.plan, false);
   return status(report.started ? Exit::ok : Exit::migrate_refused);
 }
 
@@ -53,7 +47,6 @@ int show(MigrateSession& session, const Arguments& arguments) {
                           std::chrono::system_clock::now().time_since_epoch())
                           .count();
   print_line(arguments.json ? to_json(report, now_ms) : to_text(report, now_ms));
-  if (report.finished) warn_of_unlisted(session, report.plan, true);
   return status(Exit::ok);
 }
 
@@ -69,7 +62,6 @@ int step(MigrateSession& session, const Arguments& arguments, moves::Goal goal) 
   const auto report = session.run<moves::StepsReport>(
       [&] { return session.admin().move().step(step_request(arguments, goal)); });
   print(arguments, report);
-  if (report.finished) warn_of_unlisted(session, report.plan, true);
   return status(exit_of(moves::verdict_on(report.steps)));
 }
 

@@ -291,6 +291,10 @@ class GateRun final : MoveRun {
       const auto& names = legs_.front().names;
       forget(target_, names[world_.below(names.size())]);
     }
+    if (is_planted("move_record_lost") && world_.chance(0.05)) {
+      const auto& names = legs_.front().names;
+      source_.lose_record(names[world_.below(names.size())], world_.now());
+    }
     run_for(milliseconds(100));
   }
 

@@ -12,7 +12,6 @@
 
 #include "tests/simulation/defects.hpp"
 #include "tests/simulation/migration/dual_fleet.hpp"
-#include "tests/simulation/migration/fleet.hpp"
 #include "tests/simulation/migration/gate_fleet.hpp"
 #include "tests/simulation/planted.hpp"
 
@@ -20,7 +19,6 @@ namespace {
 
 using dlock::simulation::Defect;
 using dlock::simulation::migration::DualResult;
-using dlock::simulation::migration::FleetResult;
 using dlock::simulation::migration::GateResult;
 
 template <class Result, class... Fields>
@@ -30,38 +28,12 @@ void sum(Result& all, const Result& one, Fields... field) {
 
 /// Runs in which nothing happens show nothing: each mode says what must have.
 struct Move {
-  using Result = FleetResult;
-  static constexpr const char* kFlags = "";
-  static Result run(std::uint64_t seed, bool trace) {
-    return dlock::simulation::migration::run_fleet(seed, trace);
-  }
-  static std::vector<Defect> defects() { return dlock::simulation::fleet_defects(); }
-
-  void add(const Result& result) {
-    sum(all, result, &Result::grants_in_source, &Result::grants_in_target,
-        &Result::grants_of_target_only, &Result::flips, &Result::crashes, &Result::returns);
-  }
-  bool worked(std::uint64_t count) const {
-    return all.grants_in_source > count && all.grants_in_target > count && all.flips > count &&
-           all.grants_of_target_only > 0;
-  }
-  std::string words() const {
-    return fmt::format(
-        "{} grants in S, {} in T ({} of clients that know T alone), {} flips, {} "
-        "kills, {} returns by a plan of their own",
-        all.grants_in_source, all.grants_in_target, all.grants_of_target_only, all.flips,
-        all.crashes, all.returns);
-  }
-  Result all;
-};
-
-struct Gate {
   using Result = GateResult;
-  static constexpr const char* kFlags = "--gate ";
+  static constexpr const char* kFlags = "";
   static Result run(std::uint64_t seed, bool trace) {
     return dlock::simulation::migration::run_gate_fleet(seed, trace);
   }
-  static std::vector<Defect> defects() { return dlock::simulation::gate_defects(); }
+  static std::vector<Defect> defects() { return dlock::simulation::move_defects(); }
 
   void add(const Result& result) {
     sum(all, result, &Result::grants_in_source, &Result::grants_in_target,
@@ -199,7 +171,6 @@ struct Options {
   std::uint64_t most = 1000;
   std::uint64_t again = 0;
   bool dual = false;
-  bool gate = false;
   bool trace = false;
   bool hunting = false;
   std::string defect;
@@ -222,8 +193,7 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   CLI::App app("Fleets that are moved between two simulated stores, under virtual time");
   Options options;
-  app.add_flag("--dual", options.dual, "Mode dual; else mode move, plans with names");
-  app.add_flag("--gate", options.gate, "Mode move, plans with patterns");
+  app.add_flag("--dual", options.dual, "Mode dual; else mode move");
   app.add_option("--seeds", options.seeds, "How many runs");
   app.add_option("--first", options.first, "The first seed");
   app.add_option("--again", options.again, "That many seeds, each twice: the same trace");
@@ -233,6 +203,5 @@ int main(int argc, char** argv) {
   app.add_option("--defect", options.defect, "Only this one; with --seed: plant it");
   app.add_option("--most", options.most, "Seeds per defect");
   CLI11_PARSE(app, argc, argv);
-  if (options.dual) return run<Dual>(options);
-  return options.gate ? run<Gate>(options) : run<Move>(options);
+  return options.dual ? run<Dual>(options) : run<Move>(options);
 }

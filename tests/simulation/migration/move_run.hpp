@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MoveRun: what runs in mode move have in common, with names or with patterns: what goes wrong in
-// them, and what they are judged by.
+// MoveRun: what goes wrong in a run of mode move, and what the run is judged by.
 #pragma once
 
 #include <list>

@@ -9,7 +9,6 @@
 #include <memory>
 #include <string>
 
-#include "migration/move/coordinator.hpp"
 #include "migration/move/migrating_acquisition.hpp"
 #include "tests/simulation/migration/fleet_program.hpp"
 
@@ -24,10 +23,9 @@ struct Command {
 
 /// What the programs of a run share, and what was granted where.
 struct Fleet : FleetState {
-  /// What an operator does next; null: a step of a plan with names.
+  /// What an operator does next.
   std::function<asio::awaitable<void>(Command)> command;
   std::map<std::string, std::uint64_t> grants;  ///< by lock
-  bool certify = false;                         ///< with Goal::finish: all names are FINAL
   std::map<GrantId, std::string> stores;        ///< of grants
   std::uint64_t target_only_grants = 0;
   std::uint64_t source_only_grants = 0;
@@ -49,11 +47,10 @@ class Program : public FleetProgram {
                                 detail::AcquireHandler done) override;
   void on_granted(GrantId grant, const std::string& lock, const LockHandle& handle) override;
   asio::awaitable<void> operate();
-  asio::awaitable<void> take_a_name();
 
   Fleet& fleet_;
   const Kind kind_;
-  std::shared_ptr<core::migration::GateBelief> gate_;  ///< of a plan that has one
+  const std::shared_ptr<core::migration::GateBelief> gate_;
 };
 
 }  // namespace dlock::simulation::migration

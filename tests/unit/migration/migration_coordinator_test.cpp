@@ -55,7 +55,6 @@ TEST(MigrationDeath, InClosingAnyAdvanceTakesItBack) {
   two.take_now(Goal::advance, "a");
   const auto moved = *two.record("a");
   two.set_record("a", next_record(moved, MoveState::closing, 0));
-  EXPECT_EQ(two.take_now(Goal::finish, "a").verdict, Verdict::refused);
   EXPECT_EQ(two.take_now(Goal::advance, "a").verdict, Verdict::done);
   EXPECT_EQ(two.record("a")->state, MoveState::moved);
   EXPECT_NE(two.record("a")->gen, moved.gen);
@@ -179,40 +178,6 @@ TEST(MigrationCoordinator, ATargetWithoutLeasesIsNeverTakenForGone) {
 
 // The ledger.
 
-TEST(MigrationLedger, OnlyWhatIsSealedIsNotedAsMovedAndWhatGoesBackIsNot) {
-  TwoStores two;
-  core::migration::Ledger ledger(two.s, two.t);
-  const auto moved = [&] { return two.run(ledger.find("p1", true)).moved; };
-  two.take_now(Goal::advance, "a");
-  EXPECT_FALSE(two.run(ledger.note_moved("p1", {"a", "b"})).error);
-  EXPECT_EQ(moved(), std::vector<std::string>{"a"});
-  two.take_now(Goal::advance, "b");
-  // The rollback was faster than the advance that notes what it has moved.
-  EXPECT_EQ(two.take_now(Goal::rollback, "b").verdict, Verdict::done);
-  EXPECT_FALSE(two.run(ledger.note_moved("p1", {"a", "b"})).error);
-  EXPECT_EQ(moved(), std::vector<std::string>{"a"});
-  EXPECT_EQ(two.take_now(Goal::rollback, "a").verdict, Verdict::done);
-  EXPECT_TRUE(moved().empty());
-}
-
-// It has read the note and the source; before it writes, the name is moved back, and to and fro.
-TEST(MigrationLedger, ALateNoteOfAMoveIsNotWrittenAfterTheWayBack) {
-  for (int turns = 1; turns <= 3; ++turns) {
-    TwoStores two;
-    core::migration::Ledger ledger(two.s, two.t);
-    two.take_now(Goal::advance, "a");
-    const auto before = two.server_t->note("moved/p1");
-    for (int i = 0; i < turns; ++i) {
-      EXPECT_EQ(two.take_now(Goal::rollback, "a").verdict, Verdict::done);
-      if (i + 1 < turns) {
-        EXPECT_EQ(two.take_now(Goal::advance, "a").verdict, Verdict::done);
-      }
-    }
-    EXPECT_NE(two.server_t->note("moved/p1"), before) << "or the late one would be written";
-    EXPECT_TRUE(two.run(ledger.find("p1", true)).moved.empty());
-  }
-}
-
 TEST(MigrationLedger, PublishesOnceAndKeepsTheFirstId) {
   TwoStores two;
   core::migration::Ledger ledger(two.s, two.t);
@@ -241,7 +206,7 @@ TEST(MigrationLedger, ANameBelongsToOnePlan) {
   EXPECT_EQ(failure.error, errc::config_unsafe);
   EXPECT_NE(failure.text.find("'a' belongs to the unfinished plan 'p1'"), std::string::npos);
   auto changed = two.plan;
-  changed.names = {"a"};
+  changed.patterns = {"a"};
   EXPECT_EQ(two.run(ledger.publish(changed)).error, errc::config_unsafe);
 }
 
@@ -267,7 +232,6 @@ TEST(MigrationLedger, WhatIsInNeitherListIsNotInEffectAndInNobodysWay) {
   // Its start died between the texts and the lists.
   two.server_s->set_note("plan/p2", "", to_text(plan));
   two.server_t->set_note("plan/p2", "", to_text(plan));
-  two.server_t->set_note("moved/p2", "", "x");
   auto found = two.run(ledger.find("p2", true));
   EXPECT_TRUE(found.plan);
   EXPECT_FALSE(found.listed);
@@ -277,7 +241,6 @@ TEST(MigrationLedger, WhatIsInNeitherListIsNotInEffectAndInNobodysWay) {
   EXPECT_TRUE(found.listed);
   EXPECT_EQ(found.plan, other);
   EXPECT_EQ(two.server_t->note("plan/p2"), to_text(other));
-  EXPECT_TRUE(found.moved.empty()) << "of another life of the plan";
   // In one list alone: not yet in effect, and no other may come between.
   two.server_s->set_note("plans-out", "p1\np2@00000000000000bb", "p1");
   EXPECT_FALSE(two.run(ledger.find("p2", true)).listed);

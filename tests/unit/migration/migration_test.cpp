@@ -100,28 +100,9 @@ TEST(Migration, ThereAndBackAndThereAndFinishWithTokensThatRise) {
   }
   two.take_now(Goal::advance, "a");
   grant("t");
-  EXPECT_EQ(two.take_now(Goal::finish, "a").verdict, Verdict::done);
-  EXPECT_EQ(two.record("a")->state, MoveState::final_);
+  two.finish();
   grant("t");
   EXPECT_EQ(two.take_now(Goal::rollback, "a").verdict, Verdict::refused);
-  EXPECT_EQ(two.take_now(Goal::finish, "a").verdict, Verdict::done);
-}
-
-TEST(Migration, FinishRaisesTheTargetForThoseWhoKnowItAlone) {
-  TwoStores two;
-  std::uint64_t last = 0;
-  for (int i = 0; i < 5; ++i) {
-    auto got = two.acquire_now("a");
-    last = *got->handle.token();
-  }
-  two.run_for(milliseconds(1));
-  two.take_now(Goal::advance, "a");
-  two.take_now(Goal::finish, "a");
-  core::migration::Ledger ledger(two.s, two.t);
-  EXPECT_FALSE(two.run(ledger.certify(two.plan)).error);
-  auto plain = two.acquire_now_in(two.t, "a", milliseconds(0));
-  ASSERT_TRUE(plain->handle);
-  EXPECT_GT(*plain->handle.token(), last);
 }
 
 TEST(Migration, AClientOfTheTargetAloneIsRefusedUntilTheCertificate) {
@@ -140,12 +121,9 @@ TEST(Migration, AClientOfTheTargetAloneIsRefusedUntilTheCertificate) {
   EXPECT_EQ(refused()->ec, errc::config_unsafe);
   auto other = two.acquire_now_in(two.t, "not/of/the/plan");
   EXPECT_FALSE(other->ec);
-  two.take_now(Goal::finish, "a");
-  EXPECT_EQ(refused()->ec, errc::config_unsafe);  // the other name is not there yet
-  two.take_now(Goal::advance, "b");
-  two.take_now(Goal::finish, "b");
-  core::migration::Ledger ledger(two.s, two.t);
-  EXPECT_FALSE(two.run(ledger.certify(two.plan)).error);
+  const auto home = two.finish();
+  EXPECT_EQ(refused()->ec, errc::config_unsafe);
+  two.certify(home);
   EXPECT_FALSE(refused()->ec);
 }
 
@@ -162,6 +140,7 @@ TEST(Migration, AClientOfTheNextPlanIsRefusedUntilTheCertificate) {
     request.plan = "p2";
     request.poll = seconds(1);
     request.stores = {"s", "t", "u"};
+    request.gate = std::make_shared<core::migration::GateBelief>("p2");
     core::migration::MigratingAcquisition::start(two.t, u, std::move(request),
                                                  [got](error_code ec, LockHandle handle) {
                                                    ++got->times_told;
@@ -176,13 +155,9 @@ TEST(Migration, AClientOfTheNextPlanIsRefusedUntilTheCertificate) {
   EXPECT_EQ(early->ec, errc::config_unsafe);
   EXPECT_NE(early->diagnostics.server_text.find("plan 'p1' is moving it"), std::string::npos)
       << early->diagnostics.server_text;
-  for (const auto* name : {"a", "b"}) {
-    two.take_now(Goal::advance, name);
-    two.take_now(Goal::finish, name);
-  }
+  const auto home = two.finish();
   EXPECT_EQ(refused()->ec, errc::config_unsafe);
-  core::migration::Ledger ledger(two.s, two.t);
-  EXPECT_FALSE(two.run(ledger.certify(two.plan)).error);
+  two.certify(home);
   auto later = refused();
   EXPECT_FALSE(later->ec);
   EXPECT_EQ(where(later->handle), "t");
@@ -290,9 +265,6 @@ TEST(Migration, AHostileRecordIsAnErrorAndNeverAGrant) {
   EXPECT_FALSE(got->handle);
   EXPECT_EQ(two.take_now(Goal::advance, "a").verdict, Verdict::refused);
 }
-
-// The table of deaths. A coordinator that died is one of which only its traces in the stores are
-// left.
 
 }  // namespace
 }  // namespace dlock::tests
