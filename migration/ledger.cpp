@@ -190,7 +190,7 @@ asio::awaitable<Result<bool>> Ledger::is_listed(std::shared_ptr<Store> store, st
   co_return result;
 }
 
-// As one of that name that leads the other way, too.
+// A plan of that name in the other direction counts, too.
 asio::awaitable<Result<bool>> Ledger::is_listed_anywhere(std::string plan) {
   Result<bool> result;
   for (const auto& store : {from_, to_}) {
@@ -211,7 +211,7 @@ asio::awaitable<Failure> Ledger::is_new(Plan plan) {
   }
   const auto listed = co_await is_listed_anywhere(plan.name);
   if (!listed.value) co_return listed.failure;
-  // What a refused or interrupted start has left is in nobody's way.
+  // The notes of a refused or interrupted start do not count.
   if (!*listed.value) co_return Failure{};
   for (const auto& store : {from_, to_}) {
     const auto note = co_await read(store, plan_key(plan.name));
@@ -219,7 +219,7 @@ asio::awaitable<Failure> Ledger::is_new(Plan plan) {
     if (!note.found) continue;
     const auto known = parse_plan(*note.found);
     if (!known || !same_but_id(plan, *known)) co_return name_is_taken(plan.name);
-    break;  // the source's is the one that counts
+    break;  // the source's note decides
   }
   co_return Failure{};
 }
@@ -251,8 +251,8 @@ asio::awaitable<Failure> Ledger::publish(Plan plan) {
     list = kPlansIn;
     failure = co_await enlist(to_, list, started_entry(plan), plan);
   }
-  // Each list was compared and set, not both: whoever comes the other way at the same time is seen
-  // when both have written.
+  // Each list is one compare-and-set. Two plans in opposite directions see each other only after
+  // both have written.
   if (!failure.error) failure = co_await objection(plan);
   if (failure.error == errc::config_unsafe) {
     const auto left = co_await give_up_start(plan);
@@ -263,7 +263,7 @@ asio::awaitable<Failure> Ledger::publish(Plan plan) {
   co_return failure;
 }
 
-// A plan that is in effect, by an earlier start or one at the same time, stays so.
+// A plan that another start has put into effect stays in effect.
 asio::awaitable<Failure> Ledger::give_up_start(Plan plan) {
   const std::string list(kPlansOut);
   Edit leave = [entry = pending_entry(plan)](std::vector<std::string> plans) {
@@ -277,8 +277,8 @@ asio::awaitable<Failure> Ledger::give_up_start(Plan plan) {
   co_return failure;
 }
 
-// Whoever gives up a start of the same plan at the same time takes it out of both lists; a source
-// of mode dual may have forgotten it.
+// A command that gives up a start of the same plan removes it from both lists. A source of mode
+// dual may have forgotten it.
 asio::awaitable<Failure> Ledger::put_in_effect(Plan plan) {
   auto gone = std::make_shared<bool>(false);
   Edit confirm = [gone, plan](std::vector<std::string> plans) {
@@ -303,8 +303,8 @@ asio::awaitable<Failure> Ledger::put_in_effect(Plan plan) {
   co_return failure;
 }
 
-// OPEN says no more than no gate does, so it may stand there before the plan is listed. What an
-// earlier plan of that name has left is ENDED, or OPEN by a start that was refused.
+// An OPEN gate has the same effect as none, so it is written before the lists. An earlier plan of
+// that name leaves ENDED, and a refused start leaves OPEN.
 asio::awaitable<Failure> Ledger::make_gate(Plan plan) {
   if (plan.mode == MigrateMode::dual) co_return Failure{};
   GateNote note(from_, plan.name);
@@ -327,7 +327,7 @@ asio::awaitable<Failure> Ledger::make_gate(Plan plan) {
   co_return out_of_writes(*from_);
 }
 
-// Who writes it into the source first decides on its id; all others take that over.
+// The first command that writes the text into the source decides on the id.
 asio::awaitable<Failure> Ledger::settle_id(Plan& plan) {
   for (int i = 0; i < kMostWrites; ++i) {
     const auto here = co_await read(from_, plan_key(plan.name));
@@ -341,7 +341,7 @@ asio::awaitable<Failure> Ledger::settle_id(Plan& plan) {
       const bool same = old && same_but_id(plan, *old);
       is_ours = same;
       if (same && plan.mode == MigrateMode::move) {
-        // A start that was withdrawn is over, whatever a late command has written of it since.
+        // A withdrawn start is over, even if a late command has written its text again.
         GateNote note(from_, plan.name);
         const auto seen = co_await note.read();
         if (seen.failure.error) co_return seen.failure;
@@ -351,7 +351,7 @@ asio::awaitable<Failure> Ledger::settle_id(Plan& plan) {
       if (is_ours) {
         plan.id = old->id;
       } else {
-        // One that is being withdrawn is in effect until it has left the source's list.
+        // During a withdrawal the plan is in effect until the source's list loses it.
         Result<bool> listed;
         if (same) {
           listed = co_await is_listed(from_, std::string(kPlansOut), plan.name);
@@ -383,7 +383,7 @@ asio::awaitable<Failure> Ledger::enlist(std::shared_ptr<Store> store, std::strin
     const bool is_there = std::any_of(plans.begin(), plans.end(), [&](const std::string& one) {
       return !is_pending_entry(one) && is_about(one, plan);
     });
-    // What another start has left.
+    // Entries of another start of this plan.
     std::erase_if(plans, [&](const std::string& one) {
       return !is_finished_entry(one) && plan_of_entry(one) == plan.name;
     });
@@ -395,7 +395,7 @@ asio::awaitable<Failure> Ledger::enlist(std::shared_ptr<Store> store, std::strin
   co_return out_of_writes(*store);
 }
 
-// In the one list it is written, in the other it must not stand in the way either.
+// A plan in either list of the store can have a name in common.
 asio::awaitable<Failure> Ledger::overlap_of_lists(std::shared_ptr<Store> store, Plan plan) {
   std::vector<std::string> all;
   for (const auto& list : {kPlansIn, kPlansOut}) {
@@ -418,7 +418,7 @@ asio::awaitable<Failure> Ledger::overlap(std::shared_ptr<Store> store,
     std::optional<Plan> other;
     if (note.found) other = parse_plan(*note.found);
     if (!other) {
-      // One that is being withdrawn leaves the lists before its text goes.
+      // A withdrawal removes the entries of the lists before the text.
       const auto stays = co_await is_unfinished(store, name);
       if (!stays.value) co_return stays.failure;
       if (!*stays.value) continue;
@@ -446,13 +446,13 @@ asio::awaitable<Failure> Ledger::overlap(std::shared_ptr<Store> store,
   co_return Failure{};
 }
 
-// The certificate first: without it, and out of the lists, nobody would know that it is over.
+// The certificate is written before the lists change: it is the only record of the plan's end.
 asio::awaitable<Failure> Ledger::certify(Plan plan) {
   auto failure = co_await write(to_, home_key(plan.name), to_text(plan));
   if (failure.error) co_return failure;
   const auto listed = co_await is_listed_anywhere(plan.name);
   if (!listed.value) co_return listed.failure;
-  // A finish that is run again, when another plan may have brought all back, says nothing new.
+  // A repeated finish writes nothing: another plan may have moved the locks back since.
   if (!*listed.value) co_return Failure{};
   Departures departures(from_, to_);
   failure = co_await departures.note(plan);
@@ -465,7 +465,8 @@ asio::awaitable<Failure> Ledger::certify(Plan plan) {
   co_return failure;
 }
 
-// In one step: who knows the target alone waits for the floor, or passes it.
+// One write replaces the entries: a client that knows the target alone is refused before it, and
+// uses the floor after it.
 asio::awaitable<Failure> Ledger::list_finished(Plan plan) {
   Edit edit_list = [plan](std::vector<std::string> plans) {
     std::erase_if(plans, [&](const std::string& entry) { return is_about(entry, plan); });
@@ -484,7 +485,7 @@ asio::awaitable<Failure> Ledger::unlist(Plan plan) {
   co_return failure;
 }
 
-// Not another start of that name, which may be in effect by now.
+// Keeps the entry of another start of that name, which may be in effect.
 asio::awaitable<Failure> Ledger::take_out(std::shared_ptr<Store> store, std::string list,
                                           Plan plan) {
   Edit leave = [plan = std::move(plan)](std::vector<std::string> plans) {
@@ -504,7 +505,7 @@ asio::awaitable<Failure> Ledger::withdraw(Plan plan) {
   co_return failure;
 }
 
-// Not of another start of that name, which may be under way by now.
+// Keeps the text of another start of that name, which may be in progress.
 asio::awaitable<Failure> Ledger::erase_text(std::shared_ptr<Store> store, Plan plan) {
   for (int i = 0; i < kMostWrites; ++i) {
     const auto now_there = co_await read(store, plan_key(plan.name));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ledger: the notes of plans in the two stores (plan.hpp says which). Each write is a
-// compare-and-set and may be repeated by anybody.
+// Ledger: the notes of plans in the two stores (plan.hpp lists them). Each write is a
+// compare-and-set, and every process may repeat it.
 #pragma once
 
 #include <functional>
@@ -15,16 +15,16 @@
 
 namespace dlock::core::migration {
 
-/// With the store's name; of an answer that is neither done nor a conflict.
+/// Returns the failure with the store's name. The answer is neither done nor a conflict.
 Failure failure_of(const Store& store, const Failure& failure);
 Failure failure_of(const Store& store, const RecordAnswer& answer);
 
-/// Of what both kinds of plans' ledgers write: so often where others write all the time.
+/// Attempts to write a note that other processes keep changing.
 inline constexpr int kMostWrites = 20;
 Failure out_of_writes(const Store& store);
-/// errc::config_unsafe.
+/// Returns errc::config_unsafe with the text.
 Failure unsafe(std::string text);
-/// The name is taken by a plan about something else.
+/// Returns the refusal of a plan whose name another plan has.
 Failure name_is_taken(const std::string& plan);
 bool same_but_id(Plan one, const Plan& other);
 
@@ -33,15 +33,14 @@ class Ledger {
  public:
   struct Found {
     Failure failure;
-    std::optional<Plan> plan;  ///< its text; in effect only where the plan is `listed`
-    /// Among the unfinished plans of the source, where that is written last and taken out last: its
-    /// start was neither refused nor broken off.
+    std::optional<Plan> plan;  ///< from the plan's text; in effect only if it is `listed`
+    /// The source lists the plan as unfinished. `start` writes this entry last, and the plan's end
+    /// removes it last. So the start was neither refused nor interrupted.
     bool listed = false;
-    /// Of the target, if that was asked: who knows it alone is kept out. False while a plan is
-    /// listed: the target has lost its notes, or a withdrawal was broken off.
+    /// The target lists the plan, too: it refuses clients that know it alone. False while a plan is
+    /// listed: the target has lost its notes, or a withdrawal was interrupted.
     bool listed_in_target = false;
-    /// The target has the plan's text, if that was asked. It goes after the plan has left both
-    /// lists.
+    /// The target has the plan's text. A withdrawal deletes it after the entries of both lists.
     bool known_in_target = false;
     bool finished = false;
   };
@@ -49,13 +48,14 @@ class Ledger {
   Ledger(std::shared_ptr<Store> from, std::shared_ptr<Store> to)
       : from_(std::move(from)), to_(std::move(to)) {}
 
-  /// What the source says of the plan, and with `ask_target` the target as well.
+  /// Reads the plan's notes in the source, and with `ask_target` those in the target.
   asio::awaitable<Found> find(std::string plan, bool ask_target);
-  /// config_unsafe: why the plan cannot be published as things stand. Writes nothing.
+  /// Returns config_unsafe with the reason for which the plan cannot be published now. Only reads.
   asio::awaitable<Failure> objection(Plan plan);
-  /// Publishes the plan in both stores, or what is missing of it. A plan of that name that is there
-  /// already keeps its id, if it is about the same. config_unsafe: why not; nothing of it is in
-  /// effect then. What takes effect, that it is listed, is written last, in the source at the end.
+  /// Writes the notes of the plan that are missing in both stores. An equal plan that is already
+  /// published keeps its id. The lists are written last, the source's at the end: they put the plan
+  /// into effect. Returns config_unsafe with the reason if the plan is refused; it is not in
+  /// effect.
   asio::awaitable<Failure> publish(Plan plan);
   /// Writes the certificate into the target and removes the plan from the lists of unfinished
   /// plans. In mode move the gate is FINAL, and `plan` has its floor. In mode dual the window is
@@ -64,20 +64,20 @@ class Ledger {
   /// Removes the plan from both stores. All locks are OPEN, and the gate is ENDED.
   asio::awaitable<Failure> withdraw(Plan plan);
 
-  /// Whether one of the stores has it among its unfinished plans.
+  /// Returns whether one of the stores lists the plan as unfinished.
   asio::awaitable<Result<bool>> is_listed_anywhere(std::string plan);
 
-  /// One note of one of the stores, or of a third: read; written whatever stands there; taken away.
+  /// Reads, overwrites or deletes one note of any store.
   asio::awaitable<RecordAnswer> read(std::shared_ptr<Store> store, std::string key);
   asio::awaitable<Failure> write(std::shared_ptr<Store> store, std::string key, std::string text);
   asio::awaitable<Failure> erase(std::shared_ptr<Store> store, std::string key);
 
   using Edit = std::function<std::vector<std::string>(std::vector<std::string>)>;
-  /// A note that is a list: compared and set until it is as `edit` makes it of what stands there.
+  /// Replaces a list by the result of `edit`. Repeats it if another process was faster.
   asio::awaitable<Failure> edit(std::shared_ptr<Store> store, std::string key, Edit edit);
 
  private:
-  /// Empty: try again.
+  /// Returns nullopt if the caller has to read the note and try again.
   asio::awaitable<std::optional<Failure>> set(std::shared_ptr<Store> store, std::string key,
                                               std::optional<std::string> from,
                                               std::optional<std::string> to);
@@ -85,19 +85,19 @@ class Ledger {
   /// Writes the gate of a plan in mode move, OPEN, unless the plan has one from an earlier start.
   asio::awaitable<Failure> make_gate(Plan plan);
   asio::awaitable<Failure> erase_text(std::shared_ptr<Store> store, Plan plan);
-  /// Neither finished before, nor listed and about something else.
+  /// Returns a refusal if the plan was finished, or if its name is listed for another plan.
   asio::awaitable<Failure> is_new(Plan plan);
-  /// What is written last.
+  /// Writes the entries that put the plan into effect.
   asio::awaitable<Failure> put_in_effect(Plan plan);
   asio::awaitable<Failure> give_up_start(Plan plan);
-  /// From here to there, or the other way.
+  /// Returns whether a plan of that name is finished, in either direction.
   asio::awaitable<Result<bool>> is_finished(std::string plan);
-  /// In one of a store's lists, started or about to be.
+  /// Returns whether a list of the store has the plan, with a complete start or without.
   asio::awaitable<Result<bool>> is_unfinished(std::shared_ptr<Store> store, std::string plan);
-  /// Whether a store's list of unfinished plans has it.
+  /// Returns whether that list of the store has the plan, with a complete start.
   asio::awaitable<Result<bool>> is_listed(std::shared_ptr<Store> store, std::string list,
                                           std::string plan);
-  /// Into a list of unfinished plans, unless one of them has a name in common with it.
+  /// Adds the entry to a list, unless a plan of the store has a name in common with it.
   asio::awaitable<Failure> enlist(std::shared_ptr<Store> store, std::string list, std::string entry,
                                   Plan plan);
   asio::awaitable<Failure> overlap(std::shared_ptr<Store> store, std::vector<std::string> plans,

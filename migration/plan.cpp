@@ -22,7 +22,7 @@ void parse_names(Fields& fields, std::vector<std::string>& names) {
   for (std::uint64_t i = 0; i < count && fields.good(); ++i) {
     const auto name = fields.word("lock names");
     if (!fields.good()) return;
-    if (!name_error(name).empty()) return fields.fail("it names something that is no lock name");
+    if (!name_error(name).empty()) return fields.fail("one of its names is not a lock name");
     if (!names.empty() && names.back() >= name) return fields.fail("its names are not in order");
     names.emplace_back(name);
   }
@@ -33,7 +33,7 @@ void parse_patterns(Fields& fields, std::vector<std::string>& patterns) {
   for (std::uint64_t i = 0; i < count && fields.good(); ++i) {
     const auto pattern = fields.word("patterns");
     if (!fields.good()) return;
-    if (!pattern_error(pattern).empty()) return fields.fail("one of its patterns is none");
+    if (!pattern_error(pattern).empty()) return fields.fail("one of its patterns is not a pattern");
     if (!patterns.empty() && patterns.back() >= pattern) {
       return fields.fail("its patterns are not in order");
     }

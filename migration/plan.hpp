@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a migration is about, as `dlock migrate start` publishes it in both stores: which names,
-// from where to where. Pure.
+// Plan: the locks that a migration governs, and the stores between which they move. `dlock migrate
+// start` publishes its text in both stores. Pure.
 //
-// Notes (Backend::note), in both stores:
-//   plan/NAME   the plan's text
-//   plans-out   `NAME@ID` of unfinished plans that leave this store; `~NAME@ID` of one whose start
-//               has not come to its end
-//   plans-in    `NAME@ID` of unfinished plans that come to it: who knows this store alone must not
-//               lock their names in it; and `=NAME` of each in mode move that is finished:
-//               whoever locks their names in it passes the floor of home/NAME
-//   gate/NAME   in the source, of a plan in mode move (gate.hpp)
-//   home/NAME   in the target, when all is over: its locks are at home there
-//   plans-left, plans-came: what finished plans of mode dual have left behind (departures.hpp)
-//   window/NAME of mode dual: which phases are admitted, and who takes part (window.hpp)
+// Notes (MigrationStore::note) of a store:
+//   plan/NAME   the plan's text, in both stores
+//   plans-out   `NAME@ID` of unfinished plans with this store as the source; `~NAME@ID` while the
+//               start is not complete
+//   plans-in    `NAME@ID` of unfinished plans with this store as the target: a client that knows
+//               this store alone must not lock their names. `=NAME` of finished plans in mode
+//               move: tokens of their names are above the floor of home/NAME
+//   gate/NAME   the gate of a plan in mode move, in the source (gate.hpp)
+//   home/NAME   the certificate of a finished plan, in the target
+//   plans-left  the finished plans with this store as the source (departures.hpp)
+//   plans-came  the finished plans with this store as the target
+//   window/NAME the window of mode dual: admitted phases and registered programs (window.hpp)
 #pragma once
 
 #include <chrono>
@@ -29,10 +30,11 @@ namespace dlock::core::migration {
 
 struct Plan {
   std::string name;
-  std::string id;  ///< 16 hexadecimal digits, of this start: tells two stores of one name apart
+  std::string id;  ///< 16 hexadecimal digits of one start; identifies the target store
   std::string from;
   std::string to;
-  std::chrono::milliseconds max_lease{0};  ///< the longest lease of a hold in the target; 0: none
+  /// The longest lease of a hold in the target. 0: the target has no leases.
+  std::chrono::milliseconds max_lease{0};
   /// The target can forget a lock that is held: a rollback waits max_lease.
   bool lossy_target = false;
   /// The target's holders have a lease, or a session: they are over max_lease after it has died.
@@ -46,23 +48,23 @@ struct Plan {
   std::uint64_t floor = 0;
 
   MigrateMode mode = MigrateMode::move;
-  // Of mode dual.
+  // Mode dual only.
   std::string window;                         ///< the store that keeps the window
-  std::chrono::milliseconds registration{0};  ///< the lease of one
+  std::chrono::milliseconds registration{0};  ///< the lease of a registration
 
-  /// Exactly, or by a pattern.
+  /// Returns whether the plan governs `lock`, by a name or by a pattern.
   bool has(std::string_view lock) const;
-  /// The parts that every lock of it begins with, to list no others: `a/b` of `a/b/**` and
-  /// `a/b/c`; empty: there are none.
+  /// Returns the parts with which each lock of the plan begins: `a/b` of `a/b/**` and `a/b/c`.
+  /// A list of these locks reads no others. May be empty.
   std::string prefix() const;
   bool operator==(const Plan&) const = default;
 };
 
 std::string to_text(const Plan& plan);
-/// Empty unless it is exactly what to_text() writes; `why` (if given) then says what is wrong.
+/// Returns nullopt unless `text` is exactly a text of to_text(). `why` gets the reason.
 std::optional<Plan> parse_plan(std::string_view text, std::string* why = nullptr);
 
-/// A note may have 64 KiB: some hundreds or thousands of names.
+/// Unit: bytes. A note has room for 64 KiB.
 inline constexpr std::size_t kLongestPlan = 65'000;
 
 std::string plan_key(std::string_view plan);
@@ -73,35 +75,35 @@ inline constexpr std::string_view kPlansIn = "plans-in";
 /// Returns the entry of kPlansIn for a finished plan in mode move.
 std::string finished_entry(std::string_view plan);
 bool is_finished_entry(std::string_view entry) noexcept;
-/// Of an unfinished plan, by this start of it.
+/// Returns the entry of an unfinished plan, with the id of its start.
 std::string started_entry(const Plan& plan);
-/// Of kPlansOut: its start has not come to its end. Nothing of it is in effect, and no plan that
-/// has a name in common with it is started.
+/// Returns the entry of kPlansOut for a plan whose start is not complete. The plan is not in
+/// effect. No plan with a common name can start.
 std::string pending_entry(const Plan& plan);
 bool is_pending_entry(std::string_view entry) noexcept;
-/// The plan that an entry is about.
+/// Returns the name of the entry's plan.
 std::string plan_of_entry(std::string_view entry);
-/// Whether it is about that start of that plan, or says no more than the plan.
+/// Returns whether the entry names that start of the plan, or the plan without an id.
 bool is_about(std::string_view entry, const Plan& plan);
-/// Whether a list has the plan as unfinished, and started.
+/// Returns whether a list has the plan as unfinished, with a complete start.
 bool lists_started(const std::vector<std::string>& entries, std::string_view plan);
 
-/// A note that lists words or lock names, one a line; sorted and distinct.
+/// Returns the text of a note with one entry per line, sorted and distinct.
 std::string list_text(std::vector<std::string> entries);
 std::vector<std::string> parse_list(std::string_view text);
 std::vector<std::string> with_entry(std::vector<std::string> entries, const std::string& entry);
 std::vector<std::string> without_entry(std::vector<std::string> entries, const std::string& entry);
 
-/// A name, or a pattern, by which both plans have a lock; empty if they surely have none in common.
+/// Returns a name or a pattern that both plans may govern. Empty: they have no lock in common.
 std::optional<std::string> common_names(const Plan& one, const Plan& other);
 
-/// Why nothing of a plan is done whose start did not come to its end, for messages.
+/// Returns the message about a plan whose start is not complete.
 std::string start_broken_off(std::string_view plan);
 
-/// The YAML line of a client that takes part in mode move, for messages.
+/// Returns the YAML line for clients of a plan in mode move, for messages.
 std::string route_line(std::string_view lock, std::string_view from, std::string_view to,
                        std::string_view plan);
-/// Of mode dual.
+/// Returns the YAML line for clients of a plan in mode dual, for messages.
 std::string route_line(std::string_view lock, const Plan& plan, int phase);
 /// Returns the route of a program that locks in one store only, as after a plan's end.
 std::string store_line(std::string_view lock, std::string_view store);

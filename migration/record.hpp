@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The record of a moved lock, as it stands in the source store in the lock's place. Backends keep
-// its text as it is and compare it byte by byte; what it means is known here alone. No record:
-// OPEN, the lock is a lock.
+// Record: replaces a moved lock in the source store. Backends store its text unchanged and compare
+// it byte by byte. Without a record the lock is OPEN: an ordinary lock.
 //
 //   dlock-move1 MOVED gen=17.1 target=redis floor=17 max_lease_ms=30000 plan=billing-2026
 //     id=0123456789abcdef since_ms=1763770000000        (one line)
@@ -20,7 +19,7 @@ namespace dlock::core::migration {
 enum class MoveState {
   moved,    ///< sealed; clients lock in the target
   closing,  ///< sealed; no new holder in the target, it drains
-  final_,   ///< sealed; as moved, no way back
+  final_,   ///< in the target: closed by a rollback; of a FINAL gate: moved permanently
 };
 
 const char* to_string(MoveState state) noexcept;
@@ -30,8 +29,8 @@ const char* to_string(MoveState state) noexcept;
 struct Generation {
   std::uint64_t flip = 0;
   std::uint64_t counter = 0;
-  /// By age: the tokens of flips rise, also from store to store.
-  // NOLINTNEXTLINE(modernize-use-nullptr): what it finds in <=> is the compiler's own 0
+  /// Compares by age: the tokens of flips rise, also from store to store.
+  // NOLINTNEXTLINE(modernize-use-nullptr): the 0 in <=> is the compiler's own
   auto operator<=>(const Generation&) const noexcept = default;
 };
 
@@ -42,31 +41,31 @@ struct Record {
   std::uint64_t floor = 0;  ///< tokens of the target are above this
   std::chrono::milliseconds max_lease{0};
   std::string plan;
-  std::string plan_id;        ///< of that start of the plan: Plan::id
+  std::string plan_id;        ///< Plan::id of the start that has moved the lock
   std::int64_t since_ms = 0;  ///< wall clock of the change: for people, never for a decision
   bool operator==(const Record&) const noexcept = default;
 };
 
 std::string to_text(const Record& record);
 
-/// Empty unless it is exactly what to_text() writes; `why` (if given) then says what is wrong.
+/// Returns nullopt unless `text` is exactly a text of to_text(). `why` gets the reason.
 std::optional<Record> parse_record(std::string_view text, std::string* why = nullptr);
 
-/// The same record in another state, one change later.
+/// Returns the record in another state, with the next counter.
 Record next_record(const Record& record, MoveState state, std::int64_t wall_clock_ms);
 
-/// 16 lower-case hexadecimal digits.
+/// Returns whether `text` is 16 lower-case hexadecimal digits.
 bool is_plan_id(std::string_view text) noexcept;
 
-/// Whether a target's record only closes it while the lock is in `source`: there a rollback, or an
-/// earlier plan that went the other way and is finished (MOVED), has left it, so
-/// that nobody locks in the target who knows it alone, or the earlier plan. It holds against every
-/// record of the source that is not younger; whoever comes with a younger one may open the place.
+/// Returns whether a record in the target only closes the lock there while the lock is in `source`.
+/// A rollback writes such a record (FINAL), and so does a finished plan in the other direction
+/// (MOVED). It keeps out clients that know the target alone, and those of the earlier plan. A
+/// client with a younger record of the source may remove it.
 bool is_closed(const Record& in_target, std::string_view source) noexcept;
 
-/// What the source is raised above when the target is gone for good and its tokens are not known.
-/// Some stores seed them with the wall clock in microseconds, hence that; 2^48 more than anybody
-/// can have counted. Empty: no room is left below 2^53.
+/// Returns the floor for the source if the target is permanently lost and its tokens are unknown.
+/// Some stores seed tokens with the wall clock in microseconds; 2^48 more exceeds every count.
+/// Empty: no token is left below 2^53.
 std::optional<std::uint64_t> blind_floor(std::uint64_t floor, std::int64_t wall_clock_ms);
 
 }  // namespace dlock::core::migration

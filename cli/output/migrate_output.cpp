@@ -34,7 +34,7 @@ json::value gen_of(const std::optional<core::migration::Record>& record) {
   return text;
 }
 
-/// Who waits behind the record in the source: programs that do not take part.
+/// Returns the programs that wait behind the record in the source. They do not take part.
 std::vector<Owner> laggards_of(const NameStatus& name) {
   if (!name.record || !name.in_source) return {};
   return name.in_source->waiting;
@@ -256,7 +256,7 @@ std::string line_of(const core::migration::StepReport& step, const core::migrati
           : fmt::format("{} ({})", step.text, core::migration::state_text(step.record)));
 }
 
-/// So many are named; of more, those that are not done.
+/// A longer report prints only the locks that are not done.
 constexpr std::size_t kMostLines = 50;
 
 }  // namespace

@@ -34,8 +34,8 @@ PlanStatus look(Session& session, const Ledger::Found& found) {
 
 }  // namespace
 
-/// A pattern that only the plan's own routes reach is the plan's; what a route before them takes is
-/// locked elsewhere by this very configuration.
+/// Adds an objection for each route before the plan's that matches a lock of the plan. This
+/// configuration would lock it elsewhere.
 void MoveAdmin::object_to_routes_before(const Plan& plan,
                                         std::vector<std::string>& objections) const {
   const auto& routes = session_.routes().all();
@@ -94,7 +94,7 @@ PlanReport MoveAdmin::make(const PlanRequest& request) {
   return report;
 }
 
-/// What other plans have against it.
+/// Adds the objections of the ledger, which knows the other plans.
 void MoveAdmin::object_to_plans(PlanReport& report) {
   const auto objection =
       with_ledger([plan = report.plan](Ledger& ledger) { return ledger.objection(plan); });
@@ -112,7 +112,7 @@ PlanReport MoveAdmin::plan(const PlanRequest& request) {
 }
 
 PlanReport MoveAdmin::start(const StartRequest& request) {
-  // Again, with nothing said about names: what is missing of it is written anew.
+  // A repeated start writes the notes that are missing.
   auto found = find(false);
   if (found.failure.error) fail(found.failure);
   PlanReport report;
@@ -144,12 +144,12 @@ PlanReport MoveAdmin::start(const StartRequest& request) {
 
 PlanStatus MoveAdmin::status() {
   auto found = find(true);
-  // A target that is away is told of in the report, with everything else.
+  // The report has an alarm for a target that is unreachable.
   if (found.failure.error) found = find(false);
   if (found.failure.error) fail(found.failure);
   require_started(found);
   PlanStatus report;
-  // A step of another command can look like an alarm, and passes.
+  // A step of another command that is in progress can look like an alarm: the survey is repeated.
   for (int looks = 0; looks < kMostLooks; ++looks) {
     report = look(session_, found);
     if (!has_alarm(report)) break;

@@ -18,14 +18,14 @@ namespace dlock::core::migration {
 
 class Session;
 
-/// As Admin says of each call. The session outlives it.
+/// Lifetime: the session outlives it. Admin documents threads and exceptions.
 class MoveAdmin {
  public:
   explicit MoveAdmin(Session& session) : session_(session) {}
 
-  /// Checks stores and names; changes nothing.
+  /// Checks the stores and the locks that they show. Writes nothing.
   PlanReport plan(const PlanRequest& request);
-  /// Publishes the plan in both stores, or what is missing of it, unless there are objections.
+  /// Publishes the plan in both stores, unless there are objections. Repeats what is missing.
   PlanReport start(const StartRequest& request);
   PlanStatus status();
   StepsReport step(const StepRequest& request);
@@ -33,17 +33,17 @@ class MoveAdmin {
  private:
   Ledger::Found find(bool ask_target);
   Failure with_ledger(std::function<asio::awaitable<Failure>(Ledger&)> work);
-  /// Throws.
+  /// Throws Refusal or LockError if the work fails.
   void demand(std::function<asio::awaitable<Failure>(Ledger&)> work);
-  /// Throws Refusal: it was not started, or not to its end.
+  /// Throws Refusal if the plan was not started, or if its start is not complete.
   void require_started(const Ledger::Found& found) const;
-  /// Throws Refusal. Before a lock moves there, who knows the target alone has to be kept out;
-  /// before one moves back, the target has to be the one that the plan moves to.
+  /// Throws Refusal if the target does not have the plan's notes. With them it refuses clients that
+  /// know the target alone. A rollback, too, needs the target with which the plan was started.
   static void require_noted_target(const Ledger::Found& found, Goal goal);
-  /// Throws Refusal: a route of this configuration has the plan and takes locks that the plan, as
-  /// it was started, does not govern. Its programs would go by the plan's gate, and nobody else.
+  /// Throws Refusal if a route of this configuration has the plan and matches locks that the
+  /// started plan does not govern. Only programs with that route would follow the gate for them.
   void require_governed(const Plan& plan) const;
-  /// A plan that was started between the stores of this configuration; else throws.
+  /// Returns the plan, started between the stores of this configuration. Throws Refusal otherwise.
   Ledger::Found started(bool ask_target);
 
   PlanReport make(const PlanRequest& request);

@@ -152,7 +152,7 @@ PlanCoordinator::Report MoveAdmin::drive(const StepRequest& request, const Plan&
 }
 
 StepsReport MoveAdmin::step(const StepRequest& request) {
-  // A dead target is not asked.
+  // With --target-gone the target is not asked.
   const auto found = started(!request.target_gone);
   if (!request.target_gone) require_noted_target(found, request.goal);
   if (request.goal != Goal::rollback) require_governed(*found.plan);
@@ -170,7 +170,7 @@ StepsReport MoveAdmin::step(const StepRequest& request) {
   if (driven.refusal) report.steps.push_back(std::move(*driven.refusal));
   const bool done = verdict_on(report.steps) == Verdict::done;
   report.gate = read_gate(session_, plan).gate;
-  // Whoever made the gate final may have died before the certificate was written.
+  // The command that made the gate final may have died before it wrote the certificate.
   if (done && driven.finished && goal == Goal::finish && report.gate) {
     auto home = plan;
     home.floor = report.gate->floor;

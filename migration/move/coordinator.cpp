@@ -146,7 +146,7 @@ asio::awaitable<Coordinator::Course> Coordinator::seal(Task task) {
   Course course;
   const auto& name = task.name;
   const auto& capabilities = source_->backend().capabilities();
-  // Its settings may have changed since the plan was made.
+  // The source's settings may have changed since `start`.
   if (!keeps_records(capabilities)) {
     const auto objected =
         objections({source_->name(), capabilities, {}}, {target_->name(), capabilities, {}});
@@ -157,7 +157,7 @@ asio::awaitable<Coordinator::Course> Coordinator::seal(Task task) {
   request.policy = source_claims(*source_, participant_mark(plan_.name), task.gate);
   auto locked = co_await locker_.lock(source_, std::move(request));
   if (auto learnt = learn_gate(locked.gate, name)) co_return std::move(*learnt);
-  if (locked.error == errc::moving) {  // another was here, or it was sealed with the grant
+  if (locked.error == errc::moving) {  // sealed by another process, or with the grant
     course.changed = !task.gate->seal.empty();
     co_return course;
   }
@@ -171,13 +171,13 @@ asio::awaitable<Coordinator::Course> Coordinator::seal(Task task) {
   if (!claim) co_return course;  // lost already
   if (!token) {
     course.report = report_of(name, Verdict::refused,
-                              fmt::format("the store '{}' gives no tokens", source_->name()));
+                              fmt::format("the store '{}' grants no tokens", source_->name()));
     co_return course;
   }
   const auto record = moved_record(plan_, *token, source_->env().wall_clock_ms());
   const auto answer = co_await source_->backend().migration().seal(claim, to_text(record),
                                                                    request_deadline(*source_));
-  // With any other outcome the handle is given back: a late copy finds the claim gone, and fails.
+  // Any other outcome releases the handle, so that a delayed copy of the request fails.
   if (answer.status == RecordStatus::done) source_->retire(*hold);
   course = after(answer, *source_, name);
   co_return course;
@@ -224,13 +224,13 @@ asio::awaitable<Coordinator::Course> Coordinator::open(Task task, Record closing
   const auto drained = locked.handle.token().value_or(closing.floor);
   const bool lossy = plan_.lossy_target || !keeps_records(target_->backend().capabilities());
   if (lossy) {
-    // What the target has forgotten may be believed for one lease more.
+    // A holder that the target has forgotten may use the lock for one more lease.
     const bool slept = co_await locker_.pause(source_->env(), closing.max_lease);
     if (!slept) co_return course;
   }
   if (!lossy) {
-    // A lock that was made final while we waited for the target must not be closed there; while we
-    // hold it there, it cannot be.
+    // Another command may have taken the rollback back and finished the plan while this one waited.
+    // Then the target must stay open. While this command holds the target, no plan can finish.
     const auto now_there = co_await read(name);
     if (now_there.status != RecordStatus::done) co_return after(now_there, *source_, name);
     if (now_there.found != to_text(closing)) co_return course;
@@ -241,8 +241,8 @@ asio::awaitable<Coordinator::Course> Coordinator::open(Task task, Record closing
   co_return course;
 }
 
-// A lock whose target is away, or taken, could be had nowhere. A place that is closed is opened
-// when the source is sealed: before, who is not to lock there could.
+// A lock whose target is unreachable, or taken, could not be acquired in any store. A closed place
+// is opened after the seal in the source: before it, a client of the target alone could lock there.
 asio::awaitable<std::optional<Coordinator::Course>> Coordinator::open_target(
     std::string name, std::optional<Record> record) {
   std::optional<Course> course;
@@ -267,7 +267,7 @@ asio::awaitable<std::optional<Coordinator::Course>> Coordinator::open_target(
   if (!record) co_return course;
   course.emplace();
   if (there.record->gen >= record->gen) {
-    // It was written under a younger record of the source, which must be there by now.
+    // A younger record of the source must exist by now.
     const auto now_there = co_await read(name);
     if (now_there.status == RecordStatus::done && now_there.found == to_text(*record)) {
       course->report = report_of(
@@ -285,8 +285,8 @@ asio::awaitable<std::optional<Coordinator::Course>> Coordinator::open_target(
   co_return course;
 }
 
-// Plans that have come to their end have left it there: the lock has been at home in the target
-// since, and is on its way back there from a third store.
+// Finished plans have left the record: the lock was at home in the target before, and returns from
+// a third store.
 asio::awaitable<std::optional<Coordinator::Course>> Coordinator::open_left_place(
     std::string name, std::optional<Record> record, std::string text, TargetPlace there) {
   std::optional<Course> course;
@@ -314,9 +314,8 @@ asio::awaitable<Coordinator::Course> Coordinator::close_target(std::string name,
   co_return after(answer, *target_, name);
 }
 
-// The target was drained and closed before. That is written anew for this rollback: a command or a
-// client that is about to open it for the flip that we take back comes too late (found by the
-// simulation).
+// An earlier step has drained and closed the target. The record is written again for this rollback,
+// so that a delayed command or client cannot open the place for the earlier flip.
 asio::awaitable<Coordinator::Course> Coordinator::open_from_closed(Task task, Record closing,
                                                                    std::string text) {
   Course course;
@@ -377,8 +376,8 @@ Coordinator::Course Coordinator::after(const RecordAnswer& answer, const Store& 
     case RecordStatus::done:
       course.changed = true;
       break;
-    case RecordStatus::conflict:  // somebody was faster, or the lock was lost: look again
-    case RecordStatus::unknown:   // what stands there now tells
+    case RecordStatus::conflict:  // another process was faster, or the lock was lost
+    case RecordStatus::unknown:   // the next read shows the result
       break;
     case RecordStatus::unavailable:
     case RecordStatus::failed:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Coordinator: takes one name of a plan towards a goal, step by step, each a compare-and-set on the
-// record. Keeps nothing that another process would need: when it dies, any other goes on.
+// Coordinator: moves one lock of a plan towards a goal. Each step is a compare-and-set on the
+// record. It keeps no state, so any other process can continue after its death.
 //
 //   forward   lock S; seal it with MOVED, floor = S's token; open T's place if it is closed
 //   rollback  MOVED -> CLOSING; lock T once (waits for the holder); a lossy T: then wait max_lease,
@@ -9,8 +9,8 @@
 //             target gone: instead of locking T wait max_lease and raise S blindly
 //   abort     CLOSING -> MOVED
 //
-// Each of these writes in S is made while the plan's gate (plan_coordinator.hpp turns it) is as it
-// was read: seals under OPEN and TURNED, CLOSING and OPEN under OPEN and ENDED.
+// Each of these writes in S compares the plan's gate, which plan_coordinator.hpp turns. Seals are
+// written under OPEN and TURNED, CLOSING and OPEN under OPEN and ENDED.
 #pragma once
 
 #include <memory>
@@ -31,13 +31,13 @@ namespace dlock::core::migration {
 class Coordinator : public std::enable_shared_from_this<Coordinator> {
  public:
   struct Options {
-    TimePoint deadline = kNever;  ///< of waiting for holders
-    /// The target is dead for good and was stopped by the operator.
+    TimePoint deadline = kNever;  ///< until then it waits for holders
+    /// The target is permanently lost, and the operator has stopped it.
     bool target_gone = false;
-    /// What was read of the plan's gate; never null. The coordinator updates it.
+    /// The plan's gate as it was read, never null. The coordinator updates it.
     std::shared_ptr<GateBelief> gate;
-    /// All locks of the plan go there: not while the gate is OPEN, for another brings them back
-    /// then.
+    /// All locks of the plan move. Under an OPEN gate the coordinator stops: another command moves
+    /// them back then.
     bool is_for_all = false;
   };
 
@@ -45,35 +45,36 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
               Options options);
 
   asio::awaitable<StepReport> take(Goal goal, std::string name);
-  /// Every take() ends soon; what was written stays.
+  /// Ends every take() soon. Completed writes stay.
   void stop() { locker_.stop(); }
 
  private:
-  /// What one step came to: empty `report`: go on with the record as it is now.
+  /// The result of one step. Without a report the next step reads the record again.
   struct Course {
     std::optional<StepReport> report;
     bool changed = false;
   };
 
   asio::awaitable<RecordAnswer> read(std::string name);
-  /// Of a record of another plan: if an earlier one has only left it, what is to be done. All locks
-  /// go where whoever asks for this one takes it; by its name it is opened, and moves.
+  /// Handles a record that a finished plan has left in the source. A step over all locks passes it:
+  /// the next client that acquires the lock removes it. A step by name removes it. Returns nullopt
+  /// for any other record.
   asio::awaitable<std::optional<Course>> pass_left_one(Goal goal, std::string name,
                                                        std::string record);
-  /// A lock, and the gate by which it was decided what is done with it: no write is made under
-  /// another, which work on other locks may have learnt of meanwhile.
+  /// A lock, and the gate under which its step was decided. All writes of the step compare this
+  /// gate, even if options_.gate has changed since.
   struct Task {
     std::string name;
     GatePtr gate;
   };
   asio::awaitable<Course> step(Action action, Task task, std::optional<Record> record);
-  /// Writes `to` in the place of the source's record.
+  /// Replaces the record in the source by `to`.
   asio::awaitable<RecordAnswer> set_record(Task task, std::string from,
                                            std::optional<std::string> to, std::uint64_t min_token);
   asio::awaitable<Course> seal(Task task);
   asio::awaitable<Course> change(Task task, Record from, MoveState to);
   asio::awaitable<Course> open(Task task, Record closing);
-  /// Empty: its place is open.
+  /// Returns nullopt if the lock's place in the target is open.
   asio::awaitable<std::optional<Course>> open_target(std::string name,
                                                      std::optional<Record> record);
   asio::awaitable<Course> close_target(std::string name, Record closing, std::shared_ptr<Hold> hold,
@@ -87,7 +88,7 @@ class Coordinator : public std::enable_shared_from_this<Coordinator> {
   Acquisition::Request request_for(Store& store, const std::string& name) const;
   Acquisition::Request target_request(const std::string& name, const Record& record) const;
   Course after(const RecordAnswer& answer, const Store& store, const std::string& name) const;
-  /// Empty: as it was believed to be.
+  /// Returns nullopt if the gate has not changed.
   std::optional<Course> learn_gate(const std::optional<std::string>& text,
                                    const std::string& name) const;
   TimePoint request_deadline(Store& store) const;

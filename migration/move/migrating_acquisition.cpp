@@ -43,7 +43,7 @@ asio::awaitable<void> MigratingAcquisition::run() {
   while (step.what != MoveAcquireFsm::Action::finish) {
     switch (step.what) {
       case MoveAcquireFsm::Action::lock_source:
-        handle_ = LockHandle();  // of a target that was the wrong place
+        handle_ = LockHandle();  // the target was the wrong store
         step = co_await lock(source_, request_for_source());
         break;
       case MoveAcquireFsm::Action::seal_source:
@@ -59,7 +59,7 @@ asio::awaitable<void> MigratingAcquisition::run() {
         step = co_await recheck();
         break;
       case MoveAcquireFsm::Action::pause:
-        // First what an outcome that came at once has left: it would end the pause at once.
+        // Clears the notification of an immediate outcome, which would end the pause.
         co_await news_.wait_until(env.now());
         co_await news_.wait_until(step.until);
         step = fsm_.on_woken(env.now());
@@ -113,7 +113,7 @@ asio::awaitable<MoveAcquireFsm::Step> MigratingAcquisition::lock(std::shared_ptr
   co_return *step_;
 }
 
-// The caller is told at once, also while the record is being read.
+// Completes the caller immediately, also while read_record() is in progress.
 void MigratingAcquisition::on_outcome(error_code ec, LockHandle handle) {
   auto& env = source_->env();
   MoveAcquireFsm::Outcome outcome;
@@ -143,7 +143,7 @@ asio::awaitable<RecordAnswer> MigratingAcquisition::read_record() {
   co_return answer;
 }
 
-// With any other outcome the claim is given back: a late copy finds it gone, and fails.
+// Any other outcome releases the claim, so that a delayed copy of the request fails.
 asio::awaitable<MoveAcquireFsm::Step> MigratingAcquisition::seal_source() {
   failed_store_ = source_->name();
   RecordAnswer answer;
@@ -177,7 +177,7 @@ asio::awaitable<void> MigratingAcquisition::look_at_gate() {
       request_.gate->learn(answer.found.value_or(std::string()), unused);
     }
   } catch (const std::exception&) {
-    // Another look follows.
+    // A later acquire reads the gate.
   }
 }
 

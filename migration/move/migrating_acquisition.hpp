@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // MigratingAcquisition: one acquire of a lock that is being moved from one store to another.
-// Carries out MoveAcquireFsm with an Acquisition in each store; tells the caller exactly once, and
-// hands him the handle of the store that the lock is in.
+// Carries out MoveAcquireFsm with an Acquisition in each store. Completes exactly once, with a
+// handle of the store that has the lock.
 #pragma once
 
 #include <memory>
@@ -26,7 +26,7 @@ class MigratingAcquisition final : public BackgroundWork,
     std::string plan;
     Duration poll{};
     std::vector<std::string> stores;  ///< all that are configured
-    /// What this process knows of the plan's gate; never null.
+    /// The plan's gate as this process knows it, never null.
     std::shared_ptr<GateBelief> gate;
   };
 
@@ -47,7 +47,7 @@ class MigratingAcquisition final : public BackgroundWork,
   asio::awaitable<MoveAcquireFsm::Step> open_target();
   asio::awaitable<MoveAcquireFsm::Step> recheck();
   asio::awaitable<RecordAnswer> read_record();
-  /// Nobody waits for it.
+  /// Runs after the acquire is complete.
   asio::awaitable<void> look_at_gate();
   Acquisition::Request request_for_source();
   Acquisition::Request request_for_target() const;
@@ -62,8 +62,8 @@ class MigratingAcquisition final : public BackgroundWork,
   Caller caller_;
   MoveAcquireFsm fsm_;
   Signal news_;
-  std::shared_ptr<Acquisition> inner_;        ///< the one under way
-  std::optional<MoveAcquireFsm::Step> step_;  ///< what its outcome leads to
+  std::shared_ptr<Acquisition> inner_;        ///< in progress
+  std::optional<MoveAcquireFsm::Step> step_;  ///< the step after the outcome of inner_
   LockHandle handle_;
   std::string failed_store_;
 };

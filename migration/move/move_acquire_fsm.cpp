@@ -41,7 +41,7 @@ GatePtr MoveAcquireFsm::claim_gate(std::int64_t wall_clock_ms) {
   if (check->seal.empty() || !foreign_record(moved_record(*claimed_under_, 0, 0)).error) {
     return check;
   }
-  // It is asked whether the gate is so still; nothing is sealed that we do not follow.
+  // The claim compares the gate. It seals nothing for a plan that this route does not follow.
   return std::make_shared<const GateCheck>(GateCheck{check->key, check->text, {}});
 }
 
@@ -76,7 +76,7 @@ MoveAcquireFsm::Step MoveAcquireFsm::on_source(const Outcome& outcome, TimePoint
   return fail(outcome.error);
 }
 
-// A turn is nobody's lock: who waits 0 asks again at once.
+// A turn is not a holder: an acquire with wait 0 asks again immediately.
 MoveAcquireFsm::Step MoveAcquireFsm::follow_gate(const std::string& text, TimePoint now) {
   std::string why;
   if (!gate_->learn(text, why)) {
@@ -155,8 +155,7 @@ MoveAcquireFsm::Step MoveAcquireFsm::on_target(const Outcome& outcome, TimePoint
   if (error_) return fail(*error_);
   if (outcome.granted) {
     if (asks_target_alone_) return hold(Held::target);
-    // Also when the record was seen to have changed: the re-check says so again, and the grant is
-    // given back after it.
+    // If the record has changed, the re-check shows it again and the grant is released.
     state_ = State::rechecking;
     unanswered_since_.reset();
     backoff_.reset();
@@ -167,14 +166,14 @@ MoveAcquireFsm::Step MoveAcquireFsm::on_target(const Outcome& outcome, TimePoint
     const auto there = parse_record(outcome.record);
     if (there && is_closed(*there, route_.from)) {
       closed_ = outcome.record;
-      // The flip that sent us here is younger, or the source has another record by now.
+      // The flip of record_ is younger, or the source has another record by now.
       const bool is_older =
           asks_target_alone_ ? there->gen.flip <= record_.floor : there->gen < record_.gen;
       if (is_older) {
         state_ = State::rechecking;
         return {Action::open_target, kNever};
       }
-      // Of a later plan, which has taken it on from where this one has brought it.
+      // A later plan has moved the lock on.
       if (!asks_target_alone_) return ask_source_later(now, random);
     }
   }
@@ -219,7 +218,7 @@ MoveAcquireFsm::Step MoveAcquireFsm::on_recheck(const RecordAnswer& answer, bool
   switch (answer.status) {
     case RecordStatus::done:
     case RecordStatus::conflict:
-      // The order counts: what is read may be old by now, the grant is looked at last.
+      // The grant is checked after the read, which may be outdated.
       if (still_moved(answer.found) && good) return hold(Held::target);
       return start_anew(now);
     case RecordStatus::unavailable:
@@ -243,7 +242,7 @@ MoveAcquireFsm::Step MoveAcquireFsm::recheck_later(const Failure& why, TimePoint
   return pause(std::min(now + *wait, out_of_patience), Action::recheck);
 }
 
-// With wait 0 a flip under way is as good as a holder: nobody was asked twice.
+// With wait 0 a flip in progress counts as a holder: each store was asked once.
 MoveAcquireFsm::Step MoveAcquireFsm::start_anew(TimePoint now) {
   failure_ = {};
   if (limits_.once || now >= limits_.deadline) return fail(errc::timed_out);
@@ -264,7 +263,7 @@ MoveAcquireFsm::Step MoveAcquireFsm::pause(TimePoint until, Action then) {
   return {Action::pause, std::min(until, limits_.deadline)};
 }
 
-// From half of the interval to all of it, so that those who wait for one lock do not ask together.
+// Between half and all of the interval, so that waiters of one lock do not read together.
 Duration MoveAcquireFsm::pace(std::uint64_t random) const {
   const auto half = limits_.poll.count() / 2;
   return Duration(half +
@@ -292,7 +291,7 @@ bool MoveAcquireFsm::on_deadline() {
   return give_up(error);
 }
 
-// `timed_out` needs an answer of a store: a flip is under way there, which is as good as a holder.
+// `timed_out` requires an answer of a store. A flip in progress is one: it counts as a holder.
 errc MoveAcquireFsm::error_at_deadline() const noexcept {
   const bool is_flip = state_ == State::pausing && after_pause_ != Action::recheck;
   return is_flip ? late_ : errc::unavailable;

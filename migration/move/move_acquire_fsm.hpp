@@ -18,8 +18,8 @@
 //            -> anything else                 -> give back T, lock S
 //            -> no answer                     -> pause, re-check
 //
-// The rules about waits are AcquireFsm's: the caller is told at once; what comes later is given
-// back; nothing is left behind in either store.
+// Waits follow AcquireFsm's rules: the caller is completed immediately, a later grant is released,
+// and no claim remains in either store.
 #pragma once
 
 #include <memory>
@@ -37,7 +37,7 @@ namespace dlock::core::migration {
 class MoveAcquireFsm {
  public:
   struct Route {
-    std::string name;  ///< of the lock
+    std::string name;  ///< the lock's name
     std::string from;
     std::string to;
     std::string plan;
@@ -46,7 +46,7 @@ class MoveAcquireFsm {
   struct Limits {
     bool once = false;  ///< wait 0: each store is asked once
     TimePoint deadline = kNever;
-    Duration poll{};  ///< between two looks at the record, at most
+    Duration poll{};  ///< the longest time between two reads of the record
     Duration connect_timeout{};
     RetryPolicy retry;
   };
@@ -54,57 +54,58 @@ class MoveAcquireFsm {
   enum class Action { lock_source, seal_source, lock_target, open_target, recheck, pause, finish };
   struct Step {
     Action what = Action::finish;
-    TimePoint until = kNever;  ///< of pause
+    TimePoint until = kNever;  ///< the end of a pause
   };
 
-  /// What one store's acquire came to.
+  /// The result of an acquire in one store.
   struct Outcome {
     bool granted = false;
     errc error = errc::unavailable;   ///< if not granted
-    Failure failure;                  ///< for the user
-    std::string record;               ///< of errc::moving
-    std::optional<std::string> gate;  ///< it was refused for that: the present one
+    Failure failure;                  ///< for messages
+    std::string record;               ///< with errc::moving
+    std::optional<std::string> gate;  ///< the present gate, if the claim named another
   };
 
-  /// `gate`: what this process knows of the plan's gate; never null.
+  /// `gate`: the plan's gate as this process knows it, never null.
   MoveAcquireFsm(Route route, Limits limits, std::shared_ptr<GateBelief> gate)
       : route_(std::move(route)), limits_(limits), gate_(std::move(gate)), backoff_(limits.retry) {}
 
   Step begin();
   Step on_source(const Outcome& outcome, TimePoint now, std::uint64_t random);
-  /// After seal_source.
+  /// Handles the answer to seal_source.
   Step on_sealed(const RecordAnswer& answer, TimePoint now, std::uint64_t random);
   Step on_target(const Outcome& outcome, TimePoint now, std::uint64_t random);
-  /// After open_target: closed() was compared and taken away, with the record's floor.
+  /// Handles the answer to open_target, which has removed closed() and raised T to the floor.
   Step on_opened(const RecordAnswer& answer, TimePoint now, std::uint64_t random);
-  /// `good`: T's grant can still be believed.
+  /// Handles the answer to recheck. `good`: T's grant is still valid.
   Step on_recheck(const RecordAnswer& answer, bool good, TimePoint now, std::uint64_t random);
-  /// A pause is over.
+  /// Handles the end of a pause.
   Step on_woken(TimePoint now);
 
-  /// While T is waited for: when to look at the record next, and what a look says. True: it is no
-  /// longer what sent us to T; end the wait there.
+  /// Returns the time of the next read of the record during a wait in T.
   TimePoint next_look(TimePoint now, std::uint64_t random) const;
+  /// Returns true if the record has changed, so that the wait in T has to end.
   bool on_look(const RecordAnswer& answer);
 
-  /// True: tell the caller now, with error(); what is under way ends with the next event.
+  /// Returns true if the caller is completed now, with error(). A claim in progress ends with the
+  /// next event.
   bool on_cancel() { return give_up(errc::cancelled); }
   bool on_closed() { return give_up(errc::closed); }
-  /// False also where a store's own acquire tells of the deadline.
+  /// Returns false, too, if a store's own acquire handles the deadline.
   bool on_deadline();
 
   /// Returns the gate under which the claim in S is made.
   GatePtr claim_gate(std::int64_t wall_clock_ms);
-  /// Before seal_source, granted with `token`: the record to write.
+  /// Returns the record for seal_source, after a grant with `token`.
   Record sealing(std::uint64_t token, std::int64_t wall_clock_ms);
 
   const Route& route() const noexcept { return route_; }
-  /// After lock_target: what sent us there.
+  /// Returns the record that led to lock_target.
   const Record& record() const noexcept { return record_; }
-  /// After open_target: what stands in T.
+  /// Returns the text in T that open_target removes.
   const std::string& closed() const noexcept { return closed_; }
   bool waits_for_target() const noexcept { return state_ == State::target; }
-  /// After finish.
+  // Valid after finish.
   bool held_in_source() const noexcept { return held_ == Held::source; }
   bool held_in_target() const noexcept { return held_ == Held::target; }
   bool granted() const noexcept { return held_ != Held::nowhere; }

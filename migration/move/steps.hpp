@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a coordinator does next for one name, by the record that stands there now. Pure: nothing is
-// remembered between steps, so that any process may take the next one.
+// The next step of a coordinator for one lock, by the lock's present record. Pure: no state remains
+// between steps, so that any process can carry out the next one.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 namespace dlock::core::migration {
 
 enum class Action {
-  nothing,   ///< it is there
+  nothing,   ///< the goal is reached
   seal,      ///< lock S; MOVED in the lock's place
   close,     ///< MOVED -> CLOSING
   open,      ///< drain T; CLOSING -> OPEN
@@ -28,21 +28,23 @@ enum class Action {
 
 struct Decision {
   Action action = Action::refuse;
-  std::string why;  ///< of refuse and give_way: what is wrong and what to do
+  std::string why;  ///< with refuse and give_way: the reason and the remedy
 };
 
-/// `goal`: advance or rollback; a plan is finished as a whole, by its gate. No record: OPEN.
+/// Returns the step of `advance` or `rollback`. `finish` has none: the gate finishes all locks.
+/// Without a record the lock is OPEN.
 Decision decide(Goal goal, const std::optional<Record>& record, const Plan& plan);
 
-/// The same while the gate is so: what must not be done then is refused. `for_all`: the gate was
-/// turned for this goal.
+/// Returns the decision, or a refusal if the gate forbids the step. `for_all`: the gate was turned
+/// for this goal.
 Decision under_gate(Goal goal, Decision decision, const std::optional<Gate>& gate, const Plan& plan,
                     bool for_all);
 
-/// The first record of a flip that was made under the source's `token`.
+/// Returns the first record of a flip under the source's `token`.
 Record moved_record(const Plan& plan, std::uint64_t token, std::int64_t wall_clock_ms);
 
-/// The record that closes the target's place, drained under `token`, for the rollback of `closing`.
+/// Returns the record that closes the target for the rollback of `closing`. The target was drained
+/// under `token`.
 Record closed_record(const Plan& plan, const Record& closing, std::uint64_t token,
                      std::int64_t wall_clock_ms);
 

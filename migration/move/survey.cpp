@@ -38,8 +38,8 @@ std::string holder_of(const LockStatus& status) {
   return status.owner ? describe(*status.owner) : std::string("somebody");
 }
 
-/// As place_in(); what plans that have come to their end have left is open: whoever asks for it
-/// opens it.
+/// Returns place_in(). The record of a finished plan counts as open: the next client that acquires
+/// the lock removes it.
 asio::awaitable<TargetPlace> place_of(std::shared_ptr<Store> target, std::string name,
                                       std::optional<std::string> text, std::string source) {
   auto place = place_in(target->name(), text, source);
@@ -57,7 +57,7 @@ asio::awaitable<void> look_at(std::shared_ptr<Store> from, std::shared_ptr<Store
   status.known = record.status == RecordStatus::done;
   if (record.found) {
     const auto left = co_await TargetGuard::of(*from).is_left_closed(status.name, *record.found);
-    // Whoever asks for it opens it.
+    // The next client that acquires the lock removes the record of a finished plan.
     if (!left.value.value_or(false)) {
       status.record = parse_record(*record.found, &status.unreadable);
     }
@@ -76,7 +76,7 @@ asio::awaitable<void> look_at(std::shared_ptr<Store> from, std::shared_ptr<Store
   }
 }
 
-/// The gate, and which names there are.
+/// Reads the gate and the names of the plan's locks.
 asio::awaitable<Failure> see(std::shared_ptr<Store> from, std::shared_ptr<Store> to,
                              bool target_answers, PlanStatus& status,
                              std::vector<std::string>& names) {
@@ -90,7 +90,7 @@ asio::awaitable<Failure> see(std::shared_ptr<Store> from, std::shared_ptr<Store>
   if (!target_answers) co_return Failure{};
   auto prefix = status.plan.prefix();
   const auto there = co_await to->backend().list(std::move(prefix), to->env().now() + kListing);
-  // A store that cannot list has what the source says of it.
+  // A target that cannot list adds no names.
   for (const auto& lock : there.value.value_or(std::vector<LockStatus>())) {
     if (lock.held && status.plan.has(lock.name)) names.push_back(lock.name);
   }
@@ -155,7 +155,7 @@ std::string next_of_gate(const PlanStatus& status, const Counts& counts) {
       "it is being withdrawn: `dlock migrate rollback {} --all --withdraw` ends that", plan.name);
 }
 
-/// A lock that has been moved, and whose place in the target is not open.
+/// Returns the alarm for a moved lock whose place in the target is not open.
 std::optional<std::string> alarm_of_place(const NameStatus& name, const Plan& plan) {
   const auto& place = name.place;
   if (place.kind == TargetPlace::Kind::open) return std::nullopt;
@@ -165,7 +165,7 @@ std::optional<std::string> alarm_of_place(const NameStatus& name, const Plan& pl
                                    : fmt::format("it cannot be moved to '{}'", plan.to));
   }
   if (!name.record || name.record->state == MoveState::closing) return std::nullopt;
-  // The first program that asks for it opens it, and `finish` does.
+  // The next program that acquires the lock opens it, and so does `finish`.
   if (place.record->gen < name.record->gen) return std::nullopt;
   return fmt::format(
       "its place in '{0}' was closed by a later rollback than the record in '{1}' knows of: "

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Survey: how a plan stands, for an operator: each name's record, who holds it where, who lags
-// behind, what is alarming, what comes next.
+// Survey: the status of a plan for an operator. It has each lock's record and holder, programs that
+// do not take part, alarms, and the next step.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@ struct NameStatus {
   std::string name;
   bool known = false;            ///< the source answered
   std::optional<Record> record;  ///< empty: OPEN
-  std::string unreadable;        ///< what stands there is no record: why
+  std::string unreadable;        ///< why the text in the lock's place is not a record
   std::optional<LockStatus> in_source;
   std::optional<LockStatus> in_target;
   TargetPlace place;  ///< in the target, where that answers and can have records
@@ -33,8 +33,8 @@ struct PlanStatus {
   bool finished = false;
   std::optional<Gate> gate;  ///< empty: the start was broken off
   std::vector<NameStatus> names;
-  std::vector<std::string> alarms;  ///< of a store as a whole
-  std::string next;                 ///< what comes next, and why it waits
+  std::vector<std::string> alarms;  ///< alarms about a store as a whole
+  std::string next;                 ///< the next command, and why it may wait
 };
 
 /// Loop only. Returns the status of the plan, with the names that the two stores show now. A store
@@ -42,14 +42,14 @@ struct PlanStatus {
 asio::awaitable<PlanStatus> survey(std::shared_ptr<Store> from, std::shared_ptr<Store> to,
                                    Plan plan);
 
-/// Loop only. Why names cannot be moved from `source` to that store, each sentence with its name:
-/// what stands in their places there leads elsewhere. A failure if the store cannot be asked.
+/// Loop only. Returns a sentence for each name that cannot move from `source` to that store,
+/// because a record there leads elsewhere. A failure if the store cannot be asked.
 asio::awaitable<Result<std::vector<std::string>>> taken_places(std::shared_ptr<Store> target,
                                                                std::string source,
                                                                std::vector<std::string> names);
 
 // Pure.
-/// `at_home`: the target alone is asked for it now.
+/// `at_home`: the gate is FINAL, and clients ask the target alone.
 std::vector<std::string> alarms_of(const NameStatus& name, const Plan& plan, bool at_home = false);
 std::string next_step(const PlanStatus& status);
 /// OPEN without a record.

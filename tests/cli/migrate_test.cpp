@@ -266,7 +266,7 @@ TEST_F(CliMigrate, ARouteOfAnExactNameMovesThatLock) {
   expect(0, {"finish", "p", "--all"}, "plan p is finished");
 }
 
-// What it had written before it died is in effect for nobody, and in nobody's way.
+// The notes of a start that died have no effect, and do not prevent another start.
 TEST_F(CliMigrate, AStartThatWasBrokenOffIsNotInEffect) {
   start();
   testkit::DirectClient source(url("old"));

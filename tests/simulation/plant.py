@@ -4,7 +4,7 @@
 # The planted defects (*/defects/*.edit): lists them for the build, and makes the copies of the sources
 # that have them in. In a copy `PLANTED` means that this edit's defect is switched on.
 #
-# The head of such a file: `what:` the mistake; `found:` how it has to come to light, once or more:
+# The head of such a file: `what:` the mistake; `found:` how it has to be found, once or more:
 #   chance N [from S] [in MODE]  by N random runs at most, of the core or of its store; from S on it
 #                      is soon; in that mode of dlock-sim alone, `pairs`: several locks on two stores
 #   scenario           by a chosen course of events
@@ -59,7 +59,7 @@ def write_if_new(path, text):
 
 
 def configure(out, stores):
-    """What CMake includes, and the lists that are compiled in."""
+    """Writes the file that CMake includes, and the lists that are compiled in."""
     out.mkdir(parents=True, exist_ok=True)
     defects = read_defects()
     lists, tests = collections.defaultdict(list), []

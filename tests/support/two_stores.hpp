@@ -22,7 +22,7 @@ namespace dlock::tests {
 
 class TwoStores : public MemoryStores {
  public:
-  /// What an acquire came to.
+  /// The result of an acquire.
   struct Outcome : tests::Outcome {
     std::shared_ptr<core::migration::MigratingAcquisition> moving;
   };
@@ -31,7 +31,7 @@ class TwoStores : public MemoryStores {
     static int number = 0;
     ++number;
     names_ = {"S" + std::to_string(number), "T" + std::to_string(number)};
-    // They live as long as anybody has them open.
+    // A server exists while a store has it open.
     server_s = memory::SharedStore::get(names_[0]);
     server_t = memory::SharedStore::get(names_[1]);
     s = make_store("s", names_[0]);
@@ -97,7 +97,7 @@ class TwoStores : public MemoryStores {
     return outcome;
   }
 
-  /// Knows the gate as it is now, unless `options` has one.
+  /// Returns a coordinator that knows the present gate, unless `options` has one.
   std::shared_ptr<core::migration::Coordinator> coordinator(
       core::migration::Coordinator::Options options = {}) {
     if (!options.gate) {
@@ -108,8 +108,8 @@ class TwoStores : public MemoryStores {
     return std::make_shared<core::migration::Coordinator>(s, t, plan, options);
   }
 
-  /// One step towards a goal, as an operator's command takes it; what it came to is there when time
-  /// has passed.
+  /// Starts one step towards a goal, as an operator's command does. Its report exists when time has
+  /// passed.
   std::shared_ptr<std::optional<core::migration::StepReport>> take(
       core::migration::Goal goal, const std::string& name,
       const std::shared_ptr<core::migration::Coordinator>& by) {
@@ -150,7 +150,7 @@ class TwoStores : public MemoryStores {
     return other;
   }
 
-  /// What stands in S in the lock's place.
+  /// Returns the lock's record in S.
   std::optional<core::migration::Record> record(const std::string& name) {
     return core::migration::parse_record(server_s->record(name));
   }
@@ -183,7 +183,7 @@ class TwoStores : public MemoryStores {
 /// The store that it was granted by.
 inline std::string where(const LockHandle& handle) { return handle ? handle.store() : "nowhere"; }
 
-/// Of a claim that a test makes by itself.
+/// Returns the owner of a claim that a test makes directly.
 inline Owner owner(const std::string& id) {
   Owner made;
   made.id = id;

@@ -42,7 +42,7 @@ class GateRun final : MoveRun {
         source_(false, 1000, true, any_ways()),
         target_(world_.chance(0.3), world_.chance(0.5) ? 0 : 5000, true, any_ways()) {
     choose();
-    // Of its own dice: the runs without it are as they were.
+    // A generator of its own: without it a run has the same course as before.
     travels_ = std::minstd_rand(static_cast<std::uint32_t>(seed))() % 2 == 0;
   }
 
@@ -127,7 +127,7 @@ class GateRun final : MoveRun {
     return names[world_.below(names.size())];
   }
 
-  /// Until all plans have come to their end, or all patience has.
+  /// Runs until all plans are finished, or 300 s have passed.
   void move() {
     const auto patience = world_.now() + seconds(300);
     while (world_.now() < patience && !all_over()) {

@@ -19,7 +19,7 @@ struct MoveResult : RunResult {
   std::uint64_t grants_in_target = 0;
   std::uint64_t grants_of_target_only = 0;
   std::uint64_t grants_of_source_only = 0;
-  std::uint64_t returns = 0;  ///< plans that took all back after the first had come to its end
+  std::uint64_t returns = 0;  ///< plans that moved all back after the first was finished
 };
 
 class MoveRun : protected FleetRun {

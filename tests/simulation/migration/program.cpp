@@ -23,7 +23,7 @@ void Program::close() {
 std::function<void()> Program::acquire(const std::string& lock, Limits limits,
                                        detail::AcquireHandler done) {
   if (kind_ != Kind::worker) {
-    // Whoever meets a sealed lock is told at once; whoever does not must not wait for ever.
+    // A sealed lock refuses these programs at once. For any other lock they have a deadline.
     if (!limits.once) limits.deadline = process_.now() + seconds(5);
     acquire_in(kind_ == Kind::source_only ? source_ : target_, lock, limits, std::move(done));
     return {};

@@ -21,12 +21,12 @@ struct Command {
   Process& process;
 };
 
-/// What the programs of a run share, and what was granted where.
+/// The state that the programs of a run share, and the store of each grant.
 struct Fleet : FleetState {
-  /// What an operator does next.
+  /// Runs the operator's next command.
   std::function<asio::awaitable<void>(Command)> command;
   std::map<std::string, std::uint64_t> grants;  ///< by lock
-  std::map<GrantId, std::string> stores;        ///< of grants
+  std::map<GrantId, std::string> stores;        ///< by grant
   std::uint64_t target_only_grants = 0;
   std::uint64_t source_only_grants = 0;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Coordinators of a migration over two stores under virtual time: each row of the protocol's table
-// of deaths, whom they wait for, and the plans' ledger.
+// of deaths, the holders that they wait for, and the plans' ledger.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -73,7 +73,7 @@ TEST(MigrationDeath, AfterLockingTheTargetItsLockEndsAndTheReCheckBarsNewHolders
   two.server_t->claim("a", owner("coordinator"), true, 0, {}, [] {});
   client->handle = LockHandle();
   two.run_for(seconds(5));
-  EXPECT_EQ(waiting->times_told, 0);  // it was granted, looked, and gave it back
+  EXPECT_EQ(waiting->times_told, 0);  // granted, and released after the re-check
   two.server_t->release("a", "coordinator");
   EXPECT_EQ(two.take_now(Goal::rollback, "a").verdict, Verdict::done);
   two.run_for(seconds(2));
@@ -192,7 +192,7 @@ TEST(MigrationLedger, PublishesOnceAndKeepsTheFirstId) {
   EXPECT_EQ(two.server_t->note("plan/p2"), two.server_s->note("plan/p2"));
   EXPECT_EQ(two.server_t->note("plans-in"), "p1\np2@00000000000000aa");
   EXPECT_EQ(two.server_s->note("plans-out"), "p1\np2@00000000000000aa");
-  // The target lost its notes: they are written anew.
+  // The target lost its notes: they are written again.
   two.server_t->set_note("plan/p2", to_text(plan), "");
   EXPECT_FALSE(two.run(ledger.publish(again)).error);
   EXPECT_EQ(two.server_t->note("plan/p2"), to_text(plan));
@@ -241,7 +241,7 @@ TEST(MigrationLedger, WhatIsInNeitherListIsNotInEffectAndInNobodysWay) {
   EXPECT_TRUE(found.listed);
   EXPECT_EQ(found.plan, other);
   EXPECT_EQ(two.server_t->note("plan/p2"), to_text(other));
-  // In one list alone: not yet in effect, and no other may come between.
+  // In one list alone: not yet in effect, and no other plan may start.
   two.server_s->set_note("plans-out", "p1\np2@00000000000000bb", "p1");
   EXPECT_FALSE(two.run(ledger.find("p2", true)).listed);
   EXPECT_FALSE(two.run(ledger.publish(other)).error);

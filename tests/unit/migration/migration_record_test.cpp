@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The texts of a migration, in and out: what was not written so is no record, and never a grant.
+// The texts of a migration: any other text is refused, and never leads to a grant.
 #include <gtest/gtest.h>
 
 #include "dlock/sequencer.hpp"

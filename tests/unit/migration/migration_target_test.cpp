@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The lock's place in a migration's target while the lock is not there: closed by a rollback or by
-// an earlier plan that went the other way, opened by whoever comes with a younger record.
+// an earlier plan in the other direction, opened by a client with a younger record.
 #include <gtest/gtest.h>
 
 #include "migration/move/survey.hpp"
@@ -24,7 +24,7 @@ void close_target(TwoStores& two, const std::string& text) {
   ASSERT_TRUE(two.server_t->seal("a", "nobody", text).done);
 }
 
-/// There, back and there again, and what the rollback had left in T stands there still.
+/// Moves the lock there, back and there again, and restores the record that the rollback left in T.
 std::string reach_a_closed_target(TwoStores& two) {
   two.take_now(Goal::advance, "a");
   two.take_now(Goal::rollback, "a");
@@ -69,7 +69,7 @@ TEST(MigrationTarget, AClientOpensATargetThatWasClosedForAnEarlierFlip) {
 TEST(MigrationTarget, ARollbackMakesALateOpeningOfTheTargetFail) {
   TwoStores two;
   const auto old = reach_a_closed_target(two);
-  // Whoever has read `old` and the source's record by now may be about to open the target.
+  // A client that has read `old` and the source's record may be about to open the target.
   EXPECT_EQ(two.take_now(Goal::rollback, "a").verdict, Verdict::done);
   EXPECT_FALSE(two.record("a"));
   EXPECT_NE(two.server_t->record("a"), "");
@@ -93,7 +93,7 @@ TEST(MigrationTarget, ALateRollbackDoesNotCloseTheTargetOfAFinishedLock) {
   EXPECT_EQ(two.server_t->record("a"), "");
 }
 
-/// Of lock `a`; none if no store shows it.
+/// Returns the alarms of lock `a`; none if no store shows it.
 std::vector<std::string> alarms(TwoStores& two) {
   const auto status = two.run(core::migration::survey(two.s, two.t, two.plan));
   return status.names.empty() ? std::vector<std::string>() : status.names.front().alarms;

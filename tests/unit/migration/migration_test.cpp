@@ -171,7 +171,7 @@ TEST(Migration, AClientOfTheTargetHearsOfAPlanThatCameLater) {
   before->handle = LockHandle();
   two.server_t->set_note("plans-in", "", "p1");
   two.run_for(core::migration::kIncomingPlansAge);
-  // This one has them read anew beside its claim, and does not believe its grant before.
+  // This acquire reads the plans again beside its claim, and uses no grant before that.
   auto beside = two.acquire_now_in(two.t, "a");
   EXPECT_EQ(beside->ec, errc::config_unsafe);
   auto after = two.acquire_now_in(two.t, "a");
@@ -209,7 +209,7 @@ TEST(Migration, AStoreThatThePlanWasNotStartedWithIsRefused) {
 TEST(Migration, AWaitInTheTargetFollowsTheLockBack) {
   TwoStores two;
   two.take_now(Goal::advance, "a");
-  // Somebody who does not take part holds T's lock for ever.
+  // A client that does not take part holds T's lock for ever.
   two.server_t->claim("a", owner("stranger"), true, 0, {}, [] {});
   auto got = two.acquire("a");
   two.run_for(seconds(2));
