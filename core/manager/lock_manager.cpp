@@ -286,7 +286,7 @@ bool is_gone(const Failure& failure) {
 [[noreturn]] void fail_with(Failure failure, const char* about_mark, const std::string& name,
                             const std::string& store) {
   failure.text += failure.text.empty() ? about_mark : fmt::format("; {}", about_mark);
-  fail(failure, name, store);
+  core::fail(failure, name, store);
 }
 
 /// Sleeps until the time is over or `stop` is requested.
