@@ -102,7 +102,8 @@ class LockHandle {
   std::uint32_t permits() const noexcept;
 
   /// The fencing token; empty on a store of token strength `none`, and of several locks
-  /// (MultiLock): see sequencers(). Of permits it is the number of this acquisition.
+  /// (MultiLock): see sequencers(). Of permits it is the number of this acquisition. Successive
+  /// holders of a cached lock (`cache`, `cohort`) in one process have the same token.
   std::optional<std::uint64_t> token() const noexcept;
 
   /// The grant in a form to pass on to the service that is guarded; empty where token() is, and of
