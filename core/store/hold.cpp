@@ -272,14 +272,15 @@ std::string Hold::broken_by() {
   std::string by;
   {
     const std::lock_guard lock(mutex_);
-    by = broken_by_;
+    if (broken_by_) by = *broken_by_;
   }
   return by.empty() && dependency_ ? dependency_->broken_by() : by;
 }
 
-void Hold::set_broken_by(std::string by) noexcept {
+void Hold::set_broken_by(std::string by) {
+  auto text = std::make_unique<const std::string>(std::move(by));
   const std::lock_guard lock(mutex_);
-  broken_by_ = std::move(by);
+  broken_by_ = std::move(text);
 }
 
 bool Hold::change(HandleState state, LossReason reason) noexcept {

@@ -55,7 +55,7 @@ class Hold final : public Errand, public detail::Grant, public std::enable_share
   LossReason reason() const noexcept override { return reason_.load(std::memory_order_acquire); }
   std::string broken_by() override;
   /// Before become(lost, broken).
-  void set_broken_by(std::string by) noexcept;
+  void set_broken_by(std::string by);
   std::optional<Duration> remaining() noexcept override;
   std::stop_token stop_token() const noexcept override {
     expect_owner();
@@ -196,7 +196,7 @@ class Hold final : public Errand, public detail::Grant, public std::enable_share
   std::atomic<HandleState> state_{HandleState::held};
   std::atomic<LossReason> reason_{LossReason::none};
   std::atomic<LossReason> at_deadline_{LossReason::expired};
-  std::string broken_by_;  ///< under mutex_
+  std::unique_ptr<const std::string> broken_by_;  ///< under mutex_
   std::stop_source stop_;
   mutable std::atomic<bool> stop_is_taken_{false};
   std::atomic<bool> of_mutex_{false};
