@@ -143,6 +143,16 @@ class SimClient final : public Client {
                                 }),
                  deadline);
   }
+  asio::awaitable<Number> seconds_left(const std::string& key, TimePoint deadline) override {
+    if (!server_.tells_numbers()) return Client::seconds_left(key, deadline);
+    return count(begin<Counted>(deadline,
+                                [=](SimServer& at) {
+                                  Counted counted;
+                                  counted.code = at.seconds_left(key, counted.value);
+                                  return counted;
+                                }),
+                 deadline);
+  }
   asio::awaitable<Found> gets(const std::vector<std::string>& keys, TimePoint deadline) override {
     return find(begin<Items>(deadline,
                              [=, sent_in = era()](SimServer& at) {

@@ -96,6 +96,14 @@ SimServer::Code SimServer::increment(const std::string& key, std::uint64_t by,
   return Code::stored;
 }
 
+SimServer::Code SimServer::seconds_left(const std::string& key, std::uint64_t& result) {
+  const auto* item = get(key);
+  if (item == nullptr) return Code::not_found;
+  if (item->dies == 0) return Code::not_a_number;
+  result = static_cast<std::uint64_t>(item->dies - second());
+  return Code::stored;
+}
+
 std::map<std::string, std::string> SimServer::stats() const {
   return {{"version", "1.6.18"},
           {"pid", std::to_string(pid_)},

@@ -33,6 +33,8 @@ class SimServer {
   /// Deletes it, if its number is still that one.
   Code remove(const std::string& key, std::uint64_t cas);
   Code increment(const std::string& key, std::uint64_t by, std::uint64_t& result);
+  /// The time until the item expires.
+  Code seconds_left(const std::string& key, std::uint64_t& result);
   /// Null if it is not there.
   const Item* get(const std::string& key);
   std::map<std::string, std::string> stats() const;
