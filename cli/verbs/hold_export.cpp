@@ -77,12 +77,13 @@ int hold_export(LockManager& locks, const Arguments& arguments, LockHandle handl
     wait_for({signals.descriptor()}, std::min<Duration>(left, kLook));
     is_over = is_told_to_end(signals) || BoottimeClock::now() >= until;
   }
+  const bool is_adopted = !is_broken && (!is_over || has_changed_hands());
   if (is_broken) {
     complain(fmt::format("{}: broken by an operator (see dlock status); no process can adopt it",
                          arguments.name));
     return status(Exit::lost);
   }
-  if (!is_over || has_changed_hands()) return status(Exit::ok);
+  if (is_adopted) return status(Exit::ok);
   locks.close();
   complain(fmt::format("{}: nobody adopted it, it was given back", arguments.name));
   return status(Exit::not_obtained);

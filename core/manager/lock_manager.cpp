@@ -77,11 +77,7 @@ core::Listed<LockStatus> all_locks(Engine& engine, const core::WantedNames& want
 }
 
 asio::awaitable<EvictAnswer> evict_lock(std::shared_ptr<Store> store, EvictRequest request) {
-  EvictAnswer answer;
-  answer.failure = co_await store->connected();
-  if (answer.failure.error) co_return answer;
-  core::sign(*store, request.mark);
-  answer = co_await store->backend().evict(std::move(request), operation_deadline(*store));
+  auto answer = co_await store->backend().evict(std::move(request), operation_deadline(*store));
   co_return answer;
 }
 
@@ -283,10 +279,25 @@ bool is_gone(const Failure& failure) {
   return what == errc::not_found || what == errc::not_holder;
 }
 
-[[noreturn]] void fail_with(Failure failure, const char* about_mark, const std::string& name,
-                            const std::string& store) {
+bool is_unavailable(const Failure& failure) { return portable(failure.error) == errc::unavailable; }
+
+void add_to(Failure& failure, const char* about_mark) {
   failure.text += failure.text.empty() ? about_mark : fmt::format("; {}", about_mark);
-  core::fail(failure, name, store);
+}
+
+/// Connects, writes this process and the present time into the mark, and sends the request.
+asio::awaitable<EvictAnswer> send(std::shared_ptr<Store> store, EvictRequest request,
+                                  EvictOnce* once) {
+  EvictAnswer answer;
+  answer.failure = co_await store->connected();
+  if (answer.failure.error) co_return answer;
+  request.mark.by = store->me();
+  request.mark.by.id.clear();
+  request.mark.at = milliseconds(store->env().wall_clock_ms());
+  const bool is_first = !request.is_marked;
+  answer = co_await once(store, std::move(request));
+  if (is_first && is_unavailable(answer.failure)) add_to(answer.failure, "the lock may be broken");
+  co_return answer;
 }
 
 /// Sleeps until the time is over or `stop` is requested.
@@ -299,12 +310,6 @@ void pause_for(milliseconds time, const std::stop_token& stop) {
 
 }  // namespace
 
-void sign(Store& store, Break& mark) {
-  mark.by = store.me();
-  mark.by.id.clear();
-  mark.at = milliseconds(store.env().wall_clock_ms());
-}
-
 Evicted evict(Engine& engine, const std::string& store, EvictRequest request,
               const EvictOptions& options, EvictOnce* once, const std::stop_token& stop) {
   using Clock = std::chrono::steady_clock;
@@ -312,12 +317,10 @@ Evicted evict(Engine& engine, const std::string& store, EvictRequest request,
   request.at_once = options.at_once;
   const auto ask = [&] {
     return engine.run_on<EvictAnswer>(
-        store, [&](std::shared_ptr<Store> at) { return once(std::move(at), request); });
+        store, [&](std::shared_ptr<Store> at) { return send(std::move(at), request, once); });
   };
   const auto begun = Clock::now();
   auto answer = ask();
-  const bool is_unknown = portable(answer.failure.error) == errc::unavailable;
-  if (is_unknown) fail_with(answer.failure, "the lock may be broken", request.name, store);
   if (answer.failure.error) fail(answer.failure, request.name, store);
   Evicted evicted{answer.is_free, answer.within};
   const bool needs_caller = answer.needs_caller;
@@ -340,9 +343,12 @@ Evicted evict(Engine& engine, const std::string& store, EvictRequest request,
     pause = std::min(pause * 2, kLongestPause);
     answer = ask();
     if (is_gone(answer.failure)) return {true, milliseconds(0)};
-    const bool is_silent = portable(answer.failure.error) == errc::unavailable;
-    if (is_silent && Clock::now() - answered < kLongestSilence) continue;
-    if (answer.failure.error) fail_with(answer.failure, "the mark stays", request.name, store);
+    const bool may_answer = Clock::now() - answered < kLongestSilence;
+    if (is_unavailable(answer.failure) && may_answer) continue;
+    if (answer.failure.error) {
+      add_to(answer.failure, "the mark stays");
+      fail(answer.failure, request.name, store);
+    }
     answered = Clock::now();
     evicted = {answer.is_free, answer.within};
   }

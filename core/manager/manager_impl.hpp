@@ -80,9 +80,6 @@ namespace dlock::core {
 /// One request of an eviction to the store: marks the record, or answers how a marked one is.
 using EvictOnce = asio::awaitable<EvictAnswer>(std::shared_ptr<Store> store, EvictRequest request);
 
-/// Writes this process and the present time into the mark.
-void sign(Store& store, Break& mark);
-
 /// Breaks a lock or permits, as LockManager::evict(). Blocks the calling thread, not the loop.
 /// Throws LockError.
 Evicted evict(Engine& engine, const std::string& store, EvictRequest request,

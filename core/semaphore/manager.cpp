@@ -148,10 +148,8 @@ std::string words_for(const std::vector<PermitHolder>& holders) {
 asio::awaitable<EvictAnswer> evict_holder(std::shared_ptr<Store> store, EvictRequest request) {
   EvictAnswer answer;
   auto& failure = answer.failure;
-  failure = co_await store->connected();
-  if (!failure.error) failure = store->refused_permits();
+  failure = store->refused_permits();
   if (failure.error) co_return answer;
-  core::sign(*store, request.mark);
   const auto deadline = core::operation_deadline(*store);
   answer = co_await store->backend().evict_permits(request, deadline);
   if (portable(failure.error) != errc::not_holder) co_return answer;

@@ -238,12 +238,12 @@ class LockManager {
   /// renew, and no other client acquires. Then blocks until the holder has dropped its handle, or
   /// until the expiry seen when marking (ZooKeeper: one session timeout after the mark). The holder
   /// is notified, at its next renewal at the latest: LossReason::broken, LockHandle::broken_by(). A
-  /// second call for a marked record waits for the same end, on ZooKeeper for one session timeout
-  /// of its own. `stop` ends the wait, and the mark stays.
-  /// Throws LockError{not_holder, not_found, not_supported, unavailable}. not_supported also when
-  /// the holder would not notice the mark: another program, or on ZooKeeper an older dlock. Such a
-  /// lock can be broken with EvictOptions::at_once only. `unavailable` ends the wait when the store
-  /// has not answered for 10 s; the message says whether the record is or may be marked.
+  /// second call for a marked record waits for the same end. On ZooKeeper each call waits one
+  /// session timeout at most. `stop` ends the wait; the record stays marked. Throws
+  /// LockError{not_holder, not_found, not_supported, unavailable}. not_supported also when the
+  /// holder would not notice the mark: another program, or on ZooKeeper an older dlock. Such a lock
+  /// can be broken with EvictOptions::at_once only. `unavailable` ends the wait when the store has
+  /// not answered for 10 s. The message says whether the record is marked or may be.
   Evicted evict(const std::string& name, std::uint64_t token, EvictOptions options = {},
                 std::stop_token stop = {});
   /// Asks the holder to give the lock back (LockHandle::on_revoke()), with `token` only the one who

@@ -514,7 +514,7 @@ TEST(CompareInterrupt, EndsTheRunWithTheFirstSignal) {
     Interrupt interrupt(ends[0], [] { std::fputs("last resort", stderr); });
     send(SIGINT);
     send(SIGINT);
-    std::this_thread::sleep_for(5s);
+    std::this_thread::sleep_for(5s);  // the second signal ends the process before
   };
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(twice(), testing::ExitedWithCode(128 + SIGINT), "last resort");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Coordinators of a migration over two stores under virtual time: each row of the protocol's table
-// of deaths, the holders that they wait for, and the plans' ledger.
+// of deaths, holders that a coordinator waits for, and the ledger of the plans.
 #include <gtest/gtest.h>
 
 #include <algorithm>
