@@ -54,7 +54,7 @@ asio::awaitable<void> ZooKeeperBackend::read_own_data(std::weak_ptr<bool> alive,
 bool ZooKeeperBackend::hear_of_break(const NodeClaimPtr& claim, std::string_view data) {
   const auto metadata = read_metadata(data);
   if (!metadata || !metadata->broken) return false;
-  claim->broken_by = break_words(*metadata->broken);
+  claim->broken_by = std::make_unique<const std::string>(break_words(*metadata->broken));
   sink_.on_claim_broken(claim, *claim->broken_by);
   return true;
 }

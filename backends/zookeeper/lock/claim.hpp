@@ -111,9 +111,9 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
   std::unique_ptr<Session::Watch> own;  ///< of our own node
   TimePoint own_due = kNever;           ///< when it is to be watched
   bool own_changed = false;
-  std::optional<std::string> broken_by;  ///< an operator has marked its node
-  TimePoint promised_until = kNever;     ///< last validity that the core has
-  bool own_in_doubt = false;             ///< it changed: whether it still is there has been asked
+  std::unique_ptr<const std::string> broken_by;  ///< an operator has marked its node
+  TimePoint promised_until = kNever;             ///< last validity that the core has
+  bool own_in_doubt = false;  ///< it changed: whether it still is there has been asked
   std::optional<Session::Waiting> waiting;
 
   std::size_t waiting_before = 0;  ///< when we last looked, of one who asks
