@@ -11,10 +11,15 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 FOLDERS = ("include", "core", "backends", "migration", "cli", "program", "compare", "testing")
 KINDS = ("dropped call", "negated condition", "changed comparison", "off by one", "dropped else")
 SWITCH = "dlock/detail/mutant_switch.hpp"
+REACHED = 1 << 16  # size of the file with one byte per mutant: 1 if a test reached it
 # Warnings in mutated files are not errors. The exception is a function that can end without its
 # result: the compiler would assume that the mutant is never active.
 SWITCH_TEXT = """\
 #pragma once
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cstdlib>
 """ + "".join(f'#pragma GCC diagnostic warning "-W{name}"\n'
               for name in ("all", "extra", "pedantic", "shadow", "conversion")) + """\
@@ -24,9 +29,18 @@ inline bool dlock_mutant(int number) noexcept {
     const char* const text = std::getenv("DLOCK_MUTANT");
     return text == nullptr ? 0 : std::atoi(text);
   }();
+  static char* const reached = [] {
+    const char* const path = std::getenv("DLOCK_MUTANTS_REACHED");
+    const int file = path == nullptr ? -1 : ::open(path, O_RDWR | O_CLOEXEC);
+    if (file < 0) return static_cast<char*>(nullptr);
+    void* const map = ::mmap(nullptr, @REACHED@, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    ::close(file);
+    return map == MAP_FAILED ? nullptr : static_cast<char*>(map);
+  }();
+  if (reached != nullptr && number < @REACHED@) reached[number] = 1;
   return number == active;
 }
-"""
+""".replace("@REACHED@", str(REACHED))
 
 Place = collections.namedtuple("Place", "kind path line begin end switched plain")
 

@@ -19,14 +19,14 @@ import tempfile
 import threading
 import time
 
-from mutant_places import KINDS, ROOT, SWITCH, SWITCH_TEXT, draw, git_files, read_sources, switched
+from mutant_places import KINDS, REACHED, ROOT, SWITCH, SWITCH_TEXT, draw, git_files, read_sources, switched
 
 ROUNDS = 10  # builds, each without the mutants that did not compile before
 # The tests of a module, cheapest tier first. The longest prefix of the path decides.
 #   contract/STORE   the contract suite on this store
 #   sim/STORE        runs of the simulation, mode exclusive
 #   sim/STORE/MODE   runs in another mode, or its scenarios
-#   sim-migration    runs of a fleet in mode move; /dual and /gate: of another kind of plan
+#   sim-migration    runs of a fleet in mode move; /dual: in mode dual
 #   cli              the quick cases of cli_test
 #   cli/CASES        other cases of cli_test
 #   PROGRAM/CASES    some cases of another program
@@ -58,7 +58,7 @@ MODULES = {
                   "sim/local/cached sim/local/readers sim/local/several sim/memcached/exports "
                   "surroundings_test/*OutOf*/memory:*OutOf*/redis",
     "migration": "core_test migration_test dual_test engine_test contract/memory "
-                 "sim-migration sim-migration/dual sim-migration/gate "
+                 "sim-migration sim-migration/dual "
                  "cli/CliMigrate.*:CliDual.*:CliMigratePattern.*:CliOutput*",
     "backends": "core_test contract/memory contract/local contract/redis",
     "backends/local": "local_test local_power_cut_test local_no_threads_test contract/local sim/local "
@@ -349,13 +349,14 @@ def run_of(word):
 
 
 class Tests:
-    """Runs tests. A case that fails without a mutant is excluded."""
+    """Runs tests. A case that fails without a mutant is excluded. A test runs for a mutant only if it
+    reached the mutated line in the run without a mutant."""
 
     def __init__(self, programs, build):
         self.programs, self.folder = programs, build / "build"
-        self.excluded, self.seconds = {}, {}
+        self.excluded, self.seconds, self.reached = {}, {}, {}
 
-    def run(self, word, number, patience):
+    def run(self, word, number, patience, **variables):
         program, cases, arguments = run_of(word)
         path = self.folder / ("bin" if program.startswith("dlock-sim") else "tests") / program
         words = [str(path), *arguments]
@@ -363,13 +364,17 @@ class Tests:
             without = ":".join(self.excluded.get(word, []))
             words += ["--gtest_brief=1", f"--gtest_filter={cases}" + (f"-{without}" if without else "")]
             words += ["--gtest_fail_fast"] if number else []
-        status, output = self.programs.run(words, number, patience)
+        status, output = self.programs.run(words, number, patience, **variables)
         return status, re.findall(r"^\[  FAILED  \] ([^\s,]+)", output, re.M), output
 
     def baseline(self, word):
         """Runs the test without a mutant; returns what is excluded, in words."""
         began = time.monotonic()
-        status, failed, output = self.run(word, 0, PATIENCE)
+        with tempfile.NamedTemporaryFile(prefix="dlock-reached-") as reached:
+            os.chmod(reached.name, 0o666)  # some cases run the command as another user
+            os.truncate(reached.name, REACHED)
+            status, failed, output = self.run(word, 0, PATIENCE, DLOCK_MUTANTS_REACHED=reached.name)
+            self.reached[word] = reached.read()
         self.seconds[word] = time.monotonic() - began
         if status == 0 and "0 tests from 0 test suites ran" not in output:
             return ""
@@ -382,7 +387,9 @@ class Tests:
 
     def verdict(self, mutant):
         """Returns what killed the mutant; empty if it survived."""
-        words = [word for word in tests_of(mutant.place.path) if word in self.seconds]
+        words = [word for word in tests_of(mutant.place.path)
+                 if word in self.seconds and self.reached[word][mutant.number]]
+        mutant.runs = len(words)
         for word in sorted(words, key=self.seconds.get):
             status, failed, _ = self.run(word, mutant.number, 30 + 3 * self.seconds[word])
             if status is None:
@@ -441,7 +448,7 @@ def main(count, seed, jobs, enough, only_list):
         programs.stop()
         pool.shutdown(cancel_futures=True)
     for one in survivors:
-        print(f"\n{one.where} ({one.place.kind}) survived\n     {one.original}\n   > {one.changed}")
+        print(f"\n{one.where} ({one.place.kind}) survived {one.runs} tests\n     {one.original}\n   > {one.changed}")
     killed = len(mutants) - len(survivors)
     share = 100 * killed / max(1, len(mutants))
     print(f"\n{killed} of {len(mutants)} killed ({share:.0f} %)")

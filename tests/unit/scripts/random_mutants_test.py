@@ -224,6 +224,20 @@ class Switched(unittest.TestCase):
                  *(f"{folder}/{seed}.cpp" for seed in range(3))], capture_output=True, text=True)
             self.assertEqual((0, ""), (done.returncode, done.stderr))
 
+    @unittest.skipUnless(shutil.which("g++"), "g++ is missing")
+    def test_the_switch_records_what_was_reached(self):
+        with tempfile.TemporaryDirectory() as folder:
+            header, source = pathlib.Path(folder, "switch.hpp"), pathlib.Path(folder, "main.cpp")
+            header.write_text(random_mutants.SWITCH_TEXT)
+            source.write_text('#include "switch.hpp"\nint main() { return dlock_mutant(3) ? 1 : 0; }\n')
+            program, reached = f"{folder}/program", pathlib.Path(folder, "reached")
+            subprocess.run(["g++", "-std=c++20", "-o", program, source], check=True)
+            reached.write_bytes(bytes(mutant_places.REACHED))
+            for active in ("0", "3"):
+                environment = dict(os.environ, DLOCK_MUTANT=active, DLOCK_MUTANTS_REACHED=str(reached))
+                self.assertEqual(int(active == "3"), subprocess.run([program], env=environment).returncode)
+            self.assertEqual(b"\0\0\0\1\0", reached.read_bytes()[:5])
+
     def test_lines_keep_their_numbers(self):
         mutants = list(random_mutants.draw({"core/a.cpp": SAMPLE}, 1))
         head, *lines = random_mutants.switched(SAMPLE, mutants).split("\n")[1:]
@@ -377,21 +391,23 @@ class Runs(unittest.TestCase):
         path.write_text("#!/bin/sh\n" + script)
         path.chmod(0o755)
 
-    def test_excludes_failures_without_a_mutant(self):
+    def test_excludes_failures_and_mutants_that_no_test_reaches(self):
         with tempfile.TemporaryDirectory() as folder:
             build = pathlib.Path(folder)
             self.write_program(build, "config_test", '''
+[ -z "$DLOCK_MUTANTS_REACHED" ] ||
+  printf '\\0\\1\\1' | dd of="$DLOCK_MUTANTS_REACHED" conv=notrunc status=none
 case "$*" in *-A.fails*) fails=;; *) fails=1; echo "[  FAILED  ] A.fails (1 ms)";; esac
-[ "$DLOCK_MUTANT" = 2 ] && echo "[  FAILED  ] A.notices (1 ms)" && exit 1
+[ "$DLOCK_MUTANT" -ge 2 ] && echo "[  FAILED  ] A.notices (1 ms)" && exit 1
 [ -z "$fails" ]
 ''')
             tests = random_mutants.Tests(random_mutants.Programs(), build)
             self.assertEqual("config_test: A.fails", tests.baseline("config_test"))
             texts, verdicts = {"core/config/a.cpp": SAMPLE}, []
             with mock.patch.object(random_mutants, "MODULES", {"core/config": "config_test"}):
-                for mutant in list(random_mutants.draw(texts, 1))[:2]:
-                    verdicts.append(tests.verdict(mutant))
-            self.assertEqual(["", "config_test: A.notices"], verdicts)
+                for mutant in list(random_mutants.draw(texts, 1))[:3]:
+                    verdicts.append((tests.verdict(mutant), mutant.runs))
+            self.assertEqual([("", 1), ("config_test: A.notices", 1), ("", 0)], verdicts)
 
     def test_excludes_a_program_that_crashes_without_a_mutant(self):
         with tempfile.TemporaryDirectory() as folder:
