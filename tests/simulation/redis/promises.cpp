@@ -18,6 +18,18 @@ void Promises::made(const std::string& lock, const Holder& holder) {
   all_[{lock, holder.owner_id}] = holder.until;
 }
 
+std::vector<std::string> Promises::ended_early(const std::string& lock,
+                                               const std::vector<Holder>& left,
+                                               TimePoint now) const {
+  std::vector<std::string> all;
+  for (auto one = all_.lower_bound({lock, {}}); one != all_.end() && one->first.first == lock;
+       ++one) {
+    const auto& owner_id = one->first.second;
+    if (one->second > now && find_holder(left, owner_id) == left.end()) all.push_back(owner_id);
+  }
+  return all;
+}
+
 void Promises::settled(const std::string& lock, const std::vector<Holder>& left) {
   auto one = all_.lower_bound({lock, {}});
   while (one != all_.end() && one->first.first == lock) {

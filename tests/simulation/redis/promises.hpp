@@ -21,10 +21,14 @@ class Promises {
   struct Holder {
     std::string owner_id;
     TimePoint until;
+    bool marked = false;  ///< An operator breaks it: its time does not change any more.
   };
 
   /// A client has taken or renewed it.
   void made(const std::string& lock, const Holder& holder);
+  /// The holders of the lock that are not in `left` although their time is not over.
+  std::vector<std::string> ended_early(const std::string& lock, const std::vector<Holder>& left,
+                                       TimePoint now) const;
   /// Clients have changed it such that these are the only holders left: the others' promises are
   /// over by their own doing.
   void settled(const std::string& lock, const std::vector<Holder>& left);

@@ -97,12 +97,14 @@ std::vector<Promises::Holder> SimRedis::holders(Server& server, const std::strin
   std::vector<Promises::Holder> all;
   if (const auto readers = production::read_readers(*value)) {
     for (const auto& one : *readers) {
-      if (one.till > server.now_ms()) all.push_back({one.owner.id, server.world_time(one.till)});
+      if (one.till > server.now_ms())
+        all.push_back({one.owner.id, server.world_time(one.till), one.broken.has_value()});
     }
     return all;
   }
   const auto until = entry->expires_ms ? server.world_time(*entry->expires_ms) : kNever;
-  all.push_back({production::read_value(*value).owner.id, until});
+  const auto read = production::read_value(*value);
+  all.push_back({read.owner.id, until, read.broken.has_value()});
   return all;
 }
 
@@ -121,11 +123,15 @@ void SimRedis::on_change(Server& server, const std::string& key, const Entry* en
   // state of the data.
   if (counts && striking_) history_.forget(key);
   if (counts && !striking_) history_.note(world_.now(), key, entry);
-  if (counts && !striking_ && entry != nullptr) note_broken(key, *entry);
   const auto lock = names_.name(key);
   if (striking_ || !lock) return;
   const auto now = holders(server, *lock);
-  for (const auto& one : now) promises_.made(*lock, one);
+  if (counts) note_broken(server, *lock, now);
+  // The mark of a break keeps the expiry. It makes no promise, and it must not shorten one that the
+  // data of a restarted server have forgotten.
+  for (const auto& one : now) {
+    if (!one.marked) promises_.made(*lock, one);
+  }
   // Who waits on may be handed the lock again, that it had without hearing of it.
   for (const auto& one : now) {
     if (!counts || forgotten_.erase(one.owner_id) == 0) continue;
@@ -137,18 +143,17 @@ void SimRedis::on_change(Server& server, const std::string& key, const Entry* en
   audit(Fault::failover);
 }
 
-void SimRedis::note_broken(std::string_view key, const Entry& entry) {
-  constexpr std::string_view kBroken = "%broken";
-  if (!key.ends_with(kBroken)) return;
-  key.remove_suffix(kBroken.size());
-  const auto lock = names_.name(key);
-  const auto* value = std::get_if<std::string>(&entry.value);
-  if (!lock || value == nullptr) return;
-  // Of readers, what was broken last comes first.
-  const auto last = value->substr(0, value->find('\n'));
-  const auto owner_id = production::read_value(last).owner.id;
-  forgotten_.insert(owner_id);
-  on_broken(*lock, owner_id);
+// The key beside the lock names each holder that an operator breaks, at once or later.
+void SimRedis::note_broken(Server& server, const std::string& lock,
+                           const std::vector<Promises::Holder>& left) {
+  const auto* entry = server.keys().find(names_.key(lock) + "%broken", server.now_ms());
+  const auto* text = entry != nullptr ? std::get_if<std::string>(&entry->value) : nullptr;
+  if (text == nullptr) return;
+  for (const auto& owner_id : promises_.ended_early(lock, left, world_.now())) {
+    if (text->find(owner_id) == std::string::npos) continue;
+    forgotten_.insert(owner_id);
+    on_broken(lock, owner_id);
+  }
 }
 
 void SimRedis::audit(Fault cause) {

@@ -63,7 +63,8 @@ class SimRedis final : public SimStore {
   ServerSettings settings() const;
   void watch(const std::shared_ptr<Server>& server);
   void on_change(Server& server, const std::string& key, const Entry* entry);
-  void note_broken(std::string_view key, const Entry& entry);
+  void note_broken(Server& server, const std::string& lock,
+                   const std::vector<Promises::Holder>& left);
   static std::uint64_t token_of(const std::string& text, const std::string& owner_id);
   std::vector<Promises::Holder> holders(Server& server, const std::string& lock) const;
   void audit(Fault cause);
