@@ -119,6 +119,12 @@ Capabilities declare(const ServerFacts& facts, const Declaration& declaration) {
         {"durability_declared",
          "the operator declares that every write is fsynced before it is answered"});
   }
+  if (!all.shortfalls.empty()) {
+    all.assumptions.push_back(
+        {"restarts_noticed",
+         "no proxy hides a restart of the server that takes less than half a second: it may forget "
+         "the last grants, and the next token could be lower"});
+  }
   all.shared_mode = true;
   all.permits = true;
   const bool polls = declaration.wake_up_denied || !facts.publish_refused.empty();

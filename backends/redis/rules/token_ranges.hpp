@@ -22,10 +22,10 @@
 
 namespace dlock::redis {
 
-/// From our last release until the answer with the range; and from before that was asked for until
-/// any answer that a token of it is taken with. These tokens are below the clock, so they rise only
-/// while the fence has been what it is since our last grant. A failover that has set it back, and
-/// that a proxy has hidden from us, takes longer than that.
+/// The longest time between a release and the answer with the range that follows it, and between
+/// the request for a range and an answer that proves one of its tokens. These tokens are below the
+/// server's clock. They rise only if the server has forgotten no grant since the range. A server
+/// with a replica grants no range. A restart that a proxy hides takes longer than this.
 inline constexpr std::chrono::milliseconds kRangeLife{500};
 /// So much of it is left for the answer when a token is taken: one that comes too late is a round
 /// trip for nothing, and who takes a lock all the time would have one at the end of each range.

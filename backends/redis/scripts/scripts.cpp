@@ -60,9 +60,10 @@ end
 //
 // Where nobody has it, nobody was woken for it and no token is ahead of the clock, that is all
 // there is to it, in the fewest steps: before any function is made. If the last token is known
-// then, whoever wants a range is given all tokens from there to the clock (8: the fence says its
-// last). So no token is ahead of the clock, nor is the fence; and if that is lost, the next one is
-// above.
+// then, and no replica is connected, whoever wants a range is given all tokens from there to the
+// clock (8: the fence says its last). So no token is ahead of the clock, nor is the fence; and if
+// that is lost, the next one is above. A replica that is promoted could have this fence and not the
+// grants after it: tokens of the range would then be below tokens that other clients have.
 //
 // Queue 2: a release may hand the lock to this waiter, which half a millisecond more of patience
 // says; 3: it waits to read (readers_scripts.hpp); 4: its process reports its presence, as with 2,
@@ -94,6 +95,10 @@ if not held and not aside[2] and kind ~= 49 then
   if us > last and us < 9007199254740992 then
     local fence = clock[1] .. string.sub('00000' .. clock[2], -6)
     local range = kind == 50 and known
+    if range then
+      local told = redis.pcall('INFO', 'replication')
+      range = type(told) == 'string' and string.find(told, 'connected_slaves:0', 1, true)
+    end
     local token = range and string.format('%.0f', last + 1) or fence
     local value = token .. ':' .. string.sub(me, 38)
     if not redis.call('SET', KEYS[1], value, 'PX', ARGV[2], 'NX') then

@@ -30,6 +30,19 @@ TEST_F(RedisTokens, WhoIsAloneNeedsNoScriptToTakeTheLock) {
   EXPECT_TRUE(eventually(patience(), is_taken_without));
 }
 
+TEST_F(RedisTokens, AServerWithAReplicaGrantsEachTokenByAScript) {
+  RedisServer replica({"--replicaof", "127.0.0.1 " + std::to_string(server_.port())});
+  replica.start();
+  ASSERT_TRUE(eventually(patience(),
+                         [&] { return client().info("replication", "connected_slaves") == "1"; }));
+  auto locks = open("");
+  const auto lock = locks.lock("x");
+  constexpr int kRounds = 20;
+  const auto before = client().calls("evalsha");
+  for (int i = 0; i < kRounds; ++i) ASSERT_FALSE(lock->acquire().release());
+  EXPECT_GE(client().calls("evalsha") - before, 2 * kRounds) << "an acquire and a release each";
+}
+
 TEST_F(RedisTokens, RiseWhoeverTakesTheLockAndThoughTheFenceIsLost) {
   auto first = open("");
   auto second = open("");

@@ -240,6 +240,8 @@ Reply zcard(CommandContext& context, const Command& command) {
   return integer(members == nullptr ? 0 : static_cast<std::int64_t>(members->size()));
 }
 
+Reply info(CommandContext& context, const Command&) { return context.info(); }
+
 struct Known {
   Handler run;
   int arity;  ///< with the command's name; negative: at least
@@ -252,7 +254,7 @@ const std::map<std::string, Known>& commands() {
       {"PEXPIRE", {&pexpire, 3}}, {"PTTL", {&pttl, 2}},      {"TIME", {&time, 1}},
       {"PUBLISH", {&publish, 3}}, {"ZADD", {&zadd, 4}},      {"ZREM", {&zrem, -3}},
       {"ZRANGE", {&zrange, 4}},   {"ZRANK", {&zrank, 3}},    {"ZSCORE", {&zscore, 3}},
-      {"ZCARD", {&zcard, 2}},     {"EXISTS", {&exists, -2}},
+      {"ZCARD", {&zcard, 2}},     {"EXISTS", {&exists, -2}}, {"INFO", {&info, -1}},
   };
   return all;
 }

@@ -17,6 +17,7 @@ struct CommandContext {
   std::int64_t now_us = 0;
   /// To how many subscribers.
   std::function<std::int64_t(const std::string& channel, const std::string& text)> publish;
+  std::function<Reply()> info;
 
   std::int64_t now_ms() const noexcept { return now_us / 1000; }
 };

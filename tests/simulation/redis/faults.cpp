@@ -82,8 +82,9 @@ void SimRedis::start() {
   world_.trace("redis: up");
 }
 
-// The replica has what the primary had a moment ago. Who is connected to the old one may go on
-// talking to it until it learns that it is no primary any more.
+// The replica has what the primary had a moment ago. A client of the old one may continue to use it
+// until it learns that it is not the primary any more. With a proxy between them a client continues
+// on the new one at once, and its connection does not show it.
 bool SimRedis::fail_over() {
   if (!is_up() || deposed_) return false;
   const auto behind = lag();
@@ -96,10 +97,13 @@ bool SimRedis::fail_over() {
   for (const auto& [key, entry] : primary_->keys().all()) history_.note({}, key, &entry);
   watch(primary_);
   address_->server = primary_;
-  const bool lingers = world_.chance(0.4);
-  world_.trace("redis: failover to a replica that is {} ms behind{}",
+  const bool hidden = std::exchange(next_hidden, std::nullopt).value_or(world_.chance(0.3));
+  const bool lingers = !hidden && world_.chance(0.4);
+  world_.trace("redis: failover to a replica that is {} ms behind{}{}",
                std::chrono::duration_cast<milliseconds>(behind).count(),
-               lingers ? "; the old primary lingers" : "");
+               lingers ? "; the old primary lingers" : "",
+               hidden ? "; a proxy keeps the connections" : "");
+  if (hidden) primary_->take_over(*deposed_);
   if (lingers) {
     const auto time = world_.between(milliseconds(100), milliseconds(2000));
     deposing_ = world_.after(time, [this] { end_deposed(); });

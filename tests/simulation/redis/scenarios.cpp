@@ -163,6 +163,7 @@ bool a_failover_is_called_by_its_name(std::uint64_t seed) {
   const auto attempt = program.acquire(kLock);
   bench.run(milliseconds(50));
   bench.store.next_lag = milliseconds(300);
+  bench.store.next_hidden = false;
   bench.store.strike(Fault::failover, program.process, kLock);
   bench.run(seconds(3));
   return attempt->lost() && attempt->handle.loss_reason() == LossReason::failover;
@@ -216,17 +217,27 @@ bool a_token_of_a_range_that_was_overtaken_is_not_found_again(std::uint64_t seed
   return attempt->held() && attempt->handle.token().value_or(0) > theirs;
 }
 
-/// It has the fence as it was raised for the range, and not what happened then.
-bool a_range_is_not_used_on_another_server(std::uint64_t seed) {
+/// Fails over to a server that has the fence of the range and not the grant to another client.
+bool a_token_is_above_one_that_a_failover_forgot(std::uint64_t seed, int replicas, bool hidden) {
   RedisBench bench(false, seed);
+  bench.store.primary().set_replicas(replicas);
   auto& other = bench.connected("b");
   auto& program = with_a_range(bench);
   const auto before = bench.world.now();
   const auto theirs = taken_quickly(bench, other);
   bench.store.next_lag = std::chrono::ceil<milliseconds>(bench.world.now() - before);
+  bench.store.next_hidden = hidden;
   bench.store.strike(Fault::failover, program.process, kLock);
-  bench.run(milliseconds(100));  // connected to it
+  if (!hidden) bench.run(milliseconds(100));  // until it is connected to the new server
   return taken_quickly(bench, program) > theirs;
+}
+
+bool a_range_is_not_used_on_another_server(std::uint64_t seed) {
+  return a_token_is_above_one_that_a_failover_forgot(seed, 0, false);
+}
+
+bool a_server_with_a_replica_grants_no_range(std::uint64_t seed) {
+  return a_token_is_above_one_that_a_failover_forgot(seed, 1, true);
 }
 
 bool a_message_before_the_subscription_is_made_up_for(std::uint64_t seed) {
@@ -354,6 +365,8 @@ std::vector<Scenario> redis_scenarios() {
       {"a token of a range that was overtaken is not found again",
        &fails<&a_token_of_a_range_that_was_overtaken_is_not_found_again>, 1},
       {"a range is not used on another server", &fails<&a_range_is_not_used_on_another_server>, 30},
+      {"a server with a replica grants no range", &fails<&a_server_with_a_replica_grants_no_range>,
+       1},
       {"a message before the subscription is made up for",
        &fails<&a_message_before_the_subscription_is_made_up_for>, 1},
       {"a dead holder is followed", &fails<&a_dead_holder_is_followed>, 1},

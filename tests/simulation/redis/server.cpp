@@ -54,6 +54,18 @@ std::int64_t Server::admit(std::shared_ptr<Session> session) {
 
 void Server::dismiss(Session& session) { sessions_.erase(session.id()); }
 
+void Server::take_over(Server& from) {
+  auto sessions = std::exchange(from.sessions_, {});
+  for (const auto& [id, session] : sessions) {
+    if (!session->channels.empty()) {
+      session->break_off();
+      continue;
+    }
+    session->move_to(weak_from_this());
+    session->set_id(admit(session));
+  }
+}
+
 void Server::disconnect_all() {
   const auto sessions = std::exchange(sessions_, {});
   for (const auto& [id, session] : sessions) session->break_off();
@@ -68,9 +80,11 @@ std::multiset<std::string> Server::subscriptions() const {
 }
 
 CommandContext Server::context() {
-  return {keys_, now_us(), [this](const std::string& channel, const std::string& text) {
+  return {keys_, now_us(),
+          [this](const std::string& channel, const std::string& text) {
             return publish(channel, text);
-          }};
+          },
+          [this] { return info(); }};
 }
 
 Reply Server::serve(Session& session, const Command& command) {
@@ -88,7 +102,6 @@ Reply Server::serve(Session& session, const Command& command) {
   if (name == "PING") {
     return session.channels.empty() ? status("PONG") : array({bulk("pong"), bulk("")});
   }
-  if (name == "INFO") return info();
   if (name == "CONFIG") return config(command);
   if (name == "CLIENT") return client(session, command);
   if (name == "AUTH" || name == "SELECT") return status("OK");

@@ -38,6 +38,8 @@ class Server final : public std::enable_shared_from_this<Server> {
   ~Server();
   /// As an access list may have it. Default: allowed.
   void forbid_kill() noexcept { kill_allowed_ = false; }
+  /// The number of connected replicas that INFO reports.
+  void set_replicas(int replicas) noexcept { settings_.replicas = replicas; }
 
   Keyspace& keys() noexcept { return keys_; }
   const Lineage& lineage() const noexcept { return lineage_; }
@@ -65,6 +67,9 @@ class Server final : public std::enable_shared_from_this<Server> {
   const std::map<std::int64_t, std::shared_ptr<Session>>& sessions() const noexcept {
     return sessions_;
   }
+  /// Moves the connections of `from` to this server, as a proxy does; the clients do not notice it.
+  /// Subscriptions end.
+  void take_over(Server& from);
   /// The server dies: every connection breaks.
   void disconnect_all();
   std::multiset<std::string> subscriptions() const;
@@ -81,7 +86,7 @@ class Server final : public std::enable_shared_from_this<Server> {
   CommandContext context();
 
   World& world_;
-  const ServerSettings settings_;
+  ServerSettings settings_;
   bool kill_allowed_ = true;
   const Lineage lineage_;
   const std::string run_id_;

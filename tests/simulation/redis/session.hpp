@@ -34,6 +34,7 @@ class Session final : public std::enable_shared_from_this<Session> {
 
   std::int64_t id() const noexcept { return id_; }
   void set_id(std::int64_t id) noexcept { id_ = id; }
+  void move_to(std::weak_ptr<Server> server) noexcept { server_ = std::move(server); }
   bool is_of(const Process& process) const;
 
   // From the client's end.

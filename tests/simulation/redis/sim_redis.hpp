@@ -53,6 +53,8 @@ class SimRedis final : public SimStore {
   bool is_up() const noexcept { return address_->server != nullptr; }
   /// How far a replica is behind, or how much a crash loses; for tests, else by chance.
   std::optional<Duration> next_lag;
+  /// Whether the next failover is hidden by a proxy; for tests, else by chance.
+  std::optional<bool> next_hidden;
   void step_clock(milliseconds by);
   /// How often waiters look; for tests, before the first process.
   milliseconds poll{200};

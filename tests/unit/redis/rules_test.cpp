@@ -180,7 +180,8 @@ TEST(RedisGuarantee, ExclusiveOnlyWithNothingMissing) {
   EXPECT_TRUE(all.shortfalls.empty());
   EXPECT_THAT(all.assumptions,
               AllOf(Contains(Field(&Capabilities::Assumption::name, "server_clock_not_stepped")),
-                    Contains(Field(&Capabilities::Assumption::name, "keys_not_removed"))));
+                    Contains(Field(&Capabilities::Assumption::name, "keys_not_removed")),
+                    Not(Contains(Field(&Capabilities::Assumption::name, "restarts_noticed")))));
   EXPECT_EQ(all.token, TokenStrength::time_seeded);
   EXPECT_EQ(all.wake_up, WakeUp::push);
 }
@@ -192,6 +193,13 @@ struct Lowered {
   bool exclusive;
   const char* setting;  ///< in a remedy
 };
+
+TEST(RedisGuarantee, AServerThatMayForgetAssumesThatItsRestartIsNoticed) {
+  auto facts = good_facts();
+  facts.fsync = "everysec";
+  EXPECT_THAT(declare(facts, {}).assumptions,
+              Contains(Field(&Capabilities::Assumption::name, "restarts_noticed")));
+}
 
 TEST(RedisGuarantee, EachShortfallNamesItsSetting) {
   const Lowered table[] = {
