@@ -36,8 +36,9 @@ RedisBackend::RedisBackend(const StoreOptions& options, DialSettings settings, E
       names_(options.string("key")),
       lease_(options.duration("lease")),
       poll_(options.duration("poll")),
-      patience_(std::to_string(waiter_patience(poll_).count())),
-      waking_(fmt::format("{} {} {}", kChannelPrefix, kFirstTry.count(), patience_)),
+      waiting_texts_(waiter_patience(poll_)),
+      waking_(fmt::format("{} {} {}", kChannelPrefix, kFirstTry.count(),
+                          waiter_patience(poll_).count())),
       lock_delay_(options.duration("lock_delay")),
       fair_(options.flag("fair")),
       fsync_declared_(options.string("durability") == "appendfsync-always"),
@@ -177,7 +178,7 @@ ClaimPtr RedisBackend::make_claim(ClaimRequest request) {
   auto claim = detail::make_recycled<KeyClaim>(std::move(request), env_, std::move(keys),
                                                std::move(waiter), claims_);
   claim->epoch = epoch_;
-  claim->may_be_handed = handed_over_ && may_be_handed(claim->request());
+  claim->kind = waiter_kind(claim->request(), handed_over_);
   return claim;
 }
 

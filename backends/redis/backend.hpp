@@ -15,6 +15,7 @@
 #include "backends/redis/rules/guarantee.hpp"
 #include "backends/redis/rules/names.hpp"
 #include "backends/redis/rules/token_ranges.hpp"
+#include "backends/redis/rules/waiting.hpp"
 #include "backends/redis/wire/calls.hpp"
 #include "backends/redis/wire/link.hpp"
 #include "backends/redis/wire/presence.hpp"
@@ -190,8 +191,8 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
   const KeyMap names_;
   const std::chrono::milliseconds lease_;
   const std::chrono::milliseconds poll_;
-  const std::string patience_;  ///< of waiters, in ms
-  const std::string waking_;    ///< as the scripts that wake others are told of it
+  const WaitingTexts waiting_texts_;
+  const std::string waking_;  ///< The argument of scripts that notify a waiter.
   const std::chrono::milliseconds lock_delay_;
   const bool fair_;
   const bool fsync_declared_;

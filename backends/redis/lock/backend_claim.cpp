@@ -31,24 +31,20 @@ Answer not_done(Status status, Failure failure) {
   return answer;
 }
 
-char queue_digit(const KeyClaim& claim) {
-  if (!claim.request().queue) return '0';
-  if (claim.request().mode == Mode::shared) return '3';
-  if (claim.may_be_handed) return '2';
-  return sends_presence(claim.request()) ? '4' : '1';
+AtGrant at_grant(const KeyClaim& claim, bool with_range) {
+  if (claim.maybe_queued) return AtGrant::leave_queue;
+  return with_range ? AtGrant::bring_range : AtGrant::nothing;
 }
 
-ScriptCall acquire_call(KeyClaim& claim, bool with_range, std::string_view patience,
+ScriptCall acquire_call(const KeyClaim& claim, bool with_range, const WaitingTexts& texts,
                         milliseconds lock_delay) {
   const auto fence = std::max<milliseconds>(kFenceMemory, 2 * claim.kept_for(lock_delay));
   ScriptCall call;
   call.keys = {claim.keys.lock(), claim.beside(kFenceKey), claim.beside(kQueueKey),
                claim.beside(kAliveKey), claim.beside(kNextKey)};
-  const char free_of_queue = with_range ? '2' : '0';
-  claim.place = {claim.maybe_queued ? '1' : free_of_queue, ' ', queue_digit(claim), ' '};
-  claim.place.append(patience).append(" ").append(claim.arrival);
+  const auto how = texts.text(claim.kind, at_grant(claim, with_range));
   call.arguments = {claim.waiter, count(claim.kept_for(lock_delay)), Word(claim.min_token()),
-                    count(fence), std::string_view(claim.place)};
+                    count(fence), Word(how, claim.arrival)};
   return call;
 }
 
@@ -152,7 +148,7 @@ asio::awaitable<ClaimAnswer> RedisBackend::claim_by_script(KeyClaimPtr ours, Wit
   const auto connection = link_->connection();
   const bool with_range = range == WithRange::if_wanted && may_use_tokens(*ours) &&
                           token_ranges_.is_wanted(connection, ours->keys.text, env_.now());
-  auto call = acquire_call(*ours, with_range, patience_, lock_delay_);
+  auto call = acquire_call(*ours, with_range, waiting_texts_, lock_delay_);
   KeyBase gate_keys;
   if (gate) gate_keys = names_.base(gate->key);
   if (gate) put_under_gate(*gate, gate_keys, waking_, call);

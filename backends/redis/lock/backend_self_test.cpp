@@ -28,11 +28,11 @@ Owner new_owner(Env& env) {
 /// Two owners and one key.
 class Contest {
  public:
-  Contest(const KeyMap& names, Env& env, std::string_view instance, std::string_view patience)
+  Contest(const KeyMap& names, Env& env, std::string_view instance, const WaitingTexts& texts)
       : keys_(names.self_test_base(make_uuid(env))),
         first_(write_waiter(instance, new_owner(env), false)),
         other_(write_waiter(instance, new_owner(env), false)),
-        place_(fmt::format("0 0 {} ", patience)),
+        how_(texts.text(WaiterKind::none, AtGrant::nothing)),
         key_(keys_.lock()),
         expiry_(std::to_string(kExpiry.count())) {}
 
@@ -43,7 +43,7 @@ class Contest {
     ScriptCall call;
     call.keys = {keys_.lock(), beside(kFenceKey), beside(kQueueKey), beside(kAliveKey),
                  beside(kNextKey)};
-    call.arguments = {waiter.text, expiry_, "0", expiry_, place_};
+    call.arguments = {waiter.text, expiry_, "0", expiry_, how_};
     return call;
   }
   ScriptCall acquire() const { return acquire(first_); }
@@ -70,7 +70,7 @@ class Contest {
   const KeyBase keys_;
   const WaiterText first_;
   const WaiterText other_;
-  const std::string place_;
+  const std::string_view how_;
   const std::string key_;
   const std::string expiry_;
 };
@@ -136,7 +136,7 @@ SelfTestAnswer answer_of(const Pending& asked, const Connection& connection, IsY
 
 asio::awaitable<RedisBackend::SelfTestSent> RedisBackend::send_self_test_by(
     ScriptBy by, std::shared_ptr<Connection> connection, TimePoint deadline) {
-  const Contest contest(names_, env_, instance_, patience_);
+  const Contest contest(names_, env_, instance_, waiting_texts_);
   const auto& acquire = scripts().acquire;
   const auto& release = scripts().release_unwanted;
   const auto acquire_call = contest.acquire();

@@ -18,6 +18,7 @@
 #include "backends/redis/rules/names.hpp"
 #include "backends/redis/rules/poll.hpp"
 #include "backends/redis/rules/value.hpp"
+#include "backends/redis/rules/waiting.hpp"
 #include "backends/redis/wire/codec.hpp"
 #include "dlock/detail/recycled.hpp"
 #include "dlock/spi/claim.hpp"
@@ -81,8 +82,6 @@ struct KeyClaim final : Claim {
   const std::string waiter;      ///< as in the queue
   const std::string_view owner;  ///< as in the lock's value; the end of `waiter`
 
-  /// What acquire is told of our place; lives as long as what is sent.
-  std::basic_string<char, std::char_traits<char>, detail::Recycled<char>> place;
   std::string arrival;        ///< our place: as the server gave it, kept through re-queueing
   bool maybe_queued = false;  ///< the queue may name us
   QueuePosition position;
@@ -98,7 +97,7 @@ struct KeyClaim final : Claim {
   bool place_told = false;  ///< how many wait before it, which one asks for once
   std::string asked_for;    ///< as it was told last that its holder is asked
 
-  bool may_be_handed = false;        ///< a release may give it the lock
+  WaiterKind kind = WaiterKind::none;
   std::optional<HandedLock> handed;  ///< what a release has given it, not looked at yet
 
   bool woken = false;

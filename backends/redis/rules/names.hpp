@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How lock names become Redis keys. A template with `{name}` in the name's place (default
-// `dlock:{{name}}`: the outer braces are the key's), so that other programs' locks can be met on
-// their own keys. In the name `%`, `{` and `}` are
-// percent-escaped: braces belong to the template alone, and keys of ours beside the lock's own are
-// told apart by a `%` that no escaped name can have. Injective. Pure.
+// How lock names become Redis keys: a template with `{name}` in the name's place (default
+// `dlock:{{name}}`: the outer braces belong to the key). A template can be another program's key.
+// In the name `%`, `{` and `}` are percent-escaped, so that braces belong to the template alone.
+// The keys beside the lock's own have a `%`, which no escaped name has. Injective. Pure.
 #pragma once
 
 #include <optional>
@@ -13,18 +12,18 @@
 
 namespace dlock::redis {
 
-/// What follows the base in the keys beside a lock's.
+/// Suffixes of the keys beside a lock's.
 inline constexpr std::string_view kFenceKey = "%fence";
 inline constexpr std::string_view kQueueKey = "%queue";
 inline constexpr std::string_view kAliveKey = "%alive";
 inline constexpr std::string_view kNextKey = "%next";
 inline constexpr std::string_view kNoteKey = "%note";
 inline constexpr std::string_view kBrokenKey = "%broken";
-inline constexpr std::string_view kAskKey = "%ask";  ///< of a reader: and `%` and its owner's id
+inline constexpr std::string_view kAskKey = "%ask";      ///< a reader adds `%` and its owner's id
 inline constexpr std::string_view kGrantKey = "%grant";  ///< by which an exported grant is known
 inline constexpr std::string_view kPermitsKey = "%permits";  ///< a semaphore of the same name
 
-/// What all keys of one lock are made of.
+/// The common part of all keys of one lock.
 struct KeyBase {
   std::string text;     ///< the keys beside the lock's begin with it
   bool tagged = false;  ///< it is the lock's key as it is; else that key in braces
@@ -40,8 +39,8 @@ struct LockKeys {
   std::string lock;    ///< string `token:owner`, expires with the lease
   std::string fence;   ///< the last token given out
   std::string queue;   ///< zset: waiters by arrival
-  std::string alive;   ///< zset: waiters by when they count as dead
-  std::string next;    ///< who was woken and has the first try
+  std::string alive;   ///< hash: when each waiter counts as dead, and its kind
+  std::string next;    ///< the notified waiter, which has the first try
   std::string note;    ///< string: a note of this name, which has nothing to do with the lock
   std::string broken;  ///< the value that an operator has removed, for its holder to find
 };
@@ -76,7 +75,7 @@ class KeyMap {
 
   std::string before_;
   std::string after_;
-  bool tagged_;  ///< the template has a hash tag of its own
+  bool tagged_;  ///< the template has a hash tag
 };
 
 }  // namespace dlock::redis

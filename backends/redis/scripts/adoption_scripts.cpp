@@ -13,7 +13,7 @@ if held and held == ARGV[1] then
   redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
   return {1, ARGV[4]}
 end
-redis.call('ZREM', KEYS[3], '')
+redis.call('HDEL', KEYS[3], '')
 return {0, ARGV[4]}
 )lua";
 
@@ -33,7 +33,7 @@ if colon and string.sub(held, colon + 1) == ARGV[1] then
 end
 local is_it = held and string.sub(held, 1, #ARGV[5]) == ARGV[5]
 if not is_it or redis.call('GET', KEYS[3]) ~= ARGV[6] then
-  redis.call('ZREM', KEYS[4], '')
+  redis.call('HDEL', KEYS[4], '')
   return {0, held or '', tag}
 end
 local clock = redis.call('TIME')

@@ -68,8 +68,8 @@ while before <= tonumber(ARGV[2]) do
   if #waiting == 0 then break end
   for _, waiter in ipairs(waiting) do
     if waiter == ARGV[1] then return {before, ARGV[3]} end
-    local patience = redis.call('ZSCORE', KEYS[2], waiter)
-    if patience and tonumber(patience) > now then before = before + 1 end
+    local text = redis.call('HGET', KEYS[2], waiter)
+    if alive_until(text) > now then before = before + 1 end
   end
   from = from + 100
 end

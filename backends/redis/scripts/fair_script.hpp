@@ -23,10 +23,9 @@ local function comes_before(queue, alive, me, arrival, now)
     if arrival ~= '' and tonumber(redis.call('ZSCORE', queue, head)) > tonumber(arrival) then
       return false
     end
-    local patience = redis.call('ZSCORE', alive, head)
-    if patience and tonumber(patience) > now then return true end
+    if alive_until(redis.call('HGET', alive, head)) > now then return true end
     redis.call('ZREM', queue, head)
-    redis.call('ZREM', alive, head)
+    redis.call('HDEL', alive, head)
   end
   return true
 end

@@ -29,7 +29,7 @@ if not held or string.sub(held, 1, 13) ~= 'dlock:record:' then
   local gate = redis.call('GET', KEYS[#KEYS]) or ''
   if gate ~= ARGV[#ARGV - 1] then
     redis.pcall('ZREM', KEYS[3], me)
-    redis.pcall('ZREM', KEYS[4], me)
+    redis.pcall('HDEL', KEYS[4], me)
     local reserved = redis.call('MGET', KEYS[5])[1]
     if reserved and string.sub(reserved, -#me) == me then
       redis.call('DEL', KEYS[5])
@@ -48,7 +48,7 @@ inline constexpr std::string_view kSealAtOnceLua = R"lua(
     redis.call('SET', KEYS[2], token, 'PX', memory)
     redis.call('SET', KEYS[1], 'dlock:record:' .. record)
     redis.pcall('ZREM', KEYS[3], me)
-    redis.pcall('ZREM', KEYS[4], me)
+    redis.pcall('HDEL', KEYS[4], me)
     wake_all(KEYS[3], KEYS[5], string.match(ARGV[7], '^%S+'))
     return {4, record, '', tag}
   end
@@ -64,7 +64,7 @@ if gate ~= ARGV[#ARGV - 1] then return {4, gate, tag} end
 //
 // What a replica answers may be old: it refuses the writing of nothing.
 inline constexpr std::string_view kClaimed = R"lua(
-redis.call('ZREM', KEYS[3], '')
+redis.call('HDEL', KEYS[3], '')
 local kind = redis.call('TYPE', KEYS[1])
 kind = kind.ok or kind
 local claimed = kind ~= 'none' or #redis.call('ZRANGE', KEYS[2], 0, 0) > 0

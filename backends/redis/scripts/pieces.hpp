@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the scripts of writers and of readers have in common, as Lua.
+// The Lua that the scripts of writers and of readers share.
 #pragma once
 
 #include <string_view>
@@ -8,15 +8,15 @@
 namespace dlock::redis {
 
 struct ScriptPieces {
-  std::string_view look;       ///< the beginning of acquire: what stands there
-  std::string_view first_try;  ///< who was woken, and dropping a process
+  std::string_view look;       ///< the beginning of acquire: reads the keys
+  std::string_view first_try;  ///< the notified waiter, and dropping a process
   std::string_view hand_over;
   std::string_view wake;
-  std::string_view place;      ///< of acquire: the owner, and the words of its `place`
+  std::string_view how;        ///< in acquire: the owner, and the fields of its argument `how`
   std::string_view queue_up;   ///< the end of acquire, where it was not granted
   std::string_view find_ours;  ///< the beginning of a writer's release
-  std::string_view release;    ///< gives back what is ours
-  std::string_view pass_on;    ///< the end of release: leaves the queue, wakes the next
+  std::string_view release;    ///< deletes the owner's value
+  std::string_view pass_on;    ///< the end of release: leaves the queue, notifies the next
 };
 ScriptPieces script_pieces();
 

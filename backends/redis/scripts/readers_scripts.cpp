@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "backends/redis/scripts/alive_lua.hpp"
 #include "backends/redis/scripts/fair_script.hpp"
 #include "backends/redis/scripts/pieces.hpp"
 #include "backends/redis/scripts/scripts.hpp"
@@ -10,14 +11,14 @@
 namespace dlock::redis {
 namespace {
 
-// A reader waits behind each live writer that came before it. The dead are dropped on the way:
-// those that polled too long ago, and those whose process fell silent (kPresence).
+// A reader waits behind each live writer that arrived before it. Dead writers are dropped on the
+// way: those that polled too long ago, and those whose process is silent (kPresence).
 // `writer_silent_in`: ms until the writer in the way counts as silent, unless its process sends
 // another word.
 constexpr std::string_view kWriterBeforeLua = R"lua(
 local writer_silent_in
-local function is_silent(waiter, patience, us)
-  if not string.find(patience, '%.7?5$') then return false end
+local function is_silent(waiter, patience, kind, us)
+  if kind ~= 'handed' and kind ~= 'present' then return false end
   local here = redis.pcall('GET', 'dlock:here%' .. string.sub(waiter, 1, 36))
   if type(here) ~= 'string' then return false end
   local word, why_not = last_word(here, patience, us)
@@ -36,13 +37,12 @@ local function writer_before(queue, alive, me, arrival, us)
       if arrival ~= '' and tonumber(redis.call('ZSCORE', queue, waiter)) > tonumber(arrival) then
         return false, gone
       end
-      local patience = redis.call('ZSCORE', alive, waiter)
-      local is_dead = not patience or tonumber(patience) <= now
-      if is_dead or is_silent(waiter, patience, us) then
+      local patience, kind = alive_until(redis.call('HGET', alive, waiter))
+      if patience <= now or is_silent(waiter, patience, kind, us) then
         redis.call('ZREM', queue, waiter)
-        redis.call('ZREM', alive, waiter)
+        redis.call('HDEL', alive, waiter)
         gone = true
-      elseif not reads(patience) then
+      elseif kind ~= 'reads' then
         return true, gone
       else
         from = from + 1
@@ -55,9 +55,9 @@ end
 
 // Keys, arguments and answers as of acquire under `fair` (scripts.cpp, fair_script.hpp).
 //
-// Beside readers a reader comes in unless a writer waits before it. A free lock it takes in turn;
-// the first to come in tells the others up to the next writer, and so does who finds that one that
-// was in their way is dead.
+// A reader joins other readers unless a writer waits before it. It acquires a free lock in turn.
+// The first reader notifies the others up to the next writer. So does a reader that drops a dead
+// writer.
 constexpr std::string_view kAcquireReaders = R"lua(
 local clock = redis.call('TIME')
 local us = clock[1] * 1000000 + clock[2]
@@ -68,7 +68,7 @@ if mine and (tonumber(all[mine].token) or 0) > tonumber(ARGV[3]) then
   all[mine].till = math.ceil(now) + ARGV[2]
   keep_readers(KEYS[1], all, now)
   redis.pcall('ZREM', KEYS[3], me)
-  redis.pcall('ZREM', KEYS[4], me)
+  redis.pcall('HDEL', KEYS[4], me)
   return {2, all[mine].token, tag}
 end
 if all and #all == 0 then
@@ -99,9 +99,9 @@ if may then
   keep_readers(KEYS[1], all, now)
   redis.call('SET', KEYS[2], token, 'PX', memory)
   if aside[2] then redis.call('DEL', KEYS[5]) end
-  if cleanup == '1' then
+  if queued == 'yes' then
     redis.pcall('ZREM', KEYS[3], me)
-    redis.pcall('ZREM', KEYS[4], me)
+    redis.pcall('HDEL', KEYS[4], me)
   end
   if opened then tell_readers(KEYS[3], KEYS[4], prefix, now) end
   return {1, token, tag}
@@ -112,7 +112,8 @@ if gone then tell_readers(KEYS[3], KEYS[4], prefix, now) end
 // KEYS lock queue alive broken; ARGV owner, lease ms, token, steps down 0|1, channel prefix, tag
 // -> as of renew
 //
-// A writer whose stepping down is under way is renewed as it stands: what it is it may not know.
+// A writer whose downgrade is under way is renewed as a writer or as a reader: it may not know
+// which of them it is.
 constexpr std::string_view kRenewReaders = R"lua(
 local tag = ARGV[#ARGV]
 local held = redis.call('GET', KEYS[1])
@@ -136,9 +137,9 @@ if held and held == ARGV[3] .. ':' .. ARGV[1] then
   tell_readers(KEYS[2], KEYS[3], ARGV[5], now)
   return {1, tag}
 end
-local probe = redis.pcall('ZREM', KEYS[3], '')
+local probe = redis.pcall('HDEL', KEYS[3], '')
 if type(probe) == 'table' and not string.find(probe.err, 'WRONGTYPE', 1, true) then
-  redis.call('ZREM', KEYS[3], '')
+  redis.call('HDEL', KEYS[3], '')
 end
 local ours = ARGV[3] .. ':' .. ARGV[1]
 local broken = redis.call('GET', KEYS[4]) or ''
@@ -189,7 +190,7 @@ else
 end
 )lua";
 
-// Of a writer that gives up.
+// Runs for a writer that gives up.
 constexpr std::string_view kLetReadersPassLua = R"lua(
 if held and string.sub(held, 1, 14) == 'dlock:readers\n' then
   local clock = redis.call('TIME')
@@ -204,15 +205,15 @@ end
 )lua";
 
 std::string acquire_text(const ScriptPieces& pieces) {
-  auto script = fmt::format("{}{}{}{}{}{}{}{}{}{}", pieces.look, pieces.first_try, pieces.hand_over,
-                            pieces.wake, kComesBeforeLua, kReadersLua, kWriterBeforeLua,
-                            pieces.place, kAcquireReaders, pieces.queue_up);
+  auto script = fmt::format("{}{}{}{}{}{}{}{}{}{}{}", pieces.look, kAliveLua, pieces.first_try,
+                            pieces.hand_over, pieces.wake, kComesBeforeLua, kReadersLua,
+                            kWriterBeforeLua, pieces.how, kAcquireReaders, pieces.queue_up);
   return acquire_in_turn(with_piece(std::move(script), "-- (silent)\n", kPollOnSilenceLua));
 }
 
 std::string waking_text(const ScriptPieces& pieces, std::string_view release) {
-  return fmt::format("{}{}{}{}{}{}", pieces.first_try, pieces.hand_over, pieces.wake, kReadersLua,
-                     release, pieces.pass_on);
+  return fmt::format("{}{}{}{}{}{}{}", kAliveLua, pieces.first_try, pieces.hand_over, pieces.wake,
+                     kReadersLua, release, pieces.pass_on);
 }
 
 std::string withdrawing_text(const ScriptPieces& pieces) {
@@ -223,7 +224,7 @@ std::string withdrawing_text(const ScriptPieces& pieces) {
 
 ReaderScripts::ReaderScripts()
     : acquire(acquire_text(script_pieces())),
-      renew(std::string(kReadersLua) + std::string(kRenewReaders)),
+      renew(fmt::format("{}{}{}", kAliveLua, kReadersLua, kRenewReaders)),
       release(waking_text(script_pieces(), kReleaseReaders)),
       withdraw(with_piece(waking_text(script_pieces(), withdrawing_text(script_pieces())),
                           "-- (readers)\n", kLetReadersPassLua)) {}

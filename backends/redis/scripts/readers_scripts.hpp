@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Readers on the server. While they are in, the lock's own key has a line for each, first come
-// first, and lives as long as the longest of their leases: to all who know nothing of readers,
-// older versions and other programs, it is a lock that somebody else holds.
+// Readers on the server. While readers hold the lock, its own key has a line for each, in the order
+// of their grants, and lives as long as the longest of their leases. Other programs find a lock
+// that another client holds.
 //
 //   dlock:readers
 //   TILL TOKEN SINCE UUID,HOST,PID,APP       till, since: server time, ms
 //   TILL TOKEN SINCE broken:MARK UUID,...    an operator breaks it: kEvict in scripts.cpp
 //
-// Who waits to read stands in the queue beside the writers, a quarter of a millisecond more of
-// patience says which it is. The scripts of writers do not look at any of this.
+// Waiting readers and writers have one queue; `%alive` has the kind of each (alive_lua.hpp). The
+// scripts of writers do not read the lines of readers.
 #pragma once
 
 #include <string_view>
@@ -51,12 +51,12 @@ local function reader_with(all, token)
     if one.token == token then return at end
   end
 end
-local function reads(patience) return string.sub(patience, -3) == '.25' end
 local function tell_readers(queue, alive, prefix, now)
   for _, waiter in ipairs(redis.pcall('ZRANGE', queue, 0, -1)) do
-    local patience = redis.pcall('ZSCORE', alive, waiter)
-    if type(patience) == 'string' and tonumber(patience) > now then
-      if not reads(patience) then return end
+    local text = redis.pcall('HGET', alive, waiter)
+    local patience, kind = alive_until(type(text) == 'string' and text)
+    if patience > now then
+      if kind ~= 'reads' then return end
       local heard = redis.pcall('PUBLISH', prefix .. string.sub(waiter, 1, 36),
                                 string.sub(waiter, 38, 73))
       if type(heard) ~= 'number' then return end

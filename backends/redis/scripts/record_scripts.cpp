@@ -39,7 +39,7 @@ end
 //
 // What a replica answers may be old: it refuses the writing of nothing.
 constexpr std::string_view kRecord = R"lua(
-redis.call('ZREM', KEYS[2], '')
+redis.call('HDEL', KEYS[2], '')
 local held = redis.call('GET', KEYS[1])
 if held and string.sub(held, 1, 13) == 'dlock:record:' then
   return {2, string.sub(held, 14), ARGV[1]}
@@ -92,7 +92,7 @@ return {1, ARGV[4]}
 
 // KEYS note alive; ARGV tag
 constexpr std::string_view kNote = R"lua(
-redis.call('ZREM', KEYS[2], '')
+redis.call('HDEL', KEYS[2], '')
 local text = redis.call('GET', KEYS[1])
 if text then return {2, text, ARGV[1]} end
 return {0, ARGV[1]}

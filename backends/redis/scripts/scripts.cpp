@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "backends/redis/scripts/adoption_scripts.hpp"
+#include "backends/redis/scripts/alive_lua.hpp"
 #include "backends/redis/scripts/asking_scripts.hpp"
 #include "backends/redis/scripts/contention_script.hpp"
 #include "backends/redis/scripts/fair_script.hpp"
@@ -20,9 +21,9 @@
 namespace dlock::redis {
 namespace {
 
-// `next` is `until waiter`: who was woken and has the first try, and until when (server time, ms).
-// Gives the waiter and how much of that is left, 0 or less once it has let it pass. One that would
-// last longer than any is given is none: the server's clock was set back.
+// `next` is `until waiter`: the notified waiter has the first try until then (server time, ms).
+// first_try returns the waiter and the ms left: 0 or less once it has let the try pass. A try that
+// would last longer than 500 ms counts as none: the server's clock was set back.
 constexpr std::string_view kFirstTryLua = R"lua(
 local function first_try(text, now)
   local gap = text and string.find(text, ' ', 1, true)
@@ -39,45 +40,43 @@ local function drop(queue, alive, process)
   for from = 1, #gone, 100 do
     local to = math.min(from + 99, #gone)
     redis.pcall('ZREM', queue, unpack(gone, from, to))
-    redis.pcall('ZREM', alive, unpack(gone, from, to))
+    redis.pcall('HDEL', alive, unpack(gone, from, to))
   end
 end
 )lua";
 
 // KEYS lock fence queue alive next; ARGV waiter (which ends with the owner), lease ms, min token,
-// fence ms, place, tag; `place` is what few need, for each word costs: `cleanup queue patience
-// arrival`, with cleanup 0|1, queue 0 to 4, patience in ms, and arrival, the first time nothing or
-// the head start: '-' and us. With 2 for cleanup, which is as 0, a range of tokens is wanted
+// fence ms, how (rules/waiting.hpp), tag
 // -> {1|2, token, tag} | {8, token, fence, tag} | {0, place, ms left, arrival, tag} | {3, tag}
 //    | {4, record, arrival, tag}
 //
-// The token is above the last one, above min token, and no less than the server's clock, so it
-// keeps rising when the fence key is lost. One that is ahead of the clock is remembered until the
-// clock has caught up with it. Who was woken (`next`) has the first try; who lets it pass is
-// stopped or dead, and its whole process loses its places (whoever lives comes back with its next
-// look, and with its arrival). A holder whose value names its instance is told of each newcomer.
-// `ms left`: of the lease, or of the first try of another.
+// Tokens: a token is above the last one, above min token, and at least the server's clock, so that
+// tokens rise when the fence key is lost. A token ahead of the clock is remembered until the clock
+// has caught up with it.
 //
-// Where nobody has it, nobody was woken for it and no token is ahead of the clock, that is all
-// there is to it, in the fewest steps: before any function is made. If the last token is known
-// then, and no replica is connected, whoever wants a range is given all tokens from there to the
-// clock (8: the fence says its last). So no token is ahead of the clock, nor is the fence; and if
-// that is lost, the next one is above. A replica that is promoted could have this fence and not the
-// grants after it: tokens of the range would then be below tokens that other clients have.
+// Order: the notified waiter (`next`) has the first try. A waiter that lets its try pass is stopped
+// or dead, and its whole process loses its places. A live waiter of that process returns at its
+// next poll, with its arrival. Each new waiter is published to a holder whose value names its
+// instance. `ms left` is the rest of the lease, or of another waiter's first try.
 //
-// Queue 2: a release may hand the lock to this waiter, which half a millisecond more of patience
-// says; 3: it waits to read (readers_scripts.hpp); 4: its process reports its presence, as with 2,
-// and it is only woken. One that it was handed with a token too low for
-// it was not believed, and is granted anew.
+// Fast path: the lock is free, no waiter was notified, and no token is ahead of the clock. It runs
+// before any function is defined. With range=yes, a known last token and no connected replica, the
+// grant brings all tokens between the last token and the clock (8: the fence is the last of them).
+// So neither a token nor the fence is ahead of the clock, and the next token is above them even if
+// the fence is lost. A promoted replica could have this fence and not the grants after it: tokens
+// of the range would then be below tokens of other clients.
 //
-// The place of the first waiter of a process is the number of processes before it, that of the
-// others the number of waiters: behind a stopped process with many, somebody still looks often. A
-// newcomer is told how many waiters are before it, or if they are many the eighth place, which
-// looks often enough to learn its own; what is left of the lease, if it is one of those who look
-// then. Whoever comes first, or looks again, sees to both keys' expiry, other newcomers by the
-// queue's: it was set together with the other's.
+// A waiter rejects a handed lock whose token is too low for it. Its next request replaces that
+// grant.
 //
-// To MGET what is no string is not there. Under the lock's key that is an error, which a GET gives.
+// Place: the first waiter of a process has the number of processes before it, the others have the
+// number of waiters. So behind a stopped process with many waiters another one still polls often. A
+// new waiter gets the number of waiters before it, or 8 if they are many: place 8 polls often
+// enough to learn its own. It gets the rest of the lease if its place polls at the end of a lease.
+// The first waiter, and each one that polls again, prolongs both keys. Other new waiters check the
+// queue's expiry only: both were set together.
+//
+// MGET treats a key that is not a string as missing. A GET of the lock's key then raises the error.
 constexpr std::string_view kLook = R"lua(
 local tag = ARGV[#ARGV]
 local me = ARGV[1]
@@ -86,15 +85,14 @@ local held = aside[3]
 )lua";
 
 constexpr std::string_view kAcquireAtOnce = R"lua(
-local kind = string.byte(ARGV[5])
-if not held and not aside[2] and kind ~= 49 then
+if not held and not aside[2] and not string.find(ARGV[5], 'queued=yes', 1, true) then
   local clock = redis.call('TIME')
   local us = clock[1] * 1000000 + clock[2]
   local known = tonumber(aside[1] or '')
   local last = math.max(known or 0, ARGV[3])
   if us > last and us < 9007199254740992 then
     local fence = clock[1] .. string.sub('00000' .. clock[2], -6)
-    local range = kind == 50 and known
+    local range = known and string.find(ARGV[5], 'range=yes', 1, true)
     if range then
       local told = redis.pcall('INFO', 'replication')
       range = type(told) == 'string' and string.find(told, 'connected_slaves:0', 1, true)
@@ -111,9 +109,10 @@ if not held and not aside[2] and kind ~= 49 then
 end
 )lua";
 
-constexpr std::string_view kPlace = R"lua(
+constexpr std::string_view kHow = R"lua(
 local owner = string.sub(me, 38)
-local cleanup, queue, patience, arrival = string.match(ARGV[5], '^(%d) (%d) (%d+) (.*)$')
+local queued, kind, patience, arrival =
+    string.match(ARGV[5], '^queued=(%a+) range=%a+ kind=(%a+) patience=(%d+) arrival=(.*)$')
 )lua";
 
 constexpr std::string_view kAcquire = R"lua(
@@ -124,7 +123,7 @@ if held then
     if not ((tonumber(token) or 0) <= tonumber(ARGV[3])) then
       redis.call('PEXPIRE', KEYS[1], ARGV[2])
       redis.pcall('ZREM', KEYS[3], me)
-      redis.pcall('ZREM', KEYS[4], me)
+      redis.pcall('HDEL', KEYS[4], me)
       return {2, token, tag}
     end
     redis.call('DEL', KEYS[1])
@@ -156,9 +155,9 @@ if not held and (not first or first_left <= 0 or first == me) then
   end
   redis.call('SET', KEYS[2], token, 'PX', memory)
   if aside[2] then redis.call('DEL', KEYS[5]) end
-  if cleanup == '1' then
+  if queued == 'yes' then
     redis.pcall('ZREM', KEYS[3], me)
-    redis.pcall('ZREM', KEYS[4], me)
+    redis.pcall('HDEL', KEYS[4], me)
   end
   if first and string.sub(first, 1, 36) ~= string.sub(me, 1, 36) then
     drop(KEYS[3], KEYS[4], string.sub(first, 1, 36))
@@ -189,15 +188,14 @@ elseif first then
   left = math.ceil(first_left)
 end
 local sealed = held and string.sub(held, 1, 13) == 'dlock:record:'
-if queue == '0' then
+if kind == 'none' then
   if held then left = redis.call('PTTL', KEYS[1]) end
   if sealed then return {4, string.sub(held, 14), '', tag} end
   return {0, -1, left, '', tag}
 end
 if arrival == '' then arrival = string.format('%.0f', us) end
 redis.call('ZADD', KEYS[3], arrival, me)
-local half = ({['2'] = '.5', ['3'] = '.25', ['4'] = '.75'})[queue] or ''
-redis.call('ZADD', KEYS[4], string.format('%.0f', now + patience) .. half, me)
+redis.call('HSET', KEYS[4], me, string.format('until=%.0f kind=%s', now + patience, kind))
 local behind = fresh and redis.call('ZRANK', KEYS[3], me) or 0
 local kept = redis.call('PTTL', KEYS[3])
 if behind == 0 then kept = math.min(kept, redis.call('PTTL', KEYS[4])) end
@@ -214,10 +212,10 @@ end
 local waiting = redis.call('ZRANGE', KEYS[3], 0, 63)
 local from = 1
 while waiting[from] and waiting[from] ~= me do
-  local until_ms = redis.call('ZSCORE', KEYS[4], waiting[from])
-  if until_ms and tonumber(until_ms) > now then break end
+  local text = redis.call('HGET', KEYS[4], waiting[from])
+  if alive_until(text) > now then break end
   redis.call('ZREM', KEYS[3], waiting[from])
-  redis.call('ZREM', KEYS[4], waiting[from])
+  redis.call('HDEL', KEYS[4], waiting[from])
   from = from + 1
 end
 local processes = 0
@@ -236,20 +234,20 @@ return {0, redis.call('ZRANK', KEYS[3], me), left, arrival, tag}
 // KEYS lock alive broken; ARGV owner, lease ms, token, tag
 // -> {1 renewed | 0 gone | 2 somebody else's, tag} | {3 broken by an operator, mark, tag}
 //
-// The token, too: a server that has forgotten the grant, and that its owner no longer waits, may
-// have handed the lock to others since, and to the same owner again.
+// Compares the token as well as the owner: a server that has forgotten the grant may have handed
+// the lock to other clients since, and to the same owner again.
 //
-// Removing what is not there writes nothing, but a replica refuses it: its word that the lock is
-// gone would be no proof. One that has looked at the type of the key is none.
+// HDEL of a missing field writes nothing, but a replica refuses it: what a replica answers does not
+// prove that the lock is gone. WRONGTYPE shows that the server is not a replica.
 constexpr std::string_view kRenew = R"lua(
 local held = redis.call('GET', KEYS[1])
 if held and held == ARGV[3] .. ':' .. ARGV[1] then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
   return {1, ARGV[4]}
 end
-local probe = redis.pcall('ZREM', KEYS[2], '')
+local probe = redis.pcall('HDEL', KEYS[2], '')
 if type(probe) == 'table' and not string.find(probe.err, 'WRONGTYPE', 1, true) then
-  redis.call('ZREM', KEYS[2], '')
+  redis.call('HDEL', KEYS[2], '')
 end
 local function mark_in(text)
   if not text or string.sub(text, -#ARGV[1] - 1) ~= ':' .. ARGV[1] then return nil end
@@ -262,10 +260,11 @@ if held then return {2, ARGV[4]} end
 return {0, ARGV[4]}
 )lua";
 
-// Gives the lock to a waiter whose process has said lately that it lives (kPresence): for a
-// probation of a second, which the waiter counts from before it sent the word that the message
-// names. `how`: NX of a free lock, XX in place of the holder's value. 1: done; 2: that process has
-// fallen silent, for it had time for a word since the waiter's last look; 0: wake it.
+// Hands the lock to a waiter whose process has reported its presence lately (kPresence), for a
+// probation of one second. The waiter counts it from before it sent the report that the message
+// names. `how`: NX for a free lock, XX to replace the holder's value. Returns 1: done; 2: the
+// process is silent, although it had time for a report since the waiter's last poll; 0: notify the
+// waiter.
 constexpr std::string_view kHandOverLua = R"lua(
 local function last_word(here, patience, us)
   local word, till, dead = string.match(here or '', '^(%d+) (%d+) (%d+)$')
@@ -300,7 +299,8 @@ end
 
 // KEYS presence; ARGV number of the word, how long it is fresh, patience (both ms), tag -> {1, tag}
 //
-// `number fresh-until dead-at`: the last as in `alive`, so that it tells when a waiter looked.
+// Writes `number fresh-until dead-at`. dead-at is computed as in `alive`: the difference of the two
+// is the time between this report and the waiter's poll.
 constexpr std::string_view kPresence = R"lua(
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + clock[2] / 1000
@@ -309,12 +309,12 @@ redis.call('SET', KEYS[1], text, 'PX', ARGV[3])
 return {1, ARGV[4]}
 )lua";
 
-// Hands the lock to the first waiter, if `lock` and `fence` are given and it is ready for that; or
-// wakes the first who can hear it and reserves the free lock for it, shortly. The dead are
-// dropped on the way, those of 64 processes or 1,000 at a time. Where PUBLISH is not allowed,
-// waiters poll. Gives the error of a queue that cannot be used: nothing may fail once the lock has
-// been given back. `waking`: `prefix reserve memory`, of the channels, and of `next` in ms.
-// `heads`: the queue's first, where that was asked for already.
+// Hands the lock to the first waiter, if `lock` and `fence` are arguments and the waiter is ready
+// for that. Otherwise notifies the first waiter that receives the message, and reserves the free
+// lock for it. Drops dead waiters on the way: those of 64 processes, or 1,000. Without the right to
+// PUBLISH, waiters poll. Returns the error of a queue that cannot be used: after the lock was
+// released nothing may fail. `waking`: `prefix reserve memory`, the channels' prefix, and both
+// times of `next` in ms. `heads`: the first of the queue, if the caller has read it.
 constexpr std::string_view kWake = R"lua(
 local function wake(queue, alive, next_key, waking, lock, fence, heads)
   local now, us, prefix, reserve, memory
@@ -332,16 +332,17 @@ local function wake(queue, alive, next_key, waking, lock, fence, heads)
       now = math.floor(us / 1000)
       prefix, reserve, memory = string.match(waking, '^(%S+) (%d+) (%d+)$')
     end
-    local patience = redis.pcall('ZSCORE', alive, head)
-    if type(patience) == 'table' then return patience.err end
+    local text = redis.pcall('HGET', alive, head)
+    if type(text) == 'table' then return text.err end
+    local patience, kind = alive_until(text)
     redis.pcall('ZREM', queue, head)
-    redis.pcall('ZREM', alive, head)
+    redis.pcall('HDEL', alive, head)
     local process = string.sub(head, 1, 36)
-    if patience and tonumber(patience) > now and not deaf[process] then
+    if patience > now and not deaf[process] then
       asked = asked + 1
       local handed = 0
-      if lock and string.sub(patience, -2) == '.5' then
-        handed = hand_over(lock, fence, prefix, head, tonumber(patience), us)
+      if lock and kind == 'handed' then
+        handed = hand_over(lock, fence, prefix, head, patience, us)
         if handed == 1 then return nil end
       end
       local heard = 0
@@ -363,12 +364,13 @@ end
 )lua";
 
 // KEYS lock queue alive next fence; ARGV owner, waiter, waking, tag
-// -> {2 released, and nobody wants it | 1 released | 0 was not ours, [why nobody can be woken,]
-// tag}
+// -> {2 released, no client waits | 1 released | 0 was not the owner's, [why waiters get no
+// message,] tag}
 //
-// Also withdraws a waiter; one that was woken already passes the news on. The GET: as in acquire.
-// Where nobody waits and nobody was woken, that is all, as there, before any function is made; and
-// so it is where the first in line can be handed the lock. It then never was free.
+// Also withdraws a waiter. One that was notified already passes the message on. The GET raises the
+// error of a key of another type, as in acquire. Two fast paths run before most functions are
+// defined: no client waits, and the first waiter can be handed the lock. A handed lock is never
+// free in between.
 constexpr std::string_view kFindOurs = R"lua(
 local heads = redis.pcall('ZRANGE', KEYS[2], 0, 0)
 local head = heads[1]
@@ -392,9 +394,9 @@ if at_once and not head then
 end
 )lua";
 
-// Before all of that, for who has met nobody when it took the lock: whether that is all, in the
-// fewest steps and answers, for a list costs the server what a command does. EXISTS may not be
-// allowed: then it is as ever.
+// Precedes the script for a holder that met no other client when it acquired: the shortest way,
+// with a short answer, since a list costs the server as much as a command. Without the right to
+// EXISTS the rest of the script runs.
 // -> '2 tag' | as release
 constexpr std::string_view kReleaseUnwanted = R"lua(
 do
@@ -409,16 +411,16 @@ end
 )lua";
 
 constexpr std::string_view kReleaseToNext = R"lua(
-local patience = at_once and redis.pcall('ZSCORE', KEYS[3], head)
-if type(patience) == 'string' and string.sub(patience, -2) == '.5' then
+local text = at_once and redis.pcall('HGET', KEYS[3], head)
+local patience, kind = alive_until(type(text) == 'string' and text)
+if kind == 'handed' then
   local clock = redis.call('TIME')
   local us = clock[1] * 1000000 + clock[2]
-  patience = tonumber(patience)
   local word = patience * 1000 > us and last_word(stored[4], patience, us)
   local prefix = word and string.match(ARGV[3], '^%S+')
   if word and give(KEYS[1], KEYS[5], prefix, head, word, stored[3], us, 'XX') == 1 then
     redis.pcall('ZREM', KEYS[2], head)
-    redis.pcall('ZREM', KEYS[3], head)
+    redis.pcall('HDEL', KEYS[3], head)
     return {1, ARGV[4]}
   end
 end
@@ -438,7 +440,7 @@ constexpr std::string_view kPassOn = R"lua(
 if ARGV[2] ~= '' then
   heads = nil
   redis.pcall('ZREM', KEYS[2], ARGV[2])
-  redis.pcall('ZREM', KEYS[3], ARGV[2])
+  redis.pcall('HDEL', KEYS[3], ARGV[2])
 end
 -- (readers)
 if reserved then
@@ -535,8 +537,8 @@ local us = clock[1] * 1000000 + clock[2]
 local waiting = {}
 local all = redis.call('ZRANGE', KEYS[2], 0, tonumber(ARGV[1]) - 1)
 for _, waiter in ipairs(all) do
-  local patience = redis.call('ZSCORE', KEYS[3], waiter)
-  if patience and tonumber(patience) * 1000 > us then waiting[#waiting + 1] = waiter end
+  local text = redis.call('HGET', KEYS[3], waiter)
+  if alive_until(text) * 1000 > us then waiting[#waiting + 1] = waiter end
 end
 return {kind, value, redis.call('PTTL', KEYS[1]), string.format('%.0f', us),
         redis.call('ZCARD', KEYS[2]), waiting, ARGV[2]}
@@ -546,7 +548,9 @@ std::string sha1_hex(std::string_view text) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned int length = 0;
   if (EVP_Digest(text.data(), text.size(), digest.data(), &length, EVP_sha1(), nullptr) != 1) {
-    throw std::runtime_error("OpenSSL gives no SHA-1, by which Redis names scripts");
+    throw std::runtime_error(
+        "OpenSSL computes no SHA-1, by which Redis names scripts; allow SHA-1 in its "
+        "configuration");
   }
   std::string hex;
   for (unsigned int i = 0; i < length; ++i) hex += fmt::format("{:02x}", digest.at(i));
@@ -558,39 +562,40 @@ std::string sha1_hex(std::string_view text) {
 Script::Script(std::string source) : text(std::move(source)), sha(sha1_hex(text)) {}
 
 Scripts::Scripts()
-    : acquire(fmt::format("{}{}{}{}{}{}", kLook, kAcquireAtOnce, kFirstTryLua, kPlace, kAcquire,
-                          kQueueUp)),
+    : acquire(fmt::format("{}{}{}{}{}{}{}", kLook, kAcquireAtOnce, kAliveLua, kFirstTryLua, kHow,
+                          kAcquire, kQueueUp)),
       renew(std::string(kRenew)),
-      release(fmt::format("{}{}{}{}{}{}{}{}", kFindOurs, kReleaseAlone, kHandOverLua,
+      release(fmt::format("{}{}{}{}{}{}{}{}{}", kFindOurs, kReleaseAlone, kAliveLua, kHandOverLua,
                           kReleaseToNext, kFirstTryLua, kWake, kRelease, kPassOn)),
       release_unwanted(std::string(kReleaseUnwanted) + release.text),
-      evict(fmt::format("{}{}{}{}{}", kFirstTryLua, kHandOverLua, kWake, kReadersLua, kEvict)),
+      evict(fmt::format("{}{}{}{}{}{}", kAliveLua, kFirstTryLua, kHandOverLua, kWake, kReadersLua,
+                        kEvict)),
       presence(std::string(kPresence)),
-      inspect(std::string(kInspect)),
+      inspect(std::string(kAliveLua) + std::string(kInspect)),
       record(record_script()),
       seal(seal_script()),
       set_record(set_record_script()),
       raise(raise_script()),
       note(note_script()),
       set_note(set_note_script()),
-      acquire_in_order(
-          acquire_in_turn(fmt::format("{}{}{}{}{}{}{}{}", kLook, kFirstTryLua, kHandOverLua, kWake,
-                                      kComesBeforeLua, kPlace, kAcquire, kQueueUp))),
+      acquire_in_order(acquire_in_turn(fmt::format("{}{}{}{}{}{}{}{}{}", kLook, kAliveLua,
+                                                   kFirstTryLua, kHandOverLua, kWake,
+                                                   kComesBeforeLua, kHow, kAcquire, kQueueUp))),
       time(time_script()),
-      acquire_under(
-          acquire_under_gate(fmt::format("{}{}{}{}{}{}{}{}", kLook, kFirstTryLua, kHandOverLua,
-                                         kWake, wake_all_lua(), kPlace, kAcquire, kQueueUp))),
+      acquire_under(acquire_under_gate(fmt::format("{}{}{}{}{}{}{}{}{}", kLook, kAliveLua,
+                                                   kFirstTryLua, kHandOverLua, kWake,
+                                                   wake_all_lua(), kHow, kAcquire, kQueueUp))),
       acquire_in_order_under(acquire_under_gate(acquire_in_turn(
-          fmt::format("{}{}{}{}{}{}{}{}{}", kLook, kFirstTryLua, kHandOverLua, kWake,
-                      wake_all_lua(), kComesBeforeLua, kPlace, kAcquire, kQueueUp)))),
+          fmt::format("{}{}{}{}{}{}{}{}{}{}", kLook, kAliveLua, kFirstTryLua, kHandOverLua, kWake,
+                      wake_all_lua(), kComesBeforeLua, kHow, kAcquire, kQueueUp)))),
       seal_under(write_under_gate(seal.text)),
       set_record_under(write_under_gate(set_record.text)),
       claimed(std::string(kClaimed)),
       highest(std::string(kHighest)),
       asked(std::string(kAsked)),
       listen(std::string(kListen)),
-      ask(std::string(kReadersLua) + std::string(kAsk)),
-      waiting_before(std::string(kWaitingBefore)),
+      ask(fmt::format("{}{}{}", kAliveLua, kReadersLua, kAsk)),
+      waiting_before(std::string(kAliveLua) + std::string(kWaitingBefore)),
       offer(std::string(offer_script())),
       adopt(std::string(adopt_script())),
       acquire_permits(std::string(kPermitsLua) + std::string(kAcquirePermits)),
@@ -601,11 +606,11 @@ Scripts::Scripts()
       evict_permits(std::string(kPermitsLua) + std::string(kEvictPermits)) {}
 
 ScriptPieces script_pieces() {
-  return {kLook, kFirstTryLua, kHandOverLua, kWake, kPlace, kQueueUp, kFindOurs, kRelease, kPassOn};
+  return {kLook, kFirstTryLua, kHandOverLua, kWake, kHow, kQueueUp, kFindOurs, kRelease, kPassOn};
 }
 
 const Scripts& scripts() {
-  // Never destroyed: a store of static storage gives its locks back after the end of main().
+  // Never destroyed: a static store releases its locks after the end of main().
   static const auto& all = *new Scripts;
   return all;
 }

@@ -135,14 +135,14 @@ TEST_F(RedisReaders, TwoThatAreBrokenAreBothToldSo) {
   EXPECT_EQ(three.state(), HandleState::held);
 }
 
-// As an older version queues: without a word about its mode.
-TEST_F(RedisReaders, AWriterOfAnyVersionThatWaitsKeepsLaterReadersOutWhileItLooks) {
+TEST_F(RedisReaders, AWriterThatReportsNoPresenceKeepsLaterReadersOutWhileItPolls) {
   auto locks = open("&poll=200ms");
   auto held = locks.lock("x")->acquire(kRead);
   const std::string waiter = "33333333-0000-4000-8000-000000000000 " + std::string(kDeadReader);
   const auto till = now_ms() + 1500;
   client().ask({"ZADD", "dlock:{x}%queue", "1", waiter});
-  client().ask({"ZADD", "dlock:{x}%alive", std::to_string(till), waiter});
+  const auto alive = "until=" + std::to_string(till) + " kind=notified";
+  client().ask({"HSET", "dlock:{x}%alive", waiter, alive});
   EXPECT_FALSE(locks.lock("x")->try_acquire(kReadAtOnce));
   auto late = locks.lock("x")->acquire(kRead);
   EXPECT_GE(now_ms(), till) << "it came in before";

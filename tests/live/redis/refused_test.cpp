@@ -161,7 +161,7 @@ TEST_F(RedisRefused, AQueueKeyOfAnotherTypeFailsNoRelease) {
   for (const std::string key : {"%queue", "%alive", "%next"}) {
     auto held = locks.lock("x")->acquire();
     client().ask({"DEL", "dlock:{x}" + key});
-    client().ask({"HSET", "dlock:{x}" + key, "a", "b"});
+    client().ask({"RPUSH", "dlock:{x}" + key, "a"});
     const auto released = held.release();
     EXPECT_FALSE(released) << key << ": " << released.message();
     EXPECT_EQ(exists("dlock:{x}"), 0) << key;

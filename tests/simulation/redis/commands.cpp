@@ -31,7 +31,7 @@ std::optional<Number> number(const std::string& text) {
 /// As Redis prints a score.
 std::string score_text(double score) { return fmt::format("{:.17g}", score); }
 
-/// Null: no such key; an error for a key of another type goes to `wrong`.
+/// Returns null for a missing key. Sets `wrong` for a key of another type.
 template <class Type>
 const Type* value_of(CommandContext& context, const std::string& key, bool& wrong) {
   const auto* entry = context.keys.find(key, context.now_ms());
@@ -116,6 +116,7 @@ Reply incr(CommandContext& context, const Command& command) {
 Reply type(CommandContext& context, const Command& command) {
   const auto* entry = context.keys.find(command[1], context.now_ms());
   if (entry == nullptr) return status("none");
+  if (std::holds_alternative<Hash>(entry->value)) return status("hash");
   return status(std::holds_alternative<std::string>(entry->value) ? "string" : "zset");
 }
 
@@ -164,25 +165,54 @@ Reply zadd(CommandContext& context, const Command& command) {
   return integer(added ? 1 : 0);
 }
 
-Reply zrem(CommandContext& context, const Command& command) {
+/// ZREM of a SortedSet, HDEL of a Hash. Deletes the key with its last member.
+template <class Members>
+Reply remove_members(CommandContext& context, const Command& command) {
   bool wrong = false;
-  const auto* found = value_of<SortedSet>(context, command[1], wrong);
+  const auto* found = value_of<Members>(context, command[1], wrong);
   if (wrong) return wrong_type();
   if (found == nullptr) return integer(0);
   auto next = *context.keys.find(command[1], context.now_ms());
-  auto& members = std::get<SortedSet>(next.value);
+  auto& members = std::get<Members>(next.value);
   std::int64_t removed = 0;
   for (std::size_t i = 2; i < command.size(); ++i) {
     removed += static_cast<std::int64_t>(members.erase(command[i]));
   }
   if (removed == 0) return integer(0);
-  // A set without members is no key.
   if (members.empty()) {
     context.keys.remove(command[1], context.now_ms());
   } else {
     context.keys.put(command[1], std::move(next));
   }
   return integer(removed);
+}
+
+/// ZCARD of a SortedSet, HLEN of a Hash.
+template <class Members>
+Reply count_members(CommandContext& context, const Command& command) {
+  bool wrong = false;
+  const auto* members = value_of<Members>(context, command[1], wrong);
+  if (wrong) return wrong_type();
+  return integer(members == nullptr ? 0 : static_cast<std::int64_t>(members->size()));
+}
+
+Reply hset(CommandContext& context, const Command& command) {
+  const auto* entry = context.keys.find(command[1], context.now_ms());
+  Entry next = entry != nullptr ? *entry : Entry{Hash{}, std::nullopt};
+  auto* fields = std::get_if<Hash>(&next.value);
+  if (fields == nullptr) return wrong_type();
+  const bool added = fields->insert_or_assign(command[2], command[3]).second;
+  context.keys.put(command[1], std::move(next));
+  return integer(added ? 1 : 0);
+}
+
+Reply hget(CommandContext& context, const Command& command) {
+  bool wrong = false;
+  const auto* fields = value_of<Hash>(context, command[1], wrong);
+  if (wrong) return wrong_type();
+  if (fields == nullptr) return nil();
+  const auto found = fields->find(command[2]);
+  return found == fields->end() ? nil() : bulk(found->second);
 }
 
 /// By score, then by name.
@@ -233,13 +263,6 @@ Reply zscore(CommandContext& context, const Command& command) {
   return found == members->end() ? nil() : bulk(score_text(found->second));
 }
 
-Reply zcard(CommandContext& context, const Command& command) {
-  bool wrong = false;
-  const auto* members = value_of<SortedSet>(context, command[1], wrong);
-  if (wrong) return wrong_type();
-  return integer(members == nullptr ? 0 : static_cast<std::int64_t>(members->size()));
-}
-
 Reply info(CommandContext& context, const Command&) { return context.info(); }
 
 struct Known {
@@ -249,12 +272,28 @@ struct Known {
 
 const std::map<std::string, Known>& commands() {
   static const std::map<std::string, Known> all{
-      {"GET", {&get, 2}},         {"MGET", {&mget, -2}},     {"SET", {&set, -3}},
-      {"DEL", {&del, -2}},        {"INCR", {&incr, 2}},      {"TYPE", {&type, 2}},
-      {"PEXPIRE", {&pexpire, 3}}, {"PTTL", {&pttl, 2}},      {"TIME", {&time, 1}},
-      {"PUBLISH", {&publish, 3}}, {"ZADD", {&zadd, 4}},      {"ZREM", {&zrem, -3}},
-      {"ZRANGE", {&zrange, 4}},   {"ZRANK", {&zrank, 3}},    {"ZSCORE", {&zscore, 3}},
-      {"ZCARD", {&zcard, 2}},     {"EXISTS", {&exists, -2}}, {"INFO", {&info, -1}},
+      {"GET", {&get, 2}},
+      {"MGET", {&mget, -2}},
+      {"SET", {&set, -3}},
+      {"DEL", {&del, -2}},
+      {"INCR", {&incr, 2}},
+      {"TYPE", {&type, 2}},
+      {"PEXPIRE", {&pexpire, 3}},
+      {"PTTL", {&pttl, 2}},
+      {"TIME", {&time, 1}},
+      {"PUBLISH", {&publish, 3}},
+      {"ZADD", {&zadd, 4}},
+      {"ZREM", {&remove_members<SortedSet>, -3}},
+      {"ZRANGE", {&zrange, 4}},
+      {"ZRANK", {&zrank, 3}},
+      {"ZSCORE", {&zscore, 3}},
+      {"ZCARD", {&count_members<SortedSet>, 2}},
+      {"EXISTS", {&exists, -2}},
+      {"INFO", {&info, -1}},
+      {"HSET", {&hset, 4}},
+      {"HGET", {&hget, 3}},
+      {"HDEL", {&remove_members<Hash>, -3}},
+      {"HLEN", {&count_members<Hash>, 2}},
   };
   return all;
 }

@@ -14,6 +14,11 @@ namespace {
 
 constexpr int kPrograms = 8;
 
+/// The time in a field of `%alive`, `until=MS kind=KIND`.
+std::int64_t until_ms(const std::string& text) {
+  return std::stoll(text.substr(text.find('=') + 1));
+}
+
 /// Looks before each command of the server who has got the lock since, and who was first in line.
 class TurnLog {
  public:
@@ -55,11 +60,11 @@ class TurnLog {
     const auto* queue = keys.find(std::string(kKey) + "%queue", now);
     const auto* alive = keys.find(std::string(kKey) + "%alive", now);
     if (queue == nullptr || alive == nullptr) return {};
-    const auto& patience = std::get<SortedSet>(alive->value);
+    const auto& alive_until = std::get<Hash>(alive->value);
     std::vector<std::pair<double, std::string>> waiting;
     for (const auto& [waiter, arrival] : std::get<SortedSet>(queue->value)) {
-      const auto found = patience.find(waiter);
-      if (found != patience.end() && found->second > static_cast<double>(now)) {
+      const auto found = alive_until.find(waiter);
+      if (found != alive_until.end() && until_ms(found->second) > now) {
         waiting.emplace_back(arrival, waiter);
       }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a simulated Redis server keeps: strings and sorted sets, with expiry on the server's wall
-// clock. Pure; the commands over it are commands.hpp.
+// The data of a simulated Redis server: strings, hashes and sorted sets, with expiry on the
+// server's wall clock. Pure; commands.hpp has the commands.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,19 @@
 namespace dlock::simulation::redis {
 
 using SortedSet = std::map<std::string, double>;  ///< member to score
+using Hash = std::map<std::string, std::string>;  ///< field to value
 
 struct Entry {
-  std::variant<std::string, SortedSet> value;
+  std::variant<std::string, SortedSet, Hash> value;
   std::optional<std::int64_t> expires_ms;  ///< on the server's wall clock
 };
 
-/// Every key as it stands, by name.
+/// All keys by name.
 using Snapshot = std::map<std::string, Entry>;
 
 class Keyspace {
  public:
-  /// Told after each change of a key; null: it has gone.
+  /// Called after each change of a key. Null: the key was removed.
   std::function<void(const std::string& key, const Entry* entry)> on_change;
 
   /// Expired keys are not there. Null: no such key.
@@ -37,7 +38,7 @@ class Keyspace {
   /// Everything, expired keys among it.
   const Snapshot& all() const noexcept { return entries_; }
   void replace(Snapshot entries) { entries_ = std::move(entries); }
-  /// What has expired goes.
+  /// Removes expired keys.
   void sweep(std::int64_t now_ms);
 
  private:

@@ -73,14 +73,14 @@ std::optional<double> as_number(const std::string& text) {
   return value;
 }
 
-/// What comes of the clock may differ a little: times left, times of day.
+/// Times left and times of day may differ by the time between the two answers.
 bool alike(const Reply& a, const Reply& b) {
   if (a.kind != b.kind || a.items.size() != b.items.size()) return false;
   if (a.kind == Reply::Kind::integer && a.integer != b.integer) {
     return a.integer > 1000 && std::llabs(a.integer - b.integer) < 5000;
   }
   if (a.text != b.text) {
-    // Of a lock's value, the token.
+    // The token of a lock's value is a time of day.
     const auto end = std::min(a.text.find(':'), a.text.size());
     const bool same_end = b.text.size() >= end && a.text.substr(end) == b.text.substr(end);
     const auto x = as_number(a.text.substr(0, end));
@@ -181,6 +181,11 @@ TEST(SimulatedRedisAnswers, ResultsOfScriptsAreConvertedAsByRedis) {
            "return redis.call('ZSCORE', 'set', 'y')",
            "return redis.call('ZRANGE', 'set', 0, -1)",
            "return redis.call('ZRANK', 'set', 'none')",
+           "return redis.call('HSET', 'hash', 'field', 'until=1 kind=reads')",
+           "return redis.call('HGET', 'hash', 'field')",
+           "return redis.call('HGET', 'hash', 'none') == false",
+           "return redis.pcall('HGET', 'set', 'x').err",
+           "return redis.call('HDEL', 'none', '')",
            "return redis.call('TYPE', 'set')",
            "return redis.call('TYPE', 'set').ok",
            "return redis.call('TYPE', 'none')",
@@ -236,6 +241,24 @@ TEST(SimulatedRedisAnswers, PlainCommandsAnswerAsRedisDoes) {
            {"ZREM", "z", "a", "b", "none"},
            {"ZREM", "z", "c"},
            {"TYPE", "z"},
+           {"HSET", "h", "a", "1"},
+           {"HSET", "h", "a", "2"},
+           {"HSET", "h", "b", "3"},
+           {"HGET", "h", "a"},
+           {"HGET", "h", "none"},
+           {"HGET", "none", "a"},
+           {"HLEN", "h"},
+           {"HLEN", "none"},
+           {"TYPE", "h"},
+           {"GET", "h"},
+           {"ZADD", "h", "1", "a"},
+           {"ZREM", "h", "a"},
+           {"HSET", "z2", "a", "1"},
+           {"HDEL", "z2", "a"},
+           {"HDEL", "h", "", "none"},
+           {"HDEL", "h", "a", "b"},
+           {"HDEL", "h", "a"},
+           {"TYPE", "h"},
            {"PUBLISH", "nobody", "text"},
            {"CLIENT", "KILL", "ID", "4711"},
            {"CONFIG", "GET", "no-appendfsync-on-rewrite"},
@@ -246,8 +269,15 @@ TEST(SimulatedRedisAnswers, PlainCommandsAnswerAsRedisDoes) {
   }
 }
 
-/// How those that wake others are told of it: where, and for how long.
+/// The argument of scripts that notify a waiter: channels, reservation, its memory.
 constexpr const char* kWaking = "dlock:wake: 60000 60000";
+
+/// The argument of acquire that says how a claim waits. `at_grant`: `queued`, `range` or nothing.
+std::string how(std::string_view at_grant, std::string_view kind, std::string_view arrival = "") {
+  return fmt::format("queued={} range={} kind={} patience=60000 arrival={}",
+                     at_grant == "queued" ? "yes" : "no", at_grant == "range" ? "yes" : "no", kind,
+                     arrival);
+}
 
 /// Calls of the production scripts, by chance.
 class Calls {
@@ -292,13 +322,13 @@ class Calls {
   std::string owner() { return fmt::format("{},host,1,app", instance(world_.below(3) + 4)); }
 
   Command acquire(const production::Script& script) {
-    // Above the clock, so that both give the same tokens.
+    // Above the clock, so that both grant the same tokens.
     const auto least = std::to_string(5'000'000'000'000'000 + world_.below(1000));
     const auto arrival = world_.chance(0.7) ? std::to_string(1000 + world_.below(1000)) : "";
-    const std::string queue = world_.chance(0.7) ? "1" : "0";
+    const std::string kind = world_.chance(0.7) ? "notified" : "none";
     return call(script, {key(""), key("%fence"), key("%queue"), key("%alive"), key("%next")},
                 {waiter(), "30000", least, "600000",
-                 fmt::format("{} {} 60000 {}", world_.chance(0.5) ? 1 : 0, queue, arrival)});
+                 how(world_.chance(0.5) ? "queued" : "", kind, arrival)});
   }
   Command call(const production::Script& script, std::vector<std::string> keys,
                const std::vector<std::string>& arguments) {
@@ -322,7 +352,9 @@ TEST(SimulatedRedisAnswers, ProductionScriptsDoAsOnRedis) {
     for (int i = 0; i < 40; ++i) {
       // Now and then an operator's hand, a waiter that is dead, or another program's data.
       if (both.world.chance(0.03)) both.ask({"DEL", "dlock:{x}"});
-      if (both.world.chance(0.1)) both.ask({"ZADD", "dlock:{x}%alive", "1", calls.waiter()});
+      if (both.world.chance(0.1)) {
+        both.ask({"HSET", "dlock:{x}%alive", calls.waiter(), "until=1 kind=notified"});
+      }
       if (both.world.chance(0.01)) both.ask({"ZADD", "dlock:{x}", "1", "foreign"});
       calls.note(both.ask(calls.next()));
     }
@@ -330,9 +362,9 @@ TEST(SimulatedRedisAnswers, ProductionScriptsDoAsOnRedis) {
       const auto key = std::string("dlock:{x}") + suffix;
       // Until when a first try is reserved is the clock's doing.
       if (!key.ends_with("%next")) both.ask({"GET", key});
-      // Who is alive for how long is the clock's doing, and so is the order.
+      // The values depend on the clock.
       if (key.ends_with("%alive")) {
-        both.ask({"ZCARD", key});
+        both.ask({"HLEN", key});
       } else {
         both.ask({"ZRANGE", key, "0", "-1"});
       }
@@ -342,7 +374,7 @@ TEST(SimulatedRedisAnswers, ProductionScriptsDoAsOnRedis) {
   }
 }
 
-/// A free lock, to the script that takes the short way and to one that has none.
+/// Two free locks: `x` for the script with the fast path, `y` for one without.
 class AtOnce {
  public:
   static constexpr const char* kWaiter =
@@ -351,7 +383,7 @@ class AtOnce {
   Reply acquire(const std::string& least, const std::string& place) {
     return same({"30000", least, "600000", place});
   }
-  Reply acquire_at_once(const std::string& place = "0 1 60000 ") {
+  Reply acquire_at_once(const std::string& place = how("", "notified")) {
     return both_.ask(call(production::scripts().acquire, "x",
                           {"", "%fence", "%queue", "%alive", "%next"},
                           {kWaiter, "30000", "0", "600000", place}));
@@ -362,9 +394,9 @@ class AtOnce {
     both_.ask({"EVAL", production::scripts().presence.text, "1", "dlock:here%" + process, "7",
                "900", "60000", "tag"});
   }
-  void line_up(const std::string& waiter, const std::string& patience) {
+  void line_up(const std::string& waiter, const std::string& alive) {
     put({"ZADD", "1", waiter}, "%queue");
-    put({"ZADD", patience, waiter}, "%alive");
+    put({"HSET", waiter, alive}, "%alive");
   }
   /// With `fair`.
   Reply acquire_in_order(const std::string& place) {
@@ -385,7 +417,7 @@ class AtOnce {
     return both_.ask(
         call(release, "x", {"", "%queue", "%alive", "%next", "%fence"}, {owner, "", kWaking}));
   }
-  /// Of both locks.
+  /// Sends the command for the keys of both locks.
   Reply put(const Command& command, std::string_view suffix) {
     auto with = command;
     with.insert(with.begin() + 1, key("y", suffix));
@@ -405,7 +437,7 @@ class AtOnce {
     }
     return all;
   }
-  /// What both have there is alike.
+  /// Expects that both locks have the same there.
   Reply see(const char* command, std::string_view suffix) {
     auto short_way = both_.ask({command, key("x", suffix)});
     const auto long_way = both_.ask({command, key("y", suffix)});
@@ -450,7 +482,7 @@ TEST(SimulatedRedisAnswers, AFreeLockIsTakenAndGivenBackAsByTheWholeScripts) {
   AtOnce locks;
   std::uint64_t last = 0;
   for (int round = 0; round < 3; ++round) {
-    const auto token = token_of(locks.acquire("0", "0 1 60000 "));
+    const auto token = token_of(locks.acquire("0", how("", "notified")));
     EXPECT_GT(token, last);
     last = token;
     for (const char* suffix : {"", "%fence"}) {
@@ -466,26 +498,27 @@ TEST(SimulatedRedisAnswers, AFreeLockIsTakenAndGivenBackAsByTheWholeScripts) {
 TEST(SimulatedRedisAnswers, TheShortWayIsNotTakenWhereThereIsMoreToDo) {
   AtOnce locks;
   // A token that is ahead of the clock, by the caller's word and by the fence's.
-  EXPECT_EQ(token_of(locks.acquire("5000000000000000", "0 1 60000 ")), 5'000'000'000'000'001U);
+  EXPECT_EQ(token_of(locks.acquire("5000000000000000", how("", "notified"))),
+            5'000'000'000'000'001U);
   EXPECT_GT(locks.see("PTTL", "%fence").integer, 86'400'000) << "remembered for so long, too";
   locks.release();
-  // For a range there is no room then.
-  EXPECT_EQ(token_of(locks.acquire("0", "2 1 60000 ")), 5'000'000'000'000'002U);
+  // No range fits between such a token and the clock.
+  EXPECT_EQ(token_of(locks.acquire("0", how("range", "notified"))), 5'000'000'000'000'002U);
   EXPECT_GT(locks.see("PTTL", "%fence").integer, 86'400'000);
   locks.release();
   locks.put({"DEL"}, "%fence");
-  // Who has waited leaves the queue.
+  // A waiter that is granted the lock leaves the queue.
   locks.put({"ZADD", "1", AtOnce::kWaiter}, "%queue");
-  token_of(locks.acquire("0", "1 1 60000 1000"));
+  token_of(locks.acquire("0", how("queued", "notified", "1000")));
   EXPECT_EQ(locks.see("TYPE", "%queue").text, "none");
-  // Whom a release finds in the queue it tells, or drops, and then it is over.
+  // A release notifies or drops the waiters of the queue, and then ends.
   locks.put({"ZADD", "1", "00000000-0000-4000-8000-000000000001 dead"}, "%queue");
   EXPECT_EQ(locks.release().items.at(0).integer, 1);
   EXPECT_EQ(locks.see("TYPE", "%queue").text, "none");
   // A first try that was given to another.
   locks.put({"SET", "99999999999999 x"}, "%next");
   locks.put({"SET", "1 00000000-0000-4000-8000-000000000001 late"}, "%next");
-  token_of(locks.acquire("0", "0 1 60000 "));
+  token_of(locks.acquire("0", how("", "notified")));
   EXPECT_EQ(locks.see("TYPE", "%next").text, "none") << "it has let it pass";
   locks.release();
   // Another program's data.
@@ -498,8 +531,8 @@ TEST(SimulatedRedisAnswers, AReleasePutsTheNextInLineInTheHoldersPlace) {
   const std::string process = "00000000-0000-4000-8000-000000000001";
   const std::string owner = "00000000-0000-4000-8000-000000000005,host,2,app";
   locks.speak(process);
-  const auto token = token_of(locks.acquire("5000000000000000", "0 1 60000 "));
-  locks.line_up(process + " " + owner, "9000000000000.5");
+  const auto token = token_of(locks.acquire("5000000000000000", how("", "notified")));
+  locks.line_up(process + " " + owner, "until=9000000000000 kind=handed");
   EXPECT_EQ(locks.release().items.at(0).integer, 1);
   EXPECT_EQ(locks.see("GET", "").text, std::to_string(token + 1) + ":" + owner);
   EXPECT_TRUE(locks.expires("", 1000)) << "after the probation";
@@ -509,7 +542,7 @@ TEST(SimulatedRedisAnswers, AReleasePutsTheNextInLineInTheHoldersPlace) {
   }
 }
 
-TEST(SimulatedRedisAnswers, WhoIsNotReadyForItIsWokenOrDroppedByARelease) {
+TEST(SimulatedRedisAnswers, AReleaseNotifiesOrDropsAWaiterThatIsNotReady) {
   AtOnce locks;
   const std::string listens = "00000000-0000-4000-8000-000000000001";
   const std::string deaf = "00000000-0000-4000-8000-000000000002";
@@ -519,16 +552,19 @@ TEST(SimulatedRedisAnswers, WhoIsNotReadyForItIsWokenOrDroppedByARelease) {
   locks.speak(deaf, false);
   const struct {
     std::string process;
-    std::string patience;
+    std::string alive;
     bool is_woken;
-  } rows[] = {{listens, "9000000000000", true},
-              {listens, "1.5", false},
-              {deaf, "9000000000000.5", false},
-              {silent, "9000000000000.5", false}};
+  } rows[] = {{listens, "until=9000000000000 kind=notified", true},
+              {listens, "until=9000000000000 kind=present", true},
+              {listens, "until=9000000000000 kind=reads", true},
+              {listens, "until=1 kind=handed", false},
+              {listens, "9000000000000", false},
+              {deaf, "until=9000000000000 kind=handed", false},
+              {silent, "until=9000000000000 kind=handed", false}};
   for (const auto& row : rows) {
-    SCOPED_TRACE(row.process + " " + row.patience);
-    token_of(locks.acquire("0", "0 1 60000 "));
-    locks.line_up(row.process + owner, row.patience);
+    SCOPED_TRACE(row.process + " " + row.alive);
+    token_of(locks.acquire("0", how("", "notified")));
+    locks.line_up(row.process + owner, row.alive);
     EXPECT_EQ(locks.release().items.at(0).integer, 1);
     for (const char* suffix : {"", "%queue", "%alive"}) {
       EXPECT_EQ(locks.see("TYPE", suffix).text, "none") << suffix;
@@ -538,16 +574,15 @@ TEST(SimulatedRedisAnswers, WhoIsNotReadyForItIsWokenOrDroppedByARelease) {
   }
 }
 
-TEST(SimulatedRedisAnswers, WhoFindsThatHeIsNextHasItAtOnceAndLeavesTheQueue) {
+TEST(SimulatedRedisAnswers, TheNextWaiterIsGrantedTheLockAtOnceAndLeavesTheQueue) {
   AtOnce locks;
   const std::string me = AtOnce::kWaiter;
   const std::string deaf = "00000000-0000-4000-8000-000000000003 before";
   locks.speak(me.substr(0, 36));
-  locks.put({"ZADD", "1", deaf}, "%queue");
-  locks.put({"ZADD", "9000000000000", deaf}, "%alive");
+  locks.line_up(deaf, "until=9000000000000 kind=notified");
   locks.put({"ZADD", "2", me}, "%queue");
-  locks.put({"ZADD", "9000000000000.5", me}, "%alive");
-  const auto granted = locks.acquire_in_order("1 2 60000 2");
+  locks.put({"HSET", me, "until=9000000000000 kind=handed"}, "%alive");
+  const auto granted = locks.acquire_in_order(how("queued", "handed", "2"));
   EXPECT_EQ(granted.items.at(0).integer, 2) << to_text(granted);
   token_of(granted);
   EXPECT_GT(locks.left_in_order(), 2000) << "for its lease, not for a probation";
@@ -559,7 +594,7 @@ TEST(SimulatedRedisAnswers, WhoFindsThatHeIsNextHasItAtOnceAndLeavesTheQueue) {
 TEST(SimulatedRedisAnswers, AGrantBringsARangeOfTokensIfItIsAskedFor) {
   AtOnce locks;
   locks.put({"SET", "1000"}, "%fence");
-  const auto granted = locks.acquire_at_once("2 1 60000 ");
+  const auto granted = locks.acquire_at_once(how("range", "notified"));
   ASSERT_EQ(granted.items.size(), 4U) << to_text(granted);
   EXPECT_EQ(granted.items[0].integer, 8);
   EXPECT_EQ(granted.items[1].text, "1001");
@@ -569,10 +604,10 @@ TEST(SimulatedRedisAnswers, AGrantBringsARangeOfTokensIfItIsAskedFor) {
   locks.release();
   // Not where the last token is not known: others may have had higher ones.
   locks.put({"DEL"}, "%fence");
-  EXPECT_EQ(locks.acquire_at_once("2 1 60000 ").items.at(0).integer, 1);
+  EXPECT_EQ(locks.acquire_at_once(how("range", "notified")).items.at(0).integer, 1);
   locks.release();
   locks.put({"SET", "x"}, "%fence");
-  EXPECT_EQ(locks.acquire_at_once("2 1 60000 ").items.at(0).integer, 1);
+  EXPECT_EQ(locks.acquire_at_once(how("range", "notified")).items.at(0).integer, 1);
 }
 
 }  // namespace
