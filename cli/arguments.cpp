@@ -7,20 +7,20 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
-#include <regex>
-#include <sstream>
 #include <string_view>
 
-#include "cli/output/usage_hint.hpp"
 #include "dlock/duration.hpp"
 #include "dlock/leader.hpp"
 #include "dlock/options.hpp"
 #include "dlock/semaphore.hpp"
 #include "dlock/version.hpp"
 #include "program/exit_codes.hpp"
+#include "program/parse.hpp"
+#include "program/usage_hint.hpp"
 
 namespace dlock::cli {
 
+using program::first_word;
 using program::kExitMeanings;
 using program::status;
 
@@ -126,7 +126,6 @@ class Parser {
 #ifdef DLOCK_WITH_COMPARE
     add_compare();
 #endif
-    refuse_values_of_flags(app_);
   }
 
   ParsedArguments parse(int argc, const char* const* argv) {
@@ -134,44 +133,31 @@ class Parser {
     const char* const* end = argv + argc;
     const char* const* dashes =
         std::find_if(argv, end, [](const char* word) { return std::string_view(word) == "--"; });
-    has_dashes_ = dashes != end;
-    if (has_dashes_) arguments_.command.assign(dashes + 1, end);
-    words_.assign(argv + std::min<std::ptrdiff_t>(1, dashes - argv), dashes);
-    const auto first = first_word(words_);
-    if (first < words_.size() && words_[first] == "help") {
-      // `help help` is help, too.
-      for (auto at = first; at < words_.size() && words_[at] == "help"; at = first_word(words_)) {
-        words_.erase(words_.begin() + static_cast<std::ptrdiff_t>(at));
+    const bool has_dashes = dashes != end;
+    if (has_dashes) arguments_.command.assign(dashes + 1, end);
+    std::vector<std::string> words(argv + std::min<std::ptrdiff_t>(1, dashes - argv), dashes);
+    if (is_at(words, first_word(words), "help")) {
+      // Also `help help` prints help.
+      for (auto at = first_word(words); is_at(words, at, "help"); at = first_word(words)) {
+        words.erase(words.begin() + static_cast<std::ptrdiff_t>(at));
       }
-      // CLI11 would help with whatever it understood.
-      auto hint = hint_at(&app_);
-      const auto about = first_word(words_);
-      if (about < words_.size() &&
-          std::find(hint.verbs.begin(), hint.verbs.end(), words_[about]) == hint.verbs.end()) {
-        hint.unexpected.push_back(words_[about]);
-        return {std::nullopt, {}, words_for(hint) + " (try 'dlock --help')"};
-      }
-      words_.emplace_back("--help");
+      // CLI11 would print the general help for an unknown verb.
+      const auto about = first_word(words);
+      if (about == words.size() || has_verb(words[about])) words.emplace_back("--help");
     }
-    try {
-      // CLI11 takes them from the back.
-      app_.parse(std::vector<std::string>(words_.rbegin(), words_.rend()));
-      check(has_dashes_);
-    } catch (const CLI::ParseError& error) {
-      return explain(error);
-    }
-    return {std::move(arguments_), {}, {}};
+    auto ended = program::parse(app_, words, has_dashes, [&] { check(has_dashes); });
+    if (ended) return {std::nullopt, std::move(*ended)};
+    return {std::move(arguments_), {}};
   }
 
  private:
-  /// `--json=false` would else be taken as `--json`, and `-q=5` as a count.
-  static void refuse_values_of_flags(CLI::App& app) {
-    for (auto* option : app.get_options()) {
-      if (option->get_expected_max() == 0) option->disable_flag_override();
-    }
-    for (auto* verb : app.get_subcommands([](CLI::App*) { return true; })) {
-      refuse_values_of_flags(*verb);
-    }
+  static bool is_at(const std::vector<std::string>& words, std::size_t at, std::string_view word) {
+    return at < words.size() && words[at] == word;
+  }
+
+  bool has_verb(const std::string& name) {
+    return !app_.get_subcommands([&](const CLI::App* verb) { return verb->get_name() == name; })
+                .empty();
   }
 
   CLI::App& add_verb(const char* name, Verb verb, const char* help) {
@@ -714,106 +700,14 @@ class Parser {
     // As a rule it begins with the name of the option, and its value.
     const auto colon = std::min(wrong.find(": "), wrong.size());
     const auto option = "--" + wrong.substr(0, std::min(wrong.find(' '), colon));
-    if (colon == wrong.size() || innermost()->get_option_no_throw(option) == nullptr) {
+    if (colon == wrong.size() || program::innermost(app_)->get_option_no_throw(option) == nullptr) {
       throw CLI::ValidationError(kind, std::move(wrong));
     }
     throw CLI::ValidationError("--" + wrong.substr(0, colon), wrong.substr(colon + 2));
   }
 
-  ParsedArguments explain(const CLI::ParseError& error) {
-    std::ostringstream out;
-    std::ostringstream err;
-    if (app_.exit(error, out, err) == 0) return {std::nullopt, out.str(), {}};
-    std::string verb;
-    for (const auto* app = innermost(); app != &app_; app = app->get_parent()) {
-      verb.insert(0, app->get_name() + " ");
-    }
-    return {std::nullopt, {}, fmt::format("{} (try 'dlock {}--help')", what_is_wrong(error), verb)};
-  }
-
-  /// The verb as far as it was understood.
-  const CLI::App* innermost() const {
-    const CLI::App* app = &app_;
-    while (!app->get_subcommands().empty()) app = app->get_subcommands().front();
-    return app;
-  }
-
-  /// What may stand behind `app`.
-  UsageHint hint_at(const CLI::App* app) const {
-    UsageHint hint;
-    hint.verb = app == &app_ ? std::string() : app->get_name();
-    hint.has_dashes = has_dashes_;
-    for (const auto* sub : app->get_subcommands([](const CLI::App*) { return true; })) {
-      if (!sub->get_group().empty()) hint.verbs.push_back(sub->get_name());
-    }
-    for (const auto* from = app; from != nullptr; from = from->get_parent()) {
-      for (const auto* option : from->get_options()) {
-        for (const auto& name : option->get_lnames()) hint.options.push_back("--" + name);
-        for (const auto& name : option->get_snames()) hint.options.push_back("-" + name);
-      }
-    }
-    return hint;
-  }
-
-  std::string what_is_wrong(const CLI::ParseError& error) const {
-    const CLI::App* app = innermost();
-    auto hint = hint_at(app);
-    const bool unknown = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
-    const bool required = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
-    const bool no_verb = !hint.verbs.empty() && required;
-    if (unknown || no_verb) {
-      const auto left = app_.remaining(true);
-      for (const auto& word : words_) {
-        if (std::find(left.begin(), left.end(), word) != left.end())
-          hint.unexpected.push_back(word);
-      }
-    }
-    if (no_verb && hint.unexpected.empty()) {
-      const auto at = first_word(words_);
-      if (app == &app_ && at < words_.size()) hint.unexpected.push_back(words_[at]);
-    }
-    if (unknown || no_verb) return words_for(hint);
-    if (required && std::string_view(error.what()) == "NAME is required") {
-      return fmt::format("the lock's name is missing; write: dlock {} NAME{}", hint.verb,
-                         hint.verb == "run" ? " -- COMMAND ARGUMENT..." : " ...");
-    }
-    const std::string text = error.what();
-    const std::string_view raw = "Could not convert: ";
-    const auto equals = text.find(" = ");
-    if (text.starts_with(raw) && equals != text.npos) {
-      return fmt::format("{}: '{}' is not a whole number",
-                         text.substr(raw.size(), equals - raw.size()), text.substr(equals + 3));
-    }
-    return in_our_words(text);
-  }
-
-  /// Returns the message of CLI11 about an option with cause and remedy.
-  static std::string in_our_words(const std::string& text) {
-    std::smatch found;
-    static const std::regex too_often(R"((\S+): At Most 1 required but received (\d+))");
-    if (std::regex_match(text, found, too_often)) {
-      return fmt::format("{} occurs {} times; write it once", found.str(1), found.str(2));
-    }
-    static const std::regex out_of_range(R"((\S+): Value (\S+) not in range (.+))");
-    if (std::regex_match(text, found, out_of_range)) {
-      return fmt::format("{}: '{}': write {}", found.str(1), found.str(2), found.str(3));
-    }
-    static const std::regex not_one_of(R"((\S+): (.*) not in \{(.+),(.+)\})");
-    if (std::regex_match(text, found, not_one_of)) {
-      return fmt::format("{}: '{}': write {} or {}", found.str(1), found.str(2), found.str(3),
-                         found.str(4));
-    }
-    static const std::regex flag(R"((\S+) was given a disallowed flag override)");
-    if (std::regex_match(text, found, flag)) {
-      return fmt::format("{}{} takes no value", found.length(1) == 1 ? "-" : "--", found.str(1));
-    }
-    return text;
-  }
-
   CLI::App app_{"dlock: one lock for many processes, on the store of your choice"};
   Arguments arguments_;
-  std::vector<std::string> words_;  ///< before `--`
-  bool has_dashes_ = false;
   bool report_ = false;
   std::string on_lost_ = "term";
   std::optional<std::string> shell_command_;  ///< the line of `run -c`

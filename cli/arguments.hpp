@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "dlock/schedule.hpp"
+#include "program/parse.hpp"
 
 namespace dlock::cli {
 
@@ -113,11 +114,10 @@ struct Arguments {
 /// Of `run` with --at-most-for.
 ScheduleOptions schedule_options(const Arguments& arguments);
 
-/// What parsing led to: arguments, or a text to print and a status to exit with.
+/// Arguments, or the text that ends the program.
 struct ParsedArguments {
   std::optional<Arguments> arguments;
-  std::string output;     ///< for standard output (--help, --version)
-  std::string complaint;  ///< for standard error
+  program::ParseEnd end;
 };
 
 /// Does not exit, print or read anything else.

@@ -7,18 +7,16 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <exception>
 #include <string>
-#include <system_error>
 
 #include "cli/arguments.hpp"
-#include "cli/output/hide_password.hpp"
 #include "cli/output/text.hpp"
 #include "cli/process/child.hpp"
 #include "cli/verbs/commands.hpp"
 #include "dlock/error.hpp"
 #include "program/exit_codes.hpp"
+#include "program/hide_password.hpp"
 #include "program/output.hpp"
 #include "program/signals.hpp"
 
@@ -28,15 +26,6 @@ using dlock::cli::Arguments;
 using dlock::cli::Verb;
 using dlock::program::Exit;
 using dlock::program::status;
-
-/// A number of 0 to 2 that is free would be used for the next file opened, and messages would be
-/// written into it. Writing to a stdout that was closed still fails.
-void occupy_standard_descriptors() {
-  for (int descriptor = 0; descriptor <= 2; ++descriptor) {
-    if (::fcntl(descriptor, F_GETFD) >= 0) continue;
-    ::open("/dev/null", descriptor == STDOUT_FILENO ? O_RDONLY : O_RDWR);
-  }
-}
 
 bool is_null_device(int descriptor) {
   struct stat info {};
@@ -90,14 +79,6 @@ std::string explanation(const dlock::LockError& error) {
   return dlock::cli::explanation(error.code(), {error.lock(), error.store(), error.server_text()});
 }
 
-int tell_output_failed(const dlock::program::OutputFailed& failed) {
-  dlock::program::complain(failed.error == ETIMEDOUT
-                               ? "standard output is full and is not read"
-                               : fmt::format("standard output cannot be written: {}",
-                                             std::generic_category().message(failed.error)));
-  return status(Exit::output);
-}
-
 /// Throws OutputFailed.
 int outcome(const Arguments& arguments, bool stdin_ends_hold, const std::string& command_line) {
   try {
@@ -120,7 +101,7 @@ int guarded(const Arguments& arguments, bool stdin_ends_hold, const std::string&
     }
     return code;
   } catch (const dlock::program::OutputFailed& failed) {
-    return tell_output_failed(failed);
+    return dlock::program::report_failed_output(failed);
   }
 }
 
@@ -135,32 +116,19 @@ std::string joined(int argc, char** argv) {
 int main(int argc, char** argv) {
   dlock::cli::remember_open_descriptors();
   const bool stdin_open = ::fcntl(STDIN_FILENO, F_GETFD) >= 0;
-  occupy_standard_descriptors();
+  dlock::program::occupy_standard_descriptors();
   dlock::program::ignore_broken_pipes();
   try {
     auto parsed = dlock::cli::parse_arguments(argc, argv);
     if (parsed.arguments && parsed.arguments->quiet) dlock::program::be_quiet();
-    if (dlock::cli::hide_passwords(argc, argv)) {
-      dlock::program::warn(
-          "a password on the command line: others on this machine may have seen it; write "
-          "the URL into DLOCK_STORE, or use --config with password_env or password_file");
-    }
-    if (parsed.arguments) {
-      return guarded(*parsed.arguments, stdin_open && !is_null_device(STDIN_FILENO),
-                     joined(argc, argv));
-    }
-    if (!parsed.complaint.empty()) {
-      dlock::program::complain(parsed.complaint);
-      return status(Exit::usage);
-    }
-    while (!parsed.output.empty() && parsed.output.back() == '\n') parsed.output.pop_back();
-    dlock::program::print_line(parsed.output);
-    dlock::program::finish_output();
+    dlock::program::hide_passwords(argc, argv);
+    if (!parsed.arguments) return dlock::program::print(parsed.end);
+    return guarded(*parsed.arguments, stdin_open && !is_null_device(STDIN_FILENO),
+                   joined(argc, argv));
   } catch (const dlock::program::OutputFailed& failed) {
-    return tell_output_failed(failed);
+    return dlock::program::report_failed_output(failed);
   } catch (const std::exception& error) {
     dlock::program::complain(error.what());
     return status(Exit::usage);
   }
-  return status(Exit::ok);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program/output.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
@@ -8,8 +9,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <system_error>
 
 #include "dlock/spi/name.hpp"
+#include "program/exit_codes.hpp"
 #include "program/writer.hpp"
 
 namespace dlock::program {
@@ -32,6 +35,20 @@ Writer& standard_error() {
 }
 
 }  // namespace
+
+void occupy_standard_descriptors() {
+  for (int descriptor = 0; descriptor <= 2; ++descriptor) {
+    if (::fcntl(descriptor, F_GETFD) >= 0) continue;
+    ::open("/dev/null", descriptor == STDOUT_FILENO ? O_RDONLY : O_RDWR);
+  }
+}
+
+int report_failed_output(const OutputFailed& failed) {
+  complain(failed.error == ETIMEDOUT ? "standard output is full and is not read"
+                                     : fmt::format("standard output cannot be written: {}",
+                                                   std::generic_category().message(failed.error)));
+  return status(Exit::output);
+}
 
 void print_line(std::string_view text) {
   std::string line(text);

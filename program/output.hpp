@@ -13,6 +13,14 @@ struct OutputFailed {
   int error = 0;  ///< errno; ETIMEDOUT: the pipe is full and is not read
 };
 
+/// Opens /dev/null for each standard descriptor that is closed. Otherwise the next file opened
+/// would get its number, and messages would be written into that file. Writing to a standard output
+/// that was closed still fails.
+void occupy_standard_descriptors();
+
+/// Prints why standard output failed. Returns the exit status.
+int report_failed_output(const OutputFailed& failed);
+
 /// Writes the text and a newline. A full pipe delays the caller 100 ms at most: the line stays
 /// queued then. Throws OutputFailed if this write or an earlier one failed.
 void print_line(std::string_view text);

@@ -15,11 +15,11 @@
 #include "cli/output/plan_values.hpp"
 #include "cli/output/semaphore_output.hpp"
 #include "cli/output/text.hpp"
-#include "cli/output/usage_hint.hpp"
 #include "dlock/error.hpp"
 #include "program/exit_codes.hpp"
 #include "program/output.hpp"
 #include "program/signals.hpp"
+#include "program/usage_hint.hpp"
 
 namespace dlock::cli {
 namespace {
@@ -895,7 +895,8 @@ TEST(CliOutputStatus, ControlBytesAreEscaped) {
 }
 
 TEST(CliOutputHint, SaysWhichWordIsWrong) {
-  UsageHint hint;
+  using program::first_word;
+  program::UsageHint hint;
   hint.verbs = {"run", "hold"};
   EXPECT_EQ(words_for(hint), "a verb is missing: one of run, hold");
   hint.verb = "migrate";

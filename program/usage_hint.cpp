@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/output/usage_hint.hpp"
+#include "program/usage_hint.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,7 +9,7 @@
 
 #include "dlock/spi/suggestion.hpp"
 
-namespace dlock::cli {
+namespace dlock::program {
 
 namespace {
 
@@ -63,4 +63,4 @@ std::size_t first_word(const std::vector<std::string>& words) {
   return words.size();
 }
 
-}  // namespace dlock::cli
+}  // namespace dlock::program

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/output/hide_password.hpp"
+#include "program/hide_password.hpp"
 
 #include <algorithm>
 #include <string_view>
 
-namespace dlock::cli {
+#include "program/output.hpp"
 
-bool hide_passwords(int argc, char** argv) noexcept {
+namespace dlock::program {
+
+void hide_passwords(int argc, char** argv) noexcept {
   bool found = false;
   for (int i = 1; i < argc; ++i) {
     const std::string_view word(argv[i]);
-    if (word == "--") break;  // what follows is the command's own
+    if (word == "--") break;  // the words behind it are the command's
     const bool attached = word.starts_with("--store=");
     if (!attached && (i < 2 || std::string_view(argv[i - 1]) != "--store")) continue;
     const auto scheme = word.find("://");
@@ -21,7 +23,10 @@ bool hide_passwords(int argc, char** argv) noexcept {
     std::fill(argv[i] + colon + 1, argv[i] + at, '*');
     found = true;
   }
-  return found;
+  if (!found) return;
+  warn(
+      "a password on the command line: others on this machine may have seen it; write "
+      "the URL into DLOCK_STORE, or use --config with password_env or password_file");
 }
 
-}  // namespace dlock::cli
+}  // namespace dlock::program

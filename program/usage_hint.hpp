@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a command line that was not understood may have meant.
+// Suggests a correction for a command line that the program does not understand.
 #pragma once
 
 #include <cstddef>
 #include <string>
 #include <vector>
 
-namespace dlock::cli {
+namespace dlock::program {
 
 struct UsageHint {
-  std::string verb;                     ///< that was understood; empty: none
-  std::vector<std::string> verbs;       ///< that may stand there
-  std::vector<std::string> options;     ///< that may stand there, with their dashes
-  std::vector<std::string> unexpected;  ///< words that nobody wanted, as they came
+  std::string verb;                     ///< the verb that was understood; empty: none
+  std::vector<std::string> verbs;       ///< verbs that are valid here
+  std::vector<std::string> options;     ///< options that are valid here, with their dashes
+  std::vector<std::string> unexpected;  ///< words that are not valid, in their order
   bool has_dashes = false;              ///< there is a `--`
 };
 
@@ -24,4 +24,4 @@ std::string words_for(const UsageHint& hint);
 /// words.size() if there is none.
 std::size_t first_word(const std::vector<std::string>& words);
 
-}  // namespace dlock::cli
+}  // namespace dlock::program
