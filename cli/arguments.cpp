@@ -9,6 +9,7 @@
 #include <csignal>
 #include <string_view>
 
+#include "cli/verbs/commands.hpp"
 #include "dlock/duration.hpp"
 #include "dlock/leader.hpp"
 #include "dlock/options.hpp"
@@ -114,7 +115,11 @@ class Parser {
         ->type_name("URL");
     app_.add_flag("-q,--quiet", arguments_.quiet,
                   "No warnings, and no word of whom we wait for; errors are still told");
-    app_.footer(exit_table() + "\nDurations: 500ms, 10s, 1m30s, 2h. 'dlock help VERB' says more.");
+    app_.footer([] {
+      const auto missing = missing_compare();
+      return exit_table() + "\nDurations: 500ms, 10s, 1m30s, 2h. 'dlock help VERB' says more." +
+             (missing.empty() ? "" : "\nVerb compare: " + missing);
+    });
     add_run();
     add_hold();
     add_status();
@@ -123,9 +128,10 @@ class Parser {
     add_doctor();
     add_semaphore();
     add_migrate();
-#ifdef DLOCK_WITH_COMPARE
-    add_compare();
-#endif
+    // parse() passes its words on: they are options of another program.
+    add_verb("compare", Verb::compare,
+             "Measure which store should hold your locks: speed, safety under real faults, "
+             "pitfalls");
   }
 
   ParsedArguments parse(int argc, const char* const* argv) {
@@ -144,6 +150,13 @@ class Parser {
       // CLI11 would print the general help for an unknown verb.
       const auto about = first_word(words);
       if (about == words.size() || has_verb(words[about])) words.emplace_back("--help");
+    }
+    if (const auto at = first_word(words); is_at(words, at, "compare")) {
+      words.erase(words.begin() + static_cast<std::ptrdiff_t>(at));
+      if (has_dashes) words.emplace_back("--");
+      arguments_.verb = Verb::compare;
+      arguments_.command.insert(arguments_.command.begin(), words.begin(), words.end());
+      return {std::move(arguments_), {}};
     }
     auto ended = program::parse(app_, words, has_dashes, [&] { check(has_dashes); });
     if (ended) return {std::nullopt, std::move(*ended)};
@@ -512,63 +525,7 @@ class Parser {
                  true);
   }
 
-#ifdef DLOCK_WITH_COMPARE
-  void add_compare() {
-    auto& app = add_verb("compare", Verb::compare,
-                         "Measure which store should hold your locks: speed, safety under real "
-                         "faults, pitfalls");
-    app.require_subcommand(0, 1);
-    auto* quick = app.add_flag_callback(
-        "--quick", [this] { arguments_.depth = CompareDepth::quick; },
-        "Fewer scenarios, each with as many samples: about two minutes (--list says which)");
-    app.add_flag_callback(
-           "--full", [this] { arguments_.depth = CompareDepth::full; },
-           "More clients, more samples of each measurement")
-        ->excludes(quick);
-    auto* list = app.add_flag(
-        "--list", arguments_.list_scenarios,
-        "Only print the scenarios, a line each, and what --quick and --full take of them");
-    list->excludes(
-        app.add_option(
-               "--scenarios", arguments_.scenarios,
-               "Only these, by id or the beginning of ids: speed, safety.flush (with commas)")
-            ->delimiter(',')
-            ->type_name("ID"));
-    list->excludes(app.add_option("--stores", arguments_.stores,
-                                  "Only these: local, zookeeper, zookeeper3, redis, redis-durable, "
-                                  "redis-sentinel, memcached; they are started for it")
-                       ->delimiter(',')
-                       ->type_name("STORE"));
-    list->excludes(app.add_option("--peers", arguments_.peers,
-                                  "Other clients beside: kazoo, curator, redis-py, node-redlock")
-                       ->delimiter(',')
-                       ->type_name("CLIENT"));
-    app.add_option("--out", arguments_.out_folder,
-                   "Where report.html, report.md and raw.json go (default: "
-                   "dlock-compare-DATE-TIME)")
-        ->type_name("DIR");
-    app.add_option("--plant", arguments_.plant, "")->group("");
-    auto* report = app.add_subcommand("report", "Render raw results again; two side by side");
-    report->fallthrough();
-    report->footer("");
-    const auto add_raw = [this](const std::string& file) { arguments_.raw_files.push_back(file); };
-    report->add_option_function<std::string>("RAW", add_raw, "raw.json of a run")
-        ->required()
-        ->type_name("");
-    report->add_option_function<std::string>("SECOND", add_raw, "raw.json of another, to compare")
-        ->type_name("");
-    report
-        ->add_option("--out", arguments_.out_folder,
-                     "Where report.html and report.md go (default: here)")
-        ->type_name("DIR");
-    report->parse_complete_callback([this] { report_ = true; });
-    // Clients of the suite are processes of their own: this program again.
-    add_verb("compare-worker", Verb::compare_worker, "").group("");
-  }
-#endif
-
   void check(bool has_dashes) {
-    if (report_) arguments_.verb = Verb::compare_report;
     if (!arguments_.config_file.empty() && !arguments_.store_url.empty()) {
       throw CLI::ValidationError("--config", "--store stands beside it; give one of them");
     }
@@ -708,7 +665,6 @@ class Parser {
 
   CLI::App app_{"dlock: one lock for many processes, on the store of your choice"};
   Arguments arguments_;
-  bool report_ = false;
   std::string on_lost_ = "term";
   std::optional<std::string> shell_command_;  ///< the line of `run -c`
 };

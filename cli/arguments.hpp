@@ -30,11 +30,8 @@ enum class Verb {
   migrate_finish,
   semaphore_set,
   semaphore_show,
-  compare,
-  compare_report,
-  compare_worker
+  compare
 };
-enum class CompareDepth { quick, standard, full };
 enum class OnLost { terminate, warn };
 
 struct Arguments {
@@ -56,7 +53,7 @@ struct Arguments {
   std::optional<int> conflict_exit_code;
   OnLost on_lost = OnLost::terminate;
   std::optional<Milliseconds> kill_after;
-  std::vector<std::string> command;
+  std::vector<std::string> command;  ///< with verb `compare`: the words of dlock-compare
   bool hide_command = false;
   bool nested = false;
   bool leader = false;
@@ -100,15 +97,6 @@ struct Arguments {
   std::optional<Milliseconds> registration;  ///< of mode dual: its lease
   bool legacy_gone = false;
   std::optional<std::pair<int, int>> at;  ///< of `start`: the window that is restored
-
-  CompareDepth depth = CompareDepth::standard;
-  std::vector<std::string> scenarios;
-  std::vector<std::string> stores;
-  std::vector<std::string> peers;
-  bool list_scenarios = false;
-  std::vector<std::string> raw_files;  ///< of `compare report`
-  std::string out_folder;
-  std::string plant;
 };
 
 /// Of `run` with --at-most-for.

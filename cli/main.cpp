@@ -33,7 +33,7 @@ bool is_null_device(int descriptor) {
          info.st_rdev == ::makedev(1, 3);
 }
 
-int dispatch(const Arguments& arguments, bool stdin_ends_hold, const std::string& command_line) {
+int dispatch(const Arguments& arguments, bool stdin_ends_hold) {
   switch (arguments.verb) {
     case Verb::run:
       return dlock::cli::run(arguments);
@@ -59,11 +59,7 @@ int dispatch(const Arguments& arguments, bool stdin_ends_hold, const std::string
     case Verb::migrate_finish:
       return dlock::cli::migrate(arguments);
     case Verb::compare:
-      return dlock::cli::compare(arguments, command_line);
-    case Verb::compare_report:
-      return dlock::cli::compare_report(arguments);
-    case Verb::compare_worker:
-      return dlock::cli::compare_worker();
+      return dlock::cli::compare(arguments.command);
   }
   return status(Exit::usage);
 }
@@ -80,9 +76,9 @@ std::string explanation(const dlock::LockError& error) {
 }
 
 /// Throws OutputFailed.
-int outcome(const Arguments& arguments, bool stdin_ends_hold, const std::string& command_line) {
+int outcome(const Arguments& arguments, bool stdin_ends_hold) {
   try {
-    return dispatch(arguments, stdin_ends_hold, command_line);
+    return dispatch(arguments, stdin_ends_hold);
   } catch (const dlock::LockError& error) {
     dlock::program::complain(explanation(error));
     return status(dlock::program::exit_of(error.code()));
@@ -92,9 +88,9 @@ int outcome(const Arguments& arguments, bool stdin_ends_hold, const std::string&
   }
 }
 
-int guarded(const Arguments& arguments, bool stdin_ends_hold, const std::string& command_line) {
+int guarded(const Arguments& arguments, bool stdin_ends_hold) {
   try {
-    const int code = outcome(arguments, stdin_ends_hold, command_line);
+    const int code = outcome(arguments, stdin_ends_hold);
     // `hold` and a verb that a signal has ended do not wait for their reader.
     if (arguments.verb != Verb::hold && code < status(Exit::signal_base)) {
       dlock::program::finish_output();
@@ -103,12 +99,6 @@ int guarded(const Arguments& arguments, bool stdin_ends_hold, const std::string&
   } catch (const dlock::program::OutputFailed& failed) {
     return dlock::program::report_failed_output(failed);
   }
-}
-
-std::string joined(int argc, char** argv) {
-  std::string line;
-  for (int i = 0; i < argc; ++i) line += (i == 0 ? "" : " ") + std::string(argv[i]);
-  return line;
 }
 
 }  // namespace
@@ -121,10 +111,11 @@ int main(int argc, char** argv) {
   try {
     auto parsed = dlock::cli::parse_arguments(argc, argv);
     if (parsed.arguments && parsed.arguments->quiet) dlock::program::be_quiet();
-    dlock::program::hide_passwords(argc, argv);
+    // dlock-compare still needs the passwords. It hides them.
+    const bool executes_compare = parsed.arguments && parsed.arguments->verb == Verb::compare;
+    if (!executes_compare) dlock::program::hide_passwords(argc, argv);
     if (!parsed.arguments) return dlock::program::print(parsed.end);
-    return guarded(*parsed.arguments, stdin_open && !is_null_device(STDIN_FILENO),
-                   joined(argc, argv));
+    return guarded(*parsed.arguments, stdin_open && !is_null_device(STDIN_FILENO));
   } catch (const dlock::program::OutputFailed& failed) {
     return dlock::program::report_failed_output(failed);
   } catch (const std::exception& error) {

@@ -62,8 +62,10 @@ inline constexpr std::array<ExitMeaning, 16> kExitMeanings{{
     {Exit::overran, "of `run`: --at-most-for was over, and the command was ended"},
     {Exit::config,
      "the configuration cannot be used, or the store cannot promise what `require` asks for"},
-    {Exit::cannot_execute, "of `run`: the command cannot be executed"},
-    {Exit::not_found, "of `run`: the command was not found"},
+    {Exit::cannot_execute,
+     "of `run`: the command cannot be executed; of `compare`: dlock-compare cannot be executed"},
+    {Exit::not_found,
+     "of `run`: the command was not found; of `compare`: dlock-compare is not installed"},
     {Exit::signal_base, "+ N: of `run`: signal N ended the command; else: signal N ended the wait"},
 }};
 

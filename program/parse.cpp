@@ -32,7 +32,7 @@ UsageHint hint_at(const CLI::App& app) {
   UsageHint hint;
   hint.verb = app.get_parent() == nullptr ? std::string() : app.get_name();
   for (const auto* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
-    if (!sub->get_group().empty()) hint.verbs.push_back(sub->get_name());
+    hint.verbs.push_back(sub->get_name());
   }
   for (const auto* from = &app; from != nullptr; from = from->get_parent()) {
     for (const auto* option : from->get_options()) {

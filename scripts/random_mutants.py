@@ -112,14 +112,14 @@ MODULES = {
            "cli/CliAsk.*:CliBounds.*:CliLeader.*:CliMargin.*:CliScheduled.*:CliWaiting.*",
     "cli/verbs/migrate": "cli/CliMigrate.*:CliDual.*:CliMigratePattern.*:CliMigrateKilled.* "
                          "cli/*CliBadInput*",
-    "program": "cli cli/*CliBadInput* cli/CliSecrets.*",
+    "program": "cli cli/*CliBadInput* cli/CliSecrets.* compare_names_test",
     "compare": "compare_figures_test compare_names_test compare_plant_test compare_end_test "
                "compare_scenarios_test compare_worker_test compare_peers_test/*AFloorThatFails*:"
                "*StandUnder*",
     "compare/report": "compare_figures_test compare_names_test",
 }
 TIERS = ("contract/", "cli", "stores_test", "sim", "surroundings_test")  # after the unit programs
-CLI_CASES = ("CliAdoption*:CliBreak*:*CliConfig*:CliHelp*:CliList*:CliNested*:"
+CLI_CASES = ("CliAdoption*:CliBreak*:CliCompare*:*CliConfig*:CliHelp*:CliList*:CliNested*:"
              "CliOutput*:CliQuiet*:CliRun.*:CliSemaphore*:CliShared*:CliStatus*:LossPolicy*")
 SEEDS = 200  # per run of the simulation; a quarter in another mode
 PATIENCE = 900  # seconds for one test program without a mutant

@@ -24,9 +24,9 @@ int doctor(const Arguments& arguments);
 int set_semaphore(const Arguments& arguments);
 int show_semaphore(const Arguments& arguments);
 int migrate(const Arguments& arguments);
-/// `command_line`: as it was written, for the report.
-int compare(const Arguments& arguments, const std::string& command_line);
-int compare_report(const Arguments& arguments);
-int compare_worker();
+/// Executes dlock-compare in this process. Returns the exit status if that fails.
+int compare(const std::vector<std::string>& words);
+/// Returns why `compare` cannot run; empty if dlock-compare is installed.
+std::string missing_compare();
 
 }  // namespace dlock::cli

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `dlock compare`: hands the arguments to the comparison suite.
-#include <stdexcept>
+// `dlock compare`: executes the program dlock-compare.
+#include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+#include <system_error>
+
+#include "cli/process/child.hpp"
 #include "cli/verbs/commands.hpp"
-#include "compare/drivers/worker.hpp"
-#include "compare/suite/options.hpp"
 #include "program/exit_codes.hpp"
 #include "program/output.hpp"
 
@@ -13,65 +19,50 @@ namespace dlock::cli {
 
 using program::complain;
 using program::Exit;
-using program::print_line;
 using program::status;
 
 namespace {
 
-dlock::compare::Depth depth_of(CompareDepth depth) {
-  using dlock::compare::Depth;
-  if (depth == CompareDepth::quick) return Depth::quick;
-  return depth == CompareDepth::full ? Depth::full : Depth::standard;
+/// The folder of this program; empty if /proc is not mounted.
+std::string own_folder() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error).parent_path().string();
 }
 
-/// Reports are passed on: without what a URL says of users and passwords.
-std::string without_secrets(std::string line) {
-  for (auto at = line.find("://"); at != std::string::npos; at = line.find("://", at + 3)) {
-    const auto end = line.find_first_of("/ ", at + 3);
-    const auto mark = line.rfind('@', end);
-    if (mark != std::string::npos && mark > at) line.replace(at + 3, mark - at - 3, "***");
+/// Returns the path of dlock-compare: beside this program, else in PATH. Empty: it is in neither.
+std::string find_compare() {
+  std::vector<std::string> folders{own_folder()};
+  const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): no threads yet
+  std::istringstream more(path == nullptr ? "" : path);
+  for (std::string folder; std::getline(more, folder, ':');) folders.push_back(folder);
+  for (const auto& folder : folders) {
+    auto file = folder + "/dlock-compare";
+    if (!folder.empty() && ::access(file.c_str(), F_OK) == 0) return file;
   }
-  return line;
+  return {};
 }
 
 }  // namespace
 
-int compare(const Arguments& arguments, const std::string& command_line) {
-  if (arguments.list_scenarios) {
-    print_line(dlock::compare::scenario_list());
-    return status(Exit::ok);
-  }
-  dlock::compare::Options options;
-  options.depth = depth_of(arguments.depth);
-  options.scenarios = arguments.scenarios;
-  options.stores = arguments.stores;
-  options.peers = arguments.peers;
-  options.out = arguments.out_folder;
-  options.plant = arguments.plant;
-  options.command_line = without_secrets(command_line);
-  if (!arguments.store_url.empty()) options.urls.push_back(arguments.store_url);
-  try {
-    return dlock::compare::run_suite(options);
-  } catch (const dlock::compare::NothingToMeasure& error) {
-    complain(error.what());
-    return status(Exit::no_input);
-  } catch (const std::invalid_argument& error) {
-    complain(error.what());
-    return status(Exit::usage);
-  }
+std::string missing_compare() {
+  if (!find_compare().empty()) return {};
+  return fmt::format(
+      "dlock-compare is not installed: it is neither in {} nor in PATH; build dlock with "
+      "-DDLOCK_COMPARE=ON and install it",
+      own_folder());
 }
 
-int compare_report(const Arguments& arguments) {
-  std::vector<std::filesystem::path> files(arguments.raw_files.begin(), arguments.raw_files.end());
-  const std::filesystem::path out(arguments.out_folder.empty() ? "." : arguments.out_folder);
-  try {
-    return dlock::compare::render_reports(files, out);
-  } catch (const dlock::compare::NothingToMeasure& error) {
-    complain(error.what());
-    return status(Exit::no_input);
+int compare(const std::vector<std::string>& words) {
+  std::vector<std::string> command{find_compare()};
+  if (command.front().empty()) {
+    complain(missing_compare());
+    return status(Exit::not_found);
   }
+  command.insert(command.end(), words.begin(), words.end());
+  ::execv(command.front().c_str(), pointers(command).data());
+  complain(fmt::format("cannot execute {}: {}", command.front(),
+                       std::generic_category().message(errno)));
+  return status(Exit::cannot_execute);
 }
-
-int compare_worker() { return dlock::compare::worker_main(); }
 
 }  // namespace dlock::cli

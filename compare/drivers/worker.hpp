@@ -13,7 +13,10 @@
 
 namespace dlock::compare {
 
-/// `dlock compare-worker`: runs the job on standard input; the exit status.
+/// The only argument of a worker's process.
+constexpr const char* kWorkerVerb = "worker";
+
+/// Runs the job on standard input. Returns the exit status.
 int worker_main();
 
 /// What a program of the worker works with.

@@ -8,13 +8,15 @@
 #include <boost/json/serialize.hpp>
 #include <stdexcept>
 
+#include "compare/drivers/worker.hpp"
+
 namespace dlock::compare {
 
 namespace {
 
 std::vector<std::string> command_of(std::vector<std::string> peer) {
   if (!peer.empty()) return peer;
-  return {"/proc/self/exe", "compare-worker"};
+  return {"/proc/self/exe", kWorkerVerb};
 }
 
 std::string last_line(std::string text) {

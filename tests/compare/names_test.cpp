@@ -114,6 +114,40 @@ TEST(CompareList, TheCommandPrintsIt) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
+TEST(CompareList, APipeWithoutAReaderIsAnError) {
+  // The pipe has no reader any more when printf fails.
+  const std::string script =
+      "trap '' PIPE; { while printf . 2>/dev/null; do :; done; \"$@\"; echo $? >&2; } | :";
+  const auto run =
+      testkit::run({.argv = {"sh", "-c", script, "sh", DLOCK_COMMAND, "compare", "--list"}});
+  EXPECT_EQ(run.err, "dlock: standard output cannot be written: Broken pipe\n74\n");
+}
+
+TEST(CompareUsage, ComplaintsAndHelpNameTheVerb) {
+  testkit::TempDir folder;
+  const auto complaint = [&](const std::vector<std::string>& words) {
+    const auto run = run_compare(words, folder);
+    EXPECT_EQ(run.status.shell_status(), 64);
+    EXPECT_EQ(run.out, "");
+    return run.err;
+  };
+  EXPECT_EQ(
+      complaint({"--quik"}),
+      "dlock: '--quik' is not an option of dlock compare; did you mean '--quick'? (try 'dlock "
+      "compare --help')\n");
+  EXPECT_EQ(complaint({"reprot"}),
+            "dlock: 'reprot' is not a verb of compare; did you mean 'report'? (try 'dlock compare "
+            "--help')\n");
+  EXPECT_EQ(complaint({"report", "a", "b", "c"}),
+            "dlock: 'c' is one word too many (try 'dlock compare report --help')\n");
+  EXPECT_EQ(complaint({"--quick", "--full"}),
+            "dlock: --quick excludes --full (try 'dlock compare --help')\n");
+  const auto help = run_compare({"report", "--help"}, folder);
+  EXPECT_EQ(help.status.shell_status(), 0) << help.err;
+  EXPECT_NE(help.out.find("Usage: dlock compare report [OPTIONS] RAW [SECOND]"), std::string::npos)
+      << help.out;
+}
+
 // What would not be looked at is no argument.
 TEST(CompareList, ChoosesNothing) {
   testkit::TempDir folder;

@@ -62,7 +62,7 @@ struct Servers {
 
 class Worker {
  public:
-  explicit Worker(const std::string& line) : process_({.argv = {DLOCK_COMMAND, "compare-worker"}}) {
+  explicit Worker(const std::string& line) : process_({.argv = {DLOCK_COMMAND, "worker"}}) {
     process_.write(line + "\n");
   }
   explicit Worker(const object& job) : Worker(boost::json::serialize(job)) {}
@@ -161,7 +161,7 @@ TEST_F(CompareWorker, SaysWhyItCannotDoAJob) {
 }
 
 TEST_F(CompareWorker, EndsWithoutAJob) {
-  testkit::Process worker({.argv = {DLOCK_COMMAND, "compare-worker"}});
+  testkit::Process worker({.argv = {DLOCK_COMMAND, "worker"}});
   worker.close_stdin();
   ASSERT_TRUE(worker.wait(within(10s)));
   EXPECT_EQ(worker.unread_stdout(),
