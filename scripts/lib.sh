@@ -17,7 +17,7 @@ packages_for_zookeeper="libzookeeper-java default-jre-headless"
 packages_for_servers="$packages_for_zookeeper redis-server memcached"
 packages_to_test="libgtest-dev libgmock-dev sqlite3 libsqlite3-dev clang-format clang-tidy clang-16
   libclang-rt-16-dev liblua5.1-0-dev libboost-context1.81-dev chromium fonts-dejavu-core
-  python3-kazoo python3-redis libcurator-recipes-java default-jdk-headless python3-tooz nodejs
+  python3-kazoo python3-redis python3-pylibmc libcurator-recipes-java default-jdk-headless python3-tooz nodejs
   valgrind strace python3 curl git
   $packages_for_servers"
 packages_for_peers="python3-kazoo python3-redis libcurator-recipes-java default-jdk-headless"

@@ -30,13 +30,18 @@ Failure about(const Server& server, Failure why) {
 
 MemcachedBackend::MemcachedBackend(const StoreOptions& options, Env& env, EventSink& sink,
                                    const MakeClient& make_client)
-    : env_(env), sink_(sink), options_(options), names_(options.string("key")) {
+    : env_(env),
+      sink_(sink),
+      options_(options),
+      names_(options.string("key")),
+      placement_(options) {
   const Poller::Pace pace{options.duration("poll_interval"), options.duration("poll_interval_max")};
   for (std::size_t place = 0; place < options.endpoints.size(); ++place) {
     const auto& endpoint = options.endpoints[place];
     Session::Settings settings;
     settings.list_key = names_.list_key();
-    settings.list_note = server_note(options.endpoints, place, options.string("server_list"));
+    settings.list_note = server_note(options.endpoints, place, options.string("server_list"),
+                                     options.string("distribution"));
     settings.list_exptime = note_exptime(options.duration("lease"));
     settings.server = endpoint;
     settings.self_test_key = [names = names_](std::string_view id) {
@@ -58,7 +63,7 @@ MemcachedBackend::~MemcachedBackend() {
   }
 }
 
-// A name lives on one server, so one that is down takes only its own names with it.
+// A server that is down makes only the names that are pinned to it unavailable.
 asio::awaitable<Failure> MemcachedBackend::connect(TimePoint deadline) {
   std::vector<asio::awaitable<Failure>> tasks;
   tasks.reserve(servers_.size());
@@ -142,10 +147,10 @@ void MemcachedBackend::declare() {
   }
   capabilities_ = memcached::declare(known, options_.duration("lease"));
   if (servers_.size() > 1) {
-    capabilities_.notes.push_back(
-        fmt::format("each name is pinned to one of {} servers; every client must list the same "
-                    "servers in the same order",
-                    servers_.size()));
+    capabilities_.notes.push_back(fmt::format(
+        "each name is pinned to one of {} servers by distribution={}; every client must "
+        "list the same servers in the same order, with the same distribution",
+        servers_.size(), options_.string("distribution")));
   }
 }
 
@@ -156,7 +161,7 @@ void MemcachedBackend::on_changed() {
 }
 
 const std::shared_ptr<Server>& MemcachedBackend::server_of_name(const std::string& name) const {
-  return servers_[server_of(name, servers_.size())];
+  return servers_[placement_.server_of(name, names_)];
 }
 
 asio::awaitable<Result<LockStatus>> MemcachedBackend::inspect(std::string name,

@@ -13,6 +13,7 @@
 #include "backends/memcached/lock/claim.hpp"
 #include "backends/memcached/lock/server.hpp"
 #include "backends/memcached/rules/names.hpp"
+#include "backends/memcached/rules/placement.hpp"
 #include "dlock/spi/backend.hpp"
 #include "dlock/spi/event_sink.hpp"
 #include "dlock/spi/options.hpp"
@@ -71,7 +72,8 @@ class MemcachedBackend final : public Backend, public MigrationStore {
   EventSink& sink_;
   const StoreOptions options_;
   const KeyMap names_;
-  std::vector<std::shared_ptr<Server>> servers_;  ///< in the order of the URL, for good
+  const Placement placement_;
+  std::vector<std::shared_ptr<Server>> servers_;  ///< in the order of the URL, permanently
   Capabilities capabilities_;
   bool connected_ = false;
 };

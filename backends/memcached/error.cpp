@@ -54,10 +54,9 @@ ErrorMeaning meaning(Error error) noexcept {
           errc::unavailable,
           "what is stored on the Memcached server is not there: is it a proxy without servers?"};
     case Error::other_list:
-      return {
-          errc::config_unsafe,
-          "other clients have another list of Memcached servers: give all the same, in the same "
-          "order"};
+      return {errc::config_unsafe,
+              "other clients have another list or distribution of Memcached servers: use the same "
+              "servers, order and distribution"};
     case Error::no_thread:
       return {errc::unavailable,
               "the system has no thread to give: raise the limit (ulimit -u, pids.max)"};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a `memcached://` URL and a YAML block may say, beyond what holds for every store.
+// The options of a `memcached://` URL and its YAML block, beyond those of every store.
 #pragma once
 
 #include <vector>

@@ -6,6 +6,7 @@
 
 #include "backends/local/rules/names.hpp"
 #include "backends/memcached/rules/names.hpp"
+#include "backends/memcached/rules/placement.hpp"
 #include "backends/redis/rules/names.hpp"
 #include "backends/zookeeper/rules/contender.hpp"
 #include "backends/zookeeper/rules/names.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who holds, the other does not get it; and who gives it back, the other does.
+// One lock, two kinds of clients: one holds it and the other does not get it, until the release.
 #include "tests/interop/support/pair_test.hpp"
 
 namespace dlock::interop {
@@ -62,6 +62,8 @@ TEST_P(InteropExclusion, OurReadersAreALockThatWeHold) {
 }
 
 INSTANTIATE_TEST_SUITE_P(With, InteropExclusion, testing::ValuesIn(sharing_peers()), name_of);
+INSTANTIATE_TEST_SUITE_P(OnThreeServers, InteropExclusion, testing::ValuesIn(placing_peers()),
+                         name_of);
 
 }  // namespace
 }  // namespace dlock::interop

@@ -2,8 +2,6 @@
 #include "backends/memcached/rules/names.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <cstdint>
 
 #include "dlock/spi/name.hpp"
 
@@ -44,14 +42,6 @@ std::string key_template_error(std::string_view key_template) {
   const bool spelled = std::all_of(key_template.begin(), key_template.end(),
                                    [](char c) { return plain(static_cast<unsigned char>(c)); });
   return spelled ? "" : "a key has no spaces and control bytes";
-}
-
-std::size_t server_of(std::string_view name, std::size_t servers) {
-  if (servers < 2) return 0;
-  const auto digest = sha256_hex(name);
-  std::uint32_t number = 0;
-  std::from_chars(digest.data(), digest.data() + 8, number, 16);
-  return number % servers;
 }
 
 }  // namespace dlock::memcached

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lock name -> keys and server. Pure and injective.
+// Lock name -> keys. Pure and injective.
 //
 // `orders/42` is the key `dlock:orders/42`: the template with the escaped name for `{name}`.
 // Percent-escaped are `%`, space and control bytes; everything else, UTF-8 included, stays. Next to
@@ -27,7 +27,7 @@ class KeyMap {
   std::string lock_key(std::string_view name) const { return around(body(name)); }
   std::string token_key(std::string_view name) const { return around(body(name) + "%t"); }
   std::string note_key(std::string_view name) const { return around(body(name) + "%n"); }
-  /// Its loss tells that the server lost everything.
+  /// Its loss shows that the server lost everything.
   std::string canary_key() const { return around("%canary"); }
   /// Returns the key of one run of the self-test. `id` is random.
   std::string self_test_key(std::string_view id) const {
@@ -46,9 +46,5 @@ class KeyMap {
 
 /// Empty if the template is usable, else what is wrong with it.
 std::string key_template_error(std::string_view key_template);
-
-/// Which of `servers` a name lives on, for good: its SHA-256's first 32 bits modulo their number.
-/// All clients must list the same servers in the same order.
-std::size_t server_of(std::string_view name, std::size_t servers);
 
 }  // namespace dlock::memcached

@@ -17,9 +17,11 @@ constexpr std::chrono::minutes kShortestNote{10};
 }  // namespace
 
 std::string server_note(const std::vector<Endpoint>& servers, std::size_t place,
-                        std::string_view label) {
+                        std::string_view label, std::string_view distribution) {
   auto note = fmt::format("server {} of {}", place + 1, servers.size());
   if (servers.size() < 2) return note;
+  // Programs from before the option write the note of `sha256`.
+  if (distribution != "sha256") note += fmt::format(", distribution={}", distribution);
   if (!label.empty()) return fmt::format("{}, list '{}'", note, label);
   std::string list;
   for (const auto& server : servers) {
@@ -38,16 +40,16 @@ std::time_t note_exptime(std::chrono::milliseconds lease) {
 
 std::string other_note(std::string_view address, std::string_view key, std::string_view ours,
                        std::string_view theirs, std::time_t exptime) {
-  // Anybody may have written it.
+  // Any client may have written it.
   std::string shown(theirs.substr(0, 2 * kLongestList));
   for (auto& c : shown) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
   }
   return fmt::format(
-      "{}: here it is '{}', for other clients it is '{}': a lock would be on one server for these "
-      "and on another for those, with two holders. Give all clients the same servers in the same "
-      "order (server_list=LABEL, the same everywhere, where their addresses differ). To change the "
-      "list on purpose, stop all clients, and wait {} s, or delete the key {} on each server",
+      "{}: here it is '{}', for other clients it is '{}': one lock would be on two servers, with "
+      "two holders. Use the same servers, order and distribution in all clients "
+      "(server_list=LABEL, the same everywhere, where their addresses differ). To change the list "
+      "on purpose, stop all clients, and wait {} s, or delete the key {} on each server",
       address, ours, shown, exptime, key);
 }
 

@@ -42,6 +42,8 @@ const Peer* node_redlock_5();
 const Peer* tooz_redis();
 const Peer* tooz_memcached();
 const std::vector<const Peer*>& sharing_peers();
+/// `add` over three servers, one for each distribution of libmemcached.
+const std::vector<const Peer*>& placing_peers();
 
 /// We wait for them, and they do not wait for us.
 const Peer* kazoo_alone();

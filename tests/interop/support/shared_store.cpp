@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 
 #include "testkit/servers/memcached.hpp"
@@ -112,6 +113,27 @@ class Memcached : public SharedStore {
   testkit::MemcachedServer server_;
 };
 
+class MemcachedServers : public SharedStore {
+ public:
+  explicit MemcachedServers(std::string_view distribution) : distribution_(distribution) {
+    for (auto& server : servers_) server.start();
+  }
+  std::string endpoint() const override {
+    return fmt::format("{},{},{}", endpoint_of(servers_[0].port()), endpoint_of(servers_[1].port()),
+                       endpoint_of(servers_[2].port()));
+  }
+  std::string url(std::string_view key, milliseconds lease) const override {
+    return fmt::format("memcached://{}?key={}&distribution={}&lease={}ms", endpoint(), in_url(key),
+                       distribution_, lease.count());
+  }
+  Expiry expiry(const Death&) override { throw std::logic_error("no test kills a client here"); }
+  bool shows_our_waiters() const override { return false; }
+
+ private:
+  const std::string distribution_;
+  std::array<testkit::MemcachedServer, 3> servers_;
+};
+
 class Folder : public SharedStore {
  public:
   std::string endpoint() const override { return folder_.path().string(); }
@@ -127,6 +149,9 @@ class Folder : public SharedStore {
 std::unique_ptr<SharedStore> start_zookeeper() { return std::make_unique<ZooKeeper>(); }
 std::unique_ptr<SharedStore> start_redis() { return std::make_unique<Redis>(); }
 std::unique_ptr<SharedStore> start_memcached() { return std::make_unique<Memcached>(); }
+std::unique_ptr<SharedStore> start_memcached_servers(std::string_view distribution) {
+  return std::make_unique<MemcachedServers>(distribution);
+}
 std::unique_ptr<SharedStore> make_folder() { return std::make_unique<Folder>(); }
 
 std::string key_of(std::string_view key, std::string_view name) {

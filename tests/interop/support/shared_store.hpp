@@ -29,7 +29,7 @@ struct Death {
   Clock::time_point dead;   ///< and not after this
 };
 
-/// Not thread-safe. The server runs as long as the object lives.
+/// Not thread-safe. The server runs until the destructor.
 class SharedStore {
  public:
   virtual ~SharedStore() = default;
@@ -50,6 +50,8 @@ class SharedStore {
 std::unique_ptr<SharedStore> start_zookeeper();
 std::unique_ptr<SharedStore> start_redis();
 std::unique_ptr<SharedStore> start_memcached();
+/// Three servers; `endpoint` is HOST:PORT,HOST:PORT,HOST:PORT.
+std::unique_ptr<SharedStore> start_memcached_servers(std::string_view distribution);
 /// A folder; `endpoint` is its path, and whatever is held ends with its process.
 std::unique_ptr<SharedStore> make_folder();
 

@@ -47,20 +47,46 @@ TEST(MemcachedLists, AnotherOrderOrAnotherListIsRefused) {
   auto locks = open_memcached(list_of({a.port(), b.port()}));
   locks.connect();
   std::string text;
-  for (const auto& other : {list_of({b.port(), a.port()}), list_of({a.port()}),
-                            list_of({a.port(), c.port()}), list_of({a.port(), b.port(), c.port()}),
-                            list_of({a.port(), b.port()}, "?server_list=blue")}) {
+  for (const auto& other :
+       {list_of({b.port(), a.port()}), list_of({a.port()}), list_of({a.port(), c.port()}),
+        list_of({a.port(), b.port(), c.port()}), list_of({a.port(), b.port()}, "?server_list=blue"),
+        list_of({a.port(), b.port()}, "?distribution=modula"),
+        list_of({a.port(), b.port()}, "?distribution=ketama")}) {
     EXPECT_EQ(connect_error(other, &text), errc::config_unsafe) << other;
     EXPECT_THAT(text, AllOf(HasSubstr("of 2"), HasSubstr("server_list=LABEL"))) << other;
   }
-  EXPECT_FALSE(connect_error(list_of({a.port(), b.port()})));
-  // What those who were refused wrote where they came first is in nobody's way.
+  EXPECT_FALSE(connect_error(list_of({a.port(), b.port()}, "?distribution=sha256")));
+  // Notes of refused clients on servers that they reached first do not disturb this list.
   auto held = locks.lock("x")->acquire();
   EXPECT_FALSE(held.release());
-  // Changed on purpose: nobody is there, and the notes are deleted.
+  // An operator changes the list: no client runs, and the notes are deleted.
   locks.close();
   for (auto* server : {&a, &b, &c}) delete_key(server->port(), "dlock:%list");
   EXPECT_FALSE(connect_error(list_of({b.port(), a.port()})));
+}
+
+TEST(MemcachedLists, DistributionsOfOneListExcludeEachOther) {
+  MemcachedServer a;
+  MemcachedServer b;
+  for (auto* server : {&a, &b}) server->start();
+  auto locks = open_memcached(list_of({a.port(), b.port()}, "?distribution=ketama"));
+  locks.connect();
+  EXPECT_THAT(locks.inspect().front().capabilities.value().notes,
+              testing::Contains(HasSubstr("one of 2 servers by distribution=ketama")));
+  EXPECT_FALSE(connect_error(list_of({a.port(), b.port()}, "?distribution=ketama")));
+  std::string text;
+  for (const auto* other : {"?distribution=ketama_weighted", "?distribution=modula", ""}) {
+    EXPECT_EQ(connect_error(list_of({a.port(), b.port()}, other), &text), errc::config_unsafe);
+    EXPECT_THAT(text, HasSubstr("distribution=ketama")) << other;
+  }
+}
+
+TEST(MemcachedLists, DistributionsOfALoneServerAreAlike) {
+  MemcachedServer server;
+  server.start();
+  auto locks = open_memcached(memcached_url(server.port()));
+  locks.connect();
+  EXPECT_FALSE(connect_error(memcached_url(server.port(), "?distribution=ketama")));
 }
 
 TEST(MemcachedLists, ALabelStandsForAddressesThatDiffer) {

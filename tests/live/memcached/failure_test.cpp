@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a holder is told, and what is left behind, when the server, the network or an operator
+// The reports to a holder, and the keys that stay, when the server, the network or an operator
 // misbehaves.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <future>
 #include <map>
 
-#include "backends/memcached/rules/names.hpp"
+#include "backends/memcached/rules/placement.hpp"
 #include "testkit/fault_proxy.hpp"
 #include "tests/live/memcached/support.hpp"
 
@@ -281,40 +281,55 @@ TEST(MemcachedEviction, F19_IsToldAsEvictedAndWarnedOfOnce) {
   EXPECT_EQ(held.release(), errc::lock_lost);
 }
 
-TEST(MemcachedServers, F30_ANameStaysOnItsServer) {
+class MemcachedPinning : public testing::TestWithParam<const char*> {};
+
+TEST_P(MemcachedPinning, F30_ANameStaysOnItsServer) {
   std::array<MemcachedServer, 2> servers;
-  for (auto& server : servers) server.start();
-  const auto url =
-      fmt::format("memcached://127.0.0.1:{},127.0.0.1:{}?lease=6s&request_timeout=500ms",
-                  servers[0].port(), servers[1].port());
-  auto locks = open_memcached(url);
+  StoreOptions options;
+  for (auto& server : servers) {
+    server.start();
+    options.endpoints.push_back({"127.0.0.1", server.port()});
+  }
+  options.text["distribution"] = GetParam();
+  const memcached::Placement placement(options);
+  const memcached::KeyMap keys("dlock:{name}");
+  // A new client reads this note before its first lock.
+  const auto running = placement.server_of("plans-in", keys);
+  const auto stopped = 1 - running;
   std::array<std::string, 2> names;
   for (int i = 0; names[0].empty() || names[1].empty(); ++i) {
     const auto name = fmt::format("n/{}", i);
-    names.at(memcached::server_of(name, 2)) = name;
+    names.at(placement.server_of(name, keys)) = name;
   }
-  auto on_stopped = locks.lock(names[0])->acquire();
-  auto on_other = locks.lock(names[1])->acquire();
+  const auto url = fmt::format(
+      "memcached://127.0.0.1:{},127.0.0.1:{}?lease=6s&request_timeout=500ms&distribution={}",
+      servers[0].port(), servers[1].port(), GetParam());
+  auto locks = open_memcached(url);
+  auto on_stopped = locks.lock(names.at(stopped))->acquire();
+  auto on_running = locks.lock(names.at(running))->acquire();
   EXPECT_TRUE(has_key(servers[0].port(), "dlock:" + names[0]));
   EXPECT_TRUE(has_key(servers[1].port(), "dlock:" + names[1]));
   StateLog states(on_stopped);
-  servers[0].pause();
+  servers.at(stopped).pause();
 
   auto others = open_memcached(url);
   const auto start = Clock::now();
-  EXPECT_EQ(acquire_error(*others.lock(names[0]), {.wait = 0s}), errc::unavailable);
-  EXPECT_FALSE(has_key(servers[1].port(), "dlock:" + names[0]));
+  EXPECT_EQ(acquire_error(*others.lock(names.at(stopped)), {.wait = 0s}), errc::unavailable);
+  EXPECT_FALSE(has_key(servers.at(running).port(), "dlock:" + names.at(stopped)));
   EXPECT_LT(Clock::now() - start, 10s);
-  EXPECT_EQ(acquire_error(*others.lock(names[1]), {.wait = 0s}), errc::timed_out);
+  EXPECT_EQ(acquire_error(*others.lock(names.at(running)), {.wait = 0s}), errc::timed_out);
   ASSERT_TRUE(states.wait_for(HandleState::lost, patience()));
-  EXPECT_FALSE(has_key(servers[1].port(), "dlock:" + names[0]));
-  EXPECT_EQ(on_other.state(), HandleState::held) << "it lives on the server that goes on";
-  EXPECT_FALSE(on_other.release());
+  EXPECT_FALSE(has_key(servers.at(running).port(), "dlock:" + names.at(stopped)));
+  EXPECT_EQ(on_running.state(), HandleState::held) << "its server runs";
+  EXPECT_FALSE(on_running.release());
 
-  servers[0].resume();
-  auto next = others.lock(names[0])->acquire({.wait = 60s});
+  servers.at(stopped).resume();
+  auto next = others.lock(names.at(stopped))->acquire({.wait = 60s});
   EXPECT_FALSE(next.release());
 }
+
+INSTANTIATE_TEST_SUITE_P(Distributions, MemcachedPinning,
+                         testing::Values("sha256", "modula", "ketama"));
 
 TEST(MemcachedServers, AStoppedServerDoesNotHoldUpTheEnd) {
   MemcachedServer server;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the Memcached backend decides without a server: keys, leases, tokens, reasons, values, and
-// when to poll.
+// The decisions of the Memcached backend that need no server: keys, placement, leases, tokens,
+// reasons, values, and when to poll.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,10 +13,12 @@
 #include "backends/memcached/rules/lease.hpp"
 #include "backends/memcached/rules/names.hpp"
 #include "backends/memcached/rules/pacer.hpp"
+#include "backends/memcached/rules/placement.hpp"
 #include "backends/memcached/rules/server_info.hpp"
 #include "backends/memcached/rules/server_list.hpp"
 #include "backends/memcached/rules/token.hpp"
 #include "backends/memcached/rules/value.hpp"
+#include "dlock/error.hpp"
 #include "dlock/spi/name.hpp"
 #include "tests/support/virtual_env.hpp"
 
@@ -82,7 +84,7 @@ TEST(MemcachedNames, TemplatesAreChecked) {
   EXPECT_THAT(key_template_error(std::string(100, 'a') + "{name}"), HasSubstr("longer"));
 }
 
-TEST(MemcachedNames, ServersAreChosenForGood) {
+TEST(MemcachedPlacement, DefaultIsTheHashOfTheName) {
   EXPECT_EQ(server_of("anything", 1), 0U);
   // These values are a contract: a client that chose otherwise would be a second owner.
   EXPECT_EQ(server_of("orders/42", 2), server_of("orders/42", 2));
@@ -91,6 +93,91 @@ TEST(MemcachedNames, ServersAreChosenForGood) {
   for (const int count : counts) EXPECT_NEAR(count, 1000, 150);
   // SHA-256("abc") begins with ba7816bf.
   EXPECT_EQ(server_of("abc", 1000), 0xba7816bfU % 1000);
+}
+
+StoreOptions servers_of(std::vector<Endpoint> servers, std::string distribution,
+                        std::string label = {}) {
+  StoreOptions options;
+  options.endpoints = std::move(servers);
+  options.text["distribution"] = std::move(distribution);
+  options.text["server_list"] = std::move(label);
+  return options;
+}
+
+/// The places of 22 names on three servers, one digit each.
+std::string places(std::string distribution) {
+  // The ring of ketama leaves out the port 11211.
+  const Placement placement(servers_of(
+      {{"10.0.0.1", 11211}, {"10.0.0.2", 11211}, {"cache-3", 22122}}, std::move(distribution)));
+  const KeyMap keys("dlock:{name}");
+  std::string out;
+  for (int i = 0; i < 20; ++i) {
+    out += std::to_string(placement.server_of("n" + std::to_string(i), keys));
+  }
+  for (const char* name : {"orders/42", "größe"}) {
+    out += std::to_string(placement.server_of(name, keys));
+  }
+  return out;
+}
+
+// These values are a contract with other clients. They were computed apart from libmemcached, from
+// its published algorithms.
+TEST(MemcachedPlacement, EqualsThatOfOtherClientsForTheSameKey) {
+  EXPECT_EQ(places("sha256"), "0222222021222122011101");
+  EXPECT_EQ(places("modula"), "0000000002220001101001");
+  EXPECT_EQ(places("ketama"), "0121222201120120122100");
+  EXPECT_EQ(places("ketama_weighted"), "1021122112001210201120");
+}
+
+std::string refusal(const StoreOptions& options) {
+  try {
+    const Placement placement(options);
+  } catch (const LockError& error) {
+    EXPECT_EQ(error.code(), errc::config_invalid);
+    return error.what();
+  }
+  return {};
+}
+
+TEST(MemcachedPlacement, LoneServerKeepsAllLocksWithEachDistribution) {
+  for (const char* distribution : {"sha256", "modula", "ketama", "ketama_weighted"}) {
+    const Placement placement(servers_of({{"h", 1}}, distribution, "blue"));
+    for (const char* name : {"a", "b", "c", "d"}) {
+      EXPECT_EQ(placement.server_of(name, KeyMap("{name}")), 0U) << distribution;
+    }
+  }
+}
+
+// ketama hashes the addresses, which may differ under one label.
+TEST(MemcachedPlacement, KetamaRefusesALabelForTheList) {
+  const std::vector<Endpoint> two{{"a", 1}, {"b", 2}};
+  EXPECT_EQ(refusal(servers_of(two, "sha256", "blue")), "");
+  EXPECT_EQ(refusal(servers_of(two, "modula", "blue")), "");
+  for (const char* distribution : {"ketama", "ketama_weighted"}) {
+    EXPECT_EQ(refusal(servers_of(two, distribution)), "");
+    EXPECT_THAT(refusal(servers_of(two, distribution, "blue")),
+                testing::AllOf(HasSubstr("server_list 'blue'"), HasSubstr(distribution),
+                               HasSubstr("distribution=modula")));
+  }
+}
+
+// libmemcached aborts the process from 101 servers on.
+TEST(MemcachedPlacement, KetamaRefusesMoreThan100Servers) {
+  const std::vector<Endpoint> hundred(100, Endpoint{"h", 1});
+  std::vector<Endpoint> more = hundred;
+  more.push_back({"h", 2});
+  EXPECT_EQ(refusal(servers_of(more, "modula")), "");
+  for (const char* distribution : {"ketama", "ketama_weighted"}) {
+    EXPECT_EQ(refusal(servers_of(hundred, distribution)), "");
+    EXPECT_THAT(refusal(servers_of(more, distribution)),
+                testing::AllOf(HasSubstr("at most 100 servers"), HasSubstr("101")));
+  }
+}
+
+TEST(MemcachedPlacement, RefusesAnAddressThatLibmemcachedDoesNotAccept) {
+  const std::vector<Endpoint> servers{{"a", 1}, {std::string(2000, 'h'), 1}};
+  EXPECT_EQ(refusal(servers_of(servers, "sha256")), "");
+  EXPECT_THAT(refusal(servers_of(servers, "modula")), HasSubstr("hhh:1"));
 }
 
 TEST(MemcachedLease, F28_AsksForASecondMore) {
@@ -165,23 +252,37 @@ TEST(MemcachedPacer, OneThatHasLivedIsMadeAnewAtOnce) {
   }
 }
 
+std::string note_of(const std::vector<Endpoint>& servers, std::size_t place,
+                    std::string_view label = {}) {
+  return server_note(servers, place, label, "sha256");
+}
+
 TEST(MemcachedServerList, SaysThePlaceAndTheList) {
   const std::vector<Endpoint> two{{"a", 1}, {"b", 2}};
   const std::vector<Endpoint> turned{{"b", 2}, {"a", 1}};
-  EXPECT_EQ(server_note(two, 0, {}), "server 1 of 2: a:1,b:2");
-  EXPECT_EQ(server_note({{"a", 1}}, 0, {}), "server 1 of 1") << "its address may differ";
-  EXPECT_EQ(server_note({{"a", 1}}, 0, "x"), server_note({{"c", 3}}, 0, {}));
-  EXPECT_NE(server_note(two, 0, {}), server_note(turned, 1, {}));
-  EXPECT_EQ(server_note(two, 0, "blue"), server_note({{"c", 1}, {"d", 2}}, 0, "blue"));
-  EXPECT_NE(server_note(two, 0, "blue"), server_note(two, 1, "blue"));
+  EXPECT_EQ(note_of(two, 0), "server 1 of 2: a:1,b:2");
+  EXPECT_EQ(note_of({{"a", 1}}, 0), "server 1 of 1") << "its address may differ";
+  EXPECT_EQ(note_of({{"a", 1}}, 0, "x"), note_of({{"c", 3}}, 0));
+  EXPECT_NE(note_of(two, 0), note_of(turned, 1));
+  EXPECT_EQ(note_of(two, 0, "blue"), note_of({{"c", 1}, {"d", 2}}, 0, "blue"));
+  EXPECT_NE(note_of(two, 0, "blue"), note_of(two, 1, "blue"));
   const std::vector<Endpoint> many(100, Endpoint{std::string(100, 'h'), 11211});
-  EXPECT_LT(server_note(many, 99, {}).size(), 200U);
+  EXPECT_LT(note_of(many, 99).size(), 200U);
+}
+
+TEST(MemcachedServerList, NoteCoversTheDistribution) {
+  const std::vector<Endpoint> two{{"a", 1}, {"b", 2}};
+  EXPECT_EQ(server_note(two, 1, {}, "modula"), "server 2 of 2, distribution=modula: a:1,b:2");
+  EXPECT_EQ(server_note(two, 1, {}, "ketama"), "server 2 of 2, distribution=ketama: a:1,b:2");
+  EXPECT_EQ(server_note(two, 0, "blue", "modula"),
+            "server 1 of 2, distribution=modula, list 'blue'");
+  EXPECT_EQ(server_note({{"a", 1}}, 0, {}, "ketama"), "server 1 of 1");
 }
 
 TEST(MemcachedServerList, ALongListIsAChecksum) {
   const auto note = [](std::size_t size) {
     const std::string_view rest = ":1,a:2";
-    return server_note({{std::string(size - rest.size(), 'h'), 1}, {"a", 2}}, 0, "");
+    return note_of({{std::string(size - rest.size(), 'h'), 1}, {"a", 2}}, 0);
   };
   EXPECT_EQ(note(512), "server 1 of 2: " + std::string(506, 'h') + ":1,a:2");
   EXPECT_EQ(note(513), "server 1 of 2: sha256 " + sha256_hex(std::string(507, 'h') + ":1,a:2"));
