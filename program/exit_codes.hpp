@@ -7,6 +7,7 @@
 #include <array>
 #include <string_view>
 
+#include "dlock/detail/out_of_memory.hpp"
 #include "dlock/error.hpp"
 
 namespace dlock::program {
@@ -20,6 +21,7 @@ enum class Exit : int {
   foreign = 65,
   no_input = 66,
   unavailable = 69,
+  out_of_memory = kOutOfMemoryStatus,
   output = 74,
   not_obtained = 75,
   lost = 76,
@@ -36,7 +38,7 @@ struct ExitMeaning {
 };
 
 /// For --help and the manual; a test compares docs/cli.md with it.
-inline constexpr std::array<ExitMeaning, 16> kExitMeanings{{
+inline constexpr std::array<ExitMeaning, 17> kExitMeanings{{
     {Exit::ok, "done; of `run`: the command's own status"},
     {Exit::contradicted,
      "of `compare`: what was measured contradicts what a store declares, or could not be measured"},
@@ -52,6 +54,8 @@ inline constexpr std::array<ExitMeaning, 16> kExitMeanings{{
     {Exit::unavailable,
      "the store is out of reach: it did not answer within the wait, or failed after its last "
      "answer"},
+    {Exit::out_of_memory,
+     "memory ran out in the library's own work; the command of `run` was ended as well"},
     {Exit::output,
      "standard output could not be written, or nothing reads it; `hold` has released the lock"},
     {Exit::not_obtained,

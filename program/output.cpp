@@ -11,6 +11,7 @@
 #include <csignal>
 #include <system_error>
 
+#include "dlock/detail/out_of_memory.hpp"
 #include "dlock/spi/name.hpp"
 #include "program/exit_codes.hpp"
 #include "program/writer.hpp"
@@ -100,38 +101,22 @@ std::string printable(std::string_view text) {
 }
 
 void write_message(std::string_view text) noexcept {
-  try {
-    standard_error().write(text);
-  } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for a message
-  }
+  or_end([text] { standard_error().write(text); });
 }
 
 void complain(std::string_view text) noexcept {
-  try {
-    std::string line = "dlock: ";
-    line += printable(text);
-    line += '\n';
-    write_message(line);
-  } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for a message
-  }
+  or_end([text] { write_message("dlock: " + printable(text) + '\n'); });
 }
 
 void warn(std::string_view text) noexcept {
-  if (quiet) return;
-  try {
-    complain("warning: " + std::string(text));
-  } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for a message
-  }
+  if (!quiet) or_end([text] { complain("warning: " + std::string(text)); });
 }
 
 void be_quiet() noexcept { quiet = true; }
 bool is_quiet() noexcept { return quiet; }
 
 void complain_json(const std::string& object) noexcept {
-  try {
-    write_message(object + '\n');
-  } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for a message
-  }
+  or_end([&object] { write_message(object + '\n'); });
 }
 
 }  // namespace dlock::program

@@ -75,7 +75,7 @@ int Writer::error() const noexcept {
   return is_idle() ? 0 : ETIMEDOUT;
 }
 
-bool Writer::has_thread() noexcept {
+bool Writer::has_thread() {
   if (has_thread_) return true;
   try {
     start_thread([this] { work(); }).detach();

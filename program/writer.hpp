@@ -24,7 +24,6 @@ class Writer {
   Writer& operator=(const Writer&) = delete;
 
   /// Queues the text. Waits until it is written, 100 ms at most while the descriptor takes nothing.
-  /// Throws std::bad_alloc.
   void write(std::string_view text);
   /// Blocks until all that is queued is written, or a write has failed.
   void finish() noexcept;
@@ -33,7 +32,7 @@ class Writer {
 
  private:
   /// Starts the thread. Returns false if the system has no thread to give.
-  bool has_thread() noexcept;
+  bool has_thread();
   void work() noexcept;
   bool is_idle() const noexcept { return queued_.empty() && !is_writing_; }
   void wait_for_reader(std::unique_lock<std::mutex>& lock);

@@ -97,12 +97,7 @@ void FaultyBackend::look_at_the_link() {
 asio::awaitable<void> FaultyBackend::next_news(TimePoint deadline) {
   Signal news(env_);
   const auto place = news_.insert(news_.end(), &news);
-  try {
-    co_await news.wait_until(deadline);
-  } catch (...) {
-    news_.erase(place);
-    throw;
-  }
+  co_await news.wait_until(deadline);
   news_.erase(place);
 }
 

@@ -350,15 +350,10 @@ void LocalBackend::take_place(const LocalClaimPtr& claim, std::uint64_t ticket,
   claim->ticket = ticket;
   claim->state = state;
   claim->is_next = state == LocalClaim::State::granted;
-  try {
-    claim->queue = queues_.of(claim->file_name);
-    claim->queue->join(ticket, claim);
-    if (state == LocalClaim::State::granted) remember(*claim);
-    look_at_path_later();
-  } catch (...) {
-    drop(*claim);  // out of memory: no ticket without a place in the line
-    throw;
-  }
+  claim->queue = queues_.of(claim->file_name);
+  claim->queue->join(ticket, claim);
+  if (state == LocalClaim::State::granted) remember(*claim);
+  look_at_path_later();
 }
 
 void LocalBackend::remember(const LocalClaim& claim) {
@@ -442,7 +437,6 @@ void LocalBackend::leave_directory(const std::string& why) {
   directory_.reset();
   watcher_.stop();
   for (auto& [name, observed] : observed_) observed.watch = -1;
-  // Takes no memory: each of them is told.
   while (const auto claim = queues_.anybody()) lose(claim);
   queues_.close_kept();
   sink_.on_warning(fmt::format("the lock directory {} {}; locks held in it are lost", path_, why));

@@ -165,8 +165,8 @@ class LocalBackend final : public Backend, public MigrationStore, private Watche
     int watch = -1;  ///< of the file; -1: it is not there, or there is no inotify
     TimerId again = 0;
   };
-  void set_observing(Observed& observed) noexcept;
-  void set_all_observing() noexcept;
+  void set_observing(Observed& observed);
+  void set_all_observing();
   void tell_observers(const std::string& name, Observed& observed);
   bool is_observed(int watch) const noexcept;
   void end_watch(int watch) noexcept;

@@ -159,7 +159,7 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
   Validity validity(const Claim& claim, TimePoint sent) const;
   void tell_of_queue(const KeyClaim& claim, const std::string& why);
 
-  void listen_for_others(const KeyClaimPtr& claim) noexcept;
+  void listen_for_others(const KeyClaimPtr& claim);
   void stop_listening(const KeyClaim& claim) noexcept;
   static asio::awaitable<void> look_for_others(std::weak_ptr<bool> alive, RedisBackend* self,
                                                KeyClaimPtr claim);

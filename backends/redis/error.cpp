@@ -211,19 +211,16 @@ const std::string* wrong_key(std::string_view text, std::string_view script,
   return number >= 1 && number <= keys.size() ? &keys[number - 1] : nullptr;
 }
 
-Failure failure_of(const std::exception_ptr& thrown) noexcept {
+Failure failure_of(const std::exception_ptr& thrown) {
   Failure failure{Error::no_resources, {}};
   try {
-    try {
-      std::rethrow_exception(thrown);
-    } catch (const std::system_error& error) {
-      failure.text = system_text(error.code().value());
-    } catch (const boost::system::system_error& error) {
-      failure.text = system_text(error.code().value());
-    } catch (const std::exception& error) {
-      failure.text = error.what();
-    }
-  } catch (...) {  // NOLINT(bugprone-empty-catch): there is no memory for the words
+    std::rethrow_exception(thrown);
+  } catch (const std::system_error& error) {
+    failure.text = system_text(error.code().value());
+  } catch (const boost::system::system_error& error) {
+    failure.text = system_text(error.code().value());
+  } catch (const std::exception& error) {
+    failure.text = error.what();
   }
   return failure;
 }

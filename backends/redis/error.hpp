@@ -74,7 +74,7 @@ const std::string* wrong_key(std::string_view text, std::string_view script,
                              const std::vector<std::string>& keys);
 
 /// What a coroutine was ended by, as a failure that passes.
-Failure failure_of(const std::exception_ptr& thrown) noexcept;
+Failure failure_of(const std::exception_ptr& thrown);
 
 inline bool is_permanent(const Verdict& verdict) noexcept {
   return verdict.next == Verdict::Next::give_up;

@@ -124,16 +124,16 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   asio::awaitable<int> check_own_mark(NodeClaimPtr claim, TimePoint deadline);
   asio::awaitable<Answer> give_up_place(NodeClaimPtr claim, ClaimAnswer answer, TimePoint deadline);
   void share_own_watch(const NodeClaimPtr& claim);
-  void watch_own_node(const NodeClaimPtr& claim) noexcept;
+  void watch_own_node(const NodeClaimPtr& claim);
   void watch_own_node_later(NodeClaim& claim);
   void arm_own_watches(TimePoint when);
   void watch_own_nodes();
   void be_sure_of_own_watch(const NodeClaimPtr& claim);
-  void listen_for_others(const NodeClaimPtr& claim) noexcept;
+  void listen_for_others(const NodeClaimPtr& claim);
   static asio::awaitable<void> hear_others(std::weak_ptr<bool> alive, ZooKeeperBackend* self,
                                            NodeClaimPtr claim, PendingReply asked);
-  void listen_for_askings(const NodeClaimPtr& claim) noexcept;
-  void look_at_own_data(const NodeClaimPtr& claim) noexcept;
+  void listen_for_askings(const NodeClaimPtr& claim);
+  void look_at_own_data(const NodeClaimPtr& claim);
   static asio::awaitable<void> read_own_data(std::weak_ptr<bool> alive, ZooKeeperBackend* self,
                                              NodeClaimPtr claim, PendingReply asked);
   /// Returns whether the data has an operator's mark.
@@ -258,7 +258,7 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   /// Marks the node, or answers the time until a marked node may be deleted.
   asio::awaitable<Marking> mark_node(std::string node, Break mark, EvictAnswer& answer,
                                      TimePoint deadline);
-  void forget_marks(const std::string& directory) noexcept;
+  void forget_marks(const std::string& directory);
   /// Everything below it.
   asio::awaitable<Found> walk(std::string prefix, TimePoint deadline);
   asio::awaitable<Result<LockStatus>> describe(std::string name, std::vector<std::string> children,

@@ -9,6 +9,7 @@
 #include <csignal>
 
 #include "cli/process/process_table.hpp"
+#include "dlock/detail/out_of_memory.hpp"
 
 namespace dlock::cli {
 
@@ -55,10 +56,7 @@ bool has_hidden_child() {
 CommandGuard::~CommandGuard() {
   if (command_ < 0) return;
   ::kill(command_, SIGKILL);
-  try {
-    signal_tree(command_, SIGKILL);
-  } catch (...) {  // NOLINT(bugprone-empty-catch): no memory to look for the descendants
-  }
+  or_end([this] { signal_tree(command_, SIGKILL); });
   while (::waitpid(command_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }

@@ -7,7 +7,6 @@
 #include "core/manager/manager_impl.hpp"
 #include "core/store/grant_text.hpp"
 #include "dlock/exported_grant.hpp"
-#include "dlock/spi/error.hpp"
 
 namespace dlock::inline v0 {
 namespace {
@@ -84,8 +83,8 @@ LockHandle LockManager::adopt(std::string_view text, AcquireOptions options,
     if (options.diagnostics != nullptr) {
       *options.diagnostics = {error.lock(), error.store(), error.server_text()};
     }
-  } catch (const std::exception& error) {
-    ec = failure_of(error).error;
+  } catch (const std::bad_alloc&) {
+    ec = make_error_code(errc::unavailable);
   }
   return {};
 }

@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "dlock/detail/out_of_memory.hpp"
 #include "dlock/spi/password.hpp"
 
 namespace dlock::core {
@@ -72,6 +73,7 @@ void Password::read_again(Env& env, Job done) {
     try {
       *read = core::secret_from_file(file);
     } catch (const std::exception& error) {
+      end_if_out_of_memory(error);
       read->error = error.what();
     }
   };

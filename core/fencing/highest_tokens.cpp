@@ -27,12 +27,7 @@ void HighestTokens::raise(std::string_view name, std::uint64_t token, Mode mode)
 
 void HighestTokens::add(std::string_view name, const Highest& highest) {
   const auto added = by_name_.emplace(name, highest).first;
-  try {
-    by_token_.emplace(highest.of_all, added->first);
-  } catch (...) {
-    by_name_.erase(added);
-    throw;
-  }
+  by_token_.emplace(highest.of_all, added->first);
   if (by_name_.size() > most_names_) forget_lowest();
 }
 

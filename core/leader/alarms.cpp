@@ -18,17 +18,12 @@ class Clockwork {
   AlarmId set(TimePoint when, Ring ring) {
     const std::lock_guard lock(mutex_);
     if (!running_) {
-      start_thread([this]() noexcept { run(); }).detach();
+      start_thread([this] { run(); }).detach();
       running_ = true;
     }
     const auto id = ++last_;
-    const auto known = when_.emplace(id, when).first;
-    try {
-      alarms_.emplace(std::pair(when, id), std::move(ring));
-    } catch (...) {
-      when_.erase(known);
-      throw;
-    }
+    when_.emplace(id, when);
+    alarms_.emplace(std::pair(when, id), std::move(ring));
     changed_.notify_all();
     return id;
   }
@@ -46,7 +41,7 @@ class Clockwork {
   using Lock = std::unique_lock<std::mutex>;
   using Alarms = std::map<std::pair<TimePoint, AlarmId>, Ring>;
 
-  void run() noexcept {
+  void run() {
     Lock lock(mutex_);
     while (true) {
       if (alarms_.empty()) {
@@ -64,7 +59,7 @@ class Clockwork {
     }
   }
 
-  void ring_first(Lock& lock) noexcept {
+  void ring_first(Lock& lock) {
     auto alarm = alarms_.extract(alarms_.begin());
     lock.unlock();
     const auto again = alarm.mapped()();

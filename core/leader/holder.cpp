@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/leader/holder.hpp"
 
-#include <new>
 #include <utility>
 
 #include "core/manager/engine.hpp"
@@ -66,19 +65,13 @@ void watch_holder(Engine& engine, const std::string& name, ObserverId observer) 
   });
 }
 
-void unwatch_holder(Engine& engine, const std::string& name, ObserverId observer) noexcept {
-  try {
-    on_store_of(engine, name,
-                [name, observer](Store& store) { store.unwatch_holder(name, observer); });
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): it looks for nobody, then
-  }
+void unwatch_holder(Engine& engine, const std::string& name, ObserverId observer) {
+  on_store_of(engine, name,
+              [name, observer](Store& store) { store.unwatch_holder(name, observer); });
 }
 
-void tell_holder_changed(Engine& engine, const std::string& name) noexcept {
-  try {
-    on_store_of(engine, name, [name](Store& store) { store.tell_holder_changed(name); });
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): others look by themselves
-  }
+void tell_holder_changed(Engine& engine, const std::string& name) {
+  on_store_of(engine, name, [name](Store& store) { store.tell_holder_changed(name); });
 }
 
 }  // namespace dlock::core

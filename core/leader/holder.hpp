@@ -21,10 +21,10 @@ class Engine;
 void look_at_holder(Engine& engine, const std::string& name, LookDone done);
 
 /// From now on that observer looks at once when the store tells that it is time. What it cannot
-/// tell is found by the observer's own looks. Throws std::bad_alloc.
+/// tell is found by the observer's own looks.
 void watch_holder(Engine& engine, const std::string& name, ObserverId observer);
-void unwatch_holder(Engine& engine, const std::string& name, ObserverId observer) noexcept;
+void unwatch_holder(Engine& engine, const std::string& name, ObserverId observer);
 /// This process has begun to hold it, or has ended: for stores that do not see that.
-void tell_holder_changed(Engine& engine, const std::string& name) noexcept;
+void tell_holder_changed(Engine& engine, const std::string& name);
 
 }  // namespace dlock::core

@@ -22,6 +22,7 @@
 #include "core/manager/manager_access.hpp"
 #include "core/process/exhausted.hpp"
 #include "dlock/detail/grant.hpp"
+#include "dlock/detail/out_of_memory.hpp"
 #include "dlock/linked_stop.hpp"
 #include "dlock/spi/fork.hpp"
 #include "dlock/spi/thread.hpp"
@@ -63,7 +64,7 @@ class Leader::Impl final : public core::EndsAtExit, public std::enable_shared_fr
   using Lock = std::unique_lock<std::mutex>;
   enum class Next { again, pause, over };
 
-  void run(const std::stop_token& outer) noexcept;
+  void run(const std::stop_token& outer);
   Next stand(const std::stop_token& stop);
   Next lead(LockHandle handle, const std::stop_token& stop);
   std::string serve_term(const std::stop_token& stop, const std::stop_token& loss);
@@ -71,12 +72,11 @@ class Leader::Impl final : public core::EndsAtExit, public std::enable_shared_fr
   void begin_term(LockHandle handle);
   LeaderEvent end_term();
   std::optional<TimePoint> next_alarm_locked() const noexcept;
-  std::optional<TimePoint> on_alarm() noexcept;
+  std::optional<TimePoint> on_alarm();
   bool is_over_locked() noexcept;
   void sleep(Duration pause, const std::stop_token& stop);
-  void tell(const LeaderEvent& event) noexcept;
-  void log_thrown(const std::exception_ptr& thrown) noexcept;
-  void tell_observers() noexcept;
+  void tell(const LeaderEvent& event);
+  void tell_observers();
 
   const std::shared_ptr<core::Engine> engine_;
   const std::shared_ptr<DistributedLock> lock_;
@@ -101,7 +101,6 @@ class Leader::Impl final : public core::EndsAtExit, public std::enable_shared_fr
   Duration to_stop_{0};           ///< with so much left it gives up
   bool gives_up_ = false;
   std::stop_source term_stop_;
-  std::shared_ptr<core::Errand> stop_term_;  ///< made beforehand: to stop it takes no memory
   core::AlarmId alarm_ = 0;
 };
 
@@ -144,8 +143,8 @@ void Leader::Impl::campaign(std::stop_token stop) {
   campaign_stop_ = std::stop_source();
   ended_by_ = {};
   try {
-    thread_ = start_thread(
-        [self = shared_from_this(), stop = std::move(stop)]() noexcept { self->run(stop); });
+    thread_ =
+        start_thread([self = shared_from_this(), stop = std::move(stop)] { self->run(stop); });
   } catch (const std::system_error& error) {
     throw LockError(make_error_code(errc::unavailable), {name(), lock_->store(), why_not(error)});
   }
@@ -153,7 +152,7 @@ void Leader::Impl::campaign(std::stop_token stop) {
   stands_ = true;
 }
 
-void Leader::Impl::run(const std::stop_token& outer) noexcept {
+void Leader::Impl::run(const std::stop_token& outer) {
   error_code why;
   try {
     Lock begun(mutex_);
@@ -166,13 +165,11 @@ void Leader::Impl::run(const std::stop_token& outer) noexcept {
       sleep(core::pause_before(options_.times, full_, any_number()), stop.token());
     }
   } catch (const std::exception& error) {
+    end_if_out_of_memory(error);
     LeaderEvent event;
     event.kind = LeaderEvent::Kind::gave_up;
     event.error = why = make_error_code(errc::unavailable);
-    try {
-      event.text = why_not(error);
-    } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): then without words
-    }
+    event.text = why_not(error);
     tell(event);
   }
   const Lock lock(mutex_);
@@ -209,7 +206,7 @@ Leader::Impl::Next Leader::Impl::lead(LockHandle handle, const std::stop_token& 
   const auto loss = handle.stop_token();
   try {
     begin_term(std::move(handle));
-  } catch (const std::exception& error) {  // nobody would stop its work in time
+  } catch (const std::system_error& error) {  // nobody would stop its work in time
     LeaderEvent event;
     event.kind = LeaderEvent::Kind::retrying;
     event.error = make_error_code(errc::unavailable);
@@ -217,13 +214,7 @@ Leader::Impl::Next Leader::Impl::lead(LockHandle handle, const std::stop_token& 
     tell(event);
     return Next::pause;
   }
-  std::string failure;
-  try {
-    failure = serve_term(stop, loss);
-  } catch (...) {  // it could not begin
-    end_term();
-    throw;
-  }
+  const auto failure = serve_term(stop, loss);
   auto event = end_term();
   tell_observers();
   const bool was_lost = event.kind == LeaderEvent::Kind::lost;
@@ -268,7 +259,6 @@ std::string Leader::Impl::do_work(const std::stop_token& stop) {
 void Leader::Impl::begin_term(LockHandle handle) {
   const Lock lock(mutex_);
   term_stop_ = std::stop_source();
-  stop_term_ = core::stop_errand(term_stop_);
   handle_ = std::move(handle);
   token_ = handle_.token();
   full_ = handle_.remaining();
@@ -296,7 +286,6 @@ LeaderEvent Leader::Impl::end_term() {
   {
     const Lock lock(mutex_);
     core::clear_alarm(std::exchange(alarm_, 0));
-    stop_term_.reset();
     const bool lost = handle_ && handle_.state() == HandleState::lost;
     event.kind = lost || gives_up_ ? LeaderEvent::Kind::lost : LeaderEvent::Kind::resigned;
     event.reason = lost ? handle_.loss_reason() : LossReason::none;
@@ -319,11 +308,11 @@ std::optional<TimePoint> Leader::Impl::next_alarm_locked() const noexcept {
   return BoottimeClock::now() + std::max(*left - to_stop_, Duration::zero());
 }
 
-std::optional<TimePoint> Leader::Impl::on_alarm() noexcept {
+std::optional<TimePoint> Leader::Impl::on_alarm() {
   const Lock lock(mutex_);
   if (alarm_ == 0 || !handle_) return std::nullopt;
   if (!is_over_locked()) return next_alarm_locked();
-  engine_->post_callback(std::move(stop_term_));
+  engine_->post_callback(core::stop_errand(term_stop_));
   return std::nullopt;
 }
 
@@ -406,7 +395,8 @@ void Leader::Impl::end() noexcept {
   if (is_foreign()) return;
   for (const auto id : observers_) {
     core::stop_observing(id);
-    if (generation_ == fork_generation()) core::unwatch_holder(*engine_, name(), id);
+    if (generation_ != fork_generation()) continue;
+    or_end([&] { core::unwatch_holder(*engine_, name(), id); });
   }
   resign();
   const Lock lock(mutex_);
@@ -440,25 +430,20 @@ void Leader::Impl::observe(Observer observer) {
 }
 
 /// The lead has passed to us, or from us.
-void Leader::Impl::tell_observers() noexcept {
+void Leader::Impl::tell_observers() {
   core::tell_holder_changed(*engine_, name());
   const Lock lock(mutex_);
   for (const auto id : observers_) core::look_now(id);
 }
 
-void Leader::Impl::tell(const LeaderEvent& event) noexcept {
+void Leader::Impl::tell(const LeaderEvent& event) {
   if (!options_.on_event) return;
   try {
     options_.on_event(event);
   } catch (...) {
-    log_thrown(std::current_exception());
+    engine_->log(LogLevel::error, "leader '" + name() + "': on_event threw an exception: " +
+                                      text_of(std::current_exception()));
   }
-}
-
-void Leader::Impl::log_thrown(const std::exception_ptr& thrown) noexcept try {
-  engine_->log(LogLevel::error,
-               "leader '" + name() + "': on_event threw an exception: " + text_of(thrown));
-} catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): there is no memory to say it
 }
 
 Leader::Leader(LockManager& locks, std::string name, Work on_elected, LeaderOptions options)

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/process/of_process.hpp"
+#include "dlock/detail/out_of_memory.hpp"
 #include "dlock/error.hpp"
 #include "dlock/spi/thread.hpp"
 
@@ -47,7 +48,7 @@ class Watchmen {
     const auto added = entries_.emplace(last_ + 1, std::move(entry)).first;
     if (!running_) {
       try {
-        start_thread([this]() noexcept { run(); }).detach();
+        start_thread([this] { run(); }).detach();
       } catch (...) {
         entries_.erase(added);
         throw;
@@ -83,7 +84,7 @@ class Watchmen {
   using Lock = std::unique_lock<std::mutex>;
   using Entry = std::shared_ptr<Watched>;
 
-  void run() noexcept {
+  void run() {
     Lock lock(mutex_);
     while (!entries_.empty()) {
       const auto next = std::min_element(entries_.begin(), entries_.end(),
@@ -106,11 +107,13 @@ class Watchmen {
     running_ = false;
   }
 
-  void begin_look(Lock& lock, ObserverId id, Watched& entry) noexcept {
+  void begin_look(Lock& lock, ObserverId id, Watched& entry) {
     entry.looked = Clock::now();
     entry.due = entry.looked + entry.what.every;
     entry.looking = true;
-    unlocked(lock, id, [&] { entry.what.look([this, id](const Look& look) { take(id, look); }); });
+    unlocked(lock, id, [&] {
+      or_end([&] { entry.what.look([this, id](const Look& look) { take(id, look); }); });
+    });
   }
 
   /// On any thread; what was removed meanwhile is nobody's.
@@ -119,12 +122,11 @@ class Watchmen {
     const auto entry = entries_.find(id);
     if (entry == entries_.end()) return;
     entry->second->looking = false;
-    // First: for the copy there may be no memory. Who is told waits for the lock.
-    changed_.notify_all();
     entry->second->found = look;
+    changed_.notify_all();
   }
 
-  void settle(Lock& lock, ObserverId id, Watched& entry) noexcept {
+  void settle(Lock& lock, ObserverId id, Watched& entry) {
     auto look = *std::exchange(entry.found, std::nullopt);
     if (look.error == errc::closed) entries_.erase(id);
     if (look.error) return;
@@ -134,13 +136,12 @@ class Watchmen {
     if (entry.has_told && is_same()) return;
     entry.has_told = true;
     unlocked(lock, id, [&] { entry.what.tell(look.holder); });
-    // Moved: this thread has nobody to tell that there is no memory for a copy.
     entry.last = look.holder ? std::move(look.holder->id) : std::string();
   }
 
   /// What it throws is nobody's to hear; a look that could not begin has found nothing.
   template <class Work>
-  void unlocked(Lock& lock, ObserverId id, const Work& work) noexcept {
+  void unlocked(Lock& lock, ObserverId id, const Work& work) {
     busy_with_ = id;
     at_work_ = std::this_thread::get_id();
     lock.unlock();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A stop that is requested apart from the thread that found out: its callbacks are the user's, and
-// may block. Made beforehand, for then it takes no memory.
+// may block.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ inline std::shared_ptr<Errand> stop_errand(std::stop_source what) {
   class StopErrand final : public Errand {
    public:
     explicit StopErrand(std::stop_source source) : source_(std::move(source)) {}
-    void run() noexcept override { source_.request_stop(); }
+    void run() override { source_.request_stop(); }
 
    private:
     std::stop_source source_;

@@ -29,7 +29,7 @@ class Completions::Handler final : public Errand {
   Handler(std::shared_ptr<Completions> owner, Job job)
       : owner_(std::move(owner)), job_(std::move(job)) {}
 
-  void run() noexcept override {
+  void run() override {
     try {
       job_();
     } catch (const std::exception& error) {
@@ -40,7 +40,7 @@ class Completions::Handler final : public Errand {
   }
 
  private:
-  void tell(const char* what) const noexcept {
+  void tell(const char* what) const {
     if (owner_->on_exception_) owner_->on_exception_(what);
   }
 

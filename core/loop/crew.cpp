@@ -2,9 +2,10 @@
 #include "core/loop/crew.hpp"
 
 #include <algorithm>
-#include <exception>
+#include <system_error>
 #include <utility>
 
+#include "dlock/detail/out_of_memory.hpp"
 #include "dlock/spi/thread.hpp"
 
 namespace dlock::core {
@@ -87,22 +88,18 @@ void Crew::hire(Lock& lock) {
 
 void Crew::try_to_hire(Lock& lock) noexcept {
   try {
-    hire(lock);
-    return;
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): answered below
+    return or_end([&] { hire(lock); });
+  } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch): answered below
   }
   if (was_told_ || !short_of_threads_) return;
   was_told_ = true;
   const auto tell = short_of_threads_;
   lock.unlock();
-  try {
-    (*tell)();
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the next post() tries again
-  }
+  or_end(*tell);
   lock.lock();
 }
 
-void Crew::work(Workers::iterator self, unsigned generation) noexcept {
+void Crew::work(Workers::iterator self, unsigned generation) {
   own_crew = this;
   Lock lock(mutex_);
   --starting_;
@@ -157,7 +154,7 @@ bool Crew::rest(Lock& lock) noexcept {
   return head_ || woken == std::cv_status::no_timeout;
 }
 
-void Crew::run_next(Lock& lock, Workers::iterator self, unsigned generation) noexcept {
+void Crew::run_next(Lock& lock, Workers::iterator self, unsigned generation) {
   auto errand = pop();
   last_begun_ = Clock::now();
   if (generation == generation_) {

@@ -18,15 +18,15 @@
 
 namespace dlock::core {
 
-/// Something to run, and its place in the queue: posting it takes no memory.
+/// Something to run, and its place in the queue.
 class Errand {
  public:
   Errand() = default;
   virtual ~Errand() = default;
   Errand(const Errand&) = delete;
   Errand& operator=(const Errand&) = delete;
-  /// On a thread of the crew.
-  virtual void run() noexcept = 0;
+  /// On a thread of the crew. Throws std::bad_alloc only, which ends the process.
+  virtual void run() = 0;
 
  private:
   friend class Crew;
@@ -80,11 +80,11 @@ class Crew : public std::enable_shared_from_this<Crew> {
   bool is_short() const noexcept;
   void hire(Lock& lock);
   void try_to_hire(Lock& lock) noexcept;
-  void work(Workers::iterator self, unsigned generation) noexcept;
+  void work(Workers::iterator self, unsigned generation);
   bool may_begin(Moment now) const noexcept;
   Moment stuck_at() const noexcept;
   bool rest(Lock& lock) noexcept;
-  void run_next(Lock& lock, Workers::iterator self, unsigned generation) noexcept;
+  void run_next(Lock& lock, Workers::iterator self, unsigned generation);
   std::shared_ptr<Errand> pop() noexcept;
   Workers dismiss(Lock& lock) noexcept;
 

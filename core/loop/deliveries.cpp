@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "dlock/async.hpp"
+#include "dlock/detail/out_of_memory.hpp"
 #include "dlock/detail/recycled.hpp"
 
 namespace dlock::core {
@@ -36,7 +37,7 @@ class Deliveries::Next {
   void operator()() {
     while (auto handler = batch_->handlers.pop()) {
       if (batch_->handlers.empty() || pass_on()) return handler();
-      // There was no memory for a post: the rest is run from here.
+      // The executor does not take the rest: it is run from here.
       try {
         handler();
       } catch (...) {
@@ -51,7 +52,8 @@ class Deliveries::Next {
     try {
       asio::post(batch_->to.executor, Next(batch_));
       return true;
-    } catch (const std::exception&) {
+    } catch (const std::exception& error) {
+      end_if_out_of_memory(error);
       return false;
     }
   }
@@ -61,7 +63,7 @@ class Deliveries::Next {
 
 thread_local Deliveries* Deliveries::here = nullptr;
 
-Deliveries::Deliveries() : most_(kLeast) { batches_.reserve(kExecutors); }
+Deliveries::Deliveries() : most_(kLeast) {}
 
 Deliveries::~Deliveries() = default;
 
@@ -69,7 +71,7 @@ Deliveries::Turn::Turn(Deliveries& deliveries) noexcept
     : deliveries_(deliveries), outer_(std::exchange(here, &deliveries)) {}
 
 Deliveries::Turn::~Turn() {
-  deliveries_.end_turn();
+  or_end([this] { deliveries_.end_turn(); });
   here = outer_;
 }
 
@@ -111,27 +113,21 @@ void Deliveries::add(detail::Destination to, Job handler) {
 }
 
 /// A post that the executor does not take costs one handler, as if that had been alone.
-void Deliveries::send(std::shared_ptr<Batch> batch) noexcept {
+void Deliveries::send(std::shared_ptr<Batch> batch) {
   auto to = batch->to;
   const auto own = std::move(batch);  // goes before it: its handlers may all have run by then
   while (!own->handlers.empty()) {
     try {
       return asio::post(to.executor, Next(own));
     } catch (const std::exception& error) {
+      end_if_out_of_memory(error);
       const auto dropped = own->handlers.pop();
-      tell_refused(error.what());
+      if (on_refused_) on_refused_(error.what());
     }
   }
 }
 
-void Deliveries::tell_refused(const char* what) const noexcept {
-  try {
-    if (on_refused_) on_refused_(what);
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no memory to tell that either
-  }
-}
-
-void Deliveries::end_turn() noexcept {
+void Deliveries::end_turn() {
   wake_all();
   while (!batches_.empty()) {
     auto batch = std::move(batches_.back());

@@ -48,7 +48,7 @@ class Deliveries {
   };
 
   /// Posts the handler, at the end of the calling thread's turn or, if that is in none, now. Throws
-  /// what the executor throws, and std::bad_alloc.
+  /// what the executor throws.
   static void deliver(detail::Destination to, Job handler);
   /// Posts the semaphore, at the end of the calling thread's turn or, if that is in none, now: it
   /// must stay until then.
@@ -59,10 +59,9 @@ class Deliveries {
   class Next;
 
   void add(detail::Destination to, Job handler);
-  void send(std::shared_ptr<Batch> batch) noexcept;
-  void end_turn() noexcept;
+  void send(std::shared_ptr<Batch> batch);
+  void end_turn();
   void wake_all() noexcept;
-  void tell_refused(const char* what) const noexcept;
 
   static thread_local Deliveries* here;
 

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/loop/halt_poll.hpp"
+#include "dlock/detail/out_of_memory.hpp"
 
 namespace dlock::core {
 namespace {
@@ -200,13 +201,16 @@ void Driving::follow() noexcept {
 
 template <class Handlers>
 void Driving::run(Handlers handlers) noexcept {
-  try {
-    handlers();
-  } catch (const std::exception& error) {
-    on_exception_(error.what());
-  } catch (...) {
-    on_exception_("an exception of an unknown type");
-  }
+  or_end([&] {
+    try {
+      handlers();
+    } catch (const std::exception& error) {
+      end_if_out_of_memory(error);
+      on_exception_(error.what());
+    } catch (...) {
+      on_exception_("an exception of an unknown type");
+    }
+  });
 }
 
 void Driving::run_here(OnException on_exception) {

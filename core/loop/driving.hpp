@@ -54,9 +54,9 @@ class Driving final : public RealEnv::Runner, public std::enable_shared_from_thi
       : env_(env), callers_lead_(callers_lead) {}
 
   using OnException = std::function<void(const char* what)>;
-  /// The loop's own thread runs this, once; returns after stop(). `on_exception` is told of each
-  /// exception that leaves a handler, which is a bug, whoever leads; the loop goes on: all locks
-  /// live on it.
+  /// The loop's own thread runs this, once; returns after stop(). A std::bad_alloc that leaves a
+  /// handler ends the process, whoever leads. `on_exception` is told of each other exception, which
+  /// is a bug; the loop goes on: all locks live on it.
   void run_here(OnException on_exception);
   /// The loop stands still when it returns.
   void stop() noexcept;

@@ -4,7 +4,6 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include <boost/asio/bind_allocator.hpp>
 #include <boost/asio/post.hpp>
 #include <ctime>
 #include <exception>
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "core/loop/hire_later.hpp"
+#include "dlock/detail/out_of_memory.hpp"
 
 namespace dlock::core {
 namespace {
@@ -40,10 +40,11 @@ class Helped final : public Errand {
   Helped(RealEnv& env, Job job, Job done)
       : env_(env), job_(std::move(job)), done_(std::move(done)) {}
 
-  void run() noexcept override {
+  void run() override {
     try {
       job_();
-    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): `done` looks what came of it
+    } catch (const std::exception& error) {
+      end_if_out_of_memory(error);  // `done` finds out about any other
     }
     // Before `done`: what both share then ends with `done`, on the loop.
     job_ = {};
@@ -90,10 +91,11 @@ class RealEnv::Unbounded : public std::enable_shared_from_this<Unbounded> {
  private:
   struct Alone final : Errand {
     Alone(std::shared_ptr<Unbounded> of, Job what) : all(std::move(of)), job(std::move(what)) {}
-    void run() noexcept override {
+    void run() override {
       try {
         job();
-      } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): `done` sees no result
+      } catch (const std::exception& error) {
+        end_if_out_of_memory(error);  // of any other `done` finds no result
       }
       job = {};
       all->ended(done);
@@ -126,35 +128,6 @@ class RealEnv::Unbounded : public std::enable_shared_from_this<Unbounded> {
   std::shared_ptr<Crew> threads_;
 };
 
-template <class T>
-struct RealEnv::WaitAllocator {
-  using value_type = T;
-  WaitMemory* memory;
-
-  explicit WaitAllocator(WaitMemory* of) noexcept : memory(of) {}
-  template <class U>
-  WaitAllocator(const WaitAllocator<U>& other) noexcept : memory(other.memory) {}  // NOLINT
-
-  T* allocate(std::size_t count) {
-    if (memory->taken || count * sizeof(T) > memory->bytes.size()) {
-      return static_cast<T*>(::operator new(count * sizeof(T)));
-    }
-    memory->taken = true;
-    return reinterpret_cast<T*>(memory->bytes.data());  // NOLINT: raw memory is what is asked for
-  }
-  void deallocate(T* place, std::size_t) noexcept {
-    if (static_cast<void*>(place) == memory->bytes.data()) {
-      memory->taken = false;
-    } else {
-      ::operator delete(place);
-    }
-  }
-  template <class U>
-  bool operator==(const WaitAllocator<U>& other) const noexcept {
-    return memory == other.memory;
-  }
-};
-
 RealEnv::RealEnv()
     : timer_(io_, make_timer()),
       wake_descriptor_(timer_.native_handle()),
@@ -166,7 +139,7 @@ RealEnv::RealEnv()
 
 RealEnv::~RealEnv() {
   unbounded_->leave();
-  while (const auto waiting = helpers_->take()) waiting->run();
+  while (const auto waiting = helpers_->take()) or_end([&] { waiting->run(); });
   helpers_->finish(std::chrono::steady_clock::time_point::max());
   std::unique_lock lock(posted_mutex_);
   is_over_ = true;
@@ -194,7 +167,6 @@ class RealEnv::Turn {
  public:
   explicit Turn(RealEnv& env) noexcept
       : env_(env), outer_(std::exchange(here, &env)), deliveries_(env.deliveries_) {
-    env_.is_behind_ = false;
     const std::lock_guard lock(env_.posted_mutex_);
     env_.is_draining_ = true;
   }
@@ -277,8 +249,6 @@ asio::any_io_executor RealEnv::executor() const {
   return Executor(const_cast<RealEnv&>(*this), true);  // NOLINT: Asio's executors are not const
 }
 
-// Each job has its place in the queue in itself, so that what asio::post() needs may be missing:
-// the timer runs it then.
 void RealEnv::post(Job job) noexcept {
   if (Turn::is_of(*this)) {
     const std::lock_guard lock(posted_mutex_);
@@ -320,15 +290,7 @@ void RealEnv::run_posted() {
 void RealEnv::schedule(std::unique_lock<std::mutex>& lock) noexcept {
   is_scheduled_ = true;
   lock.unlock();
-  try {
-    asio::post(io_, [this] { run_scheduled(); });
-    return;
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): answered below
-  }
-  lock.lock();
-  is_scheduled_ = false;
-  is_behind_ = true;
-  wake();
+  or_end([this] { asio::post(io_, [this] { run_scheduled(); }); });
 }
 
 RealEnv::Jobs RealEnv::take_posted() noexcept {
@@ -341,8 +303,8 @@ void RealEnv::put_back(Jobs jobs) noexcept {
   posted_.push_front(std::move(jobs));
 }
 
-/// The loop, by its timer.
-void RealEnv::wake() const noexcept {
+// By the loop's timer.
+void RealEnv::interrupt() const noexcept {
   itimerspec spec{};
   spec.it_value.tv_nsec = 1;
   ::timerfd_settime(wake_descriptor_, TFD_TIMER_ABSTIME, &spec, nullptr);
@@ -363,11 +325,6 @@ void RealEnv::run_blocking(Job job, Job done) {
 
 void RealEnv::run_unbounded(Job job, Job done) { unbounded_->run(std::move(job), std::move(done)); }
 
-void RealEnv::move(TimerId id, TimePoint when) noexcept {
-  timers_.move(id, when);
-  if (!running_due_) arm();
-}
-
 void RealEnv::arm() {
   const auto next = timers_.next();
   if (next >= armed_) return;
@@ -379,8 +336,6 @@ void RealEnv::arm() {
   spec.it_value.tv_sec = seconds.count();
   spec.it_value.tv_nsec = (at - seconds).count();
   ::timerfd_settime(timer_.native_handle(), TFD_TIMER_ABSTIME, &spec, nullptr);
-  // Another thread's wake() may just have been undone.
-  if (is_behind_) wake();
 }
 
 void RealEnv::await_timer() {
@@ -394,8 +349,7 @@ void RealEnv::await_timer() {
     run_due();
     turn.run();
   };
-  timer_.async_wait(asio::posix::stream_descriptor::wait_read,
-                    asio::bind_allocator(WaitAllocator<void>{&wait_memory_}, std::move(on_timer)));
+  timer_.async_wait(asio::posix::stream_descriptor::wait_read, std::move(on_timer));
 }
 
 void RealEnv::run_due() {

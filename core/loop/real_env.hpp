@@ -8,11 +8,8 @@
 // to handler costs an epoll_wait().
 #pragma once
 
-#include <array>
-#include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <cstddef>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -39,8 +36,6 @@ class RealEnv final : public Env {
   void post(Job job) noexcept override;
   TimerId call_at(TimePoint when, Job job) override;
   void cancel(TimerId id) noexcept override;
-  TimerId reserve(Job job) override { return timers_.add(kNever, std::move(job)); }
-  void move(TimerId id, TimePoint when) noexcept override;
   void run_blocking(Job job, Job done) override;
   void run_unbounded(Job job, Job done) override;
 
@@ -67,18 +62,10 @@ class RealEnv final : public Env {
   /// The next timer. On the loop.
   TimePoint next_due() const noexcept { return timers_.next(); }
   /// Whoever runs the loop comes back from its wait. Any thread.
-  void interrupt() const noexcept { wake(); }
+  void interrupt() const noexcept;
   Deliveries& deliveries() noexcept { return deliveries_; }
 
  private:
-  /// The one wait for the timer has its memory here: without the timer no loss is told any more.
-  struct WaitMemory {
-    alignas(std::max_align_t) std::array<unsigned char, 512> bytes{};
-    bool taken = false;
-  };
-  template <class T>
-  struct WaitAllocator;
-
   class Unbounded;
 
   class Executor;
@@ -92,9 +79,7 @@ class RealEnv final : public Env {
   void put_back(Jobs jobs) noexcept;
   void run_scheduled();
   void schedule(std::unique_lock<std::mutex>& lock) noexcept;
-  void wake() const noexcept;
 
-  WaitMemory wait_memory_;
   TimerQueue timers_;  // outlives io_: what dies with the loop's handlers still cancels timers
   mutable std::mutex posted_mutex_;  // as do these
   Jobs posted_;
@@ -104,7 +89,6 @@ class RealEnv final : public Env {
   mutable asio::io_context io_{1};
   asio::posix::stream_descriptor timer_;
   const int wake_descriptor_;
-  std::atomic<bool> is_behind_ = false;  ///< the timer has been asked instead
   Runner* runner_ = nullptr;
   TimePoint armed_ = kNever;
   bool running_due_ = false;

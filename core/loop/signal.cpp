@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dlock/spi/signal.hpp"
 
+#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/deferred.hpp>
 
+#include "dlock/detail/out_of_memory.hpp"
 #include "dlock/detail/recycled.hpp"
 #include "dlock/detail/suspended.hpp"
 
 namespace dlock::inline v0 {
+
+void spawn(Env& env, asio::awaitable<void> task) {
+  asio::co_spawn(env.executor(), std::move(task),
+                 [](const std::exception_ptr& thrown) { end_if_out_of_memory(thrown); });
+}
 
 /// The coroutine that waits: kept by the signal, then by what resumes it.
 struct Signal::Waiter {
@@ -23,8 +30,6 @@ asio::awaitable<bool> Signal::wait_until(TimePoint deadline) {
     pending_ = false;
     co_return true;
   }
-  // All that needs memory comes first: an exception between the suspension of a coroutine and its
-  // handler's place would end it without a word.
   auto waiter = detail::make_recycled<Waiter>();
   auto waiting = asio::async_initiate<const asio::deferred_t&, void(bool)>(
       [this, waiter](auto handler) {
@@ -33,47 +38,31 @@ asio::awaitable<bool> Signal::wait_until(TimePoint deadline) {
       },
       asio::deferred);
   if (deadline != kNever) {
-    timer_ = env_.call_at(deadline, [this] { on_timer(); });
-  } else {
-    timer_ = env_.reserve([this] { on_timer(); });
+    timer_ = env_.call_at(deadline, [this] {
+      timer_ = 0;
+      finish(false);
+    });
   }
   const bool notified = co_await std::move(waiting);
   co_return notified;
 }
 
 void Signal::notify() noexcept {
-  if (waiter_ && !late_) {
+  if (waiter_) {
     finish(true);
   } else {
     pending_ = true;
   }
 }
 
-void Signal::on_timer() noexcept {
-  timer_ = 0;
-  if (!late_) return finish(false);
-  late_ = false;
-  const auto waiter = std::exchange(waiter_, nullptr);
-  try {
-    waiter->suspended.resume(told_);
-  } catch (const std::exception&) {
-    // Of a coroutine that has come to its end.
-  }
-}
-
 void Signal::finish(bool notified) noexcept {
-  if (!waiter_) return env_.cancel(std::exchange(timer_, 0));
-  try {
-    env_.post([waiter = waiter_, notified] { waiter->suspended.resume(notified); });
-  } catch (const std::exception&) {
-    late_ = true;
-    told_ = notified;
-    // Nobody is on the stack below a timer.
-    if (timer_ == 0) return on_timer();
-    return env_.move(timer_, env_.now());
-  }
   env_.cancel(std::exchange(timer_, 0));
-  waiter_.reset();
+  if (!waiter_) return;
+  or_end([&] {
+    env_.post([waiter = std::exchange(waiter_, nullptr), notified] {
+      waiter->suspended.resume(notified);
+    });
+  });
 }
 
 asio::awaitable<void> sleep_until(Env& env, TimePoint when) {

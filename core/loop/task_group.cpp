@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/loop/task_group.hpp"
 
-#include <algorithm>
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/deferred.hpp>
-#include <boost/asio/detached.hpp>
 #include <exception>
 #include <utility>
 
+#include "dlock/detail/out_of_memory.hpp"
 #include "dlock/detail/suspended.hpp"
+#include "dlock/spi/signal.hpp"
 
 namespace dlock::core {
 namespace {
@@ -25,7 +24,6 @@ class TaskGroup::Running {
   Running(Running&& other) noexcept : group_(std::exchange(other.group_, nullptr)) {}
   Running& operator=(Running&&) = delete;
   ~Running() { end(); }
-  void begin() noexcept { ++group_->begun_; }
   /// Another one, after end().
   void again(TaskGroup& group) noexcept {
     group_ = &group;
@@ -56,14 +54,13 @@ asio::awaitable<void> TaskGroup::work(asio::awaitable<void> task, Running runnin
   Worker worker;
   worker.task = std::move(task);
   while (true) {
-    running.begin();
     try {
       co_await std::move(worker.task);
-    } catch (const std::exception&) {
-      // Told already.
+    } catch (const std::exception& error) {
+      end_if_out_of_memory(error);
     }
     running.end();
-    if (is_dismissed_ || workers_.size() == workers_.capacity()) co_return;
+    if (is_dismissed_ || workers_.size() >= kMostWorkers) co_return;
     auto rest = asio::async_initiate<const asio::deferred_t&, void()>(
         [this, at = &worker](auto handler) {
           at->suspended.keep(std::move(handler));
@@ -84,35 +81,14 @@ void TaskGroup::resume(asio::awaitable<void> task) {
   worker.suspended.resume();
 }
 
-// To rest takes no memory.
-void TaskGroup::make_place() {
-  const auto places = workers_.capacity();
-  const auto wanted = static_cast<std::size_t>(running_) + 1;
-  if (places < wanted && places < kMostWorkers) {
-    workers_.reserve(std::min(kMostWorkers, std::max<std::size_t>(16, 2 * places)));
-  }
-}
-
-void TaskGroup::dismiss() noexcept {
+void TaskGroup::dismiss() {
   is_dismissed_ = true;
-  while (!workers_.empty()) {
-    try {
-      resume({});
-    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): it has ended
-    }
-  }
+  while (!workers_.empty()) resume({});
 }
 
 void TaskGroup::spawn(asio::awaitable<void> task) {
-  const auto before = begun_;
-  try {
-    if (!workers_.empty()) return resume(std::move(task));
-    make_place();
-    asio::co_spawn(env_.executor(), work(std::move(task), Running(*this)), asio::detached);
-  } catch (const std::exception&) {
-    // A task that never waited posts its end, for which there may be no memory: it has ended.
-    if (begun_ == before) throw;
-  }
+  if (!workers_.empty()) return resume(std::move(task));
+  dlock::spawn(env_, work(std::move(task), Running(*this)));
 }
 
 asio::awaitable<bool> TaskGroup::wait_idle(TimePoint deadline) {

@@ -6,7 +6,6 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <cstddef>
-#include <cstdint>
 #include <vector>
 
 #include "dlock/spi/signal.hpp"
@@ -21,13 +20,11 @@ class TaskGroup {
   TaskGroup(const TaskGroup&) = delete;
   TaskGroup& operator=(const TaskGroup&) = delete;
 
-  /// Starts a task. Throws std::bad_alloc, and the task has not begun then. Whoever waits for its
-  /// outcome is told by the task itself, whatever happens: an exception that leaves it ends it, and
-  /// is dropped.
+  /// Starts a task, which reports its outcome itself. A std::bad_alloc that leaves it ends the
+  /// process; other exceptions end the task and are dropped.
   void spawn(asio::awaitable<void> task);
-  /// Those that rest end, and nobody rests from now on. Else the destructor ends them, for which
-  /// Asio needs memory, and ends the program where there is none.
-  void dismiss() noexcept;
+  /// Ends the coroutines that rest. None rests from now on.
+  void dismiss();
 
   /// So many coroutines wait for a task.
   std::size_t resting() const noexcept { return workers_.size(); }
@@ -42,13 +39,10 @@ class TaskGroup {
   struct Worker;
   asio::awaitable<void> work(asio::awaitable<void> task, Running running);
   void resume(asio::awaitable<void> task);
-  /// For one more that rests, unless there are many.
-  void make_place();
 
   Env& env_;
   Signal idle_;
   int running_ = 0;
-  std::uint64_t begun_ = 0;
   std::vector<Worker*> workers_;  ///< without a task
   bool is_dismissed_ = false;
 };

@@ -2,7 +2,7 @@
 #include "core/loop/timer_queue.hpp"
 
 #include <algorithm>
-#include <new>
+#include <stdexcept>
 #include <utility>
 
 namespace dlock::core {
@@ -17,15 +17,9 @@ constexpr std::size_t parent_of(std::size_t place) { return (place - 1) / kChild
 
 }  // namespace
 
-// The heap has room for as many: to put a timer in its place takes no memory.
 void TimerQueue::add_slot() {
   const auto slot = slots_.size();
-  if (slot + 1 >= kSlots) throw std::bad_alloc();
-  if (slot == slots_.capacity()) {
-    const auto room = std::max<std::size_t>(16, 2 * slot);
-    heap_.reserve(room);
-    slots_.reserve(room);
-  }
+  if (slot + 1 >= kSlots) throw std::length_error("too many timers");
   slots_.push_back({kSlots + slot + 1, {}, slot + 1, false});
 }
 
@@ -83,12 +77,6 @@ Job TimerQueue::take(Slot& slot) noexcept {
   slot.place = std::exchange(first_free_, at);
   slot.is_used = false;
   return std::move(slot.job);
-}
-
-void TimerQueue::move(TimerId id, TimePoint when) noexcept {
-  auto* const slot = find(id);
-  if (slot == nullptr) return;
-  settle(slot->place, {when, ++last_order_, slot_of(id)});
 }
 
 void TimerQueue::remove(TimerId id) noexcept {

@@ -20,12 +20,10 @@ class TimerQueue {
  public:
   TimerId add(TimePoint when, Job job);
   void remove(TimerId id) noexcept;
-  /// Needs no memory.
-  void move(TimerId id, TimePoint when) noexcept;
   /// The earliest moment, kNever if there is none.
   TimePoint next() const noexcept;
   /// Takes the earliest job out if it is due, else an empty one. Of those that are due at the same
-  /// moment the one that was added, or moved, first.
+  /// moment the one that was added first.
   Job take_due(TimePoint now);
 
  private:

@@ -22,16 +22,15 @@ struct Outcome {
   throw LockError(ec, std::move(diagnostics));
 }
 
-}  // namespace
-
-LockHandle DistributedLock::acquire(AcquireOptions options, std::stop_token stop,
-                                    error_code& ec) noexcept {
+/// Throws std::bad_alloc. Another exception of start_acquire() becomes an error.
+LockHandle acquire_or_throw(DistributedLock& lock, AcquireOptions options, std::stop_token stop,
+                            error_code& ec) {
   const NoCancellation uncancelled;
   try {
-    core::note_asked(*this, options);
+    core::note_asked(lock, options);
     auto reply = detail::make_recycled<core::Reply<Outcome>>();
     core::Driving::Intent intent;
-    auto cancel = start_acquire(options, [reply](error_code result, LockHandle got) {
+    auto cancel = lock.start_acquire(options, [reply](error_code result, LockHandle got) {
       reply->set({result, std::move(got)});
     });
     const std::stop_callback stopper(std::move(stop), [&cancel] { cancel(); });
@@ -39,6 +38,8 @@ LockHandle DistributedLock::acquire(AcquireOptions options, std::stop_token stop
     ec = outcome.ec;
     core::note_taken(outcome.handle);
     return std::move(outcome.handle);
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& error) {
     // Nothing has begun: what begins tells its outcome by the reply.
     auto failure = failure_of(error);
@@ -48,11 +49,24 @@ LockHandle DistributedLock::acquire(AcquireOptions options, std::stop_token stop
   }
 }
 
+}  // namespace
+
+LockHandle DistributedLock::acquire(AcquireOptions options, std::stop_token stop,
+                                    error_code& ec) noexcept {
+  try {
+    return acquire_or_throw(*this, options, std::move(stop), ec);
+  } catch (const std::bad_alloc&) {
+    ec = make_error_code(errc::unavailable);
+    if (options.diagnostics != nullptr) options.diagnostics->server_text = "out of memory";
+    return {};
+  }
+}
+
 LockHandle DistributedLock::acquire(AcquireOptions options, std::stop_token stop) {
   Diagnostics diagnostics;
   auto* const wanted = std::exchange(options.diagnostics, &diagnostics);
   error_code ec;
-  auto handle = acquire(options, std::move(stop), ec);
+  auto handle = acquire_or_throw(*this, options, std::move(stop), ec);
   if (wanted != nullptr) *wanted = diagnostics;
   if (ec) fail(ec, std::move(diagnostics), *this);
   return handle;
@@ -69,12 +83,14 @@ std::optional<LockHandle> DistributedLock::try_acquire(AcquireOptions options, s
 
 std::optional<LockHandle> DistributedLock::try_acquire(AcquireOptions options,
                                                        std::stop_token stop) {
+  if (!options.wait) options.wait = std::chrono::milliseconds(0);
   Diagnostics diagnostics;
   auto* const wanted = std::exchange(options.diagnostics, &diagnostics);
   error_code ec;
-  auto handle = try_acquire(options, std::move(stop), ec);
+  auto handle = acquire_or_throw(*this, options, std::move(stop), ec);
   if (wanted != nullptr) *wanted = diagnostics;
-  if (ec) fail(ec, std::move(diagnostics), *this);
+  if (ec && ec != errc::timed_out) fail(ec, std::move(diagnostics), *this);
+  if (!handle) return std::nullopt;
   return handle;
 }
 

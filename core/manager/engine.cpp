@@ -15,10 +15,12 @@
 #include "core/process/of_process.hpp"
 #include "core/process/standard_streams.hpp"
 #include "core/routes/route_note.hpp"
+#include "dlock/detail/out_of_memory.hpp"
 #include "dlock/detail/recycled.hpp"
 #include "dlock/spi/error.hpp"
 #include "dlock/spi/fork.hpp"
 #include "dlock/spi/name.hpp"
+#include "dlock/spi/signal.hpp"
 
 namespace dlock::core {
 namespace {
@@ -29,7 +31,7 @@ class LossErrand final : public Errand {
  public:
   LossErrand(std::shared_ptr<Engine> engine, Loss loss)
       : engine_(std::move(engine)), loss_(std::move(loss)) {}
-  void run() noexcept override {
+  void run() override {
     try {
       engine_->on_loss(loss_);
     } catch (const std::exception& error) {
@@ -47,7 +49,7 @@ class LossErrand final : public Errand {
 /// The texts that this process has warned with. Thread safety: add() from any thread.
 class Warnings {
  public:
-  /// Returns whether `text` is new. Throws std::bad_alloc.
+  /// Returns whether `text` is new.
   bool add(std::string_view text) {
     const std::lock_guard lock(mutex_);
     return texts_.emplace(text).second;
@@ -93,7 +95,8 @@ detail::Canceller RoutedLock::start_cached(AcquireOptions options, detail::Acqui
   const bool wants_another = options.lease || options.mode == Mode::shared || options.revocable ||
                              options.head_start.count() != 0;
   const auto& cached = wants_another ? nullptr : cached_;
-  if (cached && engine_->take_cached(*cached, route_, options, handler)) return [] {};
+  detail::Canceller nothing = [] {};  // before the handler is called
+  if (cached && engine_->take_cached(*cached, route_, options, handler)) return nothing;
   return engine_->start_acquire(name_, route_, options, std::move(handler), cached, {});
 }
 
@@ -121,6 +124,8 @@ auto guard(std::shared_ptr<LogLines> log, Handler handler) {
   return [log = std::move(log), handler = std::move(handler)](auto... results) mutable {
     try {
       handler(std::move(results)...);
+    } catch (const std::bad_alloc&) {
+      throw;  // in the library's work it ends the process
     } catch (const std::exception& error) {
       tell_refused(*log, error.what());
     }
@@ -189,8 +194,10 @@ constexpr std::chrono::hours kRouteNoteAgain{12};
 // ends.
 template <class T>
 void leak(T object) {
-  static auto* const kept = new std::vector<T>();
-  kept->push_back(std::move(object));
+  or_end([&object] {
+    static auto* const kept = new std::vector<T>();
+    kept->push_back(std::move(object));
+  });
 }
 
 /// Returns true if the program named one URL: it has no file whose routes can be edited.
@@ -260,7 +267,6 @@ void Engine::make_runtime() {
         log->write(LogLevel::error,
                    fmt::format("a completion handler without an executor threw: {}", what));
       });
-  runtime->close = [this] { begin_closing(); };
   runtime->env.deliveries().on_refused(
       [log = log_](const char* what) { tell_refused(*log, what); });
   runtime_.swap(runtime);
@@ -274,11 +280,13 @@ void Engine::make_runtime() {
 // Opened before a fork() and not used there: nothing of the parent's is touched.
 void Engine::begin_anew_in_child() {
   if (started_ || fork_generation() == generation_) return;
-  leak(std::shared_ptr<Runtime>(std::move(runtime_)));
-  leak(std::move(log_));
-  log_ = make_log();
-  make_runtime();
-  reentry_ = std::make_shared<Reentry>();
+  or_end([this] {
+    leak(std::shared_ptr<Runtime>(std::move(runtime_)));
+    leak(std::move(log_));
+    log_ = make_log();
+    make_runtime();
+    reentry_ = std::make_shared<Reentry>();
+  });
   generation_ = fork_generation();
 }
 
@@ -291,15 +299,11 @@ Failure Engine::start_locked() {
     return out_of_descriptors(error.code());
   } catch (const std::system_error& error) {
     return out_of_descriptors(error.code());
-  } catch (const std::bad_alloc& error) {
-    return failure_of(error);
   }
   try {
     start_threads();
   } catch (const std::system_error& error) {
     return out_of_threads(error.code());
-  } catch (const std::bad_alloc& error) {
-    return failure_of(error);
   }
   started_ = true;
   return {};
@@ -308,7 +312,7 @@ Failure Engine::start_locked() {
 // What was made stays when the rest cannot be: the next call goes on from there.
 void Engine::start_threads() {
   runtime_->tellers->start();
-  runtime_->loop = start_thread([this]() noexcept {
+  runtime_->loop = start_thread([this] {
     runtime_->driving->run_here([this, is_told = false](const char* what) mutable {
       if (std::exchange(is_told, true)) return;
       log(LogLevel::error, fmt::format("an exception left a handler of the loop, which is a "
@@ -460,7 +464,6 @@ Job Engine::launch(const RouteConfig& route, Acquisition::Request request,
   note_route(route);
   auto at = store(route.store);
   if (cached) return cached->acquire(at, std::move(request), handler);
-  // Takes the handler once there is a place for it.
   auto acquisition =
       detail::make_recycled<Acquisition>(at, std::move(request), std::move(*handler));
   std::weak_ptr<Acquisition> underway = acquisition;
@@ -470,18 +473,14 @@ Job Engine::launch(const RouteConfig& route, Acquisition::Request request,
   };
 }
 
-void Engine::note_route(const RouteConfig& route) noexcept {
+void Engine::note_route(const RouteConfig& route) {
   if (digest_.empty()) return;
   const auto index = static_cast<std::size_t>(&route - routes_.all().data());
   if (std::exchange(runtime_->noted[index], 1) != 0) return;
-  try {
-    env().call_at(env().now() + kRouteNoteDelay, [this, index] { write_route(index); });
-  } catch (const std::bad_alloc&) {
-    runtime_->noted[index] = 0;
-  }
+  env().call_at(env().now() + kRouteNoteDelay, [this, index] { write_route(index); });
 }
 
-void Engine::write_route(std::size_t index) noexcept try {
+void Engine::write_route(std::size_t index) {
   const auto& route = routes_.all()[index];
   auto at = store(route.store);
   const auto again = at->is_up() ? Duration(kRouteNoteAgain) : Duration::zero();
@@ -494,8 +493,7 @@ void Engine::write_route(std::size_t index) noexcept try {
     if (&before == &route) break;
     use.before.push_back(before.match);
   }
-  asio::co_spawn(env().executor(), add_route_use(std::move(at), std::move(use)), asio::detached);
-} catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): only the note is missing
+  spawn(env(), add_route_use(std::move(at), std::move(use)));
 }
 
 detail::Canceller Engine::start_acquire(const std::string& name, const RouteConfig& route,
@@ -537,22 +535,23 @@ detail::Canceller Engine::start(const std::string& name, Acquisition::Request re
     try {
       *cancel = launch(route, std::move(request), shared_handler, cached);
     } catch (const std::exception& error) {
-      if (*shared_handler) once(shared_handler)(failure_of(error).error, LockHandle());
+      const auto why = failure_of(error);
+      if (*shared_handler) once(shared_handler)(why.error, LockHandle());
     }
   };
-  // Made beforehand: a stop takes no memory.
-  Job cancelling = [cancel] {
-    if (*cancel) (*cancel)();
+  detail::Canceller canceller = [weak = std::weak_ptr(self()), cancel] {
+    or_end([&] {
+      const auto engine = weak.lock();
+      if (!engine) return;
+      engine->post([cancel] {
+        if (*cancel) (*cancel)();
+      });
+    });
   };
-  detail::Canceller canceller = [weak = std::weak_ptr(self()),
-                                 cancelling = std::move(cancelling)]() mutable {
-    const auto engine = weak.lock();
-    if (engine && cancelling) engine->post(std::move(cancelling));
-  };
+  // The last step that may throw: the loop has the handler from then on.
   if (auto failure = try_post(std::move(begin)); failure.error) {
     if (options.diagnostics != nullptr) *options.diagnostics = {name, {}, std::move(failure.text)};
     (*shared_handler)(failure.error, LockHandle());
-    return [] {};
   }
   return canceller;
 }
@@ -578,30 +577,23 @@ std::shared_ptr<CachedLock> Engine::cached(const std::string& name, const RouteC
 bool Engine::take_cached(CachedLock& cached, const RouteConfig& route,
                          const AcquireOptions& options, detail::AcquireHandler& handler) {
   if (!refused_use(options).empty()) return false;
-  auto hold = cached.take();
-  if (!hold) return false;
+  LockHandle handle(cached.take());
+  if (!handle) return false;
   if (options.diagnostics != nullptr) *options.diagnostics = {};
-  hand_out(hold, use_limit(route, options));
-  guard(log_, std::move(handler))(error_code(), LockHandle(std::move(hold)));
+  hand_out(HandleAccess::hold(handle), use_limit(route, options));
+  guard(log_, std::move(handler))(error_code(), std::move(handle));
   return true;
 }
 
-// If there is memory for it: what is thrown is logged, and on_loss is told of a loss that nobody
-// had heard of before the store said so.
-Releaser::Done Engine::guarded(const std::shared_ptr<Hold>& hold, Releaser::Done done) noexcept {
+// What is thrown is logged, and on_loss is told of a loss that nobody had heard of before the store
+// said so.
+Releaser::Done Engine::guarded(const std::shared_ptr<Hold>& hold, Releaser::Done done) {
   const bool tells_losses = options_.on_loss || options_.log_losses;
   if (!done && !tells_losses) return done;
-  try {
-    auto place = detail::make_recycled<Releaser::Done>();
-    Releaser::Done wrapped = guard(log_, [this, hold, place, tells_losses](error_code ec) {
-      if (tells_losses && ec == errc::lock_lost) tell_loss_at_release(*hold);
-      if (*place) (*place)(ec);
-    });
-    *place = std::move(done);
-    return wrapped;
-  } catch (const std::bad_alloc&) {
-    return done;
-  }
+  return guard(log_, [this, hold, done = std::move(done), tells_losses](error_code ec) mutable {
+    if (tells_losses && ec == errc::lock_lost) tell_loss_at_release(*hold);
+    if (done) done(ec);
+  });
 }
 
 void Engine::tell_loss_at_release(Hold& hold) {
@@ -609,74 +601,31 @@ void Engine::tell_loss_at_release(Hold& hold) {
   if (loss) post_callback(std::make_shared<LossErrand>(self(), std::move(*loss)));
 }
 
-void Engine::release(const std::shared_ptr<Hold>& hold, Releaser::Done done) noexcept {
-  if (post(hold->release_job(guarded(hold, std::move(done))))) return;
-  if (auto told = hold->refused_release()) told(make_error_code(errc::closed));
-}
-
-void Engine::begin_closing() noexcept {
-  // A second time, for want of memory, and no more: then the stores' own bounds end what is left.
-  for (int tries = 2; tries > 0; --tries) {
-    try {
-      asio::co_spawn(env().executor(), close_stores(),
-                     [this](const std::exception_ptr&) { end_closing(); });
-      return;
-    } catch (const std::exception&) {
-      if (tries == 1) end_closing();
-    }
-  }
-}
-
-void Engine::end_closing() noexcept {
-  if (!std::exchange(runtime_->told_closed, true)) runtime_->closed.set_value();
+void Engine::release(const std::shared_ptr<Hold>& hold, Releaser::Done done) {
+  const auto told = detail::make_recycled<Releaser::Done>(guarded(hold, std::move(done)));
+  const bool is_posted = post([hold, told] {
+    if (const auto at = hold->store().lock()) return at->release(hold, std::move(*told));
+    if (*told) (*told)(make_error_code(errc::closed));
+  });
+  if (!is_posted && *told) (*told)(make_error_code(errc::closed));
 }
 
 asio::awaitable<void> Engine::close_stores() {
-  std::vector<std::shared_ptr<OneShot<bool>>> closed;
+  std::vector<OneShot<bool>> closed;
   for (const auto& [name, store] : runtime_->stores) {
-    bool has_begun = false;
-    try {
-      auto one = std::make_shared<OneShot<bool>>(env());
-      closed.push_back(one);
-      asio::co_spawn(env().executor(), close_store(store, one), asio::detached);
-      has_begun = true;
-    } catch (const std::bad_alloc&) {
-      if (!closed.empty()) closed.back()->set(true);
-    }
-    // Then one after the other; to close a second time does no harm.
-    if (!has_begun) co_await close_store(store, nullptr);
+    closed.emplace_back(env());
+    spawn(env(), close_store(store, closed.back()));
   }
   // Once for whoever works under a lock, once for giving it back.
   const auto until = env().now() + 2 * longest_release_timeout() + kCloseSlack;
-  for (const auto& one : closed) {
-    // A wait that there was no memory for is no end: the loop must not stop below what still
-    // closes.
-    bool waited = false;
-    for (int tries = 3; tries > 0 && !waited; --tries) {
-      try {
-        co_await one->get_until(until);
-        waited = true;
-      } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): tried again
-      }
-    }
-  }
+  for (const auto& one : closed) co_await one.get_until(until);
   runtime_->calls.end_all();
-  end_closing();
+  runtime_->closed.set_value();
 }
 
-// For want of memory it may not come to its end; what it has done need not be done again. Says
-// itself that it has ended: what co_spawn() needs for that may be missing, too.
-asio::awaitable<void> Engine::close_store(std::shared_ptr<Store> store,
-                                          std::shared_ptr<OneShot<bool>> closed) {
-  for (int tries = 3; tries > 0; --tries) {
-    try {
-      co_await store->close();
-      tries = 0;
-    } catch (const std::bad_alloc&) {
-      continue;
-    }
-  }
-  if (closed) closed->set(true);
+asio::awaitable<void> Engine::close_store(std::shared_ptr<Store> store, OneShot<bool> closed) {
+  co_await store->close();
+  closed.set(true);
 }
 
 void Engine::close() noexcept {
@@ -690,7 +639,7 @@ void Engine::close() noexcept {
     const std::lock_guard lock(mutex_);
     if (std::exchange(closed_, true)) return;
     if (started_) {
-      env().post(std::move(runtime_->close));
+      or_end([this] { env().post([this] { spawn(env(), close_stores()); }); });
     } else {
       runtime_->closed.set_value();
     }
@@ -700,7 +649,7 @@ void Engine::close() noexcept {
     runtime_->driving->stop();
     runtime_->loop.join();
   }
-  // What could not be closed for want of memory: nobody may believe in it.
+  // What did not close in time: nobody may believe in it.
   for (const auto& [name, store] : runtime_->stores) store->end();
   finish_threads();
 }
@@ -734,15 +683,10 @@ std::string Engine::refused_export(const std::string& lock) const {
   return other_store(route(lock)) == nullptr ? std::string() : std::string(kMigrates);
 }
 
-void Engine::log(LogLevel level, std::string_view text) const noexcept { log_->write(level, text); }
+void Engine::log(LogLevel level, std::string_view text) const { log_->write(level, text); }
 
-void Engine::warn_once(std::string_view text) const noexcept {
-  bool is_new = true;
-  try {
-    is_new = of_process<Warnings>().add(text);
-  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): a second line does no harm
-  }
-  if (is_new) log(LogLevel::warning, text);
+void Engine::warn_once(std::string_view text) const {
+  if (of_process<Warnings>().add(text)) log(LogLevel::warning, text);
 }
 
 }  // namespace dlock::core

@@ -8,8 +8,6 @@
 #pragma once
 
 #include <atomic>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <exception>
 #include <functional>
 #include <future>
@@ -36,7 +34,9 @@
 #include "core/store/acquisition.hpp"
 #include "core/store/cached_lock.hpp"
 #include "core/store/store.hpp"
+#include "dlock/detail/out_of_memory.hpp"
 #include "dlock/lock_manager.hpp"
+#include "dlock/spi/signal.hpp"
 #include "dlock/spi/thread.hpp"
 
 namespace dlock::core {
@@ -74,7 +74,7 @@ class Engine final : public Host, public detail::LockContext {
   /// True: the lock was here, and `handler` has been told.
   bool take_cached(CachedLock& cached, const RouteConfig& route, const AcquireOptions& options,
                    detail::AcquireHandler& handler);
-  void release(const std::shared_ptr<Hold>& hold, Releaser::Done done) noexcept override;
+  void release(const std::shared_ptr<Hold>& hold, Releaser::Done done) override;
 
   /// The store that `name` is routed to. Throws LockError{invalid_name, config_invalid}.
   const RouteConfig& route(const std::string& name) const;
@@ -122,8 +122,8 @@ class Engine final : public Host, public detail::LockContext {
   asio::any_io_executor callback_executor() override;
   void on_loss(const Loss& loss) override;
   std::string refused_export(const std::string& lock) const override;
-  void log(LogLevel level, std::string_view text) const noexcept override;
-  void warn_once(std::string_view text) const noexcept override;
+  void log(LogLevel level, std::string_view text) const override;
+  void warn_once(std::string_view text) const override;
 
  private:
   struct Runtime {
@@ -138,10 +138,7 @@ class Engine final : public Host, public detail::LockContext {
     std::map<const RouteConfig*, std::unique_ptr<Strategy>> strategies;  ///< loop only
     std::vector<char> noted;  ///< by route: note_route() need do nothing. Loop only
     std::thread loop;
-    /// Made beforehand: to close takes no memory.
-    Job close;
     std::promise<void> closed;
-    bool told_closed = false;
     std::future<void> when_closed = closed.get_future();
   };
 
@@ -169,21 +166,17 @@ class Engine final : public Host, public detail::LockContext {
              const std::shared_ptr<CachedLock>& cached);
   /// Adds the route to its store's note of routes (route_uses.hpp), later and once a half-day at
   /// most. A failure has no effect. The loop.
-  void note_route(const RouteConfig& route) noexcept;
-  void write_route(std::size_t index) noexcept;
-  Releaser::Done guarded(const std::shared_ptr<Hold>& hold, Releaser::Done done) noexcept;
+  void note_route(const RouteConfig& route);
+  void write_route(std::size_t index);
+  Releaser::Done guarded(const std::shared_ptr<Hold>& hold, Releaser::Done done);
   void tell_loss_at_release(Hold& hold);
-  void begin_closing() noexcept;
-  void end_closing() noexcept;
+  template <class T>
+  using Operation = std::function<asio::awaitable<T>(std::shared_ptr<Store>)>;
   template <class T, class Call>
-  asio::awaitable<void> answer(std::shared_ptr<Call> call, asio::awaitable<T> operation);
-  /// On the loop.
-  template <class T, class Call>
-  void begin(const std::shared_ptr<Call>& call, const std::string& store,
-             const std::function<asio::awaitable<T>(std::shared_ptr<Store>)>& operation);
+  asio::awaitable<void> answer(std::shared_ptr<Call> call, std::string store,
+                               Operation<T> operation);
   asio::awaitable<void> close_stores();
-  static asio::awaitable<void> close_store(std::shared_ptr<Store> store,
-                                           std::shared_ptr<OneShot<bool>> closed);
+  static asio::awaitable<void> close_store(std::shared_ptr<Store> store, OneShot<bool> closed);
   std::chrono::milliseconds longest_release_timeout() const noexcept;
 
   const OpenOptions options_;
@@ -206,16 +199,19 @@ class Engine final : public Host, public detail::LockContext {
   std::unique_ptr<Runtime> runtime_;
 };
 
-// Answers by itself: what co_spawn() needs to report its end may be missing.
 template <class T, class Call>
-asio::awaitable<void> Engine::answer(std::shared_ptr<Call> call, asio::awaitable<T> operation) {
+asio::awaitable<void> Engine::answer(std::shared_ptr<Call> call, std::string name,
+                                     Operation<T> operation) {
+  runtime_->calls.add(call);
   std::exception_ptr error;
   std::optional<T> value;
   try {
-    T got = co_await std::move(operation);
+    auto begun = operation(store(name));
+    T got = co_await std::move(begun);
     value.emplace(std::move(got));
   } catch (...) {
     error = std::current_exception();
+    end_if_out_of_memory(error);
   }
   runtime_->calls.remove(call);
   if (error) {
@@ -231,8 +227,9 @@ T Engine::run_on(const std::string& name,
   const NoCancellation uncancelled;
   auto call = std::make_shared<Calls::Call<T>>();
   Driving::Intent intent;
-  const auto failure = try_post(
-      [this, name, operation = std::move(operation), call] { begin<T>(call, name, operation); });
+  const auto failure = try_post([this, name, operation = std::move(operation), call]() mutable {
+    spawn(env(), answer<T>(call, name, std::move(operation)));
+  });
   if (failure.error) throw LockError(failure.error, {{}, name, failure.text});
   return call->wait(intent);
 }
@@ -242,22 +239,10 @@ void Engine::start_on(const std::string& name,
                       std::function<asio::awaitable<T>(std::shared_ptr<Store>)> operation,
                       typename Calls::Told<T>::Done done) {
   auto call = std::make_shared<Calls::Told<T>>(done);
-  const auto failure = try_post(
-      [this, name, operation = std::move(operation), call] { begin<T>(call, name, operation); });
+  const auto failure = try_post([this, name, operation = std::move(operation), call]() mutable {
+    spawn(env(), answer<T>(call, name, std::move(operation)));
+  });
   if (failure.error) done(failure.error, std::nullopt);
-}
-
-template <class T, class Call>
-void Engine::begin(const std::shared_ptr<Call>& call, const std::string& name,
-                   const std::function<asio::awaitable<T>(std::shared_ptr<Store>)>& operation) {
-  auto& calls = runtime_->calls;
-  try {
-    calls.add(call);
-    asio::co_spawn(env().executor(), answer<T>(call, operation(store(name))), asio::detached);
-  } catch (const std::exception&) {  // else the caller would wait until the manager closes
-    calls.remove(call);
-    call->fail(std::current_exception());
-  }
 }
 
 }  // namespace dlock::core

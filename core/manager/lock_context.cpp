@@ -2,6 +2,7 @@
 #include "core/manager/lock_context.hpp"
 
 #include <memory>
+#include <new>
 #include <string>
 
 #include "core/loop/completions.hpp"
@@ -26,7 +27,8 @@ class OwnContext final : public detail::LockContext {
 
 /// Never destroyed: locks of static storage may ask after that.
 const std::string& unknown_store() {
-  static const auto* const name = new std::string();
+  alignas(std::string) static unsigned char place[sizeof(std::string)];
+  static const auto* const name = ::new (place) std::string();
   return *name;
 }
 

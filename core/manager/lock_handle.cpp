@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dlock/lock_handle.hpp"
 
+#include <new>
+
 #include "core/loop/completions.hpp"
 #include "core/loop/reply.hpp"
 #include "core/manager/multi_grant.hpp"
 #include "dlock/detail/grant.hpp"
+#include "dlock/detail/out_of_memory.hpp"
 #include "dlock/detail/recycled.hpp"
 #include "dlock/spi/thread.hpp"
 
@@ -14,9 +17,9 @@ void detail::Grant::post_callback(UniqueFunction<void()> job) {
   core::Completions::alone()->post(std::move(job));
 }
 
-void detail::Grant::downgrade(Done done) noexcept { done(make_error_code(errc::not_supported)); }
+void detail::Grant::downgrade(Done done) { done(make_error_code(errc::not_supported)); }
 
-void detail::Grant::export_grant(std::chrono::milliseconds, Exported done) noexcept {
+void detail::Grant::export_grant(std::chrono::milliseconds, Exported done) {
   done(make_error_code(errc::not_supported),
        "only one lock of a store's can change its process: no several at once, and no fake");
 }
@@ -25,7 +28,8 @@ namespace {
 
 /// Never destroyed: handles of static storage may ask after that.
 const std::string& no_name() {
-  static const auto* const name = new std::string();
+  alignas(std::string) static unsigned char place[sizeof(std::string)];
+  static const auto* const name = ::new (place) std::string();
   return *name;
 }
 
@@ -156,18 +160,12 @@ error_code LockHandle::release() noexcept {
   const NoCancellation uncancelled;
   const auto grant = std::exchange(grant_, nullptr);
   if (!grant) return {};
-  std::shared_ptr<core::Reply<error_code>> reply;
-  detail::Grant::Done done;
-  try {
-    reply = detail::make_recycled<core::Reply<error_code>>();
-    done = [reply](error_code told) { reply->set(told); };
-  } catch (const std::bad_alloc&) {
-    // It goes on in the background; nothing is left to tell its outcome with.
-    reply.reset();
-  }
-  core::Driving::Intent intent;
-  grant->release(std::move(done));
-  const auto ec = reply ? reply->wait(intent) : make_error_code(errc::unavailable);
+  const auto ec = or_end([&grant] {
+    const auto reply = detail::make_recycled<core::Reply<error_code>>();
+    core::Driving::Intent intent;
+    grant->release([reply](error_code told) { reply->set(told); });
+    return reply->wait(intent);
+  });
   grant->wait_quiet();
   return ec;
 }
@@ -220,13 +218,13 @@ std::string LockHandle::export_grant(ExportOptions options) {
   return text;
 }
 
-void LockHandle::start_release(detail::UniqueFunction<void(error_code)> done) noexcept {
+void LockHandle::start_release(detail::UniqueFunction<void(error_code)> done) {
   const auto grant = std::exchange(grant_, nullptr);
   if (grant) return grant->release_quietly(std::move(done));
   if (done) done({});
 }
 
-void LockHandle::start_downgrade(detail::UniqueFunction<void(error_code)> done) noexcept {
+void LockHandle::start_downgrade(detail::UniqueFunction<void(error_code)> done) {
   if (grant_) return grant_->downgrade(std::move(done));
   if (done) done(make_error_code(errc::lock_lost));
 }

@@ -2,11 +2,11 @@
 #include "core/manager/multi_grant.hpp"
 
 #include <algorithm>
-#include <new>
 #include <tuple>
 #include <utility>
 
 #include "core/loop/driving.hpp"
+#include "dlock/detail/out_of_memory.hpp"
 #include "dlock/spi/fork.hpp"
 
 namespace dlock::core {
@@ -84,7 +84,7 @@ void MultiGrant::hand_to_mutex() noexcept {
   for (const auto& part : parts_) part->hand_to_mutex();
 }
 
-void MultiGrant::renew_within(std::chrono::nanoseconds time) noexcept {
+void MultiGrant::renew_within(std::chrono::nanoseconds time) {
   for (const auto& part : parts_) part->renew_within(time);
 }
 
@@ -263,34 +263,24 @@ void MultiGrant::release(Done done) noexcept {
     released_ = std::move(done);
   }
   bool is_lost = false;
-  {
+  or_end([&] {
     // Who waits for all must not run the loop of one of them: the others' answers would not end it.
     std::optional<Driving::Intent> apart;
     if (!one_loop_) apart.emplace();
     for (auto at = parts_.size(); at > 0; --at) {
       auto& part = *parts_[at - 1];
-      auto told = is_awaited ? told_by_part() : Done();
-      const bool is_untold = is_awaited && !told;
+      Done told;
+      if (is_awaited) told = [self](error_code ec) { self->on_released(ec); };
       part.release(std::move(told));
-      if (is_untold) on_released(make_error_code(errc::unavailable));
       if (part.state() != HandleState::lost) continue;
       note(part.reason());
       is_lost = true;
     }
-  }
-  if (is_lost) see_to_stop();
+  });
+  if (is_lost) or_end([this] { see_to_stop(); });
 }
 
-/// Empty for want of memory: it goes on in the background.
-MultiGrant::Done MultiGrant::told_by_part() noexcept {
-  try {
-    return [self = shared_from_this()](error_code ec) { self->on_released(ec); };
-  } catch (const std::bad_alloc&) {
-    return {};
-  }
-}
-
-void MultiGrant::on_released(error_code ec) noexcept {
+void MultiGrant::on_released(error_code ec) {
   Done done;
   {
     const Lock lock(mutex_);
@@ -302,32 +292,30 @@ void MultiGrant::on_released(error_code ec) noexcept {
 }
 
 /// After a loss that the part does not tell any more: it was given back just then.
-void MultiGrant::see_to_stop() noexcept {
+void MultiGrant::see_to_stop() {
   {
     const Lock lock(mutex_);
     if (!std::exchange(is_lost_, true)) stop_is_due_ = true;
     if (!stop_is_due_ || is_telling_) return;
   }
-  try {
-    // It is left: no callback of it is called any more, so that nothing throws.
-    post_callback([self = shared_from_this()]() noexcept { self->tell(); });
-  } catch (const std::bad_alloc&) {
-    tell();
-  }
+  // It is left: no callback of it is called any more, so that no user code throws.
+  post_callback([self = shared_from_this()] { self->tell(); });
 }
 
 void MultiGrant::release_quietly(Done done) noexcept {
   // Inside a callback of its own the caller may well wait for `done`.
   if (!done || is_foreign() || is_telling_here()) return release(std::move(done));
-  release([self = shared_from_this(), done = std::move(done)](error_code ec) mutable {
-    {
-      const Lock lock(self->mutex_);
-      if (self->telling_ != std::thread::id()) {
-        self->when_quiet_ = [done = std::move(done), ec]() mutable { done(ec); };
-        return;
+  or_end([&] {
+    release([self = shared_from_this(), done = std::move(done)](error_code ec) mutable {
+      {
+        const Lock lock(self->mutex_);
+        if (self->telling_ != std::thread::id()) {
+          self->when_quiet_ = [done = std::move(done), ec]() mutable { done(ec); };
+          return;
+        }
       }
-    }
-    done(ec);
+      done(ec);
+    });
   });
 }
 

@@ -54,7 +54,7 @@ class MultiGrant final : public detail::Grant, public std::enable_shared_from_th
   /// Told each time that one of them is asked for.
   void on_revoke(RevokeCallback callback) override;
   void progress() noexcept override;
-  void renew_within(std::chrono::nanoseconds time) noexcept override;
+  void renew_within(std::chrono::nanoseconds time) override;
   void hand_to_mutex() noexcept override;
   /// All of them, the last one first, without a wait in between. `done` is told when all have
   /// answered: lock_lost if one was lost, else the first error.
@@ -84,9 +84,8 @@ class MultiGrant final : public detail::Grant, public std::enable_shared_from_th
   template <class UserCode>
   void outside(Lock& lock, UserCode code);
   void listen(Notices::Listener listener);
-  Done told_by_part() noexcept;
-  void on_released(error_code ec) noexcept;
-  void see_to_stop() noexcept;
+  void on_released(error_code ec);
+  void see_to_stop();
 
   Identity identity_;
   const bool one_loop_;

@@ -67,7 +67,12 @@ class Gathering final : public std::enable_shared_from_this<Gathering> {
       const auto self = weak.lock();
       if (self && state == HandleState::lost) self->cancel();
     });
-    ask_next();
+    try {
+      ask_next();
+    } catch (const std::bad_alloc&) {
+      if (handler_) grant_->release({});  // else its handle has released it
+      throw;
+    }
   }
 
   void cancel() {
@@ -112,9 +117,12 @@ class Gathering final : public std::enable_shared_from_this<Gathering> {
   detail::Canceller pending_;
 };
 
+// In the caller's thread std::bad_alloc leaves begin(). On a loop it ends the process.
 void Gathering::ask_next() {
   try {
     ask_or_end();
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& error) {
     if (!handler_) throw;  // its own
     give_up(error);
@@ -180,6 +188,8 @@ void Gathering::on_answer(error_code ec, LockHandle part) {
     }
     if (!part) return fail(make_error_code(errc::protocol));
     grant_->add(part);
+  } catch (const std::bad_alloc&) {
+    throw;
   } catch (const std::exception& error) {
     if (!handler_) throw;
     return give_up(error);
@@ -196,7 +206,6 @@ bool Gathering::fail_if_lost() {
   return true;
 }
 
-/// For want of memory most likely: takes none but what its handler takes.
 void Gathering::give_up(const std::exception& error) {
   auto failure = failure_of(error);
   diagnostics_.server_text = std::move(failure.text);
@@ -274,10 +283,11 @@ detail::Canceller MultiLock::start_acquire(AcquireOptions options, detail::Acqui
   if (locks_.size() == 1) return locks_.front()->start_acquire(options, std::move(handler));
   const auto all = std::make_shared<Gathering>(locks_, name_, common_context_ != nullptr, options,
                                                std::move(handler));
-  all->begin(options.wait ? options.wait : default_wait());
-  return [weak = std::weak_ptr(all)] {
+  detail::Canceller canceller = [weak = std::weak_ptr(all)] {
     if (const auto still = weak.lock()) still->cancel();
   };
+  all->begin(options.wait ? options.wait : default_wait());
+  return canceller;
 }
 
 }  // namespace dlock::inline v0

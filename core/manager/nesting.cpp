@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/manager/nesting.hpp"
 
-#include <exception>
 #include <memory>
 #include <vector>
 
@@ -69,8 +68,7 @@ bool waits(const DistributedLock& lock, const AcquireOptions& options) {
 
 }  // namespace
 
-// What cannot be noted, for want of memory, is not watched.
-void note_asked(const DistributedLock& lock, const AcquireOptions& options) noexcept try {
+void note_asked(const DistributedLock& lock, const AcquireOptions& options) {
   auto* const thread = OfThread<Thread>::here();
   if (thread == nullptr || thread->held.empty()) return;
   std::erase_if(thread->held, is_given_back);
@@ -81,15 +79,13 @@ void note_asked(const DistributedLock& lock, const AcquireOptions& options) noex
   } else {
     note_one(*thread, lock, call_now());
   }
-} catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): see above
 }
 
-void note_taken(const LockHandle& handle) noexcept try {
+void note_taken(const LockHandle& handle) {
   auto* const thread = OfThread<Thread>::here();
   const auto& grant = detail::GrantAccess::grant(handle);
   if (thread == nullptr || !grant || thread->held.size() >= kMostHeld) return;
   thread->held.push_back({grant, call_now()});
-} catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): as above
 }
 
 CallScope::CallScope(const Call& call) noexcept { present_call = &call; }

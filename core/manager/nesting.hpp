@@ -11,9 +11,9 @@
 namespace dlock::core {
 
 /// It is about to ask for that lock.
-void note_asked(const DistributedLock& lock, const AcquireOptions& options) noexcept;
+void note_asked(const DistributedLock& lock, const AcquireOptions& options);
 /// It has been given that; an empty one is nothing.
-void note_taken(const LockHandle& handle) noexcept;
+void note_taken(const LockHandle& handle);
 
 /// What it asks for meanwhile is asked for by that call.
 class CallScope {

@@ -13,7 +13,7 @@ namespace dlock::core {
 /// A thread could not be made.
 Failure out_of_threads(const std::error_code& error);
 
-/// A descriptor could not be opened; or, by the code, memory for it was missing.
+/// A descriptor could not be opened.
 Failure out_of_descriptors(const std::error_code& error);
 
 /// Whether the code says that a limit on descriptors was met.

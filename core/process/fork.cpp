@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <new>
 #include <unordered_set>
 
 namespace dlock::inline v0 {
@@ -17,7 +18,8 @@ class ForkRegistry {
  public:
   static ForkRegistry& get() {
     // Never destroyed: managers of static storage, and a fork() at exit, may come after that.
-    static auto* const registry = new ForkRegistry();
+    alignas(ForkRegistry) static unsigned char place[sizeof(ForkRegistry)];
+    static auto* const registry = ::new (place) ForkRegistry();
     return *registry;
   }
 

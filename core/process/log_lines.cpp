@@ -9,7 +9,6 @@
 
 #include <cerrno>
 #include <deque>
-#include <exception>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -45,18 +44,13 @@ class LogLines::Queue final : public Errand, public std::enable_shared_from_this
  public:
   explicit Queue(Sink sink) : sink_(std::move(sink)) {}
 
-  void push(Crew& crew, LogLevel level, std::string_view text) noexcept {
+  void push(Crew& crew, LogLevel level, std::string_view text) {
     const std::lock_guard lock(mutex_);
-    try {
-      if (lines_.size() >= kMost) {
-        ++dropped_;
-        return;
-      }
-      lines_.emplace_back(level, text);
-    } catch (const std::exception&) {
+    if (lines_.size() >= kMost) {
       ++dropped_;
       return;
     }
+    lines_.emplace_back(level, text);
     if (std::exchange(is_posted_, true)) {
       crew.hire();
     } else {
@@ -66,11 +60,11 @@ class LogLines::Queue final : public Errand, public std::enable_shared_from_this
 
   void give_up() noexcept {
     const std::lock_guard lock(mutex_);
-    lines_.clear();  // a deque to swap with would take memory
+    lines_.clear();
     dropped_ = 0;
   }
 
-  void run() noexcept override {
+  void run() override {
     while (true) {
       std::unique_lock lock(mutex_);
       if (const auto dropped = std::exchange(dropped_, 0); dropped > 0) {
@@ -98,12 +92,9 @@ class LogLines::Queue final : public Errand, public std::enable_shared_from_this
     } catch (...) {  // NOLINT(bugprone-empty-catch): there is no log to say it to
     }
   }
-  void tell_dropped(std::uint64_t count) const noexcept {
-    try {
-      write(LogLevel::warning,
-            fmt::format("{} lines were dropped: the log did not take them in time", count));
-    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no memory for a line
-    }
+  void tell_dropped(std::uint64_t count) const {
+    write(LogLevel::warning,
+          fmt::format("{} lines were dropped: the log did not take them in time", count));
   }
 
   const Sink sink_;
@@ -119,9 +110,7 @@ LogLines::LogLines(Sink sink)
 
 LogLines::~LogLines() { finish(std::chrono::seconds(1)); }
 
-void LogLines::write(LogLevel level, std::string_view text) noexcept {
-  queue_->push(*crew_, level, text);
-}
+void LogLines::write(LogLevel level, std::string_view text) { queue_->push(*crew_, level, text); }
 
 void LogLines::finish(std::chrono::milliseconds patience) noexcept {
   crew_->finish(std::chrono::steady_clock::now() + patience);

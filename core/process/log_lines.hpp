@@ -30,7 +30,7 @@ class LogLines {
   LogLines& operator=(const LogLines&) = delete;
 
   /// Never waits for the log.
-  void write(LogLevel level, std::string_view text) noexcept;
+  void write(LogLevel level, std::string_view text);
   /// Tries again to make the thread, if it could not be made.
   void hire() noexcept { crew_->hire(); }
   /// Waits until all is written; what is not by then is dropped, and a log that is stuck is left to

@@ -10,7 +10,7 @@
 
 namespace dlock::core {
 
-/// Throws std::bad_alloc at first use. Any thread.
+/// Any thread.
 template <class T>
 T& of_process() {
   struct Owned {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "dlock/detail/out_of_memory.hpp"
 #include "dlock/spi/error.hpp"
 
 namespace dlock::core {
@@ -52,7 +53,8 @@ asio::awaitable<void> add_route_use(std::shared_ptr<Store> store, RouteUse use) 
       answer = co_await replace_note(*store, std::move(from), std::move(to));
       if (answer.status == RecordStatus::done) co_return;
     }
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): only the note is missing
+  } catch (const std::exception& error) {
+    end_if_out_of_memory(error);  // else only the note is missing
   }
 }
 

@@ -4,8 +4,9 @@
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <new>
 #include <system_error>
+
+#include "dlock/detail/out_of_memory.hpp"
 
 namespace dlock::inline v0 {
 namespace {
@@ -102,20 +103,10 @@ errc portable(const error_code& ec) noexcept {
              : errc::protocol;
 }
 
-Failure failure_of(const std::exception& error) noexcept {
-  Failure failure{make_error_code(errc::unavailable), {}};
-  try {
-    if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
-      failure.text = "out of memory";  // short enough to be kept in the string itself
-      return failure;
-    }
-    const auto* const of_system = dynamic_cast<const std::system_error*>(&error);
-    if (of_system == nullptr) failure.error = make_error_code(errc::protocol);
-    failure.text = error.what();
-  } catch (const std::bad_alloc&) {
-    failure.text = "out of memory";
-  }
-  return failure;
+Failure failure_of(const std::exception& error) {
+  end_if_out_of_memory(error);
+  const auto* const of_system = dynamic_cast<const std::system_error*>(&error);
+  return make_failure(of_system != nullptr ? errc::unavailable : errc::protocol, error.what());
 }
 
 std::string system_text(int error_number) {

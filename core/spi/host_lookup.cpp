@@ -8,6 +8,7 @@
 #include <exception>
 #include <utility>
 
+#include "dlock/detail/out_of_memory.hpp"
 #include "dlock/spi/error.hpp"
 
 namespace dlock::inline v0 {
@@ -21,6 +22,7 @@ std::shared_ptr<const HostLookup> HostLookup::start(Env& env, const Endpoint& se
     try {
       lookup->ask(server);
     } catch (const std::exception& error) {
+      end_if_out_of_memory(error);
       lookup->error_ = error.what();
     }
   };

@@ -5,6 +5,7 @@
 
 #include "core/store/hold.hpp"
 #include "core/store/store.hpp"
+#include "dlock/detail/out_of_memory.hpp"
 #include "dlock/spi/error.hpp"
 
 namespace dlock::core {
@@ -91,16 +92,11 @@ void Acquisition::on_deadline() {
 
 errc Acquisition::error_at_deadline() const { return fsm_.error_at_deadline(store_->trouble()); }
 
-// Without memory nothing is known of what has been asked for: as after an answer that never came.
-void Acquisition::give_up(const std::exception& error) noexcept {
-  const auto now = store_->env().now();
-  if (claim_) store_->withdraw(claim_, now);
+// Nothing is known of what has been asked for: as after an answer that never came.
+void Acquisition::give_up(const std::exception& error) {
   const auto why = failure_of(error);
-  try {
-    caller_.fail(why);
-  } catch (const std::exception&) {
-    // Its handler's own post.
-  }
+  if (claim_) store_->withdraw(claim_, store_->env().now());
+  caller_.fail(why);
 }
 
 // Else claim() waits for what is missing, or says why it cannot.
@@ -210,7 +206,8 @@ asio::awaitable<void> Acquisition::wait(TimePoint until) {
   bool broken = false;
   try {
     co_await store_->backend().wait(claim_, until);
-  } catch (const std::exception&) {
+  } catch (const std::exception& error) {
+    end_if_out_of_memory(error);
     broken = true;
   }
   // A wait that fails must not become a busy loop of claims.

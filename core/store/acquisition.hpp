@@ -56,8 +56,6 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
   Acquisition(std::shared_ptr<Store> store, Request request, detail::AcquireHandler handler);
 
   asio::awaitable<void> run();
-  /// It cannot begin, or cannot go on: its caller is told.
-  void give_up(const std::exception& error) noexcept;
   /// Counts the acquisitions of this process.
   std::uint64_t number() const noexcept { return number_; }
   /// After errc::moving: what stands in the lock's place (ClaimStatus::sealed).
@@ -81,6 +79,8 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
 
   AcquireFsm::Step begin();
   void on_deadline();
+  /// It cannot continue.
+  void give_up(const std::exception& error);
   /// Nothing has to be waited for, or refused, before ask().
   bool can_ask();
   asio::awaitable<ClaimAnswer> ask();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/store/cached_lock.hpp"
 
-#include <new>
 #include <utility>
 
 #include "core/store/host.hpp"
@@ -28,7 +27,6 @@ struct CachedLock::Waiter {
   TimePoint begun{};
   TimerId timer = 0;
   std::weak_ptr<Acquisition> acquisition{};  ///< once he asks it after all
-  Job give_way{};                            ///< likewise: the next one's turn
 
   void stop_clock() { store->env().cancel(std::exchange(timer, 0)); }
 };
@@ -59,7 +57,7 @@ class CachedLock::ClaimWatch final : public HoldDependency {
     return lock ? lock->holder(claimed_) : nullptr;
   }
   bool has_user() noexcept override { return holder() != nullptr; }
-  void on_contended() noexcept override {
+  void on_contended() override {
     if (const auto lock = lock_.lock()) lock->on_contended(claimed_);
   }
 
@@ -74,17 +72,13 @@ class CachedLock::ClaimWatch final : public HoldDependency {
 class CachedLock::KeptClaim final : public HoldDependency {
  public:
   KeptClaim(std::shared_ptr<CachedLock> lock, std::shared_ptr<Hold> claimed)
-      : lock_(std::move(lock)),
-        claimed_(std::move(claimed)),
-        give_way_([weak = std::weak_ptr(lock_)] {
-          if (const auto self = weak.lock()) self->lead_next();
-        }) {}
+      : lock_(std::move(lock)), claimed_(std::move(claimed)) {}
   Hold& claimed() const noexcept { return *claimed_; }
   /// It has ended here: given back, unless it was lost before. Then the next one of us asks the
-  /// store. Once; takes no memory.
-  void give_back(Releaser::Done done) noexcept {
+  /// store. Once.
+  void give_back(Releaser::Done done) {
     claimed_->release(std::move(done));
-    claimed_->host().env().post(std::move(give_way_));
+    lock_->lead_next_soon(claimed_->host().env());
   }
   TimePoint until() const noexcept override { return claimed_->until(); }
   LossReason why() const noexcept override {
@@ -92,7 +86,7 @@ class CachedLock::KeptClaim final : public HoldDependency {
     return known == LossReason::none ? LossReason::expired : known;
   }
   std::string broken_by() override { return claimed_->broken_by(); }
-  bool take_back(Hold& hold, Releaser::Done& done) noexcept override {
+  bool take_back(Hold& hold, Releaser::Done& done) override {
     lock_->take_back(*this, hold, done);
     return true;
   }
@@ -111,7 +105,6 @@ class CachedLock::KeptClaim final : public HoldDependency {
  private:
   const std::shared_ptr<CachedLock> lock_;
   const std::shared_ptr<Hold> claimed_;
-  Job give_way_;
 };
 
 // In a fork()ed child the mutex may be locked for ever.
@@ -132,17 +125,6 @@ std::shared_ptr<Hold> CachedLock::make_holder() {
   return hold;
 }
 
-/// Null: there was no memory for it.
-std::shared_ptr<Hold> CachedLock::make_next_holder() noexcept {
-  try {
-    auto hold = make_holder();
-    if (is_wanted()) ++in_a_row_;
-    return hold;
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
-}
-
 /// What becomes of the claim, now that its user has let go of it.
 CachedLock::Next CachedLock::next() const noexcept {
   if (!kept_->claimed().is_sure()) return Next::give_away;
@@ -159,35 +141,28 @@ CachedLock::KeptClaimPtr CachedLock::end() noexcept {
   return std::exchange(kept_, nullptr);
 }
 
-/// False: there was no memory for it.
-bool CachedLock::keep_or_pass(Next what) noexcept {
+void CachedLock::keep_or_pass(Next what) {
   auto& env = kept_->claimed().host().env();
-  try {
-    if (what == Next::pass) {
-      env.post([weak = weak_from_this()] {
-        if (const auto self = weak.lock()) self->pass_on();
-      });
-      place_ = Place::passing;
-      return true;
-    }
-    idle_since_ = env.now();
-    if (!is_armed_) {
-      env.post([weak = weak_from_this(), &env, when = idle_since_ + limits_.cache] {
-        if (const auto self = weak.lock()) self->arm(env, when);
-      });
-      is_armed_ = true;
-    }
-  } catch (const std::bad_alloc&) {
-    return false;
+  if (what == Next::pass) {
+    env.post([weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->pass_on();
+    });
+    place_ = Place::passing;
+    return;
+  }
+  idle_since_ = env.now();
+  if (!std::exchange(is_armed_, true)) {
+    env.post([weak = weak_from_this(), &env, when = idle_since_ + limits_.cache] {
+      if (const auto self = weak.lock()) self->arm(env, when);
+    });
   }
   place_ = Place::idle;
   is_idle_.store(true, std::memory_order_release);
-  return true;
 }
 
 /// Its user has lost it by his own time, and the next one must have another token. Harmless if it
 /// has ended.
-void CachedLock::give_up(KeptClaim& from) noexcept {
+void CachedLock::give_up(KeptClaim& from) {
   KeptClaimPtr ended;
   {
     const std::lock_guard lock(mutex_);
@@ -196,15 +171,16 @@ void CachedLock::give_up(KeptClaim& from) noexcept {
   if (ended) ended->give_back({});
 }
 
-void CachedLock::take_back(KeptClaim& from, Hold& hold, Releaser::Done& done) noexcept {
+void CachedLock::take_back(KeptClaim& from, Hold& hold, Releaser::Done& done) {
   if (is_over_use(hold.reason())) return give_up(from);
   bool waits = false;
   {
     const std::lock_guard lock(mutex_);
     if (kept_.get() == &from) {
       const auto what = hold.is_inherited() ? Next::give_away : next();
-      if (what != Next::give_away && keep_or_pass(what)) {
-        waits = true;
+      waits = what != Next::give_away;
+      if (waits) {
+        keep_or_pass(what);
       } else {
         end();
       }
@@ -304,20 +280,14 @@ void CachedLock::join(const WaiterPtr& waiter) {
     ++waiting_;
     if (place_ == Place::used) user = holder_.lock();
   }
-  try {
-    if (is_first) waiter->store->keep(shared_from_this());
-    if (limits.once) return time_out(number);
-    if (is_full) return leave(number, errc::queue_full);
-    if (user) user->note_contended();
-    if (limits.deadline == kNever) return;
-    waiter->timer =
-        waiter->store->env().call_at(limits.deadline, [weak = weak_from_this(), number] {
-          if (const auto self = weak.lock()) self->time_out(number);
-        });
-  } catch (...) {
-    if (const auto place = waiters_.find(number); place != waiters_.end()) take_out(place);
-    throw;
-  }
+  if (is_first) waiter->store->keep(shared_from_this());
+  if (limits.once) return time_out(number);
+  if (is_full) return leave(number, errc::queue_full);
+  if (user) user->note_contended();
+  if (limits.deadline == kNever) return;
+  waiter->timer = waiter->store->env().call_at(limits.deadline, [weak = weak_from_this(), number] {
+    if (const auto self = weak.lock()) self->time_out(number);
+  });
 }
 
 CachedLock::WaiterPtr CachedLock::take_out(Waiters::iterator place) {
@@ -375,7 +345,6 @@ void CachedLock::leave(std::uint64_t number, errc why) {
   tell(waiter->handler, make_error_code(why), LockHandle());
 }
 
-/// Leaves his handler where it is if it throws.
 void CachedLock::lead(const WaiterPtr& waiter) {
   auto acquisition = std::make_shared<Acquisition>(
       waiter->store, waiter->request,
@@ -384,23 +353,16 @@ void CachedLock::lead(const WaiterPtr& waiter) {
       });
   waiter->acquisition = acquisition;
   leading_ = acquisition;
-  waiter->give_way = [weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->lead_next();
-  };
   is_led_ = true;
   waiter->store->acquire(std::move(acquisition));
 }
 
 void CachedLock::ask_apart(const WaiterPtr& waiter) {
-  try {
-    auto acquisition = std::make_shared<Acquisition>(
-        waiter->store, waiter->request,
-        [waiter](error_code ec, LockHandle got) { tell(waiter->handler, ec, std::move(got)); });
-    waiter->acquisition = acquisition;
-    waiter->store->acquire(std::move(acquisition));
-  } catch (const std::exception& error) {
-    tell(waiter->handler, failure_of(error).error, LockHandle());
-  }
+  auto acquisition = std::make_shared<Acquisition>(
+      waiter->store, waiter->request,
+      [waiter](error_code ec, LockHandle got) { tell(waiter->handler, ec, std::move(got)); });
+  waiter->acquisition = acquisition;
+  waiter->store->acquire(std::move(acquisition));
 }
 
 void CachedLock::on_led(const WaiterPtr& waiter, error_code ec, LockHandle got) {
@@ -408,18 +370,13 @@ void CachedLock::on_led(const WaiterPtr& waiter, error_code ec, LockHandle got) 
   was_answered_ = !ec || ec == errc::timed_out;
   std::shared_ptr<Hold> hold;
   if (!ec) {
-    try {
-      const auto acquisition = waiter->acquisition.lock();
-      hold = adopt(got, acquisition && acquisition->has_waited());
-    } catch (const std::bad_alloc& error) {
-      ec = failure_of(error).error;
-    }
+    const auto acquisition = waiter->acquisition.lock();
+    hold = adopt(got, acquisition && acquisition->has_waited());
   }
-  if (!hold) waiter->store->env().post(std::move(waiter->give_way));
+  if (!hold) lead_next_soon(waiter->store->env());
   tell(waiter->handler, ec, LockHandle(std::move(hold)));
 }
 
-/// If it throws, `got` is what it was.
 std::shared_ptr<Hold> CachedLock::adopt(LockHandle& got, bool has_waited) {
   const auto claimed = HandleAccess::hold(got);
   const auto claim = claimed->claim();
@@ -433,17 +390,18 @@ std::shared_ptr<Hold> CachedLock::adopt(LockHandle& got, bool has_waited) {
     is_contended_ =
         !claim->request().tell_contention || claim->is_contended() || claim->request().gate;
     was_waited_for_ = has_waited;
-    try {
-      hold = make_holder();
-    } catch (...) {
-      end();
-      throw;
-    }
+    hold = make_holder();
     in_a_row_ = claim->request().gate ? limits_.cohort : 0;
   }
   generation_.store(fork_generation(), std::memory_order_relaxed);
   detail::GrantAccess::take(got);
   return hold;
+}
+
+void CachedLock::lead_next_soon(Env& env) {
+  env.post([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->lead_next();
+  });
 }
 
 // One at a time: the others wait for him, not for the store.
@@ -453,13 +411,7 @@ void CachedLock::lead_next() {
       const std::lock_guard lock(mutex_);
       if (place_ != Place::none) return;
     }
-    const auto waiter = take_out(waiters_.begin());
-    try {
-      lead(waiter);
-    } catch (const std::exception& error) {
-      is_led_ = false;
-      tell(waiter->handler, failure_of(error).error, LockHandle());
-    }
+    lead(take_out(waiters_.begin()));
   }
 }
 
@@ -471,8 +423,14 @@ void CachedLock::pass_on() {
     if (place_ != Place::passing) return;
     // He may have given up meanwhile, and the store may have spoken.
     const auto what = next();
-    if (what == Next::pass) hold = make_next_holder();
-    if (!hold && (what != Next::keep || !keep_or_pass(Next::keep))) ended = end();
+    if (what == Next::pass) {
+      hold = make_holder();
+      if (is_wanted()) ++in_a_row_;
+    } else if (what == Next::keep) {
+      keep_or_pass(what);
+    } else {
+      ended = end();
+    }
   }
   if (ended) return ended->give_back({});
   if (!hold) return;
@@ -483,17 +441,9 @@ void CachedLock::pass_on() {
 }
 
 void CachedLock::arm(Env& env, TimePoint when) {
-  KeptClaimPtr ended;
-  try {
-    env.call_at(when, [weak = weak_from_this(), &env] {
-      if (const auto self = weak.lock()) self->on_timer(env);
-    });
-  } catch (const std::bad_alloc&) {
-    const std::lock_guard lock(mutex_);
-    is_armed_ = false;
-    if (place_ == Place::idle) ended = end();
-  }
-  if (ended) ended->give_back({});
+  env.call_at(when, [weak = weak_from_this(), &env] {
+    if (const auto self = weak.lock()) self->on_timer(env);
+  });
 }
 
 // One for as long as it is taken and released again and again.

@@ -35,8 +35,7 @@ class CachedLock final : public BackgroundWork, public std::enable_shared_from_t
   /// thread; no I/O, and nothing of the loop's.
   std::shared_ptr<Hold> take();
 
-  /// Tells `handler` exactly once, and leaves it where it is if it throws. Returns what cancels it.
-  /// Loop only.
+  /// Tells `handler` exactly once. Returns what cancels it. Loop only.
   std::function<void()> acquire(const std::shared_ptr<Store>& store, Acquisition::Request request,
                                 const std::shared_ptr<detail::AcquireHandler>& handler);
   /// Of its store: whoever waits here is told. Loop only.
@@ -53,17 +52,17 @@ class CachedLock final : public BackgroundWork, public std::enable_shared_from_t
   enum class Next { keep, pass, give_away };
 
   // Any thread.
-  void take_back(KeptClaim& from, Hold& hold, Releaser::Done& done) noexcept;
-  void give_up(KeptClaim& from) noexcept;
+  void take_back(KeptClaim& from, Hold& hold, Releaser::Done& done);
+  void give_up(KeptClaim& from);
+  void lead_next_soon(Env& env);
   /// Returns the hold of the present user, if there is one.
   std::shared_ptr<Hold> on_change(const Hold& claimed, HandleState state, LossReason why) noexcept;
   // With the mutex.
   std::shared_ptr<Hold> make_holder();
-  std::shared_ptr<Hold> make_next_holder() noexcept;
   bool is_wanted() const noexcept { return is_contended_ || was_waited_for_; }
   Next next() const noexcept;
   KeptClaimPtr end() noexcept;
-  bool keep_or_pass(Next what) noexcept;
+  void keep_or_pass(Next what);
   // Loop only.
   void on_contended(const Hold& claimed);
   std::shared_ptr<Hold> holder(const Hold& claimed) noexcept;

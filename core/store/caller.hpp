@@ -45,7 +45,7 @@ class Caller {
     if (diagnostics_ != nullptr && handler_) *diagnostics_ = {lock, store, std::move(text)};
     tell(told_code(error, cause), LockHandle());
   }
-  /// It could not go on, for want of memory most likely: takes none but what his handler takes.
+  /// It could not continue.
   void fail(const Failure& why) {
     if (diagnostics_ != nullptr && handler_) diagnostics_->server_text = why.text;
     tell(why.error, LockHandle());

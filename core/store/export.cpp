@@ -5,8 +5,6 @@
 // was, for nobody has the secret.
 #include <fmt/format.h>
 
-#include <new>
-
 #include "core/store/grant_text.hpp"
 #include "core/store/store.hpp"
 #include "dlock/duration.hpp"
@@ -61,13 +59,8 @@ void Store::export_grant(const std::shared_ptr<Hold>& hold, std::chrono::millise
   if (!claim || hold->state() == HandleState::lost) {
     return (*done)(make_error_code(errc::lock_lost), to_string(hold->reason()));
   }
-  Failure refused;
-  try {
-    refused = refused_export(*hold, within);
-    if (!refused.error) return tasks_.spawn(offer_claim(hold, claim, within, done));
-  } catch (const std::bad_alloc&) {
-    refused.error = make_error_code(errc::unavailable);  // nothing has begun
-  }
+  auto refused = refused_export(*hold, within);
+  if (!refused.error) return tasks_.spawn(offer_claim(hold, claim, within, done));
   (*done)(refused.error, std::move(refused.text));
 }
 
@@ -104,7 +97,6 @@ asio::awaitable<Result<std::string>> Store::offer(std::shared_ptr<Hold> hold, Cl
     made.failure.error = make_error_code(errc::lock_lost);
   }
   if (made.failure.error) co_return made;
-  // Before anything depends on it: a timer takes memory.
   env_.call_at(env_.now() + within, [weak = weak_from_this(), given = std::weak_ptr(hold)] {
     const auto store = weak.lock();
     const auto kept = given.lock();

@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/asio/post.hpp>
 #include <exception>
 #include <typeinfo>
 #include <utility>
 
 #include "core/store/host.hpp"
 #include "core/store/store.hpp"
+#include "dlock/detail/out_of_memory.hpp"
 #include "dlock/spi/fork.hpp"
 
 namespace dlock::core {
@@ -29,8 +29,7 @@ Hold::Hold(std::shared_ptr<Host> host, std::weak_ptr<Store> store, Identity iden
       identity_(std::move(identity)),
       claim_(claim),
       generation_(fork_generation()),
-      deadline_(deadline.time_since_epoch().count()),
-      release_([this] { release_now(); }) {}
+      deadline_(deadline.time_since_epoch().count()) {}
 
 Hold::Hold(const Hold& claimed, std::shared_ptr<HoldDependency> dependency)
     : host_(claimed.host_),
@@ -39,8 +38,7 @@ Hold::Hold(const Hold& claimed, std::shared_ptr<HoldDependency> dependency)
       claim_(claimed.claim_),
       generation_(claimed.generation_),
       dependency_(std::move(dependency)),
-      deadline_(kNever.time_since_epoch().count()),
-      release_([this] { release_now(); }) {}
+      deadline_(kNever.time_since_epoch().count()) {}
 
 bool Hold::is_foreign() const noexcept { return fork_generation() != generation_; }
 
@@ -80,14 +78,11 @@ bool Hold::is_left() noexcept {
   return is_left_;
 }
 
-void Hold::renew_within(Duration time) noexcept {
+void Hold::renew_within(Duration time) {
   if (is_foreign()) return;
-  try {
-    host_->post([self = shared_from_this(), time] {
-      if (const auto at = self->store_.lock()) at->renew_within(*self, time);
-    });
-  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): renewed like a plain lock
-  }
+  host_->post([self = shared_from_this(), time] {
+    if (const auto at = self->store_.lock()) at->renew_within(*self, time);
+  });
 }
 
 // First whether it is over: a moment that has passed is not moved.
@@ -140,14 +135,10 @@ void Hold::note_contended() noexcept {
   if (notices_.has_listeners()) post_telling();
 }
 
-void Hold::note_asked(const Revocation& how) noexcept {
-  try {
-    const std::lock_guard lock(mutex_);
-    notices_.note_asked(how);
-    if (notices_.has_listeners()) post_telling();
-  } catch (const std::bad_alloc&) {
-    host_->log(LogLevel::warning, "a lock was asked for, and there was no memory to tell of it");
-  }
+void Hold::note_asked(const Revocation& how) {
+  const std::lock_guard lock(mutex_);
+  notices_.note_asked(how);
+  if (notices_.has_listeners()) post_telling();
 }
 
 void Hold::hand_out() noexcept {
@@ -178,58 +169,44 @@ Hold::Audience Hold::audience() noexcept {
 
 // What was lost has been taken care of when it was; nothing is left to give back.
 void Hold::release(Done done) noexcept {
-  if (is_foreign()) {
-    if (done) done(make_error_code(errc::closed));
-    return;
-  }
-  const bool was_ours = give_back();
-  leave();
-  if (!was_ours) {
-    let_go();
-    if (done) done(make_error_code(errc::lock_lost));
-    return;
-  }
-  if (dependency_ && dependency_->take_back(*this, done)) return;
-  host_->release(shared_from_this(), std::move(done));
+  or_end([&] {
+    if (is_foreign()) {
+      if (done) done(make_error_code(errc::closed));
+      return;
+    }
+    const bool was_ours = give_back();
+    leave();
+    if (!was_ours) {
+      let_go();
+      if (done) done(make_error_code(errc::lock_lost));
+      return;
+    }
+    if (dependency_ && dependency_->take_back(*this, done)) return;
+    host_->release(shared_from_this(), std::move(done));
+  });
 }
 
-void Hold::downgrade(Done done) noexcept {
+void Hold::downgrade(Done done) {
   if (is_foreign()) return done(make_error_code(errc::closed));
   if (state() == HandleState::lost) return done(make_error_code(errc::lock_lost));
-  std::shared_ptr<Done> told;
-  auto why = errc::closed;
-  try {
-    told = std::make_shared<Done>();
-    std::swap(*told, done);
-    const bool posted = host_->post([self = shared_from_this(), told] {
-      const auto at = self->store_.lock();
-      if (!at) return (*told)(make_error_code(errc::closed));
-      at->downgrade(self, told);
-    });
-    if (posted) return;
-  } catch (const std::bad_alloc&) {
-    why = errc::not_supported;  // nothing has begun
-  }
-  (told ? *told : done)(make_error_code(why));
+  const auto told = std::make_shared<Done>(std::move(done));
+  const bool posted = host_->post([self = shared_from_this(), told] {
+    const auto at = self->store_.lock();
+    if (!at) return (*told)(make_error_code(errc::closed));
+    at->downgrade(self, told);
+  });
+  if (!posted) (*told)(make_error_code(errc::closed));
 }
 
-void Hold::export_grant(std::chrono::milliseconds within, Exported done) noexcept {
-  std::shared_ptr<Exported> told;
-  auto why = errc::closed;
-  try {
-    if (is_foreign()) return done(make_error_code(why), {});
-    told = std::make_shared<Exported>();
-    std::swap(*told, done);
-    const bool posted = host_->post([self = shared_from_this(), within, told] {
-      const auto at = self->store_.lock();
-      if (!at) return (*told)(make_error_code(errc::closed), {});
-      at->export_grant(self, within, told);
-    });
-    if (posted) return;
-  } catch (const std::bad_alloc&) {
-    why = errc::unavailable;  // nothing has begun
-  }
-  (told ? *told : done)(make_error_code(why), {});
+void Hold::export_grant(std::chrono::milliseconds within, Exported done) {
+  if (is_foreign()) return done(make_error_code(errc::closed), {});
+  const auto told = std::make_shared<Exported>(std::move(done));
+  const bool posted = host_->post([self = shared_from_this(), within, told] {
+    const auto at = self->store_.lock();
+    if (!at) return (*told)(make_error_code(errc::closed), {});
+    at->export_grant(self, within, told);
+  });
+  if (!posted) (*told)(make_error_code(errc::closed), {});
 }
 
 void Hold::end_export() noexcept {
@@ -240,8 +217,10 @@ void Hold::end_export() noexcept {
 void Hold::release_quietly(Done done) noexcept {
   // Inside a callback of its own the caller may well wait for `done`.
   if (!done || is_foreign() || is_telling_here()) return release(std::move(done));
-  release([self = shared_from_this(), done = std::move(done)](error_code ec) mutable {
-    self->when_quiet([done = std::move(done), ec]() mutable { done(ec); });
+  or_end([&] {
+    release([self = shared_from_this(), done = std::move(done)](error_code ec) mutable {
+      self->when_quiet([done = std::move(done), ec]() mutable { done(ec); });
+    });
   });
 }
 
@@ -257,7 +236,7 @@ bool Hold::give_away() noexcept {
   return true;
 }
 
-void Hold::let_go() noexcept {
+void Hold::let_go() {
   if (!dependency_) return;
   host_->post([dependency = dependency_] { dependency->on_let_go(); });
 }
@@ -303,32 +282,9 @@ bool Hold::change(HandleState state, LossReason reason) noexcept {
   if (stop_is_due_ || !callbacks_.empty()) post_telling();
   if (dependency_) dependency_->on_change(state, reason);
   if (state == HandleState::lost && dependency_) {
-    asio::post(host_->env().executor(),
-               [dependency = dependency_, reason] { dependency->on_lost(reason); });
+    or_end([&] { post_to_loop([to = dependency_, reason] { to->on_lost(reason); }); });
   }
   return true;
-}
-
-Job Hold::release_job(Releaser::Done done) noexcept {
-  released_ = std::move(done);
-  releasing_ = shared_from_this();
-  return std::move(release_);
-}
-
-Releaser::Done Hold::refused_release() noexcept {
-  // The caller keeps it alive.
-  releasing_.reset();
-  return std::exchange(released_, {});
-}
-
-void Hold::release_now() {
-  const auto self = std::exchange(releasing_, nullptr);
-  auto done = std::exchange(released_, {});
-  if (const auto at = store_.lock()) {
-    at->release(self, std::move(done));
-  } else if (done) {
-    done(make_error_code(errc::closed));
-  }
 }
 
 void Hold::leave() noexcept {
@@ -414,7 +370,7 @@ void Hold::post_callback(Job job) {
   class Posted final : public Errand {
    public:
     explicit Posted(Job what) : job_(std::move(what)) {}
-    void run() noexcept override { job_(); }
+    void run() override { job_(); }
 
    private:
     Job job_;
@@ -427,7 +383,7 @@ void Hold::post_telling() noexcept {
 }
 
 // The stop first, even before changes that came before the loss: it is what ends the work.
-void Hold::run() noexcept {
+void Hold::run() {
   Lock lock(mutex_);
   while (true) {
     if (std::exchange(stop_is_due_, false)) {
@@ -470,7 +426,7 @@ Hold::Callback* Hold::next_to_tell() noexcept {
   return found == callbacks_.end() ? nullptr : &*found;
 }
 
-void Hold::tell(Lock& lock, Callback& callback) noexcept {
+void Hold::tell(Lock& lock, Callback& callback) {
   auto told = HandleState::lost;
   if (callback.told < changes_) {
     told = ++callback.told % 2 == 1 ? HandleState::suspect : HandleState::held;
@@ -486,17 +442,13 @@ const Notices::Listener* Hold::next_to_notify() noexcept {
   return is_left_ || has_ended() ? nullptr : notices_.next();
 }
 
-void Hold::tell_notice(Lock& lock, const Notices::Listener& listener) noexcept {
-  try {
-    const auto how = notices_.asked();
-    outside(lock, [&] { call(listener, how); });
-  } catch (const std::bad_alloc&) {
-    host_->log(LogLevel::warning, "a lock was asked for, and there was no memory to tell of it");
-  }
+void Hold::tell_notice(Lock& lock, const Notices::Listener& listener) {
+  const auto how = notices_.asked();
+  outside(lock, [&] { call(listener, how); });
 }
 
 /// What they have captured may end here, and is user code, too.
-void Hold::drop_callbacks(Lock& lock) noexcept {
+void Hold::drop_callbacks(Lock& lock) {
   Callbacks dropped;
   dropped.swap(callbacks_);
   auto unheard = notices_.drop();
@@ -507,7 +459,7 @@ void Hold::drop_callbacks(Lock& lock) noexcept {
 }
 
 template <class UserCode>
-void Hold::outside(Lock& lock, UserCode code) noexcept {
+void Hold::outside(Lock& lock, UserCode code) {
   telling_ = std::this_thread::get_id();
   lock.unlock();
   try {

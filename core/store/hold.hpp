@@ -65,11 +65,11 @@ class Hold final : public Errand, public detail::Grant, public std::enable_share
   void on_contended(ContendedCallback callback) override;
   void on_revoke(RevokeCallback callback) override;
   void progress() noexcept override;
-  void renew_within(Duration time) noexcept override;
+  void renew_within(Duration time) override;
   /// Somebody else asks for the lock.
   void note_contended() noexcept;
   /// Somebody asks for it back.
-  void note_asked(const Revocation& how) noexcept;
+  void note_asked(const Revocation& how);
   /// Its user's time; begins before he has it.
   UseBound& bound() noexcept { return bound_; }
   /// Lost or given back; does not look at the clock.
@@ -90,8 +90,8 @@ class Hold final : public Errand, public detail::Grant, public std::enable_share
   bool is_handed_to_mutex() const noexcept { return of_mutex_.load(std::memory_order_acquire); }
   /// As if the stop token had been taken.
   void expect_owner() const noexcept { stop_is_taken_.store(true, std::memory_order_release); }
-  void downgrade(Done done) noexcept override;
-  void export_grant(std::chrono::milliseconds within, Exported done) noexcept override;
+  void downgrade(Done done) override;
+  void export_grant(std::chrono::milliseconds within, Exported done) override;
   void end_export() noexcept override;
   void release(Done done) noexcept override;
   void release_quietly(Done done) noexcept override;
@@ -109,7 +109,7 @@ class Hold final : public Errand, public detail::Grant, public std::enable_share
     return TimePoint(Duration(deadline_.load(std::memory_order_acquire)));
   }
   /// Whoever had it has let go of it after it was lost.
-  void let_go() noexcept;
+  void let_go();
 
   /// Its handle is gone: no state callback begins from now on. A stop that is due is requested all
   /// the same.
@@ -118,11 +118,6 @@ class Hold final : public Errand, public detail::Grant, public std::enable_share
   /// in a fork()ed child.
   void wait_quiet() noexcept override;
   void post_callback(Job job) override;
-  /// To be posted: gives it back on the loop, which tells `done`. Was made with the hold: to give
-  /// back takes no memory. Once.
-  Job release_job(Releaser::Done done) noexcept;
-  /// It was not posted: what was to be told.
-  Releaser::Done refused_release() noexcept;
 
   /// After leave(): calls `job` when no callback of it runs any more, on an unspecified thread that
   /// must not be kept.
@@ -167,20 +162,19 @@ class Hold final : public Errand, public detail::Grant, public std::enable_share
   using Callbacks = std::list<Callback>;
   using Lock = std::unique_lock<std::mutex>;
 
-  void release_now();
   LossReason why_over() const noexcept;
   bool change(HandleState state, LossReason reason) noexcept;
-  void run() noexcept override;
+  void run() override;
   void post_telling() noexcept;
   bool is_told() const noexcept;
   Callback* next_to_tell() noexcept;
-  void tell(Lock& lock, Callback& callback) noexcept;
-  void drop_callbacks(Lock& lock) noexcept;
+  void tell(Lock& lock, Callback& callback);
+  void drop_callbacks(Lock& lock);
   void listen(Notices::Listener listener);
   const Notices::Listener* next_to_notify() noexcept;
-  void tell_notice(Lock& lock, const Notices::Listener& listener) noexcept;
+  void tell_notice(Lock& lock, const Notices::Listener& listener);
   template <class UserCode>
-  void outside(Lock& lock, UserCode code) noexcept;
+  void outside(Lock& lock, UserCode code);
   void post_to_loop(Job job) noexcept;
 
   const std::shared_ptr<Host> host_;
@@ -203,10 +197,6 @@ class Hold final : public Errand, public detail::Grant, public std::enable_share
 
   bool given_away_ = false;  ///< the loop's
   std::string secret_;       ///< likewise
-
-  Job release_;
-  Releaser::Done released_;
-  std::shared_ptr<Hold> releasing_;  ///< itself, while release_ is posted
 
   std::mutex mutex_;
   Callbacks callbacks_;

@@ -25,7 +25,7 @@ class HoldDependency {
   virtual void on_change(HandleState /*state*/, LossReason /*why*/) noexcept {}
   /// Any thread: the hold has been released by whoever had it. True: that is all, its claim is no
   /// matter of the hold's own, and `done` has been taken care of.
-  virtual bool take_back(Hold& /*hold*/, Releaser::Done& /*done*/) noexcept { return false; }
+  virtual bool take_back(Hold& /*hold*/, Releaser::Done& /*done*/) { return false; }
   /// The loop: who has the lock by this hold, where that is another one; null: its own handle.
   virtual std::shared_ptr<Hold> holder() noexcept { return nullptr; }
   /// As LockHandle::broken_by(), of the other lock.
@@ -35,7 +35,7 @@ class HoldDependency {
   /// Any thread: its descriptor may be open elsewhere from now on.
   virtual void on_inherited() noexcept {}
   /// The loop: somebody else asks for the lock.
-  virtual void on_contended() noexcept {}
+  virtual void on_contended() {}
   /// The loop, soon after the hold was lost, for whatever reason and whoever saw it first.
   virtual void on_lost(LossReason why) = 0;
   /// The loop, when who had the lost hold has let go of it: he believes nothing any more.

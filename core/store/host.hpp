@@ -32,15 +32,15 @@ class Host : public std::enable_shared_from_this<Host> {
   /// and from post_callback(). Any thread.
   virtual asio::any_io_executor callback_executor() = 0;
   /// Gives a hold back on its store's loop. Any thread.
-  virtual void release(const std::shared_ptr<Hold>& hold, Releaser::Done done) noexcept = 0;
+  virtual void release(const std::shared_ptr<Hold>& hold, Releaser::Done done) = 0;
   /// A lock that a user had is lost. Any thread, from an errand; may run user code.
   virtual void on_loss(const Loss&) {}
   /// Why the lock of that name cannot change its process; empty: it can, as far as the manager
   /// knows. The loop.
   virtual std::string refused_export(const std::string& /*lock*/) const { return {}; }
-  virtual void log(LogLevel level, std::string_view text) const noexcept = 0;
+  virtual void log(LogLevel level, std::string_view text) const = 0;
   /// Logs a warning whose text this process has not logged so before, by whichever manager.
-  virtual void warn_once(std::string_view text) const noexcept { log(LogLevel::warning, text); }
+  virtual void warn_once(std::string_view text) const { log(LogLevel::warning, text); }
 };
 
 }  // namespace dlock::core

@@ -3,22 +3,10 @@
 
 #include <algorithm>
 
+#include "dlock/detail/out_of_memory.hpp"
 #include "dlock/detail/recycled.hpp"
 
 namespace dlock::core {
-namespace {
-
-/// Until what could not be started for want of memory is tried again.
-constexpr std::chrono::milliseconds kPauseForMemory{50};
-
-}  // namespace
-
-/// Claims, each with its next: a list that takes no memory.
-struct ClaimList {
-  static void link(Claim& claim, ClaimPtr next) noexcept { claim.next_ = std::move(next); }
-  /// What comes after it; it is in no list any more.
-  static ClaimPtr take(Claim& claim) noexcept { return std::exchange(claim.next_, nullptr); }
-};
 
 struct Releaser::Waiter : std::enable_shared_from_this<Waiter> {
   Waiter(Env& loop, std::shared_ptr<const TimePoint> answered)
@@ -41,11 +29,7 @@ struct Releaser::Waiter : std::enable_shared_from_this<Waiter> {
     const auto now = env.now();
     const auto when = std::min(*answered_at + patience.silence, latest);
     if (when <= now) return tell(make_error_code(errc::unavailable));
-    try {
-      wait_until(when);
-    } catch (const std::bad_alloc&) {
-      tell(make_error_code(errc::unavailable));
-    }
+    wait_until(when);
   }
   void tell(error_code ec) {
     env.cancel(std::exchange(timer, 0));
@@ -78,88 +62,44 @@ Releaser::Releaser(Env& env, Backend& backend, TaskGroup& tasks)
       tasks_(tasks),
       answered_at_(std::make_shared<TimePoint>(TimePoint::min())) {}
 
-Releaser::~Releaser() {
-  env_.cancel(spare_);
-  while (put_off_) put_off_ = ClaimList::take(*put_off_);
-}
-
 void Releaser::start(ClaimPtr claim, ReleaseFsm::Limits limits, Patience patience,
-                     TimePoint owed_until, Done done) noexcept {
+                     TimePoint owed_until, Done done) {
   owed_until_ = std::max(owed_until_, owed_until);
-  std::shared_ptr<Waiter> waiter;
-  try {
-    reserve_timer();
-    waiter = detail::make_recycled<Waiter>(env_, answered_at_);
-    if (done) {
-      const auto now = env_.now();
-      waiter->patience = patience;
-      waiter->latest = now + patience.longest;
-      waiter->wait_until(now + patience.silence);
-    }
-    waiter->done = std::move(done);
-    tasks_.spawn(run(claim, limits, waiter));
-  } catch (const std::exception&) {
-    put_off(std::move(claim), limits);
-    if (waiter && waiter->done) return waiter->tell(make_error_code(errc::unavailable));
-    if (waiter) env_.cancel(waiter->timer);
-    if (done) done(make_error_code(errc::unavailable));
+  const auto waiter = detail::make_recycled<Waiter>(env_, answered_at_);
+  if (done) {
+    const auto now = env_.now();
+    waiter->patience = patience;
+    waiter->latest = now + patience.longest;
+    waiter->wait_until(now + patience.silence);
   }
-}
-
-// A claim that nobody gave back would stay as long as its session: it waits for memory in a list
-// that takes none.
-void Releaser::put_off(ClaimPtr claim, const ReleaseFsm::Limits& limits) noexcept {
-  ClaimList::link(*claim, std::move(put_off_));
-  put_off_ = std::move(claim);
-  put_off_limits_ = limits;
-  env_.move(spare_, env_.now() + kPauseForMemory);
-}
-
-void Releaser::take_up() noexcept {
-  auto list = std::exchange(put_off_, nullptr);
-  while (list) {
-    const auto claim = std::exchange(list, ClaimList::take(*list));
-    start(claim, put_off_limits_, {}, owed_until_);
-  }
-}
-
-void Releaser::reserve_timer() {
-  if (spare_ != 0) return;
-  spare_ = env_.reserve([this] {
-    spare_ = 0;
-    take_up();
-  });
+  waiter->done = std::move(done);
+  tasks_.spawn(run(std::move(claim), limits, waiter));
 }
 
 // One coroutine, and as a rule one more below it: each costs.
 asio::awaitable<void> Releaser::run(ClaimPtr claim, ReleaseFsm::Limits limits,
                                     std::shared_ptr<Waiter> waiter) {
-  try {
-    ReleaseFsm fsm(limits);
-    auto step = fsm.begin(env_.now());
-    while (step.what != ReleaseFsm::Action::finish) {
-      if (step.what == ReleaseFsm::Action::pause) {
-        if (mode_ == Mode::hurried && fsm.outcome()) break;
-        if (mode_ != Mode::over) co_await pause_until(step.until);
-        if (mode_ == Mode::over) break;
-        step = fsm.on_pause_over(env_.now());
-        continue;
-      }
-      ReleaseAnswer answer;
-      try {
-        answer = co_await backend_.release(claim, step.search, step.until);
-      } catch (const std::exception&) {
-        answer.status = ReleaseStatus::unknown;
-      }
-      const auto now = env_.now();
-      if (answers(answer.status)) *answered_at_ = now;
-      step = fsm.on_answer(answer.status, now);
-      if (const auto outcome = fsm.outcome()) {
-        waiter->tell(told(*outcome));
-      }
+  ReleaseFsm fsm(limits);
+  auto step = fsm.begin(env_.now());
+  while (step.what != ReleaseFsm::Action::finish) {
+    if (step.what == ReleaseFsm::Action::pause) {
+      if (mode_ == Mode::hurried && fsm.outcome()) break;
+      if (mode_ != Mode::over) co_await pause_until(step.until);
+      if (mode_ == Mode::over) break;
+      step = fsm.on_pause_over(env_.now());
+      continue;
     }
-  } catch (const std::exception&) {
-    put_off(claim, limits);
+    ReleaseAnswer answer;
+    try {
+      answer = co_await backend_.release(claim, step.search, step.until);
+    } catch (const std::exception& error) {
+      end_if_out_of_memory(error);
+      answer.status = ReleaseStatus::unknown;
+    }
+    const auto now = env_.now();
+    if (answers(answer.status)) *answered_at_ = now;
+    step = fsm.on_answer(answer.status, now);
+    if (const auto outcome = fsm.outcome()) waiter->tell(told(*outcome));
   }
   waiter->tell(make_error_code(errc::unavailable));
 }
@@ -167,12 +107,7 @@ asio::awaitable<void> Releaser::run(ClaimPtr claim, ReleaseFsm::Limits limits,
 asio::awaitable<void> Releaser::pause_until(TimePoint when) {
   Signal pause(env_);
   const auto place = pauses_.insert(pauses_.end(), &pause);
-  try {
-    co_await pause.wait_until(when);
-  } catch (...) {
-    pauses_.erase(place);
-    throw;
-  }
+  co_await pause.wait_until(when);
   pauses_.erase(place);
 }
 
@@ -181,10 +116,7 @@ void Releaser::change_to(Mode mode) {
   for (auto* pause : pauses_) pause->notify();
 }
 
-void Releaser::hurry() {
-  change_to(Mode::hurried);
-  take_up();
-}
+void Releaser::hurry() { change_to(Mode::hurried); }
 
 void Releaser::give_up() { change_to(Mode::over); }
 

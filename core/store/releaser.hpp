@@ -25,14 +25,12 @@ class Releaser {
   };
 
   Releaser(Env& env, Backend& backend, TaskGroup& tasks);
-  ~Releaser();
 
   /// Starts at once: the request is on its way before any later one of this loop. `done` hears the
   /// first definite answer, or `unavailable` when `patience` is over first; the work goes on.
-  /// Without the memory for that, `done` hears `unavailable`, and the claim is given back later.
   /// `owed_until`: until then the lock is kept from other clients while it is not released.
   void start(ClaimPtr claim, ReleaseFsm::Limits limits, Patience patience, TimePoint owed_until,
-             Done done = {}) noexcept;
+             Done done = {});
 
   /// The store is closing: what has been given back is searched for late copies once more, now, and
   /// not again. What has not been given back yet is still tried.
@@ -50,9 +48,6 @@ class Releaser {
   /// Ends early when the mode changes.
   asio::awaitable<void> pause_until(TimePoint when);
   void change_to(Mode mode);
-  void put_off(ClaimPtr claim, const ReleaseFsm::Limits& limits) noexcept;
-  void take_up() noexcept;
-  void reserve_timer();
   asio::awaitable<void> run(ClaimPtr claim, ReleaseFsm::Limits limits,
                             std::shared_ptr<Waiter> waiter);
 
@@ -61,9 +56,6 @@ class Releaser {
   TaskGroup& tasks_;
   Mode mode_ = Mode::patient;
   std::list<Signal*> pauses_;
-  ClaimPtr put_off_;  ///< the first of a list
-  ReleaseFsm::Limits put_off_limits_{};
-  TimerId spare_ = 0;
   TimePoint owed_until_ = TimePoint::min();
   std::shared_ptr<TimePoint> answered_at_;
 };

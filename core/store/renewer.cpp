@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "dlock/detail/out_of_memory.hpp"
+
 namespace dlock::core {
 namespace {
 
@@ -29,10 +31,7 @@ Renewer::Renewer(Env& env, Backend& backend, TaskGroup& tasks, OnLeftBehind on_l
       on_left_behind_(std::move(on_left_behind)),
       on_broken_(std::move(on_broken)) {}
 
-Renewer::~Renewer() {
-  env_.cancel(timer_);
-  env_.cancel(spare_);
-}
+Renewer::~Renewer() { env_.cancel(timer_); }
 
 void Renewer::add(const std::shared_ptr<Hold>& hold, const ClaimPtr& claim,
                   const Validity& validity, const Limits& limits) {
@@ -43,13 +42,8 @@ void Renewer::add(const std::shared_ptr<Hold>& hold, const ClaimPtr& claim,
   const auto due = entry.due;
   // As a rule it is the newest claim, and the last to be due.
   entries_.insert_or_assign(entries_.end(), number, std::move(entry));
-  try {
-    due_.insert(due_.end(), {due, number});
-    arm();
-  } catch (...) {
-    remove(*hold);
-    throw;
-  }
+  due_.insert(due_.end(), {due, number});
+  arm();
 }
 
 Renewer::Removed Renewer::remove(const Hold& hold) {
@@ -91,7 +85,6 @@ void Renewer::stop() {
   entries_.clear();
   due_.clear();
   env_.cancel(timer_);
-  env_.cancel(std::exchange(spare_, 0));
 }
 
 // An event may end any of them.
@@ -173,21 +166,10 @@ void Renewer::arm() {
   env_.cancel(std::exchange(timer_, 0));
   armed_ = kNever;
   if (next == kNever) return;
-  try {
-    if (spare_ == 0) {
-      spare_ = env_.reserve([this] {
-        spare_ = 0;
-        on_timer();
-      });
-    }
-    timer_ = env_.call_at(next, [this] {
-      timer_ = 0;
-      on_timer();
-    });
-  } catch (const std::bad_alloc&) {
-    if (spare_ == 0) throw;
-    env_.move(spare_, next);
-  }
+  timer_ = env_.call_at(next, [this] {
+    timer_ = 0;
+    on_timer();
+  });
   armed_ = next;
 }
 
@@ -196,11 +178,7 @@ void Renewer::on_timer() {
   armed_ = kNever;
   const auto now = env_.now();
   expire_overdue(now);
-  try {
-    renew_due(now);
-  } catch (const std::bad_alloc&) {
-    put_off_renewals(now);
-  }
+  renew_due(now);
   arm();
 }
 
@@ -213,33 +191,13 @@ void Renewer::renew_due(TimePoint now) {
     patience = std::min(patience, entries_.at(claim->number()).lease.patience());
   }
   const auto deadline = now + std::max<Duration>(patience, std::chrono::milliseconds(20));
-  auto batch = claims;
   for (const auto& claim : claims) {
     auto& entry = entries_.at(claim->number());
     entry.lease.on_extend_sent(now);
     entry.asked_until = deadline + entry.limits.lease;
     schedule(entry);
   }
-  try {
-    tasks_.spawn(renew(std::move(batch), deadline));
-  } catch (const std::bad_alloc&) {
-    for (const auto& claim : claims) {
-      if (const auto found = entries_.find(claim->number()); found != entries_.end()) {
-        apply(found->second, found->second.lease.on_extend_failed(now));
-      }
-    }
-  }
-}
-
-// As renewals that have failed: tried again after their pause.
-void Renewer::put_off_renewals(TimePoint now) {
-  for (auto at = entries_.begin(); at != entries_.end();) {
-    const auto number = at->first;
-    if (at->second.lease.renew_at() <= now) {
-      apply(at->second, at->second.lease.on_extend_failed(now));
-    }
-    at = entries_.upper_bound(number);
-  }
+  tasks_.spawn(renew(std::move(claims), deadline));
 }
 
 void Renewer::expire_overdue(TimePoint now) {
@@ -276,7 +234,8 @@ asio::awaitable<void> Renewer::renew(std::vector<ClaimPtr> claims, TimePoint dea
   try {
     auto batch = claims;
     answers = co_await backend_.extend(std::move(batch), deadline);
-  } catch (const std::exception&) {
+  } catch (const std::exception& error) {
+    end_if_out_of_memory(error);
     answers.clear();  // answered below as a failed renewal
   }
   const ExtendAnswer none;

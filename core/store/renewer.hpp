@@ -18,8 +18,7 @@
 
 namespace dlock::core {
 
-/// Loop only. What needs memory is taken by add(): to notice a deadline, and to go on after a
-/// renewal that could not be sent, needs none.
+/// Loop only.
 class Renewer : public std::enable_shared_from_this<Renewer> {
  public:
   struct Limits {
@@ -87,7 +86,6 @@ class Renewer : public std::enable_shared_from_this<Renewer> {
   void on_timer();
   void expire_overdue(TimePoint now);
   void renew_due(TimePoint now);
-  void put_off_renewals(TimePoint now);
   std::vector<ClaimPtr> take_due(TimePoint now);
   asio::awaitable<void> renew(std::vector<ClaimPtr> claims, TimePoint deadline);
   void on_answer(Entry& entry, const ExtendAnswer& answer, TimePoint now);
@@ -103,7 +101,6 @@ class Renewer : public std::enable_shared_from_this<Renewer> {
   std::set<Place, std::less<>, detail::Recycled<Place>>
       due_;  ///< one for each entry, also at kNever
   TimerId timer_ = 0;
-  TimerId spare_ = 0;  ///< for when there is no memory for another: deadlines are watched always
   TimePoint armed_ = kNever;
 };
 

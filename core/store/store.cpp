@@ -152,15 +152,10 @@ Store::Store(Host& host, Setup setup)
       me_(owner_of(setup_.options.app)) {}
 
 void Store::acquire(std::shared_ptr<Acquisition> acquisition) {
-  try {
-    // The newest has the highest number, as a rule.
-    acquisitions_.emplace_hint(acquisitions_.end(), acquisition->number(), acquisition);
-    if (closed_) acquisition->close();
-    tasks_.spawn(acquisition->run());
-  } catch (const std::exception& error) {
-    forget(*acquisition);
-    acquisition->give_up(error);
-  }
+  // The newest has the highest number, as a rule.
+  acquisitions_.emplace_hint(acquisitions_.end(), acquisition->number(), acquisition);
+  if (closed_) acquisition->close();
+  tasks_.spawn(acquisition->run());
 }
 
 void Store::forget(Acquisition& acquisition) { acquisitions_.erase(acquisition.number()); }
@@ -186,12 +181,7 @@ asio::awaitable<Failure> Store::connected(std::optional<milliseconds> timeout,
   if (link_ == Link::never) {
     link_ = Link::connecting;
     const auto longest = setup_.settings.connect_timeout;
-    try {
-      connecting_.spawn(connect(std::min(patience.value_or(longest), longest)));
-    } catch (...) {
-      link_ = Link::never;
-      throw;
-    }
+    connecting_.spawn(connect(std::min(patience.value_or(longest), longest)));
   }
   // Named first: g++ 12 takes both sides of a ?: within an expression that awaits.
   const auto until = timeout ? deadline_after(env_.now(), *timeout) : kNever;
@@ -513,11 +503,7 @@ void Store::downgrade(const std::shared_ptr<Hold>& hold, std::shared_ptr<Release
   if (hold->dependency() || refused_mode(Mode::shared).error) {
     return (*done)(make_error_code(errc::not_supported));
   }
-  try {
-    tasks_.spawn(downgrade_claim(hold, claim, done));
-  } catch (const std::bad_alloc&) {
-    (*done)(make_error_code(errc::not_supported));  // nothing has begun
-  }
+  tasks_.spawn(downgrade_claim(hold, claim, std::move(done)));
 }
 
 asio::awaitable<void> Store::downgrade_claim(std::shared_ptr<Hold> hold, ClaimPtr claim,
@@ -606,15 +592,11 @@ void Store::on_link_down(const Failure& why) {
   const bool refused = portable(why.error) == errc::access_denied;
   renewer_->on_link_down(refused ? LossReason::access_denied : LossReason::expired);
   if (out_of_reach_timer_ != 0) return;
-  try {
-    out_of_reach_timer_ = env_.call_at(env_.now() + setup_.settings.connect_timeout, [this, why] {
-      out_of_reach_timer_ = 0;
-      for (const auto& [number, acquisition] : Acquisitions(acquisitions_))
-        acquisition->out_of_reach(why);
-    });
-  } catch (const std::bad_alloc&) {
-    // Those who wait find out by themselves, at their next request.
-  }
+  out_of_reach_timer_ = env_.call_at(env_.now() + setup_.settings.connect_timeout, [this, why] {
+    out_of_reach_timer_ = 0;
+    for (const auto& [number, acquisition] : Acquisitions(acquisitions_))
+      acquisition->out_of_reach(why);
+  });
 }
 
 void Store::watch_holder(const std::string& name, HolderWatches::Id id,
@@ -632,12 +614,8 @@ void Store::tell_holder_changed(const std::string& name) {
   if (is_up()) backend_->tell_holder_changed(name);
 }
 
-/// What there is no memory for is found by looking.
-void Store::set_holder_watches() noexcept {
-  try {
-    for (const auto& name : watches_.names()) backend_->watch_holder(name);
-  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): see above
-  }
+void Store::set_holder_watches() {
+  for (const auto& name : watches_.names()) backend_->watch_holder(name);
   watches_.tell_all();
 }
 
@@ -651,19 +629,15 @@ void Store::on_claim_broken(const ClaimPtr& claim, const std::string& by) {
   renewer_->on_claim_broken(*claim, by);
 }
 
-// No other client may acquire the lock while the work under it continues. Without memory the store
-// frees the lock when its lease is over.
-void Store::free_when_left(const std::shared_ptr<Hold>& hold, const ClaimPtr& claim) noexcept {
-  try {
-    const auto& dependency = hold->dependency();
-    if (dependency && !dependency->has_user()) return withdraw(claim, std::nullopt);
-    const auto user = holder_of(hold);
-    broken_.insert_or_assign(claim->number(), Broken{user, claim});
-    user->when_left([self = weak_from_this(), number = claim->number()] {
-      if (const auto store = self.lock()) store->free_broken(number);
-    });
-  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): see above
-  }
+// No other client may acquire the lock while the work under it continues.
+void Store::free_when_left(const std::shared_ptr<Hold>& hold, const ClaimPtr& claim) {
+  const auto& dependency = hold->dependency();
+  if (dependency && !dependency->has_user()) return withdraw(claim, std::nullopt);
+  const auto user = holder_of(hold);
+  broken_.insert_or_assign(claim->number(), Broken{user, claim});
+  user->when_left([self = weak_from_this(), number = claim->number()] {
+    if (const auto store = self.lock()) store->free_broken(number);
+  });
 }
 
 void Store::free_broken(std::uint64_t number) {
@@ -687,12 +661,8 @@ void Store::on_asked(const ClaimPtr& claim, const Revocation& how) {
 void Store::on_capabilities_changed() {
   if (!backend_->capabilities().can_tell_contention) expect_contention();
   warned_ = false;
-  try {
-    report_shortfalls();
-    warn_of_unused_cache();
-  } catch (const std::bad_alloc&) {
-    host_.log(LogLevel::warning, "the store's capabilities have changed");
-  }
+  report_shortfalls();
+  warn_of_unused_cache();
 }
 
 // It is not told any more: whoever asks would not be heard.
@@ -710,11 +680,7 @@ void Store::report_shortfalls() {
 }
 
 void Store::on_warning(std::string_view text) {
-  try {
-    host_.log(LogLevel::warning, fmt::format("store '{}': {}", name(), text));
-  } catch (const std::bad_alloc&) {
-    host_.log(LogLevel::warning, text);
-  }
+  host_.log(LogLevel::warning, fmt::format("store '{}': {}", name(), text));
 }
 
 asio::awaitable<StoreReport> Store::report(std::optional<milliseconds> timeout) {

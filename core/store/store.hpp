@@ -128,7 +128,7 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   /// The hold is lost, though its claim may be good: that is withdrawn. Harmless if it has ended.
   void drop(const std::shared_ptr<Hold>& hold);
   /// Its user's time is bounded (Hold::bound()): ended when that is over.
-  void limit_use(const std::shared_ptr<Hold>& hold) noexcept { uses_->add(hold); }
+  void limit_use(const std::shared_ptr<Hold>& hold) { uses_->add(hold); }
   /// The claim was turned into something else in its place (MigrationStore::seal): it is not
   /// renewed any more, nor released.
   void retire(Hold& hold);
@@ -142,7 +142,7 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   /// For doctor; `timeout` (default connect_timeout) bounds the wait for a store not yet reached.
   asio::awaitable<StoreReport> report(std::optional<std::chrono::milliseconds> timeout);
   /// After the loop has ended: all that is still held is lost, and a backend that could not be
-  /// closed is destroyed, so that no thread of its own goes on. Takes no memory.
+  /// closed is destroyed, so that no thread of its own goes on.
   void end() noexcept;
   /// Ends everything in the order that LockManager::close() states, bounded by twice
   /// release_timeout and a little.
@@ -161,7 +161,7 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   void on_warning(std::string_view text) override;
 
   asio::awaitable<void> connect(std::chrono::milliseconds patience);
-  void set_holder_watches() noexcept;
+  void set_holder_watches();
   asio::awaitable<void> downgrade_claim(std::shared_ptr<Hold> hold, ClaimPtr claim,
                                         std::shared_ptr<Releaser::Done> done);
   Failure refused_export(const Hold& hold, std::chrono::milliseconds within) const;
@@ -173,7 +173,7 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   error_code settle_downgrade(Hold& hold, Claim& claim, const DowngradeAnswer& answer);
   Failure with_address(Failure failure) const;
   asio::awaitable<void> look_again();
-  void free_when_left(const std::shared_ptr<Hold>& hold, const ClaimPtr& claim) noexcept;
+  void free_when_left(const std::shared_ptr<Hold>& hold, const ClaimPtr& claim);
   void free_broken(std::uint64_t number);
   void leave_behind(const std::shared_ptr<Hold>& hold);
   asio::awaitable<void> end_holds();

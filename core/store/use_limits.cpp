@@ -2,14 +2,10 @@
 #include "core/store/use_limits.hpp"
 
 #include <algorithm>
-#include <new>
 #include <utility>
 
 namespace dlock::core {
 namespace {
-
-/// Until a hold that could not be ended for want of memory is looked at again.
-constexpr std::chrono::milliseconds kAgain{100};
 
 bool has_ended(const std::weak_ptr<Hold>& weak) {
   const auto hold = weak.lock();
@@ -27,19 +23,13 @@ void UseLimits::stop() noexcept {
   uses_.clear();
   ending_.clear();
   env_.cancel(std::exchange(timer_, 0));
-  env_.cancel(std::exchange(spare_, 0));
   armed_ = kNever;
 }
 
-void UseLimits::add(const std::shared_ptr<Hold>& hold) noexcept {
-  try {
-    if (uses_.size() >= most_) forget_ended();
-    uses_.emplace(hold->bound().until(), Use{hold, ++last_number_});
-    arm();
-  } catch (const std::bad_alloc&) {
-    hold->become(HandleState::lost, LossReason::max_hold);
-    give_back_(hold, false);
-  }
+void UseLimits::add(const std::shared_ptr<Hold>& hold) {
+  if (uses_.size() >= most_) forget_ended();
+  uses_.emplace(hold->bound().until(), Use{hold, ++last_number_});
+  arm();
 }
 
 // Who is released says nothing here: most holds are short, and their limits are long.
@@ -56,21 +46,10 @@ void UseLimits::arm() {
   env_.cancel(std::exchange(timer_, 0));
   armed_ = kNever;
   if (next == kNever) return;
-  try {
-    if (spare_ == 0) {
-      spare_ = env_.reserve([this] {
-        spare_ = 0;
-        on_timer();
-      });
-    }
-    timer_ = env_.call_at(next, [this] {
-      timer_ = 0;
-      on_timer();
-    });
-  } catch (const std::bad_alloc&) {
-    if (spare_ == 0) throw;
-    env_.move(spare_, next);
-  }
+  timer_ = env_.call_at(next, [this] {
+    timer_ = 0;
+    on_timer();
+  });
   armed_ = next;
 }
 
@@ -82,7 +61,6 @@ void UseLimits::on_timer() {
   arm();
 }
 
-// It goes back to its place with another moment, which takes no memory.
 void UseLimits::look(Uses::node_type use, TimePoint now) {
   const auto number = use.mapped().number;
   if (ending_.count(number) != 0) return give_back(number, false);
@@ -95,34 +73,24 @@ void UseLimits::look(Uses::node_type use, TimePoint now) {
   if (!is_lost) {
     use.key() = hold->bound().until();
   } else {
-    const bool is_ending = end(hold, number);
-    if (is_ending && ending_.count(number) == 0) return;
-    use.key() = now + (is_ending ? patience_ : Duration(kAgain));
+    end(hold, number);
+    if (ending_.count(number) == 0) return;
+    use.key() = now + patience_;
   }
   uses_.insert(std::move(use));
 }
 
-/// False: there was no memory for it.
-bool UseLimits::end(const std::shared_ptr<Hold>& hold, std::uint64_t number) {
-  try {
-    ending_.emplace(number, hold);
-    const auto audience = hold->audience();
-    if (audience == Hold::Audience::nobody) {
-      give_back(number, hold->is_left());
-      return true;
-    }
-    Job done = [weak = weak_from_this(), number] {
-      if (const auto self = weak.lock()) self->give_back(number, true);
-    };
-    if (audience == Hold::Audience::owner) {
-      hold->when_left(std::move(done));
-    } else {
-      hold->when_told(std::move(done));
-    }
-    return true;
-  } catch (const std::bad_alloc&) {
-    ending_.erase(number);
-    return false;
+void UseLimits::end(const std::shared_ptr<Hold>& hold, std::uint64_t number) {
+  ending_.emplace(number, hold);
+  const auto audience = hold->audience();
+  if (audience == Hold::Audience::nobody) return give_back(number, hold->is_left());
+  Job done = [weak = weak_from_this(), number] {
+    if (const auto self = weak.lock()) self->give_back(number, true);
+  };
+  if (audience == Hold::Audience::owner) {
+    hold->when_left(std::move(done));
+  } else {
+    hold->when_told(std::move(done));
   }
 }
 

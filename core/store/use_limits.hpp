@@ -28,8 +28,8 @@ class UseLimits : public std::enable_shared_from_this<UseLimits> {
   UseLimits(const UseLimits&) = delete;
   UseLimits& operator=(const UseLimits&) = delete;
 
-  /// A bounded one, which a user has. Without memory it is over now.
-  void add(const std::shared_ptr<Hold>& hold) noexcept;
+  /// A bounded one, which a user has.
+  void add(const std::shared_ptr<Hold>& hold);
   void stop() noexcept;
 
  private:
@@ -43,7 +43,7 @@ class UseLimits : public std::enable_shared_from_this<UseLimits> {
   void arm();
   void on_timer();
   void look(Uses::node_type use, TimePoint now);
-  bool end(const std::shared_ptr<Hold>& hold, std::uint64_t number);
+  void end(const std::shared_ptr<Hold>& hold, std::uint64_t number);
   void give_back(std::uint64_t number, bool is_left);
 
   Env& env_;
@@ -54,7 +54,6 @@ class UseLimits : public std::enable_shared_from_this<UseLimits> {
   std::uint64_t last_number_ = 0;
   std::size_t most_ = 64;  ///< then those that have ended are forgotten
   TimerId timer_ = 0;
-  TimerId spare_ = 0;  ///< for when there is no memory for another
   TimePoint armed_ = kNever;
 };
 

@@ -69,9 +69,10 @@ class DistributedLock {
   /// Waits for the lock and takes it. A handle that is not kept gives it back at once. Not
   /// re-entrant: a second acquire by the same thread waits for the first (use Mutex for re-entry).
   /// Throws LockError: timed_out, cancelled (by `stop`), unavailable, config_unsafe,
-  /// invalid_argument, access_denied, closed.
+  /// invalid_argument, access_denied, closed. Throws std::bad_alloc if memory runs out in the
+  /// calling thread: nothing is left in the store then.
   [[nodiscard]] LockHandle acquire(AcquireOptions options = {}, std::stop_token stop = {});
-  /// Same; on error returns an empty handle and sets `ec`.
+  /// Same; on error returns an empty handle and sets `ec`: `unavailable` instead of std::bad_alloc.
   [[nodiscard]] LockHandle acquire(AcquireOptions options, std::stop_token stop,
                                    error_code& ec) noexcept;
   /// Does not compile: write acquire({.wait = 5s}).
@@ -133,7 +134,7 @@ class DistributedLock {
 
   /// With which locks it shares the re-entry of Mutex, by its name, and the thread for completion
   /// handlers without an executor. A lock around another returns the other's; the locks of a
-  /// manager return the manager's. Default: none but itself; made at first use. Throws bad_alloc.
+  /// manager return the manager's. Default: none but itself; made at first use.
   virtual detail::LockContext& context() const;
 
  protected:

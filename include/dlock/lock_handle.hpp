@@ -170,7 +170,8 @@ class LockHandle {
   /// a callback of this very handle it does not wait for that one: what the callback uses must live
   /// until it returns.
   /// Returns lock_lost if it was no longer ours (the next owner is left alone); unavailable if the
-  /// store did not answer in time (the release goes on in the background).
+  /// store did not answer in time (the release goes on in the background). Ends the process if
+  /// memory runs out, as the destructor does.
   error_code release() noexcept;
 
   /// From exclusive to shared without a gap: nobody else holds it exclusively in between, token and
@@ -199,10 +200,10 @@ class LockHandle {
 
   /// For async.hpp: starts the release; `done` is called once, on an unspecified thread, when the
   /// store has answered and no callback of this handle runs any more.
-  void start_release(detail::UniqueFunction<void(error_code)> done) noexcept;
+  void start_release(detail::UniqueFunction<void(error_code)> done);
   /// For async.hpp: starts what downgrade() does; `done` is called once, on an unspecified thread,
   /// also inside. The handle may be moved meanwhile.
-  void start_downgrade(detail::UniqueFunction<void(error_code)> done) noexcept;
+  void start_downgrade(detail::UniqueFunction<void(error_code)> done);
 
  private:
   friend struct detail::GrantAccess;

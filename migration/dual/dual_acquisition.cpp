@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "migration/dual/dual_acquisition.hpp"
 
+#include "dlock/detail/out_of_memory.hpp"
 #include "migration/policy/plan_claims.hpp"
 
 namespace dlock::core::migration {
@@ -149,6 +150,7 @@ asio::awaitable<DualAcquireFsm::Step> DualAcquisition::raise() {
       const auto until = env().now() + source.request_timeout();
       answer = co_await source.backend().migration().raise(claim, fsm_.token(), until);
     } catch (const std::exception& error) {
+      end_if_out_of_memory(error);
       answer.status = RecordStatus::unknown;
       answer.failure = make_failure(errc::protocol, error.what());
     }

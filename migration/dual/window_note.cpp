@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "dlock/detail/out_of_memory.hpp"
 #include "dlock/spi/error.hpp"
 #include "migration/eligibility.hpp"
 #include "migration/ledger.hpp"
@@ -38,6 +39,7 @@ asio::awaitable<WindowNote::Look> WindowNote::read() {
     answer = co_await store_->backend().migration().note(window_key(plan_),
                                                          sent + store_->request_timeout());
   } catch (const std::exception& error) {
+    end_if_out_of_memory(error);
     answer.failure = make_failure(errc::protocol, error.what());
   }
   if (answer.status != RecordStatus::done) {
@@ -64,6 +66,7 @@ asio::awaitable<WindowNote::Written> WindowNote::write(std::optional<std::string
         window_key(plan_), std::move(from), std::move(text),
         written.sent + store_->request_timeout());
   } catch (const std::exception& error) {
+    end_if_out_of_memory(error);
     answer.failure = make_failure(errc::protocol, error.what());
   }
   switch (answer.status) {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 
+#include "dlock/detail/out_of_memory.hpp"
+
 namespace dlock::core::migration {
 namespace {
 
@@ -24,6 +26,7 @@ asio::awaitable<std::vector<StepReport>> drive_all(std::shared_ptr<Coordinator> 
       under_way.push_back(one);
       asio::co_spawn(env.executor(), coordinator->take(goal, names[i]),
                      [one, name = names[i]](const std::exception_ptr& error, StepReport report) {
+                       end_if_out_of_memory(error);
                        if (error) {
                          report.name = name;
                          report.text = "the store's answer was not understood";

@@ -2,6 +2,7 @@
 #include "migration/move/migrating_acquisition.hpp"
 
 #include "core/store/hold.hpp"
+#include "dlock/detail/out_of_memory.hpp"
 #include "migration/policy/plan_claims.hpp"
 
 namespace dlock::core::migration {
@@ -137,6 +138,7 @@ asio::awaitable<RecordAnswer> MigratingAcquisition::read_record() {
     const auto until = source_->env().now() + source_->request_timeout();
     answer = co_await source_->backend().migration().record(request_.source.name, until);
   } catch (const std::exception& error) {
+    end_if_out_of_memory(error);
     answer.status = RecordStatus::unavailable;
     answer.failure = make_failure(errc::protocol, error.what());
   }
@@ -157,6 +159,7 @@ asio::awaitable<MoveAcquireFsm::Step> MigratingAcquisition::seal_source() {
       const auto until = source_->env().now() + source_->request_timeout();
       answer = co_await source_->backend().migration().seal(claim, to_text(record), until);
     } catch (const std::exception& error) {
+      end_if_out_of_memory(error);
       answer.status = RecordStatus::unknown;
       answer.failure = make_failure(errc::protocol, error.what());
     }
@@ -176,8 +179,8 @@ asio::awaitable<void> MigratingAcquisition::look_at_gate() {
     if (answer.status == RecordStatus::done) {
       request_.gate->learn(answer.found.value_or(std::string()), unused);
     }
-  } catch (const std::exception&) {
-    // A later acquire reads the gate.
+  } catch (const std::exception& error) {
+    end_if_out_of_memory(error);  // else a later acquire reads the gate
   }
 }
 
@@ -189,6 +192,7 @@ asio::awaitable<MoveAcquireFsm::Step> MigratingAcquisition::open_target() {
     answer = co_await target_->backend().migration().set_record(
         request_.target.name, fsm_.closed(), std::nullopt, fsm_.record().floor, until);
   } catch (const std::exception& error) {
+    end_if_out_of_memory(error);
     answer.status = RecordStatus::unavailable;
     answer.failure = make_failure(errc::protocol, error.what());
   }

@@ -133,23 +133,13 @@ asio::awaitable<Failure> TargetGuard::read() {
 
 void TargetGuard::read_meanwhile() {
   if (is_reading_) return;
-  auto reading = finish_reading();
   is_reading_ = true;
-  try {
-    store_.spawn(std::move(reading));
-  } catch (...) {
-    is_reading_ = false;
-    throw;
-  }
+  store_.spawn(finish_reading());
 }
 
 asio::awaitable<void> TargetGuard::finish_reading() {
   const auto keep = store_.shared_from_this();
-  try {
-    co_await read();
-  } catch (const std::exception&) {
-    // The next that finds them old reads them again.
-  }
+  co_await read();
   is_reading_ = false;
   for (const auto& waiter : std::exchange(waiters_, {})) waiter->notify();
 }

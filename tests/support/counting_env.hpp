@@ -29,10 +29,6 @@ class CountingEnv final : public Env {
     live_.erase(id);
     env_.cancel(id);
   }
-  TimerId reserve(Job job) override {
-    return counted(std::move(job), [&](Job one) { return env_.reserve(std::move(one)); });
-  }
-  void move(TimerId id, TimePoint when) noexcept override { env_.move(id, when); }
   void run_blocking(Job job, Job done) override {
     env_.run_blocking(std::move(job), std::move(done));
   }

@@ -123,7 +123,6 @@ void LocalBackend::adopt(const DirectoryPtr& directory) {
     sink_.on_warning(system_failure(error, "inotify").text +
                      " (fs.inotify.max_user_instances?): waiters look every 10 to 250 ms instead");
   }
-  // A directory without what it promises would be none: both, or neither for want of memory.
   capabilities_ = describe(*directory);
   directory_ = directory;
   was_open_ = true;

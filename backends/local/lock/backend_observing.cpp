@@ -4,7 +4,6 @@
 // others wait for, of the death of its holder, and of who opens and closes it to say that he has
 // begun or ended (tell_holder_changed()).
 #include <algorithm>
-#include <new>
 
 #include "backends/local/backend.hpp"
 #include "backends/local/rules/names.hpp"
@@ -33,15 +32,14 @@ void LocalBackend::unwatch_holder(const std::string& name) noexcept {
   if (watch >= 0 && !queues_.watched(watch)) end_watch(watch);
 }
 
-/// What cannot be watched, also for want of memory, is looked at.
-void LocalBackend::set_observing(Observed& observed) noexcept try {
+/// What cannot be watched is looked at.
+void LocalBackend::set_observing(Observed& observed) {
   if (!directory_) return;
   observed.watch = watcher_.watch_file_too(directory_->path_of(observed.file));
   if (observed.watch < 0) watcher_.watch_new_files();
-} catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): see above
 }
 
-void LocalBackend::set_all_observing() noexcept {
+void LocalBackend::set_all_observing() {
   for (auto& [name, observed] : observed_) set_observing(observed);
 }
 

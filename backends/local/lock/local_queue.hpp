@@ -44,7 +44,7 @@ class LocalQueue {
   /// tickets if there is none. `mode`: of the ticket.
   std::uint64_t next_behind(std::uint64_t ticket, Mode mode) const noexcept;
   std::vector<std::shared_ptr<LocalClaim>> everybody() const;
-  /// Any one of them, without memory; null if nobody is there.
+  /// Any one of them; null if nobody is there.
   std::shared_ptr<LocalClaim> anybody() const noexcept;
 
   int watch = -1;  ///< of the file, while the first one waits; -1 none

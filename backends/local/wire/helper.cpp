@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/local/wire/helper.hpp"
 
-#include <new>
-
 namespace dlock::local {
 
 asio::awaitable<bool> Helper::run(Job job, TimePoint deadline) {
@@ -31,22 +29,15 @@ Failure Helper::why_late(const std::string& about) const {
   return make_failure(Error::too_slow, about);
 }
 
-// Nothing is said to run before all that it takes is there.
 void Helper::start(std::shared_ptr<State> state) {
   auto batch = std::make_shared<std::vector<Task>>();
   const auto begun = std::make_shared<std::atomic<bool>>(false);
   Job work = [batch, begun] {
     begun->store(true);
-    for (auto& task : *batch) {
-      try {
-        task.job();
-      } catch (const std::bad_alloc&) {
-        task.has_ended = false;
-      }
-    }
+    for (auto& task : *batch) task.job();
   };
   Job told = [batch, state] {
-    for (const auto& task : *batch) task.done.set(task.has_ended);
+    for (const auto& task : *batch) task.done.set(true);
     state->running = false;
     state->batch = nullptr;
     if (!state->waiting.empty()) start(state);
@@ -55,13 +46,7 @@ void Helper::start(std::shared_ptr<State> state) {
   state->running = true;
   state->begun = begun;
   state->batch = batch;
-  try {
-    state->env.run_blocking(std::move(work), std::move(told));
-  } catch (...) {
-    state->running = false;
-    state->batch = nullptr;
-    throw;
-  }
+  state->env.run_blocking(std::move(work), std::move(told));
 }
 
 }  // namespace dlock::local

@@ -20,8 +20,8 @@ class Helper {
  public:
   explicit Helper(Env& env) : state_(std::make_shared<State>(env)) {}
 
-  /// Runs `job` on the helper thread. False if it has not ended by the deadline or by close(), or
-  /// not at all for want of memory; it may go on then, so it owns all that it touches.
+  /// Runs `job` on the helper thread. False if it has not ended by the deadline or by close(); it
+  /// may go on then, so it owns all that it touches.
   asio::awaitable<bool> run(Job job, TimePoint deadline);
 
   /// From now on nobody waits for a job's end: a coroutine that still did when the loop ends would
@@ -35,7 +35,6 @@ class Helper {
   struct Task {
     Job job;
     OneShot<bool> done;
-    bool has_ended = true;  ///< false: memory ran out on the way
   };
   struct State {
     explicit State(Env& e) : env(e) {}

@@ -68,7 +68,7 @@ Leads where_it_leads(const Directory& directory, int& error) noexcept {
   return nowhere ? Leads::elsewhere : Leads::unknown;
 }
 
-std::chrono::milliseconds mark_path(const Directory& directory, std::int64_t now_ms) noexcept try {
+std::chrono::milliseconds mark_path(const Directory& directory, std::int64_t now_ms) {
   const auto name = mark_name(directory.path);
   const auto ours = identity(directory);
   const auto since_ms = read_mark(directory.get(), name, ours);
@@ -86,13 +86,10 @@ std::chrono::milliseconds mark_path(const Directory& directory, std::int64_t now
   // One that is not whole is made anew by whoever comes next.
   if (file) static_cast<void>(::pwrite(file.get(), text.data(), text.size(), 0) == 0);
   return kSettling;
-} catch (const std::exception&) {  // out of memory
-  return kSettling;
 }
 
-void remove_mark(const Directory& directory) noexcept try {
+void remove_mark(const Directory& directory) {
   ::unlinkat(directory.get(), mark_name(directory.path).c_str(), 0);
-} catch (const std::exception&) {  // out of memory
 }
 
 std::vector<std::string> way_to(const std::string& path) {

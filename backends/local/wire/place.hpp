@@ -34,9 +34,9 @@ inline constexpr std::chrono::milliseconds kSettling{500};
 /// of another directory, which was copied. Returns how much of kSettling is left; all of it if no
 /// mark can be made. By the wall clock: one that jumps ahead by half a second just then shortens
 /// it. May block.
-std::chrono::milliseconds mark_path(const Directory& directory, std::int64_t now_ms) noexcept;
+std::chrono::milliseconds mark_path(const Directory& directory, std::int64_t now_ms);
 /// Its path leads elsewhere: should it come back, it is new.
-void remove_mark(const Directory& directory) noexcept;
+void remove_mark(const Directory& directory);
 
 /// All directories and symlinks that the path leads through, itself included.
 std::vector<std::string> way_to(const std::string& path);

@@ -8,7 +8,6 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <cerrno>
 #include <cstring>
-#include <new>
 
 #include "backends/local/wire/descriptor.hpp"
 
@@ -91,11 +90,7 @@ void Watcher::await(std::shared_ptr<State> state) {
   stream.async_wait(asio::posix::stream_descriptor::wait_read,
                     [state = std::move(state)](const boost::system::error_code& ec) mutable {
                       if (ec || state->listener == nullptr) return;
-                      try {
-                        read(*state);
-                      } catch (const std::bad_alloc&) {
-                        // Waiters look anyway, and so does the timer of the path.
-                      }
+                      read(*state);
                       if (state->listener != nullptr) await(std::move(state));
                     });
 }

@@ -10,6 +10,7 @@
 #include "backends/memcached/error.hpp"
 #include "backends/memcached/lock/offer.hpp"
 #include "backends/memcached/wire/together.hpp"
+#include "dlock/spi/error.hpp"
 
 namespace dlock::memcached {
 namespace {
@@ -44,17 +45,11 @@ asio::awaitable<ClaimAnswer> MemcachedBackend::claim(ClaimPtr any_claim, TimePoi
   auto work = [order = std::move(order)](Call& call) mutable {
     return acquire(call, std::move(order));
   };
-  // Until it is known: memory may be missing for what follows.
-  const bool was_in_doubt = std::exchange(claim->in_doubt, true);
   auto ran = co_await claim->server->line().run<AcquireResult>(std::move(work), deadline);
   ClaimAnswer answer;
   if (!ran.result) {
-    answer.status = ran.started ? ClaimStatus::unknown : ClaimStatus::unavailable;
+    answer.status = ClaimStatus::unavailable;
     answer.failure = about(*claim->server, std::move(ran.why));
-    claim->in_doubt = was_in_doubt || ran.started;
-    if (ran.started) {
-      claim->late_until = late_until(*claim, env_.now());
-    }
     co_return answer;
   }
   auto& result = *ran.result;
@@ -76,7 +71,7 @@ asio::awaitable<ClaimAnswer> MemcachedBackend::claim(ClaimPtr any_claim, TimePoi
     claim->stored = result.number;
     claim->server->hold(claim);
   }
-  claim->in_doubt = was_in_doubt || result.status == ClaimStatus::granted ||
+  claim->in_doubt = claim->in_doubt || result.status == ClaimStatus::granted ||
                     result.status == ClaimStatus::unknown || result.late_add;
   co_return answer;
 }
@@ -140,7 +135,7 @@ asio::awaitable<std::vector<ExtendAnswer>> MemcachedBackend::extend_on(
     }
     auto parts = co_await together(env_, std::move(tasks));
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      // One that there was no memory for has none.
+      // One whose task threw has none.
       parts[i].resize(sizes[i]);
       std::move(parts[i].begin(), parts[i].end(), std::back_inserter(answers));
     }
@@ -164,7 +159,7 @@ asio::awaitable<std::vector<ExtendAnswer>> MemcachedBackend::extend_portion(
     auto& claim = *claims[i];
     claim.stored = {};  // until it is known again
     if (!ran.result) {
-      answer.status = ran.started ? ExtendStatus::unknown : ExtendStatus::unavailable;
+      answer.status = ExtendStatus::unavailable;
       answer.failure = about(*server, ran.why);
       continue;
     }
@@ -211,7 +206,7 @@ asio::awaitable<ReleaseAnswer> MemcachedBackend::release(ClaimPtr any_claim, boo
     answer.status = ran.result->status;
     answer.failure = std::move(ran.result->failure);
   } else {
-    answer.status = ran.started ? ReleaseStatus::unknown : ReleaseStatus::unavailable;
+    answer.status = ReleaseStatus::unavailable;
     answer.failure = about(*claim->server, std::move(ran.why));
   }
   if (answer.status == ReleaseStatus::unknown) claim->release_in_doubt = true;

@@ -14,7 +14,7 @@ asio::awaitable<RecordAnswer> MemcachedBackend::run_record(
   auto ran = co_await server->line().run<RecordAnswer>(std::move(work), deadline);
   if (ran.result) co_return std::move(*ran.result);
   RecordAnswer answer;
-  answer.status = ran.started ? RecordStatus::unknown : RecordStatus::unavailable;
+  answer.status = RecordStatus::unavailable;
   answer.failure = about(*server, std::move(ran.why));
   co_return answer;
 }

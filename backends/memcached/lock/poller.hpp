@@ -30,8 +30,7 @@ class Poller {
   void remove(KeyClaim& claim);
   /// The first waiter of the key that is not on its way already; null if there is none.
   KeyClaim* next(const std::string& key);
-  /// Calls `wake` with each waiter that is not on its way already. Takes no memory; `wake` adds and
-  /// removes none.
+  /// Calls `wake` with each waiter that is not on its way already; `wake` adds and removes none.
   template <class Wake>
   void each_sleeper(Wake wake) const {
     for (const auto& [key, claims] : waiters_) {

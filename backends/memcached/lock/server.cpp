@@ -3,11 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
 
 #include "backends/memcached/lock/look.hpp"
+#include "dlock/spi/signal.hpp"
 
 namespace dlock::memcached {
 namespace {
@@ -49,19 +48,8 @@ void Server::learn(ServerInfo info) {
   info_ = std::move(info);
   if (changed && on_changed) on_changed();
   if (!lost_all || held_.empty() || checking_) return;
-  begin(checking_, [this] { return check_held(); });
-}
-
-/// Unless there is no memory for it: then it has not begun.
-template <class Work>
-void Server::begin(bool& under_way, Work work) {
-  under_way = true;
-  try {
-    asio::co_spawn(env_.executor(), work(), asio::detached);
-  } catch (...) {
-    under_way = false;
-    throw;
-  }
+  checking_ = true;
+  spawn(env_, check_held());
 }
 
 void Server::warn_of_evictions(const ServerInfo& info) {
@@ -150,21 +138,17 @@ void Server::wake_all() {
 
 void Server::keep_polling() {
   if (polling_ || stopped_) return;
-  begin(polling_, [this] { return poll_while_needed(); });
+  polling_ = true;
+  spawn(env_, poll_while_needed());
 }
 
 asio::awaitable<void> Server::poll_while_needed() {
   const auto self = shared_from_this();
-  try {
-    while (!stopped_ && !poller_.idle()) {
-      const auto until = env_.now() + poller_.pause(env_.random());
-      const bool notified = co_await poll_now_.wait_until(until);
-      if (notified) continue;
-      if (!stopped_ && !poller_.idle()) co_await poll_once();
-    }
-  } catch (const std::exception&) {
-    // Who waits asks by himself, and that begins it anew.
-    wake_all();
+  while (!stopped_ && !poller_.idle()) {
+    const auto until = env_.now() + poller_.pause(env_.random());
+    const bool notified = co_await poll_now_.wait_until(until);
+    if (notified) continue;
+    if (!stopped_ && !poller_.idle()) co_await poll_once();
   }
   polling_ = false;
 }

@@ -50,8 +50,6 @@ class Server : public std::enable_shared_from_this<Server> {
  private:
   void learn(ServerInfo info);
   void warn_of_evictions(const ServerInfo& info);
-  template <class Work>
-  void begin(bool& under_way, Work work);
   void keep_polling();
   asio::awaitable<void> poll_while_needed();
   asio::awaitable<void> poll_once();

@@ -29,9 +29,9 @@ class Client {
     begin_era();
     return open_now(deadline);
   }
-  virtual void drop() noexcept = 0;
+  virtual void drop() = 0;
   /// For good: whoever waits for an answer is told `closed`, and so is everybody after him.
-  virtual void close() noexcept = 0;
+  virtual void close() = 0;
   virtual bool is_open() const noexcept = 0;
 
   /// Numbers that were said before say nothing from now on.

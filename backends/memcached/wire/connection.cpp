@@ -4,13 +4,10 @@
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
-#include <exception>
-#include <new>
 #include <utility>
 #include <vector>
 
 #include "backends/memcached/error.hpp"
-#include "dlock/spi/error.hpp"
 #include "dlock/spi/fork.hpp"
 
 namespace dlock::memcached {
@@ -24,18 +21,6 @@ constexpr std::size_t kLongestWords = 200;
 /// A server that says something, but owes so many answers for which nobody waits any more, is
 /// asked anew on another connection: it is too far behind, or will never come to an end.
 constexpr std::ptrdiff_t kMostOverdue = 64;
-
-/// Without its words if there is no memory for them.
-Failure copy_of(const Failure& failure) noexcept {
-  Failure copy;
-  copy.error = failure.error;
-  try {
-    copy.text = failure.text;
-  } catch (const std::bad_alloc&) {
-    copy.text.clear();
-  }
-  return copy;
-}
 
 std::string words_of(const error_code& ec) {
   return ec == asio::error::eof ? "disconnected by the server" : ec.message();
@@ -86,8 +71,7 @@ void Connection::shut() noexcept {
   socket_.close(ignored);
 }
 
-// Nothing from here on takes memory but the words of the failure: everybody is told.
-void Connection::close(Failure why) noexcept {
+void Connection::close(Failure why) {
   if (!std::exchange(open_, false)) return;
   failure_ = std::move(why);
   if (dial_) dial_->stop();
@@ -100,19 +84,10 @@ void Connection::close(Failure why) noexcept {
     const bool maybe_done = i + unwritten_ < pending_.size() && !is_full;
     Answer answer;
     answer.outcome = maybe_done ? Outcome::unknown : Outcome::unavailable;
-    answer.failure = copy_of(failure_);
+    answer.failure = failure_;
     exchange.end(std::move(answer));
   }
   pending_.clear();
-}
-
-template <class Step>
-void Connection::guarded(Step step) noexcept {
-  try {
-    step();
-  } catch (const std::exception& error) {
-    close(failure_of(error));
-  }
 }
 
 void Connection::send(std::shared_ptr<Exchange> exchange) {
@@ -129,7 +104,7 @@ void Connection::write_asked() {
   if (at_once) return flush();
   if (writes_ == Writing::soon) return;
   env_.post([self = shared_from_this()] {
-    if (self->writes_ == Writing::soon && self->open_) self->guarded([&] { self->flush(); });
+    if (self->writes_ == Writing::soon && self->open_) self->flush();
   });
   writes_ = Writing::soon;
 }
@@ -154,31 +129,25 @@ void Connection::write_rest() {
   socket_.async_wait(Tcp::socket::wait_write, [self = shared_from_this()](error_code) {
     self->writes_ = Writing::no;
     if (!self->open_) return;
-    self->guarded([&] {
-      self->write_rest();
-      if (self->writes_ == Writing::no) self->flush();
-    });
+    self->write_rest();
+    if (self->writes_ == Writing::no) self->flush();
   });
   writes_ = Writing::now;
 }
 
-void Connection::read() noexcept {
-  guarded([this] {
-    const auto room = reader_.room();
-    socket_.async_read_some(
-        asio::buffer(room.data(), room.size()),
-        [self = shared_from_this()](error_code ec, std::size_t size) { self->on_read(ec, size); });
-  });
+void Connection::read() {
+  const auto room = reader_.room();
+  socket_.async_read_some(
+      asio::buffer(room.data(), room.size()),
+      [self = shared_from_this()](error_code ec, std::size_t size) { self->on_read(ec, size); });
 }
 
 void Connection::on_read(error_code ec, std::size_t size) {
   if (!open_) return;
-  guarded([&] {
-    if (ec) return close(memcached::failure(Error::connection_lost, words_of(ec)));
-    reader_.received(size);
-    last_heard_ = env_.now();
-    take_answers();
-  });
+  if (ec) return close(memcached::failure(Error::connection_lost, words_of(ec)));
+  reader_.received(size);
+  last_heard_ = env_.now();
+  take_answers();
   if (open_) read();
 }
 
@@ -215,7 +184,7 @@ void Connection::end_for_unasked() {
   close(memcached::failure(is_full ? Error::no_places : Error::unexpected, std::move(text)));
 }
 
-void Connection::give_up(Exchange& exchange) noexcept {
+void Connection::give_up(Exchange& exchange) {
   if (exchange.is_over()) return;
   Answer answer;
   answer.outcome = Outcome::unknown;

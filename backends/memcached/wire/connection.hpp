@@ -35,17 +35,16 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 
   /// The next request is written behind what is there; send() says that it is whole.
   std::string& out() noexcept { return out_; }
-  /// Writes it, now or with what else is sent in this turn of the loop. Throws
-  /// std::bad_alloc: the connection must be closed then, of half a request nobody knows the rest.
+  /// Writes it, now or with what else is sent in this turn of the loop.
   void send(std::shared_ptr<Exchange> exchange);
   /// The requests of this turn are written together.
   void gather() noexcept { pace_.gather(); }
   /// Whoever asked waits no longer. A server that has said nothing at all since he asked costs the
   /// connection, and so does one that owes too many answers; from one that is only slow they come.
-  void give_up(Exchange& exchange) noexcept;
+  void give_up(Exchange& exchange);
 
-  /// Never throws; whoever waits is told.
-  void close(Failure why) noexcept;
+  /// Whoever waits is told.
+  void close(Failure why);
   bool is_open() const noexcept { return open_; }
   /// Why it is not open any more.
   const Failure& failure() const noexcept { return failure_; }
@@ -57,12 +56,10 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void write_asked();
   void flush();
   void write_rest();
-  void read() noexcept;
+  void read();
   void on_read(boost::system::error_code ec, std::size_t size);
   void take_answers();
   void end_for_unasked();
-  template <class Step>
-  void guarded(Step step) noexcept;
 
   Env& env_;
   Tcp::socket socket_;

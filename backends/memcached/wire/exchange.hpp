@@ -38,7 +38,7 @@ class Exchange {
 
   /// Data may come with the next piece.
   virtual bool expects_data() const noexcept { return false; }
-  /// The next piece of the answer; anything but `more` is its end. Throws std::bad_alloc.
+  /// The next piece of the answer; anything but `more` is its end.
   Progress take(const Piece& piece);
   /// Without an answer, or without all of it.
   void end(Answer answer) noexcept;

@@ -19,7 +19,7 @@ constexpr std::size_t kAtOnce = 256;
 Line::Line(Env& env, Session::Settings settings, Session::OnFacts on_info)
     : env_(env), session_(env, std::move(settings), std::move(on_info)), turns_(env, kAtOnce) {}
 
-void Line::stop() noexcept {
+void Line::stop() {
   is_stopped_ = true;
   session_.close();
   turns_.end_waiting();

@@ -7,22 +7,19 @@
 // One line per server, so that a stopped server holds up its own locks only.
 #pragma once
 
-#include <exception>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "backends/memcached/wire/call.hpp"
-#include "dlock/spi/error.hpp"
 
 namespace dlock::memcached {
 
 /// A procedure's end.
 template <class T>
 struct Ran {
-  std::optional<T> result;
-  bool started = false;  ///< without a result: maybe done
-  Failure why;           ///< without a result; without the server's name
+  std::optional<T> result;  ///< empty: it has not begun
+  Failure why;              ///< without a result; without the server's name
 };
 
 /// Loop only.
@@ -33,7 +30,7 @@ class Line : public std::enable_shared_from_this<Line> {
 
   void start() noexcept { is_started_ = true; }
   /// Whoever waits is answered at once: `closed`.
-  void stop() noexcept;
+  void stop();
 
   /// `work(call)` is the procedure.
   template <class T, class Work>
@@ -41,25 +38,14 @@ class Line : public std::enable_shared_from_this<Line> {
     const auto self = shared_from_this();
     Ran<T> ran;
     Turns::Turn turn(turns_);
-    if (!turn.is_ours()) {
-      try {
-        co_await turn.wait(deadline);
-      } catch (const std::exception& error) {
-        ran.why = failure_of(error);
-      }
-    }
+    if (!turn.is_ours()) co_await turn.wait(deadline);
     if (!turn.is_ours() || is_stopped_ || !is_started_) {
-      if (!ran.why.error) ran.why = why_not();
+      ran.why = why_not();
       co_return ran;
     }
     Call call(session_, commands_until(deadline));
-    ran.started = true;
-    try {
-      auto result = co_await work(call);
-      ran.result.emplace(std::move(result));
-    } catch (const std::exception& error) {
-      ran.why = failure_of(error);
-    }
+    auto result = co_await work(call);
+    ran.result.emplace(std::move(result));
     co_return ran;
   }
 

@@ -63,7 +63,7 @@ std::int64_t Session::wall_clock_us() const {
   return ms * 1000 + std::clamp<std::int64_t>(beyond, 0, 999);
 }
 
-void Session::close() noexcept {
+void Session::close() {
   is_closed_ = true;
   client_->close();
   connecting_.end_waiting();
@@ -355,7 +355,7 @@ asio::awaitable<Found> Session::gets_and_canary(std::vector<std::string> keys, T
   auto found = co_await gets(keys, deadline);
   if (!found.answer.done()) co_return found;
   const auto* item = found.get(settings_.canary_key);
-  // None could be laid (no memory): the next refresh tries again.
+  // None could be laid: the next refresh tries again.
   if (canary_.empty() || canary_ != expected) co_return found;
   if (item == nullptr || item->value != canary_) {
     lost_all();

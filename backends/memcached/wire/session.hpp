@@ -39,7 +39,7 @@ class Session final {
   /// a slow connection: `connecting`, and the next call goes on there.
   asio::awaitable<Answer> ready(TimePoint deadline);
   /// For good.
-  void close() noexcept;
+  void close();
 
   TimePoint now() const { return env_.now(); }
   std::int64_t wall_clock_us() const;

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "backends/memcached/error.hpp"
+#include "dlock/detail/out_of_memory.hpp"
 #include "dlock/detail/recycled.hpp"
-#include "dlock/spi/error.hpp"
 
 namespace dlock::memcached {
 namespace {
@@ -45,7 +45,9 @@ void take(StatsExchange& from, Stats& result) {
 TextClient::TextClient(Env& env, Endpoint server, std::uint32_t flags, bool meta)
     : env_(env), server_(std::move(server)), flags_(flags), may_use_meta_(meta) {}
 
-TextClient::~TextClient() { close(); }
+TextClient::~TextClient() {
+  or_end([this] { close(); });
+}
 
 asio::awaitable<Answer> TextClient::open_now(TimePoint deadline) {
   drop();
@@ -58,13 +60,13 @@ asio::awaitable<Answer> TextClient::open_now(TimePoint deadline) {
   co_return Answer{Outcome::unavailable, std::move(why), {}};
 }
 
-void TextClient::drop() noexcept {
+void TextClient::drop() {
   if (const auto connection = std::exchange(connection_, nullptr)) {
     connection->close(failure(Error::connection_lost));
   }
 }
 
-void TextClient::close() noexcept {
+void TextClient::close() {
   is_closed_ = true;
   if (connection_) connection_->close(failure(Error::closed));
 }
@@ -88,17 +90,8 @@ TextClient::OnItsWay<Kind> TextClient::begin(TimePoint deadline, Write write,
     return sent;
   }
   sent.connection = connection_;
-  try {
-    write(asked, sent.connection->out());
-    sent.connection->send(sent.exchange);
-  } catch (const std::exception& error) {
-    // Of half a request the server would wait for the rest.
-    why = failure_of(error);
-    sent.connection->close(why);
-    if (!sent.exchange->is_over()) {
-      sent.exchange->end({Outcome::unavailable, std::move(why), {}});
-    }
-  }
+  write(asked, sent.connection->out());
+  sent.connection->send(sent.exchange);
   return sent;
 }
 

@@ -23,8 +23,8 @@ class TextClient final : public Client {
   TextClient(Env& env, Endpoint server, std::uint32_t flags, bool meta);
   ~TextClient() override;
 
-  void drop() noexcept override;
-  void close() noexcept override;
+  void drop() override;
+  void close() override;
   bool is_open() const noexcept override { return connection_ && connection_->is_open(); }
   void gather() noexcept override {
     if (connection_) connection_->gather();

@@ -5,12 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <charconv>
 
 #include "backends/redis/backend.hpp"
 #include "backends/redis/rules/value.hpp"
+#include "dlock/spi/signal.hpp"
 
 namespace dlock::redis {
 namespace {
@@ -38,7 +37,7 @@ Revocation read_asked(std::string_view text) {
 /// Also whether it was asked by now: after the grant, with each renewal and each message.
 void RedisBackend::listen_for_askings(const KeyClaimPtr& claim) {
   if (!claim->request().tell_asked) return;
-  asio::co_spawn(env_.executor(), look_for_asking(alive_, this, claim), asio::detached);
+  spawn(env_, look_for_asking(alive_, this, claim));
 }
 
 asio::awaitable<void> RedisBackend::look_for_asking(std::weak_ptr<bool> alive, RedisBackend* self,

@@ -3,11 +3,9 @@
 // Telling a holder that somebody else asks: the acquire script finds in the lock's value whom to
 // tell, and does so on the channel on which waiters are woken. Who came before that, or while it
 // could not be heard, is asked for: after the grant, with each renewal and each new subscription.
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <new>
-
 #include "backends/redis/backend.hpp"
+
+#include "dlock/spi/signal.hpp"
 
 namespace dlock::redis {
 namespace {
@@ -18,18 +16,14 @@ bool wants_to_hear(const KeyClaim& claim) {
 
 }  // namespace
 
-/// Of a claim that was granted, or renewed. Without memory the next renewal does it.
-void RedisBackend::listen_for_others(const KeyClaimPtr& claim) noexcept {
+/// Of a claim that was granted, or renewed.
+void RedisBackend::listen_for_others(const KeyClaimPtr& claim) {
   if (!wants_to_hear(*claim) || closed_) return;
-  try {
-    subscriber_->want();
-    listening_[claim->request().owner.id] = claim;
-    listen_for_askings(claim);
-    if (!claim->request().tell_contention) return;
-    asio::co_spawn(env_.executor(), look_for_others(alive_, this, claim), asio::detached);
-  } catch (const std::bad_alloc&) {
-    listening_.erase(claim->request().owner.id);
-  }
+  subscriber_->want();
+  listening_[claim->request().owner.id] = claim;
+  listen_for_askings(claim);
+  if (!claim->request().tell_contention) return;
+  spawn(env_, look_for_others(alive_, this, claim));
 }
 
 void RedisBackend::stop_listening(const KeyClaim& claim) noexcept {
@@ -55,12 +49,12 @@ void RedisBackend::look_for_others_of_all() {
   }
 }
 
-/// A renewal answers whether that is true, and names the breaker. Without memory the next one does.
+/// A renewal answers whether that is true, and names the breaker.
 void RedisBackend::hear_of_break(const std::string& owner_id) {
   const auto found = listening_.find(owner_id);
   const auto claim = found == listening_.end() ? nullptr : found->second.lock();
   if (!claim || closed_) return;
-  asio::co_spawn(env_.executor(), look_for_break(alive_, this, claim), asio::detached);
+  spawn(env_, look_for_break(alive_, this, claim));
 }
 
 /// Harmless if it is nobody who listens.

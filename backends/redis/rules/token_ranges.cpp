@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/redis/rules/token_ranges.hpp"
 
-#include <new>
-
 namespace dlock::redis {
 namespace {
 
@@ -54,21 +52,11 @@ bool TokenRanges::put(const Connection& on, std::string_view key, Span span, Tim
   return true;
 }
 
-void TokenRanges::released_alone(const Connection& on, std::string_view key,
-                                 TimePoint now) noexcept {
+void TokenRanges::released_alone(const Connection& on, std::string_view key, TimePoint now) {
   use(on);
   auto* range = find(key);
-  if (range == nullptr) range = make(key, now);
+  if (range == nullptr && has_room(now)) range = &ranges_[hash_of(key)];
   if (range != nullptr) range->alone_at = now;
-}
-
-TokenRanges::Range* TokenRanges::make(std::string_view key, TimePoint now) noexcept {
-  if (!has_room(now)) return nullptr;
-  try {
-    return &ranges_[hash_of(key)];
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
 }
 
 void TokenRanges::met_others(std::string_view key, TimePoint now) {

@@ -57,8 +57,7 @@ class TokenRanges {
   /// What the grant that was asked for then has brought. False: too late to be believed, the grant
   /// as well.
   bool put(const Connection& on, std::string_view key, Span span, TimePoint asked, TimePoint now);
-  /// Without memory for it that is not known: the lock has been given back, and nothing may fail.
-  void released_alone(const Connection& on, std::string_view key, TimePoint now) noexcept;
+  void released_alone(const Connection& on, std::string_view key, TimePoint now);
   /// Somebody else wants it, or has had it.
   void met_others(std::string_view key, TimePoint now);
 
@@ -76,7 +75,6 @@ class TokenRanges {
                                     detail::Recycled<std::pair<const std::size_t, Range>>>;
 
   Range* find(std::string_view key);
-  Range* make(std::string_view key, TimePoint now) noexcept;
   void use(const Connection& on);
   bool has_room(TimePoint now);
 

@@ -7,9 +7,10 @@
 #include <array>
 #include <charconv>
 #include <cstring>
-#include <exception>
 #include <new>
 #include <utility>
+
+#include "dlock/detail/out_of_memory.hpp"
 
 namespace dlock::redis {
 namespace {
@@ -26,12 +27,7 @@ void* on_string(const redisReadTask* task, char* text, std::size_t length) {
   reply->kind = task->type == REDIS_REPLY_ERROR    ? Reply::Kind::error
                 : task->type == REDIS_REPLY_STATUS ? Reply::Kind::status
                                                    : Reply::Kind::text;
-  // No exception may pass through hiredis. Null: there is no memory.
-  try {
-    reply->text.assign(text, length);
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
+  or_end([&] { reply->text.assign(text, length); });  // no exception may pass through hiredis
   return reply;
 }
 
@@ -46,11 +42,7 @@ void* on_array(const redisReadTask* task, int elements) {
   left.elements -= count;
   auto* reply = place(task);
   reply->kind = Reply::Kind::array;
-  try {
-    reply->items.resize(count);
-  } catch (const std::exception&) {
-    return nullptr;
-  }
+  or_end([&] { reply->items.resize(count); });
   return reply;
 }
 
@@ -265,8 +257,9 @@ ReplyReader::ReplyReader(Limits limits)
 
 ReplyReader::~ReplyReader() = default;
 
-bool ReplyReader::is_out_of_memory() const noexcept {
-  return reader_->err == REDIS_ERR_OOM && !current_.exceeded;
+void ReplyReader::fail() {
+  if (reader_->err == REDIS_ERR_OOM && !current_.exceeded) end_out_of_memory();
+  error_ = current_.exceeded ? "a reply with too many elements" : reader_->errstr;
 }
 
 // How many bytes of it there were; 0: it is not for us.
@@ -311,9 +304,7 @@ void ReplyReader::feed(std::string_view bytes) {
 
 void ReplyReader::give_hiredis(std::string_view bytes) {
   pending_ += bytes.size();
-  if (::redisReaderFeed(reader_.get(), bytes.data(), bytes.size()) != REDIS_OK) {
-    error_ = reader_->errstr;
-  }
+  if (::redisReaderFeed(reader_.get(), bytes.data(), bytes.size()) != REDIS_OK) fail();
 }
 
 std::optional<Reply> ReplyReader::next() {
@@ -328,7 +319,7 @@ std::optional<Reply> ReplyReader::next() {
   if (!error_.empty() || pending_ == 0) return std::nullopt;
   void* object = nullptr;
   if (::redisReaderGetReply(reader_.get(), &object) != REDIS_OK) {
-    error_ = current_.exceeded ? "a reply with too many elements" : reader_->errstr;
+    fail();
     return std::nullopt;
   }
   if (object == nullptr) {

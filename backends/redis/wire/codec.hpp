@@ -114,8 +114,6 @@ class ReplyReader {
   std::optional<Reply> next();
   /// Empty, or why what came is no RESP.
   const std::string& error() const noexcept { return error_; }
-  /// The error is ours: there was no memory for the reply.
-  bool is_out_of_memory() const noexcept;
 
  private:
   struct Free {
@@ -126,6 +124,7 @@ class ReplyReader {
   void take_plain(std::string_view& bytes);
   std::size_t take_plain(std::string_view bytes, bool& is_part);
   void give_hiredis(std::string_view bytes);
+  void fail();
 
   const Limits limits_;
   Replies plain_;  ///< before what the reader has

@@ -3,7 +3,6 @@
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/ssl/error.hpp>
-#include <exception>
 
 #include "backends/redis/error.hpp"
 
@@ -48,14 +47,8 @@ Pending Connection::send_both(Words first, Words second) {
     pending.set({Outcome::Kind::not_sent, {}});
     return pending;
   }
-  try {
-    if (first.size() > 0) add(first, Pending());
-    write_asked(add(second, pending));
-  } catch (const std::exception&) {
-    // What was done by halves would put the replies out of step with what was asked.
-    close(failure_of(std::current_exception()));
-    pending.set({Outcome::Kind::not_sent, {}});
-  }
+  if (first.size() > 0) add(first, Pending());
+  write_asked(add(second, pending));
   return pending;
 }
 
@@ -71,18 +64,9 @@ void Connection::write_asked(bool at_once) {
   if (at_once) return flush();
   if (writes_ == Writing::soon) return;
   env_.post([self = shared_from_this()] {
-    if (self->writes_ == Writing::soon) self->guarded([&] { self->flush(); });
+    if (self->writes_ == Writing::soon) self->flush();
   });
   writes_ = Writing::soon;
-}
-
-template <class Step>
-void Connection::guarded(Step step) {
-  try {
-    step();
-  } catch (const std::exception&) {
-    close(failure_of(std::current_exception()));
-  }
 }
 
 void Connection::flush() {
@@ -103,7 +87,7 @@ void Connection::on_written(error_code ec) {
     writes_ = Writing::no;
     close({Error::connection_lost, ec.message()});
   } else {
-    guarded([&] { flush(); });
+    flush();
   }
 }
 
@@ -115,10 +99,6 @@ void Connection::read() {
 
 void Connection::on_read(error_code ec, std::size_t size) {
   if (!open_) return;
-  guarded([&] { take_bytes(ec, size); });
-}
-
-void Connection::take_bytes(error_code ec, std::size_t size) {
   if (ec) {
     auto text = is_end(ec) ? std::string("the server closed the connection") : ec.message();
     if (!heard_) text += " before it answered anything; does the port speak TLS (rediss://)?";
@@ -141,10 +121,9 @@ bool Connection::take_replies() {
     if (!open_) return false;
   }
   if (reader_.error().empty()) return true;
-  const auto what = reader_.is_out_of_memory() ? Error::no_resources : Error::unexpected;
-  const bool unknown = !replied_ && what == Error::unexpected;
-  close({what, unknown ? reader_.error() + "; does the port belong to a Redis server?"
-                       : reader_.error()});
+  close({Error::unexpected, replied_
+                                ? reader_.error()
+                                : reader_.error() + "; does the port belong to a Redis server?"});
   return false;
 }
 
@@ -165,7 +144,6 @@ void Connection::close(Failure why) {
   if (!std::exchange(open_, false)) return;
   failure_ = std::move(why);
   stream_->close();
-  // Nothing from here on takes memory: everybody is told.
   for (std::size_t i = 0; i < pending_.size(); ++i) {
     const bool sent = i + unwritten_ < pending_.size();
     pending_[i].set({sent ? Outcome::Kind::lost : Outcome::Kind::not_sent, {}});

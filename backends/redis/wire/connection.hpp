@@ -103,10 +103,6 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void on_written(error_code ec);
   void read();
   void on_read(error_code ec, std::size_t size);
-  void take_bytes(error_code ec, std::size_t size);
-  /// What is thrown ends the connection, not the loop.
-  template <class Step>
-  void guarded(Step step);
   bool take_replies();
   void take(Reply&& reply);
 

@@ -10,6 +10,7 @@
 
 #include "backends/redis/error.hpp"
 #include "backends/redis/wire/tls.hpp"
+#include "dlock/detail/out_of_memory.hpp"
 #include "dlock/spi/error.hpp"
 #include "dlock/spi/net/tcp_dial.hpp"
 
@@ -68,6 +69,7 @@ asio::awaitable<TlsContext> tls_context(Env& env, std::shared_ptr<const DialSett
     try {
       reading->made = make_tls_context(*settings);
     } catch (const std::exception& error) {
+      end_if_out_of_memory(error);
       reading->made = {nullptr, error.what(), false};
     }
   };

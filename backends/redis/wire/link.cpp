@@ -2,10 +2,10 @@
 #include "backends/redis/wire/link.hpp"
 
 #include <algorithm>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 
 #include "backends/redis/error.hpp"
+#include "dlock/detail/out_of_memory.hpp"
+#include "dlock/spi/signal.hpp"
 
 namespace dlock::redis {
 namespace {
@@ -49,7 +49,7 @@ asio::awaitable<Failure> Link::open(TimePoint deadline) {
 
 void Link::begin_life() {
   auto life = std::make_shared<Life>(env_);
-  asio::co_spawn(env_.executor(), run(shared_from_this(), life), asio::detached);
+  spawn(env_, run(shared_from_this(), life));
   life_ = std::move(life);
 }
 
@@ -187,7 +187,8 @@ asio::awaitable<void> Link::turn(std::shared_ptr<Life> life) {
   pace_.ended(env_.now(), env_.now() - since, env_.random());
 }
 
-void Link::give_up_turn(Life& life, const std::exception_ptr& thrown) noexcept {
+void Link::give_up_turn(Life& life, const std::exception_ptr& thrown) {
+  end_if_out_of_memory(thrown);
   pace_.failed(env_.now(), env_.random());
   if (life.over) return;
   failure_ = failure_of(thrown);
@@ -200,7 +201,6 @@ void Link::give_up_turn(Life& life, const std::exception_ptr& thrown) noexcept {
 asio::awaitable<void> Link::stay_up(std::shared_ptr<Life> life,
                                     std::shared_ptr<Connection> connection) {
   const auto end = std::make_shared<Signal>(env_);
-  old_clients_.reserve(1);
   connection->on_end = [end] { end->notify(); };
   connection_ = connection;
   was_up_ = true;
@@ -220,14 +220,11 @@ asio::awaitable<void> Link::stay_up(std::shared_ptr<Life> life,
   went_down();
 }
 
-void Link::went_down() noexcept {
+void Link::went_down() {
   const auto connection = std::exchange(connection_, {});
   connection->close(failure_);
-  old_clients_.push_back(client_);  // there is room
-  try {
-    listener_.on_down(failure_);
-  } catch (...) {  // NOLINT(bugprone-empty-catch): the deadlines of what is held stand anyway
-  }
+  old_clients_.push_back(client_);
+  listener_.on_down(failure_);
 }
 
 }  // namespace dlock::redis

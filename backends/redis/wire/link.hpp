@@ -76,9 +76,9 @@ class Link final : public std::enable_shared_from_this<Link> {
   asio::awaitable<Attempt> attempt(std::shared_ptr<Life> life);
   static asio::awaitable<void> run(std::shared_ptr<Link> self, std::shared_ptr<Life> life);
   asio::awaitable<void> turn(std::shared_ptr<Life> life);
-  void give_up_turn(Life& life, const std::exception_ptr& thrown) noexcept;
+  void give_up_turn(Life& life, const std::exception_ptr& thrown);
   asio::awaitable<void> stay_up(std::shared_ptr<Life> life, std::shared_ptr<Connection> connection);
-  void went_down() noexcept;
+  void went_down();
   void begin_life();
   void end_life();
   void tell_waiters();

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/redis/wire/presence.hpp"
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <exception>
 #include <utility>
 
 #include "backends/redis/wire/calls.hpp"
+#include "dlock/spi/signal.hpp"
 
 namespace dlock::redis {
 namespace {
@@ -32,14 +30,10 @@ Presence::Presence(Env& env, std::shared_ptr<Link> link, std::string_view instan
       stop_(env),
       ended_(env) {}
 
-void Presence::want() noexcept {
+void Presence::want() {
   if (running_ || stopped_) return;
   running_ = true;
-  try {
-    asio::co_spawn(env_.executor(), run(shared_from_this()), asio::detached);
-  } catch (const std::exception&) {
-    running_ = false;  // he is woken instead
-  }
+  spawn(env_, run(shared_from_this()));
 }
 
 void Presence::stop() {
@@ -55,11 +49,7 @@ asio::awaitable<void> Presence::stopped(TimePoint deadline) {
 // Who comes when it has just ended waits for the rest of the pause, too.
 asio::awaitable<void> Presence::run(std::shared_ptr<Presence> self) {
   do {
-    try {
-      co_await self->turn();
-    } catch (const std::exception&) {
-      self->next_ = self->env_.now() + kBetweenWords;
-    }
+    co_await self->turn();
   } while (!self->stopped_ && self->in_use_());
   self->running_ = false;
   if (self->stopped_) self->ended_.set(true);

@@ -25,7 +25,7 @@ class Presence final : public std::enable_shared_from_this<Presence> {
 
   /// Somebody waits who may be handed a lock: words are sent from now on, until nobody does. Where
   /// they cannot be, he is woken instead.
-  void want() noexcept;
+  void want();
   /// Just before the word of that number was sent, if it is one that counts.
   std::optional<TimePoint> sent(std::uint64_t word) const { return words_.sent(word); }
   /// The connection is another one: what was said on the last one does not count any more.

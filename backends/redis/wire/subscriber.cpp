@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/redis/wire/subscriber.hpp"
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <utility>
 
 #include "backends/redis/error.hpp"
+#include "dlock/detail/out_of_memory.hpp"
+#include "dlock/spi/signal.hpp"
 
 namespace dlock::redis {
 namespace {
@@ -33,7 +33,7 @@ Subscriber::Subscriber(Env& env, std::shared_ptr<const DialSettings> settings, s
 
 void Subscriber::want() {
   if (running_ || stopped_) return;
-  asio::co_spawn(env_.executor(), run(shared_from_this()), asio::detached);
+  spawn(env_, run(shared_from_this()));
   running_ = true;
 }
 
@@ -94,7 +94,8 @@ asio::awaitable<void> Subscriber::turn() {
   pace_.ended(env_.now(), env_.now() - since, env_.random());
 }
 
-void Subscriber::give_up_turn(const std::exception_ptr& thrown) noexcept {
+void Subscriber::give_up_turn(const std::exception_ptr& thrown) {
+  end_if_out_of_memory(thrown);
   pace_.failed(env_.now(), env_.random());
   dialling_->cut();
   if (connection_) connection_->close(failure_of(thrown));

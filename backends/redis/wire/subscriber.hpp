@@ -50,7 +50,7 @@ class Subscriber final : public std::enable_shared_from_this<Subscriber> {
   };
   static asio::awaitable<void> run(std::shared_ptr<Subscriber> self);
   asio::awaitable<void> turn();
-  void give_up_turn(const std::exception_ptr& thrown) noexcept;
+  void give_up_turn(const std::exception_ptr& thrown);
   asio::awaitable<Subscribed> subscribe(TimePoint deadline);
   asio::awaitable<void> listen(TimePoint since);
 

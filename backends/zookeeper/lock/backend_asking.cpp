@@ -6,35 +6,28 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <new>
 
 #include "backends/zookeeper/backend.hpp"
 #include "backends/zookeeper/error.hpp"
 #include "backends/zookeeper/rules/metadata.hpp"
 #include "dlock/spi/error.hpp"
+#include "dlock/spi/signal.hpp"
 
 namespace dlock::zookeeper {
 
 /// Of a lock that was granted. Whoever asks may have been quicker than the watch.
-void ZooKeeperBackend::listen_for_askings(const NodeClaimPtr& claim) noexcept {
+void ZooKeeperBackend::listen_for_askings(const NodeClaimPtr& claim) {
   if (!claim->request().tell_asked) return;
   watch_own_node(claim);
   look_at_own_data(claim);
 }
 
-/// Its node has changed, or may have. Without memory the next renewal, or the next change, does it.
-void ZooKeeperBackend::look_at_own_data(const NodeClaimPtr& claim) noexcept {
+/// Its node has changed, or may have.
+void ZooKeeperBackend::look_at_own_data(const NodeClaimPtr& claim) {
   if (claim->guards != 0 || !usable(*claim)) return;
   if (claim->place != NodeClaim::Place::granted) return;
-  try {
-    auto asked = session_->client().get(claim->path());
-    asio::co_spawn(env_.executor(), read_own_data(alive_, this, claim, std::move(asked)),
-                   asio::detached);
-  } catch (const std::bad_alloc&) {
-    sink_.on_warning("out of memory: a lock may have been asked for");
-  }
+  auto asked = session_->client().get(claim->path());
+  spawn(env_, read_own_data(alive_, this, claim, std::move(asked)));
 }
 
 asio::awaitable<void> ZooKeeperBackend::read_own_data(std::weak_ptr<bool> alive,

@@ -3,27 +3,21 @@
 // Telling a holder that somebody else asks: whoever does makes a node beside ours, so the children
 // of the lock's node are watched. One request for each grant that wants it, and none of the others
 // pays. Whatever comes or goes counts: to look who it was would cost the one who asks a round trip.
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <new>
 #include <utility>
 
 #include "backends/zookeeper/backend.hpp"
 
+#include "dlock/spi/signal.hpp"
+
 namespace dlock::zookeeper {
 
-/// Without memory, or a connection, the next renewal does it.
-void ZooKeeperBackend::listen_for_others(const NodeClaimPtr& claim) noexcept {
+/// Without a connection the next renewal does it.
+void ZooKeeperBackend::listen_for_others(const NodeClaimPtr& claim) {
   if (!claim->request().tell_contention || claim->listens || !usable(*claim)) return;
-  try {
-    listening_[claim->directory] = claim;
-    auto asked = session_->client().children_and_watch(claim->directory);
-    claim->listens = true;  // before what may find at once that it does not
-    asio::co_spawn(env_.executor(), hear_others(alive_, this, claim, std::move(asked)),
-                   asio::detached);
-  } catch (const std::bad_alloc&) {
-    claim->listens = false;
-  }
+  listening_[claim->directory] = claim;
+  auto asked = session_->client().children_and_watch(claim->directory);
+  claim->listens = true;  // before what may find at once that it does not
+  spawn(env_, hear_others(alive_, this, claim, std::move(asked)));
 }
 
 // Who came before the watch was set stands in the answer.

@@ -356,7 +356,7 @@ asio::awaitable<ZooKeeperBackend::Marking> ZooKeeperBackend::mark_node(std::stri
 }
 
 /// Forgets the marks in that directory: the broken node is gone. Other readers are marked again.
-void ZooKeeperBackend::forget_marks(const std::string& directory) noexcept {
+void ZooKeeperBackend::forget_marks(const std::string& directory) {
   std::erase_if(marked_, [&](const auto& one) { return one.first.starts_with(directory + "/"); });
 }
 

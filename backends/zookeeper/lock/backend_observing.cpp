@@ -2,14 +2,12 @@
 //
 // Whoever wants to know who holds a lock watches its first node, and while there is none the lock's
 // directory: a request for each change, and none while nothing changes.
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <new>
 #include <utility>
 
 #include "backends/zookeeper/backend.hpp"
 #include "backends/zookeeper/error.hpp"
 #include "backends/zookeeper/rules/contender.hpp"
+#include "dlock/spi/signal.hpp"
 
 namespace dlock::zookeeper {
 
@@ -27,24 +25,16 @@ void ZooKeeperBackend::look_for_first(const std::string& name, const ObservedPtr
   if (closed_ || !session_->connected()) return;
   observed->again = true;
   if (observed->looking) return;
-  observed->looking = true;  // it may have ended when co_spawn() returns
-  try {
-    asio::co_spawn(env_.executor(), find_first(alive_, this, name, observed), asio::detached);
-  } catch (const std::bad_alloc&) {
-    observed->looking = false;
-    throw;
-  }
+  observed->looking = true;  // it may have ended when spawn() returns
+  spawn(env_, find_first(alive_, this, name, observed));
 }
 
 asio::awaitable<void> ZooKeeperBackend::find_first(std::weak_ptr<bool> alive,
                                                    ZooKeeperBackend* self, std::string name,
                                                    ObservedPtr observed) {
   bool goes_on = true;
-  try {
-    while (goes_on && !alive.expired() && std::exchange(observed->again, false)) {
-      goes_on = co_await self->watch_first(alive, name, observed);
-    }
-  } catch (const std::bad_alloc&) {  // NOLINT(bugprone-empty-catch): the poll is left
+  while (goes_on && !alive.expired() && std::exchange(observed->again, false)) {
+    goes_on = co_await self->watch_first(alive, name, observed);
   }
   observed->looking = false;
 }

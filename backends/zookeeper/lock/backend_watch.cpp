@@ -61,19 +61,14 @@ void ZooKeeperBackend::share_own_watch(const NodeClaimPtr& claim) {
   }
 }
 
-/// Of a lock that is held; without memory the next renewal does it.
-void ZooKeeperBackend::watch_own_node(const NodeClaimPtr& claim) noexcept {
+/// Of a lock that is held.
+void ZooKeeperBackend::watch_own_node(const NodeClaimPtr& claim) {
   if (claim->place != NodeClaim::Place::granted || claim->own || !claim->heir.empty()) return;
   if (claim->session != session_->number()) return;
-  try {
-    share_own_watch(claim);
-    session_->set_watch_in_turn(claim->path());
-    for (std::size_t i = 1; i < claim->leases.size(); ++i) {
-      session_->set_watch_in_turn(claim->path_of(claim->leases[i]));
-    }
-  } catch (const std::bad_alloc&) {
-    claim->own.reset();
-    claim->other_leases.clear();
+  share_own_watch(claim);
+  session_->set_watch_in_turn(claim->path());
+  for (std::size_t i = 1; i < claim->leases.size(); ++i) {
+    session_->set_watch_in_turn(claim->path_of(claim->leases[i]));
   }
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/zookeeper/lock/listings.hpp"
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <new>
 #include <utility>
+
+#include "dlock/detail/out_of_memory.hpp"
+#include "dlock/spi/signal.hpp"
 
 namespace dlock::zookeeper {
 namespace {
@@ -25,12 +25,7 @@ Listings::Ask Listings::ask(const std::string& directory) {
     lock->second.push_back(share);
     return Ask(std::move(share));
   }
-  try {
-    return {shared_from_this(), lock, session_->client().children(directory)};
-  } catch (...) {
-    asked_.erase(lock);
-    throw;
-  }
+  return {shared_from_this(), lock, session_->client().children(directory)};
 }
 
 asio::awaitable<Listing> Listings::Ask::wait(Ask ask, TimePoint deadline) {
@@ -43,23 +38,14 @@ asio::awaitable<Listing> Listings::Ask::wait(Ask ask, TimePoint deadline) {
 }
 
 Listings::Ask::~Ask() {
-  if (!listings_) return;
-  try {
-    listings_->answered(lock_);
-  } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): send() says what happens then
-  }
+  if (listings_) or_end([this] { listings_->answered(lock_); });
 }
 
 // Without a deadline: a request is answered, or lost with its connection or its session.
 asio::awaitable<void> Listings::take(std::shared_ptr<Listings> self, Asked::iterator lock,
                                      PendingReply pending, std::vector<PendingListing> askers) {
-  Listing listing;
-  try {
-    const auto reply = co_await reply_until(std::move(pending), kNever);
-    listing = listing_of(reply);
-  } catch (const std::bad_alloc&) {
-    listing.rc = ZSYSTEMERROR;
-  }
+  const auto reply = co_await reply_until(std::move(pending), kNever);
+  const auto listing = listing_of(reply);
   for (const auto& asker : askers) asker.set(listing);
   self->answered(lock);
 }
@@ -74,14 +60,8 @@ void Listings::answered(Asked::iterator lock) {
 }
 
 void Listings::send(Asked::iterator lock, std::vector<PendingListing> askers) {
-  try {
-    auto pending = session_->client().children(lock->first);
-    auto taking = take(shared_from_this(), lock, std::move(pending), std::move(askers));
-    asio::co_spawn(env_.executor(), std::move(taking), asio::detached);
-  } catch (...) {
-    asked_.erase(lock);  // out of memory: they wait for their deadlines, and ask again
-    throw;
-  }
+  auto pending = session_->client().children(lock->first);
+  spawn(env_, take(shared_from_this(), lock, std::move(pending), std::move(askers)));
 }
 
 }  // namespace dlock::zookeeper

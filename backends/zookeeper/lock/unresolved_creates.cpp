@@ -2,11 +2,10 @@
 #include "backends/zookeeper/lock/unresolved_creates.hpp"
 
 #include <algorithm>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 
 #include "backends/zookeeper/error.hpp"
 #include "backends/zookeeper/rules/contender.hpp"
+#include "dlock/spi/signal.hpp"
 
 namespace dlock::zookeeper {
 
@@ -26,7 +25,7 @@ void UnresolvedCreates::add(const NodeClaimPtr& claim) {
 
 void UnresolvedCreates::search() {
   for (const auto& doubt : unresolved_creates_) {
-    asio::co_spawn(env_.executor(), search_one(shared_from_this(), doubt), asio::detached);
+    spawn(env_, search_one(shared_from_this(), doubt));
   }
 }
 

@@ -7,11 +7,11 @@
 #include <array>
 #include <boost/asio/post.hpp>
 #include <memory>
-#include <new>
 
 #include "backends/zookeeper/error.hpp"
 #include "backends/zookeeper/wire/four_letter.hpp"
 #include "backends/zookeeper/wire/library_client_request.hpp"
+#include "dlock/detail/out_of_memory.hpp"
 
 namespace dlock::zookeeper {
 namespace {
@@ -51,7 +51,7 @@ bool take_all(const String_vector* strings, std::vector<std::string>& into) {
 }  // namespace
 
 // The library calls these from a step, or from its close on a helper thread when the request has
-// been completed and has no client any more.
+// been completed and has no client any more. No exception goes through the library.
 struct LibraryClient::Callbacks {
   static void done(const void* data, Reply reply) {
     const auto* const_request = static_cast<const Request*>(data);
@@ -60,19 +60,7 @@ struct LibraryClient::Callbacks {
     // A check that fails is a transaction like any other: the majority has agreed that it fails.
     const bool committed =
         request->write && (reply.rc == ZOK || (request->proof && reply.rc == ZNONODE));
-    auto& client = *request->client;
-    try {
-      client.finish(*request, std::move(reply), committed);
-    } catch (const std::bad_alloc&) {
-      client.cut_off();
-    }
-  }
-  // No exception goes through the library. An answer that there is no memory for is one that never
-  // came: the connection is given up, as after a loss of it.
-  static void lose(const void* data) {
-    const auto* request = static_cast<const Request*>(data);
-    if (request->client != nullptr) request->client->cut_off();
-    done(data, {ZCONNECTIONLOSS, {}, {}, {}});
+    or_end([&] { request->client->finish(*request, std::move(reply), committed); });
   }
   static void on_void(int rc, const void* data) { done(data, {rc, {}, {}, {}}); }
   static void on_string(int rc, const char* value, const void* data) {
@@ -80,11 +68,7 @@ struct LibraryClient::Callbacks {
   }
   static void on_string_stat(int rc, const char* value, const Stat* stat, const void* data) {
     Reply reply{rc, {}, {}, stat_of(stat)};
-    try {
-      if (value != nullptr) reply.text = value;
-    } catch (const std::bad_alloc&) {
-      return lose(data);
-    }
+    if (value != nullptr) or_end([&] { reply.text = value; });
     done(data, std::move(reply));
   }
   static void on_stat(int rc, const Stat* stat, const void* data) {
@@ -92,23 +76,17 @@ struct LibraryClient::Callbacks {
   }
   static void on_data(int rc, const char* value, int length, const Stat* stat, const void* data) {
     Reply reply{rc, {}, {}, stat_of(stat)};
-    try {
-      if (value != nullptr && length > 0) {
-        reply.text.assign(value, static_cast<std::size_t>(length));
-      }
-    } catch (const std::bad_alloc&) {
-      return lose(data);
+    if (value != nullptr && length > 0) {
+      or_end([&] { reply.text.assign(value, static_cast<std::size_t>(length)); });
     }
     done(data, std::move(reply));
   }
   static void on_children(int rc, const String_vector* strings, const Stat* stat,
                           const void* data) {
     Reply reply{rc, {}, {}, stat_of(stat)};
-    try {
+    or_end([&] {
       if (rc == ZOK && !take_all(strings, reply.children)) reply.rc = ZMARSHALLINGERROR;
-    } catch (const std::bad_alloc&) {
-      return lose(data);
-    }
+    });
     done(data, std::move(reply));
   }
   /// Of change_if. Of the operations of one that failed, those before the culprit are well.
@@ -116,13 +94,10 @@ struct LibraryClient::Callbacks {
     const auto* request = static_cast<const Request*>(data);
     Reply reply{rc, {}, {}, {}};
     if (rc != ZOK && !is_loss(rc) && request->results[0].err != ZOK) reply.rc = kCheckFailed;
-    try {
-      if (rc == ZOK && !request->made.empty()) {
-        reply.text = request->made.c_str();  // NOLINT(readability-redundant-string-cstr): it ends
-        reply.stat.czxid = request->stamp.mzxid;
-      }
-    } catch (const std::bad_alloc&) {
-      return lose(data);
+    if (rc == ZOK && !request->made.empty()) {
+      // NOLINTNEXTLINE(readability-redundant-string-cstr): it ends there
+      or_end([&] { reply.text = request->made.c_str(); });
+      reply.stat.czxid = request->stamp.mzxid;
     }
     done(data, std::move(reply));
   }
@@ -132,17 +107,13 @@ struct LibraryClient::Callbacks {
                        : type == ZOO_CHILD_EVENT ? WatchEvent::children
                                                  : WatchEvent::changed;
     auto& client = *static_cast<LibraryClient*>(context);
-    try {
-      client.watch_events_.emplace_back(path, event);
-    } catch (const std::bad_alloc&) {
-      client.cut_off();  // asked again on the next connection
-    }
+    or_end([&] { client.watch_events_.emplace_back(path, event); });
   }
 };
 
 LibraryClient::Request* LibraryClient::begin(bool write, const std::string* watched) {
   auto request = std::make_unique<Request>(*this, env_, write);
-  if (watched != nullptr) request->watched.emplace_back(*watched, WatchEvent::failed);
+  if (watched != nullptr) request->watched = *watched;
   if (pending_.empty()) waiting_ = request->sent;
   pending_.push_back(request.get());
   return request.release();
@@ -153,28 +124,19 @@ PendingReply LibraryClient::submitted(Request* request, int rc) {
   // Not at once: who tries again in a loop must let others run.
   if (rc != ZOK) {
     std::unique_ptr<Request> owned(request);
-    try {
-      asio::post(env_.executor(), [rc, owned = std::move(owned)] {
-        Reply refused;
-        refused.rc = rc;
-        if (owned->client != nullptr) owned->client->finish(*owned, std::move(refused), false);
-      });
-    } catch (const std::bad_alloc&) {
-      forget(request);
-      throw;
-    }
+    asio::post(env_.executor(), [rc, owned = std::move(owned)] {
+      Reply refused;
+      refused.rc = rc;
+      if (owned->client != nullptr) owned->client->finish(*owned, std::move(refused), false);
+    });
   }
   // The library may not have got rid of all bytes: only a step tells.
   post_step();
   return pending;
 }
 
-void LibraryClient::forget(const Request* request) noexcept {
-  pending_.erase(std::find(pending_.begin(), pending_.end(), request));
-}
-
 void LibraryClient::finish(Request& request, Reply reply, bool committed) {
-  forget(&request);
+  pending_.erase(std::find(pending_.begin(), pending_.end(), &request));
   const auto now = env_.now();
   if (!is_loss(reply.rc) && now - waiting_ < options_.session_timeout / 5) unanswered_ = 0;
   waiting_ = now;
@@ -187,8 +149,7 @@ void LibraryClient::finish(Request& request, Reply reply, bool committed) {
                        : reply.rc == ZOK || (absent && request.always) ? WatchEvent::set
                        : absent                                        ? WatchEvent::absent
                                                                        : WatchEvent::failed;
-    request.watched.front().second = event;
-    watch_events_.splice(watch_events_.end(), request.watched);
+    watch_events_.emplace_back(std::move(request.watched), event);
   }
   if (!request.forgotten.empty() && is_loss(reply.rc)) forget_watch_here(request.forgotten);
   request.result.set(std::move(reply));

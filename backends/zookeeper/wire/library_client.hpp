@@ -22,7 +22,6 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <cstddef>
 #include <deque>
-#include <list>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -81,12 +80,9 @@ class LibraryClient final : public Client, public std::enable_shared_from_this<L
 
   Request* begin(bool write, const std::string* watched = nullptr);
   PendingReply submitted(Request* request, int rc);
-  void forget(const Request* request) noexcept;
   void finish(Request& request, Reply reply, bool committed);
 
   void step(int events);
-  void take_step(int events);
-  void step_soon() noexcept;
   void cut_off() noexcept;
   bool may_dial();
   void note(int rc);
@@ -112,7 +108,7 @@ class LibraryClient final : public Client, public std::enable_shared_from_this<L
   zhandle_t* handle_ = nullptr;
   State state_ = State::connecting;
   std::deque<Request*> pending_;  ///< in the order of sending, in which they are answered
-  std::list<std::pair<std::string, WatchEvent>> watch_events_;
+  std::deque<std::pair<std::string, WatchEvent>> watch_events_;
 
   std::optional<asio::posix::stream_descriptor> socket_;    ///< a duplicate of the library's
   std::optional<asio::posix::stream_descriptor> writable_;  ///< another, to wait until it is that
@@ -124,7 +120,6 @@ class LibraryClient final : public Client, public std::enable_shared_from_this<L
   bool step_posted_ = false;
   TimerId timer_ = 0;
   TimePoint timer_due_ = kNever;
-  TimerId spare_ = 0;  ///< for a step without memory
   Redial redial_;
   Tried tried_;
   bool dialled_ = false;      ///< the library has a socket, or may have

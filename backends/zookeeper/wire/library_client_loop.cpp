@@ -15,7 +15,6 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <cstring>
-#include <new>
 
 #include "backends/zookeeper/wire/library_client.hpp"
 #include "backends/zookeeper/wire/library_client_request.hpp"
@@ -111,7 +110,6 @@ void LibraryClient::abandon() {
 void LibraryClient::close(Job done) {
   state_ = State::closed;
   env_.cancel(std::exchange(timer_, 0));
-  env_.cancel(std::exchange(spare_, 0));
   drop_descriptor();
   for (auto* request : pending_) {
     request->client = nullptr;
@@ -178,37 +176,13 @@ TimePoint LibraryClient::patience_ends() const noexcept {
 }
 
 void LibraryClient::post_step() {
-  if (step_posted_) return;
-  try {
-    env_.post([weak = weak_from_this()] {
-      const auto self = weak.lock();
-      if (!self) return;
-      self->step_posted_ = false;
-      self->step(0);
-    });
-    step_posted_ = true;
-  } catch (const std::bad_alloc&) {
-    step_soon();
-  }
-}
-
-void LibraryClient::step(int events) {
-  try {
-    take_step(events);
-  } catch (const std::bad_alloc&) {
-    step_soon();
-  }
-}
-
-/// By a timer that is there: what is missing for a step must not be its connection's end.
-void LibraryClient::step_soon() noexcept {
-  const auto soon = env_.now() + kShortestPause;
-  if (timer_ != 0) {
-    timer_due_ = soon;
-    env_.move(timer_, soon);
-  } else if (spare_ != 0) {
-    env_.move(spare_, soon);
-  }
+  if (std::exchange(step_posted_, true)) return;
+  env_.post([weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (!self) return;
+    self->step_posted_ = false;
+    self->step(0);
+  });
 }
 
 /// As if the server had hung up.
@@ -216,7 +190,7 @@ void LibraryClient::cut_off() noexcept {
   if (socket_) ::shutdown(socket_->native_handle(), SHUT_RDWR);
 }
 
-void LibraryClient::take_step(int events) {
+void LibraryClient::step(int events) {
   if (handle_ == nullptr || state_ == State::over) return;
   const bool was_connected = zoo_state(handle_) == ZOO_CONNECTED_STATE;
   // Both only for a ready socket: without one the library says "invalid state" and does nothing.
@@ -387,31 +361,22 @@ void LibraryClient::arm(int interest, Duration timeout) {
   due = std::clamp(patience_ends(), now + kShortestPause, std::max(due, now + kShortestPause));
   if (timer_ != 0 && timer_due_ <= due) return;
   timer_due_ = due;
-  if (timer_ != 0) return env_.move(timer_, due);
-  const auto step_by = [this](TimerId LibraryClient::*timer) {
-    return [weak = weak_from_this(), timer] {
-      const auto self = weak.lock();
-      if (!self) return;
-      (*self).*timer = 0;
-      // After a pause of the process the library would call a connection silent that is not.
-      self->step(self->connected() ? ZOOKEEPER_READ : 0);
-    };
-  };
-  if (spare_ == 0) spare_ = env_.reserve(step_by(&LibraryClient::spare_));
-  timer_ = env_.call_at(due, step_by(&LibraryClient::timer_));
+  env_.cancel(timer_);
+  timer_ = env_.call_at(due, [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (!self) return;
+    self->timer_ = 0;
+    // After a pause of the process the library would call a connection silent that is not.
+    self->step(self->connected() ? ZOOKEEPER_READ : 0);
+  });
 }
 
 void LibraryClient::tell_listener() {
   const auto keep = shared_from_this();
   while (!watch_events_.empty() && state_ != State::closed) {
-    std::list<std::pair<std::string, WatchEvent>> first;
-    first.splice(first.end(), watch_events_, watch_events_.begin());
-    try {
-      listener_->on_watch(first.front().first, first.front().second);
-    } catch (const std::bad_alloc&) {
-      watch_events_.splice(watch_events_.begin(), first);  // told by the next step
-      throw;
-    }
+    const auto [path, event] = std::move(watch_events_.front());
+    watch_events_.pop_front();
+    listener_->on_watch(path, event);
   }
   if (state_ == State::closed) return;
   const int now = zoo_state(handle_);
@@ -419,7 +384,6 @@ void LibraryClient::tell_listener() {
     state_ = State::over;
     drop_descriptor();
     env_.cancel(std::exchange(timer_, 0));
-    env_.cancel(std::exchange(spare_, 0));
     listener_->on_session_over(now == ZOO_AUTH_FAILED_STATE);
   } else if (now == ZOO_CONNECTED_STATE && state_ == State::connecting) {
     if (created_ == TimePoint{}) created_ = opened_;

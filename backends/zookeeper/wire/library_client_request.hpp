@@ -5,9 +5,7 @@
 #pragma once
 
 #include <array>
-#include <list>
 #include <string>
-#include <utility>
 
 #include "backends/zookeeper/wire/library_client.hpp"
 
@@ -22,9 +20,7 @@ struct LibraryClient::Request {
   TimePoint sent;
   bool write;
   bool proof = false;
-  /// Of get_and_watch and exists_and_watch: the path, and its place among the events: the answer
-  /// must be told, whatever memory there is then.
-  std::list<std::pair<std::string, WatchEvent>> watched;
+  std::string watched;    ///< of get_and_watch and exists_and_watch: the path
   bool always = false;    ///< of the latter: also a node that is not there
   std::string forgotten;  ///< of forget_watch: the path
   std::array<zoo_op_result_t, 4> results{};

@@ -2,13 +2,12 @@
 #include "backends/zookeeper/wire/session.hpp"
 
 #include <algorithm>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
 #include <cerrno>
 #include <system_error>
 
 #include "backends/zookeeper/error.hpp"
+#include "dlock/spi/signal.hpp"
 
 namespace dlock::zookeeper {
 
@@ -394,7 +393,7 @@ void Session::look_up_again(Duration pause) {
     look_up_again();
     if (next_addresses_) return;
     next_addresses_ = std::make_shared<Resolver>(env_, settings_.endpoints);
-    asio::co_spawn(env_.executor(), look_up(shared_from_this(), next_addresses_), asio::detached);
+    dlock::spawn(env_, look_up(shared_from_this(), next_addresses_));
   });
 }
 
@@ -453,7 +452,7 @@ void Session::on_watch(const std::string& path, WatchEvent event) {
     if (event == WatchEvent::deleted && on_children) on_children(path);
     return;
   }
-  // A callback may drop or add some. First: without memory for it the event is told once more.
+  // A callback may drop or add some.
   const auto shares = entry->second.shares;
   const bool answer = is_set(event) || event == WatchEvent::absent || event == WatchEvent::failed;
   if (answer && entry->second.asking > 0) {

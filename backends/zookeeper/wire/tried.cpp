@@ -2,7 +2,6 @@
 #include "backends/zookeeper/wire/tried.hpp"
 
 #include <algorithm>
-#include <new>
 #include <utility>
 
 namespace dlock::zookeeper {
@@ -18,16 +17,12 @@ constexpr const char* kHungUp =
 
 }  // namespace
 
-void Tried::failed(bool silent) noexcept {
+void Tried::failed(bool silent) {
   const bool by_clock = std::exchange(left_, false) || silent;
   const bool wrong = std::exchange(wrong_, false);
   const auto peer = std::exchange(peer_, {});
   if (!peer.empty()) {
-    try {
-      seen_[peer] = wrong ? kWrong : by_clock ? kMute : kHungUp;
-    } catch (const std::bad_alloc&) {
-      // It is only said less.
-    }
+    seen_[peer] = wrong ? kWrong : by_clock ? kMute : kHungUp;
   } else {
     (by_clock ? silent_ : refused_) = true;
   }

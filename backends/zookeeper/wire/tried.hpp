@@ -22,7 +22,7 @@ class Tried {
   /// We give the present try up.
   void left() noexcept { left_ = true; }
   /// The present try has failed; `silent`: by the clock.
-  void failed(bool silent) noexcept;
+  void failed(bool silent);
   void clear() { *this = Tried(); }
 
   /// `addresses`: separated by commas; `under_way`: there is a present try.

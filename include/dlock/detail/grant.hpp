@@ -51,18 +51,18 @@ class Grant {
   virtual void progress() noexcept {}
   /// The holder stops its work `time` after a confirmation, so that renewals must be repeated
   /// within it. Unless overridden nothing changes.
-  virtual void renew_within(std::chrono::nanoseconds /*time*/) noexcept {}
+  virtual void renew_within(std::chrono::nanoseconds /*time*/) {}
   /// A Mutex has it from now on.
   virtual void hand_to_mutex() noexcept {}
 
   /// LockHandle::downgrade(): `done` is told once what came of it, on any thread, also inside.
   /// identity().mode has changed by then.
-  virtual void downgrade(Done done) noexcept;
+  virtual void downgrade(Done done);
 
   using Exported = UniqueFunction<void(error_code, std::string)>;
   /// LockHandle::export_grant(): `done` is told once, on any thread, also inside: the text, and it
   /// is held no longer; or an error and the reason, and it is as it was.
-  virtual void export_grant(std::chrono::milliseconds within, Exported done) noexcept;
+  virtual void export_grant(std::chrono::milliseconds within, Exported done);
   /// After that has gone well: who works under it is told to stop. Returns when no callback of it
   /// runs any more; at once inside one of them.
   virtual void end_export() noexcept {}
@@ -75,7 +75,7 @@ class Grant {
   /// After release(): returns when no callback of it runs any more; at once inside one of them.
   virtual void wait_quiet() noexcept = 0;
   /// Runs what calls user code, apart from the loop: neither waits for the other, nor for another
-  /// callback. `job` throws nothing. Throws std::bad_alloc. Any thread.
+  /// callback. `job` throws nothing. Any thread.
   virtual void post_callback(UniqueFunction<void()> job);
 
  protected:

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A coroutine that is suspended, kept until something resumes it: Asio's handler, whose type has no
-// name of its own, in place. To keep it takes no memory: an exception between the suspension and
-// the handler's place would end the coroutine without a word.
+// name, in place. Keeping it allocates nothing.
 #pragma once
 
 #include <array>

@@ -61,7 +61,7 @@ class UniqueFunction<R(Args...)> {
   std::unique_ptr<Callable> callable_;
 };
 
-/// First in, first out. Takes no memory: each function has its place in itself.
+/// First in, first out. Allocates nothing: each function has its place in itself.
 template <class R, class... Args>
 class FunctionQueue<R(Args...)> {
  public:

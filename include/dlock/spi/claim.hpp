@@ -16,10 +16,6 @@
 #include "dlock/lock_status.hpp"
 #include "dlock/mode.hpp"
 
-namespace dlock::core {
-struct ClaimList;
-}
-
 namespace dlock::inline v0 {
 
 class LockHandle;  // <dlock/lock_handle.hpp>
@@ -105,14 +101,12 @@ class Claim {
   void mark_contended() noexcept { contended_ = true; }
 
  private:
-  friend struct core::ClaimList;
   inline static std::atomic<std::uint64_t> last_number_{0};
   const std::uint64_t number_;
   ClaimRequest request_;
   bool lost_ = false;
   bool inherited_ = false;
   bool contended_ = false;
-  std::shared_ptr<Claim> next_;  ///< the core's: a list of claims that takes no memory
 };
 using ClaimPtr = std::shared_ptr<Claim>;
 

@@ -40,21 +40,13 @@ class Env {
   /// The loop: runs one handler at a time.
   virtual asio::any_io_executor executor() const = 0;
 
-  /// Calls `job` on the loop soon, never inside this call, in the order of the calls. Takes no
-  /// memory that must be there. Any thread.
+  /// Calls `job` on the loop soon, never inside this call, in the order of the calls. Any thread.
   virtual void post(Job job) noexcept = 0;
 
   /// Calls `job` on the loop at or soon after `when`, never inside this call. Loop only.
   virtual TimerId call_at(TimePoint when, Job job) = 0;
   /// The job will not run. Harmless if it ran already, or for id 0. Loop only.
   virtual void cancel(TimerId id) noexcept = 0;
-
-  /// A timer that never comes by itself, only once move() has given it a moment: what must happen
-  /// also when there is no memory to be had has its timer beforehand. 0: this Env never lacks
-  /// memory. Loop only.
-  virtual TimerId reserve(Job /*job*/) { return 0; }
-  /// From now on that timer is due at `when`. Loop only.
-  virtual void move(TimerId /*id*/, TimePoint /*when*/) noexcept {}
 
   /// Runs `job` on a helper thread (it may block, bounded), then `done` on the loop. If no thread
   /// can be made the job waits until one can: whoever awaits `done` needs a deadline of his own.

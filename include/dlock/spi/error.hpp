@@ -20,9 +20,9 @@ namespace dlock::inline v0 {
 /// The portable condition a code stands for; `protocol` if it stands for none of ours.
 errc portable(const error_code& ec) noexcept;
 
-/// Of what was thrown where nothing should be: `unavailable` for want of memory, threads or
-/// descriptors, else `protocol`. Needs no memory in the first case.
-Failure failure_of(const std::exception& error) noexcept;
+/// Returns the failure for an exception in the library's work: `unavailable` for want of threads or
+/// descriptors, else `protocol`. Ends the process for a std::bad_alloc (out_of_memory.hpp).
+Failure failure_of(const std::exception& error);
 
 /// Returns the system's text for an errno value; of a limit that was met also its name.
 std::string system_text(int error_number);

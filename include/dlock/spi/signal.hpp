@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How coroutines wait: for a moment, for a signal, for a result. Built on Env's timers alone, so
-// they run under virtual time too. Everything here lives on one loop and is touched there only.
+// How coroutines start, and how they wait: for a moment, for a signal, for a result. Built on Env's
+// timers alone, so they run under virtual time too. Everything here lives on one loop and is
+// touched there only.
 //
 // g++ 12.2 miscompiles a co_await inside a condition (`if (co_await x)`, `while (a && co_await x)`:
 // the frame's slots get mixed up): name the result on a line of its own, or in an if-initialiser.
@@ -18,6 +19,10 @@
 
 namespace dlock::inline v0 {
 
+/// Runs `task` on the loop, up to its first wait inside this call. A std::bad_alloc that leaves the
+/// task ends the process. Other exceptions are dropped: the task reports its outcome itself.
+void spawn(Env& env, asio::awaitable<void> task);
+
 /// One coroutine waits, others notify. A notification that nobody waits for is kept (once).
 /// Must outlive a wait under way: keep it by shared_ptr where that is not plain.
 class Signal {
@@ -27,22 +32,18 @@ class Signal {
   Signal(const Signal&) = delete;
   Signal& operator=(const Signal&) = delete;
 
-  /// True when notified (now or before), false when the deadline came first. Throws std::bad_alloc
-  /// before it waits; to end the wait then takes no memory that is not there already.
+  /// True when notified (now or before), false when the deadline came first.
   asio::awaitable<bool> wait_until(TimePoint deadline);
   void notify() noexcept;
 
  private:
   struct Waiter;
 
-  void on_timer() noexcept;
   void finish(bool notified) noexcept;
 
   Env& env_;
   std::shared_ptr<Waiter> waiter_;
   TimerId timer_ = 0;
-  bool late_ = false;  ///< no memory to post with: its timer resumes the waiter, with `told_`
-  bool told_ = false;
   bool pending_ = false;
 };
 

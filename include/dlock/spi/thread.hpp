@@ -13,6 +13,8 @@
 #include <thread>
 #include <utility>
 
+#include "dlock/detail/out_of_memory.hpp"
+
 namespace dlock::inline v0 {
 
 /// While it lives, the calling thread has all signals blocked, and so has what it starts.
@@ -46,11 +48,11 @@ class NoCancellation {
 };
 
 /// Throws std::system_error if the system has no thread to give; `run` has not run then, and
-/// whoever calls must answer for it: nothing here may end the process.
+/// whoever calls must answer for it. A std::bad_alloc that leaves `run` ends the process.
 template <class Run>
 std::thread start_thread(Run&& run) {
   const BlockedSignals blocked;
-  return std::thread(std::forward<Run>(run));
+  return std::thread([own = std::forward<Run>(run)]() mutable { or_end(own); });
 }
 
 }  // namespace dlock::inline v0

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A program that runs short of memory or of threads at a chosen point of a lock's life, and says
-// what came of it. What it finds wrong it says and goes on; what ends it, the test sees.
+// A program that runs short of memory or of threads at one point of a lock's life.
 //
-//   starved URL PHASE cpp|all|thread count
-//   starved URL PHASE cpp|all|thread FIRST STRIDE LAST
-//
-// Says `count N`: so many points there are; or of each point `at N` before it and `ok N how`, or
-// `bad N why`, after it.
+//   starved URL PHASE cpp|all|thread 0 NAME    prints `count N`: the points of the phase
+//   starved URL PHASE cpp|all|thread N NAME    prints `ok HOW` or `bad WHY`, unless it is ended
+//   starved URL free NAME...                   prints `ok`, or `bad` and the names that are held
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -15,7 +12,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <thread>
@@ -32,103 +28,68 @@ namespace {
 using namespace std::chrono_literals;
 using testkit::Clock;
 using testkit::eventually;
+using testkit::Spared;
 using testkit::within;
 
-/// Of closing and of each call, beyond what was asked for: the URL's times, and a busy machine.
+/// For each call, in addition to its own wait: the times of the URL, and a busy machine.
 constexpr auto kGrace = 8s;
 
 enum class Kind { cpp, all, thread };
 
-void say(const std::string& line) {
-  const auto text = line + "\n";
-  [[maybe_unused]] const auto written = ::write(1, text.data(), text.size());
-}
-
-OpenOptions quiet() {
+LockManager open(const std::string& url) {
   auto options = OpenOptions::built_in();
   options.log = [](LogLevel, std::string_view) {};
-  return options;
+  return LockManager::open(url, std::move(options));
 }
 
-/// What fails, and when.
-class Shortage {
- public:
-  Shortage(Kind kind, std::uint64_t n) : kind_(kind) {
-    if (kind_ == Kind::thread) {
-      asked_before_ = testkit::threads_asked_for();
-      testkit::refuse_thread(n);
-    } else {
-      testkit::arm_memory(kind_ == Kind::cpp ? testkit::Memory::cpp : testkit::Memory::all, n);
-    }
-  }
-  ~Shortage() { end(); }
-  Shortage(const Shortage&) = delete;
-  Shortage& operator=(const Shortage&) = delete;
-
-  /// What went on in the background meanwhile counts, too.
-  std::uint64_t end() {
-    if (std::exchange(ended_, true)) return count_;
-    if (kind_ == Kind::thread) {
-      testkit::refuse_thread(0);
-      count_ = testkit::threads_asked_for() - asked_before_;
-    } else {
-      count_ = testkit::disarm_memory();
-    }
-    return count_;
-  }
-
- private:
-  const Kind kind_;
-  std::uint64_t asked_before_ = 0;
-  std::uint64_t count_ = 0;
-  bool ended_ = false;
-};
-
-/// One point: a manager of its own, one lock of a name of its own, and a rival for it.
+/// One point: its own manager, and one lock whose name no other point has.
 struct Trial {
-  LockManager& rival;
   const std::string url;
   const std::string name;
   std::optional<LockManager> locks{};
+  std::optional<LockManager> rival{};
   LockHandle handle{};
-  std::optional<LockHandle> rivals{};
-  std::thread releasing{};  ///< the rival's, made before anything is short
+  std::thread releasing{};
   std::atomic<bool> waits{false};
   std::string outcome{};
-  std::vector<std::string> wrong{};
-  Clock::time_point told{};
+  std::string wrong{};
 
   void expect(bool good, const std::string& what) {
-    if (!good) wrong.push_back(what);
+    if (!good) wrong += what + "; ";
   }
-  void open() { locks.emplace(LockManager::open(url, quiet())); }
-
-  void acquire(const std::string& which, std::chrono::milliseconds wait, LockHandle& into) {
+  LockManager& a_rival() {
+    if (!rival) rival = open(url);
+    return *rival;
+  }
+  /// Before the trial's own threads exist: nothing is missing for those of the rival.
+  void bring_rival() {
+    (void)a_rival().lock(name + "-first")->acquire({.wait = 5s});
+    testkit::spare_present_threads();
+  }
+  /// The caller's thread: std::bad_alloc, or an error for what else is missing.
+  template <class Work>
+  void attempt(const char* what, Work work, Clock::duration wait = {}) {
     const auto start = Clock::now();
-    error_code ec;
-    std::shared_ptr<DistributedLock> lock;
     try {
-      lock = locks->lock(which);
+      work();
+      const Spared spared;
+      outcome += fmt::format("{}; ", what);
     } catch (const std::bad_alloc&) {
-      const testkit::Spared spared;
-      outcome += "no memory; ";
-      return;
+      const Spared spared;
+      outcome += "bad_alloc; ";
+    } catch (const LockError& error) {
+      const Spared spared;
+      const auto& ec = error.code();
+      outcome += ec.message() + "; ";
+      expect(ec == errc::unavailable || ec == errc::lock_lost || ec == errc::not_supported ||
+                 ec == errc::timed_out,
+             fmt::format("{}: {}", what, error.what()));
     }
-    AcquireOptions options;
-    options.wait = wait;
-    try {
-      into = lock->acquire(options, {}, ec);
-    } catch (const std::bad_alloc&) {
-      const testkit::Spared spared;
-      outcome += "no memory; ";
-      return;
-    }
-    const testkit::Spared spared;
-    const bool failed = ec == errc::unavailable || ec == boost::system::errc::not_enough_memory ||
-                        ec == errc::timed_out;
-    outcome += ec ? ec.message() + "; " : "held; ";
-    expect(into ? !ec : failed, "acquire said " + (ec ? ec.message() : "nothing"));
-    expect(Clock::now() - start < wait + kGrace, "acquire took too long");
+    const Spared spared;
+    expect(Clock::now() - start < wait + kGrace, fmt::format("{} took too long", what));
+  }
+  void acquire(const std::shared_ptr<DistributedLock>& lock) {
+    handle = lock->acquire({.wait = 4s});
   }
 };
 
@@ -140,14 +101,13 @@ struct Phase {
 };
 
 void nothing(Trial&) {}
-void open(Trial& trial) { trial.open(); }
+void open_it(Trial& trial) { trial.locks = open(trial.url); }
 
 void warm(Trial& trial) {
-  trial.open();
+  open_it(trial);
   trial.locks->connect();
-  // What is made once, and threads' own.
-  error_code ec;
-  (void)trial.locks->lock(trial.name + "-warm")->acquire({.wait = 5s}, {}, ec);
+  // What is made once, and what belongs to the thread.
+  (void)trial.locks->lock(trial.name + "-warm")->acquire({.wait = 5s});
 }
 
 void hold(Trial& trial) {
@@ -155,111 +115,100 @@ void hold(Trial& trial) {
   trial.handle = trial.locks->lock(trial.name)->acquire({.wait = 5s});
 }
 
-void first_use(Trial& trial) {
-  try {
-    trial.open();
-  } catch (const std::bad_alloc&) {
-    const testkit::Spared spared;
-    trial.outcome = "open: no memory; ";
-    return;
-  } catch (const LockError& error) {
-    const testkit::Spared spared;
-    trial.expect(error.code() == errc::unavailable, "open said " + std::string(error.what()));
-    trial.outcome = "open: error; ";
-    return;
-  }
-  trial.acquire(trial.name, 4s, trial.handle);
+/// The lock stays with the process.
+void keep(Trial& trial) {
+  const bool has_options = trial.url.find('?') != std::string::npos;
+  trial.locks = open(trial.url + (has_options ? "&" : "?") + "cache=2s");
+  for (int i = 0; i < 2; ++i) (void)trial.locks->lock(trial.name)->acquire({.wait = 5s});
 }
 
-void acquire(Trial& trial) { trial.acquire(trial.name, 4s, trial.handle); }
+/// The rival has used what the libraries below make once in a process.
+void rival_first(Trial& trial) { trial.bring_rival(); }
+
+void first(Trial& trial) {
+  trial.attempt("open", [&] { open_it(trial); });
+  if (!trial.locks) return;
+  trial.attempt("acquire", [&] {
+    error_code ec;
+    trial.handle = trial.locks->lock(trial.name)->acquire({.wait = 4s}, {}, ec);
+    if (ec) throw LockError(ec, {});
+  });
+}
+
+void acquire(Trial& trial) {
+  trial.attempt(
+      "acquire", [&] { trial.acquire(trial.locks->lock(trial.name)); }, 4s);
+}
+
+void acquire_several(Trial& trial) {
+  const auto both = [&] { return trial.locks->lock_all({trial.name, trial.name + "-other"}); };
+  trial.attempt(
+      "acquire", [&] { trial.acquire(both()); }, 4s);
+}
 
 void rival_holds(Trial& trial) {
+  trial.bring_rival();
   warm(trial);
-  trial.rivals = trial.rival.lock(trial.name)->acquire({.wait = 5s});
-  trial.releasing = std::thread([&trial] {
-    const testkit::Spared mine;
-    trial.waits.wait(false);
-    // No event to wait for: the waiter whose memory is refused may never stand in the line, and not
-    // every store says who does. If this is short the lock is taken without a wait.
-    std::this_thread::sleep_for(60ms);
-    trial.rivals->release();
-  });
+  trial.releasing = std::thread(
+      [&trial, held = trial.a_rival().lock(trial.name)->acquire({.wait = 5s})]() mutable {
+        const Spared spared;
+        trial.waits.wait(false);
+        // No event to wait for: not every store names its waiters. If this is too short, the lock
+        // is acquired without a wait.
+        std::this_thread::sleep_for(60ms);
+        held.release();
+      });
 }
 
 void wait_for_rival(Trial& trial) {
   trial.waits = true;
   trial.waits.notify_all();
-  trial.acquire(trial.name, 4s, trial.handle);
+  acquire(trial);
   trial.releasing.join();
 }
 
-bool believed(const LockHandle& handle) {
+bool is_believed(const LockHandle& handle) {
   return handle.state() == HandleState::held || handle.state() == HandleState::suspect;
 }
 
-/// Until it has gone up: renewed. Or down to nothing, or the lock is lost.
-void await_renewal(const LockHandle& handle, Clock::time_point until) {
+/// Returns after a renewal, or when the lock is lost.
+void await_renewal(const LockHandle& handle) {
+  const Spared spared;
   auto lowest = handle.remaining().value_or(0ns);
-  eventually(until, [&] {
+  eventually(within(5s), [&] {
     const auto now = handle.remaining().value_or(0ns);
-    if (now > lowest + 50ms || now == 0ns || !believed(handle)) return true;
+    if (now > lowest + 50ms || now == 0ns || !is_believed(handle)) return true;
     lowest = std::min(lowest, now);
     return false;
   });
 }
 
-/// Held on, or told that it is not.
+void renew(Trial& trial) {
+  if (trial.handle.remaining()) await_renewal(trial.handle);
+}
+
+/// The lock is renewed, or its loss is reported.
 void expect_held_or_told(Trial& trial) {
   if (!trial.handle) return;
   const auto stop = trial.handle.stop_token();
-  // Longer than any lease here, where there is one.
-  if (testkit::memory_has_failed() && trial.handle.remaining()) {
-    await_renewal(trial.handle, within(4500ms));
-  }
-  if (believed(trial.handle)) {
-    trial.outcome += "held on; ";
-    return;
-  }
+  if (testkit::memory_has_failed()) renew(trial);
+  if (is_believed(trial.handle)) return;
   trial.outcome += fmt::format("lost ({}); ", to_string(trial.handle.loss_reason()));
-  trial.expect(eventually(within(500ms), [&] { return stop.stop_requested(); }), "not told");
-}
-
-void renew(Trial& trial) {
-  if (!trial.handle.remaining()) return;
-  const testkit::Spared spared;  // the program's own waiting
-  await_renewal(trial.handle, within(5s));
+  trial.expect(eventually(within(500ms), [&] { return stop.stop_requested(); }), "no stop");
 }
 
 void look(Trial& trial) {
-  try {
+  trial.attempt("look", [&] {
     trial.handle.on_state([](HandleState, LossReason) {});
-    error_code ec;
-    trial.handle.check(ec);
-    if (ec) trial.expect(false, "check said " + ec.message());
+    trial.handle.check();
     trial.locks->status(trial.name);
-    const testkit::Spared spared;
-    trial.outcome += "seen; ";
-  } catch (const std::bad_alloc&) {
-    const testkit::Spared spared;
-    trial.outcome += "no memory; ";
-  } catch (const LockError& error) {
-    const testkit::Spared spared;
-    trial.expect(
-        error.code() == errc::unavailable || error.code() == boost::system::errc::not_enough_memory,
-        "status said " + std::string(error.what()));
-    trial.outcome += "error; ";
-  }
+  });
 }
 
 void release(Trial& trial) {
-  const auto start = Clock::now();
-  const auto ec = trial.handle.release();
-  const testkit::Spared spared;
-  trial.outcome += ec ? ec.message() + "; " : "released; ";
-  trial.expect(!ec || ec == errc::unavailable || ec == errc::lock_lost ||
-                   ec == boost::system::errc::not_enough_memory,
-               "release said " + ec.message());
-  trial.expect(Clock::now() - start < kGrace, "release took too long");
+  trial.attempt("release", [&] {
+    if (const auto ec = trial.handle.release()) throw LockError(ec, {});
+  });
 }
 
 void drop(Trial& trial) {
@@ -268,103 +217,78 @@ void drop(Trial& trial) {
 }
 
 void close(Trial& trial) {
-  const auto start = Clock::now();
-  trial.locks->close();
-  const testkit::Spared spared;
-  trial.outcome += "closed; ";
-  trial.expect(Clock::now() - start < kGrace, "close took too long");
+  trial.attempt("close", [&] { trial.locks->close(); });
 }
 
-void told_at_close(Trial& trial) {
-  trial.expect(!believed(trial.handle), "still believed after close");
-  trial.expect(trial.handle.stop_token().stop_requested(), "not told by close");
+void expect_closed(Trial& trial) {
+  trial.expect(!is_believed(trial.handle), "still believed after close");
+  trial.expect(trial.handle.stop_token().stop_requested(), "no stop after close");
 }
 
-/// Where a store cannot do that, it says so.
 void export_it(Trial& trial) {
-  const auto start = Clock::now();
-  error_code ec;
-  const auto text = trial.handle.export_grant({.within = 300ms}, ec);
-  const testkit::Spared spared;
-  trial.outcome += ec ? ec.message() + "; " : "exported; ";
-  trial.expect(!ec || ec == errc::unavailable || ec == errc::lock_lost ||
-                   ec == errc::not_supported || ec == boost::system::errc::not_enough_memory,
-               "export said " + ec.message());
-  trial.expect(text.empty() == static_cast<bool>(ec), "a text beside an error, or neither");
-  trial.expect(ec || !trial.handle, "exported, and still held");
-  trial.expect(Clock::now() - start < kGrace, "export took too long");
+  trial.attempt("export", [&] { (void)trial.handle.export_grant({.within = 300ms}); });
 }
 
-/// It leads, or says that it has given up.
 void lead(Trial& trial) {
-  std::atomic<bool> ended = false;
-  try {
+  std::atomic<bool> has_ended = false;
+  trial.attempt("lead", [&] {
     LeaderOptions options;
     options.times.retry = 10ms;
-    options.on_event = [&ended](const LeaderEvent& event) {
-      if (event.kind == LeaderEvent::Kind::gave_up) ended = true;
+    options.on_event = [&has_ended](const LeaderEvent& event) {
+      if (event.kind == LeaderEvent::Kind::gave_up) has_ended = true;
     };
     Leader leader(*trial.locks, trial.name, {}, options);
     leader.on_leader_changed([](const std::optional<Owner>&) {});
     leader.campaign();
     {
-      const testkit::Spared spared;
-      trial.expect(eventually(within(kGrace), [&] { return ended || leader.is_leader(); }),
-                   "neither leads nor says why");
-      trial.outcome += leader.is_leader() ? "leads; " : "gave up; ";
+      const Spared spared;
+      trial.expect(eventually(within(kGrace), [&] { return has_ended || leader.is_leader(); }),
+                   "neither leads nor gives up");
     }
     leader.resign();
-  } catch (const std::bad_alloc&) {
-    const testkit::Spared spared;
-    trial.outcome += "no memory; ";
-  } catch (const LockError& error) {
-    const testkit::Spared spared;
-    trial.expect(error.code() == errc::unavailable, "a leader said " + std::string(error.what()));
-    trial.outcome += "error; ";
-  }
+  });
 }
 
 /// It has run, or is due still. Memcached keeps no runs.
 void run_once(Trial& trial) {
   bool has_run = false;
   RunRefusal why;
-  std::optional<error_code> refused;
-  try {
+  trial.attempt("run", [&] {
     Schedule schedule(*trial.locks, trial.name, {.at_most_for = 30s});
     schedule.run([&has_run](const std::stop_token&) { has_run = true; }, &why);
-  } catch (const std::bad_alloc&) {
-    refused = make_error_code(errc::unavailable);
-  } catch (const LockError& error) {
-    refused = error.code();
-  }
-  const testkit::Spared spared;
-  // What a try left behind holds the lock for a moment: busy.
-  const bool is_busy = why.reason == RunRefusal::Reason::busy;
-  trial.outcome += has_run ? "has run; " : refused ? refused->message() + "; " : "not now; ";
-  trial.expect(has_run || refused || is_busy,
-               fmt::format("it was due ({})", to_string(why.reason)));
-  trial.expect(!refused || refused == errc::unavailable || refused == errc::not_supported ||
-                   refused == errc::lock_lost || refused == boost::system::errc::not_enough_memory,
-               "a run said " + refused.value_or(error_code()).message());
+    // What a try has left behind holds the lock for a moment.
+    const bool is_busy = why.reason == RunRefusal::Reason::busy;
+    trial.expect(has_run || is_busy, fmt::format("it was due ({})", to_string(why.reason)));
+  });
 }
 
-/// An operator's break, where there is one.
+/// An operator breaks the lock.
 void lose(Trial& trial) {
   const auto stop = trial.handle.stop_token();
-  {
-    const testkit::Spared spared;
-    trial.rival.evict(trial.name, trial.handle.token().value(), {.at_once = true});
-  }
-  const testkit::Spared spared;
-  trial.expect(eventually(within(4500ms), [&] { return stop.stop_requested(); }), "not told");
-  trial.expect(!believed(trial.handle), "still believed");
+  const Spared spared;
+  trial.a_rival().evict(trial.name, trial.handle.token().value(), {.at_once = true});
+  trial.expect(eventually(within(4500ms), [&] { return stop.stop_requested(); }), "no stop");
+  trial.expect(!is_believed(trial.handle), "still believed");
+}
+
+void hold_beside_rival(Trial& trial) {
+  trial.bring_rival();
+  hold(trial);
+}
+
+void open_beside_rival(Trial& trial) {
+  trial.bring_rival();
+  open_it(trial);
 }
 
 const std::vector<Phase>& phases() {
   static const std::vector<Phase> all = {
-      {"first", nothing, first_use, nothing},
-      {"connect", open, acquire, nothing},
+      {"cold", nothing, first, nothing},
+      {"first", rival_first, first, nothing},
+      {"connect", open_beside_rival, acquire, nothing},
       {"acquire", warm, acquire, expect_held_or_told},
+      {"several", warm, acquire_several, expect_held_or_told},
+      {"cached", keep, acquire, expect_held_or_told},
       {"wait", rival_holds, wait_for_rival, expect_held_or_told},
       {"renew", hold, renew, expect_held_or_told},
       {"look", hold, look, nothing},
@@ -373,15 +297,15 @@ const std::vector<Phase>& phases() {
       {"drop", hold, drop, nothing},
       {"lead", warm, lead, nothing},
       {"run", warm, run_once, nothing},
-      {"lose", hold, lose, nothing},
-      {"close", hold, close, told_at_close},
+      {"lose", hold_beside_rival, lose, nothing},
+      {"close", hold, close, expect_closed},
   };
   return all;
 }
 
-/// The same manager, or one more if it could not be opened.
+/// The same manager, or another if it could not be opened.
 void expect_works_again(Trial& trial) {
-  if (!trial.locks) trial.open();
+  if (!trial.locks) open_it(trial);
   error_code ec;
   const bool works = eventually(within(12s), [&] {
     return static_cast<bool>(
@@ -390,79 +314,71 @@ void expect_works_again(Trial& trial) {
   trial.expect(works, "does not work again: " + ec.message());
 }
 
-void expect_nothing_left(Trial& trial) {
-  const auto start = Clock::now();
+bool is_free(LockManager& locks, const std::string& name) {
   error_code ec;
-  const auto got = trial.rival.lock(trial.name)->acquire({.wait = 6s}, {}, ec);
-  const auto took = Clock::now() - start;
-  trial.expect(static_cast<bool>(got), "a rival does not get it: " + ec.message());
-  if (took > 300ms) {
-    trial.outcome += fmt::format(
-        "free after {} ms; ", std::chrono::duration_cast<std::chrono::milliseconds>(took).count());
-  }
+  return static_cast<bool>(locks.lock(name)->acquire({.wait = 6s}, {}, ec));
 }
 
-std::uint64_t run(LockManager& rival, const std::string& url, const Phase& phase, Kind kind,
-                  std::uint64_t n) {
-  const auto name = fmt::format("{}-{}-{}-{}", phase.name, static_cast<int>(kind), ::getpid(), n);
-  Trial trial{rival, url, name};
+/// `n`: the allocation, or the thread, that fails. Returns how many there were.
+std::uint64_t run(Trial& trial, const Phase& phase, Kind kind, std::uint64_t n) {
   phase.prepare(trial);
-  std::uint64_t count = 0;
-  {
-    Shortage shortage(kind, n);
-    phase.act(trial);
-    std::this_thread::sleep_for(10ms);
-    count = shortage.end();
+  if (std::getenv("STARVED_SHOW") != nullptr) testkit::show_failures();  // NOLINT
+  const auto before = testkit::threads_asked_for();
+  if (kind == Kind::thread) {
+    testkit::refuse_thread(n);
+  } else {
+    testkit::arm_memory(kind == Kind::cpp ? testkit::Memory::cpp : testkit::Memory::all, n);
   }
+  phase.act(trial);
+  std::this_thread::sleep_for(10ms);
+  testkit::refuse_thread(0);
+  const auto allocations = testkit::disarm_memory();
+  const auto threads = testkit::threads_asked_for() - before;
   phase.settle(trial);
   if (std::string(phase.name) != "close") expect_works_again(trial);
   trial.handle = {};
-  const auto start = Clock::now();
-  trial.locks->close();
-  trial.expect(Clock::now() - start < kGrace, "close at the end took too long");
+  trial.attempt("close", [&] { trial.locks->close(); });
   trial.locks.reset();
-  trial.rivals.reset();
-  expect_nothing_left(trial);
-  if (n == 0) return count;
-  std::string why;
-  for (const auto& one : trial.wrong) why += one + "; ";
-  say(why.empty() ? fmt::format("ok {} {}", n, trial.outcome)
-                  : fmt::format("bad {} {}({})", n, why, trial.outcome));
-  return count;
+  for (const auto& name : {trial.name, trial.name + "-other"}) {
+    trial.expect(is_free(trial.a_rival(), name), name + " is still held");
+  }
+  return kind == Kind::thread ? threads : allocations;
 }
 
-Kind kind_of(const std::string& text) {
-  return text == "cpp" ? Kind::cpp : text == "all" ? Kind::all : Kind::thread;
+/// The names in `words` from the third on, of processes that have ended.
+int check_free(const std::vector<std::string>& words) {
+  auto locks = open(words[0]);
+  std::string held;
+  for (std::size_t i = 2; i < words.size(); ++i) {
+    if (!is_free(locks, words[i])) held += words[i] + " ";
+  }
+  fmt::print("{}\n", held.empty() ? "ok" : "bad " + held);
+  return 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
-  if (words.size() < 4) return 2;
-  const auto& url = words[0];
-  const Phase* phase = nullptr;
-  for (const auto& one : phases()) {
-    if (one.name == words[1]) phase = &one;
-  }
-  if (phase == nullptr) return 2;
-  const auto kind = kind_of(words[2]);
-  auto rival = LockManager::open(url, quiet());
-  (void)rival.lock("rivals-first")->acquire({.wait = 10s});
-  testkit::spare_present_threads();
-  if (std::getenv("STARVED_SHOW") != nullptr) testkit::show_failures();  // NOLINT
-  if (words[3] == "count") {
-    run(rival, url, *phase, kind, 0);
-    say(fmt::format("count {}", run(rival, url, *phase, kind, 0)));
+  if (words.size() >= 2 && words[1] == "free") return check_free(words);
+  if (words.size() != 5) return 2;
+  ::alarm(60);
+  for (const auto& phase : phases()) {
+    if (phase.name != words[1]) continue;
+    const auto kind = words[2] == "cpp" ? Kind::cpp : words[2] == "all" ? Kind::all : Kind::thread;
+    const auto n = std::stoull(words[3]);
+    Trial trial{words[0], words[4]};
+    const auto count = run(trial, phase, kind, n);
+    if (n == 0) {
+      fmt::print("count {}\n", count);
+    } else if (trial.wrong.empty()) {
+      fmt::print("ok {}\n", trial.outcome);
+    } else {
+      fmt::print("bad {}({})\n", trial.wrong, trial.outcome);
+    }
     return 0;
   }
-  const auto number = [&](std::size_t i) { return std::stoull(words.at(i)); };
-  for (auto n = number(3); n <= number(5); n += number(4)) {
-    say(fmt::format("at {}", n));
-    ::alarm(60);
-    run(rival, url, *phase, kind, n);
-  }
-  return 0;
+  return 2;
 }
 
 }  // namespace dlock::starved

@@ -144,7 +144,7 @@ TEST(Observers, WhatIsThrownIsALookThatHasFoundNothing) {
   Observation what;
   std::atomic<int> looks = 0;
   what.look = [&](const LookDone& done) {
-    if (++looks == 1) throw std::bad_alloc();
+    if (++looks == 1) throw std::runtime_error("a look");
     done(Asked::look_of("a"));
   };
   std::atomic<int> told = 0;

@@ -338,12 +338,25 @@ TEST_F(MultiLockSteps, OneThatIsSuspectIsHeld) {
 }
 
 TEST_F(MultiLockSteps, OneThatThrowsEndsIt) {
-  b->on_start = [] { throw std::bad_alloc(); };
+  b->on_start = [] { throw std::runtime_error("a lock"); };
   start();
   const auto first = a->grant();
   EXPECT_EQ(told, 1);
-  EXPECT_EQ(result, errc::unavailable);
+  EXPECT_EQ(result, errc::protocol);
   EXPECT_TRUE(first.is_released());
+}
+
+TEST(MultiLock, WithoutMemoryThrowsInTheCallersThreadAndReleasesWhatItGot) {
+  const auto a = fake("a");
+  const auto b = std::make_shared<StepLock>("b");
+  b->on_start = [] { throw std::bad_alloc(); };
+  MultiLock both({a, b});
+  EXPECT_THROW(std::ignore = both.acquire(), std::bad_alloc);
+  EXPECT_TRUE(a->last_grant().is_released());
+  error_code ec;
+  EXPECT_FALSE(both.acquire({}, {}, ec));
+  EXPECT_EQ(ec, errc::unavailable);
+  EXPECT_TRUE(a->last_grant().is_released());
 }
 
 TEST(MultiLock, ATryGivesBackWhatItGot) {
