@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SHA-256 (FIPS 180-4), for keys that are too long for their store, and below hmac.hpp. Our own
-// because it is the only cryptographic function in the core: OpenSSL or nettle would be one more
-// package for everybody who links dlock, and Boost 1.81 has SHA-1 only. Not tuned: a key is short.
+// because OpenSSL cannot be used after its cleanup at the end of a process (3.0: EVP_Digest() ends
+// by SIGSEGV), and a manager that is a static object releases its locks after it.
 #include <array>
 #include <cstdint>
 
