@@ -32,18 +32,21 @@ asio::awaitable<Result<std::vector<Plan>>> finished_plans(Ledger& ledger,
                                                           Shelf shelf) {
   Result<std::vector<Plan>> result;
   const auto list = co_await ledger.read(store, std::string(shelf.list));
-  if (list.status != RecordStatus::done) {
-    result.failure = failure_of(*store, list);
+  auto names = entries_of(*store, shelf.list, list);
+  if (!names.value) {
+    result.failure = std::move(names.failure);
     co_return result;
   }
   std::vector<Plan> plans;
-  for (const auto& name : parse_list(list.found.value_or(std::string()))) {
+  for (const auto& name : *names.value) {
     const auto text = co_await ledger.read(store, shelf.key(name));
     if (text.status != RecordStatus::done) {
       result.failure = failure_of(*store, text);
       co_return result;
     }
     if (!text.found) continue;
+    result.failure = newer_text(*store, name, text);
+    if (result.failure.error) co_return result;
     if (auto plan = parse_plan(*text.found)) plans.push_back(std::move(*plan));
   }
   result.value = std::move(plans);

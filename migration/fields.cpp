@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "core/spi/word.hpp"
+#include "dlock/spi/record_format.hpp"
 #include "migration/record.hpp"
 
 namespace dlock::core::migration {
@@ -25,6 +26,14 @@ std::string_view Fields::word(std::string_view what) {
   const auto taken = rest_.substr(0, end);
   rest_.remove_prefix(over_ ? rest_.size() : end + 1);
   return taken;
+}
+
+void Fields::format(std::string_view stamp, unsigned known) {
+  const auto first = word("format");
+  if (!good() || first == fmt::format("{}{}", stamp, known)) return;
+  auto newer = newer_format("it", first, stamp, known);
+  const bool is_newer = !newer.empty();
+  fail(is_newer ? std::move(newer) : fmt::format("it does not begin with '{}{}'", stamp, known));
 }
 
 std::string_view Fields::value(std::string_view key) {

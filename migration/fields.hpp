@@ -29,9 +29,12 @@ class Fields {
 
   /// The next field as it is.
   std::string_view word(std::string_view what);
+  /// Reads the first field, which must be the stamp and the number: `dlock-move1`. The error of a
+  /// newer format has both numbers.
+  void format(std::string_view stamp, unsigned known);
   /// The value of the next field, which must be `key=...`.
   std::string_view value(std::string_view key);
-  /// Likewise; it must be the name of a plan or of a store.
+  /// The value of the next field, which must be the name of a plan or of a store.
   std::string name(std::string_view key);
   /// Decimal, without leading zeros, at most `most`.
   std::uint64_t number(std::string_view key, std::uint64_t most);

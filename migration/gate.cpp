@@ -12,7 +12,8 @@
 namespace dlock::core::migration {
 namespace {
 
-constexpr std::string_view kGateVersion = "dlock-gate1";
+constexpr std::string_view kGateStamp = "dlock-gate";
+constexpr unsigned kGateFormat = 1;
 constexpr std::size_t kLongestGate = 512;
 constexpr std::uint64_t kMostTurns = 999'999'999;
 
@@ -54,17 +55,15 @@ const char* to_string(GateState state) noexcept {
 std::string gate_key(std::string_view plan) { return fmt::format("gate/{}", plan); }
 
 std::string to_text(const Gate& gate) {
-  return fmt::format("{} {} ver={} target={} floor={} max_lease_ms={} plan={} id={} since_ms={}",
-                     kGateVersion, to_string(gate.state), gate.version, gate.target, gate.floor,
-                     gate.max_lease.count(), gate.plan, gate.plan_id, gate.since_ms);
+  return fmt::format("{}{} {} ver={} target={} floor={} max_lease_ms={} plan={} id={} since_ms={}",
+                     kGateStamp, kGateFormat, to_string(gate.state), gate.version, gate.target,
+                     gate.floor, gate.max_lease.count(), gate.plan, gate.plan_id, gate.since_ms);
 }
 
 std::optional<Gate> parse_gate(std::string_view text, std::string* why) {
   Fields fields(text.substr(0, kLongestGate + 1), ' ');
   if (text.size() > kLongestGate) fields.fail("it is too long for a gate");
-  if (fields.word("version") != kGateVersion) {
-    fields.fail("it does not begin with 'dlock-gate1': it is no gate, or of a later version");
-  }
+  fields.format(kGateStamp, kGateFormat);
   Gate gate;
   gate.state = parse_gate_state(fields);
   gate.version = fields.number("ver", kMostTurns);

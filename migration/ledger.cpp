@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "dlock/spi/error.hpp"
+#include "dlock/spi/record_format.hpp"
 #include "migration/departures.hpp"
 #include "migration/gate_note.hpp"
 #include "migration/record.hpp"
@@ -40,6 +41,33 @@ bool same_but_id(Plan one, const Plan& other) {
   return one == other;
 }
 
+Result<std::vector<std::string>> entries_of(const Store& store, std::string_view list,
+                                            const RecordAnswer& note) {
+  Result<std::vector<std::string>> result;
+  if (note.status != RecordStatus::done) {
+    result.failure = failure_of(store, note);
+    return result;
+  }
+  std::string why;
+  result.value = parse_list(note.found.value_or(std::string()), &why);
+  if (!result.value) {
+    const bool is_newer = format_of(*note.found, kListStamp) != 0;
+    result.failure = make_failure(is_newer ? errc::newer_format : errc::protocol,
+                                  fmt::format("the store '{}': the list of plans '{}' cannot be "
+                                              "read: {}",
+                                              store.name(), list, why));
+  }
+  return result;
+}
+
+Failure newer_text(const Store& store, std::string_view plan, const RecordAnswer& note) {
+  const auto newer = note.found ? newer_plan(*note.found) : std::string();
+  if (newer.empty()) return {};
+  return make_failure(errc::newer_format,
+                      fmt::format("the store '{}': the note of plan '{}' cannot be read: {}",
+                                  store.name(), plan, newer));
+}
+
 asio::awaitable<RecordAnswer> Ledger::read(std::shared_ptr<Store> store, std::string key) {
   RecordAnswer answer;
   answer.failure = co_await store->connected();
@@ -68,8 +96,10 @@ asio::awaitable<Failure> Ledger::edit(std::shared_ptr<Store> store, std::string 
   for (int i = 0; i < kMostWrites; ++i) {
     const auto now_there = co_await read(store, key);
     if (now_there.status != RecordStatus::done) co_return failure_of(*store, now_there);
+    auto entries = entries_of(*store, key, now_there);
+    if (!entries.value) co_return entries.failure;
     const auto old_text = now_there.found.value_or(std::string());
-    const auto new_text = list_text(edit(parse_list(old_text)));
+    const auto new_text = list_text(edit(std::move(*entries.value)));
     if (new_text == old_text) co_return Failure{};
     std::optional<std::string> from = now_there.found;
     std::optional<std::string> to;
@@ -95,9 +125,16 @@ asio::awaitable<Failure> Ledger::write(std::shared_ptr<Store> store, std::string
 }
 
 asio::awaitable<Failure> Ledger::erase(std::shared_ptr<Store> store, std::string key) {
-  Edit nothing = [](const std::vector<std::string>&) { return std::vector<std::string>(); };
-  auto failure = co_await edit(std::move(store), std::move(key), std::move(nothing));
-  co_return failure;
+  for (int i = 0; i < kMostWrites; ++i) {
+    const auto now_there = co_await read(store, key);
+    if (now_there.status != RecordStatus::done) co_return failure_of(*store, now_there);
+    if (!now_there.found) co_return Failure{};
+    std::optional<std::string> from = now_there.found;
+    std::optional<std::string> nothing;
+    const auto outcome = co_await set(store, key, std::move(from), std::move(nothing));
+    if (outcome) co_return *outcome;
+  }
+  co_return out_of_writes(*store);
 }
 
 asio::awaitable<Ledger::Found> Ledger::find(std::string plan, bool ask_target) {
@@ -151,12 +188,13 @@ asio::awaitable<Result<bool>> Ledger::is_unfinished(std::shared_ptr<Store> store
   result.value = false;
   for (const auto& list : {kPlansOut, kPlansIn}) {
     const auto note = co_await read(store, std::string(list));
-    if (note.status != RecordStatus::done) {
+    const auto entries = entries_of(*store, list, note);
+    if (!entries.value) {
       result.value.reset();
-      result.failure = failure_of(*store, note);
+      result.failure = entries.failure;
       co_return result;
     }
-    for (const auto& entry : parse_list(note.found.value_or(std::string()))) {
+    for (const auto& entry : *entries.value) {
       if (!is_finished_entry(entry) && plan_of_entry(entry) == plan) result.value = true;
     }
   }
@@ -181,12 +219,10 @@ asio::awaitable<Result<bool>> Ledger::is_finished(std::string plan) {
 asio::awaitable<Result<bool>> Ledger::is_listed(std::shared_ptr<Store> store, std::string list,
                                                 std::string plan) {
   Result<bool> result;
-  const auto note = co_await read(store, std::move(list));
-  if (note.status != RecordStatus::done) {
-    result.failure = failure_of(*store, note);
-    co_return result;
-  }
-  result.value = lists_started(parse_list(note.found.value_or(std::string())), plan);
+  const auto note = co_await read(store, list);
+  auto entries = entries_of(*store, list, note);
+  result.failure = std::move(entries.failure);
+  if (entries.value) result.value = lists_started(*entries.value, plan);
   co_return result;
 }
 
@@ -336,6 +372,9 @@ asio::awaitable<Failure> Ledger::settle_id(Plan& plan) {
     if (there.status != RecordStatus::done) co_return failure_of(*to_, there);
     const auto& known = here.found ? here.found : there.found;
     bool is_ours = false;
+    auto newer = newer_text(*from_, plan.name, here);
+    if (!newer.error) newer = newer_text(*to_, plan.name, there);
+    if (newer.error) co_return newer;
     if (known) {
       const auto old = parse_plan(*known);
       const bool same = old && same_but_id(plan, *old);
@@ -378,7 +417,9 @@ asio::awaitable<Failure> Ledger::enlist(std::shared_ptr<Store> store, std::strin
     if (now_there.status != RecordStatus::done) co_return failure_of(*store, now_there);
     const auto failure = co_await overlap_of_lists(store, plan);
     if (failure.error) co_return failure;
-    auto plans = parse_list(now_there.found.value_or(std::string()));
+    auto entries = entries_of(*store, list, now_there);
+    if (!entries.value) co_return entries.failure;
+    auto plans = std::move(*entries.value);
     std::optional<std::string> from = now_there.found;
     const bool is_there = std::any_of(plans.begin(), plans.end(), [&](const std::string& one) {
       return !is_pending_entry(one) && is_about(one, plan);
@@ -400,9 +441,9 @@ asio::awaitable<Failure> Ledger::overlap_of_lists(std::shared_ptr<Store> store, 
   std::vector<std::string> all;
   for (const auto& list : {kPlansIn, kPlansOut}) {
     const auto note = co_await read(store, std::string(list));
-    if (note.status != RecordStatus::done) co_return failure_of(*store, note);
-    auto plans = parse_list(note.found.value_or(std::string()));
-    all.insert(all.end(), plans.begin(), plans.end());
+    const auto plans = entries_of(*store, list, note);
+    if (!plans.value) co_return plans.failure;
+    all.insert(all.end(), plans.value->begin(), plans.value->end());
   }
   auto failure = co_await overlap(std::move(store), std::move(all), std::move(plan));
   co_return failure;
@@ -510,6 +551,8 @@ asio::awaitable<Failure> Ledger::erase_text(std::shared_ptr<Store> store, Plan p
   for (int i = 0; i < kMostWrites; ++i) {
     const auto now_there = co_await read(store, plan_key(plan.name));
     if (now_there.status != RecordStatus::done) co_return failure_of(*store, now_there);
+    auto newer = newer_text(*store, plan.name, now_there);
+    if (newer.error) co_return newer;
     std::optional<Plan> text;
     if (now_there.found) text = parse_plan(*now_there.found);
     if (!now_there.found || (text && text->id != plan.id)) co_return Failure{};

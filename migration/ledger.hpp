@@ -27,6 +27,11 @@ Failure unsafe(std::string text);
 /// Returns the refusal of a plan whose name another plan has.
 Failure name_is_taken(const std::string& plan);
 bool same_but_id(Plan one, const Plan& other);
+/// Returns the entries of a list of plans. Failure: `note` is not done, or is not such a list.
+Result<std::vector<std::string>> entries_of(const Store& store, std::string_view list,
+                                            const RecordAnswer& note);
+/// Returns the refusal of a plan's text that a newer dlock wrote. Clear: the text is not newer.
+Failure newer_text(const Store& store, std::string_view plan, const RecordAnswer& note);
 
 /// Loop only.
 class Ledger {

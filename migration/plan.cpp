@@ -8,6 +8,7 @@
 #include "core/config/routes.hpp"
 #include "dlock/sequencer.hpp"
 #include "dlock/spi/name.hpp"
+#include "dlock/spi/record_format.hpp"
 #include "migration/fields.hpp"
 #include "migration/record.hpp"
 
@@ -16,6 +17,9 @@ namespace {
 
 constexpr std::string_view kMoveVersion = "dlock-plan3";
 constexpr std::string_view kDualVersion = "dlock-plan2";
+constexpr std::string_view kPlanStamp = "dlock-plan";
+constexpr unsigned kNewestPlan = 3;
+constexpr unsigned kListFormat = 1;
 
 void parse_names(Fields& fields, std::vector<std::string>& names) {
   const auto count = fields.number("names", kLongestPlan);
@@ -96,6 +100,7 @@ std::optional<Plan> parse_plan(std::string_view text, std::string* why) {
   Fields fields(text.substr(0, kLongestPlan + 1), '\n');
   if (text.size() > kLongestPlan) fields.fail("it is too long for a plan");
   const auto version = fields.word("version");
+  if (auto newer = newer_plan(version); !newer.empty()) fields.fail(std::move(newer));
   if (version != kMoveVersion && version != kDualVersion) {
     fields.fail(
         fmt::format("it begins with neither '{}' nor '{}': it is not a plan, or another "
@@ -159,27 +164,44 @@ bool lists_started(const std::vector<std::string>& entries, std::string_view pla
   });
 }
 
-std::string list_text(std::vector<std::string> entries) {
-  std::sort(entries.begin(), entries.end());
-  entries.erase(std::unique(entries.begin(), entries.end()), entries.end());
-  return fmt::format("{}", fmt::join(entries, "\n"));
+std::string newer_plan(std::string_view text) {
+  return newer_format("it", text, kPlanStamp, kNewestPlan);
 }
 
-std::vector<std::string> parse_list(std::string_view text) {
-  std::vector<std::string> entries;
-  while (!text.empty()) {
-    const auto end = std::min(text.find('\n'), text.size());
-    if (end > 0) entries.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+std::vector<std::string> sorted(std::vector<std::string> entries) {
   std::sort(entries.begin(), entries.end());
   entries.erase(std::unique(entries.begin(), entries.end()), entries.end());
   return entries;
 }
 
+std::string list_text(std::vector<std::string> entries) {
+  entries = sorted(std::move(entries));
+  if (entries.empty()) return {};
+  return fmt::format("{}{}\n{}", kListStamp, kListFormat, fmt::join(entries, "\n"));
+}
+
+std::optional<std::vector<std::string>> parse_list(std::string_view text, std::string* why) {
+  std::vector<std::string> entries;
+  if (text.empty()) return entries;
+  Fields fields(text, '\n');
+  fields.format(kListStamp, kListFormat);
+  if (!fields.good()) {
+    if (why != nullptr) *why = fields.error();
+    return std::nullopt;
+  }
+  text.remove_prefix(std::min(text.find('\n'), text.size()));
+  while (!text.empty()) {
+    text.remove_prefix(1);
+    const auto entry = text.substr(0, text.find('\n'));
+    if (!entry.empty()) entries.emplace_back(entry);
+    text.remove_prefix(entry.size());
+  }
+  return sorted(std::move(entries));
+}
+
 std::vector<std::string> with_entry(std::vector<std::string> entries, const std::string& entry) {
   entries.push_back(entry);
-  return parse_list(list_text(std::move(entries)));
+  return sorted(std::move(entries));
 }
 
 std::vector<std::string> without_entry(std::vector<std::string> entries, const std::string& entry) {

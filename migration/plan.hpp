@@ -88,9 +88,20 @@ bool is_about(std::string_view entry, const Plan& plan);
 /// Returns whether a list has the plan as unfinished, with a complete start.
 bool lists_started(const std::vector<std::string>& entries, std::string_view plan);
 
-/// Returns the text of a note with one entry per line, sorted and distinct.
+/// Returns the refusal of a plan's text that a newer dlock wrote. Empty: the text is not newer.
+std::string newer_plan(std::string_view text);
+
+/// The first line of a note that lists plans, before the number of its format.
+inline constexpr std::string_view kListStamp = "dlock-plans";
+
+/// Returns the entries, sorted and distinct.
+std::vector<std::string> sorted(std::vector<std::string> entries);
+/// Returns the text of a note: the entries below `dlock-plans1`, sorted and distinct. Returns an
+/// empty text for no entries.
 std::string list_text(std::vector<std::string> entries);
-std::vector<std::string> parse_list(std::string_view text);
+/// Returns nullopt unless `text` is a text of list_text(). `why` gets the reason.
+std::optional<std::vector<std::string>> parse_list(std::string_view text,
+                                                   std::string* why = nullptr);
 std::vector<std::string> with_entry(std::vector<std::string> entries, const std::string& entry);
 std::vector<std::string> without_entry(std::vector<std::string> entries, const std::string& entry);
 

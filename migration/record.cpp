@@ -11,7 +11,8 @@
 namespace dlock::core::migration {
 namespace {
 
-constexpr std::string_view kRecordVersion = "dlock-move1";
+constexpr std::string_view kRecordStamp = "dlock-move";
+constexpr unsigned kRecordFormat = 1;
 constexpr std::size_t kLongestRecordText = 512;
 constexpr std::uint64_t kMostCounter = 999'999'999;
 
@@ -52,18 +53,17 @@ bool is_plan_id(std::string_view text) noexcept {
 }
 
 std::string to_text(const Record& record) {
-  return fmt::format("{} {} gen={}.{} target={} floor={} max_lease_ms={} plan={} id={} since_ms={}",
-                     kRecordVersion, to_string(record.state), record.gen.flip, record.gen.counter,
-                     record.target, record.floor, record.max_lease.count(), record.plan,
-                     record.plan_id, record.since_ms);
+  return fmt::format(
+      "{}{} {} gen={}.{} target={} floor={} max_lease_ms={} plan={} id={} since_ms={}",
+      kRecordStamp, kRecordFormat, to_string(record.state), record.gen.flip, record.gen.counter,
+      record.target, record.floor, record.max_lease.count(), record.plan, record.plan_id,
+      record.since_ms);
 }
 
 std::optional<Record> parse_record(std::string_view text, std::string* why) {
   Fields fields(text.substr(0, kLongestRecordText + 1), ' ');
   if (text.size() > kLongestRecordText) fields.fail("it is too long for a record");
-  if (fields.word("version") != kRecordVersion) {
-    fields.fail("it does not begin with 'dlock-move1': it is no record, or of a later version");
-  }
+  fields.format(kRecordStamp, kRecordFormat);
   Record record;
   record.state = parse_state(fields);
   record.gen = parse_generation(fields);

@@ -14,7 +14,8 @@ Exit exit_of(const error_code& error) noexcept {
       error == errc::not_supported) {
     return Exit::usage;
   }
-  if (error == errc::protocol || error == errc::token_regressed || error == errc::corrupt_file) {
+  if (error == errc::protocol || error == errc::token_regressed || error == errc::corrupt_file ||
+      error == errc::newer_format) {
     return Exit::foreign;
   }
   // Wrong credentials, a route that does not name the plan of a migration, or names a phase of it

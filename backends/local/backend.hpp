@@ -159,6 +159,7 @@ class LocalBackend final : public Backend, public MigrationStore, private Watche
   ClaimAnswer grant(const LocalClaim& claim);
   ClaimAnswer waiting(const LocalClaim& claim) const;
   void hear_asking(const std::string& lock_file);
+  std::string text_of_asking(const std::string& file);
   /// Of a lock whose holder is watched.
   struct Observed {
     std::string file;
@@ -193,6 +194,7 @@ class LocalBackend final : public Backend, public MigrationStore, private Watche
   Watcher watcher_;
   /// Tokens this process has seen, to notice a counter that goes backwards.
   std::unordered_map<std::string, std::uint64_t> tokens_;
+  bool request_told_ = false;  ///< a request to release a lock cannot be read
   bool closed_ = false;
 };
 

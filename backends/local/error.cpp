@@ -60,6 +60,8 @@ ErrorMeaning meaning(Error error) noexcept {
               "the system has no thread to give: raise the limit (ulimit -u, pids.max)"};
     case Error::other_token:
       return {errc::not_holder, "the lock is held under another token"};
+    case Error::newer_format:
+      return {errc::newer_format, "a newer version of dlock wrote it"};
     case Error::gate_is_written:
       return {errc::unavailable, "another program is writing the plan's gate: try again"};
   }
@@ -114,11 +116,12 @@ Failure make_failure(Error error, std::string text) {
   return {make_error_code(error), std::move(text)};
 }
 
-Failure front_failure(FrontError error, std::string_view path) {
-  if (error == FrontError::none) return {};
-  const bool foreign = error == FrontError::foreign || error == FrontError::other_version;
-  return make_failure(foreign ? Error::foreign_file : Error::damaged_file,
-                      fmt::format("{}: {}", path, to_string(error)));
+Failure front_failure(const Front& front, std::string_view path) {
+  auto error = Error::damaged_file;
+  if (front.error == FrontError::none) return {};
+  if (front.error == FrontError::foreign) error = Error::foreign_file;
+  if (front.error == FrontError::newer_format) error = Error::newer_format;
+  return make_failure(error, describe_front(front, path));
 }
 
 }  // namespace dlock::local

@@ -35,6 +35,7 @@ enum class Error {
   too_new = 19,             ///< the path has not led to this directory for long enough yet
   no_thread = 20,           ///< what may block needs a thread, and the system had none to give
   gate_is_written = 21,     ///< a plan's gate is kept by whoever writes it, for a moment
+  newer_format = 22,        ///< a newer version of dlock wrote the file
 };
 
 const boost::system::error_category& category() noexcept;
@@ -44,7 +45,7 @@ boost::system::error_code make_error_code(Error error) noexcept;
 Failure system_failure(int number, std::string_view what);
 Failure make_failure(Error error, std::string text);
 /// No failure if the front of the file is sound.
-Failure front_failure(FrontError error, std::string_view path);
+Failure front_failure(const Front& front, std::string_view path);
 
 }  // namespace dlock::local
 

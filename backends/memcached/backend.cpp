@@ -8,6 +8,7 @@
 #include "backends/memcached/error.hpp"
 #include "backends/memcached/lock/look.hpp"
 #include "backends/memcached/rules/server_list.hpp"
+#include "backends/memcached/rules/value.hpp"
 #include "backends/memcached/wire/together.hpp"
 #include "dlock/spi/signal.hpp"
 
@@ -176,6 +177,9 @@ asio::awaitable<Result<LockStatus>> MemcachedBackend::inspect(std::string name,
     result.failure = about(*server, std::move(ran.why));
   } else if (!ran.result->answer.done()) {
     result.failure = std::move(ran.result->answer.failure);
+  } else if (auto newer = newer_value(names_.lock_key(name), ran.result->value.value_or(""));
+             !newer.empty()) {
+    result.failure = failure(Error::newer_format, std::move(newer));
   } else {
     result.value = describe(name, *ran.result, env_.wall_clock_ms());
   }

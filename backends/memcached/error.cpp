@@ -60,6 +60,8 @@ ErrorMeaning meaning(Error error) noexcept {
     case Error::no_thread:
       return {errc::unavailable,
               "the system has no thread to give: raise the limit (ulimit -u, pids.max)"};
+    case Error::newer_format:
+      return {errc::newer_format, "a newer version of dlock wrote it"};
     case Error::self_test_failed:
       return {errc::config_unsafe,
               "the Memcached server, or a proxy before it, ignores conditions"};

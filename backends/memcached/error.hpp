@@ -31,6 +31,7 @@ enum class Error {
   other_list = 20,
   no_thread = 21,
   self_test_failed = 22,
+  newer_format = 23,
 };
 
 const boost::system::error_category& category() noexcept;

@@ -169,6 +169,7 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
   static asio::awaitable<void> look_for_break(std::weak_ptr<bool> alive, RedisBackend* self,
                                               KeyClaimPtr claim);
   void listen_for_askings(const KeyClaimPtr& claim);
+  void tell_of_request(const Failure& why);
   static asio::awaitable<void> look_for_asking(std::weak_ptr<bool> alive, RedisBackend* self,
                                                KeyClaimPtr claim);
   asio::awaitable<std::optional<std::size_t>> waiting_before(KeyClaimPtr claim, TimePoint deadline);
@@ -206,6 +207,7 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
   bool wake_up_denied_ = false;
   bool refusal_told_ = false;  ///< that there is no subscription
   bool queue_told_ = false;    ///< that a queue cannot be used
+  bool request_told_ = false;  ///< that a request to release a lock cannot be read
   Capabilities capabilities_;  ///< made of the above: stands after it
   bool announced_ = false;     ///< the core knows that we are connected
   bool closed_ = false;

@@ -79,6 +79,8 @@ ErrorMeaning meaning(Error error) noexcept {
               "the Redis server wants a password; name its place: auth: { password_env: VARIABLE } "
               "or "
               "{ password_file: PATH } in YAML, redis://:PASSWORD@host in a URL"};
+    case Error::newer_format:
+      return {errc::newer_format, "a newer version of dlock wrote it"};
     case Error::self_test_failed:
       return {errc::config_unsafe, "the Redis server, or a proxy before it, ignores conditions"};
   }

@@ -45,6 +45,7 @@ enum class Error {
   foreign_aside = 26,
   password_wanted = 27,
   self_test_failed = 28,
+  newer_format = 29,
 };
 
 const boost::system::error_category& redis_category() noexcept;

@@ -188,10 +188,11 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   };
   asio::awaitable<LeasesFound> leases_with(std::uint64_t token, std::string directory,
                                            TimePoint deadline);
+  /// These set `refused` where a node's data cannot be read.
   asio::awaitable<int> describe_leases(std::string directory, SemaphoreStatus& status,
-                                       TimePoint deadline);
+                                       Failure& refused, TimePoint deadline);
   asio::awaitable<int> describe_line(std::string directory, SemaphoreStatus& status,
-                                     TimePoint deadline);
+                                     Failure& refused, TimePoint deadline);
 
   // downgrade
   bool is_ours(const NodeClaim& claim) const;
@@ -234,13 +235,15 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   // inspect
   /// `settled`: whatever this session sent before is in it, or never will be; costs a write.
   asio::awaitable<Reply> fresh_children(std::string path, bool settled, TimePoint deadline);
-  /// Of those of `nodes` that are there; empty: the connection was lost.
-  asio::awaitable<std::optional<Births>> births_of(std::string path, std::vector<std::string> nodes,
-                                                   TimePoint deadline);
+  /// Returns the births of those of `nodes` that exist. Neither value nor failure: the connection
+  /// was lost.
+  asio::awaitable<Result<Births>> births_of(std::string path, std::vector<std::string> nodes,
+                                            TimePoint deadline);
   struct Holder {
     int rc = ZCONNECTIONLOSS;
     std::string node;           ///< empty: none has that token
     std::uint64_t present = 0;  ///< the first one's token
+    Failure refused{};          ///< a node's data cannot be read
   };
   asio::awaitable<Holder> holder_with(std::uint64_t token, std::string path,
                                       std::vector<Contender> line, TimePoint deadline);

@@ -55,6 +55,8 @@ ErrorMeaning meaning(Error error) noexcept {
               "RLIMIT_NPROC and pids.max"};
     case Error::sealed:
       return {errc::moving, "a migration has sealed this lock: nobody holds it here"};
+    case Error::newer_format:
+      return {errc::newer_format, "a newer version of dlock wrote it"};
     case Error::damaged_offset:
       return {errc::protocol,
               "the node with the tokens' offset cannot be read; another program has written to it"};

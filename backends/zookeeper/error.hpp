@@ -32,6 +32,7 @@ enum class Error {
   sealed = 17,
   damaged_offset = 18,
   out_of_threads = 19,
+  newer_format = 20,
 };
 
 const boost::system::error_category& zookeeper_category() noexcept;

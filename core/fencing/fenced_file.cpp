@@ -14,11 +14,14 @@
 #include "dlock/sequencer.hpp"
 #include "dlock/spi/error.hpp"
 #include "dlock/spi/name.hpp"
+#include "dlock/spi/record_format.hpp"
 
 namespace dlock::core {
 namespace {
 
 constexpr std::string_view kFirstWords = "dlock-register=1 sha256=";
+constexpr std::string_view kRegisterStamp = "dlock-register=";
+constexpr unsigned kRegisterFormat = 1;
 constexpr std::size_t kDigest = 64;
 /// Longer than any first line: a lock name has 512 bytes, each three when it is escaped.
 constexpr std::size_t kLongestHeader = 2048;
@@ -211,6 +214,8 @@ std::string decode_fenced(std::string_view file, FencedContent& content) {
   if (file.empty()) return "it is empty";
   const auto end = file.substr(0, kLongestHeader).find('\n');
   auto line = file.substr(0, end);
+  auto newer = newer_format("it", file, kRegisterStamp, kRegisterFormat);
+  if (!newer.empty()) return newer;
   if (end == file.npos || line.substr(0, kFirstWords.size()) != kFirstWords) {
     return "it does not begin as a register does: another program's, or its first line is cut";
   }

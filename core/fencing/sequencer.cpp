@@ -10,12 +10,14 @@
 
 #include "core/fencing/hmac.hpp"
 #include "dlock/spi/name.hpp"
+#include "dlock/spi/record_format.hpp"
 
 namespace dlock::inline v0 {
 namespace {
 
 constexpr std::string_view kFamily = "dlock";
 constexpr std::string_view kVersion = "dlock1";
+constexpr unsigned kTextFormat = 1;
 constexpr std::string_view kSigned = "dlock1s";
 constexpr std::size_t kSignature = 64;
 constexpr char kSeparator = ':';
@@ -72,12 +74,8 @@ class Reader {
       fail("it is signed, and is read by parse_signed() with the key");
       return;
     }
-    const bool ours = word.substr(0, kFamily.size()) == kFamily;
-    const bool other = ours && word.size() > kFamily.size() &&
-                       std::all_of(word.begin() + kFamily.size(), word.end(),
-                                   [](char c) { return c >= '0' && c <= '9'; });
-    fail(other ? "it is of a version that this program does not know; it reads dlock1"
-               : "it does not begin with 'dlock1:'");
+    auto newer = newer_format("it", word, kFamily, kTextFormat);
+    fail(newer.empty() ? "it does not begin with 'dlock1:'" : std::move(newer));
   }
 
   Mode mode() {
@@ -171,6 +169,7 @@ LockError refused(std::string why) {
 std::string signature_error(std::string_view text, std::string_view key, std::string& plain) {
   const auto begins = std::string(kSigned) + kSeparator;
   if (text.size() > Sequencer::kLongestText) return "it is too long";
+  if (auto newer = newer_format("it", text, kFamily, kTextFormat); !newer.empty()) return newer;
   if (!text.starts_with(begins)) return "it is not signed: it does not begin with 'dlock1s:'";
   const auto end = text.rfind(kSeparator);
   const auto signature = text.substr(end + 1);

@@ -10,6 +10,7 @@
 #include "core/config/routes.hpp"
 #include "dlock/duration.hpp"
 #include "dlock/spi/name.hpp"
+#include "dlock/spi/record_format.hpp"
 
 namespace dlock::core {
 
@@ -18,6 +19,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::string_view kVersion = "dlock-routes1\n";
+constexpr std::string_view kRoutesStamp = "dlock-routes";
+constexpr unsigned kRoutesFormat = 1;
 constexpr milliseconds kKept = std::chrono::hours(24 * 7);
 constexpr milliseconds kRecent = std::chrono::hours(12);
 /// Half of what a note may have.
@@ -66,7 +69,7 @@ std::optional<RouteUse> parse_use(std::string_view line) {
   return use;
 }
 
-/// Empty: the note is of another version.
+/// Returns nullopt for a note of another format.
 std::optional<std::vector<RouteUse>> parse(std::string_view note) {
   std::vector<RouteUse> uses;
   if (note.empty()) return uses;
@@ -166,6 +169,8 @@ std::vector<std::string> route_conflicts(const Config& config, std::string_view 
                                          std::string_view note, milliseconds now) {
   std::vector<std::string> conflicts;
   const auto uses = parse(note);
+  const auto newer = newer_format("the note of routes", note, kRoutesStamp, kRoutesFormat);
+  if (!newer.empty()) conflicts.push_back(fmt::format("store '{}': {}", store, newer));
   if (!uses) return conflicts;
   const auto own = config_digest(config);
   for (const auto& use : *uses) {

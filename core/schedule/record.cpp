@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "dlock/lock_status.hpp"
+#include "dlock/spi/record_format.hpp"
 
 namespace dlock::core {
 namespace {
@@ -17,6 +18,8 @@ using std::chrono::milliseconds;
 using Outcome = RunRecord::Outcome;
 
 constexpr std::string_view kRunVersion = "dlock-run1\n";
+constexpr std::string_view kRunStamp = "dlock-run";
+constexpr unsigned kRunFormat = 1;
 constexpr std::int64_t kLatest = 253'402'300'800'000;  // the year 10000, in ms
 constexpr std::array kOutcomes = {Outcome::running, Outcome::succeeded, Outcome::failed,
                                   Outcome::overran, Outcome::lost};
@@ -122,6 +125,10 @@ std::string to_text(const RunRecord& record) {
   put("pid", pid);
   put("app", one_line(record.owner.app));
   return text;
+}
+
+std::string newer_run(std::string_view text) {
+  return newer_format("the note of its last run", text, kRunStamp, kRunFormat);
 }
 
 std::optional<RunRecord> parse_run(std::string_view text) {

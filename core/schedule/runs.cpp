@@ -110,10 +110,11 @@ std::optional<RunRecord> Runs::last() {
 std::optional<RunRecord> Runs::parsed(const std::string& text) const {
   auto run = parse_run(text);
   if (run || text.empty()) return run;
+  if (auto newer = newer_run(text); !newer.empty()) {
+    throw LockError(make_error_code(errc::newer_format), {name_, store_, std::move(newer)});
+  }
   throw LockError(make_error_code(errc::protocol),
-                  {name_, store_,
-                   "what stands in the place of its last run is none, or of a later version of "
-                   "dlock"});
+                  {name_, store_, "the note of its last run is another program's text"});
 }
 
 Runs::Written Runs::try_replace(const std::string& from, const std::string& to) {

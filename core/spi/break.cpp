@@ -8,11 +8,14 @@
 #include <charconv>
 
 #include "dlock/spi/name.hpp"
+#include "dlock/spi/record_format.hpp"
 
 namespace dlock::inline v0 {
 namespace {
 
 constexpr std::size_t kLongestField = 200;
+constexpr std::string_view kMarkStamp = "v=";
+constexpr unsigned kMarkFormat = 1;
 
 /// Shortens the text, but not within a character of UTF-8.
 std::string_view shortened(std::string_view text) {
@@ -34,11 +37,18 @@ std::string field(std::string_view text) {
 std::string write_break(const Break& mark) {
   std::string text = field(mark.by.host) + ',';
   append_pid(mark.by, text);
-  return fmt::format("{},{},{},{}", text, field(mark.by.app), mark.at.count(), field(mark.reason));
+  return fmt::format("{}{},{},{},{},{}", kMarkStamp, kMarkFormat, text, field(mark.by.app),
+                     mark.at.count(), field(mark.reason));
 }
 
 Break read_break(std::string_view text) {
-  std::array<std::string_view, 5> fields;
+  if (auto newer = newer_format("the mark of the break", text, kMarkStamp, kMarkFormat);
+      !newer.empty()) {
+    Break mark;
+    mark.reason = std::move(newer);
+    return mark;
+  }
+  std::array<std::string_view, 6> fields;
   auto rest = text;
   for (auto& one : fields) {
     const auto comma = rest.find(',');
@@ -48,18 +58,18 @@ Break read_break(std::string_view text) {
   Break mark;
   std::int64_t at = 0;
   const auto [end, error] =
-      std::from_chars(fields[3].data(), fields[3].data() + fields[3].size(), at);
-  if (error != std::errc() || end != fields[3].data() + fields[3].size() ||
-      !read_pid(fields[1], mark.by)) {
+      std::from_chars(fields[4].data(), fields[4].data() + fields[4].size(), at);
+  if (format_of(fields[0], kMarkStamp) != kMarkFormat || error != std::errc() ||
+      end != fields[4].data() + fields[4].size() || !read_pid(fields[2], mark.by)) {
     mark.by = {};
     mark.reason = percent_escape(text.substr(0, kLongestField),
                                  [](unsigned char c) { return c >= 0x20 && c < 0x7F; });
     return mark;
   }
-  mark.by.host = percent_unescape(fields[0]);
-  mark.by.app = percent_unescape(fields[2]);
+  mark.by.host = percent_unescape(fields[1]);
+  mark.by.app = percent_unescape(fields[3]);
   mark.at = std::chrono::milliseconds(at);
-  mark.reason = percent_unescape(fields[4]);
+  mark.reason = percent_unescape(fields[5]);
   return mark;
 }
 

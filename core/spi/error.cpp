@@ -67,6 +67,8 @@ class Category final : public boost::system::error_category {
         return "the migration does not admit this phase now";
       case errc::queue_full:
         return "too many wait for it already";
+      case errc::newer_format:
+        return "a newer version of dlock wrote it";
     }
     return "unknown dlock error";
   }

@@ -11,12 +11,14 @@
 
 #include "dlock/sequencer.hpp"
 #include "dlock/spi/name.hpp"
+#include "dlock/spi/record_format.hpp"
 
 namespace dlock::core {
 namespace {
 
 constexpr std::string_view kTextFamily = "dlock-grant";
 constexpr std::string_view kTextVersion = "dlock-grant1";
+constexpr unsigned kTextFormat = 1;
 constexpr std::size_t kFields = 7;
 constexpr std::size_t kCheckDigits = 16;
 constexpr std::size_t kSecretDigits = 32;
@@ -73,9 +75,10 @@ std::string GrantText::write() const {
 GrantText GrantText::read(std::string_view text) {
   text = without_line_end(text);
   if (text.size() > ExportedGrant::kLongestText) refuse_text("it is too long");
-  if (!text.starts_with(kTextFamily)) refuse_text("it does not begin with 'dlock-grant1:'");
+  auto newer = newer_format("it", text, kTextFamily, kTextFormat);
+  if (!newer.empty()) refuse_text(std::move(newer));
   if (!text.starts_with(std::string(kTextVersion) + ":")) {
-    refuse_text("it is of a version that this program does not know; it reads dlock-grant1");
+    refuse_text("it does not begin with 'dlock-grant1:'");
   }
   const auto fields = split_fields(text);
   const auto covered = text.substr(0, text.size() - fields.back().size() - 1);

@@ -74,6 +74,9 @@ enum class errc {
   /// Already as many wait for the lock as AcquireOptions::max_queue allows. Nothing of ours is left
   /// in the store.
   queue_full = 24,
+  /// A newer version of dlock wrote a record that this version cannot read. The record was left as
+  /// it is. The message names both formats. Upgrade this program.
+  newer_format = 25,
 };
 
 /// The category of dlock's own codes and of the portable conditions.

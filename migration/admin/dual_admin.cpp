@@ -67,8 +67,8 @@ void DualAdmin::name_locks(DualPlanReport& report, const std::vector<std::string
     }
     plan.names.push_back(one);
   }
-  plan.names = parse_list(list_text(std::move(plan.names)));
-  plan.patterns = parse_list(list_text(std::move(plan.patterns)));
+  plan.names = sorted(std::move(plan.names));
+  plan.patterns = sorted(std::move(plan.patterns));
   for (const auto& name : plan.names) {
     const auto* route = session_.routes().find(name);
     if (route != nullptr && route->migrate && route->migrate->plan == plan.name) continue;

@@ -85,7 +85,7 @@ PlanReport MoveAdmin::make(const PlanRequest& request) {
   plan.from = session_.from();
   plan.to = session_.to();
   describe_target(plan, to, request.max_lease);
-  plan.patterns = parse_list(list_text(session_.patterns()));
+  plan.patterns = sorted(session_.patterns());
   if (to_text(plan).size() > kLongestPlan) {
     report.objections.emplace_back("too many patterns for one plan; make several");
   }

@@ -13,7 +13,8 @@
 namespace dlock::core::migration {
 namespace {
 
-constexpr std::string_view kVersion = "dlock-window1";
+constexpr std::string_view kWindowStamp = "dlock-window";
+constexpr unsigned kWindowFormat = 1;
 constexpr std::size_t kProgramId = 13;
 constexpr std::size_t kLongestHost = 20;
 constexpr std::size_t kLongestApp = 16;
@@ -108,11 +109,12 @@ std::string window_key(std::string_view plan) { return fmt::format("window/{}", 
 
 std::string to_text(const Window& window) {
   std::string text = fmt::format(
-      "{}\nplan={}\nid={}\nfrom={}\nto={}\nborn={}\nlo={}\nhi={}\nver={}\nseq={}\nfloor={}\ntop={}"
+      "{}{}\nplan={}\nid={}\nfrom={}\nto={}\nborn={}\nlo={}\nhi={}\nver={}\nseq={}\nfloor={}\ntop={"
+      "}"
       "\n"
       "lease_ms={}\nfinished={}\nsince_ms={}\nprograms={}",
-      kVersion, window.plan, window.plan_id, window.from, window.to, window.born, window.lo,
-      window.hi, window.ver, window.seq, window.floor, window.top, window.lease.count(),
+      kWindowStamp, kWindowFormat, window.plan, window.plan_id, window.from, window.to, window.born,
+      window.lo, window.hi, window.ver, window.seq, window.floor, window.top, window.lease.count(),
       window.finished ? 1 : 0, window.since_ms, window.programs.size());
   for (const auto& program : window.programs) {
     text += '\n';
@@ -124,9 +126,7 @@ std::string to_text(const Window& window) {
 std::optional<Window> parse_window(std::string_view text, std::string* why) {
   Fields fields(text.substr(0, kLongestWindow + 1), '\n');
   if (text.size() > kLongestWindow) fields.fail("it is too long for a window");
-  if (fields.word("version") != kVersion) {
-    fields.fail("it does not begin with 'dlock-window1': it is no window, or of a later version");
-  }
+  fields.format(kWindowStamp, kWindowFormat);
   Window window;
   window.plan = parse_id(fields, "plan", [](std::string_view word) { return is_word(word); });
   window.plan_id = parse_id(fields, "id", [](std::string_view id) { return is_plan_id(id); });

@@ -71,8 +71,8 @@ asio::awaitable<Governed> look_at_source(std::shared_ptr<Store> source, Plan pla
     if (status.sealed) governed.sealed.push_back(status.name);
     add_strangers(plan, status, governed.strangers);
   }
-  governed.names = parse_list(list_text(std::move(governed.names)));
-  governed.sealed = parse_list(list_text(std::move(governed.sealed)));
+  governed.names = sorted(std::move(governed.names));
+  governed.sealed = sorted(std::move(governed.sealed));
   co_return governed;
 }
 

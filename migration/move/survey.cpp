@@ -94,7 +94,7 @@ asio::awaitable<Failure> see(std::shared_ptr<Store> from, std::shared_ptr<Store>
   for (const auto& lock : there.value.value_or(std::vector<LockStatus>())) {
     if (lock.held && status.plan.has(lock.name)) names.push_back(lock.name);
   }
-  names = parse_list(list_text(std::move(names)));
+  names = sorted(std::move(names));
   co_return Failure{};
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "dlock/spi/error.hpp"
+#include "dlock/spi/record_format.hpp"
 #include "migration/record.hpp"
 
 namespace dlock::core::migration {
@@ -37,7 +38,15 @@ asio::awaitable<Failure> IncomingPlans::read(TimePoint deadline) {
   std::map<std::string, Plan> unfinished;
   std::map<std::string, std::string> unread;
   std::vector<std::string> homes;
-  for (const auto& entry : parse_list(index.found.value_or(std::string()))) {
+  std::string unreadable;
+  const auto entries = parse_list(index.found.value_or(std::string()), &unreadable);
+  if (!entries) {
+    const bool is_newer = format_of(*index.found, kListStamp) != 0;
+    co_return make_failure(
+        is_newer ? errc::newer_format : errc::protocol,
+        fmt::format("the list of plans '{}' cannot be read: {}", kPlansIn, unreadable));
+  }
+  for (const auto& entry : *entries) {
     const auto name = plan_of_entry(entry);
     if (is_finished_entry(entry)) {
       homes.push_back(name);
@@ -141,6 +150,11 @@ asio::awaitable<Failure> IncomingPlans::check_id(std::string plan, std::string i
   if (note.status != RecordStatus::done) co_return failure_in(note);
   std::optional<Plan> found;
   if (note.found) found = parse_plan(*note.found);
+  if (auto newer = note.found ? newer_plan(*note.found) : std::string(); !newer.empty()) {
+    co_return make_failure(errc::newer_format,
+                           fmt::format("the note of plan '{}' in the store '{}' cannot be read: {}",
+                                       plan, store, newer));
+  }
   if (found && found->id == id) {
     ids_[plan] = id;
     co_return Failure{};

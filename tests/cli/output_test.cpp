@@ -839,27 +839,17 @@ TEST(CliOutputDual, ShowsAStep) {
 TEST(CliOutputStatus, EachErrorHasItsExitStatus) {
   using program::Exit;
   const std::pair<errc, Exit> table[] = {
-      {errc::timed_out, Exit::not_obtained},
-      {errc::not_holder, Exit::not_obtained},
-      {errc::not_found, Exit::not_obtained},
-      {errc::queue_full, Exit::not_obtained},
-      {errc::lock_lost, Exit::lost},
-      {errc::invalid_name, Exit::usage},
-      {errc::invalid_argument, Exit::usage},
-      {errc::not_supported, Exit::usage},
-      {errc::protocol, Exit::foreign},
-      {errc::token_regressed, Exit::foreign},
-      {errc::corrupt_file, Exit::foreign},
-      {errc::config_invalid, Exit::config},
-      {errc::config_unsafe, Exit::config},
-      {errc::access_denied, Exit::config},
-      {errc::moving, Exit::config},
-      {errc::not_configured, Exit::config},
-      {errc::window_closed, Exit::config},
-      {errc::unavailable, Exit::unavailable},
-      {errc::closed, Exit::unavailable},
-      {errc::cancelled, Exit::unavailable},
-      {errc::not_registered, Exit::unavailable},
+      {errc::timed_out, Exit::not_obtained},  {errc::not_holder, Exit::not_obtained},
+      {errc::not_found, Exit::not_obtained},  {errc::queue_full, Exit::not_obtained},
+      {errc::lock_lost, Exit::lost},          {errc::invalid_name, Exit::usage},
+      {errc::invalid_argument, Exit::usage},  {errc::not_supported, Exit::usage},
+      {errc::protocol, Exit::foreign},        {errc::token_regressed, Exit::foreign},
+      {errc::corrupt_file, Exit::foreign},    {errc::newer_format, Exit::foreign},
+      {errc::config_invalid, Exit::config},   {errc::config_unsafe, Exit::config},
+      {errc::access_denied, Exit::config},    {errc::moving, Exit::config},
+      {errc::not_configured, Exit::config},   {errc::window_closed, Exit::config},
+      {errc::unavailable, Exit::unavailable}, {errc::closed, Exit::unavailable},
+      {errc::cancelled, Exit::unavailable},   {errc::not_registered, Exit::unavailable},
   };
   for (const auto& [error, status] : table) {
     EXPECT_EQ(program::exit_of(make_error_code(error)), status) << make_error_code(error).message();

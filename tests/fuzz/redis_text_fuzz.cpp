@@ -76,8 +76,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check_written(text);
   check_info(text);
   check_permits(text);
-  check_permits("dlock:permits 3 17\n" + std::string(text));
+  check_permits("dlock:permits v=1 limit=3 token=17\n" + std::string(text));
   check_readers(text);
-  check_readers("dlock:readers\n" + std::string(text));
+  check_readers("dlock:readers v=1\n" + std::string(text));
   return 0;
 }

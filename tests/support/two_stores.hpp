@@ -46,8 +46,8 @@ class TwoStores : public MemoryStores {
     server_s->set_note("plan/p1", "", text);
     server_t->set_note("plan/p1", "", text);
     server_s->set_note("gate/p1", "", to_text(core::migration::opened_gate(plan, {}, 0)));
-    server_s->set_note("plans-out", "", "p1");
-    server_t->set_note("plans-in", "", "p1");
+    server_s->set_note("plans-out", "", core::migration::list_text({"p1"}));
+    server_t->set_note("plans-in", "", core::migration::list_text({"p1"}));
   }
   ~TwoStores() {
     for (const auto& store : {s, t}) close(store);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Asking a holder to give way: who asks puts a small file beside the lock's, which names the token
-// that he means. The holder watches the directory anyway.
+// Asking a holder to release the lock: a small file beside the lock's file has the token of the
+// holder that is asked. The holder watches the directory.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include "backends/local/lock/notes.hpp"
 #include "backends/local/rules/names.hpp"
 #include "dlock/spi/error.hpp"
+#include "dlock/spi/record_format.hpp"
 
 namespace dlock::local {
 namespace {
@@ -18,6 +19,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::int64_t kLongestWithin_ms = 365LL * 24 * 3'600'000;
+constexpr std::string_view kAskStamp = "v=";
+constexpr unsigned kAskFormat = 1;
 
 struct Asking {
   std::uint64_t token = 0;
@@ -38,9 +41,10 @@ bool read_number(std::string_view word, Number& number) {
   return error == std::errc() && end == last;
 }
 
-/// `token within who`, with `-` for no time. Anybody may have written it.
+/// Reads `v=1 token within who`, with `-` for no time. Any program may have written the file.
 Asking read_asked(std::string_view text) {
   Asking asking;
+  if (format_of(take_word(text), kAskStamp) != kAskFormat) return {};
   if (!read_number(take_word(text), asking.token)) return {};
   std::int64_t within = 0;
   if (read_number(take_word(text), within)) {
@@ -52,7 +56,7 @@ Asking read_asked(std::string_view text) {
 
 std::string write_asked(std::uint64_t token, const Revocation& how) {
   const auto within = how.within ? fmt::format("{}", how.within->count()) : std::string("-");
-  return fmt::format("{} {} {}", token, within, how.who);
+  return fmt::format("{}{} {} {} {}", kAskStamp, kAskFormat, token, within, how.who);
 }
 
 }  // namespace
@@ -64,9 +68,19 @@ void LocalBackend::hear_asking(const std::string& lock_file) {
   for (const auto& claim : queue->everybody()) {
     const bool listens = claim->state == LocalClaim::State::granted && claim->request().tell_asked;
     if (!listens) continue;
-    if (!asking) asking = read_asked(read_small_file(*directory_, ask_file_name(lock_file)));
+    if (!asking) asking = read_asked(text_of_asking(ask_file_name(lock_file)));
     if (asking->token == claim->ticket) sink_.on_asked(claim, asking->how);
   }
+}
+
+/// Warns once of a newer dlock's file.
+std::string LocalBackend::text_of_asking(const std::string& file) {
+  auto text = read_small_file(*directory_, file);
+  const auto newer = newer_format(directory_->path_of(file), text, kAskStamp, kAskFormat);
+  if (!newer.empty() && !std::exchange(request_told_, true)) {
+    sink_.on_warning("a request to release a lock cannot be read: " + newer);
+  }
+  return text;
 }
 
 asio::awaitable<AskAnswer> LocalBackend::ask(std::string name, std::uint64_t token, Revocation how,
@@ -95,6 +109,12 @@ asio::awaitable<AskAnswer> LocalBackend::ask(std::string name, std::uint64_t tok
   auto failure = std::make_shared<Failure>();
   Job job = [failure, directory = directory_, file = ask_file_name(file_name(name)),
              text = write_asked(answer.token, how), unique = make_uuid(env_)] {
+    auto newer = newer_format(directory->path_of(file), read_small_file(*directory, file),
+                              kAskStamp, kAskFormat);
+    if (!newer.empty()) {
+      *failure = make_failure(Error::newer_format, std::move(newer));
+      return;
+    }
     *failure = put_small_file(*directory, file, text, unique);
   };
   const bool done = co_await helper_.run(std::move(job), deadline);

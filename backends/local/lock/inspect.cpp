@@ -167,7 +167,7 @@ Result<LockStatus> read_status_of(const Directory& directory, const std::string&
   }
   int looks = kMostLooks;
   const auto look = look_at(file, looks);
-  result.failure = front_failure(look.records.front().error, directory.path_of(file_name));
+  result.failure = front_failure(look.records.front(), directory.path_of(file_name));
   if (result.failure.error) return result;
   result.value = status_of(look, now_ms);
   result.value->name = lock_name;
@@ -217,8 +217,8 @@ Result<std::vector<LockStatus>> read_all(const Directory& directory, const std::
     const auto look = look_at(file, looks);
     const auto front = look.records.front();
     if (front.error == FrontError::foreign || front.error == FrontError::damaged ||
-        front.error == FrontError::other_version) {
-      leave_out(result.failure, front_failure(front.error, directory.path_of(file_name)));
+        front.error == FrontError::newer_format) {
+      leave_out(result.failure, front_failure(front, directory.path_of(file_name)));
     }
     if (front.error != FrontError::none || !has_prefix(front.name, prefix)) continue;
     auto status = status_of(look, now_ms);

@@ -109,7 +109,7 @@ Failure read_front(const LockFile& file, const std::string& path, Bytes bytes, F
     return system_failure(read.error, path);
   }
   front = parse_front(bytes.first(size));
-  return front_failure(front.error, path);
+  return front_failure(front, path);
 }
 
 Failure read_move(const LockFile& file, const std::string& path, Move& move, std::string& record) {

@@ -16,6 +16,7 @@
 #include "backends/local/lock/inspect.hpp"
 #include "backends/local/rules/names.hpp"
 #include "dlock/semaphore.hpp"
+#include "dlock/spi/record_format.hpp"
 
 namespace dlock::local {
 namespace {
@@ -23,6 +24,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::string_view kPermitsStamp = "dlock-permits/1 ";
+constexpr std::string_view kPermitsStampOfAnyFormat = "dlock-permits/";
+constexpr unsigned kPermitsFormat = 1;
 constexpr std::size_t kDigits = 10;
 constexpr std::size_t kLineSize = kPermitsStamp.size() + kDigits + 1;
 constexpr std::size_t kCountSize = 8;
@@ -163,6 +166,8 @@ Failure read_limit(const LockFile& file, const std::string& path,
   const auto read = file.read(bytes_of(line), 0, size);
   if (!read.ok()) return system_failure(read.error, path);
   if (size == 0 || line.front() == '\0') return {};  // the limit is written before all else
+  auto newer = newer_format(path, line, kPermitsStampOfAnyFormat, kPermitsFormat);
+  if (!newer.empty()) return make_failure(Error::newer_format, std::move(newer));
   std::uint32_t found = 0;
   const auto* digits = line.data() + kPermitsStamp.size();
   const bool whole = size == kLineSize && line.starts_with(kPermitsStamp) && line.back() == '\n';

@@ -5,12 +5,16 @@
 #include <array>
 #include <boost/endian/conversion.hpp>
 
+#include "dlock/spi/record_format.hpp"
+
 namespace dlock::local {
 namespace {
 
 constexpr std::string_view kStamp = "dlock/1\n";
 constexpr std::string_view kStampMoved = "dlock/2\n";
-constexpr std::string_view kStampOfAnyVersion = "dlock/";
+constexpr std::string_view kStampOfAnyFormat = "dlock/";
+constexpr unsigned kNewestFormat = 2;
+constexpr std::size_t kLongestStamp = 20;
 
 constexpr std::size_t kLast = 8;
 constexpr std::size_t kLimit = 16;
@@ -98,6 +102,12 @@ std::string_view cut(std::string_view text, std::size_t size) {
   return text.substr(0, size);
 }
 
+/// 0: the file does not begin with a stamp.
+unsigned format_in(ConstBytes in) {
+  const auto stamp = get_text(in, 0, std::min(in.size(), kLongestStamp));
+  return format_of(stamp, kStampOfAnyFormat);
+}
+
 bool has(ConstBytes in, std::string_view text) {
   return in.size() >= text.size() &&
          std::equal(text.begin(), text.end(), in.begin(),
@@ -133,9 +143,10 @@ Front parse_front(ConstBytes bytes) {
   if (!has(bytes, kStamp) && front.version != Version::moved) {
     // All zeros is what a crash of a file system leaves of a file.
     const bool zeros = std::all_of(bytes.begin(), bytes.end(), [](auto b) { return b == 0; });
-    front.error = has(bytes, kStampOfAnyVersion) ? FrontError::other_version
-                  : zeros                        ? FrontError::damaged
-                                                 : FrontError::foreign;
+    front.format = format_in(bytes);
+    front.error = front.format > kNewestFormat ? FrontError::newer_format
+                  : zeros                      ? FrontError::damaged
+                                               : FrontError::foreign;
     return front;
   }
   if (bytes.size() < kFrontSize) {
@@ -167,12 +178,20 @@ const char* to_string(FrontError error) noexcept {
       return "the file is truncated";
     case FrontError::foreign:
       return "the file is not a lock file of dlock";
-    case FrontError::other_version:
-      return "the file was made by another version of dlock's file format";
+    case FrontError::newer_format:
+      return "a newer version of dlock wrote the file";
     case FrontError::damaged:
       return "the ticket counter does not match its checksum or its limits";
   }
   return "?";
+}
+
+std::string describe_front(const Front& front, std::string_view path) {
+  if (front.error == FrontError::newer_format) {
+    const auto stamp = std::string(kStampOfAnyFormat) + std::to_string(front.format);
+    return newer_format(path, stamp, kStampOfAnyFormat, kNewestFormat);
+  }
+  return std::string(path).append(": ").append(to_string(front.error));
 }
 
 void encode_record(std::uint64_t ticket, std::int64_t since_ms, const Owner& owner, Bytes out) {

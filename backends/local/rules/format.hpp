@@ -9,8 +9,8 @@
 //   1024 queue  124 x 256   records of waiters, at ticket modulo 124
 //   32768 texts  2 x 64 KiB  a migration's record, in turn in one and the other
 //
-// The stamp is `dlock/1\n`, and `dlock/2\n` from the first migration on: then `move` counts, and a
-// version of dlock that knows nothing of it grants nothing. What is not written is a hole.
+// The stamp is `dlock/1\n`, and `dlock/2\n` from the first migration on: then `move` counts. A file
+// of a newer format is refused. Parts without data are holes.
 //
 // Header and holder are near each other so that a grant writes both at once. Records are for
 // people: nobody decides anything by them. What counts are the ledger and the kernel's locks.
@@ -63,15 +63,18 @@ void encode_header(const Ledger& ledger, std::size_t name_size, Version version,
 /// `out` is kFrontSize long.
 void encode_front(const Ledger& ledger, std::string_view name, Bytes out);
 
-enum class FrontError { none, truncated, foreign, other_version, damaged };
+enum class FrontError { none, truncated, foreign, newer_format, damaged };
 struct Front {
   FrontError error = FrontError::none;
+  unsigned format = 0;  ///< with newer_format
   Version version = Version::plain;
   Ledger ledger;
   std::string_view name;  ///< in the bytes parsed
 };
 Front parse_front(ConstBytes bytes);
 const char* to_string(FrontError error) noexcept;
+/// What is wrong with the file at `path`.
+std::string describe_front(const Front& front, std::string_view path);
 
 struct Record {
   std::uint64_t ticket = 0;

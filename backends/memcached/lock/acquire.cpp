@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "backends/memcached/error.hpp"
+#include "backends/memcached/lock/look.hpp"
 #include "backends/memcached/lock/migration.hpp"
 #include "backends/memcached/lock/release.hpp"
 #include "backends/memcached/rules/lease.hpp"
@@ -122,6 +123,9 @@ class Acquirer {
       in_doubt_ = false;
       co_return Verdict::again;
     }
+    if (auto newer = newer_value(order_.key, item->value); !newer.empty()) {
+      co_return stop_for({Outcome::refused, failure(Error::newer_format, std::move(newer)), {}});
+    }
     const auto there = read_value(item->value);
     if (!there || there->owner.id != value_.owner.id) co_return stop(ClaimStatus::busy);
     if (there->broken) {
@@ -168,6 +172,10 @@ class Acquirer {
     auto found = co_await server_.gets(keys_);
     if (!found.answer.done()) co_return stop_for(std::move(found.answer));
     const auto* item = found.get(order_.key);
+    auto newer = item == nullptr ? std::string() : newer_value(order_.key, item->value);
+    if (!newer.empty()) {
+      co_return stop(ClaimStatus::failed, failure(Error::newer_format, std::move(newer)));
+    }
     const auto there = item == nullptr ? std::nullopt : read_value(item->value);
     const auto& exported = *order_.adoption;
     const bool is_broken = there && there->broken;
@@ -218,15 +226,27 @@ class Acquirer {
       stop(ClaimStatus::unknown, std::move(number.answer.failure));
       co_return false;
     }
+    auto why = co_await why_no_token(number);
     ReleaseOrder back{order_.key, value_.owner.id, result_.number};
     const auto given_back = co_await release(server_, std::move(back));
     const bool gone = given_back.status == ReleaseStatus::released;
-    auto text = number.answer.done()
-                    ? fmt::format("the counter {} stands at {}", order_.token_key, number.value)
-                    : order_.token_key + ": " + number.answer.failure.text;
-    stop(gone ? ClaimStatus::failed : ClaimStatus::unknown,
-         failure(Error::token_broken, std::move(text)));
+    stop(gone ? ClaimStatus::failed : ClaimStatus::unknown, std::move(why));
     co_return false;
+  }
+
+  asio::awaitable<Failure> why_no_token(Number number) {
+    if (number.answer.done()) {
+      co_return failure(Error::token_broken, fmt::format("the counter {} has reached {}",
+                                                         order_.token_key, number.value));
+    }
+    const std::vector<std::string> keys{order_.token_key};
+    const auto found = co_await server_.gets(keys);
+    const auto* item = found.answer.done() ? found.get(order_.token_key) : nullptr;
+    auto why = broken_counter(order_.token_key, item);
+    if (why.error == make_error_code(Error::token_broken)) {
+      why.text += ": " + number.answer.failure.text;
+    }
+    co_return why;
   }
 
   /// Counts up, and makes the counter if there is none. A repetition skips a number, no more.

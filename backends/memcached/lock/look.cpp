@@ -14,6 +14,12 @@ std::optional<std::uint64_t> counter_of(const Item* item) {
   return read_counter(item->value);
 }
 
+Failure broken_counter(const std::string& token_key, const Item* item) {
+  auto newer = item == nullptr ? std::string() : newer_counter(token_key, item->value);
+  if (newer.empty()) return failure(Error::token_broken, token_key);
+  return failure(Error::newer_format, std::move(newer));
+}
+
 asio::awaitable<PollResult> look_all(Commands& server, std::vector<std::string> keys,
                                      std::vector<ReleaseOrder> strays) {
   PollResult result;
@@ -74,6 +80,9 @@ asio::awaitable<EvictAnswer> evict(Commands& server, LockKeys lock, EvictRequest
     if (!found.answer.done()) co_return refused(std::move(found.answer.failure));
     const auto* item = found.get(lock.key);
     if (item == nullptr) co_return refused(failure(Error::not_held));
+    if (auto newer = newer_value(lock.key, item->value); !newer.empty()) {
+      co_return refused(failure(Error::newer_format, std::move(newer)));
+    }
     if (counter_of(found.get(lock.token_key)) != request.token) {
       co_return refused(failure(Error::held_with_other_token));
     }

@@ -27,6 +27,8 @@ asio::awaitable<PollResult> look_all(Commands& server, std::vector<std::string> 
 
 /// The number in a counter; empty: none is there, or something else is.
 std::optional<std::uint64_t> counter_of(const Item* item);
+/// Returns the failure for a counter that cannot be counted up.
+Failure broken_counter(const std::string& token_key, const Item* item);
 
 struct Peek : Seen {
   Answer answer;

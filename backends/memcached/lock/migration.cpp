@@ -54,7 +54,7 @@ asio::awaitable<Answer> lift_counter(Commands& server, std::string token_key, st
     const auto* item = found.get(token_key);
     const auto counter = counter_of(item);
     if (item != nullptr && !counter) {
-      co_return Answer{Outcome::refused, failure(Error::token_broken, token_key), {}};
+      co_return Answer{Outcome::refused, broken_counter(token_key, item), {}};
     }
     const auto clock = server.wall_clock_us();
     const auto value = std::max(above, counter.value_or(token_seed(clock, above)));

@@ -7,10 +7,13 @@
 
 #include "backends/memcached/rules/lease.hpp"
 #include "dlock/spi/name.hpp"
+#include "dlock/spi/record_format.hpp"
 
 namespace dlock::memcached {
 namespace {
 
+constexpr std::string_view kListStamp = "v=";
+constexpr unsigned kListFormat = 1;
 constexpr std::size_t kLongestList = 512;
 constexpr std::chrono::minutes kShortestNote{10};
 
@@ -18,7 +21,8 @@ constexpr std::chrono::minutes kShortestNote{10};
 
 std::string server_note(const std::vector<Endpoint>& servers, std::size_t place,
                         std::string_view label, std::string_view distribution) {
-  auto note = fmt::format("server {} of {}", place + 1, servers.size());
+  auto note =
+      fmt::format("{}{} server {} of {}", kListStamp, kListFormat, place + 1, servers.size());
   if (servers.size() < 2) return note;
   // Programs from before the option write the note of `sha256`.
   if (distribution != "sha256") note += fmt::format(", distribution={}", distribution);
@@ -29,6 +33,10 @@ std::string server_note(const std::vector<Endpoint>& servers, std::size_t place,
   }
   if (list.size() > kLongestList) list = "sha256 " + sha256_hex(list);
   return fmt::format("{}: {}", note, list);
+}
+
+std::string newer_note(std::string_view key, std::string_view note) {
+  return newer_format(key, note, kListStamp, kListFormat);
 }
 
 std::time_t note_exptime(std::chrono::milliseconds lease) {

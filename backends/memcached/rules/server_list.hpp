@@ -26,7 +26,10 @@ std::string server_note(const std::vector<Endpoint>& servers, std::size_t place,
 /// and ten minutes at least.
 std::time_t note_exptime(std::chrono::milliseconds lease);
 
-/// Returns the error about another note, with what to do about it.
+/// Returns the refusal of a note that a newer dlock wrote. Empty: the note is not newer.
+std::string newer_note(std::string_view key, std::string_view note);
+
+/// Returns the refusal of another note, with the remedy.
 std::string other_note(std::string_view address, std::string_view key, std::string_view ours,
                        std::string_view theirs, std::time_t exptime);
 

@@ -6,6 +6,7 @@
 
 #include "backends/memcached/rules/lease.hpp"
 #include "backends/memcached/rules/value.hpp"
+#include "dlock/spi/record_format.hpp"
 
 namespace dlock::memcached {
 namespace {
@@ -24,6 +25,10 @@ std::optional<std::uint64_t> read_counter(std::string_view data) {
   const auto [stopped, error] = std::from_chars(data.data(), end, value);
   if (error != std::errc() || stopped == data.data()) return std::nullopt;
   return value;
+}
+
+std::string newer_counter(std::string_view key, std::string_view data) {
+  return newer_format(key, data, "v=", 1);
 }
 
 LockStatus describe(const std::string& name, const Seen& seen, std::int64_t now_ms) {

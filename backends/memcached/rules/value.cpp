@@ -8,10 +8,13 @@
 
 #include "dlock/lock_status.hpp"
 #include "dlock/spi/name.hpp"
+#include "dlock/spi/record_format.hpp"
 
 namespace dlock::memcached {
 namespace {
 
+constexpr std::string_view kValueStamp = "dlock=";
+constexpr unsigned kValueFormat = 1;
 constexpr std::string_view kFirstLine = "dlock=1\n";
 
 std::string one_line(std::string_view text) {
@@ -57,6 +60,10 @@ bool each_line(std::string_view data, Take take_line) {
 }
 
 }  // namespace
+
+std::string newer_value(std::string_view key, std::string_view data) {
+  return newer_format(key, data, kValueStamp, kValueFormat);
+}
 
 std::string write_value(const Value& value) {
   const auto& owner = value.owner;

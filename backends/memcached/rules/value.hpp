@@ -24,6 +24,9 @@ struct Value {
   std::optional<Break> broken{};  ///< while an operator breaks the lock
 };
 
+/// Returns the refusal of a value that a newer dlock wrote to `key`. Empty: the value is not newer.
+std::string newer_value(std::string_view key, std::string_view data);
+
 std::string write_value(const Value& value);
 /// Empty for what another client wrote.
 std::optional<Value> read_value(std::string_view data);

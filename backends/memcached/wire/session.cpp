@@ -222,6 +222,9 @@ asio::awaitable<Answer> Session::check_list(TimePoint deadline) {
   if (note == nullptr) co_return Answer{Outcome::done, {}, {}};  // and gone again
   if (note->value != ours) {
     list_due_ = {};
+    if (auto newer = newer_note(key, note->value); !newer.empty()) {
+      co_return Answer{Outcome::refused, failure(Error::newer_format, std::move(newer)), {}};
+    }
     auto words = other_note(info_.address, key, ours, note->value, exptime);
     co_return Answer{Outcome::refused, failure(Error::other_list, std::move(words)), {}};
   }

@@ -53,11 +53,19 @@ asio::awaitable<void> RedisBackend::look_for_asking(std::weak_ptr<bool> alive, R
   const auto deadline = self->env_.now() + request.lease / 3;
   const auto connection = self->link_->connection();
   const auto answer = co_await run_script(self->env_, connection, scripts().listen, call, deadline);
-  if (alive.expired() || answer.kind != ScriptAnswer::Kind::reply) co_return;
+  if (alive.expired()) co_return;
+  if (answer.failure.error == Error::newer_format) self->tell_of_request(answer.failure);
+  if (answer.kind != ScriptAnswer::Kind::reply) co_return;
   if (answer.items.size() != 2 || answer.items[1].text.empty()) co_return;
   const auto& text = answer.items[1].text;
   if (std::exchange(claim->asked_for, text) == text) co_return;
   self->sink_.on_asked(claim, read_asked(text));
+}
+
+/// Warns once: the holder reads the key at each renewal.
+void RedisBackend::tell_of_request(const Failure& why) {
+  if (std::exchange(request_told_, true)) return;
+  sink_.on_warning("a request to release a lock cannot be read: " + why.text);
 }
 
 asio::awaitable<AskAnswer> RedisBackend::ask(std::string name, std::uint64_t token, Revocation how,

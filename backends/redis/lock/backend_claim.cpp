@@ -11,6 +11,7 @@
 #include "backends/redis/lock/permits_calls.hpp"
 #include "backends/redis/lock/readers_calls.hpp"
 #include "backends/redis/rules/value.hpp"
+#include "dlock/spi/record_format.hpp"
 
 namespace dlock::redis {
 namespace {
@@ -422,6 +423,8 @@ ReleaseAnswer RedisBackend::take_released(KeyClaim& claim, const ScriptAnswer& a
 // Once: it would be said with every release.
 void RedisBackend::tell_of_queue(const KeyClaim& claim, const std::string& why) {
   if (std::exchange(queue_told_, true)) return;
+  const auto newer = newer_format(claim.beside(kAliveKey).text(), why, kFormatStamp, kFormat);
+  if (!newer.empty()) return sink_.on_warning("waiters get no message at a release: " + newer);
   sink_.on_warning(fmt::format(
       "nobody can be woken at a release, waiters poll: {} or {} cannot be used ({}); delete what "
       "another program has put there",

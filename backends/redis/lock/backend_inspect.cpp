@@ -11,6 +11,7 @@
 #include "backends/redis/rules/readers.hpp"
 #include "backends/redis/rules/value.hpp"
 #include "dlock/spi/error.hpp"
+#include "dlock/spi/record_format.hpp"
 
 namespace dlock::redis {
 namespace {
@@ -75,6 +76,19 @@ void add_holder(const std::string& text, std::int64_t now_us, LockStatus& status
   if (age >= 0) status.held_for = std::chrono::duration_cast<milliseconds>(microseconds(age));
 }
 
+/// Returns whether a list leaves that lock out.
+bool concerns_one_lock(const Failure& failure) {
+  const auto error = portable(failure.error);
+  return error == errc::access_denied || error == errc::newer_format;
+}
+
+Failure newer_readers(std::string_view key, const Replies& items) {
+  if (items.size() < 2) return {};
+  auto text = newer_format(key, items[1].text, kReadersStamp, kFormat);
+  if (text.empty()) return {};
+  return {Error::newer_format, std::move(text)};
+}
+
 /// What is left of the lease; the lock delay comes after it, and only with locks of ours.
 void add_remaining(milliseconds left, milliseconds lock_delay, LockStatus& status) {
   if (!status.token) lock_delay = milliseconds(0);
@@ -120,7 +134,7 @@ std::optional<LockStatus> read_status(std::string name, const Replies& items,
 asio::awaitable<Failure> RedisBackend::describe(std::vector<std::string> names,
                                                 std::shared_ptr<std::vector<LockStatus>> into,
                                                 TimePoint deadline) {
-  Failure denied;  // an ACL may admit some keys only
+  Failure denied;  // about the first lock that cannot be read
   for (std::size_t at = 0; at < names.size(); at += kNamesAtOnce) {
     const bool ready = co_await link_->ready(deadline);
     if (!ready) co_return link_->failure();
@@ -134,11 +148,14 @@ asio::awaitable<Failure> RedisBackend::describe(std::vector<std::string> names,
         co_await run_scripts(env_, connection, scripts().inspect, std::move(calls), deadline);
     for (auto i = at; i < end; ++i) {
       const auto& answer = answers[i - at];
-      if (answer.kind != ScriptAnswer::Kind::reply) {
-        if (portable(answer.failure.error) != errc::access_denied) co_return answer.failure;
+      const bool is_reply = answer.kind == ScriptAnswer::Kind::reply;
+      const auto failure =
+          is_reply ? newer_readers(keys[i - at].lock(), answer.items) : answer.failure;
+      if (!is_reply || failure.error) {
+        if (!concerns_one_lock(failure)) co_return failure;
         if (!denied.error) {
-          denied = answer.failure;
-          denied.text = fmt::format("{}: {}", names[i], answer.failure.text);
+          denied = failure;
+          denied.text = fmt::format("{}: {}", names[i], failure.text);
         }
         continue;
       }
@@ -217,7 +234,7 @@ asio::awaitable<Result<std::vector<LockStatus>>> RedisBackend::list(std::string 
   auto found = std::make_shared<std::vector<LockStatus>>();
   result.failure = co_await describe(std::move(*names.value), found, deadline);
   const bool is_complete = !result.failure.error;
-  if (!is_complete && portable(result.failure.error) != errc::access_denied) co_return result;
+  if (!is_complete && !concerns_one_lock(result.failure)) co_return result;
   // What ended meanwhile is no lock any more.
   std::erase_if(*found, [](const LockStatus& status) { return !status.held && !status.sealed; });
   result.value = std::move(*found);

@@ -8,6 +8,7 @@
 #include "backends/redis/lock/permits_calls.hpp"
 #include "backends/redis/rules/permits.hpp"
 #include "dlock/spi/error.hpp"
+#include "dlock/spi/record_format.hpp"
 
 namespace dlock::redis {
 namespace {
@@ -119,8 +120,13 @@ asio::awaitable<Result<SemaphoreStatus>> RedisBackend::inspect_semaphore(std::st
   const auto& time = answer.items[1].text;
   std::int64_t now = 0;
   std::from_chars(time.data(), time.data() + time.size(), now);
-  result.value = read_permits(std::move(name), answer.items[0].text, now, lock_delay_);
-  if (!result.value) result.failure = foreign_text(call.keys[0].text());
+  const auto& record = answer.items[0].text;
+  const auto key = call.keys[0].text();
+  result.value = read_permits(std::move(name), record, now, lock_delay_);
+  if (result.value) co_return result;
+  auto newer = newer_format(key, record, kPermitsStamp, kFormat);
+  const bool is_newer = !newer.empty();
+  result.failure = is_newer ? Failure{Error::newer_format, std::move(newer)} : foreign_text(key);
   co_return result;
 }
 
@@ -134,7 +140,8 @@ asio::awaitable<Result<std::vector<SemaphoreStatus>>> RedisBackend::list_semapho
   for (const auto& name : *names.value) {
     auto status = co_await inspect_semaphore(name, deadline);
     if (status.failure.error == Error::foreign_format) continue;
-    if (!status.value && portable(status.failure.error) == errc::access_denied) {
+    const auto error = portable(status.failure.error);
+    if (!status.value && (error == errc::access_denied || error == errc::newer_format)) {
       if (!result.failure.error) result.failure = std::move(status.failure);
       continue;
     }

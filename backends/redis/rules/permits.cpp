@@ -11,7 +11,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::string_view kHead = "dlock:permits ";
+constexpr std::string_view kHead = "dlock:permits v=1 limit=";
+constexpr std::string_view kTokenField = "token=";
 
 /// Whether the line could be read; what has expired is left out.
 bool read_line(std::string_view line, std::int64_t now, milliseconds lock_delay,
@@ -53,7 +54,9 @@ std::optional<SemaphoreStatus> read_permits(std::string name, std::string_view t
   auto head = cut(text, '\n');
   std::uint32_t limit = 0;
   std::uint64_t token = 0;
-  if (!cut_number(head, limit) || !cut_number(head, token)) return {};
+  if (!cut_number(head, limit) || !head.starts_with(kTokenField)) return {};
+  head.remove_prefix(kTokenField.size());
+  if (!cut_number(head, token)) return {};
   if (limit != 0) status.limit = limit;
   while (!text.empty()) {
     if (!read_line(cut(text, '\n'), now, lock_delay, status)) return {};

@@ -13,6 +13,9 @@
 
 namespace dlock::redis {
 
+/// The beginning of such a text, before the number of its format.
+inline constexpr std::string_view kPermitsStamp = "dlock:permits v=";
+
 /// As of `now`, server time in ms. Empty: it is another program's text. `lock_delay` comes after a
 /// holder's lease.
 std::optional<SemaphoreStatus> read_permits(std::string name, std::string_view text,

@@ -13,9 +13,11 @@
 
 namespace dlock::redis {
 
-/// What such a text begins with; no other does: a value of ours begins with a token. The scripts
-/// know it, too.
-inline constexpr std::string_view kReadersPrefix = "dlock:readers\n";
+/// The first line of such a text. The value of a writer begins with a token. The scripts have the
+/// same texts.
+inline constexpr std::string_view kReadersPrefix = "dlock:readers v=1\n";
+/// The part before the number of the format.
+inline constexpr std::string_view kReadersStamp = "dlock:readers v=";
 
 struct ReaderRecord {
   Owner owner;

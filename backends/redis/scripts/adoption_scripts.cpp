@@ -39,7 +39,9 @@ end
 local clock = redis.call('TIME')
 local us = clock[1] * 1000000 + clock[2]
 local exported = tonumber(string.sub(held, 1, colon - 1))
-local last = math.max(tonumber(redis.call('GET', KEYS[2]) or '0') or 0, exported, ARGV[3])
+local fence = redis.call('GET', KEYS[2]) or '0'
+if is_newer(fence) then return {9, KEYS[2], fence, tag} end
+local last = math.max(tonumber(fence) or 0, exported, ARGV[3])
 local token = math.max(last + 1, us)
 if not (token < 9007199254740992) then return {3, tag} end
 local memory = string.format('%.0f', ARGV[4] + math.max(token - us, 0) / 1000)

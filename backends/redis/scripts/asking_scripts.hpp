@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Asking a holder to give way, and how many wait before somebody. The key beside the lock has
-// `owner id:` of a holder that listens, and behind that what it was asked last. A holder that was
-// asked before it listened has `?owner id:` there. A message makes the holder look, and it looks
-// with each renewal.
+// Asking a holder to release the lock, and the number of waiters before one. The key beside the
+// lock has `v=1 owner id:` for a holder that listens, followed by the last request. It has `v=1
+// ?owner id:` for a holder that was asked before it listened. A holder reads the key at each
+// message and at each renewal.
 #pragma once
 
 #include <string_view>
 
 namespace dlock::redis {
 
-// KEYS ask; ARGV owner id, memory ms, tag -> {1, what was asked ('' nothing yet), tag}
+// KEYS ask; ARGV owner id, memory ms, tag -> {1, the request ('' none yet), tag}
 inline constexpr std::string_view kListen = R"lua(
-local asked = redis.call('GET', KEYS[1])
-local ours = ARGV[1] .. ':'
-if asked and string.sub(asked, 1, #ours) == ours then
+local asked = redis.call('GET', KEYS[1]) or ''
+if is_newer(asked) then return {9, KEYS[1], asked, ARGV[3]} end
+local ours = 'v=1 ' .. ARGV[1] .. ':'
+if string.sub(asked, 1, #ours) == ours then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
   return {1, string.sub(asked, #ours + 1), ARGV[3]}
 end
-local before = asked and string.sub(asked, 1, #ours + 1) == '?' .. ours
-local text = before and string.sub(asked, #ours + 2) or ''
+local before = 'v=1 ?' .. ARGV[1] .. ':'
+local text = string.sub(asked, 1, #before) == before and string.sub(asked, #before + 1) or ''
 redis.call('SET', KEYS[1], ours .. text, 'PX', ARGV[2])
 return {1, text, ARGV[3]}
 )lua";
@@ -37,7 +38,8 @@ local held = redis.call('GET', KEYS[1])
 if not held then return {0, tag} end
 if string.sub(held, 1, 13) == 'dlock:record:' then return {3, tag} end
 local clock = redis.call('TIME')
-local readers = readers_in(held, clock[1] * 1000 + clock[2] / 1000)
+local readers, version = readers_in(held, clock[1] * 1000 + clock[2] / 1000)
+if is_newer(version) then return {9, KEYS[1], version, tag} end
 local reader = readers and (reader_with(readers, ARGV[1]) or readers[1] and 1)
 if reader then held = readers[reader].token .. ':' .. unmarked(readers[reader].owner) end
 held = string.match(held, '^dlock:broken:[^\n]*\n(.*)$') or held
@@ -48,10 +50,11 @@ local id = string.match(held, '^%d+:([%x-]+),')
 if not id then return {4, held, tag} end
 local ask = reader and KEYS[2] .. '%' .. id or KEYS[2]
 local asked = redis.call('GET', ask)
-local listens = asked and string.sub(asked, 1, #id + 1) == id .. ':'
+if is_newer(asked) then return {9, ask, asked, tag} end
+local listens = asked and string.sub(asked, 1, #id + 5) == 'v=1 ' .. id .. ':'
 local left = math.max(redis.call('PTTL', KEYS[1]), 0) + 1000
-local text = (listens and '' or '?') .. id .. ':' .. clock[1] .. '.' .. clock[2] .. ' ' .. ARGV[2]
-redis.call('SET', ask, text, 'PX', string.format('%.0f', left))
+local text = (listens and 'v=1 ' or 'v=1 ?') .. id .. ':' .. clock[1] .. '.' .. clock[2] .. ' '
+redis.call('SET', ask, text .. ARGV[2], 'PX', string.format('%.0f', left))
 local instance = string.match(held, '^%d+:[%x-]+,.*,([%x-]+)$')
 if instance and #instance == 36 then redis.pcall('PUBLISH', ARGV[3] .. instance, id) end
 return {listens and 1 or 4, held, tag}

@@ -44,7 +44,8 @@ if not held and first ~= me and (not first or first_left <= 0) then
     first = false
   end
   if comes_before(KEYS[3], KEYS[4], me, arrival, now) then
-    wake(KEYS[3], KEYS[4], KEYS[5], ARGV[7], KEYS[1], KEYS[2])
+    local trouble = wake(KEYS[3], KEYS[4], KEYS[5], ARGV[7], KEYS[1], KEYS[2])
+    if is_newer(trouble) then return {9, KEYS[4], trouble, tag} end
     aside = redis.call('MGET', KEYS[2], KEYS[5], KEYS[1])
     held = aside[3]
     -- later than the wake counted it from

@@ -81,7 +81,9 @@ inline constexpr std::string_view kHighest = R"lua(
 local clock = redis.call('TIME')
 local top = clock[1] * 1000000 + clock[2]
 for _, fence in ipairs(KEYS) do
-  top = math.max(top, tonumber(redis.call('GET', fence) or '0') or 0)
+  local last = redis.call('GET', fence) or '0'
+  if is_newer(last) then return {9, fence, last, ARGV[1]} end
+  top = math.max(top, tonumber(last) or 0)
 end
 return {0, string.format('%.0f', top), ARGV[1]}
 )lua";

@@ -4,7 +4,7 @@
 // each acquisition, first come first. So nothing of it can be missing while the rest is there; how
 // many permits are free is counted from the lines; whatever reads it leaves out what has expired.
 //
-//   dlock:permits LIMIT TOKEN
+//   dlock:permits v=1 limit=LIMIT token=TOKEN
 //   h TILL PERMITS TOKEN SINCE UUID,HOST,PID,APP       holds; till, since: server time, ms
 //   h TILL PERMITS TOKEN SINCE broken:MARK UUID,...    an operator breaks it: counts, not renewed
 //   b TILL PERMITS TOKEN SINCE UUID,HOST,PID,APP MARK  evicted; its holder has not asked yet
@@ -20,7 +20,14 @@
 
 namespace dlock::redis {
 
+/// load returns nil for another text, and the version of permits of another format. not_loaded is
+/// the answer then: 9 as in alive_lua.hpp, or `code`.
 inline constexpr std::string_view kPermitsLua = R"lua(
+local function not_loaded(version, code)
+  local is_newer = version and tonumber(string.sub(version, 3)) > 1
+  if is_newer then return {9, KEYS[1], version, ARGV[#ARGV]} end
+  return {code, ARGV[#ARGV]}
+end
 local function load(key)
   local clock = redis.call('TIME')
   local us = clock[1] * 1000000 + clock[2]
@@ -28,8 +35,8 @@ local function load(key)
   local text = redis.call('GET', key)
   local all = {limit = 0, token = 0, now = now, us = us, held = 0, first = nil}
   if not text then return all end
-  local limit, token, from = string.match(text, '^dlock:permits (%d+) (%d+)\n()')
-  if not limit then return nil end
+  local limit, token, from = string.match(text, '^dlock:permits v=1 limit=(%d+) token=(%d+)\n()')
+  if not limit then return nil, string.match(text, '^dlock:permits (v=%d+)') end
   all.limit, all.token = tonumber(limit), tonumber(token)
   for kind, till, permits, number, since, who in
       string.gmatch(string.sub(text, from), '(%a) (%d+) (%d+) (%d+) (%d+) ([^\n]*)\n') do
@@ -44,7 +51,7 @@ local function load(key)
   return all
 end
 local function store(key, all)
-  local lines = {string.format('dlock:permits %.0f %.0f\n', all.limit, all.token)}
+  local lines = {string.format('dlock:permits v=1 limit=%.0f token=%.0f\n', all.limit, all.token)}
   for _, one in ipairs(all) do
     lines[#lines + 1] = string.format('%s %.0f %.0f %s %s %s\n', one.kind, one.till, one.permits,
                                       one.token, one.since, one.who)
@@ -98,8 +105,8 @@ inline constexpr std::string_view kAcquirePermits = R"lua(
 local tag = ARGV[#ARGV]
 local id = string.sub(ARGV[1], 1, 36)
 local permits = tonumber(ARGV[2])
-local all = load(KEYS[1])
-if not all then return {7, tag} end
+local all, version = load(KEYS[1])
+if not all then return not_loaded(version, 7) end
 local at, mine = place(all, id)
 if mine and mine.kind == 'b' then
   table.remove(all, at)
@@ -176,8 +183,8 @@ return {0, before, left, mine.since, tag}
 //
 // It writes in any case: a replica refuses that, whose word that they are gone would be no proof.
 inline constexpr std::string_view kRenewPermits = R"lua(
-local all = load(KEYS[1])
-if not all then return {0, ARGV[4]} end
+local all, version = load(KEYS[1])
+if not all then return not_loaded(version, 0) end
 local _, mine = place(all, string.sub(ARGV[1], 1, 36))
 if mine and mine.kind == 'h' and mine.token == ARGV[3] and not mine.mark then
   mine.till = all.now + ARGV[2]
@@ -195,8 +202,8 @@ return {0, ARGV[4]}
 //
 // Also withdraws who waits.
 inline constexpr std::string_view kReleasePermits = R"lua(
-local all = load(KEYS[1])
-if not all then return {0, ARGV[3]} end
+local all, version = load(KEYS[1])
+if not all then return not_loaded(version, 0) end
 local mine = take_out(all, string.sub(ARGV[1], 1, 36))
 if not mine then return {0, ARGV[3]} end
 notify_front(all, ARGV[2], all.held)
@@ -210,8 +217,8 @@ return {mine.kind == 'h' and 1 or 0, ARGV[3]}
 // Evicted, it stays until its holder has surely asked for it.
 inline constexpr std::string_view kEvictPermits = R"lua(
 local tag = ARGV[#ARGV]
-local all = load(KEYS[1])
-if not all then return {7, tag} end
+local all, version = load(KEYS[1])
+if not all then return not_loaded(version, 7) end
 if all.held == 0 then return {0, tag} end
 for _, one in ipairs(all) do
   if one.kind == 'h' and one.token == ARGV[1] then
@@ -248,8 +255,8 @@ return {redis.call('GET', KEYS[1]) or '', now, ARGV[1]}
 
 // KEYS permits; ARGV limit, channel prefix, tag -> {1 | 7, tag}
 inline constexpr std::string_view kSetLimit = R"lua(
-local all = load(KEYS[1])
-if not all then return {7, ARGV[3]} end
+local all, version = load(KEYS[1])
+if not all then return not_loaded(version, 7) end
 all.limit = tonumber(ARGV[1])
 for _, one in ipairs(all) do
   if one.kind == 'w' then notify(ARGV[2], one) end

@@ -62,7 +62,9 @@ constexpr std::string_view kAcquireReaders = R"lua(
 local clock = redis.call('TIME')
 local us = clock[1] * 1000000 + clock[2]
 local now = us / 1000
-local all = held and readers_in(held, now)
+local all, version = nil, nil
+if held then all, version = readers_in(held, now) end
+if is_newer(version) then return {9, KEYS[1], version, tag} end
 local mine = all and reader_of(all, owner)
 if mine and (tonumber(all[mine].token) or 0) > tonumber(ARGV[3]) then
   all[mine].till = math.ceil(now) + ARGV[2]
@@ -87,6 +89,7 @@ end
 -- (turn)
 if not held and (not first or first_left <= 0 or first == me) then may = true end
 if may then
+  if is_newer(aside[1]) then return {9, KEYS[2], aside[1], tag} end
   local token = math.max((tonumber(aside[1] or '0') or 0) + 1, us, tonumber(ARGV[3]) + 1)
   if not held then redis.call('GET', KEYS[1]) end
   if not (token < 9007199254740992) then return {3, tag} end
@@ -119,7 +122,9 @@ local tag = ARGV[#ARGV]
 local held = redis.call('GET', KEYS[1])
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + clock[2] / 1000
-local all = held and readers_in(held, now)
+local all, version = nil, nil
+if held then all, version = readers_in(held, now) end
+if is_newer(version) then return {9, KEYS[1], version, tag} end
 local mine = all and reader_of(all, ARGV[1])
 if mine and all[mine].token == ARGV[3] then
   all[mine].till = math.ceil(now) + ARGV[2]
@@ -164,7 +169,9 @@ local held, reserved, left, heads = stored[1], stored[2], 0, nil
 local ours = 0
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + clock[2] / 1000
-local all = held and readers_in(held, now)
+local all, version = nil, nil
+if held then all, version = readers_in(held, now) end
+if is_newer(version) then return {9, KEYS[1], version, ARGV[4]} end
 if all then
   for at = #all, 1, -1 do
     if unmarked(all[at].owner) == ARGV[1] then
@@ -192,7 +199,7 @@ end
 
 // Runs for a writer that gives up.
 constexpr std::string_view kLetReadersPassLua = R"lua(
-if held and string.sub(held, 1, 14) == 'dlock:readers\n' then
+if held and string.sub(held, 1, 14) == 'dlock:readers ' then
   local clock = redis.call('TIME')
   tell_readers(KEYS[2], KEYS[3], string.match(ARGV[3], '^%S+'), clock[1] * 1000 + clock[2] / 1000)
 end

@@ -4,7 +4,7 @@
 // of their grants, and lives as long as the longest of their leases. Other programs find a lock
 // that another client holds.
 //
-//   dlock:readers
+//   dlock:readers v=1
 //   TILL TOKEN SINCE UUID,HOST,PID,APP       till, since: server time, ms
 //   TILL TOKEN SINCE broken:MARK UUID,...    an operator breaks it: kEvict in scripts.cpp
 //
@@ -16,13 +16,16 @@
 
 namespace dlock::redis {
 
-// Whatever reads the text leaves out what has expired.
+/// readers_in returns the readers whose leases are not over. It returns nil for another text, and
+/// the version of readers of another format.
 inline constexpr std::string_view kReadersLua = R"lua(
 local function readers_in(text, now)
-  if string.sub(text, 1, 14) ~= 'dlock:readers\n' then return nil end
+  if string.sub(text, 1, 18) ~= 'dlock:readers v=1\n' then
+    return nil, string.match(text, '^dlock:readers (v=%d+)')
+  end
   local all = {}
   for till, token, since, owner in
-      string.gmatch(string.sub(text, 15), '(%d+) (%d+) (%d+) ([^\n]*)\n') do
+      string.gmatch(string.sub(text, 19), '(%d+) (%d+) (%d+) ([^\n]*)\n') do
     if tonumber(till) > now then
       all[#all + 1] = {till = tonumber(till), token = token, since = since, owner = owner}
     end
@@ -30,7 +33,7 @@ local function readers_in(text, now)
   return all
 end
 local function keep_readers(key, all, now)
-  local lines = {'dlock:readers\n'}
+  local lines = {'dlock:readers v=1\n'}
   local last = 0
   for _, one in ipairs(all) do
     lines[#lines + 1] = string.format('%.0f %s %s %s\n', one.till, one.token, one.since, one.owner)

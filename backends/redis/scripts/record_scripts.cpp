@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "backends/redis/scripts/alive_lua.hpp"
+
 namespace dlock::redis {
 namespace {
 
@@ -19,16 +21,17 @@ local function wake_all(queue, next_key, prefix)
 end
 )lua";
 
-// False: no token would be left.
+// Returns the answer of the script if the fence cannot be raised.
 constexpr std::string_view kRaiseFence = R"lua(
-local function raise(fence, above, memory)
+local function raise(fence, above, memory, tag)
   local clock = redis.call('TIME')
   local us = clock[1] * 1000000 + clock[2]
-  local token = math.max(tonumber(redis.call('GET', fence) or '0') or 0, tonumber(above))
-  if not (token < 9007199254740991) then return false end
+  local last = redis.call('GET', fence) or '0'
+  if is_newer(last) then return {9, fence, last, tag} end
+  local token = math.max(tonumber(last) or 0, tonumber(above))
+  if not (token < 9007199254740991) then return {3, tag} end
   memory = string.format('%.0f', memory + math.max(token - us, 0) / 1000)
   redis.call('SET', fence, string.format('%.0f', token), 'PX', memory)
-  return true
 end
 )lua";
 
@@ -74,7 +77,8 @@ if string.sub(held, 14) ~= ARGV[1] then return {2, string.sub(held, 14), tag} en
 if ARGV[2] ~= '' then
   redis.call('SET', KEYS[1], 'dlock:record:' .. ARGV[2])
 else
-  if not raise(KEYS[2], ARGV[3], ARGV[4]) then return {3, tag} end
+  local refused = raise(KEYS[2], ARGV[3], ARGV[4], tag)
+  if refused then return refused end
   redis.call('DEL', KEYS[1])
 end
 wake_all(KEYS[3], KEYS[4], ARGV[5])
@@ -86,8 +90,7 @@ constexpr std::string_view kRaise = R"lua(
 local held = redis.call('GET', KEYS[1])
 local colon = held and string.find(held, ':', 1, true)
 if not colon or string.sub(held, colon + 1) ~= ARGV[1] then return {0, ARGV[4]} end
-if not raise(KEYS[2], ARGV[2], ARGV[3]) then return {3, ARGV[4]} end
-return {1, ARGV[4]}
+return raise(KEYS[2], ARGV[2], ARGV[3], ARGV[4]) or {1, ARGV[4]}
 )lua";
 
 // KEYS note alive; ARGV tag
@@ -123,8 +126,10 @@ return {2, string.format('%d', now[1] * 1000 + math.floor(now[2] / 1000)), ARGV[
 
 std::string record_script() { return std::string(kRecord); }
 std::string seal_script() { return fmt::format("{}{}", kWakeAll, kSeal); }
-std::string set_record_script() { return fmt::format("{}{}{}", kWakeAll, kRaiseFence, kSetRecord); }
-std::string raise_script() { return fmt::format("{}{}", kRaiseFence, kRaise); }
+std::string set_record_script() {
+  return fmt::format("{}{}{}{}", kAliveLua, kWakeAll, kRaiseFence, kSetRecord);
+}
+std::string raise_script() { return fmt::format("{}{}{}", kAliveLua, kRaiseFence, kRaise); }
 std::string note_script() { return std::string(kNote); }
 std::string set_note_script() { return std::string(kSetNote); }
 std::string time_script() { return std::string(kTime); }

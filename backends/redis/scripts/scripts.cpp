@@ -90,7 +90,7 @@ if not held and not aside[2] and not string.find(ARGV[5], 'queued=yes', 1, true)
   local us = clock[1] * 1000000 + clock[2]
   local known = tonumber(aside[1] or '')
   local last = math.max(known or 0, ARGV[3])
-  if us > last and us < 9007199254740992 then
+  if us > last and us < 9007199254740992 and (known or not aside[1]) then
     local fence = clock[1] .. string.sub('00000' .. clock[2], -6)
     local range = known and string.find(ARGV[5], 'range=yes', 1, true)
     if range then
@@ -142,6 +142,7 @@ end
 local first, first_left = first_try(aside[2], now)
 -- (turn)
 if not held and (not first or first_left <= 0 or first == me) then
+  if is_newer(aside[1]) then return {9, KEYS[2], aside[1], tag} end
   local token = math.max((tonumber(aside[1] or '0') or 0) + 1, us, tonumber(ARGV[3]) + 1)
   if not (token < 9007199254740992) then
     redis.call('GET', KEYS[1])
@@ -170,6 +171,10 @@ end
 constexpr std::string_view kQueueUp = R"lua(
 local left = -1
 if held then
+  if string.sub(held, 1, 14) == 'dlock:readers ' then
+    local version = string.match(held, '^dlock:readers (v=%d+)')
+    if is_newer(version) then return {9, KEYS[1], version, tag} end
+  end
   if first == me then redis.call('DEL', KEYS[5]) end
   if fresh then
     local id, instance
@@ -177,7 +182,7 @@ if held then
       id, instance = string.match(held, '^%d+:([%x-]+),.*,([%x-]+)$')
     end
     if id and #instance == 36 then redis.pcall('PUBLISH', 'dlock:wake:' .. instance, id) end
-    if not id and string.sub(held, 1, 14) == 'dlock:readers\n' then
+    if not id and string.sub(held, 1, 14) == 'dlock:readers ' then
       for reader, place in string.gmatch(held, ' ([%x-]+),[^\n]*,([%x-]+)\n') do
         if #place == 36 then redis.pcall('PUBLISH', 'dlock:wake:' .. place, reader) end
       end
@@ -195,7 +200,7 @@ if kind == 'none' then
 end
 if arrival == '' then arrival = string.format('%.0f', us) end
 redis.call('ZADD', KEYS[3], arrival, me)
-redis.call('HSET', KEYS[4], me, string.format('until=%.0f kind=%s', now + patience, kind))
+redis.call('HSET', KEYS[4], me, string.format('v=1 until=%.0f kind=%s', now + patience, kind))
 local behind = fresh and redis.call('ZRANK', KEYS[3], me) or 0
 local kept = redis.call('PTTL', KEYS[3])
 if behind == 0 then kept = math.min(kept, redis.call('PTTL', KEYS[4])) end
@@ -213,6 +218,11 @@ local waiting = redis.call('ZRANGE', KEYS[3], 0, 63)
 local from = 1
 while waiting[from] and waiting[from] ~= me do
   local text = redis.call('HGET', KEYS[4], waiting[from])
+  if is_newer(text) then
+    redis.call('ZREM', KEYS[3], me)
+    redis.call('HDEL', KEYS[4], me)
+    return {9, KEYS[4], text, tag}
+  end
   if alive_until(text) > now then break end
   redis.call('ZREM', KEYS[3], waiting[from])
   redis.call('HDEL', KEYS[4], waiting[from])
@@ -274,6 +284,7 @@ local function last_word(here, patience, us)
   return false, us / 1000 - looked >= 500 and 2 or 0
 end
 local function give(lock, fence, prefix, waiter, word, last, us, how)
+  if is_newer(last) then return 0 end
   local token = math.max((tonumber(last or '0') or 0) + 1, us)
   if not (token < 9007199254740992) then return 0 end
   local memory = '172800000'
@@ -334,6 +345,7 @@ local function wake(queue, alive, next_key, waking, lock, fence, heads)
     end
     local text = redis.pcall('HGET', alive, head)
     if type(text) == 'table' then return text.err end
+    if is_newer(text) then return text end
     local patience, kind = alive_until(text)
     redis.pcall('ZREM', queue, head)
     redis.pcall('HDEL', alive, head)
@@ -481,7 +493,8 @@ local now = clock[1] * 1000 + clock[2] / 1000
 local left = redis.call('PTTL', KEYS[1])
 local value = string.match(held, '^dlock:broken:[^\n]*\n(.*)$') or held
 local marked = value ~= held
-local readers = readers_in(held, now)
+local readers, version = readers_in(held, now)
+if is_newer(version) then return {9, KEYS[1], version, tag} end
 local reader = readers and (reader_with(readers, ARGV[1]) or readers[1] and 1)
 if reader then
   local owner = unmarked(readers[reader].owner)
@@ -538,6 +551,7 @@ local waiting = {}
 local all = redis.call('ZRANGE', KEYS[2], 0, tonumber(ARGV[1]) - 1)
 for _, waiter in ipairs(all) do
   local text = redis.call('HGET', KEYS[3], waiter)
+  if is_newer(text) then return {9, KEYS[3], text, ARGV[2]} end
   if alive_until(text) * 1000 > us then waiting[#waiting + 1] = waiter end
 end
 return {kind, value, redis.call('PTTL', KEYS[1]), string.format('%.0f', us),
@@ -591,13 +605,13 @@ Scripts::Scripts()
       seal_under(write_under_gate(seal.text)),
       set_record_under(write_under_gate(set_record.text)),
       claimed(std::string(kClaimed)),
-      highest(std::string(kHighest)),
+      highest(std::string(kAliveLua) + std::string(kHighest)),
       asked(std::string(kAsked)),
-      listen(std::string(kListen)),
+      listen(std::string(kAliveLua) + std::string(kListen)),
       ask(fmt::format("{}{}{}", kAliveLua, kReadersLua, kAsk)),
       waiting_before(std::string(kAliveLua) + std::string(kWaitingBefore)),
       offer(std::string(offer_script())),
-      adopt(std::string(adopt_script())),
+      adopt(std::string(kAliveLua) + std::string(adopt_script())),
       acquire_permits(std::string(kPermitsLua) + std::string(kAcquirePermits)),
       renew_permits(std::string(kPermitsLua) + std::string(kRenewPermits)),
       release_permits(std::string(kPermitsLua) + std::string(kReleasePermits)),

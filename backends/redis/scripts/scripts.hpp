@@ -7,6 +7,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -58,6 +59,12 @@ struct Scripts {
   Script set_limit;
   Script evict_permits;
 };
+
+/// The first item of an answer with the key, its version and the tag: the key has a newer format.
+inline constexpr std::int64_t kNewerFormat = 9;
+/// The format of all texts beside a lock, with the stamp before its number.
+inline constexpr unsigned kFormat = 1;
+inline constexpr std::string_view kFormatStamp = "v=";
 
 /// What acquire answers first.
 enum class AcquireCode {

@@ -7,6 +7,8 @@
 #include <charconv>
 #include <string>
 
+#include "dlock/spi/record_format.hpp"
+
 namespace dlock::redis {
 namespace {
 
@@ -31,6 +33,18 @@ void take_error(Connection& connection, std::string text, ScriptAnswer& answer) 
   answer.verdict = judge(text);
   answer.failure = {answer.verdict.error, std::move(text)};
   if (answer.verdict.next == Verdict::Next::reconnect) connection.close(answer.failure);
+}
+
+/// Makes a refusal of {kNewerFormat, key, version}.
+void refuse_newer_format(ScriptAnswer& answer) {
+  constexpr std::size_t kItems = 3;
+  if (answer.code() != kNewerFormat || answer.items.size() != kItems) return;
+  auto text = newer_format(answer.items[1].text, answer.items[2].text, kFormatStamp, kFormat);
+  if (text.empty()) return;
+  answer.kind = AnswerKind::refused;
+  answer.verdict = {Error::newer_format, Verdict::Next::give_up};
+  answer.failure = {Error::newer_format, std::move(text)};
+  answer.items.clear();
 }
 
 /// What a reply says before its tag, be it a list or `code tag`; false: it has not that tag.
@@ -61,6 +75,7 @@ void take_reply(Connection& connection, const Asked& sent, Reply reply, ScriptAn
     return connection.close(answer.failure);
   }
   answer.kind = AnswerKind::reply;
+  refuse_newer_format(answer);
 }
 
 }  // namespace

@@ -43,11 +43,13 @@ asio::awaitable<void> ZooKeeperBackend::read_own_data(std::weak_ptr<bool> alive,
   self->sink_.on_asked(claim, *how);
 }
 
-/// Its node stays until it is released, or the breaker deletes it.
+/// The node stays until it is released, or the breaker deletes it. Data of a newer dlock may be a
+/// mark: it ends the hold.
 bool ZooKeeperBackend::hear_of_break(const NodeClaimPtr& claim, std::string_view data) {
+  if (!may_be_broken(claim->path(), data)) return false;
   const auto metadata = read_metadata(data);
-  if (!metadata || !metadata->broken) return false;
-  claim->broken_by = std::make_unique<const std::string>(break_words(*metadata->broken));
+  auto words = metadata ? break_words(*metadata->broken) : newer_metadata(claim->path(), data);
+  claim->broken_by = std::make_unique<const std::string>(std::move(words));
   sink_.on_claim_broken(claim, *claim->broken_by);
   return true;
 }
@@ -60,10 +62,11 @@ asio::awaitable<AskAnswer> ZooKeeperBackend::ask(std::string name, std::uint64_t
     const bool ready = co_await session_->ready(deadline);
     if (!ready) break;
     const auto listing = co_await fresh_children(path, false, deadline);
-    const auto births =
-        co_await births_of(path, births_to_ask(in_line(listing.children), {}), deadline);
-    if (!session_->connected() || !births || is_loss(listing.rc)) continue;
-    const auto line = in_line(listing.children, *births);
+    auto births = co_await births_of(path, births_to_ask(in_line(listing.children), {}), deadline);
+    answer.failure = std::move(births.failure);
+    if (answer.failure.error) co_return answer;
+    if (!session_->connected() || !births.value || is_loss(listing.rc)) continue;
+    const auto line = in_line(listing.children, *births.value);
     if (line.empty()) {
       answer.failure = {Error::not_held, name};
       co_return answer;
@@ -76,6 +79,8 @@ asio::awaitable<AskAnswer> ZooKeeperBackend::ask(std::string name, std::uint64_t
     if (is_loss(offset.rc) || !session_->connected()) continue;
     auto found = co_await holder_with(token, path, line, deadline);
     if (found.rc != ZOK || !session_->connected()) continue;
+    answer.failure = std::move(found.refused);
+    if (answer.failure.error) co_return answer;
     if (token != 0 && found.node.empty()) {
       answer.failure = {Error::held_with_other_token,
                         fmt::format("{} is held with token {}", name, found.present)};
@@ -111,6 +116,10 @@ asio::awaitable<std::optional<AskAnswer>> ZooKeeperBackend::ask_node(std::string
   if (is_loss(there.rc) || there.rc == ZNONODE || !session_->connected()) co_return std::nullopt;
   if (there.rc != ZOK) {
     answer.failure = failure_of(there.rc, "reading " + node);
+    co_return answer;
+  }
+  if (auto newer = newer_metadata(node, there.text); !newer.empty()) {
+    answer.failure = {Error::newer_format, std::move(newer)};
     co_return answer;
   }
   std::string data(kRevoke);

@@ -316,11 +316,15 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::judge(NodeClaimPtr c
     if (!usable(*claim)) co_return Answer();
     const auto unborn = std::move(decision.unborn);
     auto learned = co_await births_of(claim->directory, unborn, deadline);
-    if (!learned) co_return Answer();
-    for (const auto& node : unborn) {
-      if (!learned->contains(node)) std::erase(nodes, node);
+    if (learned.failure.error) {
+      auto refused = failed(std::move(learned.failure));
+      co_return co_await give_up_place(claim, std::move(refused), deadline);
     }
-    births.merge(*learned);
+    if (!learned.value) co_return Answer();
+    for (const auto& node : unborn) {
+      if (!learned.value->contains(node)) std::erase(nodes, node);
+    }
+    births.merge(*learned.value);
     decision = decision_of(claim->node, nodes, births);
   }
   if (claim->place != Place::queued) co_return Answer();  // its node was taken away meanwhile
@@ -414,7 +418,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::take(NodeClaimPtr cl
   if (offset.rc != ZOK || token >= kTokenEnd) {
     Failure failure{Error::token_too_low,
                     fmt::format("token {} of this ensemble is not above {}", token, above)};
-    if (offset.rc == ZBADARGUMENTS) failure.error = Error::damaged_offset;
+    if (offset.rc == ZBADARGUMENTS) failure = token_offset_.unreadable();
     if (offset.rc == ZNOAUTH) failure = failure_of(offset.rc, names_.offset());
     auto answer = failed(std::move(failure));
     co_return co_await give_up_place(claim, std::move(answer), deadline);
@@ -469,8 +473,7 @@ asio::awaitable<int> ZooKeeperBackend::check_own_mark(NodeClaimPtr claim, TimePo
   auto asked = session_->client().get(claim->path());
   const auto reply = co_await reply_until(std::move(asked), deadline);
   if (is_loss(reply.rc) || !usable(*claim)) co_return ZCONNECTIONLOSS;
-  const auto metadata = read_metadata(reply.text);
-  if (reply.rc == ZOK && metadata && metadata->broken) {
+  if (reply.rc == ZOK && may_be_broken(claim->path(), reply.text)) {
     ClaimAnswer unused;
     co_await give_up_place(claim, std::move(unused), deadline);
     co_return ZNONODE;

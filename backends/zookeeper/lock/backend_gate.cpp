@@ -161,6 +161,11 @@ asio::awaitable<Result<std::uint64_t>> ZooKeeperBackend::highest_token(TimePoint
   if (reply.rc != ZOK) co_return no_result<std::uint64_t>(reply.rc, *session_, doing);
   if (session_->connected()) session_->client().remove(reply.text);
   const auto offset = co_await token_offset_.value(deadline);
+  if (offset.rc == ZBADARGUMENTS) {
+    Result<std::uint64_t> unreadable;
+    unreadable.failure = token_offset_.unreadable();
+    co_return unreadable;
+  }
   if (offset.rc != ZOK) {
     co_return no_result<std::uint64_t>(offset.rc, *session_, "reading " + names_.offset());
   }

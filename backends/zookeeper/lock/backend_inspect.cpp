@@ -34,6 +34,18 @@ Owner owner_of(const Contender& contender, const std::optional<Metadata>& metada
   return owner;
 }
 
+/// Clear unless a newer dlock wrote the node's data.
+Failure newer_node(std::string_view node, std::string_view data) {
+  auto newer = newer_metadata(node, data);
+  return newer.empty() ? Failure{} : Failure{Error::newer_format, std::move(newer)};
+}
+
+/// Returns whether another try finds the same.
+bool is_refusal(const Failure& failure) {
+  return failure.error == make_error_code(Error::newer_format) ||
+         failure.error == make_error_code(Error::damaged_offset);
+}
+
 /// So many at the front hold it: the first one, and the readers that are with it.
 std::size_t holders_of(const std::vector<Contender>& line) {
   const auto alone = std::find_if(line.begin(), line.end(),
@@ -87,16 +99,17 @@ asio::awaitable<Reply> ZooKeeperBackend::fresh_children(std::string path, bool s
 }
 
 // To see a node needs no permission, to read it does.
-asio::awaitable<std::optional<Births>> ZooKeeperBackend::births_of(std::string path,
-                                                                   std::vector<std::string> nodes,
-                                                                   TimePoint deadline) {
+asio::awaitable<Result<Births>> ZooKeeperBackend::births_of(std::string path,
+                                                            std::vector<std::string> nodes,
+                                                            TimePoint deadline) {
   struct Asked {
     std::string node;
     PendingReply seen;
     std::optional<PendingReply> read{};
   };
   std::vector<Asked> asked;
-  if (!session_->connected()) co_return std::nullopt;
+  Result<Births> result;
+  if (!session_->connected()) co_return result;
   {
     auto& client = session_->client();
     const Client::Burst burst(client);
@@ -116,11 +129,14 @@ asio::awaitable<std::optional<Births>> ZooKeeperBackend::births_of(std::string p
     if (one.read) read = co_await reply_until(std::move(*one.read), deadline);
     lost = lost || is_loss(seen.rc) || is_loss(read.rc);
     if (seen.rc != ZOK) continue;
+    if (read.rc == ZOK && !result.failure.error) {
+      result.failure = newer_node(path + "/" + one.node, read.text);
+    }
     const auto metadata = read.rc == ZOK ? read_metadata(read.text) : std::nullopt;
     births[one.node] = born_of(metadata, seen.stat.czxid);
   }
-  if (lost) co_return std::nullopt;
-  co_return births;
+  if (!lost && !result.failure.error) result.value = std::move(births);
+  co_return result;
 }
 
 asio::awaitable<Result<LockStatus>> ZooKeeperBackend::inspect(std::string name,
@@ -137,7 +153,7 @@ asio::awaitable<Result<LockStatus>> ZooKeeperBackend::inspect(std::string name,
     }
     if (listing.rc == ZOK) {
       result = co_await describe(name, std::move(listing.children), deadline);
-      if (result.value) co_return result;
+      if (result.value || is_refusal(result.failure)) co_return result;
     }
     if (env_.now() >= deadline) break;
   }
@@ -151,11 +167,19 @@ asio::awaitable<Result<LockStatus>> ZooKeeperBackend::describe(std::string name,
   Result<LockStatus> result;
   result.failure = no_answer(*session_);
   const auto path = names_.path(name);
-  const auto births = co_await births_of(path, births_to_ask(in_line(children), {}), deadline);
-  if (!births || !session_->connected()) co_return result;
+  auto births = co_await births_of(path, births_to_ask(in_line(children), {}), deadline);
+  if (births.failure.error) {
+    result.failure = std::move(births.failure);
+    co_return result;
+  }
+  if (!births.value || !session_->connected()) co_return result;
   const auto offset = co_await token_offset_.value(deadline);
   if (is_loss(offset.rc) || !session_->connected()) co_return result;
-  auto line = in_line(children, *births);
+  if (offset.rc == ZBADARGUMENTS) {
+    result.failure = token_offset_.unreadable();
+    co_return result;
+  }
+  auto line = in_line(children, *births.value);
   LockStatus status;
   status.name = name;
   if (line.size() > kMostWaiters) {
@@ -180,6 +204,10 @@ asio::awaitable<Result<LockStatus>> ZooKeeperBackend::describe(std::string name,
     }
     if (reply.rc == ZNONODE) continue;
     if (reply.rc != ZOK) co_return result;
+    if (auto newer = newer_node(path + "/" + line[i].name, reply.text); newer.error) {
+      result.failure = std::move(newer);
+      co_return result;
+    }
     const auto metadata = read_metadata(reply.text);
     const bool beside =
         status.mode == Mode::shared && is_shared(line[i].kind) && status.waiting.empty();
@@ -270,6 +298,10 @@ asio::awaitable<Result<std::vector<LockStatus>>> ZooKeeperBackend::list(std::str
   if (all.rc != ZOK) co_return result;
   for (auto& [name, children] : all.locks) {
     auto status = co_await describe(name, std::move(children), deadline);
+    if (is_refusal(status.failure)) {
+      if (!all.left_out.error) all.left_out = std::move(status.failure);
+      continue;
+    }
     if (!status.value) co_return result;
     found.push_back(std::move(*status.value));
   }
@@ -299,6 +331,10 @@ asio::awaitable<ZooKeeperBackend::Holder> ZooKeeperBackend::holder_with(std::uin
       found = co_await reply_until(std::move(seen), deadline);
     }
     if (found.rc != ZOK) co_return holder;
+    if (auto newer = newer_node(node, found.text); newer.error) {
+      holder.refused = std::move(newer);
+      break;
+    }
     const auto born =
         static_cast<std::uint64_t>(born_of(read_metadata(found.text), found.stat.czxid));
     // The offset that was in force when it was granted.
@@ -328,6 +364,8 @@ asio::awaitable<ZooKeeperBackend::Marking> ZooKeeperBackend::mark_node(std::stri
     co_return Marking::done;
   }
   auto metadata = read_metadata(found.text);
+  answer.failure = newer_node(node, found.text);
+  if (answer.failure.error) co_return Marking::done;
   if (!metadata || !metadata->breakable) {
     answer.failure = unaware_holder();
     co_return Marking::done;
@@ -371,10 +409,11 @@ asio::awaitable<EvictAnswer> ZooKeeperBackend::evict(EvictRequest request, TimeP
     const bool ready = co_await session_->ready(deadline);
     if (!ready) break;
     const auto listing = co_await fresh_children(path, false, deadline);
-    const auto births =
-        co_await births_of(path, births_to_ask(in_line(listing.children), {}), deadline);
-    if (!session_->connected() || !births || is_loss(listing.rc)) continue;
-    const auto line = in_line(listing.children, *births);
+    auto births = co_await births_of(path, births_to_ask(in_line(listing.children), {}), deadline);
+    failure = std::move(births.failure);
+    if (failure.error) co_return answer;
+    if (!session_->connected() || !births.value || is_loss(listing.rc)) continue;
+    const auto line = in_line(listing.children, *births.value);
     answer.is_free = !asked.empty() && std::none_of(line.begin(), line.end(),
                                                     [&](const auto& c) { return c.name == asked; });
     if (answer.is_free) co_return answer;
@@ -388,8 +427,12 @@ asio::awaitable<EvictAnswer> ZooKeeperBackend::evict(EvictRequest request, TimeP
     if (failure.error) co_return answer;
     const auto offset = co_await token_offset_.value(deadline);
     if (is_loss(offset.rc) || !session_->connected()) continue;
+    if (offset.rc == ZBADARGUMENTS) failure = token_offset_.unreadable();
+    if (failure.error) co_return answer;
     auto found = co_await holder_with(request.token, path, line, deadline);
     if (found.rc != ZOK || !session_->connected()) continue;
+    failure = std::move(found.refused);
+    if (failure.error) co_return answer;
     if (found.node.empty()) {
       forget_marks(path);
       failure = {Error::held_with_other_token,

@@ -25,7 +25,6 @@ RecordAnswer answer_of(RecordStatus status, std::string found = {}) {
 RecordAnswer failed(int rc, RecordStatus lost, const std::string& doing) {
   auto answer = answer_of(is_loss(rc) ? lost : RecordStatus::failed);
   answer.failure = failure_of(rc, doing);
-  if (rc == ZBADARGUMENTS) answer.failure.error = Error::damaged_offset;
   if (rc == kNoTokenLeft) answer.failure = {Error::token_too_low, doing + ": no token is left"};
   return answer;
 }
@@ -268,7 +267,9 @@ asio::awaitable<RecordAnswer> ZooKeeperBackend::set_record_under(GatePtr gate, s
     }
     if (next.empty()) {
       const int raised = co_await raise_for(directory, min_token, deadline);
-      if (raised != ZOK) co_return failed(raised, RecordStatus::unavailable, names_.offset());
+      auto refused = failed(raised, RecordStatus::unavailable, names_.offset());
+      if (raised == ZBADARGUMENTS) refused.failure = token_offset_.unreadable();
+      if (raised != ZOK) co_return refused;
     }
     if (!session_->connected()) {
       co_return failed(ZCONNECTIONLOSS, RecordStatus::unavailable, directory);
@@ -296,7 +297,9 @@ asio::awaitable<RecordAnswer> ZooKeeperBackend::raise(ClaimPtr held, std::uint64
   const int rc = co_await raise_for(path, min_token, deadline);
   if (rc == ZNONODE) co_return answer_of(RecordStatus::conflict);
   if (rc == ZOK) co_return answer_of(RecordStatus::done);
-  co_return failed(rc, RecordStatus::unknown, doing);
+  auto refused = failed(rc, RecordStatus::unknown, doing);
+  if (rc == ZBADARGUMENTS) refused.failure = token_offset_.unreadable();
+  co_return refused;
 }
 
 asio::awaitable<RecordAnswer> ZooKeeperBackend::note(std::string key, TimePoint deadline) {

@@ -175,7 +175,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::agree_on_limit(NodeC
   }
   if (found.rc == ZNONODE) {
     auto pending =
-        session_->client().create(path, std::to_string(request.limit), Client::Mode::persistent);
+        session_->client().create(path, write_limit(request.limit), Client::Mode::persistent);
     const auto made = co_await reply_until(std::move(pending), deadline);
     if (is_loss(made.rc) || made.rc == ZOK || made.rc == ZNODEEXISTS) co_return Answer();
     auto refused = refused_permits(failure_of(made.rc, "creating " + path));
@@ -185,6 +185,8 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::agree_on_limit(NodeC
   const auto stored = found.rc == ZOK ? read_limit(found.text) : std::nullopt;
   if (found.rc != ZOK) {
     why = failure_of(found.rc, "reading " + path);
+  } else if (auto newer = newer_limit(path, found.text); !newer.empty()) {
+    why = Failure{Error::newer_format, std::move(newer)};
   } else if (!stored) {
     why = Failure{Error::unexpected, "the node " + path + " has no number of permits"};
   } else {
@@ -296,7 +298,9 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::take_permits(
   if (is_loss(known->rc) || !usable(*claim)) co_return Answer();
   const auto token = static_cast<std::uint64_t>(czxid) + known->offset;
   if (known->rc != ZOK || token >= kTokenEnd) {
-    auto refused = refused_permits({Error::token_too_low, "no token is left"});
+    Failure why{Error::token_too_low, "no token is left"};
+    if (known->rc == ZBADARGUMENTS) why = token_offset_.unreadable();
+    auto refused = refused_permits(std::move(why));
     co_return co_await leave_line(claim, std::move(refused), deadline);
   }
   if (!has_patience()) {

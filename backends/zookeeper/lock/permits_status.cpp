@@ -31,6 +31,11 @@ PermitHolder holder_of(const std::string& node, const std::optional<Metadata>& m
   return holder;
 }
 
+/// Clear if the text is empty.
+Failure refusal(std::string newer) {
+  return newer.empty() ? Failure{} : Failure{Error::newer_format, std::move(newer)};
+}
+
 }  // namespace
 
 asio::awaitable<Result<SemaphoreStatus>> ZooKeeperBackend::inspect_semaphore(std::string name,
@@ -48,9 +53,18 @@ asio::awaitable<Result<SemaphoreStatus>> ZooKeeperBackend::inspect_semaphore(std
     auto get = session_->client().get(path + std::string(kLimitNode));
     const auto limit = co_await reply_until(std::move(get), deadline);
     if (limit.rc == ZOK) status.limit = read_limit(limit.text);
+    auto refused = limit.rc == ZOK
+                       ? refusal(newer_limit(path + std::string(kLimitNode), limit.text))
+                       : Failure{};
     if (limit.rc == ZOK || limit.rc == ZNONODE) {
-      int rc = co_await describe_leases(path + std::string(kLeasesNode), status, deadline);
-      if (rc == ZOK) rc = co_await describe_line(path + std::string(kGuardNode), status, deadline);
+      const auto leases = path + std::string(kLeasesNode);
+      const auto guard = path + std::string(kGuardNode);
+      int rc = co_await describe_leases(leases, status, refused, deadline);
+      if (rc == ZOK) rc = co_await describe_line(guard, status, refused, deadline);
+      if (refused.error) {
+        result.failure = std::move(refused);
+        co_return result;
+      }
       if (rc == ZOK) result.value = std::move(status);
       if (!is_loss(rc)) {
         result.failure = failure_of(rc, "listing " + path);
@@ -72,7 +86,7 @@ Failure ZooKeeperBackend::unreached() const {
 }
 
 asio::awaitable<int> ZooKeeperBackend::describe_leases(std::string directory,
-                                                       SemaphoreStatus& status,
+                                                       SemaphoreStatus& status, Failure& refused,
                                                        TimePoint deadline) {
   if (!session_->connected()) co_return ZCONNECTIONLOSS;
   auto list = session_->client().children(directory);
@@ -81,6 +95,7 @@ asio::awaitable<int> ZooKeeperBackend::describe_leases(std::string directory,
   if (listing.rc != ZOK) co_return listing.rc;
   const auto offset = co_await token_offset_.value(deadline);
   if (is_loss(offset.rc)) co_return offset.rc;
+  if (offset.rc == ZBADARGUMENTS) refused = token_offset_.unreadable();
   struct Leases {
     PermitHolder holder;
     std::uint32_t count = 0;
@@ -92,6 +107,7 @@ asio::awaitable<int> ZooKeeperBackend::describe_leases(std::string directory,
     const auto reply = co_await reply_until(std::move(get), deadline);
     if (reply.rc == ZNONODE) continue;
     if (is_loss(reply.rc)) co_return reply.rc;
+    if (!refused.error) refused = refusal(newer_metadata(directory + "/" + child, reply.text));
     const auto metadata = read_metadata(reply.text);
     auto& leases = all[metadata ? metadata->owner.id : child];
     const auto token = static_cast<std::uint64_t>(reply.stat.czxid) + offset.offset;
@@ -114,7 +130,7 @@ asio::awaitable<int> ZooKeeperBackend::describe_leases(std::string directory,
 }
 
 asio::awaitable<int> ZooKeeperBackend::describe_line(std::string directory, SemaphoreStatus& status,
-                                                     TimePoint deadline) {
+                                                     Failure& refused, TimePoint deadline) {
   if (!session_->connected()) co_return ZCONNECTIONLOSS;
   auto list = session_->client().children(directory);
   const auto listing = co_await reply_until(std::move(list), deadline);
@@ -126,6 +142,7 @@ asio::awaitable<int> ZooKeeperBackend::describe_line(std::string directory, Sema
     const auto reply = co_await reply_until(std::move(get), deadline);
     if (reply.rc == ZNONODE) continue;
     if (is_loss(reply.rc)) co_return reply.rc;
+    if (!refused.error) refused = refusal(newer_metadata(directory + "/" + one.name, reply.text));
     auto waiter = holder_of(one.name, read_metadata(reply.text));
     waiter.remaining.reset();
     const bool has_them =
@@ -148,7 +165,8 @@ asio::awaitable<Result<std::vector<SemaphoreStatus>>> ZooKeeperBackend::list_sem
   std::vector<SemaphoreStatus> found;
   for (const auto& name : all.semaphores) {
     auto status = co_await inspect_semaphore(name, deadline);
-    if (!status.value && portable(status.failure.error) == errc::access_denied) {
+    const auto error = portable(status.failure.error);
+    if (!status.value && (error == errc::access_denied || error == errc::newer_format)) {
       if (!all.left_out.error) all.left_out = std::move(status.failure);
       continue;
     }
@@ -254,7 +272,7 @@ asio::awaitable<EvictAnswer> ZooKeeperBackend::evict_permits(EvictRequest reques
 asio::awaitable<Failure> ZooKeeperBackend::set_limit(std::string name, std::uint32_t limit,
                                                      TimePoint deadline) {
   const auto path = names_.path(name) + "/" + std::string(kLimitNode);
-  const auto text = std::to_string(limit);
+  const auto text = write_limit(limit);
   while (!closed_) {
     const bool ready = co_await session_->ready(deadline);
     if (!ready) break;

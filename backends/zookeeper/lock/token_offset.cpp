@@ -60,9 +60,15 @@ int TokenOffset::take(const Reply& reply) {
   if (reply.rc == ZNONODE) return ZOK;
   if (reply.rc != ZOK) return reply.rc;
   auto parsed = parse_offsets(reply.text);
+  newer_ = newer_offsets(path_, reply.text);
   if (!parsed) return ZBADARGUMENTS;
   if (parsed->back() >= offsets_.back()) offsets_ = std::move(*parsed);
   return ZOK;
+}
+
+Failure TokenOffset::unreadable() const {
+  if (!newer_.empty()) return {Error::newer_format, newer_};
+  return {Error::damaged_offset, path_};
 }
 
 asio::awaitable<int> TokenOffset::raise(std::uint64_t least, TimePoint deadline) {

@@ -40,6 +40,8 @@ class TokenOffset {
     if (!known_ || heard_ != *events_) return {};
     return Value{ZOK, offsets_.back()};
   }
+  /// Returns why the node cannot be read, after ZBADARGUMENTS.
+  Failure unreadable() const;
   /// All that it has ever been; 0 first.
   const std::vector<std::uint64_t>& all() const noexcept { return offsets_; }
 
@@ -57,6 +59,7 @@ class TokenOffset {
   std::shared_ptr<std::uint64_t> events_ = std::make_shared<std::uint64_t>(0);
   std::uint64_t heard_ = 0;  ///< of those, before the last reading
   bool known_ = false;
+  std::string newer_;  ///< The refusal of a newer format that was read last.
   std::vector<std::uint64_t> offsets_{0};
 };
 

@@ -7,10 +7,13 @@
 
 #include "dlock/lock_status.hpp"
 #include "dlock/spi/name.hpp"
+#include "dlock/spi/record_format.hpp"
 
 namespace dlock::zookeeper {
 namespace {
 
+constexpr std::string_view kDataStamp = "dlock=";
+constexpr unsigned kDataFormat = 1;
 constexpr std::string_view kFirstLine = "dlock=1";
 /// What we write is no longer, as a rule.
 constexpr std::size_t kUsual = 256;
@@ -94,7 +97,7 @@ std::string write_metadata(const Metadata& metadata) {
 }
 
 std::optional<Metadata> read_metadata(std::string_view data) {
-  if (data.size() > kLongestData || !data.starts_with(kFirstLine)) return {};
+  if (data.size() > kLongestData || format_of(data, kDataStamp) != kDataFormat) return {};
   Metadata metadata;
   while (!data.empty()) {
     const auto end = data.find('\n');
@@ -106,6 +109,15 @@ std::optional<Metadata> read_metadata(std::string_view data) {
     data.remove_prefix(end + 1);
   }
   return metadata;
+}
+
+std::string newer_metadata(std::string_view node, std::string_view data) {
+  return newer_format(node, data, kDataStamp, kDataFormat);
+}
+
+bool may_be_broken(std::string_view node, std::string_view data) {
+  const auto metadata = read_metadata(data);
+  return (metadata && metadata->broken) || !newer_metadata(node, data).empty();
 }
 
 std::int64_t born_of(const std::optional<Metadata>& metadata, std::int64_t czxid) {

@@ -38,8 +38,13 @@ std::optional<Revocation> read_asking(std::string_view data);
 inline constexpr std::string_view kBrokenByOperator = "dlock: broken by an operator";
 
 std::string write_metadata(const Metadata& metadata);
-/// Empty for data that we did not write.
+/// Empty for data of other programs and of a newer dlock.
 std::optional<Metadata> read_metadata(std::string_view data);
+/// Returns the refusal of a newer dlock's data. Empty: the data is not newer.
+std::string newer_metadata(std::string_view node, std::string_view data);
+
+/// Returns whether an operator breaks the lock of that node. A newer dlock's data may say so.
+bool may_be_broken(std::string_view node, std::string_view data);
 
 /// The transaction that a node's token counts from, and its place in line: that which made it or,
 /// of a reader's that a writer's became, the writer's.

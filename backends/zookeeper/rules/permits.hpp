@@ -5,9 +5,9 @@
 //
 //   locks/   a lock: who has it may take permits, the others wait in its line
 //   leases/  a node for each permit that is held, `_c_<uuid>-lease-<seq>`
-//   %limit   how many there are, as decimal text. Ours; Curator's users say it in their programs.
-//   No
-//            lock's path has such a part
+//   %limit   the number of permits, `v=1 5`. Only dlock reads it: Curator's users have the number
+//   in
+//            their programs. No lock's path has such a part
 #pragma once
 
 #include <algorithm>
@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "backends/zookeeper/rules/contender.hpp"
+#include "dlock/spi/record_format.hpp"
 
 namespace dlock::zookeeper {
 
@@ -45,8 +46,21 @@ inline std::string_view lease_owner(std::string_view node) noexcept {
   return node.substr(kBefore.size(), kUuid);
 }
 
-/// Empty: no number that can be one.
+inline constexpr std::string_view kLimitFormat = "v=1 ";
+
+inline std::string write_limit(std::uint32_t limit) {
+  return std::string(kLimitFormat) + std::to_string(limit);
+}
+
+/// Returns the refusal of a newer dlock's limit. Empty: the text is not newer.
+inline std::string newer_limit(std::string_view node, std::string_view text) {
+  return newer_format(node, text, "v=", 1);
+}
+
+/// Empty: the text is not a limit.
 inline std::optional<std::uint32_t> read_limit(std::string_view text) {
+  if (!text.starts_with(kLimitFormat)) return {};
+  text.remove_prefix(kLimitFormat.size());
   std::uint32_t limit = 0;
   const auto* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, limit);

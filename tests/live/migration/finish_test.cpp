@@ -30,11 +30,12 @@ TEST(MigrationFinish, RunAgainTakesThePlanOutOfTheListsAfterTheCertificate) {
   {
     // As if it had died after the certificate.
     DirectClient client(url("new"));
-    ASSERT_EQ(client.set_note("plans-in", "=p", "p").status, RecordStatus::done);
+    ASSERT_EQ(client.set_note("plans-in", "dlock-plans1\n=p", "dlock-plans1\np").status,
+              RecordStatus::done);
   }
   migrate({"finish", "p", "--all"});
   DirectClient client(url("new"));
-  EXPECT_EQ(client.note("plans-in").found, "=p");
+  EXPECT_EQ(client.note("plans-in").found, "dlock-plans1\n=p");
 }
 
 }  // namespace

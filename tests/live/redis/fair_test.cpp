@@ -28,7 +28,7 @@ class RedisFair : public RedisTest {
   void put_silent_waiter(const std::string& process, const std::string& arrival = "1") {
     const auto waiter = process + " 00000000-0000-4000-8000-000000000001,host,1,app";
     client().ask({"ZADD", "dlock:{a}%queue", arrival, waiter});
-    client().ask({"HSET", "dlock:{a}%alive", waiter, "until=9000000000000 kind=notified"});
+    client().ask({"HSET", "dlock:{a}%alive", waiter, "v=1 until=9000000000000 kind=notified"});
   }
 };
 

@@ -178,7 +178,7 @@ TEST_F(RedisQueue, F50_DeadWaitersAreSkippedAtOnce) {
     auto waiter = id;
     waiter.append(" ").append(id).append(",h,1,a");
     client().ask({"ZADD", "dlock:{q}%queue", std::to_string(i), waiter});
-    client().ask({"HSET", "dlock:{q}%alive", waiter, "until=9000000000000 kind=notified"});
+    client().ask({"HSET", "dlock:{q}%alive", waiter, "v=1 until=9000000000000 kind=notified"});
   }
   auto live = open("&poll=30s");
   auto waiting = acquire_later(live.lock("q"));

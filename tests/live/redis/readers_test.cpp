@@ -67,7 +67,7 @@ TEST_F(RedisReaders, AnotherProgramsLockKeepsThemOutAndIsLeftAlone) {
 TEST_F(RedisReaders, AWritersRequestsTakeTheirTextForAnothersLock) {
   auto locks = open("&lease=600ms");
   auto held = locks.lock("x")->acquire();
-  const auto readers = "dlock:readers\n" + line(now_ms() + 60'000);
+  const auto readers = "dlock:readers v=1\n" + line(now_ms() + 60'000);
   put(readers, 60'000);
   EXPECT_TRUE(eventually(patience(), [&] { return held.state() == HandleState::lost; }));
   EXPECT_EQ(held.loss_reason(), LossReason::taken);
@@ -86,7 +86,7 @@ TEST_F(RedisReaders, AWritersRequestsTakeTheirTextForAnothersLock) {
 
 TEST_F(RedisReaders, ADeadReadersRecordEndsWithItsOwnLease) {
   auto locks = open("&lease=20s");
-  put("dlock:readers\n" + line(now_ms() + 3000), 3000);
+  put("dlock:readers v=1\n" + line(now_ms() + 3000), 3000);
   auto held = locks.lock("x")->acquire(kRead);
   EXPECT_EQ(locks.status("x").readers.size(), 2U);
   EXPECT_TRUE(eventually(patience(), [&] { return locks.status("x").readers.size() == 1; }));
@@ -95,7 +95,7 @@ TEST_F(RedisReaders, ADeadReadersRecordEndsWithItsOwnLease) {
   EXPECT_FALSE(held.release());
   EXPECT_FALSE(other.release());
 
-  put("dlock:readers\n" + line(now_ms() + 1500), 60'000);
+  put("dlock:readers v=1\n" + line(now_ms() + 1500), 60'000);
   auto third = locks.lock("x")->acquire(kRead);
   EXPECT_FALSE(third.release());
   EXPECT_LE(client().ask({"PTTL", kReadKey}).integer, 1500) << "the dead one's is what is left";
@@ -115,7 +115,7 @@ TEST_F(RedisReaders, G15_EachRenewalIsOfItsOwnRecord) {
   EXPECT_EQ(held.state(), HandleState::held);
   EXPECT_EQ(locks.status("x").readers.size(), 1U);
   // Gone from among others it is not made anew.
-  put("dlock:readers\n" + line(now_ms() + 60'000), 60'000);
+  put("dlock:readers v=1\n" + line(now_ms() + 60'000), 60'000);
   EXPECT_TRUE(eventually(patience(), [&] { return held.state() == HandleState::lost; }));
   EXPECT_EQ(held.loss_reason(), LossReason::removed);
   EXPECT_EQ(locks.status("x").readers.size(), 1U);
@@ -141,7 +141,7 @@ TEST_F(RedisReaders, AWriterThatReportsNoPresenceKeepsLaterReadersOutWhileItPoll
   const std::string waiter = "33333333-0000-4000-8000-000000000000 " + std::string(kDeadReader);
   const auto till = now_ms() + 1500;
   client().ask({"ZADD", "dlock:{x}%queue", "1", waiter});
-  const auto alive = "until=" + std::to_string(till) + " kind=notified";
+  const auto alive = "v=1 until=" + std::to_string(till) + " kind=notified";
   client().ask({"HSET", "dlock:{x}%alive", waiter, alive});
   EXPECT_FALSE(locks.lock("x")->try_acquire(kReadAtOnce));
   auto late = locks.lock("x")->acquire(kRead);

@@ -40,7 +40,7 @@ bool DualRival::is_in_effect() const {
 bool DualRival::is_there() const {
   const auto lists = [&](const Server& server, std::string_view list) {
     const auto entries =
-        core::migration::parse_list(server.note(std::string(list)).value_or(std::string()));
+        core::migration::parse_list(server.note(std::string(list)).value_or(std::string())).value();
     return std::any_of(entries.begin(), entries.end(), [&](const std::string& entry) {
       return core::migration::plan_of_entry(entry) == fleet_.plan.name;
     });

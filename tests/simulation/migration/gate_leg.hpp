@@ -21,7 +21,7 @@ using core::migration::kPlansOut;
 /// Whether that list names the plan as one that was started.
 inline bool lists(const Server& server, std::string_view list, const std::string& plan) {
   const auto entries =
-      core::migration::parse_list(server.note(std::string(list)).value_or(std::string()));
+      core::migration::parse_list(server.note(std::string(list)).value_or(std::string())).value();
   return core::migration::lists_started(entries, plan);
 }
 

@@ -14,9 +14,9 @@ namespace {
 
 constexpr int kPrograms = 8;
 
-/// The time in a field of `%alive`, `until=MS kind=KIND`.
+/// The time in a field of `%alive`, `v=1 until=MS kind=KIND`.
 std::int64_t until_ms(const std::string& text) {
-  return std::stoll(text.substr(text.find('=') + 1));
+  return std::stoll(text.substr(std::string("v=1 until=").size()));
 }
 
 /// Looks before each command of the server who has got the lock since, and who was first in line.

@@ -38,7 +38,7 @@ class PermitsScripts : public ::testing::Test {
   }
   void evict(const std::string& token) {
     const auto answer =
-        ask(production::scripts().evict_permits, {token, "wake:", "host,1,app,0,", "1", "tag"})
+        ask(production::scripts().evict_permits, {token, "wake:", "v=1,host,1,app,0,", "1", "tag"})
             .items.at(0)
             .integer;
     EXPECT_EQ(answer, 1);

@@ -181,7 +181,7 @@ TEST(SimulatedRedisAnswers, ResultsOfScriptsAreConvertedAsByRedis) {
            "return redis.call('ZSCORE', 'set', 'y')",
            "return redis.call('ZRANGE', 'set', 0, -1)",
            "return redis.call('ZRANK', 'set', 'none')",
-           "return redis.call('HSET', 'hash', 'field', 'until=1 kind=reads')",
+           "return redis.call('HSET', 'hash', 'field', 'v=1 until=1 kind=reads')",
            "return redis.call('HGET', 'hash', 'field')",
            "return redis.call('HGET', 'hash', 'none') == false",
            "return redis.pcall('HGET', 'set', 'x').err",
@@ -302,7 +302,7 @@ class Calls {
       case 7:
         return call(all.evict,
                     {key(""), key("%queue"), key("%alive"), key("%next"), key("%broken")},
-                    {std::to_string(last_token_), kWaking, "host,1,app,0,",
+                    {std::to_string(last_token_), kWaking, "v=1,host,1,app,0,",
                      world_.chance(0.5) ? "1" : "0"});
       default:
         return call(all.inspect, {key(""), key("%queue"), key("%alive")}, {"10"});
@@ -353,7 +353,7 @@ TEST(SimulatedRedisAnswers, ProductionScriptsDoAsOnRedis) {
       // Now and then an operator's hand, a waiter that is dead, or another program's data.
       if (both.world.chance(0.03)) both.ask({"DEL", "dlock:{x}"});
       if (both.world.chance(0.1)) {
-        both.ask({"HSET", "dlock:{x}%alive", calls.waiter(), "until=1 kind=notified"});
+        both.ask({"HSET", "dlock:{x}%alive", calls.waiter(), "v=1 until=1 kind=notified"});
       }
       if (both.world.chance(0.01)) both.ask({"ZADD", "dlock:{x}", "1", "foreign"});
       calls.note(both.ask(calls.next()));
@@ -532,7 +532,7 @@ TEST(SimulatedRedisAnswers, AReleasePutsTheNextInLineInTheHoldersPlace) {
   const std::string owner = "00000000-0000-4000-8000-000000000005,host,2,app";
   locks.speak(process);
   const auto token = token_of(locks.acquire("5000000000000000", how("", "notified")));
-  locks.line_up(process + " " + owner, "until=9000000000000 kind=handed");
+  locks.line_up(process + " " + owner, "v=1 until=9000000000000 kind=handed");
   EXPECT_EQ(locks.release().items.at(0).integer, 1);
   EXPECT_EQ(locks.see("GET", "").text, std::to_string(token + 1) + ":" + owner);
   EXPECT_TRUE(locks.expires("", 1000)) << "after the probation";
@@ -554,13 +554,13 @@ TEST(SimulatedRedisAnswers, AReleaseNotifiesOrDropsAWaiterThatIsNotReady) {
     std::string process;
     std::string alive;
     bool is_woken;
-  } rows[] = {{listens, "until=9000000000000 kind=notified", true},
-              {listens, "until=9000000000000 kind=present", true},
-              {listens, "until=9000000000000 kind=reads", true},
-              {listens, "until=1 kind=handed", false},
+  } rows[] = {{listens, "v=1 until=9000000000000 kind=notified", true},
+              {listens, "v=1 until=9000000000000 kind=present", true},
+              {listens, "v=1 until=9000000000000 kind=reads", true},
+              {listens, "v=1 until=1 kind=handed", false},
               {listens, "9000000000000", false},
-              {deaf, "until=9000000000000 kind=handed", false},
-              {silent, "until=9000000000000 kind=handed", false}};
+              {deaf, "v=1 until=9000000000000 kind=handed", false},
+              {silent, "v=1 until=9000000000000 kind=handed", false}};
   for (const auto& row : rows) {
     SCOPED_TRACE(row.process + " " + row.alive);
     token_of(locks.acquire("0", how("", "notified")));
@@ -579,9 +579,9 @@ TEST(SimulatedRedisAnswers, TheNextWaiterIsGrantedTheLockAtOnceAndLeavesTheQueue
   const std::string me = AtOnce::kWaiter;
   const std::string deaf = "00000000-0000-4000-8000-000000000003 before";
   locks.speak(me.substr(0, 36));
-  locks.line_up(deaf, "until=9000000000000 kind=notified");
+  locks.line_up(deaf, "v=1 until=9000000000000 kind=notified");
   locks.put({"ZADD", "2", me}, "%queue");
-  locks.put({"HSET", me, "until=9000000000000 kind=handed"}, "%alive");
+  locks.put({"HSET", me, "v=1 until=9000000000000 kind=handed"}, "%alive");
   const auto granted = locks.acquire_in_order(how("queued", "handed", "2"));
   EXPECT_EQ(granted.items.at(0).integer, 2) << to_text(granted);
   token_of(granted);

@@ -2,6 +2,7 @@
 #include "core/routes/route_uses.hpp"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -138,8 +139,12 @@ TEST(RouteUses, AnUnknownFormatIsNotReplaced) {
   const auto config = config_of({{"**", "a"}});
   for (const auto* other : {"dlock-routes2\nx\n", "anything"}) {
     EXPECT_FALSE(with_route_use(other, use_of(config, 0)));
-    EXPECT_TRUE(route_conflicts(config_of({{"**", "b"}}), "a", other, kStart).empty());
   }
+  const auto other_config = config_of({{"**", "b"}});
+  EXPECT_TRUE(route_conflicts(other_config, "a", "anything", kStart).empty());
+  EXPECT_THAT(route_conflicts(other_config, "a", "dlock-routes2\nx\n", kStart),
+              testing::ElementsAre("store 'a': the note of routes has format 2; this program reads "
+                                   "format 1; upgrade it"));
   for (const auto* line : {"", " ", "d 1 2 w", "d x 2 w **", "d 1 -2 w **", "d 1 2 w a//b"}) {
     const auto note = fmt::format("dlock-routes1\n{}\n", line);
     EXPECT_TRUE(route_conflicts(config_of({{"**", "b"}}), "a", note, milliseconds(3)).empty());

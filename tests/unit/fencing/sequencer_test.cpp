@@ -69,7 +69,7 @@ TEST(Sequencer, SaysWhatIsWrongWithAText) {
   const std::pair<std::string, std::string_view> cases[] = {
       {"", "is empty"},
       {"17", "ends in its version"},
-      {"dlock2:exclusive:17:zk:a", "version"},
+      {"dlock2:exclusive:17:zk:a", "it has format 2; this program reads format 1; upgrade it"},
       {"dlock1:upgradable:17:zk:a", "write 'exclusive' or 'shared'"},
       {"lock:exclusive:17:zk:a", "does not begin with 'dlock1:'"},
       {"dlock:exclusive:17:zk:a", "does not begin with 'dlock1:'"},

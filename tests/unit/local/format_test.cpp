@@ -71,7 +71,11 @@ TEST(LocalFormat, OtherFilesAreToldFromDamagedOnes) {
             FrontError::foreign);
   auto newer = front_of(kLedger, "a");
   newer[6] = '3';
-  EXPECT_EQ(parse_front(newer).error, FrontError::other_version);
+  EXPECT_EQ(parse_front(newer).error, FrontError::newer_format);
+  EXPECT_EQ(describe_front(parse_front(newer), "/l/a.lock"),
+            "/l/a.lock has format 3; this program reads format 2; upgrade it");
+  newer[6] = '0';
+  EXPECT_EQ(parse_front(newer).error, FrontError::foreign);
 }
 
 TEST(LocalFormat, AFileOfAMigrationSaysSo) {

@@ -154,6 +154,28 @@ TEST_F(MemcachedProcedures, BusyIsOneRequestAndLeavesTheHolderAlone) {
   EXPECT_EQ(acquire(server, order_for("me", true)).status, ClaimStatus::busy);
 }
 
+TEST_F(MemcachedProcedures, ANewerValueIsRefusedWhereItIsRead) {
+  const std::string newer = "dlock=2\nwho=other\n";
+  const auto refusal = "k has format 2; this program reads format 1; upgrade it";
+  server.put("k", newer);
+  auto result = acquire(server, order_for("me", true));
+  EXPECT_EQ(result.status, ClaimStatus::failed);
+  EXPECT_EQ(result.failure.text, refusal);
+  auto order = order_for("me");
+  order.adoption = std::make_shared<Adoption>(Adoption{"other", 17, "proof"});
+  result = acquire(server, order);
+  EXPECT_EQ(result.status, ClaimStatus::failed);
+  EXPECT_EQ(result.failure.text, refusal);
+  for (const bool at_once : {false, true}) {
+    EXPECT_EQ(evict(server, 100, at_once).failure.text, refusal);
+  }
+  EXPECT_EQ(release(server, {"k", "me", {}}).status, ReleaseStatus::not_holder);
+  const auto renewed = renew(server, {renewal_of("me")}).front();
+  EXPECT_EQ(renewed.status, ExtendStatus::gone);
+  EXPECT_EQ(renewed.reason, LossReason::taken);
+  EXPECT_EQ(server.items["k"].value, newer);
+}
+
 struct AcquireRow {
   const char* what;
   std::vector<Fault> faults;

@@ -260,8 +260,8 @@ std::string note_of(const std::vector<Endpoint>& servers, std::size_t place,
 TEST(MemcachedServerList, SaysThePlaceAndTheList) {
   const std::vector<Endpoint> two{{"a", 1}, {"b", 2}};
   const std::vector<Endpoint> turned{{"b", 2}, {"a", 1}};
-  EXPECT_EQ(note_of(two, 0), "server 1 of 2: a:1,b:2");
-  EXPECT_EQ(note_of({{"a", 1}}, 0), "server 1 of 1") << "its address may differ";
+  EXPECT_EQ(note_of(two, 0), "v=1 server 1 of 2: a:1,b:2");
+  EXPECT_EQ(note_of({{"a", 1}}, 0), "v=1 server 1 of 1") << "its address may differ";
   EXPECT_EQ(note_of({{"a", 1}}, 0, "x"), note_of({{"c", 3}}, 0));
   EXPECT_NE(note_of(two, 0), note_of(turned, 1));
   EXPECT_EQ(note_of(two, 0, "blue"), note_of({{"c", 1}, {"d", 2}}, 0, "blue"));
@@ -272,11 +272,11 @@ TEST(MemcachedServerList, SaysThePlaceAndTheList) {
 
 TEST(MemcachedServerList, NoteCoversTheDistribution) {
   const std::vector<Endpoint> two{{"a", 1}, {"b", 2}};
-  EXPECT_EQ(server_note(two, 1, {}, "modula"), "server 2 of 2, distribution=modula: a:1,b:2");
-  EXPECT_EQ(server_note(two, 1, {}, "ketama"), "server 2 of 2, distribution=ketama: a:1,b:2");
+  EXPECT_EQ(server_note(two, 1, {}, "modula"), "v=1 server 2 of 2, distribution=modula: a:1,b:2");
+  EXPECT_EQ(server_note(two, 1, {}, "ketama"), "v=1 server 2 of 2, distribution=ketama: a:1,b:2");
   EXPECT_EQ(server_note(two, 0, "blue", "modula"),
-            "server 1 of 2, distribution=modula, list 'blue'");
-  EXPECT_EQ(server_note({{"a", 1}}, 0, {}, "ketama"), "server 1 of 1");
+            "v=1 server 1 of 2, distribution=modula, list 'blue'");
+  EXPECT_EQ(server_note({{"a", 1}}, 0, {}, "ketama"), "v=1 server 1 of 1");
 }
 
 TEST(MemcachedServerList, ALongListIsAChecksum) {
@@ -284,8 +284,8 @@ TEST(MemcachedServerList, ALongListIsAChecksum) {
     const std::string_view rest = ":1,a:2";
     return note_of({{std::string(size - rest.size(), 'h'), 1}, {"a", 2}}, 0);
   };
-  EXPECT_EQ(note(512), "server 1 of 2: " + std::string(506, 'h') + ":1,a:2");
-  EXPECT_EQ(note(513), "server 1 of 2: sha256 " + sha256_hex(std::string(507, 'h') + ":1,a:2"));
+  EXPECT_EQ(note(512), "v=1 server 1 of 2: " + std::string(506, 'h') + ":1,a:2");
+  EXPECT_EQ(note(513), "v=1 server 1 of 2: sha256 " + sha256_hex(std::string(507, 'h') + ":1,a:2"));
 }
 
 TEST(MemcachedServerList, IsKeptLongerThanLocks) {

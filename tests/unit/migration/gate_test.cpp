@@ -41,7 +41,8 @@ class GateTest : public testing::Test {
     two.plan = plan;
     two.gate = std::make_shared<core::migration::GateBelief>("p");
     for (const auto* const list : {"plans-out", "plans-in"}) {
-      for (const auto& server : {two.server_s, two.server_t}) server->set_note(list, "p1", "");
+      for (const auto& server : {two.server_s, two.server_t})
+        server->set_note(list, core::migration::list_text({"p1"}), "");
     }
     EXPECT_FALSE(publish(plan).error);
   }
@@ -681,15 +682,15 @@ TEST_F(GateTest, WhatALateStartHasWrittenOfAWithdrawnPlanIsInNobodysWay) {
   two.server_s->set_note("plan/p", "", text);
   two.server_t->set_note("plan/p", "", text);
   const auto list = two.server_t->note("plans-in");
-  two.server_t->set_note("plans-in", list, started_entry(plan));
+  two.server_t->set_note("plans-in", list, core::migration::list_text({started_entry(plan)}));
   const auto out = two.server_s->note("plans-out");
-  two.server_s->set_note("plans-out", out, pending_entry(plan));
+  two.server_s->set_note("plans-out", out, core::migration::list_text({pending_entry(plan)}));
   plan.id = "00000000000000cc";
   EXPECT_FALSE(publish(plan).error);
   const auto found = two.run(ledger.find("p", true));
   EXPECT_TRUE(found.listed && found.listed_in_target);
   EXPECT_EQ(found.plan->id, plan.id);
-  EXPECT_EQ(two.server_t->note("plans-in"), started_entry(plan));
+  EXPECT_EQ(two.server_t->note("plans-in"), core::migration::list_text({started_entry(plan)}));
 }
 
 // Who starts the plan once more, and is refused, does not end what another has started meanwhile.

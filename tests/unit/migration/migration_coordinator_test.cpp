@@ -190,8 +190,9 @@ TEST(MigrationLedger, PublishesOnceAndKeepsTheFirstId) {
   ASSERT_TRUE(found.plan);
   EXPECT_EQ(found.plan->id, plan.id);
   EXPECT_EQ(two.server_t->note("plan/p2"), two.server_s->note("plan/p2"));
-  EXPECT_EQ(two.server_t->note("plans-in"), "p1\np2@00000000000000aa");
-  EXPECT_EQ(two.server_s->note("plans-out"), "p1\np2@00000000000000aa");
+  const auto both = core::migration::list_text({"p1", "p2@00000000000000aa"});
+  EXPECT_EQ(two.server_t->note("plans-in"), both);
+  EXPECT_EQ(two.server_s->note("plans-out"), both);
   // The target lost its notes: they are written again.
   two.server_t->set_note("plan/p2", to_text(plan), "");
   EXPECT_FALSE(two.run(ledger.publish(again)).error);
@@ -219,8 +220,8 @@ TEST(MigrationLedger, ARefusedStartWritesNothing) {
   for (const auto& server : {two.server_s, two.server_t}) {
     EXPECT_EQ(server->note("plan/p2"), "");
   }
-  EXPECT_EQ(two.server_s->note("plans-out"), "p1");
-  EXPECT_EQ(two.server_t->note("plans-in"), "p1");
+  EXPECT_EQ(two.server_s->note("plans-out"), core::migration::list_text({"p1"}));
+  EXPECT_EQ(two.server_t->note("plans-in"), core::migration::list_text({"p1"}));
   EXPECT_FALSE(two.run(ledger.find("p2", true)).plan);
 }
 
@@ -242,7 +243,8 @@ TEST(MigrationLedger, WhatIsInNeitherListIsNotInEffectAndInNobodysWay) {
   EXPECT_EQ(found.plan, other);
   EXPECT_EQ(two.server_t->note("plan/p2"), to_text(other));
   // In one list alone: not yet in effect, and no other plan may start.
-  two.server_s->set_note("plans-out", "p1\np2@00000000000000bb", "p1");
+  two.server_s->set_note("plans-out", core::migration::list_text({"p1", "p2@00000000000000bb"}),
+                         core::migration::list_text({"p1"}));
   EXPECT_FALSE(two.run(ledger.find("p2", true)).listed);
   EXPECT_FALSE(two.run(ledger.publish(other)).error);
   EXPECT_TRUE(two.run(ledger.find("p2", true)).listed);

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The texts of a migration: any other text is refused, and never leads to a grant.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "dlock/sequencer.hpp"
+#include "migration/dual/window.hpp"
 #include "migration/eligibility.hpp"
+#include "migration/gate.hpp"
 #include "migration/move/steps.hpp"
 #include "migration/plan.hpp"
 #include "migration/policy/sealed.hpp"
@@ -145,10 +148,30 @@ TEST(MigrationPlan, AnythingElseIsNone) {
   }
 }
 
+TEST(MigrationTexts, ANewerFormatIsRefusedWithBoth) {
+  const auto refused = [](const auto& parse, const std::string& text) {
+    std::string why;
+    EXPECT_FALSE(parse(text, &why)) << text;
+    return why;
+  };
+  const auto newer = [](unsigned known) {
+    return fmt::format("it has format 9; this program reads format {}; upgrade it", known);
+  };
+  EXPECT_EQ(refused(parse_record, "dlock-move9 x"), newer(1));
+  EXPECT_EQ(refused(parse_gate, "dlock-gate9 x"), newer(1));
+  EXPECT_EQ(refused(parse_window, "dlock-window9\nx"), newer(1));
+  EXPECT_EQ(refused(parse_plan, "dlock-plan9\nx"), newer(3));
+  EXPECT_EQ(refused(parse_list, "dlock-plans9\nx"), newer(1));
+  EXPECT_EQ(refused(parse_record, "mine"), "it does not begin with 'dlock-move1'");
+  EXPECT_EQ(refused(parse_list, "p1"), "it does not begin with 'dlock-plans1'");
+}
+
 TEST(MigrationPlan, ListsAreSortedAndDistinct) {
-  EXPECT_EQ(list_text({"b", "a", "b"}), "a\nb");
-  EXPECT_EQ(parse_list("b\n\na\nb"), (std::vector<std::string>{"a", "b"}));
-  EXPECT_TRUE(parse_list("").empty());
+  EXPECT_EQ(list_text({"b", "a", "b"}), "dlock-plans1\na\nb");
+  EXPECT_EQ(list_text({}), "");
+  EXPECT_EQ(parse_list("dlock-plans1\nb\n\na\nb"), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(parse_list(""), std::vector<std::string>());
+  EXPECT_EQ(parse_list("dlock-plans1"), std::vector<std::string>());
   EXPECT_EQ(with_entry({"a"}, "a"), std::vector<std::string>{"a"});
   EXPECT_TRUE(without_entry({"a"}, "a").empty());
 }

@@ -165,11 +165,12 @@ TEST(Migration, AClientOfTheNextPlanIsRefusedUntilTheCertificate) {
 
 TEST(Migration, AClientOfTheTargetHearsOfAPlanThatCameLater) {
   TwoStores two;
-  two.server_t->set_note("plans-in", "p1", "");
+  const auto list = two.server_t->note("plans-in");
+  two.server_t->set_note("plans-in", list, "");
   auto before = two.acquire_now_in(two.t, "a");
   EXPECT_FALSE(before->ec);
   before->handle = LockHandle();
-  two.server_t->set_note("plans-in", "", "p1");
+  two.server_t->set_note("plans-in", "", list);
   two.run_for(core::migration::kIncomingPlansAge);
   // This acquire reads the plans again beside its claim, and uses no grant before that.
   auto beside = two.acquire_now_in(two.t, "a");

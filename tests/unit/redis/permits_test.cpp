@@ -20,7 +20,8 @@ std::string line_of_text(std::string_view kind, int till, int permits, std::stri
 
 TEST(RedisPermitsText, SaysWhoHoldsAndWhoWaits) {
   const std::string waiter = std::string(kPermitWaiter) + "," + std::string(kPermitHolder);
-  const auto text = "dlock:permits 3 17\n" + line_of_text("h", 2000, 2, kPermitHolder) +
+  const auto text = "dlock:permits v=1 limit=3 token=17\n" +
+                    line_of_text("h", 2000, 2, kPermitHolder) +
                     line_of_text("h", 1000, 1, kPermitHolder) + line_of_text("w", 3000, 3, waiter);
   const auto status = read_permits("s", text, 1000, 100ms);
   ASSERT_TRUE(status);
@@ -42,10 +43,13 @@ TEST(RedisPermitsText, NothingIsNobodyAndOthersTextIsNone) {
   ASSERT_TRUE(nobody);
   EXPECT_FALSE(nobody->limit);
   for (const std::string& text :
-       {std::string("mine"), std::string("dlock:permits"), std::string("dlock:permits x 1\n"),
-        std::string("dlock:permits 3 1\nq 2000 1 1 1 x\n"),
-        std::string("dlock:permits 3 1\nh 2000 -1 1 1 x\n"),
-        std::string("dlock:permits 3 1\nh\n")}) {
+       {std::string("mine"), std::string("dlock:permits"),
+        std::string("dlock:permits v=1 limit=x token=1\n"), std::string("dlock:permits 3 1\n"),
+        std::string("dlock:permits v=1 limit=3 1\n"),
+        std::string("dlock:permits v=2 limit=3 token=1\n"),
+        std::string("dlock:permits v=1 limit=3 token=1\nq 2000 1 1 1 x\n"),
+        std::string("dlock:permits v=1 limit=3 token=1\nh 2000 -1 1 1 x\n"),
+        std::string("dlock:permits v=1 limit=3 token=1\nh\n")}) {
     EXPECT_FALSE(read_permits("s", text, 1000, 0ms)) << text;
   }
 }

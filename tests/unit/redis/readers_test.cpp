@@ -53,8 +53,9 @@ TEST(RedisReadersText, WhoHasExpiredIsNotThere) {
 
 TEST(RedisReadersText, OthersTextIsNone) {
   for (const auto* text :
-       {"", "17:owner", "dlock:readers", "dlock:record:x", "dlock:readers\n1 2 owner\n",
-        "dlock:readers\n-1 2 3 owner\n", "dlock:readers\n1 9007199254740992 3 owner\n"}) {
+       {"", "17:owner", "dlock:readers", "dlock:record:x", "dlock:readers\n1 2 3 owner\n",
+        "dlock:readers v=2\n1 2 3 owner\n", "dlock:readers v=1\n1 2 owner\n",
+        "dlock:readers v=1\n-1 2 3 owner\n", "dlock:readers v=1\n1 9007199254740992 3 owner\n"}) {
     EXPECT_FALSE(read_readers(text)) << text;
   }
   EXPECT_TRUE(read_readers(kReadersPrefix)) << "nobody is in it";

@@ -80,6 +80,9 @@ TEST(RunText, WhatIsNoneIsRefused) {
   EXPECT_FALSE(parse_run(""));
   EXPECT_FALSE(parse_run("something else"));
   EXPECT_FALSE(parse_run("dlock-run2\n" + text.substr(11)));
+  EXPECT_EQ(newer_run("dlock-run2\n" + text.substr(11)),
+            "the note of its last run has format 2; this program reads format 1; upgrade it");
+  EXPECT_EQ(newer_run(text), "");
   EXPECT_FALSE(parse_run(text.substr(0, text.size() - 1)));
   EXPECT_FALSE(parse_run("dlock-run1\n"));
   for (const auto* wrong :

@@ -26,11 +26,19 @@ TEST(BreakText, IsReadAsItWasWritten) {
 }
 
 TEST(BreakText, TextInAnotherFormatIsTheReason) {
-  for (const char* text : {"", "by hand", "a,b", "host,x,app,1,why", "host,1,app,,why"}) {
+  for (const char* text :
+       {"", "by hand", "a,b", "host,1,app,1,why", "v=1,host,x,app,1,why", "v=1,host,1,app,,why"}) {
     const auto read = read_break(text);
     EXPECT_EQ(read.reason, text);
     EXPECT_TRUE(read.by.host.empty()) << text;
   }
+}
+
+TEST(BreakText, ANewerFormatIsNamed) {
+  const auto read = read_break("v=2,what,ever");
+  EXPECT_EQ(read.reason,
+            "the mark of the break has format 2; this program reads format 1; upgrade it");
+  EXPECT_TRUE(read.by.host.empty());
 }
 
 TEST(BreakText, WordsNameTheBreakerAndTheReason) {

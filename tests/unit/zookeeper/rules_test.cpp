@@ -187,11 +187,15 @@ TEST(Options, DescribeTheBackend) {
 TEST(ZooKeeperOffset, ComesBackOldestFirst) {
   using Offsets = std::vector<std::uint64_t>;
   EXPECT_EQ(parse_offsets(""), (Offsets{0}));
-  EXPECT_EQ(parse_offsets("7 19"), (Offsets{0, 7, 19}));
-  EXPECT_EQ(write_offsets({0, 7, 19}), "7 19");
-  for (const auto* text : {"x", "7 ", " 7", "7  8", "8 7", "7 7", "0", "-1", "9007199254740992"}) {
+  EXPECT_EQ(parse_offsets("v=1 7 19"), (Offsets{0, 7, 19}));
+  EXPECT_EQ(write_offsets({0, 7, 19}), "v=1 7 19");
+  for (const auto* text : {"x", "7", "v=1 7 ", "v=1  7", "v=1 7  8", "v=1 8 7", "v=1 7 7", "v=1 0",
+                           "v=1 -1", "v=1 9007199254740992", "v=12", "v=2 7"}) {
     EXPECT_FALSE(parse_offsets(text)) << text;
   }
+  EXPECT_EQ(newer_offsets("/%offset", "v=1 7"), "");
+  EXPECT_EQ(newer_offsets("/%offset", "v=2 7"),
+            "/%offset has format 2; this program reads format 1; upgrade it");
   Offsets many{0};
   for (std::uint64_t i = 1; i <= 100; ++i) many.push_back(i);
   const auto kept = parse_offsets(write_offsets(many)).value();
