@@ -122,6 +122,20 @@ TEST(Store, UnansweredRenewalsAreSuspectThenLostExactlyAtTheDeadline) {
   EXPECT_EQ(got->handle.release(), errc::lock_lost);
 }
 
+TEST(Store, ALeaseThatIsNotRenewedEndsAtItsDeadline) {
+  StoreFixture fixture;
+  auto fixed = claim_answer(ClaimStatus::granted);
+  fixed.validity = {fixture.env().now() + kLease, kNever};
+  fixture.script().claims.push_back({fixed, {}});
+  auto got = fixture.acquire();
+  fixture.env().run_for(milliseconds(1));
+  auto told = watch(got->handle);
+  fixture.env().run_for(kLease - kMargin - milliseconds(2));
+  EXPECT_TRUE(told->empty());
+  fixture.env().run_for(milliseconds(2));
+  EXPECT_EQ(*told, (Told{{HandleState::lost, LossReason::expired}}));
+}
+
 TEST(Store, F04_OneFailedRenewalHealsInsideTheLease) {
   StoreFixture fixture;
   auto got = fixture.acquire();
