@@ -127,6 +127,7 @@ void RedisBackend::on_inspected(const ServerFacts& facts, ServerChange change) {
     sink_.on_warning("waiters can only poll, PUBLISH is refused: " + facts.publish_refused);
   }
   facts_ = facts;
+  if (facts.time != 0) server_clock_.learn(facts.time, facts.time_asked);
   if (!facts_.info_known || facts_.run_id != tested_run_) self_test_.close();
   if (change != ServerChange::none) {
     ++epoch_;

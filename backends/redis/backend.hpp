@@ -14,6 +14,7 @@
 #include "backends/redis/lock/claim.hpp"
 #include "backends/redis/rules/guarantee.hpp"
 #include "backends/redis/rules/names.hpp"
+#include "backends/redis/rules/server_clock.hpp"
 #include "backends/redis/rules/token_ranges.hpp"
 #include "backends/redis/rules/waiting.hpp"
 #include "backends/redis/wire/calls.hpp"
@@ -144,6 +145,10 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
   ReleaseAnswer take_released(KeyClaim& claim, const ScriptAnswer& answer,
                               const TokenRanges::Connection& connection, bool before);
   ClaimAnswer take_acquired(KeyClaim& claim, const ScriptAnswer& answer, TimePoint sent);
+  /// Returns whether the server executed the request after its deadline, and the claim has to ask
+  /// once more. Then nothing was changed, and the
+  /// next request has a deadline by the server's clock of now.
+  bool was_late(KeyClaim& claim, const ScriptAnswer& answer, TimePoint sent);
   asio::awaitable<ClaimAnswer> adopt(KeyClaimPtr claim, TimePoint deadline);
   asio::awaitable<ClaimAnswer> claim_permits(KeyClaimPtr claim, TimePoint deadline);
   ClaimAnswer take_permits(KeyClaim& claim, const ScriptAnswer& answer, TimePoint sent);
@@ -216,6 +221,7 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
   std::string tested_run_;   ///< The run id of the server that was tested last.
   std::uint64_t epoch_ = 0;  ///< counts the servers that stood behind the address
   LossReason last_change_ = LossReason::removed;
+  ServerClock server_clock_;
   TokenRanges token_ranges_;
   std::shared_ptr<ClaimRegistry> claims_ = std::make_shared<ClaimRegistry>();
   /// Held locks whose holders want to know who else asks, by their owners' ids.

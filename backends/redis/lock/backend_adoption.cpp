@@ -58,11 +58,17 @@ asio::awaitable<ClaimAnswer> RedisBackend::adopt(KeyClaimPtr claim, TimePoint de
   ScriptCall call;
   call.keys = {claim->keys.lock(), claim->beside(kFenceKey), claim->beside(kGrantKey),
                claim->beside(kAliveKey)};
-  call.arguments = {claim->owner, in_ms(kept), Word(request.min_token),
-                    in_ms(fence), exported,    request.adoption->proof};
+  call.arguments = {claim->owner,
+                    in_ms(kept),
+                    Word(request.min_token),
+                    in_ms(fence),
+                    exported,
+                    request.adoption->proof,
+                    Word(server_clock_.at(deadline))};
   const auto sent = env_.now();
   const auto connection = link_->connection();
   const auto answer = co_await run_script(env_, connection, scripts().adopt, call, deadline);
+  if (was_late(*claim, answer, sent)) co_return co_await adopt(std::move(claim), deadline);
   const bool is_refused = answer.kind == ScriptAnswer::Kind::reply && answer.items.size() == 2 &&
                           answer.code() == static_cast<int>(AcquireCode::busy);
   if (is_refused) co_return refused_adoption(*claim, answer.items[1].text);

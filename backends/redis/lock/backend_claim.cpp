@@ -38,14 +38,14 @@ AtGrant at_grant(const KeyClaim& claim, bool with_range) {
 }
 
 ScriptCall acquire_call(const KeyClaim& claim, bool with_range, const WaitingTexts& texts,
-                        milliseconds lock_delay) {
+                        milliseconds lock_delay, std::uint64_t until) {
   const auto fence = std::max<milliseconds>(kFenceMemory, 2 * claim.kept_for(lock_delay));
   ScriptCall call;
   call.keys = {claim.keys.lock(), claim.beside(kFenceKey), claim.beside(kQueueKey),
                claim.beside(kAliveKey), claim.beside(kNextKey)};
   const auto how = texts.text(claim.kind, at_grant(claim, with_range));
   call.arguments = {claim.waiter, count(claim.kept_for(lock_delay)), Word(claim.min_token()),
-                    count(fence), Word(how, claim.arrival)};
+                    count(fence), Word(how, claim.arrival),          Word(until)};
   return call;
 }
 
@@ -149,7 +149,8 @@ asio::awaitable<ClaimAnswer> RedisBackend::claim_by_script(KeyClaimPtr ours, Wit
   const auto connection = link_->connection();
   const bool with_range = range == WithRange::if_wanted && may_use_tokens(*ours) &&
                           token_ranges_.is_wanted(connection, ours->keys.text, env_.now());
-  auto call = acquire_call(*ours, with_range, waiting_texts_, lock_delay_);
+  auto call =
+      acquire_call(*ours, with_range, waiting_texts_, lock_delay_, server_clock_.at(deadline));
   KeyBase gate_keys;
   if (gate) gate_keys = names_.base(gate->key);
   if (gate) put_under_gate(*gate, gate_keys, waking_, call);
@@ -163,6 +164,9 @@ asio::awaitable<ClaimAnswer> RedisBackend::claim_by_script(KeyClaimPtr ours, Wit
   if (is_unknown_hash(answer)) {
     answer = co_await run_text(env_, connection, script, call, deadline);
   }
+  if (was_late(*ours, answer, sent)) {
+    co_return co_await claim_by_script(std::move(ours), range, deadline);
+  }
   if (with_range && !take_range(*ours, connection, answer, sent)) {
     co_return co_await claim_by_script(std::move(ours), range, deadline);
   }
@@ -174,6 +178,15 @@ asio::awaitable<ClaimAnswer> RedisBackend::claim_by_script(KeyClaimPtr ours, Wit
     ours->place_told = taken.waiting_before.has_value();
   }
   co_return taken;
+}
+
+// The server's clock was set forward, or another server answers.
+bool RedisBackend::was_late(KeyClaim& claim, const ScriptAnswer& answer, TimePoint sent) {
+  const bool is_late = answer.kind == ScriptAnswer::Kind::reply && answer.items.size() == 2 &&
+                       answer.code() == static_cast<int>(AcquireCode::late);
+  if (is_late) server_clock_.learn(read_token(answer.items[1].text), sent);
+  const bool was_late_before = std::exchange(claim.was_late, is_late);
+  return is_late && !was_late_before;
 }
 
 // Not before it has asked, if it was told late: the answer counts from a later moment.

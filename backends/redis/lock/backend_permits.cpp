@@ -39,7 +39,8 @@ Failure refused_limit(const ClaimRequest& request, std::int64_t stored) {
 
 }  // namespace
 
-ScriptCall acquire_permits_call(const KeyClaim& claim, milliseconds poll, milliseconds lock_delay) {
+ScriptCall acquire_permits_call(const KeyClaim& claim, milliseconds poll, milliseconds lock_delay,
+                                std::uint64_t until) {
   const auto& request = claim.request();
   ScriptCall call;
   call.keys = {claim.beside(kPermitsKey)};
@@ -53,7 +54,8 @@ ScriptCall acquire_permits_call(const KeyClaim& claim, milliseconds poll, millis
                     number(waiter_patience(poll)),
                     kChannelPrefix,
                     number(near_patience(poll)),
-                    std::string_view(claim.arrival)};
+                    std::string_view(claim.arrival),
+                    Word(until)};
   return call;
 }
 
@@ -72,12 +74,13 @@ ScriptCall release_permits_call(const KeyClaim& claim) {
 }
 
 asio::awaitable<ClaimAnswer> RedisBackend::claim_permits(KeyClaimPtr claim, TimePoint deadline) {
-  const auto call = acquire_permits_call(*claim, poll_, lock_delay_);
+  const auto call = acquire_permits_call(*claim, poll_, lock_delay_, server_clock_.at(deadline));
   if (claim->request().queue) claim->maybe_queued = true;
   const auto sent = env_.now();
   const auto connection = link_->connection();
   const auto answer =
       co_await run_script(env_, connection, scripts().acquire_permits, call, deadline);
+  if (was_late(*claim, answer, sent)) co_return co_await claim_permits(std::move(claim), deadline);
   co_return take_permits(*claim, answer, sent);
 }
 

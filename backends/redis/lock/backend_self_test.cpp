@@ -43,7 +43,7 @@ class Contest {
     ScriptCall call;
     call.keys = {keys_.lock(), beside(kFenceKey), beside(kQueueKey), beside(kAliveKey),
                  beside(kNextKey)};
-    call.arguments = {waiter.text, expiry_, "0", expiry_, how_};
+    call.arguments = {waiter.text, expiry_, "0", expiry_, how_, Word(ServerClock::kNoLimit)};
     return call;
   }
   ScriptCall acquire() const { return acquire(first_); }

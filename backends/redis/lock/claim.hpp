@@ -94,6 +94,7 @@ struct KeyClaim final : Claim {
   bool releasing = false;      ///< a release was sent and may have been done
   bool stepping_down = false;  ///< a downgrade was sent, and was not refused
 
+  bool was_late = false;    ///< the last request was executed after its deadline
   bool place_told = false;  ///< how many wait before it, which one asks for once
   std::string asked_for;    ///< as it was told last that its holder is asked
 

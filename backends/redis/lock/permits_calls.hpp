@@ -9,7 +9,7 @@
 namespace dlock::redis {
 
 ScriptCall acquire_permits_call(const KeyClaim& claim, std::chrono::milliseconds poll,
-                                std::chrono::milliseconds lock_delay);
+                                std::chrono::milliseconds lock_delay, std::uint64_t until);
 ScriptCall renew_permits_call(const KeyClaim& claim, std::chrono::milliseconds lock_delay);
 ScriptCall release_permits_call(const KeyClaim& claim);
 

@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "dlock/clock.hpp"
+
 namespace dlock::redis {
 
 using InfoLines = std::map<std::string, std::string, std::less<>>;
@@ -37,6 +39,10 @@ struct ServerFacts {
 
   /// The server's words where PUBLISH is not allowed: nobody can be woken.
   std::string publish_refused;
+
+  /// The reply to TIME, in us. 0: not allowed.
+  std::uint64_t time = 0;
+  TimePoint time_asked{};
 };
 
 ServerFacts facts_from(const InfoLines& lines);

@@ -18,9 +18,9 @@ return {0, ARGV[4]}
 )lua";
 
 // KEYS lock fence grant alive; ARGV owner, lease ms, min token, fence ms, `token:id,` of the
-// exported grant, proof, tag
+// exported grant, proof, until (server time, us), tag
 // -> {1 | 2 ours already, token, tag} | {0, the value there ('' nobody has it), tag}
-//    | {3 no token left, tag}
+//    | {3 no token left, tag} | {10 executed after `until`, server time us, tag}
 //
 // The token as acquire gives it, and above the exported one if the fence has been lost.
 constexpr std::string_view kAdopt = R"lua(
@@ -38,6 +38,7 @@ if not is_it or redis.call('GET', KEYS[3]) ~= ARGV[6] then
 end
 local clock = redis.call('TIME')
 local us = clock[1] * 1000000 + clock[2]
+if us - ARGV[7] > 0 then return {10, string.format('%.0f', us), tag} end
 local exported = tonumber(string.sub(held, 1, colon - 1))
 local fence = redis.call('GET', KEYS[2]) or '0'
 if is_newer(fence) then return {9, KEYS[2], fence, tag} end

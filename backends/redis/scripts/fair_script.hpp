@@ -31,7 +31,7 @@ local function comes_before(queue, alive, me, arrival, now)
 end
 )lua";
 
-// Of acquire, also: 7 waking (as of release); 6 is the gate's
+// Of acquire, also: 8 waking (as of release); 7 is the gate's
 //
 // Who had the first try and let it pass is stopped or dead, as at the end of acquire. Who finds
 // that all before it are dead may be the next itself: then that is its grant.
@@ -44,7 +44,7 @@ if not held and first ~= me and (not first or first_left <= 0) then
     first = false
   end
   if comes_before(KEYS[3], KEYS[4], me, arrival, now) then
-    local trouble = wake(KEYS[3], KEYS[4], KEYS[5], ARGV[7], KEYS[1], KEYS[2])
+    local trouble = wake(KEYS[3], KEYS[4], KEYS[5], ARGV[8], KEYS[1], KEYS[2])
     if is_newer(trouble) then return {9, KEYS[4], trouble, tag} end
     aside = redis.call('MGET', KEYS[2], KEYS[5], KEYS[1])
     held = aside[3]

@@ -18,7 +18,7 @@
 
 namespace dlock::redis {
 
-// Also of acquire: 6 record ('' for none), 7 waking (as of release)
+// Also of acquire: 7 record ('' for none), 8 waking (as of release)
 // -> also {5, what the gate says, tag}
 //
 // A record is answered first, and what is no string is an error. Nothing is left behind, and if we
@@ -33,7 +33,7 @@ if not held or string.sub(held, 1, 13) ~= 'dlock:record:' then
     local reserved = redis.call('MGET', KEYS[5])[1]
     if reserved and string.sub(reserved, -#me) == me then
       redis.call('DEL', KEYS[5])
-      if not held then wake(KEYS[3], KEYS[4], KEYS[5], ARGV[7]) end
+      if not held then wake(KEYS[3], KEYS[4], KEYS[5], ARGV[8]) end
     end
     return {5, gate, tag}
   end
@@ -43,13 +43,13 @@ end
 // Where the lock is free and the claim may not hold: the record, with the token that it would have
 // had. Whoever waits is told.
 inline constexpr std::string_view kSealAtOnceLua = R"lua(
-  if ARGV[6] ~= '' then
-    local record = string.gsub(ARGV[6], '{token}', token)
+  if ARGV[7] ~= '' then
+    local record = string.gsub(ARGV[7], '{token}', token)
     redis.call('SET', KEYS[2], token, 'PX', memory)
     redis.call('SET', KEYS[1], 'dlock:record:' .. record)
     redis.pcall('ZREM', KEYS[3], me)
     redis.pcall('HDEL', KEYS[4], me)
-    wake_all(KEYS[3], KEYS[5], string.match(ARGV[7], '^%S+'))
+    wake_all(KEYS[3], KEYS[5], string.match(ARGV[8], '^%S+'))
     return {4, record, '', tag}
   end
 )lua";

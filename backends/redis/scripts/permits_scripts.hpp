@@ -95,12 +95,14 @@ end
 )lua";
 
 // KEYS permits; ARGV owner, permits, limit (0: the store's), lease ms, min token, queue 0|1,
-// waiter, patience ms, channel prefix, near ms, arrival (the first time nothing), tag
+// waiter, patience ms, channel prefix, near ms, arrival (the first time nothing), until (server
+// time, us), tag
 // -> {1|2, token, tag} | {0, place, ms left, arrival, tag} | {3, tag} | {6, limit, tag} | {7, tag}
+//    | {10, server time us, tag}
 //
 // `ms left`: until a permit of another acquisition, or a waiter before it, may be gone.
 // 6: the limit there is another (0: there is none), or below what is asked for; nothing of it is
-// left. 7: another program's text.
+// left. 7: another program's text. 10: it was executed after `until`, and changed nothing.
 inline constexpr std::string_view kAcquirePermits = R"lua(
 local tag = ARGV[#ARGV]
 local id = string.sub(ARGV[1], 1, 36)
@@ -118,6 +120,7 @@ if mine and mine.kind == 'h' then
   store(KEYS[1], all)
   return {2, mine.token, tag}
 end
+if all.us - ARGV[12] > 0 then return {10, string.format('%.0f', all.us), tag} end
 local asked = tonumber(ARGV[3])
 local refused = all.limit == 0 and asked == 0
 if all.limit > 0 then refused = permits > all.limit or (asked > 0 and asked ~= all.limit) end

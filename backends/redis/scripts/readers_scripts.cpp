@@ -73,11 +73,12 @@ if mine and (tonumber(all[mine].token) or 0) > tonumber(ARGV[3]) then
   redis.pcall('HDEL', KEYS[4], me)
   return {2, all[mine].token, tag}
 end
+if us - ARGV[6] > 0 then return {10, string.format('%.0f', us), tag} end
 if all and #all == 0 then
   redis.call('DEL', KEYS[1])
   held, all = false, nil
 end
-local prefix = string.match(ARGV[7], '^%S+')
+local prefix = string.match(ARGV[8], '^%S+')
 local fresh = arrival == ''
 local first, first_left = first_try(aside[2], now)
 local may, gone = mine, false

@@ -46,9 +46,12 @@ end
 )lua";
 
 // KEYS lock fence queue alive next; ARGV waiter (which ends with the owner), lease ms, min token,
-// fence ms, how (rules/waiting.hpp), tag
+// fence ms, how (rules/waiting.hpp), until (server time, us), tag
 // -> {1|2, token, tag} | {8, token, fence, tag} | {0, place, ms left, arrival, tag} | {3, tag}
-//    | {4, record, arrival, tag}
+//    | {4, record, arrival, tag} | {10, server time us, tag}
+//
+// After `until` it changes nothing (10), since its client may no longer exist. It still answers
+// that the lock is the client's already.
 //
 // Tokens: a token is above the last one, above min token, and at least the server's clock, so that
 // tokens rise when the fence key is lost. A token ahead of the clock is remembered until the clock
@@ -90,7 +93,8 @@ if not held and not aside[2] and not string.find(ARGV[5], 'queued=yes', 1, true)
   local us = clock[1] * 1000000 + clock[2]
   local known = tonumber(aside[1] or '')
   local last = math.max(known or 0, ARGV[3])
-  if us > last and us < 9007199254740992 and (known or not aside[1]) then
+  local usable = us > last and us < 9007199254740992 and us - ARGV[6] <= 0
+  if usable and (known or not aside[1]) then
     local fence = clock[1] .. string.sub('00000' .. clock[2], -6)
     local range = known and string.find(ARGV[5], 'range=yes', 1, true)
     if range then
@@ -133,6 +137,7 @@ end
 -- (gate)
 local clock = redis.call('TIME')
 local us = clock[1] * 1000000 + clock[2]
+if us - ARGV[6] > 0 then return {10, string.format('%.0f', us), tag} end
 local now = us / 1000
 local fresh = arrival == ''
 if string.byte(arrival) == 45 then

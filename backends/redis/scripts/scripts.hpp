@@ -77,6 +77,7 @@ enum class AcquireCode {
   other_limit = 6,
   foreign = 7,
   granted_with_range = 8,
+  late = 10,  ///< executed after its deadline; nothing was changed
 };
 /// What renew answers first.
 enum class RenewCode { gone = 0, renewed = 1, taken = 2, evicted = 3 };

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "backends/redis/error.hpp"
+#include "backends/redis/rules/value.hpp"
 #include "backends/redis/scripts/scripts.hpp"
 
 namespace dlock::redis {
@@ -23,6 +24,7 @@ std::vector<Pending> ask(Connection& connection) {
        {&scripts().acquire, &scripts().renew, &scripts().release, &scripts().release_unwanted}) {
     asked.push_back(connection.send(words({"SCRIPT", "LOAD", script->text})));
   }
+  asked.push_back(connection.send(words({"TIME"})));
   // Nobody listens there. Inside a release a refusal could only be passed over.
   asked.push_back(connection.send(words({"PUBLISH", std::string(kChannelPrefix) + "probe", ""})));
   return asked;
@@ -31,6 +33,12 @@ std::vector<Pending> ask(Connection& connection) {
 std::optional<std::string> config_value(const Reply& reply) {
   if (reply.kind != Reply::Kind::array || reply.items.size() != 2) return std::nullopt;
   return reply.items[1].text;
+}
+
+/// Unit: us. 0: the reply is not a time.
+std::uint64_t time_in(const Reply& reply) {
+  if (reply.kind != Reply::Kind::array || reply.items.size() != 2) return 0;
+  return read_token(reply.items[0].text) * 1'000'000 + read_token(reply.items[1].text);
 }
 
 void refuse(Inspected& result, const Verdict& verdict, std::string text) {
@@ -64,9 +72,10 @@ void judge_reply(std::size_t step, const Reply& reply, Inspected& result) {
 
 }  // namespace
 
-asio::awaitable<Inspected> inspect_server(std::shared_ptr<Connection> connection,
+asio::awaitable<Inspected> inspect_server(Env& env, std::shared_ptr<Connection> connection,
                                           TimePoint deadline) {
   Inspected result;
+  const auto sent = env.now();
   auto asked = ask(*connection);
   std::vector<Reply> replies;
   replies.reserve(asked.size());
@@ -90,6 +99,8 @@ asio::awaitable<Inspected> inspect_server(std::shared_ptr<Connection> connection
   if (replies[1].kind == Reply::Kind::integer) result.client_id = replies[1].integer;
   result.facts.fsync = config_value(replies[2]);
   result.facts.no_fsync_on_rewrite = config_value(replies[3]);
+  result.facts.time = time_in(replies[replies.size() - 2]);
+  result.facts.time_asked = sent;
   if (replies.back().is_error()) result.facts.publish_refused = replies.back().text;
   if (!result.failure.error) judge_facts(result);
   co_return result;

@@ -21,7 +21,7 @@ struct Inspected {
   bool permanent = false;
 };
 
-asio::awaitable<Inspected> inspect_server(std::shared_ptr<Connection> connection,
+asio::awaitable<Inspected> inspect_server(Env& env, std::shared_ptr<Connection> connection,
                                           TimePoint deadline);
 
 /// Ends what is left of connections of ours, so that nothing sent on them is done any more. Only

@@ -105,7 +105,7 @@ asio::awaitable<void> Link::inspect_again(TimePoint deadline) {
   if (!up()) co_return;
   const auto self = shared_from_this();
   const auto asked = connection_;
-  auto inspected = co_await inspect_server(asked, deadline);
+  auto inspected = co_await inspect_server(env_, asked, deadline);
   // Another connection has been inspected since.
   if (inspected.failure.error || connection_ != asked || !up()) co_return;
   const auto change = compare(facts_, inspected.facts);
@@ -120,7 +120,7 @@ asio::awaitable<Link::Attempt> Link::attempt(std::shared_ptr<Life> life) {
   made.failure = std::move(dialled.failure);
   made.permanent = dialled.permanent;
   if (!dialled.connection) co_return made;
-  auto inspected = co_await inspect_server(dialled.connection, deadline);
+  auto inspected = co_await inspect_server(env_, dialled.connection, deadline);
   made.failure = std::move(inspected.failure);
   made.permanent = inspected.permanent;
   if (made.failure.error || life->over) {

@@ -28,7 +28,8 @@ class PermitsScripts : public ::testing::Test {
   /// Returns the token; empty: no permit is free.
   std::string acquire(const std::string& owner) {
     const auto answer = ask(production::scripts().acquire_permits,
-                            {owner, "1", "1", lease(), "0", "0", "", "0", "wake:", "0", "", "tag"});
+                            {owner, "1", "1", lease(), "0", "0", "", "0", "wake:", "0", "",
+                             "9223372036854775807", "tag"});
     return answer.items.at(0).integer == 1 ? answer.items.at(1).text : std::string();
   }
   std::int64_t renew(const std::string& owner, const std::string& token) {

@@ -273,6 +273,8 @@ TEST(SimulatedRedisAnswers, PlainCommandsAnswerAsRedisDoes) {
 constexpr const char* kWaking = "dlock:wake: 60000 60000";
 
 /// The argument of acquire that says how a claim waits. `at_grant`: `queued`, `range` or nothing.
+constexpr const char* kNoLimit = "9223372036854775807";
+
 std::string how(std::string_view at_grant, std::string_view kind, std::string_view arrival = "") {
   return fmt::format("queued={} range={} kind={} patience=60000 arrival={}",
                      at_grant == "queued" ? "yes" : "no", at_grant == "range" ? "yes" : "no", kind,
@@ -326,9 +328,10 @@ class Calls {
     const auto least = std::to_string(5'000'000'000'000'000 + world_.below(1000));
     const auto arrival = world_.chance(0.7) ? std::to_string(1000 + world_.below(1000)) : "";
     const std::string kind = world_.chance(0.7) ? "notified" : "none";
-    return call(script, {key(""), key("%fence"), key("%queue"), key("%alive"), key("%next")},
-                {waiter(), "30000", least, "600000",
-                 how(world_.chance(0.5) ? "queued" : "", kind, arrival)});
+    return call(
+        script, {key(""), key("%fence"), key("%queue"), key("%alive"), key("%next")},
+        {waiter(), "30000", least, "600000", how(world_.chance(0.5) ? "queued" : "", kind, arrival),
+         world_.chance(0.9) ? kNoLimit : "1"});
   }
   Command call(const production::Script& script, std::vector<std::string> keys,
                const std::vector<std::string>& arguments) {
@@ -380,13 +383,14 @@ class AtOnce {
   static constexpr const char* kWaiter =
       "00000000-0000-4000-8000-000000000000 00000000-0000-4000-8000-000000000004,host,1,app";
 
-  Reply acquire(const std::string& least, const std::string& place) {
-    return same({"30000", least, "600000", place});
+  Reply acquire(const std::string& least, const std::string& place,
+                const std::string& until = kNoLimit) {
+    return same({"30000", least, "600000", place, until});
   }
   Reply acquire_at_once(const std::string& place = how("", "notified")) {
     return both_.ask(call(production::scripts().acquire, "x",
                           {"", "%fence", "%queue", "%alive", "%next"},
-                          {kWaiter, "30000", "0", "600000", place}));
+                          {kWaiter, "30000", "0", "600000", place, kNoLimit}));
   }
   /// A process says that it lives, and may listen.
   void speak(const std::string& process, bool listens = true) {
@@ -402,7 +406,7 @@ class AtOnce {
   Reply acquire_in_order(const std::string& place) {
     return both_.ask(call(production::scripts().acquire_in_order, "y",
                           {"", "%fence", "%queue", "%alive", "%next"},
-                          {kWaiter, "30000", "0", "600000", place, "", kWaking}));
+                          {kWaiter, "30000", "0", "600000", place, kNoLimit, "", kWaking}));
   }
   std::int64_t left_in_order() { return both_.ask({"PTTL", key("y", "")}).integer; }
   std::string kind_in_order(std::string_view suffix) {

@@ -11,6 +11,7 @@
 #include "backends/redis/rules/guarantee.hpp"
 #include "backends/redis/rules/pace.hpp"
 #include "backends/redis/rules/poll.hpp"
+#include "backends/redis/rules/server_clock.hpp"
 #include "backends/redis/rules/value.hpp"
 #include "backends/redis/scripts/scripts.hpp"
 
@@ -24,6 +25,18 @@ using testing::Field;
 using testing::HasSubstr;
 
 constexpr const char* kId = "01234567-89ab-cdef-0123-456789abcdef";
+
+TEST(ServerClock, CountsOnFromItsLastReading) {
+  ServerClock clock;
+  const TimePoint asked{1h};
+  EXPECT_EQ(clock.at(asked), ServerClock::kNoLimit) << "unknown";
+  clock.learn(1'700'000'000'000'000, asked);
+  EXPECT_EQ(clock.at(asked + 2s), 1'700'000'002'000'000U);
+  EXPECT_EQ(clock.at(asked - 2s), 1'700'000'000'000'000U);
+  EXPECT_EQ(clock.at(kNever), ServerClock::kNoLimit);
+  clock.learn(1'600'000'000'000'000, asked + 1s);
+  EXPECT_EQ(clock.at(asked + 2s), 1'600'000'001'000'000U);
+}
 
 TEST(RedisValue, OwnersComeBackAsTheyWere) {
   for (const auto& owner : {Owner{kId, "host", 42, "app"}, Owner{kId, "", 0, ""},
