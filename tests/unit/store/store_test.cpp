@@ -325,6 +325,18 @@ TEST(Store, AWithdrawnClaimOfUnknownOutcomeIsSearchedForUntilNoCopyCanArrive) {
   for (const bool search : searches) EXPECT_TRUE(search);
 }
 
+TEST(Store, AWithdrawalIsTriedUntilTheStoreAnswers) {
+  StoreFixture fixture;
+  fixture.script().claims.push_back({claim_answer(ClaimStatus::granted), seconds(1000)});
+  const ReleaseAnswer down;
+  for (int i = 0; i < 1000; ++i) fixture.script().releases.push_back({down, {}});
+  auto got = fixture.acquire(milliseconds(1));
+  fixture.env().run_for(4 * kLease);
+  const auto tried = fixture.script().release_searches.size();
+  fixture.env().run_for(4 * kLease);
+  EXPECT_GT(fixture.script().release_searches.size(), tried);
+}
+
 TEST(Store, ATimedOutWaiterIsWithdrawn) {
   StoreFixture fixture;
   fixture.script().claims.push_back({claim_answer(ClaimStatus::waiting), {}});

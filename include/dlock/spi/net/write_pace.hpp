@@ -8,9 +8,7 @@
 
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20
 
-#include <algorithm>
 #include <cstddef>
-#include <utility>
 
 namespace dlock::inline v0 {
 
@@ -19,11 +17,7 @@ class WritePace {
  public:
   /// A request was added. `unanswered`: how many there are with it, `unwritten`: how many of those
   /// have not been written. True: they should be now; else at the end of the turn.
-  bool asked(std::size_t unanswered, std::size_t unwritten) noexcept {
-    if (unanswered == 1) crowd_ = std::exchange(most_, 0);
-    most_ = std::max(most_, unanswered);
-    return unwritten == unanswered && crowd_ > 0 && unwritten >= crowd_ / 2;
-  }
+  bool asked(std::size_t unanswered, std::size_t unwritten) noexcept;
 
   /// The requests of this turn are written at its end. For requests that are sent together, while
   /// none is unanswered.
