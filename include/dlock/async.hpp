@@ -7,18 +7,18 @@
 //
 // Handler signature: void(boost::system::error_code, dlock::LockHandle) for acquire,
 // void(boost::system::error_code) for release and downgrade. Handlers run on their associated
-// executor, never inside the initiating call; those without one run on a thread of the manager's
-// that is theirs alone, one after the other: one that blocks delays the others, and close() by
-// `release_timeout` at most (those that have not begun by then are dropped), but nothing else.
-// Cancellation (terminal, partial, total) through the handler's slot ends an acquire with
-// `cancelled`, and nothing of it is left in the store. A release is not cancellable.
+// executor, never inside the initiating call. A handler without an executor runs on a thread of the
+// manager's for such handlers only, one handler at a time. A handler that blocks there delays the
+// other handlers, and close() by `release_timeout` at most. Handlers that have not begun by then
+// are dropped. Cancellation (terminal, partial, total) through the handler's slot ends an acquire
+// with `cancelled`, and nothing of it is left in the store. A release is not cancellable.
 //
-// The slot is touched twice: inside the initiating call, before anything has begun, and on the
-// handler's executor right before the handler is called, where it is cleared; the handler may own
-// the signal, and destroy it. As ever with Asio, slots are not thread-safe: initiate and emit on
+// The slot is accessed twice: inside the initiating call, before anything has begun, and on the
+// handler's executor right before the handler is called. There it is cleared; the handler may own
+// the signal, and destroy it. Slots are not thread-safe, as usual with Asio. Initiate and emit on
 // the handler's executor (a strand), or so that neither can happen together with the handler. On
-// dlock's callback thread, where nobody could do that, the slot is left as it is: a signal emitted
-// after the end is ignored.
+// dlock's callback thread the slot is not cleared, because the caller cannot synchronize with that
+// thread. A signal emitted after the end is ignored.
 #pragma once
 
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20
@@ -56,18 +56,18 @@ boost::asio::any_io_executor callback_executor(const LockHandle& handle);
 
 /// An executor, and what keeps it at work.
 struct Destination {
-  boost::asio::any_io_executor work;  // first: it goes last
+  boost::asio::any_io_executor work;  // first member: destroyed last
   boost::asio::any_io_executor executor;
 };
 
-/// The handler has an executor of its own, whatever else may be offered. Asio's default, as an own
-/// one, counts as none, which costs no more than a look.
+/// Whether the handler has its own executor, not only the default that is offered. Asio's
+/// system_executor counts as none, even if the handler names it.
 template <class Handler>
 inline constexpr bool kHasExecutor =
     !std::is_same_v<typename boost::asio::associated_executor<Handler>::type,
                     boost::asio::system_executor>;
 
-/// It does not, and runs on the manager's.
+/// Whether the handler has no executor and runs on the manager's callback thread.
 template <class Handler>
 inline constexpr bool kIsOurs =
     !kHasExecutor<Handler> &&
@@ -75,7 +75,7 @@ inline constexpr bool kIsOurs =
         typename boost::asio::associated_executor<Handler, boost::asio::any_io_executor>::type,
         boost::asio::any_io_executor>;
 
-/// Where the handler is to run; `of` has a manager, in case it does not say.
+/// Returns the handler's executor. Default: the callback thread of the manager of `of`.
 template <class Handler, class Of>
 auto executor_of(const Handler& handler, const Of& of) {
   if constexpr (kHasExecutor<Handler>) {
@@ -85,12 +85,12 @@ auto executor_of(const Handler& handler, const Of& of) {
   }
 }
 
-/// Posts the handler; those that dlock's loop delivers to one executor at about the same time go
-/// together. Defined in core.
+/// Posts the handler. Handlers that dlock's loop delivers to one executor at about the same time
+/// are posted together. Defined in core.
 void deliver(Destination to, UniqueFunction<void()> handler);
 
-/// The executor, kept at work for as long as what is returned is there. Of a strand it goes before
-/// the work is done: executor_work_guard keeps a copy of it for longer.
+/// Returns an object that keeps the executor at work while it exists. A tracked strand releases its
+/// implementation before it ends the work. An executor_work_guard would end the work first.
 template <class Executor>
 auto kept_at_work(const Executor& executor) {
   if constexpr (boost::asio::execution::is_executor<Executor>::value) {
@@ -100,21 +100,21 @@ auto kept_at_work(const Executor& executor) {
   }
 }
 
-/// Whether many handlers may have this very executor. A strand, which is larger, is one's own as a
-/// rule.
+/// Whether many handlers may share this executor. A strand, which is larger, usually belongs to
+/// one.
 template <class Executor>
 inline constexpr bool kIsShared = std::is_convertible_v<Executor, boost::asio::any_io_executor> &&
                                   (std::is_same_v<Executor, boost::asio::any_io_executor> ||
                                    sizeof(Executor) <= 2 * sizeof(void*));
 
-/// Carries a result from dlock's loop to the handler's executor, keeping that executor at work in
-/// between. `before` is called there, right before the handler. Nothing of the executor outlasts
-/// the work: the user may destroy its context, which a strand's last copy looks into, as soon as
-/// that has nothing to do.
+/// Carries a result from dlock's loop to the handler's executor, and keeps that executor at work in
+/// between. `before` is called there, right before the handler. No copy of the executor outlives
+/// the work. The user may destroy the executor's context when the work is done, and a strand's last
+/// copy accesses that context.
 template <class... Results, class Handler, class Executor, class Before>
 auto on_executor(Handler handler, Executor executor, Before before) {
   struct Load {
-    decltype(kept_at_work(std::declval<const Executor&>())) work;  // first: it goes last
+    decltype(kept_at_work(std::declval<const Executor&>())) work;  // first member: destroyed last
     Executor executor;
     Handler handler;
     Before before;
@@ -138,8 +138,8 @@ auto on_executor(Handler handler, Executor executor, Before before) {
   };
 }
 
-/// Carries a cancellation from a slot to an acquire, also one that comes before the acquire has
-/// begun. Any thread.
+/// Carries a cancellation from a slot to an acquire, even if it is emitted before the acquire
+/// begins. Thread safety: any thread.
 class SlotCancel {
  public:
   void begun(Canceller cancel) {
@@ -170,7 +170,7 @@ class OnSlot {
  public:
   explicit OnSlot(std::shared_ptr<SlotCancel> acquire) : acquire_(std::move(acquire)) {}
   void operator()(boost::asio::cancellation_type type) const {
-    // Ours: the end of the acquire, which this may bring about, clears the slot and this with it.
+    // Copied: cancel() may end the acquire, which clears the slot and destroys this object.
     const auto acquire = acquire_;
     if (type != boost::asio::cancellation_type::none) acquire->cancel();
   }

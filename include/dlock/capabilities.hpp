@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a store can promise, as its server is configured. Declared by the backend, checked against
-// `require`, printed by `dlock doctor`, measured by the comparison suite.
+// Capabilities: the promises of a store with the present configuration of its server. Declared by
+// the backend, checked against `require`, printed by `dlock doctor`, measured by the comparison
+// suite.
 #pragma once
 
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20
@@ -21,16 +22,16 @@ enum class Guarantee { exclusive, best_effort };
 /// backup. time_seeded: through data loss too, while no server clock steps back. none: no token.
 enum class TokenStrength { durable, time_seeded, none };
 
-/// How a waiter learns that its turn has come: told by the store, or by asking again.
+/// How a waiter learns that it may acquire. push: the store notifies it. poll: it asks again.
 enum class WakeUp { push, poll };
 
-/// What the store's patience is tied to: each claim, the whole session, or (none) the life of the
-/// process or connection, which the kernel watches.
+/// Scope of the lease: each claim, the whole session, or none. With none, the kernel watches the
+/// process or connection.
 enum class LeaseScope { claim, session, none };
 
 struct Capabilities {
   Guarantee guarantee = Guarantee::best_effort;
-  /// What `guarantee` rests on, by name (`server_clock_not_stepped`), each with a sentence.
+  /// An assumption of `guarantee`: its name (`server_clock_not_stepped`) and one sentence.
   struct Assumption {
     std::string name;
     std::string meaning;
@@ -43,7 +44,7 @@ struct Capabilities {
   };
   std::vector<Shortfall> shortfalls;
 
-  bool fair = false;         ///< first come, first served
+  bool fair = false;         ///< grants in the order of the requests
   bool shared_mode = false;  ///< readers beside readers
   bool permits = false;      ///< semaphores
   TokenStrength token = TokenStrength::none;
@@ -59,17 +60,17 @@ struct Capabilities {
   bool can_list = false;   ///< `list(prefix)` works
   bool can_evict = false;  ///< `evict(name, token)` works
 
-  /// A holder is told when somebody else asks for its lock: what a released lock must give way to
-  /// if it may stay with the process (option `cache`).
+  /// A holder is notified when another client asks for its lock. The option `cache` needs it: a
+  /// lock that stays with the process after its release is freed then.
   bool can_tell_contention = false;
 
-  /// Who asks for a lock can be told how many wait before him: AcquireOptions::max_queue works.
+  /// A client learns how many clients wait before it: AcquireOptions::max_queue works.
   bool can_bound_queue = false;
 
   /// A waiter can pass others: AcquireOptions::head_start works.
   bool can_head_start = false;
 
-  /// A holder can be asked to give its lock back, and is told by push: AcquireOptions::revocable
+  /// A holder can be asked to release its lock, and is notified by push: AcquireOptions::revocable
   /// and LockManager::ask() work.
   bool can_ask = false;
 
@@ -80,11 +81,11 @@ struct Capabilities {
   bool can_raise = false;  ///< a claim's `min_token` and `raise` work: a migration may end here
   bool can_seal = false;   ///< records work; a migration may leave only if nothing may lose them
   bool can_gate = false;   ///< claims, seals and records can be made under a gate
-  /// What may lose a record, each with the setting that would keep it. Empty: nothing, short of
+  /// Events that may lose a record, each with the setting that prevents it. Empty: none, short of
   /// restoring an old backup.
   std::vector<Shortfall> record_losses;
 
-  /// What the server said of itself: version, settings that matter. For people.
+  /// Facts that the server reported: version, settings that matter. For people.
   std::vector<std::string> notes;
 };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The clock of every lease: CLOCK_BOOTTIME, which goes on while the machine is suspended. A lock
-// held through a suspend on a clock that stops (CLOCK_MONOTONIC) would be believed too long.
+// The clock of every lease: CLOCK_BOOTTIME, which counts the time while the machine is suspended.
+// With a clock that stops then (CLOCK_MONOTONIC), a lock held through a suspend would seem valid
+// too long.
 #pragma once
 
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20
@@ -25,7 +26,7 @@ struct BoottimeClock {
 using TimePoint = BoottimeClock::time_point;
 using Duration = BoottimeClock::duration;
 
-/// A moment that never comes: "no deadline".
+/// A time that is never reached: "no deadline".
 inline constexpr TimePoint kNever = TimePoint::max();
 
 }  // namespace dlock::inline v0

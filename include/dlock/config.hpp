@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The configuration as plain data: which stores there are, and which lock name goes to which.
-// Reading it does no I/O beyond the file itself; what a backend makes of its settings is checked
-// against the backend's own list of options when the manager is opened.
+// The configuration as plain data: the stores, and the routes from lock names to stores. Reading it
+// does no I/O beyond the file itself. The manager checks the settings of a store against the
+// backend's list of options when it is opened.
 //
 //   stores:
 //     zk: { url: "zookeeper://zk1,zk2,zk3/app", session_timeout: 10s }
@@ -29,7 +29,7 @@ namespace dlock::inline v0 {
 /// Where a value was written, so that a message can point there.
 struct Origin {
   std::string file;  ///< a path, or `URL`, or an environment variable's name
-  int line = 0;      ///< from 1; 0 where there are no lines
+  int line = 0;      ///< from 1; 0: the source has no lines
   int column = 0;    ///< from 1; 0 where it is not known
   /// `dlock.yaml:3:5`
   std::string text() const;
@@ -40,8 +40,8 @@ struct Setting {
   std::string key;
   std::string value;
   Origin origin;
-  /// The key in the block of a Spring starter that it was read from; a value that is too low for
-  /// its server is raised then, with a warning. Empty: written as `key`.
+  /// The key in the block of a Spring starter, if the setting was read from one. A value too low
+  /// for its server is then raised, with a warning. Empty: the setting was written as `key`.
   std::string starter_key = {};
 };
 
@@ -53,8 +53,8 @@ struct StoreConfig {
 
   /// Whether `key` is written, among the settings or in the URL's query.
   bool has(std::string_view key) const;
-  /// Writes the setting over whatever the settings and the URL's query say of its key, as a
-  /// program does for an option of its command line. Throws MissingReference.
+  /// Sets a value. It replaces the value of its key in the settings and in the URL's query, as an
+  /// option of a command line does. Throws MissingReference.
   void set(const Setting& setting);
   /// Where its locks are, without user and password: equal for two stores only if a lock's name
   /// means the same lock in both. Not for reading. Throws MissingReference.
@@ -77,11 +77,12 @@ struct MigrateConfig {
   std::string to;
   std::string plan;
   MigrateMode mode = MigrateMode::move;
-  /// Of mode dual: 0 locks `from`, 1 `from` and then `to`, 2 `to`.
+  /// Mode dual only. 0 locks `from`; 1 locks `from` and then `to`; 2 locks `to`.
   int phase = 0;
-  /// Of mode dual: the store that keeps the window; empty: `to` if it forgets nothing, else `from`.
+  /// Mode dual only: the store that keeps the window. Empty: `to` if it forgets nothing, else
+  /// `from`.
   std::string window;
-  /// How often at most a client that waits in `to` looks whether the lock has moved back.
+  /// Shortest interval at which a client that waits in `to` checks whether the lock has moved back.
   std::chrono::milliseconds poll{1000};
 };
 
@@ -102,15 +103,16 @@ struct RouteConfig {
 
 /// One entry of `sections:`.
 struct SectionConfig {
-  std::string name;  ///< what synchronized() is called with: a word of the program's, or a function
-  Section section;   ///< no name of a lock: its own
+  std::string name;  ///< the name passed to synchronized(): chosen by the program, or a function's
+  Section section;   ///< an empty lock name means `name`
   Origin origin;
 };
 
 struct Config {
   std::vector<StoreConfig> stores;
   std::vector<RouteConfig> locks;  ///< first match wins
-  /// What was read but is not as its writer meant it (the seed starter's `zk-lock:` block).
+  /// Warnings about settings that may not mean what their author intended (the seed starter's
+  /// `zk-lock:` block).
   std::vector<std::string> warnings;
   std::vector<SectionConfig> sections;  ///< each name once
 
@@ -120,11 +122,12 @@ struct Config {
   /// Throws LockError{config_invalid} with file, line, value and remedy.
   static Config from_yaml(std::string_view text, const std::string& file_name);
   static Config from_file(const std::string& path);
-  /// What the environment variable DLOCK_CONFIG (a file) or DLOCK_STORE (a URL) names; an empty one
-  /// counts as unset. Throws LockError{config_invalid}, also if neither is set, or both.
+  /// Reads the configuration that the environment variable DLOCK_CONFIG (a file) or DLOCK_STORE (a
+  /// URL) names. An empty variable counts as unset. Throws LockError{config_invalid}, also if
+  /// neither is set, or both.
   static Config from_environment();
 
-  /// The route that a lock of that name takes: the first that matches; null: none does. Valid until
+  /// Returns the route of a lock name: the first that matches. Null: none matches. Lifetime: until
   /// `locks` is changed.
   const RouteConfig* route(std::string_view lock) const;
 };

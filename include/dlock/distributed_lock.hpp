@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DistributedLock: one lock name on some store. What is behind it (a ZooKeeper ensemble, files in
-// a directory) is a matter of configuration and not visible here. No Asio in this header: the
-// async_ twins need <dlock/async.hpp>.
+// DistributedLock: one lock name on some store. The configuration selects the store (a ZooKeeper
+// ensemble, files in a directory); it is not visible here. No Asio in this header: the async_ twins
+// need <dlock/async.hpp>.
 //
 // MultiLock: several of them as one, all or nothing.
 //
-// A lock of one's own, a fake or one around another, says its name and starts acquires; the rest
-// comes with it. <dlock/testing/fake_lock.hpp> has one for tests.
+// Another implementation, such as a fake or a wrapper, provides its name and starts acquires. This
+// class adds the rest. <dlock/testing/fake_lock.hpp> has a fake for tests.
 #pragma once
 
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20
@@ -34,7 +34,7 @@ namespace detail {
 using AcquireHandler = UniqueFunction<void(error_code, LockHandle)>;
 /// Asks a running acquire to stop; harmless when it is over. Any thread.
 using Canceller = UniqueFunction<void()>;
-/// What the locks of one manager share, for Mutex and the async_ twins. Opaque.
+/// State that the locks of one manager share, for Mutex and the async_ twins. Opaque.
 class LockContext;
 
 /// Starts the asynchronous twin of an acquire. <dlock/async.hpp> specializes it.
@@ -59,18 +59,19 @@ class DistributedLock {
   DistributedLock& operator=(const DistributedLock&) = delete;
 
   virtual const std::string& name() const noexcept = 0;
-  /// The store's name in the configuration, as handles of this lock have it; of a lock that is
-  /// being moved, the first one of its route. Default: empty, it is not known before an acquire.
+  /// Returns the store's name in the configuration, as the handles of this lock report it. For a
+  /// lock that is being moved: the first store of its route. Default: empty, not known before an
+  /// acquire.
   virtual const std::string& store() const noexcept;
-  /// How long acquire() waits if it is not told: the `wait` of the route, or of the store. Default:
-  /// empty, for ever, or not known.
+  /// Returns how long acquire() waits without a `wait`: the `wait` of the route, or of the store.
+  /// Empty (the default): without an end, or not known.
   virtual std::optional<std::chrono::milliseconds> default_wait() const noexcept;
 
-  /// Waits for the lock and takes it. A handle that is not kept gives it back at once. Not
+  /// Waits for the lock and acquires it. A handle that is discarded releases it at once. Not
   /// re-entrant: a second acquire by the same thread waits for the first (use Mutex for re-entry).
   /// Throws LockError: timed_out, cancelled (by `stop`), unavailable, config_unsafe,
   /// invalid_argument, access_denied, closed. Throws std::bad_alloc if memory runs out in the
-  /// calling thread: nothing is left in the store then.
+  /// calling thread; nothing is then left in the store.
   [[nodiscard]] LockHandle acquire(AcquireOptions options = {}, std::stop_token stop = {});
   /// Same; on error returns an empty handle and sets `ec`: `unavailable` instead of std::bad_alloc.
   [[nodiscard]] LockHandle acquire(AcquireOptions options, std::stop_token stop,
@@ -81,9 +82,9 @@ class DistributedLock {
     return detail::refuse_bare_wait<Rep>();
   }
 
-  /// Tries to take the lock; waits `options.wait` at most, default not at all.
-  /// nullopt: the store said that another client holds the lock or is ahead in the queue. It may
-  /// also fail while another try is under way, as std::mutex::try_lock may. A wait shorter than 1 s
+  /// Tries to acquire the lock; waits `options.wait` at most, default not at all. Returns nullopt
+  /// if the store answered that another client holds the lock or is ahead in the queue. It may also
+  /// fail while another try is under way, as std::mutex::try_lock may. A wait shorter than 1 s
   /// lasts until the first answer of the store, 1 s at most. Throws LockError for anything else:
   /// `unavailable` if the store did not answer.
   [[nodiscard]] std::optional<LockHandle> try_acquire(AcquireOptions options = {},
@@ -125,10 +126,11 @@ class DistributedLock {
   bool try_lock_shared() = delete;  // use dlock::SharedMutex mutex(lock);
   void unlock_shared() = delete;    // use dlock::SharedMutex mutex(lock);
 
-  /// The one thing an implementation does: starts an acquire, and returns what cancels it. A wait
-  /// that is not given is the lock's default. `handler` is called exactly once, on any thread, also
-  /// inside this call: with a handle, or with an error (a LockError's codes; timed_out where
-  /// somebody else has the lock) and an empty one; `options.diagnostics` is written before.
+  /// The one function that an implementation must provide: starts an acquire, and returns its
+  /// canceller. Without a `wait` the lock's default counts. `handler` is called exactly once, on
+  /// any thread, also inside this call. It receives a handle, or an error and an empty handle. The
+  /// error has a LockError's code; timed_out means that another client holds the lock.
+  /// `options.diagnostics` is written before.
   virtual detail::Canceller start_acquire(AcquireOptions options,
                                           detail::AcquireHandler handler) = 0;
 
@@ -162,28 +164,28 @@ class DistributedLock {
 /// that of the lock that failed, and its diagnostics name it. A lock that is lost meanwhile ends
 /// the acquire with lock_lost, its name and the reason, or with `closed` if its manager was closed.
 ///
-/// The handle. It is `lost` if one of them is, else `suspect` if one is, and its remaining() is the
-/// smallest; its stop is requested, and its callbacks are told, once, at the first loss. The others
-/// are kept and renewed until the handle is released or destroyed, so that the work can stop first.
-/// release() gives all back, the last one first, without a wait in between; it waits for all
-/// answers, the longest `release_timeout` at most, and returns lock_lost if one was lost, else the
-/// first error. name() is their names with ` // ` between them, which is no name of a single lock;
-/// store() their stores' names with `, ` between different ones. token() is empty: see
-/// LockHandle::sequencers(). Callbacks run on a thread of a manager whose lock has changed. It may
-/// outlive the MultiLock. Of one lock alone it is that lock's own handle.
+/// The handle. It is `lost` if one of its locks is, else `suspect` if one is. Its remaining() is
+/// the smallest of them. At the first loss its stop is requested and its callbacks are called,
+/// once. The other locks are renewed until the handle is released or destroyed, so that the work
+/// can stop first. release() releases all locks, the last one first, without a wait in between. It
+/// waits for all answers, the longest `release_timeout` at most. It returns lock_lost if one was
+/// lost, else the first error. name() joins their names by ` // `, which no single lock's name
+/// contains. store() joins the names of their different stores by `, `. token() is empty: see
+/// LockHandle::sequencers(). Callbacks run on a thread of a manager whose lock has changed. The
+/// handle may outlive the MultiLock. A MultiLock of one lock returns that lock's own handle.
 ///
-/// Mutex re-enters it where all are of one manager: per set of names and thread, so that two
-/// MultiLocks of the same names re-enter each other; else per MultiLock object and thread. A part
-/// of it is another lock: a thread that has them all and takes one of them by itself waits for
-/// itself.
+/// Mutex re-enters a MultiLock of one manager per set of names and thread: two MultiLocks of the
+/// same names re-enter each other. It re-enters a MultiLock of several managers per object and
+/// thread. A single lock in it is another lock: a thread that holds them all and acquires one of
+/// them alone waits for itself.
 ///
 /// Thread safety: as DistributedLock. Keeps the locks alive.
 class MultiLock final : public DistributedLock {
  public:
   /// A MultiLock among them counts as the locks in it.
-  /// Throws LockError{invalid_argument} if there is none, one is null, or one is there twice: the
-  /// same object, or one name of one manager (or of what shares its context()). Two managers' locks
-  /// on one store are not known to be the same: the second one would wait for the first.
+  /// Throws LockError{invalid_argument} if `locks` is empty, or a lock in it is null or there
+  /// twice. Twice means the same object, or one name of one manager or context(). Locks of two
+  /// managers on one store are not known to be the same: the second one would wait for the first.
   explicit MultiLock(std::vector<std::shared_ptr<DistributedLock>> locks);
   ~MultiLock() override;
 
@@ -193,7 +195,7 @@ class MultiLock final : public DistributedLock {
   detail::Canceller start_acquire(AcquireOptions options, detail::AcquireHandler handler) override;
   detail::LockContext& context() const override;
 
-  /// In the order in which they are taken.
+  /// In the order in which they are acquired.
   const std::vector<std::shared_ptr<DistributedLock>>& locks() const noexcept { return locks_; }
 
  private:

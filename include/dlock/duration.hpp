@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Durations as people write them in dlock's configuration and on its command line: `10s`, `500ms`,
-// `1m30s`, `2h`. For programs that take a wait or a lease from their own options. A bare number is
-// refused: half the lock libraries of this world read it as seconds, the other half as
-// milliseconds.
+// `1m30s`, `2h`. For programs that read a wait or a lease from their own options. A bare number is
+// refused: half of the lock libraries read it as seconds, the other half as milliseconds.
 //
 //   const auto wait = dlock::parse_duration(argument);
 //   if (!wait) throw UsageError("--wait: " + wait.error);
@@ -30,8 +29,8 @@ struct ParsedDuration {
 /// nothing but std::bad_alloc. Any thread, as is format_duration().
 ParsedDuration parse_duration(std::string_view text);
 
-/// The shortest form that parse_duration() reads back: 90'000 ms is `1m30s`. What is negative
-/// begins with `-`.
+/// Returns the shortest form that parse_duration() reads back: 90'000 ms is `1m30s`. A negative
+/// duration begins with `-`.
 std::string format_duration(std::chrono::milliseconds duration);
 
 }  // namespace dlock::inline v0

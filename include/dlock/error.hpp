@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What can go wrong, in one portable vocabulary. Every operation completes with a
-// boost::system::error_code; each backend has a category of its own (`dlock.zookeeper`, ...) whose
-// codes map to dlock::errc, so `ec == dlock::errc::unavailable` works whatever the store.
+// The errors of dlock in one portable vocabulary. Every operation completes with a
+// boost::system::error_code. Each backend has its own category (`dlock.zookeeper`, ...). Its codes
+// map to dlock::errc, so `ec == dlock::errc::unavailable` works with every store.
 #pragma once
 
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20
@@ -17,14 +17,15 @@ namespace dlock::inline v0 {
 /// The portable conditions, by what the caller does next. Values are permanent.
 enum class errc {
   /// The wait ended without the lock. The last answer of the store was that another client holds
-  /// the
-  /// lock or is ahead in the queue, and no failure was seen since. Nothing of ours is left there.
+  /// the lock or is ahead in the queue, and no failure was seen since. The claim left nothing in
+  /// the store.
   timed_out = 1,
-  /// Stopped by the caller (stop token, cancellation slot). Nothing of ours is left in the store.
+  /// Stopped by the caller (stop token, cancellation slot). The claim left nothing in the store.
   cancelled = 2,
   /// The lock was held and is no longer: stop the work. Final for this handle.
   lock_lost = 3,
-  /// Somebody else holds what was to be released, renewed or broken. It was left alone.
+  /// Another client holds the lock that the call would release, renew or break. It was left as it
+  /// is.
   not_holder = 4,
   /// The store could not be reached for longer than `connect_timeout`, did not answer within the
   /// wait, or failed after its last answer. The diagnostics name the cause. Safe to try again.
@@ -37,17 +38,17 @@ enum class errc {
   invalid_argument = 8,
   /// The configuration cannot be read; the message has file, line, value and remedy.
   config_invalid = 9,
-  /// The configuration is not safe for this lock: the store cannot give what `require` asks for, or
-  /// a migration's plan needs another line. The message names the reason.
+  /// The configuration is not safe for this lock: the store cannot meet `require`, or a migration's
+  /// plan needs another line. The message names the reason.
   config_unsafe = 10,
   /// This store has no such operation; the message says why.
   not_supported = 11,
-  /// The store refused who we are or what we may do.
+  /// The store refused the client's credentials, or a permission that the client needs.
   access_denied = 12,
   /// The server answered something we do not understand.
   protocol = 13,
-  /// `Mutex::unlock()` by a thread that does not own it, or `lock()` by one that holds the lock in
-  /// shared mode and would wait for itself: a bug in the caller.
+  /// A bug in the caller. `Mutex::unlock()`: the thread does not own the mutex. `lock()`: the
+  /// thread holds the lock in shared mode and would wait for itself.
   operation_not_permitted = 14,
   /// No such lock, holder or token (status, break).
   not_found = 15,
@@ -71,8 +72,8 @@ enum class errc {
   not_registered = 22,
   /// A migration in mode dual does not admit clients of this phase now.
   window_closed = 23,
-  /// Already as many wait for the lock as AcquireOptions::max_queue allows. Nothing of ours is left
-  /// in the store.
+  /// The queue is full: AcquireOptions::max_queue clients wait already. The claim left nothing in
+  /// the store.
   queue_full = 24,
   /// A newer version of dlock wrote a record that this version cannot read. The record was left as
   /// it is. The message names both formats. Upgrade this program.
@@ -91,18 +92,18 @@ inline boost::system::error_condition make_error_condition(errc e) noexcept {
 
 using boost::system::error_code;
 
-/// What an error code alone cannot say. Filled through AcquireOptions::diagnostics by the forms
-/// that do not throw; LockError carries the same.
+/// Details that an error code cannot hold. Functions that do not throw write them to
+/// AcquireOptions::diagnostics; LockError carries the same.
 struct Diagnostics {
   std::string lock;         ///< the lock's name
   std::string store;        ///< the store's name in the configuration, never a URL
-  std::string server_text;  ///< what the server or the system said, or which setting to change
+  std::string server_text;  ///< text of the server or the system, or which setting to change
 };
 
 /// Diagnostics::server_text where `timed_out` means that another process holds the lock.
 inline constexpr std::string_view kHeldByAnother = "somebody else holds it";
 
-/// Diagnostics::server_text where `timed_out` means that a semaphore gave no permits.
+/// Diagnostics::server_text where `timed_out` means that a semaphore had too few free permits.
 inline constexpr std::string_view kTooFewPermits =
     "too few permits are free, or another waiter is ahead";
 

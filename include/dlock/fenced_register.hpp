@@ -5,12 +5,12 @@
 // writer that is late nor a crash between any two steps can bring older content back.
 //
 //   dlock::FencedRegister state("/var/lib/app/leader");
-//   state.write(*held.sequencer(), "node7");       // LockError{stale_token}: somebody newer wrote
+//   state.write(*held.sequencer(), "node7");       // LockError{stale_token}: a newer holder wrote
 //   const auto content = state.read();             // {"node7", 17, "orders/42"}
 //
-// Hazards. Removing the file forgets the token. `<path>.lock` beside it keeps writers apart and is
-// never removed by us; who removes it while somebody writes parts them. A writer that is stopped
-// (SIGSTOP) in the midst of a write lets the others wait.
+// Hazards. Removing the file forgets the token. `<path>.lock` beside it excludes the writers from
+// each other. dlock never removes that file. If it is removed during a write, two writers can work
+// at once. A writer that is stopped (SIGSTOP) during a write blocks the other writers.
 #pragma once
 
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20
@@ -39,35 +39,39 @@ class FencedRegister {
   struct Content {
     std::string bytes;
     std::uint64_t token = 0;               ///< with which they were written
-    std::optional<std::string> name = {};  ///< of the lock, once a sequencer was written with
+    std::optional<std::string> name = {};  ///< the lock's; empty before a write with a Sequencer
   };
 
-  /// Looks the file up, once: through all symlinks, its own included, and from the working
-  /// directory if the path is not absolute. A chdir() or a switched symlink later changes nothing
-  /// for this object, but does for one that is made then: give all writers one path that stays.
-  /// Does not fail: what could not be looked up is looked up again, and told, by each call. The
-  /// folder must exist. Files are made with the umask's rights; a replaced one keeps its owner,
-  /// group and mode (ACLs and extended attributes are not kept).
+  /// Resolves the path once: through all symlinks, including the file itself, and from the working
+  /// directory if it is relative. A later chdir() or a switched symlink does not change this
+  /// object, but changes objects that are created after it. Pass one permanent path to all writers.
+  /// Does not fail: a call that finds the path unresolved resolves it again, and reports the error.
+  /// The folder must exist. Files are created with the umask's permissions. A replaced file keeps
+  /// its owner, group and mode (ACLs and extended attributes are not kept).
   explicit FencedRegister(std::string path);
 
   /// Replaces the content, if no higher token has written; the same one may write any number of
   /// times. When it returns, the content is on the disk. Blocks: for other writers, and the disk.
   /// On a failure the content is the old one or, if the disk failed last, the new one; never a
   /// mixture.
-  /// Throws LockError: stale_token; corrupt_file, and then nothing is accepted until the file is
-  /// mended or removed by hand; invalid_argument if another lock's sequencer has written, as tokens
-  /// of different locks do not compare, the sequencer is a reader's (mode shared: several hold it),
-  /// the token is not below 2^53, or the file has other hard links; the system's own code if the
-  /// file cannot be written: EPERM if its owner or mode cannot be kept, ESTALE if its folder was
-  /// moved or replaced since, ELOOP if a symlink was put in the file's place since.
+  /// Throws LockError:
+  /// - stale_token: a higher token has written;
+  /// - corrupt_file: nothing is accepted until the file is repaired or removed by hand;
+  /// - invalid_argument: another lock's sequencer has written. Tokens of different locks do not
+  ///   compare;
+  /// - invalid_argument: the sequencer is a reader's (mode shared: several clients hold it);
+  /// - invalid_argument: the token is not below 2^53, or the file has other hard links;
+  /// - the system's own code: the file cannot be written. EPERM: its owner or mode cannot be kept.
+  ///   ESTALE: its folder was moved or replaced since. ELOOP: a symlink has replaced the file
+  ///   since.
   void write(const Sequencer& sequencer, std::string_view bytes);
   /// Same, without a check of the lock's name.
   void write(std::uint64_t token, std::string_view bytes);
-  /// Same, without throwing for these.
+  /// The forms with `ec` set it instead of throwing these errors.
   void write(const Sequencer& sequencer, std::string_view bytes, error_code& ec);
   void write(std::uint64_t token, std::string_view bytes, error_code& ec);
 
-  /// Empty: nothing was written yet. Waits for no writer.
+  /// Returns the content; empty before the first write. Does not wait for writers.
   /// Throws LockError: corrupt_file, or the system's code.
   std::optional<Content> read() const;
 

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Leader: of all processes that stand under one name, one leads, and does the work while it leads.
-// It is a lock with a procedure around it: who leads is who holds the lock of that name, so that
-// `dlock status` shows it, and `dlock run --leader` stands against it.
+// Leader: elects one of all processes that campaign under one name. That process does the work
+// while it leads. The election is a lock: the holder of the lock of that name leads. So
+// `dlock status` shows the leader, and `dlock run --leader` campaigns against it.
 //
 //   dlock::Leader leader(locks, "billing/leader", [&](std::stop_token stop) {
 //     while (!stop.stop_requested()) send_invoices(leader.token());
 //   });
 //   leader.campaign();   // returns at once
 //   ...
-//   leader.resign();     // the work stops, then somebody else may lead
+//   leader.resign();     // the work stops, then another process may lead
 //
 // Beware: the lead can be lost at any moment, by a pause of this process for one. Work that must
 // not be done by two needs the fencing token (docs/fencing.md), as with every lock.
 //
-// Threads: each Leader that stands has one, which waits for the lead and then runs the work; all of
-// a process share one for their deadlines, and one for their observers, if there are any.
+// Threads: each Leader that campaigns has one, which waits for the lead and then runs the work. All
+// Leaders of a process share one thread for their deadlines, and one for their observers, if any.
 #pragma once
 
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20
@@ -42,33 +42,32 @@ struct LeaderTimes {
   /// How long a leader that is dead or cut off keeps the others out. Default: the lock's (its
   /// route's or store's `lease`).
   std::optional<std::chrono::milliseconds> lease = std::nullopt;
-  /// How long after its last renewal that succeeded a leader gives up, and stops its work: what is
-  /// left of the lease is the time that the work has to stop. Default: two thirds of the lease.
-  /// Needs `lease`. Nine tenths of what the store really gives, if that is less. Without meaning on
-  /// a store without leases.
+  /// Time after the last successful renewal at which a leader gives up and stops its work. The rest
+  /// of the lease is the time that the work has to stop. Default: two thirds of the lease. Needs
+  /// `lease`. At most nine tenths of the lease that the store really grants. Without meaning on a
+  /// store without leases.
   std::optional<std::chrono::milliseconds> renew_deadline = std::nullopt;
-  /// The pause before standing again: after a lead that was lost, work that threw, a store that was
-  /// out of reach. Up to a half more by chance, so that not all come at once. Default: 2 s, or an
-  /// eighth of the lease if that is less.
+  /// Pause before the next try: after a lost lead, work that threw, or a store that was out of
+  /// reach. A random addition of up to a half keeps the candidates from trying at the same time.
+  /// Default: 2 s, or an eighth of the lease if that is less.
   std::optional<std::chrono::milliseconds> retry = std::nullopt;
 };
 
-/// What is unsafe about them, and what to write instead; empty: nothing.
+/// Returns why the times are unsafe, and what to write instead. Empty: they are safe.
 std::string refused(const LeaderTimes& times);
 
 struct LeaderEvent {
   enum class Kind {
-    elected,      ///< leads from now on, with `token`; told before the work begins
-    resigned,     ///< the work has returned, or was told to stop, and the lock was given back
+    elected,      ///< leads from now on, with `token`; reported before the work begins
+    resigned,     ///< the work has returned or was asked to stop, and the lock was released
     lost,         ///< the lead was lost, for `reason`; the work has ended
-    work_failed,  ///< the work threw (`text`); the lock was given back
-    retrying,     ///< could not stand just now (`error`); stands again after `retry`
-    gave_up,      ///< does not stand any more, since trying again would not help (`error`)
+    work_failed,  ///< the work threw (`text`); the lock was released
+    retrying,     ///< could not campaign just now (`error`); tries again after `retry`
+    gave_up,      ///< the campaign has ended, since another try would not help (`error`)
   };
   Kind kind = Kind::elected;
   std::optional<std::uint64_t> token;
-  LossReason reason =
-      LossReason::none;  ///< of `lost`; `none`: gave up by itself, at renew_deadline
+  LossReason reason = LossReason::none;  ///< with `lost`; `none`: gave up at renew_deadline
   error_code error;
   std::string text;
 };
@@ -77,16 +76,16 @@ const char* to_string(LeaderEvent::Kind value) noexcept;
 
 struct LeaderOptions {
   LeaderTimes times = {};
-  /// False: when the work returns, it has resigned (Curator's LeaderSelector). True: it stands
-  /// again, behind those who wait. Lost leads and work that throws are followed by another try in
-  /// either case.
+  /// False: the campaign ends when the work returns, as with Curator's LeaderSelector. True: it
+  /// campaigns again, behind the waiters. A lost lead, or work that throws, is followed by another
+  /// try in either case.
   bool stand_again = false;
-  /// How often observers look who leads, beside what the store tells; see
-  /// Leader::on_leader_changed().
+  /// Interval at which observers ask the store for the leader, in addition to its notifications.
+  /// See Leader::on_leader_changed().
   std::chrono::milliseconds observe_every{1000};
-  /// Told of each step, on the leader's thread, between its tries and its work, never beside them:
-  /// what must happen at once when the lead is lost goes to the work's stop token. Must not throw;
-  /// may call resign(). Default: nobody.
+  /// Called for each step on the leader's thread, between its tries and its work, never beside
+  /// them. Use the work's stop token for actions that a lost lead needs at once. Must not throw;
+  /// may call resign(). Default: none.
   std::function<void(const LeaderEvent&)> on_event = {};
 };
 
@@ -94,40 +93,40 @@ struct LeaderOptions {
 class Leader {
  public:
   /// Called on the leader's own thread when this process leads. `stop` is requested when the work
-  /// must end: resign(), the campaign's token, the manager is closed, the lock is lost, or the
-  /// renew_deadline has passed; in the last case the lock is still ours, for what is left of the
-  /// lease. When it returns or throws, the lock is given back.
+  /// must end: resign(), the campaign's token, a closed manager, a lost lock, or a passed
+  /// renew_deadline. In the last case this process still holds the lock for the rest of the lease.
+  /// The lock is released when the work returns or throws.
   using Work = std::function<void(std::stop_token stop)>;
-  /// Who leads, as the store shows it; empty: nobody.
+  /// Receives the leader, as the store shows it; empty: no process leads.
   using Observer = std::function<void(const std::optional<Owner>& leader)>;
 
-  /// No I/O. Without `on_elected` it leads until it is told to resign: ask is_leader().
-  /// `locks` may be moved or closed meanwhile; a manager that is closed ends the campaign.
-  /// Throws LockError{invalid_argument} for times that are unsafe, and as LockManager::lock().
+  /// Does not contact the store. Without `on_elected` it leads until resign(): poll is_leader().
+  /// `locks` may be moved or closed meanwhile; a closed manager ends the campaign. Throws
+  /// LockError{invalid_argument} for unsafe times, and as LockManager::lock().
   Leader(LockManager& locks, std::string name, Work on_elected, LeaderOptions options = {});
-  /// As resign(). In a fork()ed child: touches nothing of the parent's. In exit(), see there.
+  /// As resign(). In a fork()ed child: touches nothing of the parent's. During exit(): see
+  /// campaign().
   ~Leader();
   Leader(const Leader&) = delete;
   Leader& operator=(const Leader&) = delete;
 
   const std::string& name() const noexcept;
 
-  /// Stands from now on, until resign(), a requested `stop`, the end of its work, or an error that
-  /// does not pass. Returns at once. Nothing if it stands already.
-  /// A process that ends by exit() while it stands stops its work first, waits for it while the
-  /// lock is renewed, 5 s at most, and gives the lock back; work that goes on keeps the lock until
-  /// its lease is over. So does a process that is killed.
-  /// Throws LockError{unavailable} if there is no thread, {closed} in a fork()ed child of a process
-  /// that stood.
+  /// Campaigns until resign(), a requested `stop`, the end of its work, or a permanent error.
+  /// Returns at once. Does nothing during a campaign. A process that ends by exit() during a
+  /// campaign stops its work first. It waits for the work while the lock is renewed, 5 s at most,
+  /// and releases the lock. Work that continues after that keeps the lock until its lease is over,
+  /// as a killed process does. Throws LockError{unavailable} if a thread cannot be made, {closed}
+  /// in a fork()ed child of a process that campaigned.
   void campaign(std::stop_token stop = {});
 
-  /// Ends the campaign. If it leads: the work's stop is requested, it is waited for, however long
-  /// that takes, while the lock is renewed, then the lock is given back. Nobody else leads before
+  /// Ends the campaign. If this process leads: requests the work's stop, waits for the work without
+  /// a time limit while the lock is renewed, and releases the lock. No other process leads before
   /// the work has returned, unless the lock is lost meanwhile. Inside the work, or a callback of
-  /// this leader, it only requests that. campaign() may follow.
+  /// this leader, it only requests the end. campaign() may follow.
   void resign() noexcept;
 
-  /// Waits for the end of the campaign; why it ended if it gave up. Clear if it does not stand.
+  /// Waits for the end of the campaign. Returns the error if it gave up; clear without a campaign.
   error_code wait() noexcept;
 
   /// True: this process leads at this moment. Compares the clock with the renew_deadline: false
@@ -136,16 +135,20 @@ class Leader {
   /// The fencing token of the lead; empty while it does not lead, and where the store has none.
   std::optional<std::uint64_t> token() const noexcept;
 
-  /// Who leads, here or elsewhere. Asks the store: throws as LockManager::status().
+  /// Returns the leader, in this or another process. Asks the store: throws as
+  /// LockManager::status().
   std::optional<Owner> who() const;
-  /// From now on, until the Leader ends: called with who leads, soon after this call, and after
-  /// each change, in order and once. The store tells when to look: ZooKeeper, local directories and
-  /// memory see each change; Redis passes on the word of a Leader that begins or ends, so that the
-  /// end of one that dies is seen by asking; Memcached tells nothing, nor does a route with
-  /// `migrate`. In any case the store is asked every `observe_every`; one that is out of reach is
-  /// asked again. A lead shorter than a look may not be seen. Needs no campaign. On the process's
-  /// one thread for observers: must not block for long, nor throw. Throws LockError{unavailable} if
-  /// there is none.
+  /// Calls `observer` with the leader soon after this call, and after each change, in order and
+  /// once, until the Leader ends. The store's notifications depend on its kind:
+  /// - ZooKeeper, local directories and memory notify of each change;
+  /// - Redis passes on the message of a Leader that begins or ends, so that a death is found by
+  ///   polling;
+  /// - Memcached, and a route with `migrate`, notify of nothing.
+  ///
+  /// The store is also polled every `observe_every`, and again after it was out of reach. A lead
+  /// shorter than that may not be seen. Needs no campaign. Runs on the process's one thread for
+  /// observers: must not block for long, nor throw. Throws LockError{unavailable} if that thread
+  /// cannot be made.
   void on_leader_changed(Observer observer);
 
  private:

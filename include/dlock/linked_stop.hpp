@@ -14,16 +14,15 @@
 
 namespace dlock::inline v0 {
 
-/// Its token is requested as soon as one of two others is, or at once if one was already; on the
-/// thread that requests that one, and before that call returns (for a loss: a thread of the
-/// manager's). More than two: link a link's token.
+/// Its token is requested when one of two others is, or at once if one was requested before. The
+/// request runs on the thread that requests the other token, before that call returns (for a loss:
+/// a thread of the manager's). For more than two tokens, link the token of a link.
 ///
-/// The link is there while this object is. Its destructor waits for stop callbacks of its token
+/// The link exists while this object exists. Its destructor waits for stop callbacks of its token
 /// that run just then on another thread; it may be called inside of one. A token that outlives it
-/// stays as it is, requested or not.
-/// Thread safety: token() may be called from any thread while the object lives. Nothing but the
-/// constructor throws: std::bad_alloc. A token without a source (`std::stop_token{}`) is never
-/// requested, and may be given.
+/// keeps its state, requested or not. Thread safety: token() may be called from any thread while
+/// the object lives. Only the constructor throws: std::bad_alloc. A token without a source
+/// (`std::stop_token{}`) is accepted, and is never requested.
 class LinkedStop {
  public:
   LinkedStop(std::stop_token one, std::stop_token other)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // LockHandle: a lock that is held. Move-only; the owner is the handle, never the thread, so it may
-// be taken on one thread and released on another.
+// be acquired on one thread and released on another.
 //
 //   dlock::LockHandle held = lock->acquire({.wait = 5s});
 //   write(record, held.token());      // the guarded resource refuses lower tokens
-//   held.check();                     // throws LockError{lock_lost} if it is no longer ours
+//   held.check();                     // throws LockError{lock_lost} if the lock was lost
 #pragma once
 
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20
@@ -36,19 +36,22 @@ template <class>
 inline constexpr bool kNever = false;
 }  // namespace detail
 
-/// held: ours. suspect: a renewal is overdue or the link is down, the local deadline has not yet
-/// passed; may become held again. lost: no longer ours, final. released: given back by us, final.
+/// - held: this handle holds the lock.
+/// - suspect: a renewal is overdue or the link is down, and the local deadline has not passed. It
+///   may become held again.
+/// - lost: this handle no longer holds the lock. Final.
+/// - released: the handle was released. Final.
 enum class HandleState { held, suspect, lost, released };
 
 enum class LossReason {
   none,
   expired,          ///< the local deadline passed without a renewal the store confirmed
-  session_ended,    ///< the store ended our session
-  removed,          ///< our entry in the store is gone: deleted or flushed
-  taken,            ///< the store says somebody else holds it
+  session_ended,    ///< the store ended this client's session
+  removed,          ///< the record in the store is gone: deleted or flushed
+  taken,            ///< the store reports another holder
   evicted,          ///< the store dropped it under memory pressure
-  store_restarted,  ///< the store came back without its data
-  failover,         ///< another server took over that may not know us
+  store_restarted,  ///< the store restarted without its data
+  failover,         ///< the store failed over to a server that may not know the claim
   closed,           ///< the manager was closed, or the process is a fork()ed child
   broken,           ///< an operator broke it (`dlock break`, LockManager::evict())
   max_hold,         ///< it was held for AcquireOptions::max_hold
@@ -61,25 +64,25 @@ const char* to_string(LossReason value) noexcept;
 
 using StateCallback = std::function<void(HandleState, LossReason)>;
 
-/// Somebody has asked the holder to give the lock back (LockManager::ask(), `dlock break --ask`,
-/// Curator's Revoker). To follow it is the holder's own choice.
+/// A request to the holder to release the lock (LockManager::ask(), `dlock break --ask`, Curator's
+/// Revoker). The holder decides whether it follows the request.
 struct Revocation {
-  /// Who asks, as he wrote it; empty: not known. Nobody checks that it is true.
+  /// The requester, as it describes itself; empty: not known. Not verified.
   std::string who;
-  /// In which time, from the moment of asking; then it may be broken. Empty: he did not say.
+  /// Time from the request after which the lock may be broken. Empty: the requester set none.
   std::optional<std::chrono::milliseconds> within;
 };
 
 using ContendedCallback = std::function<void()>;
 using RevokeCallback = std::function<void(const Revocation&)>;
 
-/// Thread safety: distinct handles are independent; one handle may be read (state, token,
-/// remaining, check, stop_token) from any thread while no other moves, releases or destroys it.
+/// Thread safety: distinct handles are independent. Any threads may read one handle (state, token,
+/// remaining, check, stop_token) while no thread moves, releases or destroys it.
 class LockHandle {
  public:
   /// An empty handle: owns nothing, state() is released.
   LockHandle() noexcept;
-  /// For who grants locks: a store's loop, a fake.
+  /// For code that grants locks: a store's loop, a fake.
   explicit LockHandle(std::shared_ptr<detail::Grant> grant) noexcept;
   LockHandle(LockHandle&&) noexcept;
   LockHandle& operator=(LockHandle&&) noexcept;
@@ -95,42 +98,41 @@ class LockHandle {
   /// The store's name in the configuration, never its URL.
   const std::string& store() const noexcept;
 
-  /// In which way it is held; of several locks as it was asked for.
+  /// Returns the mode in which the lock is held; for several locks the mode that was asked for.
   Mode mode() const noexcept;
 
-  /// So many permits of a semaphore are in it (Semaphore::acquire); 0: it is a lock.
+  /// Returns the number of permits of a semaphore in it (Semaphore::acquire). 0: it is a lock.
   std::uint32_t permits() const noexcept;
 
-  /// The fencing token; empty on a store of token strength `none`, and of several locks
-  /// (MultiLock): see sequencers(). Of permits it is the number of this acquisition. Successive
+  /// The fencing token. Empty on a store of token strength `none`, and for several locks
+  /// (MultiLock): see sequencers(). For permits it is the number of this acquisition. Successive
   /// holders of a cached lock (`cache`, `cohort`) in one process have the same token.
   std::optional<std::uint64_t> token() const noexcept;
 
-  /// The grant in a form to pass on to the service that is guarded; empty where token() is, and of
-  /// permits: a service cannot tell by a number who of several is late. Stays
-  /// what it was when the lock is lost: that is what the service refuses it by.
-  /// Throws LockError{invalid_sequencer} if the store's name in the configuration has over 255
-  /// bytes.
+  /// Returns the grant in a form to pass on to the guarded service. Empty where token() is, and for
+  /// permits: a number does not show the service which of several holders is late. It does not
+  /// change when the lock is lost: the service refuses late requests by it. Throws
+  /// LockError{invalid_sequencer} if the store's name in the configuration has over 255 bytes.
   std::optional<Sequencer> sequencer() const;
-  /// One for each lock that it holds and that has a token, in the order of their names: a resource
-  /// is fenced with the token of its own lock. Of a single lock what sequencer() says. Throws as
-  /// that does.
+  /// Returns a sequencer for each held lock that has a token, in the order of their names. A
+  /// resource is fenced with the token of its own lock. For a single lock: that of sequencer().
+  /// Throws as sequencer().
   std::vector<Sequencer> sequencers() const;
 
-  /// The state now. Compares the clock with the local deadline: never says held or suspect after
+  /// Returns the state now. Compares the clock with the local deadline: never held or suspect after
   /// it.
   HandleState state() const noexcept;
   LossReason loss_reason() const noexcept;
   /// Returns the breaker of the lock and the reason: `dlock (pid 7) on host: reason`. Empty if the
   /// lock was not broken, and where the store does not say.
   std::string broken_by() const;
-  /// What is left to the local deadline; zero once lost; empty where the store has no lease.
+  /// Returns the time until the local deadline; zero once lost; empty where the store has no lease.
   std::optional<std::chrono::nanoseconds> remaining() const noexcept;
 
-  /// Throws LockError{lock_lost} if the lock is not ours any more by the local deadline. Of several
-  /// locks the error names the one.
+  /// Throws LockError{lock_lost} if this handle does not hold the lock any more by the local
+  /// deadline. For several locks the error names the lost one.
   void check() const;
-  /// Same, without throwing.
+  /// Sets `ec` instead of throwing.
   void check(error_code& ec) const noexcept;
 
   /// Requested when the lock is lost, also if the handle is released just then. Stop callbacks run
@@ -140,65 +142,67 @@ class LockHandle {
 
   /// Calls `callback` at each change: suspect, held again, lost (exactly once, final). Called soon
   /// with the present state if that is not held. Runs on a thread of the manager's, with all
-  /// signals blocked, one call at a time for one handle; it may block or call dlock. It delays what
-  /// this handle has to tell and nothing else: not the loop, no other handle's stop token or
-  /// callbacks (up to 64 of which may block at the same time), no completion handler, and close()
-  /// for a bounded time only. It must not throw: an exception is logged.
+  /// signals blocked, one call at a time for one handle. It may block or call dlock. It then delays
+  /// the other callbacks of this handle, and close() for a bounded time. It does not delay the
+  /// loop, other handles' stop tokens and callbacks, or completion handlers. Up to 64 callbacks may
+  /// block at the same time. It must not throw: an exception is logged.
   void on_state(StateCallback callback);
 
-  /// Calls `callback` once, when somebody else asks for the lock, or soon if somebody has; only of
-  /// a lock with AcquireOptions::tell_contention, or one that its store keeps for the process
-  /// (`cache`). Who asked may have given up since. Runs where those of on_state() do, and by the
-  /// same rules.
+  /// Calls `callback` once when another client asks for the lock, or soon if one has asked already.
+  /// Needs AcquireOptions::tell_contention, or a lock that its store keeps for the process
+  /// (`cache`). The other client may have given up since. Runs on the same threads as on_state()
+  /// callbacks, by the same rules.
   void on_contended(ContendedCallback callback);
 
-  /// Calls `callback` each time that somebody asks for the lock back, and soon if somebody has;
-  /// only of a lock with AcquireOptions::revocable. Nothing else happens: the lock is given back by
-  /// who holds it, or not. Runs where those of on_state() do, and by the same rules.
+  /// Calls `callback` at each request to release the lock, and soon if one was made already. Needs
+  /// AcquireOptions::revocable. Nothing else happens: the holder decides whether to release the
+  /// lock. Runs on the same threads as on_state() callbacks, by the same rules.
   void on_revoke(RevokeCallback callback);
 
-  /// The work has come on: AcquireOptions::progress_every counts from now. Does nothing without
-  /// that option, nor once it is lost. Takes no lock and no system call beyond the clock's. Any
-  /// thread.
+  /// Reports progress of the work: the time of AcquireOptions::progress_every starts again. Does
+  /// nothing without that option, and after a loss. Uses no mutex and no system call beyond the
+  /// clock's. Thread safety: any thread.
   void progress() noexcept;
 
   /// Releases the lock and waits until the store has confirmed it, at most `release_timeout` (store
   /// option, default 5 s). While the store answers no other release, the wait ends at most 250 ms
   /// after the local deadline. Empties the handle.
-  /// When it returns no state callback of this handle runs any more, nor will one: it waits for the
-  /// one that is running, however long that takes, so hold no mutex that a callback locks. Inside
-  /// a callback of this very handle it does not wait for that one: what the callback uses must live
-  /// until it returns.
-  /// Returns lock_lost if it was no longer ours (the next owner is left alone); unavailable if the
-  /// store did not answer in time (the release goes on in the background). Ends the process if
-  /// memory runs out, as the destructor does.
+  /// When it returns, no state callback of this handle runs, and none will run. It waits for a
+  /// callback that is running, without a time limit, so hold no mutex that a callback locks. Inside
+  /// a callback of this handle it does not wait for that one: objects that the callback uses must
+  /// live until it returns. Returns lock_lost if this handle did not hold the lock any more (the
+  /// next holder is not affected). Returns unavailable if the store did not answer in time (the
+  /// release continues in the background). Ends the process if memory runs out, as the destructor
+  /// does.
   error_code release() noexcept;
 
-  /// From exclusive to shared without a gap: nobody else holds it exclusively in between, token and
-  /// deadline stay, and readers that wait behind it come in. Does nothing if it is shared already.
-  /// Waits for the store, a request_timeout at most. Not while another thread reads the handle.
-  /// Whatever comes of it but `not_supported`, `lock_lost` and `closed`, mode() is shared from then
-  /// on. Returns unavailable if the store did not confirm it: the others may be kept out as before;
-  /// it may be called again. not_supported: of several locks, of a store without shared mode, or
-  /// where the store cannot do it just now; it is exclusive still.
+  /// Changes the lock from exclusive to shared without a gap: no other client holds it exclusively
+  /// in between. Token and deadline stay, and the readers that wait behind it are granted. Does
+  /// nothing if it is shared already. Waits for the store, a request_timeout at most. Not while
+  /// another thread reads the handle. After every result except `not_supported`, `lock_lost` and
+  /// `closed`, mode() is shared. Returns unavailable if the store did not confirm it: the others
+  /// may be kept out as before, and it may be called again. Returns not_supported for several
+  /// locks, a store without shared mode, or where the store cannot do it just now; the lock is then
+  /// still exclusive.
   error_code downgrade() noexcept;
 
-  /// Makes the grant another process's: the text that it gives lets one who has it adopt the grant,
-  /// once (LockManager::adopt()). It is a secret; dlock shows it nowhere. Empties the handle: from
-  /// before the text is made nobody holds the lock here, check() says lock_lost, and its stop is
-  /// requested, on this thread; on_state() and on_loss are not told, for it is no loss. Stop the
-  /// work first, as before release(). The lock is not free: this manager keeps it alive in the
-  /// store until it is adopted, or gives it back when `within` is over, or when it is closed. If
-  /// this process dies the lock lasts as its lease does, and can be adopted until then. Waits for
-  /// the store, a request_timeout at most, and as release() does for callbacks. On an error the
-  /// handle holds what it held. Throws LockError: not_supported (this store, a reader, permits,
-  /// several locks, a route with `migrate`, a lock that stays with its process: the message says
-  /// why), invalid_argument, lock_lost, unavailable (try again), closed.
+  /// Exports the grant to another process. Returns a text with which a process can adopt the grant,
+  /// once (LockManager::adopt()). The text is a secret; dlock shows it nowhere. Empties the handle.
+  /// Before the text is made, this process stops holding the lock: check() reports lock_lost, and
+  /// the stop is requested on this thread. on_state() and on_loss are not called, because this is
+  /// not a loss. Stop the work first, as before release(). The lock is not free: this manager
+  /// renews it in the store until it is adopted. The manager releases it when `within` is over, or
+  /// when the manager is closed. If this process dies, the lock lasts until its lease is over, and
+  /// can be adopted until then. Waits for the store, a request_timeout at most, and as release()
+  /// does for callbacks. On an error the handle is unchanged. Throws LockError: not_supported,
+  /// invalid_argument, lock_lost, unavailable (try again), closed. The message of not_supported
+  /// names the reason: the store, a reader, permits, several locks, a route with `migrate`, or a
+  /// lock that stays.
   [[nodiscard]] std::string export_grant(ExportOptions options = {});
   /// Same; on error returns an empty text and sets `ec`.
   [[nodiscard]] std::string export_grant(ExportOptions options, error_code& ec) noexcept;
 
-  /// For async.hpp: starts the release; `done` is called once, on an unspecified thread, when the
+  /// For async.hpp: starts the release. `done` is called once, on an unspecified thread, when the
   /// store has answered and no callback of this handle runs any more.
   void start_release(detail::UniqueFunction<void(error_code)> done);
   /// For async.hpp: starts what downgrade() does; `done` is called once, on an unspecified thread,

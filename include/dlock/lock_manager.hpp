@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LockManager: a URL or a YAML file in, locks out. One manager serves a whole process: it keeps one
-// connection (session) per store, one background thread for all I/O and one that tells of losses,
-// however many locks and waiters there are. While user callbacks keep that one, others are made (64
-// at most) and end again; completion handlers without an executor, and the log, have one each while
-// there is something for them. All of them have all signals blocked. A blocking call that is alone
-// does the I/O on its own thread (OpenOptions::io_on_calling_threads). A thread that cannot be made
-// is `unavailable` from the call that needs it (RLIMIT_NPROC, pids.max), and the next call tries
-// again.
+// LockManager: makes locks from a URL or a YAML file. One manager serves a whole process. It keeps
+// one connection (session) per store, one background thread for all I/O and one that reports
+// losses, for any number of locks and waiters. While user callbacks block that thread, others are
+// made (64 at most), which end again. Completion handlers without an executor, and the log, have
+// one thread each while they have work. All these threads have all signals blocked. A blocking call
+// that is alone does the I/O on its own thread (OpenOptions::io_on_calling_threads). A call that
+// needs a thread that cannot be made (RLIMIT_NPROC, pids.max) fails with `unavailable`, and the
+// next call tries again.
 //
 // pthread_cancel() of a thread inside one of the blocking calls takes effect after the call: use a
 // std::stop_token to end a wait.
@@ -44,13 +44,13 @@ struct ManagerAccess;  // for Leader and Schedule
 }
 enum class LogLevel { debug, info, warning, error };
 
-/// One lock that was lost, as OpenOptions::on_loss is told of it.
+/// A lost lock, as OpenOptions::on_loss receives it.
 struct Loss {
-  std::string name;   ///< of the lock
+  std::string name;   ///< the lock's name
   std::string store;  ///< in the configuration
   std::optional<std::uint64_t> token;
   LossReason reason = LossReason::none;
-  bool through_mutex = false;  ///< a Mutex or synchronized() had it
+  bool through_mutex = false;  ///< a Mutex or synchronized() held it
   std::string broken_by{};     ///< as LockHandle::broken_by()
 };
 
@@ -77,37 +77,37 @@ struct EvictOptions {
 };
 
 struct OpenOptions {
-  /// The backends to choose from by URL scheme, for who links one alone:
+  /// The backends to choose from by URL scheme, for a program that links only one:
   /// `{.backends = {&dlock::local::backend()}}`.
   std::vector<const BackendDescriptor*> backends = {};
-  /// Where warnings go (a store without `require` that promises little, clipped values). Called on
-  /// a thread of its own, one line at a time; it may block, call dlock, or throw (ignored): nothing
-  /// waits for it but close(), a second at most. A thousand lines wait for it; how many more were
-  /// dropped is told. Default: standard error, in spdlog's form, from `warning` up.
+  /// Receives warnings (a store without `require` that promises little, clipped values). Called on
+  /// its own thread, one line at a time. It may block, call dlock, or throw (ignored). Only close()
+  /// waits for it, a second at most. Up to a thousand lines are queued; the number of dropped lines
+  /// is logged. Default: standard error, in spdlog's form, from `warning` up.
   std::function<void(LogLevel, std::string_view)> log = {};
-  /// Told of each lock of the manager that is lost, exactly once, whoever has it: a handle, a
-  /// Mutex, synchronized(). Also of those that close() takes back (reason closed), and of one that
-  /// the store calls lost when it is given back (reason removed). Called where that handle's own
-  /// callbacks are (see LockHandle::on_state), after its stop token and before them; it may be
-  /// called for several locks at the same time. May block, or call dlock; must not throw. Default:
-  /// nobody.
+  /// Called exactly once for each lost lock of the manager, whether a handle, a Mutex or
+  /// synchronized() held it. Also called for the locks that close() ends (reason closed), and for a
+  /// lock that the store reports as lost at its release (reason removed). Called where that
+  /// handle's own callbacks are (see LockHandle::on_state), after its stop token and before them.
+  /// It may be called for several locks at the same time. May block, or call dlock; must not throw.
+  /// Default: none.
   std::function<void(const Loss&)> on_loss = {};
-  /// One line in the log for each of them: a warning, for reason closed an info.
+  /// Writes one line to the log for each lost lock: a warning, for reason closed an info.
   bool log_losses = true;
-  /// A blocking call does the manager's I/O on its own thread while it waits, if no other call
-  /// waits and the thread is of the manager's scheduling class, not below its priority, and has 256
-  /// KiB of stack left. So no other thread is woken. A thread that is stopped meanwhile, inside a
-  /// signal handler or by a debugger, renews no lock of the process: all are lost at their
-  /// deadlines. False: on the manager's thread only, for programs whose threads may stop, or whose
-  /// threads have separate credentials, namespaces or system call filters.
+  /// A blocking call does the manager's I/O on its own thread while it waits, so that no other
+  /// thread is woken. Conditions: no other call waits, and the thread has the manager's scheduling
+  /// class, at least its priority, and 256 KiB of stack left. A thread that is stopped meanwhile,
+  /// inside a signal handler or by a debugger, renews no lock of the process. All locks are then
+  /// lost at their deadlines. False: only the manager's thread does the I/O. For programs whose
+  /// threads may stop, or have separate credentials, namespaces or system call filters.
   bool io_on_calling_threads = true;
-  /// One warning in the log where threads of this process take locks of the manager in opposite
-  /// orders, so that they can wait for each other for ever: with the names, and how and where each
-  /// was asked for. Seen is a thread that has a lock by a Mutex, synchronized() or a blocking call,
-  /// and waits for another one by one of those. A handle counts as its taker's until it is given
-  /// back or lost, wherever it has been moved. Nobody's are what async_acquire() takes, permits of
-  /// semaphores, and whatever a thread has beyond 16 at a time; a try that does not wait is in
-  /// nobody's way. The last 4096 pairs are remembered.
+  /// Writes one warning to the log where threads of this process acquire locks of the manager in
+  /// opposite orders and can block each other. The warning has the names, and how and where each
+  /// was asked for. It considers threads that hold a lock by a Mutex, synchronized() or a blocking
+  /// call, and wait for another one by one of those. A handle counts for the thread that acquired
+  /// it until it is released or lost, wherever it was moved. Locks of async_acquire(), permits of
+  /// semaphores, and locks of a thread beyond 16 at a time do not count. A try that does not wait
+  /// blocks no other thread and does not count. The last 4096 pairs are remembered.
   bool watch_lock_order = true;
 
   /// With all backends that were built into the target dlock::dlock (defined there, not in
@@ -127,8 +127,8 @@ struct StoreReport {
 
 /// Outcome of LockManager::ask().
 struct Asked {
-  std::optional<std::uint64_t> token;  ///< that it holds the lock with
-  std::optional<bool> heard;           ///< somebody listens for it there; empty: not known
+  std::optional<std::uint64_t> token;  ///< the holder's
+  std::optional<bool> heard;           ///< whether the holder listens for it; empty: not known
 };
 
 /// Move-only. Thread safety: all members may be called from any thread, but not while another
@@ -146,8 +146,8 @@ class LockManager {
   }
   static LockManager from_file(const std::string& path, OpenOptions options);
   static LockManager from_config(Config config, OpenOptions options);
-  /// What DLOCK_CONFIG (a file) or DLOCK_STORE (a URL) names; config_invalid if neither is
-  /// set, or both.
+  /// Uses the configuration that DLOCK_CONFIG (a file) or DLOCK_STORE (a URL) names. Throws
+  /// config_invalid if neither is set, or both.
   static LockManager from_environment() { return from_environment(OpenOptions::built_in()); }
   static LockManager from_environment(OpenOptions options);
 
@@ -161,22 +161,25 @@ class LockManager {
   /// store's connect_timeout.
   void connect(std::optional<std::chrono::milliseconds> timeout = std::nullopt);
 
-  /// The lock of that name, on the store its route names. No I/O.
-  /// Throws LockError{invalid_name}, or {config_invalid} if no route matches.
+  /// Returns the lock of that name, on the store that its route names. Sends nothing. Throws
+  /// LockError{invalid_name}, or {config_invalid} if no route matches.
   std::shared_ptr<DistributedLock> lock(std::string name);
-  /// All of them as one lock, all or nothing, each on the store its route names (MultiLock). No
-  /// I/O. Throws as lock(), and LockError{invalid_argument} if there is no name or one is there
-  /// twice.
+  /// Returns all of them as one lock, all or nothing, each on the store that its route names
+  /// (MultiLock). Sends nothing. Throws as lock(), and LockError{invalid_argument} if `names` is
+  /// empty or has a name twice.
   std::shared_ptr<MultiLock> lock_all(const std::vector<std::string>& names);
 
-  /// Takes over a grant that another process has exported (LockHandle::export_grant()): in one step
-  /// of the store, with a higher token. It can be done once. Belief begins with our own request,
-  /// and nobody else holds the lock before, between or beside. `options` as of an acquire, without
-  /// `max_queue`, which means nothing here; there is nothing to wait for but the store.
-  /// Throws LockError: not_holder (adopted by another, given back, or over: the message says
-  /// which), invalid_argument (it is no such text, or mode shared), and before anything is sent
-  /// config_invalid (the text is of another store than its lock is routed to here) and
-  /// not_supported (the store, or a route with `migrate`); and as acquire() does.
+  /// Adopts a grant that another process has exported (LockHandle::export_grant()), in one step of
+  /// the store and with a higher token. A grant can be adopted once. The lock is valid here from
+  /// the start of this call's own request. No other client holds it before, between or beside.
+  /// `options` are as for an acquire; `max_queue` has no effect. The call waits only for the store.
+  /// Throws as acquire(), and LockError:
+  /// - not_holder: the grant was adopted by another process, released, or is over; the message
+  ///   names it;
+  /// - invalid_argument: it is not such a text, or the mode is shared;
+  /// - config_invalid, before anything is sent: the lock's route here names another store than the
+  ///   text;
+  /// - not_supported, before anything is sent: the store, or a route with `migrate`, cannot adopt.
   [[nodiscard]] LockHandle adopt(std::string_view text, AcquireOptions options = {});
   /// Same; on error returns an empty handle and sets `ec`.
   [[nodiscard]] LockHandle adopt(std::string_view text, AcquireOptions options,
@@ -187,26 +190,27 @@ class LockManager {
                    More&&... /*more*/) {
     return detail::refuse_bare_wait<Rep>();
   }
-  /// For the other forms of acquire: the exported lock, to acquire which is to adopt the grant. No
-  /// I/O. Throws as adopt() does before anything is sent.
+  /// For the other forms of acquire: returns the exported lock; acquiring it adopts the grant.
+  /// Sends nothing. Throws as adopt() does before anything is sent.
   std::shared_ptr<DistributedLock> exported(std::string_view text);
 
-  /// The semaphore of that name, with `limit` permits, on the store its route names. The first one
-  /// who acquires writes the limit into the store; from then on whoever says another fails with
-  /// `invalid_argument`, which names both. Empty: as many as the store says. A semaphore and a lock
-  /// of one name have nothing to do with each other. No I/O.
-  /// Throws as lock(), and LockError{invalid_argument} for a limit that is 0 or above kMostPermits,
-  /// for a store without semaphores (Capabilities::permits), and for a route with `migrate`.
+  /// Returns the semaphore of that name, with `limit` permits, on the store that its route names.
+  /// The first client that acquires permits writes the limit into the store. A client with another
+  /// limit then fails with `invalid_argument`, which names both. Empty: the limit in the store. A
+  /// semaphore and a lock of one name are independent. Sends nothing. Throws as lock(), and
+  /// LockError{invalid_argument} for a limit that is 0 or above kMostPermits. Throws it also for a
+  /// store without semaphores (Capabilities::permits), and for a route with `migrate`.
   Semaphore semaphore(std::string name, std::optional<std::uint32_t> limit = std::nullopt);
-  /// Its limit, who holds permits and who waits. Throws LockError{unavailable, not_supported, ...}.
+  /// Returns its limit, the holders of permits and the waiters. Throws LockError{unavailable,
+  /// not_supported, ...}.
   SemaphoreStatus semaphore_status(const std::string& name);
-  /// It has `limit` permits from now on, whether it was used before or not. Nobody loses any: while
-  /// more are held, nobody gets one. Who acquires or waits with another limit in mind fails.
-  /// Throws as semaphore(), and LockError{unavailable, access_denied, ...}.
+  /// Sets the limit, whether the semaphore was used before or not. No holder loses permits; while
+  /// more are held, none are granted. An acquire or a waiter with another limit fails. Throws as
+  /// semaphore(), and LockError{unavailable, access_denied, ...}.
   void set_semaphore(const std::string& name, std::uint32_t limit);
-  /// As semaphore_status(), of every semaphore that a store knows the limit of, whether anybody has
-  /// permits or not, and whose name starts with the prefix's parts; of all stores that have
-  /// semaphores and can list them.
+  /// Returns the semaphore_status() of every semaphore whose limit a store knows, held or not, and
+  /// whose name starts with the prefix's parts. Asks all stores that have semaphores and can list
+  /// them.
   std::vector<SemaphoreStatus> list_semaphores(const std::string& prefix = {});
   /// Same; adds an error to `unread` for each store whose list is incomplete or missing.
   std::vector<SemaphoreStatus> list_semaphores(const std::string& prefix,
@@ -217,13 +221,13 @@ class LockManager {
   Evicted evict_permits(const std::string& name, std::uint64_t token, EvictOptions options = {},
                         std::stop_token stop = {});
 
-  /// Who holds the lock and who waits. `timeout` bounds the call; default: `connect_timeout` and
-  /// one request. Throws LockError{unavailable, not_supported, ...}.
+  /// Returns the holder of the lock and the waiters. `timeout` bounds the call; default:
+  /// `connect_timeout` and one request. Throws LockError{unavailable, not_supported, ...}.
   LockStatus status(const std::string& name,
                     std::optional<std::chrono::milliseconds> timeout = std::nullopt);
   /// Returns every lock whose name starts with the prefix's parts, or matches it if it is a pattern
-  /// as in RouteConfig::match, of all stores that can list. Leaves out what it may not read.
-  /// Throws LockError{invalid_name, unavailable, access_denied, not_supported, ...}.
+  /// as in RouteConfig::match. Asks all stores that can list. Leaves out records that it may not
+  /// read. Throws LockError{invalid_name, unavailable, access_denied, not_supported, ...}.
   std::vector<LockStatus> list(const std::string& prefix = {});
   /// Same; adds an error to `unread` for each store whose list is incomplete, or missing while
   /// another store has one (`not_supported`: the store cannot list).
@@ -246,10 +250,11 @@ class LockManager {
   /// not answered for 10 s. The message says whether the record is marked or may be.
   Evicted evict(const std::string& name, std::uint64_t token, EvictOptions options = {},
                 std::stop_token stop = {});
-  /// Asks the holder to give the lock back (LockHandle::on_revoke()), with `token` only the one who
-  /// has that. Says whom it asked, and whether somebody listens, as far as the store knows. It does
-  /// not wait for what comes of it: `within` is told, and to break it then is the caller's part.
-  /// Throws LockError{not_holder, not_found, not_supported, unavailable}.
+  /// Asks the holder to release the lock (LockHandle::on_revoke()); with `token`, only a holder
+  /// with that token. Returns which holder it asked, and whether that listens, as far as the store
+  /// knows. It does not wait for the result. The holder is notified of `within`; the caller decides
+  /// whether to break the lock after that time. Throws LockError{not_holder, not_found,
+  /// not_supported, unavailable}.
   Asked ask(const std::string& name, std::optional<std::uint64_t> token = std::nullopt,
             std::optional<std::chrono::milliseconds> within = std::nullopt);
 
@@ -269,7 +274,8 @@ class LockManager {
   /// (Memcached) have none. Throws LockError{unavailable, ...}.
   std::vector<std::string> route_conflicts(const Config& config, const std::string& store);
 
-  /// Stop what works, wait while renewing, then give back. In this order:
+  /// Stops the work under locks, renews the locks until it has stopped, then releases them. In this
+  /// order:
   ///  1. acquires under way end with `closed`, as do later calls;
   ///  2. every lock that is held becomes lost, reason closed: its stop is requested, its callbacks
   ///     are called;
@@ -279,14 +285,15 @@ class LockManager {
   ///  4. then the lock is released, which is waited for, again `release_timeout` at most. A lock
   ///     whose work has not ended by then is not released. Redis, Memcached and ZooKeeper keep it
   ///     until its lease or session is over, local files and memory until the handle is destroyed.
-  /// Then the threads end. A late copy of a request that was never answered is looked for once
-  /// more; one that arrives after that lasts a lease at most; other calls that are still under way
-  /// end with `closed`. So a thread that works under a lock must not wait for close() before it
-  /// lets go of its handle: each would wait for the other, for `release_timeout`.
+  /// Then the threads end. A late copy of a request that was never answered is searched for once
+  /// more. A copy that arrives after that lasts a lease at most. Other calls that are still under
+  /// way end with `closed`. A thread that works under a lock must not wait for close() before it
+  /// releases its handle: each would wait for the other, for `release_timeout`.
   ///
-  /// Waits for callbacks and completion handlers, the longest `release_timeout` once more at most:
-  /// what has not begun by then is dropped, and one that does not return is left to its thread.
-  /// Inside a callback it does not wait for any, but by 3. for that of a lock that is still held.
+  /// Waits for callbacks and completion handlers, for the longest `release_timeout` once more at
+  /// most. A callback that has not begun by then is dropped. One that does not return is left to
+  /// its thread. Inside a callback it waits for no callback, except by 3. for that of a lock that
+  /// is still held.
   void close() noexcept;
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a store knows about one lock: for `dlock status`, `dlock list` and dashboards. It is a
-// picture of the past by the time it is read; never decide ownership from it.
+// LockStatus: the state of a lock in its store, for `dlock status`, `dlock list` and dashboards. It
+// may be out of date when it is read; never decide ownership from it.
 #pragma once
 
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20
@@ -17,7 +17,7 @@
 
 namespace dlock::inline v0 {
 
-/// The holder of a lock or a waiter, as it described itself in the store. No one verifies it.
+/// The holder of a lock or a waiter, as it described itself in the store. Not verified.
 struct Owner {
   std::string id;    ///< unique per claim
   std::string host;  ///< host name
@@ -68,7 +68,7 @@ std::string write_break(const Break& mark);
 /// Reads what write_break() has written. Text in another format becomes the reason.
 Break read_break(std::string_view text);
 
-/// One of those who hold a lock in shared mode.
+/// One of the holders of a lock in shared mode.
 struct SharedHolder {
   Owner owner;
   std::optional<std::uint64_t> token;
@@ -82,27 +82,26 @@ struct LockStatus {
   bool held = false;
   /// In which way, if it is held.
   Mode mode = Mode::exclusive;
-  /// Of mode shared: all who hold it, first come first. What is said of one holder here, `owner`
-  /// and its like, is said of the first of them.
+  /// Mode shared: all holders, the earliest first. The members for one holder, such as `owner`,
+  /// describe the first of them.
   std::vector<SharedHolder> readers;
-  /// A migration's record stands in its place: nobody holds it here.
+  /// A migration's record replaces the lock: no client holds it in this store.
   bool sealed = false;
   std::optional<std::uint64_t> token;
   std::optional<Owner> owner;
-  /// How long ago the present claim was made, on the store's clock. Empty where the store cannot
-  /// tell.
+  /// How long ago the present claim was made, on the store's clock. Empty: the store does not know.
   std::optional<std::chrono::milliseconds> held_for;
   /// How long the store keeps the holder without news from it. Empty without a lease.
   std::optional<std::chrono::milliseconds> remaining;
   /// Set while an operator breaks the lock. `remaining` is then the longest time until it is free.
   std::optional<Break> broken{};
-  /// Who waits, first in line first. Foreign clients that write no metadata have only an id.
+  /// The waiters, the next one first. Foreign clients that write no metadata have only an id.
   std::vector<Owner> waiting;
   /// Things an operator should know: foreign formats, session ids, what `break` would do.
   std::vector<std::string> notes;
 };
 
-/// Who holds permits of a semaphore, or waits for them.
+/// A holder of permits of a semaphore, or a waiter for them.
 struct PermitHolder {
   Owner owner;
   std::uint32_t permits = 1;
@@ -115,15 +114,16 @@ struct PermitHolder {
 /// As LockStatus, of a semaphore.
 struct SemaphoreStatus {
   std::string name;
-  /// How many permits it has. Empty: nobody has used it yet, or its store has forgotten it.
+  /// Number of permits of the semaphore. Empty: it was never used, or its store has forgotten it.
   std::optional<std::uint32_t> limit;
-  std::vector<PermitHolder> holders;  ///< first come first
-  std::vector<PermitHolder> waiting;  ///< first in line first
+  std::vector<PermitHolder> holders;  ///< the earliest first
+  std::vector<PermitHolder> waiting;  ///< the next one first
   std::vector<std::string> notes;     ///< as LockStatus::notes
 
-  /// All that are held: above the limit for a while, after it was lowered.
+  /// Returns the number of held permits. It exceeds the limit for a while after the limit was
+  /// lowered.
   std::uint64_t held() const noexcept;
-  /// What is left of the limit.
+  /// Returns the number of free permits.
   std::uint64_t free() const noexcept;
 };
 

@@ -7,7 +7,7 @@
 
 namespace dlock::inline v0 {
 
-/// exclusive: alone. shared: beside others who hold it in shared mode, as readers do.
+/// exclusive: alone. shared: together with other holders in shared mode, as readers do.
 enum class Mode { exclusive, shared };
 
 const char* to_string(Mode value) noexcept;

@@ -26,8 +26,8 @@ namespace dlock::inline v0 {
 
 namespace detail {
 
-/// Rounded up. Zero for what is negative or no number, kWaitForever for what no number of
-/// milliseconds can say.
+/// Rounds up. Returns zero for a negative duration and for NaN, kWaitForever for a duration that
+/// does not fit into milliseconds.
 template <class Rep, class Period>
 std::chrono::milliseconds saturated_milliseconds(const std::chrono::duration<Rep, Period>& wait) {
   using Wide = std::chrono::duration<long double, std::milli>;
@@ -38,7 +38,7 @@ std::chrono::milliseconds saturated_milliseconds(const std::chrono::duration<Rep
       static_cast<std::chrono::milliseconds::rep>(std::ceil(wide.count())));
 }
 
-/// As its clock stands now.
+/// Returns the time until `when`, by its clock now.
 template <class Clock, class Duration>
 auto left_until(const std::chrono::time_point<Clock, Duration>& when) {
   using Wide = std::chrono::duration<long double, typename Duration::period>;
@@ -48,9 +48,9 @@ auto left_until(const std::chrono::time_point<Clock, Duration>& when) {
 
 }  // namespace detail
 
-/// Re-entry is counted per manager, lock name and thread: two Mutexes of one manager on one name
-/// re-enter each other on the same thread, and exclude each other across threads. Of a lock without
-/// a manager (DistributedLock::context()) it is counted per lock object and thread.
+/// Re-entry is counted per manager, lock name and thread. Two Mutexes of one manager and name
+/// re-enter each other on the same thread, and exclude each other across threads. For a lock
+/// without a manager (DistributedLock::context()) it is counted per lock object and thread.
 /// Thread safety: all members may be called from any thread.
 class Mutex {
  public:
@@ -60,17 +60,18 @@ class Mutex {
   /// re-entering a lock that was lost throws lock_lost, and one that this thread has in shared mode
   /// (SharedMutex) operation_not_permitted.
   void lock();
-  /// Asks once. False: somebody else holds it. Throws LockError for what fails.
+  /// Asks once. Returns false if another client holds the lock. Throws LockError for a failure.
   bool try_lock();
-  /// False when the time is over, also if the store had not answered by then (the first use of a
-  /// slow one). Throws LockError for what fails: `unavailable` if the store was seen to be out of
-  /// reach, lock_lost as lock() does. Any duration will do: from about ten years on it is for ever;
-  /// zero, what is negative, and what is no number ask once.
+  /// Returns false when the time is over, also if the store had not answered by then (the first use
+  /// of a slow one). Throws LockError for a failure: `unavailable` if the store was seen to be out
+  /// of reach, lock_lost as lock() does. Accepts any duration: from about ten years on the wait has
+  /// no end. Zero, a negative duration and NaN ask once.
   template <class Rep, class Period>
   bool try_lock_for(const std::chrono::duration<Rep, Period>& wait) {
     return try_lock_within(detail::saturated_milliseconds(wait));
   }
-  /// The same, until `when` as it lies now: a clock that is set later does not change the wait.
+  /// Waits until `when`, by its clock at the call: a clock that is set later does not change the
+  /// wait.
   template <class Clock, class Duration>
   bool try_lock_until(const std::chrono::time_point<Clock, Duration>& when) {
     return try_lock_for(detail::left_until(when));
@@ -79,10 +80,12 @@ class Mutex {
   /// Leaves once; the outermost call releases and waits, bounded. Never throws for what the store
   /// does. Throws LockError{operation_not_permitted} if the calling thread does not own it: a bug.
   void unlock();
-  /// Same, and says what came of it; does not throw. lock_lost: it was not ours any more, by the
-  /// store's word or by the local deadline. The outermost call only: unavailable, if the store did
-  /// not confirm the release in time (it goes on in the background). operation_not_permitted: the
-  /// calling thread does not own it. closed: this is a fork()ed child, nothing was done.
+  /// As unlock(), but reports the result in `ec` and does not throw:
+  /// - lock_lost: the lock was not held any more, by the store's answer or by the local deadline;
+  /// - unavailable, for the outermost call only: the store did not confirm the release in time (it
+  ///   continues in the background);
+  /// - operation_not_permitted: the calling thread does not own it;
+  /// - closed: this is a fork()ed child, nothing was done.
   void unlock(error_code& ec);
 
   /// The calling thread's handle, for its token, check() and stop_token(); null if it has none.
@@ -95,15 +98,15 @@ class Mutex {
   std::shared_ptr<DistributedLock> lock_;
 };
 
-/// Readers together, a writer alone, on a store with shared mode. SharedTimedLockable; works in
-/// std::shared_lock, too. Who comes later waits behind whoever waits already, where the store is
-/// fair: readers never starve a writer, nor the reverse.
+/// Readers together, a writer alone, on a store with shared mode. SharedTimedLockable; also works
+/// in std::shared_lock. Where the store is fair, a request waits behind all earlier requests:
+/// readers never starve a writer, nor the reverse.
 ///
 /// Re-entry is counted as Mutex counts it, and in the same table: a Mutex and a SharedMutex of one
-/// name re-enter each other. A thread that has it exclusively may lock_shared(), and keeps it so;
-/// when it unlock()s first, what is left is shared from then on, without a gap. A thread that has
-/// it shared only and calls lock() or try_lock() would wait for itself: LockError
-/// {operation_not_permitted}.
+/// name re-enter each other. A thread that holds it exclusively may call lock_shared(), and it
+/// stays exclusive. If the thread then calls unlock() first, the rest is shared from then on,
+/// without a gap. A thread that holds it only shared and calls lock() or try_lock() would wait for
+/// itself: LockError {operation_not_permitted}.
 /// Thread safety: all members may be called from any thread.
 class SharedMutex {
  public:
@@ -137,10 +140,10 @@ class SharedMutex {
   void unlock_shared();
   void unlock_shared(error_code& ec);
 
-  /// The calling thread's last lock() becomes a lock_shared(); if no other lock() of it is left,
-  /// the lock is shared from then on, without a gap: LockHandle::downgrade(). Throws LockError, as
-  /// the other form says: operation_not_permitted (this thread has no lock()), lock_lost,
-  /// not_supported; not for `unavailable`.
+  /// Turns the calling thread's last lock() into a lock_shared(). If no other lock() of the thread
+  /// is left, the lock is shared from then on, without a gap: LockHandle::downgrade(). Throws
+  /// LockError with the codes of the other form, except `unavailable`: operation_not_permitted
+  /// (this thread has no lock()), lock_lost, not_supported.
   void unlock_and_lock_shared();
   /// Same. After not_supported and operation_not_permitted nothing has changed.
   void unlock_and_lock_shared(error_code& ec);

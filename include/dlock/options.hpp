@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How to acquire. All members are trivially destructible on purpose: `co_await
-// lock->async_acquire({...})` with anything else is miscompiled by g++ 12.
+// How to acquire. All members are trivially destructible on purpose: with any other member, g++ 12
+// miscompiles `co_await lock->async_acquire({...})`.
 #pragma once
 
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20
@@ -28,10 +28,10 @@ struct AcquireOptions {
 
   /// The longest that a dead holder may block the others. Default: the store's `lease`. A store
   /// whose lease belongs to the session, or that has none, accepts any value it beats, else
-  /// `invalid_argument` names the setting. A store's `lock_delay` comes on top of it.
+  /// `invalid_argument` names the setting. A store's `lock_delay` is added to it.
   std::optional<std::chrono::milliseconds> lease = std::nullopt;
 
-  /// shared: beside other readers, after whoever waits before us. A store without shared mode
+  /// shared: together with other readers, after the earlier waiters. A store without shared mode
   /// (Capabilities::shared_mode), and a route with `migrate`, refuse it: `invalid_argument`, before
   /// anything is sent.
   Mode mode = Mode::exclusive;
@@ -39,37 +39,38 @@ struct AcquireOptions {
   /// Where to write what the error code cannot say. Must outlive the operation. Default: nowhere.
   Diagnostics* diagnostics = nullptr;
 
-  /// How long the lock may be held at most, from the grant on, whatever the renewals: then it is
-  /// lost (LossReason::max_hold), told, and given back as LockManager::close() gives it back.
-  /// Default: the route's `max_hold`, else the store's, else without a limit. Not positive:
-  /// `invalid_argument`.
+  /// Longest time to hold the lock, from the grant on, whatever the renewals. Then the lock is lost
+  /// (LossReason::max_hold), the holder is notified, and the lock is released as
+  /// LockManager::close() releases it. Default: the route's `max_hold`, else the store's, else
+  /// without a limit. Not positive: `invalid_argument`.
   std::optional<std::chrono::milliseconds> max_hold = std::nullopt;
 
-  /// LockHandle::progress() must be called at least so often, the first time so long after the
-  /// grant: a holder that hangs loses it (LossReason::no_progress) as with `max_hold`. Default: it
-  /// need not be called. Not positive: `invalid_argument`.
+  /// Longest time between two calls of LockHandle::progress(), and between the grant and the first.
+  /// A holder that hangs loses the lock (LossReason::no_progress) as with `max_hold`. Default: no
+  /// calls are needed. Not positive: `invalid_argument`.
   std::optional<std::chrono::milliseconds> progress_every = std::nullopt;
 
-  /// queue_full, at once, if already so many wait, those who hold it not counted; 0: whenever we
-  /// would have to wait. Of no meaning where nothing is waited for (`wait` 0). A store that cannot
-  /// tell (Capabilities::can_bound_queue) refuses it: `invalid_argument`. Default: the route's
-  /// `max_queue`, else the store's, else without a limit.
+  /// Longest queue. If this number of clients wait already, holders not counted, the acquire fails
+  /// at once with queue_full. 0: it fails whenever it would have to wait. No effect if it does not
+  /// wait (`wait` 0). A store without Capabilities::can_bound_queue refuses it: `invalid_argument`.
+  /// Default: the route's `max_queue`, else the store's, else without a limit.
   std::optional<std::uint32_t> max_queue = std::nullopt;
 
-  /// Priority: in the queue it counts as having come so much earlier. Whoever came after that is
-  /// passed, whoever came before is not, so that nobody waits for ever; of two with one, the
-  /// earlier by that count. Who has the lock, or was woken for it, keeps it. Of no meaning where
-  /// nothing is waited for (`wait` 0), up to a day, of exclusive locks. A store whose tokens are
-  /// its places in the queue cannot (Capabilities::can_head_start: Redis and memory can) and
-  /// refuses it: `invalid_argument`. Default: none.
+  /// Priority: the acquire is queued as if it had arrived earlier by this time, up to a day. It
+  /// passes the waiters that arrived after that time. It does not pass earlier ones, so that no
+  /// client waits without an end. Two acquires with a head start are ordered by the time that is
+  /// counted. A client that holds the lock, or was woken for it, keeps it. For exclusive locks; no
+  /// effect if the acquire does not wait (`wait` 0). A store whose tokens are its places in the
+  /// queue cannot do it, and refuses it: `invalid_argument` (Capabilities::can_head_start: Redis
+  /// and memory can). Default: none.
   std::chrono::milliseconds head_start{0};
 
-  /// LockHandle::on_contended() is told. A store that cannot (Capabilities::can_tell_contention)
-  /// refuses it: `invalid_argument`. What it costs is paid by such a lock alone.
+  /// Enables LockHandle::on_contended(). A store without Capabilities::can_tell_contention refuses
+  /// it: `invalid_argument`. Only locks with this option have its cost.
   bool tell_contention = false;
 
-  /// LockHandle::on_revoke() is told. A store that cannot (Capabilities::can_ask) refuses it:
-  /// `invalid_argument`. What it costs is paid by such a lock alone.
+  /// Enables LockHandle::on_revoke(). A store without Capabilities::can_ask refuses it:
+  /// `invalid_argument`. Only locks with this option have its cost.
   bool revocable = false;
 };
 

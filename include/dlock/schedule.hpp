@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Schedule: work that many processes begin at about the same time (cron on many hosts), and that
-// one of them does. What was run is kept in the lock's store, with the store's own clock: the
-// clocks of the processes do not count, and it is known after the lock has been given back.
+// one of them does. The lock's store keeps the record of each run, with the store's own clock. So
+// the clocks of the processes do not count, and the record outlasts the lock.
 //
 //   dlock::Schedule nightly(locks, "nightly", {.at_most_for = 10min, .every = 24h});
 //   if (auto run = nightly.try_begin()) {
@@ -10,8 +10,8 @@
 //     run->finish(true);
 //   }
 //
-// A run holds the lock of that name, and is renewed, while it works: two never work at once. A
-// runner that dies leaves its tick to whoever comes after `at_most_for` (and its lease).
+// A run holds and renews the lock of that name while it works: two runs never work at once. If a
+// runner dies, another process may run its tick after `at_most_for` (and its lease).
 #pragma once
 
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20
@@ -32,10 +32,10 @@
 namespace dlock::inline v0 {
 
 struct ScheduleOptions {
-  /// A run is told to stop after this long; one that has died is followed by another after it.
-  /// Needed, 1 ms or more.
+  /// Time after which a run is asked to stop, and after which another may follow one that has died.
+  /// Required, 1 ms or more.
   std::chrono::milliseconds at_most_for{0};
-  /// Nobody runs again before this has passed since a run began, though it has ended: for work that
+  /// Shortest time between the beginnings of two runs, even if the first has ended. For work that
   /// takes less time than the clocks of the processes are apart. Default: no time.
   std::chrono::milliseconds at_least_for{0};
   /// The period. Each tick has one run. A run that starts `early` before a tick or later, up to
@@ -43,12 +43,12 @@ struct ScheduleOptions {
   /// 1970 in UTC: a change of local time leaves none out. Default: no ticks, at_least_for alone
   /// keeps runs apart.
   std::optional<std::chrono::milliseconds> every = std::nullopt;
-  /// Of each tick, as a time after the multiple: 2h30m for daily work at 02:30 UTC. Below `every`.
+  /// Time of each tick after the multiple: 2h30m for daily work at 02:30 UTC. Below `every`.
   std::chrono::milliseconds offset{0};
   /// How early a run may start and still belong to the next tick. A run that starts earlier
   /// belongs to the previous tick. Below `every`. Default: a tenth of `every`, at most 30 s.
   std::optional<std::chrono::milliseconds> early = std::nullopt;
-  /// Of the lock while it runs. Default: the lock's.
+  /// Lease of the lock during the run. Default: the lock's.
   std::optional<std::chrono::milliseconds> lease = std::nullopt;
   /// Runs now, under the lock, whatever has run and without at_least_for. The run is not recorded
   /// and uses no tick. A run in progress, or one that died less than its at_most_for ago, still
@@ -58,17 +58,17 @@ struct ScheduleOptions {
   bool retry_failed = false;
 };
 
-/// What cannot be about them, and what to write instead; empty: nothing.
+/// Returns what is wrong with the options, and what to write instead. Empty: nothing is wrong.
 std::string refused(const ScheduleOptions& options);
 
-/// Of one run, as its store keeps it. All times since 1970 by the store's clock.
+/// The record of a run, as its store keeps it. All times since 1970 by the store's clock.
 struct RunRecord {
   enum class Outcome {
     running,    ///< or has died
     succeeded,  ///< finish(true)
     failed,     ///< finish(false), or never finished
-    overran,    ///< was told to stop by at_most_for
-    lost,       ///< lost its lock, or never came to begin
+    overran,    ///< was asked to stop at the end of at_most_for
+    lost,       ///< lost its lock, or never began
   };
   Outcome outcome = Outcome::running;
   std::optional<std::int64_t> tick;  ///< how many since 1970; empty without `every`
@@ -93,9 +93,9 @@ struct RunRefusal {
   enum class Reason {
     none,
     was_run,    ///< this tick has had its run
-    running,    ///< somebody works, or has died and may be followed at last.at_most_until
+    running,    ///< a run is in progress, or has died and may be followed at last.at_most_until
     too_early,  ///< at_least_for has not passed
-    busy,       ///< somebody holds the lock without a run
+    busy,       ///< a client holds the lock without a run
   };
   Reason reason = Reason::none;
   std::optional<RunRecord> last;
@@ -109,7 +109,7 @@ class ScheduledRun {
  public:
   ScheduledRun(ScheduledRun&&) noexcept;
   ScheduledRun& operator=(ScheduledRun&&) noexcept;
-  /// finish(false) if that has not been.
+  /// Calls finish(false) if finish() was not called.
   ~ScheduledRun();
 
   LockHandle& handle() noexcept;
@@ -118,12 +118,12 @@ class ScheduledRun {
   /// Requested when the lock is lost, and when at_most_for is over, counted from before the store
   /// was asked: the work must end.
   std::stop_token stop_token() const noexcept;
-  /// What is left of at_most_for.
+  /// Returns the rest of at_most_for.
   std::chrono::nanoseconds remaining() const noexcept;
 
-  /// The work has ended: writes how, then gives the lock back. `status`: for people.
-  /// Returns lock_lost if the lock was lost before; unavailable if the store confirmed neither:
-  /// then the run counts as one that has died.
+  /// Ends the run: writes its outcome, then releases the lock. `status`: for people. Returns
+  /// lock_lost if the lock was lost before; unavailable if the store confirmed neither: then the
+  /// run counts as one that has died.
   error_code finish(bool succeeded, std::optional<int> status = std::nullopt) noexcept;
 
  private:
@@ -144,16 +144,17 @@ class Schedule {
   Schedule(const Schedule&) = delete;
   Schedule& operator=(const Schedule&) = delete;
 
-  /// Begins the run if it is due, and nobody else has it: asks once, does not wait for anybody (who
-  /// holds the lock without a run, as plain users of it, is asked for 2 s). Empty: `why` says it.
-  /// Throws LockError: unavailable, not_supported (the store keeps no runs: Memcached forgets),
-  /// protocol (what stands there is no run), and as DistributedLock::acquire().
+  /// Begins the run if it is due, and if no other process runs it. Asks once and does not wait;
+  /// only while a client holds the lock without a run, it asks again for 2 s. Returns an empty
+  /// optional if the run did not begin; `why` then has the reason. Throws LockError: unavailable,
+  /// not_supported (the store keeps no runs: Memcached forgets), protocol (the record is not a
+  /// run's), and as DistributedLock::acquire().
   [[nodiscard]] std::optional<ScheduledRun> try_begin(RunRefusal* why = nullptr);
-  /// try_begin(), `work`, finish(). What the work throws is thrown again, after finish(false).
-  /// False: it was not run here.
+  /// Calls try_begin(), `work`, finish(). An exception of the work is thrown again, after
+  /// finish(false). Returns false if it was not run here.
   bool run(const std::function<void(std::stop_token stop)>& work, RunRefusal* why = nullptr);
 
-  /// The last run of a name, wherever it was; empty: there was none. Throws as try_begin().
+  /// Returns the last run of a name, by any process; empty: there was none. Throws as try_begin().
   static std::optional<RunRecord> last(LockManager& locks, const std::string& name);
 
  private:

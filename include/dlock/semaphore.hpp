@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Semaphore: N permits of one name, of which anybody takes one or several, in the vocabulary of
-// std::counting_semaphore. Permits are in a LockHandle: lost, told and given back as a lock is.
+// Semaphore: N permits of one name; each client acquires one or several, in the vocabulary of
+// std::counting_semaphore. A LockHandle holds permits: losses and releases work as for a lock.
 //
 //   dlock::Semaphore slots = locks.semaphore("printers", 3);
 //   dlock::LockHandle held = slots.acquire();          // one of three
@@ -26,35 +26,35 @@ namespace dlock::inline v0 {
 /// The highest limit of a semaphore.
 inline constexpr std::uint32_t kMostPermits = 1'000'000;
 
-/// Each acquisition is a record of its own in the store, with its owner and its permits; how many
-/// are free is counted from the records. So a dead holder's permits come back after its lease, a
-/// release gives back what this very acquisition took and nothing else, and there are never more
-/// than `limit` in use. First come, first served where the store is fair: who asks for many waits
-/// in line, and those behind it with it.
+/// Each acquisition has its own record in the store, with its owner and its permits. The number of
+/// free permits is counted from the records. So a dead holder's permits are free again after its
+/// lease, and a release frees exactly the permits of its own acquisition. There are never more than
+/// `limit` in use. A fair store grants in the order of the requests. A request for many permits
+/// waits in the queue, and the requests behind it wait with it.
 ///
 /// Not re-entrant: a thread that has permits and asks for more waits for what is free.
-/// `options.mode` means nothing here. Copyable; a copy is of the same semaphore.
+/// `options.mode` has no effect. Copyable; a copy is of the same semaphore.
 /// Thread safety: all members may be called from any thread at the same time.
 class Semaphore {
  public:
-  /// So many permits as a lock: what acquires them.
+  /// Returns the lock that acquires this number of permits.
   using Permits = std::function<std::shared_ptr<DistributedLock>(std::uint32_t permits)>;
 
-  /// For who makes semaphores: a manager, a fake.
+  /// For code that makes semaphores: a manager, a fake.
   Semaphore(std::string name, std::optional<std::uint32_t> limit, Permits permits);
 
   const std::string& name() const noexcept { return name_; }
-  /// As it was given to LockManager::semaphore(); empty: as many as the store says.
+  /// As passed to LockManager::semaphore(); empty: the limit in the store.
   std::optional<std::uint32_t> limit() const noexcept { return limit_; }
 
-  /// So many permits as a lock: for synchronized(), MultiLock, and async_acquire() in
-  /// <dlock/async.hpp>. Throws LockError{invalid_argument} for none, and for more than there are.
+  /// Returns `count` permits as a lock: for synchronized(), MultiLock, and async_acquire() in
+  /// <dlock/async.hpp>. Throws LockError{invalid_argument} for 0, and for more than the limit.
   std::shared_ptr<DistributedLock> permits(std::uint32_t count = 1) const;
 
-  /// Waits for so many permits and takes them, all or none. The handle gives them back. Throws as
-  /// DistributedLock::acquire(), and LockError{invalid_argument}: none or too many are asked for,
-  /// the store has another limit, which the message names, or no limit was given and the store has
-  /// none.
+  /// Waits for `count` permits and acquires them, all or none. The handle releases them. Throws as
+  /// DistributedLock::acquire(). Throws LockError{invalid_argument} for 0 permits, or too many.
+  /// Throws it also if the store has another limit, which the message names, or if neither sets a
+  /// limit.
   [[nodiscard]] LockHandle acquire(std::uint32_t count = 1, AcquireOptions options = {},
                                    std::stop_token stop = {}) const;
   /// Does not compile: write acquire(1, {.wait = 5s}).
@@ -67,8 +67,8 @@ class Semaphore {
                      More&&... /*more*/) const {
     return detail::refuse_bare_wait<Rep>();
   }
-  /// Same, at once; waits `options.wait` at most, default not at all. nullopt: not so many are
-  /// free, or others wait before. Throws as acquire().
+  /// Tries to acquire `count` permits; waits `options.wait` at most, default not at all. Returns
+  /// nullopt if too few are free, or others wait before. Throws as acquire().
   [[nodiscard]] std::optional<LockHandle> try_acquire(std::uint32_t count = 1,
                                                       AcquireOptions options = {},
                                                       std::stop_token stop = {}) const;

@@ -6,8 +6,8 @@
 //     dlock::synchronized(locks, [&](std::stop_token lost) { ... });   // "Billing::close_month"
 //   }
 //
-// Which kind of lock that is, of which name, and how long it waits, says a Section, or the
-// configuration (`sections:`):
+// A Section, or the configuration (`sections:`), sets the kind of lock, its name, and how long to
+// wait:
 //
 //   dlock::synchronized(locks, {.type = dlock::LockType::read, .lock = "stock", .wait = 2s}, view);
 #pragma once
@@ -40,7 +40,7 @@ std::string lock_name_of(const char* pretty_function);
 #if defined(__cpp_lib_source_location)
 using Where = std::source_location;
 #else
-/// Nobody can say it here.
+/// The compiler cannot name the call site.
 struct Where {
   static constexpr Where current() noexcept { return {}; }
   constexpr const char* file_name() const noexcept { return nullptr; }
@@ -49,7 +49,8 @@ struct Where {
 };
 #endif
 
-/// Where synchronized() was called, as the library takes it from any compiler; null: not known.
+/// Call site of synchronized(), in the form that the library uses for any compiler; null: not
+/// known.
 struct CallSite {
   const char* file = nullptr;
   std::uint32_t line = 0;
@@ -68,7 +69,7 @@ template <class Work>
 inline constexpr bool is_work =
     takes_stop_token<Work> || takes_handle<Work> || std::is_invocable_v<Work>;
 
-/// Calls the work with what it takes, and unlocks when it is over, also by an exception.
+/// Calls the work with the argument that it accepts. Unlocks when it is over, also by an exception.
 class SynchronizedSection {
  public:
   SynchronizedSection(std::shared_ptr<DistributedLock> lock, const CallSite& site);
@@ -92,7 +93,7 @@ class SynchronizedSection {
     }
   }
   /// After work that returned: unlocks. Throws LockError{lock_lost} for a loss that the work was
-  /// not told of.
+  /// not notified of.
   void leave();
 
  private:
@@ -131,12 +132,16 @@ decltype(auto) run_in(SynchronizedSection& section, Work&& work) {
 /// re-entrant per thread (Mutex). `work` takes a std::stop_token (requested when the lock is lost),
 /// or else a const LockHandle& (its token, check(), stop_token()), or else nothing.
 ///
-/// Throws LockError as Mutex::lock does, and whatever `work` throws. Throws LockError{lock_lost}
-/// after work that returned, in place of its result, if the lock was lost by then (or, where this
-/// call is the outermost, proves lost when it is given back) and the work had not been told: it
-/// took neither; or it took the token, and stop had not been requested when it returned; or it took
-/// the handle, and that did not say `lost` when it returned. Work that was told has the last word:
-/// what it returns is returned. That the store did not confirm the release in time is no loss.
+/// Throws LockError as Mutex::lock does, and whatever `work` throws. Throws LockError{lock_lost} in
+/// place of the result if the lock was lost when the work returned, without notice to the work. The
+/// outermost call also throws it for a loss that the release finds. Work was not notified in these
+/// cases:
+/// - it accepts neither argument;
+/// - it accepts the token, and stop had not been requested when it returned;
+/// - it accepts the handle, and that did not report `lost` when it returned.
+///
+/// The result of work that was notified is returned. A release that the store did not confirm in
+/// time is not a loss.
 template <class Work>
 decltype(auto) synchronized(std::shared_ptr<DistributedLock> lock, Work&& work,
                             detail::Where where = detail::Where::current()) {
@@ -153,12 +158,11 @@ decltype(auto) synchronized(LockManager& locks, std::string name, Work&& work,
   return detail::run_in(section, std::forward<Work>(work));
 }
 
-/// Same, as `section` says, whatever the configuration has. When its `wait` is over: LockError
-/// {timed_out}, and the work has not run. Re-entrant as SharedMutex, on the same thread and lock: a
-/// mutex or writer may read, and remains alone; a reader that wants to write gets
+/// Same, with `section`, whatever the configuration has. Throws LockError{timed_out} when its
+/// `wait` is over; the work has not run. Re-entrant as SharedMutex, on the same thread and lock. A
+/// mutex or writer may read, and remains alone. A reader that wants to write gets
 /// {operation_not_permitted}. A semaphore is not re-entrant. Throws {invalid_argument} for a
-/// section that says two things, and for a kind that the store does not have, before anything is
-/// sent.
+/// contradictory section, and for a kind that the store does not have, before anything is sent.
 template <class Work>
 decltype(auto) synchronized(LockManager& locks, Section section, Work&& work,
                             detail::Where where = detail::Where::current()) {
