@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a backend answers. Three words are kept apart everywhere: `unavailable` is surely not done,
-// `unknown` is maybe done, `failed` is surely not done and will not be by trying again.
+// The answers of a backend. Three results are kept apart everywhere: `unavailable` is surely not
+// done, `unknown` is maybe done, `failed` is surely not done and another try will not help.
 #pragma once
 
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20
@@ -19,22 +19,22 @@
 
 namespace dlock::inline v0 {
 
-/// Until when the store keeps a claim without further news from us.
+/// How long the store keeps a claim without further news from this process.
 struct Validity {
-  /// The store's own patience, counted from before sending; kNever without a lease. The core takes
-  /// its drift margin off.
+  /// End of the store's lease, counted from before sending; kNever without a lease. The core
+  /// subtracts its drift margin.
   TimePoint until = kNever;
   /// When to extend. kNever: never. Per claim: usually a third of the lease after sending.
   TimePoint renew_at = kNever;
 };
 
-/// The part common to all answers: what failed, for the user. Clear: nothing did.
+/// Part of all answers: the failure, for the user. Clear: no failure.
 struct Failure {
-  error_code error;  ///< in the backend's own category
+  error_code error;  ///< the server's or the system's text; never a secret
   std::string text;  ///< the server's or the system's words; never a secret
 };
 
-/// A value, or why there is none.
+/// A value, or why it is missing.
 template <class T>
 struct Result {
   std::optional<T> value;  ///< empty on failure
@@ -42,33 +42,34 @@ struct Result {
 };
 
 enum class ClaimStatus {
-  granted,       ///< ours, with token and validity
-  waiting,       ///< we have a place in the store and wait in it: wait(), then claim() again
-  busy,          ///< somebody else holds it and nothing of ours is left: wait(), then claim() again
-  sealed,        ///< a migration's record stands in the lock's place: nobody holds it here.
-                 ///< Something of ours may stand behind the record: release() withdraws it; wait()
-                 ///< returns when the record may have changed
-  gate_changed,  ///< the gate is not as the claim says, no record stands there, and nothing of ours
-                 ///< is left: a claim under what it is now may follow
+  granted,       ///< the claim is granted, with token and validity
+  waiting,       ///< the claim is queued in the store: wait(), then claim() again
+  busy,          ///< another client holds the lock and the claim left nothing: wait(), then claim()
+                 ///< again
+  sealed,        ///< a migration's record replaces the lock: no client holds it in this store. The
+                 ///< claim may be queued behind the record: release() withdraws it; wait() returns
+                 ///< when the record may have changed
+  gate_changed,  ///< the gate differs from the claim's, no record exists, and the claim left
+                 ///< nothing. The next claim may use the present gate
   unavailable,   ///< surely not done; try again
   unknown,       ///< maybe done; claim() again with the same claim, or release() it
-  failed,        ///< surely not done, and trying again will not help
+  failed,        ///< surely not done, and another try will not help
 };
 
 struct ClaimAnswer {
   ClaimStatus status = ClaimStatus::unavailable;
   std::optional<std::uint64_t> token;
   Validity validity;
-  std::string record;  ///< of `sealed`; of `gate_changed`: the gate's present text
+  std::string record;  ///< with `sealed`: the record; with `gate_changed`: the gate's present text
   Failure failure;
-  /// Of `waiting`, if ClaimRequest::max_queue asks for it: how many wait before it; whoever holds
-  /// the lock does not count. Empty: not known just now.
+  /// With `waiting`, if ClaimRequest::max_queue asks for it: the number of waiters before it;
+  /// holders do not count. Empty: not known just now.
   std::optional<std::size_t> waiting_before{};
 };
 
 enum class ExtendStatus {
   extended,
-  gone,         ///< no longer ours, for `reason`
+  gone,         ///< no longer held, for `reason`
   unavailable,  ///< surely not done
   unknown,      ///< maybe done; the old validity counts
 };
@@ -83,10 +84,10 @@ struct ExtendAnswer {
 
 enum class DowngradeStatus {
   shared,       ///< the claim is one of mode shared, with the same token
-  gone,         ///< no longer ours, for `reason`
+  gone,         ///< no longer held, for `reason`
   unavailable,  ///< surely not done; try again
   unknown,      ///< maybe done; downgrade() again with the same claim, or release() it
-  failed,       ///< surely not done, and trying again will not help
+  failed,       ///< surely not done, and another try will not help
 };
 
 struct DowngradeAnswer {
@@ -95,7 +96,7 @@ struct DowngradeAnswer {
   Failure failure;
 };
 
-/// Whether a holder that was asked to give way has somebody who listens for that.
+/// Whether the holder listens for requests to release the lock.
 enum class Heard { unknown, no, yes };
 
 /// Arguments of Backend::evict().
@@ -123,16 +124,16 @@ struct EvictAnswer {
 
 struct AskAnswer {
   Heard heard = Heard::unknown;
-  std::uint64_t token = 0;  ///< of the holder that was asked; 0: not known
+  std::uint64_t token = 0;  ///< the asked holder's; 0: not known
   Failure failure;
 };
 
 enum class ReleaseStatus {
-  released,     ///< it was ours and is gone, or nothing of ours was there (withdrawal)
-  not_holder,   ///< it was granted to us once and had gone before this release
-  refused,      ///< surely not done: the store does not let us. Told to the caller, tried again
+  released,     ///< the claim is gone from the store, or left nothing there (withdrawal)
+  not_holder,   ///< the claim was granted once, and was gone before this release
+  refused,      ///< surely not done: the store denies it. Reported to the caller, and tried again
   unavailable,  ///< surely not done; the core tries again until the lease is over
-  unknown,      ///< maybe done; likewise
+  unknown,      ///< maybe done; the core tries again until the lease is over
 };
 
 struct ReleaseAnswer {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the rest of dlock learns of a backend: one object, in OpenOptions::backends.
+// How dlock uses a backend: one object, in OpenOptions::backends.
 #pragma once
 
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20
@@ -19,15 +19,15 @@
 
 namespace dlock::inline v0 {
 
-/// One object per backend, of static storage. The backends of this build are listed by the build;
-/// another is handed over: `OpenOptions{.backends = {&mine}}`.
+/// One object per backend, of static storage. The build lists the backends of this build; another
+/// is passed as `OpenOptions{.backends = {&mine}}`.
 struct BackendDescriptor {
   std::string_view name;                  ///< `zookeeper`
   std::vector<std::string_view> schemes;  ///< `zookeeper`, `zk`
   enum class Address { hosts, path, name } address = Address::hosts;
   std::uint16_t default_port = 0;
   std::vector<OptionSpec> options;
-  /// The option that --lease sets: `session_timeout`, `lease`; empty: there is no lease.
+  /// The option that --lease sets: `session_timeout`, `lease`; empty: the store has no lease.
   std::string_view lease_option;
   /// Schemes that users try and that cannot work, with the reason (`zk+tls`).
   std::vector<std::pair<std::string_view, std::string_view>> refused_schemes = {};
@@ -37,21 +37,21 @@ struct BackendDescriptor {
   /// Those of `schemes` whose address is a path, whatever `address` says: sockets in the file
   /// system (`redis+unix`).
   std::vector<std::string_view> path_schemes = {};
-  /// Claims may be of mode shared. Known before the store is reached, so that who asks for it in
-  /// vain is told at once; Capabilities::shared_mode says the same.
+  /// Claims may be of mode shared. Known before the store is reached, so that an acquire that needs
+  /// it fails at once; Capabilities::shared_mode has the same value.
   bool has_shared_mode = false;
-  /// Claims may be of a semaphore's permits: likewise, with Capabilities::permits.
+  /// Claims may be for a semaphore's permits. Capabilities::permits has the same value.
   bool has_permits = false;
-  /// If not: why, for who asks for them.
+  /// The reason if not, for the error message.
   std::string_view why_no_permits = "it keeps one holder for each name";
-  /// Grants may be exported and adopted: likewise, with Capabilities::can_adopt.
+  /// Grants may be exported and adopted. Capabilities::can_adopt has the same value.
   bool has_adoption = false;
-  /// If not: why, for who asks for it.
-  std::string_view why_no_adoption = "it cannot give a claim to another owner";
+  /// The reason if not, for the error message.
+  std::string_view why_no_adoption = "it cannot pass a claim to another owner";
 };
 
-/// The one that serves the store's URL. Throws LockError{config_invalid}: none does, or it is no
-/// URL; MissingReference.
+/// Returns the backend for the store's URL. Throws LockError{config_invalid} if none serves it, or
+/// it is not a URL; MissingReference.
 const BackendDescriptor& find_backend(const StoreConfig& store,
                                       std::span<const BackendDescriptor* const> backends);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Env: time, timers, randomness and helper threads, the only doors through which they reach dlock.
-// The real one runs on Asio and a timerfd on CLOCK_BOOTTIME; the simulation's runs the same
-// coroutines under virtual time. No clock is read and no timer is made anywhere else.
+// Env: time, timers, random numbers and helper threads; dlock uses no others. The real one runs on
+// Asio and a timerfd on CLOCK_BOOTTIME. The simulation's runs the same coroutines under virtual
+// time. No clock is read and no timer is made anywhere else.
 #pragma once
 
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20
@@ -49,8 +49,8 @@ class Env {
   virtual void cancel(TimerId id) noexcept = 0;
 
   /// Runs `job` on a helper thread (it may block, bounded), then `done` on the loop. If no thread
-  /// can be made the job waits until one can: whoever awaits `done` needs a deadline of his own.
-  /// Loop only.
+  /// can be made the job waits until one can. A coroutine that awaits `done` needs its own
+  /// deadline. Loop only.
   virtual void run_blocking(Job job, Job done) = 0;
 
   /// Runs a job that may never end, such as a name lookup, as run_blocking() does. The end of the

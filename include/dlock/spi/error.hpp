@@ -17,32 +17,32 @@
 
 namespace dlock::inline v0 {
 
-/// The portable condition a code stands for; `protocol` if it stands for none of ours.
+/// Returns the portable condition of a code; `protocol` if the code has none.
 errc portable(const error_code& ec) noexcept;
 
 /// Returns the failure for an exception in the library's work: `unavailable` for want of threads or
 /// descriptors, else `protocol`. Ends the process for a std::bad_alloc (out_of_memory.hpp).
 Failure failure_of(const std::exception& error);
 
-/// Returns the system's text for an errno value; of a limit that was met also its name.
+/// Returns the system's text for an errno value; for a limit that was met also the limit's name.
 std::string system_text(int error_number);
 
 inline Failure make_failure(errc error, std::string text) {
   return {make_error_code(error), std::move(text)};
 }
 
-/// Of an adoption whose grant is not there. `holder`: the token of who has the lock; 0: it has none
-/// that is known; empty: nobody has it.
+/// Returns the failure of an adoption whose grant is gone. `holder`: the present holder's token; 0:
+/// it is not known; empty: no client holds the lock.
 Failure not_adoptable(std::optional<std::uint64_t> holder, std::uint64_t exported);
 
-/// Of a claim for permits whose limit is not the store's: names both, and the remedy.
+/// Returns the failure of a claim whose limit is not the store's: names both, and the remedy.
 Failure wrong_limit(std::string_view semaphore, std::uint32_t asked, std::uint32_t stored);
-/// Of one that says none, where the store has none either.
+/// Returns the failure of a claim without a limit, where the store has none either.
 Failure unknown_semaphore(std::string_view semaphore);
-/// Of one for more permits than there are: it would wait for ever.
+/// Returns the failure of a claim for more permits than the limit: it would wait without an end.
 Failure too_many_permits(std::string_view semaphore, std::uint32_t permits, std::uint32_t limit);
 
-/// Failure of an eviction without `at_once` where the holder would not notice the mark.
+/// Returns the failure of an eviction without `at_once` where the holder would not notice the mark.
 Failure unaware_holder();
 
 }  // namespace dlock::inline v0

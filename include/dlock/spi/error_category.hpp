@@ -13,14 +13,14 @@
 
 namespace dlock::inline v0 {
 
-/// Of one code: the portable condition that it stands for, and a sentence for the user.
+/// Meaning of a code: its portable condition, and a sentence for the user.
 struct ErrorMeaning {
   errc condition;
   const char* text;
 };
 
-/// `meaning`: a switch over all enumerators, so that the compiler misses none, and for whatever
-/// else comes {errc::protocol, "unknown ..."}.
+/// `meaning`: a switch over all enumerators, so that the compiler misses none. It returns
+/// {errc::protocol, "unknown ..."} for other values.
 template <class Error, ErrorMeaning (*meaning)(Error) noexcept>
 class ErrorCategory final : public boost::system::error_category {
  public:

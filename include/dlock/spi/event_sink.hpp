@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What happens in a store unasked.
+// Events that a store reports without a request.
 #pragma once
 
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20
@@ -19,27 +19,27 @@ class EventSink {
   virtual ~EventSink() = default;
   /// The server can be reached again; claims that were waiting still are.
   virtual void on_link_up() = 0;
-  /// Held locks become suspect; their validity stands.
+  /// Held locks become suspect; their validity does not change.
   virtual void on_link_down(const Failure& why) = 0;
-  /// Every claim of the session is gone: held ones are lost, waiting ones must be made anew.
+  /// Every claim of the session is gone: held ones are lost, waiting ones must be made again.
   virtual void on_session_gone(LossReason why) = 0;
-  /// A granted claim is no longer ours.
+  /// A granted claim is no longer held.
   virtual void on_claim_gone(const ClaimPtr& claim, LossReason why) = 0;
   /// An operator has marked the record of a granted claim (Backend::evict()). The core releases the
   /// claim when its holder has dropped the handle. `by`: break_words() of the mark; may be empty.
   virtual void on_claim_broken(const ClaimPtr& claim, const std::string& /*by*/) {
     on_claim_gone(claim, LossReason::broken);
   }
-  /// Somebody else has asked for the lock of a granted claim whose request has `tell_contention`:
-  /// since it was granted, or before. Another claim of this process is somebody else. Soon: the
-  /// holder may be using it no more. What could not be heard (no link) is told once it can be
-  /// again. Told too often does no harm, nor does what is over by now; once for a claim is enough.
+  /// Another client, or another claim of this process, has asked for the lock of a granted claim
+  /// with `tell_contention`, since its grant or before. Called soon, because the holder may not be
+  /// using the lock any more. An event that was missed (no link) is reported after reconnecting.
+  /// Extra or late reports are harmless; one report per claim is enough.
   virtual void on_contended(const ClaimPtr& /*claim*/) {}
-  /// The holder of a claim with `tell_asked` is asked to give it back (Backend::ask()). What could
-  /// not be heard (no link) is told once it can be again, as far as it is about this very claim.
+  /// The holder of a claim with `tell_asked` is asked to release it (Backend::ask()). A request
+  /// that was missed (no link) is reported after reconnecting, if it is for this claim.
   virtual void on_asked(const ClaimPtr& /*claim*/, const Revocation& /*how*/) {}
-  /// The holder of a lock that is watched (Backend::watch_holder()) may have changed. Told too
-  /// often does no harm, but costs a look.
+  /// The holder of a watched lock (Backend::watch_holder()) may have changed. Extra reports are
+  /// harmless, but each costs a read.
   virtual void on_holder_changed(const std::string& /*name*/) {}
   /// The capabilities changed (another server, another setting). `require` is checked again.
   virtual void on_capabilities_changed() = 0;

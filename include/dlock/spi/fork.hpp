@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a fork() does to locks. The child gets copies of our objects without our threads, with our
-// descriptors. It must touch neither loop nor library handle (they are shared with the parent), and
-// must close the descriptors that keep a lock (or it holds the lock of a killed parent).
+// The effect of fork() on locks. The child gets copies of dlock's objects and its descriptors, but
+// not its threads. The child must not use a loop or a library handle (they are shared with the
+// parent). It must close the descriptors that keep a lock (or it holds the lock of a killed
+// parent).
 #pragma once
 
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20
 
 namespace dlock::inline v0 {
 
-/// How many fork()s lie between the program's start and this process. Cheap. An object remembers
-/// the value it was made under; another value means that it belongs to a parent process.
+/// Returns the number of fork()s between the program's start and this process. Cheap. An object
+/// stores the value at its creation; another value means that it belongs to a parent process.
 unsigned fork_generation() noexcept;
 
 /// A descriptor that a fork()ed child closes at once, before fork() returns in it. Thread-safe.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a store can be told in its URL and YAML block: its author declares the options, the core
-// parses and checks them, and hands them over.
+// The options of a store in its URL and YAML block: its author declares them, the core parses and
+// checks them, and passes them to the backend.
 #pragma once
 
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20
@@ -18,7 +18,7 @@
 
 namespace dlock::inline v0 {
 
-/// What a store accepts in its URL and YAML block. The core parses and checks values by it, before
+/// An option of a store in its URL and YAML block. The core parses and checks values by it, before
 /// the backend sees any.
 struct OptionSpec {
   enum class Kind { duration, integer, boolean, text, secret, choice };
@@ -29,7 +29,7 @@ struct OptionSpec {
   /// Limits of durations (in milliseconds) and integers, inclusive.
   std::int64_t min = 0;
   std::int64_t max = INT64_MAX;
-  /// Of a choice, separated by `|`.
+  /// Values of a choice, separated by `|`.
   std::string_view choices = {};
   std::string_view help = {};
 };
@@ -56,7 +56,7 @@ struct StoreOptions {
   /// The file that holds the password, absolute; empty: another source. A backend reads it again
   /// for each login (<dlock/spi/password.hpp>).
   std::string password_file;
-  std::string app;  ///< what we call ourselves in owner metadata
+  std::string app;  ///< name of this program in owner metadata
   /// Every option of the backend that has a value, by name.
   std::map<std::string, std::string, std::less<>> text;
   std::map<std::string, std::int64_t, std::less<>> number;  ///< durations in ms, integers, 0/1
@@ -71,9 +71,9 @@ struct StoreOptions {
   bool given(std::string_view option) const { return origin.find(option) != origin.end(); }
 };
 
-/// Of options that cannot be used together, or at all. Throws LockError with `config_invalid`, the
-/// store's name and `text`, which says what to write instead; before it the place where the user
-/// wrote the option, if it was the user.
+/// Refuses options that cannot be used together, or at all. Throws LockError with `config_invalid`,
+/// the store's name and `text`, which says what to write instead. The message begins with the place
+/// where the user wrote the option, if any.
 [[noreturn]] void refuse_option(const StoreOptions& options, std::string_view option,
                                 std::string text);
 

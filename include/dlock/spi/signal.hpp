@@ -5,7 +5,7 @@
 // touched there only.
 //
 // g++ 12.2 miscompiles a co_await inside a condition (`if (co_await x)`, `while (a && co_await x)`:
-// the frame's slots get mixed up): name the result on a line of its own, or in an if-initialiser.
+// the frame's slots get mixed up): name the result on a separate line, or in an if-initialiser.
 #pragma once
 
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20
@@ -23,8 +23,8 @@ namespace dlock::inline v0 {
 /// task ends the process. Other exceptions are dropped: the task reports its outcome itself.
 void spawn(Env& env, asio::awaitable<void> task);
 
-/// One coroutine waits, others notify. A notification that nobody waits for is kept (once).
-/// Must outlive a wait under way: keep it by shared_ptr where that is not plain.
+/// One coroutine waits, others notify. A notification without a waiter is kept (once). Lifetime:
+/// must outlive a wait under way; keep it by shared_ptr where that is not plain.
 class Signal {
  public:
   explicit Signal(Env& env) : env_(env) {}
@@ -32,7 +32,7 @@ class Signal {
   Signal(const Signal&) = delete;
   Signal& operator=(const Signal&) = delete;
 
-  /// True when notified (now or before), false when the deadline came first.
+  /// Returns true if notified (now or before), false at the deadline.
   asio::awaitable<bool> wait_until(TimePoint deadline);
   void notify() noexcept;
 
@@ -50,8 +50,8 @@ class Signal {
 /// Sleeps; not cancellable. kNever is not allowed.
 asio::awaitable<void> sleep_until(Env& env, TimePoint when);
 
-/// A result handed from a callback to one coroutine, which may give up waiting for it. Copies
-/// share the result, so that a callback may come after the coroutine has gone.
+/// A result passed from a callback to one coroutine, which may give up waiting for it. Copies share
+/// the result, so that a callback may be called after the coroutine has ended.
 template <class T>
 class OneShot {
  public:
@@ -63,7 +63,7 @@ class OneShot {
     state_->value.emplace(std::move(value));
     state_->signal.notify();
   }
-  /// Empty if the deadline came first; a later set() is then dropped.
+  /// Returns the value; empty at the deadline. A later set() is then dropped.
   asio::awaitable<std::optional<T>> get_until(TimePoint deadline) const {
     auto state = state_;
     if (!state->value) co_await state->signal.wait_until(deadline);

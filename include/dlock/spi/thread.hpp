@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Threads of the library's own. The application's signals are not for them: a thread that is made
-// here has all signals blocked from its first instruction, so that whoever waits for a signal
-// (signalfd, sigwait, a handler on the main thread) gets it.
+// Threads of the library. They must not receive the application's signals. A thread that is made
+// here has all signals blocked from its first instruction, so that the application's own threads
+// receive them (signalfd, sigwait, a handler on the main thread).
 #pragma once
 
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20
@@ -33,9 +33,8 @@ class BlockedSignals {
   sigset_t before_{};
 };
 
-/// While it lives, the calling thread is not ended by pthread_cancel(): that would unwind a caller
-/// of ours through functions that do not throw. It is ended at its next cancellation point after
-/// that.
+/// While it lives, pthread_cancel() does not end the calling thread: that would unwind its caller
+/// through functions that do not throw. The thread ends at its next cancellation point after that.
 class NoCancellation {
  public:
   NoCancellation() noexcept { ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
@@ -47,8 +46,8 @@ class NoCancellation {
   int before_ = PTHREAD_CANCEL_ENABLE;
 };
 
-/// Throws std::system_error if the system has no thread to give; `run` has not run then, and
-/// whoever calls must answer for it. A std::bad_alloc that leaves `run` ends the process.
+/// Throws std::system_error if the system cannot make a thread. `run` has not run then, and the
+/// caller must complete its task. A std::bad_alloc that leaves `run` ends the process.
 template <class Run>
 std::thread start_thread(Run&& run) {
   const BlockedSignals blocked;
