@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FakeHandle: makes a LockHandle with nothing behind it, and says what becomes of it: for code that
-// is given a handle. No store, no thread, no time passes.
+// FakeHandle: makes a LockHandle without a store, and controls its state: for code that receives a
+// handle. No store, no thread, no time passes.
 //
 //   dlock::testing::FakeHandle grant({.name = "orders/42", .token = 7});
 //   Writer writer(grant.handle());
@@ -24,7 +24,7 @@ namespace dlock::testing {
 
 class FakeGrant;
 
-/// What the handle says of itself.
+/// The answers of the handle about itself.
 struct FakeIdentity {
   std::string name = "fake";
   std::optional<std::uint64_t> token = 1;
@@ -32,12 +32,12 @@ struct FakeIdentity {
   Mode mode = Mode::exclusive;
 };
 
-/// The commands of one handle. A copy commands the same one; the handle may outlive them all.
-/// Thread safety: all members from any thread.
+/// Controls one handle. A copy controls the same one; the handle may outlive them all. Thread
+/// safety: all members from any thread.
 ///
-/// Stop callbacks and state callbacks run inside the command that brings the change, on its thread,
-/// before it returns; those that are added to a lock that is not held any more, inside on_state().
-/// As ever release() waits for one that runs, unless it is called there.
+/// Stop callbacks and state callbacks run inside the command that makes the change, on its thread,
+/// before it returns. Callbacks that are added after the lock is lost run inside on_state().
+/// release() waits for a callback that runs, unless it is called there.
 class FakeHandle {
  public:
   explicit FakeHandle(FakeIdentity identity = {});
@@ -52,17 +52,17 @@ class FakeHandle {
   /// Held or suspect becomes lost: stop requested, then callbacks called.
   void lose(LossReason reason = LossReason::removed);
 
-  /// What the handle says is left to its deadline. Default: empty, there is no lease. Does not pass
-  /// by itself.
+  /// Sets the time that the handle reports until its deadline. Default: empty, without a lease. It
+  /// does not elapse.
   void set_remaining(std::optional<std::chrono::nanoseconds> remaining);
-  /// What a release is told, if the lock was not lost before it; default: that all went well.
+  /// Sets the result of a release of a lock that was not lost before. Default: success.
   void answer_release(error_code answer);
 
   /// Whether the handle was released or destroyed, also after a loss.
   bool is_released() const;
-  /// What the release was told: lock_lost after a loss. Empty: it was not released.
+  /// Returns the result of the release: lock_lost after a loss. Empty: it was not released.
   std::optional<error_code> release_result() const;
-  /// Whether a Mutex has it.
+  /// Whether a Mutex owns it.
   bool is_of_mutex() const;
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FakeLock: a DistributedLock with nothing behind it, for code that is given a lock. Each acquire
-// is granted or refused at once, by what the test has said: no store, no thread, no time passes.
-// Where waiting matters, or two that want the same lock, <dlock/testing/store.hpp> is the thing.
+// FakeLock: a DistributedLock without a store, for code that receives a lock. Each acquire is
+// granted or refused at once, as the test has set it: no store, no thread, no time passes. Use
+// <dlock/testing/store.hpp> where waiting matters, or two clients that want the same lock.
 //
 //   auto lock = std::make_shared<dlock::testing::FakeLock>("orders/42");
 //   lock->refuse(dlock::errc::unavailable, "no route to host");
@@ -24,9 +24,9 @@
 
 namespace dlock::testing {
 
-/// Grants each acquire, with tokens 1, 2, 3..., whoever has it already.
-/// Thread safety: all members from any thread. Handlers of async_acquire() without an executor run
-/// on a thread of this lock's.
+/// Grants each acquire, with tokens 1, 2, 3..., even if it is granted already. Thread safety: all
+/// members from any thread. Handlers of async_acquire() without an executor run on a thread of this
+/// lock's.
 class FakeLock final : public DistributedLock {
  public:
   explicit FakeLock(std::string name = "fake", std::string store = "fake");
@@ -35,17 +35,18 @@ class FakeLock final : public DistributedLock {
   const std::string& store() const noexcept override { return store_; }
   detail::Canceller start_acquire(AcquireOptions options, detail::AcquireHandler handler) override;
 
-  /// The next acquire that nothing was said of ends with this; timed_out: somebody else has it.
-  /// `text` is in its diagnostics.
+  /// Queues a refusal: the next acquire without one ends with this error. timed_out: another client
+  /// holds the lock. `text` is in its diagnostics.
   void refuse(errc error, std::string text = {});
-  /// The next grant has this token; those after it go on from there. Empty: this one has none.
+  /// Sets the token of the next grant; later tokens continue from there. Empty: this grant has
+  /// none.
   void next_token(std::optional<std::uint64_t> token);
 
-  /// The commands of what was granted, first one first.
+  /// Returns a FakeHandle for each grant, the first one first.
   std::vector<FakeHandle> grants() const;
-  /// Of the last one. Throws std::logic_error if there is none.
+  /// Returns the FakeHandle of the last grant. Throws std::logic_error without a grant.
   FakeHandle last_grant() const;
-  /// How each acquire was asked for, granted or not; without its diagnostics.
+  /// Returns the options of each acquire, granted or not; without its diagnostics.
   std::vector<AcquireOptions> acquires() const;
 
  private:
