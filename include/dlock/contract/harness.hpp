@@ -7,8 +7,8 @@
 //   add_executable(contract_test harness.cpp)
 //   target_link_libraries(contract_test PRIVATE dlock::contract)
 //
-// What a store does not declare (Capabilities) is not asked of it. `contract_test
-// --gtest_filter='*.Case/NAME'` runs one case. examples/backend is a whole example.
+// Features that a store does not declare (Capabilities) are not tested.
+// `contract_test --gtest_filter='*.Case/NAME'` runs one case. examples/backend is a whole example.
 #pragma once
 
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20
@@ -39,27 +39,26 @@ class Harness {
 
   /// The longest that the lock of a killed process stays taken.
   virtual std::chrono::milliseconds dead_holder_bound() const = 0;
-  /// Returns how long a waiter that was killed or stopped may delay the waiters behind it, where
-  /// permits are free or the lock is held for reading. Default: dead_holder_bound() and 2 s.
+  /// Returns how long a waiter that was killed or stopped may delay the waiters behind it while
+  /// permits are free or readers hold the lock. Default: dead_holder_bound() and 2 s.
   virtual std::chrono::milliseconds dead_waiter_bound() const {
     return dead_holder_bound() + std::chrono::seconds(2);
   }
 
-  /// Whether a lock's status names those who wait for it. A store that keeps no places for them
-  /// cannot.
+  /// Whether a lock's status names its waiters. A store that keeps no places for them cannot.
   virtual bool shows_waiters() const { return true; }
-  /// If not: how many requests for the lock have been refused since fresh_url(). Each waiter begins
-  /// with one.
+  /// If not: the number of requests for the lock that were refused since fresh_url(). Each waiter
+  /// begins with one.
   virtual std::size_t asked_in_vain(const std::string& /*name*/) { return 0; }
 
-  /// How many wait at once in the test of many. Fewer for a store that is slow with each of them.
+  /// Number of concurrent waiters in the test of many. Fewer for a store that needs time for each.
   virtual std::size_t many_waiters() const { return 1000; }
 
-  /// Whether a holder whose lock is broken by an operator is told just that. A store that keeps no
-  /// mark of it tells what stands there at the next renewal: nothing, or somebody else's claim.
+  /// Whether a holder is notified that an operator has broken its lock. A store without such a mark
+  /// reports the record that the next renewal finds: none, or another client's claim.
   virtual bool tells_breaks() const { return true; }
 
-  /// Whether Backend::watch_holder() is of use, and observers of leaders need not look.
+  /// Whether Backend::watch_holder() works, so that observers of leaders need not poll.
   virtual bool tells_holders() const { return false; }
 
   /// Stops the server, if there is one, and starts it on what it has kept.
