@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Grant: what a LockHandle is a handle of. A manager's are its holds, which the store's loop keeps;
-// a test may have another (<dlock/testing/fake_handle.hpp>). What each member has to do is what the
-// handle promises of it.
+// Grant: the object behind a LockHandle. A manager's grants are its holds, which the store's loop
+// keeps. A test may have another (<dlock/testing/fake_handle.hpp>). Each member does what the
+// handle's member of that name promises.
 #pragma once
 
 #include <chrono>
@@ -26,15 +26,15 @@ class Grant {
     std::string name;
     std::string store;
     std::optional<std::uint64_t> token;
-    /// Keeps the lock as long as it is open anywhere; -1: there is no such thing.
+    /// Keeps the lock while it is open in any process; -1: the store has none.
     int inheritable_descriptor = -1;
     Mode mode = Mode::exclusive;
-    std::uint32_t permits = 0;  ///< of a semaphore; 0: it is a lock
+    std::uint32_t permits = 0;  ///< a semaphore's; 0: it is a lock
   };
   using Done = UniqueFunction<void(error_code)>;
 
   virtual ~Grant() = default;
-  /// Does not change, but for the mode in downgrade().
+  /// Constant, except for the mode in downgrade().
   virtual const Identity& identity() const noexcept = 0;
   virtual HandleState state() noexcept = 0;
   virtual LossReason reason() const noexcept = 0;
@@ -43,39 +43,41 @@ class Grant {
   virtual std::optional<std::chrono::nanoseconds> remaining() noexcept = 0;
   virtual std::stop_token stop_token() const noexcept = 0;
   virtual void on_state(StateCallback callback) = 0;
-  /// Identity::inheritable_descriptor, for somebody who will pass it on.
+  /// Returns Identity::inheritable_descriptor to code that passes it on to another process.
   virtual int inherit() noexcept { return identity().inheritable_descriptor; }
-  /// LockHandle's. Unless overridden nothing ever calls it.
+  /// See LockHandle. Unless overridden, the callbacks are never called.
   virtual void on_contended(ContendedCallback /*callback*/) {}
   virtual void on_revoke(RevokeCallback /*callback*/) {}
   virtual void progress() noexcept {}
   /// The holder stops its work `time` after a confirmation, so that renewals must be repeated
   /// within it. Unless overridden nothing changes.
   virtual void renew_within(std::chrono::nanoseconds /*time*/) {}
-  /// A Mutex has it from now on.
+  /// A Mutex owns it from now on.
   virtual void hand_to_mutex() noexcept {}
 
-  /// LockHandle::downgrade(): `done` is told once what came of it, on any thread, also inside.
+  /// As LockHandle::downgrade(). `done` receives the result once, on any thread, also inside.
   /// identity().mode has changed by then.
   virtual void downgrade(Done done);
 
   using Exported = UniqueFunction<void(error_code, std::string)>;
-  /// LockHandle::export_grant(): `done` is told once, on any thread, also inside: the text, and it
-  /// is held no longer; or an error and the reason, and it is as it was.
+  /// As LockHandle::export_grant(). `done` is called once, on any thread, also inside. It receives
+  /// the text, and the grant is no longer held; or an error and the reason, and the grant is
+  /// unchanged.
   virtual void export_grant(std::chrono::milliseconds within, Exported done);
-  /// After that has gone well: who works under it is told to stop. Returns when no callback of it
-  /// runs any more; at once inside one of them.
+  /// Called after a successful export: the work under the grant is asked to stop. Returns when no
+  /// callback of it runs any more; at once inside one of them.
   virtual void end_export() noexcept {}
 
-  /// The handle lets go of it: no callback begins from now on, and it is given back if it is not
-  /// lost. `done`, if there is one, is told once what came of it, on any thread, also inside. Once.
+  /// Called once, when the handle drops it. No callback begins from now on. The grant is released
+  /// if it is not lost. `done`, if not empty, receives the result once, on any thread, also inside.
   virtual void release(Done done) noexcept = 0;
-  /// Same, and `done` is told when no callback of it runs any more; inside one of them as above.
+  /// As release(); `done` is called when no callback of it runs any more. Inside one of them: as
+  /// above.
   virtual void release_quietly(Done done) noexcept = 0;
   /// After release(): returns when no callback of it runs any more; at once inside one of them.
   virtual void wait_quiet() noexcept = 0;
-  /// Runs what calls user code, apart from the loop: neither waits for the other, nor for another
-  /// callback. `job` throws nothing. Any thread.
+  /// Runs a job that calls user code, apart from the loop: neither waits for the other, nor for
+  /// another callback. `job` throws nothing. Thread safety: any thread.
   virtual void post_callback(UniqueFunction<void()> job);
 
  protected:
@@ -84,7 +86,7 @@ class Grant {
   Grant& operator=(const Grant&) = default;
 };
 
-/// Looks into a handle.
+/// Access to the grant in a handle.
 struct GrantAccess {
   static const std::shared_ptr<Grant>& grant(const LockHandle& handle) noexcept {
     return handle.grant_;

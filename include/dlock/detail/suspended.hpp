@@ -44,7 +44,7 @@ class Suspended {
   template <class Handler>
   static void end(std::byte* place, bool is_resumed, Results... results) {
     auto* const kept = std::launder(reinterpret_cast<Handler*>(place));
-    // What it resumes, or ends, may be where it was kept.
+    // The handler may own the memory it is kept in: move it out before it is resumed or dropped.
     auto handler = std::move(*kept);
     std::destroy_at(kept);
     if (is_resumed) std::move(handler)(std::move(results)...);
