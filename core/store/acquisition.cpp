@@ -34,9 +34,8 @@ Acquisition::Acquisition(std::shared_ptr<Store> store, Request request,
       fsm_(request_.limits),
       pause_(store_->env()) {}
 
-// One coroutine, and as a rule one more below it: each costs. Each result that is awaited has a
-// place of its own in the frame, and there is one for each lock that is under way: so there is one
-// place where an answer is awaited.
+// One coroutine, and usually one more below it, because each has a cost. Each awaited result has
+// its own place in the frame, and each lock under way has a frame. So one place awaits all answers.
 asio::awaitable<void> Acquisition::run() {
   const auto self = shared_from_this();
   try {
@@ -92,7 +91,7 @@ void Acquisition::on_deadline() {
 
 errc Acquisition::error_at_deadline() const { return fsm_.error_at_deadline(store_->trouble()); }
 
-// Nothing is known of what has been asked for: as after an answer that never came.
+// The outcome of the request is not known, as after an answer that never arrived.
 void Acquisition::give_up(const std::exception& error) {
   const auto why = failure_of(error);
   if (claim_) store_->withdraw(claim_, store_->env().now());
@@ -124,7 +123,7 @@ asio::awaitable<ClaimAnswer> Acquisition::claim() {
   if (answer.failure.error || !store_->is_up()) {
     answer.failure = co_await store_->ready(request_.require, request_.limits.patience);
   }
-  // Plans move locks; a semaphore of that name is no part of them.
+  // Plans move locks, and do not concern a semaphore of that name.
   const bool is_lock = request_.permits == 0;
   if (!answer.failure.error && is_lock && !policy.is_admitted(request_.name)) {
     admission = co_await policy.admit(request_.name);
@@ -163,8 +162,7 @@ asio::awaitable<ClaimAnswer> Acquisition::ask() {
 asio::awaitable<void> Acquisition::open(ClaimAnswer& answer) {
   try {
     const bool is_open = co_await store_->policy_of(request_).open(request_.name, answer.record);
-    // This claim may stand behind the record, and who stands there has not been asked what its
-    // gate is.
+    // This claim may be queued behind the record, where the store has not compared its gate.
     if (is_open) answer = co_await claim_anew();
   } catch (const std::exception& error) {
     answer = not_known(error);
@@ -224,7 +222,7 @@ AcquireFsm::Step Acquisition::judge(ClaimAnswer& answer) {
     gate_ = answer.record;
     answer.failure = make_failure(errc::moving, "the gate of its plan has turned");
   }
-  // Of the first place that is known: whoever gives way moves the others up.
+  // Only the first known place counts: waiters that give up move the others up.
   if (answer.status == ClaimStatus::waiting && answer.waiting_before &&
       !std::exchange(has_place_, true) && request_.max_queue &&
       *answer.waiting_before >= *request_.max_queue) {

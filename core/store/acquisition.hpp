@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Acquisition: one acquire under way. Carries out AcquireFsm against a backend; tells the caller
-// exactly once.
+// Acquisition: one acquire under way. Carries out AcquireFsm against a backend, and completes the
+// caller exactly once.
 #pragma once
 
 #include <atomic>
@@ -31,19 +31,19 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
     Mode mode = Mode::exclusive;
     AcquireFsm::Limits limits;
     std::optional<std::chrono::milliseconds> lease;
-    std::vector<std::string> require;  ///< of the route
+    std::vector<std::string> require;  ///< the route's
     std::uint64_t min_token = 0;
     /// The lease is this at most; config_unsafe where it belongs to a longer session.
     std::optional<std::chrono::milliseconds> max_lease;
     /// Null: the store's.
     std::shared_ptr<ClaimPolicy> policy;
-    /// A token that is not above an earlier one is no reason to refuse the grant: its caller shows
-    /// another store's.
+    /// Accepts a token that is not above an earlier one: the caller reports another store's token
+    /// instead.
     bool token_may_go_back = false;
     Diagnostics* diagnostics = nullptr;
-    /// Who has it wants to know when somebody else asks (ClaimRequest::tell_contention).
+    /// The holder is to be notified when another client asks (ClaimRequest::tell_contention).
     bool tell_contention = false;
-    /// Its user has asked for that; a store that cannot refuses it.
+    /// The user asked for that notification; a store without it refuses the acquire.
     bool must_tell_contention = false;
     bool revocable = false;
     std::optional<std::uint32_t> max_queue;
@@ -58,13 +58,13 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
   asio::awaitable<void> run();
   /// Counts the acquisitions of this process.
   std::uint64_t number() const noexcept { return number_; }
-  /// After errc::moving: what stands in the lock's place (ClaimStatus::sealed).
+  /// After errc::moving: the record in the lock's place (ClaimStatus::sealed).
   const std::string& record() const noexcept { return record_; }
-  /// After errc::moving: what the claim's gate says now (ClaimStatus::gate_changed).
+  /// After errc::moving: the present text of the claim's gate (ClaimStatus::gate_changed).
   const std::optional<std::string>& gate() const noexcept { return gate_; }
-  /// After an error: what is to be said about it.
+  /// After an error: the failure to report.
   Failure failure() const;
-  /// It was not granted at once: others had it, or came before.
+  /// It was not granted at once: other clients held the lock, or were queued before.
   bool has_waited() const noexcept { return has_waited_; }
 
   /// Returns the error of a wait for this lock that ends now.
@@ -81,17 +81,18 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
   void on_deadline();
   /// It cannot continue.
   void give_up(const std::exception& error);
-  /// Nothing has to be waited for, or refused, before ask().
+  /// True if nothing has to be waited for, or refused, before ask().
   bool can_ask();
   asio::awaitable<ClaimAnswer> ask();
   asio::awaitable<ClaimAnswer> claim();
-  /// A record stands in the lock's place, and may be taken away: then `answer` is the next one.
+  /// A record is in the lock's place. If the policy removes it, `answer` becomes that of a new
+  /// claim.
   asio::awaitable<void> open(ClaimAnswer& answer);
-  /// What the claim was admitted by was known some time ago: the grant is believed if the policy
-  /// says so still.
+  /// The claim was admitted by information that may be out of date. The grant counts only if the
+  /// policy still admits it.
   asio::awaitable<ClaimAnswer> confirm(ClaimAnswer granted);
-  /// With another claim, for the policy knows more now, or the lock's place has been opened: the
-  /// one before is given back.
+  /// Makes another claim, because the policy knows more now, or has opened the lock's place. The
+  /// previous claim is withdrawn.
   asio::awaitable<ClaimAnswer> claim_anew();
   asio::awaitable<void> wait(TimePoint until);
   AcquireFsm::Step judge(ClaimAnswer& answer);
@@ -108,7 +109,7 @@ class Acquisition : public std::enable_shared_from_this<Acquisition> {
   Signal pause_;
   ClaimPtr claim_;
   std::string record_;
-  Failure refusal_;         ///< of a grant
+  Failure refusal_;         ///< why the grant is refused
   bool has_place_ = false;  ///< in the queue, and it was judged
   bool has_waited_ = false;
   std::optional<std::string> gate_;

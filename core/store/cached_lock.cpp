@@ -18,7 +18,7 @@ void tell(const std::shared_ptr<detail::AcquireHandler>& to, error_code ec, Lock
 
 }  // namespace
 
-/// Of this process, and not the one who asks the store.
+/// A waiter of this process, except for the one that asks the store.
 struct CachedLock::Waiter {
   std::uint64_t number = 0;
   std::shared_ptr<Store> store;
@@ -26,12 +26,12 @@ struct CachedLock::Waiter {
   std::shared_ptr<detail::AcquireHandler> handler;
   TimePoint begun{};
   TimerId timer = 0;
-  std::weak_ptr<Acquisition> acquisition{};  ///< once he asks it after all
+  std::weak_ptr<Acquisition> acquisition{};  ///< set when it asks the store after all
 
   void stop_clock() { store->env().cancel(std::exchange(timer, 0)); }
 };
 
-/// What the claim's own hold tells.
+/// Receives the changes of the claim's own hold.
 class CachedLock::ClaimWatch final : public HoldDependency {
  public:
   ClaimWatch(std::weak_ptr<CachedLock> lock, const Hold& claimed)
@@ -68,7 +68,7 @@ class CachedLock::ClaimWatch final : public HoldDependency {
   std::weak_ptr<Hold> last_user_;  ///< when the claim was lost
 };
 
-/// What each user's hold rests on.
+/// The dependency of each user's hold.
 class CachedLock::KeptClaim final : public HoldDependency {
  public:
   KeptClaim(std::shared_ptr<CachedLock> lock, std::shared_ptr<Hold> claimed)
@@ -91,9 +91,9 @@ class CachedLock::KeptClaim final : public HoldDependency {
     return true;
   }
   void on_inherited() noexcept override { claimed_->inherit(); }
-  // Its user may have seen the deadline pass a moment before a late renewal came in: what he was
-  // told stays told, for all. After the end that the claim has had already there is nothing to do.
-  // Where his own time is over the claim is good, and is given back when he has been told.
+  // The user may have seen the deadline pass a moment before a late renewal arrived. A reported
+  // loss is final, for all users. Nothing is left to do for a claim that has ended already. If only
+  // the user's time is over, the claim is good; it is released when the user has been notified.
   void on_lost(LossReason why) override {
     if (is_over_use(why)) return;
     const auto store = claimed_->store().lock();
@@ -125,7 +125,7 @@ std::shared_ptr<Hold> CachedLock::make_holder() {
   return hold;
 }
 
-/// What becomes of the claim, now that its user has let go of it.
+/// Decides what happens to the claim after its user has released it.
 CachedLock::Next CachedLock::next() const noexcept {
   if (!kept_->claimed().is_sure()) return Next::give_away;
   if (waiting_ > 0) {
@@ -160,7 +160,7 @@ void CachedLock::keep_or_pass(Next what) {
   is_idle_.store(true, std::memory_order_release);
 }
 
-/// Its user has lost it by his own time, and the next one must have another token. Harmless if it
+/// The user's own time is over, and the next user must have another token. Harmless if the claim
 /// has ended.
 void CachedLock::give_up(KeptClaim& from) {
   KeptClaimPtr ended;
@@ -249,7 +249,7 @@ std::function<void()> CachedLock::acquire(const std::shared_ptr<Store>& store,
   bool is_free = false;
   {
     const std::lock_guard lock(mutex_);
-    if (place_ == Place::idle) ended = end();  // and is not to be believed
+    if (place_ == Place::idle) ended = end();  // it is not valid now
     is_free = place_ == Place::none && !is_led_ && waiters_.empty();
   }
   if (ended) ended->give_back({});
@@ -324,7 +324,7 @@ void CachedLock::time_out(std::uint64_t number) {
   ask_apart(take_out(found));
 }
 
-/// Harmless if he waits no more.
+/// Harmless if the wait has ended.
 void CachedLock::leave(std::uint64_t number, errc why) {
   const auto found = waiters_.find(number);
   if (found == waiters_.end()) return;
@@ -386,7 +386,7 @@ std::shared_ptr<Hold> CachedLock::adopt(LockHandle& got, bool has_waited) {
   {
     const std::lock_guard lock(mutex_);
     kept_ = std::move(kept);
-    // Under a gate it is its plan that decides who has it next.
+    // Under a gate the plan selects the next holder.
     is_contended_ =
         !claim->request().tell_contention || claim->is_contended() || claim->request().gate;
     was_waited_for_ = has_waited;
@@ -404,7 +404,7 @@ void CachedLock::lead_next_soon(Env& env) {
   });
 }
 
-// One at a time: the others wait for him, not for the store.
+// One at a time: the other waiters wait for that one, not for the store.
 void CachedLock::lead_next() {
   while (!is_led_ && !waiters_.empty()) {
     {
@@ -421,7 +421,7 @@ void CachedLock::pass_on() {
   {
     const std::lock_guard lock(mutex_);
     if (place_ != Place::passing) return;
-    // He may have given up meanwhile, and the store may have spoken.
+    // The waiter may have given up meanwhile, and the store may have reported an event.
     const auto what = next();
     if (what == Next::pass) {
       hold = make_holder();
@@ -446,7 +446,7 @@ void CachedLock::arm(Env& env, TimePoint when) {
   });
 }
 
-// One for as long as it is taken and released again and again.
+// One timer while the lock is acquired and released again and again.
 void CachedLock::on_timer(Env& env) {
   KeptClaimPtr ended;
   auto again = kNever;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CachedLock: a lock whose claim stays with the process from one of its holders to the next, until
-// somebody else asks or the time is over (lock caching: Burrows, The Chubby lock service, OSDI
+// another client asks or the time is over (lock caching: Burrows, The Chubby lock service, OSDI
 // 2006, section 2.7; passed on inside a process as by a cohort lock: Dice, Marathe and Shavit, Lock
-// cohorting, PPoPP 2012). Deviations: a claim that is suspect is never taken, and its holders in
-// turn have one fencing token.
+// cohorting, PPoPP 2012). Deviations: a suspect claim is never reused, and the holders in turn have
+// one fencing token.
 //
-// The claim has a hold of its own, which is renewed as any other and which no user ever has. Each
-// user has a hold that rests on it.
+// The claim has its own hold, which is renewed as any other and which no user ever receives. Each
+// user has a hold that depends on it.
 #pragma once
 
 #include <atomic>
@@ -26,19 +26,19 @@ namespace dlock::core {
 class CachedLock final : public BackgroundWork, public std::enable_shared_from_this<CachedLock> {
  public:
   struct Limits {
-    Duration cache{};     ///< 0: a claim that nobody of this process waits for is given back
-    unsigned cohort = 0;  ///< so often in a row it is passed on although somebody else asks
+    Duration cache{};     ///< 0: a claim that no waiter of this process wants is released
+    unsigned cohort = 0;  ///< how often in a row it is passed on while another client asks
   };
   explicit CachedLock(Limits limits) : limits_(limits) {}
 
-  /// The lock, if its claim is here, nobody uses it, and it can be believed now; else null. Any
-  /// thread; no I/O, and nothing of the loop's.
+  /// Returns the lock if its claim is kept here, unused and valid now; else null. Any thread; does
+  /// no I/O and uses no state of the loop.
   std::shared_ptr<Hold> take();
 
-  /// Tells `handler` exactly once. Returns what cancels it. Loop only.
+  /// Calls `handler` exactly once. Returns the canceller. Loop only.
   std::function<void()> acquire(const std::shared_ptr<Store>& store, Acquisition::Request request,
                                 const std::shared_ptr<detail::AcquireHandler>& handler);
-  /// Of its store: whoever waits here is told. Loop only.
+  /// Called by its store: ends the waits. Loop only.
   void close() override;
 
  private:
@@ -46,9 +46,9 @@ class CachedLock final : public BackgroundWork, public std::enable_shared_from_t
   class ClaimWatch;
   class KeptClaim;
   using WaiterPtr = std::shared_ptr<Waiter>;
-  using Waiters = std::map<std::uint64_t, WaiterPtr>;  ///< in the order in which they came
+  using Waiters = std::map<std::uint64_t, WaiterPtr>;  ///< in the order of their arrival
   using KeptClaimPtr = std::shared_ptr<KeptClaim>;
-  enum class Place { none, used, passing, idle };  ///< of the claim
+  enum class Place { none, used, passing, idle };  ///< state of the claim
   enum class Next { keep, pass, give_away };
 
   // Any thread.
@@ -71,7 +71,7 @@ class CachedLock final : public BackgroundWork, public std::enable_shared_from_t
   void leave(std::uint64_t number, errc why);
   /// Ends a wait that is over.
   void time_out(std::uint64_t number);
-  /// Returns whether the last answer of the store was that this process or another client has it.
+  /// Returns whether the last answer of the store was that this process or another client holds it.
   bool is_known_held();
   /// Asks the store once, beside the claim that is under way and without keeping the grant.
   void ask_apart(const WaiterPtr& waiter);
@@ -85,20 +85,20 @@ class CachedLock final : public BackgroundWork, public std::enable_shared_from_t
 
   const Limits limits_;
   std::atomic<bool> is_idle_ = false;
-  std::atomic<unsigned> generation_ = 0;  ///< of the process that has the claim
+  std::atomic<unsigned> generation_ = 0;  ///< fork generation of the process that keeps the claim
 
   std::mutex mutex_;
   Place place_ = Place::none;
   KeptClaimPtr kept_;           ///< while there is a claim
-  std::weak_ptr<Hold> holder_;  ///< of its present user
+  std::weak_ptr<Hold> holder_;  ///< the present user's
   bool is_contended_ = false;
-  /// The claim, and so others may wait behind it: until that is told it would be passed on without
-  /// a bound.
+  /// The claim had to wait, so others may wait behind it. Until the store reports contention, it
+  /// would be passed on without a bound.
   bool was_waited_for_ = false;
-  unsigned in_a_row_ = 0;  ///< passed on since others wait, or may
+  unsigned in_a_row_ = 0;  ///< passed on while others wait, or may wait
   TimePoint idle_since_{};
   bool is_armed_ = false;    ///< a timer is, or will be
-  std::size_t waiting_ = 0;  ///< of waiters_
+  std::size_t waiting_ = 0;  ///< size of waiters_
 
   Waiters waiters_;  ///< loop only
   std::uint64_t last_waiter_ = 0;

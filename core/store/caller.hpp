@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Caller: whoever waits for an acquire. Has a deadline of his own, and is told exactly once.
+// Caller: completes an acquire exactly once, at its deadline at the latest.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ namespace dlock::core {
 /// Loop only.
 class Caller {
  public:
-  /// `diagnostics`: his, or null; written before he is told.
+  /// `diagnostics`: the caller's, or null; written before the handler is called.
   Caller(Env& env, detail::AcquireHandler handler, Diagnostics* diagnostics)
       : env_(env), handler_(std::move(handler)), diagnostics_(diagnostics) {}
   ~Caller() { stop_clock(); }
@@ -39,13 +39,13 @@ class Caller {
     if (diagnostics_ != nullptr && handler_) *diagnostics_ = {};
     tell({}, std::move(handle));
   }
-  /// `text`: what is to be said about it.
+  /// `text`: the text of the diagnostics.
   void refuse(errc error, const Failure& cause, const std::string& lock, const std::string& store,
               std::string text) {
     if (diagnostics_ != nullptr && handler_) *diagnostics_ = {lock, store, std::move(text)};
     tell(told_code(error, cause), LockHandle());
   }
-  /// It could not continue.
+  /// The acquire could not continue.
   void fail(const Failure& why) {
     if (diagnostics_ != nullptr && handler_) diagnostics_->server_text = why.text;
     tell(why.error, LockHandle());

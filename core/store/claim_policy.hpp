@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ClaimPolicy: what a layer above a store asks of each claim beside the store's own word: whether
-// it may be made, what it says, whether its grant is believed. An Acquisition has its store's, or
-// one of its own.
+// ClaimPolicy: the rules of a layer above a store for each claim, beside the store's own: whether
+// it may be made, its content, and whether its grant counts. An Acquisition uses its store's
+// policy, or has a separate one.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -25,7 +25,8 @@ class ClaimPolicy {
  public:
   struct Admission {
     Failure failure;              ///< clear: `name` may be claimed
-    bool is_provisional = false;  ///< by what was known some time ago: confirm() the grant
+    bool is_provisional = false;  ///< decided by information that may be out of date: confirm() the
+                                  ///< grant
   };
   struct Confirmation {
     Failure failure;        ///< `unavailable`: it is not known; any other refuses the grant
@@ -33,31 +34,31 @@ class ClaimPolicy {
   };
 
   virtual ~ClaimPolicy() = default;
-  /// What is known is fresh, and `name` may be claimed by it: admit() would say no more. No I/O.
+  /// The information is fresh, and admits `name`: admit() would add nothing. Sends nothing.
   virtual bool is_admitted(std::string_view /*name*/) const { return false; }
   /// The store is ready. Before each request for a claim that is not admitted already.
   virtual asio::awaitable<Admission> admit(std::string name) = 0;
-  /// Of a grant that was admitted provisionally. `token`: what it has, if any.
+  /// Confirms a grant that was admitted provisionally. `token`: the grant's, if any.
   virtual asio::awaitable<Confirmation> confirm(std::string name,
                                                 std::optional<std::uint64_t> token) = 0;
-  /// What the claim says beside its request.
+  /// Writes the policy's part of a claim's request.
   virtual void prepare(ClaimRequest& request) const = 0;
-  /// The claim was answered with a record in the lock's place. True: that has been taken away;
-  /// claim anew.
+  /// The store answered with a record in the lock's place. Returns true if it was removed: claim
+  /// again.
   virtual asio::awaitable<bool> open(std::string name, std::string record) = 0;
-  /// What to tell of a record that stays.
+  /// Returns the failure to report for a record that stays.
   virtual Failure sealed(std::string_view record, std::string_view name) const = 0;
 };
 
-/// A store's own: for every claim that brings none.
+/// A store's policy: for every claim without one.
 class StorePolicy : public ClaimPolicy {
  public:
-  /// The store has been reached: what it needs to know of it, so that no lock waits for that. What
-  /// fails here is asked again by the first lock.
+  /// Called when the store has been reached. Reads what the policy must know of the store, so that
+  /// no lock waits for that. The first lock repeats a read that failed.
   virtual asio::awaitable<void> on_connected() = 0;
 };
 
-/// Of the layer that is linked with the core (migration/layer.cpp).
+/// Makes the policy of the layer that is linked with the core (migration/layer.cpp).
 std::unique_ptr<StorePolicy> make_store_policy(Store& store);
 
 }  // namespace dlock::core

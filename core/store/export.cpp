@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a grant leaves its process. In this order: the store knows that it may be adopted; nobody
-// here believes any more; the text is given. Whatever fails before the second leaves the lock as it
-// was, for nobody has the secret.
+// How a grant is exported, in this order: the store knows that it may be adopted; this process
+// stops using it; the text is returned. A failure before the second step leaves the lock unchanged,
+// because no other process has the secret.
 #include <fmt/format.h>
 
 #include "core/store/grant_text.hpp"

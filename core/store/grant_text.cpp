@@ -71,7 +71,7 @@ std::string GrantText::write() const {
   return text.append(":").append(check);
 }
 
-// What it says is shown to nobody before it was checked: it may be anything, also another secret.
+// The content is reported only after it was checked: it may be anything, also another secret.
 GrantText GrantText::read(std::string_view text) {
   text = without_line_end(text);
   if (text.size() > ExportedGrant::kLongestText) refuse_text("it is too long");
@@ -99,7 +99,7 @@ GrantText GrantText::read(std::string_view text) {
 
 Adoption GrantText::adoption() const { return {owner_id, grant.token, proof_of(secret)}; }
 
-// Not Env's, which is good for what others may guess: owners' ids are shown to everybody.
+// Not Env's random numbers, which others may guess: owners' ids are public.
 std::string make_secret() {
   std::array<unsigned char, kSecretDigits / 2> bytes{};
   std::size_t got = 0;

@@ -5,8 +5,8 @@
 //
 //   dlock-grant1:TOKEN:STORE:NAME:OWNER:SECRET:CHECK
 //
-// The store is never told the secret, only its proof: who reads there what is exported cannot
-// adopt.
+// The store never receives the secret, only its proof: a client that reads the export in the store
+// cannot adopt it.
 #pragma once
 
 #include <string>
@@ -28,7 +28,8 @@ struct GrantText {
   Adoption adoption() const;
 };
 
-/// 32 random digits that nobody can guess. Throws std::system_error if the system has none.
+/// Returns 32 random digits that cannot be guessed. Throws std::system_error if the system has
+/// none.
 std::string make_secret();
 std::string proof_of(std::string_view secret);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// HoldDependency: what a hold rests on beside its own claim (another lock, a registration), and
-// what must happen there when the hold ends. Set once, before anybody has the hold's handle.
+// HoldDependency: another condition for a hold beside its own claim (another lock, a registration),
+// and the actions there when the hold ends. Set once, before a handle of the hold exists.
 #pragma once
 
 #include <memory>
@@ -17,16 +17,17 @@ class Hold;
 class HoldDependency {
  public:
   virtual ~HoldDependency() = default;
-  /// Any thread: the hold can be believed no longer than this; TimePoint::min(): no more.
+  /// Any thread: the hold is valid until this time at most; TimePoint::min(): not any more.
   virtual TimePoint until() const noexcept = 0;
   /// Any thread: why the hold is lost when that moment has passed.
   virtual LossReason why() const noexcept { return LossReason::expired; }
   /// Any thread: the hold is held, suspect or lost from now on. Its mutex is locked.
   virtual void on_change(HandleState /*state*/, LossReason /*why*/) noexcept {}
-  /// Any thread: the hold has been released by whoever had it. True: that is all, its claim is no
-  /// matter of the hold's own, and `done` has been taken care of.
+  /// Any thread: the user has released the hold. Returns true if the dependency has handled the
+  /// release and `done`: the hold must not release its claim.
   virtual bool take_back(Hold& /*hold*/, Releaser::Done& /*done*/) { return false; }
-  /// The loop: who has the lock by this hold, where that is another one; null: its own handle.
+  /// The loop: returns the hold that the user's handle has, if it is another one; null: it is this
+  /// one.
   virtual std::shared_ptr<Hold> holder() noexcept { return nullptr; }
   /// As LockHandle::broken_by(), of the other lock.
   virtual std::string broken_by() { return {}; }
@@ -34,11 +35,11 @@ class HoldDependency {
   virtual bool has_user() noexcept { return true; }
   /// Any thread: its descriptor may be open elsewhere from now on.
   virtual void on_inherited() noexcept {}
-  /// The loop: somebody else asks for the lock.
+  /// The loop: another client asks for the lock.
   virtual void on_contended() {}
-  /// The loop, soon after the hold was lost, for whatever reason and whoever saw it first.
+  /// The loop, soon after the hold was lost, for any reason, wherever the loss was seen first.
   virtual void on_lost(LossReason why) = 0;
-  /// The loop, when who had the lost hold has let go of it: he believes nothing any more.
+  /// The loop: called when the user drops the handle of a lost hold.
   virtual void on_let_go() {}
   /// The loop, when the hold is given back: what to call when that is done, instead of `done`.
   virtual Releaser::Done on_release(Releaser::Done done) { return done; }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Notices: what the others want of who has a lock (somebody waits; somebody asks for it back), and
-// to whom it has been told. Decides and keeps; the hold calls, where it calls its state callbacks.
+// Notices: the wishes of other clients for a held lock (one waits; one asks for its release), and
+// the listeners that were notified. Decides and stores; the hold calls the listeners, where it
+// calls its state callbacks.
 #pragma once
 
 #include <list>
@@ -13,13 +14,13 @@
 
 namespace dlock::core {
 
-/// Guarded by its owner's mutex. Of a lock that nobody listens for it takes next to no memory.
+/// Guarded by its owner's mutex. A lock without listeners uses next to no memory for it.
 class Notices {
  public:
   struct Listener {
     ContendedCallback on_contended{};
     RevokeCallback on_revoke{};
-    unsigned told = 0;  ///< so many of the askings; of contention 1 is all
+    unsigned told = 0;  ///< number of requests it was notified of; at most 1 for contention
   };
   using Listeners = std::list<Listener>;
 
@@ -33,7 +34,8 @@ class Notices {
     kept().asked = how;
     ++kept().askings;
   }
-  /// Whom to call now, and it counts as done; null: nobody. Stays where it is until drop().
+  /// Returns the next listener to call, and counts it as called; null: none. Stays in place until
+  /// drop().
   Listener* next() noexcept {
     if (!kept_) return nullptr;
     for (auto& listener : kept_->listeners) {

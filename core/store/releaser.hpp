@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Carries out ReleaseFsm: gives locks back and withdraws claims, in the background, for certain.
+// Releaser: carries out ReleaseFsm. Releases locks and withdraws claims in the background,
+// reliably.
 #pragma once
 
 #include <list>
@@ -26,14 +27,15 @@ class Releaser {
 
   Releaser(Env& env, Backend& backend, TaskGroup& tasks);
 
-  /// Starts at once: the request is on its way before any later one of this loop. `done` hears the
-  /// first definite answer, or `unavailable` when `patience` is over first; the work goes on.
-  /// `owed_until`: until then the lock is kept from other clients while it is not released.
+  /// Starts at once: the request is on its way before any later one of this loop. `done` receives
+  /// the first definite answer, or `unavailable` when `patience` is over first; the release
+  /// continues. `owed_until`: until then the lock is kept from other clients while it is not
+  /// released.
   void start(ClaimPtr claim, ReleaseFsm::Limits limits, Patience patience, TimePoint owed_until,
              Done done = {});
 
-  /// The store is closing: what has been given back is searched for late copies once more, now, and
-  /// not again. What has not been given back yet is still tried.
+  /// The store is closing. Searches once more for late copies of released claims, now, and not
+  /// again. Claims that are not released yet are still tried.
   void hurry();
   /// Nothing is tried again.
   void give_up();

@@ -14,7 +14,7 @@ bool leaves_something(LossReason why) {
          why == LossReason::failover || why == LossReason::store_restarted;
 }
 
-/// Renewals that are due this soon join the batch that goes now.
+/// Renewals that are due this soon join the batch that is sent now.
 Duration batch_window(Duration lease) { return lease / 20; }
 
 Duration retry_pause(Duration lease) {
@@ -126,8 +126,9 @@ void Renewer::on_claim_broken(const Claim& claim, const std::string& by) {
 
 // Invalidates `entry` if the lock is lost.
 void Renewer::apply(Entry& entry, LeaseFsm::Change change) {
-  // A caller may have seen the deadline pass a moment before a late confirmation came in here:
-  // what was told stays told. (Lost for another reason, its dependency decides when it is dropped.)
+  // A caller may have seen the deadline pass a moment before a late confirmation arrived here. A
+  // loss that was reported is final. (After another loss, the dependency decides when the hold is
+  // dropped.)
   if (change != LeaseFsm::Change::lost && entry.hold->state() == HandleState::lost &&
       env_.now() >= entry.hold->promised()) {
     change = entry.lease.on_gone(LossReason::expired);
@@ -173,7 +174,7 @@ void Renewer::arm() {
   armed_ = next;
 }
 
-// After a pause of the process both moments may lie in the past: the deadline counts first.
+// After a pause of the process both times may have passed: the deadline counts first.
 void Renewer::on_timer() {
   armed_ = kNever;
   const auto now = env_.now();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The watchdog of one store: keeps its held locks renewed, and says when one can no longer be
-// believed. One timer, whatever the number of locks; all that are due go in one batch, and with a
-// session lease everything does.
+// The watchdog of one store: keeps its held locks renewed, and reports when one is no longer valid.
+// One timer, whatever the number of locks. All renewals that are due are one batch; with a session
+// lease all locks are.
 #pragma once
 
 #include <functional>
@@ -27,7 +27,7 @@ class Renewer : public std::enable_shared_from_this<Renewer> {
     Duration drift_margin{};
     Duration lease{};
   };
-  /// A hold was lost and has been told, and something of its claim may still be in the store.
+  /// A hold was lost, the user was notified, and part of its claim may still be in the store.
   using OnLeftBehind = std::function<void(const ClaimPtr&)>;
   /// A hold was lost because an operator has marked its record. The record is still in the store.
   using OnBroken = std::function<void(const std::shared_ptr<Hold>&, const ClaimPtr&)>;
@@ -45,12 +45,12 @@ class Renewer : public std::enable_shared_from_this<Renewer> {
     /// got.
     TimePoint until = kNever;
   };
-  /// From now on nothing is said or done about it.
+  /// Ends the renewals and reports of the hold.
   Removed remove(const Hold& hold);
   /// The holder stops its work this long after a confirmation.
   void renew_within(const Hold& hold, Duration time);
   std::vector<std::shared_ptr<Hold>> holds() const;
-  /// Of that claim; null: it was lost or given back.
+  /// Returns the hold of that claim; null: it was lost or released.
   std::shared_ptr<Hold> find(const Claim& claim) const;
   std::shared_ptr<Hold> first() const noexcept {
     return entries_.empty() ? nullptr : entries_.begin()->second.hold;

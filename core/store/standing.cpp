@@ -9,7 +9,7 @@ namespace dlock::core {
 
 namespace {
 
-/// One of those who hold it together.
+/// The report for a grant among several readers.
 StandingReport standing_among(const Sequencer& sequencer, const LockStatus& status) {
   StandingReport report;
   report.present_token = status.token;

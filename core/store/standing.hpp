@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From what a store says of a lock to how one of its grants stands. Pure.
+// Computes the state of a grant from the store's status of its lock. Pure.
 #pragma once
 
 #include "dlock/lock_status.hpp"

@@ -33,7 +33,7 @@ Owner owner_of(const std::string& app) {
 /// Names whose last token is remembered: some 10 MB at most.
 constexpr std::size_t kMostTokens = 50'000;
 
-/// A semaphore and a lock of one name count by themselves. No name has a line's end in it.
+/// A semaphore and a lock of one name have separate tokens. No name contains a line break.
 std::string token_key(const Acquisition::Request& request) {
   return request.permits == 0 ? request.name : "semaphore\n" + request.name;
 }
@@ -61,7 +61,7 @@ Failure invalid_lease(std::string text) {
   return make_failure(errc::invalid_argument, std::move(text));
 }
 
-/// Of a lease per lock; `lease` is what a plan leaves of what was asked for.
+/// Checks a lease per lock. `lease` is the part of `asked` that a plan allows.
 Failure refused_claim_lease(const Capabilities& capabilities, milliseconds asked,
                             milliseconds lease) {
   if (lease >= capabilities.shortest_lease && asked <= capabilities.longest_lease) return {};
@@ -70,7 +70,7 @@ Failure refused_claim_lease(const Capabilities& capabilities, milliseconds asked
                                    format_duration(capabilities.longest_lease)));
 }
 
-/// Of a lease that the session has.
+/// Checks a lease that belongs to the session.
 Failure refused_session_lease(const Capabilities& capabilities, const Acquisition::Request& request,
                               std::string_view option) {
   const auto session = format_duration(capabilities.lease);
@@ -92,7 +92,7 @@ Failure refused_session_lease(const Capabilities& capabilities, const Acquisitio
                   format_duration(*request.max_lease), session, option));
 }
 
-/// What was asked for is never bent: whoever asked counts on it.
+/// A requested lease is never changed: the caller relies on it.
 Failure refused_lease(const Capabilities& capabilities, const Acquisition::Request& request,
                       milliseconds lease, std::string_view option) {
   switch (capabilities.lease_scope) {
@@ -183,7 +183,7 @@ asio::awaitable<Failure> Store::connected(std::optional<milliseconds> timeout,
     const auto longest = setup_.settings.connect_timeout;
     connecting_.spawn(connect(std::min(patience.value_or(longest), longest)));
   }
-  // Named first: g++ 12 takes both sides of a ?: within an expression that awaits.
+  // Named first: g++ 12 evaluates both sides of a ?: within an expression that awaits.
   const auto until = timeout ? deadline_after(env_.now(), *timeout) : kNever;
   const bool told = co_await waiter->wait_until(until);
   if (told) co_return connect_failure_;
@@ -203,7 +203,7 @@ std::string Store::no_answer_words() const {
   return with_address(std::move(silence)).text;
 }
 
-// Of whom the text speaks: `no answer in time` alone leaves everybody guessing.
+// Adds the server addresses to the message; `no answer in time` does not say which server.
 Failure Store::with_address(Failure failure) const {
   const auto& endpoints = setup_.options.endpoints;
   const auto what = portable(failure.error);
@@ -225,8 +225,8 @@ Failure Store::with_address(Failure failure) const {
 
 asio::awaitable<Failure> Store::ready(std::vector<std::string> route_requires,
                                       std::optional<milliseconds> patience) {
-  // Somebody more patient may be at it already; a little more than its own attempt would take, so
-  // that the cause is there.
+  // A caller with more patience may be connecting already. Waits a little longer than this call's
+  // own attempt would need, so that the cause is known.
   std::optional<milliseconds> timeout;
   if (patience) timeout = *patience + milliseconds(200);
   auto failure = co_await connected(timeout, patience);
@@ -293,8 +293,8 @@ void Store::warn_once_of_shortfalls() {
 void Store::warn_of_unused_cache() {
   if (setup_.settings.cache.count() == 0 || backend_->capabilities().can_tell_contention) return;
   host_.log(LogLevel::warning,
-            fmt::format("store '{}': cache is not used: the store does not tell at present when "
-                        "somebody else asks for a lock",
+            fmt::format("store '{}': cache is not used: the store does not notify at present "
+                        "when another client asks for a lock",
                         name()));
 }
 
@@ -302,7 +302,7 @@ Duration Store::lease_of(const std::optional<milliseconds>& asked,
                          const std::optional<milliseconds>& most) const {
   const auto& capabilities = backend_->capabilities();
   if (capabilities.lease_scope != LeaseScope::claim) return capabilities.lease;
-  // Bounded, so that nobody's absurd value overflows the clock: it is refused all the same.
+  // Clamped, so that an absurd value cannot overflow the clock; it is refused all the same.
   constexpr milliseconds kAbsurd = std::chrono::hours(24 * 365 * 100);
   const auto lease = std::clamp(asked.value_or(setup_.settings.lease.value_or(capabilities.lease)),
                                 -kAbsurd, kAbsurd);
@@ -334,7 +334,7 @@ Failure Store::make_claim(const Acquisition::Request& request, ClaimPtr& claim) 
   wanted.limit = request.limit;
   wanted.adoption = request.adoption;
   if (request.permits == 0) policy_of(request).prepare(wanted);
-  // A counter that the store may have lost goes on from where we know it to have been.
+  // A counter that the store may have lost continues from the last value that this process knows.
   if (capabilities.token == TokenStrength::time_seeded) {
     wanted.min_token = std::max(wanted.min_token, tokens_.find(token_key(request)).value_or(0));
   }
@@ -342,7 +342,7 @@ Failure Store::make_claim(const Acquisition::Request& request, ClaimPtr& claim) 
   return {};
 }
 
-// Whoever asks for it counts on it.
+// An option that the store cannot honour is refused, because the caller relies on it.
 Failure Store::refused_wishes(const Acquisition::Request& request) const {
   const auto& capabilities = backend_->capabilities();
   const auto refuse = [this](std::string_view option, std::string_view why) {
@@ -367,14 +367,14 @@ Failure Store::refused_wishes(const Acquisition::Request& request) const {
   if (request.head_start.count() != 0) {
     if (auto wrong = wrong_head_start(request); wrong.error) return wrong;
     if (!capabilities.can_head_start && !request.limits.once) {
-      return refuse("head_start", "lets nobody pass those who came earlier");
+      return refuse("head_start", "does not let a waiter pass earlier ones");
     }
   }
   if (request.must_tell_contention && !capabilities.can_tell_contention) {
-    return refuse("tell_contention", "does not tell a holder that somebody else asks");
+    return refuse("tell_contention", "does not notify a holder that another client asks");
   }
   if (request.revocable && !capabilities.can_ask) {
-    return refuse("revocable", "does not tell a holder that it is asked for its lock");
+    return refuse("revocable", "does not notify a holder of requests for its lock");
   }
   return {};
 }
@@ -427,7 +427,7 @@ Failure Store::refused_token(const Acquisition::Request& request, std::uint64_t 
     return make_failure(
         errc::protocol,
         fmt::format("{} store '{}' granted token {}: a token is 1 or more and below 2^53. The "
-                    "grant was given back: whoever answered is no such store, or its data was "
+                    "grant was released: the server is not such a store, or its data was "
                     "altered",
                     setup_.descriptor->name, name(), token));
   }
@@ -440,7 +440,7 @@ Failure Store::refused_token(const Acquisition::Request& request, std::uint64_t 
           "has lost its data, was restored from an old copy, or its clock was set back. The "
           "grant was given back: resources that have seen {} would refuse its writes. Bring "
           "the store's data back; or, if no resource has seen the higher token, start "
-          "this process anew",
+          "this process again",
           setup_.descriptor->name, name(), token, *last, *last));
 }
 
@@ -499,7 +499,7 @@ void Store::downgrade(const std::shared_ptr<Hold>& hold, std::shared_ptr<Release
     return (*done)(make_error_code(closed_ ? errc::closed : errc::lock_lost));
   }
   if (claim->request().mode == Mode::shared) return (*done)({});
-  // What rests on a second one is exclusive in both.
+  // A hold that depends on a second lock is exclusive in both.
   if (hold->dependency() || refused_mode(Mode::shared).error) {
     return (*done)(make_error_code(errc::not_supported));
   }
@@ -519,7 +519,7 @@ asio::awaitable<void> Store::downgrade_claim(std::shared_ptr<Hold> hold, ClaimPt
   (*done)(settle_downgrade(*hold, *claim, answer));
 }
 
-// What is not known to be exclusive counts as shared, which is true in both cases.
+// A mode that is not known to be exclusive counts as shared, which is true in both cases.
 error_code Store::settle_downgrade(Hold& hold, Claim& claim, const DowngradeAnswer& answer) {
   switch (answer.status) {
     case DowngradeStatus::shared:
@@ -563,7 +563,7 @@ void Store::drop(const std::shared_ptr<Hold>& hold) {
   withdraw(claim, std::nullopt);
 }
 
-// As end_holds() does it. Who goes on all the same is kept out by the lock delay, if there is one.
+// As end_holds() does it. The lock delay, if any, keeps out others while the user still works.
 void Store::take_back(const std::shared_ptr<Hold>& hold, bool is_left) {
   if (const auto claim = hold->claim(); claim && !is_left) claim->mark_lost();
   Releaser::Done nobody;
@@ -665,7 +665,7 @@ void Store::on_capabilities_changed() {
   warn_of_unused_cache();
 }
 
-// It is not told any more: whoever asks would not be heard.
+// The store does not report contention any more, so that a request would not be noticed.
 void Store::expect_contention() {
   for (const auto& hold : renewer_->holds()) {
     if (hold->dependency()) hold->dependency()->on_contended();
@@ -707,11 +707,11 @@ void Store::end() noexcept {
     hold->become(HandleState::lost, LossReason::closed);
     renewer_->remove(*hold);
   }
-  // What waits for an answer keeps the store, and with it the backend, for ever.
+  // A coroutine that waits for an answer keeps the store, and with it the backend, for ever.
   if (link_ != Link::never && !backend_closed_) backend_.reset();
 }
 
-// Stop what works, wait while renewing, then give back.
+// Stops the work under the locks, renews them until it has stopped, then releases them.
 asio::awaitable<void> Store::end_holds() {
   struct Ending {
     explicit Ending(Env& env) : news(env) {}

@@ -40,8 +40,8 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
     StoreSettings settings;
     StoreOptions options;
     const BackendDescriptor* descriptor = nullptr;
-    /// What any of the routes to it requires: for connect() and doctor; an acquire answers for its
-    /// own route only.
+    /// The requirements of all routes to it: for connect() and doctor. An acquire checks only those
+    /// of its own route.
     std::vector<std::string> required_by_routes;
   };
 
@@ -59,12 +59,12 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   void forget(Acquisition& acquisition);
   /// Runs `work`, and keeps `background` until it is dismissed; closing waits for it.
   void receive(std::shared_ptr<BackgroundWork> background, asio::awaitable<void> work);
-  /// The same without work of its own.
+  /// Keeps `background` until it is dismissed; closing waits for it.
   void keep(std::shared_ptr<BackgroundWork> background);
   void dismiss(const std::shared_ptr<BackgroundWork>& background) {
     std::erase(background_, background);
   }
-  /// Runs `work`, which ends soon by itself; closing waits for it.
+  /// Runs `work`, which must end soon; closing waits for it.
   void spawn(asio::awaitable<void> work) { tasks_.spawn(std::move(work)); }
 
   /// For claims that bring none.
@@ -78,7 +78,7 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   /// Clear if it is good for what is required of it, by its own configuration and by the route's.
   Failure unmet_requirement(const std::vector<std::string>& route_requires) const;
   /// Connected, and good for what is required of it, by its own configuration and by the route's.
-  /// Bounded by connect_timeout; callers that come while it connects share the attempt.
+  /// Bounded by connect_timeout; callers that arrive while it connects share the attempt.
   /// `patience`: of an attempt that this call begins; default connect_timeout.
   asio::awaitable<Failure> ready(std::vector<std::string> route_requires,
                                  std::optional<std::chrono::milliseconds> patience = std::nullopt);
@@ -87,12 +87,12 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
       std::optional<std::chrono::milliseconds> timeout = std::nullopt,
       std::optional<std::chrono::milliseconds> patience = std::nullopt);
 
-  /// Returns what is known to stand between this process and the store at present.
+  /// Returns the trouble that is known between this process and the store at present.
   Trouble trouble() const;
   /// Returns the text for a wait that ended before the store answered.
   std::string no_answer_words() const;
 
-  /// The lease that a claim asks for; a failure if this store cannot give what was asked.
+  /// Makes the claim of a request; a failure if this store cannot grant its lease.
   Failure make_claim(const Acquisition::Request& request, ClaimPtr& claim);
   Duration margin(const Acquisition::Request& request) const;
   Duration request_timeout() const;
@@ -102,24 +102,25 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   Failure refused_kind(const Acquisition::Request& request) const;
   Failure refused_mode(Mode mode) const;
   Failure refused_permits() const;
-  /// Likewise, not_supported, if no grant of it can change its process.
+  /// not_supported if its grants cannot change their process. Checked before the store is reached,
+  /// too.
   Failure refused_adoption() const;
 
-  /// token_regressed if `token` is not above the last one that was handed out for this name, for a
-  /// reader the last exclusive one: the store has lost what it knew, and whoever guards a resource
-  /// by tokens would refuse ours.
+  /// token_regressed if `token` is not above the last one that was handed out for this name (for a
+  /// reader: the last exclusive one). The store has then lost its data. A resource that is guarded
+  /// by tokens would refuse the grant.
   Failure refused_token(const Acquisition::Request& request, std::uint64_t token) const;
 
-  /// Who has the lock that was not obtained, as far as this process knows: a sentence.
+  /// Returns a sentence about the holder of the lock, as far as this process knows it.
   std::string holder_words(const Acquisition::Request& request) const;
 
   /// A claim was granted: from now on it is renewed, and its token is remembered.
   std::shared_ptr<Hold> hold(const ClaimPtr& claim, const ClaimAnswer& answer,
                              const Acquisition::Request& request);
   void release(const std::shared_ptr<Hold>& hold, Releaser::Done done);
-  /// LockHandle::downgrade(). `done` is told once.
+  /// LockHandle::downgrade(). `done` is called once.
   void downgrade(const std::shared_ptr<Hold>& hold, std::shared_ptr<Releaser::Done> done);
-  /// LockHandle::export_grant(). `done` is told once.
+  /// LockHandle::export_grant(). `done` is called once.
   void export_grant(const std::shared_ptr<Hold>& hold, std::chrono::milliseconds within,
                     const std::shared_ptr<detail::Grant::Exported>& done);
   /// Grant::renew_within().
@@ -134,15 +135,15 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   void retire(Hold& hold);
 
   /// Calls `changed` now, and soon after the holder of that lock may have changed, as far as the
-  /// store tells; until unwatch_holder().
+  /// store notifies; until unwatch_holder().
   void watch_holder(const std::string& name, HolderWatches::Id id, HolderWatches::Changed changed);
   void unwatch_holder(const std::string& name, HolderWatches::Id id) noexcept;
   void tell_holder_changed(const std::string& name);
 
   /// For doctor; `timeout` (default connect_timeout) bounds the wait for a store not yet reached.
   asio::awaitable<StoreReport> report(std::optional<std::chrono::milliseconds> timeout);
-  /// After the loop has ended: all that is still held is lost, and a backend that could not be
-  /// closed is destroyed, so that no thread of its own goes on.
+  /// Called after the loop has ended: all held locks are lost. A backend that could not be closed
+  /// is destroyed, so that none of its threads continues.
   void end() noexcept;
   /// Ends everything in the order that LockManager::close() states, bounded by twice
   /// release_timeout and a little.
@@ -209,9 +210,9 @@ class Store final : public EventSink, public std::enable_shared_from_this<Store>
   };
   std::map<std::uint64_t, Broken> broken_;
   Job on_broken_freed_;   ///< end_holds() waits for it
-  HighestTokens tokens_;  ///< of the grants that were handed out
+  HighestTokens tokens_;  ///< tokens of the grants that were handed out
   Acquisitions acquisitions_;
-  std::vector<std::shared_ptr<BackgroundWork>> background_;  ///< in the order in which they came
+  std::vector<std::shared_ptr<BackgroundWork>> background_;  ///< in the order of their arrival
   const std::unique_ptr<StorePolicy> policy_;
 
   enum class Link { never, connecting, up } link_ = Link::never;

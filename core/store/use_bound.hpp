@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// UseBound: until when whoever has a lock may use it, whatever its store says (max_hold,
-// progress_every). A moment on the local clock, read by everybody who asks how the lock stands: it
-// is over on time also if nothing of ours runs.
+// UseBound: the time until which a user may use a lock, whatever its store says (max_hold,
+// progress_every). It is a time on the local clock, and each read of the lock's state compares it.
+// So the use ends on time even if no thread of dlock runs.
 #pragma once
 
 #include <algorithm>
@@ -15,14 +15,15 @@
 
 namespace dlock::core {
 
-/// What an acquire asks for.
+/// The limits of an acquire.
 struct UseLimit {
   std::optional<std::chrono::milliseconds> max_hold{};
   std::optional<std::chrono::milliseconds> progress_every{};
   bool any() const noexcept { return max_hold || progress_every; }
 };
 
-/// Why the holder's time is over, not the claim's: it is given back when he has been told.
+/// True: the user's time is over, not the claim's. The claim is released when the user was
+/// notified.
 inline bool is_over_use(LossReason why) noexcept {
   return why == LossReason::max_hold || why == LossReason::no_progress;
 }
@@ -30,7 +31,7 @@ inline bool is_over_use(LossReason why) noexcept {
 /// Thread safety: all members from any thread; locks nothing.
 class UseBound {
  public:
-  /// Before anybody has the lock.
+  /// Called before a handle of the lock exists.
   void begin(const UseLimit& limit, TimePoint now) noexcept {
     if (limit.max_hold) last_.store(after(now, bounded(*limit.max_hold)));
     if (!limit.progress_every) return;
@@ -38,7 +39,7 @@ class UseBound {
     every_.store(every.count());
     next_.store(after(now, every));
   }
-  /// Of a lock that is not lost yet.
+  /// Called for a lock that is not lost.
   void progress(TimePoint now) noexcept {
     const Duration every(every_.load(std::memory_order_relaxed));
     if (every > Duration::zero()) next_.store(after(now, every), std::memory_order_release);
@@ -70,8 +71,8 @@ class UseBound {
     return TimePoint(Duration(next_.load(std::memory_order_acquire)));
   }
 
-  std::atomic<Count> last_{kNever.time_since_epoch().count()};  ///< of max_hold
-  std::atomic<Count> next_{kNever.time_since_epoch().count()};  ///< of progress
+  std::atomic<Count> last_{kNever.time_since_epoch().count()};  ///< end of max_hold
+  std::atomic<Count> next_{kNever.time_since_epoch().count()};  ///< end of progress_every
   std::atomic<Count> every_{0};
 };
 

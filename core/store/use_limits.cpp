@@ -32,7 +32,7 @@ void UseLimits::add(const std::shared_ptr<Hold>& hold) {
   arm();
 }
 
-// Who is released says nothing here: most holds are short, and their limits are long.
+// A release does not remove its entry: most holds are short, and their limits are long.
 void UseLimits::forget_ended() {
   std::erase_if(uses_, [this](const auto& each) {
     return has_ended(each.second.hold) && ending_.count(each.second.number) == 0;
@@ -66,7 +66,7 @@ void UseLimits::look(Uses::node_type use, TimePoint now) {
   if (ending_.count(number) != 0) return give_back(number, false);
   const auto hold = use.mapped().hold.lock();
   if (!hold) return;
-  // Whoever sees the moment first makes it lost, and that may have been its user.
+  // The first reader of the state after the limit marks it lost, and that may have been its user.
   const bool is_lost = hold->state() == HandleState::lost;
   if (is_lost && !is_over_use(hold->reason())) return;
   if (!is_lost && hold->has_ended()) return;

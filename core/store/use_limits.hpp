@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// UseLimits: ends the holds of one store whose bounded use is over (UseBound). One order, as at the
-// end of a manager: told that it is lost, waited for while it is renewed, then given back. One
-// timer, whatever their number; who makes progress moves a moment and no timer.
+// UseLimits: ends the holds of one store whose bounded use is over (UseBound). The order is that of
+// LockManager::close(): the loss is reported, the hold is renewed until its user stops, then it is
+// released. One timer, whatever their number; progress changes a time and no timer.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ namespace dlock::core {
 /// Loop only.
 class UseLimits : public std::enable_shared_from_this<UseLimits> {
  public:
-  /// Is lost, has been told, and is to be given back. `is_left`: nobody works under it any more, as
-  /// far as that can be known.
+  /// The hold is lost, the user was notified, and the claim is to be released. `is_left`: no thread
+  /// works under it any more, as far as that can be known.
   using GiveBack = std::function<void(const std::shared_ptr<Hold>&, bool is_left)>;
 
-  /// `patience`: how long is waited at most for who has been told.
+  /// `patience`: longest wait for a user that was notified.
   UseLimits(Env& env, Duration patience, GiveBack give_back);
   ~UseLimits();
   UseLimits(const UseLimits&) = delete;
@@ -49,8 +49,8 @@ class UseLimits : public std::enable_shared_from_this<UseLimits> {
   Env& env_;
   const Duration patience_;
   const GiveBack give_back_;
-  Uses uses_;                                              ///< by the moment to look at them
-  std::map<std::uint64_t, std::shared_ptr<Hold>> ending_;  ///< told, and not yet given back
+  Uses uses_;                                              ///< by the time of their next check
+  std::map<std::uint64_t, std::shared_ptr<Hold>> ending_;  ///< notified, and not yet released
   std::uint64_t last_number_ = 0;
   std::size_t most_ = 64;  ///< then those that have ended are forgotten
   TimerId timer_ = 0;
