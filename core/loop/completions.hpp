@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Completions: where completion handlers run that have no executor of their own. One thread, made
-// when the first of them is there, so that they run one after the other; apart from the tellings of
-// losses, which wait for no handler.
+// Completions: runs completion handlers without an executor. One thread, made for the first of
+// them, runs them one after the other. Losses are reported on other threads, which wait for no
+// handler.
 #pragma once
 
 #include <boost/asio/execution.hpp>
@@ -21,13 +21,13 @@ class Completions : public std::enable_shared_from_this<Completions> {
 
   Completions(std::shared_ptr<Crew> crew, OnException on_exception)
       : crew_(std::move(crew)), on_exception_(std::move(on_exception)) {}
-  /// One for the time when there is no loop: after a close, in a fork()ed child.
+  /// Returns one for the time without a loop: after a close, in a fork()ed child.
   static std::shared_ptr<Completions> alone();
 
   /// Keeps this alive. Costs no thread until something is posted.
   asio::any_io_executor executor();
   void post(Job job);
-  /// As Crew::finish(). What is posted later still runs.
+  /// As Crew::finish(). Jobs that are posted later still run.
   void finish(std::chrono::steady_clock::time_point until) noexcept { crew_->finish(until); }
 
  private:

@@ -13,7 +13,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// The crew that the calling thread belongs to.
+/// The pool that the calling thread belongs to.
 thread_local const Crew* own_crew = nullptr;
 
 /// One after the other: as a chain, they would end in a recursion.
@@ -28,7 +28,7 @@ Crew::Crew(Limits limits, std::function<void()> short_of_threads) : limits_(limi
   short_of_threads_ = std::make_shared<const std::function<void()>>(std::move(short_of_threads));
 }
 
-// Each thread keeps the crew alive: nobody works any more.
+// Each thread keeps the pool alive, so no thread works any more.
 Crew::~Crew() {
   for (auto& worker : ended_) worker.thread.detach();
   drop_all(std::move(head_), &Errand::next_);
@@ -60,7 +60,7 @@ std::shared_ptr<Errand> Crew::take() noexcept {
   return pop();
 }
 
-// A thread that rests watches over the queue: one must be there as long as anything is in it.
+// A thread that rests watches the queue: one must exist while the queue is not empty.
 bool Crew::is_short() const noexcept {
   return head_ && resting_ + starting_ == 0 && threads_ < limits_.most;
 }
@@ -68,7 +68,7 @@ bool Crew::is_short() const noexcept {
 void Crew::hire(Lock& lock) {
   const auto place = workers_.emplace(workers_.end());
   try {
-    // Under the mutex: nobody looks for the std::thread before it is there.
+    // Under the mutex: the std::thread must be stored before another thread uses it.
     place->thread = start_thread([self = shared_from_this(), place, generation = generation_] {
       self->work(place, generation);
     });
@@ -105,7 +105,7 @@ void Crew::work(Workers::iterator self, unsigned generation) {
   --starting_;
   bool is_going_on = false;
   while (generation == generation_) {
-    // Who has just come back from an errand is no more help than there was.
+    // A thread that has just ended a task may begin the next one: the number at work does not grow.
     if (!(is_going_on && head_) && !may_begin(Clock::now())) {
       is_going_on = false;
       if (!rest(lock)) break;
@@ -114,7 +114,8 @@ void Crew::work(Workers::iterator self, unsigned generation) {
     is_going_on = true;
     run_next(lock, self, generation);
     if (generation == generation_) continue;
-    // Left to itself while it was at work. What waits has nobody else, if no thread can be made.
+    // finish() has left this thread alone. If no thread can be made, only this one can run the
+    // queue.
     while (threads_ == 0 && head_) run_next(lock, {}, generation);
     return;
   }
@@ -127,7 +128,7 @@ void Crew::work(Workers::iterator self, unsigned generation) {
   changed_.notify_all();
 }
 
-// As long as the others begin one errand after the other they need no help.
+// While the others begin one task after the other they need no help.
 bool Crew::may_begin(Clock::time_point now) const noexcept {
   return head_ && (working_ == 0 || stuck_at() <= now);
 }
@@ -136,7 +137,7 @@ Crew::Moment Crew::stuck_at() const noexcept {
   return std::max(head_->since_, last_begun_) + limits_.patience;
 }
 
-/// False: nobody needs it any more.
+/// False: the thread is not needed any more.
 bool Crew::rest(Lock& lock) noexcept {
   if (!head_ && is_finished_) return false;
   ++resting_;
@@ -197,7 +198,7 @@ void Crew::finish(Clock::time_point until) noexcept {
     is_finished_ = true;
     short_of_threads_ = nullptr;
     ended = dismiss(lock);
-    // Posted meanwhile, or left by one who ends the crew that he works in.
+    // Tasks that were posted meanwhile, or left by a task that ends its own pool.
     if (is_short()) try_to_hire(lock);
   }
   for (auto& worker : ended) worker.thread.join();

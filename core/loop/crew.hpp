@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Crew: a few threads that run errands which may block: user code, the log, a slow system call. As
-// many threads as there is need for: an errand that waits while all of them are stuck gets another,
-// up to a limit, and threads without work end. A thread that cannot be made is no failure of the
-// errand: it waits for the threads there are, and making one is tried again.
+// `Crew`: a thread pool for tasks that may block: user code, the log, a slow system call. It has as
+// many threads as needed. A task that waits while all threads are stuck gets another thread, up to
+// a limit; threads without work end. If a thread cannot be made, the task does not fail: it waits
+// for the present threads, and making one is tried again.
 #pragma once
 
 #include <chrono>
@@ -18,14 +18,14 @@
 
 namespace dlock::core {
 
-/// Something to run, and its place in the queue.
+/// A task to run, and its place in the queue.
 class Errand {
  public:
   Errand() = default;
   virtual ~Errand() = default;
   Errand(const Errand&) = delete;
   Errand& operator=(const Errand&) = delete;
-  /// On a thread of the crew. Throws std::bad_alloc only, which ends the process.
+  /// Runs on a thread of the pool. Throws std::bad_alloc only, which ends the process.
   virtual void run() = 0;
 
  private:
@@ -34,44 +34,44 @@ class Errand {
   std::chrono::steady_clock::time_point since_{};
 };
 
-/// Thread safety: all members from any thread. An errand is in one queue at most, once.
+/// Thread safety: all members from any thread. A task is in one queue at most, once.
 class Crew : public std::enable_shared_from_this<Crew> {
  public:
   struct Limits {
-    int least = 0;  ///< so many threads stay when there is nothing to do
+    int least = 0;  ///< number of threads that stay without work
     int most = 1;
-    /// When the threads at work have begun nothing for so long while an errand waits, another one
-    /// is taken off its rest, or made.
+    /// If the threads at work begin no task for this time while one waits, a resting thread begins
+    /// it, or another thread is made.
     std::chrono::milliseconds patience{0};
     std::chrono::milliseconds rest{1000};  ///< a thread without work ends after that
   };
-  /// `short_of_threads`: an errand waits and no thread can be made; hire() should be called in a
-  /// while. Called on any thread, until finish().
+  /// `short_of_threads`: a task waits and no thread can be made; call hire() in a while. Called on
+  /// any thread, until finish().
   explicit Crew(Limits limits, std::function<void()> short_of_threads = {});
   ~Crew();
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
 
-  /// Makes the threads that stay. Throws std::system_error if there is none to be had, and is as
-  /// before then.
+  /// Makes the threads that stay. Throws std::system_error if one cannot be made; nothing has
+  /// changed then.
   void start();
-  /// Errands begin in the order in which they were posted.
+  /// Queues a task. Tasks begin in the order in which they were posted.
   void post(std::shared_ptr<Errand> errand) noexcept;
   /// Makes a thread if one is missing.
   void hire() noexcept;
-  /// Takes the next errand out, for the caller to run; null if none waits.
+  /// Removes the next task, for the caller to run; null if none waits.
   std::shared_ptr<Errand> take() noexcept;
 
-  /// Waits for what was posted, until that moment; what has not begun by then is dropped, and a
-  /// thread that is stuck is left to itself. From one of its own threads: does not wait, and drops
-  /// nothing. What is posted later runs on a thread that is made for it.
+  /// Waits for the posted tasks until that time. Then it drops tasks that have not begun, and
+  /// leaves stuck threads alone. From one of its own threads: does not wait, and drops nothing. A
+  /// task that is posted later runs on a thread that is made for it.
   void finish(std::chrono::steady_clock::time_point until) noexcept;
 
  private:
   struct Worker {
     std::thread thread;
     bool is_working = false;
-    bool has_ended = false;  ///< said to finish() only
+    bool has_ended = false;  ///< set for finish() only
   };
   using Workers = std::list<Worker>;
   using Lock = std::unique_lock<std::mutex>;
@@ -92,16 +92,16 @@ class Crew : public std::enable_shared_from_this<Crew> {
   std::shared_ptr<const std::function<void()>> short_of_threads_;
   std::mutex mutex_;
   std::condition_variable posted_;
-  std::condition_variable changed_;  ///< for finish(): somebody is done, or has ended
+  std::condition_variable changed_;  ///< for finish(): a task is done, or a thread has ended
   std::shared_ptr<Errand> head_;
   Errand* tail_ = nullptr;
-  unsigned generation_ = 0;  ///< of the threads; finish() begins another
-  int threads_ = 0;          ///< of this generation
-  int working_ = 0;          ///< likewise
+  unsigned generation_ = 0;  ///< the threads' generation; finish() begins another
+  int threads_ = 0;          ///< in this generation
+  int working_ = 0;          ///< those that run a task
   int starting_ = 0;
   int resting_ = 0;
-  int watching_ = 0;       ///< of those, who look again when the others are stuck
-  Moment last_begun_{};    ///< an errand
+  int watching_ = 0;       ///< resting threads that check again when the others are stuck
+  Moment last_begun_{};    ///< when the last task began
   bool was_told_ = false;  ///< that threads are short, since the last hire()
   bool is_finished_ = false;
   Workers workers_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A wait as a user gave it, as a moment.
+// Converts the wait of a user into a deadline.
 #pragma once
 
 #include <chrono>

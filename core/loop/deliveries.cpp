@@ -13,23 +13,24 @@
 namespace dlock::core {
 namespace {
 
-/// A part of a turn's handlers leaves before the others have ended, so that the user's thread works
-/// while the loop goes on: a quarter of as many as there were in the turn before.
+/// A part of a turn's handlers is sent before the others have ended, so that the user's thread
+/// works in parallel with the loop. A part is a quarter of the number of handlers in the turn
+/// before.
 constexpr std::size_t kParts = 4;
 constexpr std::size_t kLeast = 4;
-/// Beyond so many executors each handler is posted by itself: to look for one costs more.
+/// Beyond this number of executors each handler is posted alone: to search for one costs more.
 constexpr std::size_t kExecutors = 8;
 
 }  // namespace
 
 struct Deliveries::Batch {
   explicit Batch(detail::Destination destination) noexcept : to(std::move(destination)) {}
-  detail::Destination to;  // first: it goes last
+  detail::Destination to;  // first member: destroyed last
   detail::FunctionQueue<void()> handlers;
   std::size_t count = 0;
 };
 
-/// What is posted: runs the first handler, after it has posted the rest.
+/// The handler that is posted: posts the rest, then runs the first handler.
 class Deliveries::Next {
  public:
   explicit Next(std::shared_ptr<Batch> batch) noexcept : batch_(std::move(batch)) {}
@@ -37,7 +38,7 @@ class Deliveries::Next {
   void operator()() {
     while (auto handler = batch_->handlers.pop()) {
       if (batch_->handlers.empty() || pass_on()) return handler();
-      // The executor does not take the rest: it is run from here.
+      // The executor does not accept the rest: run it here.
       try {
         handler();
       } catch (...) {
@@ -112,10 +113,11 @@ void Deliveries::add(detail::Destination to, Job handler) {
   send(std::move(full));
 }
 
-/// A post that the executor does not take costs one handler, as if that had been alone.
+/// A post that the executor refuses costs one handler, as if that had been alone.
 void Deliveries::send(std::shared_ptr<Batch> batch) {
   auto to = batch->to;
-  const auto own = std::move(batch);  // goes before it: its handlers may all have run by then
+  const auto own = std::move(batch);  // destroyed before `to`: its handlers may all have run by
+                                      // then
   while (!own->handlers.empty()) {
     try {
       return asio::post(to.executor, Next(own));

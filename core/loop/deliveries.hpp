@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Deliveries: answers on their way from the loop to users, handlers to their executors and wakings
-// to threads that sleep. What one turn of the loop has for them leaves at its end. Handlers for one
-// executor leave together: the first is posted there, and each posts the next before it runs. So a
-// user's thread is woken once for many handlers; with a post for each of them it woke, ran one and
-// slept again. Where several threads run the executor they share the handlers as ever, for the next
-// is posted first. And a thread that is woken in the middle of a turn takes the loop's processor.
+// to threads that sleep. The loop sends those of one turn at its end. Handlers for one executor are
+// sent together: the first is posted there, and each posts the next before it runs. So a user's
+// thread is woken once for many handlers; with a post for each of them it woke, ran one and slept
+// again. Where several threads run the executor they still share the handlers, because the next is
+// posted first. A thread that is woken in the middle of a turn would use the loop's processor.
 #pragma once
 
 #include <semaphore.h>
@@ -21,10 +21,10 @@
 
 namespace dlock::core {
 
-/// Of one loop. Thread safety: whoever runs the loop.
+/// One per loop. Thread safety: the thread that runs the loop.
 class Deliveries {
  public:
-  /// `what`: why an executor did not take a handler, which is gone then.
+  /// `what`: why an executor did not accept a handler, which is then gone.
   using OnRefused = std::function<void(const char* what)>;
 
   Deliveries();

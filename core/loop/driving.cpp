@@ -18,23 +18,23 @@ namespace {
 
 /// How late a timer of the loop's, or a message, may be noticed after a caller has left it.
 constexpr std::chrono::milliseconds kNap{1};
-/// The same below a caller who leads, or comes again and again, as long as nobody has ever given
-/// the loop something that no call waits for: timers are seen to all the same, and on the sockets
-/// nothing is awaited.
+/// The same while a caller leads, or calls arrive again and again. It needs a loop that was never
+/// given work without a waiting call. Timers run all the same, and no message is expected on the
+/// sockets.
 constexpr std::chrono::milliseconds kLongNap{5};
-/// Again and again: so often in one nap.
+/// Number of calls in one nap that counts as again and again.
 constexpr std::uint64_t kBusy = 2;
-/// After so many naps below the same caller the loop's thread sleeps until that leaves.
+/// After this number of naps under the same caller the loop's thread sleeps until that leaves.
 constexpr int kNaps = 20;
-/// Callers that come in twos, and what nobody waits for, are served by the loop's thread for so
-/// long after the last of them.
+/// The loop's thread serves callers that arrive in pairs, and work without a waiting call, for this
+/// time after the last of them.
 constexpr std::chrono::milliseconds kCrowd{10};
-/// What a handler of a store may need, generously: some write into buffers on the stack.
+/// Stack that a handler of a store may need, generously: some write into buffers on the stack.
 constexpr std::size_t kStack = std::size_t{256} * 1024;
 /// A thread's priority may change.
 constexpr std::chrono::milliseconds kLookAgain{100};
 
-/// Of the calling thread.
+/// Returns the scheduling of the calling thread.
 Scheduling scheduling() noexcept {
   Scheduling of_this;
   of_this.policy = ::sched_getscheduler(0);
@@ -44,7 +44,7 @@ Scheduling scheduling() noexcept {
   return of_this;
 }
 
-/// What the calling thread is, looked at now and then.
+/// Properties of the calling thread, read again now and then.
 struct Here {
   TimePoint looked_at{};
   Scheduling scheduling;
@@ -69,7 +69,7 @@ struct Here {
     }
     ::pthread_attr_destroy(&attributes);
   }
-  /// Not on a coroutine's stack of somebody's own either.
+  /// False also on a separate stack, such as a coroutine's.
   bool has_room() const noexcept {
     const char* const top = static_cast<const char*>(__builtin_frame_address(0));
     return stack_begin < top && top < stack_end &&
@@ -89,7 +89,7 @@ Driving::Intent::~Intent() {
   if (const auto forgotten = close()) forgotten->see_to_posted();
 }
 
-/// What is posted from now on is none of its business.
+/// From now on posts are not collected here any more.
 std::shared_ptr<Driving> Driving::Intent::close() noexcept {
   if (open == this) open = outer_;
   return std::exchange(posted_, nullptr);
@@ -125,7 +125,7 @@ void Driving::see_to_posted() noexcept {
   on_post();
 }
 
-// Without the loop's own thread nobody would take over what a caller leaves.
+// Without the loop's own thread, no thread would continue the work that a caller leaves.
 bool Driving::begin() noexcept {
   if (!callers_lead_) return false;
   here.look(BoottimeClock::now());
@@ -148,7 +148,7 @@ void Driving::end() noexcept {
   const Lock lock(mutex_);
   leader_ = Leader::nobody;
   was_led_ = true;
-  // What a timer began goes on without the caller.
+  // Work that a timer began continues without the caller.
   if (std::exchange(due_, due) <= now) has_rung_ = true;
   is_wanted_ = is_wanted_ || env_.has_posted() || is_crowded();
   const bool naps_too_long = wakes_at_ > now + kNap && leaves_something();
@@ -235,7 +235,7 @@ void Driving::run_here(OnException on_exception) {
 /// Returns when the loop's thread has to lead; false: at the end.
 bool Driving::nap(Lock& lock) {
   auto leads = leads_;
-  int naps = 0;  // of one lead
+  int naps = 0;  // during one lead
   while (!is_stopped_) {
     const auto now = BoottimeClock::now();
     const bool is_free = leader_ == Leader::nobody;
@@ -260,8 +260,8 @@ bool Driving::nap(Lock& lock) {
   return false;
 }
 
-/// Until nobody waits any more who has been answered: the next call may come at once, from one who
-/// is alone.
+/// Leads until the waiting callers have been answered: the next call may follow at once, and be
+/// alone.
 void Driving::lead() {
   auto& io = env_.context();
   HaltPoll idle;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Driving: whose thread runs the loop. The loop's own, as a rule. While blocking calls come one
-// after the other it is the thread of the call that waits (leader and followers, as in Schmidt et
-// al., Pattern-Oriented Software Architecture 2): who is alone sends, waits and receives on its own
-// thread, and no thread has to be woken for it, which on a virtual machine takes longer than a lock
-// and unlock on Redis. The loop's thread naps meanwhile, a millisecond at a time (five while calls
-// leave nothing to it), and leads again when a nap has passed without a caller, at the next timer,
-// and at once when a second caller waits or work comes from elsewhere while nobody leads.
+// Driving: decides which thread runs the loop. Usually that is the loop's own thread. While
+// blocking calls are made one after the other it is the thread of the call that waits (leader and
+// followers, as in Schmidt et al., Pattern-Oriented Software Architecture 2). A caller that is
+// alone sends, waits and receives on its own thread, and no thread has to be woken for it. On a
+// virtual machine a waking takes longer than a lock and unlock on Redis. The loop's thread naps
+// meanwhile, a millisecond at a time (five while calls leave nothing to it). It leads again when a
+// nap has passed without a caller, and at the next timer. It leads at once when a second caller
+// waits, or work is posted from elsewhere while no thread leads.
 //
 // No user code runs on the loop, so none runs on a caller's thread from here.
 #pragma once
@@ -24,13 +25,13 @@ namespace dlock::core {
 
 class Driving;
 
-/// What a blocking call waits for. The loop sets it.
+/// The result that a blocking call waits for. The loop sets it.
 class Awaited {
  public:
   virtual ~Awaited() = default;
   virtual bool is_over() const noexcept = 0;
-  /// Asleep until it is over. `loop`, if there is one, is told that somebody sleeps (follow()) and
-  /// that it is answered (on_answer()), unless it is over already.
+  /// Sleeps until it is over. Unless it is over already, `loop` (if not null) is notified of the
+  /// sleep (follow()) and of the answer (on_answer()).
   virtual void sleep(std::shared_ptr<Driving> loop) = 0;
 
  protected:
@@ -42,7 +43,7 @@ class Awaited {
 /// How the system schedules a thread: sched(7).
 struct Scheduling {
   int policy = 0;
-  int priority = 0;  ///< of the real-time policies
+  int priority = 0;  ///< for the real-time policies
   int nice = 0;
 };
 
@@ -55,23 +56,24 @@ class Driving final : public RealEnv::Runner, public std::enable_shared_from_thi
 
   using OnException = std::function<void(const char* what)>;
   /// The loop's own thread runs this, once; returns after stop(). A std::bad_alloc that leaves a
-  /// handler ends the process, whoever leads. `on_exception` is told of each other exception, which
-  /// is a bug; the loop goes on: all locks live on it.
+  /// handler ends the process, on any thread. `on_exception` receives each other exception, which
+  /// is a bug. The loop continues, because all locks depend on it.
   void run_here(OnException on_exception);
-  /// The loop stands still when it returns.
+  /// When it returns, no thread runs the loop.
   void stop() noexcept;
 
-  /// The calling thread gives the loop something to do, under an Intent or not.
+  /// The calling thread has posted work for the loop, under an Intent or not.
   void on_work() noexcept;
   bool takes_post() noexcept override;
   void on_post() noexcept override;
-  /// Of the awaited: another thread has to run the loop; and, on the loop, it need not any more.
+  /// Called by an Awaited: another thread has to run the loop until on_answer(), which the loop
+  /// calls.
   void follow() noexcept;
-  /// So few sleep that one who looks again and again keeps nobody from a processor.
+  /// So few threads sleep that a thread which polls keeps no other from a processor.
   bool is_quiet() const noexcept { return waiting_.load(std::memory_order_relaxed) <= kFew; }
   void on_answer() noexcept { waiting_.fetch_sub(1, std::memory_order_relaxed); }
 
-  /// While it lives, what the calling thread posts wakes nobody: wait() or push() runs it.
+  /// While it lives, posts of the calling thread wake no thread: wait() or push() runs them.
   class Intent {
    public:
     Intent() noexcept;
@@ -82,8 +84,8 @@ class Driving final : public RealEnv::Runner, public std::enable_shared_from_thi
     /// Runs the loop that was posted to until `awaited` is over, or sleeps until then if another
     /// thread has to run it.
     void wait(Awaited& awaited);
-    /// Runs what is posted, on the calling thread if nobody leads: an unlock that is not waited
-    /// for.
+    /// Runs the posted work, on the calling thread if no thread leads: for an unlock without a
+    /// wait.
     void push() noexcept;
 
    private:
@@ -129,11 +131,11 @@ class Driving final : public RealEnv::Runner, public std::enable_shared_from_thi
   std::uint64_t leads_ = 0;
   bool has_rung_ = false;   ///< a timer, below a caller since the present nap began
   TimePoint wakes_at_{};    ///< the loop's own thread, from its nap
-  TimePoint due_ = kNever;  ///< the next timer, as long as nobody leads
-  Scheduling own_;          ///< of the loop's own thread
+  TimePoint due_ = kNever;  ///< the next timer, while no thread leads
+  Scheduling own_;          ///< the scheduling of the loop's own thread
 
-  std::atomic<int> waiting_ = 0;             ///< those who sleep
-  std::atomic<std::uint64_t> visits_ = 0;    ///< of callers who could not lead
+  std::atomic<int> waiting_ = 0;             ///< number of sleeping threads
+  std::atomic<std::uint64_t> visits_ = 0;    ///< number of callers that could not lead
   std::atomic<bool> yield_ = false;          ///< the caller that leads has to let go
   std::atomic<bool> has_unawaited_ = false;  ///< there has been work that no call waits for
   /// Two callers were here at once, or one that does not wait.

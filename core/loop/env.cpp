@@ -26,7 +26,7 @@ char* put_bytes(std::uint64_t from, int first, int end, char* at) {
 
 }  // namespace
 
-// Byte by byte: each claim has one, and fmt takes ten times as long for it.
+// Byte by byte: each claim needs one, and fmt is ten times as slow.
 std::string make_uuid(Env& env) {
   const auto high = (env.random() & ~0xf000ULL) | 0x4000ULL;
   const auto low = (env.random() & ~(3ULL << 62)) | (2ULL << 62);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How long a thread that has nothing to do keeps looking before it sleeps. Waking a thread on an
-// idle processor takes some 50 us on a virtual machine, more than a whole lock and unlock on the
-// local store. Known as halt polling from KVM (Documentation/virt/kvm/halt-polling.rst), and
-// adaptive as there: after a wait longer than looking could have shortened, the next begins with
-// sleep.
+// HaltPoll: how long an idle thread polls before it sleeps. Waking a thread on an idle processor
+// needs some 50 us on a virtual machine, more than a whole lock and unlock on the local store.
+// Known as halt polling from KVM (Documentation/virt/kvm/halt-polling.rst), and adaptive as there:
+// after a wait that polling could not have shortened, the next one sleeps at once.
 #pragma once
 
 #include <thread>
@@ -16,25 +15,25 @@ namespace dlock::core {
 /// One waiting thread's. The decision is pure: the time waited is handed in.
 class HaltPoll {
  public:
-  /// As long as a wait that is worth it. What a wake-up alone costs, half of it, was too short: who
-  /// looks shares the processor with what is waited for, which is slower by that.
+  /// The longest wait that is worth polling. Half of it, the cost of a wake-up alone, was too
+  /// short. A thread that polls shares the processor with the awaited thread, which is slower by
+  /// that.
   static constexpr Duration kMost = std::chrono::microseconds(100);
-  /// A wait of up to this is one that looking would have shortened; the wake-up is part of it.
+  /// Polling would have shortened a wait of up to this time; the wake-up is part of it.
   static constexpr Duration kReach = kMost;
 
-  /// On one processor it never looks: nobody else could run meanwhile.
+  /// On one processor it never polls: no other thread could run meanwhile.
   explicit HaltPoll(unsigned processors = std::thread::hardware_concurrency())
       : most_(processors > 1 ? kMost : Duration::zero()) {}
 
-  /// How long to look before sleep. Zero at first.
+  /// Time to poll before sleep. Zero at first.
   Duration window() const noexcept { return window_; }
 
-  /// After each wait: how long it took until there was something to do, by looking or by sleep.
+  /// Called after each wait, with the time until there was something to do, by polling or by sleep.
   void waited(Duration time) noexcept { window_ = time <= kReach ? most_ : Duration::zero(); }
 
-  /// Waits: by `found`, again and again, as long as the window says; then by `sleep`, which returns
-  /// when there is something to do. Yields between two looks: what is waited for may need this very
-  /// processor.
+  /// Waits: calls `found` again and again within the window, then `sleep`, which returns when there
+  /// is something to do. Yields between two polls: the awaited thread may need this very processor.
   template <class Found, class Sleep>
   void wait(Found found, Sleep sleep) {
     const auto start = BoottimeClock::now();

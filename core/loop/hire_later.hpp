@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A crew that is short of threads tries again by the timer of a loop.
+// A thread pool that is short of threads tries again by the timer of a loop.
 #pragma once
 
 #include <boost/asio/post.hpp>
@@ -11,7 +11,7 @@
 
 namespace dlock::core {
 
-/// Any thread. Soon calls the crew's hire(), which calls this again if that did not help.
+/// Soon calls Crew::hire(), which calls this again if that did not help. Any thread.
 inline void hire_later(Env& env, std::weak_ptr<Crew> crew) {
   asio::post(env.executor(), [&env, crew = std::move(crew)] {
     env.call_at(env.now() + std::chrono::milliseconds(100), [crew] {
@@ -20,7 +20,7 @@ inline void hire_later(Env& env, std::weak_ptr<Crew> crew) {
   });
 }
 
-/// A crew that does so. `env` outlives its finish().
+/// Makes a pool that does so. `env` outlives its finish().
 inline std::shared_ptr<Crew> make_crew(Env& env, Crew::Limits limits) {
   auto itself = std::make_shared<std::weak_ptr<Crew>>();
   auto crew = std::make_shared<Crew>(limits, [&env, itself] { hire_later(env, *itself); });

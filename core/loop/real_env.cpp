@@ -95,7 +95,7 @@ class RealEnv::Unbounded : public std::enable_shared_from_this<Unbounded> {
       try {
         job();
       } catch (const std::exception& error) {
-        end_if_out_of_memory(error);  // of any other `done` finds no result
+        end_if_out_of_memory(error);  // after any other exception, `done` finds no result
       }
       job = {};
       all->ended(done);
@@ -180,7 +180,7 @@ class RealEnv::Turn {
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
 
-  /// What is posted, and what that posts; not for ever: then the sockets have their turn.
+  /// Runs posted jobs, and the jobs that they post, up to a limit: then the sockets are polled.
   void run() {
     constexpr int kMost = 1000;
     for (int i = 0; i < kMost;) {
@@ -192,7 +192,7 @@ class RealEnv::Turn {
   static bool is_of(const RealEnv& env) noexcept { return here == &env; }
 
  private:
-  /// All that is posted, taken at once; what is not run goes back to its place.
+  /// All posted jobs, removed at once; jobs that are not run are put back in their place.
   struct Batch {
     explicit Batch(RealEnv& env) noexcept : jobs(env.take_posted()), env_(env) {}
     ~Batch() {

@@ -3,8 +3,8 @@
 // The Env of production: an io_context, a timerfd on CLOCK_BOOTTIME (so that a deadline which
 // passed during suspend is noticed at resume), and helper threads made when something must block.
 //
-// What is posted has a queue here, not in the io_context: it is run to its end, with all that it
-// posts, before the sockets are looked at again. In an io_context's own queue each hop from handler
+// Posted jobs have a separate queue, not the io_context's. The loop runs all of them, with all that
+// they post, before it polls the sockets again. In an io_context's own queue each hop from handler
 // to handler costs an epoll_wait().
 #pragma once
 
@@ -39,29 +39,29 @@ class RealEnv final : public Env {
   void run_blocking(Job job, Job done) override;
   void run_unbounded(Job job, Job done) override;
 
-  /// Whoever owns the Env runs this from one thread.
+  /// The owner of the Env runs this from one thread.
   asio::io_context& context() noexcept { return io_; }
-  /// Whoever may have to run what is posted from outside the loop. Any thread.
+  /// Runs jobs that are posted from outside the loop. Any thread.
   class Runner {
    public:
-    /// The calling thread has posted something, and sees to it: true.
+    /// Returns true if the calling thread, which has posted a job, runs it.
     virtual bool takes_post() noexcept = 0;
-    /// Something was posted that nobody has taken.
+    /// A job was posted for which takes_post() returned false.
     virtual void on_post() noexcept = 0;
 
    protected:
     ~Runner() = default;
   };
-  /// Before anybody posts; `runner` lives as long as this.
+  /// Called before the first post; `runner` lives until this ends.
   void serve(Runner& runner) noexcept { runner_ = &runner; }
   /// Runs what is posted, on the loop.
   void run_posted();
   bool has_posted() const noexcept;
-  /// What a Runner has taken and does not run, the io_context runs.
+  /// Lets the io_context run the jobs that a Runner has accepted and does not run.
   void see_to_posted() noexcept;
   /// The next timer. On the loop.
   TimePoint next_due() const noexcept { return timers_.next(); }
-  /// Whoever runs the loop comes back from its wait. Any thread.
+  /// The thread that runs the loop returns from its wait. Any thread.
   void interrupt() const noexcept;
   Deliveries& deliveries() noexcept { return deliveries_; }
 

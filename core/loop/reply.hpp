@@ -2,10 +2,10 @@
 //
 // One value, handed from the loop to the thread that blocks for it.
 //
-// A POSIX semaphore, and it only for who sleeps. A condition variable wakes its waiter into the
-// mutex that its waker still has; std::atomic's wait() and std::binary_semaphore yield the
-// processor four times before they sleep. Where many wait, each of these is a switch of threads
-// more.
+// A POSIX semaphore, used only by a thread that sleeps. A condition variable wakes its waiter into
+// the mutex that its waker still holds. std::atomic's wait() and std::binary_semaphore yield the
+// processor four times before they sleep. With many waiters each of these is one more switch of
+// threads.
 #pragma once
 
 #include <semaphore.h>
@@ -37,9 +37,9 @@ class Reply final : public Awaited {
     value_ = std::move(value);
     auto seen = State::awaited;
     if (state_.compare_exchange_strong(seen, State::here, std::memory_order_acq_rel)) return;
-    // First: who is told may come again at once, and leads the loop if nobody sleeps.
+    // First: the woken caller may call again at once, and leads the loop if no other thread sleeps.
     if (loop_) loop_->on_answer();
-    // Who looks may be gone from here on; who sleeps stays until it is woken.
+    // A thread that polls may be gone from here on; one that sleeps stays until it is woken.
     const auto was = state_.exchange(State::here, std::memory_order_acq_rel);
     if (was == State::asleep) Deliveries::wake(told_);
   }
@@ -48,7 +48,7 @@ class Reply final : public Awaited {
     return state_.load(std::memory_order_acquire) == State::here;
   }
 
-  /// Once. What was to give the value was posted under `intent`. Has no deadline of its own:
+  /// Called once. The work that sets the value was posted under `intent`. No deadline here:
   /// deadlines are the loop's business.
   T wait(Driving::Intent& intent) {
     intent.wait(*this);

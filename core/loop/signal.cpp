@@ -20,7 +20,7 @@ struct Signal::Waiter {
   detail::Suspended<bool> suspended;
 };
 
-// One that nobody waits for any more may end on a helper thread, and touches nothing of the loop's.
+// A signal without a waiter may be destroyed on a helper thread, and does not use the loop.
 Signal::~Signal() {
   if (timer_ != 0) env_.cancel(timer_);
 }

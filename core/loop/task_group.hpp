@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The coroutines of one store, counted, so that closing can wait for them. One that has come to the
-// end of its task takes the next: to make one costs as much as the rest of a lock and unlock.
+// The coroutines of one store, counted, so that closing can wait for them. At the end of its task a
+// coroutine runs the next one: to make a coroutine costs as much as the rest of a lock and unlock.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -26,14 +26,14 @@ class TaskGroup {
   /// Ends the coroutines that rest. None rests from now on.
   void dismiss();
 
-  /// So many coroutines wait for a task.
+  /// Returns the number of coroutines that wait for a task.
   std::size_t resting() const noexcept { return workers_.size(); }
 
-  /// True when no task runs any more, false when the deadline came first. One waiter.
+  /// Returns true when no task runs any more, false at the deadline. One waiter.
   asio::awaitable<bool> wait_idle(TimePoint deadline);
 
  private:
-  /// One task, counted as long as its coroutine lives: however that ends.
+  /// One task, counted while its coroutine lives, however that ends.
   class Running;
   /// A coroutine between two tasks.
   struct Worker;

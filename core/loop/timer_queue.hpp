@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The pending timers of one loop, in order. Pure: whoever owns it asks for the next moment and says
-// what time it is.
+// The pending timers of one loop, in order. Pure: its owner asks for the next time, and passes the
+// present time.
 //
 // A heap in one piece of memory (four children each: Johnson, "Priority queues with update and
 // finding minimum spanning trees", 1975), and where in it each timer is: most timers guard one
 // request and are removed before they are due. The containers that have this
-// (boost::heap::d_ary_heap) take a node for each timer, and one more to move it.
+// (boost::heap::d_ary_heap) allocate a node for each timer, and one more to move it.
 #pragma once
 
 #include <cstdint>
@@ -22,14 +22,14 @@ class TimerQueue {
   void remove(TimerId id) noexcept;
   /// The earliest moment, kNever if there is none.
   TimePoint next() const noexcept;
-  /// Takes the earliest job out if it is due, else an empty one. Of those that are due at the same
-  /// moment the one that was added first.
+  /// Removes and returns the earliest job if it is due, else an empty one. Among jobs that are due
+  /// at the same time, the first added is first.
   Job take_due(TimePoint now);
 
  private:
-  /// By what a timer's id begins with; used by one after the other.
+  /// Found by the first part of a timer's id; used again after its timer has ended.
   struct Slot {
-    TimerId id = 0;  ///< of whose it is; of the next one while it is free
+    TimerId id = 0;  ///< its timer's; while it is free, that of the next timer
     Job job;
     std::size_t place = 0;  ///< in the heap; of the next free one while it is free
     bool is_used = false;
@@ -54,7 +54,7 @@ class TimerQueue {
 
   std::vector<Entry> heap_;
   std::vector<Slot> slots_;
-  std::size_t first_free_ = 0;  ///< as long as it is below slots_.size()
+  std::size_t first_free_ = 0;  ///< valid while below slots_.size()
   std::uint64_t last_order_ = 0;
 };
 
