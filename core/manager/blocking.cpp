@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The blocking forms over the one asynchronous call: the caller sleeps until the loop has decided.
-// Deadlines are the loop's business, so the caller's wait has none of its own.
+// Deadlines are the loop's business, so the caller's wait has none.
 #include "core/loop/reply.hpp"
 #include "core/manager/nesting.hpp"
 #include "dlock/detail/recycled.hpp"
@@ -41,7 +41,7 @@ LockHandle acquire_or_throw(DistributedLock& lock, AcquireOptions options, std::
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {
-    // Nothing has begun: what begins tells its outcome by the reply.
+    // Nothing has begun: an acquire that has begun reports its outcome by the reply.
     auto failure = failure_of(error);
     ec = failure.error;
     if (options.diagnostics != nullptr) options.diagnostics->server_text = std::move(failure.text);

@@ -51,7 +51,7 @@ class Calls {
     bool is_over_ = false;
   };
 
-  /// The same for who does not wait: is told once, on the loop.
+  /// As Call, for a caller that does not wait: `done` is called once, on the loop.
   template <class T>
   class Told final : public Any {
    public:

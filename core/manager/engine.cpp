@@ -26,7 +26,7 @@ namespace dlock::core {
 namespace {
 
 using std::chrono::milliseconds;
-/// A loss without a hold that could tell of it.
+/// A loss without a hold that could report it.
 class LossErrand final : public Errand {
  public:
   LossErrand(std::shared_ptr<Engine> engine, Loss loss)
@@ -89,8 +89,8 @@ class RoutedLock final : public DistributedLock {
   const std::shared_ptr<CachedLock> cached_;
 };
 
-// Who wants a lease of his own, to read, to pass others, or to be asked for the lock, asks the
-// store for a claim of his own, behind the one that is here.
+// An acquire with its own lease, for reading, with a head start, or revocable makes a separate
+// claim. The store queues that behind the claim that is kept here.
 detail::Canceller RoutedLock::start_cached(AcquireOptions options, detail::AcquireHandler handler) {
   const bool wants_another = options.lease || options.mode == Mode::shared || options.revocable ||
                              options.head_start.count() != 0;
@@ -100,7 +100,7 @@ detail::Canceller RoutedLock::start_cached(AcquireOptions options, detail::Acqui
   return engine_->start_acquire(name_, route_, options, std::move(handler), cached, {});
 }
 
-/// One thread tells as a rule; so many while each of them is kept by user code.
+/// Usually one thread runs the callbacks; up to this number while user code blocks all the others.
 constexpr Crew::Limits kTellers{.least = 1, .most = 64, .patience = std::chrono::milliseconds(1)};
 /// Handlers run one after the other.
 constexpr Crew::Limits kCompleters{.most = 1};
@@ -114,11 +114,11 @@ constexpr std::chrono::milliseconds kLogPatience{1000};
 void tell_refused(LogLines& log, const char* what) {
   log.write(
       LogLevel::error,
-      fmt::format("a completion handler was dropped, its executor did not take it: {}", what));
+      fmt::format("a completion handler was dropped, its executor did not accept it: {}", what));
 }
 
-/// What carries a result to the user's executor may fail there: Asio's own makes its threads at
-/// first use.
+/// The code that passes a result to the user's executor may fail there: Asio's own executor makes
+/// its threads at first use.
 template <class Handler>
 auto guard(std::shared_ptr<LogLines> log, Handler handler) {
   return [log = std::move(log), handler = std::move(handler)](auto... results) mutable {
@@ -132,7 +132,7 @@ auto guard(std::shared_ptr<LogLines> log, Handler handler) {
   };
 }
 
-/// What is wrong with the bounds of its use; empty: nothing.
+/// Returns what is wrong with the bounds of its use; empty: nothing.
 std::string refused_use(const AcquireOptions& options) {
   const auto is_wrong = [](const auto& limit) { return limit && limit->count() <= 0; };
   if (is_wrong(options.max_hold)) return "max_hold: it must be positive";
@@ -309,14 +309,14 @@ Failure Engine::start_locked() {
   return {};
 }
 
-// What was made stays when the rest cannot be: the next call goes on from there.
+// Threads that were made stay if the others cannot be: the next call continues from there.
 void Engine::start_threads() {
   runtime_->tellers->start();
   runtime_->loop = start_thread([this] {
     runtime_->driving->run_here([this, is_told = false](const char* what) mutable {
       if (std::exchange(is_told, true)) return;
       log(LogLevel::error, fmt::format("an exception left a handler of the loop, which is a "
-                                       "mistake in dlock; more of them are not told: {}",
+                                       "mistake in dlock; more of them are not logged: {}",
                                        what));
     });
   });
@@ -325,7 +325,7 @@ void Engine::start_threads() {
 
 bool Engine::is_foreign() const noexcept { return started_ && fork_generation() != generation_; }
 
-// What is posted here runs: close() shuts the door before it posts its own work.
+// A job posted before close() always runs. close() rejects new jobs before it posts its own.
 bool Engine::post(Job job) { return !try_post(std::move(job)).error; }
 
 Failure Engine::try_post(Job job) {
@@ -432,7 +432,7 @@ UseLimit Engine::use_limit(const RouteConfig& route, const AcquireOptions& optio
   return limit;
 }
 
-/// From now on a user has it. Nothing of the engine's: who is told may have outlived it.
+/// Called when a user gets the hold. Uses nothing of the engine, which may have ended.
 void Engine::hand_out(const std::shared_ptr<Hold>& hold, const UseLimit& limit) {
   if (limit.any()) {
     auto& env = hold->host().env();
@@ -529,7 +529,7 @@ detail::Canceller Engine::start(const std::string& name, Acquisition::Request re
         if (const auto& hold = HandleAccess::hold(handle)) hand_out(hold, limit);
         handler(ec, std::move(handle));
       });
-  // Whatever keeps it from beginning is told.
+  // An error before it has begun is reported, too.
   Job begin = [this, cancel, shared_handler, &route, cached,
                request = std::move(request)]() mutable {
     try {
@@ -585,8 +585,8 @@ bool Engine::take_cached(CachedLock& cached, const RouteConfig& route,
   return true;
 }
 
-// What is thrown is logged, and on_loss is told of a loss that nobody had heard of before the store
-// said so.
+// An exception is logged. on_loss is called for a loss that was not known before the store's
+// answer.
 Releaser::Done Engine::guarded(const std::shared_ptr<Hold>& hold, Releaser::Done done) {
   const bool tells_losses = options_.on_loss || options_.log_losses;
   if (!done && !tells_losses) return done;
@@ -616,7 +616,7 @@ asio::awaitable<void> Engine::close_stores() {
     closed.emplace_back(env());
     spawn(env(), close_store(store, closed.back()));
   }
-  // Once for whoever works under a lock, once for giving it back.
+  // Once for the work under a lock, once for the release.
   const auto until = env().now() + 2 * longest_release_timeout() + kCloseSlack;
   for (const auto& one : closed) co_await one.get_until(until);
   runtime_->calls.end_all();
@@ -649,7 +649,7 @@ void Engine::close() noexcept {
     runtime_->driving->stop();
     runtime_->loop.join();
   }
-  // What did not close in time: nobody may believe in it.
+  // The locks of a store that did not close in time are not valid any more.
   for (const auto& [name, store] : runtime_->stores) store->end();
   finish_threads();
 }
@@ -660,7 +660,7 @@ std::chrono::milliseconds Engine::longest_release_timeout() const noexcept {
   return longest;
 }
 
-// User code that does not come back is waited for as long as a store that does not answer.
+// User code that does not return is waited for as briefly as a store that does not answer.
 void Engine::finish_threads() noexcept {
   const auto until = std::chrono::steady_clock::now() + longest_release_timeout();
   runtime_->tellers->finish(until);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Engine: everything behind one LockManager. Two threads as a rule, however many locks: the loop,
-// on which all stores live, and one that tells of losses, which gets help while user code keeps it.
-// Both start with the first use, so that a program may open its manager, fork() its workers, and
-// lock in them. Completion handlers and the log have a thread each when there is something for
-// them.
+// Engine: the implementation of one LockManager. Usually two threads, for any number of locks: the
+// loop, on which all stores run, and one that reports losses, which gets help while user code
+// blocks it. Both start at the first use, so that a program may open its manager, fork() its
+// workers, and lock in them. Completion handlers and the log have one thread each while they have
+// work.
 #pragma once
 
 #include <atomic>
@@ -43,19 +43,19 @@ namespace dlock::core {
 
 /// Why a grant of such a route is neither exported nor adopted.
 inline constexpr std::string_view kMigrates =
-    "the route of this lock has `migrate`: while a plan moves it nobody gives it to another "
-    "process; wait until the plan is finished and `migrate` is gone from the route";
+    "the route of this lock has `migrate`: while a plan moves it its grant cannot pass to "
+    "another process; wait until the plan is finished and `migrate` is gone from the route";
 
 /// Thread safety: all members from any thread, if not said otherwise.
 class Engine final : public Host, public detail::LockContext {
  public:
-  /// Throws LockError{config_invalid}, {unavailable} if there is no descriptor to be had.
+  /// Throws LockError{config_invalid}, {unavailable} if no descriptor is left.
   static std::shared_ptr<Engine> make(Config config, OpenOptions options);
   explicit Engine(Config config, OpenOptions options);
   ~Engine() override;
 
   std::shared_ptr<DistributedLock> lock(std::string name);
-  /// Of a semaphore; none: it is a lock.
+  /// Semaphore permits. 0 means a lock, not a semaphore.
   struct Permits {
     std::uint32_t count = 0;
     std::uint32_t limit = 0;
@@ -64,14 +64,14 @@ class Engine final : public Host, public detail::LockContext {
   detail::Canceller start_acquire(const std::string& name, const RouteConfig& route,
                                   AcquireOptions options, detail::AcquireHandler handler,
                                   const std::shared_ptr<CachedLock>& cached, Permits permits);
-  /// Of an exported grant, which the store decides about.
+  /// Starts to adopt an exported grant; the store decides.
   detail::Canceller start_adoption(const std::string& name, const RouteConfig& route,
                                    std::shared_ptr<const Adoption> adoption, AcquireOptions options,
                                    detail::AcquireHandler handler);
-  /// What all who ask for that name in this process share; null: its store keeps no claims, or may
-  /// not be the only one that it is in.
+  /// Returns the CachedLock that all users of that name in this process share. Null: its store
+  /// keeps no claims, or may not be the lock's only store.
   std::shared_ptr<CachedLock> cached(const std::string& name, const RouteConfig& route);
-  /// True: the lock was here, and `handler` has been told.
+  /// Returns true if the lock was kept here, and `handler` was called.
   bool take_cached(CachedLock& cached, const RouteConfig& route, const AcquireOptions& options,
                    detail::AcquireHandler& handler);
   void release(const std::shared_ptr<Hold>& hold, Releaser::Done done) override;
@@ -80,16 +80,17 @@ class Engine final : public Host, public detail::LockContext {
   const RouteConfig& route(const std::string& name) const;
   std::vector<std::string> store_names() const;
   const Store::Setup& setup_of(const std::string& store) const;
-  /// Of an acquire that does not say it; empty: for ever.
+  /// Returns the wait of an acquire without a `wait`; empty: no bound.
   std::optional<std::chrono::milliseconds> default_wait(const RouteConfig& route) const noexcept;
 
-  /// Runs a coroutine of a store on the loop and waits for it; `closed` is thrown as LockError,
-  /// also when the manager closes meanwhile, and `unavailable` if the threads cannot be made.
+  /// Runs a coroutine of a store on the loop and waits for it. Throws LockError `closed`, also when
+  /// the manager closes meanwhile, and `unavailable` if the threads cannot be made.
   template <class T>
   T run_on(const std::string& store,
            std::function<asio::awaitable<T>(std::shared_ptr<Store>)> operation);
 
-  /// Likewise, and does not wait: `done` is told once, on the loop, or inside if it cannot begin.
+  /// Runs a coroutine of a store on the loop and does not wait. `done` is called once, on the loop,
+  /// or inside if it cannot begin.
   template <class T>
   void start_on(const std::string& store,
                 std::function<asio::awaitable<T>(std::shared_ptr<Store>)> operation,
@@ -99,12 +100,12 @@ class Engine final : public Host, public detail::LockContext {
   std::shared_ptr<Store> store(const std::string& name) const;
   /// Null: the route has one store.
   Strategy* strategy(const RouteConfig& route);
-  /// What was asked of the route's first store, of another one.
+  /// Converts a request for the route's first store into one for `store`.
   Acquisition::Request at(const std::string& store, Acquisition::Request request) const;
 
   const Routes& routes() const noexcept { return routes_; }
   const Sections& sections() const noexcept { return sections_; }
-  /// Null: nobody watches it, or not in this process.
+  /// Null: the order is not watched, or not in this process.
   LockOrder* lock_order() noexcept {
     return options_.watch_lock_order && !is_foreign() ? &lock_order_ : nullptr;
   }
@@ -117,7 +118,7 @@ class Engine final : public Host, public detail::LockContext {
   void post_callback(std::shared_ptr<Errand> errand) noexcept override {
     runtime_->tellers->post(std::move(errand));
   }
-  /// This process's own: an engine from before a fork() begins anew.
+  /// This process's own: after a fork() the child's engine makes a new one.
   Reentry& reentry() override;
   asio::any_io_executor callback_executor() override;
   void on_loss(const Loss& loss) override;
@@ -128,7 +129,7 @@ class Engine final : public Host, public detail::LockContext {
  private:
   struct Runtime {
     Runtime(bool callers_lead, Completions::OnException on_exception);
-    const std::shared_ptr<Driving> driving;  ///< of `env`, which posts to it until its end
+    const std::shared_ptr<Driving> driving;  ///< runs `env`, which posts to it until its end
     RealEnv env;
     const std::shared_ptr<Crew> tellers;
     const std::shared_ptr<Completions> completions;
@@ -187,11 +188,12 @@ class Engine final : public Host, public detail::LockContext {
   LockOrder lock_order_;
   std::shared_ptr<Reentry> reentry_;
 
-  std::mutex cached_mutex_;                                  ///< likewise not locked by that child
+  std::mutex cached_mutex_;                                  ///< not locked by the child of a
+                                                             ///< started engine
   std::map<std::string, std::weak_ptr<CachedLock>> cached_;  ///< by their names
-  std::size_t most_cached_ = 1024;  ///< then those that nobody has are forgotten
+  std::size_t most_cached_ = 1024;  ///< above it, unused entries are removed
 
-  std::mutex mutex_;  ///< of starting and closing; not locked by the child of a started engine
+  std::mutex mutex_;  ///< for starting and closing; not locked by the child of a started engine
   std::atomic<bool> started_ = false;
   bool closed_ = false;
   std::atomic<unsigned> generation_;

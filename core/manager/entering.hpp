@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What Mutex and SharedMutex do: enter a lock and leave it, per thread, in one mode or the other.
+// Used by Mutex and SharedMutex: enters and leaves a lock, per thread, in one mode or the other.
 #pragma once
 
 #include <chrono>
@@ -15,9 +15,9 @@ namespace dlock::core {
 /// which one of the user's it is.
 bool enter(DistributedLock& lock, Mode mode, std::optional<std::chrono::milliseconds> wait,
            bool try_only, const Call& call);
-/// What Mutex::unlock(ec) says.
+/// Returns the code of Mutex::unlock(ec).
 error_code leave(DistributedLock& lock, Mode mode);
-/// What SharedMutex::unlock_and_lock_shared(ec) says.
+/// Returns the code of SharedMutex::unlock_and_lock_shared(ec).
 error_code step_down(DistributedLock& lock);
 /// The calling thread's; null if it has none.
 LockHandle* held_here(const DistributedLock& lock);

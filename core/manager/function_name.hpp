@@ -10,7 +10,7 @@
 namespace dlock::core {
 
 struct FunctionName {
-  std::string name;     ///< `ns::Type::f`; empty if there is no stable one
+  std::string name;     ///< `ns::Type::f`; empty if no stable one exists
   std::string problem;  ///< then: why
 };
 

@@ -14,7 +14,7 @@
 namespace dlock::inline v0 {
 namespace {
 
-/// Of one lock that has no manager.
+/// The context of one lock without a manager.
 class OwnContext final : public detail::LockContext {
  public:
   core::Reentry& reentry() override { return reentry_; }
@@ -60,7 +60,7 @@ boost::asio::any_io_executor callback_executor(const DistributedLock& lock) {
 
 boost::asio::any_io_executor callback_executor(const LockHandle& handle) {
   if (const auto hold = core::HandleAccess::hold(handle)) return hold->host().callback_executor();
-  // Of several locks: the first one's.
+  // Several locks use the first one's.
   auto grant = GrantAccess::grant(handle);
   while (const auto* const several = dynamic_cast<const core::MultiGrant*>(grant.get())) {
     grant = several->parts().front();

@@ -19,7 +19,7 @@ class LockContext {
  public:
   virtual ~LockContext() = default;
   virtual core::Reentry& reentry() = 0;
-  /// For completion handlers without an executor of their own: one at a time.
+  /// For completion handlers without an executor: one at a time.
   virtual boost::asio::any_io_executor callback_executor() = 0;
 };
 

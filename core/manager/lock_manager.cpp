@@ -208,7 +208,7 @@ StandingReport LockManager::check(const Sequencer& sequencer) {
   StandingReport report;
   try {
     const auto& route = impl_->engine->route(sequencer.name());
-    // Of a lock that is being moved the tokens of both stores are one row.
+    // While a lock is being moved, the tokens of both stores are one sequence.
     if (core::leads_to(route, sequencer.store())) {
       return core::standing_of(sequencer, status(sequencer.name()));
     }

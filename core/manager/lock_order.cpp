@@ -11,7 +11,8 @@ namespace dlock::core {
 
 namespace {
 
-/// More names than that are not followed: who has such chains has been warned of shorter ones.
+/// A search follows at most this number of names: longer chains contain shorter ones with a
+/// warning.
 constexpr std::size_t kMostFollowed = 256;
 
 std::string said_of(const Call& call) {
@@ -46,7 +47,7 @@ void LockOrder::note(const std::string& first, const Call& first_call, const std
           "other for ever: {}",
           step(added));
       for (const auto& pair : way_back) text += "; before that " + step(pair);
-      text += "; take them in one order, or together: LockManager::lock_all()";
+      text += "; acquire them in one order, or together: LockManager::lock_all()";
     }
   }
   tell_(text);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LockOrder: in which orders the locks of one manager are taken inside each other, and a warning
-// when that could make threads wait for each other (as lockdep of the Linux kernel does it: an
-// order is enough, nobody need hang). Knows names only; who has what is nesting.hpp's.
+// LockOrder: the orders in which the locks of one manager are acquired inside each other, and a
+// warning when they could make threads wait for each other (as lockdep of the Linux kernel does it:
+// an order is enough, no thread need hang). It knows only names; nesting.hpp knows the holders.
 #pragma once
 
 #include <cstddef>

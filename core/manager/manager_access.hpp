@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What stands above a LockManager and needs its engine.
+// Access to the engine of a LockManager, for code above it.
 #pragma once
 
 #include <memory>

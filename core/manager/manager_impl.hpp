@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is behind a LockManager, for the files that have its members; and what they share.
+// The implementation of LockManager, for the files that define its members; and their shared code.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ inline LockError error_of(const Failure& failure, std::string lock, std::string 
   throw error_of(failure, std::move(lock), std::move(store));
 }
 
-/// As long as reaching the store may take, and one request more.
+/// Time to reach the store, and for one request more.
 inline TimePoint operation_deadline(Store& store) {
   return store.env().now() + store.setup().settings.connect_timeout + store.request_timeout();
 }

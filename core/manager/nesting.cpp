@@ -25,7 +25,7 @@ struct Thread {
   std::vector<Held> held;
 };
 
-// Of no destructor: to be read to the thread's last.
+// Without a destructor: it is read until the thread's end.
 thread_local const Call* present_call = nullptr;
 
 Call call_now() noexcept { return present_call != nullptr ? *present_call : Call(); }
@@ -37,7 +37,7 @@ bool is_given_back(const Held& held) noexcept {
   return state != HandleState::held && state != HandleState::suspect;
 }
 
-/// For each lock in it that is no semaphore's.
+/// Visits each lock in it, except a semaphore's.
 template <class Visit>
 void for_each_hold(const std::shared_ptr<detail::Grant>& grant, Visit visit) {
   if (const auto* const several = dynamic_cast<const MultiGrant*>(grant.get())) {

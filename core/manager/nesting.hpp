@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the calling thread has, for LockOrder: handles that it has taken by blocking calls, a
-// Mutex's and synchronized()'s among them, and not given back. Nothing is looked up while it has
-// nothing, and a thread's list is bounded.
+// The locks of the calling thread, for LockOrder: handles that it acquired by blocking calls, also
+// by a Mutex or synchronized(), and has not released. A thread without locks looks nothing up, and
+// a thread's list is bounded.
 #pragma once
 
 #include "core/manager/lock_order.hpp"
@@ -10,12 +10,12 @@
 
 namespace dlock::core {
 
-/// It is about to ask for that lock.
+/// The thread is about to ask for that lock.
 void note_asked(const DistributedLock& lock, const AcquireOptions& options);
-/// It has been given that; an empty one is nothing.
+/// The thread has got that handle; an empty one has no effect.
 void note_taken(const LockHandle& handle);
 
-/// What it asks for meanwhile is asked for by that call.
+/// Locks that the thread asks for meanwhile are asked for by that call.
 class CallScope {
  public:
   /// `call` outlives it.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who has entered what: the per-thread re-entry of Mutex, SharedMutex and synchronized, one table
-// per manager. The stores know nothing of it; a DistributedLock alone is not re-entrant.
+// The locks that each thread has entered: the re-entry of Mutex, SharedMutex and synchronized, one
+// table per manager. The stores do not know it; a DistributedLock alone is not re-entrant.
 #pragma once
 
 #include <map>
@@ -18,8 +18,8 @@ class Reentry {
  public:
   struct Entry {
     LockHandle handle;
-    int depth = 0;         ///< of mode exclusive
-    int shared_depth = 0;  ///< of mode shared, beside or without the others
+    int depth = 0;         ///< entries in mode exclusive
+    int shared_depth = 0;  ///< entries in mode shared, beside or without the others
     int& depth_of(Mode mode) { return mode == Mode::shared ? shared_depth : depth; }
   };
 
@@ -28,7 +28,7 @@ class Reentry {
   /// The calling thread's entry; null if it has not entered. Stays valid until leave().
   Entry* find(const std::string& name);
   void enter(const std::string& name, LockHandle handle, Mode mode);
-  /// Takes the calling thread's entry out.
+  /// Removes the calling thread's entry.
   LockHandle leave(const std::string& name);
   /// This process is a fork()ed child: the table's mutex may be locked for ever.
   bool is_foreign() const noexcept;

@@ -12,7 +12,7 @@ namespace dlock::core {
 
 namespace {
 
-/// What its store, or its route, does not have for that; empty: nothing.
+/// Returns why its store, or its route, cannot have that type; empty: it can.
 std::string missing_kind(const Engine& engine, const Section& section) {
   if (section.type == LockType::mutex || section.type == LockType::multi) return {};
   const auto& route = engine.route(section.lock);
@@ -27,8 +27,8 @@ std::string missing_kind(const Engine& engine, const Section& section) {
   if (section.type == LockType::semaphore) {
     if (backend.has_permits && route.max_queue) {
       return fmt::format(
-          "type {}: the route of '{}' has max_queue, which is of locks only; give the semaphore a "
-          "route of its own without it",
+          "type {}: the route of '{}' has max_queue, which is of locks only; use a separate route "
+          "without it for the semaphore",
           type, section.lock);
     }
     if (backend.has_permits) return {};
@@ -44,7 +44,7 @@ std::string missing_kind(const Engine& engine, const Section& section) {
       type, backend.name, route.store, section.lock);
 }
 
-/// What keeps it from being on these stores; empty: nothing. Throws as Engine::route().
+/// Returns why it cannot be on these stores; empty: it can. Throws as Engine::route().
 std::string refused_section(const Engine& engine, const Section& section) {
   auto wrong = section_error(section);
   return wrong.empty() ? missing_kind(engine, section) : wrong;

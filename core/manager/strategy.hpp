@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Strategy: how the acquires of a route whose locks are in one of several stores find theirs. A
-// route of one store has none: the engine acquires there.
+// Strategy: finds the store of a lock, on a route whose locks are in one of several stores. A route
+// of one store has none: the engine acquires there.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -29,8 +29,8 @@ inline detail::AcquireHandler once(std::shared_ptr<detail::AcquireHandler> handl
 class Strategy {
  public:
   virtual ~Strategy() = default;
-  /// `request`: as for the route's first store (Engine::at() makes another's of it). Tells
-  /// `handler` exactly once, and leaves it where it is if it throws. Returns what cancels it.
+  /// `request`: as for the route's first store (Engine::at() converts it for another). Calls
+  /// `handler` exactly once, and leaves it where it is if it throws. Returns the canceller.
   virtual std::function<void()> start(Acquisition::Request request,
                                       std::shared_ptr<detail::AcquireHandler> handler) = 0;
   /// The store that shows the lock's holder.
@@ -44,7 +44,8 @@ class Strategies {
   virtual std::unique_ptr<Strategy> make(const RouteConfig& route) = 0;
 };
 
-/// Of the layer that is linked with the core (migration/layer.cpp). The engine outlives it.
+/// Makes those of the layer that is linked with the core (migration/layer.cpp). The engine outlives
+/// it.
 std::unique_ptr<Strategies> make_strategies(Engine& engine);
 
 }  // namespace dlock::core

@@ -70,7 +70,7 @@ void SynchronizedSection::leave() {
   Diagnostics diagnostics;
   if (handle != nullptr) {
     diagnostics = {handle->name(), handle->store(),
-                   "it was lost while the work ran, and the work was not told"};
+                   "it was lost while the work ran, and the work was not notified"};
   }
   left_ = true;
   const auto ec = core::leave(*lock_, mode_);
