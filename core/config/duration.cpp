@@ -19,7 +19,7 @@ struct Unit {
   std::int64_t ms;
 };
 
-// From the largest to the smallest: parts of a duration come in this order.
+// From the largest to the smallest, as the parts of a duration are ordered.
 constexpr std::array<Unit, 5> kUnits{
     {{"d", 86'400'000}, {"h", 3'600'000}, {"m", 60'000}, {"s", 1'000}, {"ms", 1}}};
 

@@ -52,7 +52,7 @@ constexpr std::array<OptionSpec, 11> kCoreOptions{{
      "refuse the store if it cannot promise it: exclusive, fair, token, shared, semaphore; a word "
      "or a list"},
     {"cohort", Kind::integer, "0", 0, 1000, "",
-     "how often in a row a lock is handed on inside this process while somebody else waits"},
+     "how often in a row a lock is handed on inside this process while another client waits"},
     {"accept", Kind::choice, "", 0, INT64_MAX, "best_effort",
      "what the store does not promise is known: no warning of it"},
     {"app", Kind::text, "", 0, INT64_MAX, "",
@@ -249,7 +249,7 @@ class Resolver {
     return *value.value;
   }
 
-  /// The lease that locks of this store have if nobody asks for another; empty: it has none.
+  /// Returns the default lease of the locks of this store; empty: it has none.
   std::optional<milliseconds> usual_lease() const {
     if (result_.settings.lease) return result_.settings.lease;
     const auto& numbers = result_.options.number;
@@ -315,28 +315,28 @@ class Resolver {
                                      backend_.name, backend_.lease_option, setting.value));
   }
 
-  /// An option of some stores. Why the others have it not is what their users need to know.
+  /// An option of some stores. The message says why this store lacks it.
   [[noreturn]] void refuse_lock_delay(const Setting& setting) const {
     std::string why;
     if (backend_.lease_option.empty()) {
       why =
-          "it has no lease: the kernel frees a lock when its holder is gone, and nobody loses one "
-          "that is alive";
+          "it has no lease: the kernel frees a lock when its holder is gone, and a holder that is "
+          "alive loses none";
     } else if (backend_.lease_option != kLeaseOption) {
       why =
           "its server frees all that a session held when the session ends, and keeps nothing "
           "longer";
     } else {
       why =
-          "it does not promise to keep anything for as long as it was told, so it cannot keep a "
-          "lost lock from the others either";
+          "it does not promise to keep anything until a given time, so it cannot keep a lost lock "
+          "from the others either";
     }
     fail(setting.origin, fmt::format("{}: a {} store cannot delay: {}; remove it. Fencing tokens "
                                      "refuse what is late (docs/fencing.md)",
                                      kLockDelayOption, backend_.name, why));
   }
 
-  /// An option of the stores that tell a holder when somebody else asks.
+  /// An option of the stores that notify a holder when another client asks.
   [[noreturn]] void refuse_cache(const Setting& setting) const {
     fail(setting.origin,
          fmt::format("{}: a {} store tells nobody that somebody else asks for a lock: whoever asks "
@@ -344,11 +344,11 @@ class Resolver {
                      kCacheOption, backend_.name));
   }
 
-  /// Likewise, of those that keep who waits in a line.
+  /// An option of the stores that queue their waiters.
   [[noreturn]] void refuse_max_queue(const Setting& setting) const {
     fail(setting.origin,
-         fmt::format("{}: a {} store has no queue: whoever waits asks again and again, and is "
-                     "counted by nobody; remove it, and bound the wait instead (wait: 5s)",
+         fmt::format("{}: a {} store has no queue: a waiter asks again and again, and is "
+                     "not counted; remove it, and bound the wait instead (wait: 5s)",
                      kMaxQueueOption, backend_.name));
   }
 

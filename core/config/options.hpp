@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From what was written about one store to what its backend and the core take from it, every value
-// checked against a table. Reads the secrets' environment variables and files; no other I/O.
+// Converts the configuration of one store into the settings of its backend and of the core, with
+// every value checked against a table. Reads the secrets' environment variables and files; no other
+// I/O.
 #pragma once
 
 #include <span>
@@ -27,10 +28,10 @@ struct ResolvedStore {
 ResolvedStore resolve_store(const StoreConfig& store,
                             std::span<const BackendDescriptor* const> backends);
 
-/// What stands for a store with a MissingReference: each use of it fails with `error`.
+/// Returns a replacement for a store with a MissingReference: each use of it fails with `error`.
 ResolvedStore unusable_store(const StoreConfig& store, const LockError& error);
 
-/// The options that the core takes from any store's configuration (`retry` has keys of its own).
+/// The options that the core reads from any store's configuration (`retry` has separate keys).
 std::span<const OptionSpec> core_options();
 
 /// Checks one value and puts it into `options` (text, and number where it is one).

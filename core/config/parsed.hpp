@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What came of a text that somebody wrote.
+// The result of parsing a text.
 #pragma once
 
 #include <optional>

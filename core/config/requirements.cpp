@@ -28,16 +28,16 @@ constexpr std::array kRequirements{
                 "exclusive locks only"},
     Requirement{"semaphore", [](const Capabilities& has) { return has.permits; }, "no semaphores"},
     Requirement{"max_queue", [](const Capabilities& has) { return has.can_bound_queue; },
-                "no count of who waits"},
+                "no count of the waiters"},
     Requirement{"head_start", [](const Capabilities& has) { return has.can_head_start; },
-                "nobody passes who came earlier"},
+                "no waiter passes earlier ones"},
     Requirement{"revocable", [](const Capabilities& has) { return has.can_ask; },
                 "no way to ask a holder for its lock"},
     Requirement{"adoption", [](const Capabilities& has) { return has.can_adopt; },
                 "no grants that change process"},
 };
 
-/// Null: there is no such word.
+/// Null: an unknown requirement.
 const Requirement* find(std::string_view word) {
   const auto* const found = std::find_if(kRequirements.begin(), kRequirements.end(),
                                          [&](const Requirement& one) { return one.word == word; });

@@ -12,12 +12,12 @@
 
 namespace dlock::core {
 
-/// From a word or a list with commas: `exclusive,fair`.
+/// Reads one requirement, or a list with commas: `exclusive,fair`.
 Parsed<std::vector<std::string>> parse_requirements(std::string_view text);
 
 /// `requirement` is one of the words.
 bool meets(const Capabilities& capabilities, std::string_view requirement);
-/// What a store has that does not meet it, for an error: `exclusive locks only`.
+/// Returns the property of a store that does not meet it, for an error: `exclusive locks only`.
 std::string_view offered_instead(const Capabilities& capabilities, std::string_view requirement);
 
 }  // namespace dlock::core

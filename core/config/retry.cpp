@@ -21,7 +21,7 @@ struct Policy {
   PolicyKind kind;
   std::string_view name;
   std::string_view folded;         ///< Curator's class name, folded by fold()
-  std::string_view keys;           ///< that it takes
+  std::string_view keys;           ///< that it accepts
   std::string_view required = {};  ///< that it cannot do without
 };
 

@@ -62,8 +62,8 @@ bool parts_match(Parts pattern, Parts name) {
   return p == pattern.size();
 }
 
-/// Whether two sequences have a common reading: `is_star` tells of those letters that stand for any
-/// number of letters, `meet` of two others whether one letter can be both.
+/// Whether two sequences have a common reading. `is_star`: this letter is any number of letters.
+/// `meet`: one letter can be both of these two.
 template <class Sequence, class IsStar, class Meet>
 bool sequences_meet(const Sequence& one, const Sequence& other, IsStar is_star, Meet meet) {
   // Whether one[i..] and other[j..] do, from their ends.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which store a lock goes to: the first route whose pattern matches its name. Patterns are lock
+// Selects the store of a lock: the first route whose pattern matches its name. Patterns are lock
 // names in which `*` stands for any run of bytes within one part, and a part `**` for any number of
 // parts, none included: `billing/**` is `billing` and everything below it.
 #pragma once
@@ -24,7 +24,7 @@ class Routes {
  public:
   explicit Routes(std::vector<RouteConfig> routes) : routes_(std::move(routes)) {}
 
-  /// The first match; null if there is none. Valid as long as this object.
+  /// Returns the first match; null: none matches. Lifetime: while this object lives.
   const RouteConfig* find(std::string_view name) const { return first_match(routes_, name); }
 
   const std::vector<RouteConfig>& all() const noexcept { return routes_; }
@@ -48,7 +48,7 @@ bool pattern_matches(std::string_view pattern, std::string_view name);
 std::string pattern_error(std::string_view pattern);
 
 /// True if every name that `second` matches is surely matched by `first`, so that a route with
-/// `second` behind it is never reached. May say false where it is hard to tell.
+/// `second` behind it is never reached. May return false where that is hard to decide.
 bool pattern_covers(std::string_view first, std::string_view second);
 
 /// Whether there is a name that both match.

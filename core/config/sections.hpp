@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sections: what may stand in one, and how `sections:` is read.
+// Sections: the rules for their content, and how `sections:` is read.
 #pragma once
 
 #include <string>
@@ -12,11 +12,11 @@
 
 namespace dlock::core {
 
-/// What is wrong with it in itself, and what to write; empty: nothing. A name of a lock may be
-/// missing.
+/// Returns what is wrong with the section alone, and what to write; empty: nothing. A name of a
+/// lock may be missing.
 std::string section_error(const Section& section);
 
-/// As one writes it: `semaphore`.
+/// Returns the type as users write it: `semaphore`.
 std::string_view type_name(LockType type) noexcept;
 
 /// `sections:`. Throws LockError{config_invalid}.

@@ -67,8 +67,8 @@ const BackendDescriptor& descriptor() {
     made.create = [](const StoreOptions& options, Env&, EventSink&) -> std::unique_ptr<Backend> {
       return std::make_unique<UnusableBackend>(options.string(kWhy));
     };
-    made.has_shared_mode = true;  // what it says is why it cannot be used
-    made.has_permits = true;      // likewise
+    made.has_shared_mode = true;  // a use then fails with the reason
+    made.has_permits = true;
     return made;
   }();
   return unusable;

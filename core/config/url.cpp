@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Boost.URL does the parsing. What it does not know is a list of hosts in one authority (RFC 3986
-// has one host), so the authority is cut out first and parsed host by host.
+// Boost.URL does the parsing. It does not know a list of hosts in one authority (RFC 3986 has one
+// host), so the authority is cut out first and parsed host by host.
 #include "core/config/url.hpp"
 
 #include <fmt/format.h>
@@ -59,7 +59,7 @@ std::string without_odd_port(std::string_view host) {
   return odd ? fmt::format("{}:***", host.substr(0, colon)) : std::string(host);
 }
 
-/// What was meant by a text that is no URL, if it looks like one; never more than its first word.
+/// Suggests the URL that a text may have been meant to be; shows at most its first word.
 std::string meant(std::string_view text) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kPorts{
       {{"6379", "redis"}, {"6380", "rediss"}, {"2181", "zookeeper"}, {"11211", "memcached"}}};
@@ -130,7 +130,7 @@ std::string parse_hosts(std::string_view list, bool behind_user, ParsedUrl& url)
 
 Parsed<ParsedUrl> parse_url(std::string_view text) {
   const auto parts = cut(text);
-  // Else `://` stands somewhere behind, and the parts are none.
+  // Otherwise `://` is somewhere later in the text, and the parts are wrong.
   const bool scheme = parts && std::all_of(parts->scheme.begin(), parts->scheme.end(), [](char c) {
                         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
                                (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.';
@@ -153,7 +153,7 @@ Parsed<ParsedUrl> parse_url(std::string_view text) {
   if (parts->user_info.find('@') != std::string_view::npos) {
     return {{}, "it has an '@' in its user or password; write it as %40"};
   }
-  // `redis://user:12?34@host` would be the host `user`: likewise.
+  // `redis://user:12?34@host` would also be read as the host `user`.
   if (!parts->has_user_info && parts->hosts.find(':') != std::string_view::npos &&
       parts->rest.find('@') != std::string_view::npos) {
     return {{}, "it has an '@' in its query; in a password write ? as %3F, in a query @ as %40"};
@@ -218,7 +218,7 @@ std::string redacted_url(std::string_view url) {
     if (end > start) shown += without_odd_port(url.substr(start, end - start));
     shown += url.substr(end);
   }
-  // Any parameter may be somebody's idea of a password.
+  // Any parameter may be a password.
   if (const std::size_t query = shown.find('?'); query != std::string::npos) {
     for (const std::string_view word : {"password=", "secret="}) {
       std::size_t found = query;

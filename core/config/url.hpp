@@ -31,10 +31,10 @@ struct ParsedUrl {
 Parsed<ParsedUrl> parse_url(std::string_view url);
 
 /// For messages and logs: the password, and whatever else may be one, replaced by `***`. Works on
-/// text that is no URL, too.
+/// text that is not a URL, too.
 std::string redacted_url(std::string_view url);
 
-/// Without user and password; empty if it is no URL.
+/// Returns the URL without user and password; empty if it is not a URL.
 std::string without_credentials(std::string_view url);
 
 /// The URL without the query parameter `key`; unchanged if it has none.

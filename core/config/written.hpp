@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A store's configuration as it was written, before its backend has looked at it.
+// A store's configuration as it was written, before its backend has checked it.
 #pragma once
 
 #include "core/config/url.hpp"

@@ -41,13 +41,13 @@ constexpr std::array<std::string_view, 7> kMigrateKeys{"from",  "to",     "plan"
 constexpr std::chrono::milliseconds kShortestPoll{50};
 constexpr std::chrono::milliseconds kLongestPoll{60'000};
 
-/// As a word, but `.` and `..` are names, too.
+/// Unlike other words, a name may be `.` or `..`.
 bool is_store_name(std::string_view name) {
   return !name.empty() && name.size() <= 64 &&
          std::all_of(name.begin(), name.end(), is_word_letter);
 }
 
-/// Of one plan. Where mode move goes is checked by its command.
+/// Whether both are parts of one plan. The command checks the target of mode move.
 bool is_same_part(const MigrateConfig& one, const MigrateConfig& other) {
   if (one.mode == MigrateMode::move && other.mode == MigrateMode::move) return true;
   return one.mode == other.mode && one.phase == other.phase && one.window == other.window &&
@@ -420,7 +420,8 @@ Config Config::from_file(const std::string& path) {
     text.append(chunk.data(), static_cast<std::size_t>(file.gcount()));
   }
   if (text.size() > kLongestFile) {
-    core::fail_config({path}, {}, "the file is longer than 1 MiB: it is no configuration of dlock");
+    core::fail_config({path}, {},
+                      "the file is longer than 1 MiB: it is not a configuration of dlock");
   }
   // A folder opens, and fails to be read.
   if (!file.eof() || file.bad()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A text as one YAML document. Not YAML::LoadAll: with a stray comma behind `---` that (yaml-cpp
-// 0.7) makes documents until there is no memory left.
+// 0.7) makes documents until the memory is used up.
 #pragma once
 
 #include <yaml-cpp/yaml.h>
@@ -11,7 +11,7 @@
 namespace dlock::core {
 
 /// The document of the file `name`; null if there is none.
-/// Throws LockError{config_invalid} for what is no YAML, or more than one document.
+/// Throws LockError{config_invalid} for text that is not YAML, or more than one document.
 YAML::Node load_document(const std::string& text, const std::string& name);
 
 }  // namespace dlock::core

@@ -12,7 +12,7 @@ namespace dlock::core {
 
 namespace {
 
-constexpr std::size_t kMostSettings = 200;  // of one store
+constexpr std::size_t kMostSettings = 200;  // settings of one store
 constexpr std::size_t kLongestKey = 100;    // with those that it is in
 
 }  // namespace
@@ -38,7 +38,8 @@ std::vector<YamlFile::Entry> YamlFile::entries(const YAML::Node& mapping,
   }
   std::vector<Entry> entries;
   for (const auto& pair : mapping) {
-    if (!pair.first.IsScalar()) fail(pair.first, fmt::format("{}: a key must be a word", what));
+    if (!pair.first.IsScalar())
+      fail(pair.first, fmt::format("{}: a key must be a single word", what));
     Entry entry{pair.first.Scalar(), pair.first, pair.second};
     for (const Entry& other : entries) {
       if (other.key == entry.key) {
@@ -71,13 +72,13 @@ std::string YamlFile::scalar_or_list(const YAML::Node& node, std::string_view ke
 void YamlFile::flatten(const Entry& entry, const std::string& prefix,
                        std::vector<Setting>& settings) const {
   const std::string key = prefix + entry.key;
-  // An alias may stand for what it is in: without an end, or with one that nobody lives to see.
+  // An alias may expand to its own parent: without an end, or with an end that is too far away.
   if (settings.size() >= kMostSettings || key.size() > kLongestKey) {
     fail(entry.key_node, fmt::format("{}: too many settings, or too deep in each other",
                                      std::string_view(key).substr(0, kLongestKey)));
   }
   if (!entry.value.IsMap()) {
-    // Where the key stands: a reader looks for the key.
+    // The origin is that of the key: a reader searches for the key.
     settings.push_back({key, scalar_or_list(entry.value, key), origin(entry.key_node)});
     return;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the readers of our YAML blocks share: positions, complaints, and a mapping as flat settings.
+// Shared by the readers of YAML blocks: positions, errors, and a mapping as flat settings.
 #pragma once
 
 #include <yaml-cpp/yaml.h>

@@ -20,8 +20,8 @@ namespace {
 using Entry = YamlFile::Entry;
 using std::chrono::milliseconds;
 
-// A server grants at most 20 of its ticks, 40 s as it comes; longer only blocks the others longer
-// when a holder dies. Waiting longer than a minute to connect is a program that hangs.
+// A server grants at most 20 of its ticks, by default 40 s. A longer session only blocks the others
+// longer when a holder dies. A program that waits over a minute to connect hangs.
 constexpr milliseconds kShortest{1'000};
 constexpr milliseconds kLongestSession{40'000};
 constexpr milliseconds kLongestConnect{60'000};
@@ -40,7 +40,7 @@ std::string relaxed(std::string_view key) {
   return folded;
 }
 
-/// The names that the starter's retry blocks and Curator's constructors use, by ours.
+/// Returns dlock's name of a parameter of the starter's retry blocks or of Curator's constructors.
 std::string retry_parameter(std::string_view key) {
   std::string name = relaxed(key);
   if (name.size() > 2 && name.substr(name.size() - 2) == "ms") name.resize(name.size() - 2);
@@ -57,7 +57,7 @@ std::string retry_parameter(std::string_view key) {
   return {};
 }
 
-// What may have been meant by a key that is not read.
+// Suggestions for a key that is not read.
 constexpr std::array<std::string_view, 5> kZkLockKeys{
     "address", "connection-timeout", "session-timeout", "retry-policy", "lock-type"};
 constexpr std::array<std::string_view, 8> kZkLockRetryKeys{
