@@ -14,12 +14,11 @@ namespace dlock::core {
 
 using AlarmId = std::uint64_t;
 
-/// Says when it is to be called again; empty: not any more. Must not block, nor throw.
+/// Returns the time of its next call; empty: none. Must not block, nor throw.
 using Ring = std::function<std::optional<TimePoint>()>;
 
-/// `ring` is called at `when` or soon after. After a suspend it may come late by as long as that
-/// lasted: who must not act too late asks the clock itself. Throws std::system_error if there is no
-/// thread for it.
+/// Calls `ring` at `when` or soon after. A suspend may delay the call by its length: code that must
+/// not act too late reads the clock. Throws std::system_error if no thread can be made for it.
 AlarmId set_alarm(TimePoint when, Ring ring);
 /// It does not begin to ring after this call; it may ring just then. 0 is none.
 void clear_alarm(AlarmId id) noexcept;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// exit() while somebody leads: stop what works, wait while renewing, then give back; 5 s at most.
+// exit() while this process leads: stops the work, renews meanwhile, then releases; 5 s at most.
 // Begins before those static objects are destroyed that were made before the first campaign.
 #pragma once
 

@@ -9,7 +9,7 @@
 namespace dlock::core {
 namespace {
 
-/// Of a lock that is being moved the store that it is in.
+/// Reads the status from the store that the lock is in, if it is being moved.
 asio::awaitable<Result<LockStatus>> look_where_it_is(Engine& engine, const RouteConfig& route,
                                                      std::string name,
                                                      std::shared_ptr<Store> store) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who holds a lock, for observers: a look that nobody waits for, and the store's word that it is
-// time for one. Any thread.
+// The holder of a lock, for observers: a read without a wait, and the store's notification that one
+// is due. Any thread.
 #pragma once
 
 #include <functional>
@@ -16,12 +16,12 @@ namespace dlock::core {
 
 class Engine;
 
-/// Who holds the lock, as LockManager::status() would show it; empty: nobody. The engine outlives
-/// the look. `done` is told once, on the loop or inside.
+/// Reads the holder of the lock, as LockManager::status() would show it; empty: no client holds it.
+/// The engine outlives the read. `done` is called once, on the loop or inside.
 void look_at_holder(Engine& engine, const std::string& name, LookDone done);
 
-/// From now on that observer looks at once when the store tells that it is time. What it cannot
-/// tell is found by the observer's own looks.
+/// From now on that observer reads at once when the store notifies it. Its own polling finds
+/// changes that the store cannot report.
 void watch_holder(Engine& engine, const std::string& name, ObserverId observer);
 void unwatch_holder(Engine& engine, const std::string& name, ObserverId observer);
 /// This process has begun to hold it, or has ended: for stores that do not see that.

@@ -45,7 +45,7 @@ class Leader::Impl final : public core::EndsAtExit, public std::enable_shared_fr
   }
 
   const std::string& name() const noexcept { return lock_->name(); }
-  /// A child of the process that stood. Before that it may be anybody's.
+  /// True in a child of the process that campaigned. Before a campaign any process may use it.
   bool is_foreign() const noexcept { return has_stood_ && fork_generation() != generation_; }
 
   void campaign(std::stop_token stop);
@@ -94,11 +94,11 @@ class Leader::Impl final : public core::EndsAtExit, public std::enable_shared_fr
   std::thread::id thread_id_;
   std::vector<core::ObserverId> observers_;
 
-  // Of the present term.
+  // The present term.
   LockHandle handle_;
   std::optional<std::uint64_t> token_;
-  std::optional<Duration> full_;  ///< what was left of the lease when it was granted
-  Duration to_stop_{0};           ///< with so much left it gives up
+  std::optional<Duration> full_;  ///< rest of the lease when it was granted
+  Duration to_stop_{0};           ///< gives up with this rest
   bool gives_up_ = false;
   std::stop_source term_stop_;
   core::AlarmId alarm_ = 0;
@@ -111,7 +111,7 @@ std::uint64_t any_number() {
   return numbers();
 }
 
-/// Of what is missing, with the limit to raise.
+/// Returns the cause, with the limit to raise.
 std::string why_not(const std::exception& error) {
   const auto* const of_system = dynamic_cast<const std::system_error*>(&error);
   return of_system ? core::out_of_threads(of_system->code()).text : error.what();
@@ -201,12 +201,12 @@ Leader::Impl::Next Leader::Impl::stand(const std::stop_token& stop) {
   return again ? Next::pause : Next::over;
 }
 
-// The order of every end: the work has returned, the lead is not claimed any more, the lock goes.
+// The order of every end: the work has returned, is_leader() is false, the lock is released.
 Leader::Impl::Next Leader::Impl::lead(LockHandle handle, const std::stop_token& stop) {
   const auto loss = handle.stop_token();
   try {
     begin_term(std::move(handle));
-  } catch (const std::system_error& error) {  // nobody would stop its work in time
+  } catch (const std::system_error& error) {  // no thread would stop its work in time
     LeaderEvent event;
     event.kind = LeaderEvent::Kind::retrying;
     event.error = make_error_code(errc::unavailable);
@@ -228,7 +228,7 @@ Leader::Impl::Next Leader::Impl::lead(LockHandle handle, const std::stop_token& 
   return options_.stand_again ? Next::again : Next::over;
 }
 
-/// As do_work(), told to everybody before.
+/// As do_work(), after a report to all observers.
 std::string Leader::Impl::serve_term(const std::stop_token& stop, const std::stop_token& loss) {
   Lock lock(mutex_);
   const LinkedStop told(stop, term_stop_.get_token());
@@ -241,7 +241,7 @@ std::string Leader::Impl::serve_term(const std::stop_token& stop, const std::sto
   return do_work(all.token());
 }
 
-/// What was thrown, in words; empty: nothing.
+/// Returns the text of the exception; empty: none.
 std::string Leader::Impl::do_work(const std::stop_token& stop) {
   if (stop.stop_requested()) return {};
   if (!work_) {
@@ -301,7 +301,7 @@ LeaderEvent Leader::Impl::end_term() {
   return event;
 }
 
-/// When so much of the lease is left that it has to give up, if no renewal comes first.
+/// Returns when it has to give up, if no renewal is confirmed before.
 std::optional<TimePoint> Leader::Impl::next_alarm_locked() const noexcept {
   const auto left = handle_.remaining();
   if (!left) return std::nullopt;
@@ -316,7 +316,7 @@ std::optional<TimePoint> Leader::Impl::on_alarm() {
   return std::nullopt;
 }
 
-/// Once it is, it stays: renewals that come later change nothing.
+/// Once true, it stays true: later renewals change nothing.
 bool Leader::Impl::is_over_locked() noexcept {
   if (gives_up_) return true;
   if (handle_.state() == HandleState::lost) return true;
@@ -400,7 +400,9 @@ void Leader::Impl::end() noexcept {
   }
   resign();
   const Lock lock(mutex_);
-  if (thread_.joinable()) thread_.detach();  // ours, or exit() does not wait for it any more
+  if (thread_.joinable())
+    thread_.detach();  // called by this thread, or exit() does not wait for
+                       // it any more
 }
 
 std::optional<Owner> Leader::Impl::who() const {

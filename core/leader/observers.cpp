@@ -20,17 +20,17 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Between two looks of one observer, however often it is told to look.
+/// Shortest time between two reads of one observer, however often it is notified.
 constexpr std::chrono::milliseconds kGap{10};
 
 struct Watched {
   Observation what;
   Clock::time_point due = Clock::now();
-  Clock::time_point looked{};  ///< the last look began
+  Clock::time_point looked{};  ///< when the last read began
   bool looking = false;
-  std::optional<Look> found{};  ///< by a look that has ended, and not yet told
+  std::optional<Look> found{};  ///< result of a read, not yet reported
   bool has_told = false;
-  std::string last;  ///< the id of who led; empty: nobody
+  std::string last;  ///< id of the last leader; empty: none
 
   /// When there is something to do for it.
   Clock::time_point next() const {
@@ -116,7 +116,7 @@ class Watchmen {
     });
   }
 
-  /// On any thread; what was removed meanwhile is nobody's.
+  /// Any thread; a result for a removed observer is dropped.
   void take(ObserverId id, const Look& look) {
     const std::lock_guard lock(mutex_);
     const auto entry = entries_.find(id);
@@ -139,7 +139,7 @@ class Watchmen {
     entry.last = look.holder ? std::move(look.holder->id) : std::string();
   }
 
-  /// What it throws is nobody's to hear; a look that could not begin has found nothing.
+  /// Exceptions of `work` are dropped; a read that could not begin has found nothing.
   template <class Work>
   void unlocked(Lock& lock, ObserverId id, const Work& work) {
     busy_with_ = id;

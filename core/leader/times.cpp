@@ -73,8 +73,8 @@ std::string refused(const LeaderTimes& times) {
   if (auto wrong = core::refused_deadline(deadline, *times.lease); !wrong.empty()) return wrong;
   if (times.retry && *times.retry * 6 / 5 >= deadline) {
     return fmt::format(
-        "retry {}: who has lost the lead would stand again later than others give up; write less "
-        "than {} (five sixths of the renew_deadline)",
+        "retry {}: a process that has lost the lead would try again later than others give up; "
+        "write less than {} (five sixths of the renew_deadline)",
         format_duration(*times.retry), format_duration(deadline * 5 / 6));
   }
   return {};

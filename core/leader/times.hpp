@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a leader decides by the clock: pure.
+// The decisions of a leader by the clock: pure.
 #pragma once
 
 #include <chrono>
@@ -13,14 +13,14 @@
 
 namespace dlock::core {
 
-/// How much of the lease is left when a leader gives up. `full`: what was left when it was granted.
+/// Returns the rest of the lease at which a leader gives up. `full`: the rest when it was granted.
 Duration time_to_stop(const LeaderTimes& times, Duration full) noexcept;
 
-/// Before standing again. `lease`: if it is known. `random`: any number.
+/// Returns the pause before the next try. `lease`: if it is known. `random`: any number.
 Duration pause_before(const LeaderTimes& times, std::optional<Duration> lease,
                       std::uint64_t random) noexcept;
 
-/// Whether standing again may help.
+/// Whether another try may help.
 bool may_pass(const error_code& error) noexcept;
 
 }  // namespace dlock::core
