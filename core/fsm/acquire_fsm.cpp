@@ -11,7 +11,7 @@ namespace {
 ClaimAnswer late_grant() {
   ClaimAnswer answer;
   answer.failure =
-      make_failure(errc::unavailable, "the grant came so late that its lease was over by then");
+      make_failure(errc::unavailable, "the grant arrived so late that its lease was over by then");
   return answer;
 }
 
@@ -34,7 +34,7 @@ AcquireFsm::Step AcquireFsm::on_answer(const ClaimAnswer& answer, bool usable, T
     case ClaimStatus::granted:
       may_exist_ = true;
       if (error_) return fail(*error_);
-      // A grant that came too late to be believed: ask how it stands. The store does answer.
+      // The grant arrived too late to be valid: ask for its state. The store does answer.
       if (!usable) {
         unreachable_since_.reset();
         sent_ = now;
@@ -66,7 +66,7 @@ AcquireFsm::Step AcquireFsm::on_answer(const ClaimAnswer& answer, bool usable, T
       return try_again(answer, now, random);
     case ClaimStatus::unavailable:
       return try_again(answer, now, random);
-    case ClaimStatus::gate_changed:  // of claims under a gate, which end with it
+    case ClaimStatus::gate_changed:  // for claims under a gate, which end with it
     case ClaimStatus::failed:
       break;
   }

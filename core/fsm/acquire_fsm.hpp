@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What to do next on the way to a lock. Pure: (state, event, now) -> step; acquisition.* carries
-// the steps out.
+// AcquireFsm: the next step on the way to a lock. Pure: (state, event, now) -> step; acquisition.*
+// carries the steps out.
 //
 //   begin -> claim -> granted                            -> finish, granted
 //                  -> waiting | busy -> wait -> claim
 //                  -> unavailable | unknown -> pause -> claim
 //                  -> failed                             -> finish, error
-//                  -> granted, but refused               -> finish, error; the grant is given back
-//   deadline or cancel: at once in wait and pause; while a claim is under way the caller is told
-//   at once, the answer is awaited, and whatever it left in the store is withdrawn.
+//                  -> granted, but refused               -> finish, error; the grant is released
+//   deadline or cancel: at once in wait and pause. While a claim is under way the caller is
+//   notified at once, the answer is awaited, and whatever it left in the store is withdrawn.
 //
 //   A wait that ends without the lock: the last answer of the store decides, and no failure was
 //   seen since. If that answer was `waiting` or `busy`, the error is `timed_out`. Without an
@@ -17,7 +17,7 @@
 //   count: the process may have been stopped meanwhile. A wait shorter than kFirstAnswer lasts
 //   until the first answer, and kFirstAnswer at most.
 //
-// An acquire is never raced: it decides once, and a grant that comes too late is given back.
+// An acquire is never raced: it decides once, and a grant that arrives too late is released.
 #pragma once
 
 #include <string_view>
@@ -31,7 +31,7 @@ namespace dlock::core {
 /// Text of errc::unavailable for a wait that ended without an answer and without a known failure.
 inline constexpr std::string_view kNoAnswer = "the store did not answer before the wait ended";
 
-/// What is known to stand between this process and the store; a clear failure means nothing is.
+/// The known trouble between this process and the store; a clear failure means none.
 struct Trouble {
   Failure failure;
   TimePoint since{};  ///< when the failure was seen first
@@ -41,10 +41,10 @@ class AcquireFsm {
  public:
   struct Limits {
     bool once = false;            ///< wait 0: one claim, no wait, no second try
-    TimePoint deadline = kNever;  ///< of the wait
+    TimePoint deadline = kNever;  ///< end of the wait
     /// How long the store may be out of reach on end; a policy `forever` waits it out.
     Duration connect_timeout{};
-    /// The longest that one attempt to reach a store may take; empty: connect_timeout. Who will not
+    /// Longest time of one attempt to reach a store; empty: connect_timeout. A caller that does not
     /// wait for a lock does not wait for its store either.
     std::optional<std::chrono::milliseconds> patience = std::nullopt;
     RetryPolicy retry;
@@ -53,30 +53,31 @@ class AcquireFsm {
   enum class Action { claim, wait, pause, finish };
   struct Step {
     Action what = Action::finish;
-    TimePoint until = kNever;  ///< of wait and pause
+    TimePoint until = kNever;  ///< end of wait and pause
   };
 
   explicit AcquireFsm(Limits limits) : limits_(limits), backoff_(limits.retry) {}
 
   Step begin(TimePoint now);
-  /// `usable`: a grant's local deadline lies in the future.
+  /// `usable`: a grant's local deadline has not passed.
   Step on_answer(const ClaimAnswer& answer, bool usable, TimePoint now, std::uint64_t random);
-  /// Instead of on_answer(): granted, and the grant must not be used, for `why`; it is given back.
+  /// Instead of on_answer(): granted, and the grant must not be used, for `why`; it is released.
   Step on_refused_grant(Failure why);
   /// A wait or a pause is over.
   Step on_woken(TimePoint now, const Trouble& trouble = {});
 
-  /// The caller gives up, his wait ran out, or the store has been out of reach for too long.
-  /// True: tell the caller now, with error(); the claim under way is still to be awaited.
-  /// False: end the wait or pause under way, the next step says finish; or it is over already.
+  /// The caller gives up, its wait is over, or the store has been out of reach for too long.
+  /// Returns true if the caller must be notified now, with error(); the claim under way is still to
+  /// be awaited. Returns false to end the wait or pause under way, the next step is finish; or if
+  /// it is over already.
   bool on_cancel();
   bool on_deadline(const Trouble& trouble = {});
   bool on_out_of_reach(const Failure& why);
   bool on_closed();
 
-  /// The caller has been told, or will be, that he does not get it.
+  /// The caller was notified, or will be, that it does not get the lock.
   bool given_up() const noexcept { return error_.has_value(); }
-  /// Returns how long the wait goes on past its deadline for the first answer of the store.
+  /// Returns how long the wait continues past its deadline for the first answer of the store.
   /// TimePoint::min(): it does not.
   TimePoint first_answer_until(const Trouble& trouble) const noexcept;
   /// Returns the error of a wait that ends now.
@@ -84,10 +85,10 @@ class AcquireFsm {
 
   /// After finish.
   bool granted() const noexcept { return granted_; }
-  /// The error to tell, in dlock's own category; its cause is failure().
+  /// Returns the error to report, in dlock's own category; its cause is failure().
   errc error() const noexcept { return *error_; }
   const Failure& failure() const noexcept { return failure_; }
-  /// Something of ours may be in the store and must be withdrawn.
+  /// The claim may have left something in the store, which must be withdrawn.
   bool must_withdraw() const noexcept { return !granted_ && may_exist_; }
   /// When the last request of unknown outcome ended; a copy of it may still arrive after that.
   std::optional<TimePoint> last_unknown() const noexcept { return last_unknown_; }

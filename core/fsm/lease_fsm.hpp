@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether a granted claim may still be believed ours. Pure: (state, event, now) -> change.
+// LeaseFsm: whether a granted claim is still valid. Pure: (state, event, now) -> change.
 //
-// The rule: the local deadline is the store's own patience counted from before the last request
-// that it confirmed, less the drift margin (Chubby's lease and jeopardy: Burrows, OSDI 2006,
-// section 2.8; here the client's word is per lock, and `lost` is final). A confirmation that
-// arrives after the deadline comes too late: somebody may have been told already.
+// The rule: the local deadline is the end of the store's lease, counted from before the last
+// request that it confirmed, less the drift margin (Chubby's lease and jeopardy: Burrows, OSDI
+// 2006, section 2.8; here the client's state is per lock, and `lost` is final). A confirmation that
+// arrives after the deadline is too late: the loss may have been reported already.
 #pragma once
 
 #include "dlock/spi/answers.hpp"
@@ -26,7 +26,7 @@ class LeaseFsm {
   /// deadline, or to renew_within(). So a renewal that is lost leaves time for another one.
   Duration patience() const noexcept;
 
-  /// Until when the lock may be believed; kNever without a lease.
+  /// Returns the time until which the lock is valid; kNever without a lease.
   TimePoint deadline() const noexcept { return deadline_; }
   /// When to send the next renewal; kNever while one is under way, without a lease, and when lost.
   TimePoint renew_at() const noexcept;

@@ -6,7 +6,7 @@
 namespace dlock::core {
 namespace {
 
-// The first repetitions come quickly (a reset connection is back in milliseconds), later ones
+// The first repetitions follow quickly (a reset connection is back in milliseconds), later ones
 // once a second: a store that is down for hours costs next to nothing.
 Duration pause_after(int failures) {
   constexpr std::chrono::milliseconds kFirst{25};
@@ -44,7 +44,8 @@ ReleaseFsm::Step ReleaseFsm::on_answer(ReleaseStatus status, TimePoint now) {
     if (now >= *limits_.late_copies_until) return {Action::finish, false, kNever};
     return {Action::pause, false, std::min(now + limits_.search_pause, *limits_.late_copies_until)};
   }
-  // Whoever may change the store's mind is told at once, and has some minutes to do so.
+  // The caller, which may be able to change the refusal, is notified at once, and has some minutes
+  // for it.
   if (status == ReleaseStatus::refused) {
     if (!outcome_) outcome_ = status;
     if (now >= limits_.lease_over || ++refusals_ >= kMostRefusals)
@@ -52,7 +53,7 @@ ReleaseFsm::Step ReleaseFsm::on_answer(ReleaseStatus status, TimePoint now) {
     return {Action::pause, false,
             std::min(now + pause_after_refusal(refusals_), limits_.lease_over)};
   }
-  // What is not released when its lease is over has been freed by the store.
+  // The store frees a claim whose lease is over without a release.
   if (now >= limits_.lease_over) return {Action::finish, false, kNever};
   ++failures_;
   return {Action::pause, false, std::min(now + pause_after(failures_), limits_.lease_over)};

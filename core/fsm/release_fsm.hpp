@@ -19,15 +19,15 @@ class ReleaseFsm {
  public:
   struct Limits {
     Duration request_timeout{};
-    TimePoint lease_over = kNever;               ///< the store frees it by itself then
+    TimePoint lease_over = kNever;               ///< the store frees it automatically then
     std::optional<TimePoint> late_copies_until;  ///< empty: no request is in doubt
     Duration search_pause{};                     ///< between searches for late copies
   };
   enum class Action { release, pause, finish };
   struct Step {
     Action what = Action::finish;
-    bool search = false;       ///< of release
-    TimePoint until = kNever;  ///< of release and pause
+    bool search = false;       ///< for release
+    TimePoint until = kNever;  ///< for release and pause
   };
 
   explicit ReleaseFsm(Limits limits) : limits_(limits), search_(limits.late_copies_until) {}
@@ -36,7 +36,7 @@ class ReleaseFsm {
   Step on_answer(ReleaseStatus status, TimePoint now);
   Step on_pause_over(TimePoint now) { return begin(now); }
 
-  /// What to tell who waits for the release: set by the first definite answer.
+  /// Returns the result for a caller that waits for the release: set by the first definite answer.
   std::optional<ReleaseStatus> outcome() const noexcept { return outcome_; }
 
  private:
