@@ -44,7 +44,7 @@ class Descriptor {
   int number_;
 };
 
-// A symlink in the file's place was put there after the place was looked up.
+// A symlink in the file's place was put there after the path was resolved.
 int open_file(int folder, const std::string& file, int flags) {
   while (true) {
     const int descriptor = ::openat(folder, file.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0666);
@@ -52,7 +52,7 @@ int open_file(int folder, const std::string& file, int flags) {
   }
 }
 
-/// Of the call that has just failed.
+/// Returns the failure of the call that has just failed.
 Failure system_failure(std::string_view doing, const std::string& path) {
   const error_code code(errno, boost::system::system_category());
   return {code, fmt::format("{} {}", doing, path)};
@@ -62,7 +62,7 @@ std::string escape_lock(std::string_view lock) {
   return percent_escape(lock, [](unsigned char c) { return c > 0x20 && c < 0x7F; });
 }
 
-/// What the digest covers beside the bytes.
+/// The fields that the digest covers beside the bytes.
 std::string fields(const FencedContent& content) {
   return fmt::format("token={} lock={} size={}\n", content.token, escape_lock(content.lock),
                      content.bytes.size());
@@ -94,7 +94,7 @@ std::optional<std::uint64_t> to_number(std::string_view text) {
 /// Keeps other writers out, also of this process, until it is destroyed.
 class WriterLock {
  public:
-  /// A file that was replaced while we waited keeps nobody out: take the one that is there now.
+  /// A file that was replaced during the wait excludes no other writer: lock the present file.
   Failure take(const FencedPlace& place) {
     const auto file = place.file() + ".lock";
     const auto path = place.path_of(file);
@@ -157,8 +157,8 @@ Failure write_all(int file, std::string_view bytes, const std::string& path,
   return {};
 }
 
-/// The new file gets the owner and the rights of the one that it replaces. Who may not give them
-/// writes nothing: others would be shut out, or let in.
+/// Copies the owner and the permissions of the replaced file to the new one. If that is not
+/// permitted, nothing is written: other processes would be shut out, or let in.
 Failure give_rights(const FencedPlace& place, int file, const std::string& path) {
   struct stat old = {};
   struct stat ours = {};
@@ -174,9 +174,9 @@ Failure give_rights(const FencedPlace& place, int file, const std::string& path)
   }
   const bool same_owner = old.st_uid == ours.st_uid && old.st_gid == ours.st_gid;
   if (!same_owner && ::fchown(file, old.st_uid, old.st_gid) != 0) {
-    return system_failure(fmt::format("giving its owner {}:{} to", old.st_uid, old.st_gid), path);
+    return system_failure(fmt::format("setting the owner {}:{} of", old.st_uid, old.st_gid), path);
   }
-  if (::fchmod(file, old.st_mode & 07777) != 0) return system_failure("giving its rights to", path);
+  if (::fchmod(file, old.st_mode & 07777) != 0) return system_failure("setting the mode of", path);
   return {};
 }
 
@@ -185,7 +185,8 @@ Failure write_new(const FencedPlace& place, const std::string& name, std::string
                   const BeforeStep& before) {
   before("create");
   const auto path = place.path_of(name);
-  // One of a writer that died goes first: we have the lock, and its owner may be another.
+  // Removes the file of a writer that died: this process has the lock, and that file's owner may
+  // differ.
   ::unlinkat(place.folder(), name.c_str(), 0);
   Descriptor file(open_file(place.folder(), name, O_WRONLY | O_CREAT | O_EXCL));
   if (!file.is_open()) return system_failure("creating", path);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The file of a FencedRegister: its form, and how it is replaced. The order of the steps is what
-// makes it hold: a writer has the lock, the old token is compared, the new file is whole and on
-// the disk before it gets the name, and the name is on the disk before the writer is told.
+// The file of a FencedRegister: its form, and how it is replaced. The order of the steps makes it
+// safe: a writer has the lock, the old token is compared, the new file is whole and on the disk
+// before it gets the name, and the name is on the disk before the write returns.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +27,13 @@ std::string encode_fenced(const FencedContent& content);
 /// Empty, or what is wrong with the file.
 std::string decode_fenced(std::string_view file, FencedContent& content);
 
-/// Told each step before it is done: for tests that die there.
+/// Called before each step: for tests that die there.
 using BeforeStep = std::function<void(std::string_view step)>;
 
 /// A clear error is success. `content.lock` empty: no lock's name is compared.
 Failure write_fenced(FencedPlace& place, const FencedContent& content,
                      const BeforeStep& before = {});
-/// A clear error is success; no content then: there is no file.
+/// A clear error is success; without content the file does not exist.
 Failure read_fenced(FencedPlace& place, std::optional<FencedContent>& content);
 
 }  // namespace dlock::core

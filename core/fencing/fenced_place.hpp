@@ -17,7 +17,7 @@ namespace dlock::core {
 /// Thread safety: all members may be called from any thread at the same time.
 class FencedPlace {
  public:
-  /// Looks; what fails is told by find(), which looks again.
+  /// Resolves the path; find() resolves it again, and reports a failure.
   explicit FencedPlace(const std::string& path);
   ~FencedPlace();
   FencedPlace(const FencedPlace&) = delete;

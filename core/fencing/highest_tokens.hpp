@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The highest token of each lock name, for a bounded number of names, and the highest of those of
-// mode exclusive: readers hold a lock together, so their tokens come in any order. The lowest token
-// goes first: where all names count by one clock or counter, that is the oldest.
+// mode exclusive: readers hold a lock together, so their tokens arrive in any order. The lowest
+// token is dropped first: where all names count by one clock or counter, that is the oldest.
 #pragma once
 
 #include <cstdint>

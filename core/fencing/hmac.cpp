@@ -6,7 +6,7 @@
 namespace dlock::core {
 namespace {
 
-constexpr std::size_t kBlock = 64;  // of SHA-256
+constexpr std::size_t kBlock = 64;  // block size of SHA-256
 
 int value_of(char digit) { return digit <= '9' ? digit - '0' : digit - 'a' + 10; }
 

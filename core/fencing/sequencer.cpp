@@ -24,7 +24,7 @@ constexpr char kSeparator = ':';
 constexpr char kEscape = '~';
 constexpr std::size_t kLongestStore = 255;
 
-/// What no URL, header or shell takes for its own, without the separator and the escape.
+/// Letters without a meaning in URLs, headers and shells; not the separator and the escape.
 bool is_plain(char c) {
   const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
   const bool digit = c >= '0' && c <= '9';
@@ -50,7 +50,7 @@ int value_of_digit(char c) {
 /// Empty, or what is wrong with the grant.
 std::string grant_error(std::string_view name, std::uint64_t token, std::string_view store) {
   if (auto wrong = name_error(name); !wrong.empty()) return wrong;
-  if (token == 0) return "the token is 0, which no store gives";
+  if (token == 0) return "the token is 0, which no store grants";
   if (token >= kTokenEnd) return fmt::format("the token {} is not below 2^53", token);
   if (store.empty()) return "the store's name is empty";
   if (store.size() > kLongestStore) {
@@ -98,7 +98,7 @@ class Reader {
     if (!whole || padded || token >= kTokenEnd) {
       fail("its token is not a decimal number below 2^53");
     }
-    if (error_.empty() && token == 0) fail("its token is 0, which no store gives");
+    if (error_.empty() && token == 0) fail("its token is 0, which no store grants");
     return token;
   }
 
@@ -149,7 +149,7 @@ class Reader {
         break;
       }
       const char c = static_cast<char>(high * 16 + low);
-      // Else one grant would have several texts, and who compares texts would take them for two.
+      // Otherwise one grant would have several texts, which a comparison would treat as different.
       if (is_plain(c)) fail(fmt::format("its {} escapes '{}', which needs none", what, c));
       plain += c;
       i += 2;
