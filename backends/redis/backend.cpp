@@ -83,7 +83,8 @@ std::shared_ptr<Subscriber> RedisBackend::make_subscriber() {
                                       std::move(callbacks));
 }
 
-// A word from before the present connection counts for nothing: another server may have it.
+// Ignores a grant that names a presence message from before the current connection: another server
+// may have received that message.
 void RedisBackend::on_message(std::string_view text) {
   if (!observed_.empty()) {
     const auto observed = observed_.find(std::string(text));
@@ -140,8 +141,7 @@ void RedisBackend::on_inspected(const ServerFacts& facts, ServerChange change) {
   if (changed && announced_) sink_.on_capabilities_changed();
 }
 
-// The core asks about every held lock at once; those who wait look for themselves, their queue may
-// be gone.
+// The core checks every held lock at once. Waiters poll at once, because their queue may be lost.
 void RedisBackend::on_up() {
   presence_->forget();
   if (!announced_) return;

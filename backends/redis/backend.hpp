@@ -104,15 +104,15 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
   void wake_all();
 
   ClaimAnswer take_handed(KeyClaim& claim);
-  /// It is a lock that may be taken with a token that is ours already.
+  /// Returns whether the claim may use a token of a range that this process already owns.
   bool may_use_tokens(const KeyClaim& claim) const noexcept;
   std::optional<TokenRanges::Token> next_token(const KeyClaim& claim);
   asio::awaitable<ClaimAnswer> claim_with(TokenRanges::Token token, KeyClaimPtr claim,
                                           TimePoint deadline);
   SetAndLook ask_with(const TokenRanges::Token& token, KeyClaim& claim, Connection& connection);
   enum class Proof : std::uint8_t { given, none, unknown, not_asked };
-  /// Whether the lock was taken with the token, as long as nobody else has had it; none: a script
-  /// must say.
+  /// Returns whether the answer proves that this claim holds the lock with the token and that no
+  /// other client was granted it since the range. `none`: a script has to decide.
   Proof prove(const TokenRanges::Token& token, const KeyClaim& claim, const SetAndLook& asked,
               Connection& connection, Failure& failure);
   ClaimAnswer granted_alone(const KeyClaimPtr& claim, std::uint64_t token, TimePoint sent);
@@ -131,7 +131,8 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
   /// The server has not passed the self-test yet.
   asio::awaitable<ClaimAnswer> claim_after_self_test(KeyClaimPtr ours, WithRange range,
                                                      TimePoint deadline);
-  /// If the answer brings one. False: it came too late, and must be asked for again.
+  /// Stores the range, if the answer has one. Returns false if the answer arrived too late: the
+  /// caller must ask again.
   bool take_range(KeyClaim& claim, const TokenRanges::Connection& on, const ScriptAnswer& answer,
                   TimePoint sent);
   ClaimAnswer granted(KeyClaim& claim, std::uint64_t token, TimePoint sent) const;
@@ -156,7 +157,7 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
   asio::awaitable<std::vector<ExtendAnswer>> extend_with(const Script& script,
                                                          std::vector<ClaimPtr> claims,
                                                          TimePoint deadline);
-  /// Of all kinds.
+  /// Renews claims of all kinds.
   asio::awaitable<std::vector<ExtendAnswer>> extend_mixed(std::vector<ClaimPtr> claims,
                                                           TimePoint deadline);
   static EvictAnswer take_evicted(const std::string& name, const ScriptAnswer& answer);
@@ -207,28 +208,28 @@ class RedisBackend final : public Backend, public MigrationStore, private Link::
   std::shared_ptr<Link> link_;
   std::shared_ptr<Subscriber> subscriber_;
   std::shared_ptr<Presence> presence_;
-  const bool handed_over_;  ///< releases may give locks to our waiters
+  const bool handed_over_;  ///< releases may grant locks to waiters of this process
   ServerFacts facts_;
   bool wake_up_denied_ = false;
-  bool refusal_told_ = false;  ///< that there is no subscription
-  bool queue_told_ = false;    ///< that a queue cannot be used
-  bool request_told_ = false;  ///< that a request to release a lock cannot be read
-  Capabilities capabilities_;  ///< made of the above: stands after it
+  bool refusal_told_ = false;  ///< the refusal of the subscription was reported
+  bool queue_told_ = false;    ///< an unusable queue was reported
+  bool request_told_ = false;  ///< an unreadable request to release a lock was reported
+  Capabilities capabilities_;  ///< derived from the members above, so it is declared after them
   bool announced_ = false;     ///< the core knows that we are connected
   bool closed_ = false;
   int waiting_ = 0;
   SelfTestGate self_test_;
   std::string tested_run_;   ///< The run id of the server that was tested last.
-  std::uint64_t epoch_ = 0;  ///< counts the servers that stood behind the address
+  std::uint64_t epoch_ = 0;  ///< number of servers that were found behind the address so far
   LossReason last_change_ = LossReason::removed;
   ServerClock server_clock_;
   TokenRanges token_ranges_;
   std::shared_ptr<ClaimRegistry> claims_ = std::make_shared<ClaimRegistry>();
-  /// Held locks whose holders want to know who else asks, by their owners' ids.
+  /// Held locks whose holders listen for other requests, by the owner's id.
   std::unordered_map<std::string, std::weak_ptr<KeyClaim>> listening_;
-  /// Locks whose holders are watched, by the words that tell of them.
+  /// Observed locks, by the message that reports a change of the holder.
   std::unordered_map<std::string, std::string> observed_;
-  /// For what may come after us.
+  /// Coroutines that outlive this object check it.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

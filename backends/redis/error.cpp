@@ -57,21 +57,21 @@ ErrorMeaning meaning(Error error) noexcept {
     case Error::held_with_other_token:
       return {errc::not_holder, "the lock is held with another token"};
     case Error::not_held:
-      return {errc::not_found, "nobody holds the lock"};
+      return {errc::not_found, "no client holds the lock"};
     case Error::token_too_high:
-      return {errc::protocol, "the fencing tokens of this lock have come to their end (2^53)"};
+      return {errc::protocol, "the fencing tokens of this lock are used up (2^53)"};
     case Error::no_database:
       return {errc::config_invalid, "the Redis server has no database of this number"};
     case Error::configuration:
       return {errc::config_invalid, "the store's settings cannot be used"};
     case Error::sealed:
-      return {errc::moving, "a migration has sealed this lock: nobody holds it here"};
+      return {errc::moving, "a migration has sealed this lock: no client can hold it here"};
     case Error::no_places:
       return {errc::unavailable,
               "the Redis server has no place for another client; raise maxclients"};
     case Error::no_resources:
       return {errc::unavailable,
-              "this process has not what a connection to the Redis server takes"};
+              "this process has no resources left for a connection to the Redis server"};
     case Error::foreign_aside:
       return {errc::protocol, "a key beside the lock's own holds another program's data type"};
     case Error::password_wanted:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What can go wrong with a Redis server, how it maps to dlock::errc, and what an error reply means
-// for the command that got it.
+// The errors of a Redis server, their dlock::errc values, and the meaning of each error reply for
+// its command.
 #pragma once
 
 #include <boost/system/error_code.hpp>
@@ -51,10 +51,10 @@ enum class Error {
 const boost::system::error_category& redis_category() noexcept;
 boost::system::error_code make_error_code(Error error) noexcept;
 
-/// An error reply, judged. All of them say that the command was not done.
+/// The meaning of an error reply. Every error reply says that the command was not executed.
 struct Verdict {
   enum class Next {
-    retry,        ///< later: the server is busy with itself
+    retry,        ///< the server is busy: retry later
     give_up,      ///< trying again will not help
     load_script,  ///< NOSCRIPT: send its text
     reconnect,    ///< this is not the server we want to talk to any more
@@ -70,11 +70,12 @@ Verdict judge(std::string_view text);
 /// Empty if `text` is about something else. Pure.
 std::string refused_command(std::string_view text, std::string_view script);
 
-/// The same for a WRONGTYPE: which of `keys` the command was about. Null: not told. Pure.
+/// Returns the key of `keys` that a WRONGTYPE reply is about. Null: the reply does not say it.
+/// Pure.
 const std::string* wrong_key(std::string_view text, std::string_view script,
                              const std::vector<std::string>& keys);
 
-/// What a coroutine was ended by, as a failure that passes.
+/// Returns the transient failure for an exception that ended a coroutine.
 Failure failure_of(const std::exception_ptr& thrown);
 
 inline bool is_permanent(const Verdict& verdict) noexcept {

@@ -99,12 +99,12 @@ std::vector<OptionSpec> option_specs() {
   specs.push_back(duration_option("lease", "30s", 100, kLongestLease_ms,
                                   "how long a dead holder keeps the lock; renewed each third"));
   specs.push_back(duration_option("lock_delay", "0", 0, kLongestDelay_ms,
-                                  "how long after a loss nobody is granted the lock"));
+                                  "how long after a loss no client is granted the lock"));
   specs.push_back({.name = "fair",
                    .kind = Kind::boolean,
                    .default_value = "false",
                    .choices = {},
-                   .help = "true: who comes first has the lock first; every client must have it"});
+                   .help = "true: waiters acquire in order of arrival; set it in all clients"});
   specs.push_back(cache_option());
   specs.push_back(max_queue_option());
   specs.push_back(duration_option("poll", "1s", 10, 60'000,

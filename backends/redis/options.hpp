@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a `redis://`, `rediss://` or `redis+unix://` URL and a YAML block may say, beyond what holds
-// for every store.
+// The options of a `redis://`, `rediss://` or `redis+unix://` URL and of a YAML block, beside those
+// of every store.
 #pragma once
 
 #include <vector>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Asking a holder to give way, and hearing it. What is asked stands beside the lock; the message
-// only says that it is time to look, and one that is lost costs the time to the next renewal.
+// Requests to a holder to release the lock. The request is stored beside the lock. A message only
+// says that the holder should read it. If the message is lost, the holder reads the request at its
+// next renewal.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +17,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// `time within who`, with `-` for no time; nobody knows who has written it.
+/// Reads `time within requester`, with `-` for no time. Any client may have written the text.
 Revocation read_asked(std::string_view text) {
   Revocation how;
   text.remove_prefix(std::min(text.find(' '), text.size() - 1) + 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Getting the lock, waiting for it, keeping it and giving it back: what is sent, and what the
-// answers mean to the core.
+// Acquires, waits for, renews and releases a lock: the requests, and the meaning of their answers
+// for the core.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -49,13 +49,13 @@ ScriptCall acquire_call(const KeyClaim& claim, bool with_range, const WaitingTex
   return call;
 }
 
-/// What wakes others takes that, too. `seal`: of a gate.
+/// Adds the arguments of a script that notifies others. `seal`: the seal of a gate.
 void put_waking(std::string_view seal, std::string_view waking, ScriptCall& call) {
   call.arguments.emplace_back(seal);
   call.arguments.emplace_back(waking);
 }
 
-/// Of acquire_under, beside what acquire takes.
+/// Adds the arguments of acquire_under that acquire does not have.
 void put_under_gate(const GateCheck& gate, const KeyBase& keys, std::string_view waking,
                     ScriptCall& call) {
   call.keys.emplace_back(keys.text, kNoteKey);
@@ -118,7 +118,7 @@ Validity RedisBackend::validity(const Claim& claim, TimePoint sent) const {
   return {sent + lease, sent + lease / 3};
 }
 
-// No coroutine of its own: one with a token has little to keep.
+// Not a coroutine: a claim with a token needs no frame here.
 asio::awaitable<ClaimAnswer> RedisBackend::claim(ClaimPtr claim, TimePoint deadline) {
   auto ours = std::static_pointer_cast<KeyClaim>(std::move(claim));
   ours->woken = false;
@@ -189,7 +189,8 @@ bool RedisBackend::was_late(KeyClaim& claim, const ScriptAnswer& answer, TimePoi
   return is_late && !was_late_before;
 }
 
-// Not before it has asked, if it was told late: the answer counts from a later moment.
+// Returns no grant if the message arrived late. Then the acquire script confirms the lock, and its
+// answer is valid for longer.
 ClaimAnswer RedisBackend::take_handed(KeyClaim& claim) {
   ClaimAnswer result;
   const auto handed = std::exchange(claim.handed, std::nullopt);
@@ -321,7 +322,7 @@ ExtendAnswer RedisBackend::take_renewed(KeyClaim& claim, const ScriptAnswer& ans
                                         TimePoint sent) {
   using Kind = ScriptAnswer::Kind;
   ExtendAnswer result;
-  // Another program's data under our key: ours is no longer there.
+  // Another program's data replaced the value of this process.
   const bool replaced =
       answer.kind == Kind::refused && answer.verdict.error == Error::foreign_format;
   if (answer.kind != Kind::reply && !replaced) {
@@ -380,7 +381,7 @@ asio::awaitable<ReleaseAnswer> RedisBackend::release(ClaimPtr claim, bool search
   co_return std::move(*released);
 }
 
-// What is called is not kept while it is under way: there is a frame for each lock that is.
+// Does not store the call while it runs, because each lock under way has a frame.
 Asked RedisBackend::ask_to_release(const KeyClaim& claim, bool search, Connection& connection) {
   const auto first = claim.has_met_others() ? FirstToHear::others : FirstToHear::we;
   return redis::ask(env_, connection, release_script(claim, search),
@@ -438,10 +439,10 @@ void RedisBackend::tell_of_queue(const KeyClaim& claim, const std::string& why) 
   if (std::exchange(queue_told_, true)) return;
   const auto newer = newer_format(claim.beside(kAliveKey).text(), why, kFormatStamp, kFormat);
   if (!newer.empty()) return sink_.on_warning("waiters get no message at a release: " + newer);
-  sink_.on_warning(fmt::format(
-      "nobody can be woken at a release, waiters poll: {} or {} cannot be used ({}); delete what "
-      "another program has put there",
-      claim.beside(kQueueKey).text(), claim.beside(kAliveKey).text(), why));
+  sink_.on_warning(
+      fmt::format("no waiter can be notified at a release, waiters poll: {} or {} cannot be used "
+                  "({}); delete the other program's data there",
+                  claim.beside(kQueueKey).text(), claim.beside(kAliveKey).text(), why));
 }
 
 }  // namespace dlock::redis

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Telling a holder that somebody else asks: the acquire script finds in the lock's value whom to
-// tell, and does so on the channel on which waiters are woken. Who came before that, or while it
-// could not be heard, is asked for: after the grant, with each renewal and each new subscription.
+// Notifies a holder that another client asks for its lock. The acquire script finds the holder's
+// instance in the lock's value and publishes on the channel on which waiters are notified. Requests
+// from before the grant, or from a time without a subscription, are counted: after the grant, at
+// each renewal and at each new subscription.
 #include "backends/redis/backend.hpp"
 
 #include "dlock/spi/signal.hpp"
@@ -16,7 +17,7 @@ bool wants_to_hear(const KeyClaim& claim) {
 
 }  // namespace
 
-/// Of a claim that was granted, or renewed.
+/// Called for a claim that was granted or renewed.
 void RedisBackend::listen_for_others(const KeyClaimPtr& claim) {
   if (!wants_to_hear(*claim) || closed_) return;
   subscriber_->want();
@@ -49,7 +50,7 @@ void RedisBackend::look_for_others_of_all() {
   }
 }
 
-/// A renewal answers whether that is true, and names the breaker.
+/// Renews the claim: the answer shows whether it is broken, and names the operator.
 void RedisBackend::hear_of_break(const std::string& owner_id) {
   const auto found = listening_.find(owner_id);
   const auto claim = found == listening_.end() ? nullptr : found->second.lock();
@@ -57,7 +58,7 @@ void RedisBackend::hear_of_break(const std::string& owner_id) {
   spawn(env_, look_for_break(alive_, this, claim));
 }
 
-/// Harmless if it is nobody who listens.
+/// Ignores an owner that is not listening.
 void RedisBackend::hear(const std::string& owner_id) {
   const auto found = listening_.find(owner_id);
   if (found == listening_.end()) return;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a plan's coordinator asks of all locks at once: who has claimed one, and how far the tokens
-// have come.
+// The requests of a plan's coordinator about all locks at once: the claimed names, and the highest
+// token.
 #include <algorithm>
 #include <charconv>
 
 #include "backends/redis/backend.hpp"
 
 namespace dlock::redis {
-// Holders under a gate stand in their own key all the time. Waiters under one are asked again
-// before they are let in; those without one are shown as well as a SCAN can.
+// A holder under a gate is in its own key all the time. A waiter under a gate checks the gate again
+// before its grant. Waiters without a gate are listed as far as a SCAN finds them.
 asio::awaitable<Result<std::vector<std::string>>> RedisBackend::claimed_names(std::string prefix,
                                                                               TimePoint deadline) {
   auto names = co_await scan(prefix, {}, deadline);

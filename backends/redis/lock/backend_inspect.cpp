@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who holds and who waits, all locks of a prefix, and the operator's break.
+// The holder and the waiters of a lock, all locks of a prefix, and an operator's break.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -52,14 +52,14 @@ void note_foreign(const std::string& type, LockStatus& status) {
   status.owner.emplace();
   status.notes.push_back(
       type == "hash" ? std::string("the key is a hash: a Redisson lock? dlock and Redisson do not "
-                                   "share locks; give one of them another key")
+                                   "share locks; use another key for one of them")
                      : fmt::format("the key is a {}: another program's data", type));
 }
 
 void add_holder(const std::string& text, std::int64_t now_us, LockStatus& status) {
   if (text.starts_with(kRecordPrefix)) {
     status.sealed = true;
-    status.notes.emplace_back("sealed by a migration: nobody takes it here");
+    status.notes.emplace_back("sealed by a migration: no client can acquire it here");
     return;
   }
   const auto value = read_value(text);
@@ -89,14 +89,14 @@ Failure newer_readers(std::string_view key, const Replies& items) {
   return {Error::newer_format, std::move(text)};
 }
 
-/// What is left of the lease; the lock delay comes after it, and only with locks of ours.
+/// Adds the rest of the lease. The lock delay follows it, but only for locks of dlock.
 void add_remaining(milliseconds left, milliseconds lock_delay, LockStatus& status) {
   if (!status.token) lock_delay = milliseconds(0);
   status.remaining = std::max(left - lock_delay, milliseconds(0));
   if (left <= lock_delay) {
-    status.notes.push_back(
-        fmt::format("its holder has lost it; nobody is granted it for another {} ms (lock_delay)",
-                    left.count()));
+    status.notes.push_back(fmt::format(
+        "its holder has lost it; no client is granted it for another {} ms (lock_delay)",
+        left.count()));
   }
 }
 
@@ -177,7 +177,7 @@ asio::awaitable<Result<LockStatus>> RedisBackend::inspect(std::string name, Time
   co_return result;
 }
 
-// SCAN gives every key that is there all the time at least once.
+// SCAN returns every key that exists during the whole scan at least once.
 asio::awaitable<Result<std::vector<std::string>>> RedisBackend::scan_keys(std::string pattern,
                                                                           TimePoint deadline) {
   Result<std::vector<std::string>> result;
@@ -207,7 +207,7 @@ asio::awaitable<Result<std::vector<std::string>>> RedisBackend::scan_keys(std::s
   co_return result;
 }
 
-/// Of the locks whose own key is there, or with a `suffix` the key of it beside the lock's.
+/// Returns the names of the locks that have a key, or with a `suffix` that key beside it.
 asio::awaitable<Result<std::vector<std::string>>> RedisBackend::scan(std::string prefix,
                                                                      std::string suffix,
                                                                      TimePoint deadline) {
@@ -235,7 +235,7 @@ asio::awaitable<Result<std::vector<LockStatus>>> RedisBackend::list(std::string 
   result.failure = co_await describe(std::move(*names.value), found, deadline);
   const bool is_complete = !result.failure.error;
   if (!is_complete && !concerns_one_lock(result.failure)) co_return result;
-  // What ended meanwhile is no lock any more.
+  // A lock that ended during the scan is not listed.
   std::erase_if(*found, [](const LockStatus& status) { return !status.held && !status.sealed; });
   result.value = std::move(*found);
   co_return result;

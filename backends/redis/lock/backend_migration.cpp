@@ -48,7 +48,7 @@ RecordAnswer take_reply(const ScriptAnswer& answer, bool reads) {
   return answer_of(RecordStatus::unknown, {Error::unexpected, "an answer of another form"});
 }
 
-/// What the scripts under a gate take beside the others' keys and arguments. `keys`: the gate's.
+/// Adds the keys and arguments of a script under a gate. `keys`: the gate's.
 void put_under(const GateCheck& gate, const KeyBase& keys, ScriptCall& call) {
   call.keys.emplace_back(keys.text, kNoteKey);
   call.arguments.emplace_back(gate.text);

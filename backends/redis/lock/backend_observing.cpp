@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whoever wants to know who holds a lock hears the word of those who begin to hold it or end, on a
-// channel of that lock. The scripts say nothing of it: no other grant and no release pays for it.
+// Notifies observers of a change of the holder. Clients that begin or end to hold a lock publish a
+// message on that lock's channel. The scripts do not publish it, so other grants and releases do
+// not pay for it.
 #include <algorithm>
 
 #include "backends/redis/backend.hpp"

@@ -79,7 +79,7 @@ asio::awaitable<void> RedisBackend::look_for_break(std::weak_ptr<bool> alive, Re
   if (is_broken) self->sink_.on_claim_broken(claim, taken.broken_by);
 }
 
-// Whatever comes of it, a renewal and a release look for both from here on.
+// From here on a renewal and a release search both forms, whatever the answer is.
 asio::awaitable<DowngradeAnswer> RedisBackend::downgrade(ClaimPtr held, TimePoint deadline) {
   using Kind = ScriptAnswer::Kind;
   const auto ours = std::static_pointer_cast<KeyClaim>(held);

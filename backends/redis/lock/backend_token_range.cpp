@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Taking a lock that nobody else wants with a token that is ours already: what shows that it may be
-// believed.
+// Acquires an uncontended lock with a token that this process already owns. Proves that the grant
+// is valid.
 #include <array>
 #include <charconv>
 #include <utility>
@@ -32,10 +32,10 @@ class TokenText {
   char* const end_;
 };
 
-// Nobody was granted the lock since the fence was raised for us: that would have raised it further,
-// in the same step. Nobody can be from the SET on, for the lock is ours. That is as long as the
-// answer is not late: no fence that was lost and came back, with all that happened meanwhile
-// forgotten, is that quick.
+// No client was granted the lock since the fence was raised for this process: a grant raises the
+// fence further, in the same step. After the SET no grant is possible, because this claim holds the
+// lock. Both are true if the answer is in time: a server does not restart and forget a fence that
+// quickly.
 bool is_proof(const KeyClaim& claim, const TokenRanges::Token& token, const Replies& values) {
   if (values.size() != 3) return false;
   const TokenText ours(token.token);
@@ -69,8 +69,8 @@ std::optional<TokenRanges::Token> RedisBackend::next_token(const KeyClaim& claim
   return token_ranges_.take(link_->connection(), claim.keys.text, claim.min_token(), env_.now());
 }
 
-// Whatever has come of it, the lock may be ours from here on with a token that others may have
-// overtaken: until it is proven, a script is to believe no grant of ours that is not above it.
+// After this call this claim may hold the lock with a token that other grants have passed. Until it
+// is proven, a script must not accept a grant with a token that is not above it.
 SetAndLook RedisBackend::ask_with(const TokenRanges::Token& token, KeyClaim& claim,
                                   Connection& connection) {
   const std::array<Word, 3> keys{claim.keys.lock(), claim.beside(kFenceKey),

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the backend keeps about one claim: its keys, how it stands in the queue, and what of it may
-// be on the server.
+// The state of one claim: its keys, its place in the queue, and its possible traces on the server.
 #pragma once
 
 #include <fmt/format.h>
@@ -26,12 +25,12 @@
 
 namespace dlock::redis {
 
-/// How long the last token is remembered: while it is, tokens rise whatever the server's clock
-/// does.
+/// How long the server remembers the last token. During that time tokens rise whatever the server's
+/// clock does.
 inline constexpr std::chrono::hours kFenceMemory{48};
 
 struct KeyClaim;
-/// All that live, by owner id: who is told that a lock may be free.
+/// All claims, by owner id. A message that a lock may be free is for one of them.
 using ClaimRegistry =
     std::unordered_map<std::string_view, KeyClaim*, std::hash<std::string_view>, std::equal_to<>,
                        detail::Recycled<std::pair<const std::string_view, KeyClaim*>>>;
@@ -50,7 +49,7 @@ struct KeyClaim final : Claim {
   }
   ~KeyClaim() override { registry->erase(request().owner.id); }
 
-  /// Its next try says by how much it is to come earlier, if at all.
+  /// Sets the head start of the next try in the queue, if the claim has one.
   void has_not_arrived() {
     arrival.clear();
     const std::chrono::microseconds head_start = request().head_start;
@@ -64,42 +63,46 @@ struct KeyClaim final : Claim {
 
   Word beside(std::string_view suffix) const { return {keys.text, suffix}; }
 
-  /// How long the server keeps it without news from us: the holder believes the lease only.
+  /// How long the server keeps the lock without a renewal. The holder treats only the lease as
+  /// valid.
   std::chrono::milliseconds kept_for(std::chrono::milliseconds lock_delay) const noexcept {
     return request().lease + lock_delay;
   }
 
-  /// A grant's token is above this.
+  /// The token of a grant must be above this.
   std::uint64_t min_token() const noexcept { return std::max(request().min_token, unproven); }
 
-  /// Others had the lock when it was asked for, and may be waiting for it.
+  /// Returns whether another client held the lock when it was requested, and may be waiting for it.
   bool has_met_others() const noexcept { return asked != TimePoint{}; }
 
-  /// The server may have it as a reader's: it is one, or its downgrade was sent.
+  /// Returns whether the server may hold it as a reader's: its mode is shared, or its downgrade was
+  /// sent.
   bool may_read() const noexcept { return request().mode == Mode::shared || stepping_down; }
 
   const KeyBase keys;
   const std::string waiter;      ///< as in the queue
   const std::string_view owner;  ///< as in the lock's value; the end of `waiter`
 
-  std::string arrival;        ///< our place: as the server gave it, kept through re-queueing
+  std::string arrival;  ///< place in the queue, as the server assigned it; kept when the claim is
+                        ///< queued again
   bool maybe_queued = false;  ///< the queue may name us
   QueuePosition position;
   TimePoint asked{};
 
   bool was_granted = false;
-  std::uint64_t token = 0;     ///< of the last grant
-  std::uint64_t unproven = 0;  ///< the lock may be ours with this one, which others may be above
-  std::uint64_t epoch = 0;     ///< of the server that was last known to have it
+  std::uint64_t token = 0;     ///< the token of the last grant
+  std::uint64_t unproven = 0;  ///< the lock may be held with this token; other grants may be above
+                               ///< it
+  std::uint64_t epoch = 0;     ///< epoch of the server that last confirmed the lock
   bool releasing = false;      ///< a release was sent and may have been done
   bool stepping_down = false;  ///< a downgrade was sent, and was not refused
 
   bool was_late = false;    ///< the last request was executed after its deadline
-  bool place_told = false;  ///< how many wait before it, which one asks for once
-  std::string asked_for;    ///< as it was told last that its holder is asked
+  bool place_told = false;  ///< the number of waiters before it was returned; it is requested once
+  std::string asked_for;    ///< the last request to its holder that was reported
 
   WaiterKind kind = WaiterKind::none;
-  std::optional<HandedLock> handed;  ///< what a release has given it, not looked at yet
+  std::optional<HandedLock> handed;  ///< a lock that a release handed over, not examined yet
 
   bool woken = false;
   Signal signal;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the scripts of semaphores are sent for a claim.
+// Builds the calls of the semaphore scripts for a claim.
 #pragma once
 
 #include "backends/redis/lock/claim.hpp"

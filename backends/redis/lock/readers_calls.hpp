@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the scripts of readers are sent for a claim, where it differs from a writer's.
+// Builds the calls of the reader scripts for a claim, where they differ from a writer's.
 #pragma once
 
 #include "backends/redis/lock/claim.hpp"
@@ -14,7 +14,7 @@ enum class StepDown { no, yes };
 ScriptCall renew_reader_call(const KeyClaim& claim, std::chrono::milliseconds kept_for,
                              StepDown down);
 
-/// A renewal by that script.
+/// Returns a renewal with that script.
 ScriptCall renew_call(const Script& script, const KeyClaim& claim,
                       std::chrono::milliseconds lock_delay);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Taking a text of ours to pieces, from its beginning. Pure.
+// Splits a text of dlock into its fields, from the front. Pure.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,8 @@
 
 namespace dlock::redis {
 
-/// What is before the separator, which is taken off `text` with it; all, if there is none.
+/// Removes the text before the separator, and the separator, from `text`. Returns the removed text.
+/// Without a separator that is all of `text`.
 inline std::string_view cut(std::string_view& text, char separator) {
   const auto end = std::min(text.find(separator), text.size());
   const auto piece = text.substr(0, end);
@@ -17,7 +18,8 @@ inline std::string_view cut(std::string_view& text, char separator) {
   return piece;
 }
 
-/// What is before the next space. False: it is no number.
+/// Reads a number up to the next space, and removes it from `text`. Returns false if it is not a
+/// number.
 template <class Number>
 bool cut_number(std::string_view& text, Number& number) {
   const auto piece = cut(text, ' ');

@@ -10,7 +10,7 @@ using Shortfall = Capabilities::Shortfall;
 
 void check_eviction(const ServerFacts& facts, std::vector<Shortfall>& shortfalls) {
   if (!facts.info_known) {
-    shortfalls.push_back({"the server does not tell its settings (INFO is not allowed)",
+    shortfalls.push_back({"the server does not report its settings (INFO is not allowed)",
                           "ACL SETUSER <user> +info"});
   } else if (facts.eviction_policy != "noeviction") {
     shortfalls.push_back(
@@ -29,7 +29,7 @@ void check_durability(const ServerFacts& facts, bool declared, std::vector<Short
   }
   if (facts.append_broken) {
     shortfalls.push_back({"the last write to the append-only file failed",
-                          "look at the server's log and its disk (aof_last_write_status)"});
+                          "check the server's log and its disk (aof_last_write_status)"});
   }
   if (!facts.fsync) {
     if (declared) return;
@@ -58,7 +58,7 @@ void check_replicas(const ServerFacts& facts, std::vector<Shortfall>& shortfalls
        "a server without replicas for the locks"});
 }
 
-/// A record has no expiry: only a policy that takes any key drops it.
+/// A record does not expire, so only a policy that evicts any key drops it.
 void check_records(const ServerFacts& facts, bool declared, std::vector<Shortfall>& losses) {
   if (!facts.info_known || facts.eviction_policy.starts_with("allkeys")) {
     check_eviction(facts, losses);
@@ -83,7 +83,7 @@ void add_notes(const ServerFacts& facts, const Declaration& declaration, Capabil
   }
   if (declaration.lock_delay.count() > 0) {
     all.notes.push_back(
-        fmt::format("lock_delay {} ms: so long after a loss nobody is granted the lock",
+        fmt::format("lock_delay {} ms: for that time after a loss no client is granted the lock",
                     declaration.lock_delay.count()));
   }
   if (all.wake_up == WakeUp::poll) {
@@ -93,8 +93,8 @@ void add_notes(const ServerFacts& facts, const Declaration& declaration, Capabil
   }
   if (declaration.fair) {
     all.notes.emplace_back(
-        all.fair ? "fair=true: in the order of arrival, among clients that all have it"
-                 : "fair=true, but who polls comes when it looks");
+        all.fair ? "fair=true: waiters acquire in the order of arrival, if all clients set it"
+                 : "fair=true, but a polling waiter acquires at the time of its poll");
   }
 }
 
@@ -144,7 +144,7 @@ Capabilities declare(const ServerFacts& facts, const Declaration& declaration) {
   all.can_adopt = true;
   all.can_raise = true;
   all.can_seal = true;
-  all.can_gate = true;  // a server of a cluster, where the gate lies elsewhere, is refused
+  all.can_gate = true;  // a cluster, where the gate can be on another server, is refused
   check_records(facts, declaration.fsync_always_declared, all.record_losses);
   add_notes(facts, declaration, all);
   return all;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From what the server says of itself to what the store promises, with the setting that lowers it
-// named. Pure.
+// Derives the store's guarantee from the server's settings, and names each setting that lowers it.
+// Pure.
 #pragma once
 
 #include "backends/redis/rules/info.hpp"
@@ -14,7 +14,7 @@ struct Declaration {
   bool fsync_always_declared = false;
   /// The subscription is not allowed: waiters only poll.
   bool wake_up_denied = false;
-  /// Who comes first has the lock first, as long as waiters can be woken.
+  /// Waiters acquire in the order of arrival, while they can be notified.
   bool fair = false;
   std::chrono::milliseconds lease{0};
   std::chrono::milliseconds lock_delay{0};

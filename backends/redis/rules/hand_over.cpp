@@ -14,7 +14,7 @@ using std::chrono::milliseconds;
 
 /// The scripts keep the token of a lock that is handed over for two days: enough for such leases.
 constexpr hours kLongestHandedLease{24};
-/// What has to be left of the probation, beside the margin for clocks: time to confirm.
+/// The least rest of the probation that a successor needs to confirm it, beside the clock margin.
 constexpr milliseconds kLeastLeft{100};
 constexpr milliseconds kLeastMargin{20};
 
@@ -39,7 +39,7 @@ WakeMessage read_message(std::string_view text) {
   const auto word = next_number(rest);
   const auto kept = next_number(rest);
   if (!token || !word || !kept || !rest.empty()) return message;
-  // A longer one than ours is believed for as long as ours.
+  // A longer probation is treated as kProbation.
   const auto kept_ms = std::min<std::uint64_t>(*kept, kProbation.count());
   message.grant = WakeMessage::Grant{*token, *word, milliseconds(kept_ms)};
   return message;

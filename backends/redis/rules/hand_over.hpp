@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A release may give the lock to the next in line itself, for a probation of a second, and say so.
-// Until when the successor may believe it: a probation after it sent the word of its presence that
-// the message names, for the server's began later than that word arrived. A later word says
-// nothing, answered or not: the server may have got it after the grant. Pure.
+// Hand-over: a release grants the lock to the next waiter for a probation of one second and sends
+// that waiter's process a message. The message names the last presence message that the server had
+// received. The grant is valid for one probation from the time when the process sent that presence
+// message: the server's probation began after it arrived. Later presence messages prove nothing:
+// the server may have received them after the grant. Pure.
 #pragma once
 
 #include <array>
@@ -18,43 +19,46 @@
 
 namespace dlock::redis {
 
-/// How long a lock that was handed over is kept without a renewal; the scripts know it, too.
+/// The probation: how long a lock that was handed over is kept without a renewal. The scripts
+/// contain the same value.
 inline constexpr std::chrono::milliseconds kProbation{1000};
-/// How often a process whose waiters may be handed a lock says that it is there.
+/// The interval between two presence messages of a process whose waiters may be handed a lock.
 inline constexpr std::chrono::milliseconds kBetweenWords = kProbation / 3;
-/// How long after the message the lock is renewed: who gives it back sooner spares the renewal.
+/// The time from the message to the confirming renewal. A holder that releases earlier saves the
+/// renewal.
 inline constexpr std::chrono::milliseconds kConfirmAfter{50};
-/// A process begins to say that it is there when one of its waiters has at most so many others, or
-/// processes, before it: so that the load does not grow with the queue.
+/// A process sends presence messages if one of its waiters has at most this number of waiters, or
+/// processes, before it. So the load does not grow with the queue.
 inline constexpr std::int64_t kSpeakingRanks = 64;
 
-/// Of the key by which an instance (a UUID) says that it is there. No lock's key has a `%`.
+/// The prefix of the key by which an instance (a UUID) reports its presence. A `%` never occurs in
+/// the key of a lock.
 inline constexpr std::string_view kPresencePrefix = "dlock:here%";
 
-/// What a release says to a waiter's process: that the lock may be free, or that it has it.
-/// Behind the owner's id: an operator breaks its lock.
+/// The text after the owner's id in a message to the holder's process: an operator breaks its lock.
 inline constexpr std::string_view kBrokenMessage = " broken";
 
 struct WakeMessage {
   struct Grant {
     std::uint64_t token = 0;
-    std::uint64_t word = 0;  ///< the last word of the process that the server had by then
+    std::uint64_t word = 0;  ///< number of the last presence message that the server had received
+                             ///< from the process
     std::chrono::milliseconds kept{0};
   };
-  std::string_view owner_id;  ///< of the waiter
+  std::string_view owner_id;  ///< the waiter's, or the holder's
   std::optional<Grant> grant;
 };
 
-/// `owner-id`, or `owner-id token word kept-ms`. What is neither has no grant.
+/// Reads `owner-id` or `owner-id token word kept-ms`. Any other text has no grant.
 WakeMessage read_message(std::string_view text);
 
-/// A lock that was handed over, and until when that may be believed.
+/// A lock that was handed over, and the end of its validity without a confirmation.
 struct HandedLock {
   std::uint64_t token = 0;
   TimePoint until{};
 };
 
-/// `sent`: just before the word that the grant names was sent.
+/// `sent`: just before the presence message that the grant names was sent.
 HandedLock handed_lock(const WakeMessage::Grant& grant, TimePoint sent,
                        std::chrono::milliseconds lease);
 
@@ -62,21 +66,22 @@ HandedLock handed_lock(const WakeMessage::Grant& grant, TimePoint sent,
 /// wait behind it once it is silent.
 bool sends_presence(const ClaimRequest& request);
 
-/// Whether a release may hand such a claim the lock. One under a gate must be asked for it.
+/// Returns whether a release may hand such a claim the lock. A claim under a gate has to ask for
+/// it.
 bool may_be_handed(const ClaimRequest& request);
 
-/// Whether the lock is held without another question. No: the token is too low, or too little of
-/// the probation is left for a confirmation.
+/// Returns whether the lock is held without another request. False: the token is too low, or the
+/// rest of the probation is too short for a confirmation.
 bool is_believable(const HandedLock& handed, const ClaimRequest& request, TimePoint now);
 
-/// When the last words were sent.
+/// The times when the last presence messages were sent.
 class SentWords {
  public:
-  /// The number of a word that is sent now or later; they rise.
+  /// Returns the number of a presence message that is sent now or later. The numbers rise.
   std::uint64_t begin(TimePoint now);
   /// Empty: too long ago, or forgotten.
   std::optional<TimePoint> sent(std::uint64_t word) const;
-  /// No word from before counts any more.
+  /// Ignores all earlier presence messages from now on.
   void forget() { forgotten_ = last_; }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the server says of itself: the lines of INFO that decide what it can promise. Pure.
+// Reads the lines of INFO that decide what the server can guarantee. Pure.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,9 @@ struct ServerFacts {
   bool info_known = false;  ///< false: INFO is not allowed, and what it would say is unknown
   std::string version;
   std::string run_id;
-  std::string replication_id;           ///< of the data set; a promoted replica gets a new one
-  std::string previous_replication_id;  ///< of the data set that a promoted replica came from
+  std::string replication_id;           ///< ID of the data set; a promoted replica gets a new one
+  std::string previous_replication_id;  ///< ID of the data set that a promoted replica was copied
+                                        ///< from
   bool replica = false;
   std::int64_t replicas = 0;
   bool cluster = false;
@@ -33,11 +34,11 @@ struct ServerFacts {
   bool append_only = false;
   bool append_broken = false;  ///< the last write to the append-only file failed
 
-  /// Of CONFIG GET; empty where it is not allowed.
+  /// Replies to CONFIG GET; empty if it is not allowed.
   std::optional<std::string> fsync;
   std::optional<std::string> no_fsync_on_rewrite;
 
-  /// The server's words where PUBLISH is not allowed: nobody can be woken.
+  /// The server's error text if PUBLISH is not allowed: no waiter can be notified.
   std::string publish_refused;
 
   /// The reply to TIME, in us. 0: not allowed.
@@ -47,7 +48,7 @@ struct ServerFacts {
 
 ServerFacts facts_from(const InfoLines& lines);
 
-/// What a reconnect found behind the address.
+/// The change of the server behind the address that a reconnect found.
 enum class ServerChange { none, restarted, failed_over };
 ServerChange compare(const ServerFacts& before, const ServerFacts& after);
 

@@ -30,7 +30,7 @@ std::string template_error(std::string_view text) {
       text.find(kNamePlace, place + 1) != std::string_view::npos) {
     return "it has not exactly one {name} for the lock's name; write for example dlock:{{name}}";
   }
-  if (text.find('%') != std::string_view::npos) return "it has a %, which is ours for escapes";
+  if (text.find('%') != std::string_view::npos) return "it has a %, reserved for escapes";
   for (const char c : text) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) return "it has a control byte";
   }
@@ -42,7 +42,7 @@ std::string template_error(std::string_view text) {
   const auto open = rest.find('{');
   const auto close = rest.find('}');
   if (opening != 1 || closing != 1 || close < open + 2) {
-    return "its braces are no hash tag; write one { before one } with something in between";
+    return "its braces do not form a hash tag; write one { before one } with something in between";
   }
   return {};
 }

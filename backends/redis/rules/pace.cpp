@@ -11,9 +11,9 @@ using std::chrono::seconds;
 
 constexpr Duration kFirstPause = milliseconds(10);
 constexpr Duration kLongestPause = seconds(1);
-/// One try each...
+/// In the long run one try per period.
 constexpr Duration kPeriod = seconds(1);
-/// ... but so many may come at once.
+/// This number of tries may follow each other at once.
 constexpr int kBurst = 5;
 
 }  // namespace
@@ -25,7 +25,7 @@ void Pace::begin(TimePoint now) noexcept {
 
 void Pace::failed(TimePoint now, std::uint64_t dice) noexcept {
   pause_ = std::min(kFirstPause * (1 << std::min(failures_, 10)), kLongestPause);
-  // So that many clients do not come back in step.
+  // The random part keeps many clients from retrying at the same time.
   pause_ +=
       Duration(static_cast<std::int64_t>(dice % static_cast<std::uint64_t>(pause_.count() / 4)));
   ++failures_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// When a connection may be tried again. The first pauses are short and grow; what was connected
-// for some time is tried again at once. Whatever the server answers, over time it is one try a
-// second at most. Pure.
+// Decides when a connection may be tried again. The first pauses are short and grow. A connection
+// that lived for some time is replaced at once. In the long run there is at most one try per
+// second, whatever the server answers. Pure.
 #pragma once
 
 #include <chrono>
@@ -17,25 +17,26 @@ class Pace {
   /// A connection that lived this long was a good one.
   static constexpr std::chrono::seconds kSettled{1};
 
-  /// Not before it. The past: now.
+  /// The earliest time of the next try. A time in the past: now.
   TimePoint next() const noexcept { return next_; }
   /// Tries since the last good connection.
   int failures() const noexcept { return failures_; }
 
   /// A try begins.
   void begin(TimePoint now) noexcept;
-  /// It came to nothing.
+  /// The try has failed.
   void failed(TimePoint now, std::uint64_t dice) noexcept;
-  /// What it made has ended after `lifetime`.
+  /// The connection has ended after `lifetime`.
   void ended(TimePoint now, Duration lifetime, std::uint64_t dice) noexcept;
-  /// Not before `when` either.
+  /// Delays the next try until `when` at least.
   void wait_until(TimePoint when) noexcept;
 
  private:
   TimePoint earliest(TimePoint now) const noexcept;
 
   TimePoint next_{};
-  TimePoint spent_{};  ///< each try pushes it a second on; it may be so many tries ahead of us
+  TimePoint spent_{};  ///< each try moves it by one second; it may be ahead of the clock by the
+                       ///< burst
   Duration pause_{};
   int failures_ = 0;
 };

@@ -8,8 +8,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::int64_t kFront = 8;           ///< so many look at the full rate
-constexpr std::int64_t kExpiryWatchers = 4;  ///< so many look when the lease is over
+constexpr std::int64_t kFront = 8;           ///< number of waiters that poll at the full rate
+constexpr std::int64_t kExpiryWatchers = 4;  ///< number of waiters that poll when the lease ends
 constexpr std::int64_t kSlowest = 5;
 constexpr milliseconds kShortest{5};
 constexpr milliseconds kSlowLink{600};  ///< how late a poll may arrive
@@ -34,7 +34,7 @@ Duration poll_delay(const QueuePosition& position, milliseconds bound, std::uint
 }
 
 milliseconds waiter_patience(milliseconds bound) {
-  // One look that was missed costs nobody its place.
+  // A waiter that misses one poll keeps its place.
   return 2 * kSlowest * bound + milliseconds(1000);
 }
 

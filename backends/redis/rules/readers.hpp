@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a lock's text says while readers are in (scripts/readers_scripts.hpp has the format). Pure.
+// Reads a lock's text while readers hold it. Its format is in scripts/readers_scripts.hpp. Pure.
 #pragma once
 
 #include <chrono>
@@ -23,14 +23,14 @@ struct ReaderRecord {
   Owner owner;
   std::optional<Break> broken{};
   std::uint64_t token = 0;
-  std::int64_t till = 0;   ///< server time, ms; it has expired by then
-  std::int64_t since = 0;  ///< likewise
+  std::int64_t till = 0;   ///< end of the lease, server time in ms
+  std::int64_t since = 0;  ///< server time in ms
 };
-/// All that are in it, expired or not, first come first. Empty: it is no such text.
+/// Returns all records, expired or not, in the order of arrival. Empty: not such a text.
 std::optional<std::vector<ReaderRecord>> read_readers(std::string_view text);
 
-/// Into `status`: who of them holds the lock at `now_us`, server time. Nobody: it is not held.
-/// `lock_delay` comes after a holder's lease.
+/// Adds the readers that hold the lock at `now_us`, server time, to `status`. Without such a reader
+/// the lock is not held. `lock_delay` follows a holder's lease.
 void add_readers(const std::vector<ReaderRecord>& records, std::int64_t now_us,
                  std::chrono::milliseconds lock_delay, LockStatus& status);
 

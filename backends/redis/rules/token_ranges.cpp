@@ -66,7 +66,7 @@ void TokenRanges::met_others(std::string_view key, TimePoint now) {
   range->rests_until = now + kRangeRest;
 }
 
-// Who comes when it is full is known after the next sweep.
+// A lock that is released while the table is full is recorded after the next sweep.
 bool TokenRanges::has_room(TimePoint now) {
   if (ranges_.size() < kMost) return true;
   if (now - swept_ < kRangeLife) return false;

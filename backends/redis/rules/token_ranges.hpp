@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tokens that are ours before we have the lock. Who takes the same lock again and again, and nobody
-// else wants it, is given many of them with one grant (hi/lo allocation): all those between the
-// last token and the server's clock, to which the fence is raised. From then on a SET NX with the
-// next one takes the lock, no script, for as long as the fence still says the same: nobody else is
-// granted the lock without raising it. Which locks have such a range, and for how long, is decided
-// here. Pure.
+// Tokens that a process owns before it acquires the lock (hi/lo allocation). A client that acquires
+// the same lock repeatedly, without competitors, receives a range of tokens with one grant. The
+// range has all tokens between the last one and the server's clock, and the grant raises the fence
+// to its end. Then a SET NX with the next token acquires the lock without a script, while the fence
+// is unchanged: a grant to another client would raise it. This class decides which locks have a
+// range, and for how long. Pure.
 #pragma once
 
 #include <chrono>
@@ -22,47 +22,51 @@
 
 namespace dlock::redis {
 
-/// The longest time between a release and the answer with the range that follows it, and between
-/// the request for a range and an answer that proves one of its tokens. These tokens are below the
-/// server's clock. They rise only if the server has forgotten no grant since the range. A server
-/// with a replica grants no range. A restart that a proxy hides takes longer than this.
+/// The longest time between a release and the answer with the range that follows it. It is also the
+/// longest time between the request for a range and an answer that proves one of its tokens. These
+/// tokens are below the server's clock. They rise only if the server has forgotten no grant since
+/// the range. A server with a replica grants no range. A restart that a proxy hides takes longer
+/// than this.
 inline constexpr std::chrono::milliseconds kRangeLife{500};
-/// So much of it is left for the answer when a token is taken: one that comes too late is a round
-/// trip for nothing, and who takes a lock all the time would have one at the end of each range.
+/// A token is used only if this part of kRangeLife is left for the answer. An answer that arrives
+/// too late wastes a round trip. Without this margin a client that acquires all the time would
+/// waste one at the end of each range.
 inline constexpr std::chrono::milliseconds kAnswerTime{100};
-/// After somebody else was met: each time costs a round trip.
+/// The pause after a range met a competitor: each such meeting costs a round trip.
 inline constexpr std::chrono::seconds kRangeRest{1};
 
-/// A store's. Everything that is said with another connection than the last time finds nothing: a
-/// range is as good as its server's memory. Loop only.
+/// The ranges of one store. A call with another connection than before finds no range, because a
+/// range is valid only for one run of the server. Loop only.
 class TokenRanges {
  public:
   using Connection = std::shared_ptr<const void>;
 
   struct Token {
     std::uint64_t token;
-    std::uint64_t fence;  ///< what the fence must say
-    TimePoint until;      ///< no answer is believed later
+    std::uint64_t fence;  ///< the value that the fence must have
+    TimePoint until;      ///< an answer after this time is not valid
   };
 
-  /// The next token for this lock, if there is one, and it is above `min_token`. Once.
+  /// Returns the next token of this lock, if it has one above `min_token`. Each token is returned
+  /// once.
   std::optional<Token> take(const Connection& on, std::string_view key, std::uint64_t min_token,
                             TimePoint now);
-  /// The next grant is to bring a range: we have given this lock back lately, and nobody waited.
+  /// Returns whether the next grant should have a range: this process released the lock lately, and
+  /// no client waited.
   bool is_wanted(const Connection& on, std::string_view key, TimePoint now);
   struct Span {
-    std::uint64_t token;  ///< of this grant
-    std::uint64_t last;   ///< what the fence says now
+    std::uint64_t token;  ///< the token of this grant
+    std::uint64_t last;   ///< the value of the fence now
   };
-  /// What the grant that was asked for then has brought. False: too late to be believed, the grant
-  /// as well.
+  /// Stores the range of a grant that was requested at `asked`. Returns false if the answer arrived
+  /// too late: then the grant is not valid either.
   bool put(const Connection& on, std::string_view key, Span span, TimePoint asked, TimePoint now);
   void released_alone(const Connection& on, std::string_view key, TimePoint now);
-  /// Somebody else wants it, or has had it.
+  /// Another client wants the lock, or has held it.
   void met_others(std::string_view key, TimePoint now);
 
  private:
-  /// Of a lock.
+  /// The range of one lock.
   struct Range {
     std::uint64_t next = 0;
     std::uint64_t last = 0;  ///< 0: there is none
@@ -70,7 +74,8 @@ class TokenRanges {
     TimePoint alone_at{};
     TimePoint rests_until{};
   };
-  /// By the key's hash. Two locks with the same take each other's ranges, which their fences show.
+  /// Keyed by the key's hash. Two locks with the same hash replace each other's ranges; their
+  /// fences reveal that.
   using Ranges = std::unordered_map<std::size_t, Range, std::hash<std::size_t>, std::equal_to<>,
                                     detail::Recycled<std::pair<const std::size_t, Range>>>;
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What stands in a lock's key: `token:owner`, with owner = `uuid,host,pid@namespace,app`, and at
-// its end
-// `,instance` if the holder wants to be told who else asks (the acquire script does). One string,
-// so that clients that only compare values (redis-py, redsync, node-redlock, ...) and we exclude
-// each other. And what stands for a waiter in the queue: whom to tell, and the owner. Pure.
+// The value of a lock's key: `token:owner`, with owner = `uuid,host,pid@namespace,app`. If the
+// holder listens for other requests, the acquire script appends `,instance`. The value is one
+// string. So dlock excludes clients that only compare values (redis-py, redsync, node-redlock,
+// ...). Also the text of a waiter in the queue: the instance to notify, and the owner. Pure.
 #pragma once
 
 #include <chrono>
@@ -17,15 +16,16 @@
 
 namespace dlock::redis {
 
-/// Length of a UUID's text; the scripts cut by it.
+/// Length of a UUID's text. The scripts use it to cut texts.
 inline constexpr std::size_t kUuidLength = 36;
 
 std::string write_owner(const Owner& owner);
-/// Never fails: what we did not write becomes an owner with an id only.
+/// Never fails: another client's text becomes an owner with an id only.
 Owner read_owner(std::string_view text);
 
-/// What a lock's key begins with while a migration's record stands in it. No value of ours does: it
-/// begins with a token; and none that another client writes. The scripts know it, too.
+/// The prefix of a lock's value while the key has a migration's record. Values of dlock begin with
+/// a token. Values of other clients do not begin with this text either. The scripts contain the
+/// same text.
 inline constexpr std::string_view kRecordPrefix = "dlock:record:";
 
 /// Before a lock's value while an operator breaks it: then the mark, and a newline.
@@ -43,16 +43,17 @@ struct LockValue {
 };
 LockValue read_value(std::string_view text);
 
-/// 0, which is no token and refused as such, for what is no number.
+/// Returns 0, which is never a token and is refused, for a text that is not a number.
 std::uint64_t read_token(std::string_view text);
 
-/// What a server says is left of a lease; below 0: it says that there is no end. It may say
-/// anything, and no lease with its lock delay is longer than 31 days.
+/// Returns the rest of a lease from the server's reply; below 0: without end. The reply may be any
+/// number; a lease with its lock delay is at most 31 days.
 std::chrono::milliseconds read_remaining(std::int64_t left_ms);
 
-/// `instance`: the UUID that names our subscription.
+/// `instance`: the UUID that names the subscription of this process.
 std::string write_waiter(std::string_view instance, std::string_view owner);
-/// The same, and where the owner's text begins in it. `is_told`: the instance stands in that, too.
+/// A waiter's text, and where the owner's text begins in it. `is_told`: the owner's text also has
+/// the instance.
 struct WaiterText {
   std::string text;
   std::size_t owner_at = 0;

@@ -6,7 +6,8 @@ namespace {
 
 // KEYS lock grant alive; ARGV token:owner, proof, ms, tag -> {1 done | 0 not ours, tag}
 //
-// What a replica answers may be old: it refuses the writing of nothing. Here and below.
+// A replica's answer may be old, so each script here makes a write, which a replica refuses. HDEL
+// of an empty field changes nothing.
 constexpr std::string_view kOffer = R"lua(
 local held = redis.call('GET', KEYS[1])
 if held and held == ARGV[1] then
@@ -22,7 +23,8 @@ return {0, ARGV[4]}
 // -> {1 | 2 ours already, token, tag} | {0, the value there ('' nobody has it), tag}
 //    | {3 no token left, tag} | {10 executed after `until`, server time us, tag}
 //
-// The token as acquire gives it, and above the exported one if the fence has been lost.
+// The token is assigned as in acquire. It is above the exported one, also if the fence has been
+// lost.
 constexpr std::string_view kAdopt = R"lua(
 local tag = ARGV[#ARGV]
 local held = redis.call('GET', KEYS[1])

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Grants that change process. Beside the lock stands, for as long as its grant may be adopted, the
-// proof that it was exported: who only reads what the lock's key says cannot adopt it. In the
-// lock's key the owner is exchanged in one step, so that nobody else ever finds the lock free.
+// Moves a grant to another process. While a grant may be adopted, the proof of its export is stored
+// beside the lock. A client that only reads the lock's key cannot adopt it. The script replaces the
+// owner in the lock's key in one step, so that no other client finds the lock free.
 #pragma once
 
 #include <string_view>

@@ -29,9 +29,10 @@ return {1, text, ARGV[3]}
 // -> {1 listens | 4 does not, as far as is seen, value, tag} | {0 nobody holds it, tag}
 //    | {3 a record stands there, tag} | {2 another token, value, tag}
 //
-// The server's time goes before the text: to be asked twice is not to be asked once. Of a holder
-// that is not seen to listen it stays all the same: he may be about to look for the first time.
-// A reader has a key of its own, ask with `%` and its owner's id; any of them is the first.
+// The text begins with the server's time, so that two requests differ. The request is kept also if
+// the holder is not known to listen: it may be about to read the key for the first time. A reader
+// has a separate key: ask with `%` and its owner's id. Without a token the request is for the first
+// reader.
 inline constexpr std::string_view kAsk = R"lua(
 local tag = ARGV[#ARGV]
 local held = redis.call('GET', KEYS[1])

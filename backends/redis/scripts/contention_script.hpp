@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who else asks for a lock that is held: the acquire script tells a holder that wants to know, by
-// the instance at the end of his owner's text. What it cannot tell, this one finds.
+// Counts the other clients that ask for a held lock. The acquire script notifies a listening holder
+// through the instance at the end of the owner's text. This script finds the requests that it could
+// not notify.
 #pragma once
 
 #include <string_view>

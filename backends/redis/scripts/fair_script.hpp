@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// With `fair=true`: acquire with the turn put where it says `(turn)`. A free lock, one whose holder
-// was lost say, is not for whoever asks first: it goes to the first in the queue that can hear of
-// it, as a release would have given it.
+// With `fair=true`: acquire with the turn inserted at `(turn)`. A free lock, such as one whose
+// holder was lost, is not for the first client that asks. It is granted to the first waiter that
+// can be notified, as by a release.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@
 
 namespace dlock::redis {
 
-// A waiter is known by its arrival, also while it is not in the queue: who was dropped with its
-// process comes back with it. The dead are dropped on the way.
+// A waiter is identified by its arrival, also while it is not in the queue: a waiter that was
+// dropped with its process is queued again with that arrival. Dead waiters are dropped on the way.
 inline constexpr std::string_view kComesBeforeLua = R"lua(
 local function comes_before(queue, alive, me, arrival, now)
   for _ = 1, 1000 do
@@ -31,10 +31,11 @@ local function comes_before(queue, alive, me, arrival, now)
 end
 )lua";
 
-// Of acquire, also: 8 waking (as of release); 7 is the gate's
+// Arguments beside those of acquire: 8 waking (as in release); 7 is the gate's
 //
-// Who had the first try and let it pass is stopped or dead, as at the end of acquire. Who finds
-// that all before it are dead may be the next itself: then that is its grant.
+// A waiter that let its first try pass is stopped or dead, as at the end of acquire. If all waiters
+// before the caller are dead, wake() may grant the lock to the caller; then the script returns that
+// grant.
 inline constexpr std::string_view kTurnLua = R"lua(
 if not held and first ~= me and (not first or first_left <= 0) then
   if first then

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The scripts under a plan's gate: those of scripts.cpp with the check put where they say `(gate)`,
-// so that nobody else pays for it. The gate is a note, the last of the keys; the last argument
-// before the tag is what the caller believes that it says.
+// The scripts under a plan's gate: those of scripts.cpp with the check inserted at `(gate)`, so
+// that other calls do not pay for it. The gate is a note, the last of the keys. The last argument
+// before the tag is the note's text as the caller knows it.
 //
-// Who waits is asked again with each of its requests, up to the grant: after a turn nobody from
-// before it is let in any more, whatever became of its place meanwhile (a waiter's place moves from
-// key to key and may be forgotten: no SCAN could promise to see it). So the holders are all that a
-// drain has to look for, and each is in one key from its grant to its release.
+// Each request of a waiter checks the gate again, up to the grant. After a change of the gate no
+// earlier waiter is granted the lock, wherever its queue place is. A waiter's place moves from key
+// to key and may be forgotten, so no SCAN is sure to find it. Therefore a drain only has to find
+// the holders. Each holder is in one key from its grant to its release.
 #pragma once
 
 #include <string>
@@ -18,11 +18,11 @@
 
 namespace dlock::redis {
 
-// Also of acquire: 7 record ('' for none), 8 waking (as of release)
-// -> also {5, what the gate says, tag}
+// Arguments beside those of acquire: 7 record ('' for none), 8 waking (as in release)
+// -> also {5, the gate's text, tag}
 //
-// A record is answered first, and what is no string is an error. Nothing is left behind, and if we
-// were woken the next one is.
+// A record is answered first, and a value that is not a string is an error. The script removes the
+// claim's place. If the claim was notified, the script notifies the next waiter.
 inline constexpr std::string_view kGateOfAcquireLua = R"lua(
 if not held then redis.call('GET', KEYS[1]) end
 if not held or string.sub(held, 1, 13) ~= 'dlock:record:' then
@@ -40,8 +40,8 @@ if not held or string.sub(held, 1, 13) ~= 'dlock:record:' then
 end
 )lua";
 
-// Where the lock is free and the claim may not hold: the record, with the token that it would have
-// had. Whoever waits is told.
+// If the lock is free and the claim may not hold it: writes the record, with the token of the
+// prevented grant. All waiters are notified.
 inline constexpr std::string_view kSealAtOnceLua = R"lua(
   if ARGV[7] ~= '' then
     local record = string.gsub(ARGV[7], '{token}', token)
@@ -54,7 +54,7 @@ inline constexpr std::string_view kSealAtOnceLua = R"lua(
   end
 )lua";
 
-// -> also {4, what the gate says, tag}
+// -> also {4, the gate's text, tag}
 inline constexpr std::string_view kGateOfWriteLua = R"lua(
 local gate = redis.call('GET', KEYS[#KEYS]) or ''
 if gate ~= ARGV[#ARGV - 1] then return {4, gate, tag} end
@@ -62,7 +62,7 @@ if gate ~= ARGV[#ARGV - 1] then return {4, gate, tag} end
 
 // KEYS lock queue alive; ARGV tag -> {1 somebody holds it or waits | 0 nobody, or a record, tag}
 //
-// What a replica answers may be old: it refuses the writing of nothing.
+// A replica's answer may be old, so the script makes a write, which a replica refuses.
 inline constexpr std::string_view kClaimed = R"lua(
 redis.call('HDEL', KEYS[3], '')
 local kind = redis.call('TYPE', KEYS[1])
@@ -76,7 +76,7 @@ return {claimed and 1 or 0, ARGV[1]}
 
 // KEYS fence...; ARGV tag -> {0, the highest of them and the clock, tag}; writes nothing
 //
-// A token that is no longer remembered is below the clock.
+// A forgotten token is below the clock.
 inline constexpr std::string_view kHighest = R"lua(
 local clock = redis.call('TIME')
 local top = clock[1] * 1000000 + clock[2]

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Semaphores on the server. One string has all of one: its limit, its last token, and a line for
-// each acquisition, first come first. So nothing of it can be missing while the rest is there; how
-// many permits are free is counted from the lines; whatever reads it leaves out what has expired.
+// Semaphores on the server. One string has the whole state of a semaphore: its limit, its last
+// token, and a line for each acquisition in the order of arrival. So no part of it can be missing.
+// The number of free permits is counted from the lines. Every script that reads it leaves out
+// expired lines.
 //
 //   dlock:permits v=1 limit=LIMIT token=TOKEN
 //   h TILL PERMITS TOKEN SINCE UUID,HOST,PID,APP       holds; till, since: server time, ms
@@ -184,7 +185,8 @@ return {0, before, left, mine.since, tag}
 // KEYS permits; ARGV owner, lease ms, token, tag
 // -> {1 renewed | 0 gone, tag} | {3 broken by an operator, mark, tag}
 //
-// It writes in any case: a replica refuses that, whose word that they are gone would be no proof.
+// The script always writes, so that a replica refuses it: a replica's answer does not prove that
+// the permits are gone.
 inline constexpr std::string_view kRenewPermits = R"lua(
 local all, version = load(KEYS[1])
 if not all then return not_loaded(version, 0) end
@@ -203,7 +205,7 @@ return {0, ARGV[4]}
 
 // KEYS permits; ARGV owner, channel prefix, tag -> {1 released | 0 was not ours, tag}
 //
-// Also withdraws who waits.
+// Also removes a waiter.
 inline constexpr std::string_view kReleasePermits = R"lua(
 local all, version = load(KEYS[1])
 if not all then return not_loaded(version, 0) end

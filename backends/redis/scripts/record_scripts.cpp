@@ -8,8 +8,8 @@
 namespace dlock::redis {
 namespace {
 
-// A record has changed: all look again. Who gets there first when the lock is open has it; the
-// others keep their places.
+// Notifies all waiters after a change of the record; all of them poll. The first one to poll
+// acquires an open lock. The others keep their places.
 constexpr std::string_view kWakeAll = R"lua(
 local function wake_all(queue, next_key, prefix)
   redis.call('DEL', next_key)
@@ -35,12 +35,12 @@ local function raise(fence, above, memory, tag)
 end
 )lua";
 
-// Of the scripts below, what comes first: {1 done | 0 no record there, or not ours | 3 no token
-// left, tag} | {2, the record there, tag}
+// The first items of each reply of the scripts below: {1 done | 0 no record, or the lock is not the
+// caller's | 3 no token left, tag} | {2, the record there, tag}
 
 // KEYS lock alive; ARGV tag
 //
-// What a replica answers may be old: it refuses the writing of nothing.
+// A replica's answer may be old, so the script makes a write, which a replica refuses.
 constexpr std::string_view kRecord = R"lua(
 redis.call('HDEL', KEYS[2], '')
 local held = redis.call('GET', KEYS[1])

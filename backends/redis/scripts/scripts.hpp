@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What runs on the server, atomically. The algorithm is in README.md; each script says what it
-// takes and gives. The last argument of each is a tag that its reply ends with: replies come in
-// order, and one that does not answer its own request means that the stream cannot be trusted. A
-// reply is a list, or where nothing but a code is told `code tag`, which costs the server less.
+// The scripts, which the server executes atomically. README.md describes the algorithm. Each script
+// documents its arguments and its reply. The last argument is a tag that the reply ends with.
+// Replies arrive in order; a reply with another request's tag means that the stream is broken. A
+// reply is a list. A reply that has only a code is a `code tag` text, which costs the server less.
 #pragma once
 
 #include <chrono>
@@ -24,7 +24,7 @@ struct Scripts {
   Script acquire;
   Script renew;
   Script release;
-  Script release_unwanted;  ///< the same, sooner where nobody wants it
+  Script release_unwanted;  ///< as release; faster if no client waits
   Script evict;
   Script presence;
   Script inspect;
@@ -66,7 +66,7 @@ inline constexpr std::int64_t kNewerFormat = 9;
 inline constexpr unsigned kFormat = 1;
 inline constexpr std::string_view kFormatStamp = "v=";
 
-/// What acquire answers first.
+/// The first item of acquire's reply.
 enum class AcquireCode {
   busy = 0,
   granted = 1,
@@ -79,11 +79,11 @@ enum class AcquireCode {
   granted_with_range = 8,
   late = 10,  ///< executed after its deadline; nothing was changed
 };
-/// What renew answers first.
+/// The first item of renew's reply.
 enum class RenewCode { gone = 0, renewed = 1, taken = 2, evicted = 3 };
-/// What release answers first.
+/// The first item of release's reply.
 enum class ReleaseCode { not_ours = 0, released = 1, released_alone = 2 };
-/// What evict answers first.
+/// The first item of evict's reply.
 enum class EvictCode {
   not_held = 0,
   evicted = 1,
@@ -92,28 +92,28 @@ enum class EvictCode {
   marked = 5,
   foreign = 6,
 };
-/// What ask answers first.
+/// The first item of ask's reply.
 enum class AskCode { not_held = 0, listens = 1, other_token = 2, sealed = 3, unheard = 4 };
-/// What the scripts of migrations and notes answer first. `found`: with what stands there;
-/// `gate_changed`: with what the gate says.
+/// The first item of the replies of migration and note scripts. `found`: the stored text follows;
+/// `gate_changed`: the gate's text follows.
 enum class RecordCode { none = 0, done = 1, found = 2, no_token_left = 3, gate_changed = 4 };
 
 const Scripts& scripts();
 
-/// Of readers: readers_scripts.hpp.
+/// The scripts of readers: readers_scripts.hpp.
 struct ReaderScripts {
   ReaderScripts();
   Script acquire;
-  Script renew;     ///< also steps down
-  Script release;   ///< also of who may have stepped down
-  Script withdraw;  ///< of a writer that has waited: who waits behind it may come in
+  Script renew;     ///< also downgrades
+  Script release;   ///< also for a claim that may have been downgraded
+  Script withdraw;  ///< removes a writer that has waited; the readers behind it may acquire
 };
 const ReaderScripts& reader_scripts();
 
-/// How long a free lock is kept for the waiter that was woken; the scripts know it, too.
+/// How long a free lock is reserved for the notified waiter. The scripts contain the same value.
 inline constexpr std::chrono::milliseconds kFirstTry{500};
 
-/// Of the channel that an instance (a UUID) listens on.
+/// The prefix of the channel on which an instance (a UUID) receives messages.
 inline constexpr std::string_view kChannelPrefix = "dlock:wake:";
 
 }  // namespace dlock::redis

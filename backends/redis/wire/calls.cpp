@@ -47,7 +47,8 @@ void refuse_newer_format(ScriptAnswer& answer) {
   answer.items.clear();
 }
 
-/// What a reply says before its tag, be it a list or `code tag`; false: it has not that tag.
+/// Moves the items of a reply before its tag to `items`. The reply is a list, or `code tag`.
+/// Returns false if the reply does not have that tag.
 bool take_items(std::string_view tag, Reply& reply, Replies& items) {
   if (reply.kind == Reply::Kind::text) {
     const std::string_view text = reply.text;
@@ -99,7 +100,7 @@ ScriptAnswer Asked::take(Env& env, Connection& connection) const {
   ScriptAnswer answer;
   auto outcome = pending.take();
   if (!outcome) {
-    // Replies come in order: a server that said nothing since then says nothing at all.
+    // Replies arrive in order. So a server that sent nothing since then is silent.
     answer.kind = AnswerKind::unknown;
     answer.failure = {Error::no_answer, ""};
     if (connection.is_silent(since, env.now())) connection.close(answer.failure);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scripts run on a connection, a batch in one write: by their hash, by their text where the server
-// does not know the hash (any more), and each answer checked to belong to its own request.
+// Runs scripts on a connection, a batch in one write. A script is sent by its hash, and by its text
+// if the server does not know the hash. Each answer is checked to belong to its own request.
 #pragma once
 
 #include <boost/container/small_vector.hpp>
@@ -15,7 +15,7 @@
 
 namespace dlock::redis {
 
-/// Its words' texts live as long as the call is under way.
+/// The texts of its arguments must live until the call is complete.
 struct ScriptCall {
   boost::container::small_vector<Word, 6> keys;
   boost::container::small_vector<Word, 9> arguments;  ///< without the tag
@@ -24,12 +24,12 @@ struct ScriptCall {
 struct ScriptAnswer {
   enum class Kind {
     reply,
-    refused,   ///< surely not done; `verdict` says what to do
-    not_sent,  ///< surely not done
-    unknown,   ///< maybe done
+    refused,   ///< not executed; `verdict` says what to do
+    not_sent,  ///< not executed
+    unknown,   ///< maybe executed
   };
   Kind kind = Kind::not_sent;
-  Replies items;  ///< of a reply, without the tag
+  Replies items;  ///< items of the reply, without the tag
   Verdict verdict;
   Failure failure;
 
@@ -45,7 +45,7 @@ asio::awaitable<std::vector<ScriptAnswer>> run_scripts(Env& env,
                                                        std::vector<ScriptCall> calls,
                                                        TimePoint deadline);
 
-/// One call under way, for who waits for it without a coroutine in between:
+/// One call under way, for a caller that waits for it without another coroutine:
 ///
 ///   const auto asked = ask(*connection, script, call);
 ///   co_await asked.pending.settled(deadline);
@@ -57,8 +57,8 @@ struct Asked {
   TimePoint since;
   Pending pending;
 
-  /// What has come of it by now. Once. `call` gives what was called, for the words about a refusal:
-  /// nobody has to keep it meanwhile.
+  /// Returns the result so far. May be called once. `call` returns the call for the text about a
+  /// refusal, so the caller does not have to store it.
   template <class Call>
   ScriptAnswer answer(Env& env, Connection& connection, Call call) const {
     auto answer = take(env, connection);
@@ -70,23 +70,24 @@ struct Asked {
   ScriptAnswer take(Env& env, Connection& connection) const;
   static void explain(const Script& script, const ScriptCall& call, ScriptAnswer& answer);
 };
-/// Who hears first of a script that also tells others. A server writes to its clients at the end of
-/// a turn, and begins with the one that it had the latest news for, which is ours, unless there was
-/// some for us before: so `others` costs a PING. No more than an order in time hangs on it.
+/// The first receiver of the output of a script that also publishes messages: this client, or the
+/// subscribers. A server writes to its clients at the end of an event-loop turn. It starts with the
+/// client that it last produced output for. That is this client unless it had output before. So
+/// `others` sends a PING first. Only an order in time depends on it.
 enum class FirstToHear : std::uint8_t { we, others };
-/// By its hash; `script` lives longer.
+/// Sends the script by its hash. `script` must outlive the call.
 Asked ask(Env& env, Connection& connection, const Script& script, const ScriptCall& call,
           FirstToHear first = FirstToHear::we);
 enum class ScriptBy : std::uint8_t { hash, text };
 Asked ask(Env& env, Connection& connection, const Script& script, const ScriptCall& call,
           ScriptBy by);
-/// The server does not know it (any more): run_text() tells it.
+/// The server does not know the hash (any more): run_text() sends the text.
 bool is_unknown_hash(const ScriptAnswer& answer);
 asio::awaitable<ScriptAnswer> run_text(Env& env, std::shared_ptr<Connection> connection,
                                        const Script& script, const ScriptCall& call,
                                        TimePoint deadline);
 
-/// All of that. `call` is the caller's.
+/// Sends the script by its hash, and by its text if the server does not know the hash.
 asio::awaitable<ScriptAnswer> run_script(Env& env, std::shared_ptr<Connection> connection,
                                          const Script& script, const ScriptCall& call,
                                          TimePoint deadline);

@@ -31,7 +31,7 @@ void* on_string(const redisReadTask* task, char* text, std::size_t length) {
   return reply;
 }
 
-// Before anything is allocated: hiredis believes the length that the peer has sent.
+// Checks the length before the allocation: hiredis accepts any length that the peer has sent.
 void* on_array(const redisReadTask* task, int elements) {
   auto& left = *static_cast<ReplyUnderWay*>(task->privdata);
   const auto count = static_cast<std::size_t>(elements);
@@ -55,7 +55,7 @@ void* on_integer(const redisReadTask* task, long long value) {
 
 void* on_nil(const redisReadTask* task) { return place(task); }
 
-// hiredis frees roots only: that is ours.
+// hiredis frees only roots, and this class owns its roots.
 void free_root(void* /*root*/) {}
 
 constexpr std::size_t kLongestNumber = 20;  ///< 2^64
@@ -98,7 +98,7 @@ inline char* put_header(char kind, std::size_t count, char* at) {
   return put_end(put(count, at + 1));
 }
 
-/// Of a reply that has not come wholly yet, and is not hiredis' yet.
+/// The longest part of an incomplete reply that is kept before hiredis gets it.
 constexpr std::size_t kLongestPart = 1024;
 
 constexpr std::string_view kOk = "+OK\r\n";
@@ -156,7 +156,7 @@ class PlainReply {
     return true;
   }
   bool read_end() { return is_next('\r') && is_next('\n'); }
-  /// Of three digits at most.
+  /// A length of at most three digits.
   bool read_length(std::size_t& length) {
     const auto* const first = at_;
     for (; at_ != end_ && *at_ >= '0' && *at_ <= '9' && at_ - first < 3; ++at_) {
@@ -165,7 +165,7 @@ class PlainReply {
     const bool is_usual = at_ - first == 1 || (at_ != first && *first != '0');
     return is_usual && read_end();
   }
-  /// As everybody writes it: hiredis judges the others.
+  /// A number in its canonical form. hiredis parses other forms.
   bool read_number(std::int64_t& number) {
     const auto* const first = at_;
     const auto [stop, error] = std::from_chars(at_, end_, number);
@@ -272,7 +272,7 @@ std::size_t ReplyReader::take_plain(std::string_view bytes, bool& is_part) {
   return size;
 }
 
-// Many replies come in one piece after the other, and most pieces end within a reply.
+// Many replies arrive in consecutive pieces, and most pieces end within a reply.
 void ReplyReader::take_plain(std::string_view& bytes) {
   const auto kept = part_.size();
   bool is_part = false;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RESP2 as bytes: commands out, replies in. What scripts answer as a rule, which comes in one
-// piece, is read where it lies; hiredis parses all the rest. What it does not limit (a reply's
-// size, an array's length) is limited here, so that a broken or hostile peer costs us a connection
-// and not our memory. Pure, no sockets.
+// RESP2: serializes commands and parses replies. The usual replies of scripts, which arrive in one
+// piece, are parsed in place. hiredis parses all other replies. This class limits the size of a
+// reply and the length of an array, which hiredis does not limit. So a broken or hostile peer costs
+// a connection, not memory. Pure, no sockets.
 #pragma once
 
 #include <cstddef>
@@ -27,10 +27,10 @@ inline Command words(std::initializer_list<std::string_view> list) {
   return {list.begin(), list.end()};
 }
 
-/// A word of a command: a text of one or two pieces that live elsewhere, or a number.
+/// One argument of a command: a text of one or two pieces that live elsewhere, or a number.
 class Word {
  public:
-  // NOLINTBEGIN(google-explicit-constructor): a text is a word
+  // NOLINTBEGIN(google-explicit-constructor): a text is an argument
   Word(std::string_view text) noexcept
       : text_(text.data()), size_(static_cast<std::uint32_t>(text.size())), rest_size_(0) {}
   Word(std::string_view text, std::string_view rest) noexcept
@@ -47,11 +47,11 @@ class Word {
   std::string text() const;
   /// Bytes of it in a command, at most.
   std::size_t room() const noexcept;
-  /// Writes it there as RESP; gives the end.
+  /// Writes it at `at` as RESP. Returns the end.
   char* write(char* at) const noexcept;
 
  private:
-  // Small: a call has many of them, and they lie in its coroutine's frame while it is under way.
+  // Small: a call has many of them, and they are in its coroutine's frame while the call runs.
   static constexpr std::uint32_t kIsNumber = 0xFFFF'FFFF;
   bool is_number() const noexcept { return rest_size_ == kIsNumber; }
   std::string_view text_view() const noexcept { return {text_, size_}; }
@@ -66,23 +66,23 @@ class Word {
   std::uint32_t rest_size_;
 };
 
-/// A command's words, in some pieces.
+/// The arguments of a command, in one or more pieces.
 using Words = std::initializer_list<std::span<const Word>>;
 
-/// Appends the command as RESP to `out`. Own code: hiredis' takes a buffer of its own a command and
+/// Appends the command as RESP to `out`. hiredis' function allocates a buffer per command and
 /// formats each length with sprintf.
 void append_words(Words words, std::string& out);
 void append_command(const Command& command, std::string& out);
 
 struct Reply;
-/// Replies come and go with each request.
+/// Recycled, because every request creates replies.
 using Replies = std::vector<Reply, detail::Recycled<Reply>>;
 
 struct Reply {
   enum class Kind { nil, status, error, integer, text, array };
   Kind kind = Kind::nil;
   std::int64_t integer = 0;
-  std::string text;  ///< of status, error and text
+  std::string text;  ///< text of a status, an error or a text
   Replies items;
 
   bool is_error() const noexcept { return kind == Kind::error; }
@@ -95,12 +95,12 @@ struct ReplyUnderWay {
   bool exceeded = false;
 };
 
-/// Takes bytes as they come and gives whole replies. After a failure it gives nothing more.
+/// Accepts bytes as they arrive, and returns whole replies. After a failure it returns no reply.
 class ReplyReader {
  public:
   struct Limits {
-    std::size_t bytes = std::size_t{64} << 20U;  ///< of one reply
-    std::size_t elements = 1'000'000;            ///< of one reply, in all its arrays
+    std::size_t bytes = std::size_t{64} << 20U;  ///< in one reply
+    std::size_t elements = 1'000'000;            ///< in one reply, in all its arrays
   };
 
   ReplyReader() : ReplyReader(Limits{}) {}
@@ -112,7 +112,7 @@ class ReplyReader {
   void feed(std::string_view bytes);
   /// The next reply, if it is complete. Depth is limited by hiredis (7 arrays in each other).
   std::optional<Reply> next();
-  /// Empty, or why what came is no RESP.
+  /// Why the received bytes are not RESP. Empty: no error.
   const std::string& error() const noexcept { return error_; }
 
  private:
@@ -120,7 +120,7 @@ class ReplyReader {
     void operator()(redisReader* reader) const noexcept;
   };
 
-  /// Takes the plain replies off the beginning of `bytes`.
+  /// Parses the plain replies at the front of `bytes`, and removes them.
   void take_plain(std::string_view& bytes);
   std::size_t take_plain(std::string_view bytes, bool& is_part);
   void give_hiredis(std::string_view bytes);
@@ -129,7 +129,7 @@ class ReplyReader {
   const Limits limits_;
   Replies plain_;  ///< before what the reader has
   std::size_t next_plain_ = 0;
-  std::string part_;  ///< of what may be a plain one, after those
+  std::string part_;  ///< an incomplete reply that may be a plain one, after those
   ReplyUnderWay current_;
   std::size_t pending_ = 0;  ///< bytes of the reply under way
   std::string error_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One connection that speaks RESP: commands go out in order, as many in one write as there are, and
-// replies come back in the same order. Knows for each command whether it may have reached the
-// server when the connection ends. Loop only; kept alive by its own I/O.
+// One connection that speaks RESP. It sends commands in order, with one write for all that are
+// ready, and receives the replies in the same order. When it ends, it knows for each command
+// whether the command may have reached the server. Loop only; kept alive by its own I/O.
 #pragma once
 
 #include <array>
@@ -23,33 +23,35 @@
 
 namespace dlock::redis {
 
-/// What became of a command.
+/// The result of a command.
 struct Outcome {
   enum class Kind { reply, not_sent, lost };
   Kind kind = Kind::lost;
   Reply reply;
 };
 
-/// An outcome that is waited for. Copies share it.
+/// A result that may still arrive. Copies share it.
 class Pending {
  public:
   explicit Pending(Env& env) : state_(detail::make_recycled<State>(env)) {}
-  /// Nobody waits for it.
+  /// No caller waits for the result.
   Pending() noexcept = default;
 
-  /// The first counts.
+  /// Sets the outcome. Only the first call has an effect.
   void set(Outcome&& outcome) const {
     if (!state_ || state_->outcome) return;
     state_->outcome.emplace(std::move(outcome));
     state_->signal.notify();
   }
-  /// Until it is there, or the deadline; a copy must be kept meanwhile. No coroutine of its own.
+  /// Waits for the outcome until the deadline. The caller must keep a copy meanwhile. Does not
+  /// create another coroutine.
   asio::awaitable<bool> settled(TimePoint deadline) const {
     return state_->signal.wait_until(deadline);
   }
-  /// Empty: it is not there yet. Once.
+  /// Returns the outcome, once. Empty: it has not arrived yet.
   std::optional<Outcome> take() const { return std::move(state_->outcome); }
-  /// Both. Empty if the deadline came first; what comes later is dropped.
+  /// Waits for the outcome and returns it. Empty if the deadline passed first; then a later outcome
+  /// is dropped.
   asio::awaitable<std::optional<Outcome>> get_until(TimePoint deadline) const {
     const auto kept = *this;
     co_await kept.settled(deadline);
@@ -79,18 +81,20 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   Pending send_both(Words first, Words second);
   /// The requests of this turn are written together.
   void gather() noexcept { pace_.gather(); }
-  /// Ends it; what is pending is told.
+  /// Ends the connection, and completes all pending commands.
   void close(Failure why);
 
   bool is_open() const noexcept { return open_; }
-  /// Why it is not open any more.
+  /// Why it is not open.
   const Failure& failure() const noexcept { return failure_; }
   /// For tags: never the same twice.
   std::uint64_t next_number() noexcept { return ++last_number_; }
-  /// The server has said nothing since then, and that is long enough to say something about it.
+  /// Returns whether the server has sent nothing since then, for long enough to be treated as
+  /// silent.
   bool is_silent(TimePoint since, TimePoint now) const noexcept;
 
-  /// Called once, never inside a call of ours, when it has ended other than by its destructor.
+  /// Called once, when the connection has ended other than by its destructor. Never called inside a
+  /// call of this class.
   Job on_end;
   /// Set on a subscriber: called for each `message`, with its payload.
   std::function<void(const std::string&)> on_message;
@@ -112,7 +116,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   std::array<char, std::size_t{16} * 1024> buffer_{};
   std::string out_;            ///< not handed to the socket yet
   std::string writing_;        ///< with the socket
-  std::size_t unwritten_ = 0;  ///< so many of `pending_`, at its end, are in `out_`
+  std::size_t unwritten_ = 0;  ///< this number of `pending_`, at its end, are in `out_`
   std::deque<Pending> pending_;
   enum class Writing : std::uint8_t { no, soon, now };
   Writing writes_ = Writing::no;

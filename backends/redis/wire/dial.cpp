@@ -54,7 +54,7 @@ asio::awaitable<Opened> open_unix(Env& env, std::shared_ptr<const DialSettings> 
   co_return unreachable(*settings, ec ? ec->message() : "no answer in time");
 }
 
-/// What a helper thread makes.
+/// The result of a helper thread.
 struct Reading {
   std::atomic<bool> begun = false;
   TlsContext made;
@@ -79,7 +79,7 @@ asio::awaitable<TlsContext> tls_context(Env& env, std::shared_ptr<const DialSett
   const auto finished = co_await done.get_until(deadline);
   stop->step_over();
   if (finished.value_or(false)) co_return std::move(reading->made);
-  // Somebody may still be writing there.
+  // The helper thread may still be writing there.
   TlsContext none;
   none.error = reading->begun ? "the certificates could not be read in time" : kNoThread;
   co_return none;
@@ -112,7 +112,7 @@ asio::awaitable<Opened> start_tls(Env& env, std::shared_ptr<SocketStream<TlsSock
   co_return failed(error, std::move(text), ours);
 }
 
-/// Gives the stream a connection; the failure if there is none.
+/// Connects the stream. Returns the failure, if it has one.
 template <class Socket>
 asio::awaitable<Opened> connect_tcp(Env& env, std::shared_ptr<SocketStream<Socket>> stream,
                                     std::shared_ptr<const DialSettings> settings,

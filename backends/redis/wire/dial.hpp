@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From an address to a connection that is logged in: resolve, connect, TLS, AUTH, SELECT. Each
-// failure says what to check. Also the errors that come before a server has spoken.
+// Opens a connection to an address, up to the login: resolve, connect, TLS, AUTH, SELECT. Each
+// failure says what to check. Also the errors from before the server's first reply.
 #pragma once
 
 #include <cstdint>
@@ -53,11 +53,10 @@ struct Dialled {
   std::shared_ptr<Connection> connection;  ///< null on failure
   Failure failure;
   bool permanent = false;  ///< trying again will not help
-  bool refused = false;    ///< by the server's word
+  bool refused = false;    ///< by an error reply of the server
 };
 
-/// Ends a dial from outside: the step under way fails soon, and whatever would come after it. Loop
-/// only.
+/// Cancels a dial from outside: the current step fails soon, and no step follows. Loop only.
 class DialStop {
  public:
   void stop() {
@@ -70,7 +69,7 @@ class DialStop {
     if (stopped_) stop();
   }
   void step_over() { end_ = {}; }
-  /// What has begun fails; another dial may follow.
+  /// The current dial fails; another dial may follow.
   void cut() {
     if (const auto end = std::exchange(end_, {})) end();
   }

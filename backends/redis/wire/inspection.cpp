@@ -25,7 +25,7 @@ std::vector<Pending> ask(Connection& connection) {
     asked.push_back(connection.send(words({"SCRIPT", "LOAD", script->text})));
   }
   asked.push_back(connection.send(words({"TIME"})));
-  // Nobody listens there. Inside a release a refusal could only be passed over.
+  // No client subscribes to this channel. A release could only ignore a refusal.
   asked.push_back(connection.send(words({"PUBLISH", std::string(kChannelPrefix) + "probe", ""})));
   return asked;
 }
@@ -56,7 +56,7 @@ void judge_facts(Inspected& result) {
   if (facts.replica) refuse(result, {Error::read_only, Verdict::Next::retry}, "role:slave");
 }
 
-/// What a step's error means for the whole.
+/// Sets what a step's error means for the whole inspection.
 void judge_reply(std::size_t step, const Reply& reply, Inspected& result) {
   if (!reply.is_error()) return;
   const auto verdict = judge(reply.text);
@@ -121,7 +121,7 @@ asio::awaitable<bool> kill_clients(std::shared_ptr<Connection> connection,
   for (auto& one : asked) {
     const auto outcome = co_await one.get_until(deadline);
     const bool replied = outcome && outcome->kind == Outcome::Kind::reply;
-    // `ERR No such client`, or 0: it has gone by itself.
+    // `ERR No such client`, or 0: that connection has ended already.
     const bool denied = replied && outcome->reply.text.starts_with("NOPERM");
     if (!replied || denied) allowed = false;
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is asked of a server at once after login, in one write: who it is and how it is set up, who
-// we are to it, whether we may run scripts; and the scripts themselves, so that the first acquire
-// costs one round trip.
+// The requests to a server right after login, in one write: its identity and settings, this
+// connection's client id, and whether scripts are allowed. It also loads the scripts, so that the
+// first acquire costs one round trip.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,17 @@ namespace dlock::redis {
 
 struct Inspected {
   ServerFacts facts;
-  std::optional<std::int64_t> client_id;  ///< empty: not told
-  Failure failure;                        ///< why this server cannot serve us
+  std::optional<std::int64_t> client_id;  ///< empty: not reported
+  Failure failure;                        ///< why this server cannot be used
   bool permanent = false;
 };
 
 asio::awaitable<Inspected> inspect_server(Env& env, std::shared_ptr<Connection> connection,
                                           TimePoint deadline);
 
-/// Ends what is left of connections of ours, so that nothing sent on them is done any more. Only
-/// on the same run of the server: another gives the numbers to others. False: not allowed.
+/// Kills old connections of this process, so that no request on them is executed later. May be
+/// called only for the same run of the server: another run assigns the ids to other clients.
+/// Returns false if it is not allowed.
 asio::awaitable<bool> kill_clients(std::shared_ptr<Connection> connection,
                                    std::vector<std::int64_t> ids, TimePoint deadline);
 

@@ -14,8 +14,8 @@ using std::chrono::milliseconds;
 
 constexpr std::chrono::seconds kLongestAttempt{5};
 
-/// Whether the failure may pass when a file is replaced: a password or a certificate is changed on
-/// the server and here, one after the other.
+/// Returns whether the failure may pass when a file is replaced. A password or a certificate
+/// changes on the server and on the client, one after the other.
 bool is_about_files(const DialSettings& settings, const Failure& failure) {
   if (failure.error == Error::authentication_failed) {
     return settings.password && settings.password->has_file();
@@ -33,11 +33,12 @@ asio::awaitable<Failure> Link::open(TimePoint deadline) {
   const auto self = shared_from_this();
   if (stopped_) co_return Failure{Error::closed, ""};
   if (!life_) {
-    // Shorter than our own patience, so that a silent port's failure can still be told.
+    // Shorter than the caller's deadline, so that the failure of a silent port can still be
+    // reported.
     patience_ =
         std::clamp<Duration>((deadline - env_.now()) * 3 / 4, milliseconds(10), kLongestAttempt);
     permanent_ = false;
-    failure_ = {};  // of a life before
+    failure_ = {};  // the failure of an earlier life
     begin_life();
   }
   const bool connected = co_await ready(deadline);
@@ -130,7 +131,7 @@ asio::awaitable<Link::Attempt> Link::attempt(std::shared_ptr<Life> life) {
   const auto change = compare(facts_, inspected.facts);
   const bool told = facts_.info_known && inspected.facts.info_known;
   const bool same_run = told && facts_.run_id == inspected.facts.run_id;
-  // Another run has none of our connections, and what has their numbers there is somebody else's.
+  // Another run does not have the old connections: it assigns their ids to other clients.
   if (!old_clients_.empty() && (same_run || !told)) {
     bool killed = false;
     if (same_run) killed = co_await kill_clients(dialled.connection, old_clients_, deadline);
@@ -149,8 +150,8 @@ asio::awaitable<Link::Attempt> Link::attempt(std::shared_ptr<Life> life) {
   co_return made;
 }
 
-// Nothing that is thrown may end the loop while its life lasts: that would be a link which is
-// never made again, and tells nobody.
+// No exception may end the loop during its life: the link would stay down, and no listener would be
+// notified.
 asio::awaitable<void> Link::run(std::shared_ptr<Link> self, std::shared_ptr<Life> life) {
   while (!life->over) {
     std::exception_ptr thrown;
@@ -193,7 +194,7 @@ void Link::give_up_turn(Life& life, const std::exception_ptr& thrown) {
   if (life.over) return;
   failure_ = failure_of(thrown);
   permanent_ = false;
-  // What the try had begun must not go on beside the next one.
+  // Cancels the try, so that it does not run beside the next one.
   life.dialling->cut();
   if (connection_) went_down();
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The connection that all locks of a store share: made, inspected, and made anew with backoff when
-// it ends. Before a new one is used, the old one is killed on the server by its client id, so that
-// no late copy of a request can arrive; and what stands behind the address is compared with what
-// stood there before. Loop only.
+// The connection that all locks of a store share. It connects, inspects the server, and connects
+// again with backoff when the connection ends. Before it uses a new connection, it kills the old
+// one on the server by its client id, so that no late copy of a request can arrive. It also
+// compares the server with the one before. Loop only.
 #pragma once
 
 #include <exception>
@@ -26,8 +26,8 @@ class Link final : public std::enable_shared_from_this<Link> {
     virtual void on_up() = 0;
     virtual void on_down(const Failure& why) = 0;
     virtual void on_old_connection_kept() = 0;
-    /// While it is down: the server refuses a password or certificate that it took before. Once
-    /// until it is up.
+    /// Called while the link is down: the server refuses a password or certificate that it accepted
+    /// before. Called once until the link is up.
     virtual void on_login_refused(const Failure& why) = 0;
   };
 
@@ -36,7 +36,7 @@ class Link final : public std::enable_shared_from_this<Link> {
   /// Connects, trying again until the deadline unless that cannot help. On failure all is as
   /// before.
   asio::awaitable<Failure> open(TimePoint deadline);
-  /// Ends it for good. The listener is not called any more.
+  /// Ends the link permanently. The listener is not called after this.
   void stop();
   /// After stop(): waits until nothing of it is under way.
   asio::awaitable<void> stopped(TimePoint deadline);
@@ -49,13 +49,13 @@ class Link final : public std::enable_shared_from_this<Link> {
   /// Only while up().
   const std::shared_ptr<Connection>& connection() const noexcept { return connection_; }
 
-  /// Why it is not up.
+  /// Returns why the link is not up.
   Failure failure() const;
-  /// Why it is not up, as far as an attempt has failed; clear if none has.
+  /// Returns the failure of the last attempt; clear if none has failed or the link is up.
   Failure last_failure() const { return up() ? Failure{} : failure_; }
-  /// Returns the same, or what the first attempt waits for; empty when up.
+  /// Returns why the link is not up, or what the first attempt waits for. Empty when up.
   std::string pending_attempt() const;
-  /// That failure will not pass by itself.
+  /// Returns whether the failure needs an operator's action.
   bool failed_for_good() const noexcept { return permanent_; }
 
  private:
@@ -67,10 +67,10 @@ class Link final : public std::enable_shared_from_this<Link> {
   /// One life of the loop: from open() to stop(), or to a failed open().
   struct Life {
     explicit Life(Env& env) : stop(env), ended(env) {}
-    Signal stop;  ///< of nothing else: a connection that ended must not cut the pause short
+    Signal stop;  ///< notified by stop only: the end of a connection must not cut the pause short
     bool over = false;
     std::shared_ptr<DialStop> dialling = std::make_shared<DialStop>();
-    OneShot<bool> ended;  ///< the loop is
+    OneShot<bool> ended;  ///< notified when the loop has ended
   };
 
   asio::awaitable<Attempt> attempt(std::shared_ptr<Life> life);
@@ -88,11 +88,12 @@ class Link final : public std::enable_shared_from_this<Link> {
   Listener& listener_;
   std::shared_ptr<Life> life_;
   std::shared_ptr<Life> last_life_;  ///< that may still be ending
-  Duration patience_;                ///< of one attempt
-  Pace pace_;                        ///< of all lives together
+  Duration patience_;                ///< for one attempt
+  Pace pace_;                        ///< for all lives together
   std::shared_ptr<Connection> connection_;
   ServerFacts facts_;
-  std::vector<std::int64_t> old_clients_;  ///< may still have requests of ours; 0: unknown
+  std::vector<std::int64_t> old_clients_;  ///< connections that may still have requests of this
+                                           ///< process; 0: unknown
   std::int64_t client_ = 0;                ///< the number of `connection_`, 0: unknown
   Failure failure_;
   bool permanent_ = false;

@@ -46,7 +46,7 @@ asio::awaitable<void> Presence::stopped(TimePoint deadline) {
   if (running_) co_await ended_.get_until(deadline);
 }
 
-// Who comes when it has just ended waits for the rest of the pause, too.
+// A caller that starts the loop right after its end waits for the rest of the pause.
 asio::awaitable<void> Presence::run(std::shared_ptr<Presence> self) {
   do {
     co_await self->turn();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The numbered words by which a process says that it is there, while locks that are handed over may
-// be handed to it: a few a second, on the connection of all requests. Loop only.
+// Sends the numbered presence messages of a process while locks may be handed over to it: a few per
+// second, on the connection of all requests. Loop only.
 #pragma once
 
 #include <chrono>
@@ -18,19 +18,19 @@ namespace dlock::redis {
 
 class Presence final : public std::enable_shared_from_this<Presence> {
  public:
-  /// `patience`: how long a waiter of ours stays in a queue without a look. `in_use`: whether
-  /// anybody waits, and hears what is said to him.
+  /// `patience`: how long the server keeps this process's waiters in a queue without a poll.
+  /// `in_use`: whether any waiter is left and can receive messages.
   Presence(Env& env, std::shared_ptr<Link> link, std::string_view instance,
            std::chrono::milliseconds patience, std::function<bool()> in_use);
 
-  /// Somebody waits who may be handed a lock: words are sent from now on, until nobody does. Where
-  /// they cannot be, he is woken instead.
+  /// A waiter that may be handed a lock is waiting. Presence messages are sent from now on, until
+  /// no such waiter is left. If they cannot be sent, a release notifies the waiter instead.
   void want();
-  /// Just before the word of that number was sent, if it is one that counts.
+  /// Returns the time just before that presence message was sent, if it counts.
   std::optional<TimePoint> sent(std::uint64_t word) const { return words_.sent(word); }
-  /// The connection is another one: what was said on the last one does not count any more.
+  /// The connection is a new one: presence messages on the old one do not count.
   void forget() { words_.forget(); }
-  /// Nothing is sent after this.
+  /// Ends sending.
   void stop();
   /// After stop(): waits until nothing of it is under way.
   asio::awaitable<void> stopped(TimePoint deadline);

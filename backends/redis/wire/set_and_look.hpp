@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A key set if it is not there, and then some keys looked at: two commands in one write, with no
-// script, and so in two steps on the server. What the look finds is of the moment when the key was
-// set, or later; whether it was, the look shows as well.
+// Sets a key if it does not exist, then reads some keys: two commands in one write, without a
+// script. The server executes them in two steps. The values that the second command reads are from
+// the time of the SET, or later. They also show whether the SET had an effect.
 #pragma once
 
 #include <chrono>
@@ -18,20 +18,20 @@ struct SetAndLook {
   Pending look;
 
   enum class Kind {
-    found,     ///< `values`; none where the look was refused
-    not_sent,  ///< surely not done
-    unknown,   ///< maybe done; the connection may be closed for it
+    found,     ///< `values`; empty if the read was refused
+    not_sent,  ///< not executed
+    unknown,   ///< maybe executed; the connection may be closed for it
   };
   struct Answer {
     Kind kind = Kind::unknown;
     Replies values;
     Failure failure;
   };
-  /// What has come of it by now. Once.
+  /// Returns the result so far. May be called once.
   Answer answer(Env& env, Connection& connection) const;
 };
 
-/// SET the first of `keys` to `value` NX PX `time`, and MGET all of them.
+/// Sends SET with NX and PX `time` for the first of `keys`, and MGET for all of them.
 SetAndLook set_and_look(Env& env, Connection& connection, std::span<const Word> keys, Word value,
                         std::chrono::milliseconds time);
 

@@ -82,7 +82,7 @@ class SocketStream final : public Stream {
     return ec;
   }
 
-  /// Takes a connection of TcpDial.
+  /// Adopts a connection of TcpDial.
   void adopt(TcpSocket&& socket) {
     lowest() = std::move(socket);
     descriptor_ = lowest().native_handle();

@@ -16,8 +16,8 @@ constexpr seconds kPatience{5};
 constexpr seconds kPingInterval{5};
 /// After a refusal of the right: until the operator has changed it, waiters poll.
 constexpr seconds kDeniedPause{60};
-/// Ends in a row after which a subscription is believed only when it has lasted: each time that
-/// one is, all waiters ask.
+/// After this number of ends in a row, a subscription counts only when it has lasted for some time.
+/// All waiters poll each time that a subscription begins to count.
 constexpr int kUnsteady = 3;
 
 }  // namespace
@@ -43,7 +43,7 @@ void Subscriber::listen_to(const std::string& channel) {
   want();
 }
 
-/// What is still said on it is nobody's.
+/// Messages that still arrive on the channel have no receiver.
 void Subscriber::stop_listening_to(const std::string& channel) noexcept {
   other_channels_.erase(channel);
 }

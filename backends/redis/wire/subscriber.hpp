@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one connection on which we hear that a lock may be free for one of our waiters. Made when
-// somebody first waits, made anew when it ends; each time it stands, waiters must look once for
-// themselves, since what was said before was not heard. While there is none, waiters poll. Loop
-// only.
+// The one connection on which a process receives the messages that a lock may be free. It is opened
+// for the first waiter, and opened again when it ends. Each time it is subscribed, waiters must
+// poll once, since earlier messages were missed. Without it waiters poll. Loop only.
 #pragma once
 
 #include <exception>
@@ -22,23 +21,23 @@ class Subscriber final : public std::enable_shared_from_this<Subscriber> {
   struct Callbacks {
     std::function<void(const std::string&)> on_message;
     std::function<void()> on_subscribed;
-    /// The server's word that there is no subscription to be had, each time that it is given.
+    /// Called each time the server refuses the subscription.
     std::function<void(const Failure&)> on_refused;
-    /// Whether anybody waits: an idle subscription is not worth a ping.
+    /// Returns whether any waiter needs it: an idle subscription is not pinged.
     std::function<bool()> in_use;
   };
 
   Subscriber(Env& env, std::shared_ptr<const DialSettings> settings, std::string channel,
              Callbacks callbacks);
 
-  /// Somebody waits.
+  /// Starts the subscription for a waiter.
   void want();
-  /// The same on another channel, until stop_listening_to().
+  /// Subscribes to another channel, until stop_listening_to().
   void listen_to(const std::string& channel);
   void stop_listening_to(const std::string& channel) noexcept;
-  /// What is said to us is heard, as far as we know.
+  /// Returns whether messages arrive, as far as this process knows.
   bool stands() const noexcept { return stands_ && connection_ && connection_->is_open(); }
-  /// No callback comes after this.
+  /// Ends it. No callback is called after this.
   void stop();
   /// After stop(): waits until nothing of it is under way.
   asio::awaitable<void> stopped(TimePoint deadline);
@@ -46,7 +45,7 @@ class Subscriber final : public std::enable_shared_from_this<Subscriber> {
  private:
   struct Subscribed {
     Failure failure;
-    bool refused = false;  ///< by the server's word
+    bool refused = false;  ///< by an error reply of the server
   };
   static asio::awaitable<void> run(std::shared_ptr<Subscriber> self);
   asio::awaitable<void> turn();
@@ -60,12 +59,12 @@ class Subscriber final : public std::enable_shared_from_this<Subscriber> {
   std::set<std::string> other_channels_;
   Callbacks callbacks_;
   std::shared_ptr<Connection> connection_;
-  std::shared_ptr<Signal> end_;  ///< of `connection_`
-  Signal stop_;                  ///< of us, and nothing else: no pause is cut short
+  std::shared_ptr<Signal> end_;  ///< the end of `connection_`
+  Signal stop_;                  ///< notified by stop() only, so that no pause is cut short
   Pace pace_;
   const std::shared_ptr<DialStop> dialling_ = std::make_shared<DialStop>();
   OneShot<bool> ended_;
-  bool stands_ = false;  ///< `connection_` has been believed
+  bool stands_ = false;  ///< `connection_` counts as subscribed
   bool running_ = false;
   bool stopped_ = false;
 };

@@ -20,8 +20,8 @@ namespace {
 /// More than the system's authorities need.
 constexpr std::size_t kLongestFile = std::size_t{16} << 20U;
 
-/// Read by ourselves: OpenSSL would open it so that a child that another thread starts inherits
-/// it, and there is a private key among the files.
+/// Reads the file without OpenSSL, which opens it so that child processes inherit the descriptor.
+/// One of the files has a private key.
 std::string read_file(const std::string& path, error_code& ec) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) {
@@ -54,7 +54,7 @@ class Maker {
   bool good(const char* option, const std::string& file) {
     if (!ec_) return true;
     made_ = {nullptr, fmt::format("{} '{}': {}", option, file, ec_.message()), true};
-    // It passes when others give some back.
+    // This passes when other parts of the process close descriptors.
     if (ec_ == boost::system::errc::too_many_files_open ||
         ec_ == boost::system::errc::too_many_files_open_in_system) {
       made_ = {nullptr, fmt::format("{} '{}': {}", option, file, system_text(ec_.value())), false};
@@ -101,7 +101,7 @@ error_code expect_server(asio::ssl::stream<asio::ip::tcp::socket>& stream,
   const auto& name = settings.tls_server_name;
   error_code not_an_address;
   asio::ip::make_address(name, not_an_address);
-  // An address is no server name (RFC 6066).
+  // An address is not a server name (RFC 6066).
   if (not_an_address) {
     SSL_ctrl(stream.native_handle(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
              const_cast<char*>(name.c_str()));
