@@ -72,9 +72,10 @@ ZooKeeperBackend::ZooKeeperBackend(const StoreOptions& options, Env& env, EventS
 
 ZooKeeperBackend::~ZooKeeperBackend() { session_->stop(); }
 
-// What another server tells us at once after the connection comes in no order that proves our own
-// node to be there still: then it takes another look. Past the counter's end a claim that lost its
-// node makes one of the same name, which may be ahead of us no longer (found by the simulation).
+// After a reconnect to another server, the order of the first notifications does not prove that a
+// claim's own node still exists. So the claim lists the queue again. Past the counter's end, a
+// claim that lost its node creates one with the same name. That node may no longer be before this
+// claim (found by the simulation).
 void ZooKeeperBackend::on_link_down() {
   token_offset_.doubt();
   for (const auto& [number, claim] : claims_->all) {
@@ -112,7 +113,7 @@ asio::awaitable<Failure> ZooKeeperBackend::connect(TimePoint deadline) {
     failure = co_await raise_timeout(deadline);
   }
   if (!failure.error) failure = co_await make_root(deadline);
-  // Now, so that the first lock does not wait for it. What fails is asked again then.
+  // Reads it now, so that the first lock does not wait for it. A failed read is repeated then.
   if (!failure.error) co_await token_offset_.value(deadline);
   if (failure.error) {
     co_await session_->drop(env_.now() + std::chrono::seconds(1));
@@ -142,7 +143,7 @@ asio::awaitable<Failure> ZooKeeperBackend::check_timeout(TimePoint deadline) {
   co_return Failure{Error::session_timeout, std::move(text)};
 }
 
-// A Spring starter's block was written for another client, and is to start as it stands.
+// A Spring starter's block was written for another client; it must work unchanged.
 bool ZooKeeperBackend::may_raise() const {
   return least_ && *least_ > asked_ && options_.starter_key.count("session_timeout") != 0;
 }

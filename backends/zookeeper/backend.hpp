@@ -86,7 +86,7 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   asio::awaitable<void> close(TimePoint deadline) override;
 
  private:
-  using Answer = std::optional<ClaimAnswer>;  ///< empty: look again at how the claim stands
+  using Answer = std::optional<ClaimAnswer>;  ///< empty: check the claim's state again
 
   // connect
   asio::awaitable<Failure> check_timeout(TimePoint deadline);
@@ -140,12 +140,12 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   bool hear_of_break(const NodeClaimPtr& claim, std::string_view data);
   void on_children(const std::string& directory);
   void stop_listening();
-  // Of a lock whose holder is watched: its first node, or while there is none its directory.
+  // An observed lock. Watches its first node, or its directory while it has no node.
   struct Observed {
     std::unique_ptr<Session::Watch> watch;
     std::string watched;  ///< the node that `watch` is of
     bool by_children = false;
-    bool looking = false;  ///< for what to watch
+    bool looking = false;  ///< a request for the node to watch is under way
     bool again = false;
   };
   using ObservedPtr = std::shared_ptr<Observed>;
@@ -183,8 +183,8 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   asio::awaitable<int> remove_leases(NodeClaimPtr claim, bool search, TimePoint deadline);
   struct LeasesFound {
     int rc = ZCONNECTIONLOSS;
-    std::vector<std::string> nodes;  ///< of the holder with that token, its first one last
-    bool any = false;                ///< somebody holds some
+    std::vector<std::string> nodes;  ///< nodes of the holder with that token, its first one last
+    bool any = false;                ///< any client holds permits
   };
   asio::awaitable<LeasesFound> leases_with(std::uint64_t token, std::string directory,
                                            TimePoint deadline);
@@ -198,7 +198,7 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   bool is_ours(const NodeClaim& claim) const;
   asio::awaitable<std::optional<DowngradeAnswer>> step_down(NodeClaimPtr claim, bool& sent,
                                                             TimePoint deadline);
-  /// What has become of a node that was to become its heir; empty: not known.
+  /// Finds out whether the node was replaced by its heir. Empty: unknown.
   asio::awaitable<std::optional<DowngradeStatus>> find_heir(NodeClaimPtr claim, TimePoint deadline);
   void become_heir(const NodeClaimPtr& claim);
 
@@ -222,7 +222,7 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
                                   TimePoint deadline);
 
   // gate
-  /// Empty `check`: it says `text` instead, or `rc` is no ZOK.
+  /// Empty `check`: the gate has `text` instead, or `rc` is not ZOK.
   struct GateLook {
     int rc = ZCONNECTIONLOSS;
     std::optional<Client::Check> check;
@@ -247,7 +247,7 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   };
   asio::awaitable<Holder> holder_with(std::uint64_t token, std::string path,
                                       std::vector<Contender> line, TimePoint deadline);
-  /// Asks the holder in that node; empty: look again.
+  /// Asks the holder of that node. Empty: list the queue again.
   asio::awaitable<std::optional<AskAnswer>> ask_node(std::string path, Contender holder,
                                                      Revocation how, TimePoint deadline);
   struct Found {
@@ -271,9 +271,10 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   EventSink& sink_;
   Library& library_;
   const StoreOptions options_;
-  std::chrono::milliseconds asked_;                 ///< of a session
-  std::optional<std::chrono::milliseconds> least_;  ///< that would do, if that will not
-  const Contender::Kind exclusive_kind_;            ///< what an exclusive claim's node is called
+  std::chrono::milliseconds asked_;                 ///< the requested session timeout
+  std::optional<std::chrono::milliseconds> least_;  ///< the shortest sufficient timeout, if the
+                                                    ///< requested one is too short
+  const Contender::Kind exclusive_kind_;            ///< kind of an exclusive claim's node
   const NameMap names_;
   std::shared_ptr<Session> session_;
   std::shared_ptr<UnresolvedCreates> unresolved_creates_;
@@ -286,17 +287,17 @@ class ZooKeeperBackend final : public Backend, public MigrationStore {
   KnownGates gates_;
   Capabilities capabilities_;
   TimerId own_watches_ = 0;
-  /// Held locks whose holders want to know who else asks, by their directories.
+  /// Held locks whose holders listen for other requests, by their directories.
   std::unordered_map<std::string, std::weak_ptr<NodeClaim>> listening_;
-  /// Who is first in line for permits and watches them, by the directories of their leases.
+  /// The first waiters for permits, which watch the leases, by the directories of the leases.
   std::unordered_map<std::string, std::weak_ptr<NodeClaim>> counting_;
   std::unordered_map<std::string, ObservedPtr> observed_;  ///< by the locks' names
-  /// When each marked node may be deleted: one session timeout after we have seen the mark. By
+  /// When each marked node may be deleted: one session timeout after this process saw the mark. By
   /// `PATH@CZXID`.
   std::unordered_map<std::string, TimePoint> marked_;
   bool closed_ = false;
-  bool keeps_session_ = false;  ///< close() leaves it to its timeout
-  /// For callbacks that may come after us.
+  bool keeps_session_ = false;  ///< close() leaves the session to its timeout
+  /// Callbacks that outlive this object check it.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   std::shared_ptr<ClaimRegistry> claims_ = std::make_shared<ClaimRegistry>();
 };

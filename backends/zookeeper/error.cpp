@@ -44,17 +44,17 @@ ErrorMeaning meaning(Error error) noexcept {
     case Error::held_with_other_token:
       return {errc::not_holder, "the lock is held with another token"};
     case Error::not_held:
-      return {errc::not_found, "nobody holds the lock"};
+      return {errc::not_found, "no client holds the lock"};
     case Error::out_of_descriptors:
       return {errc::unavailable,
-              "this process or the system has run out of file descriptors or memory; look at "
+              "this process or the system has run out of file descriptors or memory; check "
               "RLIMIT_NOFILE"};
     case Error::out_of_threads:
       return {errc::unavailable,
-              "the ZooKeeper host names were not looked up: no thread can be made; look at "
+              "the ZooKeeper host names were not looked up: no thread can be made; check "
               "RLIMIT_NPROC and pids.max"};
     case Error::sealed:
-      return {errc::moving, "a migration has sealed this lock: nobody holds it here"};
+      return {errc::moving, "a migration has sealed this lock: no client can hold it here"};
     case Error::newer_format:
       return {errc::newer_format, "a newer version of dlock wrote it"};
     case Error::damaged_offset:

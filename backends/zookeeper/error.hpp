@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What can go wrong with a ZooKeeper ensemble, and how it maps to dlock::errc.
+// The errors of a ZooKeeper ensemble, and their dlock::errc values.
 #pragma once
 
 #include <boost/system/error_code.hpp>
@@ -38,11 +38,11 @@ enum class Error {
 const boost::system::error_category& zookeeper_category() noexcept;
 boost::system::error_code make_error_code(Error error) noexcept;
 
-/// From a return code of libzookeeper. ZOK gives a clear error.
+/// Converts a return code of libzookeeper. ZOK becomes a clear error.
 Failure failure_of(int rc, std::string_view doing);
 
-/// True for a code that the library made up because the connection or the session went: the server
-/// may have done what was asked.
+/// Returns whether the library made up the code because the connection or the session ended. The
+/// server may have executed the request.
 bool is_loss(int rc) noexcept;
 
 }  // namespace dlock::zookeeper

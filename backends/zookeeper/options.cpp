@@ -40,11 +40,12 @@ std::vector<OptionSpec> option_specs() {
                    .default_value = {},
                    .choices = {},
                    .help = "a node that must exist, below which the URL's path starts"});
-  specs.push_back({.name = "acl",
-                   .kind = Kind::choice,
-                   .default_value = "open",
-                   .choices = "open|creator",
-                   .help = "who may touch our nodes: everybody, or who logs in as we do"});
+  specs.push_back(
+      {.name = "acl",
+       .kind = Kind::choice,
+       .default_value = "open",
+       .choices = "open|creator",
+       .help = "clients that may change dlock's nodes: all, or those with the same login"});
   specs.push_back({.name = "exclusive_node",
                    .kind = Kind::choice,
                    .default_value = "lock",
@@ -73,9 +74,8 @@ void check_options(const StoreOptions& options) {
     }
   }
   if (options.string("acl") == "creator" && options.username.empty()) {
-    refuse_option(
-        options, "acl",
-        "acl=creator needs somebody to be: write zookeeper://user:password@host, or acl=open");
+    refuse_option(options, "acl",
+                  "acl=creator needs a login: write zookeeper://user:password@host, or acl=open");
   }
 }
 
@@ -92,8 +92,8 @@ const BackendDescriptor& backend() {
       .has_shared_mode = true,
       .has_permits = true,
       .why_no_adoption =
-          "a claim is an ephemeral node, which belongs to its process's session for good: another "
-          "session can only make a node of its own, and the lock would be free in between",
+          "a claim is an ephemeral node, which belongs permanently to its process's session: "
+          "another session can only create another node, and the lock would be free in between",
   };
   return descriptor;
 }

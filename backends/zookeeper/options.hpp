@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a `zookeeper://` URL and a YAML block may say, beyond what holds for every store.
+// The options of a `zookeeper://` URL and of a YAML block, beside those of every store.
 #pragma once
 
 #include <vector>

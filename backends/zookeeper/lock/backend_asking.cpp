@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Asking a holder to give way: who asks changes the data of the holder's node, and the holder
-// watches its node. Of Curator's the data becomes `__REVOKE__`, which is what its revocable locks
-// wait for, and ours; in a node of ours who asks, and in which time, are lines of their own.
+// Requests to a holder to release the lock. A client changes the data of the holder's node, and the
+// holder watches its node. In a Curator node the data becomes `__REVOKE__`, which Curator's
+// revocable locks wait for; dlock accepts it too. In a dlock node the requester and the time are
+// separate lines.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +16,7 @@
 
 namespace dlock::zookeeper {
 
-/// Of a lock that was granted. Whoever asks may have been quicker than the watch.
+/// Called for a granted lock. A request may have arrived before the watch.
 void ZooKeeperBackend::listen_for_askings(const NodeClaimPtr& claim) {
   if (!claim->request().tell_asked) return;
   watch_own_node(claim);

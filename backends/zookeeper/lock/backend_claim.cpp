@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Getting the lock: create and list sent together, one round trip when nobody is ahead; else watch
-// the nearest predecessor and look again when it has gone. No list where it is not needed
-// (rules/undisturbed.hpp).
+// Acquires a lock. The create and the listing are sent together: one round trip if no other client
+// is queued. Otherwise it watches the nearest predecessor, and lists again when that node is gone.
+// Without a listing where none is needed (rules/undisturbed.hpp).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ ClaimAnswer failed(Failure failure) {
   return answer;
 }
 
-/// At the deadline: whether something of ours may be in the queue.
+/// The answer at the deadline. It depends on whether the claim may have a node in the queue.
 ClaimAnswer no_answer(const NodeClaim& claim, const Session& session) {
   ClaimAnswer answer;
   answer.status = claim.place == Place::nowhere ? ClaimStatus::unavailable : ClaimStatus::unknown;
@@ -35,7 +35,7 @@ ClaimAnswer no_answer(const NodeClaim& claim, const Session& session) {
   return answer;
 }
 
-/// Of a claim that was not let in: nothing has been sent.
+/// The answer of a claim that was not let in: it has sent nothing.
 ClaimAnswer crowded(const NodeClaim& claim, const Session& session, std::size_t waiting) {
   auto answer = no_answer(claim, session);
   if (session.connected()) {
@@ -60,7 +60,7 @@ PendingReply send_create(Client& client, const NodeClaim& claim, Contender::Kind
   return client.change_if(*gate, {Client::Change::Kind::create, prefix, data, kMode});
 }
 
-/// One segment. The parents come into it only after the server has missed one.
+/// One segment. It includes the parents only after the server has reported that one is missing.
 Entrance send_entrance(Client& client, Listings& listings, const NodeClaim& claim,
                        Contender::Kind kind, const std::optional<Client::Check>& gate,
                        const std::string& data, const std::vector<std::string>& root,
@@ -84,9 +84,9 @@ struct Two {
   PendingReply second;
 };
 
-/// A listing after everything that this session sent before has been agreed on, or never will be.
-/// Not `sync`: a leader answers that of its own clients while transactions are outstanding, ours
-/// from another connection among them (found by the simulation).
+/// A listing after every earlier request of this session was committed, or never will be. `sync`
+/// does not wait for that. A leader answers the `sync` of its own clients while transactions are
+/// outstanding, also those of another connection of this process (found by the simulation).
 Two settle_and_list(Client& client, const std::string& root, const std::string& directory) {
   const Client::Burst burst(client);
   auto settled = client.prove(root);
@@ -98,8 +98,8 @@ std::string last_part(const std::string& path) { return path.substr(path.rfind('
 
 }  // namespace
 
-// The patience that the core has with a request begins when it is sent: until then it stands in
-// line here, for as long as the servers answer anything.
+// The core's timeout of a request begins when it is sent. Until then the claim waits here, while
+// the servers answer any request.
 asio::awaitable<ClaimAnswer> ZooKeeperBackend::claim(ClaimPtr claim, TimePoint deadline) {
   const auto ours = std::static_pointer_cast<NodeClaim>(claim);
   if (ours->guard) co_return co_await claim_permits(ours, deadline);
@@ -110,7 +110,7 @@ asio::awaitable<ClaimAnswer> ZooKeeperBackend::claim(ClaimPtr claim, TimePoint d
     if (!ready) ready = co_await session_->ready(deadline);
     if (!ready) break;
     forget_old_session(*ours);
-    // A turn that has come needs no request, as a rule.
+    // A claim whose turn it is usually needs no request.
     if (ours->place == Place::queued && ours->before_gone && ours->before_decides) {
       auto answer = co_await go_on(ours, deadline);
       if (answer) co_return std::move(*answer);
@@ -153,7 +153,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::go_on(NodeClaimPtr c
     case Place::queued:
       break;
     case Place::granted:
-      // It was not handed out: too old when it came. Its node may have been taken away since.
+      // The grant was not returned: it arrived too late. The node may have been deleted since.
       claim->place = Place::queued;
       claim->before_decides = false;
       break;
@@ -287,7 +287,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::find_own(NodeClaimPt
 
 asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::look(NodeClaimPtr claim,
                                                                  TimePoint deadline) {
-  // We were giving the place up, and have not heard whether it is gone.
+  // The claim is giving up its place, and does not know whether the node is deleted.
   if (claim->removing) {
     ClaimAnswer unused;
     co_await give_up_place(claim, std::move(unused), deadline);
@@ -351,8 +351,8 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::judge(NodeClaimPtr c
     busy.status = ClaimStatus::busy;
     co_return co_await give_up_place(claim, std::move(busy), deadline);
   }
-  // Our node was made before this listing was asked for. Either the listing is a lagging server's,
-  // or somebody took the node away.
+  // This claim's node was created before this listing was requested. Either a lagging server sent
+  // the listing, or another client deleted the node.
   if (!usable(*claim)) co_return Answer();
   auto sent = settle_and_list(session_->client(), names_.root(), claim->directory);
   const auto settled = co_await reply_until(sent.first, deadline);
@@ -385,7 +385,8 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::stand_behind(NodeCla
     auto refused = failed(failure_of(reply.rc, "watching " + path));
     co_return co_await give_up_place(claim, std::move(refused), deadline);
   }
-  // Made anew since the listing, it may be behind us, and wait for us (found by the simulation).
+  // The node was created again since the listing. It may be behind this claim and wait for it
+  // (found by the simulation).
   const bool is_another = birth != 0 && reply.stat.czxid != birth;
   if (is_another && has_name_of_several(path)) co_return Answer();
   ClaimAnswer waiting;
@@ -423,8 +424,9 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::take(NodeClaimPtr cl
     auto answer = failed(std::move(failure));
     co_return co_await give_up_place(claim, std::move(answer), deadline);
   }
-  // The last write of this session may be old when our turn comes without one. What made it our
-  // turn is as old then, and an operator may have broken our place since (found by the simulation).
+  // The session's last write may be old when the claim becomes first without a write. The event
+  // that made it first is as old, and an operator may have broken its place since (found by the
+  // simulation).
   if (!has_patience()) {
     if (!usable(*claim)) co_return Answer();
     auto sent = settle_and_list(session_->client(), names_.root(), claim->directory);
@@ -441,7 +443,8 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::take(NodeClaimPtr cl
     co_await claim->signal.wait_until(std::min(deadline, env_.now() + session_->timeout() / 16));
     co_return Answer();
   }
-  // Marked by an operator who breaks it, most likely: what was just asked comes before a listing.
+  // Most likely an operator marked the node to break it. A pending request is sent before a
+  // listing.
   if (claim->own_in_doubt) {
     claim->before_decides = false;
     co_return Answer();
@@ -491,7 +494,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::give_up_place(NodeCl
   claim->removing = true;
   auto pending = session_->client().remove(claim->path());
   const auto reply = co_await reply_until(std::move(pending), deadline);
-  // What could not be taken away, the core withdraws for certain.
+  // If the node could not be deleted, the core withdraws the claim.
   if (is_loss(reply.rc)) co_return no_answer(*claim, *session_);
   claim->leave_queue();
   claim->removing = false;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Telling a holder that somebody else asks: whoever does makes a node beside ours, so the children
-// of the lock's node are watched. One request for each grant that wants it, and none of the others
-// pays. Whatever comes or goes counts: to look who it was would cost the one who asks a round trip.
+// Notifies a holder that another client asks for its lock. Such a client creates a node beside the
+// holder's, so the holder watches the children of the lock's node. Each grant that listens costs
+// one request; other grants cost nothing. Any new or deleted child counts: finding out which one it
+// was would cost the other client a round trip.
 #include <utility>
 
 #include "backends/zookeeper/backend.hpp"
@@ -20,7 +21,7 @@ void ZooKeeperBackend::listen_for_others(const NodeClaimPtr& claim) {
   spawn(env_, hear_others(alive_, this, claim, std::move(asked)));
 }
 
-// Who came before the watch was set stands in the answer.
+// The reply lists the clients that were queued before the watch was set.
 asio::awaitable<void> ZooKeeperBackend::hear_others(std::weak_ptr<bool> alive,
                                                     ZooKeeperBackend* self, NodeClaimPtr claim,
                                                     PendingReply asked) {
@@ -53,7 +54,7 @@ void ZooKeeperBackend::on_children(const std::string& directory) {
   if (is_held) sink_.on_contended(claim);
 }
 
-/// With the connection: who comes now is seen by the next renewal.
+/// Called when the connection is lost. The next renewal finds the clients that ask until then.
 void ZooKeeperBackend::stop_listening() {
   for (const auto& [directory, listener] : listening_) {
     session_->client().forget_children(directory);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From writer to reader: a reader's node with our number takes the place of ours in one
-// transaction, so nobody ever sees neither, and the token stays. Waiters see ours change, not go:
-// who stands behind a mutex would take the lock without another look.
+// Downgrades a writer to a reader. One transaction replaces the writer's node by a reader's node
+// with the same number. So every listing has one of them, and the token stays. Waiters see a change
+// of the writer's node, not a deletion: a waiter behind a deleted mutex would acquire the lock
+// without another listing.
 #include <algorithm>
 
 #include "backends/zookeeper/backend.hpp"
@@ -55,7 +56,7 @@ bool ZooKeeperBackend::is_ours(const NodeClaim& claim) const {
   return claim.place == Place::granted && claim.session == session_->number();
 }
 
-/// Empty: look again.
+/// Empty: check the claim's state again.
 asio::awaitable<std::optional<DowngradeAnswer>> ZooKeeperBackend::step_down(NodeClaimPtr claim,
                                                                             bool& sent,
                                                                             TimePoint deadline) {
@@ -68,7 +69,7 @@ asio::awaitable<std::optional<DowngradeAnswer>> ZooKeeperBackend::step_down(Node
   if (heir.empty()) {
     auto refused = downgrade_is(DowngradeStatus::failed);
     refused.failure = {make_error_code(errc::not_supported),
-                       "the lock's counter is near its end: release it and acquire anew"};
+                       "the lock's counter is near its end: release it and acquire it again"};
     co_return refused;
   }
   // It was found out meanwhile.
@@ -84,7 +85,7 @@ asio::awaitable<std::optional<DowngradeAnswer>> ZooKeeperBackend::step_down(Node
       session_->client().mark_and_replace(claim->path(), "dlock: a reader from now on",
                                           claim->path_of(heir), text, Client::Mode::ephemeral);
   const auto reply = co_await reply_until(std::move(pending), deadline);
-  // Without an answer, or without the node: what is there tells.
+  // Without an answer, or without the node: the existing nodes show the outcome.
   if (!is_ours(*claim) || is_loss(reply.rc) || reply.rc == ZNONODE) co_return std::nullopt;
   if (reply.rc == ZOK) {
     become_heir(claim);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A plan's gate is a note, so a node; who asks under it does so in one transaction with the check
-// that its data is of the version that was read. Versions of a node never repeat while it is there,
-// and a gate is never taken away.
+// A plan's gate is a note, and so a node. A request under the gate is one transaction with a check
+// that the gate's data has the version that was read. Versions never repeat while a node exists,
+// and a gate is never deleted.
 #include <algorithm>
 #include <deque>
 
@@ -57,7 +57,7 @@ asio::awaitable<ZooKeeperBackend::GateLook> ZooKeeperBackend::look_at_gate(GateP
   }
 }
 
-// Whoever comes first makes it: there is nothing to check otherwise. `key` empty: what it lies in.
+// Creates the gate, because a check needs an existing node. `key` empty: creates only its parent.
 asio::awaitable<int> ZooKeeperBackend::make_gate(std::string key, TimePoint deadline) {
   if (!session_->connected()) co_return ZCONNECTIONLOSS;
   auto nodes = names_.root_nodes();
@@ -75,7 +75,7 @@ asio::awaitable<int> ZooKeeperBackend::make_gate(std::string key, TimePoint dead
   co_return rc;
 }
 
-// A record counts more than the gate. Nothing of ours is in the queue.
+// A record takes precedence over the gate. The claim has no node in the queue.
 asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::turned_away(NodeClaimPtr claim,
                                                                         std::string gate,
                                                                         TimePoint deadline) {
@@ -93,8 +93,8 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::turned_away(NodeClai
   co_return answer;
 }
 
-// Each listing is asked for after a write of this session: what the gate's turn came after is in
-// it.
+// Each listing is requested after a write of this session, so it contains everything from before
+// the gate's change.
 asio::awaitable<Result<std::vector<std::string>>> ZooKeeperBackend::claimed_names(
     std::string prefix, TimePoint deadline) {
   using Names = std::vector<std::string>;
@@ -141,8 +141,9 @@ asio::awaitable<Result<std::vector<std::string>>> ZooKeeperBackend::claimed_name
   co_return result;
 }
 
-// Every token is the number of a transaction, and an offset: those of a node that is made now are
-// above all before it. The news of a raise comes before the answer to a later write.
+// A token is a transaction's number plus an offset. So the token of a node that is created now is
+// above all earlier ones. The notification of a raised offset arrives before the answer to a later
+// write.
 asio::awaitable<Result<std::uint64_t>> ZooKeeperBackend::highest_token(TimePoint deadline) {
   const std::string doing = "asking for the newest transaction";
   const bool ready = co_await session_->ready(deadline);

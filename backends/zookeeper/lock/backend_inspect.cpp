@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who holds and who waits, and the operator's break.
+// The holder and the waiters of a lock, and the operator's break.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,8 @@ using std::chrono::milliseconds;
 
 /// A longer queue is counted, not named.
 constexpr std::size_t kMostWaiters = 1000;
-/// Nodes whose data is: anybody's, so of up to a server's limit of 1 MiB each.
+/// The limit for nodes with data of other programs, which can have up to a server's limit of 1 MiB
+/// each.
 constexpr std::size_t kDataAtOnce = 32;
 
 Failure no_answer(const Session& session) {
@@ -46,7 +47,7 @@ bool is_refusal(const Failure& failure) {
          failure.error == make_error_code(Error::damaged_offset);
 }
 
-/// So many at the front hold it: the first one, and the readers that are with it.
+/// Returns the number of holders at the front: the first node, and the readers with it.
 std::size_t holders_of(const std::vector<Contender>& line) {
   const auto alone = std::find_if(line.begin(), line.end(),
                                   [](const Contender& one) { return !is_shared(one.kind); });
@@ -57,7 +58,7 @@ std::size_t holders_of(const std::vector<Contender>& line) {
 std::string_view note_on(const Contender& contender) {
   switch (contender.kind) {
     case Contender::Kind::seal:
-      return "sealed by a migration: nobody takes it here";
+      return "sealed by a migration: no client can acquire it here";
     case Contender::Kind::move:
       return "a migration is at work";
     case Contender::Kind::read:
@@ -73,9 +74,9 @@ std::string_view note_on(const Contender& contender) {
   return "first in line is another program's node, without our metadata";
 }
 
-/// It may be a reader's node that a writer's became: it has the writer's number, and counts as old
-/// as that. By its own birth those past the counter's end would be older than the number two, and
-/// stand before all (found by the simulation).
+/// Returns whether the node may be a reader's that replaced a writer's. It has the writer's number
+/// and counts as old as that. Its own birth must not count. Otherwise nodes past the counter's end
+/// would be older than number two, and first in the queue (found by the simulation).
 bool may_have_stepped_down(const std::string& node) {
   const auto contender = parse_contender(node);
   return contender && contender->kind == Contender::Kind::read && !needs_birth(*contender);
@@ -83,7 +84,7 @@ bool may_have_stepped_down(const std::string& node) {
 
 }  // namespace
 
-// What we read must be at least as new as what others have been told already.
+// A listing must be at least as new as the state that other clients have already seen.
 asio::awaitable<Reply> ZooKeeperBackend::fresh_children(std::string path, bool settled,
                                                         TimePoint deadline) {
   Reply reply;
@@ -312,7 +313,7 @@ asio::awaitable<Result<std::vector<LockStatus>>> ZooKeeperBackend::list(std::str
   co_return result;
 }
 
-/// Of the holders, the one with that token; without one, the first one's.
+/// Returns the holder with that token; without a token, the first holder.
 asio::awaitable<ZooKeeperBackend::Holder> ZooKeeperBackend::holder_with(std::uint64_t token,
                                                                         std::string path,
                                                                         std::vector<Contender> line,
@@ -322,11 +323,11 @@ asio::awaitable<ZooKeeperBackend::Holder> ZooKeeperBackend::holder_with(std::uin
   for (const auto& one : line) {
     if (!session_->connected()) co_return holder;
     const auto node = path + "/" + one.name;
-    // What a writer has become says what it was.
+    // A node that replaced a writer's contains that writer's birth.
     const bool is_told = one.kind == Contender::Kind::read;
     auto look = is_told ? session_->client().get(node) : session_->client().exists(node);
     auto found = co_await reply_until(std::move(look), deadline);
-    if (found.rc == ZNOAUTH && session_->connected()) {  // its data is nobody else's, then
+    if (found.rc == ZNOAUTH && session_->connected()) {  // another program's data
       auto seen = session_->client().exists(node);
       found = co_await reply_until(std::move(seen), deadline);
     }

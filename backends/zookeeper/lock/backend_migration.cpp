@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A migration's record is a node in the lock's queue that sorts before every other: a seal. What is
-// read comes after a write of this session that a majority has agreed on: nothing older is told.
+// A migration's record is a seal: a node in the lock's queue that sorts before every other node. A
+// seal is read after a write of this session that a majority has committed, so an older state is
+// never returned.
 #include <algorithm>
 #include <utility>
 
@@ -29,14 +30,14 @@ RecordAnswer failed(int rc, RecordStatus lost, const std::string& doing) {
   return answer;
 }
 
-/// Of a conflict with the gate alone.
+/// The answer for a conflict with the gate only.
 RecordAnswer other_gate(std::string text) {
   auto answer = answer_of(RecordStatus::conflict);
   answer.gate = std::move(text);
   return answer;
 }
 
-/// An empty `text` takes it away.
+/// An empty `text` deletes the seal.
 PendingReply change_seal(Client& client, const std::optional<Client::Check>& gate,
                          const std::string& node, const std::string& text, std::int32_t version) {
   if (!gate) {
@@ -54,7 +55,7 @@ PendingReply change_seal(Client& client, const std::optional<Client::Check>& gat
 struct SealQuestion {
   PendingReply proof;
   PendingReply list;
-  std::optional<PendingReply> text;  ///< of the seal that was met last
+  std::optional<PendingReply> text;  ///< text of the seal that was met last
 };
 
 /// One segment.
@@ -83,7 +84,8 @@ void ZooKeeperBackend::ask_ahead(const NodeClaimPtr& claim, const std::string& s
   }
 }
 
-// Whoever stands right behind it or further back: all are told, and woken when it changes or goes.
+// Every waiter behind the seal, at any distance, is notified, and woken when the seal changes or is
+// deleted.
 asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::stand_behind_seal(NodeClaimPtr claim,
                                                                               std::string seal,
                                                                               TimePoint deadline) {
@@ -145,7 +147,8 @@ asio::awaitable<ZooKeeperBackend::Text> ZooKeeperBackend::find_seal(std::string 
         auto pending = seal == known ? std::move(asked.text) : std::nullopt;
         text = co_await read_text(seal, std::move(pending), deadline);
         if (text.rc == ZOK) seals_.met(directory, seal);
-        if (text.rc == ZNONODE) text.rc = ZCONNECTIONLOSS;  // it has gone since: look again
+        // the seal was deleted since: list again
+        if (text.rc == ZNONODE) text.rc = ZCONNECTIONLOSS;
       }
     }
     if (env_.now() >= deadline) break;
@@ -177,8 +180,8 @@ asio::awaitable<RecordAnswer> ZooKeeperBackend::record(std::string name, TimePoi
   co_return failed(seal.rc, RecordStatus::unavailable, "reading the record of " + directory);
 }
 
-// Whoever waits for our node sees it change, not go: then it does not take the lock without another
-// look at the queue.
+// Waiters for this node see a change, not a deletion. So they do not acquire the lock without
+// another listing of the queue.
 asio::awaitable<RecordAnswer> ZooKeeperBackend::seal(ClaimPtr held, std::string record,
                                                      TimePoint deadline) {
   const auto ours = std::static_pointer_cast<NodeClaim>(std::move(held));
@@ -214,7 +217,7 @@ asio::awaitable<RecordAnswer> ZooKeeperBackend::seal(ClaimPtr held, std::string 
       ours->leave_queue();
       co_return answer_of(RecordStatus::done);
     }
-    // Its end may be news for whoever holds it.
+    // The holder may need the notification that its node ended.
     if (!ours->node.empty() && ours->session == session_->number()) {
       be_sure_of_own_watch(ours);
     }
@@ -232,7 +235,7 @@ asio::awaitable<RecordAnswer> ZooKeeperBackend::seal(ClaimPtr held, std::string 
   co_return answer_of(RecordStatus::conflict, std::move(seal.text));
 }
 
-// Below every node of the queue lies the birth of the lock's own node.
+// The lock's own node is older than every node of the queue.
 asio::awaitable<int> ZooKeeperBackend::raise_for(std::string node, std::uint64_t min_token,
                                                  TimePoint deadline) {
   if (!session_->connected()) co_return ZCONNECTIONLOSS;
@@ -356,7 +359,7 @@ asio::awaitable<RecordAnswer> ZooKeeperBackend::set_note(std::string key,
       co_return answer_of(RecordStatus::conflict, current.found.value_or(""));
     }
     if (!current.found && to.value_or("").empty()) co_return answer_of(RecordStatus::done);
-    // A gate that nobody has turned yet is a node without a text.
+    // A gate that was never changed is a node without a text.
     auto found = co_await read_text(path, std::nullopt, deadline);
     if (found.rc != ZOK && found.rc != ZNONODE) {
       co_return failed(found.rc, RecordStatus::unavailable, path);

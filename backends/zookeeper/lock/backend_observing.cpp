@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whoever wants to know who holds a lock watches its first node, and while there is none the lock's
-// directory: a request for each change, and none while nothing changes.
+// An observer of a lock's holder watches the lock's first node, or the lock's directory while it
+// has none. That is one request for each change, and none without a change.
 #include <utility>
 
 #include "backends/zookeeper/backend.hpp"
@@ -39,8 +39,8 @@ asio::awaitable<void> ZooKeeperBackend::find_first(std::weak_ptr<bool> alive,
   observed->looking = false;
 }
 
-// False: the connection is lost. What was watched before the answer came is told by the watch
-// itself; what changed before that, by the word at the end.
+// Returns false if the connection is lost. The watch itself reports changes after the answer. The
+// call at the end reports the changes before it.
 asio::awaitable<bool> ZooKeeperBackend::watch_first(std::weak_ptr<bool> alive, std::string name,
                                                     ObservedPtr observed) {
   const auto path = names_.path(name);

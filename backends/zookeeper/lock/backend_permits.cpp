@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Permits of a semaphore, in Curator's way: who has the lock beside the leases is the only one who
-// may add to them, counts them, and waits until there is room. Each lease is made on the condition
-// that this lock is ours still, so a request that arrives late adds nothing.
+// Permits of a semaphore, with Curator's recipe. Only the holder of the lock beside the leases may
+// add leases. It counts them and waits until enough permits are free. Each lease is created on the
+// condition that this claim still has the lock, so a late request adds nothing.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -146,7 +146,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::count_permits(NodeCl
   if (others + wanted <= limit && mine.size() < wanted) {
     co_return co_await make_leases(claim, wanted - mine.size(), deadline);
   }
-  if (!mine.empty()) {  // others have come between, which Curator's recipe has not
+  if (!mine.empty()) {  // other leases were added meanwhile, which Curator's recipe excludes
     co_await remove_leases(claim, true, deadline);
     co_return Answer();
   }
@@ -155,7 +155,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::count_permits(NodeCl
     busy.status = ClaimStatus::busy;
     co_return co_await leave_line(claim, std::move(busy), deadline);
   }
-  // Once more, to be told when there are fewer.
+  // Counts once more, with a watch that reports fewer leases.
   if (!std::exchange(claim->counts, true)) co_return Answer();
   ClaimAnswer waiting;
   waiting.status = ClaimStatus::waiting;
@@ -246,7 +246,8 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::make_leases(NodeClai
   co_return co_await leave_line(claim, std::move(refused), deadline);
 }
 
-// What the claim may have, without the guard: all of it, or nothing is left.
+// Checks which leases the claim has without the guard: either all of them count, or none may
+// remain.
 asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::find_leases(NodeClaimPtr claim,
                                                                         TimePoint deadline) {
   const auto listing = co_await fresh_children(claim->directory, true, deadline);
@@ -335,7 +336,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::leave_line(NodeClaim
                                                                        ClaimAnswer answer,
                                                                        TimePoint deadline) {
   const auto gone = co_await release_permits(claim, false, deadline);
-  // What could not be taken away, the core withdraws for certain.
+  // If leases could not be deleted, the core withdraws the claim.
   if (gone.status != ReleaseStatus::released && gone.status != ReleaseStatus::not_holder) {
     co_return no_word(*claim, *session_);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Giving the lock back, keeping it, and the end of the session.
+// Releases a lock, renews it, and handles the end of the session.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -56,7 +56,7 @@ asio::awaitable<ReleaseAnswer> ZooKeeperBackend::release(ClaimPtr claim, bool se
     if (rc != ZOK && rc != ZNONODE && !is_loss(rc)) {
       auto refused = answer_of(rc == ZNOAUTH ? ReleaseStatus::refused : ReleaseStatus::unavailable);
       refused.failure = failure_of(rc, "deleting " + ours->path());
-      // It was not deleted, then: it still is what it was, and seen when it goes.
+      // The node was not deleted: it keeps its state, and its deletion will be noticed.
       ours->removing = false;
       tell_refused(*ours, refused.failure);
       co_return refused;

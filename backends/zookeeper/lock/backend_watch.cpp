@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a claim is told unasked: that its predecessor has gone, and what becomes of its own node.
+// The notifications of a claim: its predecessor was deleted, or its own node changed.
 #include <algorithm>
 
 #include "backends/zookeeper/backend.hpp"
@@ -9,10 +9,9 @@
 namespace dlock::zookeeper {
 namespace {
 
-/// How long a lock is held before we ask to be told if its node is taken away: short holds never
-/// pay for it.
+/// How long a lock is held before its own node is watched. Short holds never pay for the watch.
 constexpr std::chrono::milliseconds kOwnWatchDelay{200};
-/// Who is first in line for permits.
+/// How often the first waiter for permits counts the leases again.
 constexpr std::chrono::milliseconds kCountAgain{500};
 
 }  // namespace
@@ -25,8 +24,8 @@ void ZooKeeperBackend::watch_before(const NodeClaimPtr& claim, const std::string
   auto watch = session_->watch(path, [weak](WatchEvent event) {
     const auto waiter = weak.lock();
     if (!waiter || is_set(event)) return;
-    // Only of a node that was watched and went is it known what became of it. One that changed, or
-    // had gone before it could be watched, may have left a seal in its place.
+    // The outcome is known only for a deletion of a watched node. A node that changed, or was
+    // deleted before the watch, may have left a seal in its place.
     if (event != WatchEvent::deleted) waiter->before_decides = false;
     waiter->before_gone = true;
     waiter->wake();
@@ -35,9 +34,9 @@ void ZooKeeperBackend::watch_before(const NodeClaimPtr& claim, const std::string
   claim->woken = false;
 }
 
-// Who stands right behind a node of this process that has just been granted knows that it was
-// first, as from a listing of its own: six thousand waiters of one process would list each other
-// six thousand times. Not if its own node may have gone unnoticed since its last listing.
+// The waiter behind a node of this process that was just granted knows that this node was first, as
+// from its own listing. Otherwise six thousand waiters of one process would list each other six
+// thousand times. This is not used if the waiter's own node may be gone since its last listing.
 void ZooKeeperBackend::tell_next(const NodeClaim& granted) {
   if (claims_->behind.empty()) return;
   const auto entry = claims_->behind.find(granted.path());
@@ -61,7 +60,7 @@ void ZooKeeperBackend::share_own_watch(const NodeClaimPtr& claim) {
   }
 }
 
-/// Of a lock that is held.
+/// Called for a held lock.
 void ZooKeeperBackend::watch_own_node(const NodeClaimPtr& claim) {
   if (claim->place != NodeClaim::Place::granted || claim->own || !claim->heir.empty()) return;
   if (claim->session != session_->number()) return;
@@ -77,7 +76,7 @@ void ZooKeeperBackend::watch_own_node_later(NodeClaim& claim) {
   arm_own_watches(claim.own_due);
 }
 
-/// One timer for all claims: most have been released when it comes.
+/// One timer for all claims: most are released before it ends.
 void ZooKeeperBackend::arm_own_watches(TimePoint when) {
   if (own_watches_ != 0) return;
   own_watches_ = env_.call_at(when, [this, alive = std::weak_ptr(alive_)] {
@@ -133,7 +132,7 @@ asio::awaitable<void> ZooKeeperBackend::wait(ClaimPtr claim, TimePoint deadline)
   if (ours->guard && ours->guard->place != NodeClaim::Place::granted) {
     co_return co_await wait(ours->guard, deadline);
   }
-  // A watch that was lost, and another limit, are found by a look.
+  // Counting again finds a lost watch and a changed limit.
   if (ours->guard) deadline = std::min(deadline, env_.now() + kCountAgain);
   // Interrupted, maybe, while its last listing was under way, and the watch that it led to was set.
   while (!ours->woken && !ours->interrupted && !closed_) {

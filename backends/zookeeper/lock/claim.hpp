@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the backend keeps about one claim: its node, and where it stands in the queue.
+// The state of one claim: its node, and its place in the queue.
 #pragma once
 
 #include <map>
@@ -20,10 +20,10 @@ namespace dlock::zookeeper {
 
 struct NodeClaim;
 struct ClaimRegistry {
-  /// All claims that live, by their numbers, to be told when the session is over.
+  /// All claims, by their numbers. They are notified when the session is over.
   std::map<std::uint64_t, NodeClaim*> all;
-  /// By the node that they wait for (their `before_path`); of a node of this process, its next in
-  /// line.
+  /// The waiter behind each node, by the node that it waits for (its `before_path`). For a node of
+  /// this process: the next waiter.
   std::unordered_map<std::string_view, NodeClaim*> behind;
 };
 
@@ -43,7 +43,7 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
   NodeClaim& operator=(const NodeClaim&) = delete;
 
   enum class Place {
-    nowhere,   ///< nothing of ours is in the queue
+    nowhere,   ///< the claim has no node in the queue
     doubtful,  ///< a create was sent and its answer lost
     queued,    ///< `node` is in the queue
     granted,   ///< `node` is first
@@ -74,7 +74,7 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
     if (entry != registry_->behind.end() && entry->second == this) registry_->behind.erase(entry);
     before_path.clear();
   }
-  /// The node is no longer there, or no longer ours.
+  /// The node does not exist, or does not belong to this claim.
   void leave_queue() {
     place = Place::nowhere;
     node.clear();
@@ -101,14 +101,15 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
   std::int64_t czxid = 0;
   std::uint64_t token = 0;  ///< once it was granted: a later raise does not change it
 
-  std::unique_ptr<Session::Watch> before;  ///< of the nearest predecessor
+  std::unique_ptr<Session::Watch> before;  ///< watch of the nearest predecessor
   std::string before_path;
   bool before_gone = false;     ///< since the last listing
-  bool before_decides = false;  ///< and then we are first
-  /// What stands at `before`, asked for together with our node, in case that it is a seal.
+  bool before_decides = false;  ///< the claim is first when `before` is deleted
+  /// The data of the node at `before`, requested together with this claim's node, in case it is a
+  /// seal.
   std::optional<PendingReply> ahead;
   std::string ahead_path;
-  std::unique_ptr<Session::Watch> own;  ///< of our own node
+  std::unique_ptr<Session::Watch> own;  ///< watch of this claim's own node
   TimePoint own_due = kNever;           ///< when it is to be watched
   bool own_changed = false;
   std::unique_ptr<const std::string> broken_by;  ///< an operator has marked its node
@@ -116,25 +117,27 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
   bool own_in_doubt = false;  ///< it changed: whether it still is there has been asked
   std::optional<Session::Waiting> waiting;
 
-  std::size_t waiting_before = 0;  ///< when we last looked, of one who asks
-  std::int32_t asked_version = 0;  ///< of its node's data, when it was told that it is asked
-  /// Of permits, whose `directory` has their leases: its place in the line for them; null: a lock.
+  std::size_t waiting_before = 0;  ///< at the last listing; for claims with `max_queue`
+  std::int32_t asked_version = 0;  ///< version of its node's data when the last request was
+                                   ///< reported
+  /// The place in the line for permits, if `directory` has leases. Null: a lock.
   std::shared_ptr<NodeClaim> guard;
-  /// It is such a place, for so many; 0: it is none.
+  /// This claim is such a place, for this number of permits. 0: it is not one.
   std::uint32_t guards = 0;
   std::vector<std::string> leases;  ///< once granted: all of them, `node` is the first
-  std::vector<std::unique_ptr<Session::Watch>> other_leases;  ///< than the first
-  bool counts = false;  ///< it has the guard, and watches the leases to become fewer
+  /// watches of the leases after the first
+  std::vector<std::unique_ptr<Session::Watch>> other_leases;
+  bool counts = false;                          ///< it has the guard, and watches for fewer leases
   std::unique_ptr<Session::Watch> limit_watch;  ///< while the guard waits
-  bool limit_agrees = false;                    ///< with the request, when it was last read
+  bool limit_agrees = false;  ///< whether the limit equalled the request's at its last reading
 
-  bool read_write = false;  ///< Curator's readers or writers were in the queue when we last looked
+  bool read_write = false;  ///< Curator's readers or writers were in the queue at the last listing
   bool was_granted = false;
-  bool listens = false;        ///< for others who ask: it watches the lock's children
+  bool listens = false;        ///< watches the lock's children for other requests
   bool entering = false;       ///< a create is on its way
   bool stepping_down = false;  ///< a downgrade is under way
   bool removing = false;       ///< a delete was sent
-  bool refusal_told = false;   ///< that its node may not be deleted
+  bool refusal_told = false;   ///< the refusal to delete its node was reported
   bool woken = false;
   bool interrupted = false;  ///< since the last claim() began, and no wait() has ended
   Signal signal;

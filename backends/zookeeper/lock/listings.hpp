@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Listings of locks' nodes, shared by the contenders of this process: of each lock one is under way
-// at a time, and who asks meanwhile shares the next, which is sent when that one has been answered.
-// So a listing always contains what its askers sent before they asked, and six thousand contenders
-// for one lock cost as many listings as there are round trips, not six thousand of 360 KB each.
+// Listings of locks' nodes, shared by the claims of this process. Each lock has one listing under
+// way at a time. Claims that ask meanwhile share the next one, which is sent after the answer. So a
+// listing always contains what its claims sent before they asked. Six thousand claims for one lock
+// cost one listing per round trip, not six thousand of 360 KB each.
 #pragma once
 
 #include <map>
@@ -24,14 +24,14 @@ struct Listing {
 
 class Listings : public std::enable_shared_from_this<Listings> {
   using PendingListing = OneShot<Listing>;
-  /// Of a lock with a listing under way: whoever shares the next.
+  /// The claims that share the next listing, by lock with a listing under way.
   using Asked = std::map<std::string, std::vector<PendingListing>>;
 
  public:
   Listings(Env& env, std::shared_ptr<Session> session) : env_(env), session_(std::move(session)) {}
 
-  /// What a contender has asked for: a listing of its own, as a rule; with its end the others have
-  /// their turn. Or a share in theirs.
+  /// A claim's request for a listing: usually its own listing, whose end starts the next shared
+  /// one. Otherwise a share in the next listing.
   class Ask {
    public:
     ~Ask();
@@ -40,7 +40,7 @@ class Listings : public std::enable_shared_from_this<Listings> {
     Ask(const Ask&) = delete;
     Ask& operator=(const Ask&) = delete;
 
-    /// Once. The listing, or ZOPERATIONTIMEOUT at the deadline.
+    /// Returns the listing, or ZOPERATIONTIMEOUT at the deadline. May be called once.
     static asio::awaitable<Listing> wait(Ask ask, TimePoint deadline);
 
    private:

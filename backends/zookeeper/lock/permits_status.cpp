@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who holds permits and who waits for them, and another limit.
+// The holders of permits and the waiters for them, and a change of the limit.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Of a lease or a place in line: whose it is; another client's is its own.
+/// Returns the owner of a lease or of a place in line. Another client's node counts as one permit.
 PermitHolder holder_of(const std::string& node, const std::optional<Metadata>& metadata) {
   PermitHolder holder;
   if (metadata) {
@@ -181,8 +181,8 @@ asio::awaitable<Result<std::vector<SemaphoreStatus>>> ZooKeeperBackend::list_sem
   co_return result;
 }
 
-// Its first one last: as long as that is there, the others may be left of a break whose answer was
-// lost, and are found by it.
+// The holder's first lease is the last one. While it exists, the others may be left from a break
+// whose answer was lost, and are found through it.
 asio::awaitable<ZooKeeperBackend::LeasesFound> ZooKeeperBackend::leases_with(std::uint64_t token,
                                                                              std::string directory,
                                                                              TimePoint deadline) {
@@ -224,7 +224,7 @@ asio::awaitable<EvictAnswer> ZooKeeperBackend::evict_permits(EvictRequest reques
   const auto directory = names_.path(request.name) + "/" + std::string(kLeasesNode);
   EvictAnswer answer;
   auto& failure = answer.failure;
-  bool asked = false;  // and the answer was lost
+  bool asked = false;  // a deletion was sent and its answer lost
   while (!closed_ && env_.now() < deadline) {
     const bool ready = co_await session_->ready(deadline);
     if (!ready) break;

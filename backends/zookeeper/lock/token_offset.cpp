@@ -9,7 +9,7 @@
 namespace dlock::zookeeper {
 namespace {
 
-/// Of a store whose tokens are microseconds: nineteen hours.
+/// The slack of a store whose tokens are microseconds: nineteen hours.
 constexpr std::uint64_t kSlack = std::uint64_t{1} << 36U;
 
 }  // namespace
@@ -49,7 +49,7 @@ asio::awaitable<int> TokenOffset::read(TimePoint deadline) {
     if (rc != ZOK) co_return rc;
   }
   if (number != session_->number() || !session_->connected()) co_return ZCONNECTIONLOSS;
-  // Of what changed meanwhile, what was read may be the old or the new.
+  // After a change meanwhile, the value that was read may be the old or the new one.
   if (*events_ != before) co_return ZOPERATIONTIMEOUT;
   heard_ = before;
   known_ = true;
@@ -82,7 +82,7 @@ asio::awaitable<int> TokenOffset::raise(std::uint64_t least, TimePoint deadline)
   co_return ZOK;
 }
 
-// What somebody else writes meanwhile is not overwritten.
+// Does not overwrite a value that another client writes meanwhile.
 asio::awaitable<int> TokenOffset::raise_once(std::uint64_t least, TimePoint deadline) {
   if (!session_->connected()) co_return ZCONNECTIONLOSS;
   auto looking = session_->client().get(path_);

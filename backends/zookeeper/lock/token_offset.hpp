@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is added to a czxid to make a token: above the tokens of another store that a lock came
-// from. One persistent node per root, outside the locks' nodes, which the server collects; it only
-// ever rises. A session reads it once and watches it: the news of a raise comes before that of the
-// release after it, so who learns that it is his turn has heard of every raise before.
+// The offset that is added to a czxid to make a token. So tokens are above those of another store
+// that a lock was moved from. The offset is one persistent node per root. It is outside the locks'
+// nodes, which the server deletes when they are empty. It only rises. A session reads it once and
+// watches it. The notification of a raise arrives before that of a later release, so the next
+// holder knows every earlier raise.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +25,13 @@ class TokenOffset {
  public:
   TokenOffset(std::shared_ptr<Session> session, std::string path);
 
-  /// The connection was lost: what was told meanwhile comes in no order.
+  /// The connection was lost: notifications from before the next one arrive in no order.
   void doubt() noexcept { known_ = false; }
-  /// The session is over, and its watch.
+  /// The session is over, and with it the watch.
   void forget();
 
-  /// No request while the watch stands. `rc`: ZOK, or why it cannot be told.
+  /// Returns the offset. Needs no request while the watch exists. `rc`: ZOK, or why the offset is
+  /// unknown.
   struct Value {
     int rc = ZCONNECTIONLOSS;
     std::uint64_t offset = 0;
@@ -42,10 +44,11 @@ class TokenOffset {
   }
   /// Returns why the node cannot be read, after ZBADARGUMENTS.
   Failure unreadable() const;
-  /// All that it has ever been; 0 first.
+  /// All values that it has had; the first is 0.
   const std::vector<std::uint64_t>& all() const noexcept { return offsets_; }
 
-  /// At least that; rarely more than one write a day, since it goes further at once.
+  /// Raises the offset to at least `least`. It raises further at once, so there is rarely more than
+  /// one write a day.
   asio::awaitable<int> raise(std::uint64_t least, TimePoint deadline);
 
  private:
@@ -57,7 +60,7 @@ class TokenOffset {
   const std::string path_;
   std::unique_ptr<Session::Watch> watch_;
   std::shared_ptr<std::uint64_t> events_ = std::make_shared<std::uint64_t>(0);
-  std::uint64_t heard_ = 0;  ///< of those, before the last reading
+  std::uint64_t heard_ = 0;  ///< number of events before the last reading
   bool known_ = false;
   std::string newer_;  ///< The refusal of a newer format that was read last.
   std::vector<std::uint64_t> offsets_{0};

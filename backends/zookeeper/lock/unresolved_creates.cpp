@@ -9,8 +9,8 @@
 
 namespace dlock::zookeeper {
 
-// A server closes a connection that was silent for a session's time, and looks once a tick, of
-// which a session has three at least.
+// A server closes a connection that was silent for a session's timeout. It checks once per tick,
+// and a session has at least three ticks.
 void UnresolvedCreates::add(const NodeClaimPtr& claim) {
   const auto until = env_.now() + 2 * session_->timeout();
   const auto known =
@@ -48,7 +48,7 @@ asio::awaitable<void> UnresolvedCreates::search_one(std::shared_ptr<UnresolvedCr
   const auto listing = co_await reply_until(std::move(pending), deadline);
   if (is_loss(listing.rc) || !session.connected() || session.number() != number) co_return;
   const auto claim = doubt.claim.lock();
-  // The claim is finding out by itself.
+  // The claim itself is finding out.
   if (claim && (claim->entering || claim->place == NodeClaim::Place::doubtful)) co_return;
   bool clean = true;
   for (const auto& copy : copies_of(doubt.id, listing.children)) {

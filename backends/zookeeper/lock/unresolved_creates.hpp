@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Creates whose answer was lost. Whatever became of the claim since, a late copy of the request may
-// still reach the server, over a connection we have left, and would queue up for nobody. So the
-// lock is searched at each beat, until no server keeps such a connection any more. And a leader
-// that is cut off from its quorum keeps what it was asked, for as long as it believes in itself,
-// and may carry it out when it is back: so the last search follows a write of ours that a majority
-// has agreed on, which is behind all that in the log.
+// Creates whose answer was lost. A late copy of the request may still reach the server over an old
+// connection, and would leave a node without a claim in the queue. So the lock is searched at each
+// beat, until no server keeps such a connection. A leader that is cut off from its quorum keeps
+// pending requests until it steps down. It may execute them when it is back. So the last search
+// follows a write of this session that a majority has committed: in the log that write is behind
+// all those requests.
 #pragma once
 
 #include <functional>
@@ -25,7 +25,7 @@ class UnresolvedCreates : public std::enable_shared_from_this<UnresolvedCreates>
   void add(const NodeClaimPtr& claim);
   /// The session is over, and all its nodes and requests with it.
   void clear() { unresolved_creates_.clear(); }
-  /// While connected.
+  /// Call it only while connected.
   void search();
 
  private:

@@ -12,10 +12,10 @@ namespace {
 constexpr std::size_t kUuidLength = 36;
 constexpr std::string_view kProtected = "_c_";
 constexpr std::string_view kLock = "-lock-";
-constexpr std::string_view kLease = "-lease-";  // of a semaphore, in a folder of its own
+constexpr std::string_view kLease = "-lease-";  // a semaphore's lease, in a separate folder
 constexpr std::string_view kRead = "-__READ__";
 constexpr std::string_view kWrite = "-__WRIT__";
-/// From here on a number may come twice while somebody holds the lock.
+/// From here on a number may repeat while a client holds the lock.
 constexpr std::int32_t kNearTheEnd = std::numeric_limits<std::int32_t>::max() - (1 << 20);
 /// The seal's number: no `%010d` writes it, and it sorts before all that do.
 constexpr std::string_view kSealNumber = "-0000000000";
@@ -32,7 +32,8 @@ bool is_uuid(std::string_view text) {
   return true;
 }
 
-/// What the server's `%010d` can have written; the minus counts as one of the ten places.
+/// Reads a number that the server's `%010d` can have written. The minus counts as one of the ten
+/// places.
 std::optional<std::int32_t> parse_sequence(std::string_view text) {
   const bool negative = text.starts_with('-');
   const auto digits = text.substr(negative ? 1 : 0);

@@ -17,7 +17,7 @@ void DeadlineRule::answered(TimePoint sent, TimePoint received) {
   // one out makes the deadline earlier, never later.
   if (!answered_.empty() && sent < answered_.back().sent + timeout_ / 64) return;
   answered_.push_back({sent, received});
-  // Only the newest of those that are old enough for every write to come can still be a base.
+  // Only the newest entry that is old enough for every later write can still be a base.
   while (answered_.size() > 1 && answered_[1].received <= sent - interval()) answered_.pop_front();
 }
 

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Until when a session's locks may be believed. Pure; DESIGN section 3 has the trials.
+// Computes until when a session's locks are valid. Pure.
 //
-// Only a write that the ensemble committed proves that we are alive: reads and pings are answered
-// by a server that is already cut off. And a server tells its leader of our packets only with the
-// next ping, so a write vouches for what came before it, not for itself:
+// Only a write that the ensemble committed proves that the session lives: a server that is already
+// cut off still answers reads and pings. And a server reports a client's packets to its leader only
+// with the next ping. So a write proves the requests before it, not itself:
 //
 //   valid_until = min(stamp + 2T/3, base + 11T/12)
 //
-// stamp = the moment before the write was sent; base = the same of the newest request that had been
-// *answered* at least T/4 before that, or of the session's creation. Answered, not sent: requests
-// that were held back on their way reach the server together with the write, and its leader has
-// heard of none of them (seen: a rival's grant 27 ms after, and once before, the moment that a base
-// chosen by its sending gave).
+// stamp = the time just before the write was sent; base = the same time of the newest request that
+// was *answered* at least T/4 before that, or of the session's creation. Answered, not sent:
+// requests that were delayed on the way reach the server together with the write, and its leader
+// knows none of them. (Seen with a base chosen by its sending: another client was granted the lock
+// 27 ms after valid_until, and once before it.)
 #pragma once
 
 #include <deque>
@@ -28,18 +28,19 @@ class DeadlineRule {
   /// granted.
   DeadlineRule(TimePoint created, Duration timeout);
 
-  /// At `received` came a server's answer to what was sent at `sent`. In the order of sending.
+  /// A server's answer to the request sent at `sent` arrived at `received`. Called in the order of
+  /// sending.
   void answered(TimePoint sent, TimePoint received);
-  /// The same, and it was a write: its answer came from a majority.
+  /// As answered(), for a write: a majority has confirmed it.
   void committed(TimePoint sent, TimePoint received);
 
-  /// Before any committed write: the clock's beginning. Never goes back.
+  /// The beginning of the clock before any committed write. Never decreases.
   TimePoint valid_until() const noexcept { return valid_until_; }
   /// Returns when the next write is due. A write that is lost can then be repeated in time. It is a
   /// little more than half an interval after the last one, whose predecessor can be its base.
   TimePoint renew_at() const noexcept { return last_write_ + timeout_ * 13 / 100; }
   Duration timeout() const noexcept { return timeout_; }
-  /// A quarter of the timeout: how often something must be sent.
+  /// A quarter of the timeout: the interval in which a request must be sent.
   Duration interval() const noexcept { return timeout_ / 4; }
 
  private:
@@ -52,7 +53,7 @@ class DeadlineRule {
     TimePoint received;
   };
   std::deque<Mark> answered_;
-  TimePoint last_write_{};  ///< when its answer came
+  TimePoint last_write_{};  ///< time of its answer
   TimePoint valid_until_{};
 };
 

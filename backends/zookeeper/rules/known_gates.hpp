@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Of the notes that were read: which version of the node said what, so that a claim under a plan's
-// gate can name the version without reading it again. What has changed since is found by the check
-// itself. Lives on one loop.
+// The last known version and text of each note. So a claim under a plan's gate can name the version
+// without reading it again. The check in the transaction finds a later change. Lives on one loop.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +18,7 @@ class KnownGates {
     known_[key] = {std::move(text), version};
   }
   void forget(const std::string& key) { known_.erase(key); }
-  /// Of the version that said this, if it was the last that was read.
+  /// Returns the version that had this text, if it was the last one read.
   std::optional<std::int32_t> version_of(const std::string& key, const std::string& text) const {
     const auto known = known_.find(key);
     if (known == known_.end() || known->second.text != text) return {};

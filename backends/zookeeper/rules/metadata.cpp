@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kDataStamp = "dlock=";
 constexpr unsigned kDataFormat = 1;
 constexpr std::string_view kFirstLine = "dlock=1";
-/// What we write is no longer, as a rule.
+/// The usual length of the metadata is below this.
 constexpr std::size_t kUsual = 256;
 constexpr std::size_t kLongestData = 65536;
 constexpr std::int64_t kLongestSession_ms = 24LL * 3'600'000;
@@ -63,7 +63,7 @@ void take(Metadata& into, std::string_view key, std::string_view value) {
         std::clamp<std::int64_t>(to_number(value), 0, std::numeric_limits<std::int32_t>::max()));
   }
   if (key == "session_timeout_ms") {
-    // Anybody may have written it; the servers' own limit is below a day.
+    // Any program may have written it; the servers' own limit is below a day.
     const auto written = std::clamp<std::int64_t>(to_number(value), 0, kLongestSession_ms);
     into.session_timeout = std::chrono::milliseconds(written);
   }

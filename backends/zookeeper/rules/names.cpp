@@ -36,8 +36,8 @@ CodePoint decode(std::string_view text) {
   return {value, length};
 }
 
-/// As org.apache.zookeeper.common.PathUtils: it looks at UTF-16 units, so whatever needs two of
-/// them is refused as surrogates are.
+/// The same check as org.apache.zookeeper.common.PathUtils. It checks UTF-16 units, so characters
+/// that need two of them are refused like surrogates.
 bool server_refuses(char32_t c) {
   return c < 0x20 || (c >= 0x7F && c <= 0x9F) || (c >= 0xD800 && c <= 0xF8FF) || c >= 0xFFF0;
 }
@@ -123,7 +123,7 @@ std::optional<std::string> NameMap::name(std::string_view path_text) const {
     return {};
   }
   auto name = percent_unescape(path_text.substr(base.size() + 1));
-  // Somebody else's node may only look like an escaped name.
+  // Another program's node may have a name that only resembles an escaped name.
   if (!name_error(name).empty() || path(name) != path_text) return {};
   return name;
 }

@@ -2,11 +2,11 @@
 //
 // Lock name <-> path below the root. Pure and injective.
 //
-// `orders/42` of root `/app` is `/app/orders/42`, as Curator would have it. Percent-escaped are:
-// `%`; what a ZooKeeper server refuses (control characters, private use, U+FFF0 and above,
-// everything beyond the basic plane); the last character of a part that looks like a contender's
+// `orders/42` of root `/app` is `/app/orders/42`, as in Curator. Percent-escaped are: `%`; the
+// characters that a ZooKeeper server refuses (control characters, private use, U+FFF0 and above,
+// everything beyond the basic plane); the last character of a part that could be a contender's
 // node, so that no client counts the node of `a/_c_...-lock-0000000001` in the queue of `a`; and a
-// first part `zookeeper` directly below `/`, which is the server's own.
+// first part `zookeeper` directly below `/`, which belongs to the server.
 #pragma once
 
 #include <optional>
@@ -28,7 +28,7 @@ class NameMap {
   const std::vector<std::string>& root_nodes() const noexcept { return root_nodes_; }
 
   std::string path(std::string_view lock) const;
-  /// Nodes of ours that are no locks: a `%` that begins no escape is in no lock's path.
+  /// Nodes of dlock that are not locks. A lock's path never has a `%` without an escape.
   std::string offset() const { return below_root("%offset"); }
   std::string notes() const { return below_root("%notes"); }
   /// Written to ask for the time; no key has this name.
@@ -47,7 +47,7 @@ class NameMap {
   std::vector<std::string> root_nodes_;
 };
 
-/// Empty if a server takes it as an absolute path, else what is wrong.
+/// Empty if a server accepts it as an absolute path, otherwise the error.
 std::string path_error(std::string_view path);
 
 }  // namespace dlock::zookeeper

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a semaphore is made of, below the node that a lock of its name has: Curator's
+// The nodes of a semaphore, below the node of the lock with its name: Curator's
 // InterProcessSemaphoreV2, with the limit beside it.
 //
-//   locks/   a lock: who has it may take permits, the others wait in its line
+//   locks/   a lock: its holder may add leases, the others wait in its line
 //   leases/  a node for each permit that is held, `_c_<uuid>-lease-<seq>`
-//   %limit   the number of permits, `v=1 5`. Only dlock reads it: Curator's users have the number
-//   in
-//            their programs. No lock's path has such a part
+//   %limit   the number of permits, `v=1 5`. Only dlock reads it: programs with Curator
+//            contain the number. No lock's path has such a part
 #pragma once
 
 #include <algorithm>
@@ -35,10 +34,10 @@ inline bool has_semaphore(const std::vector<std::string>& children) {
   return std::find(children.begin(), children.end(), kLimitNode) != children.end();
 }
 
-/// To which the server adds the sequence number.
+/// The prefix to which the server appends the sequence number.
 inline std::string lease_prefix(std::string_view id) { return claim_prefix(id) + "-lease-"; }
 
-/// Whose lease it is: the UUID; empty if it is named in another way.
+/// Returns the UUID of the lease's owner. Empty: another form of name.
 inline std::string_view lease_owner(std::string_view node) noexcept {
   constexpr std::string_view kBefore = "_c_";
   constexpr std::size_t kUuid = 36;

@@ -37,8 +37,8 @@ class NumbersByAge {
   std::vector<std::pair<std::int64_t, std::int32_t>> oldest_first_;
 };
 
-/// Seals, then numbered nodes by number, then those past the counter's end by birth; but one of
-/// these that is older than a numbered node is before it.
+/// The order of the queue: seals, then numbered nodes by number, then those past the counter's end
+/// by birth. But one of the latter that is older than a numbered node is before it.
 auto rank(const Contender& contender, const Births& births, const NumbersByAge& numbers) {
   using Rank = std::tuple<int, std::int64_t, int, std::int64_t>;
   if (contender.kind == Contender::Kind::seal) return Rank{0, 0, 0, 0};
@@ -69,8 +69,8 @@ std::vector<Contender> in_line(const std::vector<std::string>& children, const B
     if (auto contender = parse_contender(child)) line.push_back(std::move(*contender));
   }
   const NumbersByAge numbers(line, births);
-  // A tie of two numbered nodes is a writer that steps down to a reader: both are ahead of whoever
-  // comes later, so the name may decide.
+  // Two numbered nodes are equal only while a writer is downgraded to a reader. Both are before
+  // every later node, so the name may decide.
   std::sort(line.begin(), line.end(), [&](const Contender& a, const Contender& b) {
     const auto left = rank(a, births, numbers);
     const auto right = rank(b, births, numbers);
@@ -158,7 +158,7 @@ std::size_t Queue::waiting_before(std::string_view own) const {
                                  [own](const Contender& one) { return one.name == own; });
   auto waiting =
       std::find_if(line_.begin(), mine, [](const Contender& one) { return !is_shared(one.kind); });
-  if (waiting == line_.begin() && waiting != mine) ++waiting;  // who is alone, and first
+  if (waiting == line_.begin() && waiting != mine) ++waiting;  // a single holder, and first
   return static_cast<std::size_t>(mine - waiting);
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who owns the lock, by one listing of its node's children. Pure.
+// Finds the owner of the lock in one listing of its node's children. Pure.
 //
-// The sequence number orders the children while it lasts. At its end (2^31 - 1) the server gives
-// the same number again, or negative ones that repeat; among such nodes only the czxid tells the
-// order, and between them and the numbered ones too: the server makes them younger than all that
-// have a number, but whoever writes a name by hand does not.
+// The sequence number orders the children until the counter ends. At its end (2^31 - 1) the server
+// assigns the same number again, or negative ones that repeat. Among such nodes only the czxid
+// shows the order. It is also needed between them and the numbered nodes: those that the server
+// names are younger than all numbered ones, but those that a client names by hand may not be.
 #pragma once
 
 #include <cstddef>
@@ -25,22 +25,22 @@ using Births = std::map<std::string, std::int64_t, std::less<>>;
 
 struct QueueDecision {
   enum class Kind {
-    first,    ///< we own the lock, as a reader with those before us
-    behind,   ///< wait for `watch` to go
-    missing,  ///< our node is not in this listing
-    unborn,   ///< the births of `unborn` are needed to tell
+    first,    ///< this claim owns the lock, as a reader together with those before it
+    behind,   ///< wait for the deletion of `watch`
+    missing,  ///< this claim's node is not in this listing
+    unborn,   ///< the births of `unborn` are needed to decide
   };
   Kind kind = Kind::missing;
   std::string watch;
-  /// When `watch` goes, we are first without another listing: nobody else was before us whom we
-  /// would wait for, and nodes of its kind leave nothing behind without being seen to change.
+  /// When `watch` is deleted, this claim is first without another listing. No other node before it
+  /// has to be waited for. Nodes of that kind change before they leave a successor.
   bool watch_decides = false;
   bool read_write = false;  ///< Curator's readers or writers are in the queue
-  std::string seal;         ///< the node of a migration's record before us; empty: none
+  std::string seal;         ///< the node of a migration's record before this claim; empty: none
   std::vector<std::string> unborn;
 };
 
-/// One listing, sorted once for all who are in it.
+/// One listing, sorted once for all claims in it.
 class Queue {
  public:
   explicit Queue(const std::vector<std::string>& children, const Births& births = {});
@@ -51,17 +51,17 @@ class Queue {
   bool has_only(std::string_view own) const {
     return line_.size() == 1 && line_.front().name == own;
   }
-  /// So many stand between those who hold the lock and this one.
+  /// Returns the number of waiters between the holders and this claim.
   std::size_t waiting_before(std::string_view own) const;
-  /// All in line.
+  /// Returns all contenders.
   std::vector<std::string> names() const;
 
  private:
   using Line = std::vector<Contender>;
   using Places = std::vector<std::size_t>;
   Places::const_iterator from(std::string_view name) const;
-  /// The nearest before it that it has to wait for; the end if there is none. Who shares waits for
-  /// those that are alone only.
+  /// Returns the nearest node before it that it has to wait for, or the end. A reader waits only
+  /// for contenders that hold the lock alone.
   Line::const_iterator obstacle_of(Line::const_iterator one, bool shares) const;
 
   Line line_;
@@ -73,17 +73,19 @@ class Queue {
 QueueDecision decision_of(std::string_view own, const std::vector<std::string>& children,
                           const Births& births = {});
 
-/// The contenders of a listing, first in line first. Those at the end of the counter whose birth is
-/// not known come last, by name; where no birth is known, they count as younger than all numbers.
+/// Returns the contenders of a listing in their order. Those at the end of the counter whose birth
+/// is unknown are last, by name. If no birth is known, they count as younger than all numbered
+/// ones.
 std::vector<Contender> in_line(const std::vector<std::string>& children, const Births& births = {});
 
 /// The nodes whose births `in_line` needs beside the known ones: none while every number is one
 /// that only one child can have.
 std::vector<std::string> births_to_ask(const std::vector<Contender>& line, const Births& births);
 
-/// True for a number that several children may share.
+/// Returns whether several children may share the number.
 bool needs_birth(const Contender& contender);
-/// Of a node's path: it can be another one's by now, made anew by who lost it.
+/// Returns whether several nodes may have this path in turn: a claim that lost its node may create
+/// it again.
 bool has_name_of_several(std::string_view path);
 
 }  // namespace dlock::zookeeper

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether a session timeout will do. A server grants what lies between its limits, by default 2 and
-// 20 ticks, and clips the rest silently. Our deadline rule needs 3 ticks. The tick itself is not
-// told to clients, but the minimum can be felt: by asking for less. Pure.
+// Decides whether a session timeout is sufficient. A server grants a timeout between its limits, by
+// default 2 and 20 ticks, and clips others silently. The deadline rule needs 3 ticks. Clients do
+// not receive the length of a tick, but a request for a shorter timeout shows the minimum. Pure.
 #pragma once
 
 #include <chrono>
@@ -16,16 +16,16 @@ struct AskedTimeout {
   std::chrono::milliseconds granted{0};
 };
 
-/// What to ask a second, short-lived session for: it is granted as asked exactly if `timeout` has
-/// three ticks or more.
+/// Returns the timeout to request for a second, short-lived session. It is granted unchanged
+/// exactly if `timeout` has three ticks or more.
 std::chrono::milliseconds probe_timeout(std::chrono::milliseconds timeout);
 
-/// The least that will do, of a session that is too short; empty of any other.
+/// Returns the shortest sufficient timeout if the session's is too short, otherwise empty.
 std::optional<std::chrono::milliseconds> least_timeout(AskedTimeout session,
                                                        std::optional<AskedTimeout> probe);
 
-/// Empty if it will do, else a sentence that names the value to write. `probe`: what came of the
-/// second session, if it came about.
+/// Returns an empty text if the timeout is sufficient, otherwise a sentence that names the value to
+/// write. `probe`: the result of the second session, if there was one.
 std::string timeout_error(AskedTimeout session, std::optional<AskedTimeout> probe);
 
 }  // namespace dlock::zookeeper

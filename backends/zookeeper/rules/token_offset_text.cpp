@@ -9,7 +9,7 @@
 namespace dlock::zookeeper {
 namespace {
 
-/// Old ones are of locks that nobody has held for long.
+/// Old offsets belong to locks that were not held for a long time.
 constexpr std::size_t kMostOffsets = 64;
 constexpr std::string_view kFirstWord = "v=1";
 constexpr std::string_view kOffsetStamp = "v=";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One ZooKeeper session: requests in, results out, on our loop, nothing blocks. An interface, so
-// that another client library, or a simulated ensemble, can stand behind it; library_client.hpp is
-// the real one.
+// One ZooKeeper session: requests and results on the loop; no call blocks. It is an interface, so
+// that another client library or a simulated ensemble can implement it. library_client.hpp is the
+// real one.
 #pragma once
 
 #include <zookeeper/zookeeper.h>
@@ -43,11 +43,11 @@ using PendingReply = OneShot<Reply>;
 enum class WatchEvent {
   set,       ///< the node is there and watched; or not there, and watched all the same
   written,   ///< as `set`, and the node's data was written since it was made
-  absent,    ///< the node is not there; there is no watch
-  failed,    ///< the answer was lost; there is no watch
-  deleted,   ///< the node has gone; the watch is used up
+  absent,    ///< the node does not exist; no watch is set
+  failed,    ///< the answer was lost; no watch is set
+  deleted,   ///< the node was deleted; the watch is used up
   changed,   ///< its data changed, or it was made; the watch is used up
-  children,  ///< of children_and_watch(): a child came or went; the watch is used up
+  children,  ///< from children_and_watch(): a child was created or deleted; the watch is used up
 };
 
 /// The server watches the node.
@@ -67,14 +67,14 @@ class Client {
     virtual ~Listener() = default;
     virtual void on_connected() = 0;
     virtual void on_disconnected() = 0;
-    /// A try to connect was refused, or came to nothing; the next one follows.
+    /// A try to connect was refused or failed; the next one follows.
     virtual void on_attempt_failed() {}
     /// Final: the server said so, or refused our authentication.
     virtual void on_session_over(bool authentication_failed) = 0;
     virtual void on_watch(const std::string& path, WatchEvent event) = 0;
-    /// At `received` a server answered the request that was sent at `sent`; `committed`: it was a
-    /// write and a majority has it. In the order of sending. Called before the result is handed
-    /// out.
+    /// A server answered at `received` the request that was sent at `sent`. `committed`: it was a
+    /// write that a majority confirmed. Called in the order of sending, before the result is
+    /// returned.
     virtual void on_answer(TimePoint sent, TimePoint received, bool committed) = 0;
     /// The server refused a request for want of rights.
     virtual void on_access_denied() {}
@@ -110,15 +110,16 @@ class Client {
   virtual std::chrono::milliseconds session_timeout() const noexcept = 0;
   /// Before the request that made the session was sent.
   virtual TimePoint created() const noexcept = 0;
-  /// The server we talk to, `1.2.3.4:2181`; empty while disconnected.
+  /// The server of the connection, `1.2.3.4:2181`; empty while disconnected.
   virtual std::string server() const = 0;
 
-  /// Since the connection was lost a server took ours and hung up without a word about the session.
-  /// One whose data is older than what we have seen does that, for ever.
+  /// Returns whether a server has, since the connection was lost, accepted a connection and closed
+  /// it without a reply about the session. A server whose data is older than this client's does
+  /// that every time.
   virtual bool turned_away() const noexcept { return false; }
 
-  /// What became of the tries to connect since it was connected last, for each server:
-  /// `1.2.3.4:2181 refused the connection`. Empty: nothing is known.
+  /// Returns the outcome of each server's tries since the last connection: `1.2.3.4:2181 refused
+  /// the connection`. Empty: unknown.
   virtual std::string tried() const { return {}; }
 
   virtual void set_addresses(const std::string& addresses) = 0;
@@ -135,26 +136,26 @@ class Client {
   virtual PendingReply remove_version(const std::string& path, std::int32_t version) = 0;
   virtual PendingReply exists(const std::string& path) = 0;
   virtual PendingReply get(const std::string& path) = 0;
-  /// Sets a watch if the node is there (and none if it is not). Tells the listener.
+  /// Sets a watch if the node exists. Notifies the listener.
   virtual PendingReply get_and_watch(const std::string& path) = 0;
-  /// Sets a watch, also on a node that is not there. Tells the listener.
+  /// Sets a watch, also on a node that does not exist. Notifies the listener.
   virtual PendingReply exists_and_watch(const std::string& path) = 0;
   virtual PendingReply children(const std::string& path) = 0;
-  /// The same, and the listener is told of the next change, with nothing before that. A client
-  /// without such watches may list alone. While there is no connection none is kept.
+  /// As children(), and the listener is notified of the next change only. A client without such
+  /// watches may only list. Without a connection no watch is kept.
   virtual PendingReply children_and_watch(const std::string& path) { return children(path); }
   virtual PendingReply sync(const std::string& path) = 0;
   /// A write that changes nothing: a transaction of one `check`.
   virtual PendingReply prove(const std::string& path) = 0;
-  /// One transaction that sets the node's data, then deletes it: its watchers see a change and find
-  /// it gone, which a plain deletion never looks like.
+  /// One transaction that sets the node's data, then deletes it. Its watchers see a change and find
+  /// it deleted; a plain deletion is never seen like that.
   virtual PendingReply mark_and_remove(const std::string& path, std::string_view data) = 0;
-  /// The same, and in it a node `heir` with `text` is made: whoever comes to see the one gone sees
-  /// the other.
+  /// As mark_and_remove(), and the transaction also creates a node `heir` with `text`. A client
+  /// that finds the one deleted sees the other.
   virtual PendingReply mark_and_replace(const std::string& path, std::string_view data,
                                         const std::string& heir, std::string_view text,
                                         Mode mode) = 0;
-  /// That a node is there and its data is of this version.
+  /// The condition that a node exists and its data has this version.
   struct Check {
     std::string path;
     std::int32_t version = 0;
@@ -169,14 +170,14 @@ class Client {
     Kind kind = Kind::create;
     std::string path{};
     std::string data{};
-    Mode mode = Mode::persistent;  ///< of create
-    std::int32_t version = -1;     ///< of set and remove
-    std::string heir{};            ///< of replace, with its text
+    Mode mode = Mode::persistent;  ///< for create
+    std::int32_t version = -1;     ///< for set and remove
+    std::string heir{};            ///< for replace, with its text
     std::string text{};
   };
   /// One transaction that makes the change if the check holds, else kCheckFailed.
   virtual PendingReply change_if(const Check& check, const Change& change) = 0;
-  /// Takes our watch off the node, on the server too.
+  /// Removes the watch of the node, on the server too.
   virtual void forget_watch(const std::string& path) = 0;
   /// The one of children_and_watch(), while disconnected: it is not set again.
   virtual void forget_children(const std::string& /*path*/) {}
@@ -194,13 +195,13 @@ class Client {
   };
 
  private:
-  /// On: what is submitted from now on may be held back. Off: it goes out.
+  /// On: requests from now on may be held back. Off: they are sent.
   virtual void cork(bool on) noexcept = 0;
 
   int corked_ = 0;
 };
 
-/// What was there in time, or ZOPERATIONTIMEOUT.
+/// Returns the reply that arrived in time, or ZOPERATIONTIMEOUT.
 Reply in_time(std::optional<Reply> reply);
 /// The result, or ZOPERATIONTIMEOUT at the deadline.
 asio::awaitable<Reply> reply_until(PendingReply pending, TimePoint deadline);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How many of something may be under way at once; the others stand in line. Twenty thousand
-// acquires that are all sent at once are all too late when they are answered, and are sent again:
-// in turn, each is answered in time. Lives on one loop. The gate outlives its passes.
+// Limits the number of operations under way at once; the others are queued. If twenty thousand
+// acquires are all sent at once, all answers are too late and all are sent again. In turn, each is
+// answered in time. Lives on one loop. The gate outlives its passes.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,8 @@ class Gate {
   /// A place in the line, then in the gate. Leaves at its end.
   class Pass {
    public:
-    /// `urgent`: before all who are not. `signal` is notified when this pass is let in; it outlives
-    /// the pass.
+    /// `urgent`: before all others. `signal` is notified when this pass is let in; it outlives the
+    /// pass.
     Pass(Gate& gate, bool urgent, Signal& signal);
     ~Pass();
     Pass(const Pass&) = delete;
@@ -37,7 +37,7 @@ class Gate {
     bool inside_ = false;
   };
 
-  /// How many stand in line.
+  /// Returns the number of queued passes.
   std::size_t waiting() const noexcept { return urgent_.size() + others_.size(); }
 
  private:

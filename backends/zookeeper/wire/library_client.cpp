@@ -37,7 +37,7 @@ int flags_of(Client::Mode mode) {
 
 int length_of(std::string_view data) { return static_cast<int>(data.size()); }
 
-/// The library believes the server's count, and does not say that the names ended before it.
+/// The library trusts the server's count, and does not report that the names ended before it.
 bool take_all(const String_vector* strings, std::vector<std::string>& into) {
   if (strings == nullptr || strings->count < 0) return false;
   if (strings->count > 0 && strings->data == nullptr) return false;
@@ -89,7 +89,7 @@ struct LibraryClient::Callbacks {
     });
     done(data, std::move(reply));
   }
-  /// Of change_if. Of the operations of one that failed, those before the culprit are well.
+  /// Completes change_if. In a failed transaction the operations before the failed one have ZOK.
   static void on_change(int rc, const void* data) {
     const auto* request = static_cast<const Request*>(data);
     Reply reply{rc, {}, {}, {}};
@@ -121,7 +121,7 @@ LibraryClient::Request* LibraryClient::begin(bool write, const std::string* watc
 
 PendingReply LibraryClient::submitted(Request* request, int rc) {
   auto pending = request->result;
-  // Not at once: who tries again in a loop must let others run.
+  // Completes it later: a caller that retries in a loop must let others run.
   if (rc != ZOK) {
     std::unique_ptr<Request> owned(request);
     asio::post(env_.executor(), [rc, owned = std::move(owned)] {
@@ -130,7 +130,7 @@ PendingReply LibraryClient::submitted(Request* request, int rc) {
       if (owned->client != nullptr) owned->client->finish(*owned, std::move(refused), false);
     });
   }
-  // The library may not have got rid of all bytes: only a step tells.
+  // The library may not have sent all bytes: only a step shows it.
   post_step();
   return pending;
 }
@@ -258,8 +258,9 @@ PendingReply LibraryClient::mark_and_replace(const std::string& path, std::strin
                                        &Callbacks::on_void, request));
 }
 
-// The library cannot ask for the stat of what a transaction creates. All operations of one have one
-// number, so the node that all checked ones lie in is set to what it is, and tells.
+// The library cannot return the stat of a node that a transaction creates. All operations of a
+// transaction have one number. So the transaction also writes the unchanged data of the node above
+// all checked nodes, and returns that node's stat.
 PendingReply LibraryClient::change_if(const Check& check, const Change& change) {
   auto* request = begin(true);
   const auto* acl = options_.creator_acl ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
@@ -310,7 +311,7 @@ void LibraryClient::forget_watch(const std::string& path) {
                                              request));
 }
 
-// What the library still knows, it sets again on the next connection.
+// On the next connection the library sets all watches again that it still has.
 void LibraryClient::forget_children(const std::string& path) {
   if (handle_ == nullptr || state_ == State::over) return;
   zoo_aremove_all_watches(handle_, path.c_str(), ZWATCHTYPE_CHILD, 1, nullptr, nullptr);

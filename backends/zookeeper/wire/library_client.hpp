@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The Client over libzookeeper_st, driven by our loop.
+// The Client over libzookeeper_st, driven by the loop.
 //
-// Traps of the library that are dealt with here, and nowhere else:
+// Problems of the library that only this class handles:
 //  - it opens and closes its own descriptor and often gets the same number back, so Asio watches a
 //    duplicate, compared by inode after each step;
-//  - it asks for a step by the clock (zookeeper_interest), which becomes an Env timer;
-//  - it tries a server that refuses it some ten times a second: it gets its turn to dial only when
-//    redial.hpp says so;
-//  - after a reconnect it sends all watches back in one packet, which a server refuses beyond its
-//    jute.maxbuffer: who uses us forgets them while disconnected, and sets them anew;
-//  - of an even number of servers it would try only every other one;
-//  - closing a session may block for seconds: that happens on a helper thread, and every request
-//    has been completed before;
-//  - its socket is open across exec unless told otherwise (a fork()ed child never calls it: the
-//    core keeps all of the parent's objects there untouched);
-//  - a request sent while there is no connection is kept and sent later, when nobody waits for it
-//    any more: callers submit only while connected().
+//  - it requests a step after some time (zookeeper_interest), which becomes an Env timer;
+//  - it tries a server that refuses it some ten times a second: it may connect only when redial.hpp
+//    allows it;
+//  - after a reconnect it sends all watches in one packet, which a server refuses beyond its
+//    jute.maxbuffer: callers forget them while disconnected, and set them again;
+//  - with an even number of servers it would try only every other one;
+//  - closing a session may block for seconds: a helper thread does it, after all requests are
+//    complete;
+//  - its socket stays open across exec by default (a fork()ed child never calls it: the core keeps
+//    all of the parent's objects there untouched);
+//  - it keeps a request without a connection and sends it later, when no caller waits for it:
+//    callers submit only while connected().
 #pragma once
 
 #include <boost/asio/posix/stream_descriptor.hpp>

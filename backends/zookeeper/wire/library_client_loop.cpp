@@ -24,9 +24,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Between two steps while there is no connection.
+/// The pause between two steps without a connection.
 constexpr milliseconds kShortestPause{10};
-/// Replies that one step takes, so that a flood of them does not keep the loop from its timers.
+/// Replies per step, so that a flood of them does not keep the loop from its timers.
 constexpr int kRepliesPerStep = 64;
 
 void ignore_session_event(zhandle_t*, int, int, const char*, void*) {}
@@ -43,8 +43,8 @@ void silence_library() {
 /// The library has given its connection up, if it had one.
 bool failed(int rc) { return rc != ZOK && rc != ZNOTHING && rc != ZINVALIDSTATE; }
 
-/// Where an answer ends before the count of its children, the library takes for it what lies on its
-/// stack: with half an address of ours that is gigabytes. So zeros lie there.
+/// If an answer ends before the count of its children, the library uses stack memory as the count.
+/// Half of a pointer would be a count of gigabytes. So this function clears that memory.
 [[gnu::noinline]] void clear_stack() noexcept {
   std::array<char, 2048> below;  // NOLINT: written below
   ::explicit_bzero(below.data(), below.size());
@@ -197,8 +197,9 @@ void LibraryClient::step(int events) {
   for (int i = 0; events != 0 && i < kRepliesPerStep; ++i) {
     const auto before = zoo_state(handle_);
     const bool introduced = before == ZOO_ASSOCIATING_STATE;
-    // Also of a connection that has come about just now: the library introduces us in two writes,
-    // and of a server that has hung up the second one fails, as if it had refused.
+    // Also for a connection that was made just now. The library sends its introduction in two
+    // writes. If a server has closed the connection, the second write fails as if the server had
+    // refused.
     const bool dialling = before == ZOO_CONNECTING_STATE;
     if (dialling || (introduced && (events & ZOOKEEPER_READ) != 0)) note_peer();
     const bool awaited = !pending_.empty();
@@ -211,8 +212,9 @@ void LibraryClient::step(int events) {
     if (awaited && pending_.empty()) break;
     events = ZOOKEEPER_READ;
   }
-  // As if the server had hung up: the library goes on to the next one. While connected only after a
-  // look at the socket: after a pause of the process the answers may be lying there.
+  // Handles this as if the server had closed the connection: the library uses the next one. While
+  // connected only after a check of the socket: after a pause of the process the answers may
+  // already be there.
   if ((events != 0 || !connected()) && env_.now() >= patience_ends()) {
     if (!connected()) {
       tried_.left();
@@ -231,7 +233,7 @@ void LibraryClient::step(int events) {
     dialled_ = rc == ZOK && descriptor >= 0;
     if (dials && (dialled_ || rc != ZOK)) redial_.tried(before);
     note(rc);
-    // On an error the number it gave is that of a socket it has closed.
+    // On an error its descriptor number is that of a socket it has closed.
     if (rc != ZOK) descriptor = -1;
     // It has another socket only after it was without a connection for more than one step.
     const bool same = was_connected && zoo_state(handle_) == ZOO_CONNECTED_STATE && socket_ &&
@@ -259,8 +261,8 @@ void LibraryClient::note(int rc) {
   skip_no_server();
 }
 
-/// Who is being introduced to us, and whether his first bytes are an answer to that: its length is
-/// 36, or 37 with the mark of a read-only server.
+/// Records the peer of the introduction, and whether its first bytes are an answer to that. The
+/// answer's length is 36, or 37 with the mark of a read-only server.
 void LibraryClient::note_peer() {
   if (!socket_) return;
   asio::ip::tcp::endpoint peer;
@@ -277,9 +279,9 @@ void LibraryClient::note_peer() {
   }
 }
 
-/// On a failure the library moves on in its list twice: when it gives the connection up, and when
-/// it dials. Going round but one puts the first of these back. Not for a new list: its first round,
-/// and the connection that came of it, are counted elsewhere in the library.
+/// After a failure the library advances in its list twice: when it closes the connection, and when
+/// it connects. Cycling through all servers but one undoes the first step. Not for a new list: the
+/// library counts its first round, and the connection from it, separately.
 void LibraryClient::skip_no_server() {
   const bool first_round = is_first_round();
   list_is_new_ = first_round && state_ != State::connected;
@@ -299,7 +301,7 @@ int LibraryClient::open_descriptor(int descriptor, TimePoint before) {
   // The library leaves its socket open across exec.
   ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
   const int duplicate = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
-  if (duplicate < 0) return -1;  // out of descriptors: looked at by the clock until there is one
+  if (duplicate < 0) return -1;  // out of descriptors: the timer checks until there is one
   socket_.emplace(env_.executor(), duplicate);
   descriptor_ = descriptor;
   inode_ = inode;
@@ -308,7 +310,8 @@ int LibraryClient::open_descriptor(int descriptor, TimePoint before) {
   return descriptor;
 }
 
-// At once: as long as the duplicate is open, the server is not told that the connection has ended.
+// Closes it at once: while the duplicate is open, the server does not see the end of the
+// connection.
 void LibraryClient::drop_descriptor() noexcept {
   if (!socket_) return;
   boost::system::error_code ignored;
@@ -348,7 +351,7 @@ void LibraryClient::wait(asio::posix::stream_descriptor& descriptor,
   this->*flag = true;
 }
 
-// A timer that comes too early only asks the library again; so one that is set is left alone.
+// A timer that fires too early only asks the library again, so a set timer is not changed.
 void LibraryClient::arm(int interest, Duration timeout) {
   if (zoo_state(handle_) == ZOO_EXPIRED_SESSION_STATE) return;
   if (interest != 0) wait_for_socket(interest);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A request on its way. Owned by the library, whose callback deletes it: so also results of a
-// transaction, which the library writes to, live in here.
+// A request under way. The library owns it, and its callback deletes it. So the results of a
+// transaction, which the library writes to, are also in here.
 #pragma once
 
 #include <array>
@@ -20,13 +20,13 @@ struct LibraryClient::Request {
   TimePoint sent;
   bool write;
   bool proof = false;
-  std::string watched;    ///< of get_and_watch and exists_and_watch: the path
-  bool always = false;    ///< of the latter: also a node that is not there
-  std::string forgotten;  ///< of forget_watch: the path
+  std::string watched;    ///< path of get_and_watch and exists_and_watch
+  bool always = false;    ///< for exists_and_watch: also a node that does not exist
+  std::string forgotten;  ///< path of forget_watch
   std::array<zoo_op_result_t, 4> results{};
-  // Of change_if.
+  // For change_if.
   Stat stamp{};
-  std::string made;  ///< room for the path of what is created
+  std::string made;  ///< buffer for the path of the created node
 };
 
 }  // namespace dlock::zookeeper

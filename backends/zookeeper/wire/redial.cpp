@@ -10,7 +10,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kEach{1600};
-/// Tries that may come sooner, for each server.
+/// Tries per server that may be made earlier.
 constexpr int kAtOnce = 7;
 constexpr milliseconds kShortest{20};
 
@@ -37,7 +37,8 @@ void Redial::tried(TimePoint now) noexcept {
 
 TimePoint Redial::next() const noexcept {
   if (last_ == TimePoint{}) return missing_;
-  // Round the list of servers without a pause, then a pause as long as the link has been missing.
+  // The first round through the list has no pause. Then the pause is the time since the link was
+  // lost.
   Duration pause{};
   if (tries_ > 0 && tries_ % servers_ == 0) {
     pause = std::max(least_, std::clamp<Duration>(last_ - missing_, kShortest, longest_));

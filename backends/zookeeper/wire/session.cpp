@@ -15,8 +15,9 @@ using std::chrono::milliseconds;
 
 namespace {
 
-/// Watches that are asked for at once after a new connection. Sent in one packet, as the C client
-/// would, 14,000 are more than a server takes (jute.maxbuffer): it hangs up, and so for ever.
+/// Watches that are requested at once after a new connection. The C client would send them in one
+/// packet. 14,000 watches exceed a server's limit (jute.maxbuffer): it closes the connection, and
+/// does so each time.
 constexpr std::size_t kWatchesAtOnce = 512;
 /// Sessions that end as soon as they are made are made so often.
 constexpr milliseconds kBetweenSessions{1600};
@@ -215,8 +216,8 @@ void Session::on_connected() {
   if (announced_) sink_.on_link_up();
 }
 
-// The client library would set all of them again by itself. It has to forget them while it has no
-// connection; what happened meanwhile, the answers to our own asking tell.
+// The client library would set all watches again automatically. It must forget them while it has no
+// connection. The answers to the new requests report the changes meanwhile.
 void Session::forget_watches() {
   unset_.clear();
   for (auto& [path, watched] : watched_) {
@@ -278,7 +279,7 @@ void Session::doubt_session() {
   if (newcomer) {
     const bool let_in = newcomer->connected();
     newcomer->close([] {});
-    // Another server of the ensemble may take the old session: it has its turn once more.
+    // Another server of the ensemble may accept the old session: it is tried once more.
     let_in_ = let_in;
     return doubt_session_at(now + (let_in ? kNewcomerPatience : kDoubtAgain));
   }
@@ -384,7 +385,7 @@ void Session::look_up_again() {
       std::clamp<Duration>(settings_.timeout / 6, milliseconds(250), std::chrono::seconds(5)));
 }
 
-// Names may have moved while nobody answers; once connected, the next loss is soon enough.
+// Names may have moved while no server answers. Once connected, the next loss is soon enough.
 void Session::look_up_again(Duration pause) {
   if (all_numeric(settings_.endpoints) || lookup_timer_ != 0) return;
   lookup_timer_ = env_.call_at(env_.now() + pause, [this] {
@@ -448,7 +449,7 @@ void Session::on_watch(const std::string& path, WatchEvent event) {
     return;
   }
   const auto entry = watched_.find(path);
-  if (entry == watched_.end()) {  // of a node whose children were watched, perhaps
+  if (entry == watched_.end()) {  // perhaps a node whose children were watched
     if (event == WatchEvent::deleted && on_children) on_children(path);
     return;
   }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one session that all locks of a store share: made, kept alive, made anew when it is over.
-// Knows until when its locks may be believed (deadline.hpp), shares watches out, and sends what
-// shows the server that we are alive: a write while somebody waits in a queue (whose turn may come
-// any moment, and must not cost a round trip then), else a read. Held locks are proven by extend().
+// The one session that all locks of a store share. It is created, kept alive, and created again
+// when it is over. It knows until when its locks are valid (deadline.hpp) and shares watches. It
+// sends the requests that show the server that this client lives: a write while a claim is queued,
+// otherwise a read. A queued claim may become first at any moment, and that must not cost a round
+// trip. extend() proves held locks.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +35,7 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
     std::string username;
     std::shared_ptr<Password> password;  ///< null: no digest
     bool creator_acl = false;
-    std::string root;  ///< what the reads and writes of the heartbeat are about
+    std::string root;  ///< node for the reads and writes of the heartbeat
   };
 
   Session(Env& env, Settings settings, Library& library, EventSink& sink);
@@ -42,7 +43,7 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
 
   /// Makes the first session, or another after a failed start.
   asio::awaitable<Failure> open(TimePoint deadline);
-  /// From now on the sink is told what happens.
+  /// Notifies the sink from now on.
   void announce() { announced_ = true; }
   /// Ends it: at the latest at the deadline.
   /// `keeps_it`: the servers keep the session until its timeout.
@@ -64,7 +65,7 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
   std::uint64_t number() const noexcept { return number_; }
   std::string server() const { return client_ ? client_->server() : std::string(); }
   const std::string& addresses() const noexcept { return addresses_; }
-  /// For whoever else tries its servers.
+  /// For other objects that try the same servers.
   const Redial::Spent& tries_spent() const noexcept { return tries_spent_; }
   /// `tried 1.2.3.4:2181 refused the connection`: why it is not connected, server by server.
   std::string tried() const;
@@ -76,12 +77,12 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
   /// From the last write that a majority confirmed.
   Validity validity() const noexcept;
   Duration timeout() const noexcept { return rule_.timeout(); }
-  /// What the next session asks for. After drop() only.
+  /// Sets the timeout that the next session requests. Only after drop().
   void ask_for(std::chrono::milliseconds timeout) { settings_.timeout = timeout; }
   /// A write that moves validity().
   asio::awaitable<Reply> prove(TimePoint deadline);
 
-  /// While one lives, the session writes heartbeats of its own.
+  /// While one exists, the session writes heartbeats itself.
   class Waiting {
    public:
     explicit Waiting(std::shared_ptr<Session> session);
@@ -106,8 +107,8 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
   using WatchedNodes = std::map<std::string, Watched>;  ///< by their paths
 
  public:
-  /// A share in the watch of a node; the last one takes it off the server. Its callback comes on
-  /// the loop, from a step of the client.
+  /// A share in the watch of a node; the last one removes the watch from the server. Its callback
+  /// is called on the loop, from a step of the client.
   class Watch {
    public:
     Watch(std::shared_ptr<Session> session, WatchedNodes::iterator node, std::uint64_t id)
@@ -122,13 +123,13 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
     std::uint64_t id_;
   };
   std::unique_ptr<Watch> watch(const std::string& path, OnWatch callback);
-  /// Of a node that need not be there: its making is told as a change.
+  /// Watches a node that need not exist: its creation is reported as a change.
   std::unique_ptr<Watch> watch_always(const std::string& path, OnWatch callback);
-  /// Asks the server (again) to watch; what becomes of it, every share of it is told. After a lost
-  /// answer, without a connection, and after the loss of one it is asked again with the next.
+  /// Asks the server (again) to watch. Every share is notified of the result. After a lost answer,
+  /// without a connection, and after its loss, the next connection asks again.
   PendingReply set_watch(const std::string& path);
-  /// The same, in line behind other such watches: no more are asked for at once than a server
-  /// takes without falling behind.
+  /// As set_watch(), in line behind other such watches: no more are requested at once than a server
+  /// can handle.
   void set_watch_in_turn(const std::string& path);
   /// The server watches the node over this connection, or has been asked to before whatever is
   /// asked from now on.
@@ -140,13 +141,13 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
   /// Called when there is a connection, and at least once a beat (a quarter of the session) while
   /// there is, however much is answered meanwhile.
   std::function<void()> on_beat;
-  /// Called when a child of that node came or went (Client::children_and_watch()).
+  /// Called when a child of that node was created or deleted (Client::children_and_watch()).
   std::function<void(const std::string&)> on_children;
-  /// Called when the connection is lost, before the sink is told.
+  /// Called when the connection is lost, before the sink is notified.
   std::function<void()> on_down;
-  /// Called when a session is over, before the sink is told.
+  /// Called when a session is over, before the sink is notified.
   std::function<void()> on_over;
-  /// Called when another session has begun, before the sink is told.
+  /// Called when another session has begun, before the sink is notified.
   std::function<void()> on_new;
 
  private:
@@ -187,7 +188,7 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
   Settings settings_;
   Library& library_;
   EventSink& sink_;
-  /// Of this session, the next one and the newcomer together.
+  /// Shared by this session, the next one and the newcomer.
   const Redial::Spent tries_spent_ = std::make_shared<TimePoint>();
   std::shared_ptr<Client> client_;
   std::string addresses_;
@@ -197,7 +198,7 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
   bool closed_ = false;
   bool authentication_failed_ = false;
   bool reading_password_ = false;
-  std::string digest_;           ///< of the present client
+  std::string digest_;           ///< the digest of the current client
   bool attempt_failed_ = false;  ///< since it was connected last
   bool rule_started_ = false;
   DeadlineRule rule_;
@@ -212,7 +213,7 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
   TimerId beat_timer_ = 0;
   TimerId lookup_timer_ = 0;
   TimerId doubt_timer_ = 0;
-  /// A session that has seen nothing, to know whether servers let anybody in.
+  /// The listener of a new session. It shows whether servers accept any session.
   struct Nobody final : Client::Listener {
     void on_connected() override {}
     void on_disconnected() override {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A second, short-lived session that feels the server's shortest timeout; see session_timeout.hpp.
+// Finds the server's shortest timeout with a second, short-lived session; see session_timeout.hpp.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -16,8 +16,8 @@ namespace dlock::zookeeper {
 
 namespace asio = boost::asio;
 
-/// Empty if no session came about by the deadline. `spent`: of the session that it is felt for, so
-/// that both together try no server more often than one.
+/// Empty if no session was made by the deadline. `spent`: from the session that it is probed for,
+/// so that both together try no server more often than one.
 asio::awaitable<std::optional<AskedTimeout>> feel_timeout(Library& library, Env& env,
                                                           std::string addresses,
                                                           std::chrono::milliseconds timeout,

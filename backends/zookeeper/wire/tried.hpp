@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What became of the tries to connect, server by server, in words for the error message. The
-// library says only that one has failed: whom it reached is seen from outside, and of the others it
-// is known that they refused, or did not answer, together. Pure.
+// The outcome of the tries to connect, server by server, as text for the error message. The library
+// reports only that a try has failed. The peer of a connection is seen from outside. For the other
+// servers it is only known that they refused, or did not answer, together. Pure.
 #pragma once
 
 #include <functional>
@@ -15,17 +15,17 @@ namespace dlock::zookeeper {
 
 class Tried {
  public:
-  /// The present try has come as far as a connection with this one.
+  /// The current try has a connection with this server.
   void reached(std::string server) { peer_ = std::move(server); }
-  /// ... whose first bytes are no ZooKeeper's.
+  /// The first bytes of that server are not a ZooKeeper reply.
   void answered_wrongly() noexcept { wrong_ = true; }
-  /// We give the present try up.
+  /// The current try is given up.
   void left() noexcept { left_ = true; }
-  /// The present try has failed; `silent`: by the clock.
+  /// The current try has failed; `silent`: it timed out.
   void failed(bool silent);
   void clear() { *this = Tried(); }
 
-  /// `addresses`: separated by commas; `under_way`: there is a present try.
+  /// `addresses`: separated by commas; `under_way`: there is a current try.
   std::string text(std::string_view addresses, bool under_way) const;
 
  private:
@@ -33,8 +33,8 @@ class Tried {
   std::string peer_;
   bool wrong_ = false;
   bool left_ = false;
-  bool refused_ = false;  ///< one that was not reached
-  bool silent_ = false;   ///< the same
+  bool refused_ = false;  ///< an unreached server refused
+  bool silent_ = false;   ///< an unreached server did not answer
 };
 
 }  // namespace dlock::zookeeper
