@@ -26,7 +26,7 @@ constexpr std::array kOutcomes = {Outcome::running, Outcome::succeeded, Outcome:
 
 using Fields = std::map<std::string_view, std::string_view>;
 
-/// Of what others may see: no line of ours ends within a value.
+/// For values from outside: no value may contain the end of a line.
 std::string one_line(std::string text) {
   for (auto& c : text) {
     if (c == '\n' || c == '\r' || c == '\0') c = ' ';
@@ -150,7 +150,7 @@ std::optional<RunRecord> parse_run(std::string_view text) {
   record.early = reader.time_or_zero("early");
   record.owner = {reader.text("id"), reader.text("host"), 0, reader.text("app")};
   if (!read_pid(reader.text("pid"), record.owner)) reader.refuse();
-  // What is counted with it stays within the times that there are.
+  // A number that is counted with it must stay within the range of times.
   const auto& tick = record.tick;
   if (tick && (record.every.count() == 0 || *tick < 0 || *tick > kLatest / record.every.count())) {
     reader.refuse();

@@ -15,7 +15,7 @@ using std::chrono::milliseconds;
 using Outcome = RunRecord::Outcome;
 using Reason = RunRefusal::Reason;
 
-/// The run was not done, and whoever began it may not know that yet.
+/// The run was not done, and its process may not know that yet.
 bool is_open(const RunRecord& run) {
   return run.outcome == Outcome::running || run.outcome == Outcome::lost;
 }

@@ -18,7 +18,8 @@ std::chrono::milliseconds early_of(const ScheduleOptions& options) noexcept;
 /// Returns the last tick that is at most early_of(options) after `now`. Needs options.every.
 std::int64_t tick_of(std::chrono::milliseconds now, const ScheduleOptions& options) noexcept;
 
-/// none: it may run. `last`: as the store has it; its own durations count, not ours.
+/// none: it may run. `last`: the record in the store; its own durations count, not those of
+/// `options`.
 RunRefusal::Reason refusal(const std::optional<RunRecord>& last, std::chrono::milliseconds now,
                            const ScheduleOptions& options) noexcept;
 

@@ -127,8 +127,8 @@ Runs::Written Runs::try_replace(const std::string& from, const std::string& to) 
                   {name_, store_, answer.failure.text});
 }
 
-// No two texts are equal (each has its run's id): one that is read there is ours. A late copy of a
-// request finds another text than `from`, once ours or somebody else's has been there.
+// No two texts are equal, because each has its run's id: the text that is read there is that of
+// this run. A late copy of a request finds another text than `from` once any run has replaced it.
 bool Runs::replace(const std::string& from, const std::string& to) {
   auto written = try_replace(from, to);
   constexpr int kMost = 3;

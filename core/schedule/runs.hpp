@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The notes of runs in their store, for callers who wait.
+// The notes of runs in their store, for callers that wait.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@ class Runs {
   const std::string& store() const noexcept { return store_; }
 
   struct Seen {
-    std::string text;  ///< empty: nothing stands there
+    std::string text;  ///< empty: no note
     std::optional<RunRecord> last;
     std::chrono::milliseconds now{0};
     Owner me;  ///< as claims of this process name it
@@ -31,8 +31,8 @@ class Runs {
   /// Asks no time. Throws LockError.
   std::optional<RunRecord> last();
 
-  /// A compare-and-set. False: another text stands there. Whatever is answered late is looked at
-  /// until it is known. Throws LockError.
+  /// A compare-and-set. Returns false if another text is stored. After a late answer it reads the
+  /// note until the outcome is known. Throws LockError.
   bool replace(const std::string& from, const std::string& to);
 
  private:

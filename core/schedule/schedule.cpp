@@ -23,7 +23,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Who holds the lock is about to write a run, as a rule.
+/// Usually the holder of the lock is about to write a run.
 constexpr milliseconds kSlice{100};
 constexpr milliseconds kRecordingPatience{2000};
 
@@ -68,7 +68,7 @@ struct ScheduledRun::Impl {
   bool has_ended = false;
 };
 
-/// False: another run stands there.
+/// False: another run is recorded.
 bool ScheduledRun::Impl::write_end(RunRecord::Outcome how, std::optional<int> status) {
   if (!is_recorded) return true;
   auto ended = record;
@@ -95,7 +95,7 @@ std::chrono::nanoseconds ScheduledRun::remaining() const noexcept {
   return std::max<Duration>(impl_->over_at - BoottimeClock::now(), Duration::zero());
 }
 
-// The end is written under the lock: who comes after it finds it.
+// The end is written under the lock: the next holder finds it.
 error_code ScheduledRun::finish(bool succeeded, std::optional<int> status) noexcept {
   if (!impl_ || std::exchange(impl_->has_ended, true)) return {};
   core::clear_alarm(impl_->alarm);
@@ -153,8 +153,8 @@ bool Schedule::Impl::refuses(const core::Runs::Seen& seen, RunRefusal& why) cons
   return why.reason != RunRefusal::Reason::none;
 }
 
-// The run's time counts from before the store was asked: a pause of ours anywhere in here shortens
-// what is left of it, and leaves nothing to begin with if it took all.
+// The run's time counts from before the store was asked. So a pause of this process in here
+// shortens the rest of it. If no rest is left, the run does not begin.
 std::unique_ptr<ScheduledRun::Impl> Schedule::Impl::begin(LockHandle held, RunRefusal& why) {
   const auto over_at = BoottimeClock::now() + options.at_most_for;
   const auto seen = runs.look();
@@ -202,7 +202,7 @@ std::optional<ScheduledRun> Schedule::try_begin(RunRefusal* why) {
   auto& told = why != nullptr ? *why : unasked;
   const auto until = BoottimeClock::now() + kRecordingPatience;
   do {
-    // Most come second: they need not take the lock to see that.
+    // Most processes are too late: they need not acquire the lock to see that.
     if (impl_->refuses(impl_->runs.look(), told)) return std::nullopt;
     auto held = impl_->take();
     if (!held) {
