@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What to say when the system has no thread or no descriptor left: `unavailable`, with the limit
-// that was met and how to raise it. Nothing is broken then: the next call tries again.
+// The error when the system has no thread or no descriptor left: `unavailable`, with the limit that
+// was met and how to raise it. Nothing is broken then: the next call tries again.
 #pragma once
 
 #include <system_error>

@@ -17,7 +17,7 @@ namespace {
 class ForkRegistry {
  public:
   static ForkRegistry& get() {
-    // Never destroyed: managers of static storage, and a fork() at exit, may come after that.
+    // Never destroyed: managers of static storage, and a fork() at exit, may use it after that.
     alignas(ForkRegistry) static unsigned char place[sizeof(ForkRegistry)];
     static auto* const registry = ::new (place) ForkRegistry();
     return *registry;

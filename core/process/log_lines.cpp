@@ -89,7 +89,7 @@ class LogLines::Queue final : public Errand, public std::enable_shared_from_this
   void write(LogLevel level, std::string_view text) const noexcept {
     try {
       sink_(level, text);
-    } catch (...) {  // NOLINT(bugprone-empty-catch): there is no log to say it to
+    } catch (...) {  // NOLINT(bugprone-empty-catch): no log is left for it
     }
   }
   void tell_dropped(std::uint64_t count) const {

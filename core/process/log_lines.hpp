@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LogLines: what the manager has to say, on its way to the log. The log may block (a full pipe),
-// may call dlock, may throw: it is called on a thread of its own, so many lines wait for it at
-// most, and those that find no place are counted and the count is told.
+// LogLines: the manager's messages on their way to the log. The log may block (a full pipe), call
+// dlock, or throw, so it is called on a separate thread. A limited number of lines wait for it.
+// Lines beyond that are dropped, and their number is logged.
 //
 // Not spdlog's asynchronous logger: its thread pool joins its threads when it is destroyed, and one
 // that is stuck in write() would keep the program from ending.

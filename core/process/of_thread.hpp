@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a thread has for itself, and what ends with it. Not a thread_local with a destructor: where
-// there is no memory to note one, glibc ends the program.
+// One object per thread, which ends with the thread. Not a thread_local with a destructor: glibc
+// ends the program if the memory to register one is used up.
 #pragma once
 
 #include <pthread.h>
@@ -15,7 +15,7 @@ namespace dlock::core {
 template <class T>
 class OfThread {
  public:
-  /// Of the calling thread. Null: it is ending, or the process has no pthread key to spare.
+  /// Returns the calling thread's. Null: it is ending, or the process has no pthread key to spare.
   static T* here() noexcept {
     if (state == State::open) return mine();
     if (state == State::closed || !ends.made) return nullptr;
@@ -33,7 +33,7 @@ class OfThread {
   };
 
   static T* mine() noexcept {
-    return std::launder(reinterpret_cast<T*>(place));  // NOLINT: of raw memory that has one
+    return std::launder(reinterpret_cast<T*>(place));  // NOLINT: raw memory that contains one
   }
   static void end(void*) noexcept {
     state = State::closed;

@@ -9,14 +9,14 @@
 
 namespace dlock::core {
 
-// Not by number, which could take the place of a descriptor that another thread opens meanwhile:
-// the system gives the lowest that is free.
+// Not by number, which could replace a descriptor that another thread opens meanwhile: open()
+// returns the lowest free number.
 void fill_standard_streams() noexcept {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     const bool is_closed = ::fcntl(stream, F_GETFD) < 0 && errno == EBADF;
     if (!is_closed) continue;
     const int filled = ::open("/dev/null", O_RDWR);  // NOLINT: children expect it as well
-    // Somebody else has filled it.
+    // Another thread has filled it.
     if (filled > STDERR_FILENO) ::close(filled);
   }
 }
