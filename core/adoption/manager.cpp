@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An exported grant of another process: to acquire it is to adopt it. What is wrong with its text,
-// or with its route, is told before anything is sent.
+// An exported grant of another process: acquiring it adopts it. An error in its text, or in its
+// route, is reported before anything is sent.
 #include <fmt/format.h>
 
 #include "core/manager/manager_impl.hpp"
