@@ -28,7 +28,7 @@ class PermitsContext final : public detail::LockContext {
   core::Reentry reentry_;
 };
 
-/// So many permits of one semaphore, on the store that its route names.
+/// A number of permits of one semaphore, on the store that its route names.
 class PermitsLock final : public DistributedLock {
  public:
   PermitsLock(const std::shared_ptr<Engine>& engine, std::string name, Engine::Permits permits)
@@ -70,8 +70,8 @@ const RouteConfig& home_of_semaphore(const Engine& engine, const std::string& na
   const auto& route = engine.route(name);
   if (core::other_store(route) != nullptr) {
     refuse(name, route.store,
-           "the route of this name has `migrate`, and a migration moves locks only; give the "
-           "semaphore a name with a route of its own");
+           "the route of this name has `migrate`, and a migration moves locks only; use a "
+           "name with a separate route for the semaphore");
   }
   const auto& backend = *engine.setup_of(route.store).descriptor;
   if (!backend.has_permits) {

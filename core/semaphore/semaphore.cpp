@@ -34,7 +34,7 @@ Failure wrong_limit(std::string_view semaphore, std::uint32_t asked, std::uint32
   return make_failure(
       errc::invalid_argument,
       fmt::format("semaphore '{0}' has {1} permits in the store, and {2} were said here; say {1}, "
-                  "or make it {2} for everybody: dlock semaphore set {0} {2}",
+                  "or make it {2} for all clients: dlock semaphore set {0} {2}",
                   semaphore, stored, asked));
 }
 
