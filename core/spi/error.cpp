@@ -26,7 +26,7 @@ class Category final : public boost::system::error_category {
       case errc::lock_lost:
         return "the lock was lost";
       case errc::not_holder:
-        return "held by somebody else, or by nobody";
+        return "held by another client, or by none";
       case errc::unavailable:
         return "the store is out of reach";
       case errc::closed:
@@ -124,7 +124,7 @@ Failure not_adoptable(std::optional<std::uint64_t> holder, std::uint64_t exporte
   if (!holder) {
     return make_failure(gone,
                         "the grant is gone: it was given back, or its lease is over, and "
-                        "nobody holds the lock");
+                        "no client holds the lock");
   }
   if (*holder == exported) {
     return make_failure(gone,

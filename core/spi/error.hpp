@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What of a backend's error is told.
+// The error code that a user gets for a backend's error.
 #pragma once
 
 #include "dlock/spi/error.hpp"
 
 namespace dlock::core {
 
-/// The code to tell a user whose operation ended with `error`: the cause in the backend's own
-/// category where that means the same, else the portable one.
+/// Returns the code for a user whose operation ended with `error`. That is the cause in the
+/// backend's own category if that means the same, else the portable code.
 error_code told_code(errc error, const Failure& cause) noexcept;
 
 }  // namespace dlock::core

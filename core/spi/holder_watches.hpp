@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who of this process wants to know when the holder of a lock changes, by the locks' names. The
+// The functions of this process to call when the holder of a lock changes, by the locks' names. The
 // store is asked to watch each name once. Loop only.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace dlock::core {
 class HolderWatches {
  public:
   using Id = std::uint64_t;
-  /// Must not throw, nor come back here.
+  /// Must not throw, nor call this object.
   using Changed = std::function<void()>;
 
   /// True: the first one of that name.

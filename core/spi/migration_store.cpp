@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a store need not do: each call answers that this one does not support it.
+// The optional calls of a store: each answers that this store does not support it.
 #include "dlock/spi/migration_store.hpp"
 
 #include <array>
@@ -19,7 +19,7 @@ asio::awaitable<std::vector<SelfTestReport>> Backend::self_test(TimePoint) {
 
 asio::awaitable<AskAnswer> Backend::ask(std::string, std::uint64_t, Revocation, TimePoint) {
   AskAnswer answer;
-  answer.failure = make_failure(errc::not_supported, "its store cannot tell a holder");
+  answer.failure = make_failure(errc::not_supported, "its store cannot notify a holder");
   co_return answer;
 }
 
@@ -31,7 +31,7 @@ asio::awaitable<DowngradeAnswer> Backend::downgrade(ClaimPtr, TimePoint) {
 
 asio::awaitable<Failure> Backend::offer(ClaimPtr, std::string, std::chrono::milliseconds,
                                         TimePoint) {
-  co_return Failure{make_error_code(errc::not_supported), "its store cannot give it to another"};
+  co_return Failure{make_error_code(errc::not_supported), "its store cannot pass it to another"};
 }
 
 asio::awaitable<Result<SemaphoreStatus>> Backend::inspect_semaphore(std::string, TimePoint) {
@@ -111,7 +111,7 @@ asio::awaitable<RecordAnswer> MigrationStore::set_note(std::string, std::optiona
 asio::awaitable<Result<std::chrono::milliseconds>> MigrationStore::time(TimePoint) {
   Result<std::chrono::milliseconds> result;
   result.failure = {make_error_code(errc::not_supported),
-                    "this store tells no time that all its clients share, or keeps no notes that "
+                    "this store has no clock that all its clients share, or keeps no notes that "
                     "last: scheduled runs need both"};
   co_return result;
 }
