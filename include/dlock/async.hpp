@@ -7,11 +7,11 @@
 //
 // Handler signature: void(boost::system::error_code, dlock::LockHandle) for acquire,
 // void(boost::system::error_code) for release and downgrade. Handlers run on their associated
-// executor, never inside the initiating call. A handler without an executor runs on a thread of the
-// manager's for such handlers only, one handler at a time. A handler that blocks there delays the
-// other handlers, and close() by `release_timeout` at most. Handlers that have not begun by then
-// are dropped. Cancellation (terminal, partial, total) through the handler's slot ends an acquire
-// with `cancelled`, and nothing of it is left in the store. A release is not cancellable.
+// executor, never inside the initiating call. A handler without an executor runs on the manager's
+// thread for such handlers, one handler at a time. A handler that blocks there delays the other
+// handlers, and close() by `release_timeout` at most. Handlers that have not begun by then are
+// dropped. Cancellation (terminal, partial, total) through the handler's slot ends an acquire with
+// `cancelled`, and nothing of it is left in the store. A release is not cancellable.
 //
 // The slot is accessed twice: inside the initiating call, before anything has begun, and on the
 // handler's executor right before the handler is called. There it is cleared; the handler may own

@@ -169,9 +169,9 @@ class DistributedLock {
 /// once. The other locks are renewed until the handle is released or destroyed, so that the work
 /// can stop first. release() releases all locks, the last one first, without a wait in between. It
 /// waits for all answers, the longest `release_timeout` at most. It returns lock_lost if one was
-/// lost, else the first error. name() joins their names by ` // `, which no single lock's name
-/// contains. store() joins the names of their different stores by `, `. token() is empty: see
-/// LockHandle::sequencers(). Callbacks run on a thread of a manager whose lock has changed. The
+/// lost, else the first error. name() joins their names by ` // `; the result is not a valid name
+/// of a single lock. store() joins the names of their different stores by `, `. token() is empty:
+/// see LockHandle::sequencers(). Callbacks run on a thread of a manager whose lock has changed. The
 /// handle may outlive the MultiLock. A MultiLock of one lock returns that lock's own handle.
 ///
 /// Mutex re-enters a MultiLock of one manager per set of names and thread: two MultiLocks of the

@@ -43,8 +43,8 @@ class FencedRegister {
   };
 
   /// Resolves the path once: through all symlinks, including the file itself, and from the working
-  /// directory if it is relative. A later chdir() or a switched symlink does not change this
-  /// object, but changes objects that are created after it. Pass one permanent path to all writers.
+  /// directory if it is relative. A later chdir() or a switched symlink does not affect this
+  /// object, but affects objects that are created after it. Pass one permanent path to all writers.
   /// Does not fail: a call that finds the path unresolved resolves it again, and reports the error.
   /// The folder must exist. Files are created with the umask's permissions. A replaced file keeps
   /// its owner, group and mode (ACLs and extended attributes are not kept).

@@ -126,7 +126,7 @@ class Leader {
   /// this leader, it only requests the end. campaign() may follow.
   void resign() noexcept;
 
-  /// Waits for the end of the campaign. Returns the error if it gave up; clear without a campaign.
+  /// Blocks until the campaign has ended. Returns the error if it gave up, else a clear code.
   error_code wait() noexcept;
 
   /// True: this process leads at this moment. Compares the clock with the renew_deadline: false
@@ -145,10 +145,10 @@ class Leader {
   ///   polling;
   /// - Memcached, and a route with `migrate`, notify of nothing.
   ///
-  /// The store is also polled every `observe_every`, and again after it was out of reach. A lead
-  /// shorter than that may not be seen. Needs no campaign. Runs on the process's one thread for
-  /// observers: must not block for long, nor throw. Throws LockError{unavailable} if that thread
-  /// cannot be made.
+  /// The store is also polled every `observe_every`, even while it is out of reach. A lead that
+  /// begins and ends between two reads may not be seen. Needs no campaign. Runs on the process's
+  /// one thread for observers: must not block for long, nor throw. Throws LockError{unavailable} if
+  /// that thread cannot be made.
   void on_leader_changed(Observer observer);
 
  private:

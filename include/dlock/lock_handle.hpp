@@ -76,8 +76,8 @@ struct Revocation {
 using ContendedCallback = std::function<void()>;
 using RevokeCallback = std::function<void(const Revocation&)>;
 
-/// Thread safety: distinct handles are independent. Any threads may read one handle (state, token,
-/// remaining, check, stop_token) while no thread moves, releases or destroys it.
+/// Thread safety: distinct handles are independent. Any number of threads may read one handle
+/// (state, token, remaining, check, stop_token) while no thread moves, releases or destroys it.
 class LockHandle {
  public:
   /// An empty handle: owns nothing, state() is released.
@@ -177,7 +177,7 @@ class LockHandle {
   error_code release() noexcept;
 
   /// Changes the lock from exclusive to shared without a gap: no other client holds it exclusively
-  /// in between. Token and deadline stay, and the readers that wait behind it are granted. Does
+  /// in between. Token and deadline stay, and readers that wait behind it get the lock. Does
   /// nothing if it is shared already. Waits for the store, a request_timeout at most. Not while
   /// another thread reads the handle. After every result except `not_supported`, `lock_lost` and
   /// `closed`, mode() is shared. Returns unavailable if the store did not confirm it: the others
@@ -195,9 +195,9 @@ class LockHandle {
   /// when the manager is closed. If this process dies, the lock lasts until its lease is over, and
   /// can be adopted until then. Waits for the store, a request_timeout at most, and as release()
   /// does for callbacks. On an error the handle is unchanged. Throws LockError: not_supported,
-  /// invalid_argument, lock_lost, unavailable (try again), closed. The message of not_supported
-  /// names the reason: the store, a reader, permits, several locks, a route with `migrate`, or a
-  /// lock that stays.
+  /// invalid_argument, lock_lost, unavailable (try again), closed. The message of not_supported has
+  /// the reason: the store, a reader, permits, several locks, a route with `migrate`, or a lock
+  /// kept by its process.
   [[nodiscard]] std::string export_grant(ExportOptions options = {});
   /// Same; on error returns an empty text and sets `ec`.
   [[nodiscard]] std::string export_grant(ExportOptions options, error_code& ec) noexcept;

@@ -107,7 +107,7 @@ struct OpenOptions {
   /// call, and wait for another one by one of those. A handle counts for the thread that acquired
   /// it until it is released or lost, wherever it was moved. Locks of async_acquire(), permits of
   /// semaphores, and locks of a thread beyond 16 at a time do not count. A try that does not wait
-  /// blocks no other thread and does not count. The last 4096 pairs are remembered.
+  /// is not checked, because it cannot block. The last 4096 pairs are remembered.
   bool watch_lock_order = true;
 
   /// With all backends that were built into the target dlock::dlock (defined there, not in
@@ -174,8 +174,8 @@ class LockManager {
   /// the start of this call's own request. No other client holds it before, between or beside.
   /// `options` are as for an acquire; `max_queue` has no effect. The call waits only for the store.
   /// Throws as acquire(), and LockError:
-  /// - not_holder: the grant was adopted by another process, released, or is over; the message
-  ///   names it;
+  /// - not_holder: the grant was adopted by another process, released, or is over; the message says
+  ///   which;
   /// - invalid_argument: it is not such a text, or the mode is shared;
   /// - config_invalid, before anything is sent: the lock's route here names another store than the
   ///   text;

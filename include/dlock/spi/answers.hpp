@@ -30,8 +30,8 @@ struct Validity {
 
 /// Part of all answers: the failure, for the user. Clear: no failure.
 struct Failure {
-  error_code error;  ///< the server's or the system's text; never a secret
-  std::string text;  ///< the server's or the system's words; never a secret
+  error_code error;  ///< in the backend's own category
+  std::string text;  ///< the server's or the system's text; never a secret
 };
 
 /// A value, or why it is missing.

@@ -5,10 +5,11 @@
 // this line. examples/backend is a whole one, outside the tree.
 //
 // The core guarantees to a backend: every call is made on its loop; at most one call per claim is
-// outstanding (a release may follow an extend in flight). A backend guarantees to the core: every
-// call ends by its deadline; `unavailable` means surely not done, `unknown` means maybe done; a
-// validity never ends after the store's lease, counted from the moment before the request was sent.
-// It reads no clock and starts no timer but Env's.
+// outstanding (a release may follow an extend in flight).
+//
+// A backend guarantees to the core: every call ends by its deadline; `unavailable` means surely not
+// done, `unknown` means maybe done; a validity never ends after the store's lease, counted from the
+// moment before the request was sent. It reads no clock and starts no timer but Env's.
 #pragma once
 
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20

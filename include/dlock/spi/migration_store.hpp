@@ -9,14 +9,13 @@
 // above; a store keeps them whole and compares them byte by byte.
 //
 // All calls have these rules:
-//   - reads are linearizable: never a text that an earlier write had replaced, nor one that a crash
-//     of its writer could still undo;
-//   - texts have up to kLongestRecord bytes; an empty one and none are the same;
-//   - one plan at a time works on a name, and no two records of a name are ever equal;
-//   - after `unknown` a write may still be carried out as late as any late request. The caller
-//   reads.
-//     It does not repeat the write with another text before the old text is out of date: the
-//     comparison then makes a late copy harmless.
+//  - reads are linearizable: never a text that an earlier write had replaced, nor one that a
+//    crash of its writer could still undo;
+//  - texts have up to kLongestRecord bytes; an empty one and none are the same;
+//  - one plan at a time works on a name, and no two records of a name are ever equal;
+//  - after `unknown` a write may still be carried out as late as any late request. The caller
+//    reads, and does not repeat the write with another text before the old text is out of date:
+//    the comparison then makes a late copy harmless.
 #pragma once
 
 #include "dlock/detail/language.hpp"  // first: it ends here without C++20

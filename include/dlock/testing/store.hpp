@@ -81,7 +81,7 @@ class Store {
   /// Drops the lock and notifies its holder: LossReason::removed if it was deleted, `expired` if it
   /// was frozen for longer than its lease, and so on. Returns when the holder's handle is lost (its
   /// callbacks may be about to run); at once for a holder that is out of reach. In mode shared all
-  /// readers lose it. Returns false if no client or only hold() holds it.
+  /// readers lose it. Returns false if no client holds it, or if hold() does.
   bool lose(const std::string& name, LossReason reason = LossReason::removed);
   /// Drops all held permits of that semaphore, or those of one acquisition. See lose().
   bool lose_permits(const std::string& name, LossReason reason = LossReason::removed,
