@@ -38,8 +38,7 @@ std::vector<YamlFile::Entry> YamlFile::entries(const YAML::Node& mapping,
   }
   std::vector<Entry> entries;
   for (const auto& pair : mapping) {
-    if (!pair.first.IsScalar())
-      fail(pair.first, fmt::format("{}: a key must be a single word", what));
+    if (!pair.first.IsScalar()) fail(pair.first, fmt::format("{}: a key must be one word", what));
     Entry entry{pair.first.Scalar(), pair.first, pair.second};
     for (const Entry& other : entries) {
       if (other.key == entry.key) {

@@ -400,9 +400,7 @@ void Leader::Impl::end() noexcept {
   }
   resign();
   const Lock lock(mutex_);
-  if (thread_.joinable())
-    thread_.detach();  // called by this thread, or exit() does not wait for
-                       // it any more
+  if (thread_.joinable()) thread_.detach();  // this thread, or exit() stopped waiting for it
 }
 
 std::optional<Owner> Leader::Impl::who() const {

@@ -116,8 +116,7 @@ void Deliveries::add(detail::Destination to, Job handler) {
 /// A post that the executor refuses costs one handler, as if that had been alone.
 void Deliveries::send(std::shared_ptr<Batch> batch) {
   auto to = batch->to;
-  const auto own = std::move(batch);  // destroyed before `to`: its handlers may all have run by
-                                      // then
+  const auto own = std::move(batch);  // destroyed before `to`: its handlers may all have run
   while (!own->handlers.empty()) {
     try {
       return asio::post(to.executor, Next(own));

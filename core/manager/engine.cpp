@@ -660,7 +660,7 @@ std::chrono::milliseconds Engine::longest_release_timeout() const noexcept {
   return longest;
 }
 
-// User code that does not return is waited for as briefly as a store that does not answer.
+// Waits for user code no longer than for a store that does not answer.
 void Engine::finish_threads() noexcept {
   const auto until = std::chrono::steady_clock::now() + longest_release_timeout();
   runtime_->tellers->finish(until);

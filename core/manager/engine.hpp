@@ -188,8 +188,7 @@ class Engine final : public Host, public detail::LockContext {
   LockOrder lock_order_;
   std::shared_ptr<Reentry> reentry_;
 
-  std::mutex cached_mutex_;                                  ///< not locked by the child of a
-                                                             ///< started engine
+  std::mutex cached_mutex_;                                  ///< not locked by a fork()ed child
   std::map<std::string, std::weak_ptr<CachedLock>> cached_;  ///< by their names
   std::size_t most_cached_ = 1024;  ///< above it, unused entries are removed
 

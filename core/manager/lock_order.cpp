@@ -11,8 +11,8 @@ namespace dlock::core {
 
 namespace {
 
-/// A search follows at most this number of names: longer chains contain shorter ones with a
-/// warning.
+/// A search follows at most this number of names. A program with longer chains has been warned of
+/// shorter ones.
 constexpr std::size_t kMostFollowed = 256;
 
 std::string said_of(const Call& call) {

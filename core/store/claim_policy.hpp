@@ -25,8 +25,7 @@ class ClaimPolicy {
  public:
   struct Admission {
     Failure failure;              ///< clear: `name` may be claimed
-    bool is_provisional = false;  ///< decided by information that may be out of date: confirm() the
-                                  ///< grant
+    bool is_provisional = false;  ///< by information that may be out of date: confirm() it
   };
   struct Confirmation {
     Failure failure;        ///< `unavailable`: it is not known; any other refuses the grant
