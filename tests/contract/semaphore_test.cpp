@@ -233,9 +233,9 @@ TEST_P(SemaphoreContract, WhoWaitsWithAnotherLimitInMindIsTold) {
 
 TEST_P(SemaphoreContract, AWaiterBehindOthersIsNotifiedOfAnotherLimitWithinASecond) {
   auto manager = open();
-  auto held = manager.semaphore("s", 1).acquire();
+  auto held = manager.semaphore("s", 3).acquire(3);
   auto first = std::async(std::launch::async,
-                          [&] { return manager.semaphore("s").acquire(1, {.wait = 60s}); });
+                          [&] { return manager.semaphore("s").acquire(3, {.wait = 60s}); });
   ASSERT_TRUE(permit_waiters_become(1));
   const auto refused = [&](std::uint32_t limit) {
     return error_of(
@@ -244,14 +244,15 @@ TEST_P(SemaphoreContract, AWaiterBehindOthersIsNotifiedOfAnotherLimitWithinASeco
   auto began = testkit::Clock::now();
   EXPECT_EQ(refused(2), errc::invalid_argument);
   EXPECT_LT(testkit::Clock::now() - began, 1s + kSlowMachine) << "when it comes";
-  auto second = std::async(std::launch::async, [&] { return refused(1); });
+  auto second = std::async(std::launch::async, [&] { return refused(3); });
   ASSERT_TRUE(permit_waiters_become(2));
   began = testkit::Clock::now();
-  manager.set_semaphore("s", 3);
+  manager.set_semaphore("s", 4);  // too few permits are free for the first one
   EXPECT_EQ(second.get(), errc::invalid_argument);
   EXPECT_LT(testkit::Clock::now() - began, 1s + kSlowMachine) << "when it changes";
-  EXPECT_EQ(first.get().state(), HandleState::held) << "it accepts any limit";
   EXPECT_EQ(held.state(), HandleState::held);
+  EXPECT_FALSE(held.release());
+  EXPECT_EQ(first.get().state(), HandleState::held) << "it accepts any limit";
 }
 
 TEST_P(SemaphoreContract, ALockOfTheSameNameIsAnotherThing) {
