@@ -248,7 +248,7 @@ TEST_F(RedisLateCopy, ChangesNothingWhateverItAsksFor) {
   error_code ec;
   EXPECT_FALSE(locks.lock("x")->acquire({.wait = {}, .mode = Mode::shared}, {}, ec));
   EXPECT_FALSE(fair.lock("y")->acquire({.wait = {}}, {}, ec));
-  EXPECT_FALSE(permits->acquire({.wait = {}}, {}, ec));
+  EXPECT_THROW(permits.try_acquire(), LockError);
   locks.close();
   fair.close();
   for (const auto old : olds) proxy_->hold(old, Direction::to_server, false);
