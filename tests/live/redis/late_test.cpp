@@ -245,9 +245,8 @@ TEST_F(RedisLateCopy, ChangesNothingWhateverItAsksFor) {
   const auto asked = client().calls("evalsha");
   const auto olds = proxy_->connections();
   for (const auto old : olds) proxy_->hold(old, Direction::to_server, true);
-  error_code ec;
-  EXPECT_FALSE(locks.lock("x")->acquire({.wait = {}, .mode = Mode::shared}, {}, ec));
-  EXPECT_FALSE(fair.lock("y")->acquire({.wait = {}}, {}, ec));
+  EXPECT_THROW(locks.lock("x")->try_acquire({.mode = Mode::shared}), LockError);
+  EXPECT_THROW(fair.lock("y")->try_acquire(), LockError);
   EXPECT_THROW(permits.try_acquire(), LockError);
   locks.close();
   fair.close();
