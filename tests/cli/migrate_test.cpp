@@ -241,7 +241,7 @@ TEST_F(CliMigrate, APlanOfAnotherVersionIsRefusedAndNothingIsChanged) {
     testkit::DirectClient client(url(store));
     const auto list = store == "old" ? "plans-out" : "plans-in";
     ASSERT_EQ(client.set_note("plan/p", std::nullopt, text).status, RecordStatus::done);
-    ASSERT_EQ(client.set_note(list, std::nullopt, "p").status, RecordStatus::done);
+    ASSERT_EQ(client.set_note(list, std::nullopt, "dlock-plans1\np").status, RecordStatus::done);
   }
   const std::string why = "another version of dlock wrote it";
   for (const std::string verb : {"start", "status"}) expect(kRefused, {verb, "p"}, why);
