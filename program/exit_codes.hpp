@@ -48,7 +48,7 @@ inline constexpr std::array<ExitMeaning, 17> kExitMeanings{{
     {Exit::usage, "wrong usage: an option, a lock name, an operation that this store has not"},
     {Exit::foreign,
      "what the store holds or answers cannot be used: another program's data in the lock's place, "
-     "tokens that went back"},
+     "tokens that went back, a record of a newer dlock"},
     {Exit::no_input,
      "of `compare`: no such scenario, store, client or file, or nothing was measured"},
     {Exit::unavailable,

@@ -49,7 +49,7 @@ class SelfTested {
     if (words[0] == "GET") return bulk("17:" + owner_);
     if (words[0] == "SET") return "$-1\r\n";
     const auto& who = words[8];
-    const bool acquires = words.size() == 14;  // else release
+    const bool acquires = words.size() == 15;  // else release
     // An acquire names the waiter: an instance, a space, and the owner.
     const auto owner = acquires ? who.substr(37) : who;
     if (acquires && owner_.empty()) owner_ = owner;
