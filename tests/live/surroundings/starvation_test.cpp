@@ -160,11 +160,11 @@ INSTANTIATE_TEST_SUITE_P(Stores, OutOfMemory, testing::ValuesIn(all_stores()),
 // ZooKeeper's C library does not check its own allocations, and OpenSSL does not recover from one
 // that fails at its first use: there those of C++ fail.
 TEST_P(OutOfMemory, P12_EachAllocationFailsOnce) {
-  starve("cpp", {"cold"}, 250, 50);
+  starve("cpp", {"cold"}, 100, 40);
   starve(GetParam() == "zookeeper" ? "cpp" : "all",
          {"first", "connect", "acquire", "several", "cached", "wait", "renew", "lose", "look",
           "export", "release", "drop", "lead", "run", "close"},
-         250, 50);
+         100, 40);
 }
 
 TEST_P(OutOf, P04_ThreadsOneByOne) {
