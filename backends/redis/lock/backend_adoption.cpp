@@ -47,9 +47,9 @@ asio::awaitable<Failure> RedisBackend::offer(ClaimPtr held, std::string proof,
   if (answer.kind != ScriptAnswer::Kind::reply) co_return answer.failure;
   if (answer.code() == 1) co_return Failure{};
   // An operator may have marked the record to break it. The holder releases that itself.
-  const auto renewed = co_await extend({claim}, deadline);
+  const auto renewed = co_await extend({ours}, deadline);
   if (renewed.front().reason == LossReason::broken) {
-    sink_.on_claim_broken(claim, renewed.front().broken_by);
+    sink_.on_claim_broken(ours, renewed.front().broken_by);
   }
   co_return make_failure(errc::not_holder, "the server does not know the grant any more");
 }
