@@ -22,7 +22,7 @@ using std::chrono::milliseconds;
 
 // The kernel reports the close of a dying process a little before it drops its locks.
 constexpr auto kLookAgain = milliseconds(1);
-// Between tries of one who could not even draw a ticket.
+// The pause between tries of a claim without a ticket.
 constexpr auto kTryAgain = milliseconds(5);
 
 constexpr std::size_t kRememberedTokens = 4096;
@@ -50,7 +50,7 @@ std::optional<mode_t> file_mode_of(const StoreOptions& options) {
   return mode;
 }
 
-/// It is held, and its holder wants to know who else asks.
+/// Returns whether the claim is held and its holder listens for other requests.
 bool is_listening(const LocalClaim& claim) {
   return claim.state == LocalClaim::State::granted && claim.request().tell_contention;
 }
@@ -96,7 +96,7 @@ Capabilities LocalBackend::describe(const Directory& directory) const {
   capabilities.fair = true;
   capabilities.shared_mode = true;
   capabilities.permits = true;
-  // What a reboot forgets begins again at the clock.
+  // A store that a reboot deletes seeds its tokens from the clock again.
   capabilities.token =
       directory.file_system.forgets ? TokenStrength::time_seeded : TokenStrength::durable;
   capabilities.wake_up = watcher_.running() ? WakeUp::push : WakeUp::poll;
@@ -132,7 +132,7 @@ ClaimAnswer LocalBackend::grant(const LocalClaim& claim) {
   return answer;
 }
 
-// Only what is before us in the queue counts: who comes later has a higher ticket.
+// Only earlier tickets count: later claims have higher ones.
 bool LocalBackend::has_others_before(LocalClaim& claim) const {
   if (claim.is_next) return false;
   if (!claim.queue->is_looker(claim.ticket)) return true;
@@ -141,7 +141,7 @@ bool LocalBackend::has_others_before(LocalClaim& claim) const {
   const auto found = claim.request().mode == Mode::shared
                          ? claim.file.find_exclusive(kTicketBase, end, somebody)
                          : claim.file.find_locked(kTicketBase, end, somebody);
-  // Who cannot look does not know that he is next.
+  // A failed check does not prove that the claim is next.
   claim.is_next = found.ok() && !somebody;
   claim.ahead = somebody ? kTicketBase + claim.ticket - *somebody : 0;
   return !claim.is_next;
@@ -165,13 +165,13 @@ ClaimAnswer LocalBackend::look(LocalClaim& claim) {
     claim.gone = true;
     return answer;
   }
-  // Before anybody is granted anything; who waits on is told by the look at the path.
+  // Before any grant. The check of the path also notifies the claims that continue to wait.
   if (!others) look_at_path();
   if (claim.gone) return answer;
   return look_at_contents(claim, others);
 }
 
-// After the look at the queue: whoever left it had written his record before.
+// After the check of the queue: a claim that left it has written its record before.
 ClaimAnswer LocalBackend::look_at_contents(LocalClaim& claim, bool others_before) {
   ClaimAnswer answer;
   LockContents contents;
@@ -184,7 +184,7 @@ ClaimAnswer LocalBackend::look_at_contents(LocalClaim& claim, bool others_before
   claim.maybe_sealed = false;
   claim.sealed = contents.move.sealed();
   if (claim.sealed) {
-    // The others of this process do not look while we are before them.
+    // The other claims of this process do not check while this one is before them.
     for (const auto& other : claim.queue->everybody()) {
       if (other.get() == &claim || other->sealed) continue;
       other->maybe_sealed = other->interrupted = true;
@@ -224,7 +224,7 @@ asio::awaitable<void> LocalBackend::wait(ClaimPtr claim, TimePoint deadline) {
     TimePoint until = deadline;
     if (ours->queue->is_looker(ours->ticket)) {
       if (!has_others_before(*ours)) break;
-      // Between the look and the watch the one before us may have gone: look again.
+      // The claim before this one may have ended between the check and the watch: check again.
       if (start_watching(ours)) continue;
       if (finds_record(*ours)) break;
       const Duration pause = woken                     ? Duration(kLookAgain)
@@ -253,8 +253,8 @@ bool LocalBackend::start_watching(const LocalClaimPtr& claim) {
   return true;
 }
 
-// The kernel turns one lock into the other in one step. Whoever waits behind us learns of it by the
-// close of the file, which nobody else closes just now.
+// The kernel converts one lock into the other in one step. Waiters behind this claim notice it by
+// the close of the file, which no other process closes just now.
 asio::awaitable<DowngradeAnswer> LocalBackend::downgrade(ClaimPtr held, TimePoint /*deadline*/) {
   const auto ours = std::static_pointer_cast<LocalClaim>(std::move(held));
   DowngradeAnswer answer;
@@ -272,7 +272,7 @@ asio::awaitable<DowngradeAnswer> LocalBackend::downgrade(ClaimPtr held, TimePoin
   answer.status = DowngradeStatus::shared;
   ours->queue->share(ours->ticket);
   ours->queue->notify_lookers();
-  LockFile again;  // closed at once; without it they look by themselves, each 250 ms
+  LockFile again;  // closed at once; without it the waiters check only every 250 ms
   if (directory_) LockFile::open(directory_->get(), ours->file_name.c_str(), again);
   co_return answer;
 }
@@ -300,9 +300,9 @@ asio::awaitable<ReleaseAnswer> LocalBackend::release(ClaimPtr claim, bool /*sear
   co_return answer;
 }
 
-// After the unlock: whoever comes to stand behind us later finds us gone when he looks, which he
-// does before he waits. If the next one is of this process, leave_queue tells him, and those behind
-// him wait for him; but behind one who was alone readers do not wait for each other.
+// Called after the unlock: a claim that queues later finds this one gone at its check, which it
+// makes before it waits. If the next claim is of this process, leave_queue notifies it, and those
+// behind it wait for it. But behind an exclusive claim, readers do not wait for each other.
 bool LocalBackend::must_wake_others(const LocalClaim& claim) {
   std::optional<std::uint64_t> somebody;
   const auto behind = kTicketBase + claim.ticket + 1;
@@ -316,7 +316,8 @@ bool LocalBackend::must_wake_others(const LocalClaim& claim) {
 void LocalBackend::drop(LocalClaim& claim) {
   if (claim.file && claim.state != LocalClaim::State::none) {
     claim.file.unlock(kTicketBase + claim.ticket);
-    // A command that has it open, too, would keep a later lock of ours when we die.
+    // A command that also has the file open would keep a later lock of this process when the
+    // process dies.
     const bool may_stay = claim.queue && !claim.gone && !closed_ && !claim.is_inherited();
     if (may_stay && !must_wake_others(claim)) {
       queues_.keep(*claim.queue, std::move(claim.file));
@@ -401,7 +402,7 @@ void LocalBackend::check_file(const std::shared_ptr<LocalQueue>& queue) {
   }
 }
 
-// Out of the line at once: those who come now stand in the queue of another file.
+// Removes the claim from the line at once: new claims queue in another file.
 void LocalBackend::lose(const LocalClaimPtr& claim) {
   claim->gone = true;
   leave_queue(*claim);
@@ -413,8 +414,8 @@ void LocalBackend::lose(const LocalClaimPtr& claim) {
 
 void LocalBackend::on_directory_gone() { leave_directory("was removed or moved away"); }
 
-// Who is told here that he lost his lock has it until now in the old directory; who comes by the
-// path is not served in the new one before that (settle_directory).
+// A holder that is notified here has held its lock in the old directory until now. Claims that use
+// the path are not granted in the new directory before that (settle_directory).
 void LocalBackend::look_at_path() {
   if (!directory_) return;
   int ignored = 0;

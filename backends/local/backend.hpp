@@ -26,13 +26,14 @@
 
 namespace dlock::local {
 
-/// A waiter looks at least so often: a safety net below the kernel's notifications.
+/// The longest interval between two checks of a waiter, in case a notification of the kernel is
+/// lost.
 inline constexpr auto kLookAnyway = std::chrono::milliseconds(250);
 
 class LocalBackend final : public Backend, public MigrationStore, private Watcher::Listener {
  public:
-  /// How waiters learn of a change. `looks` is what is left where inotify has nothing to give, and
-  /// what an executor that cannot wait for descriptors needs.
+  /// How waiters notice a change. `looks`: by checking periodically, if inotify has no instance
+  /// left, or the executor cannot wait for descriptors.
   enum class WakeBy { inotify, looks };
   LocalBackend(const StoreOptions& options, Env& env, EventSink& sink,
                WakeBy wake_by = WakeBy::inotify);
@@ -160,10 +161,10 @@ class LocalBackend final : public Backend, public MigrationStore, private Watche
   ClaimAnswer waiting(const LocalClaim& claim) const;
   void hear_asking(const std::string& lock_file);
   std::string text_of_asking(const std::string& file);
-  /// Of a lock whose holder is watched.
+  /// A lock whose holder is observed.
   struct Observed {
     std::string file;
-    int watch = -1;  ///< of the file; -1: it is not there, or there is no inotify
+    int watch = -1;  ///< watch of the file; -1: the file does not exist, or without inotify
     TimerId again = 0;
   };
   void set_observing(Observed& observed);
@@ -185,14 +186,14 @@ class LocalBackend final : public Backend, public MigrationStore, private Watche
   Capabilities capabilities_;
   bool was_open_ = false;   ///< a directory was there once
   DirectoryPtr directory_;  ///< null: not connected, or gone
-  DirectoryPtr found_;      ///< what the path was seen to lead to; not yet served in
+  DirectoryPtr found_;      ///< the directory that the path leads to; no lock is granted in it yet
   TimePoint settles_at_{};
   TimerId path_timer_ = 0;
   LocalQueues queues_;
   std::unordered_map<std::string, Observed> observed_;  ///< by the locks' names
   Helper helper_;
   Watcher watcher_;
-  /// Tokens this process has seen, to notice a counter that goes backwards.
+  /// Tokens this process has seen, to notice a counter that decreases.
   std::unordered_map<std::string, std::uint64_t> tokens_;
   bool request_told_ = false;  ///< a request to release a lock cannot be read
   bool closed_ = false;

@@ -23,7 +23,7 @@ ErrorMeaning meaning(Error error) noexcept {
     case Error::damaged_file:
       return {
           errc::protocol,
-          "a lock file is damaged, nothing is granted: move it away once nobody holds the lock"};
+          "a lock file is damaged, nothing is granted: move it away when no client holds the lock"};
     case Error::descriptors_used_up:
       return {errc::unavailable, "no file descriptor is left: raise the limit (ulimit -n)"};
     case Error::no_space:
@@ -49,15 +49,15 @@ ErrorMeaning meaning(Error error) noexcept {
     case Error::removed:
       return {errc::unavailable, "the lock directory was removed meanwhile"};
     case Error::sealed:
-      return {errc::moving, "a migration has sealed this lock: nobody holds it here"};
+      return {errc::moving, "a migration has sealed this lock: no client can hold it here"};
     case Error::text_too_long:
       return {errc::invalid_argument, "a record or note is longer than 64 KiB"};
     case Error::too_new:
       return {errc::unavailable,
-              "the path of the lock directory has only just come to lead there: try again"};
+              "the path of the lock directory leads there only since a moment ago: try again"};
     case Error::no_thread:
       return {errc::unavailable,
-              "the system has no thread to give: raise the limit (ulimit -u, pids.max)"};
+              "the system has no thread left: raise the limit (ulimit -u, pids.max)"};
     case Error::other_token:
       return {errc::not_holder, "the lock is held under another token"};
     case Error::newer_format:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What can go wrong with locks in files: codes of the category `dlock.local`, each with the
-// portable dlock::errc it stands for.
+// The errors of locks in files: codes of the category `dlock.local`, each with its portable
+// dlock::errc.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ namespace dlock::local {
 enum class Error {
   directory_unusable = 1,  ///< the path is not a directory, or cannot become one
   permission = 2,          ///< the system refuses our user
-  foreign_file = 3,        ///< a file of ours would have this name, but it is none
-  damaged_file = 4,        ///< a lock file that cannot be right: truncated, altered, gone backwards
+  foreign_file = 3,        ///< the name of a lock file is used by a file of another program
+  damaged_file = 4,  ///< an invalid lock file: truncated, altered, or with a decreased counter
   descriptors_used_up = 5,  ///< RLIMIT_NOFILE, or the system's own limit
   no_space = 6,             ///< disk or quota full
   file_system_refused = 7,  ///< a network file system, or one we do not know
@@ -26,15 +26,15 @@ enum class Error {
   tokens_used_up = 10,      ///< 2^53 tickets
   too_slow = 11,            ///< the disk did not answer in time
   system = 12,              ///< anything else the system said
-  cannot_evict = 13,        ///< there is no lease that could end
-  not_held = 14,            ///< evict: nobody holds it
+  cannot_evict = 13,        ///< the store has no lease that could end
+  not_held = 14,            ///< evict: no client holds it
   other_token = 15,         ///< evict: held under another token
-  removed = 16,             ///< the directory or file went away meanwhile
-  sealed = 17,              ///< a migration's record stands in the lock's place
+  removed = 16,             ///< the file or directory was removed meanwhile
+  sealed = 17,              ///< a migration's record is in the lock's place
   text_too_long = 18,       ///< a record or a note
   too_new = 19,             ///< the path has not led to this directory for long enough yet
-  no_thread = 20,           ///< what may block needs a thread, and the system had none to give
-  gate_is_written = 21,     ///< a plan's gate is kept by whoever writes it, for a moment
+  no_thread = 20,           ///< a blocking call needs a thread, and the system had none left
+  gate_is_written = 21,     ///< a plan's gate is kept by its writer, for a moment
   newer_format = 22,        ///< a newer version of dlock wrote the file
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the rest of dlock knows of the local store: its schemes, its options, how to make one.
+// The interface of the local store to the rest of dlock: its schemes, its options, and its factory.
 #include "dlock/spi/options.hpp"
 #include "backends/local/backend.hpp"
 #include "dlock/local.hpp"
@@ -36,7 +36,7 @@ BackendDescriptor describe() {
   descriptor.why_no_adoption =
       "a claim is the kernel's lock on a file that its process has open: it ends with that "
       "process, "
-      "and no text can give it to another";
+      "and no text can pass it to another";
   return descriptor;
 }
 

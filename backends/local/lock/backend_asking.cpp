@@ -27,7 +27,7 @@ struct Asking {
   Revocation how;
 };
 
-/// What stands before the next blank, which goes too.
+/// Returns the text before the next space, and removes it and the space.
 std::string_view take_word(std::string_view& text) {
   const auto word = text.substr(0, text.find(' '));
   text.remove_prefix(std::min(word.size() + 1, text.size()));

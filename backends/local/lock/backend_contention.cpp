@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Telling a holder that somebody else asks: whoever does writes his ticket into the file. The file
-// is watched for that as long as it is held by somebody who wants to know.
+// Notifies a holder that another client asks for its lock. Such a client writes its ticket into the
+// file. The file is watched for that while a listening holder holds the lock.
 #include "backends/local/backend.hpp"
 
 namespace dlock::local {
 
-// The watch first: who comes after the look writes after it. He locks his byte before he writes.
+// Sets the watch first: a claim that arrives after the check writes after it. A claim locks its
+// byte before it writes.
 void LocalBackend::listen_for_others(LocalQueue& queue) {
   const auto holder = queue.first();
   if (!holder) return;
@@ -15,7 +16,7 @@ void LocalBackend::listen_for_others(LocalQueue& queue) {
   if (watch < 0 || has_others_behind(*holder)) sink_.on_contended(holder);
 }
 
-/// Also of this process: each has an open file of its own.
+/// Includes claims of this process: each has its own open file.
 bool LocalBackend::has_others_behind(const LocalClaim& claim) {
   std::optional<std::uint64_t> somebody;
   const auto behind = kTicketBase + claim.ticket + 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The way into the queue: directory, file, guard, ticket. Each step may find that another has to be
-// done again, since other processes come and go meanwhile.
+// Queues a claim: directory, file, guard, ticket. Each step may find that another has to be
+// repeated, since other processes are active meanwhile.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,17 +21,17 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-// The guard is held for microseconds. Who still cannot have it after this long meets a process that
-// was stopped with it, and is told that the lock is busy: the loop is never held up.
+// The guard is held for microseconds. If it is still locked after this time, a process was stopped
+// with it. The claim then receives `busy`, so the loop is never blocked.
 constexpr auto kGuardPatience = milliseconds(20);
 constexpr int kGuardTriesAtOnce = 4;
 constexpr Duration kShortestGuardPause = microseconds(30);
 constexpr Duration kLongestGuardPause = milliseconds(1);
 
-// A file that is removed each time we open it, or a disk that fails each time: not for ever.
+// A file that is removed at each open, or a disk that fails each time, is not tried forever.
 constexpr int kMostRounds = 8;
 
-// Of one who waits for a directory to settle: a close must not wait for him.
+// The step of a claim that waits for a directory to settle: a close must not wait for the claim.
 constexpr auto kSettlingStep = milliseconds(20);
 
 ClaimAnswer refusal(Failure failure) {
@@ -70,7 +70,7 @@ asio::awaitable<Failure> LocalBackend::open_directory_in_time(TimePoint deadline
   co_return Failure{};
 }
 
-/// What the path leads to is `found_` then.
+/// Sets `found_` to the directory that the path leads to.
 asio::awaitable<Failure> LocalBackend::find_directory(TimePoint deadline) {
   auto opened = std::make_shared<DirectoryResult>();
   const DirectorySettings settings{file_mode_, was_open_};
@@ -96,9 +96,9 @@ asio::awaitable<Failure> LocalBackend::find_directory(TimePoint deadline) {
   co_return Failure{};
 }
 
-// The path may lead there only since a moment ago, and others hold locks in the directory that it
-// led to before: they look at the path twice in this time, and are told. `found_` is null if it
-// leads elsewhere again.
+// The path may lead there only since a moment ago, and other processes may hold locks in the
+// directory before. They check the path twice in this time, and are notified. `found_` is null if
+// the path leads elsewhere again.
 asio::awaitable<Failure> LocalBackend::settle_directory(TimePoint deadline) {
   while (!directory_ && found_) {
     int ignored = 0;
@@ -121,7 +121,7 @@ void LocalBackend::adopt(const DirectoryPtr& directory) {
       wake_by_ == WakeBy::inotify ? watcher_.start(directory->get(), way_to(path_)) : 0;
   if (error != 0) {
     sink_.on_warning(system_failure(error, "inotify").text +
-                     " (fs.inotify.max_user_instances?): waiters look every 10 to 250 ms instead");
+                     " (fs.inotify.max_user_instances?): waiters poll every 10 to 250 ms instead");
   }
   capabilities_ = describe(*directory);
   directory_ = directory;
@@ -130,7 +130,7 @@ void LocalBackend::adopt(const DirectoryPtr& directory) {
 }
 
 // A missing file is made on the helper thread, because it is synced to the disk before its first
-// ticket is drawn. Its tickets begin at the clock: above those of a file that somebody removed.
+// ticket is drawn. Its tickets begin at the clock: above those of a removed file.
 asio::awaitable<Failure> LocalBackend::open_file(LocalClaimPtr claim, TimePoint deadline) {
   const auto directory = directory_;
   const char* const file = claim->file_name.c_str();
@@ -220,8 +220,8 @@ asio::awaitable<ClaimAnswer> LocalBackend::claim(ClaimPtr claim, TimePoint deadl
   co_return refusal(make_failure(Error::system, path_ + ": the lock file keeps changing"));
 }
 
-// The file that was kept for the next claim, and nobody has the guard: there is nothing to wait
-// for.
+// Returns whether the file was kept for the next claim and its guard is free: then there is nothing
+// to wait for.
 bool LocalBackend::takes_guard_at_once(LocalClaim& claim) {
   if (!directory_) return false;
   if (!claim.file) {
@@ -251,7 +251,7 @@ asio::awaitable<bool> LocalBackend::come_to_guard(LocalClaimPtr claim, TimePoint
   }
   const auto guard = co_await take_guard(claim->file, deadline);
   if (guard.ok() && directory == directory_) co_return true;
-  // Who has the guard of a file that was kept, and is not the lock's any more, keeps nobody out.
+  // The guard of a kept file that no longer belongs to the lock excludes no claim.
   auto stands = Stands::gone;
   const auto asked = claim->file.look_at_name(directory->get(), claim->file_name.c_str(), stands);
   drop(*claim);
@@ -281,8 +281,8 @@ asio::awaitable<std::optional<ClaimAnswer>> LocalBackend::settle_raised(LocalCla
     drop(*claim);
     co_return refusal(std::move(failure));
   }
-  // With a ticket, that it failed shows when the limit is reached: then somebody has to wait for
-  // it.
+  // If the claim has a ticket, the failure shows when the limit is reached. Then a claim has to
+  // wait for the limit.
   if (!claim->gone) co_return answer;
   drop(*claim);
   co_return std::nullopt;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a plan's coordinator asks of all locks at once.
+// The requests of a plan's coordinator about all locks at once.
 #include "backends/local/backend.hpp"
 #include "backends/local/lock/gate.hpp"
 

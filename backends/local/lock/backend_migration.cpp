@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Records, notes and raised tokens: each step under the guard byte of the lock's file, in a file of
-// its own (a late one must not touch what the claim has open), on the helper thread.
+// Records, notes and raised tokens. Each step runs on the helper thread, under the guard byte of
+// the lock's file. It opens the file separately, because a late step must not use the claim's open
+// file.
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -17,9 +18,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Of one who came when a record stood there already, and has no ticket.
+// The interval of a claim without a ticket that arrived after the record.
 constexpr auto kLookBehindRecord = milliseconds(50);
-/// While somebody writes the gate.
+/// The interval while a process writes the gate.
 constexpr auto kGatePause = milliseconds(2);
 
 RecordAnswer answer_of(RecordStatus status, Failure failure = {}) {
@@ -40,7 +41,7 @@ std::optional<RecordAnswer> too_long(std::string_view text) {
   return answer_of(RecordStatus::failed, make_failure(Error::text_too_long, ""));
 }
 
-/// A read that came too late has changed nothing.
+/// A read that ended too late has changed nothing.
 RecordAnswer as_read(RecordAnswer answer) {
   if (answer.status == RecordStatus::unknown) answer.status = RecordStatus::unavailable;
   return answer;
@@ -48,7 +49,7 @@ RecordAnswer as_read(RecordAnswer answer) {
 
 }  // namespace
 
-// Whoever writes a plan's gate keeps it until the disk has it.
+// The writer of a plan's gate keeps it until it is on disk.
 asio::awaitable<RecordAnswer> LocalBackend::under_guard(std::string name, Step step,
                                                         RecordAnswer if_missing,
                                                         TimePoint deadline) {
@@ -75,7 +76,7 @@ asio::awaitable<RecordAnswer> LocalBackend::under_guard_once(const std::string& 
   const auto opened = LockFile::open(directory->get(), file_name.c_str(), *file);
   if (opened.error == ENOENT) co_return if_missing;
   if (!opened.ok()) co_return record_refusal(system_failure(opened.error, path));
-  // Whoever changes a record keeps it until the disk has it.
+  // A process that changes a record keeps the guard until the record is on disk.
   auto guard = co_await take_guard(*file, deadline);
   while (guard.error == EAGAIN && env_.now() < deadline && !closed_) {
     guard = co_await take_guard(*file, deadline);
@@ -119,7 +120,7 @@ asio::awaitable<RecordAnswer> LocalBackend::seal(ClaimPtr held, std::string reco
   const auto ours = std::static_pointer_cast<LocalClaim>(std::move(held));
   if (auto refused = too_long(record)) co_return std::move(*refused);
   const bool standing = ours->state == LocalClaim::State::granted && !ours->gone;
-  // Without a place the ticket is 0, which nobody has: the answer says what stands there.
+  // Without a place the ticket is 0, which no claim has: the answer names the existing record.
   Step step = [ticket = standing ? ours->ticket : 0, record = std::move(record),
                gate = ours->request().gate](const GuardedFile& guarded) {
     return write_seal(guarded, ticket, record, gate.get());
@@ -127,7 +128,7 @@ asio::awaitable<RecordAnswer> LocalBackend::seal(ClaimPtr held, std::string reco
   auto name = ours->request().name;
   auto none = answer_of(RecordStatus::conflict);
   auto answer = co_await under_guard(std::move(name), std::move(step), std::move(none), deadline);
-  if (answer.status == RecordStatus::done) drop(*ours);  // which wakes those who wait
+  if (answer.status == RecordStatus::done) drop(*ours);  // which wakes the waiters
   co_return answer;
 }
 
@@ -228,7 +229,7 @@ asio::awaitable<Result<std::chrono::milliseconds>> LocalBackend::time(TimePoint 
   co_return result;
 }
 
-// Others may stand between us and it, who need not have looked yet.
+// Other claims may be between this one and the record, and may not have read it yet.
 bool LocalBackend::finds_record(LocalClaim& claim) const {
   if (!directory_) return false;
   LockContents contents;
@@ -238,7 +239,7 @@ bool LocalBackend::finds_record(LocalClaim& claim) const {
   return claim.maybe_sealed;
 }
 
-// Whoever changes the record closes the file.
+// A process that changes the record closes the file.
 asio::awaitable<void> LocalBackend::wait_behind_record(LocalClaimPtr claim, TimePoint deadline) {
   const bool queued = claim->state == LocalClaim::State::waiting;
   bool look_now = false;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whoever wants to know who holds a lock is told by the closes of its file: of a release that
-// others wait for, of the death of its holder, and of who opens and closes it to say that he has
-// begun or ended (tell_holder_changed()).
+// Observers of a lock's holder are notified by the closes of its file: at a release that others
+// wait for, and at the death of its holder. A process that begins or ends to hold the lock also
+// opens and closes the file (tell_holder_changed()).
 #include <algorithm>
 
 #include "backends/local/backend.hpp"
@@ -11,7 +11,7 @@
 namespace dlock::local {
 namespace {
 
-/// The word comes a little before the bytes are unlocked.
+/// The notification arrives a little before the bytes are unlocked.
 constexpr std::chrono::milliseconds kOnceMore{20};
 
 }  // namespace
@@ -32,7 +32,7 @@ void LocalBackend::unwatch_holder(const std::string& name) noexcept {
   if (watch >= 0 && !queues_.watched(watch)) end_watch(watch);
 }
 
-/// What cannot be watched is looked at.
+/// Watches the file. If it cannot be watched, checks it periodically.
 void LocalBackend::set_observing(Observed& observed) {
   if (!directory_) return;
   observed.watch = watcher_.watch_file_too(directory_->path_of(observed.file));
@@ -59,7 +59,7 @@ bool LocalBackend::is_observed(int watch) const noexcept {
                      [watch](const auto& entry) { return entry.second.watch == watch; });
 }
 
-/// A file has one watch, for all who want to know.
+/// Ends the watch of a file, unless another observer needs it.
 void LocalBackend::end_watch(int watch) noexcept {
   if (!is_observed(watch)) watcher_.unwatch(watch);
 }

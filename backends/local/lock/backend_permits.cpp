@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Permits of a semaphore. Who wants some queues in a lock file of its own (the guard); the first in
-// line counts the bytes that others have locked, waits until there is room, locks as many as it
-// wants, and lets the next one come. A byte below the limit is locked by one holder at a time, so
-// there are never more than the limit, whatever becomes of the line.
+// Permits of a semaphore. A claim queues in a separate lock file (the guard). The first in line
+// counts the bytes that others have locked, waits until enough are free, and locks as many as it
+// wants. Then the next claim is first. Only one holder can lock a byte below the limit, so the
+// limit is never exceeded, whatever happens to the line.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr int kMostTurns = 8;
-/// Without inotify, and after its word, which comes a little before the bytes are unlocked.
+/// Without inotify, and after its notification, which arrives a little before the bytes are
+/// unlocked.
 constexpr milliseconds kLookUntold{10};
 constexpr milliseconds kLookOnceMore{1};
 /// How often a waiter behind others reads the limit.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A claim on a lock file: its descriptor, its ticket, and how far it has come.
+// A claim on a lock file: its descriptor, its ticket, and its state.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace dlock::local {
 class LocalClaim final : public Claim {
  public:
   enum class State {
-    none,     ///< nothing of ours in the store, but perhaps an open file
+    none,     ///< no ticket in the store, but perhaps an open file
     waiting,  ///< a ticket, its byte locked
     granted,
   };
@@ -33,22 +33,22 @@ class LocalClaim final : public Claim {
   State state = State::none;
   LockFile file;
   std::uint64_t ticket = 0;
-  /// While waiting: tickets from the first that is in use to ours, as far as the last look showed.
+  /// While waiting: the number of tickets from the first one in use to this one, at the last check.
   std::uint64_t ahead = 0;
   std::shared_ptr<LocalQueue> queue;  ///< while waiting or granted; before, if the file was kept
-  /// The file is not the lock's any more: removed or replaced.
+  /// The file does not belong to the lock any more: it was removed or replaced.
   bool gone = false;
-  /// Nobody is before us, and nobody can come before us.
+  /// No claim is before this one, and none can be.
   bool is_next = false;
   bool interrupted = false;
-  /// The last answer was that a record stands before us.
+  /// The last answer was that a record is before this claim.
   bool sealed = false;
-  /// Another of this process has met one.
+  /// Another claim of this process has found one.
   bool maybe_sealed = false;
-  /// Of permits, whose `file` has their bytes: its place in the line for them; null: a lock.
+  /// The place in the line for permits, if `file` has permits. Null: a lock.
   std::shared_ptr<LocalClaim> guard;
   std::vector<std::uint64_t> slots;  ///< once granted: which of the bytes
-  bool was_told = false;             ///< a moment ago, perhaps a little too early
+  bool was_told = false;             ///< notified a moment ago, perhaps a little too early
   Signal signal;
 };
 

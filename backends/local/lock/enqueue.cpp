@@ -20,12 +20,13 @@ using Buffer = std::array<unsigned char, kFrontSize + kRecordSize>;
 Failure gone_backwards(const std::string& path, std::uint64_t seen, std::uint64_t last) {
   return make_failure(
       Error::damaged_file,
-      fmt::format("{}: the ticket counter went backwards: ticket {} was issued, the file says {}",
-                  path, seen, last));
+      fmt::format("{}: the ticket counter decreased: ticket {} was issued, the file has {}", path,
+                  seen, last));
 }
 
-// What the kernel knows of live tickets, and what we remember, must agree with the counter; if not,
-// an older copy of the file was put in its place, and its tokens would be issued a second time.
+// The live tickets in the kernel, and the tokens that this process has seen, must agree with the
+// counter. Otherwise an older copy of the file has replaced it, and its tokens would be issued
+// again.
 Failure check_counter(const LockFile& file, const std::string& path, const Ledger& ledger,
                       const EntryRequest& request, bool others) {
   if (ledger.last < request.known_token) {
@@ -47,7 +48,7 @@ Entry failed(Failure failure) {
   return entry;
 }
 
-/// Gives the guard back.
+/// Releases the guard.
 Entry draw(LockFile& file, const EntryRequest& request, const std::string& path) {
   const Guard guard(file);
   Buffer buffer;
@@ -75,7 +76,7 @@ Entry draw(LockFile& file, const EntryRequest& request, const std::string& path)
   if (wrong.error) return failed(std::move(wrong));
   Entry entry;
   const bool shared = request.claim.mode == Mode::shared;
-  // Whom we have to wait for: a reader for those who are not.
+  // The claim to wait for; a reader waits for writers only.
   auto obstacle = somebody;
   if (shared && somebody) {
     const auto found = file.find_exclusive(kTicketBase, kEveryTicket, obstacle);
@@ -118,7 +119,7 @@ Entry draw(LockFile& file, const EntryRequest& request, const std::string& path)
   return entry;
 }
 
-/// Likewise the directory: those who come now may be in another one. False: `entry` says so.
+/// As for the file: new claims may be in another directory. False: `entry` has the reason.
 bool still_leads_there(const Directory& directory, Entry& entry) {
   int error = 0;
   const auto leads = where_it_leads(directory, error);
@@ -128,9 +129,9 @@ bool still_leads_there(const Directory& directory, Entry& entry) {
   return false;
 }
 
-/// Somebody may have removed the file since we opened it, and others be on a new one by now, or in
-/// another directory. One look along the whole path finds our file if they find it; where it finds
-/// something else, two looks tell why. False: `entry` says so.
+/// Another process may have removed the file since it was opened, and others may use a new one, or
+/// another directory. One check along the whole path shows whether they find this file. If it finds
+/// another one, two checks show the reason. False: `entry` has the reason.
 bool is_where_others_come(const LockFile& file, const EntryRequest& request,
                           const std::string& path, Entry& entry) {
   Stands stands{};
@@ -144,11 +145,11 @@ bool is_where_others_come(const LockFile& file, const EntryRequest& request,
   return false;
 }
 
-/// The ticket comes first: gate.hpp. False: `entry` says what the gate is.
+/// The ticket is locked before the gate is read: gate.hpp. False: `entry` has the gate's text.
 bool is_under_gate(const EntryRequest& request, Entry& entry) {
   const auto& gate = request.claim.gate;
   if (!gate) return true;
-  // A hard link of the file may lie in another directory, with another gate.
+  // A hard link of the file may be in another directory, with another gate.
   if (!still_leads_there(request.directory, entry)) return false;
   Failure failure;
   auto other = other_gate(request.directory, *gate, failure);
@@ -200,7 +201,7 @@ void write_holder(LockFile& file, std::uint64_t ticket, const ClaimRequest& clai
                   std::int64_t now_ms) {
   std::array<unsigned char, kRecordSize> bytes;
   encode_record(ticket, now_ms, claim.owner, bytes);
-  // Of readers there are several: each keeps the place that it had as a waiter.
+  // Several readers can hold the lock: each keeps the place that it had as a waiter.
   const auto place = claim.mode == Mode::shared ? queue_offset(ticket) : kHolderOffset;
   static_cast<void>(file.write(bytes, place));
 }

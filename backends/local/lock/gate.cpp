@@ -20,7 +20,7 @@ using Visit = std::function<Failure(const LockFile&, const std::string& path)>;
 
 /// Every lock's file; ends with the first failure.
 Failure visit_files(const Directory& directory, const Visit& visit) {
-  // A position of its own: the shared descriptor's would be everybody's.
+  // A separate file position: the shared descriptor's position is used by every thread.
   Descriptor own(::openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const std::unique_ptr<DIR, CloseDirectory> stream(own ? ::fdopendir(own.get()) : nullptr);
   if (!stream) return system_failure(errno, directory.path);
@@ -97,7 +97,7 @@ Result<std::vector<std::string>> read_claimed(const Directory& directory,
   return result;
 }
 
-// What was issued since the last sync may be lost with the page cache, and was below the limit.
+// Tickets issued since the last sync may be lost with the page cache, but are below the limit.
 Result<std::uint64_t> read_highest(const Directory& directory) {
   Result<std::uint64_t> result;
   std::uint64_t highest = 0;

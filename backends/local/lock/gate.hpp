@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A plan's gate is a note. A claim locks the byte of its ticket first and reads the gate then: who
-// turns the gate and looks at the tickets after that sees every claim that has read the old text.
-// Seals, and what opens them, are written while the gate is kept from turning. May block: helper
-// thread, except for other_gate(), which reads one small file.
+// A plan's gate is a note. A claim first locks the byte of its ticket and then reads the gate. A
+// process that changes the gate, and reads the tickets after that, sees every claim that has read
+// the old text. Seals, and changes of seals, are written while the gate is kept unchanged. May
+// block: helper thread, except for other_gate(), which reads one small file.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@
 
 namespace dlock::local {
 
-/// Empty: it is as expected. `failure`: it cannot be read.
+/// Empty: the gate is as expected. `failure`: it cannot be read.
 std::optional<std::string> other_gate(const Directory& directory, const GateCheck& expected,
                                       Failure& failure);
 
-/// The gate as it was expected, kept so; or why not. `expected` null: there is none to keep.
+/// Keeps the gate as expected, or returns why it cannot. `expected` null: nothing is kept.
 class HeldGate {
  public:
   HeldGate(const Directory& directory, const GateCheck* expected);
@@ -36,11 +36,11 @@ class HeldGate {
   std::optional<RecordAnswer> refusal_;
 };
 
-/// Of all locks below `prefix` without a record that somebody has a ticket of. A file that cannot
-/// be read is a failure: it might be one.
+/// Returns all locks below `prefix` that have a ticket and no record. A file that cannot be read is
+/// a failure: it might be one of them.
 Result<std::vector<std::string>> read_claimed(const Directory& directory,
                                               const std::string& prefix);
-/// No ticket of any file is above it, and none was.
+/// Returns a ticket that is not below any ticket, past or present, of any file.
 Result<std::uint64_t> read_highest(const Directory& directory);
 
 }  // namespace dlock::local

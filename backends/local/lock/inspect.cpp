@@ -16,8 +16,8 @@
 namespace dlock::local {
 namespace {
 
-// The kernel names one lock in a range, not all and not the first: ask again to both sides of it.
-// Of each ticket whether it is a reader's.
+// The kernel returns one lock in a range, not all and not the first: ask again on both sides of it.
+// The second value is whether the ticket is a reader's.
 using Tickets = std::vector<std::pair<std::uint64_t, bool>>;
 Tickets locked_tickets(const LockFile& file) {
   Tickets tickets;
@@ -57,7 +57,7 @@ class Records {
     });
   }
 
-  /// Whether a migration's record stands there.
+  /// Returns whether a migration's record is there.
   bool sealed() const {
     if (front().version != Version::moved || bytes_.size() < kMoveOffset + kMoveSize) return false;
     const auto move = parse_move(ConstBytes(bytes_).subspan(kMoveOffset, kMoveSize));
@@ -86,9 +86,9 @@ struct Look {
   Records records;  ///< read later: a ticket is locked before its record is written
 };
 
-/// Looks again for who is just being written down, or was just overwritten by the next one. Whoever
-/// is stopped before he writes, or has no disk left to write on, stays nameless. `looks`: how many
-/// more, a millisecond each, for all files that are looked at.
+/// Reads again if an owner's record is being written, or was just overwritten by the next one. An
+/// owner that was stopped before it wrote, or has a full disk, stays without a name. `looks`: the
+/// remaining number of reads, a millisecond each, for all files.
 Look look_at(const LockFile& file, int& looks) {
   Look look(file);
   while (looks > 0 && look.records.lacks_new_one(look.tickets)) {
@@ -110,7 +110,8 @@ LockStatus status_of(const Look& look, std::int64_t now_ms) {
   const auto& records = look.records;
   LockStatus status;
   status.sealed = records.sealed();
-  if (status.sealed) status.notes.emplace_back("sealed by a migration: nobody takes it here");
+  if (status.sealed)
+    status.notes.emplace_back("sealed by a migration: no client can acquire it here");
   for (const auto& [ticket, shared] : look.tickets) {
     const auto record = records.of(ticket);
     auto owner = record ? record->owner : nameless(ticket);
@@ -136,7 +137,7 @@ LockStatus status_of(const Look& look, std::int64_t now_ms) {
   return status;
 }
 
-/// Most files are of locks that nobody holds: one short read tells.
+/// Most files belong to free locks: one short read shows that.
 bool may_be_sealed(const LockFile& file) {
   std::vector<unsigned char> bytes(kFrontSize);
   std::size_t size = 0;
@@ -175,7 +176,7 @@ Result<LockStatus> read_status_of(const Directory& directory, const std::string&
 }
 
 Failure list_files(const Directory& directory, std::vector<std::string>& files) {
-  // A position of its own: the shared descriptor's would be everybody's.
+  // A separate file position: the shared descriptor's position is used by every thread.
   Descriptor own(::openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const std::unique_ptr<DIR, CloseDirectory> stream(own ? ::fdopendir(own.get()) : nullptr);
   if (!stream) return system_failure(errno, directory.path);

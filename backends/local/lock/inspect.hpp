@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who holds and who waits, as the kernel's locks tell (that counts) and the records in the files
-// (that name them). Reads only. May block: helper thread.
+// Lists holders and waiters. The kernel's locks decide; the records in the files name the owners.
+// Reads only. May block: helper thread.
 #pragma once
 
 #include <string>
@@ -12,11 +12,11 @@
 
 namespace dlock::local {
 
-/// A file that is not there is a lock that nobody ever held.
+/// A missing file is a lock that was never held.
 Result<LockStatus> read_status(const Directory& directory, const std::string& lock_name,
                                std::int64_t now_ms);
 
-/// The same of the file that is named, whose lock has that name.
+/// The same for a lock with another file name.
 Result<LockStatus> read_status_of(const Directory& directory, const std::string& file_name,
                                   const std::string& lock_name, std::int64_t now_ms);
 
@@ -26,8 +26,8 @@ Failure list_files(const Directory& directory, std::vector<std::string>& files);
 /// Adds a file that could not be read to the failure of a list that is returned without it.
 void leave_out(Failure& all, Failure one);
 
-/// All locks below `prefix` that somebody holds or waits for, by name. A failure beside the value
-/// names the first file that could not be read.
+/// Returns all locks below `prefix` that are held or waited for, by name. A failure beside the
+/// value names the first file that could not be read.
 Result<std::vector<LockStatus>> read_all(const Directory& directory, const std::string& prefix,
                                          std::int64_t now_ms);
 

@@ -9,7 +9,7 @@
 namespace dlock::local {
 namespace {
 
-// Of the 1,024 descriptors that a process usually may have.
+// A part of the 1,024 descriptors that a process may usually have.
 constexpr std::size_t kMostKept = 64;
 
 }  // namespace
@@ -19,7 +19,7 @@ void LocalQueue::join(std::uint64_t ticket, const std::shared_ptr<LocalClaim>& c
   if (places_.emplace(ticket, Place{claim, shared}).second && shared) ++readers_;
 }
 
-// Who leaves from amidst the others lets readers pass at most.
+// A claim that leaves from the middle can only let readers pass.
 bool LocalQueue::leave(std::uint64_t ticket) noexcept {
   const auto place = places_.find(ticket);
   if (place == places_.end()) return false;

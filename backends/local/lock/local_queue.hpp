@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Those of this process who hold or wait for one lock, by ticket. Only the first of them has
-// anything to look at, and readers that have nobody but readers before them: the others stand
-// behind these. So a process with 10,000 waiters makes no more system calls at a hand-over than one
-// with a single waiter.
+// The claims of this process on one lock, by ticket. Only the first of them checks the file, and
+// readers with only readers before them. The others are behind these. So a process with 10,000
+// waiters makes no more system calls at a hand-over than one with a single waiter.
 //
-// Of a lock that nobody here holds or waits for the file stays open, for the next who does.
+// The file of a lock without claims in this process stays open for the next claim.
 #pragma once
 
 #include <cstdint>
@@ -29,25 +28,25 @@ class LocalQueue {
 
   const std::string& file() const noexcept { return file_; }
   void join(std::uint64_t ticket, const std::shared_ptr<LocalClaim>& claim);
-  /// True if others may have something to look at now.
+  /// Returns whether other claims may have something to check now.
   bool leave(std::uint64_t ticket) noexcept;
-  /// It has become one of mode shared.
+  /// The claim has become a reader.
   void share(std::uint64_t ticket) noexcept;
   bool empty() const noexcept { return places_.empty(); }
-  /// Null if nobody is there.
+  /// Returns null without a claim.
   std::shared_ptr<LocalClaim> first() const noexcept;
-  /// Nobody of this process is before it whom it would wait for.
+  /// Returns whether no claim of this process is before it that it has to wait for.
   bool is_looker(std::uint64_t ticket) const noexcept;
-  /// Those of them who wait.
+  /// Notifies those of them that wait.
   void notify_lookers() const noexcept;
-  /// The ticket of the next one who waits for it and whom all further ones wait for; above all
-  /// tickets if there is none. `mode`: of the ticket.
+  /// Returns the ticket of the next claim that waits for it, and that all further ones wait for.
+  /// Above all tickets if there is none. `mode`: the ticket's mode.
   std::uint64_t next_behind(std::uint64_t ticket, Mode mode) const noexcept;
   std::vector<std::shared_ptr<LocalClaim>> everybody() const;
-  /// Any one of them; null if nobody is there.
+  /// Returns any claim; null without a claim.
   std::shared_ptr<LocalClaim> anybody() const noexcept;
 
-  int watch = -1;  ///< of the file, while the first one waits; -1 none
+  int watch = -1;  ///< watch of the file, while the first one waits; -1: none
   LockFile kept;   ///< nothing in it is locked
 
  private:
@@ -69,15 +68,16 @@ class LocalQueues {
   std::shared_ptr<LocalQueue> find(const std::string& file) const;
   std::shared_ptr<LocalQueue> watched(int watch) const;
   void set_watch(const std::shared_ptr<LocalQueue>& queue, int watch);
-  /// Nobody is in it: forgets its watch, which it returns, to be ended; and the line, unless a file
-  /// is kept in it.
+  /// Called without a claim in it: forgets its watch and returns it, to be ended. Also forgets the
+  /// line, unless a file is kept in it.
   int retire(LocalQueue& queue) noexcept;
 
-  /// Keeps a file in which nothing is locked, unless there is one. One too many: all are closed.
+  /// Keeps a file without locks, unless one is kept already. At the limit all kept files are
+  /// closed.
   void keep(LocalQueue& queue, LockFile file) noexcept;
-  /// The file that is kept; none if there is none.
+  /// Returns the kept file, or an empty one.
   LockFile take_kept(LocalQueue& queue) noexcept;
-  /// False if there was none.
+  /// Returns false if no file was kept.
   bool close_kept() noexcept;
 
   std::vector<std::shared_ptr<LocalQueue>> all() const;

@@ -58,7 +58,7 @@ SystemResult write_header(const GuardedFile& guarded, const LockContents& conten
   return guarded.file.write_through(bytes, 0);
 }
 
-/// The step from one state to the next: what comes before the last write counts for nothing.
+/// Writes the next state: earlier writes have no effect without the last one.
 RecordAnswer turn_page(const GuardedFile& guarded, const LockContents& contents, Move next,
                        std::string_view text) {
   next.text_size = static_cast<std::uint32_t>(text.size());
@@ -90,7 +90,8 @@ std::optional<RecordAnswer> refusal_of(const GuardedFile& guarded, const LockCon
   return {};
 }
 
-/// The ledger first: a lock that is open already must not give out a ticket that is too low.
+/// The ledger first: another process that has the file open must not issue a ticket that is too
+/// low.
 std::optional<RecordAnswer> raise_ledger(const GuardedFile& guarded, LockContents& contents,
                                          std::uint64_t min_token) {
   const auto raised = raised_above(contents.front.ledger, guarded.directory.boot, min_token);
@@ -191,7 +192,7 @@ RecordAnswer raise_tickets(const GuardedFile& guarded, std::uint64_t ticket,
     return not_done(std::move(failure));
   if (auto refused = refusal_of(guarded, contents, ticket)) return std::move(*refused);
   if (auto failed = raise_ledger(guarded, contents, min_token)) return std::move(*failed);
-  // Who waits already has a ticket.
+  // The waiters already have a ticket.
   auto next = contents.move;
   if (min_token <= next.floor) return done();
   next.floor = min_token;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What stands in a lock file, read and rewritten: the ledger and a migration's record. Who wants
-// it whole holds the guard byte; who does not may meet a write half done, and reads again.
+// Reads and writes the contents of a lock file: the ledger and a migration's record. With the guard
+// byte a read is consistent. Without it a read may find a half-finished write, and is repeated.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace dlock::local {
 
-/// The guard byte, taken by the caller, given back on every way out.
+/// The guard byte: the caller locks it, the destructor unlocks it.
 class Guard {
  public:
   explicit Guard(LockFile& file) : file_(file) {}
@@ -26,9 +26,9 @@ class Guard {
   LockFile& file_;
 };
 
-/// `bytes` is kFrontSize long and outlives `front`, whose name lies in it.
+/// `bytes` is kFrontSize long and outlives `front`, whose name points into it.
 Failure read_front(const LockFile& file, const std::string& path, Bytes bytes, Front& front);
-/// Of a file whose front says that there is a Move. `record`: empty if there is none.
+/// For a file whose front says that there is a Move. `record`: empty if there is none.
 Failure read_move(const LockFile& file, const std::string& path, Move& move, std::string& record);
 
 struct LockContents {
@@ -38,24 +38,25 @@ struct LockContents {
   std::string record;
 };
 Failure read_contents(const LockFile& file, const std::string& path, LockContents& contents);
-/// The same without the guard.
+/// As read_contents(), without the guard.
 Failure read_contents_unguarded(const LockFile& file, const std::string& path,
                                 LockContents& contents);
 
-/// Where the steps of a migration work: an open file of their own, the guard taken. They may block.
+/// The place where the steps of a migration work: a separate open file, the guard locked. They may
+/// block.
 struct GuardedFile {
   LockFile& file;
   const std::string& path;
-  const std::string& name;  ///< of the lock
+  const std::string& name;  ///< the lock's name
   const Directory& directory;
 };
 
 RecordAnswer read_record(const GuardedFile& guarded);
-/// `ticket`: of the granted claim. Its byte must be locked by somebody, and nobody else can.
-/// `gate` may be null, here and below.
+/// `ticket`: the granted claim's. Its byte must be locked, which only its owner can do. `gate` may
+/// be null, here and below.
 RecordAnswer write_seal(const GuardedFile& guarded, std::uint64_t ticket, std::string_view record,
                         const GateCheck* gate);
-/// An empty `to` opens the lock: tickets up to `min_token` grant nothing any more.
+/// An empty `to` opens the lock: tickets up to `min_token` grant nothing from then on.
 RecordAnswer replace_record(const GuardedFile& guarded, std::string_view from, std::string_view to,
                             std::uint64_t min_token, const GateCheck* gate);
 RecordAnswer raise_tickets(const GuardedFile& guarded, std::uint64_t ticket,

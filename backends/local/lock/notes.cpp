@@ -23,7 +23,7 @@ RecordAnswer failed(RecordStatus status, int number, const std::string& path) {
   return answer;
 }
 
-/// `text` stays empty if there is no such file.
+/// `text` stays empty if the file does not exist.
 SystemResult read_text(const Directory& directory, const std::string& file, std::string& text) {
   text.clear();
   LockFile opened;
@@ -38,7 +38,7 @@ SystemResult read_text(const Directory& directory, const std::string& file, std:
   return {};
 }
 
-/// On disk under a name of its own.
+/// Writes the text to disk, in a separate file.
 SystemResult write_text(const Directory& directory, const std::string& file,
                         std::string_view text) {
   LockFile made;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Notes: a small file each, beside the locks, replaced whole or not at all and on disk before it
+// Notes: each is a small file beside the locks. It is replaced as a whole, and on disk before it
 // counts. May block: helper thread.
 #pragma once
 
@@ -12,7 +12,8 @@
 
 namespace dlock::local {
 
-/// Whoever writes a note has its guard byte; whoever needs one to stay has it shared.
+/// A writer of a note locks this file's guard byte. A reader that needs notes unchanged locks it
+/// shared.
 SystemResult open_writers(const Directory& directory, LockFile& out);
 
 RecordAnswer read_note(const Directory& directory, const std::string& key);
@@ -22,8 +23,8 @@ RecordAnswer read_note(const Directory& directory, const std::string& key);
 RecordAnswer write_note(const Directory& directory, const std::string& key, std::string_view from,
                         std::string_view to, const std::string& unique);
 
-/// The same for a file by its name, as it stands; who comes last is right. Empty if there is none,
-/// or it cannot be read.
+/// As for notes, for a file by its own name; the last writer wins. Empty if the file does not exist
+/// or cannot be read.
 std::string read_small_file(const Directory& directory, const std::string& file);
 Failure put_small_file(const Directory& directory, const std::string& file, std::string_view text,
                        const std::string& unique);

@@ -32,7 +32,7 @@ constexpr std::size_t kCountSize = 8;
 constexpr std::size_t kEntrySize = kCountSize + kRecordSize;
 constexpr std::size_t kWaitersAt = 1024;
 constexpr std::size_t kSlotsAt = 65'536;
-/// Of another who writes the limit.
+/// Tries while another process writes the limit.
 constexpr int kLimitTries = 1000;
 
 std::size_t waiter_offset(std::uint64_t ticket) {
@@ -73,7 +73,7 @@ std::optional<PermitEntry> read_entry(const LockFile& file, std::size_t offset) 
   return entry;
 }
 
-/// Whoever writes the limit has the guard byte, for as long as a write to the disk takes.
+/// A writer of the limit has the guard byte during a write to the disk.
 SystemResult wait_for_guard(LockFile& file) {
   SystemResult tried;
   for (int i = 0; i < kLimitTries; ++i) {
@@ -103,7 +103,8 @@ void add_holders(const LockFile& file, std::int64_t now_ms, SemaphoreStatus& sta
   for (auto& [ticket, holder] : holders) status.holders.push_back(std::move(holder));
 }
 
-/// Of a file with permits; empty: it is none. A hashed name is known to the file of its line.
+/// Returns the semaphore of a file with permits. Empty: another kind of file. The file of its line
+/// contains a hashed name.
 std::optional<std::string> semaphore_of(const Directory& directory, const std::string& file) {
   const auto line = line_file_of_permits(file);
   if (line.empty()) return {};

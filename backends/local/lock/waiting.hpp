@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How many wait in a lock file, by the bytes that are locked in it.
+// Counts the waiters in a lock file, by its locked bytes.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace dlock::local {
 
-/// So many stand between those who hold the lock and `ticket`; beyond `most` it is not counted on.
-/// Empty: the kernel does not say. A few system calls for each of them.
+/// Returns the number of waiters between the holders and `ticket`; stops counting above `most`.
+/// Empty: the kernel does not say. Needs a few system calls for each of them.
 std::optional<std::size_t> waiting_before(const LockFile& file, std::uint64_t ticket,
                                           std::size_t most);
 

@@ -56,8 +56,8 @@ std::uint32_t get_u32(ConstBytes in, std::size_t at) {
   return boost::endian::load_little_u32(in.subspan(at).data());
 }
 
-// CRC-32 (as of zlib), eight bytes in a step: table n has the sums of a byte that n zeros follow.
-// Own code: boost::crc takes a byte in a step, which was a tenth of a lock and unlock.
+// CRC-32 (as in zlib), eight bytes per step: table n has the sums of a byte that n zeros follow.
+// boost::crc handles one byte per step, which was a tenth of an acquire and release.
 using CrcTables = std::array<std::array<std::uint32_t, 256>, 8>;
 constexpr CrcTables make_crc_tables() {
   CrcTables tables{};
@@ -215,7 +215,7 @@ std::optional<Record> parse_record(ConstBytes bytes) {
   if (get_u32(bytes, kRecordCrc) != crc(bytes.first(kRecordCrc))) return {};
   Record record;
   record.ticket = get_u64(bytes, kTicket);
-  // Of a hole in the file: zeros.
+  // A hole in the file reads as zeros.
   if (record.ticket == 0) return {};
   if (bytes[kHostLength] > kHostSize || bytes[kAppLength] > kAppSize) return {};
   record.since_ms = static_cast<std::int64_t>(get_u64(bytes, kSince));
@@ -244,7 +244,7 @@ std::optional<Move> parse_move(ConstBytes bytes) {
   move.place = get_u32(bytes, kPlace);
   move.text_size = get_u32(bytes, kTextLength);
   move.text_crc = get_u32(bytes, kTextCrc);
-  // The checksum of zeros is not zero: a hole is no Move.
+  // The checksum of zeros is not zero, so a hole is not a valid Move.
   const bool sound = get_u32(bytes, kMoveCrc) == crc(bytes.first(kMoveCrc));
   if (!sound || move.place > 1 || move.text_size > kTextSize) return {};
   return move;

@@ -4,16 +4,16 @@
 //
 //   0    header  64   stamp, ledger, length of the name, CRC-32 of what is before it
 //   64   name   512   the lock's name, zero-padded
-//   576  holder 256   a record: who holds it (written by the holder alone)
-//   832  move    32   of a lock that has been part of a migration: where its record is, CRC-32
+//   576  holder 256   a record: the holder (written by the holder only)
+//   832  move    32   after a migration of the lock: where its record is, CRC-32
 //   1024 queue  124 x 256   records of waiters, at ticket modulo 124
-//   32768 texts  2 x 64 KiB  a migration's record, in turn in one and the other
+//   32768 texts  2 x 64 KiB  a migration's record, alternately in one and the other
 //
 // The stamp is `dlock/1\n`, and `dlock/2\n` from the first migration on: then `move` counts. A file
 // of a newer format is refused. Parts without data are holes.
 //
-// Header and holder are near each other so that a grant writes both at once. Records are for
-// people: nobody decides anything by them. What counts are the ledger and the kernel's locks.
+// Header and holder are near each other so that a grant writes both at once. Records are only for
+// people. The ledger and the kernel's locks decide.
 #pragma once
 
 #include <cstddef>
@@ -52,7 +52,7 @@ inline constexpr std::size_t kFileSize = kQueueOffset + kQueueRecords * kRecordS
 /// Allocated at creation, so that a full disk cannot stop a grant half-way.
 inline constexpr std::size_t kNewFileSize = 4096;
 
-// Byte locks: where no data is, they need none.
+// Byte locks do not need data at their offsets.
 inline constexpr std::uint64_t kGuardByte = std::uint64_t{1} << 60;
 inline constexpr std::uint64_t kTicketBase = kGuardByte + 1;
 
@@ -73,7 +73,7 @@ struct Front {
 };
 Front parse_front(ConstBytes bytes);
 const char* to_string(FrontError error) noexcept;
-/// What is wrong with the file at `path`.
+/// Describes the error in the file at `path`.
 std::string describe_front(const Front& front, std::string_view path);
 
 struct Record {
@@ -93,8 +93,8 @@ inline constexpr std::size_t kMoveOffset = kHolderOffset + kRecordSize;
 inline constexpr std::size_t kMoveSize = 32;
 inline constexpr std::size_t kTextSize = 65'536;
 
-/// What a migration has left in the file. Within one sector, so that a power cut leaves the old one
-/// or the new one.
+/// The data that a migration has left in the file. It is within one sector, so that a power cut
+/// leaves the old or the new one.
 struct Move {
   std::uint64_t floor = 0;      ///< tickets up to here grant nothing any more
   std::uint32_t place = 0;      ///< 0 or 1: where the text is, or was

@@ -10,13 +10,13 @@ namespace {
 
 constexpr std::string_view kSuffix = ".lock";
 constexpr std::string_view kNoteSuffix = ".note";
-constexpr std::string_view kLineSuffix = ".line";  // of those who want permits
+constexpr std::string_view kLineSuffix = ".line";  // the line for permits
 constexpr std::string_view kPermitsSuffix = ".slot";
 static_assert(kSuffix.size() == kNoteSuffix.size() && kSuffix.size() == kLineSuffix.size() &&
               kSuffix.size() == kPermitsSuffix.size());
 constexpr std::string_view kHashMark = "%~";
 constexpr std::size_t kLongest = 255 - kSuffix.size();  // NAME_MAX of all file systems we accept
-constexpr std::size_t kKept = 100;                      // of a name that is too long, for people
+constexpr std::size_t kKept = 100;  // bytes of a too long name that stay readable for people
 
 // UTF-8 stays readable in `ls`; what a shell would trip over does not.
 bool is_plain(unsigned char byte) {
@@ -30,7 +30,7 @@ std::string escaped(std::string_view lock_name) {
   const bool plain = std::all_of(lock_name.begin(), lock_name.end(),
                                  [](char c) { return is_plain(static_cast<unsigned char>(c)); });
   auto text = plain ? std::string(lock_name) : percent_escape(lock_name, is_plain);
-  // Files of our own that are no locks begin with a dot.
+  // Other files of dlock begin with a dot.
   if (text.front() == '.') text.replace(0, 1, "%2E");
   return text;
 }
@@ -74,7 +74,7 @@ bool is_lock_file_name(std::string_view file) {
 std::optional<std::string> lock_name(std::string_view file) {
   if (!is_lock_file_name(file) || file.find(kHashMark) != std::string_view::npos) return {};
   auto name = percent_unescape(file.substr(0, file.size() - kSuffix.size()));
-  // A foreign file may unescape to something; ours comes back to itself.
+  // A foreign file may unescape to a name; only a lock file's name escapes back to itself.
   if (name.empty() || file_name(name) != file) return {};
   return name;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How often a waiter looks who is not told by inotify: a user's programs share 128 instances, so
-// of hundreds that wait for one lock most are not. Pure.
+// The interval at which a waiter without inotify polls. A user's programs share 128 inotify
+// instances, so most of hundreds of waiters for one lock have none. Pure.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace dlock::local {
 
-/// Until it looks again; `ahead`: how many tickets before its own may still have to be served. Each
-/// before it that is not told either takes as long as its own look, half the shortest pause on
-/// average, so that whoever is far behind does not come late.
+/// Returns the pause until the next poll; `ahead`: tickets before its own that may still have to be
+/// served. Each waiter before it without inotify needs half the shortest pause on average to poll.
+/// So a waiter far behind does not poll late.
 Duration pause_untold(std::uint64_t ahead) noexcept;
 
 }  // namespace dlock::local

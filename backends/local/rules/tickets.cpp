@@ -6,14 +6,14 @@
 namespace dlock::local {
 namespace {
 
-// Whoever draws one of these tickets raises the limit: three chances, should the first two
-// processes die over it, before somebody has to wait.
+// A claim that draws one of these tickets raises the limit. That is three chances, in case the
+// first two processes die meanwhile, before a claim has to wait.
 bool is_time_to_raise(std::uint64_t ticket, std::uint64_t limit) {
   const auto left = limit - ticket;
   return left == kTicketsPerSync / 2 || left == kTicketsPerSync / 4 || left == kTicketsPerSync / 8;
 }
 
-/// Nobody knows how many tickets of another boot were lost.
+/// An unknown number of tickets of another boot was lost.
 Ledger of_this_boot(Ledger ledger, const BootId& boot) {
   if (ledger.boot == boot) return ledger;
   ledger.last = std::max({ledger.last, ledger.limit, ledger.raised});

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which ticket comes next. A ticket is the place in the queue and the fencing token, so no ticket
-// may be issued twice, not even after a power cut that threw away what was written since the last
-// fsync. Pure: the ledger is read and written by others.
+// Issues tickets. A ticket is the place in the queue and the fencing token. So no ticket may be
+// issued twice, not even after a power cut that lost the writes since the last fsync. Pure: other
+// code reads and writes the ledger.
 //
-// The rule (a high-water mark): tickets are issued up to `limit` only, and before `limit` rises,
-// the new value stands in `raised` and has reached the disk. After a boot nobody knows how many
-// tickets of the last one were lost with the page cache, but none was above the marks: go on above
-// them.
+// The rule (a high-water mark): tickets are issued up to `limit` only. Before `limit` rises, the
+// new value is in `raised` and on disk. After a boot an unknown number of the last boot's tickets
+// was lost with the page cache, but none was above the marks: continue above them.
 #pragma once
 
 #include <array>
@@ -20,7 +19,7 @@ namespace dlock::local {
 
 using BootId = std::array<unsigned char, 16>;
 
-/// How many tickets one fsync is good for.
+/// The number of tickets per fsync.
 inline constexpr std::uint64_t kTicketsPerSync = 65'536;
 inline constexpr std::uint64_t kLastTicket = kTokenEnd - 1;
 
@@ -28,7 +27,7 @@ struct Ledger {
   std::uint64_t last = 0;    ///< the last ticket issued
   std::uint64_t limit = 0;   ///< may be issued up to here: surely on disk
   std::uint64_t raised = 0;  ///< the next limit, perhaps not yet on disk
-  BootId boot{};             ///< of the boot in which `last` was written
+  BootId boot{};             ///< the boot in which `last` was written
 
   friend bool operator==(const Ledger&, const Ledger&) = default;
 };
@@ -36,19 +35,19 @@ struct Ledger {
 /// last <= limit <= raised, and within bounds; anything else was not written by us.
 bool is_consistent(const Ledger& ledger);
 
-/// Of a new file: the first ticket will be `above + 1`.
+/// The ledger of a new file: its first ticket is `above + 1`.
 Ledger new_ledger(std::uint64_t above, const BootId& boot);
 
 struct NextTicket {
   enum class Action {
-    issue,   ///< write `ledger`, then `ticket` is ours
+    issue,   ///< write `ledger`, then the claim has `ticket`
     raise,   ///< write `ledger`, sync, confirm(ledger.raised), ask again
     refuse,  ///< no ticket is left
   };
   Action what = Action::refuse;
   std::uint64_t ticket = 0;
   Ledger ledger;
-  /// With issue: also sync and confirm(ledger.raised), soon, so that nobody has to wait for it.
+  /// With issue: also sync and confirm(ledger.raised), soon, so that no claim has to wait for it.
   bool raise_soon = false;
 };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An open file descriptor of ours. Its owner may be destroyed in a fork()ed child, where the number
-// was closed already (those that keep a lock) or belongs to somebody else by now: not closed twice.
+// An open file descriptor of dlock. Its owner may be destroyed in a fork()ed child. There the
+// number was closed already (descriptors that keep a lock), or belongs to other code: it is not
+// closed twice.
 #pragma once
 
 #include <utility>
@@ -29,7 +30,7 @@ class Descriptor {
   int get() const noexcept { return number_; }
   explicit operator bool() const noexcept { return number_ >= 0; }
   void reset() noexcept;
-  /// It is somebody else's from now on.
+  /// Passes the descriptor to the caller.
   int release() noexcept;
 
  private:

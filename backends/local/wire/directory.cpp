@@ -71,7 +71,7 @@ Failure read_boot_id(BootId& boot) {
   }
   if (digits == 2 * boot.size()) return {};
   return make_failure(Error::no_boot_id,
-                      fmt::format("{} cannot be read, and without it nobody can tell whether "
+                      fmt::format("{} cannot be read, and without it dlock cannot know whether "
                                   "tokens were lost in a power cut",
                                   source));
 }
@@ -116,7 +116,7 @@ class Probe {
 // Two openers of one file must exclude each other, each way a lock is asked for here.
 Failure test_locks(const std::string& path, int directory) {
   const Probe probe(directory, fmt::format(".probe-{}-{}", ::getpid(), ::gettid()));
-  ::unlinkat(directory, probe.name(), 0);  // of a killed process that had our pid
+  ::unlinkat(directory, probe.name(), 0);  // left by a killed process with the same pid
   if (auto failure = probe.create(path); failure.error) return failure;
   LockFile first;
   LockFile second;

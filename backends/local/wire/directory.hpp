@@ -24,7 +24,7 @@ namespace dlock::local {
 /// Mode of new files without the option `mode`, less the umask.
 inline constexpr mode_t kFileMode = 0666;
 
-/// Of opendir().
+/// Deleter for opendir().
 struct CloseDirectory {
   void operator()(DIR* stream) const noexcept { ::closedir(stream); }
 };
@@ -37,8 +37,8 @@ struct Directory {
   BootId boot{};
   dev_t device = 0;  ///< with `inode`: which directory it is, wherever its path leads
   ino_t inode = 0;
-  std::optional<mode_t> file_mode;  ///< of new files, whatever the umask; empty: kFileMode
-  /// How long the path must have led here yet before anybody is served: place.hpp.
+  std::optional<mode_t> file_mode;  ///< mode of new files, whatever the umask; empty: kFileMode
+  /// How long the path still has to lead here before any grant: place.hpp.
   std::chrono::milliseconds unsettled{0};
 
   int get() const noexcept { return descriptor.get(); }
@@ -48,7 +48,7 @@ struct Directory {
     return whole.append(path).append(1, '/').append(file);
   }
 };
-/// Shared with helper threads that may outlast whoever asked.
+/// Shared with helper threads that may outlive the caller.
 using DirectoryPtr = std::shared_ptr<const Directory>;
 
 struct DirectoryResult {
@@ -73,8 +73,9 @@ SystemResult create_file(const Directory& directory, const std::string& file, Lo
 /// new file before it has its mode.
 SystemResult open_or_make(const Directory& directory, const std::string& file, LockFile& out);
 
-/// Makes the file of a lock, whole or not at all, and on disk before it has its name. No failure if
-/// somebody else was quicker. The first ticket is `above + 1`. `unique`: for its temporary name.
+/// Creates the file of a lock, whole or not at all, and on disk before it has its name. No failure
+/// if another process was quicker. The first ticket is `above + 1`. `unique`: for its temporary
+/// name.
 Failure create_lock_file(const Directory& directory, const std::string& file,
                          const std::string& lock_name, std::uint64_t above,
                          const std::string& unique);

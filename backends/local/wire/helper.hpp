@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// System calls that may take long (fsync, a first look at a disk) run on a helper thread, one batch
-// at a time: however many locks ask, there is one thread.
+// Runs system calls that may block (fsync, a first access to a disk) on a helper thread, one batch
+// at a time. There is only one thread, for any number of locks.
 #pragma once
 
 #include <atomic>
@@ -24,11 +24,11 @@ class Helper {
   /// may go on then, so it owns all that it touches.
   asio::awaitable<bool> run(Job job, TimePoint deadline);
 
-  /// From now on nobody waits for a job's end: a coroutine that still did when the loop ends would
-  /// never end, nor give back what it holds. The jobs go on.
+  /// From now on no caller waits for a job's end. A coroutine that still waited when the loop ends
+  /// would never end, nor release its resources. The jobs continue.
   void close() noexcept;
 
-  /// Why a job has not ended by its deadline, as far as can be told: `about` a path.
+  /// Returns why a job has not ended by its deadline, as far as it is known: `about` a path.
   Failure why_late(const std::string& about) const;
 
  private:

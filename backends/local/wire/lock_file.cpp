@@ -79,7 +79,7 @@ SystemResult LockFile::find(std::uint64_t begin, std::uint64_t end,
   return {};
 }
 
-// Who would read meets those alone who write.
+// A reader's query finds only writers.
 SystemResult LockFile::find_exclusive(std::uint64_t begin, std::uint64_t end,
                                       std::optional<std::uint64_t>& found) const noexcept {
   found.reset();
@@ -100,7 +100,7 @@ SystemResult LockFile::read(Bytes out, std::uint64_t offset, std::size_t& size) 
 SystemResult LockFile::write(ConstBytes bytes, std::uint64_t offset) noexcept {
   const auto put = ::pwrite(descriptor(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
   if (put < 0) return last_error();
-  // Short only where there is no room for the rest.
+  // A short write: no space for the rest.
   return {static_cast<std::size_t>(put) == bytes.size() ? 0 : ENOSPC};
 }
 

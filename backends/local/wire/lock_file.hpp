@@ -16,16 +16,16 @@
 
 namespace dlock::local {
 
-/// What a system call came to: `error` is an errno, 0 if it worked.
+/// The result of a system call: `error` is an errno, 0 if it worked.
 struct SystemResult {
   int error = 0;
   bool ok() const noexcept { return error == 0; }
 };
 
-/// Where a name leads that a file was opened by.
+/// Where the name that a file was opened by leads now.
 enum class Stands {
   here,     ///< to the open file
-  changed,  ///< to the open file, but its mode or owner are others now: whoever opens it may be
+  changed,  ///< to the open file, but with another mode or owner: another process may be refused
             ///< refused
   gone,     ///< to another one, or to none
 };
@@ -37,44 +37,45 @@ class LockFile {
 
   /// For a claim: read and write, closed in a fork()ed child.
   static SystemResult open(int directory, const char* file, LockFile& out);
-  /// To look only; does not wake anybody when closed.
+  /// For reading only; its close does not wake waiters.
   static SystemResult open_to_look(int directory, const char* file, LockFile& out);
 
   explicit operator bool() const noexcept { return static_cast<bool>(descriptor_); }
   int descriptor() const noexcept { return descriptor_.get(); }
   void close() noexcept { descriptor_.reset(); }
 
-  /// Takes a byte, or says EAGAIN: never waits.
+  /// Locks a byte, or returns EAGAIN: never waits.
   SystemResult try_lock(std::uint64_t byte) noexcept;
-  /// Likewise, beside others who take it so. A byte that is ours becomes one that is ours so.
+  /// As try_lock(), beside other shared locks. Converts an exclusive lock of this file.
   SystemResult try_lock_shared(std::uint64_t byte) noexcept;
   void unlock(std::uint64_t byte) noexcept;
-  /// A byte in [begin, end) that somebody else has locked; not necessarily the first one.
+  /// Finds a byte in [begin, end) that another open file has locked; not necessarily the first one.
   SystemResult find_locked(std::uint64_t begin, std::uint64_t end,
                            std::optional<std::uint64_t>& found) const noexcept {
     return find(begin, end, found, nullptr);
   }
-  /// Likewise, and whether it is locked as try_lock_shared() does it.
+  /// As above; `shared`: whether it is locked with try_lock_shared().
   SystemResult find_locked(std::uint64_t begin, std::uint64_t end,
                            std::optional<std::uint64_t>& found, bool& shared) const noexcept {
     return find(begin, end, found, &shared);
   }
-  /// Likewise, of those that are not locked so.
+  /// Finds a byte that is locked with try_lock().
   SystemResult find_exclusive(std::uint64_t begin, std::uint64_t end,
                               std::optional<std::uint64_t>& found) const noexcept;
 
   /// Returns what there is, shorter at the end of the file.
   SystemResult read(Bytes out, std::uint64_t offset, std::size_t& size) const noexcept;
   SystemResult write(ConstBytes bytes, std::uint64_t offset) noexcept;
-  /// The same, and it is on disk when this returns; also when the process is killed meanwhile, it
-  /// was not seen by others before, as far as they wait for the guard. May block: helper thread.
+  /// As write(), and the bytes are on disk when this returns. If the process is killed meanwhile,
+  /// other processes that wait for the guard have not seen the bytes before. May block: helper
+  /// thread.
   SystemResult write_through(ConstBytes bytes, std::uint64_t offset) noexcept;
 
-  /// Of a file from open(). `directory` as for openat(2).
+  /// For a file from open(). `directory` as for openat(2).
   SystemResult look_at_name(int directory, const char* file, Stands& stands) const noexcept;
 
  private:
-  /// As it was when it was opened. While it is open, no other file gets its number.
+  /// The file's state when it was opened. While it is open, no other file gets its number.
   struct Identity {
     dev_t device = 0;
     ino_t inode = 0;

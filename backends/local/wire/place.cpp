@@ -83,7 +83,7 @@ std::chrono::milliseconds mark_path(const Directory& directory, std::int64_t now
     static_cast<void>(::fchmod(file.get(), *directory.file_mode) == 0);
   }
   const auto text = fmt::format("{}{}\n", ours, now_ms);
-  // One that is not whole is made anew by whoever comes next.
+  // The next process writes an incomplete mark again.
   if (file) static_cast<void>(::pwrite(file.get(), text.data(), text.size(), 0) == 0);
   return kSettling;
 }

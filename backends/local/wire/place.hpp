@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the path of a lock directory leads: still to the directory that we have open, or elsewhere
-// by now, since somebody renamed one above it and made it anew, switched a symlink, or mounted
-// something over it. Whoever comes by the path then finds another directory, with other files, and
-// would hold the same locks. README.md says how both sides are kept from that.
+// Checks whether the path of a lock directory still leads to the open directory. It may lead
+// elsewhere: a directory above was renamed and created again, a symlink was switched, or a file
+// system was mounted over it. Processes that use the path then find another directory, with other
+// files, and would hold the same locks. README.md explains how both sides avoid that.
 #pragma once
 
 #include <chrono>
@@ -23,19 +23,20 @@ enum class Leads {
 /// One system call. `error`: the errno, if it is unknown.
 Leads where_it_leads(const Directory& directory, int& error) noexcept;
 
-/// Who has locks in a directory looks this often whether the path still leads there.
+/// The interval at which a process with locks in a directory checks that the path still leads
+/// there.
 inline constexpr std::chrono::milliseconds kLookAtPath{250};
-/// Nobody is served in a directory before the path has been seen to lead there for this long: two
-/// looks of those who had locks in another one.
+/// No lock is granted in a directory before its path has led there for this long. That is two
+/// checks of the holders in another directory.
 inline constexpr std::chrono::milliseconds kSettling{500};
 
-/// A mark in the directory says since when its path leads there (a path has one of its own: the
-/// directory may be known by another one, and new by this). Makes it when there is none, or that
-/// of another directory, which was copied. Returns how much of kSettling is left; all of it if no
-/// mark can be made. By the wall clock: one that jumps ahead by half a second just then shortens
-/// it. May block.
+/// A mark in the directory shows since when its path leads there. Each path has its own mark: the
+/// directory may be known by another path, and new by this one. Creates a missing mark, and
+/// replaces one that was copied from another directory. Returns the rest of kSettling; all of it if
+/// no mark can be made. Uses the wall clock: a jump ahead by half a second just then shortens it.
+/// May block.
 std::chrono::milliseconds mark_path(const Directory& directory, std::int64_t now_ms);
-/// Its path leads elsewhere: should it come back, it is new.
+/// The path leads elsewhere: if it leads here again, the directory is new.
 void remove_mark(const Directory& directory);
 
 /// All directories and symlinks that the path leads through, itself included.

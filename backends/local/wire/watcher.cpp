@@ -22,8 +22,8 @@ struct Watcher::State {
   std::string directory;  ///< as it is open
 };
 
-// By the descriptor, and by the path for what leads to it: that is watched because a path may come
-// to lead elsewhere.
+// Watches the directory by its descriptor, and the way to it by path, because the path may lead
+// elsewhere later.
 int Watcher::start(int directory, const std::vector<std::string>& way) {
   stop();
   const int descriptor = ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
@@ -37,7 +37,7 @@ int Watcher::start(int directory, const std::vector<std::string>& way) {
       descriptor, opened.c_str(),
       IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR);
   if (state->directory_watch < 0) return errno;
-  // Nothing is told of what happens in them. IN_MASK_ADD: the directory itself is among them.
+  // Changes inside them are not reported. IN_MASK_ADD: the directory itself is among them.
   for (const auto& each : way) {
     static_cast<void>(::inotify_add_watch(
         descriptor, each.c_str(),
@@ -56,7 +56,8 @@ void Watcher::stop() noexcept {
   state_.reset();
 }
 
-// Only closes: others write their tickets all the time, and that is nobody's turn.
+// Watches only closes: other claims write their tickets all the time, which never makes a waiter
+// the next one.
 int Watcher::watch_file(const std::string& path) noexcept {
   if (!state_) return -1;
   return ::inotify_add_watch(state_->stream.native_handle(), path.c_str(),
@@ -120,7 +121,7 @@ void Watcher::read(State& state) {
         state.listener->on_name_changed({text, ::strnlen(text, event.len)});
       }
     }
-    // What did not fill the buffer was all there is: save a read that finds nothing.
+    // A partly filled buffer had all events: saves a read that finds nothing.
     if (static_cast<std::size_t>(size) + sizeof(inotify_event) + 256 < buffer.size()) return;
   }
 }
