@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Connecting, what the store declares, and what is only looked at.
+// Connects, declares the store's capabilities, and serves the calls that only read.
 #include "backends/memcached/backend.hpp"
 
 #include <fmt/format.h>
@@ -94,9 +94,9 @@ asio::awaitable<Failure> MemcachedBackend::connect(TimePoint deadline) {
 asio::awaitable<Failure> MemcachedBackend::reach(std::shared_ptr<Server> server,
                                                  TimePoint deadline) {
   server->start();
-  // A connection that hangs must not use up the time of another one (Session bounds each step), and
-  // a server that hangs not that in which the others could serve. One that is merely slow goes on
-  // where it was.
+  // A connection that hangs must not use up the time of another one (Session bounds each step). A
+  // server that hangs must not use up the time in which the others could serve. A slow one
+  // continues at its last step.
   constexpr std::chrono::seconds kPatience{3};
   const bool alone = servers_.size() == 1;
   Answer answer;

@@ -25,7 +25,7 @@ ErrorMeaning meaning(Error error) noexcept {
     case Error::closed:
       return {errc::closed, "the store was closed by us"};
     case Error::not_held:
-      return {errc::not_found, "nobody holds the lock"};
+      return {errc::not_found, "no client holds the lock"};
     case Error::held_with_other_token:
       return {errc::not_holder, "the lock is held with another token"};
     case Error::cannot_list:
@@ -35,7 +35,7 @@ ErrorMeaning meaning(Error error) noexcept {
       return {errc::config_unsafe, "this Memcached version cannot be trusted with locks"};
     case Error::token_broken:
       return {errc::protocol,
-              "the lock's token counter cannot give a token; delete it, or let it expire"};
+              "the lock's token counter cannot issue a token; delete it, or let it expire"};
     case Error::access_denied:
       return {errc::access_denied,
               "the Memcached server demands authentication, which its text protocol lacks here"};
@@ -59,7 +59,7 @@ ErrorMeaning meaning(Error error) noexcept {
               "servers, order and distribution"};
     case Error::no_thread:
       return {errc::unavailable,
-              "the system has no thread to give: raise the limit (ulimit -u, pids.max)"};
+              "the system has no thread left: raise the limit (ulimit -u, pids.max)"};
     case Error::newer_format:
       return {errc::newer_format, "a newer version of dlock wrote it"};
     case Error::self_test_failed:

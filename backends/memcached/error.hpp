@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What can go wrong with a Memcached server. Values are permanent.
+// The errors of a Memcached server. Values are permanent.
 #pragma once
 
 #include "dlock/error.hpp"

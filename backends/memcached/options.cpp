@@ -118,7 +118,7 @@ const BackendDescriptor& backend() {
       .lease_option = "lease",
       .refused_schemes = {{"memcached+tls", kNoTls}},
       .create = &create,
-      .why_no_permits = "the server may drop any item, and with it who holds how many",
+      .why_no_permits = "the server may drop any item, and with it the holders of permits",
       .has_adoption = true,
   };
   return descriptor;

@@ -98,7 +98,7 @@ class Acquirer {
         in_doubt_ = true;
         co_return Verdict::again;
       case Outcome::not_stored:
-        // Ours, if an earlier add of unknown outcome has come in meanwhile.
+        // It is this claim's value if an earlier add of unknown outcome was executed meanwhile.
         if (!order_.in_doubt && !result_.late_add) co_return stop(ClaimStatus::busy);
         in_doubt_ = true;
         co_return Verdict::again;
@@ -114,7 +114,7 @@ class Acquirer {
     }
   }
 
-  /// Something of ours may be there.
+  /// The claim's own value may be there.
   asio::awaitable<Verdict> look(bool last) {
     auto found = co_await server_.gets(keys_);
     if (!found.answer.done()) co_return stop_for(std::move(found.answer));
@@ -141,13 +141,13 @@ class Acquirer {
     co_return answer.done();
   }
 
-  /// Nobody knows how much of its time is left.
+  /// The rest of its lease is unknown.
   asio::awaitable<Verdict> begin_anew(const Value& there, const Item& item, bool last) {
     value_.since_ms = there.since_ms;
     return replace(item, last);
   }
 
-  /// By our value, if nobody was faster.
+  /// Replaces it with this claim's value, unless another client was faster.
   asio::awaitable<Verdict> replace(const Item& item, bool last) {
     const auto text = stamped();
     auto answer = co_await server_.cas(order_.key, text, exptime_of(value_.lease), item.number);
@@ -167,7 +167,7 @@ class Acquirer {
     }
   }
 
-  /// The exported grant is there, or was and is ours since a request that was not answered.
+  /// The exported grant is there, or this claim has adopted it since with an unanswered request.
   asio::awaitable<Verdict> adopt(bool last) {
     auto found = co_await server_.gets(keys_);
     if (!found.answer.done()) co_return stop_for(std::move(found.answer));
@@ -195,7 +195,7 @@ class Acquirer {
   }
 
   Verdict stop_for(Answer answer) {
-    // An add that went before may have happened all the same, or did and was answered too slowly.
+    // An earlier add may have been executed all the same, or was answered too slowly.
     bool added = result_.late_add || (in_doubt_ && !order_.in_doubt);
     if (added) return stop(ClaimStatus::unknown, std::move(answer.failure));
     const bool hopeless = answer.outcome == Outcome::refused &&
@@ -204,7 +204,8 @@ class Acquirer {
                 std::move(answer.failure));
   }
 
-  /// The lock is ours. False: it was given back, or the token is still to be asked for.
+  /// The claim has the lock. Returns false if it was released, or the token must still be
+  /// requested.
   asio::awaitable<bool> take_token() {
     auto number = co_await count(1);
     if (number.answer.done()) {

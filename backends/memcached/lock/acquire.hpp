@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a lock is taken: `add`, then a token. Against Commands.
+// Acquires a lock: `add`, then a token. Uses Commands.
 //
-//   server not tested          -> self-test first: passed or denied, go on; wrong, `failed`
+//   server not tested          -> self-test first: passed or denied, continue; wrong, `failed`
 //   add STORED                 -> token, granted            2 round trips, 3 for a new counter
 //   add NOT_STORED             -> busy
-//   an earlier add in doubt    -> look first: ours, renew it by cas; absent, add; else busy
-//   an exported grant          -> look first: that very grant, cas; ours by now, renew it by cas
+//   an earlier add in doubt    -> read first: own value, renew it by cas; absent, add; else busy
+//   an exported grant          -> read first: that very grant, cas; adopted already, renew it by
+//   cas
 //   add not answered           -> in doubt; once more if the connection broke, else `unknown`
 //   add answered too slowly    -> as if in doubt, see lease.hpp
 //
-// The token is taken after the lock is won. Taken before, it could be smaller than an earlier
-// holder's. It counts only if it came before the lease's end: the core checks that by `sent`.
+// The token is requested after the lock is won. If it were requested before, it could be smaller
+// than an earlier holder's. It counts only if it arrived before the lease's end: the core checks
+// that by `sent`.
 #pragma once
 
 #include <memory>
@@ -29,8 +31,8 @@ struct AcquireOrder {
   std::string token_key;
   Value value;  ///< moments are filled in
   std::uint64_t min_token = 0;
-  bool in_doubt = false;  ///< an add of ours may have happened, or may yet
-  /// Not null: by cas in the place of the value of this grant, instead of by add.
+  bool in_doubt = false;  ///< an add of this claim may have been executed, or may be yet
+  /// Not null: replaces the value of this grant by cas, instead of an add.
   std::shared_ptr<const Adoption> adoption;
 };
 
@@ -39,8 +41,8 @@ struct AcquireResult {
   std::optional<std::uint64_t> token;
   TimePoint sent{};           ///< the lease counts from here
   std::int64_t since_ms = 0;  ///< as in the value
-  ServerInfo info;            ///< what the server said while the lock was there
-  ItemNumber number;          ///< of what is stored
+  ServerInfo info;            ///< the server's facts while the lock was there
+  ItemNumber number;          ///< number of the stored value
   bool late_add = false;      ///< an add was not answered: a copy may arrive later
   Failure failure;
 };

@@ -19,8 +19,8 @@ KeyClaimPtr mine(const ClaimPtr& claim) { return std::static_pointer_cast<KeyCla
 
 Validity validity_from(TimePoint sent, Duration lease) { return {sent + lease, sent + lease / 3}; }
 
-/// A claim of which a request was not answered: until when a copy of it may still arrive. The core
-/// thinks likewise (one lease).
+/// Returns until when a copy of the claim's unanswered request may still arrive. The core uses the
+/// same time (one lease).
 TimePoint late_until(const KeyClaim& claim, TimePoint now) { return now + claim.request().lease; }
 
 }  // namespace
@@ -58,7 +58,7 @@ asio::awaitable<ClaimAnswer> MemcachedBackend::claim(ClaimPtr any_claim, TimePoi
   const bool may_adopt_late =
       claim->request().adoption != nullptr && result.status == ClaimStatus::unknown;
   if (result.late_add || may_adopt_late) claim->late_until = late_until(*claim, env_.now());
-  // An add may still come in: who gives up now has something to withdraw.
+  // An add may still be executed: a claim that gives up now has something to withdraw.
   if (result.status == ClaimStatus::busy && claim->late_until > env_.now()) {
     answer.status = ClaimStatus::waiting;
   }

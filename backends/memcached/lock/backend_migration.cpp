@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The target's part of a migration: no record can stand in a cache.
+// The target's part of a migration: a cache cannot keep a record.
 #include "backends/memcached/backend.hpp"
 #include "backends/memcached/error.hpp"
 #include "backends/memcached/lock/migration.hpp"

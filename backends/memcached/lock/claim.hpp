@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the backend keeps about one claim. Loop only.
+// The state of one claim. Loop only.
 #pragma once
 
 #include <memory>
@@ -21,24 +21,24 @@ class KeyClaim final : public Claim {
   KeyClaim(ClaimRequest request, Env& env, std::shared_ptr<Server> where)
       : Claim(std::move(request)), server(std::move(where)), wake(env) {}
 
-  const std::shared_ptr<Server> server;  ///< for good: a name never moves
+  const std::shared_ptr<Server> server;  ///< permanent: a name never moves
   std::string key;
   std::string token_key;
 
   Signal wake;
   std::uint64_t arrival = 0;  ///< its place among the waiters here; 0: never waited
-  bool woken = false;         ///< told to try, and has not yet
+  bool woken = false;         ///< notified to try, and has not tried yet
 
-  bool in_doubt = false;          ///< something of ours may be in the store
-  bool granted = false;           ///< told so to the core
+  bool in_doubt = false;          ///< the claim's own value may be in the store
+  bool granted = false;           ///< reported to the core as granted
   bool release_in_doubt = false;  ///< a release was sent and not answered
   TimePoint late_until{};         ///< until then an add of unknown outcome may still arrive
   std::int64_t since_ms = 0;
   ServerInfo info;
-  ItemNumber stored;  ///< what was last stored for it, if that is known
-  std::string proof;  ///< once its grant was exported: renewals leave it in the value
+  ItemNumber stored;  ///< number of the last value stored for it, if known
+  std::string proof;  ///< set when its grant was exported: renewals keep it in the value
 
-  /// As it is to be written.
+  /// The value to write.
   Value value() const {
     Value value;
     value.owner = request().owner;

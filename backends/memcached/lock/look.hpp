@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is only read: the poll of waiters, a lock's status, and the operator's break. Against
-// Commands.
+// The procedures that only read: the poll of waiters and a lock's status. Also the operator's
+// break. Uses Commands.
 #pragma once
 
 #include <optional>
@@ -20,12 +20,12 @@ struct PollResult {
   std::set<std::string, std::less<>> free;  ///< keys that are not there
 };
 
-/// One multi-get for all keys. Of `strays` (released claims of which an add may come in late), what
-/// has come in is taken away.
+/// Reads all keys with one multi-get. `strays` are released claims whose add may arrive late: an
+/// add that has arrived is deleted.
 asio::awaitable<PollResult> look_all(Commands& server, std::vector<std::string> keys,
                                      std::vector<ReleaseOrder> strays);
 
-/// The number in a counter; empty: none is there, or something else is.
+/// Returns the number in a counter. Empty: no counter exists, or it has another value.
 std::optional<std::uint64_t> counter_of(const Item* item);
 /// Returns the failure for a counter that cannot be counted up.
 Failure broken_counter(const std::string& token_key, const Item* item);

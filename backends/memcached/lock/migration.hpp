@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a cache can do for a migration that ends here: tokens raised, notes kept as well as it keeps
-// anything. Against Commands.
+// The operations of a cache for a migration that ends here: it raises tokens, and keeps notes as
+// well as any item. Uses Commands.
 #pragma once
 
 #include <string>
@@ -12,11 +12,11 @@
 
 namespace dlock::memcached {
 
-/// The counter is at `above` at least. One that is ahead of the clock does not expire: it could not
-/// be seeded again.
+/// Raises the counter to at least `above`. A counter that is ahead of the clock does not expire: it
+/// could not be seeded again.
 asio::awaitable<Answer> lift_counter(Commands& server, std::string token_key, std::uint64_t above);
 
-/// `holder`: whose lock it must be.
+/// `holder`: the required owner of the lock.
 asio::awaitable<RecordAnswer> raise(Commands& server, ReleaseOrder holder, std::string token_key,
                                     std::uint64_t min_token);
 

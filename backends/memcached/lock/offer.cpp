@@ -7,7 +7,7 @@
 
 namespace dlock::memcached {
 
-// EXISTS: a renewal of ours that was not answered has come in between; or somebody else.
+// EXISTS: an unanswered renewal of this claim, or another client, has changed the value meanwhile.
 asio::awaitable<Failure> offer(Commands& server, OfferOrder order) {
   constexpr int kTurns = 4;
   const std::vector<std::string> keys{order.key};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a grant is exported: the proof is written into the lock's value, by cas. Against Commands.
+// Exports a grant: writes the proof into the lock's value, by cas. Uses Commands.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ struct OfferOrder {
   Value value;  ///< with the proof; its moments are filled in
 };
 
-/// Clear: done. not_holder: the key is not ours. Else nobody may count on it.
+/// Clear: done. not_holder: the key is another owner's. Otherwise the proof may not be relied on.
 asio::awaitable<Failure> offer(Commands& server, OfferOrder order);
 
 }  // namespace dlock::memcached

@@ -51,7 +51,7 @@ std::vector<ReleaseOrder> Poller::strays(TimePoint now) {
 }
 
 Duration Poller::pause(std::uint64_t dice) {
-  // Nobody waits for a stray.
+  // No caller waits for a stray.
   const auto base =
       waiters_.empty() ? std::max<Duration>(pace_.longest, std::chrono::milliseconds(250)) : pause_;
   pause_ = std::min(pause_ + pause_ / 4, pace_.longest);

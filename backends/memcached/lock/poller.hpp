@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who waits for which key of one server, when to look next, and whom to wake. Pure: the server
-// carries out the polls.
+// Decides for one server which claims wait for which key, when to poll next, and which claim to
+// wake. Pure: the server executes the polls.
 //
-// All waited keys go into one multi-get. Of a free key's waiters here the first is woken and tries;
-// the others need not lose against him. The pause between polls starts short with each newcomer,
-// grows while nothing happens, and is jittered: processes that wait for one lock must not march in
-// step.
+// One multi-get reads all keys with waiters. If a key is free, the first of its waiters here is
+// woken and tries; the others do not compete with it. The pause between polls is short after each
+// new waiter, and grows while nothing happens. It is jittered, so that processes that wait for one
+// lock do not poll in step.
 #pragma once
 
 #include <map>
@@ -28,9 +28,9 @@ class Poller {
 
   void add(KeyClaim& claim);
   void remove(KeyClaim& claim);
-  /// The first waiter of the key that is not on its way already; null if there is none.
+  /// Returns the first waiter of the key that was not woken yet; null if there is none.
   KeyClaim* next(const std::string& key);
-  /// Calls `wake` with each waiter that is not on its way already; `wake` adds and removes none.
+  /// Calls `wake` with each waiter that was not woken yet; `wake` must not add or remove one.
   template <class Wake>
   void each_sleeper(Wake wake) const {
     for (const auto& [key, claims] : waiters_) {
@@ -41,7 +41,7 @@ class Poller {
   }
   std::vector<std::string> keys() const;
 
-  /// A released claim of which an add may arrive until then.
+  /// A released claim whose add may arrive until then.
   void add_stray(ReleaseOrder stray, TimePoint until);
   std::vector<ReleaseOrder> strays(TimePoint now);
 

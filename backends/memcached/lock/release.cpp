@@ -7,7 +7,7 @@
 
 namespace dlock::memcached {
 
-// EXISTS: a renewal that was not answered has come in between; its value is ours, too.
+// EXISTS: an unanswered renewal was executed meanwhile; its value is also this claim's.
 asio::awaitable<ReleaseResult> release(Commands& server, ReleaseOrder order) {
   constexpr int kTurns = 4;
   bool in_doubt = false;

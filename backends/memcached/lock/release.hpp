@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a lock is given back. Where the number of what we stored last is known, exactly that value is
-// deleted: 1 round trip. Else `gets` shows whose it is, and `cas` with a date long past deletes
-// what was read: 2 round trips. Against Commands.
+// Releases a lock. If the number of the last stored value is known, exactly that value is deleted:
+// 1 round trip. Otherwise `gets` shows its owner, and `cas` with a date long past deletes the value
+// that was read: 2 round trips. Uses Commands.
 #pragma once
 
 #include <string>
@@ -18,7 +18,8 @@ struct ReleaseOrder {
 };
 
 struct ReleaseResult {
-  /// released: it was ours and is gone. not_holder: it was not ours, and nothing was done.
+  /// released: the claim's value was there and is deleted. not_holder: it was not there, and
+  /// nothing was changed.
   ReleaseStatus status = ReleaseStatus::unknown;
   Failure failure;
 };

@@ -29,8 +29,8 @@ RenewResult gone(LossReason reason) {
   return result;
 }
 
-/// `none`: it is ours. `removed` stands for all kinds of absence until the server has said how it
-/// is.
+/// `none`: the value is this claim's. `removed` is returned for all kinds of absence until the
+/// server's facts show the reason.
 LossReason seen(const Item* item, const RenewOrder& order) {
   if (item == nullptr) return LossReason::removed;
   const auto& id = order.value.owner.id;
@@ -46,7 +46,7 @@ RenewResult lost(const Item* item, const RenewOrder& order, LossReason why) {
   return result;
 }
 
-/// What the answer to a renewal means; the moment at which it was sent is not in it.
+/// Converts the answer to a renewal, without the time at which it was sent.
 RenewResult renewed(Answer answer) {
   switch (answer.outcome) {
     case Outcome::done: {
@@ -64,7 +64,7 @@ RenewResult renewed(Answer answer) {
   }
 }
 
-/// A batch of renewals: all that are still ours in one round trip.
+/// A batch of renewals: one round trip for all claims that still have their keys.
 class Batch {
  public:
   using Places = std::vector<std::size_t>;
@@ -96,8 +96,8 @@ class Batch {
     }
   }
 
-  /// Again: the value has changed since it was read (a renewal of ours that was not answered), or
-  /// the answer was too slow to be trusted.
+  /// Repeats a renewal if an unanswered renewal of this claim has changed the value since it was
+  /// read. Also repeats it if the answer was too slow to be trusted.
   asio::awaitable<void> prolong_again() {
     Places places;
     std::vector<std::string> keys;

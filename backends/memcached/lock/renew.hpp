@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How leases are prolonged: one multi-get shows which keys are still ours, then one `cas` each
-// sets the new expiry. Reasons for those that are gone come from the server's own counters. Against
-// Commands.
+// Renews leases: one multi-get shows which keys still have their claims' values, then one `cas`
+// each sets the new expiry. The server's own counters show why others are gone. Uses Commands.
 #pragma once
 
 #include <string>
@@ -16,14 +15,14 @@ namespace dlock::memcached {
 struct RenewOrder {
   std::string key;
   Value value;
-  ServerInfo info;  ///< what the server said when the lock was last seen there
+  ServerInfo info;  ///< the server's facts when the lock was last seen there
 };
 
 struct RenewResult {
   ExtendStatus status = ExtendStatus::unavailable;
   TimePoint sent{};  ///< the lease counts from here
   LossReason reason = LossReason::none;
-  ItemNumber number;  ///< of what is stored, if it was extended
+  ItemNumber number;  ///< number of the stored value, if it was extended
   ServerInfo info;
   Failure failure;
   std::string broken_by{};  ///< as in ExtendAnswer
@@ -32,7 +31,8 @@ struct RenewResult {
 /// One result for each, in order.
 asio::awaitable<std::vector<RenewResult>> renew(Commands& server, std::vector<RenewOrder> orders);
 
-/// Looks only: `gone` for those that are not ours any more, `extended` for the others.
+/// Reads only: returns `gone` for claims whose keys have other values or none, `extended` for the
+/// others.
 asio::awaitable<std::vector<RenewResult>> verify(Commands& server, std::vector<RenewOrder> orders);
 
 }  // namespace dlock::memcached

@@ -11,8 +11,8 @@
 namespace dlock::memcached {
 namespace {
 
-/// A server that has not answered a poll by then counts as out of reach: its waiters ask for
-/// themselves, and the core counts the time.
+/// A server that has not answered a poll by then counts as unreachable. Its waiters then ask one by
+/// one, and the core counts the time.
 constexpr std::chrono::seconds kPollPatience{1};
 constexpr std::chrono::seconds kCheckPatience{2};
 
@@ -61,10 +61,10 @@ void Server::warn_of_evictions(const ServerInfo& info) {
   if (*evictions_seen_ != UINT64_MAX) {
     sink_.on_warning(
         fmt::format("memcached {} is evicting items ({} since it started): locks may vanish; raise "
-                    "its memory (-m), start it with -M, or give locks a server of their own",
+                    "its memory (-m), start it with -M, or use a separate server for locks",
                     address_, info.evictions));
   }
-  evictions_seen_ = UINT64_MAX;  // said once
+  evictions_seen_ = UINT64_MAX;  // printed once
 }
 
 RenewOrder Server::order_of(const KeyClaim& claim) {
@@ -90,7 +90,7 @@ asio::awaitable<void> Server::check_held() {
     return verify(call, std::move(orders));
   };
   const auto ran = co_await line_->run<Results>(std::move(work), env_.now() + kCheckPatience);
-  // Without a result the next renewal tells.
+  // Without a result the next renewal finds it.
   if (!ran.result || stopped_) co_return;
   for (std::size_t i = 0; i < claims.size(); ++i) {
     const auto& result = (*ran.result)[i];
@@ -106,7 +106,7 @@ asio::awaitable<void> Server::check_held() {
 asio::awaitable<void> Server::wait(KeyClaimPtr claim, TimePoint deadline) {
   const auto self = shared_from_this();
   if (stopped_) co_return;
-  // Strays are looked for at leisure; a waiter is not.
+  // Strays are read at long intervals, a waiter's key at once.
   if (!poller_.has_waiters()) poll_now_.notify();
   // However the wait ends.
   const struct Place {

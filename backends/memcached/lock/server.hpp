@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One server: the line to it, its waiters, the locks held on it, and what it last
-// said of itself. When it has lost everything, the held locks are looked at once, not at their next
-// renewal.
+// One server: the line to it, its waiters, the locks held on it, and its last known facts. When it
+// has lost everything, the held locks are checked at once, not at their next renewal.
 #pragma once
 
 #include <functional>
@@ -26,7 +25,7 @@ class Server : public std::enable_shared_from_this<Server> {
   Server(Env& env, EventSink& sink, Session::Settings settings, Poller::Pace pace);
 
   void start();
-  /// No event is told any more; every wait ends.
+  /// Ends every wait; no event is reported any more.
   void stop();
   Line& line() noexcept { return *line_; }
 
@@ -39,9 +38,9 @@ class Server : public std::enable_shared_from_this<Server> {
   void hold(const KeyClaimPtr& claim) { held_[claim->number()] = claim; }
   void forget(const KeyClaim& claim) { held_.erase(claim.number()); }
 
-  /// Until its key may be free, a poll failed, or the claim is woken otherwise.
+  /// Returns when its key may be free, a poll failed, or the claim is woken otherwise.
   asio::awaitable<void> wait(KeyClaimPtr claim, TimePoint deadline);
-  /// The key has just been given back by this process.
+  /// This process has just released the key.
   void given_back(const std::string& key);
   void add_stray(ReleaseOrder stray, TimePoint until);
 
@@ -71,7 +70,7 @@ class Server : public std::enable_shared_from_this<Server> {
   std::map<std::uint64_t, std::weak_ptr<KeyClaim>> held_;
 };
 
-/// The same failure, and which server it is about.
+/// Returns the failure with the server's address.
 Failure about(const Server& server, Failure why);
 
 }  // namespace dlock::memcached

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How often a connection is tried that does not last: at once after one that has lived, then with
-// pauses that double, however each try ends. A server that answers "too many connections", or that
-// hangs up on whoever has got in, is asked about once in two seconds. Pure.
+// Decides how often a connection that does not last is tried again: at once after one that lasted,
+// then with doubling pauses, however each try ends. A server that answers "too many connections",
+// or closes each new connection, is asked about once in two seconds. Pure.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ class Pacer {
   bool may_try(TimePoint now) const noexcept { return now >= last_ + pause_; }
 
   void tried(TimePoint now) noexcept {
-    // One that has lived, or a long time without any, begins anew.
+    // A connection that lasted, or a long time without one, resets the count.
     if (now - last_ >= kLived) tries_ = 0;
     last_ = now;
     pause_ = tries_ == 0 ? Duration(0) : std::min<Duration>(kFirst * (1 << (tries_ - 1)), kLongest);

@@ -97,13 +97,13 @@ Capabilities declare(const std::vector<ServerInfo>& servers, std::chrono::millis
   };
   all.shortfalls.push_back(
       {"memcached forgets every lock at a restart or flush_all",
-       "take a store that keeps its data (zookeeper); no setting of memcached does"});
+       "use a store that keeps its data (zookeeper); no setting of memcached does"});
   const auto evicting =
       std::find_if(servers.begin(), servers.end(), [](const auto& one) { return one.evicts; });
   if (evicting != servers.end()) {
     all.shortfalls.push_back(
         {fmt::format("{} may evict locks when its memory is short", evicting->address),
-         "start memcached with -M, or give locks a server of their own"});
+         "start memcached with -M, or use a separate server for locks"});
   }
   all.token = TokenStrength::time_seeded;
   all.wake_up = WakeUp::poll;
@@ -115,7 +115,7 @@ Capabilities declare(const std::vector<ServerInfo>& servers, std::chrono::millis
   all.can_evict = true;
   all.can_adopt = true;
   all.can_raise = true;
-  all.record_losses = all.shortfalls;  // of notes; there are no records
+  all.record_losses = all.shortfalls;  // for notes; a cache has no records
   for (const auto& server : servers) {
     all.notes.push_back(fmt::format("{}: memcached {}, {} MiB, evictions {}", server.address,
                                     server.version, server.max_bytes >> 20U,

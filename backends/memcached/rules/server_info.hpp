@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a server says of itself (`stats`), and what follows from it: whether it is the same run,
-// why a lock is gone, what can be promised. Pure.
+// The facts that a server reports (`stats`), and the conclusions: whether it is the same run, why a
+// lock is gone, and the guarantees. Pure.
 #pragma once
 
 #include <chrono>
@@ -26,28 +26,29 @@ struct ServerInfo {
   std::uint64_t max_bytes = 0;
   bool is_proxy = false;  ///< memcached as a proxy before others
   bool evicts = true;     ///< drops live items when memory is short; off with -M
-  /// How often we found our canary gone or changed.
+  /// The number of times that the canary was gone or changed.
   std::uint64_t canary_losses = 0;
 };
 
-/// Takes one line of `stats` or `stats settings`; what it does not know is ignored.
+/// Reads one line of `stats` or `stats settings`; ignores unknown ones.
 void take_stat(ServerInfo& info, std::string_view key, std::string_view value);
 
 /// False: the server was restarted in between. A pid alone says little, it is 1 in a container.
 bool same_run(const ServerInfo& before, const ServerInfo& after);
 
-/// Why a lock's key is gone, by what the server said while it was there and says now.
+/// Returns why a lock's key is gone, from the server's facts while it was there and now.
 LossReason reason_of_loss(const ServerInfo& before, const ServerInfo& after);
 
-/// Empty, or why this version must not be used: before 1.5.14 and in 1.6.12 a deleted item may
-/// live on and compare-and-set is broken (memcached issues 469 and 844).
+/// Returns why this version must not be used, or an empty text. Before 1.5.14 and in 1.6.12 a
+/// deleted item may live on, and compare-and-set is broken (memcached issues 469 and 844).
 std::string version_error(std::string_view version);
 
-/// Whether meta commands are worth trying: from 1.6.18 on, with which they are tested. Behind a
-/// proxy, whose server may be restarted unseen, the number of an item would be another's by then.
+/// Returns whether meta commands are worth trying: from 1.6.18 on, with which they are tested. Not
+/// behind a proxy, whose server may be restarted unseen: then an item's number could be another
+/// item's.
 bool has_meta_commands(std::string_view version);
 
-/// What the servers promise together.
+/// Returns what the servers guarantee together.
 Capabilities declare(const std::vector<ServerInfo>& servers, std::chrono::milliseconds lease);
 
 }  // namespace dlock::memcached

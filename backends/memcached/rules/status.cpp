@@ -11,7 +11,7 @@
 namespace dlock::memcached {
 namespace {
 
-/// Of a moment that another client wrote: it may be any number.
+/// The age since a time that another client wrote: it may be any number.
 std::chrono::milliseconds age_of(std::int64_t since_ms, std::int64_t now_ms) {
   return std::chrono::milliseconds(now_ms - std::clamp<std::int64_t>(since_ms, 0, now_ms));
 }

@@ -44,7 +44,7 @@ void take(Value& into, std::string_view key, std::string_view text) {
   if (key == "broken") into.broken = read_break(text);
 }
 
-/// False: not a value of ours.
+/// Returns false if it is not a value of dlock.
 template <class Take>
 bool each_line(std::string_view data, Take take_line) {
   if (!data.starts_with(kFirstLine)) return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one procedure asks of a server, all by one deadline, on the session that all share.
+// The commands of one procedure to a server, with one deadline, on the shared session.
 #pragma once
 
 #include "backends/memcached/wire/session.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What Session asks of one connection to one server: single commands, as many under way as there
-// are askers, each bounded by a deadline. An add, cas, remove, increment or gets is on its way when
-// the call returns; what it gives waits for the answer. TextClient is the real one; the simulation
-// has its own. Loop only.
+// The interface of one connection to one server, for Session: single commands, any number at once,
+// each bounded by a deadline. An add, cas, remove, increment or gets is sent when the call returns;
+// its coroutine waits for the answer. TextClient is the real one; the simulation has its own. Loop
+// only.
 #pragma once
 
 #include <functional>
@@ -17,24 +17,24 @@
 
 namespace dlock::memcached {
 
-/// After an answer with which the connection cannot be trusted it is closed, and whatever else is
-/// under way comes to nothing: `unknown`. Commands are carried out in the order of the calls. A
-/// coroutine that open() gives ends before the client does; the others may live longer.
+/// If an answer shows that the connection cannot be trusted, the client closes it; all other
+/// pending commands end with `unknown`. Commands are executed in the order of the calls. A
+/// coroutine from open() ends before the client does; the others may outlive it.
 class Client {
  public:
   virtual ~Client() = default;
 
-  /// A connection in the place of the one before.
+  /// Opens a connection that replaces the previous one.
   asio::awaitable<Answer> open(TimePoint deadline) {
     begin_era();
     return open_now(deadline);
   }
   virtual void drop() = 0;
-  /// For good: whoever waits for an answer is told `closed`, and so is everybody after him.
+  /// Closes permanently: pending and later commands end with `closed`.
   virtual void close() = 0;
   virtual bool is_open() const noexcept = 0;
 
-  /// Numbers that were said before say nothing from now on.
+  /// Earlier item numbers are not valid from now on.
   void begin_era() noexcept { ++era_; }
   std::uint64_t era() const noexcept { return era_; }
 
@@ -45,7 +45,7 @@ class Client {
   virtual asio::awaitable<Answer> cas(const std::string& key, const std::string& value,
                                       std::time_t exptime, std::uint64_t cas,
                                       TimePoint deadline) = 0;
-  /// Only with a number that an add or a cas on this connection has said.
+  /// Only with a number that an add or a cas on this connection has returned.
   virtual asio::awaitable<Answer> remove(const std::string& key, std::uint64_t cas,
                                          TimePoint deadline) = 0;
   virtual asio::awaitable<Number> increment(const std::string& key, std::uint64_t by,
@@ -55,8 +55,8 @@ class Client {
   virtual asio::awaitable<Found> gets(const std::vector<std::string>& keys, TimePoint deadline) = 0;
   /// `into` lives until the coroutine has ended.
   virtual asio::awaitable<Answer> stats(ServerInfo& into, TimePoint deadline) = 0;
-  /// What is in `into` already, from `stats`, says whether meta commands are tried; if they are
-  /// known, they are used from now on.
+  /// The facts that `into` already has, from `stats`, decide whether meta commands are tried. If
+  /// the server knows them, they are used from now on.
   virtual asio::awaitable<Answer> settings(ServerInfo& into, TimePoint deadline) = 0;
 
  private:

@@ -48,7 +48,7 @@ void put_meta_set(const Stored& what, std::uint64_t tag, std::string& out) {
   put_number(" c O", tag, out);
 }
 
-/// Takes the word up to the next space off the front.
+/// Removes the word before the next space from the front, and returns it.
 std::string_view take_word(std::string_view& text) {
   const auto end = text.find(' ');
   const auto word = text.substr(0, end);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a procedure (acquire, renew, release, look) asks of one server: commands, one round trip
-// each, in turn, while others ask theirs. Call is the real one; the unit tests have one that fails
-// on demand.
+// The interface of a procedure (acquire, renew, release, status) to one server: commands, one round
+// trip each, one after the other, while other procedures run. Call is the real one; the unit tests
+// have one that fails on demand.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -21,16 +21,16 @@ namespace asio = boost::asio;
 
 enum class Outcome {
   done,
-  not_stored,   ///< of add: the key is there
-  not_found,    ///< of cas, remove, increment: the key is not there
-  exists,       ///< of cas, remove: another value is there by now
-  refused,      ///< the server said no; nothing was changed
-  unavailable,  ///< surely not done: not sent
-  unknown,      ///< sent, and not answered: it may still happen
+  not_stored,   ///< add: the key exists
+  not_found,    ///< cas, remove, increment: the key does not exist
+  exists,       ///< cas, remove: the key has another value now
+  refused,      ///< the server refused; nothing was changed
+  unavailable,  ///< not sent, so not executed
+  unknown,      ///< sent, and not answered: it may still be executed
 };
 
-/// Which of all values that a key ever had: the server numbers what it stores. It says something
-/// within one era only: after a restart, or the loss of everything, the server counts anew.
+/// Identifies one of all values of a key: the server numbers the values that it stores. It is valid
+/// within one era only: after a restart, or the loss of everything, the server counts again.
 struct ItemNumber {
   std::uint64_t cas = 0;  ///< 0: not known
   std::uint64_t era = 0;
@@ -39,7 +39,7 @@ struct ItemNumber {
 struct Answer {
   Outcome outcome = Outcome::unavailable;
   Failure failure;
-  ItemNumber stored;  ///< of add and cas, where the server says it
+  ItemNumber stored;  ///< number from add and cas, if the server returns it
   bool done() const noexcept { return outcome == Outcome::done; }
 };
 
@@ -53,7 +53,7 @@ struct Item {
   ItemNumber number;
 };
 
-/// A value that is to take the place of the one with that number.
+/// A value that replaces the one with that number.
 struct Replacement {
   std::string key;
   std::string value;
@@ -92,16 +92,17 @@ class Commands {
   /// nothing any more.
   virtual asio::awaitable<Answer> remove(const std::string& key, const ItemNumber& number) = 0;
   virtual asio::awaitable<Number> increment(const std::string& key, std::uint64_t by) = 0;
-  /// How long the item lives on. `refused`: the server does not say (it knows no meta commands, or
-  /// the item never expires). Unless overridden: refused.
+  /// Returns the rest of the item's life. `refused`: the server does not say (it knows no meta
+  /// commands, or the item never expires). Unless overridden: refused.
   virtual asio::awaitable<Number> seconds_left(const std::string& key);
-  /// One round trip for all keys. Reading twice does no harm: a broken connection is made anew.
+  /// Reads all keys in one round trip. A repeated read is harmless, so a broken connection is
+  /// opened again.
   virtual asio::awaitable<Found> gets(const std::vector<std::string>& keys) = 0;
-  /// The same, and notices when the server has lost everything.
+  /// As gets(), and notices when the server has lost everything.
   virtual asio::awaitable<Found> gets_and_canary(std::vector<std::string> keys) = 0;
 
-  /// The server has passed the self-test, or denies it. False without a connection that is ready.
-  /// Checked before each `add` or `cas` that acquires a lock.
+  /// Returns whether the server has passed the self-test, or denies it. False without a ready
+  /// connection. Checked before each `add` or `cas` that acquires a lock.
   virtual bool may_grant() const = 0;
   /// Connects if need be, and runs the self-test if the server has not passed it. `done`: locks may
   /// be granted. `refused`: the server is not safe.

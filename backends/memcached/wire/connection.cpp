@@ -16,10 +16,10 @@ using boost::system::error_code;
 
 namespace {
 
-/// Of a server's line, in an error.
+/// The longest part of a server's line in an error.
 constexpr std::size_t kLongestWords = 200;
-/// A server that says something, but owes so many answers for which nobody waits any more, is
-/// asked anew on another connection: it is too far behind, or will never come to an end.
+/// A server that sends data, but owes this number of abandoned answers, is asked again on another
+/// connection. It is too far behind, or never ends an answer.
 constexpr std::ptrdiff_t kMostOverdue = 64;
 
 std::string words_of(const error_code& ec) {
@@ -153,7 +153,7 @@ void Connection::on_read(error_code ec, std::size_t size) {
 
 void Connection::take_answers() {
   while (!pending_.empty() && open_) {
-    // It may be of nobody else by then.
+    // Keeps the exchange alive: it may have no other owner by then.
     const auto first = pending_.front();
     const auto piece = reader_.next(first->expects_data());
     if (!piece) break;
@@ -180,7 +180,7 @@ void Connection::end_for_unasked() {
   const auto piece = reader_.next(false);
   std::string text = piece ? std::string(piece->line.substr(0, kLongestWords)) : std::string();
   const bool is_full = text.find("open connections") != text.npos;
-  if (text.empty()) text = "bytes that nobody has asked for";
+  if (text.empty()) text = "unrequested bytes";
   close(memcached::failure(is_full ? Error::no_places : Error::unexpected, std::move(text)));
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One TCP connection to one server: requests go out in order, as many in one write as there are,
-// and their answers come in the same order. Knows for each request whether it may have reached the
-// server when the connection ends. Loop only; kept alive by its own I/O.
+// One TCP connection to one server. Requests are sent in order, with one write for all that are
+// ready, and answers arrive in the same order. When it ends, it knows for each request whether the
+// server may have received it. Loop only; kept alive by its own I/O.
 //
-// It reads all the time: a server that hangs up while nothing is asked is noticed then, and bytes
-// that nobody asked for end the connection before they can be taken for an answer.
+// It reads all the time. So it notices at once when the server closes an idle connection.
+// Unrequested bytes end the connection before they can be treated as an answer.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
@@ -29,24 +29,24 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  /// Resolves the name and connects to the first of its addresses that answers. Once. Clear: it is
-  /// up.
+  /// Resolves the name and connects to the first of its addresses that answers. May be called once.
+  /// Clear: connected.
   asio::awaitable<Failure> connect(Endpoint server, TimePoint deadline);
 
-  /// The next request is written behind what is there; send() says that it is whole.
+  /// The buffer to which the next request is appended; send() completes it.
   std::string& out() noexcept { return out_; }
-  /// Writes it, now or with what else is sent in this turn of the loop.
+  /// Sends the request, now or with others of this turn of the loop.
   void send(std::shared_ptr<Exchange> exchange);
   /// The requests of this turn are written together.
   void gather() noexcept { pace_.gather(); }
-  /// Whoever asked waits no longer. A server that has said nothing at all since he asked costs the
-  /// connection, and so does one that owes too many answers; from one that is only slow they come.
+  /// The caller does not wait any longer. The connection is closed if the server has sent nothing
+  /// since the request, or owes too many answers. Late answers of a slow server are still read.
   void give_up(Exchange& exchange);
 
-  /// Whoever waits is told.
+  /// Ends the connection, and completes all pending exchanges.
   void close(Failure why);
   bool is_open() const noexcept { return open_; }
-  /// Why it is not open any more.
+  /// Why it is not open.
   const Failure& failure() const noexcept { return failure_; }
 
  private:
@@ -68,9 +68,9 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   ReplyReader reader_;
   std::string out_;            ///< not handed to the socket yet
   std::string writing_;        ///< with the socket
-  std::size_t written_ = 0;    ///< of it
-  std::size_t unwritten_ = 0;  ///< so many of `pending_`, at its end, are in `out_`
-  /// Whose answers are still to come; also of those who have given up.
+  std::size_t written_ = 0;    ///< bytes of `writing_` that are sent
+  std::size_t unwritten_ = 0;  ///< this number of `pending_`, at its end, are in `out_`
+  /// Exchanges with outstanding answers, also abandoned ones.
   std::deque<std::shared_ptr<Exchange>> pending_;
   TimePoint last_heard_{};
   bool open_ = true;

@@ -18,7 +18,7 @@ Answer unexpected(std::string_view line) {
       Outcome::unknown, failure(Error::unexpected, std::string(line.substr(0, kLongestQuote))), {}};
 }
 
-/// What a server says when it does not do as it was asked.
+/// Converts a server's error line.
 Answer judge_error(std::string_view line) {
   std::string text(line.substr(0, kLongestQuote));
   const auto has = [&](std::string_view words) { return line.find(words) != line.npos; };
@@ -34,7 +34,7 @@ Answer judge_error(std::string_view line) {
     return {Outcome::refused, failure(error, std::move(text)), {}};
   }
   if (line.starts_with("ERROR")) {
-    // It is said on accepting, and the connection closed.
+    // The server sends it right after accepting, and closes the connection.
     if (has("open connections")) {
       return {Outcome::unavailable, failure(Error::no_places, std::move(text)), {}};
     }
@@ -43,8 +43,8 @@ Answer judge_error(std::string_view line) {
   return unexpected(line);
 }
 
-/// Whether the next answer can be the next request's: not where the server may have taken data for
-/// commands, or has said what we do not understand.
+/// Returns whether the next answer can belong to the next request. Not if the server may have read
+/// data as commands, or has sent an unknown reply.
 bool keeps_step(const Answer& answer) {
   if (answer.outcome == Outcome::refused) {
     return answer.failure.error != make_error_code(Error::refused);
@@ -63,7 +63,7 @@ Exchange::Progress end_of(const Answer& answer) {
 
 Exchange::Progress Exchange::take(const Piece& piece) {
   auto judged = judge(piece);
-  // Who has given up has been told already.
+  // An abandoned exchange has been completed already.
   if (judged.progress != Progress::more && !is_over_) end(std::move(judged.answer));
   return judged.progress;
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One request that is on its way, and its answer as it comes, piece by piece. Whoever asked may
-// have given up: the answer is read all the same, so that the next one is taken for what it is. No
-// sockets.
+// One sent request, and its answer as it arrives, piece by piece. The answer of an abandoned
+// request is still read, so that the next answer is assigned correctly. No sockets.
 #pragma once
 
 #include <optional>
@@ -16,19 +15,19 @@
 
 namespace dlock::memcached {
 
-/// How the request was written, and by what its answer is known.
+/// How the request was written, and how its answer is recognized.
 struct Asked {
   bool is_meta = false;
-  std::uint64_t tag = 0;  ///< of a meta command
+  std::uint64_t tag = 0;  ///< tag of a meta command
   std::uint64_t era = 0;  ///< when it was sent
 };
 
 class Exchange {
  public:
   enum class Progress {
-    more,      ///< the answer goes on
+    more,      ///< the answer continues
     complete,  ///< the next piece is the next answer's
-    lost,      ///< nobody knows where the next answer begins
+    lost,      ///< the beginning of the next answer is unknown
   };
 
   Exchange(Env& env, Asked asked) : asked_(asked), told_(env) {}
@@ -36,11 +35,11 @@ class Exchange {
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  /// Data may come with the next piece.
+  /// Returns whether data may follow with the next piece.
   virtual bool expects_data() const noexcept { return false; }
-  /// The next piece of the answer; anything but `more` is its end.
+  /// Handles the next piece of the answer; any result except `more` is its end.
   Progress take(const Piece& piece);
-  /// Without an answer, or without all of it.
+  /// Ends it without an answer, or without all of it.
   void end(Answer answer) noexcept;
 
   bool is_over() const noexcept { return is_over_; }
@@ -56,7 +55,7 @@ class Exchange {
     Answer answer;
   };
   virtual Judged judge(const Piece& piece) = 0;
-  /// Of a command that is answered by a line.
+  /// Converts the answer to a command with a one-line reply.
   Answer judge_line(std::string_view line) const;
   const Asked& asked() const noexcept { return asked_; }
 
@@ -117,7 +116,7 @@ class StatsExchange final : public Exchange {
   StatsExchange(Env& env, Asked asked, ServerInfo known, bool probes)
       : Exchange(env, asked), info(std::move(known)), probes_(probes) {}
 
-  ServerInfo info;        ///< what was known, and what it has said besides
+  ServerInfo info;        ///< earlier facts, and those of the reply
   bool has_meta = false;  ///< it knows meta commands
 
  private:

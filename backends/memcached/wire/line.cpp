@@ -8,10 +8,10 @@
 namespace dlock::memcached {
 namespace {
 
-/// A procedure gives up a little before its caller, so that its own word arrives in time.
+/// A procedure gives up a little before its caller, so that its own result arrives in time.
 constexpr std::chrono::milliseconds kHeadStart{15};
-/// So many procedures are under way at most: of a server that does not keep up, or is silent, so
-/// many commands are in doubt, and no more.
+/// The largest number of procedures under way. It also limits the commands in doubt if a server is
+/// slow or silent.
 constexpr std::size_t kAtOnce = 256;
 
 }  // namespace

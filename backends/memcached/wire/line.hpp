@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The way to one server: procedures go on at once on its one session, each with its own deadline.
-// The caller is never held up past that: a procedure that has not begun by then never will (surely
-// not done), one that is under way ends by then, since each of its commands does (maybe done).
+// The way to one server: procedures run at once on its one session, each with its own deadline. The
+// caller is never blocked past that deadline. A procedure that has not begun by then never begins
+// (not executed). One that is under way ends by then, since each of its commands does (maybe
+// executed).
 //
-// One line per server, so that a stopped server holds up its own locks only.
+// One line per server, so that a stopped server blocks only its own locks.
 #pragma once
 
 #include <memory>
@@ -25,11 +26,11 @@ struct Ran {
 /// Loop only.
 class Line : public std::enable_shared_from_this<Line> {
  public:
-  /// `on_info`: told whenever the server said how it is, from within a procedure.
+  /// `on_info`: called from within a procedure whenever the server has reported its facts.
   Line(Env& env, Session::Settings settings, Session::OnFacts on_info);
 
   void start() noexcept { is_started_ = true; }
-  /// Whoever waits is answered at once: `closed`.
+  /// Every waiting caller receives `closed` at once.
   void stop();
 
   /// `work(call)` is the procedure.
@@ -51,7 +52,7 @@ class Line : public std::enable_shared_from_this<Line> {
 
  private:
   TimePoint commands_until(TimePoint deadline) const;
-  /// For whoever gets no result.
+  /// The failure for a caller without a result.
   Failure why_not() const;
 
   Env& env_;

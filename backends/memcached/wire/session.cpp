@@ -11,16 +11,16 @@
 namespace dlock::memcached {
 namespace {
 
-/// A server that is silent for so long in one step is asked anew, on a new connection.
+/// A server that is silent for this long in one step is asked again, on a new connection.
 constexpr std::chrono::seconds kStepPatience{3};
 
-/// On the way to a server nothing of the caller's was sent yet.
+/// No command of the caller has been sent during the connection's steps.
 Answer not_sent(Answer answer) {
   if (answer.outcome == Outcome::unknown) answer.outcome = Outcome::unavailable;
   if (answer.failure.error == make_error_code(Error::connection_lost)) {
     answer.failure.error = make_error_code(Error::not_connected);
   }
-  // What a server, or a proxy that has none, says before it serves is not its last word.
+  // A refusal from before the server serves, or of a proxy without servers, is not final.
   if (answer.outcome == Outcome::refused &&
       answer.failure.error == make_error_code(Error::refused)) {
     answer.outcome = Outcome::unavailable;
@@ -49,8 +49,8 @@ Session::Session(Env& env, Settings settings, OnFacts on_info)
   info_.address = fmt::format("{}:{}", settings_.server.host, settings_.server.port);
 }
 
-// The wall clock has whole milliseconds here, and a counter that is lost and made anew within one
-// of them must not stand lower than before: what is missing is counted from when the millisecond
+// The wall clock here has whole milliseconds. A counter that is lost and created again within one
+// of them must not be lower than before. So the microseconds are counted from when the millisecond
 // was first seen.
 std::int64_t Session::wall_clock_us() const {
   const auto ms = env_.wall_clock_ms();
@@ -84,12 +84,12 @@ asio::awaitable<Answer> Session::ready(TimePoint deadline) {
     co_return Answer{Outcome::unavailable, failure(Error::line_busy), {}};
   }
   const bool fit = client_->is_open() && next_ == Step::done;
-  // Others may have come with another list of servers, or the server has lost ours.
+  // Other clients may have arrived with another list of servers, or the server has lost this one.
   if (fit) next_ = Step::list;
   co_return co_await connect(deadline);
 }
 
-// One that does not answer its first questions is asked anew, on another connection.
+// A server that does not answer its first requests is asked again, on another connection.
 TimePoint Session::step_deadline(TimePoint deadline) const {
   return std::min<TimePoint>(deadline, env_.now() + kStepPatience);
 }
@@ -106,7 +106,7 @@ asio::awaitable<Answer> Session::connect(TimePoint deadline) {
     const auto began = env_.now();
     // One that is broken off halfway costs the connection.
     if (deadline - began < slowest_step_ + slowest_step_ / 4) {
-      // One slow answer must not keep the impatient out for as long as the connection stands.
+      // One slow answer must not keep callers with a short deadline out while the connection lasts.
       slowest_step_ /= 2;
       co_return Answer{Outcome::unavailable, failure(Error::connecting), {}};
     }
@@ -115,7 +115,7 @@ asio::awaitable<Answer> Session::connect(TimePoint deadline) {
     if (!answer.done()) {
       client_->drop();
       if (next_ == Step::canary && hangs_up(answer.failure.text)) {
-        answer.failure.text += ": it hangs up at once; has it no place for more connections (-c)?";
+        answer.failure.text += ": it closes each connection at once; is its limit reached (-c)?";
       }
       last_failure_ = answer.failure;
       co_return answer;
@@ -132,7 +132,7 @@ asio::awaitable<Answer> Session::take_step(TimePoint deadline) {
     case Step::open:
       answer = co_await client_->open(step_deadline(deadline));
       break;
-    // The first question: its answer also tells of a server that has no place for us.
+    // The first request: its answer also shows a server that refuses more connections.
     case Step::canary:
       answer = co_await check_canary(deadline);
       break;
@@ -169,8 +169,8 @@ asio::awaitable<Answer> Session::ask_stats(TimePoint deadline) {
   co_return answer;
 }
 
-// Whoever comes first lays it; a value that is not the one we know is a loss, once we knew one.
-// What has been laid must be there: behind a proxy that keeps nothing everybody would hold a lock.
+// The first client stores it. A value that differs from the known one means a loss. A stored canary
+// must be there: behind a proxy that stores nothing, every client would hold a lock.
 asio::awaitable<Answer> Session::check_canary(TimePoint deadline) {
   const auto& key = settings_.canary_key;
   const std::vector<std::string> keys{key};
@@ -219,7 +219,7 @@ asio::awaitable<Answer> Session::check_list(TimePoint deadline) {
   }
   if (!found.answer.done()) co_return found.answer;
   const auto* note = found.get(key);
-  if (note == nullptr) co_return Answer{Outcome::done, {}, {}};  // and gone again
+  if (note == nullptr) co_return Answer{Outcome::done, {}, {}};  // it is gone again
   if (note->value != ours) {
     list_due_ = {};
     if (auto newer = newer_note(key, note->value); !newer.empty()) {
@@ -266,7 +266,7 @@ asio::awaitable<SelfTestReport> Session::self_test(TimePoint deadline) {
   co_return test.report(info_.address);
 }
 
-// A session that is ready has no coroutine of its own for what it hands on.
+// A ready session forwards a command without its own coroutine.
 
 asio::awaitable<Answer> Session::add(const std::string& key, const std::string& value,
                                      std::time_t exptime, TimePoint deadline) {
@@ -276,8 +276,8 @@ asio::awaitable<Answer> Session::add(const std::string& key, const std::string& 
                     deadline);
 }
 
-// A number says nothing on another connection: the server may be another run of it, which numbers
-// its items anew, and any of them may have that number.
+// A number is not valid on another connection: the server may be another run, which numbers its
+// items again, so that another item may have that number.
 
 asio::awaitable<Answer> Session::cas(const std::string& key, const std::string& value,
                                      std::time_t exptime, const ItemNumber& number,
@@ -346,7 +346,7 @@ asio::awaitable<Found> Session::gets(const std::vector<std::string>& keys, TimeP
                         found.answer.failure.error != make_error_code(Error::no_answer);
     if (!broken) break;
   }
-  // Nobody is hurt by a read that was not answered.
+  // An unanswered read is harmless.
   if (found.answer.outcome == Outcome::unknown) found.answer.outcome = Outcome::unavailable;
   co_return found;
 }

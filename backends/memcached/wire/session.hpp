@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One server, for all procedures at once: connects when a command needs it, one for all,
-// looks at the server on every new connection (a restart breaks them all), and keeps the canary: a
-// key whose loss or change says that the server lost everything (flush_all, or a restart behind a
-// proxy). All clients share one canary per server and key template; its value is random.
+// One server, for all procedures at once. It connects when a command needs it, and inspects the
+// server on every new connection (a restart ends all connections). It keeps the canary: a key whose
+// loss or change shows that the server lost everything (flush_all, or a restart behind a proxy).
+// All clients share one canary per server and key template; its value is random.
 #pragma once
 
 #include <functional>
@@ -30,15 +30,15 @@ class Session final {
     std::function<std::string(std::string_view id)> self_test_key;
     MakeClient make_client = text_driver();
   };
-  /// Called whenever the server was asked, from within a procedure.
+  /// Called from within a procedure whenever the server has reported its facts.
   using OnFacts = std::function<void(const ServerInfo&)>;
 
   Session(Env& env, Settings settings, OnFacts on_info);
 
-  /// Connected, inspected, and fit for locks. Where the time does not suffice for the next step of
-  /// a slow connection: `connecting`, and the next call goes on there.
+  /// Connects, inspects the server, and checks that it is fit for locks. If the time is too short
+  /// for the next step of a slow connection: `connecting`, and the next call continues there.
   asio::awaitable<Answer> ready(TimePoint deadline);
-  /// For good.
+  /// Closes permanently.
   void close();
 
   TimePoint now() const { return env_.now(); }
@@ -63,7 +63,7 @@ class Session final {
   const ServerInfo& info() const { return info_; }
 
  private:
-  /// What is asked on a new connection, one round trip each, or two.
+  /// The steps of a new connection, one or two round trips each.
   enum class Step { open, canary, stats, settings, list, done };
 
   bool is_ready() const;
@@ -91,13 +91,13 @@ class Session final {
   Turns connecting_;  ///< one makes the connection, the others wait for it
   Step next_ = Step::open;
   bool is_closed_ = false;
-  ServerInfo seen_;          ///< of the connection that is being made
-  Duration slowest_step_{};  ///< of it
+  ServerInfo seen_;          ///< facts from the connection that is being made
+  Duration slowest_step_{};  ///< slowest step of that connection
   Pacer pacer_;
-  Failure last_failure_;  ///< why the last connection came to nothing
+  Failure last_failure_;  ///< why the last connection failed
   TimePoint list_due_{};
   mutable std::int64_t wall_ms_ = 0;  ///< as last read
-  mutable TimePoint wall_ms_seen_{};  ///< when it had just become that
+  mutable TimePoint wall_ms_seen_{};  ///< time of the first read of that value
 };
 
 }  // namespace dlock::memcached

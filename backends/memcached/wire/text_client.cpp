@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// What an exchange has come to.
+// Moves the result of an exchange.
 
 void take(LineExchange& from, Answer& result) { result = std::move(from.answer); }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The text protocol to one server, over a connection of its own.
+// The text protocol to one server, over its own connection.
 //
-//  - Answers are known by their order, those to meta commands by a tag besides, which they must
-//    name. After one that does not fit the connection is closed.
-//  - It knows one server only. It never ejects, fails over or re-hashes: that makes second owners.
-//  - A fork()ed child closes its copy of the socket; no lock hangs on a connection.
+//  - Answers are matched by their order, and those to meta commands also by a tag. After an answer
+//    that does not match the connection is closed.
+//  - It uses one server only. It never ejects, fails over or re-hashes: that would allow two
+//    holders.
+//  - A fork()ed child closes its copy of the socket; no lock depends on a connection.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Several coroutines at once, all awaited: what goes to several servers must not wait for each in
-// turn. Loop only.
+// Runs several coroutines at once and awaits them all: requests to several servers must not wait
+// for each other. Loop only.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -45,7 +45,7 @@ class Together : public std::enable_shared_from_this<Together<T>> {
   std::size_t open_;
 };
 
-/// One task alone is not started apart, and what it throws is thrown.
+/// A single task is not spawned, and its exceptions are passed on.
 template <class T>
 boost::asio::awaitable<std::vector<T>> together(Env& env,
                                                 std::vector<boost::asio::awaitable<T>> tasks) {

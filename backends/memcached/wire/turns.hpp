@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// So many at once, the others in order: who may go on, and who waits for that. Loop only.
+// Limits the number of callers at once; the others wait in order. Loop only.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ class Turns {
   Turns(const Turns&) = delete;
   Turns& operator=(const Turns&) = delete;
 
-  /// A place, from its constructor to its destructor.
+  /// A place in line, from its constructor to its destructor.
   class Turn {
    public:
     explicit Turn(Turns& turns);
@@ -26,7 +26,7 @@ class Turns {
     Turn& operator=(const Turn&) = delete;
 
     bool is_ours() const noexcept { return is_ours_; }
-    /// Until it is, the deadline has come, or the waiting has been ended.
+    /// Waits for its turn, until the deadline or until all waiting is ended.
     asio::awaitable<bool> wait(TimePoint deadline) { return called_.wait_until(deadline); }
 
    private:
@@ -36,7 +36,7 @@ class Turns {
     bool is_ours_ = false;
   };
 
-  /// Whoever waits now need not any more.
+  /// Ends all waits.
   void end_waiting() noexcept;
 
  private:
