@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A holder whose place another takes, at the front of its queue.
+// Replaces a holder at the front of its queue by the adopter of its grant.
 #include <algorithm>
 #include <utility>
 

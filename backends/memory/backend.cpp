@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The SPI over SharedStore. Every call ends at once; wake-ups come from whichever loop released,
-// and are posted to ours.
+// The SPI over SharedStore. Every call returns at once. Wake-ups arrive from the loop that
+// released, and are posted to the backend's loop.
 #include <map>
 #include <mutex>
 #include <set>
@@ -70,7 +70,7 @@ Capabilities declare() {
   return capabilities;
 }
 
-/// Wakes of other loops find their way here as long as the backend lives.
+/// Receives the wakes of other loops while the backend exists.
 struct Mailbox {
   Mailbox(Env& of, EventSink& events) : env(&of), sink(&events) {}
 
@@ -87,7 +87,7 @@ struct Mailbox {
 
   std::mutex mutex;
   Env* env;         ///< null when the backend has gone
-  EventSink* sink;  ///< likewise; on the loop only
+  EventSink* sink;  ///< null when the backend has gone; used on the loop only
 };
 
 class MemoryBackend final : public Backend, public MigrationStore {

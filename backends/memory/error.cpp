@@ -16,7 +16,7 @@ ErrorMeaning meaning(Error error) noexcept {
     case Error::token_too_low:
       return {errc::unavailable, "the store's tokens end"};
     case Error::sealed:
-      return {errc::moving, "a migration's record stands in its place"};
+      return {errc::moving, "a migration's record is in its place"};
   }
   return {errc::protocol, "unknown error of the memory store"};
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What can go wrong in the in-process store.
+// The errors of the in-process store.
 #pragma once
 
 #include "dlock/error.hpp"

@@ -94,7 +94,7 @@ bool Semaphores::holds(const std::string& name, const std::string& owner_id) con
   return mine != found->second.entries.end() && mine->token != 0;
 }
 
-/// Those who may have theirs now, and do not know.
+/// Wakes the waiters that may have their permits now and were not notified yet.
 void Semaphores::wake_next(const One& semaphore, std::vector<Wake>& wakes) {
   auto taken = held(semaphore.entries);
   for (const auto& entry : semaphore.entries) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The semaphores of a `memory://name`: a record for each acquisition, in the order in which they
-// came. How many permits are free is counted from the records.
+// The semaphores of a `memory://name`: a record for each acquisition, in the order of arrival. The
+// number of free permits is counted from the records.
 #pragma once
 
 #include <cstdint>
@@ -27,23 +27,23 @@ class Semaphores {
   struct Grant {
     bool granted = false;
     std::uint64_t token = 0;
-    Failure refused;  ///< nothing of it is left then
+    Failure refused;  ///< then no record is left
   };
 
-  /// Joins the line, or asks how it stands; `wake` is called when it may have its permits, or the
-  /// limit has changed. Without `queue`: leaves nothing behind if it cannot have them now.
+  /// Joins the line, or returns the claim's state; `wake` is called when it may have its permits,
+  /// or the limit has changed. Without `queue`: leaves no record behind if it cannot have them now.
   Grant claim(const ClaimRequest& request, TimePoint now, Wake wake);
-  /// Whether it was granted to the owner, who has it still.
+  /// Returns whether the owner was granted permits and still holds them.
   bool holds(const std::string& name, const std::string& owner_id) const;
-  /// False: there is no record of that acquisition.
+  /// Returns false if that acquisition has no record.
   bool release(const std::string& name, const std::string& owner_id);
-  /// Takes the permits from the holder with that token, or with `mark` marks them, and wakes the
-  /// holder. Empty: done; else any holder's token, 0 if there is none.
+  /// Removes the permits of the holder with that token, or with `mark` marks them, and wakes the
+  /// holder. Empty: done; otherwise any holder's token, 0 without a holder.
   std::optional<std::uint64_t> evict(const std::string& name, std::uint64_t token,
                                      const Break* mark = nullptr);
   /// As SharedStore::mark_of().
   std::optional<Break> mark_of(const std::string& name, const std::string& owner_id) const;
-  /// Of those whose limit is known.
+  /// Returns the semaphores whose limit is known.
   std::vector<std::string> names() const;
   SemaphoreStatus inspect(const std::string& name, TimePoint now) const;
   void set_limit(const std::string& name, std::uint32_t limit);
@@ -65,7 +65,7 @@ class Semaphores {
   };
   static std::uint64_t held(const Entries& entries);
   static bool may_have(const One& semaphore, Entries::const_iterator entry);
-  /// Why the claim cannot be here.
+  /// Returns why the claim is not possible. Clear: it is.
   static Failure refusal(const One& semaphore, const ClaimRequest& request);
   static void wake_next(const One& semaphore, std::vector<Wake>& wakes);
   Grant claim_locked(const ClaimRequest& request, TimePoint now, Wake wake,

@@ -171,7 +171,7 @@ bool SharedStore::downgrade(const std::string& lock, const std::string& owner_id
   return true;
 }
 
-/// Those who may hold it now, and do not know.
+/// Wakes the waiters that may hold the lock now and were not notified yet.
 void SharedStore::wake_holders(const Entries& entries, std::vector<Wake>& wakes) {
   const auto count = static_cast<Entries::difference_type>(holders(entries));
   std::for_each(entries.begin(), entries.begin() + count, [&](const Entry& entry) {
@@ -193,7 +193,7 @@ bool SharedStore::release(const std::string& lock, const std::string& owner_id) 
     const auto mine = find_owner(queue.entries, owner_id);
     if (mine == queue.entries.end()) return false;
     remove(queue, mine, wakes);
-    wakes.erase(wakes.begin());  // who leaves knows it
+    wakes.erase(wakes.begin());  // the released owner needs no wake
   }
   for (const auto& wake : wakes) wake();
   tell_watchers(lock);
@@ -297,7 +297,8 @@ LockStatus SharedStore::inspect(const std::string& lock, TimePoint now) const {
   if (queue == queues_.end()) return status;
   const auto& entries = queue->second.entries;
   status.sealed = !queue->second.record.empty();
-  if (status.sealed) status.notes.emplace_back("sealed by a migration: nobody takes it here");
+  if (status.sealed)
+    status.notes.emplace_back("sealed by a migration: no client can acquire it here");
   const auto count = status.sealed ? 0 : holders(entries);
   for (std::size_t i = count; i < entries.size(); ++i) status.waiting.push_back(entries[i].owner);
   if (count == 0) return status;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The store behind `memory://name`: queues of claims, shared by all managers of the process that
-// open the same name. Shared between loops, hence the one mutex that a backend has; it stands for
-// the server that other backends talk to.
+// open the same name. Loops share it, so it has a mutex, the only one in a backend. It is the
+// equivalent of another backend's server.
 #pragma once
 
 #include <cstdint>
@@ -31,55 +31,58 @@ class SharedStore {
   struct Grant {
     bool granted = false;
     std::uint64_t token = 0;
-    std::string record;                 ///< not empty: sealed; who waits has a place behind it
-    std::optional<std::string> gate{};  ///< it is another: what it says, and nothing was left
+    std::string record;                 ///< not empty: sealed; a waiter has a place behind it
+    std::optional<std::string> gate{};  ///< the text of another gate; then no claim is left behind
     std::size_t waiting_before = 0;
   };
   struct Adopted {
-    std::uint64_t token = 0;              ///< of the adopter; 0: refused
-    std::optional<std::uint64_t> holder;  ///< then: of who has the lock
+    std::uint64_t token = 0;              ///< the adopter's token; 0: refused
+    std::optional<std::uint64_t> holder;  ///< if refused: the token of the current holder
   };
   struct Asked {
-    std::uint64_t token = 0;  ///< of the holder; 0: nobody has it
-    bool is_another = false;  ///< than was meant, and he was not asked
+    std::uint64_t token = 0;  ///< the holder's token; 0: the lock is free
+    bool is_another = false;  ///< it is not the given token, so the holder was not asked
     bool heard = false;
   };
-  /// Of a compare-and-set.
+  /// The result of a compare-and-set.
   struct Exchange {
     bool done = false;
-    std::string found;                  ///< what stands there, where that is not what was expected
-    std::optional<std::string> gate{};  ///< likewise, of the gate
+    std::string found;                  ///< the stored text, if it is not the expected one
+    std::optional<std::string> gate{};  ///< the gate's text, if it is not the expected one
   };
 
-  /// The store of that name; it lives as long as anybody has it open.
+  /// Returns the store of that name; it exists while a manager uses it.
   static std::shared_ptr<SharedStore> get(const std::string& name);
 
-  /// Joins the queue, or asks how it stands; `wake` is called when the place moved to the front or
-  /// the entry was removed. Without `queue`: leaves nothing behind if somebody else is in front.
+  /// Joins the queue, or returns the claim's state; `wake` is called when the place moved to the
+  /// front or the entry was removed. Without `queue`: leaves no entry behind if another claim is in
+  /// front.
   Grant claim(const ClaimRequest& request, TimePoint now, Wake wake);
-  /// Of an exclusive claim, without a gate.
+  /// As above, for an exclusive claim without a gate.
   Grant claim(const std::string& lock, const Owner& owner, bool queue, std::uint64_t min_token,
               TimePoint now, Wake wake);
-  /// Calls `contended`, once, when somebody else asks. False, and it is not called: somebody does.
+  /// Calls `contended`, once, when another client asks. Returns false, without the call, if one is
+  /// waiting already.
   bool tell_contention(const std::string& lock, const std::string& owner_id, Wake contended);
-  /// Calls `asked` each time that somebody asks for it back.
+  /// Calls `asked` at each request to release the lock.
   void tell_asked(const std::string& lock, const std::string& owner_id, Told asked);
-  /// `token` 0: whoever has it first.
+  /// `token` 0: any holder, the first one.
   Asked ask(const std::string& lock, std::uint64_t token, const Revocation& how);
-  /// Whether it was granted to the owner, who has it still.
+  /// Returns whether the owner was granted the lock and still holds it.
   bool holds(const std::string& lock, const std::string& owner_id) const;
-  /// From exclusive to shared. False: the owner does not hold it.
+  /// Changes exclusive to shared. Returns false if the owner does not hold it.
   bool downgrade(const std::string& lock, const std::string& owner_id);
-  /// Until then an adopter with that proof may take its holder's place. False: he holds it no more.
+  /// Until then an adopter with that proof may replace the holder. Returns false if the owner does
+  /// not hold the lock any more.
   bool offer(const std::string& lock, const std::string& owner_id, std::string proof,
              TimePoint until);
-  /// Of a request with an adoption; whose place is taken is woken.
+  /// Executes a request with an adoption; wakes the replaced holder.
   Adopted adopt(const ClaimRequest& request, TimePoint now, Wake wake);
-  /// Leaves the queue; false if it was not in it.
+  /// Leaves the queue. Returns false if it was not in it.
   bool release(const std::string& lock, const std::string& owner_id);
 
-  /// Calls `changed` when another holds the lock, or nobody; of readers the first counts. `watcher`
-  /// is any address, once for a name.
+  /// Calls `changed` when the holder changes or the lock becomes free; the first reader counts.
+  /// `watcher` is any address, once for a name.
   void watch(const std::string& lock, const void* watcher, Wake changed);
   void unwatch(const std::string& lock, const void* watcher) noexcept;
 
@@ -91,9 +94,9 @@ class SharedStore {
                                      const Break* mark = nullptr);
   /// The mark of that holder's entry. Empty: it has none, or does not hold the lock.
   std::optional<Break> mark_of(const std::string& lock, const std::string& owner_id) const;
-  /// Takes it from whoever is in front.
+  /// Removes the lock from the first holder.
   void evict(const std::string& lock);
-  /// The (first) holder's token, empty if nobody holds it.
+  /// Returns the (first) holder's token; empty if no client holds it.
   std::optional<std::uint64_t> holder_token(const std::string& lock) const;
 
   // Migration: see <dlock/spi/migration_store.hpp>. An empty text stands for no record, or no note.
@@ -107,7 +110,7 @@ class SharedStore {
   bool raise(const std::string& lock, const std::string& owner_id, std::uint64_t min_token);
   std::string note(const std::string& key) const;
   Exchange set_note(const std::string& key, const std::string& from, std::string to);
-  /// Of locks without a record, that somebody holds or waits for.
+  /// Returns the locks without a record that are held or waited for.
   std::vector<std::string> claimed_names() const;
   std::uint64_t highest_token() const;
 
@@ -122,7 +125,7 @@ class SharedStore {
     Wake wake;
     Wake contended{};
     Told asked{};
-    std::string proof{};  ///< of an exported grant
+    std::string proof{};  ///< proof of an exported grant
     TimePoint offered_until{};
     TimePoint arrival{};  ///< less its head start
     std::optional<Break> broken{};
@@ -134,18 +137,19 @@ class SharedStore {
   };
   /// Under the mutex.
   Grant claim_locked(const ClaimRequest& request, TimePoint now, Wake wake);
-  /// Under the mutex. Empty: it is as expected.
+  /// Needs the mutex. Empty: the gate is as expected.
   std::optional<std::string> another_gate(const GateCheck* expected) const;
   using Entries = std::deque<Entry>;
-  /// So many at the front may hold it together: the first one, and those of mode shared with it.
+  /// Returns the number of entries at the front that may hold the lock together: the first one, and
+  /// those of mode shared with it.
   static std::size_t holders(const Entries& entries);
   static bool may_hold(const Entries& entries, Entries::const_iterator entry);
   static Adopted adopt_locked(Queue& queue, const ClaimRequest& request, TimePoint now, Wake& wake);
   struct Watched {
-    std::string holder;  ///< his id; empty: nobody
+    std::string holder;  ///< the holder's id; empty: the lock is free
     std::map<const void*, Wake> watchers;
   };
-  /// Without the mutex, after what may have changed the holder.
+  /// Called without the mutex, after a possible change of the holder.
   void tell_watchers(const std::string& lock);
   std::string holder_id(const std::string& lock) const;
   static Grant seal_at_once(Queue& queue, std::uint64_t min_token, std::string record);
