@@ -6,19 +6,14 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
-#include <exception>
-#include <list>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "core/store/notices.hpp"
+#include "core/store/notifier.hpp"
 #include "dlock/detail/grant.hpp"
 #include "dlock/detail/unique_function.hpp"
 #include "dlock/lock_handle.hpp"
@@ -59,55 +54,30 @@ class MultiGrant final : public detail::Grant, public std::enable_shared_from_th
   /// All of them, the last one first, without a wait in between. `done` is told when all have
   /// answered: lock_lost if one was lost, else the first error.
   void release(Done done) noexcept override;
-  void release_quietly(Done done) noexcept override;
-  void wait_quiet() noexcept override;
+  void release_quietly(Done done) noexcept override {
+    notifier_.release_quietly(shared_from_this(), std::move(done));
+  }
+  void wait_quiet() noexcept override { notifier_.wait_quiet(); }
   void post_callback(detail::UniqueFunction<void()> job) override {
     parts_.front()->post_callback(std::move(job));
   }
 
  private:
-  struct Callback {
-    StateCallback call;
-    unsigned told = 0;  ///< so many of the changes between held and suspect
-    bool told_lost = false;
-  };
-  using Callbacks = std::list<Callback>;
-  using Lock = std::unique_lock<std::mutex>;
-
-  bool is_foreign() const noexcept;
-  bool is_telling_here() noexcept;
   void note(LossReason reason) noexcept;
   void on_part(std::size_t at, HandleState state, LossReason reason);
   void tell();
-  Callback* next_to_tell() noexcept;
-  void tell_one(Lock& lock, Callback& callback);
-  template <class UserCode>
-  void outside(Lock& lock, UserCode code);
-  void listen(Notices::Listener listener);
   void on_released(error_code ec);
   void see_to_stop();
 
   Identity identity_;
   const bool one_loop_;
-  const unsigned generation_;
   std::vector<std::shared_ptr<detail::Grant>> parts_;
-  std::stop_source stop_;
   std::atomic<LossReason> reason_{LossReason::none};
-
-  std::mutex mutex_;
-  std::vector<HandleState> said_;  ///< by each part
-  Callbacks callbacks_;
-  Notices notices_;
-  unsigned changes_ = 0;  ///< between held and suspect, so far: odd ones are suspect
-  bool is_lost_ = false;
-  bool stop_is_due_ = false;
-  bool is_left_ = false;
-  bool is_telling_ = false;
   std::atomic<bool> hears_askings_{false};
-  std::thread::id telling_{};  ///< on which thread user code runs
-  std::exception_ptr thrown_;  ///< by user code, first
-  std::condition_variable quiet_;
-  detail::UniqueFunction<void()> when_quiet_;
+
+  Notifier notifier_;
+  // Its lock guards:
+  std::vector<HandleState> said_;  ///< by each part
   Done released_;
   std::size_t unanswered_ = 0;
   error_code result_;

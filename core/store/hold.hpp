@@ -8,18 +8,14 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
-#include <list>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <thread>
 
 #include "core/loop/crew.hpp"
 #include "core/store/hold_dependency.hpp"
-#include "core/store/notices.hpp"
+#include "core/store/notifier.hpp"
 #include "core/store/releaser.hpp"
 #include "core/store/use_bound.hpp"
 #include "dlock/detail/grant.hpp"
@@ -52,14 +48,14 @@ class Hold final : public Errand, public detail::Grant, public std::enable_share
 
   // Any thread.
   HandleState state() noexcept override;
-  LossReason reason() const noexcept override { return reason_.load(std::memory_order_acquire); }
+  LossReason reason() const noexcept override;
   std::string broken_by() override;
   /// Before become(lost, broken).
   void set_broken_by(std::string by);
   std::optional<Duration> remaining() noexcept override;
   std::stop_token stop_token() const noexcept override {
     expect_owner();
-    return stop_.get_token();
+    return notifier_.stop_token();
   }
   void on_state(StateCallback callback) override;
   void on_contended(ContendedCallback callback) override;
@@ -73,7 +69,7 @@ class Hold final : public Errand, public detail::Grant, public std::enable_share
   /// Its user's time; begins before he has it.
   UseBound& bound() noexcept { return bound_; }
   /// Lost or given back; does not look at the clock.
-  bool has_ended() const noexcept;
+  bool has_ended() const noexcept { return notifier_.has_ended(); }
   bool is_left() noexcept;
   /// From now on a user has it: the manager's on_loss is told of its loss, too.
   void hand_out() noexcept;
@@ -119,13 +115,8 @@ class Hold final : public Errand, public detail::Grant, public std::enable_share
   void wait_quiet() noexcept override;
   void post_callback(Job job) override;
 
-  /// After leave(): calls `job` when no callback of it runs any more, on an unspecified thread that
-  /// must not be kept.
-  void when_quiet(Job job);
-  /// We are inside a callback of it.
-  bool is_telling_here() noexcept;
   /// This process is a fork()ed child of the one that acquired.
-  bool is_foreign() const noexcept;
+  bool is_foreign() const noexcept { return notifier_.is_foreign(); }
 
   // The loop.
   /// From now on it rests on that as well. Once, before anybody has the handle.
@@ -154,27 +145,15 @@ class Hold final : public Errand, public detail::Grant, public std::enable_share
   void at_drop(Job job);
 
  private:
-  struct Callback {
-    StateCallback call;
-    unsigned told = 0;  ///< so many of the changes between held and suspect
-    bool told_lost = false;
-  };
-  using Callbacks = std::list<Callback>;
-  using Lock = std::unique_lock<std::mutex>;
+  using Lock = Notifier::Lock;
 
   LossReason why_over() const noexcept;
   bool change(HandleState state, LossReason reason) noexcept;
+  Loss loss(LossReason why, std::string by) const;
   void run() override;
-  void post_telling() noexcept;
-  bool is_told() const noexcept;
-  Callback* next_to_tell() noexcept;
-  void tell(Lock& lock, Callback& callback);
-  void drop_callbacks(Lock& lock);
-  void listen(Notices::Listener listener);
-  const Notices::Listener* next_to_notify() noexcept;
-  void tell_notice(Lock& lock, const Notices::Listener& listener);
-  template <class UserCode>
-  void outside(Lock& lock, UserCode code);
+  void log_thrown(const std::exception_ptr& thrown) const;
+  void start_notifying(const Lock& lock) noexcept;
+  void listen(Notifier::Callback callback);
   void post_to_loop(Job job) noexcept;
 
   const std::shared_ptr<Host> host_;
@@ -182,35 +161,21 @@ class Hold final : public Errand, public detail::Grant, public std::enable_share
   Identity identity_;
   std::atomic<bool> is_inherited_ = false;
   const std::weak_ptr<Claim> claim_;  ///< the loop owns it, and alone may see it end
-  const unsigned generation_;
   std::shared_ptr<HoldDependency> dependency_;
 
   std::atomic<TimePoint::rep> deadline_;
   UseBound bound_;
-  std::atomic<HandleState> state_{HandleState::held};
-  std::atomic<LossReason> reason_{LossReason::none};
   std::atomic<LossReason> at_deadline_{LossReason::expired};
-  std::unique_ptr<const std::string> broken_by_;  ///< under mutex_
-  std::stop_source stop_;
   mutable std::atomic<bool> stop_is_taken_{false};
   std::atomic<bool> of_mutex_{false};
 
   bool given_away_ = false;  ///< the loop's
   std::string secret_;       ///< likewise
 
-  std::mutex mutex_;
-  Callbacks callbacks_;
-  Notices notices_;
-  unsigned changes_ = 0;      ///< between held and suspect, so far: odd ones are suspect
-  bool stop_is_due_ = false;  ///< lost, and the stop not yet requested
-  bool is_handed_out_ = false;
-  bool loss_is_due_ = false;  ///< lost while handed out, and the manager's on_loss not yet told
-  bool is_posted_ = false;    ///< run() will look, or does
-  bool is_left_ = false;
+  Notifier notifier_;
+  // Its lock guards:
+  std::unique_ptr<const std::string> broken_by_;
   Job at_drop_;
-  std::thread::id telling_{};  ///< on which thread user code runs
-  std::condition_variable quiet_;
-  Job when_quiet_;
   Job when_told_;
   Job when_left_;
 };
