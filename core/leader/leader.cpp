@@ -15,7 +15,6 @@
 #include "core/leader/at_exit.hpp"
 #include "core/leader/holder.hpp"
 #include "core/leader/observers.hpp"
-#include "core/leader/stop_errand.hpp"
 #include "core/leader/times.hpp"
 #include "core/loop/crew.hpp"
 #include "core/manager/engine.hpp"
@@ -312,7 +311,7 @@ std::optional<TimePoint> Leader::Impl::on_alarm() {
   const Lock lock(mutex_);
   if (alarm_ == 0 || !handle_) return std::nullopt;
   if (!is_over_locked()) return next_alarm_locked();
-  engine_->post_callback(core::stop_errand(term_stop_));
+  engine_->post_callback(core::make_errand([stop = term_stop_]() mutable { stop.request_stop(); }));
   return std::nullopt;
 }
 

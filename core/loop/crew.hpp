@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "dlock/spi/env.hpp"
 
@@ -33,6 +34,20 @@ class Errand {
   std::shared_ptr<Errand> next_;  ///< while it is queued
   std::chrono::steady_clock::time_point since_{};
 };
+
+/// Returns an object whose run() calls `work`.
+template <class Work>
+std::shared_ptr<Errand> make_errand(Work work) {
+  class WorkErrand final : public Errand {
+   public:
+    explicit WorkErrand(Work work) : work_(std::move(work)) {}
+    void run() override { work_(); }
+
+   private:
+    Work work_;
+  };
+  return std::make_shared<WorkErrand>(std::move(work));
+}
 
 /// Thread safety: all members from any thread. A task is in one queue at most, once.
 class Crew : public std::enable_shared_from_this<Crew> {

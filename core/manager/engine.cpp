@@ -26,25 +26,6 @@ namespace dlock::core {
 namespace {
 
 using std::chrono::milliseconds;
-/// A loss without a hold that could report it.
-class LossErrand final : public Errand {
- public:
-  LossErrand(std::shared_ptr<Engine> engine, Loss loss)
-      : engine_(std::move(engine)), loss_(std::move(loss)) {}
-  void run() override {
-    try {
-      engine_->on_loss(loss_);
-    } catch (const std::exception& error) {
-      engine_->log(LogLevel::error, fmt::format("on_loss threw an exception: {}", error.what()));
-    } catch (...) {
-      engine_->log(LogLevel::error, "on_loss threw an exception of an unknown type");
-    }
-  }
-
- private:
-  const std::shared_ptr<Engine> engine_;
-  const Loss loss_;
-};
 
 /// The texts that this process has warned with. Thread safety: add() from any thread.
 class Warnings {
@@ -598,7 +579,16 @@ Releaser::Done Engine::guarded(const std::shared_ptr<Hold>& hold, Releaser::Done
 
 void Engine::tell_loss_at_release(Hold& hold) {
   auto loss = hold.loss_at_release();
-  if (loss) post_callback(std::make_shared<LossErrand>(self(), std::move(*loss)));
+  if (!loss) return;
+  post_callback(make_errand([engine = self(), loss = std::move(*loss)] {
+    try {
+      engine->on_loss(loss);
+    } catch (const std::exception& error) {
+      engine->log(LogLevel::error, fmt::format("on_loss threw an exception: {}", error.what()));
+    } catch (...) {
+      engine->log(LogLevel::error, "on_loss threw an exception of an unknown type");
+    }
+  }));
 }
 
 void Engine::release(const std::shared_ptr<Hold>& hold, Releaser::Done done) {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/leader/alarms.hpp"
-#include "core/leader/stop_errand.hpp"
+#include "core/loop/crew.hpp"
 #include "core/manager/manager_access.hpp"
 #include "core/process/exhausted.hpp"
 #include "core/schedule/record.hpp"
@@ -39,10 +39,9 @@ struct ScheduledRun::Impl {
         over_at(until),
         is_recorded(recorded),
         stop(overrun.get_token(), handle.stop_token()),
-        alarm(core::set_alarm(
-            until,
-            [engine = engine, what = core::stop_errand(overrun)]() -> std::optional<TimePoint> {
-              engine->post_callback(what);
+        alarm(
+            core::set_alarm(until, [engine = engine, stop = overrun]() -> std::optional<TimePoint> {
+              engine->post_callback(core::make_errand([stop]() mutable { stop.request_stop(); }));
               return std::nullopt;
             })) {}
   ~Impl() { core::clear_alarm(alarm); }

@@ -287,17 +287,7 @@ void Hold::post_to_loop(Job job) noexcept {
   host_->env().post(std::move(job));
 }
 
-void Hold::post_callback(Job job) {
-  class Posted final : public Errand {
-   public:
-    explicit Posted(Job what) : job_(std::move(what)) {}
-    void run() override { job_(); }
-
-   private:
-    Job job_;
-  };
-  host_->post_callback(std::make_shared<Posted>(std::move(job)));
-}
+void Hold::post_callback(Job job) { host_->post_callback(make_errand(std::move(job))); }
 
 void Hold::start_notifying(const Lock& lock) noexcept {
   if (notifier_.begin(lock)) host_->post_callback(shared_from_this());

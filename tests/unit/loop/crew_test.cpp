@@ -15,18 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-class Call final : public Errand {
- public:
-  explicit Call(std::function<void()> call) : call_(std::move(call)) {}
-  void run() noexcept override { call_(); }
-
- private:
-  std::function<void()> call_;
-};
-
-void post(Crew& crew, std::function<void()> call) {
-  crew.post(std::make_shared<Call>(std::move(call)));
-}
+void post(Crew& crew, std::function<void()> call) { crew.post(make_errand(std::move(call))); }
 
 /// What blocks until it is let go.
 class Gate {
