@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "dlock/spi/suggestion.hpp"
+#include "dlock/spi/options.hpp"
 
 namespace dlock::program {
 

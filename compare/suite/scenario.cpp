@@ -10,7 +10,7 @@
 #include "compare/embedded.hpp"
 #include "compare/servers/store.hpp"
 #include "compare/suite/samples.hpp"
-#include "dlock/spi/suggestion.hpp"
+#include "dlock/spi/options.hpp"
 
 namespace dlock::compare {
 

@@ -13,7 +13,6 @@
 #include "dlock/duration.hpp"
 #include "dlock/error.hpp"
 #include "dlock/spi/options.hpp"
-#include "dlock/spi/suggestion.hpp"
 
 namespace dlock::inline v0 {
 

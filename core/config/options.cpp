@@ -16,7 +16,7 @@
 #include "core/config/written.hpp"
 #include "dlock/duration.hpp"
 #include "dlock/options.hpp"
-#include "dlock/spi/suggestion.hpp"
+#include "dlock/spi/options.hpp"
 
 namespace dlock::core {
 

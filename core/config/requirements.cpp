@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "dlock/spi/suggestion.hpp"
+#include "dlock/spi/options.hpp"
 
 namespace dlock::core {
 

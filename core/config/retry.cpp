@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "dlock/duration.hpp"
-#include "dlock/spi/suggestion.hpp"
+#include "dlock/spi/options.hpp"
 
 namespace dlock::core {
 

@@ -12,7 +12,7 @@
 #include "dlock/options.hpp"
 #include "dlock/semaphore.hpp"
 #include "dlock/spi/name.hpp"
-#include "dlock/spi/suggestion.hpp"
+#include "dlock/spi/options.hpp"
 
 namespace dlock::core {
 

@@ -24,7 +24,7 @@
 #include "dlock/config.hpp"
 #include "dlock/duration.hpp"
 #include "dlock/options.hpp"
-#include "dlock/spi/suggestion.hpp"
+#include "dlock/spi/options.hpp"
 
 namespace dlock::core {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "core/config/fail.hpp"
-#include "dlock/spi/suggestion.hpp"
+#include "dlock/spi/options.hpp"
 
 namespace dlock::core {
 

@@ -11,7 +11,7 @@
 #include "core/config/fail.hpp"
 #include "core/config/retry.hpp"
 #include "dlock/duration.hpp"
-#include "dlock/spi/suggestion.hpp"
+#include "dlock/spi/options.hpp"
 
 namespace dlock::core {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dlock/spi/suggestion.hpp"
+#include "dlock/spi/options.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

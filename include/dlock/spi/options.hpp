@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -76,5 +77,11 @@ struct StoreOptions {
 /// where the user wrote the option, if any.
 [[noreturn]] void refuse_option(const StoreOptions& options, std::string_view option,
                                 std::string text);
+
+/// Returns the candidate nearest to a mistyped `word`. Empty: none is near enough. Case does not
+/// count, and `-` is `_`. Any thread.
+std::string_view nearest_word(std::string_view word, std::span<const std::string_view> candidates);
+/// Returns `did you mean 'x'?` if there is a near candidate, else `known: a, b, c`. Any thread.
+std::string suggestion(std::string_view word, std::span<const std::string_view> candidates);
 
 }  // namespace dlock::inline v0

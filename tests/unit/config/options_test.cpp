@@ -11,7 +11,7 @@
 #include "core/config/retry.hpp"
 #include "dlock/error.hpp"
 #include "dlock/options.hpp"
-#include "dlock/spi/suggestion.hpp"
+#include "dlock/spi/options.hpp"
 
 namespace dlock::core {
 namespace {
