@@ -47,7 +47,8 @@ asio::awaitable<Failure> RedisBackend::offer(ClaimPtr held, std::string proof,
   if (answer.kind != ScriptAnswer::Kind::reply) co_return answer.failure;
   if (answer.code() == 1) co_return Failure{};
   // An operator may have marked the record to break it. The holder releases that itself.
-  const auto renewed = co_await extend({ours}, deadline);
+  std::vector<ClaimPtr> offered(1, ours);
+  const auto renewed = co_await extend(std::move(offered), deadline);
   if (renewed.front().reason == LossReason::broken) {
     sink_.on_claim_broken(ours, renewed.front().broken_by);
   }
