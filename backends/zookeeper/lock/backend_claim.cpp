@@ -467,7 +467,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::take(NodeClaimPtr cl
   granted.status = ClaimStatus::granted;
   granted.token = token;
   granted.validity = session_->validity();
-  claim->promised_until = granted.validity.until;
+  claim->unwatched_until = granted.validity.until;
   co_return granted;
 }
 

@@ -328,7 +328,7 @@ asio::awaitable<ZooKeeperBackend::Answer> ZooKeeperBackend::take_permits(
   granted.status = ClaimStatus::granted;
   granted.token = token;
   granted.validity = session_->validity();
-  claim->promised_until = granted.validity.until;
+  claim->unwatched_until = granted.validity.until;
   co_return granted;
 }
 

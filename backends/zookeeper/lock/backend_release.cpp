@@ -14,6 +14,10 @@ namespace {
 
 using Place = NodeClaim::Place;
 
+/// When a claim is renewed whose own watch was not set at the renewal before. An operator's mark
+/// may be older than that renewal, so it did not make the claim valid any longer.
+constexpr std::chrono::milliseconds kUnwatchedPause{250};
+
 ReleaseAnswer answer_of(ReleaseStatus status) {
   ReleaseAnswer answer;
   answer.status = status;
@@ -158,7 +162,10 @@ asio::awaitable<std::vector<ExtendAnswer>> ZooKeeperBackend::extend(std::vector<
     } else if (proven) {
       // Else an operator's mark may be older than the proof. The next renewal knows.
       const bool is_unmarked = watched[i] && session_->watching(ours->path()) && !ours->own_changed;
-      if (is_unmarked) ours->promised_until = session_->validity().until;
+      if (is_unmarked) {
+        // The breaker waits for a whole session. A twelfth is left for clocks of different rates.
+        ours->unwatched_until = session_->validity().until + session_->timeout() / 4;
+      }
       if (ours->own_changed && !ours->own_in_doubt) look_at_own_data(ours);
       // Its answer was lost when the permits had been granted.
       const bool blocks_others = ours->guard && ours->guard->place != Place::nowhere;
@@ -166,7 +173,12 @@ asio::awaitable<std::vector<ExtendAnswer>> ZooKeeperBackend::extend(std::vector<
       watch_own_node(ours);
       listen_for_others(ours);
       answer.status = ExtendStatus::extended;
-      answer.validity = {ours->promised_until, session_->validity().renew_at};
+      answer.validity = session_->validity();
+      answer.validity.until = std::min(answer.validity.until, ours->unwatched_until);
+      // After a reconnect the watches of many claims are set one after another.
+      if (!is_unmarked && !ours->own_changed && ours->own) {
+        answer.validity.renew_at = std::min(answer.validity.renew_at, env_.now() + kUnwatchedPause);
+      }
     } else {
       answer.status = sent ? ExtendStatus::unknown : ExtendStatus::unavailable;
       answer.failure.error = session_->connected() ? Error::no_answer : Error::not_connected;

@@ -5,6 +5,8 @@
 #include <boost/asio/post.hpp>
 #include <cerrno>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "backends/zookeeper/error.hpp"
 #include "dlock/spi/signal.hpp"
@@ -206,10 +208,7 @@ void Session::on_connected() {
     last_answer_ = env_.now();
     if (announced_ && on_new) on_new();
   }
-  for (const auto& [path, watched] : watched_) {
-    if (watched.failed) unset_.push_back(path);
-  }
-  set_more_watches();
+  ask_for_lost_watches();
   arm_beat(env_.now() + rule_.interval());
   tell_waiters();
   if (on_beat) on_beat();
@@ -225,6 +224,21 @@ void Session::forget_watches() {
     watched.armed = false;
     watched.failed = true;
   }
+}
+
+// First those that the last connection did not set, then those that it set last. A claim whose
+// watch is not set is not valid for longer, so no claim may wait through several connections.
+void Session::ask_for_lost_watches() {
+  std::vector<std::pair<std::uint64_t, const std::string*>> lost;
+  for (const auto& [path, watched] : watched_) {
+    if (!watched.failed) continue;
+    const bool was_set = watched.set_count > sets_before_;
+    lost.emplace_back(was_set ? sets_ - watched.set_count + 1 : 0, &path);
+  }
+  std::ranges::stable_sort(lost, {}, [](const auto& one) { return one.first; });
+  for (const auto& [order, path] : lost) unset_.push_back(*path);
+  sets_before_ = sets_;
+  set_more_watches();
 }
 
 void Session::set_more_watches() {
@@ -461,6 +475,7 @@ void Session::on_watch(const std::string& path, WatchEvent event) {
     --asking_;
   }
   entry->second.armed = is_set(event);
+  if (is_set(event)) entry->second.set_count = ++sets_;
   entry->second.failed = event == WatchEvent::failed;
   for (const auto& [id, callback] : shares) callback(event);
   if (const auto again = watched_.find(path); again != watched_.end()) drop_if_unused(again);

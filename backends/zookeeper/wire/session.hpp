@@ -102,7 +102,8 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
     bool always = false;
     bool armed = false;
     bool failed = false;
-    int asking = 0;  ///< answers that are due
+    int asking = 0;               ///< answers that are due
+    std::uint64_t set_count = 0;  ///< Session::sets_ when it was last set
   };
   using WatchedNodes = std::map<std::string, Watched>;  ///< by their paths
 
@@ -171,6 +172,7 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
   void tell_waiters();
   void forget_watches();
   void set_more_watches();
+  void ask_for_lost_watches();
   void unwatch(WatchedNodes::iterator node, std::uint64_t id);
   void drop_if_unused(WatchedNodes::iterator entry);
   void arm_beat(TimePoint when);
@@ -209,6 +211,8 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
   std::uint64_t last_gone_ = 0;    ///< watches up to this one were other sessions'
   std::deque<std::string> unset_;  ///< watches that are to be asked for, in turn
   std::size_t asking_ = 0;         ///< watches whose answers are due
+  std::uint64_t sets_ = 0;         ///< watches that were set, of all sessions
+  std::uint64_t sets_before_ = 0;  ///< the same, when the present connection was made
   std::vector<OneShot<bool>> ready_waiters_;
   TimerId beat_timer_ = 0;
   TimerId lookup_timer_ = 0;

@@ -695,7 +695,25 @@ TEST_F(ZooKeeperWatches, AreSetAgainWithTheNextConnection) {
   EXPECT_EQ(reply->rc, ZCONNECTIONLOSS);
   client().connect();
   EXPECT_THAT(client().taken(),
-              ElementsAre("get_and_watch /a", "get_and_watch /b", "get_and_watch /c"));
+              ElementsAre("get_and_watch /b", "get_and_watch /c", "get_and_watch /a"));
+}
+
+TEST_F(ZooKeeperWatches, ThoseThatWereNotSetAreSetFirstAndThenThoseThatWereSetLast) {
+  const auto a = watch("/a"), b = watch("/b"), c = watch("/c"), d = watch("/d");
+  for (const auto* path : {"/a", "/b", "/c", "/d"}) session_->set_watch(path);
+  for (const auto* path : {"/a", "/b", "/c", "/d"}) tell(path, WatchEvent::set);
+  client().disconnect();
+  client().taken();
+  client().connect();
+  EXPECT_THAT(client().taken(), ElementsAre("get_and_watch /d", "get_and_watch /c",
+                                            "get_and_watch /b", "get_and_watch /a"));
+  for (const auto* path : {"/d", "/c"}) tell(path, WatchEvent::set);
+  for (const auto* path : {"/b", "/a"}) tell(path, WatchEvent::failed);
+  client().disconnect();
+  client().taken();
+  client().connect();
+  EXPECT_THAT(client().taken(), ElementsAre("get_and_watch /a", "get_and_watch /b",
+                                            "get_and_watch /c", "get_and_watch /d"));
 }
 
 TEST_F(ZooKeeperWatches, OneThatWasGivenUpMeanwhileIsNotSetAgain) {
