@@ -95,7 +95,8 @@ asio::awaitable<std::optional<ClaimAnswer>> LocalBackend::take_permits(LocalClai
       opened.ok() ? read_limit(claim->file, path, limit) : system_failure(opened.error, path);
   if (failure.error) {
     drop_permits(*claim);
-    co_return told(ClaimStatus::unavailable, std::move(failure));
+    const bool is_newer = failure.error == Error::newer_format;
+    co_return told(is_newer ? ClaimStatus::failed : ClaimStatus::unavailable, std::move(failure));
   }
   if (!limit && request.limit != 0) {
     failure = co_await write_limit(request.name, request.limit, true, deadline);

@@ -3,6 +3,7 @@
 // Files of a newer dlock: each call is refused with both formats, and the file stays as it is.
 #include <gmock/gmock.h>
 
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <sstream>
@@ -106,7 +107,9 @@ TEST_F(LocalNewerFormat, ARequestToReleaseIsRefusedAndWarnedOf) {
   const auto file = ask_file_name(file_name("x"));
   auto locks = open();
   auto held = locks.lock("x")->acquire({.wait = 20s, .revocable = true});
-  put(file, "v=2 who=other");
+  // As dlock does: the holder is notified of a file that is renamed.
+  put("request", "v=2 who=other");
+  std::filesystem::rename(folder_ / "request", folder_ / file);
   expect_refused(locks, file, formats, [](auto& all) { (void)all.ask("x"); });
   EXPECT_TRUE(
       testkit::eventually(testkit::patience(), [&] { return has_warned(path(file) + formats); }));
