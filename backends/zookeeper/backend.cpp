@@ -130,10 +130,10 @@ asio::awaitable<Failure> ZooKeeperBackend::check_timeout(TimePoint deadline) {
   const AskedTimeout session{asked_, std::chrono::duration_cast<milliseconds>(session_->timeout())};
   auto text = timeout_error(session, std::nullopt);
   least_ = least_timeout(session, std::nullopt);
-  if (text.empty()) {
-    const auto felt =
-        co_await feel_timeout(library_, env_, session_->addresses(), probe_timeout(asked_),
-                              session_->tries_spent(), deadline);
+  // Only the connected server: others may not answer, and then the check would use up the deadline.
+  if (const auto server = session_->server(); text.empty() && !server.empty()) {
+    const auto felt = co_await feel_timeout(library_, env_, server, probe_timeout(asked_),
+                                            session_->tries_spent(), deadline);
     text = timeout_error(session, felt);
     least_ = least_timeout(session, felt);
   }

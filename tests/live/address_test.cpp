@@ -149,7 +149,7 @@ TEST_P(Address, ASignalEndsTheWaitWhileTheNameServerIsSilent) {
 TEST_P(Address, EachAddressOfANameIsTriedWithinTheBound) {
   std::vector<std::string> addresses;
   std::list<SilentAddress> silent;
-  for (int i = 2; i < 6; ++i) {
+  for (int i = 2; i < 8; ++i) {
     addresses.push_back("127.0.0." + std::to_string(i));
     silent.emplace_back(addresses.back(), port());
   }

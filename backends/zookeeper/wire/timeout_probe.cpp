@@ -8,7 +8,8 @@ class TimeoutProbe final : public Client::Listener {
  public:
   explicit TimeoutProbe(Env& env) : connected(env) {}
   void on_connected() override { connected.set(true); }
-  void on_disconnected() override {}
+  void on_disconnected() override { connected.set(false); }
+  void on_attempt_failed() override { connected.set(false); }
   void on_session_over(bool) override { connected.set(false); }
   void on_watch(const std::string&, WatchEvent) override {}
   void on_answer(TimePoint, TimePoint, bool) override {}
@@ -19,12 +20,12 @@ class TimeoutProbe final : public Client::Listener {
 }  // namespace
 
 asio::awaitable<std::optional<AskedTimeout>> feel_timeout(Library& library, Env& env,
-                                                          std::string addresses,
+                                                          std::string server,
                                                           std::chrono::milliseconds timeout,
                                                           Redial::Spent spent, TimePoint deadline) {
   TimeoutProbe probe(env);
   Client::Options options;
-  options.addresses = std::move(addresses);
+  options.addresses = std::move(server);
   options.session_timeout = timeout;
   options.tries_spent = std::move(spent);
   const auto client = library.make_client(env, std::move(options), probe);

@@ -16,10 +16,11 @@ namespace dlock::zookeeper {
 
 namespace asio = boost::asio;
 
-/// Empty if no session was made by the deadline. `spent`: from the session that it is probed for,
-/// so that both together try no server more often than one.
+/// Makes one attempt at `server`. Returns nothing if it made no session by the deadline. `spent` is
+/// shared with the session whose timeout is checked: both together try the server no more often
+/// than one session does.
 asio::awaitable<std::optional<AskedTimeout>> feel_timeout(Library& library, Env& env,
-                                                          std::string addresses,
+                                                          std::string server,
                                                           std::chrono::milliseconds timeout,
                                                           Redial::Spent spent, TimePoint deadline);
 
