@@ -34,17 +34,6 @@ constexpr int kMostRounds = 8;
 // The step of a claim that waits for a directory to settle: a close must not wait for the claim.
 constexpr auto kSettlingStep = milliseconds(20);
 
-ClaimAnswer refusal(Failure failure) {
-  ClaimAnswer answer;
-  const bool transient = failure.error == make_error_code(Error::system) ||
-                         failure.error == make_error_code(Error::too_slow) ||
-                         failure.error == make_error_code(Error::too_new) ||
-                         failure.error == make_error_code(Error::no_thread);
-  answer.status = transient ? ClaimStatus::unavailable : ClaimStatus::failed;
-  answer.failure = std::move(failure);
-  return answer;
-}
-
 ClaimAnswer answer_of(ClaimStatus status) {
   ClaimAnswer answer;
   answer.status = status;

@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "backends/local/backend.hpp"
+#include "backends/local/lock/enqueue.hpp"
 #include "backends/local/lock/permits_file.hpp"
 #include "backends/local/rules/names.hpp"
 #include "dlock/lock_status.hpp"
@@ -67,8 +68,7 @@ asio::awaitable<ClaimAnswer> LocalBackend::claim_permits(LocalClaimPtr claim, Ti
     if (answer) co_return std::move(*answer);
   }
   drop_permits(*claim);
-  co_return told(ClaimStatus::unavailable,
-                 make_failure(Error::system, path_ + ": the permits' file keeps changing"));
+  co_return refusal(make_failure(Error::system, path_ + ": the permits' file keeps changing"));
 }
 
 // The first in line reports a limit that cannot be read.
@@ -95,14 +95,13 @@ asio::awaitable<std::optional<ClaimAnswer>> LocalBackend::take_permits(LocalClai
       opened.ok() ? read_limit(claim->file, path, limit) : system_failure(opened.error, path);
   if (failure.error) {
     drop_permits(*claim);
-    const bool is_newer = failure.error == Error::newer_format;
-    co_return told(is_newer ? ClaimStatus::failed : ClaimStatus::unavailable, std::move(failure));
+    co_return refusal(std::move(failure));
   }
   if (!limit && request.limit != 0) {
     failure = co_await write_limit(request.name, request.limit, true, deadline);
     if (!failure.error) co_return std::nullopt;
     drop_permits(*claim);
-    co_return told(ClaimStatus::unavailable, std::move(failure));
+    co_return refusal(std::move(failure));
   }
   failure = limit ? why_not(request, *limit) : unknown_semaphore(request.name);
   if (failure.error) {

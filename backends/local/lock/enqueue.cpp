@@ -206,4 +206,16 @@ void write_holder(LockFile& file, std::uint64_t ticket, const ClaimRequest& clai
   static_cast<void>(file.write(bytes, place));
 }
 
+ClaimAnswer refusal(Failure failure) {
+  ClaimAnswer answer;
+  const bool transient = failure.error == make_error_code(Error::system) ||
+                         failure.error == make_error_code(Error::removed) ||
+                         failure.error == make_error_code(Error::too_slow) ||
+                         failure.error == make_error_code(Error::too_new) ||
+                         failure.error == make_error_code(Error::no_thread);
+  answer.status = transient ? ClaimStatus::unavailable : ClaimStatus::failed;
+  answer.failure = std::move(failure);
+  return answer;
+}
+
 }  // namespace dlock::local

@@ -54,4 +54,8 @@ Failure confirm_limit(LockFile& file, const Directory& directory, const std::str
 void write_holder(LockFile& file, std::uint64_t ticket, const ClaimRequest& claim,
                   std::int64_t now_ms);
 
+/// The answer to a claim that nothing was done for: `unavailable` if the failure may pass without
+/// help, otherwise `failed`.
+ClaimAnswer refusal(Failure failure);
+
 }  // namespace dlock::local
