@@ -14,8 +14,7 @@ namespace {
 
 using Place = NodeClaim::Place;
 
-/// When a claim is renewed whose own watch was not set at the renewal before. An operator's mark
-/// may be older than that renewal, so it did not make the claim valid any longer.
+/// The pause between two renewals of a claim whose own watch is not set.
 constexpr std::chrono::milliseconds kUnwatchedPause{250};
 
 ReleaseAnswer answer_of(ReleaseStatus status) {
@@ -163,7 +162,9 @@ asio::awaitable<std::vector<ExtendAnswer>> ZooKeeperBackend::extend(std::vector<
       // Else an operator's mark may be older than the proof. The next renewal knows.
       const bool is_unmarked = watched[i] && session_->watching(ours->path()) && !ours->own_changed;
       if (is_unmarked) {
-        // The breaker waits for a whole session. A twelfth is left for clocks of different rates.
+        // The proof was sent at most two thirds of a session before `until`. A mark is newer than
+        // the proof, and its breaker waits for a whole session. One twelfth remains for clocks of
+        // different rates.
         ours->unwatched_until = session_->validity().until + session_->timeout() / 4;
       }
       if (ours->own_changed && !ours->own_in_doubt) look_at_own_data(ours);
@@ -175,7 +176,7 @@ asio::awaitable<std::vector<ExtendAnswer>> ZooKeeperBackend::extend(std::vector<
       answer.status = ExtendStatus::extended;
       answer.validity = session_->validity();
       answer.validity.until = std::min(answer.validity.until, ours->unwatched_until);
-      // After a reconnect the watches of many claims are set one after another.
+      // The session sets many watches in turn after a reconnect.
       if (!is_unmarked && !ours->own_changed && ours->own) {
         answer.validity.renew_at = std::min(answer.validity.renew_at, env_.now() + kUnwatchedPause);
       }

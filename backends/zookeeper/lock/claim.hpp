@@ -113,8 +113,8 @@ struct NodeClaim final : Claim, std::enable_shared_from_this<NodeClaim> {
   TimePoint own_due = kNever;           ///< when it is to be watched
   bool own_changed = false;
   std::unique_ptr<const std::string> broken_by;  ///< an operator has marked its node
-  TimePoint unwatched_until = kNever;  ///< how long it is valid while its watch is not set
-  bool own_in_doubt = false;           ///< it changed: whether it still is there has been asked
+  TimePoint unwatched_until = kNever;            ///< end of its validity while its watch is not set
+  bool own_in_doubt = false;  ///< it changed: whether it still is there has been asked
   std::optional<Session::Waiting> waiting;
 
   std::size_t waiting_before = 0;  ///< at the last listing; for claims with `max_queue`

@@ -226,14 +226,15 @@ void Session::forget_watches() {
   }
 }
 
-// First those that the last connection did not set, then those that it set last. A claim whose
-// watch is not set is not valid for longer, so no claim may wait through several connections.
+// The watches that the last connection did not set are requested first, then the others, the last
+// set first. A renewal prolongs a claim only if its watch is set (see NodeClaim::unwatched_until).
+// In a fixed order the same claims would be last at each reconnect, and would be lost.
 void Session::ask_for_lost_watches() {
   std::vector<std::pair<std::uint64_t, const std::string*>> lost;
   for (const auto& [path, watched] : watched_) {
     if (!watched.failed) continue;
-    const bool was_set = watched.set_count > sets_before_;
-    lost.emplace_back(was_set ? sets_ - watched.set_count + 1 : 0, &path);
+    const bool was_set = watched.set_number > sets_before_;
+    lost.emplace_back(was_set ? sets_ - watched.set_number + 1 : 0, &path);
   }
   std::ranges::stable_sort(lost, {}, [](const auto& one) { return one.first; });
   for (const auto& [order, path] : lost) unset_.push_back(*path);
@@ -475,7 +476,7 @@ void Session::on_watch(const std::string& path, WatchEvent event) {
     --asking_;
   }
   entry->second.armed = is_set(event);
-  if (is_set(event)) entry->second.set_count = ++sets_;
+  if (is_set(event)) entry->second.set_number = ++sets_;
   entry->second.failed = event == WatchEvent::failed;
   for (const auto& [id, callback] : shares) callback(event);
   if (const auto again = watched_.find(path); again != watched_.end()) drop_if_unused(again);

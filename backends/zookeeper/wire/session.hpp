@@ -102,8 +102,8 @@ class Session final : public Client::Listener, public std::enable_shared_from_th
     bool always = false;
     bool armed = false;
     bool failed = false;
-    int asking = 0;               ///< answers that are due
-    std::uint64_t set_count = 0;  ///< Session::sets_ when it was last set
+    int asking = 0;                ///< answers that are due
+    std::uint64_t set_number = 0;  ///< Session::sets_ when it was last set
   };
   using WatchedNodes = std::map<std::string, Watched>;  ///< by their paths
 
