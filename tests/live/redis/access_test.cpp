@@ -76,6 +76,7 @@ TEST_F(RedisTls, TheRightAuthorityAndNothingElse) {
       connect_error(server.url("&tls_ca=" + file("ca.crt") + "&tls_server_name=other.test")),
       HasSubstr("tls_server_name"));
   EXPECT_THAT(connect_error(server.url("&tls_ca=/nowhere.pem")), HasSubstr("/nowhere.pem"));
+  EXPECT_THAT(connect_error(server.url("&tls_ca=/")), HasSubstr("Is a directory"));
 }
 
 TEST_F(RedisTls, AnExpiredCertificate) {

@@ -22,11 +22,12 @@ LockManager open(const std::string& url) {
 
 TEST(RedisOptions, Taken) {
   for (const char* url :
-       {"redis://localhost", "redis://localhost:6380/3", "redis://:secret@h/0?lease=100ms",
-        "redis://user:p%2Fw@[::1]:6379", "rediss://h?tls_ca=/ca.pem&tls_verify=false",
-        "redis+unix:///run/redis/redis.sock?db=2", "redis://h?key=%7Bname%7D&poll=50ms",
-        "redis://h?key=redlock:%7Bname%7D", "redis://h?lock_delay=15s", "redis://h?fair=true",
-        "redis://h?lock_delay=0", "redis://h?durability=appendfsync-always"}) {
+       {"redis://localhost", "redis://localhost:6380/3", "redis://localhost/",
+        "redis://:secret@h/0?lease=100ms", "redis://user:p%2Fw@[::1]:6379",
+        "rediss://h?tls_ca=/ca.pem&tls_verify=false", "redis+unix:///run/redis/redis.sock?db=2",
+        "redis://h?key=%7Bname%7D&poll=50ms", "redis://h?key=redlock:%7Bname%7D",
+        "redis://h?lock_delay=15s", "redis://h?fair=true", "redis://h?lock_delay=0",
+        "redis://h?durability=appendfsync-always"}) {
     EXPECT_NO_THROW(open(url)) << url;
   }
 }
