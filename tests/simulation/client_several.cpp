@@ -88,8 +88,9 @@ OneShot<Client::Outcome> Client::want_several(const std::string& actor,
   auto cancel = all->start_acquire(
       options, [this, done, parts, size, over, all](error_code ec, LockHandle handle) {
         if (!ec && parts->held != size) recorder_.wrong("granted without all of several");
+        // After a pause, too, the store's first answer is waited for.
         const bool is_late = over != kNever && world_.now() > over + kLateTelling &&
-                             world_.now() > process_.resumed() + kLateTelling;
+                             world_.now() > process_.resumed() + kFirstAnswer + kLateTelling;
         if (is_late) recorder_.wrong("the one deadline of several has passed");
         if (handle) {
           handle.on_state([this, parts](HandleState state, LossReason) {
