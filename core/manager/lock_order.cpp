@@ -30,11 +30,12 @@ void LockOrder::note(const std::string& first, const Call& first_call, const std
     const std::lock_guard lock(mutex_);
     if (pairs_.find(NamesView(first, second)) != pairs_.end()) return;
     make_room();
-    const auto way_back = chain(second, first);
+    const bool may_warn = warnings_ <= kMostWarnings;
+    const auto way_back = may_warn ? chain(second, first) : std::vector<Pairs::const_iterator>{};
     const auto added = remember(
         {first, second},
         {said_of(first_call), fmt::format("{}, thread {}", said_of(second_call), ::gettid())});
-    if (way_back.empty() || warnings_ > kMostWarnings) return;
+    if (way_back.empty()) return;
     if (++warnings_ > kMostWarnings) {
       text = "more locks are taken in opposite orders; they are not told any more";
     } else {

@@ -50,6 +50,7 @@ class CachedLockTest : public ::testing::Test {
 
   std::shared_ptr<Asked> ask(std::optional<milliseconds> wait = std::nullopt) {
     auto asked = std::make_shared<Asked>();
+    asked->diagnostics.server_text = earlier_text;
     core::Acquisition::Request request;
     request.name = "orders/42";
     request.limits.once = wait && wait->count() == 0;
@@ -106,6 +107,7 @@ class CachedLockTest : public ::testing::Test {
   std::size_t releases() { return script().release_searches.size(); }
 
   StoreFixture fixture;
+  std::string earlier_text;  ///< in the diagnostics before each acquire
   std::shared_ptr<core::ClaimPolicy> policy;
   std::shared_ptr<CachedLock> lock = std::make_shared<CachedLock>(CachedLock::Limits{kCache, 0});
 };
@@ -125,6 +127,14 @@ TEST_F(CachedLockTest, IsTakenAgainWithoutTheStoreAndWithTheSameToken) {
   EXPECT_GT(*handle.remaining(), seconds(8));
   EXPECT_EQ(script().claim_calls, 1);
   EXPECT_EQ(releases(), 0U);
+}
+
+TEST_F(CachedLockTest, AnAcquireFromTheCacheClearsTheDiagnostics) {
+  give_back(*hold());
+  earlier_text = "refused before";
+  const auto again = hold();
+  EXPECT_EQ(script().claim_calls, 1);
+  EXPECT_EQ(again->diagnostics.server_text, "");
 }
 
 TEST_F(CachedLockTest, NobodyTakesWhatSomebodyUses) {

@@ -9,6 +9,7 @@
 #include "backends/zookeeper/lock/token_offset.hpp"
 #include "backends/zookeeper/options.hpp"
 #include "backends/zookeeper/rules/metadata.hpp"
+#include "backends/zookeeper/rules/permits.hpp"
 #include "backends/zookeeper/rules/session_timeout.hpp"
 #include "backends/zookeeper/rules/words.hpp"
 #include "dlock/spi/descriptor.hpp"
@@ -70,6 +71,11 @@ TEST(Metadata, OtherClientsDataIsNotOurs) {
   EXPECT_FALSE(read_metadata("192.168.0.7").has_value());
   EXPECT_FALSE(read_metadata("__REVOKE__").has_value());
   EXPECT_TRUE(read_metadata("dlock=1\nid=x").has_value());
+}
+
+TEST(PermitsLimit, ANewerFormatIsRefusedAndTheWrittenOneIsNot) {
+  EXPECT_EQ(newer_limit("/x", write_limit(5)), "");
+  EXPECT_THAT(newer_limit("/x", "v=2 5"), HasSubstr("/x"));
 }
 
 TEST(Metadata, AReaderThatWasAWriterIsAsOldAsThat) {
