@@ -63,8 +63,7 @@ class Ledger {
   /// effect.
   asio::awaitable<Failure> publish(Plan plan);
   /// Writes the certificate into the target and removes the plan from the lists of unfinished
-  /// plans. In mode move the gate is FINAL, and `plan` has its floor. In mode dual the window is
-  /// finished.
+  /// plans. The gate is FINAL, and `plan` has its floor.
   asio::awaitable<Failure> certify(Plan plan);
   /// Removes the plan from both stores. All locks are OPEN, and the gate is ENDED.
   asio::awaitable<Failure> withdraw(Plan plan);

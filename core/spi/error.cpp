@@ -69,6 +69,8 @@ class Category final : public boost::system::error_category {
         return "too many wait for it already";
       case errc::newer_format:
         return "a newer version of dlock wrote it";
+      case errc::no_gate:
+        return "the migration's gate is not there";
     }
     return "unknown dlock error";
   }

@@ -78,6 +78,8 @@ enum class errc {
   /// A newer version of dlock wrote a record that this version cannot read. The record was left as
   /// it is. The message names both formats. Upgrade this program.
   newer_format = 25,
+  /// A migration's gate is not there, or belongs to another start of the plan: nothing is acquired.
+  no_gate = 26,
 };
 
 /// The category of dlock's own codes and of the portable conditions.
