@@ -230,6 +230,10 @@ class Reader {
                       "that forgets nothing, or leave it out",
                       migrate.gate, migrate.to));
     }
+    if (!migrate.gate.empty() && !is_word(migrate.gate)) {
+      file_.fail(block.key_node,
+                 fmt::format("migrate: gate: '{}': give the store another name", migrate.gate));
+    }
     if (!migrate.gate.empty() && has_poll) {
       file_.fail(block.key_node, "migrate: `poll` has no effect with `gate`; leave it out");
     }

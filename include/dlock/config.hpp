@@ -76,7 +76,8 @@ struct MigrateConfig {
   /// The store that keeps the plan's gate if `from` may forget: `to`, or a third one, which forgets
   /// nothing. Empty: `from` keeps it.
   std::string gate;
-  /// Without `gate`: shortest interval at which a client that waits in `to` checks whether the lock has moved back.
+  /// Without `gate`: shortest interval at which a client that waits in `to` checks whether the lock
+  /// has moved back.
   std::chrono::milliseconds poll{1000};
 };
 

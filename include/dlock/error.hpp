@@ -68,10 +68,6 @@ enum class errc {
   moving = 20,
   /// A migration's record names a store that this configuration does not have.
   not_configured = 21,
-  /// A migration in mode dual admits only registered clients, and this one's registration is over.
-  not_registered = 22,
-  /// A migration in mode dual does not admit clients of this phase now.
-  window_closed = 23,
   /// The queue is full: AcquireOptions::max_queue clients wait already. The claim left nothing in
   /// the store.
   queue_full = 24,
