@@ -62,12 +62,15 @@ class Recorder {
   void made(const std::string& owner_id, std::uint64_t token) {
     made_[owner_id].push_back({world_.now(), token});
   }
-  /// One was after `since`, and whoever has `token` has that one.
+  /// One was made after `since`, and whoever has `token` has that one. A script that breaks a lock
+  /// may hand it back to the same waiter at once, with a new token.
   bool was_made(const std::string& owner_id, TimePoint since, std::uint64_t token) const {
     const auto found = made_.find(owner_id);
     if (found == made_.end()) return false;
-    return std::any_of(found->second.begin(), found->second.end(),
-                       [&](const Made& made) { return made.at > since && made.token <= token; });
+    return std::any_of(found->second.begin(), found->second.end(), [&](const Made& made) {
+      const bool is_later = made.at > since || (made.at == since && made.token != 0);
+      return is_later && made.token <= token;
+    });
   }
   /// A guarded resource takes the write, or refuses a stale token.
   void write(GrantId grant, const std::string& lock, std::uint64_t token);
